@@ -1,0 +1,87 @@
+import type { FinishReason, GenerationEvent, WireConstraint } from '../../shared/generation.ts';
+import type { SamplingParameters } from '../../shared/sampling.ts';
+
+/** The engine thread's protocol: structured-clone messages over a MessagePort, both ways. */
+
+/** One request, tokenised and fitted to the context. Its sequences are admitted or refused together. */
+export interface Submission {
+  readonly requestId: string;
+  readonly tenantId: string;
+  /** Share of the engine relative to other waiting tenants. */
+  readonly weight: number;
+  /** Namespace of the prefix cache: tenant and salt. */
+  readonly cacheKey: string;
+  readonly cachePrompt: boolean;
+  readonly prompts: readonly SubmittedPrompt[];
+  /** Sequences per prompt, all from one prefill. */
+  readonly choices: number;
+  readonly minTokens: number;
+  /** Stop strings; matched on the generated text only. */
+  readonly stop: readonly string[];
+  /** Ids that end a sequence and whose text is not shown. */
+  readonly stopTokenIds: readonly number[];
+  readonly includeStop: boolean;
+  readonly ignoreEos: boolean;
+  readonly sampling: SamplingParameters;
+  /** Drawn by the caller when the request named none: it keys every draw. */
+  readonly seed: number;
+  readonly constraint: WireConstraint | null;
+  readonly logprobs: number | null;
+  readonly promptLogprobs: number | null;
+  readonly echo: boolean;
+  readonly scores: boolean;
+  readonly tokenIds: boolean;
+  readonly skipSpecialTokens: boolean;
+  /** Merge token events of several steps. */
+  readonly stream: boolean;
+  /** Unix milliseconds at which the request is given up. */
+  readonly deadline: number;
+}
+
+export interface SubmittedPrompt {
+  readonly tokens: Int32Array;
+  /** Tokens to generate per choice; prompt + maxTokens fits the context. 0 = evaluate only. */
+  readonly maxTokens: number;
+}
+
+export type EngineCommand =
+  | { readonly type: 'submit'; readonly submission: Submission }
+  | { readonly type: 'abort'; readonly requestId: string }
+  | { readonly type: 'stop' };
+
+/** Counters of one step, for /metrics; times in milliseconds. */
+export interface StepReport {
+  readonly kind: 'decode' | 'prefill';
+  readonly rows: number;
+  readonly modelMs: number;
+  readonly samplingMs: number;
+  readonly otherMs: number;
+}
+
+export interface EngineStatus {
+  readonly running: number;
+  readonly waiting: number;
+  readonly healthy: boolean;
+}
+
+export type EngineReport =
+  | {
+      readonly type: 'ready';
+      readonly slots: number;
+      readonly contextLength: number;
+      readonly vocabularySize: number;
+    }
+  /** The engine could not start; the message is one clear line. */
+  | { readonly type: 'failed'; readonly message: string }
+  /** Answer to `submit`; refused when the queue is full. */
+  | { readonly type: 'admitted'; readonly requestId: string }
+  | { readonly type: 'refused'; readonly requestId: string; readonly retryAfterMs: number }
+  /** All events of one step, for all requests: [requestId, events in order]. */
+  | {
+      readonly type: 'step';
+      readonly events: readonly (readonly [string, readonly GenerationEvent[]])[];
+      readonly reports: readonly StepReport[];
+      readonly status: EngineStatus;
+    };
+
+export type { FinishReason, GenerationEvent };

@@ -1,0 +1,18 @@
+/**
+ * Raw bytes of every token id, as one flat table that threads can share. For special (added) tokens the bytes are
+ * those of their literal text.
+ */
+export interface TokenBytes {
+  readonly vocabularySize: number;
+  /** All tokens' bytes, one after the other. */
+  readonly bytes: Uint8Array;
+  /** offsets[id] … offsets[id + 1] delimit token id; length vocabularySize + 1. */
+  readonly offsets: Uint32Array;
+  /** 1 where the id is a special token, which skip_special_tokens hides; length vocabularySize. */
+  readonly special: Uint8Array;
+}
+
+/** The bytes of one token; a view, not a copy. Empty for ids outside the table. */
+export function bytesOf(table: TokenBytes, id: number): Uint8Array {
+  return table.bytes.subarray(table.offsets[id] ?? 0, table.offsets[id + 1] ?? 0);
+}

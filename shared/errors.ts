@@ -1,0 +1,117 @@
+/**
+ * Every error a caller can see: one table, one class, one envelope.
+ * The shape is OpenAI's: `{"error":{"message","type","param","code"}}`, all four keys always present.
+ */
+
+interface ErrorRow {
+  readonly status: number;
+  readonly type: string;
+}
+
+const invalid = (status: number): ErrorRow => ({ status, type: 'invalid_request_error' });
+const server = (status: number): ErrorRow => ({ status, type: 'server_error' });
+
+/** Code → HTTP status and OpenAI error type. The only place where the two are written down. */
+export const ERROR_TABLE = {
+  invalid_json: invalid(400),
+  invalid_type: invalid(400),
+  invalid_value: invalid(400),
+  missing_required_parameter: invalid(400),
+  integer_above_max_value: invalid(400),
+  integer_below_min_value: invalid(400),
+  decimal_above_max_value: invalid(400),
+  decimal_below_min_value: invalid(400),
+  array_above_max_length: invalid(400),
+  empty_array: invalid(400),
+  string_above_max_length: invalid(400),
+  empty_string: invalid(400),
+  unsupported_parameter: invalid(400),
+  conflicting_parameters: invalid(400),
+  invalid_grammar: invalid(400),
+  invalid_json_schema: invalid(400),
+  context_length_exceeded: invalid(400),
+  missing_api_key: invalid(401),
+  invalid_api_key: invalid(401),
+  insufficient_scope: { status: 403, type: 'permission_error' },
+  model_not_allowed: { status: 403, type: 'permission_error' },
+  tenant_suspended: { status: 403, type: 'permission_error' },
+  model_not_found: invalid(404),
+  unknown_url: invalid(404),
+  not_found: invalid(404),
+  method_not_supported: invalid(405),
+  request_timeout: invalid(408),
+  conflict: invalid(409),
+  request_too_large: invalid(413),
+  headers_too_large: invalid(431),
+  unsupported_media_type: invalid(415),
+  unsupported_endpoint: invalid(415),
+  rate_limit_exceeded: { status: 429, type: 'requests' },
+  tokens_limit_exceeded: { status: 429, type: 'tokens' },
+  insufficient_quota: { status: 429, type: 'insufficient_quota' },
+  internal_error: server(500),
+  upstream_error: server(502),
+  server_is_overloaded: server(503),
+  model_loading: server(503),
+  upstream_timeout: server(504),
+} as const satisfies Record<string, ErrorRow>;
+
+export type ErrorCode = keyof typeof ERROR_TABLE;
+
+/** What travels in an error body and in a stream's error event. */
+export interface ErrorEnvelope {
+  readonly error: {
+    readonly message: string;
+    readonly type: string;
+    readonly param: string | null;
+    readonly code: string;
+  };
+}
+
+export interface ApiErrorOptions {
+  /** The request field at fault, e.g. `stop[2]`. */
+  readonly param?: string | null;
+  /** Extra response headers, e.g. `retry-after`, `allow`, `www-authenticate`. */
+  readonly headers?: Readonly<Record<string, string>>;
+}
+
+/** An error meant for the caller. Anything else that is thrown becomes `internal_error` without its text. */
+export class ApiError extends Error {
+  readonly code: ErrorCode;
+  readonly param: string | null;
+  readonly headers: Readonly<Record<string, string>>;
+
+  constructor(code: ErrorCode, message: string, options: ApiErrorOptions = {}) {
+    super(message);
+    this.name = 'ApiError';
+    this.code = code;
+    this.param = options.param ?? null;
+    this.headers = options.headers ?? {};
+  }
+
+  get status(): number {
+    return ERROR_TABLE[this.code].status;
+  }
+
+  envelope(): ErrorEnvelope {
+    return {
+      error: {
+        message: this.message,
+        type: ERROR_TABLE[this.code].type,
+        param: this.param,
+        // Token limits have a row of their own because their type differs; callers know one code for both.
+        code: this.code === 'tokens_limit_exceeded' ? 'rate_limit_exceeded' : this.code,
+      },
+    };
+  }
+}
+
+export function isErrorCode(code: string): code is ErrorCode {
+  return Object.hasOwn(ERROR_TABLE, code);
+}
+
+/** The error a caller may see for anything thrown: an ApiError as it is, everything else without its text. */
+export function toApiError(thrown: unknown): ApiError {
+  return thrown instanceof ApiError
+    ? thrown
+    : new ApiError('internal_error', 'The server had an error while processing your request.');
+}

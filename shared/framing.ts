@@ -1,0 +1,50 @@
+/** NDJSON and SSE: encoding and incremental decoding. Pure; works on text, the caller decodes UTF-8. */
+
+/** One NDJSON line, newline included. */
+export const ndjsonLine = (value: unknown): string => `${JSON.stringify(value)}\n`;
+
+/** One SSE event carrying JSON. */
+export const sseData = (value: unknown): string => `data: ${JSON.stringify(value)}\n\n`;
+
+export const SSE_DONE = 'data: [DONE]\n\n';
+export const SSE_KEEP_ALIVE = ': keep-alive\n\n';
+
+/** Cuts a stream of text fragments into lines; a line may arrive in any number of fragments. */
+export class LineDecoder {
+  #pending = '';
+
+  /** The lines completed by `fragment`, without their newlines, empty lines included. */
+  push(fragment: string): string[] {
+    const lines = (this.#pending + fragment).split('\n');
+    this.#pending = lines.pop() ?? '';
+    return lines;
+  }
+
+  /** What is left when the stream ends: an unfinished line, or ''. */
+  end(): string {
+    const rest = this.#pending;
+    this.#pending = '';
+    return rest;
+  }
+}
+
+/** Collects the `data` payloads of an SSE stream; comments and other fields are skipped (WHATWG event streams). */
+export class SseDecoder {
+  readonly #lines = new LineDecoder();
+  #data: string[] = [];
+
+  /** The payloads of the events completed by `fragment`. */
+  push(fragment: string): string[] {
+    const payloads: string[] = [];
+    for (const raw of this.#lines.push(fragment)) {
+      const line = raw.endsWith('\r') ? raw.slice(0, -1) : raw;
+      if (line === '') {
+        if (this.#data.length > 0) payloads.push(this.#data.join('\n'));
+        this.#data = [];
+      } else if (line.startsWith('data:')) {
+        this.#data.push(line.charAt(5) === ' ' ? line.slice(6) : line.slice(5));
+      }
+    }
+    return payloads;
+  }
+}

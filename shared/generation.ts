@@ -1,0 +1,188 @@
+import * as z from 'zod';
+import { samplingParameters } from './sampling.ts';
+
+/**
+ * The wire protocol between Worker and origin: POST /generate takes a GenerationRequest and answers NDJSON, one
+ * GenerationEvent per line. A stream that ends without exactly one `done` or `error` is itself an error.
+ */
+export const PROTOCOL_VERSION = 1;
+
+/** A text, token ids, or a mixture of both; the parts of a mixture are joined in order. */
+export const wirePrompt = z.union([z.string(), z.array(z.union([z.int().min(0), z.string()])).min(1)]);
+export type WirePrompt = z.infer<typeof wirePrompt>;
+
+/** What the generated text must match. `value` is the source text, or a JSON Schema as it was sent. */
+export const wireConstraint = z.discriminatedUnion('type', [
+  z.strictObject({ type: z.literal('gbnf'), value: z.string() }),
+  z.strictObject({ type: z.literal('regex'), value: z.string() }),
+  z.strictObject({ type: z.literal('lark'), value: z.string() }),
+  z.strictObject({ type: z.literal('json_schema'), value: z.unknown() }),
+  z.strictObject({ type: z.literal('json_object') }),
+  z.strictObject({ type: z.literal('choice'), value: z.array(z.string()).min(1) }),
+]);
+export type WireConstraint = z.infer<typeof wireConstraint>;
+
+export const generationRequest = z.strictObject({
+  version: z.literal(PROTOCOL_VERSION),
+  requestId: z.string().min(1).max(128),
+  /** Part of every cache key: KV is never shared between tenants. */
+  tenantId: z.string().min(1).max(128),
+  /** Share of the engine relative to other waiting tenants; from the tenant's record only. */
+  weight: z.number().gt(0).max(1000),
+  model: z.string(),
+  prompts: z.array(wirePrompt).min(1),
+  /** Text after the insertion point (fill-in-the-middle); null = plain completion. */
+  suffix: z.string().nullable(),
+  /** Sequences per prompt. best_of is the Worker's business: it asks for more choices and ranks them. */
+  choices: z.int().min(1),
+  /** Tokens to generate per choice; −1 = until the context ends. */
+  maxTokens: z.int().min(-1),
+  minTokens: z.int().min(0),
+  stop: z.array(z.string().min(1)),
+  stopTokenIds: z.array(z.int().min(0)),
+  includeStop: z.boolean(),
+  ignoreEos: z.boolean(),
+  sampling: samplingParameters,
+  constraint: wireConstraint.nullable(),
+  /** Alternatives per generated token, 0..20; null = no logprobs. */
+  logprobs: z.int().min(0).max(20).nullable(),
+  /** Alternatives per prompt token, 0..20; null = none. Set for echo with logprobs. */
+  promptLogprobs: z.int().min(0).max(20).nullable(),
+  /** Send the `prompt` event (text and ids of each prompt). */
+  echo: z.boolean(),
+  /** Keep a running sum of raw logprobs, sent in `finish` (for best_of). */
+  scores: z.boolean(),
+  /** Send token ids with the text. */
+  tokenIds: z.boolean(),
+  /** Hide special tokens from the text. */
+  skipSpecialTokens: z.boolean(),
+  /** Add the tokenizer's own special tokens (BOS) to prompts given as text. */
+  addSpecialTokens: z.boolean(),
+  /** When prompt + maxTokens exceed the context: lower maxTokens, or refuse. */
+  contextOverflow: z.enum(['truncate', 'error']),
+  /** Keep only the last k prompt tokens; −1 = as many as fit beside maxTokens; null = never cut the prompt. */
+  truncatePromptTokens: z.int().min(-1).nullable(),
+  /** May take cached KV of this tenant's earlier prompts. */
+  cachePrompt: z.boolean(),
+  /** Separates prefix caches inside one tenant; '' = the tenant's own. */
+  cacheSalt: z.string().max(256),
+  /** One event per step; false lets the origin merge the events of several steps. */
+  stream: z.boolean(),
+  /** Milliseconds from the receipt of the request until it is given up. */
+  deadlineMs: z.int().min(1),
+});
+export type GenerationRequest = z.infer<typeof generationRequest>;
+
+/** One alternative: raw log-softmax of the unmodified logits, natural log, float32; −9999 stands for −∞. */
+const alternative = z.tuple([
+  /** Token id. */ z.int().min(0),
+  /** The token's bytes as a string of code units 0..255. */ z.string(),
+  /** Logprob. */ z.number(),
+]);
+export type Alternative = z.infer<typeof alternative>;
+
+export const tokenLogprob = z.object({
+  id: z.int().min(0),
+  /** The token's bytes, one code unit 0..255 per byte; for a special token the bytes of its literal text. */
+  bytes: z.string(),
+  /** Null for the first prompt token, which nothing predicts. */
+  logprob: z.number().nullable(),
+  /** Best first; does not repeat the token itself unless it is among the best. */
+  top: z.array(alternative).nullable(),
+  /** The token is part of the sequence but not of the text (a hidden special token). */
+  hidden: z.boolean().optional(),
+});
+export type TokenLogprob = z.infer<typeof tokenLogprob>;
+
+export const finishReason = z.enum(['stop', 'length']);
+export type FinishReason = z.infer<typeof finishReason>;
+
+export const usage = z.object({
+  /** Counted once per prompt, whatever the number of choices. */
+  promptTokens: z.int().min(0),
+  cachedTokens: z.int().min(0),
+  /** Over all choices, end tokens included. */
+  completionTokens: z.int().min(0),
+});
+export type Usage = z.infer<typeof usage>;
+
+/** `choice` = prompt index · choices + candidate index. */
+export const generationEvent = z.discriminatedUnion('type', [
+  /** The request was accepted and tokenised; always the first line. */
+  z.object({ type: z.literal('accepted'), model: z.string(), promptTokens: z.array(z.int().min(0)) }),
+  /** The first sequence of a prompt has entered a slot. */
+  z.object({
+    type: z.literal('started'),
+    prompt: z.int().min(0),
+    cachedTokens: z.int().min(0),
+    queueMs: z.number().min(0),
+  }),
+  /** Once per prompt when `echo` was asked, before the first token of its choices. */
+  z.object({
+    type: z.literal('prompt'),
+    prompt: z.int().min(0),
+    text: z.string(),
+    ids: z.array(z.int().min(0)),
+    /** Present when promptLogprobs was asked. */
+    tokens: z.array(tokenLogprob).optional(),
+  }),
+  /** `text` may be '' while bytes or a possible stop string are held back. */
+  z.object({
+    type: z.literal('token'),
+    choice: z.int().min(0),
+    text: z.string(),
+    /** Tokens this choice has generated so far, held-back ones included. */
+    completionTokens: z.int().min(0),
+    tokens: z.array(tokenLogprob).optional(),
+    ids: z.array(z.int().min(0)).optional(),
+  }),
+  z.object({
+    type: z.literal('finish'),
+    choice: z.int().min(0),
+    reason: finishReason,
+    /** The stop string or the stop token id that ended it; null for EOS and length. */
+    stopReason: z.union([z.string(), z.int()]).nullable(),
+    completionTokens: z.int().min(0),
+    /** Σ raw logprob of the generated tokens, when `scores` was asked. */
+    score: z.number().optional(),
+  }),
+  z.object({
+    type: z.literal('done'),
+    usage,
+    /** Milliseconds: from the start of prefill to the first token, and from there to the last. */
+    timings: z.object({ queueMs: z.number(), promptMs: z.number(), generationMs: z.number() }),
+  }),
+  z.object({
+    type: z.literal('error'),
+    code: z.string(),
+    message: z.string(),
+    param: z.string().nullable(),
+    /** True when the same request may succeed elsewhere or later. */
+    retryable: z.boolean(),
+    /** What had been used up to the error. */
+    usage: usage.optional(),
+  }),
+]);
+export type GenerationEvent = z.infer<typeof generationEvent>;
+export type EventOf<T extends GenerationEvent['type']> = Extract<GenerationEvent, { type: T }>;
+
+/** GET /models of the origin: what the Worker must know of a served model. */
+export const originModel = z.object({
+  id: z.string(),
+  /** Unix seconds. */
+  created: z.int(),
+  contextLength: z.int(),
+  vocabularySize: z.int(),
+  /** True when the model has a fill-in-the-middle template. */
+  infill: z.boolean(),
+});
+export type OriginModel = z.infer<typeof originModel>;
+
+/** GET /health of the origin. */
+export const originHealth = z.object({
+  status: z.enum(['loading', 'ready', 'draining', 'unhealthy']),
+  models: z.array(originModel),
+  running: z.int(),
+  waiting: z.int(),
+});
+export type OriginHealth = z.infer<typeof originHealth>;

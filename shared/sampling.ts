@@ -1,0 +1,88 @@
+import * as z from 'zod';
+
+/**
+ * How one sequence turns logits into tokens. Wire form: every field is present, defaults already applied by the
+ * Worker's dialect. Formulas are those of the samplers in origin/sampling; "off" values are given per field.
+ */
+export const samplingParameters = z.strictObject({
+  /** Softmax temperature, 0..2; below 1e-5 the sampler is greedy. */
+  temperature: z.number().min(0).max(2),
+  /** Half-width of dynamic temperature; 0 = off. */
+  dynatempRange: z.number().min(0),
+  dynatempExponent: z.number().min(0),
+  /** Keep the k most likely tokens; 0 = off. */
+  topK: z.int().min(0),
+  /** Nucleus mass in 0..1; 1 = off, 0 keeps the top token. */
+  topP: z.number().min(0).max(1),
+  /** Keep p ≥ minP · max p; 0 = off. */
+  minP: z.number().min(0).max(1),
+  /** Locally typical mass; 1 = off. */
+  typicalP: z.number().min(0).max(1),
+  /** Mask logits below max − n·σ; ≤ 0 = off. */
+  topNSigma: z.number(),
+  xtcProbability: z.number().min(0).max(1),
+  xtcThreshold: z.number().min(0).max(1),
+  /** 0 = off, 1 or 2 = Mirostat version. */
+  mirostat: z.union([z.literal(0), z.literal(1), z.literal(2)]),
+  /** Target surprise in bits. */
+  mirostatTau: z.number().min(0),
+  mirostatEta: z.number().min(0).max(1),
+  /** (0, 2]; 1 = off. */
+  repetitionPenalty: z.number().gt(0).max(2),
+  frequencyPenalty: z.number().min(-2).max(2),
+  presencePenalty: z.number().min(-2).max(2),
+  /** Window in tokens for the three penalties; −1 = whole context, 0 = penalties off. */
+  repeatLastN: z.int().min(-1),
+  /** Which tokens frequency and presence penalties count: generated ones, or prompt and generated. */
+  penaltyScope: z.enum(['generated', 'all']),
+  /** 0 = off. */
+  dryMultiplier: z.number().min(0),
+  dryBase: z.number().min(0),
+  dryAllowedLength: z.int().min(0),
+  dryPenaltyLastN: z.int().min(-1),
+  drySequenceBreakers: z.array(z.string()),
+  /** Least tokens that truncation must leave; 0 = no rule. */
+  minKeep: z.int().min(0),
+  /** [token id, bias added to its logit]; null forbids the token. */
+  logitBias: z.array(z.tuple([z.int().min(0), z.number().nullable()])),
+  /** Only these ids may be sampled; null = all. */
+  allowedTokenIds: z.array(z.int().min(0)).nullable(),
+  /** Words that may not be completed. */
+  badWords: z.array(z.string()),
+  /** Same seed and request → same draws; null = a random one. Draws are keyed (seed, prompt, choice, step). */
+  seed: z.number().nullable(),
+});
+
+export type SamplingParameters = z.infer<typeof samplingParameters>;
+
+/** Pure sampling from the model's own distribution: every processor off. */
+export const NEUTRAL_SAMPLING: SamplingParameters = {
+  temperature: 1,
+  dynatempRange: 0,
+  dynatempExponent: 1,
+  topK: 0,
+  topP: 1,
+  minP: 0,
+  typicalP: 1,
+  topNSigma: -1,
+  xtcProbability: 0,
+  xtcThreshold: 0.1,
+  mirostat: 0,
+  mirostatTau: 5,
+  mirostatEta: 0.1,
+  repetitionPenalty: 1,
+  frequencyPenalty: 0,
+  presencePenalty: 0,
+  repeatLastN: -1,
+  penaltyScope: 'generated',
+  dryMultiplier: 0,
+  dryBase: 1.75,
+  dryAllowedLength: 2,
+  dryPenaltyLastN: -1,
+  drySequenceBreakers: ['\n', ':', '"', '*'],
+  minKeep: 0,
+  logitBias: [],
+  allowedTokenIds: null,
+  badWords: [],
+  seed: null,
+};
