@@ -1,0 +1,151 @@
+import { closeSync, openSync, writeSync } from 'node:fs';
+import { join } from 'node:path';
+import { ProtoMessage } from './protobuf.ts';
+
+/** Builds an ONNX ModelProto node by node (field numbers: onnx.proto). */
+
+export const MICROSOFT = 'com.microsoft';
+
+export const ElementType = { float32: 1, uint8: 2, int32: 6, int64: 7, float16: 10 } as const;
+export type ElementTypeName = keyof typeof ElementType;
+export type Dimension = number | string;
+
+/** An attribute; integers must say so because 1 and 1.0 look alike in JavaScript. */
+export type Attribute = { readonly int: number } | { readonly float: number };
+
+interface NodeOptions {
+  readonly domain?: string;
+  readonly attributes?: Readonly<Record<string, Attribute>>;
+}
+
+const AttributeType = { float: 1, int: 2 } as const;
+const EXTERNAL_ALIGNMENT = 4096;
+
+export class OnnxWriter {
+  readonly #nodes: ProtoMessage[] = [];
+  readonly #inputs: ProtoMessage[] = [];
+  readonly #outputs: ProtoMessage[] = [];
+  readonly #initializers: ProtoMessage[] = [];
+  readonly #externalFile: string | undefined;
+  readonly #external: { readonly offset: number; readonly bytes: Uint8Array }[] = [];
+  #externalEnd = 0;
+
+  /** With a file name, initializers of 1 KiB and more go to that file beside the model. */
+  constructor(externalFile?: string) {
+    this.#externalFile = externalFile;
+  }
+
+  input(name: string, type: ElementTypeName, dimensions: readonly Dimension[]): void {
+    this.#inputs.push(valueInfo(name, type, dimensions));
+  }
+
+  output(name: string, type: ElementTypeName, dimensions: readonly Dimension[]): void {
+    this.#outputs.push(valueInfo(name, type, dimensions));
+  }
+
+  /** Returns the first output's name. An empty name stands for an omitted optional input or output. */
+  node(
+    operator: string,
+    inputs: readonly string[],
+    outputs: readonly [string, ...string[]],
+    options: NodeOptions = {},
+  ): string {
+    const node = new ProtoMessage();
+    for (const name of inputs) node.string(1, name);
+    for (const name of outputs) node.string(2, name);
+    node.string(3, `${operator}:${outputs[0]}`).string(4, operator);
+    for (const [name, value] of Object.entries(options.attributes ?? {})) {
+      const attribute = new ProtoMessage().string(1, name);
+      if ('int' in value) attribute.integer(3, value.int).integer(20, AttributeType.int);
+      else attribute.float(2, value.float).integer(20, AttributeType.float);
+      node.message(5, attribute);
+    }
+    if (options.domain !== undefined) node.string(7, options.domain);
+    this.#nodes.push(node);
+    return outputs[0];
+  }
+
+  initializer(
+    name: string,
+    type: ElementTypeName,
+    dimensions: readonly number[],
+    data: ArrayBufferView,
+  ): string {
+    const tensor = new ProtoMessage();
+    for (const dimension of dimensions) tensor.integer(1, dimension);
+    tensor.integer(2, ElementType[type]).string(8, name);
+    const bytes = new Uint8Array(data.buffer, data.byteOffset, data.byteLength);
+    if (this.#externalFile !== undefined && bytes.length >= 1024) {
+      const offset = Math.ceil(this.#externalEnd / EXTERNAL_ALIGNMENT) * EXTERNAL_ALIGNMENT;
+      this.#external.push({ offset, bytes });
+      this.#externalEnd = offset + bytes.length;
+      const entries = { location: this.#externalFile, offset: `${offset}`, length: `${bytes.length}` };
+      for (const [key, value] of Object.entries(entries)) {
+        tensor.message(13, new ProtoMessage().string(1, key).string(2, value));
+      }
+      tensor.integer(14, 1);
+    } else {
+      tensor.bytes(9, bytes);
+    }
+    this.#initializers.push(tensor);
+    return name;
+  }
+
+  /** Writes `file` and, where one was named, the external data file beside it. */
+  write(directory: string, file: string): void {
+    const graph = new ProtoMessage();
+    for (const node of this.#nodes) graph.message(1, node);
+    graph.string(2, 'synthetic');
+    for (const initializer of this.#initializers) graph.message(5, initializer);
+    for (const input of this.#inputs) graph.message(11, input);
+    for (const output of this.#outputs) graph.message(12, output);
+    const model = new ProtoMessage()
+      .integer(1, 8)
+      .string(2, 'synthetic')
+      .message(7, graph)
+      .message(8, new ProtoMessage().string(1, '').integer(2, 17))
+      .message(8, new ProtoMessage().string(1, MICROSOFT).integer(2, 1));
+    writeRuns(
+      join(directory, file),
+      model.parts.map((bytes) => ({ bytes })),
+    );
+    if (this.#externalFile !== undefined) writeRuns(join(directory, this.#externalFile), this.#external);
+  }
+}
+
+function valueInfo(name: string, type: ElementTypeName, dimensions: readonly Dimension[]): ProtoMessage {
+  const shape = new ProtoMessage();
+  for (const dimension of dimensions) {
+    const encoded = new ProtoMessage();
+    if (typeof dimension === 'number') encoded.integer(1, dimension);
+    else encoded.string(2, dimension);
+    shape.message(1, encoded);
+  }
+  const tensor = new ProtoMessage().integer(1, ElementType[type]).message(2, shape);
+  return new ProtoMessage().string(1, name).message(2, new ProtoMessage().message(1, tensor));
+}
+
+/** Small runs are joined into one write; a run with an offset goes there. */
+function writeRuns(
+  file: string,
+  runs: readonly { readonly bytes: Uint8Array; readonly offset?: number }[],
+): void {
+  const descriptor = openSync(file, 'w');
+  try {
+    let position = 0;
+    let pending: Uint8Array[] = [];
+    const flush = () => {
+      if (pending.length > 0) writeSync(descriptor, Buffer.concat(pending));
+      pending = [];
+    };
+    for (const { bytes, offset } of runs) {
+      if (offset !== undefined) pending.push(new Uint8Array(offset - position));
+      pending.push(bytes);
+      position = (offset ?? position) + bytes.length;
+      if (bytes.length > 65_536) flush();
+    }
+    flush();
+  } finally {
+    closeSync(descriptor);
+  }
+}

@@ -1,0 +1,87 @@
+/** Seeded random weights and the block quantisation MatMulNBits reads. */
+
+export class WeightSource {
+  #state: number;
+
+  constructor(seed: number) {
+    this.#state = (seed * 2_654_435_761 + 1) >>> 0;
+  }
+
+  /** Mulberry32: uniform in [0, 1). */
+  #uniform(): number {
+    this.#state = (this.#state + 0x6d2b79f5) >>> 0;
+    let mixed = this.#state;
+    mixed = Math.imul(mixed ^ (mixed >>> 15), mixed | 1);
+    mixed ^= mixed + Math.imul(mixed ^ (mixed >>> 7), mixed | 61);
+    return ((mixed ^ (mixed >>> 14)) >>> 0) / 4_294_967_296;
+  }
+
+  /** Values of mean `mean` and standard deviation `deviation` (sum of three uniforms: near enough to normal). */
+  normal(count: number, deviation: number, mean = 0): Float32Array {
+    const values = new Float32Array(count);
+    for (let i = 0; i < count; i++) {
+      const sum = this.#uniform() + this.#uniform() + this.#uniform() - 1.5;
+      values[i] = mean + 2 * deviation * sum;
+    }
+    return values;
+  }
+}
+
+export interface BlockQuantized {
+  /** [columns, rows / block, block · bits / 8] */
+  readonly packed: Uint8Array;
+  /** [columns · rows / block] */
+  readonly scales: Float32Array;
+}
+
+/**
+ * Symmetric block quantisation of a matrix given transposed, [columns, rows]: value = (q − 2^(bits−1)) · scale, blocks
+ * along the rows, 4-bit values packed low nibble first.
+ */
+export function quantizeBlocks(transposed: Float32Array, bits: 4 | 8, block: number): BlockQuantized {
+  const zero = 2 ** (bits - 1);
+  const blocks = transposed.length / block;
+  const scales = new Float32Array(blocks);
+  const packed = new Uint8Array((transposed.length * bits) / 8);
+  for (let b = 0; b < blocks; b++) {
+    let largest = 0;
+    for (let i = 0; i < block; i++) largest = Math.max(largest, Math.abs(transposed[b * block + i]!));
+    const scale = largest > 0 ? largest / (zero - 1) : 1;
+    scales[b] = scale;
+    for (let i = 0; i < block; i++) {
+      const index = b * block + i;
+      const level = Math.min(2 * zero - 1, Math.max(0, Math.round(transposed[index]! / scale) + zero));
+      if (bits === 8) packed[index] = level;
+      else packed[index >> 1]! |= (index & 1) === 0 ? level : level << 4;
+    }
+  }
+  return { packed, scales };
+}
+
+/** [rows, columns] from [columns, rows]. */
+export function transpose(values: Float32Array, columns: number, rows: number): Float32Array {
+  const result = new Float32Array(values.length);
+  for (let column = 0; column < columns; column++) {
+    for (let row = 0; row < rows; row++) result[row * columns + column] = values[column * rows + row]!;
+  }
+  return result;
+}
+
+/** IEEE 754 binary16 bits, round to nearest even. */
+export function toFloat16(values: Float32Array): Uint16Array {
+  const bits = new Uint32Array(values.buffer, values.byteOffset, values.length);
+  return Uint16Array.from(bits, (word) => {
+    const sign = (word >>> 16) & 0x8000;
+    const magnitude = word & 0x7fffffff;
+    if (magnitude >= 0x47800000) return sign | (magnitude > 0x7f800000 ? 0x7e00 : 0x7c00);
+    if (magnitude < 0x38800000) {
+      // Subnormal: let the addition of 0.5 do the rounding at the 2^-24 grid.
+      const scaled = new Float32Array(Uint32Array.of(magnitude).buffer)[0]! * 16_777_216;
+      const floor = Math.floor(scaled);
+      const up = scaled - floor > 0.5 || (scaled - floor === 0.5 && (floor & 1) === 1);
+      return sign | (floor + (up ? 1 : 0));
+    }
+    const rounded = magnitude + 0xfff + ((magnitude >>> 13) & 1);
+    return sign | ((rounded - 0x38000000) >>> 13);
+  });
+}
