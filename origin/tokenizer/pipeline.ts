@@ -1,0 +1,49 @@
+import type { TokenizerJson } from './tokenizer-files.ts';
+
+/** Questions about the steps of a tokenizer.json pipeline. */
+
+type Step = NonNullable<TokenizerJson['decoder']>;
+
+const NESTED = ['normalizers', 'pretokenizers', 'processors', 'decoders'] as const;
+
+/** The steps of one stage, sequences flattened, in order. */
+export function stepsOf(stage: Step | null | undefined): Step[] {
+  if (!stage) return [];
+  const nested = NESTED.map((key) => stage[key]).find(Array.isArray) as Step[] | undefined;
+  return stage.type === 'Sequence' ? (nested ?? []).flatMap((inner) => stepsOf(inner)) : [stage];
+}
+
+/** Bytes are spelt with the byte-level alphabet. */
+export function isByteLevel(tokenizer: TokenizerJson): boolean {
+  const stages = [...stepsOf(tokenizer.decoder), ...stepsOf(tokenizer.pre_tokenizer)];
+  return stages.some((step) => step.type === 'ByteLevel');
+}
+
+/** Spaces are spelt ▁ and bytes without a token of their own `<0xNN>`. */
+export function isSentencePiece(tokenizer: TokenizerJson): boolean {
+  const stages = [...stepsOf(tokenizer.decoder), ...stepsOf(tokenizer.pre_tokenizer)];
+  return tokenizer.model.byte_fallback === true || stages.some((step) => step.type === 'Metaspace');
+}
+
+/** The pipeline puts a space before the first word of a text. */
+export function addsLeadingSpace(tokenizer: TokenizerJson): boolean {
+  const prepends = stepsOf(tokenizer.normalizer).some((step) => step.type === 'Prepend');
+  const metaspace = stepsOf(tokenizer.pre_tokenizer).find((step) => step.type === 'Metaspace');
+  return prepends || (metaspace !== undefined && (metaspace.prepend_scheme ?? 'always') !== 'never');
+}
+
+/** Texts of the special tokens that the post-processor puts before a text, in order. */
+export function leadingSpecials(tokenizer: TokenizerJson): string[] {
+  for (const step of stepsOf(tokenizer.post_processor)) {
+    if (step.type === 'TemplateProcessing') return templatePrefix(step.single);
+    const start = step.cls;
+    if (Array.isArray(start) && typeof start[0] === 'string') return [start[0]];
+  }
+  return [];
+}
+
+function templatePrefix(template: unknown): string[] {
+  const items = Array.isArray(template) ? (template as { SpecialToken?: { id: string } }[]) : [];
+  const text = items.findIndex((item) => item.SpecialToken === undefined);
+  return items.slice(0, Math.max(text, 0)).flatMap((item) => item.SpecialToken?.id ?? []);
+}

@@ -1,0 +1,30 @@
+import type { TokenizerJson } from './tokenizer-files.ts';
+
+/**
+ * The same tokenizer without its control tokens: text that spells one stays text. Added tokens that are neither
+ * special nor in `markers` (runs of spaces, for instance) are part of how text is tokenised and stay.
+ *
+ * The control tokens also leave the model, because merges (BPE) or the best segmentation (Unigram) could find them.
+ */
+export function withoutControlTokens(tokenizer: TokenizerJson, markers: ReadonlySet<string>): TokenizerJson {
+  const added = tokenizer.added_tokens ?? [];
+  const isControl = (token: (typeof added)[number]) => token.special === true || markers.has(token.content);
+  const control = new Set(added.filter(isControl).map((token) => token.content));
+  const { vocab, merges } = tokenizer.model;
+  const merged = (merge: string | [string, string]) =>
+    typeof merge === 'string' ? merge.replace(' ', '') : merge.join('');
+  return {
+    ...tokenizer,
+    added_tokens: added.filter((token) => !isControl(token)),
+    model: {
+      ...tokenizer.model,
+      vocab: Array.isArray(vocab)
+        ? vocab.map(([text, score]): [string, number] => [text, control.has(text) ? UNREACHABLE : score])
+        : Object.fromEntries(Object.entries(vocab).filter(([text]) => !control.has(text))),
+      ...(merges ? { merges: merges.filter((merge) => !control.has(merged(merge))) } : {}),
+    },
+  };
+}
+
+/** A Unigram score that every other segmentation beats; finite, because sums of scores are compared. */
+const UNREACHABLE = -1e9;

@@ -1,0 +1,100 @@
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import * as z from 'zod';
+
+/** The model directory's files about its vocabulary, checked as far as this room reads them. */
+
+const addedToken = z.looseObject({
+  id: z.int().min(0),
+  content: z.string().min(1),
+  special: z.boolean().optional(),
+});
+export type AddedTokenEntry = z.infer<typeof addedToken>;
+
+/** A step of the tokenizer's pipeline; sequences nest under a key that depends on the kind of step. */
+const step = z.looseObject({ type: z.string() }).nullish();
+
+export const tokenizerJson = z.looseObject({
+  added_tokens: z.array(addedToken).nullish(),
+  normalizer: step,
+  pre_tokenizer: step,
+  post_processor: step,
+  decoder: step,
+  model: z.looseObject({
+    type: z.string(),
+    /** BPE: token → id. Unigram: [token, score] at its id. */
+    vocab: z.union([z.record(z.string(), z.int().min(0)), z.array(z.tuple([z.string(), z.number()]))]),
+    merges: z.array(z.union([z.string(), z.tuple([z.string(), z.string()])])).optional(),
+    byte_fallback: z.boolean().nullish(),
+  }),
+});
+export type TokenizerJson = z.infer<typeof tokenizerJson>;
+
+const tokenText = z.union([z.string(), z.looseObject({ content: z.string() }).transform((t) => t.content)]);
+
+const tokenizerConfig = z.looseObject({
+  bos_token: tokenText.nullish(),
+  eos_token: tokenText.nullish(),
+  pad_token: tokenText.nullish(),
+  add_bos_token: z.boolean().nullish(),
+  chat_template: z.unknown().optional(),
+});
+
+const endIds = z
+  .union([
+    z
+      .int()
+      .min(0)
+      .transform((id) => [id]),
+    z.array(z.int().min(0)),
+  ])
+  .nullish();
+
+const generationConfig = z.looseObject({ eos_token_id: endIds });
+const modelConfig = z.looseObject({ eos_token_id: endIds, vocab_size: z.int().min(1).optional() });
+
+export interface TokenizerFiles {
+  readonly tokenizer: TokenizerJson;
+  readonly config: z.infer<typeof tokenizerConfig>;
+  readonly generation: z.infer<typeof generationConfig>;
+  readonly model: z.infer<typeof modelConfig>;
+}
+
+/**
+ * tokenizer.json must be there; tokenizer_config.json, generation_config.json and config.json may be missing.
+ * @throws Error with one line that names the file and what is wrong with it
+ */
+export function readTokenizerFiles(directory: string): TokenizerFiles {
+  return {
+    tokenizer: readJson(join(directory, 'tokenizer.json'), tokenizerJson, 'required'),
+    config: readJson(join(directory, 'tokenizer_config.json'), tokenizerConfig, 'optional'),
+    generation: readJson(join(directory, 'generation_config.json'), generationConfig, 'optional'),
+    model: readJson(join(directory, 'config.json'), modelConfig, 'optional'),
+  };
+}
+
+function readJson<T>(path: string, schema: z.ZodType<T>, need: 'required' | 'optional'): T {
+  const text = readText(path) ?? (need === 'optional' ? '{}' : null);
+  if (text === null) throw new Error(`${path}: the file is missing`);
+  const parsed = schema.safeParse(parseJson(path, text));
+  if (parsed.success) return parsed.data;
+  const issue = parsed.error.issues[0];
+  throw new Error(`${path}: ${issue?.path.join('.') || 'document'}: ${issue?.message ?? 'not valid'}`);
+}
+
+function readText(path: string): string | null {
+  try {
+    return readFileSync(path, 'utf8');
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return null;
+    throw new Error(`${path}: cannot be read (${(error as NodeJS.ErrnoException).code ?? 'unknown'})`);
+  }
+}
+
+function parseJson(path: string, text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    throw new Error(`${path}: not valid JSON`);
+  }
+}

@@ -1,0 +1,121 @@
+import { Tokenizer as Pipeline } from '@huggingface/tokenizers';
+import { addsLeadingSpace, leadingSpecials } from './pipeline.ts';
+import { withoutControlTokens } from './plain-text.ts';
+import { bytesOf, type TokenBytes } from './token-bytes.ts';
+import { readTokenizerFiles, type TokenizerFiles, type TokenizerJson } from './tokenizer-files.ts';
+import { tokenBytesOf } from './vocabulary.ts';
+
+export interface EncodeOptions {
+  /** Put the tokenizer's own special tokens (BOS) before the text, unless the text already starts with BOS. */
+  readonly addSpecialTokens: boolean;
+  /** Read the text of a special token as that token; false: as ordinary text. */
+  readonly parseSpecial: boolean;
+}
+
+/** Text ↔ token ids of one model directory. Synchronous: about 1 MB of text per second. */
+export class Tokenizer {
+  readonly tokenBytes: TokenBytes;
+  /** Null when the model has no begin-of-text token. */
+  readonly bosId: number | null;
+  /** Tokens that end a text: of the tokenizer's, the model's and the generation configuration. */
+  readonly eosIds: readonly number[];
+  /** Put before every text with `addSpecialTokens`; empty for most byte-level models. */
+  readonly prefixIds: readonly number[];
+  /** Bytes of the longest token. */
+  readonly longestToken: number;
+  /** A text's first token carries a space that the text does not have. */
+  readonly addsLeadingSpace: boolean;
+  /** Texts of the begin, end and padding tokens and the chat template, as tokenizer_config.json names them. */
+  readonly description: TokenizerFiles['config'];
+  /** Added tokens (special or not): text → id. */
+  readonly addedTokens: ReadonlyMap<string, number>;
+
+  readonly #files: TokenizerFiles;
+  readonly #markers: ReadonlySet<string>;
+  readonly #special: Pipeline;
+  #plain: Pipeline | null = null;
+
+  /**
+   * @param markers Texts of added tokens that count as control tokens although they are not flagged as special
+   * @throws Error one line naming the file and what is wrong with it
+   */
+  static fromDirectory(directory: string, markers: ReadonlySet<string> = new Set()): Tokenizer {
+    return new Tokenizer(readTokenizerFiles(directory), markers);
+  }
+
+  constructor(files: TokenizerFiles, markers: ReadonlySet<string>) {
+    const { tokenizer, config, generation, model } = files;
+    this.#files = files;
+    this.#markers = markers;
+    this.#special = pipelineOf(tokenizer);
+    this.description = config;
+    this.addedTokens = new Map((tokenizer.added_tokens ?? []).map((token) => [token.content, token.id]));
+    this.tokenBytes = tokenBytesOf(tokenizer, model.vocab_size ?? 0);
+    this.longestToken = longest(this.tokenBytes);
+    this.bosId = this.idOf(config.bos_token) ?? null;
+    const eos = this.idOf(config.eos_token);
+    const ends = [
+      ...(eos === undefined ? [] : [eos]),
+      ...(generation.eos_token_id ?? model.eos_token_id ?? []),
+    ];
+    this.eosIds = [...new Set(ends)];
+    this.prefixIds = this.#prefix(config.add_bos_token ?? null);
+    this.addsLeadingSpace = addsLeadingSpace(tokenizer);
+  }
+
+  /** The id of a token's exact text. */
+  idOf(text: string | null | undefined): number | undefined {
+    return typeof text === 'string' ? this.#special.token_to_id(text) : undefined;
+  }
+
+  encode(text: string, { addSpecialTokens, parseSpecial }: EncodeOptions): number[] {
+    const pipeline = parseSpecial ? this.#special : this.#withoutControl();
+    const ids = text === '' ? [] : pipeline.encode(text.toWellFormed(), { add_special_tokens: false }).ids;
+    if (!addSpecialTokens || (this.bosId !== null && ids[0] === this.bosId)) return ids;
+    return [...this.prefixIds, ...ids];
+  }
+
+  /** The text of the ids; broken characters become U+FFFD. Ids outside the vocabulary have no text. */
+  decode(ids: readonly number[], { skipSpecialTokens }: { readonly skipSpecialTokens: boolean }): string {
+    const shown = ids.filter((id) => !(skipSpecialTokens && this.tokenBytes.special[id] === 1));
+    const pieces = shown.map((id) => bytesOf(this.tokenBytes, id));
+    const bytes = new Uint8Array(pieces.reduce((sum, piece) => sum + piece.length, 0));
+    let at = 0;
+    for (const piece of pieces) {
+      bytes.set(piece, at);
+      at += piece.length;
+    }
+    const text = new TextDecoder('utf-8', { ignoreBOM: true }).decode(bytes);
+    return this.addsLeadingSpace && text.startsWith(' ') ? text.slice(1) : text;
+  }
+
+  /** Built when first needed: few requests need it and a large vocabulary takes memory. */
+  #withoutControl(): Pipeline {
+    this.#plain ??= pipelineOf(withoutControlTokens(this.#files.tokenizer, this.#markers));
+    return this.#plain;
+  }
+
+  /** tokenizer_config's add_bos_token decides where it is given, else the post-processor of tokenizer.json. */
+  #prefix(addBos: boolean | null): number[] {
+    const fromTemplate = leadingSpecials(this.#files.tokenizer).flatMap((text) => this.idOf(text) ?? []);
+    if (addBos === null || this.bosId === null) return fromTemplate;
+    const others = fromTemplate.filter((id) => id !== this.bosId);
+    return addBos ? [this.bosId, ...others] : others;
+  }
+}
+
+function pipelineOf(tokenizer: TokenizerJson): Pipeline {
+  const missing = { normalizer: null, pre_tokenizer: null, post_processor: null, decoder: null };
+  const json = { ...missing, ...tokenizer, added_tokens: tokenizer.added_tokens ?? [] };
+  try {
+    return new Pipeline(json, {});
+  } catch (error) {
+    throw new Error(`tokenizer.json: ${error instanceof Error ? error.message : 'not supported'}`);
+  }
+}
+
+function longest({ offsets, vocabularySize }: TokenBytes): number {
+  let length = 0;
+  for (let id = 0; id < vocabularySize; id += 1) length = Math.max(length, offsets[id + 1]! - offsets[id]!);
+  return length;
+}
