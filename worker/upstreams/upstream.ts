@@ -1,12 +1,25 @@
-import type { GenerationEvent, GenerationRequest } from '../../shared/generation.ts';
+import type { GenerationEvent, GenerationRequest, OriginModel } from '../../shared/generation.ts';
+import type {
+  DetokenizeRequest,
+  DetokenizeResult,
+  TokenizeRequest,
+  TokenizerInfo,
+  TokenizeResult,
+} from '../../shared/tokenization.ts';
 
-/** A started generation: events in order, ending with exactly one `done` or `error`. */
-export type EventStream = AsyncIterable<GenerationEvent>;
+/**
+ * A started generation: batches of events that arrived together, in order. The last event of all is exactly one `done`
+ * or `error`; a stream that ends without either has failed.
+ */
+export type EventStream = AsyncIterable<readonly GenerationEvent[]>;
 
 export interface UpstreamContext {
+  /** Ends all work at the upstream at once. */
   readonly signal: AbortSignal;
   /** W3C traceparent to pass on, when the caller sent one. */
   readonly traceparent: string | null;
+  /** Body fields unknown to us; an OpenAI-compatible server gets them as they are, our origin does not. */
+  readonly extra: Readonly<Record<string, unknown>>;
 }
 
 /** Something that can complete text: our origin, or any OpenAI-compatible server. */
@@ -17,4 +30,15 @@ export interface Upstream {
    * @throws ApiError what the caller should see: the upstream's own 4xx, or 502, 503, 504
    */
   generate(request: GenerationRequest, context: UpstreamContext): Promise<EventStream>;
+  /** The models it serves. @throws ApiError 502, 503, 504 */
+  models(signal: AbortSignal): Promise<readonly OriginModel[]>;
+  /** Null when this kind of upstream cannot show its tokenizer. */
+  readonly tokenizer: TokenizerService | null;
+}
+
+/** A model's tokenizer, seen from outside. All may throw the ApiErrors of `generate`. */
+export interface TokenizerService {
+  tokenize(request: TokenizeRequest, signal: AbortSignal): Promise<TokenizeResult>;
+  detokenize(request: DetokenizeRequest, signal: AbortSignal): Promise<DetokenizeResult>;
+  info(model: string, signal: AbortSignal): Promise<TokenizerInfo>;
 }

@@ -1,0 +1,43 @@
+import * as z from 'zod';
+
+/** The origin's tokenizer for the Worker: POST /tokenize, POST /detokenize, GET /tokenizer_info?model=… */
+
+export const tokenizeRequest = z.strictObject({
+  model: z.string(),
+  prompt: z.string(),
+  /** Add the tokenizer's own special tokens (BOS). */
+  addSpecialTokens: z.boolean(),
+});
+export type TokenizeRequest = z.infer<typeof tokenizeRequest>;
+
+export const tokenizeResult = z.object({
+  tokens: z.array(z.int().min(0)),
+  /** The tokens' texts as the vocabulary spells them, one per token. */
+  tokenStrings: z.array(z.string()),
+});
+export type TokenizeResult = z.infer<typeof tokenizeResult>;
+
+export const detokenizeRequest = z.strictObject({
+  model: z.string(),
+  tokens: z.array(z.int().min(0)),
+});
+export type DetokenizeRequest = z.infer<typeof detokenizeRequest>;
+
+/** Special tokens appear as their literal text. */
+export const detokenizeResult = z.object({ text: z.string() });
+export type DetokenizeResult = z.infer<typeof detokenizeResult>;
+
+export const tokenizerInfo = z.object({
+  model: z.string(),
+  contextLength: z.int(),
+  vocabularySize: z.int(),
+  /** Literal texts of the special tokens; null where the tokenizer has none. */
+  bosToken: z.string().nullable(),
+  eosToken: z.string().nullable(),
+  padToken: z.string().nullable(),
+  unkToken: z.string().nullable(),
+  /** True when text prompts get BOS by themselves. */
+  addBosToken: z.boolean(),
+  chatTemplate: z.string().nullable(),
+});
+export type TokenizerInfo = z.infer<typeof tokenizerInfo>;

@@ -1,0 +1,26 @@
+import type { Dialect } from './dialects/dialect.ts';
+import type { Env, Settings } from './env.ts';
+import type { Catalogue } from './upstreams/pool.ts';
+
+/** What is decided about the answer while the request is handled, and must hold for error answers too. */
+export interface Answer {
+  /** Whose habits the answer follows; known fully once the caller is. */
+  dialect: Dialect;
+  /** Headers for whatever answer comes: rate limits, timings. */
+  readonly headers: Headers;
+}
+
+/** Everything around one request. Handlers take time, randomness and background work from here only. */
+export interface RequestContext {
+  readonly requestId: string;
+  readonly env: Env;
+  readonly settings: Settings;
+  readonly catalogue: Catalogue;
+  readonly answer: Answer;
+  /** Unix milliseconds. */
+  now(): number;
+  /** `count` random bytes as lower-case hex. */
+  randomHex(count: number): string;
+  /** Lets work go on after the answer, and after the client has gone. */
+  waitUntil(work: Promise<unknown>): void;
+}

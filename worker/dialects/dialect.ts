@@ -1,0 +1,96 @@
+import { ApiError } from '../../shared/errors.ts';
+import type { SamplingParameters } from '../../shared/sampling.ts';
+import { type DialectName, dialectName, type Tenant } from '../../shared/tenant.ts';
+
+/** The behaviours in which the systems disagree. Fields the caller sends always win. */
+export interface Dialect {
+  readonly name: DialectName;
+  /** Tokens per choice when max_tokens is absent; −1 = until the context ends. */
+  readonly maxTokens: number;
+  readonly sampling: Pick<
+    SamplingParameters,
+    'temperature' | 'topP' | 'topK' | 'minP' | 'repetitionPenalty' | 'repeatLastN' | 'penaltyScope'
+  >;
+  /** The stop string stays at the end of the text. */
+  readonly includeStop: boolean;
+  readonly contextOverflow: 'truncate' | 'error';
+  /** Largest value of `logprobs`. */
+  readonly logprobsCeiling: number;
+  /** Usage in streams: an extra chunk if asked for, or always on the last choice's last chunk. */
+  readonly streamUsage: 'on-request' | 'last-choice';
+  /** The error's `code`: our name for it, or the HTTP status as a number. */
+  readonly errorCode: 'string' | 'status';
+  /** Any model name is answered by the one model that is served. */
+  readonly anyModel: boolean;
+}
+
+const NEUTRAL: Dialect['sampling'] = {
+  temperature: 1,
+  topP: 1,
+  topK: 0,
+  minP: 0,
+  repetitionPenalty: 1,
+  repeatLastN: -1,
+  penaltyScope: 'generated',
+};
+
+const OPENAI: Dialect = {
+  name: 'openai',
+  maxTokens: 16,
+  sampling: NEUTRAL,
+  includeStop: false,
+  contextOverflow: 'truncate',
+  logprobsCeiling: 5,
+  streamUsage: 'on-request',
+  errorCode: 'string',
+  anyModel: false,
+};
+
+/** Each row states only where it departs from the first. */
+export const DIALECTS: Readonly<Record<DialectName, Dialect>> = {
+  openai: OPENAI,
+  fireworks: { ...OPENAI, name: 'fireworks', includeStop: true, streamUsage: 'last-choice' },
+  llamacpp: {
+    ...OPENAI,
+    name: 'llamacpp',
+    maxTokens: -1,
+    sampling: {
+      temperature: 0.8,
+      topP: 0.95,
+      topK: 40,
+      minP: 0.05,
+      repetitionPenalty: 1.1,
+      repeatLastN: 64,
+      penaltyScope: 'all',
+    },
+    // Its evaluation clients ask for ten.
+    logprobsCeiling: 20,
+    errorCode: 'status',
+    anyModel: true,
+  },
+  mistralrs: { ...OPENAI, name: 'mistralrs', contextOverflow: 'error', logprobsCeiling: 20 },
+  vllm: { ...OPENAI, name: 'vllm', contextOverflow: 'error', logprobsCeiling: 20, errorCode: 'status' },
+};
+
+export const DIALECT_HEADER = 'x-dialect';
+
+/**
+ * The dialect of one request: its header, else the tenant's record.
+ * @throws ApiError 400 for a name that is no dialect
+ */
+export function chooseDialect(request: Request, tenant: Tenant): Dialect {
+  const header = request.headers.get(DIALECT_HEADER);
+  if (header === null) return DIALECTS[tenant.dialect];
+  const name = dialectName.safeParse(header.trim().toLowerCase());
+  if (name.success) return DIALECTS[name.data];
+  const allowed = dialectName.options.map((option) => `'${option}'`).join(', ');
+  throw new ApiError('invalid_value', `Invalid header '${DIALECT_HEADER}'. Supported values are: ${allowed}.`, {
+    param: DIALECT_HEADER,
+  });
+}
+
+/** The dialect of an answer given before the caller is known: the header's if it names one. */
+export function provisionalDialect(request: Request): Dialect {
+  const name = dialectName.safeParse(request.headers.get(DIALECT_HEADER)?.trim().toLowerCase());
+  return DIALECTS[name.success ? name.data : 'openai'];
+}

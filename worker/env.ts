@@ -1,0 +1,57 @@
+import * as z from 'zod';
+
+/** Bindings and variables as the platform hands them over. Variables are text; `parseSettings` gives them types. */
+export interface Env {
+  readonly ORIGIN_URL?: string;
+  /** Shared with the origin; signs every request to it. */
+  readonly ORIGIN_SECRET?: string;
+  /** Hex SHA-256 of a key that stands for the built-in development tenant. Never set it in production. */
+  readonly DEVELOPMENT_KEY_SHA256?: string;
+  readonly MAX_BODY_BYTES?: string;
+  readonly BODY_TIMEOUT_MS?: string;
+  readonly KEEP_ALIVE_MS?: string;
+  readonly REQUEST_TIMEOUT_MS?: string;
+  readonly ACCEPT_TIMEOUT_MS?: string;
+  readonly MODELS_TTL_MS?: string;
+  readonly MAX_SEQUENCES?: string;
+}
+
+const milliseconds = (fallback: number) => z.coerce.number().int().min(1).default(fallback);
+
+const settings = z.object({
+  ORIGIN_URL: z.url().default('http://127.0.0.1:9100'),
+  ORIGIN_SECRET: z.string().min(1).default('development'),
+  DEVELOPMENT_KEY_SHA256: z
+    .string()
+    .regex(/^[0-9a-f]{64}$/)
+    .optional(),
+  /** Larger bodies get 413. */
+  MAX_BODY_BYTES: z.coerce
+    .number()
+    .int()
+    .min(1)
+    .default(4 * 1024 * 1024),
+  /** A body that takes longer to arrive gets 408. */
+  BODY_TIMEOUT_MS: milliseconds(30_000),
+  /** Silence in a stream after which a comment line is written. */
+  KEEP_ALIVE_MS: milliseconds(10_000),
+  /** A generation that takes longer gets 504. */
+  REQUEST_TIMEOUT_MS: milliseconds(600_000),
+  /** An origin that has not answered at all by then gets given up with 504. */
+  ACCEPT_TIMEOUT_MS: milliseconds(30_000),
+  /** How long the origin's list of models is believed. */
+  MODELS_TTL_MS: z.coerce.number().int().min(0).default(5_000),
+  /** Largest prompts · max(n, best_of) of one request. */
+  MAX_SEQUENCES: z.coerce.number().int().min(1).default(256),
+});
+
+/** The variables, parsed and complete. */
+export type Settings = z.infer<typeof settings>;
+
+/** @throws Error naming the variable that is wrong; the deployment is at fault, no caller. */
+export function parseSettings(env: Env): Settings {
+  const parsed = settings.safeParse(env);
+  if (parsed.success) return parsed.data;
+  const issue = parsed.error.issues[0];
+  throw new Error(`The variable ${issue?.path.join('.')} is wrong: ${issue?.message}`);
+}

@@ -1,0 +1,45 @@
+import * as z from 'zod';
+import { ApiError, isErrorCode } from '../../shared/errors.ts';
+
+const envelope = z.object({
+  error: z.object({ message: z.string(), param: z.string().nullish(), code: z.string() }),
+});
+
+/** Seconds a caller is told to wait when the origin named none. */
+const RETRY_AFTER: Readonly<Record<number, string>> = { 502: '1', 503: '1', 504: '1' };
+
+const upstreamError = (message: string): ApiError =>
+  new ApiError('upstream_error', message, { headers: { 'retry-after': '1' } });
+
+/** The origin spoke, but not our protocol. */
+export const malformed = (): ApiError => upstreamError('The model server gave an answer that could not be read.');
+
+/** The origin stopped speaking before it had finished. */
+export const interrupted = (): ApiError =>
+  upstreamError('The connection to the model server was lost before the completion had finished.');
+
+/** No answer at all. */
+export function unreachable(how: 'connection' | 'timeout'): ApiError {
+  return how === 'connection'
+    ? upstreamError('The model server could not be reached.')
+    : new ApiError('upstream_timeout', 'The model server did not answer in time.', {
+        headers: { 'retry-after': '1' },
+      });
+}
+
+/**
+ * What the caller should see of an answer that is not 200: the origin's own findings about the request as they are,
+ * its overload and its timeouts with a time to wait, and everything else as our failure (502).
+ */
+export async function errorOfAnswer(response: Response): Promise<ApiError> {
+  const body = envelope.safeParse(await response.json().catch(() => null));
+  // 401 and 403 are about our signature, never about the caller's key.
+  const ours = response.status === 401 || response.status === 403 || response.status === 500;
+  if (!body.success || ours || !isErrorCode(body.data.error.code)) return malformed();
+  const { code, message, param } = body.data.error;
+  const error = new ApiError(code, message, { param: param ?? null });
+  const wait = response.headers.get('retry-after') ?? RETRY_AFTER[error.status];
+  return wait === undefined
+    ? error
+    : new ApiError(code, message, { param: param ?? null, headers: { 'retry-after': wait } });
+}

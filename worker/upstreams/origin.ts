@@ -1,0 +1,141 @@
+import * as z from 'zod';
+import { ApiError } from '../../shared/errors.ts';
+import { LineDecoder } from '../../shared/framing.ts';
+import { type GenerationEvent, type GenerationRequest, type OriginModel, originModel } from '../../shared/generation.ts';
+import { importSigningKey, SIGNATURE_HEADER, sign } from '../../shared/signing.ts';
+import {
+  type DetokenizeRequest,
+  detokenizeResult,
+  type TokenizeRequest,
+  tokenizeResult,
+  tokenizerInfo,
+} from '../../shared/tokenization.ts';
+import { errorOfAnswer, interrupted, malformed, unreachable } from './origin-errors.ts';
+import { parseEvent } from './origin-events.ts';
+import type { EventStream, TokenizerService, Upstream, UpstreamContext } from './upstream.ts';
+
+export interface OriginOptions {
+  readonly name: string;
+  /** Base address, e.g. `http://10.0.0.7:9100`. */
+  readonly url: string;
+  readonly secret: string;
+  /** Milliseconds until the origin must have answered with a status. */
+  readonly acceptTimeoutMs: number;
+  readonly now: () => number;
+}
+
+interface OriginCall {
+  readonly method: 'GET' | 'POST';
+  /** Path with query. */
+  readonly path: string;
+  readonly body?: unknown;
+  readonly signal: AbortSignal;
+  readonly headers?: Readonly<Record<string, string>>;
+}
+
+const modelList = z.object({ models: z.array(originModel) });
+
+/** Our own protocol: signed requests, NDJSON events. */
+export class OriginUpstream implements Upstream {
+  readonly name: string;
+  readonly tokenizer: TokenizerService;
+  readonly #options: OriginOptions;
+
+  constructor(options: OriginOptions) {
+    this.name = options.name;
+    this.#options = options;
+    this.tokenizer = {
+      tokenize: (body, signal) => this.#ask('/tokenize', body, signal, tokenizeResult),
+      detokenize: (body, signal) => this.#ask('/detokenize', body, signal, detokenizeResult),
+      info: (model, signal) =>
+        this.#json({ method: 'GET', path: `/tokenizer_info?model=${encodeURIComponent(model)}`, signal }, tokenizerInfo),
+    };
+  }
+
+  async generate(request: GenerationRequest, context: UpstreamContext): Promise<EventStream> {
+    const headers = context.traceparent === null ? {} : { traceparent: context.traceparent };
+    const { signal } = context;
+    const response = await this.#call({ method: 'POST', path: '/generate', body: request, signal, headers });
+    if (response.body === null) throw malformed();
+    return readEvents(response.body);
+  }
+
+  async models(signal: AbortSignal): Promise<readonly OriginModel[]> {
+    return (await this.#json({ method: 'GET', path: '/models', signal }, modelList)).models;
+  }
+
+  #ask<T>(
+    path: string,
+    body: TokenizeRequest | DetokenizeRequest,
+    signal: AbortSignal,
+    schema: z.ZodType<T>,
+  ): Promise<T> {
+    return this.#json({ method: 'POST', path, body, signal }, schema);
+  }
+
+  async #json<T>(call: OriginCall, schema: z.ZodType<T>): Promise<T> {
+    const response = await this.#call(call);
+    const parsed = schema.safeParse(await response.json().catch(() => null));
+    if (!parsed.success) throw malformed();
+    return parsed.data;
+  }
+
+  /** A 200 from the origin; anything else is thrown as what the caller should see. */
+  async #call(call: OriginCall): Promise<Response> {
+    const body = call.body === undefined ? '' : JSON.stringify(call.body);
+    const accepted = AbortSignal.any([call.signal]);
+    const response = await this.#fetch(call, body, accepted);
+    if (response.status !== 200) throw await errorOfAnswer(response);
+    return response;
+  }
+
+  async #fetch(call: OriginCall, body: string, clientGone: AbortSignal): Promise<Response> {
+    const timeout = new AbortController();
+    const timer = setTimeout(() => timeout.abort(), this.#options.acceptTimeoutMs);
+    try {
+      return await fetch(new URL(call.path, this.#options.url), {
+        method: call.method,
+        headers: {
+          ...call.headers,
+          'content-type': 'application/json',
+          [SIGNATURE_HEADER]: await this.#signature(call, body),
+        },
+        ...(call.body === undefined ? {} : { body }),
+        signal: AbortSignal.any([clientGone, timeout.signal]),
+      });
+    } catch {
+      throw timeout.signal.aborted ? unreachable('timeout') : unreachable('connection');
+    } finally {
+      clearTimeout(timer);
+    }
+  }
+
+  async #signature(call: OriginCall, body: string): Promise<string> {
+    // Key import costs microseconds; keeping the key would tie it to the request that made it.
+    const key = await importSigningKey(this.#options.secret);
+    const claims = { timestamp: this.#options.now(), nonce: crypto.randomUUID() };
+    return sign(key, { method: call.method, path: call.path, body }, claims);
+  }
+}
+
+/** Events as they arrive, one batch per network chunk; lines and characters may be split anywhere. */
+async function* readEvents(body: ReadableStream<Uint8Array>): AsyncGenerator<readonly GenerationEvent[]> {
+  const reader = body.getReader();
+  const decoder = new TextDecoder('utf-8', { ignoreBOM: true });
+  const lines = new LineDecoder();
+  try {
+    for (;;) {
+      const { value, done } = await reader.read().catch(() => {
+        throw interrupted();
+      });
+      if (done) return;
+      const events = lines
+        .push(decoder.decode(value, { stream: true }))
+        .filter((line) => line !== '')
+        .map(parseEvent);
+      if (events.length > 0) yield events;
+    }
+  } finally {
+    await reader.cancel().catch(() => {});
+  }
+}
