@@ -1,0 +1,109 @@
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { createRequire } from 'node:module';
+import path from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { fileURLToPath } from 'node:url';
+import { banner } from './banner.ts';
+import { edgeCommand, migrateCommand, originCommand } from './commands.ts';
+import { developmentState } from './development-state.ts';
+import { portIsFree } from './port.ts';
+import { ProcessGroup } from './process-group.ts';
+import { readStartSettings, type StartSettings } from './settings.ts';
+import { Supervisor } from './supervisor.ts';
+
+/**
+ * `npm start`: one launcher that owns the origin and a local Worker. It starts both, waits until a completion would
+ * work, says how to ask for one, and takes everything down again.
+ */
+
+const READY_WITHIN_MS = 60_000;
+const STOP_GRACE_MS = 10_000;
+
+async function refuseTakenPorts({ host, port, originPort }: StartSettings): Promise<void> {
+  for (const [variable, number, address] of [
+    ['CONTINUO_PORT', port, host],
+    ['CONTINUO_ORIGIN_PORT', originPort, '127.0.0.1'],
+  ] as const) {
+    if (!(await portIsFree(number, address))) {
+      throw new Error(`Port ${number} on ${address} is taken; set ${variable} to a free one.`);
+    }
+  }
+}
+
+async function answersReady(url: string): Promise<boolean> {
+  try {
+    const response = await fetch(url, { signal: AbortSignal.timeout(2000) });
+    await response.body?.cancel();
+    return response.ok;
+  } catch {
+    return false;
+  }
+}
+
+/** @throws Error when it is not ready in time */
+async function untilReady(url: string): Promise<void> {
+  const deadline = performance.now() + READY_WITHIN_MS;
+  while (!(await answersReady(url))) {
+    if (performance.now() > deadline) throw new Error(`Not ready within ${READY_WITHIN_MS / 1000} s.`);
+    await sleep(50);
+  }
+}
+
+/** The last lines a child printed: what it died of. */
+const lastWords = (logFile: string): string =>
+  readFileSync(logFile, 'utf8').trim().split('\n').slice(-5).join('\n');
+
+async function run(): Promise<void> {
+  const root = fileURLToPath(new URL('../..', import.meta.url));
+  const settings = readStartSettings(process.env);
+  await refuseTakenPorts(settings);
+  const stateDirectory = path.resolve(root, settings.stateDirectory);
+  mkdirSync(stateDirectory, { recursive: true });
+  const state = developmentState(stateDirectory);
+  const context = { root, stateDirectory, settings, state, resolve: createRequire(import.meta.url).resolve };
+
+  const origin = originCommand(context);
+  const edge = edgeCommand(context);
+  for (const { logFile } of [origin, edge]) writeFileSync(logFile, '');
+
+  const stopRequested = new Promise<'signal'>((resolve) => {
+    for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const)
+      process.once(signal, () => resolve('signal'));
+  });
+  const originProcess = new Supervisor(origin, {
+    settledAfterMs: 3000,
+    onRestart: (name, code, signal) =>
+      console.error(`The ${name} died (${signal ?? code}); starting it again.`),
+  });
+  const migration = new ProcessGroup(migrateCommand(context));
+  const children: { stop(graceMs: number): Promise<void> }[] = [originProcess, migration];
+  const died = (name: string, logFile: string) => () => {
+    throw new Error(`The ${name} stopped:\n${lastWords(logFile)}`);
+  };
+
+  try {
+    const originDied = originProcess.ended.then(died(origin.name, origin.logFile));
+    const edgeProcess = Promise.race([migration.ended, originDied]).then(() => {
+      const group = new ProcessGroup(edge);
+      children.push(group);
+      return group;
+    });
+    const edgeDied = edgeProcess.then((group) => group.ended).then(died(edge.name, edge.logFile));
+    const url = `http://${settings.host}:${settings.port}`;
+    const ready = edgeProcess.then(() => untilReady(`${url}/health`));
+    // These also settle while everything is being taken down, when nobody waits for them any more.
+    for (const promise of [originDied, edgeDied, ready]) promise.catch(() => undefined);
+    const first = await Promise.race([ready, originDied, edgeDied, stopRequested]);
+    if (first !== 'signal') {
+      console.log(banner(url, state.apiKey, stateDirectory));
+      await Promise.race([originDied, edgeDied, stopRequested]);
+    }
+  } finally {
+    await Promise.all(children.map((child) => child.stop(STOP_GRACE_MS)));
+  }
+}
+
+run().catch((error: unknown) => {
+  console.error(error instanceof Error ? error.message : String(error));
+  process.exitCode = 1;
+});

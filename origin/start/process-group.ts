@@ -1,0 +1,60 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { openSync } from 'node:fs';
+
+export interface Command {
+  readonly name: string;
+  readonly file: string;
+  readonly args: readonly string[];
+  readonly env: Readonly<Record<string, string>>;
+  /** Everything the process prints goes here. */
+  readonly logFile: string;
+}
+
+/**
+ * A child with all its descendants as one process group, so that one signal reaches every one of them and the
+ * terminal's Ctrl-C reaches only the launcher.
+ */
+export class ProcessGroup {
+  readonly name: string;
+  /** Settles when the child has ended. */
+  readonly ended: Promise<{ readonly code: number | null; readonly signal: string | null }>;
+  readonly #child: ChildProcess;
+
+  constructor(command: Command) {
+    const log = openSync(command.logFile, 'a');
+    this.name = command.name;
+    this.#child = spawn(command.file, command.args, {
+      detached: true,
+      env: { ...process.env, ...command.env },
+      stdio: ['ignore', log, log],
+    });
+    this.ended = new Promise((resolve, reject) => {
+      this.#child.once('error', reject);
+      this.#child.once('exit', (code, signal) => resolve({ code, signal }));
+    });
+  }
+
+  get running(): boolean {
+    return this.#child.exitCode === null && this.#child.signalCode === null;
+  }
+
+  /** Asks the group to end, waits, and kills what is left after `graceMs`. */
+  async stop(graceMs: number): Promise<void> {
+    this.#signal('SIGTERM');
+    const timer = setTimeout(() => this.#signal('SIGKILL'), graceMs);
+    await this.ended.catch(() => undefined);
+    clearTimeout(timer);
+    // The child may have left descendants that ignored the first signal.
+    this.#signal('SIGKILL');
+  }
+
+  #signal(signal: NodeJS.Signals): void {
+    const { pid } = this.#child;
+    if (pid === undefined) return;
+    try {
+      process.kill(-pid, signal);
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code !== 'ESRCH') throw error;
+    }
+  }
+}

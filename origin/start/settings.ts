@@ -1,0 +1,36 @@
+import * as z from 'zod';
+
+const port = z.coerce.number().int().min(1).max(65_535);
+
+const schema = z.object({
+  /** Where the endpoint listens. */
+  CONTINUO_HOST: z.string().min(1).default('127.0.0.1'),
+  CONTINUO_PORT: port.default(8787),
+  /** Loopback port between Worker and origin. */
+  CONTINUO_ORIGIN_PORT: port.default(9100),
+  /** Keys, secrets and logs of this checkout. */
+  CONTINUO_STATE_DIR: z.string().min(1).default('.continuo'),
+});
+
+export interface StartSettings {
+  readonly host: string;
+  readonly port: number;
+  readonly originPort: number;
+  readonly stateDirectory: string;
+}
+
+/** @throws Error one line naming the variable at fault */
+export function readStartSettings(environment: Readonly<Record<string, string | undefined>>): StartSettings {
+  const parsed = schema.safeParse(environment);
+  if (!parsed.success) {
+    const issue = parsed.error.issues[0];
+    throw new Error(`${issue?.path.join('.')}: ${issue?.message}`);
+  }
+  const values = parsed.data;
+  return {
+    host: values.CONTINUO_HOST,
+    port: values.CONTINUO_PORT,
+    originPort: values.CONTINUO_ORIGIN_PORT,
+    stateDirectory: values.CONTINUO_STATE_DIR,
+  };
+}

@@ -1,0 +1,73 @@
+import { type Percentiles, percentiles } from './statistics.ts';
+import type { Job, Target, Trace } from './target.ts';
+
+export interface LoadResult {
+  readonly concurrency: number;
+  readonly requests: number;
+  readonly errors: number;
+  /** All tokens over the whole time, prefill included. */
+  readonly tokensPerSecond: number;
+  /** Tokens while all streams of a wave were generating: what a decode step of that batch yields. */
+  readonly decodeTokensPerSecond: number;
+  /** Milliseconds from sending to the first token event. */
+  readonly timeToFirstToken: Percentiles;
+  /** Milliseconds between token events of one stream. */
+  readonly interToken: Percentiles;
+}
+
+const gaps = (trace: Trace): number[] =>
+  trace.events.slice(1).map((time, index) => time - (trace.events[index] as number));
+
+/**
+ * Tokens and milliseconds of the span in which every stream of the wave was generating. An event may carry no token
+ * (bytes held back) or several, so events are weighted by their stream's tokens per event.
+ */
+export function commonSpan(wave: readonly Trace[]): { readonly tokens: number; readonly ms: number } {
+  const begin = Math.max(...wave.map(({ events }) => events[0] ?? Number.POSITIVE_INFINITY));
+  const end = Math.min(...wave.map(({ events }) => events.at(-1) ?? Number.NEGATIVE_INFINITY));
+  if (!(end > begin)) return { tokens: 0, ms: 0 };
+  const tokens = wave.reduce(
+    (sum, { events, tokens: total }) =>
+      sum + (events.filter((time) => time > begin && time <= end).length * total) / events.length,
+    0,
+  );
+  return { tokens, ms: end - begin };
+}
+
+/**
+ * Sends waves of `concurrency` simultaneous requests. Waves rather than a steady flow, so that the span in which the
+ * batch is exactly `concurrency` is known and can be set against the bare loop at that batch.
+ */
+export async function measureLoad(
+  target: Target,
+  concurrency: number,
+  waves: number,
+  job: (index: number) => Job,
+  progress: () => void,
+): Promise<LoadResult> {
+  const traces: Trace[] = [];
+  let decodeTokens = 0;
+  let decodeMs = 0;
+  let totalMs = 0;
+  for (let wave = 0; wave < waves; wave += 1) {
+    const begun = performance.now();
+    const jobs = Array.from({ length: concurrency }, (_, index) => job(wave * concurrency + index));
+    const done = await Promise.all(jobs.map((each) => target.run(each)));
+    totalMs += performance.now() - begun;
+    const span = commonSpan(done);
+    decodeTokens += span.tokens;
+    decodeMs += span.ms;
+    traces.push(...done);
+    progress();
+  }
+  const good = traces.filter(({ status, error }) => status === 200 && error === null);
+  return {
+    concurrency,
+    requests: traces.length,
+    errors: traces.length - good.length,
+    tokensPerSecond: (good.reduce((sum, { tokens }) => sum + tokens, 0) / totalMs) * 1000,
+    decodeTokensPerSecond: (decodeTokens / decodeMs) * 1000,
+    timeToFirstToken: percentiles(good.map(({ sent, events }) => (events[0] ?? Number.NaN) - sent)),
+    interToken: percentiles(good.flatMap(gaps)),
+  };
+}

@@ -1,0 +1,189 @@
+import { Agent, type IncomingMessage, request } from 'node:http';
+import { LineDecoder } from '../../shared/framing.ts';
+import { type GenerationEvent, type GenerationRequest, PROTOCOL_VERSION } from '../../shared/generation.ts';
+import { NEUTRAL_SAMPLING } from '../../shared/sampling.ts';
+import { importSigningKey, SIGNATURE_HEADER, sign } from '../../shared/signing.ts';
+
+/** One completion to ask for; generation never ends early, so that every run does the same work. */
+export interface Job {
+  readonly prompt: readonly number[] | string;
+  readonly maxTokens: number;
+  /** Who asks, where the target knows tenants. */
+  readonly tenant?: string;
+  readonly cachePrompt?: boolean;
+}
+
+/** When things happened, in milliseconds of performance.now(). */
+export interface Trace {
+  readonly sent: number;
+  /** One entry per event that carried text or tokens. */
+  readonly events: readonly number[];
+  readonly ended: number;
+  readonly tokens: number;
+  /** HTTP status, or 0 when the connection broke; 200 with `error` when the stream ended in an error event. */
+  readonly status: number;
+  readonly error: string | null;
+}
+
+/** Something that completes: the origin by its own protocol, or any OpenAI-compatible URL. */
+export interface Target {
+  readonly name: string;
+  run(job: Job, signal?: AbortSignal): Promise<Trace>;
+  close(): void;
+}
+
+/** What a target tells of one line of the response body. */
+type LineReader = (line: string) => { tokens?: number; text?: boolean; error?: string };
+
+interface Exchange {
+  readonly url: URL;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly body: string;
+  readonly agent: Agent;
+  readonly read: LineReader;
+  readonly signal: AbortSignal | undefined;
+}
+
+function exchange({ url, headers, body, agent, read, signal }: Exchange): Promise<Trace> {
+  const sent = performance.now();
+  const events: number[] = [];
+  let tokens = 0;
+  let error: string | null = null;
+  return new Promise((resolve) => {
+    const finish = (status: number, failure: string | null) =>
+      resolve({ sent, events, ended: performance.now(), tokens, status, error: failure });
+    const consume = (response: IncomingMessage) => {
+      const lines = new LineDecoder();
+      response.setEncoding('utf8');
+      response.on('data', (chunk: string) => {
+        const now = performance.now();
+        for (const line of lines.push(chunk)) {
+          if (line === '') continue;
+          const seen = read(line);
+          if (seen.text) events.push(now);
+          tokens = seen.tokens ?? tokens;
+          error = seen.error ?? error;
+        }
+      });
+      response.on('end', () => finish(response.statusCode ?? 0, error));
+      response.on('error', (cause) => finish(0, cause.message));
+    };
+    const outgoing = request(url, { method: 'POST', agent, headers, ...(signal ? { signal } : {}) }, consume);
+    outgoing.on('error', (cause) => finish(0, cause.message));
+    outgoing.end(body);
+  });
+}
+
+const newAgent = () => new Agent({ keepAlive: true, maxSockets: 1024 });
+
+/** Reads OpenAI's SSE chunks; the token count comes with the usage chunk. */
+function readSse(line: string): ReturnType<LineReader> {
+  if (!line.startsWith('data: {')) return {};
+  const chunk = JSON.parse(line.slice(6)) as {
+    choices?: readonly unknown[];
+    usage?: { completion_tokens: number } | null;
+    error?: { code?: string; message: string };
+  };
+  if (chunk.error) return { error: chunk.error.code ?? chunk.error.message };
+  const text = (chunk.choices?.length ?? 0) > 0;
+  return chunk.usage ? { tokens: chunk.usage.completion_tokens, text } : { text };
+}
+
+export interface OpenAiOptions {
+  readonly baseUrl: string;
+  readonly apiKey: string;
+  readonly model: string;
+  /** Fields that make generation run to max_tokens; servers that do not know them ignore them. */
+  readonly extra?: Readonly<Record<string, unknown>>;
+}
+
+export function openAiTarget(name: string, options: OpenAiOptions): Target {
+  const agent = newAgent();
+  const url = new URL(`${options.baseUrl}/completions`);
+  return {
+    name,
+    run: (job, signal) =>
+      exchange({
+        url,
+        agent,
+        signal,
+        read: readSse,
+        headers: { 'content-type': 'application/json', authorization: `Bearer ${options.apiKey}` },
+        body: JSON.stringify({
+          model: options.model,
+          prompt: job.prompt,
+          max_tokens: job.maxTokens,
+          temperature: 0,
+          ignore_eos: true,
+          cache_prompt: job.cachePrompt ?? false,
+          stream: true,
+          stream_options: { include_usage: true },
+          ...options.extra,
+        }),
+      }),
+    close: () => agent.destroy(),
+  };
+}
+
+function readNdjson(line: string): ReturnType<LineReader> {
+  const event = JSON.parse(line) as GenerationEvent;
+  if (event.type === 'token') return { text: true };
+  if (event.type === 'done') return { tokens: event.usage.completionTokens };
+  if (event.type === 'error') return { error: event.code };
+  return {};
+}
+
+export interface OriginOptions {
+  readonly url: string;
+  readonly secret: string;
+  readonly model: string;
+}
+
+const generation = (job: Job, model: string): GenerationRequest => ({
+  version: PROTOCOL_VERSION,
+  requestId: crypto.randomUUID(),
+  tenantId: job.tenant ?? 'bench',
+  weight: 1,
+  model,
+  prompts: [typeof job.prompt === 'string' ? job.prompt : [...job.prompt]],
+  suffix: null,
+  choices: 1,
+  maxTokens: job.maxTokens,
+  minTokens: 0,
+  stop: [],
+  stopTokenIds: [],
+  includeStop: false,
+  ignoreEos: true,
+  sampling: { ...NEUTRAL_SAMPLING, temperature: 0 },
+  constraint: null,
+  logprobs: null,
+  promptLogprobs: null,
+  echo: false,
+  scores: false,
+  tokenIds: false,
+  skipSpecialTokens: true,
+  addSpecialTokens: true,
+  contextOverflow: 'error',
+  truncatePromptTokens: null,
+  cachePrompt: job.cachePrompt ?? false,
+  cacheSalt: '',
+  stream: true,
+  deadlineMs: 600_000,
+});
+
+export async function originTarget(name: string, options: OriginOptions): Promise<Target> {
+  const agent = newAgent();
+  const key = await importSigningKey(options.secret);
+  const url = new URL('/generate', options.url);
+  return {
+    name,
+    run: async (job, signal) => {
+      const body = JSON.stringify(generation(job, options.model));
+      const claims = { timestamp: Date.now(), nonce: crypto.randomUUID() };
+      const signature = await sign(key, { method: 'POST', path: url.pathname, body }, claims);
+      const headers = { 'content-type': 'application/json', [SIGNATURE_HEADER]: signature };
+      return exchange({ url, agent, signal, read: readNdjson, headers, body });
+    },
+    close: () => agent.destroy(),
+  };
+}
