@@ -29,7 +29,7 @@ const WRANGLER_ENVIRONMENT = {
 const wrangler = (context: CommandContext): string =>
   path.join(path.dirname(context.resolve('wrangler/package.json')), 'bin', 'wrangler.js');
 
-const localState = (context: CommandContext): string => path.join(context.root, '.wrangler', 'state');
+const localState = (context: CommandContext): string => path.join(context.stateDirectory, 'worker');
 
 export const originCommand = (context: CommandContext): Command => ({
   name: 'origin',

@@ -1,0 +1,210 @@
+import OpenAI from 'openai';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { type System, startSystem } from './system.ts';
+
+/** The whole product, driven by the official client and by raw HTTP. */
+
+let system: System;
+let client: OpenAI;
+
+beforeAll(async () => {
+  system = await startSystem();
+  client = new OpenAI({ baseURL: `${system.url}/v1`, apiKey: system.apiKey, maxRetries: 0 });
+});
+afterAll(async () => {
+  await system.stop();
+});
+
+const model = 'default';
+
+async function streamed(fields: Omit<OpenAI.CompletionCreateParamsStreaming, 'model' | 'stream'>) {
+  const texts = new Map<number, string>();
+  const reasons = new Map<number, string>();
+  let usage: OpenAI.CompletionUsage | undefined;
+  const stream = await client.completions.create({
+    model,
+    ...fields,
+    stream: true,
+    stream_options: { include_usage: true },
+  });
+  for await (const chunk of stream) {
+    usage = chunk.usage ?? usage;
+    for (const choice of chunk.choices) {
+      texts.set(choice.index, (texts.get(choice.index) ?? '') + choice.text);
+      if (choice.finish_reason) reasons.set(choice.index, choice.finish_reason);
+    }
+  }
+  return { texts: [...texts].sort(([a], [b]) => a - b).map(([, text]) => text), reasons, usage };
+}
+
+describe('the official client', () => {
+  test('gets a completion in the documented shape', async () => {
+    const completion = await client.completions.create({
+      model,
+      prompt: 'Once upon a time',
+      max_tokens: 12,
+      seed: 1,
+    });
+    expect(completion.id).toMatch(/^cmpl-[A-Za-z0-9]{24,}$/);
+    expect(completion.object).toBe('text_completion');
+    expect(Math.abs(completion.created - Date.now() / 1000)).toBeLessThan(60);
+    expect(completion.choices).toHaveLength(1);
+    expect(completion.choices[0]).toMatchObject({ index: 0, logprobs: null });
+    expect(['stop', 'length']).toContain(completion.choices[0]?.finish_reason);
+    expect(completion.usage?.completion_tokens).toBe(12);
+    expect(completion.usage?.total_tokens).toBe((completion.usage?.prompt_tokens ?? 0) + 12);
+  });
+
+  test('gets the same text streamed and plain for n in {1, 3} and prompts in {1, 3}', async () => {
+    for (const n of [1, 3]) {
+      for (const prompts of [['The king'], ['The king', 'def add(a, b):', 'Then']]) {
+        const request = { prompt: prompts, n, max_tokens: 16, seed: 7, temperature: 0.9 };
+        const plain = await client.completions.create({ model, ...request });
+        const stream = await streamed(request);
+        expect(stream.texts).toEqual(plain.choices.map(({ text }) => text));
+        expect([...stream.reasons.keys()].sort()).toEqual(plain.choices.map(({ index }) => index));
+        expect(stream.usage).toEqual(plain.usage);
+      }
+    }
+  });
+
+  test('gets the same text alone and among eight others', async () => {
+    const request = {
+      model,
+      prompt: 'It was a dark night and',
+      max_tokens: 40,
+      seed: 99,
+      temperature: 1,
+    } as const;
+    const alone = await client.completions.create(request);
+    const others = Array.from({ length: 8 }, (_, index) =>
+      client.completions.create({
+        ...request,
+        prompt: 'Some other story '.repeat(index + 1),
+        seed: index,
+        max_tokens: 60,
+      }),
+    );
+    const among = await client.completions.create(request);
+    await Promise.all(others);
+    expect(among.choices[0]?.text).toBe(alone.choices[0]?.text);
+  });
+
+  test('sees its errors as the classes it knows', async () => {
+    const failing = (fields: object) => client.completions.create({ model, prompt: 'x', ...fields } as never);
+    await expect(failing({ n: 0 })).rejects.toBeInstanceOf(OpenAI.BadRequestError);
+    await expect(failing({ model: 'no-such-model' })).rejects.toBeInstanceOf(OpenAI.NotFoundError);
+    const stranger = new OpenAI({ baseURL: `${system.url}/v1`, apiKey: 'sk-nobody', maxRetries: 0 });
+    await expect(stranger.models.list()).rejects.toBeInstanceOf(OpenAI.AuthenticationError);
+  });
+
+  test('lists the models and fetches one by its id', async () => {
+    const { data } = await client.models.list();
+    expect(data.map(({ id }) => id)).toContain('continuo-mini');
+    expect(await client.models.retrieve('continuo-mini')).toMatchObject({
+      id: 'continuo-mini',
+      object: 'model',
+    });
+  });
+});
+
+describe('the built-in model', () => {
+  test('continues a Python function and an English story', async () => {
+    const python = await client.completions.create({
+      model,
+      prompt: 'def fibonacci(n):',
+      max_tokens: 48,
+      temperature: 0,
+    });
+    expect(python.choices[0]?.text).toMatch(/^\n {4}\S/);
+    expect(python.choices[0]?.text).toMatch(/\b(return|if|for|while)\b/);
+    const story = await client.completions.create({
+      model,
+      prompt: 'Once upon a time',
+      max_tokens: 48,
+      temperature: 0,
+    });
+    expect(story.choices[0]?.text).toMatch(/ (the|a|and|was|there) /);
+  });
+
+  test('stops before a stop string and says so', async () => {
+    const request = { model, prompt: 'Once upon a time', max_tokens: 200, temperature: 0 } as const;
+    const whole = (await client.completions.create(request)).choices[0]?.text ?? '';
+    const stop = whole.slice(20, 27);
+    const cut = (await client.completions.create({ ...request, stop })).choices[0];
+    expect(cut?.finish_reason).toBe('stop');
+    expect(cut?.text).toBe(whole.slice(0, whole.indexOf(stop)));
+  });
+
+  test('scores an echoed prompt: one entry per token, the first without a value, offsets into the text', async () => {
+    const prompt = 'Der König sagte: 日本 🙂.';
+    const completion = await client.completions.create({
+      model,
+      prompt,
+      max_tokens: 1,
+      echo: true,
+      logprobs: 1,
+      temperature: 0,
+    });
+    const [choice] = completion.choices;
+    const logprobs = choice?.logprobs;
+    const count = (completion.usage?.prompt_tokens ?? 0) + 1;
+    expect(choice?.text.startsWith(prompt)).toBe(true);
+    for (const list of [
+      logprobs?.tokens,
+      logprobs?.token_logprobs,
+      logprobs?.top_logprobs,
+      logprobs?.text_offset,
+    ]) {
+      expect(list).toHaveLength(count);
+    }
+    expect(logprobs?.token_logprobs?.[0]).toBeNull();
+    for (const value of logprobs?.token_logprobs?.slice(1) ?? []) expect(value).toBeLessThanOrEqual(0);
+    expect(logprobs?.text_offset?.[0]).toBe(0);
+  });
+});
+
+describe('raw HTTP', () => {
+  const post = (path: string, body: string, headers: Record<string, string> = {}) =>
+    fetch(`${system.url}${path}`, {
+      method: 'POST',
+      headers: { authorization: `Bearer ${system.apiKey}`, 'content-type': 'application/json', ...headers },
+      body,
+    });
+
+  test('a client that leaves frees its slot', async () => {
+    const leaving = Array.from({ length: 12 }, async () => {
+      const abort = new AbortController();
+      const response = await fetch(`${system.url}/v1/completions`, {
+        method: 'POST',
+        headers: { authorization: `Bearer ${system.apiKey}`, 'content-type': 'application/json' },
+        body: JSON.stringify({ model, prompt: 'Once', max_tokens: 1900, stream: true, ignore_eos: true }),
+        signal: abort.signal,
+      });
+      await response.body?.getReader().read();
+      abort.abort();
+    });
+    await Promise.all(leaving);
+    await expect
+      .poll(async () => ((await (await fetch(`${system.url}/health`)).json()) as { status: string }).status)
+      .toBe('ready');
+    const answer = await post('/v1/completions', JSON.stringify({ model, prompt: 'Once', max_tokens: 2 }));
+    expect(answer.status).toBe(200);
+  });
+
+  test('every answer carries x-request-id, and every error the envelope', async () => {
+    for (const [path, body, status] of [
+      ['/v1/completions', '{', 400],
+      ['/v1/completions', '[]', 400],
+      ['/v1/completions', '{"model":"default"}', 400],
+      ['/v1/nothing', '{}', 404],
+      ['/v1/models', '{}', 405],
+    ] as const) {
+      const response = await post(path, body);
+      expect([path, body, response.status]).toEqual([path, body, status]);
+      expect(response.headers.get('x-request-id')).toMatch(/\S{8,}/);
+      const { error } = (await response.json()) as { error: object };
+      expect(Object.keys(error).sort()).toEqual(['code', 'message', 'param', 'type']);
+    }
+  });
+});

@@ -1,0 +1,225 @@
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { type System, startSystem } from './system.ts';
+
+/** Every example request of the five documents this endpoint is compatible with, the model's name replaced. */
+
+let system: System;
+beforeAll(async () => {
+  system = await startSystem();
+});
+afterAll(async () => {
+  await system.stop();
+});
+
+const model = 'continuo-mini';
+
+const post = (fields: object, path = '/v1/completions') =>
+  fetch(`${system.url}${path}`, {
+    method: 'POST',
+    headers: { authorization: `Bearer ${system.apiKey}`, 'content-type': 'application/json' },
+    body: JSON.stringify({ model, ...fields }),
+  });
+
+interface Completion {
+  readonly object: string;
+  readonly choices: {
+    text: string;
+    index: number;
+    finish_reason: string;
+    logprobs: null | Record<'tokens' | 'token_logprobs' | 'top_logprobs' | 'text_offset', unknown[]>;
+  }[];
+  readonly usage: { prompt_tokens: number; completion_tokens: number; total_tokens: number };
+}
+
+async function complete(fields: object, path?: string): Promise<Completion> {
+  const response = await post(fields, path);
+  const body = (await response.json()) as Completion;
+  expect([response.status, body]).toEqual([200, expect.objectContaining({ object: 'text_completion' })]);
+  expect(body.usage.total_tokens).toBe(body.usage.prompt_tokens + body.usage.completion_tokens);
+  for (const { finish_reason } of body.choices) expect(['stop', 'length']).toContain(finish_reason);
+  return body;
+}
+
+async function stream(fields: object): Promise<{ text: string; chunks: Completion[] }> {
+  const response = await post({ ...fields, stream: true });
+  expect(response.status).toBe(200);
+  expect(response.headers.get('content-type')).toContain('text/event-stream');
+  const events = (await response.text()).trim().split('\n\n');
+  expect(events.pop()).toBe('data: [DONE]');
+  const chunks = events.map((event) => JSON.parse(event.replace(/^data: /, '')) as Completion);
+  for (const chunk of chunks) expect(chunk.object).toBe('text_completion');
+  return { chunks, text: chunks.map(({ choices }) => choices[0]?.text ?? '').join('') };
+}
+
+describe('Pendra', () => {
+  const example = { prompt: 'def fibonacci(n):', max_tokens: 64, stop: ['\n\n'] };
+
+  test('the curl example, at both addresses', async () => {
+    for (const path of ['/v1/completions', '/api/v1/completions']) {
+      const { choices } = await complete(example, path);
+      expect(choices[0]?.text).not.toContain('\n\n');
+    }
+  });
+
+  test('streams chunks terminated by [DONE]', async () => {
+    expect((await stream(example)).chunks.length).toBeGreaterThan(1);
+  });
+});
+
+describe('mistral.rs', () => {
+  const example = {
+    best_of: 1,
+    dry_allowed_length: null,
+    dry_base: null,
+    dry_multiplier: null,
+    dry_sequence_breakers: null,
+    echo: false,
+    frequency_penalty: null,
+    grammar: { type: 'regex', value: 'example' },
+    logit_bias: null,
+    logprobs: null,
+    max_tokens: 16,
+    min_p: null,
+    n: 1,
+    presence_penalty: null,
+    prompt: 'Say this is a test.',
+    repetition_penalty: null,
+    stop: 'example',
+    stream: true,
+    suffix: null,
+    temperature: 0.7,
+    tool_choice: 'none',
+    tools: null,
+    top_k: null,
+    top_p: null,
+    truncate_sequence: null,
+    user: 'example',
+  };
+
+  test('the curl example with its nulls', async () => {
+    // The grammar allows only the word that is also the stop string, so nothing is left to show.
+    expect((await stream(example)).text).toBe('');
+  });
+
+  test('the same without the stop gives what the grammar allows', async () => {
+    expect((await stream({ ...example, stop: null })).text).toBe('example');
+  });
+});
+
+describe('Fireworks', () => {
+  test('token-id prompts, ignore_eos and the context behaviour', async () => {
+    const { choices, usage } = await complete({
+      prompt: [[300, 301, 302], [303]],
+      max_tokens: 8,
+      ignore_eos: true,
+      context_length_exceeded_behavior: 'truncate',
+      mirostat_target: 1.5,
+      mirostat_lr: 0.1,
+      images: [],
+    });
+    expect(choices.map(({ index }) => index)).toEqual([0, 1]);
+    expect(usage).toMatchObject({ prompt_tokens: 4, completion_tokens: 16 });
+  });
+
+  test('JSON mode gives JSON', async () => {
+    const { choices } = await complete({
+      prompt: 'A JSON object:',
+      max_tokens: 400,
+      temperature: 0,
+      response_format: { type: 'json_object' },
+    });
+    const [choice] = choices;
+    if (choice?.finish_reason === 'stop') expect(typeof JSON.parse(choice.text)).toBe('object');
+    else expect(choice?.text.trimStart()).toMatch(/^\{/);
+  });
+});
+
+describe('llama.cpp', () => {
+  test('the first example', async () => {
+    await complete({ prompt: 'Once upon a time', max_tokens: 50, temperature: 0.7 });
+  });
+
+  test('log probabilities', async () => {
+    const { choices } = await complete({ prompt: 'The sky is', max_tokens: 5, logprobs: 3 });
+    const { logprobs } = choices[0] ?? {};
+    expect(Object.keys(logprobs ?? {}).sort()).toEqual([
+      'text_offset',
+      'token_logprobs',
+      'tokens',
+      'top_logprobs',
+    ]);
+    expect(logprobs?.text_offset[0]).toBe(0);
+  });
+
+  test('batch completions', async () => {
+    const prompt = ['The capital of France is', 'The capital of Germany is', 'The capital of Italy is'];
+    const { choices } = await complete({ prompt, max_tokens: 5 });
+    expect(choices.map(({ index }) => index)).toEqual([0, 1, 2]);
+  });
+
+  test('mixed tokens and strings are one prompt', async () => {
+    expect((await complete({ prompt: [312, 334, 'string', 356], max_tokens: 2 })).choices).toHaveLength(1);
+  });
+
+  test('code infilling', async () => {
+    const { choices } = await complete({
+      prompt: 'def fibonacci(n):\n    ',
+      suffix: '\n    return result',
+      max_tokens: 100,
+    });
+    expect(choices).toHaveLength(1);
+  });
+
+  test('grammar-constrained generation', async () => {
+    const grammar =
+      "root ::= expr\nexpr ::= term (('+' | '-') term)*\nterm ::= factor (('*' | '/') factor)*\nfactor ::= [0-9]+ | '(' expr ')'";
+    const { choices } = await complete({
+      prompt: 'Generate a simple arithmetic expression:',
+      max_tokens: 20,
+      grammar,
+    });
+    expect(choices[0]?.text).toMatch(/^[0-9+\-*/()]+$/);
+  });
+
+  test('JSON schema constraint', async () => {
+    const json_schema = {
+      type: 'object',
+      properties: {
+        name: { type: 'string' },
+        price: { type: 'number', minimum: 0 },
+        in_stock: { type: 'boolean' },
+        tags: { type: 'array', items: { type: 'string' }, minItems: 1, maxItems: 5 },
+      },
+      required: ['name', 'price'],
+    };
+    const { choices } = await complete({ prompt: 'Generate a product:', max_tokens: 100, json_schema });
+    const [choice] = choices;
+    if (choice?.finish_reason === 'stop') expect(JSON.parse(choice.text)).toHaveProperty('price');
+    else expect(choice?.text).toMatch(/^\s*\{/);
+  });
+
+  test('mirostat', async () => {
+    const mirostat = { mirostat: 2, mirostat_tau: 5.0, mirostat_eta: 0.1 };
+    await complete({ prompt: 'Write a creative story:', max_tokens: 200, ...mirostat });
+  });
+});
+
+describe('ai&', () => {
+  test('the first example', async () => {
+    await complete({ prompt: 'Write a haiku about programming:', max_tokens: 30 });
+  });
+
+  test('the streaming example, with usage in the last event', async () => {
+    const { chunks } = await stream({
+      prompt: 'Once upon a time',
+      max_tokens: 50,
+      stream_options: { include_usage: true },
+    });
+    expect(chunks.at(-1)).toMatchObject({ choices: [], usage: { completion_tokens: expect.any(Number) } });
+  });
+
+  test('best_of cannot be used with stream', async () => {
+    const response = await post({ prompt: 'x', best_of: 2, stream: true });
+    expect(response.status).toBe(400);
+  });
+});

@@ -1,0 +1,138 @@
+import { mkdtempSync, readdirSync, readFileSync } from 'node:fs';
+import { createServer } from 'node:net';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { exitOf, freePort, launch, type System, startSystem } from './system.ts';
+
+/** Pids of all processes whose command line or environment names the directory; Linux only. */
+function processesNaming(directory: string): number[] {
+  const pids = readdirSync('/proc').filter((name) => /^\d+$/.test(name));
+  return pids.map(Number).filter((pid) => {
+    try {
+      return (
+        pid !== process.pid &&
+        (readFileSync(`/proc/${pid}/cmdline`, 'utf8').includes(directory) ||
+          readFileSync(`/proc/${pid}/environ`, 'utf8').includes(directory))
+      );
+    } catch {
+      return false;
+    }
+  });
+}
+
+/** The pasted line's URL, headers and body. */
+function readCurl(banner: string) {
+  const url = /curl (\S+)/.exec(banner)?.[1] ?? '';
+  const headers = Object.fromEntries(
+    [...banner.matchAll(/-H "([^:]+): ([^"]+)"/g)].map(([, k, v]) => [k, v]),
+  );
+  return { url, headers: headers as Record<string, string>, body: /-d '([^']+)'/.exec(banner)?.[1] ?? '' };
+}
+
+describe('npm start', () => {
+  let system: System;
+  const directory = mkdtempSync(path.join(tmpdir(), 'continuo-start-'));
+
+  beforeAll(async () => {
+    system = await startSystem({}, directory);
+  });
+  afterAll(async () => {
+    await system.stop();
+  });
+
+  const complete = (fields: Record<string, unknown>, signal?: AbortSignal) =>
+    fetch(`${system.url}/v1/completions`, {
+      method: 'POST',
+      headers: { authorization: `Bearer ${system.apiKey}`, 'content-type': 'application/json' },
+      body: JSON.stringify({ model: 'default', ...fields }),
+      ...(signal ? { signal } : {}),
+    });
+
+  test('prints a curl line that answers with a completion when pasted', async () => {
+    const { url, headers, body } = readCurl(system.banner);
+    const response = await fetch(url, { method: 'POST', headers, body });
+    expect(response.status).toBe(200);
+    const completion = (await response.json()) as {
+      choices: { text: string }[];
+      usage: { completion_tokens: number };
+    };
+    expect(completion.choices[0]?.text.length).toBeGreaterThan(20);
+    expect(completion.usage.completion_tokens).toBeGreaterThan(8);
+  });
+
+  test('an origin killed during a stream gives an error event and [DONE], and requests work again after its restart', async () => {
+    const response = await complete({
+      prompt: 'Once upon a time',
+      max_tokens: 1900,
+      ignore_eos: true,
+      stream: true,
+    });
+    expect(response.status).toBe(200);
+    let text = '';
+    const decoder = new TextDecoder();
+    for await (const bytes of response.body as ReadableStream<Uint8Array>) {
+      if (text === '') process.kill(system.originPid(), 'SIGKILL');
+      text += decoder.decode(bytes, { stream: true });
+    }
+    const events = text.trim().split('\n\n');
+    expect(events.at(-1)).toBe('data: [DONE]');
+    expect(JSON.parse(events.at(-2)?.slice(6) ?? '')).toMatchObject({ error: { code: 'upstream_error' } });
+
+    await expect
+      .poll(async () => (await complete({ prompt: 'Once upon a time', max_tokens: 4 })).status, {
+        timeout: 20_000,
+      })
+      .toBe(200);
+  });
+
+  test('no log holds prompt, completion or key', async () => {
+    const marker = 'Zanzibar porcupine';
+    const response = await complete({
+      prompt: `${marker} said that`,
+      max_tokens: 24,
+      temperature: 0,
+      echo: true,
+    });
+    const completion = (await response.json()) as { choices: { text: string }[] };
+    const generated = completion.choices[0]?.text.slice(marker.length + 10) ?? '';
+    expect(generated.length).toBeGreaterThan(10);
+    const everything =
+      system.output().slice(system.banner.length) + system.log('origin') + system.log('worker');
+    expect(everything).toContain('"level"');
+    for (const secret of [marker, generated.trim().slice(0, 20), system.apiKey, system.apiKey.slice(16)]) {
+      expect(everything).not.toContain(secret);
+    }
+  });
+
+  test('a taken port is one clear line and exit code 1', async () => {
+    const port = Number(new URL(system.url).port);
+    const { child, output } = launch({
+      CONTINUO_PORT: String(port),
+      CONTINUO_ORIGIN_PORT: String(await freePort()),
+    });
+    expect(await exitOf(child)).toBe(1);
+    expect(output().trim()).toBe(`Port ${port} on 127.0.0.1 is taken; set CONTINUO_PORT to a free one.`);
+  });
+
+  test('a wrong setting is one clear line and exit code 1', async () => {
+    const { child, output } = launch({ CONTINUO_PORT: 'eighty' });
+    expect(await exitOf(child)).toBe(1);
+    expect(output().trim()).toMatch(/^CONTINUO_PORT: [^\n]+$/);
+  });
+
+  test('Ctrl-C ends every process and frees the ports, and the key survives a restart', async () => {
+    const before = system;
+    expect(processesNaming(directory).length).toBeGreaterThanOrEqual(3);
+    expect(await before.stop()).toBe(0);
+    expect(processesNaming(directory)).toEqual([]);
+    const port = Number(new URL(before.url).port);
+    await new Promise<void>((resolve, reject) => {
+      const server = createServer().once('error', reject);
+      server.listen(port, '127.0.0.1', () => server.close(() => resolve()));
+    });
+    system = await startSystem({}, directory);
+    expect(system.apiKey).toBe(before.apiKey);
+    expect((await complete({ prompt: 'Hello', max_tokens: 2 })).status).toBe(200);
+  });
+});

@@ -1,0 +1,103 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { createServer } from 'node:net';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { fileURLToPath } from 'node:url';
+
+/** The whole product as `npm start` runs it: launcher, origin with the built-in model, Worker in workerd. */
+export interface System {
+  readonly url: string;
+  readonly apiKey: string;
+  readonly banner: string;
+  readonly stateDirectory: string;
+  /** The launcher's own output so far. */
+  output(): string;
+  /** What a child has logged. */
+  log(name: 'origin' | 'worker'): string;
+  /** Process id of the running origin. */
+  originPid(): number;
+  /** Ctrl-C; resolves with the launcher's exit code. */
+  stop(): Promise<number | null>;
+  readonly launcher: ChildProcess;
+}
+
+export function freePort(): Promise<number> {
+  return new Promise((resolve, reject) => {
+    const server = createServer();
+    server.once('error', reject);
+    server.listen(0, '127.0.0.1', () => {
+      const address = server.address();
+      server.close(() =>
+        address && typeof address === 'object' ? resolve(address.port) : reject(new Error('no port')),
+      );
+    });
+  });
+}
+
+const MAIN = fileURLToPath(new URL('../../origin/start/main.ts', import.meta.url));
+
+export function launch(environment: Readonly<Record<string, string>>): {
+  child: ChildProcess;
+  output: () => string;
+} {
+  const child = spawn(process.execPath, [MAIN], {
+    env: { ...process.env, ...environment },
+    stdio: ['ignore', 'pipe', 'pipe'],
+  });
+  let output = '';
+  for (const stream of [child.stdout, child.stderr]) {
+    stream.setEncoding('utf8').on('data', (text: string) => {
+      output += text;
+    });
+  }
+  return { child, output: () => output };
+}
+
+export const exitOf = (child: ChildProcess): Promise<number | null> =>
+  child.exitCode === null && child.signalCode === null
+    ? new Promise((resolve) => child.once('exit', (code) => resolve(code)))
+    : Promise.resolve(child.exitCode);
+
+async function bannerOf(child: ChildProcess, output: () => string): Promise<string> {
+  const deadline = performance.now() + 50_000;
+  while (!output().includes('Ctrl-C stops everything.')) {
+    if (child.exitCode !== null) throw new Error(`The launcher ended early:\n${output()}`);
+    if (performance.now() > deadline) throw new Error(`Not ready in time:\n${output()}`);
+    await sleep(25);
+  }
+  return output();
+}
+
+/** @param stateDirectory kept by the caller to survive a restart; a throw-away one when absent */
+export async function startSystem(
+  environment: Readonly<Record<string, string>> = {},
+  stateDirectory: string | null = null,
+): Promise<System> {
+  const directory = stateDirectory ?? mkdtempSync(path.join(tmpdir(), 'continuo-'));
+  const { child, output } = launch({
+    CONTINUO_PORT: String(await freePort()),
+    CONTINUO_ORIGIN_PORT: String(await freePort()),
+    CONTINUO_STATE_DIR: directory,
+    ...environment,
+  });
+  const banner = await bannerOf(child, output);
+  const log = (name: 'origin' | 'worker') => readFileSync(path.join(directory, `${name}.log`), 'utf8');
+  return {
+    url: /endpoint {2}(\S+)\/v1/.exec(banner)?.[1] ?? '',
+    apiKey: /key {7}(\S+)/.exec(banner)?.[1] ?? '',
+    banner,
+    stateDirectory: directory,
+    output,
+    log,
+    originPid: () => Number([...log('origin').matchAll(/"pid":(\d+)/g)].at(-1)?.[1]),
+    launcher: child,
+    stop: async () => {
+      child.kill('SIGINT');
+      const code = await exitOf(child);
+      if (stateDirectory === null) rmSync(directory, { recursive: true, force: true });
+      return code;
+    },
+  };
+}
