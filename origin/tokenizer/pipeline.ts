@@ -47,3 +47,27 @@ function templatePrefix(template: unknown): string[] {
   const text = items.findIndex((item) => item.SpecialToken === undefined);
   return items.slice(0, Math.max(text, 0)).flatMap((item) => item.SpecialToken?.id ?? []);
 }
+
+/**
+ * How many UTF-16 units of text one token of `longest` bytes can stand for at most. Infinity where the pipeline may
+ * drop text or fold any amount of it into one token.
+ */
+export function longestSpan(tokenizer: TokenizerJson, longest: number): number {
+  const swallows = (tokenizer.added_tokens ?? []).some(
+    (token) => token.lstrip === true || token.rstrip === true,
+  );
+  const drops = stepsOf(tokenizer.pre_tokenizer).some((step) => step.behavior === 'Removed');
+  const spelled = isByteLevel(tokenizer) || tokenizer.model.byte_fallback === true;
+  const normalizers = stepsOf(tokenizer.normalizer);
+  const shortens = normalizers.some((step) => !KEEPS_LENGTH.has(step.type) && !replacesSpace(step));
+  if (swallows || drops || !spelled || shortens) return Number.POSITIVE_INFINITY;
+  return longest * (normalizers.some((step) => step.type === 'NFC') ? COMPOSED : 1);
+}
+
+const KEEPS_LENGTH: ReadonlySet<string> = new Set(['NFC', 'NFD', 'Prepend']);
+
+/** NFC composes up to four units into one character of at least two bytes. */
+const COMPOSED = 2;
+
+const replacesSpace = (step: Step) =>
+  step.type === 'Replace' && JSON.stringify(step.pattern) === '{"String":" "}' && step.content === '\u2581';

@@ -36,6 +36,7 @@ const tokenizerConfig = z.looseObject({
   bos_token: tokenText.nullish(),
   eos_token: tokenText.nullish(),
   pad_token: tokenText.nullish(),
+  unk_token: tokenText.nullish(),
   add_bos_token: z.boolean().nullish(),
   chat_template: z.unknown().optional(),
 });

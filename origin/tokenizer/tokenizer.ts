@@ -1,5 +1,5 @@
 import { Tokenizer as Pipeline } from '@huggingface/tokenizers';
-import { addsLeadingSpace, leadingSpecials } from './pipeline.ts';
+import { addsLeadingSpace, leadingSpecials, longestSpan } from './pipeline.ts';
 import { withoutControlTokens } from './plain-text.ts';
 import { bytesOf, type TokenBytes } from './token-bytes.ts';
 import { readTokenizerFiles, type TokenizerFiles, type TokenizerJson } from './tokenizer-files.ts';
@@ -21,8 +21,8 @@ export class Tokenizer {
   readonly eosIds: readonly number[];
   /** Put before every text with `addSpecialTokens`; empty for most byte-level models. */
   readonly prefixIds: readonly number[];
-  /** Bytes of the longest token. */
-  readonly longestToken: number;
+  /** Most UTF-16 units of text that one token can stand for; Infinity when unknown. */
+  readonly longestSpan: number;
   /** A text's first token carries a space that the text does not have. */
   readonly addsLeadingSpace: boolean;
   /** Texts of the begin, end and padding tokens and the chat template, as tokenizer_config.json names them. */
@@ -51,7 +51,7 @@ export class Tokenizer {
     this.description = config;
     this.addedTokens = new Map((tokenizer.added_tokens ?? []).map((token) => [token.content, token.id]));
     this.tokenBytes = tokenBytesOf(tokenizer, model.vocab_size ?? 0);
-    this.longestToken = longest(this.tokenBytes);
+    this.longestSpan = longestSpan(tokenizer, longestToken(this.tokenBytes));
     this.bosId = this.idOf(config.bos_token) ?? null;
     const eos = this.idOf(config.eos_token);
     const ends = [
@@ -66,6 +66,11 @@ export class Tokenizer {
   /** The id of a token's exact text. */
   idOf(text: string | null | undefined): number | undefined {
     return typeof text === 'string' ? this.#special.token_to_id(text) : undefined;
+  }
+
+  /** A token as the vocabulary spells it; '' for ids without one. */
+  spelling(id: number): string {
+    return this.#special.id_to_token(id) ?? '';
   }
 
   encode(text: string, { addSpecialTokens, parseSpecial }: EncodeOptions): number[] {
@@ -114,7 +119,7 @@ function pipelineOf(tokenizer: TokenizerJson): Pipeline {
   }
 }
 
-function longest({ offsets, vocabularySize }: TokenBytes): number {
+function longestToken({ offsets, vocabularySize }: TokenBytes): number {
   let length = 0;
   for (let id = 0; id < vocabularySize; id += 1) length = Math.max(length, offsets[id + 1]! - offsets[id]!);
   return length;

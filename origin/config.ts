@@ -1,0 +1,86 @@
+import { availableParallelism } from 'node:os';
+import { basename } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import * as z from 'zod';
+import { type InfillSetting, infillSetting } from './infill/template.ts';
+
+/** The origin's configuration: one table of environment variables, checked before anything starts. */
+
+const whole = (least: number, most: number) => z.coerce.number().int().min(least).max(most);
+
+const BUILT_IN_MODEL = fileURLToPath(new URL('./models/continuo-mini', import.meta.url));
+
+/** More threads than this do not speed up the small matrix products of one decode step. */
+const MOST_DEFAULT_THREADS = 8;
+
+export const variables = z.object({
+  /** Address to listen on; the Worker must reach it, nobody else should. */
+  CONTINUO_ORIGIN_HOST: z.string().min(1).default('127.0.0.1'),
+  /** Port to listen on; 0 = any free one (printed at the start). */
+  CONTINUO_ORIGIN_PORT: whole(0, 65_535).default(9100),
+  /** Shared with the Worker, which signs its requests with it. */
+  CONTINUO_ORIGIN_SECRET: z.string().min(8),
+  /** Directory with model.onnx, config.json, generation_config.json, tokenizer.json. */
+  CONTINUO_MODEL_DIR: z.string().min(1).default(BUILT_IN_MODEL),
+  /** Name under which the model is served; the directory's name when absent. */
+  CONTINUO_MODEL_NAME: z.string().min(1).max(128).optional(),
+  /** Sequences that generate at the same time. */
+  CONTINUO_SLOTS: whole(1, 1024).default(8),
+  /** Positions per slot; the model's own maximum when absent. */
+  CONTINUO_CONTEXT: whole(16, 10_000_000).optional(),
+  /** Threads of one forward pass. */
+  CONTINUO_THREADS: whole(1, 1024).default(Math.min(availableParallelism(), MOST_DEFAULT_THREADS)),
+  /** Most memory the KV cache may take, in MiB; a larger slots × context stops the start. */
+  CONTINUO_KV_MEMORY_MIB: whole(1, 100_000_000).default(4096),
+  /** Sequences that may wait for a slot; beyond it the answer is 503. */
+  CONTINUO_QUEUE_LIMIT: whole(0, 1_000_000).default(256),
+  /** Seconds that running requests get to finish after SIGTERM. */
+  CONTINUO_DRAIN_SECONDS: whole(0, 3600).default(30),
+  CONTINUO_LOG_LEVEL: z.enum(['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent']).default('info'),
+  /** Fill-in-the-middle: `auto` (by the tokens of the vocabulary), `off`, or a template as JSON. */
+  CONTINUO_INFILL: infillSetting,
+});
+
+export interface OriginConfig {
+  readonly host: string;
+  readonly port: number;
+  readonly secret: string;
+  readonly modelDirectory: string;
+  readonly modelName: string;
+  readonly slots: number;
+  /** Null = the model's own maximum. */
+  readonly contextLength: number | null;
+  readonly threads: number;
+  readonly kvMemoryBytes: number;
+  readonly queueLimit: number;
+  readonly drainMs: number;
+  readonly logLevel: z.infer<typeof variables>['CONTINUO_LOG_LEVEL'];
+  readonly infill: InfillSetting;
+}
+
+/** @throws Error one line naming the variable at fault; never the secret's value */
+export function readConfig(environment: Readonly<Record<string, string | undefined>>): OriginConfig {
+  const parsed = variables.safeParse(environment);
+  if (!parsed.success) {
+    const issue = parsed.error.issues[0];
+    const name = String(issue?.path[0]);
+    const missing = environment[name] === undefined;
+    throw new Error(`${name}: ${missing ? 'must be set' : (issue?.message ?? 'not valid')}`);
+  }
+  const values = parsed.data;
+  return {
+    host: values.CONTINUO_ORIGIN_HOST,
+    port: values.CONTINUO_ORIGIN_PORT,
+    secret: values.CONTINUO_ORIGIN_SECRET,
+    modelDirectory: values.CONTINUO_MODEL_DIR,
+    modelName: values.CONTINUO_MODEL_NAME ?? basename(values.CONTINUO_MODEL_DIR),
+    slots: values.CONTINUO_SLOTS,
+    contextLength: values.CONTINUO_CONTEXT ?? null,
+    threads: values.CONTINUO_THREADS,
+    kvMemoryBytes: values.CONTINUO_KV_MEMORY_MIB * 2 ** 20,
+    queueLimit: values.CONTINUO_QUEUE_LIMIT,
+    drainMs: values.CONTINUO_DRAIN_SECONDS * 1000,
+    logLevel: values.CONTINUO_LOG_LEVEL,
+    infill: values.CONTINUO_INFILL,
+  };
+}

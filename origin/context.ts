@@ -1,0 +1,52 @@
+import { ApiError } from '../shared/errors.ts';
+import type { GenerationRequest } from '../shared/generation.ts';
+
+/** How prompt and completion share the context; pure. */
+
+type Wishes = Pick<GenerationRequest, 'maxTokens' | 'contextOverflow' | 'truncatePromptTokens'>;
+
+/** Most tokens the prompt may keep when it is cut; null = the prompt is never cut. */
+export function promptBudget({ maxTokens, truncatePromptTokens }: Wishes, context: number): number | null {
+  if (truncatePromptTokens === null || truncatePromptTokens >= 0) return truncatePromptTokens;
+  const reserved = Math.min(Math.max(maxTokens, 1), context - 1);
+  return context - reserved;
+}
+
+/**
+ * Tokens to generate beside a prompt of `promptTokens`.
+ * @throws ApiError context_length_exceeded when the prompt leaves no room, or less than asked and that is an error
+ */
+export function completionBudget(
+  { maxTokens, contextOverflow }: Wishes,
+  promptTokens: number,
+  context: number,
+) {
+  const room = context - promptTokens;
+  if (maxTokens === 0 && room >= 0) return 0;
+  if (room < 1) throw contextExceeded(context, promptTokens, maxTokens);
+  if (maxTokens === -1) return room;
+  if (maxTokens > room && contextOverflow === 'error')
+    throw contextExceeded(context, promptTokens, maxTokens);
+  return Math.min(maxTokens, room);
+}
+
+/** The words "maximum context length is X tokens" are what clients search for. */
+export function contextExceeded(context: number, promptTokens: number, maxTokens: number): ApiError {
+  const completion = Math.max(maxTokens, 1);
+  return new ApiError(
+    'context_length_exceeded',
+    `This model's maximum context length is ${context} tokens, however you requested ` +
+      `${promptTokens + completion} tokens (${promptTokens} in your prompt; ${completion} for the completion). ` +
+      'Please reduce your prompt or the completion length.',
+    { param: 'prompt' },
+  );
+}
+
+/**
+ * Refuses a text that is too long whatever its tokens are, before the work of tokenising it.
+ * @throws ApiError context_length_exceeded
+ */
+export function refuseHopeless(text: string, longestSpan: number, context: number, maxTokens: number): void {
+  const least = Math.ceil(text.length / longestSpan);
+  if (least > context) throw contextExceeded(context, least, maxTokens);
+}

@@ -1,0 +1,69 @@
+import type { ServerResponse } from 'node:http';
+import { ndjsonLine } from '../shared/framing.ts';
+import type { GenerationEvent } from '../shared/generation.ts';
+
+export interface ReaderLimits {
+  /**
+   * Bytes that may wait for a slow reader. The engine is never paused for one (that would hold a slot), so a reader
+   * further behind than this loses its connection, and the generation is aborted. A whole completion usually fits.
+   */
+  readonly unreadBytes: number;
+  /** Milliseconds after the last event within which the reader must have taken the rest. */
+  readonly restWithinMs: number;
+}
+
+export const READER_LIMITS: ReaderLimits = { unreadBytes: 16 * 2 ** 20, restWithinMs: 60_000 };
+
+/** NDJSON lines of one generation on an HTTP response. */
+export class EventStream {
+  readonly #response: ServerResponse;
+  readonly #limits: ReaderLimits;
+  /** Events that came before the head was written; null from then on. */
+  #early: GenerationEvent[] | null = [];
+  #ended = false;
+
+  constructor(response: ServerResponse, limits: ReaderLimits) {
+    this.#response = response;
+    this.#limits = limits;
+  }
+
+  /** True once the terminal event has been written. */
+  get ended(): boolean {
+    return this.#ended;
+  }
+
+  /** Answers 200 and writes `preamble`, then whatever came early. */
+  open(preamble: readonly GenerationEvent[]): void {
+    if (this.#response.destroyed) return;
+    this.#response.writeHead(200, { 'content-type': 'application/x-ndjson', 'cache-control': 'no-store' });
+    const events = [...preamble, ...(this.#early ?? [])];
+    this.#early = null;
+    this.write(events);
+  }
+
+  /** One write for all events; ends the response after `done` or `error`. */
+  write(events: readonly GenerationEvent[]): void {
+    if (this.#early) {
+      this.#early.push(...events);
+      return;
+    }
+    const response = this.#response;
+    if (this.#ended || response.destroyed || events.length === 0) return;
+    if (response.writableLength > this.#limits.unreadBytes) {
+      response.destroy();
+      return;
+    }
+    response.write(events.map(ndjsonLine).join(''));
+    if (events.some(isTerminal)) this.#end();
+  }
+
+  #end(): void {
+    this.#ended = true;
+    const timer = setTimeout(() => this.#response.destroy(), this.#limits.restWithinMs);
+    timer.unref();
+    this.#response.once('close', () => clearTimeout(timer));
+    this.#response.end();
+  }
+}
+
+const isTerminal = ({ type }: GenerationEvent) => type === 'done' || type === 'error';

@@ -1,0 +1,38 @@
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { Authenticator } from './authentication.ts';
+import type { ReaderLimits } from './event-stream.ts';
+import type { Logger } from './log.ts';
+import type { Metrics } from './metrics.ts';
+import type { Service } from './service.ts';
+
+/** What every route may use. */
+export interface ServerContext {
+  readonly service: Service;
+  readonly authenticator: Authenticator;
+  readonly metrics: Metrics;
+  readonly log: Logger;
+  readonly readerLimits: ReaderLimits;
+  /** Unix milliseconds. */
+  now(): number;
+  /** A name that no other request has had. */
+  newId(): string;
+  /** A fresh random seed. */
+  drawSeed(): number;
+}
+
+/** One request with its body read and its signature checked, where the route needs that. */
+export interface Exchange {
+  readonly request: IncomingMessage;
+  readonly response: ServerResponse;
+  readonly query: URLSearchParams;
+  readonly body: string;
+  /** Unix milliseconds. */
+  readonly receivedAt: number;
+}
+
+export type Handler = (exchange: Exchange, context: ServerContext) => Promise<void> | void;
+
+export function sendJson(response: ServerResponse, status: number, value: unknown): void {
+  response.writeHead(status, { 'content-type': 'application/json', 'cache-control': 'no-store' });
+  response.end(JSON.stringify(value));
+}

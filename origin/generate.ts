@@ -1,0 +1,137 @@
+import { ApiError } from '../shared/errors.ts';
+import type { GenerationEvent, GenerationRequest } from '../shared/generation.ts';
+import { completionBudget } from './context.ts';
+import type { Submission } from './engine/messages.ts';
+import { type TokenisedPrompt, tokenisePrompt } from './prompt.ts';
+import type { ServedModel } from './served-model.ts';
+
+/** A request made ready for the engine: tokenised, fitted to the context, every limit known. */
+
+export interface PreparationContext {
+  readonly model: ServedModel;
+  /** The engine's name of the request; unique in this process, whatever the caller calls it. */
+  readonly engineId: string;
+  /** Unix milliseconds at which the request arrived. */
+  readonly receivedAt: number;
+  /** A fresh random seed, for requests that name none. */
+  drawSeed(): number;
+}
+
+export interface PreparedGeneration {
+  readonly submission: Submission;
+  /** Events that precede the engine's. */
+  readonly preamble: readonly GenerationEvent[];
+}
+
+/** @throws ApiError what the caller should see instead of a stream */
+export async function prepareGeneration(
+  request: GenerationRequest,
+  context: PreparationContext,
+): Promise<PreparedGeneration> {
+  const { model } = context;
+  checkModel(request.model, model);
+  checkInfill(request, model);
+  checkTokenIds(request, model.vocabularySize);
+  const prompts: TokenisedPrompt[] = [];
+  for (const prompt of request.prompts) prompts.push(await tokenisePrompt(prompt, request, model));
+  return {
+    submission: submissionOf(request, prompts, context),
+    preamble: [
+      {
+        type: 'accepted',
+        model: model.id,
+        promptTokens: prompts.map(({ tokens }) => tokens.length),
+      },
+      ...(request.echo ? prompts.flatMap(shownPrompt) : []),
+    ],
+  };
+}
+
+/** `default` is whatever this origin serves. */
+export function checkModel(name: string, model: ServedModel): void {
+  if (name === model.id || name === 'default') return;
+  throw new ApiError(
+    'model_not_found',
+    `The model '${name}' does not exist or you do not have access to it.`,
+    {
+      param: 'model',
+    },
+  );
+}
+
+function checkInfill(request: GenerationRequest, model: ServedModel): void {
+  if (!request.suffix) return;
+  const refuse = (why: string) => {
+    throw new ApiError('unsupported_parameter', `Unsupported parameter: 'suffix' ${why}.`, {
+      param: 'suffix',
+    });
+  };
+  if (!model.infill) refuse('is not supported with this model, which has no fill-in-the-middle template');
+  if (request.promptLogprobs !== null) refuse("is not supported together with 'echo' and 'logprobs'");
+}
+
+function checkTokenIds(request: GenerationRequest, vocabularySize: number): void {
+  const { logitBias, allowedTokenIds } = request.sampling;
+  const check = (param: string, ids: readonly number[]) => {
+    const outside = ids.find((id) => id >= vocabularySize);
+    if (outside === undefined) return;
+    const range = `0 to ${vocabularySize - 1}`;
+    throw new ApiError(
+      'invalid_value',
+      `Invalid '${param}': token id ${outside} is outside the vocabulary of this model (${range}).`,
+      { param },
+    );
+  };
+  check(
+    'logit_bias',
+    logitBias.map(([id]) => id),
+  );
+  check('allowed_token_ids', allowedTokenIds ?? []);
+  check('stop_token_ids', request.stopTokenIds);
+}
+
+function submissionOf(
+  request: GenerationRequest,
+  prompts: readonly TokenisedPrompt[],
+  { model, engineId, receivedAt, drawSeed }: PreparationContext,
+): Submission {
+  const infilling = model.infill !== null && Boolean(request.suffix);
+  return {
+    requestId: engineId,
+    tenantId: request.tenantId,
+    weight: request.weight,
+    cacheKey: JSON.stringify([request.tenantId, request.cacheSalt]),
+    cachePrompt: request.cachePrompt,
+    prompts: prompts.map(({ tokens }) => ({
+      tokens,
+      maxTokens: completionBudget(request, tokens.length, model.contextLength),
+    })),
+    choices: request.choices,
+    minTokens: request.minTokens,
+    stop: request.stop,
+    stopTokenIds: stopIds(request, model, infilling),
+    includeStop: request.includeStop,
+    ignoreEos: request.ignoreEos,
+    sampling: request.sampling,
+    seed: request.sampling.seed ?? drawSeed(),
+    constraint: request.constraint,
+    logprobs: request.logprobs,
+    promptLogprobs: request.promptLogprobs,
+    echo: request.echo && !infilling,
+    scores: request.scores,
+    tokenIds: request.tokenIds,
+    skipSpecialTokens: request.skipSpecialTokens,
+    stream: request.stream,
+    deadline: receivedAt + request.deadlineMs,
+  };
+}
+
+/** A stop string that is exactly one added token must work although that token's text is hidden. */
+function stopIds(request: GenerationRequest, model: ServedModel, infilling: boolean): number[] {
+  const named = request.stop.flatMap((text) => model.tokenizer.addedTokens.get(text) ?? []);
+  const markers = infilling ? (model.infill?.stopIds ?? []) : [];
+  return [...new Set([...request.stopTokenIds, ...named, ...markers])];
+}
+
+const shownPrompt = ({ shown }: TokenisedPrompt, prompt: number): GenerationEvent[] =>
+  shown ? [{ type: 'prompt', prompt, text: shown.text, ids: [...shown.ids] }] : [];

@@ -1,0 +1,85 @@
+import { type InfillTemplate, PSM, SPM } from './template.ts';
+
+/**
+ * The published templates by model family. The first whose markers are all in the vocabulary is taken, so a family
+ * that shares its markers with another stands before it and names what tells them apart in `requires`.
+ */
+interface Family {
+  readonly models: string;
+  readonly template: InfillTemplate;
+  /** Texts of further tokens that the vocabulary must have. */
+  readonly requires?: readonly string[];
+}
+
+const QWEN_STOPS = ['<|endoftext|>', '<|fim_pad|>', '<|repo_name|>', '<|file_sep|>', '<|im_end|>'];
+const CODEGEMMA_STOPS = ['<|file_separator|>', '<eos>'];
+const GRANITE_STOPS = ['<|end_of_text|>', '<|endoftext|>', '<|fim_pad|>'];
+const BARRED_STOPS = [...new Set([...QWEN_STOPS, ...CODEGEMMA_STOPS, ...GRANITE_STOPS])];
+
+const template = (
+  layout: InfillTemplate['layout'],
+  [prefix, suffix, middle]: readonly [string, string, string | null],
+  stops: readonly string[],
+): InfillTemplate => ({ layout, prefix, suffix, middle, stops });
+
+export const FAMILIES: readonly Family[] = [
+  {
+    // One template: the vocabularies differ in their end tokens only, and only those a vocabulary has are used.
+    models: 'Qwen2.5-Coder, Qwen3-Coder, CodeGemma, Granite 4, the built-in model',
+    template: template(PSM, ['<|fim_prefix|>', '<|fim_suffix|>', '<|fim_middle|>'], BARRED_STOPS),
+  },
+  {
+    models: 'StarCoder, StarCoder2, Granite code',
+    template: template(
+      PSM,
+      ['<fim_prefix>', '<fim_suffix>', '<fim_middle>'],
+      ['<|endoftext|>', '<fim_pad>', '<file_sep>', '<repo_name>'],
+    ),
+  },
+  {
+    models: 'SantaCoder',
+    template: template(PSM, ['<fim-prefix>', '<fim-suffix>', '<fim-middle>'], ['<|endoftext|>', '<fim-pad>']),
+  },
+  {
+    models: 'CodeLlama 7B and 13B',
+    template: template(PSM, ['\u2581<PRE>', '\u2581<SUF>', '\u2581<MID>'], ['\u2581<EOT>', '</s>']),
+  },
+  {
+    models: 'DeepSeek-Coder',
+    template: template(
+      PSM,
+      ['<｜fim▁begin｜>', '<｜fim▁hole｜>', '<｜fim▁end｜>'],
+      ['<｜end▁of▁sentence｜>', '<|EOT|>'],
+    ),
+  },
+  {
+    models: 'Codestral',
+    template: template(['suffix', 'S', 'prefix', 'P'], ['[PREFIX]', '[SUFFIX]', null], ['</s>']),
+  },
+  {
+    models: 'Seed-Coder',
+    template: template(SPM, ['<[fim-prefix]>', '<[fim-suffix]>', '<[fim-middle]>'], ['<[end▁of▁sentence]>']),
+  },
+  {
+    models: 'GLM-4.5',
+    template: template(
+      PSM,
+      ['<|code_prefix|>', '<|code_suffix|>', '<|code_middle|>'],
+      ['<|endoftext|>', '<|user|>'],
+    ),
+    requires: ['<think>'],
+  },
+  {
+    models: 'CodeGeeX4',
+    template: template(
+      SPM,
+      ['<|code_prefix|>', '<|code_suffix|>', '<|code_middle|>'],
+      ['<|endoftext|>', '<|user|>'],
+    ),
+  },
+];
+
+/** Every marker of every family: control tokens even where a vocabulary does not flag them as special. */
+export const MARKERS: ReadonlySet<string> = new Set(
+  FAMILIES.flatMap(({ template: t }) => [t.prefix, t.suffix, ...(t.middle === null ? [] : [t.middle])]),
+);
