@@ -1,0 +1,222 @@
+"""Turn raw text into a tokenizer and token streams.
+
+Reads text files whose documents are separated by a line ``<|doc|>``, and folders of Python source.
+Holds out 2 % of the documents by a hash of their content, trains the tokenizer on the rest, and writes
+one token stream per source and pass. Each pass shuffles the documents anew and cuts new
+fill-in-the-middle examples, so that repeated passes are not repeated text.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import json
+import random
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+from tokenizers import Regex, Tokenizer, decoders, models, pre_tokenizers, trainers
+
+END, PREFIX, SUFFIX, MIDDLE = SPECIAL = (
+    "<|endoftext|>",
+    "<|fim_prefix|>",
+    "<|fim_suffix|>",
+    "<|fim_middle|>",
+)
+
+# The usual split into words, single digits, punctuation and white space. White space is spelled out instead of
+# written as \s, because regular-expression engines disagree about U+0085 and U+FEFF.
+SPLIT = (
+    r"'(?:[sStTmMdD]|[rR][eE]|[vV][eE]|[lL][lL])"
+    r"|[^\r\n\p{L}\p{N}]?\p{L}+"
+    r"|\p{N}"
+    r"| ?[^ \t\r\n\p{L}\p{N}]+[\r\n]*"
+    r"|[ \t\r\n]*[\r\n]+"
+    r"|[ \t\r\n]+(?![^ \t\r\n])"
+    r"|[ \t\r\n]+"
+)
+
+# Folders and files of the standard library that teach nothing: tests and generated tables.
+SKIPPED = re.compile(
+    r"(^|/)(tests?|idle_test|site-packages|__pycache__|turtledemo|encodings/(cp|iso8859|mac|koi8)[^/]*\.py)(/|$)"
+)
+
+
+def read_documents(path: Path) -> list[str]:
+    """The documents of one ``<|doc|>``-separated file."""
+    documents = path.read_text(encoding="utf-8").split("\n<|doc|>\n")
+    return [d.strip("\n") + "\n" for d in documents if d.strip()]
+
+
+def read_sources(root: Path) -> list[str]:
+    """Every Python source below ``root``, without tests and generated tables."""
+    documents = []
+    for path in sorted(root.rglob("*.py")):
+        if SKIPPED.search(path.relative_to(root).as_posix()):
+            continue
+        try:
+            text = path.read_text(encoding="utf-8")
+        except UnicodeDecodeError:
+            continue
+        if len(text) > 100:
+            documents.append(text.replace("\r\n", "\n"))
+    return documents
+
+
+def is_held_out(document: str) -> bool:
+    """True for about 2 % of all documents, decided by their content alone."""
+    return int.from_bytes(hashlib.sha256(document.encode()).digest()[:4], "big") % 50 == 0
+
+
+def split_documents(documents: list[str]) -> tuple[list[str], list[str]]:
+    """Unique documents as (training, held out)."""
+    unique = list(dict.fromkeys(documents))
+    return [d for d in unique if not is_held_out(d)], [d for d in unique if is_held_out(d)]
+
+
+def train_tokenizer(texts: Iterator[str], vocabulary: int) -> Tokenizer:
+    """A byte-level BPE; the special tokens have the ids 0 to 3."""
+    tokenizer = Tokenizer(models.BPE())
+    tokenizer.pre_tokenizer = pre_tokenizers.Sequence(
+        [
+            pre_tokenizers.Split(Regex(SPLIT), behavior="isolated"),
+            pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False),
+        ]
+    )
+    tokenizer.decoder = decoders.ByteLevel()
+    trainer = trainers.BpeTrainer(
+        vocab_size=vocabulary,
+        special_tokens=list(SPECIAL),
+        initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
+        show_progress=False,
+    )
+    tokenizer.train_from_iterator(texts, trainer)
+    return tokenizer
+
+
+def pieces(document: str, rng: random.Random) -> Iterator[str]:
+    """Cuts a document at line ends into pieces that mostly fit one training sequence."""
+    lines = document.splitlines(keepends=True)
+    start = 0
+    while start < len(lines):
+        wanted = int(2 ** rng.uniform(8, 11)) if rng.random() < 0.85 else int(2 ** rng.uniform(11, 12.5))
+        size, end = 0, start
+        while end < len(lines) and size < wanted:
+            size += len(lines[end])
+            end += 1
+        yield "".join(lines[start:end])
+        start = end
+
+
+def indented_block(text: str, rng: random.Random) -> tuple[int, int] | None:
+    """Character range of the body below a random line that ends with a colon."""
+    lines = text.splitlines(keepends=True)
+    heads = [i for i, line in enumerate(lines[:-1]) if line.rstrip().endswith(":")]
+    if not heads:
+        return None
+    head = rng.choice(heads)
+    depth = len(lines[head]) - len(lines[head].lstrip())
+    end = head + 1
+    while end < len(lines) and (not lines[end].strip() or len(lines[end]) - len(lines[end].lstrip()) > depth):
+        end += 1
+    while end > head + 1 and not lines[end - 1].strip():
+        end -= 1
+    if end == head + 1:
+        return None
+    start_char = sum(map(len, lines[: head + 1]))
+    first = lines[head + 1]
+    indent = len(first) - len(first.lstrip())
+    # A client may ask with the cursor at the start of the line or after its indentation.
+    skip = rng.choice((0, indent))
+    stop_char = start_char + sum(map(len, lines[head + 1 : end]))
+    stop_char -= rng.choice((0, 1)) if text[stop_char - 1] == "\n" else 0
+    return start_char + skip, max(start_char + skip, stop_char)
+
+
+def middle_range(text: str, rng: random.Random) -> tuple[int, int]:
+    """Where to cut the middle: a body, the rest of a line, or any two places."""
+    kind = rng.random()
+    if kind < 0.4:
+        block = indented_block(text, rng)
+        if block is not None:
+            return block
+    start = rng.randrange(len(text) + 1)
+    if kind < 0.6:
+        end = text.find("\n", start)
+        return start, len(text) if end < 0 else end
+    return tuple(sorted((start, rng.randrange(len(text) + 1))))  # type: ignore[return-value]
+
+
+def fill_in_the_middle(text: str, rng: random.Random) -> str:
+    """Prefix-suffix-middle order, in one case of five suffix-prefix-middle."""
+    start, end = middle_range(text, rng)
+    prefix, middle, suffix = text[:start], text[start:end], text[end:]
+    if rng.random() < 0.2:
+        return f"{PREFIX}{SUFFIX}{suffix}{MIDDLE}{prefix}{middle}{END}"
+    return f"{PREFIX}{prefix}{SUFFIX}{suffix}{MIDDLE}{middle}{END}"
+
+
+def one_pass(documents: list[str], rng: random.Random, fim_share: float) -> Iterator[str]:
+    """All documents once, in a new order, a share of them as fill-in-the-middle examples."""
+    for document in rng.sample(documents, len(documents)):
+        if rng.random() < fim_share:
+            for piece in pieces(document, rng):
+                yield fill_in_the_middle(piece, rng)
+        else:
+            yield document + END
+
+
+def encode(tokenizer: Tokenizer, texts: list[str]) -> np.ndarray:
+    """Token ids of all texts in a row, uint16 [tokens]."""
+    encoded = tokenizer.encode_batch_fast(texts, add_special_tokens=False)
+    return np.concatenate([np.array(e.ids, dtype=np.uint16) for e in encoded])
+
+
+def main() -> None:
+    """Command line; see README.md."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--stories", type=Path, required=True, help="<|doc|>-separated prose")
+    parser.add_argument("--python", type=Path, required=True, help="<|doc|>-separated Python files")
+    parser.add_argument("--library", type=Path, required=True, help="folder of Python's standard library")
+    parser.add_argument("--out", type=Path, required=True)
+    parser.add_argument("--vocabulary", type=int, default=4096)
+    parser.add_argument("--passes", type=int, default=4, help="streams per source")
+    parser.add_argument("--tokenizer", type=Path, help="keep this tokenizer.json instead of training one")
+    arguments = parser.parse_args()
+
+    sources = {
+        "stories": read_documents(arguments.stories),
+        "python": read_documents(arguments.python),
+        "library": read_sources(arguments.library),
+    }
+    split = {name: split_documents(documents) for name, documents in sources.items()}
+    arguments.out.mkdir(parents=True, exist_ok=True)
+    rng = random.Random(1)
+
+    if arguments.tokenizer:
+        tokenizer = Tokenizer.from_file(str(arguments.tokenizer))
+    else:
+        # The library is the largest source and the least like what people ask for: a third of it is enough.
+        library = split["library"][0]
+        sample = split["stories"][0] + split["python"][0] + rng.sample(library, len(library) // 3)
+        tokenizer = train_tokenizer(iter(sample), arguments.vocabulary)
+    tokenizer.save(str(arguments.out / "tokenizer.json"))
+
+    for name, (training, held_out) in split.items():
+        for index in range(arguments.passes):
+            texts = list(one_pass(training, rng, 0.0 if name == "stories" else 0.5))
+            stream = encode(tokenizer, texts)
+            np.save(arguments.out / f"{name}-{index}.npy", stream)
+        (arguments.out / f"{name}-held-out.json").write_text(json.dumps(held_out))
+        characters = sum(map(len, training))
+        print(
+            f"{name}: {len(training)} documents, {characters / 1e6:.1f} M characters, "
+            f"{len(stream) / 1e6:.2f} M tokens a pass, {len(held_out)} held out "
+            f"({sum(map(len, held_out)) / 1e3:.0f} k characters)"
+        )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,89 @@
+import { readFileSync } from 'node:fs';
+
+/** Reads the constant tensors of an ONNX file, with just as much of protobuf as that takes. */
+
+interface Field {
+  readonly number: number;
+  readonly varint: number;
+  readonly bytes: Uint8Array;
+}
+
+/** A constant of the graph; `bytes` is its little-endian content. */
+export interface StoredTensor {
+  readonly dims: readonly number[];
+  readonly type: number;
+  readonly bytes: Uint8Array;
+}
+
+const EMPTY = new Uint8Array();
+
+/** Numbers of fields, from onnx.proto. */
+const MODEL_GRAPH = 7;
+const GRAPH_INITIALIZER = 5;
+const TENSOR = { dims: 1, type: 2, name: 8, raw: 9 } as const;
+
+/** Numbers above 2^53 do not occur in what is read here; a negative one would lose its sign. */
+function readVarint(bytes: Uint8Array, start: number): { value: number; end: number } {
+  let value = 0;
+  let scale = 1;
+  for (let at = start; ; at++) {
+    const byte = bytes[at];
+    if (byte === undefined) throw new Error('the file ends inside a number');
+    value += (byte & 127) * scale;
+    scale *= 128;
+    if (byte < 128) return { value, end: at + 1 };
+  }
+}
+
+function* fields(bytes: Uint8Array): Generator<Field> {
+  for (let at = 0; at < bytes.length; ) {
+    const key = readVarint(bytes, at);
+    const number = Math.floor(key.value / 8);
+    const wire = key.value % 8;
+    at = key.end;
+    if (wire === 0) {
+      const { value, end } = readVarint(bytes, at);
+      yield { number, varint: value, bytes: EMPTY };
+      at = end;
+    } else {
+      const length = wire === 2 ? readVarint(bytes, at) : { value: wire === 1 ? 8 : 4, end: at };
+      const end = length.end + length.value;
+      yield { number, varint: 0, bytes: bytes.subarray(length.end, end) };
+      at = end;
+    }
+  }
+}
+
+function readTensor(bytes: Uint8Array): [name: string, tensor: StoredTensor] {
+  const dims: number[] = [];
+  let type = 0;
+  let name = '';
+  let raw: Uint8Array = EMPTY;
+  for (const field of fields(bytes)) {
+    if (field.number === TENSOR.type) type = field.varint;
+    else if (field.number === TENSOR.name) name = new TextDecoder().decode(field.bytes);
+    else if (field.number === TENSOR.raw) raw = field.bytes;
+    else if (field.number === TENSOR.dims) {
+      // Writers may pack repeated numbers into one field or repeat the field.
+      if (field.bytes.length === 0) dims.push(field.varint);
+      for (let at = 0; at < field.bytes.length; ) {
+        const { value, end } = readVarint(field.bytes, at);
+        dims.push(value);
+        at = end;
+      }
+    }
+  }
+  return [name, { dims, type, bytes: raw }];
+}
+
+/** Every constant tensor of the file by name. */
+export function readTensors(path: string): ReadonlyMap<string, StoredTensor> {
+  const tensors = new Map<string, StoredTensor>();
+  for (const outer of fields(readFileSync(path))) {
+    if (outer.number !== MODEL_GRAPH) continue;
+    for (const inner of fields(outer.bytes)) {
+      if (inner.number === GRAPH_INITIALIZER) tensors.set(...readTensor(inner.bytes));
+    }
+  }
+  return tensors;
+}
