@@ -1,0 +1,150 @@
+import {
+  ElementType,
+  GraphField,
+  type GraphNode,
+  type GraphTensor,
+  graphMessage,
+  ModelField,
+  readNode,
+  readTensor,
+} from './onnx-graph.ts';
+import {
+  encodeInteger,
+  encodeMessage,
+  encodeString,
+  readString,
+  type WireField,
+  wireFields,
+} from './wire-format.ts';
+
+/** Name of the added input: int64 [logit_rows], indices into the flattened [batch · sequence] positions. */
+export const LOGITS_INDEX = 'logits_index';
+
+export interface PatchedModel {
+  readonly model: Uint8Array;
+  /** The output to read: float32 [logit_rows, vocabulary]. */
+  readonly logits: string;
+}
+
+/** Operators that project hidden states onto the vocabulary; their first input is the hidden state. */
+const PROJECTIONS = new Set(['MatMul', 'MatMulNBits', 'MatMulInteger', 'Gemm', 'FusedMatMul']);
+/** Casts, scalings and soft caps between projection and output; more would be another architecture. */
+const LONGEST_TAIL = 12;
+const PREFIX = 'continuo';
+
+/**
+ * Adds the input `logits_index` to a decoder: the hidden states are flattened to [batch · sequence, hidden] and only
+ * the named rows meet the output projection, so that an empty index skips it. Half-precision logits get a cast to
+ * float32. Nothing but the node that reads the hidden state changes; weights are copied as bytes.
+ *
+ * Throws an Error that completes "model.onnx …" when no projection leads to the output `logits`.
+ */
+export function insertLogitsIndex(model: Uint8Array, logits: string): PatchedModel {
+  const graph = graphMessage(model);
+  const fields = [...wireFields(graph)];
+  const { reader, hidden } = findReader(fields, logits);
+  const selected = `${PREFIX}/selected`;
+  const runs: Uint8Array[] = [];
+  let output = logits;
+  for (const field of fields) {
+    if (field === reader) {
+      runs.push(
+        encodeNode('Flatten', [hidden], `${PREFIX}/positions`, { axis: 2 }),
+        encodeNode('Gather', [`${PREFIX}/positions`, LOGITS_INDEX], selected, { axis: 0 }),
+        encodeMessage(GraphField.node, renameInput(field, hidden, selected)),
+      );
+      continue;
+    }
+    const tensor = field.field === GraphField.output ? readTensor(field) : undefined;
+    if (tensor?.name === logits) {
+      if (tensor.elementType === ElementType.float16) {
+        output = `${PREFIX}/logits`;
+        runs.push(encodeNode('Cast', [logits], output, { to: ElementType.float32 }));
+      }
+      const dimensions = ['logit_rows', tensor.dimensions.at(-1) ?? null];
+      runs.push(
+        encodeTensor(GraphField.output, { name: output, elementType: ElementType.float32, dimensions }),
+      );
+      continue;
+    }
+    runs.push(graph.subarray(field.start, field.end));
+  }
+  const input = { name: LOGITS_INDEX, elementType: ElementType.int64, dimensions: ['logit_rows'] };
+  runs.push(encodeTensor(GraphField.input, input));
+  const parts = [...wireFields(model)].map((field) =>
+    field.field === ModelField.graph
+      ? encodeMessage(ModelField.graph, runs)
+      : model.subarray(field.start, field.end),
+  );
+  return { model: Buffer.concat(parts), logits: output };
+}
+
+/** Walks from the logits back to the projection, and to its quantisation where that is a node of its own. */
+function findReader(fields: readonly WireField[], logits: string): { reader: WireField; hidden: string } {
+  const producers = new Map<string, { field: WireField; node: GraphNode }>();
+  for (const field of fields) {
+    if (field.field !== GraphField.node) continue;
+    const node = readNode(field);
+    for (const name of node.outputs) if (name !== '') producers.set(name, { field, node });
+  }
+  let name = logits;
+  for (let step = 0; step < LONGEST_TAIL; step++) {
+    const producer = producers.get(name);
+    if (producer === undefined) break;
+    const { field, node } = producer;
+    const input = PROJECTIONS.has(node.operator)
+      ? node.inputs[0]
+      : node.inputs.find((candidate) => producers.has(candidate));
+    if (input === undefined) break;
+    if (PROJECTIONS.has(node.operator)) {
+      const quantize = producers.get(input);
+      if (quantize?.node.operator === 'DynamicQuantizeLinear') {
+        return { reader: quantize.field, hidden: quantize.node.inputs[0] ?? input };
+      }
+      return { reader: field, hidden: input };
+    }
+    name = input;
+  }
+  throw new Error(`has no output projection in front of ${logits}`);
+}
+
+function renameInput(node: WireField, from: string, to: string): Uint8Array[] {
+  return [...wireFields(node.bytes)].map((part) =>
+    part.field === 1 && readString(part) === from
+      ? encodeString(1, to)
+      : node.bytes.subarray(part.start, part.end),
+  );
+}
+
+function encodeNode(
+  operator: string,
+  inputs: readonly string[],
+  output: string,
+  integers: Readonly<Record<string, number>>,
+): Uint8Array {
+  const INTEGER_ATTRIBUTE = 2;
+  return encodeMessage(GraphField.node, [
+    ...inputs.map((name) => encodeString(1, name)),
+    encodeString(2, output),
+    encodeString(3, output),
+    encodeString(4, operator),
+    ...Object.entries(integers).map(([name, value]) =>
+      encodeMessage(5, [
+        encodeString(1, name),
+        encodeInteger(3, value),
+        encodeInteger(20, INTEGER_ATTRIBUTE),
+      ]),
+    ),
+  ]);
+}
+
+function encodeTensor(field: number, { name, elementType, dimensions }: GraphTensor): Uint8Array {
+  const shape = dimensions.map((dimension) => {
+    if (dimension === null) return encodeMessage(1, []);
+    return encodeMessage(1, [
+      typeof dimension === 'number' ? encodeInteger(1, dimension) : encodeString(2, dimension),
+    ]);
+  });
+  const tensor = encodeMessage(1, [encodeInteger(1, elementType), encodeMessage(2, shape)]);
+  return encodeMessage(field, [encodeString(1, name), encodeMessage(2, [tensor])]);
+}

@@ -1,0 +1,171 @@
+import { DecodeInputs, PrefillInputs } from './batch-inputs.ts';
+import type { DecoderInterface } from './decoder-interface.ts';
+import { KvCache, type KvLayout } from './kv-cache.ts';
+import {
+  type DecodeBatch,
+  type ModelRunner,
+  type ModelShape,
+  type PrefillChunk,
+  RunTerminated,
+} from './model-runner.ts';
+import { ElementType } from './onnx-graph.ts';
+import { LOGITS_INDEX } from './onnx-patch.ts';
+import type { BoundTensor, OrtBinding } from './ort-binding.ts';
+import type { OrtSession } from './ort-session.ts';
+
+/** Bindings kept for ranges of slots lately decoded; each costs a few kilobytes of native memory. */
+const KEPT_BINDINGS = 64;
+
+interface DecodeBinding {
+  readonly binding: OrtBinding;
+  maskWidth: number;
+}
+
+export interface RunnerOptions {
+  readonly decoder: DecoderInterface;
+  /** The float32 output [logit_rows, vocabulary] of the patched model. */
+  readonly logits: string;
+  readonly layout: KvLayout;
+  readonly prefillChunk: number;
+}
+
+/** A ModelRunner over ONNX Runtime's CPU provider, with the KV cache updated in place. Owns the session. */
+export class OrtRunner implements ModelRunner {
+  readonly shape: ModelShape;
+  readonly #session: OrtSession;
+  readonly #decoder: DecoderInterface;
+  readonly #logitsName: string;
+  readonly #cache: KvCache;
+  readonly #decodeInputs: DecodeInputs;
+  readonly #prefillInputs: PrefillInputs;
+  readonly #logits: Float32Array<ArrayBuffer>;
+  /** By slot range, least recently used first. */
+  readonly #bindings = new Map<number, DecodeBinding>();
+  #prefilling = false;
+  #disposed = false;
+
+  constructor(session: OrtSession, { decoder, logits, layout, prefillChunk }: RunnerOptions) {
+    const { slots, contextLength } = layout;
+    const { vocabularySize } = decoder;
+    this.shape = { vocabularySize, contextLength, slots, prefillChunk };
+    this.#session = session;
+    this.#decoder = decoder;
+    this.#logitsName = logits;
+    this.#cache = new KvCache(session.api, decoder, layout);
+    this.#decodeInputs = new DecodeInputs(slots, contextLength);
+    this.#prefillInputs = new PrefillInputs(prefillChunk, contextLength);
+    const rows = Math.max(slots, prefillChunk);
+    this.#logits = new Float32Array(new ArrayBuffer(4 * rows * vocabularySize));
+  }
+
+  /** Runs on the calling thread. */
+  decode(batch: DecodeBatch): Float32Array {
+    this.#requireIdle();
+    const { rows, firstSlot } = batch;
+    this.#decodeInputs.fill(batch);
+    const kept = this.#decodeBinding(firstSlot, rows);
+    const { mask, maskWidth } = this.#decodeInputs;
+    if (kept.maskWidth !== maskWidth) {
+      kept.binding.input('attention_mask', this.#int64(mask, [rows, maskWidth]));
+      kept.maskWidth = maskWidth;
+    }
+    this.#session.run(kept.binding);
+    return this.#logits.subarray(0, rows * this.shape.vocabularySize);
+  }
+
+  /** Runs on a pool thread; an abort stops it within one operator. */
+  async prefill(chunk: PrefillChunk, signal: AbortSignal): Promise<Float32Array> {
+    this.#requireIdle();
+    if (signal.aborted) throw new RunTerminated('the prefill was given up before it ran');
+    this.#prefillInputs.fill(chunk);
+    const binding = this.#prefillBinding(chunk);
+    this.#prefilling = true;
+    try {
+      await this.#session.runAsync(binding, signal);
+    } catch (error) {
+      if (!signal.aborted) throw error;
+    } finally {
+      this.#prefilling = false;
+      binding.dispose();
+      if (this.#disposed) this.#release();
+    }
+    if (signal.aborted) throw new RunTerminated('the prefill was given up while it ran');
+    return this.#logits.subarray(0, chunk.logitsAt.length * this.shape.vocabularySize);
+  }
+
+  copy(from: number, to: number, length: number): void {
+    this.#requireIdle();
+    if (from !== to) this.#cache.copy(from, to, length);
+  }
+
+  /** Native memory is given back now, or when the prefill under way has ended. */
+  dispose(): void {
+    if (this.#disposed) return;
+    this.#disposed = true;
+    if (!this.#prefilling) this.#release();
+  }
+
+  #release(): void {
+    for (const { binding } of this.#bindings.values()) binding.dispose();
+    this.#bindings.clear();
+    this.#session.dispose();
+  }
+
+  #requireIdle(): void {
+    if (this.#disposed) throw new Error('the runner has been disposed');
+    if (this.#prefilling) throw new Error('the runner is prefilling');
+  }
+
+  #decodeBinding(firstSlot: number, rows: number): DecodeBinding {
+    const { slots, vocabularySize } = this.shape;
+    const key = firstSlot * (slots + 1) + rows;
+    const kept = this.#bindings.get(key) ?? { binding: this.#session.createBinding(), maskWidth: 0 };
+    if (this.#bindings.delete(key)) {
+      this.#bindings.set(key, kept);
+      return kept;
+    }
+    const { tokens, positions, logitsIndex } = this.#decodeInputs;
+    kept.binding.input('input_ids', this.#int64(tokens, [rows, 1]));
+    if (this.#decoder.hasPositionIds) kept.binding.input('position_ids', this.#int64(positions, [rows, 1]));
+    kept.binding.input(LOGITS_INDEX, this.#int64(logitsIndex, [rows]));
+    kept.binding.output(this.#logitsName, this.#logitsTensor(rows, vocabularySize));
+    this.#cache.bind(kept.binding, firstSlot, rows);
+    this.#bindings.set(key, kept);
+    this.#dropOldestBinding();
+    return kept;
+  }
+
+  #dropOldestBinding(): void {
+    if (this.#bindings.size <= KEPT_BINDINGS) return;
+    for (const [key, { binding }] of this.#bindings) {
+      binding.dispose();
+      this.#bindings.delete(key);
+      return;
+    }
+  }
+
+  #prefillBinding({ slot, start, tokens, logitsAt }: PrefillChunk): OrtBinding {
+    const inputs = this.#prefillInputs;
+    const length = tokens.length;
+    const binding = this.#session.createBinding();
+    binding.input('input_ids', this.#int64(inputs.tokens, [1, length]));
+    binding.input('attention_mask', this.#int64(inputs.mask, [1, start + length]));
+    if (this.#decoder.hasPositionIds) {
+      binding.input('position_ids', this.#int64(inputs.positions, [1, length]));
+    }
+    binding.input(LOGITS_INDEX, this.#int64(inputs.logitsIndex, [logitsAt.length]));
+    binding.output(this.#logitsName, this.#logitsTensor(logitsAt.length, this.shape.vocabularySize));
+    this.#cache.bind(binding, slot, 1);
+    return binding;
+  }
+
+  #int64(array: BigInt64Array<ArrayBuffer>, dimensions: readonly number[]): BoundTensor {
+    const address = this.#session.api.addressOf(array);
+    return { address, elementType: ElementType.int64, elementBytes: 8, dimensions };
+  }
+
+  #logitsTensor(rows: number, vocabulary: number): BoundTensor {
+    const address = this.#session.api.addressOf(this.#logits);
+    return { address, elementType: ElementType.float32, elementBytes: 4, dimensions: [rows, vocabulary] };
+  }
+}

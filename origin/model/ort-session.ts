@@ -1,0 +1,95 @@
+import { OrtBinding } from './ort-binding.ts';
+import type { OrtApi, Pointer } from './ort-capi.ts';
+
+export interface SessionOptions {
+  /** Threads of one run, the calling one included. */
+  readonly threads: number;
+  /** Folder of the model's external data files. */
+  readonly directory: string;
+}
+
+const LOG_FATAL = 4;
+const ALL_OPTIMISATIONS = 99;
+const CPU_ARENA_ALLOCATOR = 1;
+const DEFAULT_MEMORY = 0;
+
+/** One loaded model. All handles are released by `dispose`, which must not be called during a run. */
+export class OrtSession {
+  readonly api: OrtApi;
+  readonly #environment: Pointer;
+  readonly #memory: Pointer;
+  readonly #session: Pointer;
+  readonly #runOptions: Pointer;
+
+  /** Throws an Error with ONNX Runtime's message when it refuses the model. */
+  constructor(api: OrtApi, model: Uint8Array, options: SessionOptions) {
+    this.api = api;
+    // Below fatal, ONNX Runtime would report every terminated run on stderr; errors reach the caller as exceptions.
+    this.#environment = api.CreateEnv(LOG_FATAL, 'continuo');
+    this.#memory = api.CreateCpuMemoryInfo(CPU_ARENA_ALLOCATOR, DEFAULT_MEMORY);
+    this.#runOptions = api.CreateRunOptions();
+    const sessionOptions = createSessionOptions(api, options);
+    try {
+      this.#session = api.CreateSessionFromArray(
+        this.#environment,
+        api.addressOf(model),
+        model.length,
+        sessionOptions,
+      );
+    } catch (error) {
+      this.#releaseShared();
+      throw error;
+    } finally {
+      api.ReleaseSessionOptions(sessionOptions);
+    }
+  }
+
+  createBinding(): OrtBinding {
+    return new OrtBinding(this.api, this.#session, this.#memory);
+  }
+
+  /** Runs on the calling thread. */
+  run(binding: OrtBinding): void {
+    this.api.RunWithBinding(this.#session, null, binding.handle);
+  }
+
+  /**
+   * Runs on a pool thread and stops within one operator when `signal` is aborted; the promise then rejects with ONNX
+   * Runtime's error. One such run at a time.
+   */
+  async runAsync(binding: OrtBinding, signal: AbortSignal): Promise<void> {
+    this.api.RunOptionsUnsetTerminate(this.#runOptions);
+    const terminate = () => this.api.RunOptionsSetTerminate(this.#runOptions);
+    signal.addEventListener('abort', terminate);
+    try {
+      await this.api.runWithBindingAsync(this.#session, this.#runOptions, binding.handle);
+    } finally {
+      signal.removeEventListener('abort', terminate);
+    }
+  }
+
+  /** All bindings must have been disposed. */
+  dispose(): void {
+    this.api.ReleaseSession(this.#session);
+    this.#releaseShared();
+  }
+
+  #releaseShared(): void {
+    this.api.ReleaseRunOptions(this.#runOptions);
+    this.api.ReleaseMemoryInfo(this.#memory);
+    this.api.ReleaseEnv(this.#environment);
+  }
+}
+
+function createSessionOptions(api: OrtApi, { threads, directory }: SessionOptions): Pointer {
+  const options = api.CreateSessionOptions();
+  api.SetIntraOpNumThreads(options, threads);
+  api.SetSessionGraphOptimizationLevel(options, ALL_OPTIMISATIONS);
+  // Patterns are kept per combination of input shapes: a cache that would grow with every new batch and length.
+  api.DisableMemPattern(options);
+  // Threads spin between the operators of a run, which is worth up to 45 % at small batches, and sleep between runs.
+  api.AddSessionConfigEntry(options, 'session.force_spinning_stop', '1');
+  // A model in memory has no path of its own to find its external data by.
+  api.AddSessionConfigEntry(options, 'session.model_external_initializers_file_folder_path', directory);
+  return options;
+}

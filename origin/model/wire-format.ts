@@ -1,0 +1,107 @@
+/** Protocol Buffers' wire format: enough to read and re-write an ONNX file without decoding its weights. */
+
+export interface WireField {
+  readonly field: number;
+  /** Where the field begins, tag included. */
+  readonly start: number;
+  readonly end: number;
+  /** The value of a varint; 0n for other wire types. */
+  readonly value: bigint;
+  /** Payload of a length-delimited or fixed-width field; empty for a varint. */
+  readonly bytes: Uint8Array;
+}
+
+/** Fields of one message in file order. Throws when the message is cut off or no protobuf at all. */
+export function* wireFields(message: Uint8Array): Generator<WireField> {
+  let position = 0;
+  while (position < message.length) {
+    const start = position;
+    const tag = readVarint(message, position);
+    let value = 0n;
+    let payload = tag.end;
+    switch (Number(tag.value & 7n)) {
+      case 0: {
+        const varint = readVarint(message, tag.end);
+        value = varint.value;
+        payload = position = varint.end;
+        break;
+      }
+      case 1:
+        position = tag.end + 8;
+        break;
+      case 2: {
+        const length = readVarint(message, tag.end);
+        payload = length.end;
+        position = length.end + Number(length.value);
+        break;
+      }
+      case 5:
+        position = tag.end + 4;
+        break;
+      default:
+        throw new Error('is no protobuf message');
+    }
+    if (position > message.length) throw new Error('is cut off');
+    const bytes = message.subarray(payload, position);
+    yield { field: Number(tag.value >> 3n), start, end: position, value, bytes };
+  }
+}
+
+function readVarint(bytes: Uint8Array, start: number): { value: bigint; end: number } {
+  let value = 0n;
+  let shift = 0n;
+  for (let position = start; ; position++) {
+    const byte = bytes[position];
+    if (byte === undefined) throw new Error('is cut off');
+    value |= BigInt(byte & 127) << shift;
+    if (byte < 128) return { value: BigInt.asUintN(64, value), end: position + 1 };
+    shift += 7n;
+    if (shift > 63n) throw new Error('is no protobuf message');
+  }
+}
+
+const decoder = new TextDecoder();
+const encoder = new TextEncoder();
+
+export function readString(field: WireField): string {
+  return decoder.decode(field.bytes);
+}
+
+/** A varint read as a signed 64-bit integer. */
+export function readInteger(field: WireField): number {
+  return Number(BigInt.asIntN(64, field.value));
+}
+
+/** One element of a repeated integer, or all of them where the writer packed them into one field. */
+export function readIntegers(field: WireField): number[] {
+  if (field.bytes.length === 0) return [readInteger(field)];
+  const values: number[] = [];
+  for (let position = 0; position < field.bytes.length; ) {
+    const { value, end } = readVarint(field.bytes, position);
+    values.push(Number(BigInt.asIntN(64, value)));
+    position = end;
+  }
+  return values;
+}
+
+export function encodeVarint(value: number): Uint8Array {
+  const bytes: number[] = [];
+  let rest = BigInt.asUintN(64, BigInt(value));
+  for (; rest > 127n; rest >>= 7n) bytes.push(Number(rest & 127n) | 128);
+  bytes.push(Number(rest));
+  return Uint8Array.from(bytes);
+}
+
+export function encodeInteger(field: number, value: number): Uint8Array {
+  return Buffer.concat([encodeVarint(field * 8), encodeVarint(value)]);
+}
+
+export function encodeString(field: number, value: string): Uint8Array {
+  return encodeMessage(field, [encoder.encode(value)]);
+}
+
+/** A length-delimited field whose payload is the given runs, joined. */
+export function encodeMessage(field: number, runs: readonly Uint8Array[]): Uint8Array {
+  const length = runs.reduce((sum, run) => sum + run.length, 0);
+  return Buffer.concat([encodeVarint(field * 8 + 2), encodeVarint(length), ...runs]);
+}
