@@ -84,9 +84,13 @@ export function chooseDialect(request: Request, tenant: Tenant): Dialect {
   const name = dialectName.safeParse(header.trim().toLowerCase());
   if (name.success) return DIALECTS[name.data];
   const allowed = dialectName.options.map((option) => `'${option}'`).join(', ');
-  throw new ApiError('invalid_value', `Invalid header '${DIALECT_HEADER}'. Supported values are: ${allowed}.`, {
-    param: DIALECT_HEADER,
-  });
+  throw new ApiError(
+    'invalid_value',
+    `Invalid header '${DIALECT_HEADER}'. Supported values are: ${allowed}.`,
+    {
+      param: DIALECT_HEADER,
+    },
+  );
 }
 
 /** The dialect of an answer given before the caller is known: the header's if it names one. */

@@ -12,7 +12,8 @@ const upstreamError = (message: string): ApiError =>
   new ApiError('upstream_error', message, { headers: { 'retry-after': '1' } });
 
 /** The origin spoke, but not our protocol. */
-export const malformed = (): ApiError => upstreamError('The model server gave an answer that could not be read.');
+export const malformed = (): ApiError =>
+  upstreamError('The model server gave an answer that could not be read.');
 
 /** The origin stopped speaking before it had finished. */
 export const interrupted = (): ApiError =>

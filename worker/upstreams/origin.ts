@@ -1,7 +1,11 @@
 import * as z from 'zod';
-import { ApiError } from '../../shared/errors.ts';
 import { LineDecoder } from '../../shared/framing.ts';
-import { type GenerationEvent, type GenerationRequest, type OriginModel, originModel } from '../../shared/generation.ts';
+import {
+  type GenerationEvent,
+  type GenerationRequest,
+  type OriginModel,
+  originModel,
+} from '../../shared/generation.ts';
 import { importSigningKey, SIGNATURE_HEADER, sign } from '../../shared/signing.ts';
 import {
   type DetokenizeRequest,
@@ -48,7 +52,10 @@ export class OriginUpstream implements Upstream {
       tokenize: (body, signal) => this.#ask('/tokenize', body, signal, tokenizeResult),
       detokenize: (body, signal) => this.#ask('/detokenize', body, signal, detokenizeResult),
       info: (model, signal) =>
-        this.#json({ method: 'GET', path: `/tokenizer_info?model=${encodeURIComponent(model)}`, signal }, tokenizerInfo),
+        this.#json(
+          { method: 'GET', path: `/tokenizer_info?model=${encodeURIComponent(model)}`, signal },
+          tokenizerInfo,
+        ),
     };
   }
 
@@ -83,13 +90,12 @@ export class OriginUpstream implements Upstream {
   /** A 200 from the origin; anything else is thrown as what the caller should see. */
   async #call(call: OriginCall): Promise<Response> {
     const body = call.body === undefined ? '' : JSON.stringify(call.body);
-    const accepted = AbortSignal.any([call.signal]);
-    const response = await this.#fetch(call, body, accepted);
+    const response = await this.#fetch(call, body);
     if (response.status !== 200) throw await errorOfAnswer(response);
     return response;
   }
 
-  async #fetch(call: OriginCall, body: string, clientGone: AbortSignal): Promise<Response> {
+  async #fetch(call: OriginCall, body: string): Promise<Response> {
     const timeout = new AbortController();
     const timer = setTimeout(() => timeout.abort(), this.#options.acceptTimeoutMs);
     try {
@@ -101,7 +107,7 @@ export class OriginUpstream implements Upstream {
           [SIGNATURE_HEADER]: await this.#signature(call, body),
         },
         ...(call.body === undefined ? {} : { body }),
-        signal: AbortSignal.any([clientGone, timeout.signal]),
+        signal: AbortSignal.any([call.signal, timeout.signal]),
       });
     } catch {
       throw timeout.signal.aborted ? unreachable('timeout') : unreachable('connection');
@@ -121,7 +127,7 @@ export class OriginUpstream implements Upstream {
 /** Events as they arrive, one batch per network chunk; lines and characters may be split anywhere. */
 async function* readEvents(body: ReadableStream<Uint8Array>): AsyncGenerator<readonly GenerationEvent[]> {
   const reader = body.getReader();
-  const decoder = new TextDecoder('utf-8', { ignoreBOM: true });
+  const decoder = new TextDecoder('utf-8', { fatal: false, ignoreBOM: true });
   const lines = new LineDecoder();
   try {
     for (;;) {

@@ -1,0 +1,117 @@
+import * as z from 'zod';
+import type { WirePrompt } from './generation.ts';
+import { DOCUMENTED_AS, type Fault, integer, MAX_INT32, report } from './json-fields.ts';
+
+/** `prompt` as callers may write it; see `readPrompts` for what the forms mean. */
+const documented = z.union([
+  z.string(),
+  z.array(z.string()).min(1),
+  z.array(z.union([integer(0), z.string()])).min(1),
+  z.array(z.array(z.union([integer(0), z.string()])).min(1)).min(1),
+]);
+
+type Reading<T> = { readonly value: T } | { readonly fault: Fault };
+
+const describe = (value: unknown): string =>
+  value === null
+    ? 'null'
+    : Array.isArray(value)
+      ? 'an array'
+      : typeof value === 'object'
+        ? 'an object'
+        : `a ${typeof value}`;
+
+function tokenFault(value: unknown, path: readonly number[]): Fault | null {
+  if (typeof value === 'string') return null;
+  const name = `'prompt${path.map((index) => `[${index}]`).join('')}'`;
+  if (typeof value !== 'number') {
+    return {
+      code: 'invalid_type',
+      message: `Invalid type for ${name}: expected a string or a token id, but got ${describe(value)} instead.`,
+      path,
+    };
+  }
+  if (!Number.isInteger(value)) {
+    const message = `Invalid type for ${name}: expected an integer token id, but got ${value} instead.`;
+    return { code: 'invalid_type', message, path };
+  }
+  if (value < 0) {
+    const message = `Invalid ${name}: integer below minimum value. Expected a value >= 0, but got ${value} instead.`;
+    return { code: 'integer_below_min_value', message, path };
+  }
+  if (value > MAX_INT32) {
+    const message = `Invalid ${name}: integer above maximum value. Expected a value <= ${MAX_INT32}, but got ${value} instead.`;
+    return { code: 'integer_above_max_value', message, path };
+  }
+  return null;
+}
+
+/** One prompt given as ids, strings or a mixture. */
+function readParts(parts: readonly unknown[], path: readonly number[]): Reading<WirePrompt> {
+  if (parts.length === 0) {
+    const name = `prompt${path.map((index) => `[${index}]`).join('')}`;
+    return {
+      fault: {
+        code: 'empty_array',
+        message: `Invalid '${name}': empty array. Expected at least one token.`,
+        path,
+      },
+    };
+  }
+  for (const [index, part] of parts.entries()) {
+    const fault = tokenFault(part, [...path, index]);
+    if (fault) return { fault };
+  }
+  return { value: parts as (string | number)[] };
+}
+
+/**
+ * A string is one prompt; an array of strings is many; a flat array with any number is one prompt of ids, or of ids
+ * and strings joined; an array that holds arrays is many prompts, each a string or such an array.
+ */
+function readPrompts(value: unknown): Reading<WirePrompt[]> {
+  if (typeof value === 'string') return { value: [value] };
+  if (!Array.isArray(value)) {
+    const message = `Invalid type for 'prompt': expected a string or an array of strings or token ids, but got ${describe(value)} instead.`;
+    return { fault: { code: 'invalid_type', message } };
+  }
+  if (value.some((part) => typeof part === 'number')) {
+    const one = readParts(value, []);
+    return 'fault' in one ? one : { value: [one.value] };
+  }
+  if (value.length === 0)
+    return {
+      fault: { code: 'empty_array', message: "Invalid 'prompt': empty array. Expected at least one prompt." },
+    };
+  const prompts: WirePrompt[] = [];
+  for (const [index, part] of value.entries()) {
+    if (!Array.isArray(part)) {
+      const fault = tokenFault(part, [index]);
+      if (fault) return { fault };
+      prompts.push(part as string);
+      continue;
+    }
+    const one = readParts(part, [index]);
+    if ('fault' in one) return one;
+    prompts.push(one.value);
+  }
+  return { value: prompts };
+}
+
+/** Every form of `prompt`, as a list of prompts for the wire. Arrays are walked once and only to the first fault. */
+export const promptField = z
+  .unknown()
+  .transform((value, context): WirePrompt[] => {
+    if (value === undefined || value === null) {
+      report(context, {
+        code: 'missing_required_parameter',
+        message: "Missing required parameter: 'prompt'.",
+      });
+      return z.NEVER;
+    }
+    const reading = readPrompts(value);
+    if ('value' in reading) return reading.value;
+    report(context, reading.fault);
+    return z.NEVER;
+  })
+  .meta({ [DOCUMENTED_AS]: documented });

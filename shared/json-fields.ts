@@ -1,0 +1,76 @@
+import * as z from 'zod';
+
+/**
+ * Building blocks for the public request bodies. The messages given to number checks are tags: the part that words the
+ * errors reads from them whether an integer or a decimal was asked for.
+ */
+
+export const MAX_INT32 = 2_147_483_647;
+
+export const integer = (min: number, max: number = MAX_INT32) =>
+  z.int().min(min, 'integer').max(max, 'integer');
+
+export const decimal = (min: number, max?: number) => {
+  const bounded = z.number().min(min, 'decimal');
+  return max === undefined ? bounded : bounded.max(max, 'decimal');
+};
+
+/** A problem found by hand, in the words and with the code the caller shall see. */
+export interface Fault {
+  readonly code: string;
+  readonly message: string;
+  /** Path below the field, e.g. `[2]`. */
+  readonly path?: readonly (string | number)[];
+}
+
+/** Reports a fault through zod's issues. */
+export function report(context: z.RefinementCtx, fault: Fault): void {
+  context.addIssue({
+    code: 'custom',
+    message: fault.message,
+    path: [...(fault.path ?? [])],
+    params: { code: fault.code },
+  });
+}
+
+/** The key under which a field checked by hand carries the ordinary schema that documents it. */
+export const DOCUMENTED_AS = 'documentedAs';
+
+/**
+ * A list whose first wrong element ends the check: a body with a million wrong elements must not become a million
+ * issues.
+ */
+export function list<T extends z.ZodType>(
+  element: T,
+  bounds: { readonly min?: number; readonly max: number },
+) {
+  const length = z
+    .array(z.unknown())
+    .min(bounds.min ?? 0)
+    .max(bounds.max);
+  return length
+    .transform((items, context): z.output<T>[] => {
+      const output: z.output<T>[] = [];
+      for (const [index, item] of items.entries()) {
+        const parsed = element.safeParse(item, { reportInput: true });
+        if (!parsed.success) {
+          const [issue] = parsed.error.issues;
+          if (issue)
+            context.issues.push({
+              ...issue,
+              input: issue.input,
+              path: [index, ...issue.path],
+            } as z.core.$ZodRawIssue);
+          return z.NEVER;
+        }
+        output.push(parsed.data);
+      }
+      return output;
+    })
+    .meta({
+      [DOCUMENTED_AS]: z
+        .array(element)
+        .min(bounds.min ?? 0)
+        .max(bounds.max),
+    });
+}

@@ -1,0 +1,66 @@
+import { ApiError } from '../shared/errors.ts';
+import type { Settings } from './env.ts';
+
+type JsonObject = Readonly<Record<string, unknown>>;
+
+function checkMediaType(request: Request): void {
+  const type = request.headers.get('content-type')?.split(';')[0]?.trim().toLowerCase() ?? '';
+  if (type === 'application/json' || /^application\/[\w.-]+\+json$/.test(type)) return;
+  const given = type === '' ? 'none' : `'${type.slice(0, 80)}'`;
+  throw new ApiError(
+    'unsupported_media_type',
+    `Unsupported Content-Type: expected 'application/json', got ${given}.`,
+  );
+}
+
+const tooLarge = (limit: number): ApiError =>
+  new ApiError('request_too_large', `The request body is larger than the limit of ${limit} bytes.`);
+
+/** The body's bytes as text; stops reading as soon as a limit is passed, whatever content-length claims. */
+async function readText(request: Request, { MAX_BODY_BYTES, BODY_TIMEOUT_MS }: Settings): Promise<string> {
+  if (Number(request.headers.get('content-length') ?? 0) > MAX_BODY_BYTES) throw tooLarge(MAX_BODY_BYTES);
+  if (request.body === null) return '';
+  const reader = request.body.getReader();
+  const decoder = new TextDecoder('utf-8', { fatal: true, ignoreBOM: false });
+  const late = Promise.withResolvers<never>();
+  const timer = setTimeout(() => {
+    late.reject(new ApiError('request_timeout', 'The request body did not arrive in time.'));
+  }, BODY_TIMEOUT_MS);
+  let size = 0;
+  let text = '';
+  try {
+    for (;;) {
+      const { value, done } = await Promise.race([reader.read(), late.promise]);
+      if (done) return text + decoder.decode();
+      size += value.byteLength;
+      if (size > MAX_BODY_BYTES) throw tooLarge(MAX_BODY_BYTES);
+      text += decoder.decode(value, { stream: true });
+    }
+  } catch (thrown) {
+    await reader.cancel().catch(() => {});
+    if (thrown instanceof ApiError) throw thrown;
+    throw new ApiError(
+      'invalid_json',
+      'We could not parse the JSON body of your request: it is not valid UTF-8.',
+    );
+  } finally {
+    clearTimeout(timer);
+  }
+}
+
+/**
+ * The JSON object in the body.
+ * @throws ApiError 415 for another media type, 413 above the size limit, 408 when it arrives too slowly, 400 otherwise
+ */
+export async function readJsonObject(request: Request, settings: Settings): Promise<JsonObject> {
+  checkMediaType(request);
+  const text = await readText(request, settings);
+  let body: unknown;
+  try {
+    body = JSON.parse(text);
+  } catch {
+    throw new ApiError('invalid_json', 'We could not parse the JSON body of your request.');
+  }
+  if (typeof body === 'object' && body !== null && !Array.isArray(body)) return body as JsonObject;
+  throw new ApiError('invalid_type', 'Invalid type for the request body: expected a JSON object.');
+}

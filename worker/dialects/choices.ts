@@ -1,0 +1,66 @@
+import type { ChoiceDelta, Finish } from './choice-deltas.ts';
+import type { AnswerOptions } from './completion-call.ts';
+import { appendLogprobs, type Logprobs } from './openai-logprobs.ts';
+
+type Whole = { -readonly [K in keyof ChoiceDelta]: ChoiceDelta[K] };
+
+const emptyLogprobs = (): Logprobs => ({ tokens: [], tokenLogprobs: [], topLogprobs: [], textOffset: [] });
+
+/** Sums deltas into whole choices. */
+export class ChoiceCollector {
+  readonly #answer: AnswerOptions;
+  /** Candidates per prompt. */
+  readonly #candidates: number;
+  readonly #choices: Whole[];
+  readonly #texts: string[][];
+  readonly #ids: number[][];
+
+  constructor(answer: AnswerOptions, prompts: number, candidates: number) {
+    this.#answer = answer;
+    this.#candidates = candidates;
+    const length = prompts * candidates;
+    this.#texts = Array.from({ length }, () => []);
+    this.#ids = Array.from({ length }, () => []);
+    this.#choices = Array.from({ length }, (_, choice) => ({
+      choice,
+      text: '',
+      logprobs: answer.logprobs === null ? null : emptyLogprobs(),
+      tokenIds: null,
+      promptTokenIds: null,
+      promptLogprobs: null,
+      finish: null,
+    }));
+  }
+
+  add(delta: ChoiceDelta): void {
+    const whole = this.#choices[delta.choice];
+    if (whole === undefined) return;
+    this.#texts[delta.choice]?.push(delta.text);
+    for (const id of delta.tokenIds ?? []) this.#ids[delta.choice]?.push(id);
+    if (whole.logprobs && delta.logprobs) appendLogprobs(whole.logprobs, delta.logprobs);
+    whole.promptTokenIds ??= delta.promptTokenIds;
+    whole.promptLogprobs ??= delta.promptLogprobs;
+    whole.finish ??= delta.finish;
+  }
+
+  /** The choices of the answer in order: of each prompt's candidates all, or the best n. */
+  chosen(): readonly ChoiceDelta[] {
+    const whole = this.#choices.map((choice, index) => ({
+      ...choice,
+      text: this.#texts[index]?.join('') ?? '',
+      tokenIds: this.#answer.tokenIds ? (this.#ids[index] ?? []) : null,
+    }));
+    if (!this.#answer.rank) return whole;
+    const prompts = Map.groupBy(whole, ({ choice }) => Math.floor(choice / this.#candidates));
+    return [...prompts.values()].flatMap((candidates) => best(candidates, this.#answer.n));
+  }
+}
+
+/** Mean logprob per generated token; a choice without tokens counts as certain. */
+const mean = (finish: Finish | null): number =>
+  finish === null || finish.completionTokens === 0 ? 0 : finish.score / finish.completionTokens;
+
+/** The n candidates with the highest mean logprob, best first; of equals the earlier one. */
+export function best(candidates: readonly ChoiceDelta[], n: number): readonly ChoiceDelta[] {
+  return candidates.toSorted((left, right) => mean(right.finish) - mean(left.finish)).slice(0, n);
+}

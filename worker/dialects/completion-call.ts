@@ -1,0 +1,42 @@
+import type { GenerationRequest } from '../../shared/generation.ts';
+
+/** How the answer is to look. */
+export interface AnswerOptions {
+  /** The model's name as the caller wrote it. */
+  readonly model: string;
+  readonly stream: boolean;
+  /** Choices per prompt in the answer. */
+  readonly n: number;
+  /** Rank the generated candidates by mean logprob and keep the best n. */
+  readonly rank: boolean;
+  /** Put the prompt's text before the completion. */
+  readonly echo: boolean;
+  /** Only the last k prompt tokens are echoed; null = all. */
+  readonly echoLast: number | null;
+  /** Alternatives per token; null = no logprobs object. */
+  readonly logprobs: number | null;
+  /** Name tokens `token_id:N` instead of by their text. */
+  readonly tokensAsIds: boolean;
+  readonly tokenIds: boolean;
+  /** Alternatives in `prompt_logprobs`; null = absent. */
+  readonly promptLogprobs: number | null;
+  readonly timings: boolean;
+  /** Usage in a stream: nowhere, in a chunk of its own, in every chunk too, or on the last choice's last chunk. */
+  readonly streamUsage: 'none' | 'final' | 'continuous' | 'last-choice';
+}
+
+/** The part of a GenerationRequest that the body decides; caller, model and deadline are added later. */
+export type GenerationFields = Omit<
+  GenerationRequest,
+  'version' | 'requestId' | 'tenantId' | 'weight' | 'model' | 'deadlineMs'
+>;
+
+/** A request body understood. */
+export interface CompletionCall {
+  readonly answer: AnswerOptions;
+  readonly generation: GenerationFields;
+  /** Number of images the caller sent. */
+  readonly images: number;
+  /** Fields unknown to us, service fields removed. */
+  readonly extra: Readonly<Record<string, unknown>>;
+}

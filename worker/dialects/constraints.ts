@@ -1,0 +1,154 @@
+import type { CompletionRequest } from '../../shared/completion.ts';
+import { ApiError } from '../../shared/errors.ts';
+import type { WireConstraint } from '../../shared/generation.ts';
+import { forcedFunction } from './tools.ts';
+
+/** A constraint and the field it came from, for messages. */
+export interface NamedConstraint {
+  readonly field: string;
+  readonly constraint: WireConstraint;
+}
+
+/** Deeper JSON would overflow the stack of whoever writes it out again. */
+const MAX_DEPTH = 256;
+
+export function nestsTooDeep(value: unknown, limit = MAX_DEPTH): boolean {
+  if (typeof value !== 'object' || value === null) return false;
+  return limit === 0 || Object.values(value).some((child) => nestsTooDeep(child, limit - 1));
+}
+
+const invalidSchema = (field: string, why: string): ApiError =>
+  new ApiError('invalid_json_schema', `Invalid '${field}': ${why}`, { param: field });
+
+/** A JSON Schema given as an object or as its JSON text. */
+function schemaConstraint(field: string, value: unknown): NamedConstraint {
+  let schema = value;
+  if (typeof value === 'string') {
+    try {
+      schema = JSON.parse(value);
+    } catch {
+      throw invalidSchema(field, 'the string is not valid JSON.');
+    }
+  }
+  const isSchema =
+    typeof schema === 'boolean' || (typeof schema === 'object' && schema !== null && !Array.isArray(schema));
+  if (!isSchema) throw invalidSchema(field, 'a JSON Schema must be an object.');
+  if (nestsTooDeep(schema)) throw invalidSchema(field, `the schema nests deeper than ${MAX_DEPTH} levels.`);
+  return { field, constraint: { type: 'json_schema', value: schema } };
+}
+
+const text = (field: string, type: 'gbnf' | 'regex' | 'lark', value: string): NamedConstraint => ({
+  field,
+  constraint: { type, value },
+});
+
+type Grammar = NonNullable<CompletionRequest['grammar']>;
+
+function fromGrammar(grammar: Grammar): NamedConstraint {
+  if (typeof grammar === 'string') return text('grammar', 'gbnf', grammar);
+  const field = 'grammar.value';
+  if (grammar.value === undefined || grammar.value === null) {
+    throw new ApiError('missing_required_parameter', `Missing required parameter: '${field}'.`, {
+      param: field,
+    });
+  }
+  if (grammar.type === 'json_schema') return schemaConstraint(field, grammar.value);
+  if (grammar.type === 'llguidance' && typeof grammar.value !== 'string')
+    return fromLlguidance(grammar.value);
+  if (typeof grammar.value !== 'string' || grammar.value === '') {
+    throw new ApiError('invalid_type', `Invalid type for '${field}': expected a string that is not empty.`, {
+      param: field,
+    });
+  }
+  return text(field, grammar.type === 'llguidance' ? 'lark' : grammar.type, grammar.value);
+}
+
+/** llguidance's JSON form: a list of grammars, of which one in Lark or JSON Schema is supported. */
+function fromLlguidance(value: unknown): NamedConstraint {
+  const grammars: unknown = (value as { grammars?: unknown }).grammars;
+  const one: unknown = Array.isArray(grammars) && grammars.length === 1 ? grammars[0] : null;
+  const { lark_grammar: lark, json_schema: schema } = (one ?? {}) as Record<string, unknown>;
+  const field = 'grammar.value.grammars[0]';
+  if (typeof lark === 'string' && lark !== '' && schema === undefined)
+    return text(`${field}.lark_grammar`, 'lark', lark);
+  if (schema !== undefined && lark === undefined) return schemaConstraint(`${field}.json_schema`, schema);
+  const message =
+    "Invalid 'grammar.value': expected Lark text, or an object whose 'grammars' holds one entry with 'lark_grammar' or 'json_schema'.";
+  throw new ApiError('invalid_grammar', message, { param: 'grammar.value' });
+}
+
+type ResponseFormat = NonNullable<CompletionRequest['response_format']>;
+
+function fromResponseFormat(format: ResponseFormat): NamedConstraint | null {
+  const need = <T>(value: T | null | undefined, field: string): T => {
+    if (value !== undefined && value !== null) return value;
+    throw new ApiError('missing_required_parameter', `Missing required parameter: '${field}'.`, {
+      param: field,
+    });
+  };
+  switch (format.type) {
+    case 'text':
+      return null;
+    case 'grammar':
+      return text('response_format.grammar', 'gbnf', need(format.grammar, 'response_format.grammar'));
+    case 'json_object':
+      return format.schema === undefined || format.schema === null
+        ? { field: 'response_format', constraint: { type: 'json_object' } }
+        : schemaConstraint('response_format.schema', format.schema);
+    case 'json_schema': {
+      const field = 'response_format.json_schema.schema';
+      return schemaConstraint(field, need(format.json_schema?.schema ?? format.schema, field));
+    }
+  }
+}
+
+type StructuredOutputs = NonNullable<CompletionRequest['structured_outputs']>;
+
+function fromStructuredOutputs(outputs: StructuredOutputs): (NamedConstraint | null)[] {
+  const { json, regex, choice, grammar, json_object: jsonObject } = outputs;
+  const found: (NamedConstraint | null)[] = [
+    present(json) ? schemaConstraint('structured_outputs.json', json) : null,
+    present(regex) ? text('structured_outputs.regex', 'regex', regex) : null,
+    present(choice)
+      ? { field: 'structured_outputs.choice', constraint: { type: 'choice', value: choice } }
+      : null,
+    present(grammar) ? text('structured_outputs.grammar', 'gbnf', grammar) : null,
+    jsonObject ? { field: 'structured_outputs.json_object', constraint: { type: 'json_object' } } : null,
+  ];
+  if (found.some((one) => one !== null)) return found;
+  const message =
+    "Invalid 'structured_outputs': expected exactly one of 'json', 'regex', 'choice', 'grammar', 'json_object'.";
+  throw new ApiError('invalid_value', message, { param: 'structured_outputs' });
+}
+
+const present = <T>(value: T): value is NonNullable<T> => value !== undefined && value !== null;
+
+/**
+ * The one constraint of a request in any of its forms; null when there is none.
+ * @throws ApiError 400 when there are two, or one that cannot be read
+ */
+export function constraintOf(request: CompletionRequest): NamedConstraint | null {
+  const { grammar, json_schema, guided_json, guided_regex, guided_choice, guided_grammar, regex, ebnf } =
+    request;
+  const found = [
+    present(grammar) ? fromGrammar(grammar) : null,
+    present(json_schema) ? schemaConstraint('json_schema', json_schema) : null,
+    present(request.response_format) ? fromResponseFormat(request.response_format) : null,
+    present(guided_json) ? schemaConstraint('guided_json', guided_json) : null,
+    present(guided_regex) ? text('guided_regex', 'regex', guided_regex) : null,
+    present(guided_choice)
+      ? ({ field: 'guided_choice', constraint: { type: 'choice', value: guided_choice } } as const)
+      : null,
+    present(guided_grammar) ? text('guided_grammar', 'gbnf', guided_grammar) : null,
+    ...(present(request.structured_outputs) ? fromStructuredOutputs(request.structured_outputs) : []),
+    present(regex) ? text('regex', 'regex', regex) : null,
+    present(ebnf) ? text('ebnf', 'gbnf', ebnf) : null,
+    forcedFunction(request, schemaConstraint),
+  ].filter((one) => one !== null);
+  const [first, second] = found;
+  if (first && second) {
+    const message = `Conflicting parameters: '${first.field}' and '${second.field}' both constrain the text. Send one of them.`;
+    throw new ApiError('conflicting_parameters', message, { param: first.field });
+  }
+  return first ?? null;
+}

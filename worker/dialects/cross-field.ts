@@ -1,0 +1,73 @@
+import type { CompletionRequest } from '../../shared/completion.ts';
+import { ApiError } from '../../shared/errors.ts';
+import type { NamedConstraint } from './constraints.ts';
+
+/** What the rules look at besides the body itself. */
+export interface Resolved {
+  readonly maxTokens: number;
+  readonly n: number;
+  readonly bestOf: number;
+  readonly echo: boolean;
+  readonly logprobs: number | null;
+  readonly suffix: string | null;
+  readonly constraint: NamedConstraint | null;
+}
+
+interface Rule {
+  readonly param: string;
+  readonly broken: (request: CompletionRequest, resolved: Resolved) => boolean;
+  readonly message: string;
+}
+
+/** Fields that are right alone and wrong together; the first broken rule is reported. */
+const RULES: readonly Rule[] = [
+  {
+    param: 'best_of',
+    broken: (_, { n, bestOf }) => bestOf < n,
+    message: "Conflicting parameters: 'best_of' must be at least 'n'.",
+  },
+  {
+    param: 'best_of',
+    broken: (request, { bestOf }) => request.stream === true && (request.best_of ?? 0) > 1 && bestOf > 1,
+    message: "Conflicting parameters: 'best_of' above 1 cannot be used with 'stream'.",
+  },
+  {
+    param: 'stream_options',
+    broken: (request) => request.stream !== true && (request.stream_options ?? null) !== null,
+    message: "Conflicting parameters: 'stream_options' is only allowed when 'stream' is true.",
+  },
+  {
+    param: 'min_tokens',
+    broken: (request, { maxTokens }) => maxTokens >= 0 && (request.min_tokens ?? 0) > maxTokens,
+    message: "Conflicting parameters: 'min_tokens' must not exceed 'max_tokens'.",
+  },
+  {
+    param: 'prompt_logprobs',
+    broken: (request) => request.stream === true && (request.prompt_logprobs ?? null) !== null,
+    message: "Conflicting parameters: 'prompt_logprobs' cannot be used with 'stream'.",
+  },
+  {
+    param: 'truncate_sequence',
+    broken: (request) => request.truncate_sequence === true && (request.truncate_prompt_tokens ?? -1) !== -1,
+    message:
+      "Conflicting parameters: 'truncate_sequence' and 'truncate_prompt_tokens' ask for different lengths.",
+  },
+  {
+    param: 'suffix',
+    broken: (_, { suffix, constraint }) => suffix !== null && constraint !== null,
+    message: "Conflicting parameters: 'suffix' cannot be used with a grammar or a schema.",
+  },
+  {
+    param: 'echo',
+    // The prompt's tokens are then the template's, which no longer line up with the text.
+    broken: (request, { suffix, echo, logprobs }) =>
+      suffix !== null && ((echo && logprobs !== null) || typeof request.echo_last === 'number'),
+    message: "Conflicting parameters: 'echo' with 'logprobs', and 'echo_last', cannot be used with 'suffix'.",
+  },
+];
+
+/** @throws ApiError 400 conflicting_parameters for the first rule that is broken */
+export function checkTogether(request: CompletionRequest, resolved: Resolved): void {
+  const rule = RULES.find(({ broken }) => broken(request, resolved));
+  if (rule) throw new ApiError('conflicting_parameters', rule.message, { param: rule.param });
+}

@@ -1,0 +1,150 @@
+import type * as z from 'zod';
+import { ApiError, type ErrorCode, isErrorCode } from '../../shared/errors.ts';
+
+type Issue = z.core.$ZodIssue;
+type Path = readonly PropertyKey[];
+
+interface Wording {
+  readonly code: ErrorCode;
+  readonly message: string;
+}
+
+/** `['stop', 2]` → `stop[2]`, `['stream_options', 'include_usage']` → `stream_options.include_usage`. */
+export function paramOf(path: Path): string {
+  return path.reduce<string>(
+    (name, part) =>
+      typeof part === 'number' ? `${name}[${part}]` : name === '' ? String(part) : `${name}.${String(part)}`,
+    '',
+  );
+}
+
+const MAX_SHOWN = 40;
+
+/** A value as an error may show it: its kind, and a short value itself. */
+export function shown(value: unknown): string {
+  if (value === null) return 'null';
+  if (Array.isArray(value)) return 'an array';
+  if (typeof value === 'object') return 'an object';
+  if (typeof value !== 'string')
+    return `${typeof value === 'boolean' ? 'a boolean' : 'a number'} (${String(value)})`;
+  const text = value.length > MAX_SHOWN ? `${value.slice(0, MAX_SHOWN)}…` : value;
+  return `a string (${JSON.stringify(text)})`;
+}
+
+const NOUNS: Readonly<Record<string, string>> = {
+  int: 'an integer',
+  number: 'a number',
+  string: 'a string',
+  boolean: 'a boolean',
+  array: 'an array',
+  tuple: 'an array',
+  object: 'an object',
+  record: 'an object',
+};
+
+const noun = (expected: string): string => NOUNS[expected] ?? expected;
+
+function wrongType(name: string, expected: string, input: unknown): Wording {
+  if (input === undefined) {
+    return { code: 'missing_required_parameter', message: `Missing required parameter: '${name}'.` };
+  }
+  return {
+    code: 'invalid_type',
+    message: `Invalid type for '${name}': expected ${expected}, but got ${shown(input)} instead.`,
+  };
+}
+
+function tooBig(name: string, issue: z.core.$ZodIssueTooBig): Wording {
+  const { input, maximum } = issue;
+  if (issue.origin === 'string') {
+    const message = `Invalid '${name}': string too long. Expected a string with maximum length ${maximum}, but got a string with length ${String(input).length} instead.`;
+    return { code: 'string_above_max_length', message };
+  }
+  if (issue.origin === 'array') {
+    const message = `Invalid '${name}': array too long. Expected an array with maximum length ${maximum}, but got an array with length ${(input as unknown as unknown[]).length} instead.`;
+    return { code: 'array_above_max_length', message };
+  }
+  const kind = issue.origin === 'int' || issue.message === 'integer' ? 'integer' : 'decimal';
+  const message = `Invalid '${name}': ${kind} above maximum value. Expected a value ${issue.inclusive === false ? '<' : '<='} ${maximum}, but got ${String(input)} instead.`;
+  return { code: `${kind}_above_max_value`, message };
+}
+
+function tooSmall(name: string, issue: z.core.$ZodIssueTooSmall): Wording {
+  const { input, minimum } = issue;
+  if (issue.origin === 'string') {
+    const message = `Invalid '${name}': empty string. Expected a string with minimum length ${minimum}.`;
+    return { code: 'empty_string', message };
+  }
+  if (issue.origin === 'array') {
+    const message = `Invalid '${name}': array too short. Expected an array with minimum length ${minimum}, but got an array with length ${(input as unknown as unknown[]).length} instead.`;
+    return { code: 'empty_array', message };
+  }
+  const kind = issue.origin === 'int' || issue.message === 'integer' ? 'integer' : 'decimal';
+  const message = `Invalid '${name}': ${kind} below minimum value. Expected a value ${issue.inclusive === false ? '>' : '>='} ${minimum}, but got ${String(input)} instead.`;
+  return { code: `${kind}_below_min_value`, message };
+}
+
+function wrongValue(name: string, values: readonly unknown[], input: unknown): Wording {
+  if (input === undefined) return wrongType(name, '', input);
+  const allowed = values
+    .map((value) => (typeof value === 'string' ? `'${value}'` : String(value)))
+    .join(', ');
+  // A value of another kind is a wrong type, as long as all allowed ones are of one kind.
+  if (values.every((value) => typeof value === typeof values[0]) && typeof input !== typeof values[0]) {
+    return wrongType(name, `one of ${allowed}`, input);
+  }
+  return {
+    code: 'invalid_value',
+    message: `Invalid '${name}': got ${shown(input)}. Supported values are: ${allowed}.`,
+  };
+}
+
+/** True when the branch of a union was refused because the value is of another kind altogether. */
+function mismatch(branch: readonly Issue[]): boolean {
+  const first = branch[0];
+  if (first === undefined || first.path.length > 0) return false;
+  if (first.code === 'invalid_type') return first.expected !== 'int' || typeof first.input !== 'number';
+  return first.code === 'invalid_value' && first.values.every((value) => typeof value !== typeof first.input);
+}
+
+function expectations(branch: readonly Issue[]): string[] {
+  const first = branch[0];
+  if (first?.code === 'invalid_type') return [noun(first.expected)];
+  if (first?.code === 'invalid_value')
+    return first.values.map((value) => (typeof value === 'string' ? `'${value}'` : String(value)));
+  return [];
+}
+
+/** The error a caller sees for a schema's first finding. `path` = where the schema stands in the body. */
+export function toRequestError(issue: Issue, path: Path = []): ApiError {
+  const whole = [...path, ...issue.path];
+  const name = paramOf(whole);
+  if (issue.code === 'invalid_union') {
+    const branch = issue.errors.find((errors) => !mismatch(errors))?.[0];
+    if (branch) return toRequestError(branch, whole);
+    const wording = wrongType(name, issue.errors.flatMap(expectations).join(' or '), issue.input);
+    return new ApiError(wording.code, wording.message, { param: name });
+  }
+  const { code, message } = word(issue, name);
+  return new ApiError(code, message, { param: name });
+}
+
+function word(issue: Exclude<Issue, z.core.$ZodIssueInvalidUnion>, name: string): Wording {
+  switch (issue.code) {
+    case 'invalid_type':
+      return wrongType(name, noun(issue.expected), issue.input);
+    case 'too_big':
+      return tooBig(name, issue as z.core.$ZodIssueTooBig);
+    case 'too_small':
+      return tooSmall(name, issue as z.core.$ZodIssueTooSmall);
+    case 'invalid_value':
+      return wrongValue(name, issue.values, issue.input);
+    case 'custom': {
+      const code: unknown = issue.params?.code;
+      if (typeof code === 'string' && isErrorCode(code)) return { code, message: issue.message };
+      return wrongType(name, issue.message === 'integer' ? 'an integer' : 'another value', issue.input);
+    }
+    default:
+      return { code: 'invalid_value', message: `Invalid '${name}': ${issue.message}.` };
+  }
+}

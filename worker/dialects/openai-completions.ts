@@ -1,0 +1,100 @@
+import type { EventOf, Usage } from '../../shared/generation.ts';
+import type { ChoiceDelta } from './choice-deltas.ts';
+import { logprobsJson } from './openai-logprobs.ts';
+
+/** What all chunks of one answer have in common. */
+export interface Envelope {
+  readonly id: string;
+  /** Unix seconds. */
+  readonly created: number;
+  /** As the caller wrote it. */
+  readonly model: string;
+  readonly fingerprint: string;
+}
+
+/** The start of every object up to its choices. */
+const head = ({ id, created, model, fingerprint }: Envelope): string =>
+  `{"id":${JSON.stringify(id)},"object":"text_completion","created":${created},"model":${JSON.stringify(model)},` +
+  `"system_fingerprint":${JSON.stringify(fingerprint)},"choices":[`;
+
+/** Optional members at the end of an object; undefined = absent. */
+export interface Trailer {
+  readonly usage?: Usage | null;
+  readonly timings?: EventOf<'done'>;
+}
+
+export function usageObject({
+  promptTokens,
+  cachedTokens,
+  completionTokens,
+}: Usage): Record<string, unknown> {
+  return {
+    prompt_tokens: promptTokens,
+    completion_tokens: completionTokens,
+    total_tokens: promptTokens + completionTokens,
+    prompt_tokens_details: { cached_tokens: cachedTokens },
+  };
+}
+
+const perSecond = (count: number, ms: number): number => (ms > 0 ? (count * 1_000) / ms : 0);
+const each = (count: number, ms: number): number => (count > 0 ? ms / count : 0);
+
+function timingsObject({ usage, timings }: EventOf<'done'>): Record<string, number> {
+  const evaluated = usage.promptTokens - usage.cachedTokens;
+  return {
+    cache_n: usage.cachedTokens,
+    prompt_n: evaluated,
+    prompt_ms: timings.promptMs,
+    prompt_per_token_ms: each(evaluated, timings.promptMs),
+    prompt_per_second: perSecond(evaluated, timings.promptMs),
+    predicted_n: usage.completionTokens,
+    predicted_ms: timings.generationMs,
+    predicted_per_token_ms: each(usage.completionTokens, timings.generationMs),
+    predicted_per_second: perSecond(usage.completionTokens, timings.generationMs),
+  };
+}
+
+function tail({ usage, timings }: Trailer): string {
+  const members = [
+    usage === undefined ? '' : `,"usage":${usage === null ? 'null' : JSON.stringify(usageObject(usage))}`,
+    timings === undefined ? '' : `,"timings":${JSON.stringify(timingsObject(timings))}`,
+  ];
+  return `]${members.join('')}}`;
+}
+
+/** A choice, or what one event adds to it. `index` = its place in the answer. */
+function choiceJson(delta: ChoiceDelta, index: number): string {
+  const { finish, tokenIds, promptTokenIds, promptLogprobs } = delta;
+  const members = [
+    `"index":${index},"text":${JSON.stringify(delta.text)},"logprobs":${logprobsJson(delta.logprobs)}`,
+    `"finish_reason":${finish === null ? 'null' : JSON.stringify(finish.reason)}`,
+    finish === null ? '' : `"stop_reason":${JSON.stringify(finish.stopReason)}`,
+    tokenIds === null ? '' : `"token_ids":${JSON.stringify(tokenIds)}`,
+    promptTokenIds === null ? '' : `"prompt_token_ids":${JSON.stringify(promptTokenIds)}`,
+    promptLogprobs === null ? '' : `"prompt_logprobs":${JSON.stringify(promptLogprobs)}`,
+  ];
+  return `{${members.filter((member) => member !== '').join(',')}}`;
+}
+
+/** The plain answer; the choices' places are their order. */
+export function completionJson(
+  envelope: Envelope,
+  choices: readonly ChoiceDelta[],
+  trailer: Trailer,
+): string {
+  return head(envelope) + choices.map(choiceJson).join(',') + tail(trailer);
+}
+
+/** Writes the chunks of one stream. */
+export class ChunkWriter {
+  readonly #head: string;
+
+  constructor(envelope: Envelope) {
+    this.#head = head(envelope);
+  }
+
+  /** A chunk with one choice, or with none for null. */
+  chunk(delta: ChoiceDelta | null, trailer: Trailer): string {
+    return this.#head + (delta === null ? '' : choiceJson(delta, delta.choice)) + tail(trailer);
+  }
+}

@@ -1,0 +1,174 @@
+import { type CompletionRequest, completionRequest } from '../../shared/completion.ts';
+import { ApiError } from '../../shared/errors.ts';
+import { either } from './aliases.ts';
+import type { AnswerOptions, CompletionCall, GenerationFields } from './completion-call.ts';
+import { constraintOf, nestsTooDeep } from './constraints.ts';
+import { checkTogether, type Resolved } from './cross-field.ts';
+import type { Dialect } from './dialect.ts';
+import { toRequestError } from './issues.ts';
+import { logprobsOf, promptLogprobsOf } from './logprob-options.ts';
+import { samplingOf } from './sampling.ts';
+
+/** What the caller's account and the deployment allow of one request. */
+export interface RequestBounds {
+  /** Largest max_tokens; null = no bound. */
+  readonly maxTokens: number | null;
+  /** Largest prompts · max(n, best_of). */
+  readonly sequences: number;
+}
+
+/** Scheduling and transport fields of other servers, never accepted from outside and never passed on. */
+const SERVICE_FIELDS: ReadonlySet<string> = new Set([
+  'priority',
+  'request_id',
+  'session_id',
+  'kv_transfer_params',
+  'vllm_xargs',
+  'stream_interval',
+]);
+
+const unsupported = (field: string, why: string): ApiError =>
+  new ApiError('unsupported_parameter', `Unsupported parameter: '${field}' ${why}.`, { param: field });
+
+/** Known fields that nothing here can honour; better refused than ignored. */
+function refuseUnsupported(request: CompletionRequest): void {
+  if ((request.prompt_embeds ?? null) !== null) throw unsupported('prompt_embeds', 'is not accepted');
+  if ((request.logprob_token_ids ?? []).length > 0)
+    throw unsupported('logprob_token_ids', 'is not available');
+  if (request.truncation_side === 'right')
+    throw unsupported('truncation_side', "is available as 'left' only");
+}
+
+function extraFields(body: Readonly<Record<string, unknown>>): Record<string, unknown> {
+  const known = completionRequest.shape;
+  const extra = Object.entries(body).filter(
+    ([key]) => !Object.hasOwn(known, key) && !SERVICE_FIELDS.has(key),
+  );
+  const deep = extra.find(([, value]) => nestsTooDeep(value));
+  if (deep) {
+    const name = deep[0].slice(0, 40);
+    throw new ApiError('invalid_value', `Invalid '${name}': the value nests too deep.`, { param: name });
+  }
+  return Object.fromEntries(extra);
+}
+
+function maxTokensOf(request: CompletionRequest, dialect: Dialect, bound: number | null): number {
+  const given = either(request, 'max_tokens', 'max_completion_tokens', 'n_predict');
+  const wanted = given ?? dialect.maxTokens;
+  if (bound === null || (wanted >= 0 && wanted <= bound)) return wanted;
+  if (given === undefined || given === -1) return bound;
+  const name = (['max_tokens', 'max_completion_tokens', 'n_predict'] as const).find(
+    (field) => request[field] === given,
+  );
+  const message = `Invalid '${name}': integer above maximum value. Expected a value <= ${bound}, but got ${given} instead.`;
+  throw new ApiError('integer_above_max_value', message, { param: name ?? 'max_tokens' });
+}
+
+function checkSequences(prompts: number, choices: number, bestOf: boolean, bound: number): void {
+  if (prompts > bound) {
+    const message = `Invalid 'prompt': array too long. Expected at most ${bound} prompts, but got ${prompts} instead.`;
+    throw new ApiError('array_above_max_length', message, { param: 'prompt' });
+  }
+  if (prompts * choices <= bound) return;
+  const param = bestOf ? 'best_of' : 'n';
+  const message = `Invalid '${param}': integer above maximum value. ${prompts} prompts times ${choices} make ${prompts * choices} sequences; at most ${bound} are allowed.`;
+  throw new ApiError('integer_above_max_value', message, { param });
+}
+
+function streamUsageOf(request: CompletionRequest, dialect: Dialect): AnswerOptions['streamUsage'] {
+  const options = request.stream_options;
+  if (options?.include_usage) return options.continuous_usage_stats ? 'continuous' : 'final';
+  return dialect.streamUsage === 'last-choice' ? 'last-choice' : 'none';
+}
+
+function answerOf(request: CompletionRequest, resolved: Resolved, dialect: Dialect): AnswerOptions {
+  return {
+    model: request.model,
+    stream: request.stream ?? false,
+    n: resolved.n,
+    rank: (request.best_of ?? 0) > 1,
+    echo: resolved.echo,
+    echoLast: request.echo_last ?? null,
+    logprobs: resolved.logprobs,
+    tokensAsIds: request.return_tokens_as_token_ids ?? false,
+    tokenIds: either(request, 'return_token_ids', 'return_tokens') ?? false,
+    promptLogprobs: promptLogprobsOf(request, dialect),
+    timings: request.timings_per_token ?? false,
+    streamUsage: streamUsageOf(request, dialect),
+  };
+}
+
+/** Alternatives the origin must send for prompt tokens; null = none. Echoing a part needs the tokens' bytes. */
+function promptAlternatives({ echo, echoLast, logprobs, promptLogprobs }: AnswerOptions): number | null {
+  const wanted = [
+    ...(echo && logprobs !== null ? [logprobs] : []),
+    ...(promptLogprobs !== null ? [promptLogprobs] : []),
+    ...(echo && echoLast !== null ? [0] : []),
+  ];
+  return wanted.length === 0 ? null : Math.max(...wanted);
+}
+
+function generationOf(
+  request: CompletionRequest,
+  resolved: Resolved,
+  answer: AnswerOptions,
+  dialect: Dialect,
+): GenerationFields {
+  const promptLogprobs = promptAlternatives(answer);
+  const stop = request.stop ?? [];
+  return {
+    prompts: request.prompt,
+    suffix: resolved.suffix,
+    choices: resolved.bestOf,
+    maxTokens: resolved.maxTokens,
+    minTokens: request.min_tokens ?? 0,
+    stop: typeof stop === 'string' ? [stop] : stop,
+    stopTokenIds: request.stop_token_ids ?? [],
+    includeStop: either(request, 'include_stop_str_in_output', 'no_stop_trim') ?? dialect.includeStop,
+    ignoreEos: request.ignore_eos ?? false,
+    sampling: samplingOf(request, dialect),
+    constraint: resolved.constraint?.constraint ?? null,
+    logprobs: resolved.logprobs,
+    promptLogprobs,
+    echo: answer.echo || answer.tokenIds || promptLogprobs !== null,
+    scores: answer.rank,
+    tokenIds: answer.tokenIds,
+    skipSpecialTokens: request.skip_special_tokens ?? true,
+    addSpecialTokens: request.add_special_tokens ?? true,
+    contextOverflow: request.context_length_exceeded_behavior ?? dialect.contextOverflow,
+    truncatePromptTokens: request.truncate_sequence ? -1 : (request.truncate_prompt_tokens ?? null),
+    cachePrompt: request.cache_prompt ?? true,
+    cacheSalt: either(request, 'cache_salt', 'prompt_cache_isolation_key', 'prompt_cache_key') ?? '',
+    stream: answer.stream,
+  };
+}
+
+/**
+ * A request body as a call: types and ranges, then aliases, then the rules between fields.
+ * @throws ApiError 400 for the first thing that is wrong
+ */
+export function parseCompletion(
+  body: Readonly<Record<string, unknown>>,
+  dialect: Dialect,
+  bounds: RequestBounds,
+): CompletionCall {
+  const parsed = completionRequest.safeParse(body, { reportInput: true });
+  if (!parsed.success) throw toRequestError(parsed.error.issues[0] as (typeof parsed.error.issues)[number]);
+  const request = parsed.data;
+  refuseUnsupported(request);
+  const n = either(request, 'n', 'n_cmpl') ?? 1;
+  const resolved: Resolved = {
+    maxTokens: maxTokensOf(request, dialect, bounds.maxTokens),
+    n,
+    bestOf: request.best_of || n,
+    echo: typeof request.echo_last === 'number' ? request.echo_last > 0 : (request.echo ?? false),
+    logprobs: logprobsOf(request, dialect),
+    suffix: request.suffix || null,
+    constraint: constraintOf(request),
+  };
+  const answer = answerOf(request, resolved, dialect);
+  const generation = generationOf(request, resolved, answer, dialect);
+  checkTogether(request, resolved);
+  checkSequences(request.prompt.length, resolved.bestOf, (request.best_of ?? 0) > n, bounds.sequences);
+  return { answer, generation, images: request.images?.length ?? 0, extra: extraFields(body) };
+}

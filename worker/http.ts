@@ -1,0 +1,46 @@
+import type { ApiError } from '../shared/errors.ts';
+import type { RequestContext } from './context.ts';
+
+export const REQUEST_ID_HEADER = 'x-request-id';
+
+/** The caller's own request id where it is harmless to log and to send on; null otherwise. */
+export function incomingRequestId(request: Request): string | null {
+  const id = request.headers.get(REQUEST_ID_HEADER);
+  return id !== null && /^[\w.:-]{1,128}$/.test(id) ? id : null;
+}
+
+export function jsonResponse(body: unknown, init: ResponseInit = {}): Response {
+  return jsonText(JSON.stringify(body), init);
+}
+
+export function jsonText(text: string, init: ResponseInit = {}): Response {
+  const headers = new Headers(init.headers);
+  headers.set('content-type', 'application/json');
+  return new Response(text, { ...init, headers });
+}
+
+/** An error's body in the dialect's form. */
+export function errorBody(error: ApiError, context: RequestContext): unknown {
+  const envelope = error.envelope();
+  if (context.answer.dialect.errorCode === 'string') return envelope;
+  return { error: { ...envelope.error, code: error.status } };
+}
+
+/** Clients retry these by themselves unless told otherwise. */
+const RETRYABLE: ReadonlySet<number> = new Set([408, 429, 502, 503, 504]);
+
+export function errorResponse(error: ApiError, context: RequestContext): Response {
+  const response = jsonResponse(errorBody(error, context), { status: error.status, headers: error.headers });
+  if (RETRYABLE.has(error.status) && !response.headers.has('x-should-retry')) {
+    response.headers.set('x-should-retry', String(error.code !== 'insufficient_quota'));
+  }
+  return response;
+}
+
+/** Puts what belongs on every answer onto one: the request id and what was decided on the way. */
+export function finished(response: Response, context: RequestContext): Response {
+  const answer = new Response(response.body, response);
+  for (const [name, value] of context.answer.headers) answer.headers.set(name, value);
+  answer.headers.set(REQUEST_ID_HEADER, context.requestId);
+  return answer;
+}

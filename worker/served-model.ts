@@ -1,0 +1,74 @@
+import { ApiError } from '../shared/errors.ts';
+import type { OriginModel } from '../shared/generation.ts';
+import type { Principal } from '../shared/tenant.ts';
+import type { RequestContext } from './context.ts';
+import type { CompletionCall } from './dialects/completion-call.ts';
+import { shown } from './dialects/issues.ts';
+
+/** Stands for the one model that is served. */
+const DEFAULT_NAME = 'default';
+
+export const mayUse = (principal: Principal, model: OriginModel): boolean =>
+  principal.key.models === null || principal.key.models.includes(model.id);
+
+export function modelNotFound(name: string): ApiError {
+  const message = `The model '${name.slice(0, 100)}' does not exist or you do not have access to it.`;
+  return new ApiError('model_not_found', message, { param: 'model' });
+}
+
+function modelName(value: unknown): string {
+  if (value === undefined || value === null) {
+    throw new ApiError('missing_required_parameter', "Missing required parameter: 'model'.", {
+      param: 'model',
+    });
+  }
+  if (typeof value === 'string') return value;
+  const message = `Invalid type for 'model': expected a string, but got ${shown(value)} instead.`;
+  throw new ApiError('invalid_type', message, { param: 'model' });
+}
+
+/**
+ * The model a body names.
+ * @throws ApiError 400 without a name, 404 for a name that is not served, 403 for a model the key may not use
+ */
+export async function resolveModel(
+  value: unknown,
+  principal: Principal,
+  context: RequestContext,
+  signal: AbortSignal,
+): Promise<OriginModel> {
+  const name = modelName(value);
+  const models = await context.catalogue.models(signal);
+  const only = models.length === 1 ? models[0] : undefined;
+  const nameless = name === DEFAULT_NAME || context.answer.dialect.anyModel;
+  const model = models.find(({ id }) => id === name) ?? (nameless ? only : undefined);
+  if (model === undefined) throw modelNotFound(name);
+  if (mayUse(principal, model)) return model;
+  throw new ApiError('model_not_allowed', `This key has no access to the model '${model.id}'.`, {
+    param: 'model',
+  });
+}
+
+const IMAGE_MARK = '<image>';
+
+function checkImages(call: CompletionCall): void {
+  if (call.images === 0) return;
+  const text = call.generation.prompts.flat().filter((part) => typeof part === 'string');
+  const marks = text.join('').split(IMAGE_MARK).length - 1;
+  if (marks !== call.images) {
+    const message = `Invalid 'images': got ${call.images} images, but the prompt has ${marks} '${IMAGE_MARK}' marks.`;
+    throw new ApiError('invalid_value', message, { param: 'images' });
+  }
+  throw new ApiError('unsupported_parameter', "Unsupported parameter: this model takes no 'images'.", {
+    param: 'images',
+  });
+}
+
+/** @throws ApiError 400 when the model cannot do what the call asks for */
+export function checkCapabilities(call: CompletionCall, model: OriginModel): void {
+  if (call.generation.suffix !== null && !model.infill) {
+    const message = `Unsupported parameter: the model '${model.id}' cannot fill in the middle, so 'suffix' is not available.`;
+    throw new ApiError('unsupported_parameter', message, { param: 'suffix' });
+  }
+  checkImages(call);
+}

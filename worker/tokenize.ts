@@ -1,0 +1,86 @@
+import type * as z from 'zod';
+import { ApiError } from '../shared/errors.ts';
+import type { OriginModel } from '../shared/generation.ts';
+import { publicDetokenizeRequest, publicTokenizeRequest } from '../shared/tokenizer-requests.ts';
+import { authenticate } from './auth.ts';
+import { readJsonObject } from './body.ts';
+import type { RequestContext } from './context.ts';
+import { chooseDialect } from './dialects/dialect.ts';
+import { toRequestError } from './dialects/issues.ts';
+import { jsonResponse } from './http.ts';
+import { resolveModel } from './served-model.ts';
+import type { TokenizerService } from './upstreams/upstream.ts';
+
+interface Target {
+  readonly model: OriginModel;
+  readonly tokenizer: TokenizerService;
+}
+
+type Body = Readonly<Record<string, unknown>>;
+
+/** The tokenizer a request is about, once the caller is known and `read` has brought the name of the model. */
+async function target(
+  request: Request,
+  context: RequestContext,
+  read: () => Promise<Body>,
+): Promise<[Body, Target]> {
+  const principal = await authenticate(request, context, 'completions');
+  context.answer.dialect = chooseDialect(request, principal.tenant);
+  const body = await read();
+  const model = await resolveModel(body.model ?? 'default', principal, context, request.signal);
+  const { tokenizer } = context.catalogue.upstreamFor(model, { tenantId: principal.tenant.id, prompt: null });
+  if (tokenizer !== null) return [body, { model, tokenizer }];
+  const message = `The server behind the model '${model.id}' does not show its tokenizer.`;
+  throw new ApiError('unsupported_endpoint', message, { param: 'model' });
+}
+
+function parse<T>(schema: z.ZodType<T>, body: Body): T {
+  const parsed = schema.safeParse(body, { reportInput: true });
+  if (parsed.success) return parsed.data;
+  throw toRequestError(parsed.error.issues[0] as (typeof parsed.error.issues)[number]);
+}
+
+/** POST /tokenize {prompt, add_special_tokens?} → {tokens, count, max_model_len, token_strs?}. */
+export async function tokenize(request: Request, context: RequestContext): Promise<Response> {
+  const [body, { model, tokenizer }] = await target(request, context, () =>
+    readJsonObject(request, context.settings),
+  );
+  const { prompt, add_special_tokens, return_token_strs } = parse(publicTokenizeRequest, body);
+  const wire = { model: model.id, prompt, addSpecialTokens: add_special_tokens ?? true };
+  const { tokens, tokenStrings } = await tokenizer.tokenize(wire, request.signal);
+  return jsonResponse({
+    count: tokens.length,
+    max_model_len: model.contextLength,
+    tokens,
+    ...(return_token_strs ? { token_strs: tokenStrings } : {}),
+  });
+}
+
+/** POST /detokenize {tokens} → {prompt}. */
+export async function detokenize(request: Request, context: RequestContext): Promise<Response> {
+  const [body, { model, tokenizer }] = await target(request, context, () =>
+    readJsonObject(request, context.settings),
+  );
+  const { tokens } = parse(publicDetokenizeRequest, body);
+  const { text } = await tokenizer.detokenize({ model: model.id, tokens }, request.signal);
+  return jsonResponse({ prompt: text });
+}
+
+/** GET /tokenizer_info?model=…: what a client with a tokenizer of its own must know. */
+export async function showTokenizer(request: Request, context: RequestContext): Promise<Response> {
+  const named = new URL(request.url).searchParams.get('model');
+  const [, { model, tokenizer }] = await target(request, context, async () => ({ model: named }));
+  const info = await tokenizer.info(model.id, request.signal);
+  return jsonResponse({
+    model: model.id,
+    tokenizer_class: 'PreTrainedTokenizerFast',
+    model_max_length: info.contextLength,
+    vocab_size: info.vocabularySize,
+    bos_token: info.bosToken,
+    eos_token: info.eosToken,
+    pad_token: info.padToken,
+    unk_token: info.unkToken,
+    add_bos_token: info.addBosToken,
+    chat_template: info.chatTemplate,
+  });
+}
