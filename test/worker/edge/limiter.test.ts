@@ -1,0 +1,150 @@
+import type { Miniflare } from 'miniflare';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { type Limits, UNLIMITED } from '../../../shared/tenant.ts';
+import { type Database, migrate, startWorkerd } from './workerd.ts';
+
+const LIMITER = `
+  export { TenantLimiter } from './tenant-limiter.ts';
+  export default { fetch: () => new Response() };
+`;
+
+let workerd: Miniflare;
+let db: Database;
+
+beforeAll(async () => {
+  ({ workerd, db } = await startWorkerd(LIMITER, { LIMITER: 'TenantLimiter' }));
+  await migrate(db);
+});
+afterAll(() => workerd.dispose());
+
+interface Call {
+  readonly tenant: string;
+  readonly method: string;
+  readonly args: readonly unknown[];
+}
+
+type Limiter = Record<string, (...args: readonly unknown[]) => Promise<unknown>>;
+
+/** All calls at once. */
+async function call(...calls: readonly Call[]): Promise<unknown[]> {
+  const limiters = await workerd.getDurableObjectNamespace('LIMITER');
+  return Promise.all(
+    calls.map(({ tenant, method, args }) => {
+      const limiter = limiters.get(limiters.idFromName(tenant)) as unknown as Limiter;
+      return limiter[method]!(...args);
+    }),
+  );
+}
+
+const reservation = (tenant: string, id: string, limits: Partial<Limits>, tokens = 10): Call => ({
+  tenant,
+  method: 'reserve',
+  args: [
+    {
+      requestId: id,
+      tenantId: tenant,
+      keyId: 'key',
+      model: 'tiny',
+      tokens,
+      tenantLimits: { ...UNLIMITED, ...limits },
+      keyLimits: UNLIMITED,
+    },
+  ],
+});
+
+const settlement = (tenant: string, id: string, completionTokens: number): Call => ({
+  tenant,
+  method: 'settle',
+  args: [
+    id,
+    {
+      status: 'completed',
+      usage: { promptTokens: 3, cachedTokens: 1, completionTokens },
+      errorCode: null,
+      finishReasons: ['stop'],
+      upstream: 'origin',
+      latencyMs: 12,
+      firstTokenMs: 4,
+    },
+  ],
+});
+
+const admitted = (results: unknown[]) =>
+  results.filter((result) => (result as { admitted: boolean }).admitted).length;
+
+/** Asks until the answer is as wanted; the test's own time limit ends it otherwise. */
+async function eventually<T>(ask: () => Promise<T>, wanted: (answer: T) => boolean): Promise<T> {
+  for (;;) {
+    const answer = await ask();
+    if (wanted(answer)) return answer;
+    await new Promise((resolve) => setTimeout(resolve, 50));
+  }
+}
+
+const ledger = async (tenant: string) =>
+  (await db.prepare('SELECT * FROM usage_daily WHERE tenant_id = ?').bind(tenant).all()).results as Record<
+    string,
+    unknown
+  >[];
+
+describe('a tenant limiter in workerd', () => {
+  test('of 200 parallel requests against a limit of 50, exactly 50 pass', async () => {
+    const calls = Array.from({ length: 200 }, (_, index) =>
+      reservation('burst', `r${index}`, { requestsPerMinute: 50 }),
+    );
+    expect(admitted(await call(...calls))).toBe(50);
+  });
+
+  test('concurrency is exact and comes back with each settlement', async () => {
+    const ids = Array.from({ length: 30 }, (_, index) => `r${index}`);
+    const limits = { concurrentRequests: 7 };
+    const first = await call(...ids.map((id) => reservation('slots', id, limits)));
+    expect(admitted(first)).toBe(7);
+    const running = ids.filter((_, index) => (first[index] as { admitted: boolean }).admitted);
+    await call(...running.map((id) => settlement('slots', id, 5)));
+    const again = await call(...ids.map((id) => reservation('slots', `again-${id}`, limits)));
+    expect(admitted(again)).toBe(7);
+  });
+
+  test('a revoked key and a suspended tenant are refused at once', async () => {
+    const block = (keyId: string | null, blocked: boolean): Call => ({
+      tenant: 'guarded',
+      method: 'block',
+      args: [keyId, blocked],
+    });
+    expect(admitted(await call(reservation('guarded', 'a', {})))).toBe(1);
+    await call(block('key', true));
+    expect(await call(reservation('guarded', 'b', {}))).toEqual([{ admitted: false, refusal: 'revoked' }]);
+    await call(block(null, true));
+    expect(await call(reservation('guarded', 'c', {}))).toEqual([{ admitted: false, refusal: 'suspended' }]);
+    await call(block('key', false), block(null, false));
+    expect(admitted(await call(reservation('guarded', 'd', {})))).toBe(1);
+  });
+
+  test('settling twice counts once, and the ledger gets every record', async () => {
+    const ids = Array.from({ length: 20 }, (_, index) => `r${index}`);
+    await call(...ids.map((id) => reservation('counted', id, {})));
+    const both = ids.flatMap((id) => [settlement('counted', id, 5), settlement('counted', id, 5)]);
+    const results = await call(...both);
+    expect(results.filter((settled) => settled === true)).toHaveLength(20);
+    const rows = await eventually(
+      () => ledger('counted'),
+      ([row]) => row?.requests === 20,
+    );
+    expect(rows).toEqual([
+      expect.objectContaining({
+        model: 'tiny',
+        key_id: 'key',
+        requests: 20,
+        completed: 20,
+        finish_stop: 20,
+        prompt_tokens: 60,
+        cached_tokens: 20,
+        completion_tokens: 100,
+        latency_ms: 240,
+        first_token_ms: 80,
+        first_tokens: 20,
+      }),
+    ]);
+  });
+});

@@ -1,0 +1,61 @@
+import { globSync, readFileSync } from 'node:fs';
+import path from 'node:path';
+import { build } from 'esbuild';
+import { convertV4MiniflareOptions, Miniflare } from 'miniflare';
+
+/** Parts of the edge alone in a real workerd with a real D1, without the HTTP side. */
+
+const ROOT = path.resolve(import.meta.dirname, '../../..');
+
+async function bundle(source: string): Promise<string> {
+  const result = await build({
+    stdin: { contents: source, resolveDir: path.join(ROOT, 'worker'), loader: 'ts' },
+    bundle: true,
+    write: false,
+    format: 'esm',
+    target: 'es2024',
+    external: ['cloudflare:*'],
+  });
+  return result.outputFiles[0]!.text;
+}
+
+/** The part of a D1 database the tests use. */
+export interface Database {
+  prepare(sql: string): {
+    bind(...values: unknown[]): { all(): Promise<{ results: unknown[] }>; run(): Promise<unknown> };
+    all(): Promise<{ results: unknown[] }>;
+    run(): Promise<unknown>;
+  };
+}
+
+/** Applies the repository's migrations in order. */
+export async function migrate(db: Database): Promise<void> {
+  for (const file of globSync('worker/migrations/*.sql', { cwd: ROOT }).toSorted()) {
+    const statements = readFileSync(path.join(ROOT, file), 'utf8').replaceAll(/--.*$/gm, '').split(';');
+    for (const statement of statements) if (statement.trim() !== '') await db.prepare(statement).run();
+  }
+}
+
+/** The exported functions of `source` (a module inside worker/) and the Durable Objects it exports. */
+export async function startWorkerd(
+  source: string,
+  objects: Readonly<Record<string, string>> = {},
+  persist?: string,
+): Promise<{ workerd: Miniflare; db: Database }> {
+  const durableObjects = Object.fromEntries(
+    Object.entries(objects).map(([binding, className]) => [binding, { className, useSQLite: true }]),
+  );
+  const workerd = new Miniflare(
+    convertV4MiniflareOptions({
+      modules: true,
+      script: await bundle(source),
+      compatibilityDate: '2026-10-20',
+      durableObjects,
+      d1Databases: ['DB'],
+      cf: false,
+      ...(persist === undefined ? {} : { durableObjectsPersist: persist, d1Persist: persist }),
+    }),
+  );
+  const db = (await workerd.getD1Database('DB')) as unknown as Database;
+  return { workerd, db };
+}

@@ -1,0 +1,14 @@
+import type { TenantLimiter } from './tenant-limiter.ts';
+
+/** The platform's parts the Worker is bound to. */
+export interface Bindings {
+  /** Tenants, keys, plans and the usage ledger. */
+  readonly DB: D1Database;
+  /** One object per tenant: limits, leases, usage outbox. */
+  readonly LIMITER: DurableObjectNamespace<TenantLimiter>;
+  /** One data point per request. */
+  readonly USAGE?: AnalyticsEngineDataset;
+  /** Flood shields in front of everything; per place, approximate, and cheap. */
+  readonly FLOOD_BY_ADDRESS?: RateLimit;
+  readonly FLOOD_BY_KEY?: RateLimit;
+}

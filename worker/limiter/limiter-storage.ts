@@ -1,0 +1,99 @@
+import { emptyQuota, type QuotaLease, type QuotaState, type SubjectState } from '../quota/state.ts';
+import type { UsageRecord } from '../usage/usage-record.ts';
+
+/** A running request: its reservation and the record that would be written if it ended now. */
+export interface OpenRequest {
+  readonly lease: QuotaLease;
+  readonly record: UsageRecord;
+}
+
+export interface OutboxEntry {
+  /** Increases with every record of the tenant, without reuse. */
+  readonly sequence: number;
+  readonly record: UsageRecord;
+}
+
+const SCHEMA = `
+  CREATE TABLE IF NOT EXISTS subjects (id TEXT PRIMARY KEY, state TEXT NOT NULL) WITHOUT ROWID;
+  CREATE TABLE IF NOT EXISTS requests (id TEXT PRIMARY KEY, open TEXT NOT NULL) WITHOUT ROWID;
+  CREATE TABLE IF NOT EXISTS outbox (sequence INTEGER PRIMARY KEY AUTOINCREMENT, record TEXT NOT NULL);
+  CREATE TABLE IF NOT EXISTS blocked (id TEXT PRIMARY KEY) WITHOUT ROWID;
+`;
+
+/**
+ * The limiter's SQLite tables. Every change is written before the answer leaves (the platform's output gate), so that
+ * neither a counter nor a record depends on the object staying in memory.
+ */
+export class LimiterStorage {
+  readonly #sql: SqlStorage;
+
+  constructor(sql: SqlStorage) {
+    this.#sql = sql;
+    sql.exec(SCHEMA);
+  }
+
+  /** The counters, together with the leases of the open requests. */
+  loadQuota(open: ReadonlyMap<string, OpenRequest>): QuotaState {
+    const state = emptyQuota();
+    for (const row of this.#sql.exec<{ id: string; state: string }>('SELECT id, state FROM subjects')) {
+      state.subjects.set(row.id, JSON.parse(row.state) as SubjectState);
+    }
+    for (const [id, { lease }] of open) state.leases.set(id, lease);
+    return state;
+  }
+
+  loadOpen(): Map<string, OpenRequest> {
+    const rows = this.#sql.exec<{ id: string; open: string }>('SELECT id, open FROM requests');
+    return new Map(rows.toArray().map(({ id, open }) => [id, JSON.parse(open) as OpenRequest]));
+  }
+
+  loadBlocked(): Set<string> {
+    return new Set(
+      this.#sql
+        .exec<{ id: string }>('SELECT id FROM blocked')
+        .toArray()
+        .map(({ id }) => id),
+    );
+  }
+
+  saveSubjects(state: QuotaState, ids: readonly string[]): void {
+    for (const id of ids) {
+      const value = JSON.stringify(state.subjects.get(id));
+      this.#sql.exec('INSERT OR REPLACE INTO subjects (id, state) VALUES (?, ?)', id, value);
+    }
+  }
+
+  saveOpen(open: OpenRequest): void {
+    const value = JSON.stringify(open);
+    this.#sql.exec('INSERT OR REPLACE INTO requests (id, open) VALUES (?, ?)', open.lease.id, value);
+  }
+
+  /** The request has ended: its record goes to the outbox. */
+  close(id: string, record: UsageRecord): void {
+    this.#sql.exec('DELETE FROM requests WHERE id = ?', id);
+    this.#sql.exec('INSERT INTO outbox (record) VALUES (?)', JSON.stringify(record));
+  }
+
+  outbox(limit: number): OutboxEntry[] {
+    return this.#sql
+      .exec<{ sequence: number; record: string }>(
+        'SELECT sequence, record FROM outbox ORDER BY sequence LIMIT ?',
+        limit,
+      )
+      .toArray()
+      .map(({ sequence, record }) => ({ sequence, record: JSON.parse(record) as UsageRecord }));
+  }
+
+  outboxIsEmpty(): boolean {
+    return this.#sql.exec('SELECT 1 FROM outbox LIMIT 1').toArray().length === 0;
+  }
+
+  dropOutboxTo(sequence: number): void {
+    this.#sql.exec('DELETE FROM outbox WHERE sequence <= ?', sequence);
+  }
+
+  setBlocked(id: string, blocked: boolean): void {
+    if (blocked) this.#sql.exec('INSERT OR IGNORE INTO blocked (id) VALUES (?)', id);
+    else this.#sql.exec('DELETE FROM blocked WHERE id = ?', id);
+  }
+}

@@ -1,0 +1,41 @@
+import type { Usage } from '../../shared/generation.ts';
+import type { Limits } from '../../shared/tenant.ts';
+import type { Refusal } from '../quota/state.ts';
+import type { UsageRecord } from '../usage/usage-record.ts';
+
+/** What the Worker and a tenant's limiter say to each other. Plain data: it crosses machines. */
+
+export interface ReservationRequest {
+  /** Unique; settling and renewing name it. */
+  readonly requestId: string;
+  readonly tenantId: string;
+  readonly keyId: string;
+  readonly model: string;
+  /** Estimated prompt tokens plus everything that may be generated. */
+  readonly tokens: number;
+  readonly tenantLimits: Limits;
+  readonly keyLimits: Limits;
+}
+
+export type Reservation =
+  | { readonly admitted: true; readonly headers: Record<string, string> }
+  | { readonly admitted: false; readonly refusal: Refusal; readonly headers: Record<string, string> }
+  /** The key was revoked, or the tenant suspended, later than the Worker's cache knows. */
+  | { readonly admitted: false; readonly refusal: 'revoked' | 'suspended' };
+
+/** The Worker's account of a request that has ended. */
+export type Settlement = Pick<
+  UsageRecord,
+  'status' | 'usage' | 'errorCode' | 'finishReasons' | 'upstream' | 'latencyMs' | 'firstTokenMs'
+>;
+
+/** What a running request has used so far. */
+export interface Progress {
+  readonly usage: Usage;
+  readonly upstream: string | null;
+}
+
+/** A lease lives this long after its last sign of life. */
+export const LEASE_MS = 30_000;
+/** How often a Worker gives one; two may be lost. */
+export const RENEW_MS = 10_000;

@@ -1,0 +1,162 @@
+import { DurableObject } from 'cloudflare:workers';
+import type { Bindings } from './bindings.ts';
+import { LimiterStorage, type OpenRequest } from './limiter/limiter-storage.ts';
+import {
+  LEASE_MS,
+  type Progress,
+  type Reservation,
+  type ReservationRequest,
+  type Settlement,
+} from './limiter/protocol.ts';
+import { dueLeases, nextExpiry, renew, reserve, settle } from './quota/quota.ts';
+import { rateLimitHeaders } from './quota/rate-limit-headers.ts';
+import type { QuotaState, Subject } from './quota/state.ts';
+import { flushOutbox } from './usage/usage-outbox.ts';
+import { chargedTokens, NO_USAGE, type UsageRecord } from './usage/usage-record.ts';
+
+/** Id of the tenant itself among its limiter's subjects; keys have their own ids. */
+const TENANT = 'tenant';
+/** Records are gathered this long before they go to the ledger together. */
+const FLUSH_DELAY_MS = 1000;
+const FLUSH_RETRY_MAX_MS = 60_000;
+
+/**
+ * One per tenant: holds its counters in memory and in its own SQLite, so that reservations of parallel requests are
+ * decided one after the other, wherever the requests came in. Its alarm ends forgotten leases and empties the outbox.
+ */
+export class TenantLimiter extends DurableObject<Bindings> {
+  readonly #storage: LimiterStorage;
+  readonly #quota: QuotaState;
+  readonly #open: Map<string, OpenRequest>;
+  readonly #blocked: Set<string>;
+  #alarmAt: number | null = null;
+  #flushAt: number | null;
+  #failures = 0;
+  #clock = 0;
+
+  constructor(ctx: DurableObjectState, env: Bindings) {
+    super(ctx, env);
+    this.#storage = new LimiterStorage(ctx.storage.sql);
+    this.#open = this.#storage.loadOpen();
+    this.#quota = this.#storage.loadQuota(this.#open);
+    this.#blocked = this.#storage.loadBlocked();
+    this.#flushAt = this.#storage.outboxIsEmpty() ? null : this.#now();
+    ctx.blockConcurrencyWhile(() => this.#scheduleAlarm());
+  }
+
+  /** Takes what the request needs, or nothing. The same request asked twice is one reservation. */
+  async reserve(request: ReservationRequest): Promise<Reservation> {
+    if (this.#blocked.has(TENANT)) return { admitted: false, refusal: 'suspended' };
+    if (this.#blocked.has(request.keyId)) return { admitted: false, refusal: 'revoked' };
+    const now = this.#now();
+    const subjects: Subject[] = [
+      { id: TENANT, limits: request.tenantLimits },
+      { id: request.keyId, limits: request.keyLimits },
+    ];
+    const headers = () => rateLimitHeaders(this.#quota, subjects, now);
+    if (this.#open.has(request.requestId)) return { admitted: true, headers: headers() };
+    const claim = { id: request.requestId, subjects, tokens: request.tokens, leaseMs: LEASE_MS };
+    const refusal = reserve(this.#quota, claim, now);
+    if (refusal) return { admitted: false, refusal, headers: headers() };
+    const lease = this.#quota.leases.get(request.requestId)!;
+    const open = { lease, record: firstRecord(request, now) };
+    this.#open.set(lease.id, open);
+    this.#storage.saveOpen(open);
+    this.#storage.saveSubjects(this.#quota, lease.subjects);
+    await this.#scheduleAlarm();
+    return { admitted: true, headers: headers() };
+  }
+
+  /** A sign of life, with what was used so far; false when the lease has already ended. */
+  async renew(requestId: string, progress: Progress): Promise<boolean> {
+    const open = this.#open.get(requestId);
+    if (!open) return false;
+    renew(this.#quota, requestId, this.#now() + LEASE_MS);
+    const next = { lease: open.lease, record: { ...open.record, ...progress } };
+    this.#open.set(requestId, next);
+    this.#storage.saveOpen(next);
+    return true;
+  }
+
+  /** Ends a request and writes its record. False when that has happened before; then nothing changes. */
+  async settle(requestId: string, settlement: Settlement): Promise<boolean> {
+    const open = this.#open.get(requestId);
+    if (!open) return false;
+    this.#close(open, { ...open.record, ...settlement });
+    await this.#scheduleAlarm();
+    return true;
+  }
+
+  /** Refuses a key, or the whole tenant, from this moment on, whatever any cache still says. */
+  async block(keyId: string | null, blocked: boolean): Promise<void> {
+    const id = keyId ?? TENANT;
+    if (blocked) this.#blocked.add(id);
+    else this.#blocked.delete(id);
+    this.#storage.setBlocked(id, blocked);
+  }
+
+  override async alarm(): Promise<void> {
+    this.#alarmAt = null;
+    const now = this.#now();
+    for (const id of dueLeases(this.#quota, now)) {
+      const { lease, record } = this.#open.get(id)!;
+      this.#close({ lease, record }, { ...record, latencyMs: now - record.startedAt });
+    }
+    if (this.#flushAt !== null && this.#flushAt <= now) await this.#flush(now);
+    await this.#scheduleAlarm();
+  }
+
+  #close(open: OpenRequest, record: UsageRecord): void {
+    settle(this.#quota, open.lease.id, chargedTokens(record.usage), this.#now());
+    this.#open.delete(open.lease.id);
+    this.#storage.close(open.lease.id, record);
+    this.#storage.saveSubjects(this.#quota, open.lease.subjects);
+    this.#flushAt ??= this.#now() + FLUSH_DELAY_MS;
+  }
+
+  async #flush(now: number): Promise<void> {
+    try {
+      await flushOutbox(this.#storage, this.env.DB, this.env.USAGE);
+      this.#failures = 0;
+    } catch {
+      // The records stay in the outbox; the platform's own log has the database's error.
+      this.#failures += 1;
+    }
+    const delay = Math.min(FLUSH_DELAY_MS * 2 ** this.#failures, FLUSH_RETRY_MAX_MS);
+    this.#flushAt = this.#storage.outboxIsEmpty() ? null : now + delay;
+  }
+
+  /** One alarm serves both duties: the earlier of them. */
+  async #scheduleAlarm(): Promise<void> {
+    const due = [nextExpiry(this.#quota), this.#flushAt].filter((at) => at !== null);
+    if (due.length === 0) return;
+    const at = Math.min(...due);
+    if (this.#alarmAt !== null && this.#alarmAt <= at) return;
+    this.#alarmAt = at;
+    await this.ctx.storage.setAlarm(at);
+  }
+
+  /** The clock, which may step back when the object moves to another machine, made monotone. */
+  #now(): number {
+    this.#clock = Math.max(this.#clock, Date.now());
+    return this.#clock;
+  }
+}
+
+/** What is written if the Worker vanishes right after its reservation. */
+function firstRecord(request: ReservationRequest, now: number): UsageRecord {
+  return {
+    requestId: request.requestId,
+    tenantId: request.tenantId,
+    keyId: request.keyId,
+    model: request.model,
+    upstream: null,
+    usage: NO_USAGE,
+    status: 'abandoned',
+    errorCode: null,
+    finishReasons: [],
+    startedAt: now,
+    latencyMs: 0,
+    firstTokenMs: null,
+  };
+}

@@ -1,0 +1,91 @@
+import type { UsageRecord } from './usage-record.ts';
+
+export interface NumberedRecord {
+  readonly sequence: number;
+  readonly record: UsageRecord;
+}
+
+const UPSERT = `
+  INSERT INTO usage_daily (
+    tenant_id, day, model, key_id, requests, completed, failed, cancelled, abandoned, finish_stop, finish_length,
+    prompt_tokens, cached_tokens, completion_tokens, latency_ms, first_token_ms, first_tokens
+  )
+  SELECT ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17
+  WHERE COALESCE((SELECT sequence FROM usage_cursors WHERE tenant_id = ?1), 0) = ?18
+  ON CONFLICT (tenant_id, day, model, key_id) DO UPDATE SET
+    requests = requests + excluded.requests,
+    completed = completed + excluded.completed,
+    failed = failed + excluded.failed,
+    cancelled = cancelled + excluded.cancelled,
+    abandoned = abandoned + excluded.abandoned,
+    finish_stop = finish_stop + excluded.finish_stop,
+    finish_length = finish_length + excluded.finish_length,
+    prompt_tokens = prompt_tokens + excluded.prompt_tokens,
+    cached_tokens = cached_tokens + excluded.cached_tokens,
+    completion_tokens = completion_tokens + excluded.completion_tokens,
+    latency_ms = latency_ms + excluded.latency_ms,
+    first_token_ms = first_token_ms + excluded.first_token_ms,
+    first_tokens = first_tokens + excluded.first_tokens`;
+
+const ADVANCE = `
+  INSERT INTO usage_cursors (tenant_id, sequence)
+  SELECT ?1, ?2 WHERE COALESCE((SELECT sequence FROM usage_cursors WHERE tenant_id = ?1), 0) = ?3
+  ON CONFLICT (tenant_id) DO UPDATE SET sequence = excluded.sequence`;
+
+/** The UTC day a request began, as YYYY-MM-DD. */
+export const dayName = (at: number): string => new Date(at).toISOString().slice(0, 10);
+
+const count = <T>(items: readonly T[], wanted: (item: T) => boolean): number => items.filter(wanted).length;
+const sum = <T>(items: readonly T[], amount: (item: T) => number): number =>
+  items.reduce((total, item) => total + amount(item), 0);
+
+/** The counters of one row of usage_daily, in the order of UPSERT from ?5 on. */
+function totals(records: readonly UsageRecord[]): number[] {
+  const finishes = records.flatMap(({ finishReasons }) => finishReasons);
+  return [
+    records.length,
+    ...(['completed', 'failed', 'cancelled', 'abandoned'] as const).map((status) =>
+      count(records, (record) => record.status === status),
+    ),
+    ...(['stop', 'length'] as const).map((reason) => count(finishes, (finish) => finish === reason)),
+    sum(records, ({ usage }) => usage.promptTokens),
+    sum(records, ({ usage }) => usage.cachedTokens),
+    sum(records, ({ usage }) => usage.completionTokens),
+    sum(records, ({ latencyMs }) => latencyMs),
+    sum(records, ({ firstTokenMs }) => firstTokenMs ?? 0),
+    count(records, ({ firstTokenMs }) => firstTokenMs !== null),
+  ];
+}
+
+/** The sequence number up to which a tenant's records are in the ledger. */
+export async function ledgerCursor(db: D1Database, tenantId: string): Promise<number> {
+  const row = await db
+    .prepare('SELECT sequence FROM usage_cursors WHERE tenant_id = ?')
+    .bind(tenantId)
+    .first<{ sequence: number }>();
+  return row?.sequence ?? 0;
+}
+
+/**
+ * Adds records that follow `cursor` to the ledger, in one transaction. Every statement is conditional on the cursor
+ * still being there, so a batch whose answer was lost, or which arrives twice or late, counts once.
+ */
+export async function addToLedger(
+  db: D1Database,
+  tenantId: string,
+  cursor: number,
+  entries: readonly NumberedRecord[],
+): Promise<void> {
+  const last = entries.at(-1);
+  if (!last) return;
+  const groups = Map.groupBy(
+    entries.map(({ record }) => record),
+    (record) => JSON.stringify([dayName(record.startedAt), record.model, record.keyId]),
+  );
+  const upsert = db.prepare(UPSERT);
+  const statements = [...groups].map(([group, records]) => {
+    const [day, model, keyId] = JSON.parse(group) as [string, string, string];
+    return upsert.bind(tenantId, day, model, keyId, ...totals(records), cursor);
+  });
+  await db.batch([...statements, db.prepare(ADVANCE).bind(tenantId, last.sequence, cursor)]);
+}

@@ -1,0 +1,50 @@
+import type { LimiterStorage } from '../limiter/limiter-storage.ts';
+import { addToLedger, ledgerCursor } from './usage-ledger.ts';
+import type { UsageRecord } from './usage-record.ts';
+
+const BATCH = 500;
+
+/** The fine grain: one data point per request, for questions the daily sums cannot answer. Best effort. */
+function writePoint(dataset: AnalyticsEngineDataset, record: UsageRecord): void {
+  const { usage } = record;
+  dataset.writeDataPoint({
+    indexes: [record.tenantId],
+    blobs: [
+      record.requestId,
+      record.keyId,
+      record.model,
+      record.upstream ?? '',
+      record.status,
+      record.errorCode ?? '',
+      record.finishReasons.join(','),
+    ],
+    doubles: [
+      usage.promptTokens,
+      usage.cachedTokens,
+      usage.completionTokens,
+      record.latencyMs,
+      record.firstTokenMs ?? -1,
+      record.startedAt,
+    ],
+  });
+}
+
+/**
+ * Moves settled records from the limiter's outbox to the ledger. A record leaves the outbox only after the ledger's
+ * own cursor says that it is there; until then the next call tries again.
+ * @throws whatever the database throws; nothing is lost then
+ */
+export async function flushOutbox(
+  storage: LimiterStorage,
+  db: D1Database,
+  dataset: AnalyticsEngineDataset | undefined,
+): Promise<void> {
+  const waiting = storage.outbox(BATCH);
+  const tenantId = waiting[0]?.record.tenantId;
+  if (tenantId === undefined) return;
+  const cursor = await ledgerCursor(db, tenantId);
+  const written = waiting.filter(({ sequence }) => sequence <= cursor);
+  if (dataset) for (const { record } of written) writePoint(dataset, record);
+  storage.dropOutboxTo(cursor);
+  await addToLedger(db, tenantId, cursor, storage.outbox(BATCH));
+}
