@@ -1,7 +1,19 @@
 import type { FinishReason, GenerationEvent, WireConstraint } from '../../shared/generation.ts';
 import type { SamplingParameters } from '../../shared/sampling.ts';
+import type { ModelOptions } from '../model/open-model.ts';
+import type { TokenBytes } from '../tokenizer/token-bytes.ts';
 
 /** The engine thread's protocol: structured-clone messages over a MessagePort, both ways. */
+
+/** What the engine thread is started with. */
+export interface EngineThreadData {
+  readonly model: ModelOptions;
+  readonly tokenBytes: TokenBytes;
+  /** Tokens that end a text. */
+  readonly eosIds: readonly number[];
+  /** Sequences that may wait for a slot. */
+  readonly maxWaiting: number;
+}
 
 /** One request, tokenised and fitted to the context. Its sequences are admitted or refused together. */
 export interface Submission {
@@ -52,7 +64,10 @@ export type EngineCommand =
 /** Counters of one step, for /metrics; times in milliseconds. */
 export interface StepReport {
   readonly kind: 'decode' | 'prefill';
+  /** Sequences computed in the step. */
   readonly rows: number;
+  /** Tokens computed in the step: one per row of a decode, the chunk's length of a prefill. */
+  readonly tokens: number;
   readonly modelMs: number;
   readonly samplingMs: number;
   readonly otherMs: number;
@@ -70,8 +85,10 @@ export type EngineReport =
       readonly slots: number;
       readonly contextLength: number;
       readonly vocabularySize: number;
+      /** One line for the log: the model's dimensions and the KV cache's size. */
+      readonly summary: string;
     }
-  /** The engine could not start; the message is one clear line. */
+  /** The engine could not start or cannot go on; the message is one clear line. The thread ends after it. */
   | { readonly type: 'failed'; readonly message: string }
   /** Answer to `submit`; refused when the queue is full. */
   | { readonly type: 'admitted'; readonly requestId: string }

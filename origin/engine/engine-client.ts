@@ -1,0 +1,208 @@
+import { Worker } from 'node:worker_threads';
+import type { GenerationEvent } from '../../shared/generation.ts';
+import type {
+  EngineCommand,
+  EngineReport,
+  EngineStatus,
+  EngineThreadData,
+  StepReport,
+  Submission,
+} from './messages.ts';
+
+/** What the client needs of a worker_threads Worker. */
+export interface EngineWorker {
+  postMessage(command: EngineCommand): void;
+  on(event: 'message', listener: (report: EngineReport) => void): unknown;
+  on(event: 'error', listener: (error: Error) => void): unknown;
+  on(event: 'exit', listener: (code: number) => void): unknown;
+  terminate(): Promise<unknown>;
+}
+
+export interface EngineClientOptions {
+  /** Starts the engine thread. */
+  readonly spawn: () => EngineWorker;
+  /** After every step, or after several of which nothing was to be heard. */
+  readonly onSteps?: (reports: readonly StepReport[], status: EngineStatus) => void;
+  /** The thread has died; `reason` is one line for the log. */
+  readonly onDeath?: (reason: string) => void;
+  /** Wait before the first restart in a row; doubles up to 30 s. */
+  readonly restartDelayMs?: number;
+}
+
+export type EngineReady = Extract<EngineReport, { type: 'ready' }>;
+
+/** Not admitted: the queue is full, or the engine is being started again. */
+export type Admission =
+  | { readonly admitted: true }
+  | { readonly admitted: false; readonly retryAfterMs: number };
+
+type EventListener = (events: readonly GenerationEvent[]) => void;
+
+interface OpenSubmission {
+  readonly onEvents: EventListener;
+  /** Set until the engine has answered the submission. */
+  answer: ((admission: Admission) => void) | null;
+}
+
+const FIRST_RESTART_MS = 100;
+const LAST_RESTART_MS = 30_000;
+const LOADING_RETRY_MS = 2_000;
+const DOWN: EngineStatus = { running: 0, waiting: 0, healthy: false };
+const IDLE: EngineStatus = { running: 0, waiting: 0, healthy: true };
+
+/**
+ * The engine as the rest of the origin sees it. Keeps a thread alive: when it dies, every open request gets its error
+ * event and a new thread is started.
+ */
+export class EngineClient {
+  readonly #options: EngineClientOptions;
+  readonly #open = new Map<string, OpenSubmission>();
+  #worker: EngineWorker | null = null;
+  readonly #ready = Promise.withResolvers<EngineReady>();
+  #state: 'starting' | 'ready' | 'stopped' = 'starting';
+  #everReady = false;
+  #status: EngineStatus = DOWN;
+  #deathsInARow = 0;
+  #restart: NodeJS.Timeout | null = null;
+
+  constructor(options: EngineClientOptions) {
+    this.#options = options;
+  }
+
+  /**
+   * Starts the thread and waits until its model is open.
+   * @throws Error with one clear line when the engine cannot start
+   */
+  async start(): Promise<EngineReady> {
+    this.#spawn();
+    return await this.#ready.promise;
+  }
+
+  /** As of the last step; not healthy while there is no thread that could take a request. */
+  get status(): EngineStatus {
+    return this.#status;
+  }
+
+  /**
+   * Resolves when the engine has taken or refused the request; `onEvents` is called only after that, and with `done` or
+   * `error` last, unless the request is aborted.
+   * @throws Error when a request of this id is open
+   */
+  submit(submission: Submission, onEvents: EventListener): Promise<Admission> {
+    const { requestId } = submission;
+    if (this.#open.has(requestId)) throw new Error('a request of this id is open');
+    if (this.#state !== 'ready' || this.#worker === null) {
+      return Promise.resolve({ admitted: false, retryAfterMs: LOADING_RETRY_MS });
+    }
+    const { promise, resolve } = Promise.withResolvers<Admission>();
+    this.#open.set(requestId, { onEvents, answer: resolve });
+    this.#worker.postMessage({ type: 'submit', submission });
+    return promise;
+  }
+
+  /** Gives a request up; no event of it follows. Nothing happens when it has ended already. */
+  abort(requestId: string): void {
+    const open = this.#open.get(requestId);
+    if (open === undefined) return;
+    this.#open.delete(requestId);
+    open.answer?.({ admitted: true });
+    this.#worker?.postMessage({ type: 'abort', requestId });
+  }
+
+  /** Ends the thread; open requests get an error event. */
+  async stop(): Promise<void> {
+    const worker = this.#worker;
+    this.#state = 'stopped';
+    this.#worker = null;
+    this.#status = DOWN;
+    if (this.#restart !== null) clearTimeout(this.#restart);
+    this.#failOpen('The engine was stopped.');
+    if (worker === null) return;
+    const exited = new Promise<void>((resolve) => worker.on('exit', () => resolve()));
+    worker.postMessage({ type: 'stop' });
+    await exited;
+  }
+
+  #spawn(): void {
+    const worker = this.#options.spawn();
+    this.#worker = worker;
+    let reason = 'the engine thread exited';
+    worker.on('message', (report) => {
+      if (this.#worker !== worker) return;
+      if (report.type === 'failed') reason = report.message;
+      else this.#take(report);
+    });
+    worker.on('error', (error) => {
+      reason = `${error.name}: ${error.message}`;
+    });
+    worker.on('exit', () => {
+      if (this.#worker === worker) this.#died(reason);
+    });
+  }
+
+  #take(report: Exclude<EngineReport, { type: 'failed' }>): void {
+    switch (report.type) {
+      case 'ready':
+        this.#state = 'ready';
+        this.#status = IDLE;
+        this.#everReady = true;
+        this.#ready.resolve(report);
+        return;
+      case 'admitted':
+        return this.#answer(report.requestId, { admitted: true });
+      case 'refused': {
+        const { requestId, retryAfterMs } = report;
+        this.#answer(requestId, { admitted: false, retryAfterMs });
+        this.#open.delete(requestId);
+        return;
+      }
+      case 'step':
+        this.#deathsInARow = 0;
+        this.#status = report.status;
+        for (const [requestId, events] of report.events) this.#deliver(requestId, events);
+        this.#options.onSteps?.(report.reports, report.status);
+    }
+  }
+
+  #answer(requestId: string, admission: Admission): void {
+    const open = this.#open.get(requestId);
+    open?.answer?.(admission);
+    if (open !== undefined) open.answer = null;
+  }
+
+  #deliver(requestId: string, events: readonly GenerationEvent[]): void {
+    const open = this.#open.get(requestId);
+    if (open === undefined) return;
+    const last = events.at(-1)?.type;
+    if (last === 'done' || last === 'error') this.#open.delete(requestId);
+    open.onEvents(events);
+  }
+
+  #died(reason: string): void {
+    this.#worker = null;
+    this.#state = 'starting';
+    this.#status = DOWN;
+    this.#failOpen('The engine stopped unexpectedly.');
+    if (!this.#everReady) return this.#ready.reject(new Error(reason));
+    this.#options.onDeath?.(reason);
+    const first = this.#options.restartDelayMs ?? FIRST_RESTART_MS;
+    const delay = Math.min(LAST_RESTART_MS, first * 2 ** this.#deathsInARow);
+    this.#deathsInARow++;
+    this.#restart = setTimeout(() => this.#spawn(), delay);
+  }
+
+  /** Requests not yet answered are refused, all others end with an error event. */
+  #failOpen(message: string): void {
+    const open = [...this.#open.values()];
+    this.#open.clear();
+    for (const { onEvents, answer } of open) {
+      if (answer !== null) answer({ admitted: false, retryAfterMs: LOADING_RETRY_MS });
+      else onEvents([{ type: 'error', code: 'upstream_error', message, param: null, retryable: true }]);
+    }
+  }
+}
+
+/** Starts the real engine thread. */
+export function spawnEngineThread(data: EngineThreadData): EngineWorker {
+  return new Worker(new URL('./engine-thread.ts', import.meta.url), { workerData: data });
+}

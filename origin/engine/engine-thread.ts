@@ -1,0 +1,48 @@
+import { parentPort, workerData } from 'node:worker_threads';
+import { ApiError } from '../../shared/errors.ts';
+import { openModel } from '../model/open-model.ts';
+import { Tokenizer } from '../tokenizer/tokenizer.ts';
+import { Engine } from './engine.ts';
+import { serveEngine } from './engine-loop.ts';
+import type { EngineReport, EngineThreadData } from './messages.ts';
+
+/** Entry of the engine thread: opens the model, then runs the engine until it is told to stop. */
+
+const port = parentPort;
+if (port === null) throw new Error('engine-thread.ts is the entry of a worker thread');
+const { model, tokenBytes, eosIds, maxWaiting } = workerData as EngineThreadData;
+const report = (message: EngineReport): void => port.postMessage(message);
+
+/** Only samplers that speak of text need the tokenizer, so it is loaded for the first of them. */
+function lazyEncoder(directory: string): (text: string) => number[] {
+  let tokenizer: Tokenizer | null = null;
+  return (text) => {
+    tokenizer ??= Tokenizer.fromDirectory(directory);
+    return tokenizer.encode(text, { addSpecialTokens: false, parseSpecial: false });
+  };
+}
+
+try {
+  const { runner, shape, summary } = await openModel(model);
+  const { slots, contextLength, vocabularySize } = shape;
+  report({ type: 'ready', slots, contextLength, vocabularySize, summary });
+  await serveEngine(
+    port,
+    (hooks) =>
+      new Engine({
+        ...hooks,
+        runner,
+        eosIds,
+        maxWaiting,
+        vocabulary: { tokenBytes, encode: lazyEncoder(model.directory) },
+        compile: () => {
+          throw new ApiError('unsupported_parameter', 'This origin cannot constrain the text it generates.');
+        },
+        now: () => performance.timeOrigin + performance.now(),
+      }),
+  );
+  runner.dispose();
+} catch (error) {
+  report({ type: 'failed', message: error instanceof Error ? error.message : String(error) });
+}
+port.close();

@@ -1,0 +1,122 @@
+import type { GenerationEvent, Usage } from '../../shared/generation.ts';
+import type { CompiledGrammar } from '../grammar/constraint.ts';
+import type { Submission, SubmittedPrompt } from './messages.ts';
+import { StopStrings } from './stop-checker.ts';
+import type { Waiting } from './waiting-queue.ts';
+
+/** One choice of one prompt while it waits for a slot. */
+export interface PendingSequence extends Waiting {
+  readonly request: OpenRequest;
+  readonly promptIndex: number;
+  readonly candidate: number;
+}
+
+/** A request from its submission to its last event: what its sequences share and what they add up to. */
+export class OpenRequest {
+  readonly submission: Submission;
+  readonly grammar: CompiledGrammar | null;
+  readonly stops: StopStrings;
+  readonly stopIds: ReadonlySet<number>;
+  /** Ids that end a sequence by themselves. */
+  readonly eosIds: ReadonlySet<number>;
+  /** Forbidden until min_tokens is reached. */
+  readonly endIds: readonly number[];
+  /** Whose KV it may take and who may take its own. */
+  readonly cacheNamespace: string;
+  /** Sequences that have not finished. */
+  unfinished: number;
+  /** Set when no further event may follow. */
+  closed = false;
+
+  readonly #receivedAt: number;
+  readonly #promptStarted: boolean[];
+  #cachedTokens = 0;
+  #completionTokens = 0;
+  #startedAt: number | null = null;
+  #firstTokenAt: number | null = null;
+  #lastTokenAt: number | null = null;
+
+  /** @param now milliseconds on the engine's clock */
+  constructor(
+    submission: Submission,
+    grammar: CompiledGrammar | null,
+    eosIds: readonly number[],
+    now: number,
+  ) {
+    this.submission = submission;
+    this.grammar = grammar;
+    this.stops = new StopStrings(submission.stop);
+    this.stopIds = new Set(submission.stopTokenIds);
+    this.eosIds = new Set(submission.ignoreEos ? [] : eosIds);
+    this.endIds = [...this.stopIds.union(this.eosIds)];
+    // Without a cache the request's own choices still share their prompt, and nobody else can.
+    this.cacheNamespace = submission.cachePrompt
+      ? `cache ${submission.cacheKey}`
+      : `request ${submission.requestId}`;
+    this.unfinished = submission.prompts.length * submission.choices;
+    this.#receivedAt = now;
+    this.#promptStarted = submission.prompts.map(() => false);
+  }
+
+  prompt(index: number): SubmittedPrompt {
+    const prompt = this.submission.prompts[index];
+    if (prompt === undefined) throw new RangeError(`request has no prompt ${index}`);
+    return prompt;
+  }
+
+  /** All its sequences, prompt by prompt, for the queue. */
+  sequences(): PendingSequence[] {
+    const { tenantId, weight, choices, prompts } = this.submission;
+    return prompts.flatMap(({ tokens, maxTokens }, promptIndex) =>
+      Array.from({ length: choices }, (_, candidate) => ({
+        request: this,
+        promptIndex,
+        candidate,
+        tenantId,
+        weight,
+        cost: tokens.length + maxTokens,
+      })),
+    );
+  }
+
+  hasStarted(promptIndex: number): boolean {
+    return this.#promptStarted[promptIndex] === true;
+  }
+
+  /** Notes that a prompt has entered a slot; the event that says so. */
+  start(promptIndex: number, cachedTokens: number, now: number): GenerationEvent {
+    this.#promptStarted[promptIndex] = true;
+    this.#cachedTokens += cachedTokens;
+    this.#startedAt ??= now;
+    return { type: 'started', prompt: promptIndex, cachedTokens, queueMs: now - this.#receivedAt };
+  }
+
+  countToken(now: number): void {
+    this.#completionTokens++;
+    this.#firstTokenAt ??= now;
+    this.#lastTokenAt = now;
+  }
+
+  /** What has been used so far; a prompt counts from its start. */
+  usage(): Usage {
+    let promptTokens = 0;
+    this.submission.prompts.forEach(({ tokens }, index) => {
+      if (this.hasStarted(index)) promptTokens += tokens.length;
+    });
+    return { promptTokens, cachedTokens: this.#cachedTokens, completionTokens: this.#completionTokens };
+  }
+
+  done(now: number): GenerationEvent {
+    const startedAt = this.#startedAt ?? now;
+    const firstTokenAt = this.#firstTokenAt ?? now;
+    return {
+      type: 'done',
+      usage: this.usage(),
+      timings: {
+        queueMs: startedAt - this.#receivedAt,
+        promptMs: firstTokenAt - startedAt,
+        generationMs: (this.#lastTokenAt ?? firstTokenAt) - firstTokenAt,
+      },
+    };
+  }
+}

@@ -1,0 +1,148 @@
+import { Compaction } from './compaction.ts';
+import { type KvCopy, KvSlots, type KvSlotsShape, type Seat } from './kv-slots.ts';
+import type { OpenRequest, PendingSequence } from './open-request.ts';
+import { PromptPrefill } from './prompt-prefill.ts';
+import { PrefillTurns } from './scheduler.ts';
+import type { Sequence } from './sequence.ts';
+import { WaitingQueue } from './waiting-queue.ts';
+
+/**
+ * Who is where: waiting, in prefill, or decoding in a slot. A sequence that leaves the queue has a slot's place
+ * reserved for its whole life, so nothing that runs is ever pushed out. Pure: the copies it asks for are the caller's to
+ * make, in order and before the next run.
+ */
+export class Roster {
+  readonly kv: KvSlots;
+  readonly requests = new Map<string, OpenRequest>();
+  /** Sequence decoding in each slot. */
+  readonly decoding: (Sequence | null)[];
+  readonly #queue: WaitingQueue<PendingSequence>;
+  readonly #turns = new PrefillTurns();
+  readonly #compaction = new Compaction();
+  #prefills: PromptPrefill[] = [];
+
+  constructor(shape: KvSlotsShape, maxWaiting: number) {
+    this.kv = new KvSlots(shape);
+    this.#queue = new WaitingQueue(maxWaiting);
+    this.decoding = Array.from({ length: shape.slots }, () => null);
+  }
+
+  /** Prompts being computed, in the order of admission. */
+  get prefills(): readonly PromptPrefill[] {
+    return this.#prefills;
+  }
+
+  get waiting(): number {
+    return this.#queue.length;
+  }
+
+  /** Sequences that have a place: in prefill or decoding. */
+  get admitted(): number {
+    let count = 0;
+    for (const sequence of this.decoding) if (sequence !== null) count++;
+    for (const prefill of this.#prefills) count += prefill.sequences.length;
+    return count;
+  }
+
+  hasRoom(sequences: number): boolean {
+    return this.#queue.hasRoom(sequences, this.kv.slots - this.admitted);
+  }
+
+  open(request: OpenRequest): void {
+    this.requests.set(request.submission.requestId, request);
+    for (const sequence of request.sequences()) this.#queue.push(sequence);
+    this.admit();
+  }
+
+  /** Gives every free place to the sequence whose turn it is; choices of a prompt in prefill join it. */
+  admit(): void {
+    for (let free = this.kv.slots - this.admitted; free > 0; free--) {
+      const next = this.#queue.take();
+      if (next === null) return;
+      const same = this.#prefills.find(
+        ({ request, promptIndex }) => request === next.request && promptIndex === next.promptIndex,
+      );
+      if (same === undefined) this.#prefills.push(new PromptPrefill(next));
+      else same.sequences.push(next);
+    }
+  }
+
+  /** The prompt that computes its next chunk. */
+  nextPrefill(): PromptPrefill | null {
+    return this.#turns.next(this.#prefills);
+  }
+
+  /** Gives a prompt its slot. */
+  seat(prefill: PromptPrefill): Seat {
+    const seat = this.kv.seat(prefill.tokens, prefill.request.cacheNamespace, prefill.mayReuse);
+    prefill.slot = seat.slot;
+    prefill.computed = seat.cached;
+    return seat;
+  }
+
+  /** The prompt is computed: its sequences that go on take slots, the first the prompt's own. */
+  place(prefill: PromptPrefill, sequences: readonly Sequence[]): readonly KvCopy[] {
+    this.#prefills = this.#prefills.filter((other) => other !== prefill);
+    const copies: KvCopy[] = [];
+    const [first, ...others] = sequences;
+    if (first === undefined) this.#release(prefill.slot, prefill.request);
+    else this.#sit(first, prefill.slot);
+    for (const sequence of others) {
+      const seat = this.kv.fork(prefill.slot, prefill.tokens.length);
+      copies.push(...seat.copies);
+      this.#sit(sequence, seat.slot);
+    }
+    return copies;
+  }
+
+  /** A decoding sequence has finished. */
+  retire(sequence: Sequence): void {
+    this.decoding[sequence.slot] = null;
+    this.#release(sequence.slot, sequence.request);
+  }
+
+  /** Settles a finished sequence's share of the engine: it was charged for all the tokens it might have used. */
+  refund(sequence: Sequence): void {
+    const { request, promptIndex } = sequence.pending;
+    this.#queue.refund(sequence.pending, request.prompt(promptIndex).maxTokens - sequence.completionTokens);
+  }
+
+  /**
+   * Takes a request out of every place it has.
+   * @param intact false = a run failed while its slots were in it, so what they keep is not to be trusted
+   */
+  close(request: OpenRequest, intact: boolean): void {
+    request.closed = true;
+    this.requests.delete(request.submission.requestId);
+    this.#queue.remove(request.submission.tenantId, (sequence) => sequence.request === request);
+    for (const prefill of this.#prefills) {
+      if (prefill.request === request && prefill.slot >= 0) this.#release(prefill.slot, request, intact);
+    }
+    this.#prefills = this.#prefills.filter((prefill) => prefill.request !== request);
+    this.decoding.forEach((sequence, slot) => {
+      if (sequence?.request !== request) return;
+      this.decoding[slot] = null;
+      this.#release(slot, request, intact);
+    });
+  }
+
+  /** Closes a hole between the decoding slots when that pays; nothing while a prompt may still fill it. */
+  compact(): readonly KvCopy[] {
+    if (this.#prefills.length > 0) return [];
+    const move = this.#compaction.next(this.decoding, (slot) => !this.kv.isHeld(slot));
+    const sequence = move === null ? null : this.decoding[move.from];
+    if (move === null || !sequence) return [];
+    this.decoding[move.from] = null;
+    this.#sit(sequence, move.to);
+    return this.kv.move(move.from, move.to, sequence.computed);
+  }
+
+  #sit(sequence: Sequence, slot: number): void {
+    sequence.slot = slot;
+    this.decoding[slot] = sequence;
+  }
+
+  #release(slot: number, request: OpenRequest, intact = true): void {
+    this.kv.release(slot, intact && request.submission.cachePrompt);
+  }
+}

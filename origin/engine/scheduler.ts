@@ -1,0 +1,96 @@
+import type { DecodeBatch, PrefillChunk } from '../model/model-runner.ts';
+
+/**
+ * What one step computes. There are no phases: a sequence has computed positions and total positions, and every step
+ * lets the first catch up. Decode rows come first; then one prefill chunk, so that running streams wait for no more
+ * than one chunk between two of their tokens, and nothing waits when nobody streams.
+ */
+
+/** A prompt being computed, as the choice of the next chunk sees it. */
+export interface PrefillCandidate {
+  readonly tenantId: string;
+}
+
+/** Takes turns between tenants; inside one, the prompt admitted first is finished first. */
+export class PrefillTurns {
+  /** Tenants in the order of their last turn, oldest first; only those with something to compute. */
+  #turns: string[] = [];
+
+  /** @param candidates in the order of admission */
+  next<T extends PrefillCandidate>(candidates: readonly T[]): T | null {
+    const first = new Map<string, T>();
+    for (const candidate of candidates) {
+      if (!first.has(candidate.tenantId)) first.set(candidate.tenantId, candidate);
+    }
+    const known = this.#turns.filter((tenant) => first.has(tenant));
+    const fresh = [...first.keys()].filter((tenant) => !known.includes(tenant));
+    const order = [...fresh, ...known];
+    const [tenant, ...others] = order;
+    if (tenant === undefined) {
+      this.#turns = [];
+      return null;
+    }
+    this.#turns = [...others, tenant];
+    return first.get(tenant) ?? null;
+  }
+}
+
+/** The end of the prefill chunk that starts at `computed`: the next multiple of `chunk`, or the prompt's end. */
+export function chunkEnd(computed: number, promptLength: number, chunk: number): number {
+  return Math.min(promptLength, computed - (computed % chunk) + chunk);
+}
+
+export type WantedLogits = 'none' | 'last' | 'all';
+
+/**
+ * @param wanted of which prompt positions the request needs logits
+ */
+export function prefillChunk(
+  slot: number,
+  prompt: Int32Array,
+  computed: number,
+  chunk: number,
+  wanted: WantedLogits,
+): PrefillChunk {
+  const end = chunkEnd(computed, prompt.length, chunk);
+  const count = end - computed;
+  let logitsAt = new Int32Array(0);
+  if (wanted === 'all') logitsAt = Int32Array.from({ length: count }, (_, index) => index);
+  else if (wanted === 'last' && end === prompt.length) logitsAt = Int32Array.of(count - 1);
+  return { slot, start: computed, tokens: prompt.subarray(computed, end), logitsAt };
+}
+
+/** A row of the decode batch. */
+export interface DecodeRow {
+  readonly slot: number;
+  /** Tokens whose KV is in the slot = position of the next one. */
+  readonly computed: number;
+  readonly lastToken: number;
+}
+
+/** Fills the batch over the contiguous range of slots that covers all rows; reused from step to step. */
+export class DecodeBatchBuilder {
+  readonly #tokens: Int32Array;
+  readonly #positions: Int32Array;
+
+  constructor(slots: number) {
+    this.#tokens = new Int32Array(slots);
+    this.#positions = new Int32Array(slots);
+  }
+
+  /**
+   * @param bySlot the sequence decoding in each slot, or null
+   * @param idlePosition where a slot without one may be written without harm
+   */
+  build(bySlot: readonly (DecodeRow | null)[], idlePosition: (slot: number) => number): DecodeBatch | null {
+    const firstSlot = bySlot.findIndex((row) => row !== null);
+    if (firstSlot < 0) return null;
+    const rows = bySlot.findLastIndex((row) => row !== null) - firstSlot + 1;
+    for (let row = 0; row < rows; row++) {
+      const sequence = bySlot[firstSlot + row] ?? null;
+      this.#tokens[row] = sequence === null ? 0 : sequence.lastToken;
+      this.#positions[row] = sequence === null ? idlePosition(firstSlot + row) : sequence.computed;
+    }
+    return { firstSlot, rows, tokens: this.#tokens, positions: this.#positions };
+  }
+}

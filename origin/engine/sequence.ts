@@ -1,0 +1,170 @@
+import type { EventOf, FinishReason, GenerationEvent } from '../../shared/generation.ts';
+import type { Constraint } from '../grammar/constraint.ts';
+import { tokenLogprob } from '../sampling/logprobs.ts';
+import { Sampler } from '../sampling/sampler.ts';
+import { TokenHistory } from '../sampling/token-history.ts';
+import type { SamplerVocabulary } from '../sampling/vocabulary.ts';
+import type { SamplerWorkspace } from '../sampling/workspace.ts';
+import type { OpenRequest, PendingSequence } from './open-request.ts';
+import type { DecodeRow } from './scheduler.ts';
+import { SequenceOutput } from './sequence-output.ts';
+import { tokenEntry } from './token-entry.ts';
+
+/** What all sequences of an engine use to turn logits into tokens. */
+export interface SamplingContext {
+  readonly vocabulary: SamplerVocabulary;
+  readonly workspace: SamplerWorkspace;
+  /** Scratch for a grammar's mask with the end tokens added; ⌈vocabulary ÷ 32⌉ words. */
+  readonly mask: Uint32Array;
+}
+
+interface Finish {
+  readonly reason: FinishReason;
+  readonly stopReason: string | number | null;
+}
+
+/** Events of a request that does not stream are merged, but no longer than this, so that usage stays known. */
+const MERGE_MS = 250;
+const NONE: readonly number[] = [];
+
+/** One choice from its first token on: logits in, tokens and events out. */
+export class Sequence implements DecodeRow {
+  readonly request: OpenRequest;
+  readonly pending: PendingSequence;
+  slot = -1;
+
+  readonly #context: SamplingContext;
+  readonly #choice: number;
+  readonly #maxTokens: number;
+  readonly #history: TokenHistory;
+  readonly #sampler: Sampler;
+  readonly #constraint: Constraint | null;
+  readonly #output: SequenceOutput;
+  #score = 0;
+  #finish: Finish | null = null;
+  #publishedAt: number;
+
+  constructor(pending: PendingSequence, context: SamplingContext, now: number) {
+    const { request, promptIndex, candidate } = pending;
+    const { submission } = request;
+    const { tokens, maxTokens } = request.prompt(promptIndex);
+    this.request = request;
+    this.pending = pending;
+    this.#context = context;
+    this.#choice = promptIndex * submission.choices + candidate;
+    this.#maxTokens = maxTokens;
+    this.#history = new TokenHistory(tokens, tokens.length + maxTokens);
+    const identity = { seed: submission.seed, prompt: promptIndex, choice: candidate };
+    this.#sampler = new Sampler(submission.sampling, identity, context.vocabulary, context.workspace);
+    this.#constraint = request.grammar?.start() ?? null;
+    this.#output = new SequenceOutput({
+      tokenBytes: context.vocabulary.tokenBytes,
+      stops: request.stops,
+      includeStop: submission.includeStop,
+      tokenIds: submission.tokenIds,
+      logprobs: submission.logprobs !== null,
+    });
+    this.#publishedAt = now;
+    if (maxTokens === 0) this.#end('length', null);
+  }
+
+  /** All tokens but the last, which the next step feeds. */
+  get computed(): number {
+    return this.#history.length - 1;
+  }
+
+  get lastToken(): number {
+    return this.#history.at(this.#history.length - 1);
+  }
+
+  get completionTokens(): number {
+    return this.#history.length - this.#history.promptLength;
+  }
+
+  get finished(): boolean {
+    return this.#finish !== null;
+  }
+
+  /**
+   * Samples the next token and takes it up.
+   * @param logits one raw row; not modified
+   * @returns false when no token could follow: the grammar's text is complete
+   * @throws NoCandidatesError, InvalidLogitsError
+   */
+  advance(logits: Float32Array): boolean {
+    const { submission, endIds } = this.request;
+    const step = this.completionTokens;
+    const early = step < submission.minTokens;
+    const mask = this.#mask(early);
+    if (mask === 'nothing') {
+      this.#end('stop', null);
+      return false;
+    }
+    const id = this.#sampler.sample(logits, this.#history, step, mask, early ? endIds : NONE);
+    this.#history.push(id);
+    this.#take(id, logits);
+    if (this.#finish === null && this.completionTokens === this.#maxTokens) this.#end('length', null);
+    return true;
+  }
+
+  /** The events that are due, the finish included. */
+  publish(now: number): GenerationEvent[] {
+    const { stream } = this.request.submission;
+    if (!stream && this.#finish === null && now - this.#publishedAt < MERGE_MS) return [];
+    this.#publishedAt = now;
+    const event = this.#output.take(this.#choice, this.completionTokens, this.#finish === null);
+    const events: GenerationEvent[] = event === null ? [] : [event];
+    if (this.#finish !== null) events.push(this.#finishEvent(this.#finish));
+    return events;
+  }
+
+  /** Decides what the token means: text, the end, or both. */
+  #take(id: number, logits: Float32Array): void {
+    const { submission, stopIds, eosIds } = this.request;
+    const { vocabulary, workspace } = this.#context;
+    const stopsHere = stopIds.has(id);
+    const ends = stopsHere || eosIds.has(id);
+    const special = vocabulary.tokenBytes.special[id] === 1;
+    const visible = ends ? stopsHere && submission.includeStop : !(submission.skipSpecialTokens && special);
+    let entry = null;
+    if (submission.logprobs !== null || submission.scores) {
+      const scored = tokenLogprob(logits, id, submission.logprobs ?? 0, workspace);
+      this.#score += scored.logprob;
+      if (submission.logprobs !== null) entry = tokenEntry(vocabulary.tokenBytes, id, scored, !visible);
+    }
+    this.#output.push(id, entry, visible, !ends && this.completionTokens >= submission.minTokens);
+    if (ends) this.#end('stop', stopsHere ? id : null);
+    else if (this.#output.stop !== null) this.#end('stop', this.#output.stop);
+    else this.#constraint?.accept(id);
+  }
+
+  #end(reason: FinishReason, stopReason: string | number | null): void {
+    this.#finish = { reason, stopReason };
+    this.#output.end();
+  }
+
+  /** What the grammar allows, end tokens where it is complete; null = everything; 'nothing' = the end. */
+  #mask(early: boolean): Uint32Array | null | 'nothing' {
+    if (this.#constraint === null) return null;
+    const { mask } = this.#context;
+    mask.set(this.#constraint.mask());
+    if (early) {
+      for (const id of this.request.endIds) mask[id >>> 5]! &= ~(1 << (id & 31));
+    } else if (this.#constraint.accepting) {
+      for (const id of this.request.eosIds) mask[id >>> 5]! |= 1 << (id & 31);
+    }
+    return mask.some((word) => word !== 0) ? mask : 'nothing';
+  }
+
+  #finishEvent(finish: Finish): EventOf<'finish'> {
+    const event: EventOf<'finish'> = {
+      type: 'finish',
+      choice: this.#choice,
+      reason: finish.reason,
+      stopReason: finish.stopReason,
+      completionTokens: this.completionTokens,
+    };
+    if (this.request.submission.scores) event.score = this.#score;
+    return event;
+  }
+}

@@ -1,0 +1,100 @@
+/**
+ * What waits for a slot. Bounded; fair between tenants by weighted virtual time (start-time fair queueing, Goyal et
+ * al. 1996): each tenant's clock advances by cost ÷ weight of what it was given, and the tenant that is furthest
+ * behind is served next. Inside one tenant first come, first served.
+ */
+export interface Waiting {
+  readonly tenantId: string;
+  /** Share relative to other tenants; greater than zero. */
+  readonly weight: number;
+  /** Tokens it may use: prompt and completion. */
+  readonly cost: number;
+}
+
+interface Tenant<T> {
+  readonly items: T[];
+  /** Tokens ÷ weight given so far, on the queue's own clock. */
+  time: number;
+}
+
+export class WaitingQueue<T extends Waiting> {
+  readonly #limit: number;
+  readonly #tenants = new Map<string, Tenant<T>>();
+  /** Whom each taken item was charged to, for `refund`. */
+  readonly #charged = new WeakMap<T, Tenant<T>>();
+  /** Virtual time of the queue: that of the tenant served last. Newcomers start here, so that idling earns nothing. */
+  #time = 0;
+  #length = 0;
+
+  /** @param limit items that may wait beyond those about to be taken */
+  constructor(limit: number) {
+    this.#limit = limit;
+  }
+
+  get length(): number {
+    return this.#length;
+  }
+
+  /** True when `count` more items fit, `free` of which could leave at once. An empty queue takes any number. */
+  hasRoom(count: number, free: number): boolean {
+    return this.#length === 0 ? count <= free || this.#limit > 0 : this.#length + count <= this.#limit + free;
+  }
+
+  push(item: T): void {
+    let tenant = this.#tenants.get(item.tenantId);
+    if (tenant === undefined) {
+      tenant = { items: [], time: this.#time };
+      this.#tenants.set(item.tenantId, tenant);
+    } else if (tenant.items.length === 0) {
+      tenant.time = Math.max(tenant.time, this.#time);
+    }
+    tenant.items.push(item);
+    this.#length++;
+  }
+
+  /** The next item, or null when nothing waits. */
+  take(): T | null {
+    const tenant = this.#next();
+    const item = tenant?.items.shift();
+    if (tenant === undefined || item === undefined) return null;
+    this.#length--;
+    this.#time = Math.max(this.#time, tenant.time);
+    tenant.time += item.cost / item.weight;
+    this.#charged.set(item, tenant);
+    this.#forgetWhenEmpty();
+    return item;
+  }
+
+  /** Gives back what a taken item did not use in the end. */
+  refund(item: T, cost: number): void {
+    const tenant = this.#charged.get(item);
+    if (tenant !== undefined) tenant.time -= cost / item.weight;
+  }
+
+  /** Removes the waiting items that match and returns how many there were. */
+  remove(tenantId: string, matches: (item: T) => boolean): number {
+    const tenant = this.#tenants.get(tenantId);
+    if (tenant === undefined) return 0;
+    const kept = tenant.items.filter((item) => !matches(item));
+    const removed = tenant.items.length - kept.length;
+    tenant.items.splice(0, tenant.items.length, ...kept);
+    this.#length -= removed;
+    this.#forgetWhenEmpty();
+    return removed;
+  }
+
+  #next(): Tenant<T> | undefined {
+    let best: Tenant<T> | undefined;
+    for (const tenant of this.#tenants.values()) {
+      if (tenant.items.length > 0 && (best === undefined || tenant.time < best.time)) best = tenant;
+    }
+    return best;
+  }
+
+  /** With nothing waiting there is nothing to share: everybody starts anew, and the table does not grow. */
+  #forgetWhenEmpty(): void {
+    if (this.#length > 0) return;
+    this.#tenants.clear();
+    this.#time = 0;
+  }
+}
