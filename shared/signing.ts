@@ -14,7 +14,10 @@ export async function sha256Hex(data: string): Promise<string> {
   return toHex(await crypto.subtle.digest('SHA-256', encoder.encode(data)));
 }
 
-export function importSigningKey(secret: string): Promise<CryptoKey> {
+/** WebCrypto's CryptoKey, which not every runtime's types name globally. */
+export type SigningKey = Awaited<ReturnType<typeof crypto.subtle.importKey>>;
+
+export function importSigningKey(secret: string): Promise<SigningKey> {
   const algorithm = { name: 'HMAC', hash: 'SHA-256' };
   return crypto.subtle.importKey('raw', encoder.encode(secret), algorithm, false, ['sign', 'verify']);
 }
@@ -41,11 +44,12 @@ async function message(parts: SignedParts, claims: SignatureClaims): Promise<Uin
     parts.path,
     await sha256Hex(parts.body),
   ];
-  return encoder.encode(fields.join('\n'));
+  // A copy in a buffer of its own, which is what every runtime's types accept for signing.
+  return new Uint8Array(encoder.encode(fields.join('\n')));
 }
 
 /** The value of the signature header: `v1.<timestamp>.<nonce>.<hex hmac>`. */
-export async function sign(key: CryptoKey, parts: SignedParts, claims: SignatureClaims): Promise<string> {
+export async function sign(key: SigningKey, parts: SignedParts, claims: SignatureClaims): Promise<string> {
   const mac = await crypto.subtle.sign('HMAC', key, await message(parts, claims));
   return `v1.${claims.timestamp}.${claims.nonce}.${toHex(mac)}`;
 }
@@ -54,7 +58,7 @@ const HEADER = /^v1\.(\d{1,15})\.([A-Za-z0-9_-]{8,64})\.([0-9a-f]{64})$/;
 
 /** The claims of a header whose MAC is right; null otherwise. Age and replay are the caller's to judge. */
 export async function verify(
-  key: CryptoKey,
+  key: SigningKey,
   header: string | null | undefined,
   parts: SignedParts,
 ): Promise<SignatureClaims | null> {
