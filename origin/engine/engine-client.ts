@@ -149,7 +149,8 @@ export class EngineClient {
         this.#ready.resolve(report);
         return;
       case 'admitted':
-        return this.#answer(report.requestId, { admitted: true });
+        this.#answer(report.requestId, { admitted: true });
+        return;
       case 'refused': {
         const { requestId, retryAfterMs } = report;
         this.#answer(requestId, { admitted: false, retryAfterMs });
@@ -183,7 +184,10 @@ export class EngineClient {
     this.#state = 'starting';
     this.#status = DOWN;
     this.#failOpen('The engine stopped unexpectedly.');
-    if (!this.#everReady) return this.#ready.reject(new Error(reason));
+    if (!this.#everReady) {
+      this.#ready.reject(new Error(reason));
+      return;
+    }
     this.#options.onDeath?.(reason);
     const first = this.#options.restartDelayMs ?? FIRST_RESTART_MS;
     const delay = Math.min(LAST_RESTART_MS, first * 2 ** this.#deathsInARow);

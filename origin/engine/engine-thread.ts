@@ -26,22 +26,21 @@ try {
   const { runner, shape, summary } = await openModel(model);
   const { slots, contextLength, vocabularySize } = shape;
   report({ type: 'ready', slots, contextLength, vocabularySize, summary });
-  await serveEngine(
-    port,
-    (hooks) =>
-      new Engine({
-        ...hooks,
-        runner,
-        eosIds,
-        maxWaiting,
-        vocabulary: { tokenBytes, encode: lazyEncoder(model.directory) },
-        compile: () => {
-          throw new ApiError('unsupported_parameter', 'This origin cannot constrain the text it generates.');
-        },
-        now: () => performance.timeOrigin + performance.now(),
-      }),
-  );
-  runner.dispose();
+  const options = {
+    runner,
+    eosIds,
+    maxWaiting,
+    vocabulary: { tokenBytes, encode: lazyEncoder(model.directory) },
+    compile: () => {
+      throw new ApiError('unsupported_parameter', 'This origin cannot constrain the text it generates.');
+    },
+    now: () => performance.timeOrigin + performance.now(),
+  };
+  try {
+    await serveEngine(port, (hooks) => new Engine({ ...options, ...hooks }));
+  } finally {
+    runner.dispose();
+  }
 } catch (error) {
   report({ type: 'failed', message: error instanceof Error ? error.message : String(error) });
 }

@@ -48,7 +48,7 @@ export class OpenRequest {
     this.stops = new StopStrings(submission.stop);
     this.stopIds = new Set(submission.stopTokenIds);
     this.eosIds = new Set(submission.ignoreEos ? [] : eosIds);
-    this.endIds = [...this.stopIds.union(this.eosIds)];
+    this.endIds = [...new Set([...this.stopIds, ...this.eosIds])];
     // Without a cache the request's own choices still share their prompt, and nobody else can.
     this.cacheNamespace = submission.cachePrompt
       ? `cache ${submission.cacheKey}`
