@@ -1,5 +1,5 @@
 import { ApiError } from '../shared/errors.ts';
-import { type SignedParts, verify } from '../shared/signing.ts';
+import { type SignedParts, type SigningKey, verify } from '../shared/signing.ts';
 
 /** A signature's timestamp may be this far from our clock, either way. */
 export const SIGNATURE_WINDOW_MS = 60_000;
@@ -31,11 +31,11 @@ export class ReplayGuard {
 
 /** Knows the Worker by its signature. */
 export class Authenticator {
-  readonly #key: CryptoKey;
+  readonly #key: SigningKey;
   readonly #now: () => number;
   readonly #seen: ReplayGuard;
 
-  constructor(key: CryptoKey, now: () => number, seen: ReplayGuard = new ReplayGuard()) {
+  constructor(key: SigningKey, now: () => number, seen: ReplayGuard = new ReplayGuard()) {
     this.#key = key;
     this.#now = now;
     this.#seen = seen;

@@ -30,8 +30,8 @@ export const variables = z.object({
   CONTINUO_CONTEXT: whole(16, 10_000_000).optional(),
   /** Threads of one forward pass. */
   CONTINUO_THREADS: whole(1, 1024).default(Math.min(availableParallelism(), MOST_DEFAULT_THREADS)),
-  /** Most memory the KV cache may take, in MiB; a larger slots × context stops the start. */
-  CONTINUO_KV_MEMORY_MIB: whole(1, 100_000_000).default(4096),
+  /** Most memory the KV cache may take, in MiB; a larger slots × context stops the start. All that is free if absent. */
+  CONTINUO_KV_MEMORY_MIB: whole(1, 100_000_000).optional(),
   /** Sequences that may wait for a slot; beyond it the answer is 503. */
   CONTINUO_QUEUE_LIMIT: whole(0, 1_000_000).default(256),
   /** Seconds that running requests get to finish after SIGTERM. */
@@ -51,7 +51,8 @@ export interface OriginConfig {
   /** Null = the model's own maximum. */
   readonly contextLength: number | null;
   readonly threads: number;
-  readonly kvMemoryBytes: number;
+  /** Null = what the machine has free. */
+  readonly kvMemoryBytes: number | null;
   readonly queueLimit: number;
   readonly drainMs: number;
   readonly logLevel: z.infer<typeof variables>['CONTINUO_LOG_LEVEL'];
@@ -68,6 +69,7 @@ export function readConfig(environment: Readonly<Record<string, string | undefin
     throw new Error(`${name}: ${missing ? 'must be set' : (issue?.message ?? 'not valid')}`);
   }
   const values = parsed.data;
+  const mebibytes = values.CONTINUO_KV_MEMORY_MIB;
   return {
     host: values.CONTINUO_ORIGIN_HOST,
     port: values.CONTINUO_ORIGIN_PORT,
@@ -77,7 +79,7 @@ export function readConfig(environment: Readonly<Record<string, string | undefin
     slots: values.CONTINUO_SLOTS,
     contextLength: values.CONTINUO_CONTEXT ?? null,
     threads: values.CONTINUO_THREADS,
-    kvMemoryBytes: values.CONTINUO_KV_MEMORY_MIB * 2 ** 20,
+    kvMemoryBytes: mebibytes === undefined ? null : mebibytes * 2 ** 20,
     queueLimit: values.CONTINUO_QUEUE_LIMIT,
     drainMs: values.CONTINUO_DRAIN_SECONDS * 1000,
     logLevel: values.CONTINUO_LOG_LEVEL,

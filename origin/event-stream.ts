@@ -20,6 +20,7 @@ export class EventStream {
   readonly #limits: ReaderLimits;
   /** Events that came before the head was written; null from then on. */
   #early: GenerationEvent[] | null = [];
+  readonly #first = Promise.withResolvers<GenerationEvent>();
   #ended = false;
 
   constructor(response: ServerResponse, limits: ReaderLimits) {
@@ -30,6 +31,11 @@ export class EventStream {
   /** True once the terminal event has been written. */
   get ended(): boolean {
     return this.#ended;
+  }
+
+  /** The first event that comes while the head is held back. */
+  get first(): Promise<GenerationEvent> {
+    return this.#first.promise;
   }
 
   /** Answers 200 and writes `preamble`, then whatever came early. */
@@ -44,6 +50,7 @@ export class EventStream {
   /** One write for all events; ends the response after `done` or `error`. */
   write(events: readonly GenerationEvent[]): void {
     if (this.#early) {
+      if (events[0]) this.#first.resolve(events[0]);
       this.#early.push(...events);
       return;
     }

@@ -1,4 +1,6 @@
-import { ApiError } from '../shared/errors.ts';
+import { once } from 'node:events';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { ApiError, isErrorCode, toApiError } from '../shared/errors.ts';
 import { generationRequest } from '../shared/generation.ts';
 import { parseBody } from './body.ts';
 import { EventStream } from './event-stream.ts';
@@ -33,38 +35,51 @@ async function generate(
 
   const stream = new EventStream(response, context.readerLimits);
   const meter = new GenerationMeter(context.metrics, context.now, receivedAt);
-  const closed = new Promise<void>((resolve) => response.once('close', resolve));
-  let inEngine = true;
-  response.once('close', () => {
-    if (inEngine && !stream.ended) engine.abort(engineId);
-  });
-  const admission = await engine.submit(submission, (events) => {
-    meter.observe(events);
-    stream.write(events);
-  });
-  if (!admission.admitted) {
-    inEngine = false;
-    throw overloaded(admission.retryAfterMs);
+  const closed = once(response, 'close');
+  const abort = () => {
+    if (!stream.ended) engine.abort(engineId);
+  };
+  response.once('close', abort);
+  try {
+    const admission = await engine.submit(submission, (events) => {
+      meter.observe(events);
+      stream.write(events);
+    });
+    if (!admission.admitted) throw notAdmitted(admission.retryAfterMs, engine.status.healthy);
+    if (submission.constraint !== null) await untilCompiled(stream, closed);
+  } catch (error) {
+    response.off('close', abort);
+    throw error;
   }
   stream.open(preamble);
   await closed;
   if (!stream.ended) context.metrics.aborts.inc();
-  context.log.info(
-    {
-      requestId: request.requestId,
-      tenantId: request.tenantId,
-      outcome: meter.outcome,
-      ...meter.usage,
-      ms: context.now() - receivedAt,
-    },
-    'generation',
-  );
+  const { requestId, tenantId } = request;
+  const ms = context.now() - receivedAt;
+  context.log.info({ requestId, tenantId, outcome: meter.outcome, ...meter.usage, ms }, 'generation');
 }
 
-function overloaded(retryAfterMs: number): ApiError {
+/** Longer than a grammar may take to compile; a request that waits for a slot is accepted after this. */
+const COMPILED_WITHIN_MS = 5000;
+
+/**
+ * A grammar is compiled after its request was admitted; what is wrong with it is still the caller's 400.
+ * @throws ApiError the error that came as the first event
+ */
+async function untilCompiled(stream: EventStream, closed: Promise<unknown>): Promise<void> {
+  const timer = new AbortController();
+  const patience = sleep(COMPILED_WITHIN_MS, null, { signal: timer.signal }).catch(() => null);
+  const first = await Promise.race([stream.first, closed.then(() => null), patience]);
+  timer.abort();
+  if (first?.type !== 'error') return;
+  const { code, message, param } = first;
+  throw isErrorCode(code) ? new ApiError(code, message, { param }) : toApiError(first);
+}
+
+function notAdmitted(retryAfterMs: number, healthy: boolean): ApiError {
   const seconds = String(Math.max(1, Math.ceil(retryAfterMs / 1000)));
   const headers = { 'retry-after': seconds, 'retry-after-ms': String(Math.ceil(retryAfterMs)) };
-  return new ApiError('server_is_overloaded', 'The server is overloaded; please try again later.', {
-    headers,
-  });
+  return healthy
+    ? new ApiError('server_is_overloaded', 'The server is overloaded; please try again later.', { headers })
+    : new ApiError('model_loading', 'The model is being loaded again.', { headers });
 }

@@ -5,7 +5,12 @@ import { type DestinationStream, type Logger, pino } from 'pino';
  * prompt, a completion or a secret.
  */
 export const createLog = (level: string, destination?: DestinationStream): Logger => {
-  const options = { level, base: null, timestamp: () => `,"time":"${new Date().toISOString()}"` };
+  const options = {
+    level,
+    base: null,
+    formatters: { level: (label: string) => ({ level: label }) },
+    timestamp: () => `,"time":"${new Date().toISOString()}"`,
+  };
   return destination ? pino(options, destination) : pino(options);
 };
 

@@ -99,7 +99,9 @@ function refuse(
   context: ServerContext,
 ): void {
   const error = toApiError(thrown);
+  const { status, code, param } = error;
   if (error !== thrown && !response.destroyed) context.log.error({ err: thrown, url: request.url }, 'failed');
+  else context.log.info({ url: request.url, status, code, param }, 'refused');
   if (response.headersSent) {
     response.destroy(); // a stream without its terminal event is an error to its reader
     return;
@@ -107,7 +109,7 @@ function refuse(
   // What is left of an unread body would be taken for the next request.
   const headers = request.complete ? error.headers : { ...error.headers, connection: 'close' };
   for (const [name, value] of Object.entries(headers)) response.setHeader(name, value);
-  sendJson(response, error.status, error.envelope());
+  sendJson(response, status, error.envelope());
 }
 
 /** What Node's parser could not read never becomes a request; it still gets an envelope. */

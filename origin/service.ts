@@ -1,12 +1,15 @@
 import { ApiError } from '../shared/errors.ts';
 import type { OriginHealth } from '../shared/generation.ts';
-import type { EnginePort } from './engine-port.ts';
+import type { EngineClient } from './engine/engine-client.ts';
 import { describeModel, type ServedModel } from './served-model.ts';
+
+/** What the HTTP half asks of the engine. */
+export type EngineAccess = Pick<EngineClient, 'status' | 'submit' | 'abort'>;
 
 /** The model and the engine that runs it. */
 export interface Loaded {
   readonly model: ServedModel;
-  readonly engine: EnginePort;
+  readonly engine: EngineAccess;
 }
 
 const unavailable = (code: 'model_loading' | 'server_is_overloaded', message: string, seconds: number) =>
@@ -39,7 +42,7 @@ export class Service {
     return this.#loaded.engine.status.healthy ? 'ready' : 'unhealthy';
   }
 
-  /** @throws ApiError 503 while the model is not there */
+  /** @throws ApiError 503 until the model has been loaded for the first time */
   loaded(): Loaded {
     if (!this.#loaded) throw unavailable('model_loading', 'The model is still loading.', 5);
     return this.#loaded;
@@ -47,14 +50,12 @@ export class Service {
 
   /**
    * Runs one generation; `whenIdle` waits for it.
-   * @throws ApiError 503 while loading, restarting or draining
+   * An unhealthy engine is still asked: only a run that succeeds can heal it, and one that is down says so itself.
+   * @throws ApiError 503 while loading or draining
    */
   async hold<T>(generation: (loaded: Loaded) => Promise<T>): Promise<T> {
     if (this.#draining) throw unavailable('server_is_overloaded', 'The server is shutting down.', 1);
     const loaded = this.loaded();
-    if (!loaded.engine.status.healthy) {
-      throw unavailable('model_loading', 'The model is being loaded again.', 5);
-    }
     this.#inFlight += 1;
     try {
       return await generation(loaded);

@@ -21,7 +21,7 @@ export const tokenizerJson = z.looseObject({
   post_processor: step,
   decoder: step,
   model: z.looseObject({
-    type: z.string(),
+    type: z.enum(['BPE', 'Unigram']),
     /** BPE: token → id. Unigram: [token, score] at its id. */
     vocab: z.union([z.record(z.string(), z.int().min(0)), z.array(z.tuple([z.string(), z.number()]))]),
     merges: z.array(z.union([z.string(), z.tuple([z.string(), z.string()])])).optional(),

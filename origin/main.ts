@@ -1,0 +1,79 @@
+import { randomInt, randomUUID } from 'node:crypto';
+import { once } from 'node:events';
+import type { Server } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { importSigningKey } from '../shared/signing.ts';
+import { Authenticator } from './authentication.ts';
+import { type OriginConfig, readConfig } from './config.ts';
+import { READER_LIMITS } from './event-stream.ts';
+import type { ServerContext } from './exchange.ts';
+import { load } from './load.ts';
+import { createLog, type Logger } from './log.ts';
+import { createMetrics, recordSteps } from './metrics.ts';
+import { createOriginServer } from './server.ts';
+import { Service } from './service.ts';
+
+/**
+ * The origin: listens at once, loads the model, serves, and drains on SIGTERM or SIGINT (a second signal exits at
+ * once). Whatever stops the start is one line on stderr and exit code 1.
+ */
+async function main(): Promise<void> {
+  const config = readConfig(process.env);
+  const log = createLog(config.logLevel);
+  const service = new Service();
+  const metrics = createMetrics(() => service.health);
+  const context: ServerContext = {
+    service,
+    metrics,
+    log,
+    authenticator: new Authenticator(await importSigningKey(config.secret), Date.now),
+    readerLimits: READER_LIMITS,
+    now: Date.now,
+    newId: randomUUID,
+    drawSeed: () => randomInt(2 ** 48 - 1),
+  };
+  const server = createOriginServer(context);
+  await listen(server, config, log);
+  const stopped = stopOnSignal(service, config, log);
+  const loading = load(config, {
+    log,
+    onSteps: (reports) => recordSteps(metrics, reports),
+  });
+  const loaded = await Promise.race([loading, stopped]);
+  if (loaded) {
+    service.ready(loaded);
+    await stopped;
+  }
+  log.info('stopped');
+  process.exit(0);
+}
+
+async function listen(server: Server, { host, port }: OriginConfig, log: Logger): Promise<void> {
+  server.listen(port, host);
+  try {
+    await once(server, 'listening');
+  } catch (error) {
+    const taken = (error as NodeJS.ErrnoException).code === 'EADDRINUSE';
+    const why = taken ? `port ${port} is taken` : (error as Error).message;
+    throw new Error(`cannot listen on ${host}: ${why}`);
+  }
+  log.info({ host, port: (server.address() as AddressInfo).port }, 'listening');
+}
+
+/** Resolves when a signal came and what was running has finished or run out of time. */
+async function stopOnSignal(service: Service, { drainMs }: OriginConfig, log: Logger): Promise<null> {
+  const signal = await new Promise<string>((resolve) => {
+    for (const name of ['SIGTERM', 'SIGINT'] as const) process.once(name, resolve);
+  });
+  for (const name of ['SIGTERM', 'SIGINT'] as const) process.once(name, () => process.exit(130));
+  log.info({ signal, drainMs }, 'draining');
+  service.drain();
+  await Promise.race([service.whenIdle(), sleep(drainMs)]);
+  return null;
+}
+
+main().catch((error: unknown) => {
+  process.stderr.write(`continuo origin: ${error instanceof Error ? error.message : String(error)}\n`);
+  process.exit(1);
+});

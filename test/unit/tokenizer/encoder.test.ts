@@ -1,0 +1,49 @@
+import { afterAll, describe, expect, test } from 'vitest';
+import { Encoder } from '../../../origin/tokenizer/encoder.ts';
+import { Tokenizer } from '../../../origin/tokenizer/tokenizer.ts';
+import { byteLevelDirectory } from './fixtures.ts';
+
+const directory = byteLevelDirectory();
+const tokenizer = Tokenizer.fromDirectory(directory);
+const encoder = new Encoder(tokenizer, { directory, markers: new Set() });
+const options = { addSpecialTokens: true, parseSpecial: true };
+
+afterAll(() => encoder.close());
+
+describe('Encoder', () => {
+  test('short and long texts get the same tokens as the tokenizer itself', async () => {
+    const text = 'hello world <|endoftext|> é👩‍👩‍👧 \ud800 ';
+    for (const repeat of [1, 20, 2000]) {
+      const long = text.repeat(repeat);
+      expect(Array.from(await encoder.encode(long, options))).toEqual(tokenizer.encode(long, options));
+    }
+  });
+
+  test('answers of many long texts go to their own callers', async () => {
+    const texts = Array.from({ length: 6 }, (_, i) => `${i} hello `.repeat(1000 + 100 * i));
+    const all = await Promise.all(texts.map((text) => encoder.encode(text, options)));
+    expect(all.map((ids) => Array.from(ids))).toEqual(texts.map((text) => tokenizer.encode(text, options)));
+  });
+
+  test('the calling thread goes on while a long text is tokenised', async () => {
+    const encoding = encoder.encode('hello world '.repeat(10_000), options);
+    let turns = 0;
+    const turn = () => {
+      turns += 1;
+      next = setImmediate(turn);
+    };
+    let next = setImmediate(turn);
+    await encoding;
+    clearImmediate(next);
+    expect(turns).toBeGreaterThan(0);
+  });
+
+  test('a thread that ended fails what waits on it and is replaced', async () => {
+    const waiting = encoder.encode('hello '.repeat(50_000), options);
+    const failed = expect(waiting).rejects.toThrow('the encoder thread ended');
+    await encoder.close();
+    await failed;
+    const text = 'hello '.repeat(2000);
+    expect(Array.from(await encoder.encode(text, options))).toEqual(tokenizer.encode(text, options));
+  });
+});

@@ -1,0 +1,161 @@
+import { existsSync } from 'node:fs';
+import fc from 'fast-check';
+import { describe, expect, test } from 'vitest';
+import { MARKERS } from '../../../origin/infill/families.ts';
+import { bytesOf } from '../../../origin/tokenizer/token-bytes.ts';
+import { Tokenizer } from '../../../origin/tokenizer/tokenizer.ts';
+import {
+  byteLevelDirectory,
+  byteLevelTokenizer,
+  FIM_TOKENS,
+  HOSTILE,
+  modelDirectory,
+  sentencePieceDirectory,
+  sentencePieceTokenizer,
+} from './fixtures.ts';
+
+const BUILT_IN = 'origin/models/continuo-mini';
+const directories = {
+  'byte-level': byteLevelDirectory(),
+  SentencePiece: sentencePieceDirectory(),
+  ...(existsSync(`${BUILT_IN}/tokenizer.json`) ? { 'the built-in model': BUILT_IN } : {}),
+};
+const AS_TEXT = { addSpecialTokens: false, parseSpecial: false };
+const AS_PROMPT = { addSpecialTokens: true, parseSpecial: true };
+const bytes = (text: string) => new TextEncoder().encode(text.toWellFormed());
+
+function bytesOfIds(tokenizer: Tokenizer, ids: readonly number[]): Uint8Array {
+  return Uint8Array.from(ids.flatMap((id) => [...bytesOf(tokenizer.tokenBytes, id)]));
+}
+
+describe.each(Object.entries(directories))('%s vocabulary', (name, directory) => {
+  const tokenizer = Tokenizer.fromDirectory(directory, MARKERS);
+  const lead = tokenizer.addsLeadingSpace ? ' ' : '';
+
+  /** SentencePiece has one spelling for U+2581 and the space. */
+  const asRead = (text: string) => (name === 'SentencePiece' ? text.replaceAll('\u2581', ' ') : text);
+
+  const labelled = HOSTILE.map((text) => [JSON.stringify(text.slice(0, 40)), text] as const);
+
+  test.each(labelled)('the tokens of %s carry exactly its bytes', (_, text) => {
+    const ids = tokenizer.encode(text, AS_TEXT);
+    expect(bytesOfIds(tokenizer, ids)).toEqual(bytes(lead + asRead(text)));
+    expect(tokenizer.decode(ids, { skipSpecialTokens: false })).toBe(asRead(text).toWellFormed());
+  });
+
+  test('the tokens of any text carry exactly its bytes', () => {
+    fc.assert(
+      fc.property(fc.string({ unit: 'binary', minLength: 1 }), (text) => {
+        const ids = tokenizer.encode(text, AS_TEXT);
+        expect(bytesOfIds(tokenizer, ids)).toEqual(bytes(lead + asRead(text)));
+      }),
+      { numRuns: 500 },
+    );
+  });
+
+  test('special tokens are read in prompts and stay text where that is asked', () => {
+    for (const [text, id] of tokenizer.addedTokens) {
+      expect(tokenizer.encode(text, { addSpecialTokens: false, parseSpecial: true })).toEqual([id]);
+      const plain = tokenizer.encode(text, AS_TEXT);
+      expect(plain).not.toContain(id);
+      expect(bytesOfIds(tokenizer, plain)).toEqual(bytes(lead + text));
+    }
+  });
+
+  test('the table is shared memory, one entry per id', () => {
+    const { bytes: all, offsets, special, vocabularySize } = tokenizer.tokenBytes;
+    for (const array of [all, offsets, special]) expect(array.buffer).toBeInstanceOf(SharedArrayBuffer);
+    expect(offsets.length).toBe(vocabularySize + 1);
+    expect(offsets.at(-1)).toBe(all.length);
+  });
+
+  test('ids without a token have no bytes', () => {
+    const { tokenBytes } = tokenizer;
+    expect(bytesOf(tokenBytes, tokenBytes.vocabularySize).length).toBe(0);
+    expect(tokenizer.decode([tokenBytes.vocabularySize + 7], { skipSpecialTokens: false })).toBe('');
+    expect(tokenizer.decode([], { skipSpecialTokens: false })).toBe('');
+  });
+
+  test('no text is longer than its tokens allow', () => {
+    fc.assert(
+      fc.property(fc.string({ unit: 'grapheme', minLength: 1 }), (text) => {
+        const ids = tokenizer.encode(text, AS_PROMPT);
+        expect(ids.length * tokenizer.longestSpan).toBeGreaterThanOrEqual(text.length);
+      }),
+      { numRuns: 300 },
+    );
+  });
+});
+
+describe('begin-of-text', () => {
+  const bos = Tokenizer.fromDirectory(sentencePieceDirectory());
+
+  test('is put before a text as the post-processor says, but not twice', () => {
+    const hello = bos.encode('hello', AS_TEXT);
+    expect(bos.encode('hello', AS_PROMPT)).toEqual([1, ...hello]);
+    expect(bos.encode('<s>hello', AS_PROMPT).filter((id) => id === 1)).toEqual([1]);
+    expect(bos.encode('hello', { addSpecialTokens: false, parseSpecial: true })).toEqual(hello);
+  });
+
+  test('makes an empty text legal', () => {
+    expect(bos.encode('', AS_PROMPT)).toEqual([1]);
+    expect(Tokenizer.fromDirectory(byteLevelDirectory()).encode('', AS_PROMPT)).toEqual([]);
+  });
+
+  test("add_bos_token of tokenizer_config.json outranks the post-processor's template", () => {
+    const off = Tokenizer.fromDirectory(sentencePieceDirectory({ add_bos_token: false }));
+    expect(off.prefixIds).toEqual([]);
+    const on = Tokenizer.fromDirectory(
+      byteLevelDirectory({ bos_token: '<|endoftext|>', add_bos_token: true }),
+    );
+    expect(on.encode('h', AS_PROMPT)[0]).toBe(0);
+  });
+});
+
+test('end tokens come from all three configuration files', () => {
+  const directory = modelDirectory({
+    'tokenizer.json': sentencePieceTokenizer(),
+    'tokenizer_config.json': { eos_token: '</s>' },
+    'generation_config.json': { eos_token_id: [2, 7] },
+    'config.json': { eos_token_id: 5, vocab_size: 400 },
+  });
+  const tokenizer = Tokenizer.fromDirectory(directory);
+  expect(tokenizer.eosIds).toEqual([2, 7]);
+  expect(tokenizer.tokenBytes.vocabularySize).toBe(400);
+});
+
+test('special tokens are marked and appear as their literal text unless hidden', () => {
+  const tokenizer = Tokenizer.fromDirectory(byteLevelDirectory());
+  const ids = tokenizer.encode('h<|endoftext|><|fim_prefix|>', AS_PROMPT);
+  expect(tokenizer.decode(ids, { skipSpecialTokens: false })).toBe('h<|endoftext|><|fim_prefix|>');
+  expect(tokenizer.decode(ids, { skipSpecialTokens: true })).toBe('h<|fim_prefix|>');
+  expect([...tokenizer.tokenBytes.special.subarray(0, 4)]).toEqual([1, 0, 0, 0]);
+});
+
+describe('a broken directory is one clear line', () => {
+  const config = { 'tokenizer_config.json': {} };
+  const wordPiece = {
+    ...byteLevelTokenizer(FIM_TOKENS),
+    pre_tokenizer: { type: 'BertPreTokenizer' },
+    decoder: { type: 'WordPiece' },
+  };
+  test.each([
+    ['a missing tokenizer.json', config, /tokenizer\.json: the file is missing/],
+    ['bad JSON', { ...config, 'tokenizer.json': '{' }, /tokenizer\.json: not valid JSON/],
+    ['a missing model', { ...config, 'tokenizer.json': {} }, /tokenizer\.json: model: /],
+    [
+      'an unknown model type',
+      { ...config, 'tokenizer.json': byteLevelTokenizer([], { model: { type: 'Other', vocab: {} } }) },
+      /tokenizer\.json: /,
+    ],
+    [
+      'an unsupported spelling',
+      { ...config, 'tokenizer.json': wordPiece },
+      /neither byte-level nor Sentence/,
+    ],
+  ])('%s', (_, files, message) => {
+    const directory = modelDirectory(files);
+    expect(() => Tokenizer.fromDirectory(directory)).toThrow(message);
+    expect(() => Tokenizer.fromDirectory(directory)).not.toThrow(/\n/);
+  });
+});
