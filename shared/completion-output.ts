@@ -33,6 +33,6 @@ export const outputFields = {
   cache_salt: salt,
   prompt_cache_isolation_key: salt,
   prompt_cache_key: salt,
-  prompt_embeds: z.unknown(),
+  prompt_embeds: z.unknown().nullish(),
   images: list(z.string(), { max: 64 }).nullish(),
 } as const;

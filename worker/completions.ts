@@ -71,7 +71,7 @@ async function start({ request, context, principal, model, call, lease }: Admitt
     prompt: call.generation.prompts[0] ?? null,
   });
   try {
-    const stream = await upstream.generate(generationRequest(call, model, principal, context, envelope.id), {
+    const stream = await upstream.generate(generationRequest(call, model, principal, context), {
       signal: abort.signal,
       traceparent: request.headers.get('traceparent'),
       extra: call.extra,
@@ -101,8 +101,7 @@ function generationRequest(
   call: CompletionCall,
   model: OriginModel,
   { tenant }: Principal,
-  { settings }: RequestContext,
-  requestId: string,
+  { settings, requestId }: RequestContext,
 ): GenerationRequest {
   return {
     version: PROTOCOL_VERSION,

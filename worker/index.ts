@@ -1,15 +1,18 @@
+import { IttyRouter } from 'itty-router';
 import { toApiError } from '../shared/errors.ts';
 import type { Answer, RequestContext } from './context.ts';
 import { provisionalDialect } from './dialects/dialect.ts';
 import { type Env, parseSettings, type Settings } from './env.ts';
 import { errorResponse, finished, incomingRequestId } from './http.ts';
-import { createRouter, ROUTES } from './routes.ts';
+import { decoded, ROUTES, type RouteSpec, refuse } from './routes.ts';
+import { KeyDirectory } from './tenants/key-directory.ts';
 import { type Catalogue, createCatalogue } from './upstreams/pool.ts';
 
 /** What one isolate keeps between requests; plain data only, since I/O objects belong to the request that made them. */
 interface Isolate {
   readonly settings: Settings;
   readonly catalogue: Catalogue;
+  readonly keys: KeyDirectory;
 }
 
 const now = (): number => Date.now();
@@ -21,7 +24,7 @@ function randomHex(count: number): string {
 
 function createIsolate(env: Env): Isolate {
   const settings = parseSettings(env);
-  return { settings, catalogue: createCatalogue(settings, now) };
+  return { settings, catalogue: createCatalogue(settings, now), keys: new KeyDirectory(now) };
 }
 
 function createContext(
@@ -39,6 +42,28 @@ function createContext(
     now,
     randomHex,
     waitUntil: (work) => background.waitUntil(work),
+  };
+}
+
+type Router = (request: Request, context: RequestContext) => Promise<Response>;
+
+/** The routes as one function. @throws ApiError 404, 405, and what handlers throw */
+function createRouter(routes: readonly RouteSpec[]): Router {
+  const router = IttyRouter();
+  for (const { method, path, handler } of routes) {
+    const register = router[method.toLowerCase() as 'get' | 'post'];
+    register(path, ({ params }, request: Request, context: RequestContext) =>
+      handler(request, context, decoded(params?.rest ?? '')),
+    );
+  }
+  return async (request, context) => {
+    // HEAD is GET without its body, which the platform leaves out by itself.
+    const method = request.method === 'HEAD' ? 'GET' : request.method;
+    const answer = await router.fetch({ method, url: request.url }, request, context);
+    if (answer instanceof Response) return answer;
+    const { pathname } = new URL(request.url);
+    const matching = router.routes.filter(([, pattern]) => pattern.test(pathname)).map(([verb]) => verb);
+    return refuse(request.method, pathname, [...new Set(matching)]);
   };
 }
 
@@ -62,3 +87,5 @@ function createWorker(): ExportedHandler<Env> {
 }
 
 export default createWorker();
+
+export { TenantLimiter } from './tenant-limiter.ts';

@@ -5,11 +5,12 @@ const envelope = z.object({
   error: z.object({ message: z.string(), param: z.string().nullish(), code: z.string() }),
 });
 
-/** Seconds a caller is told to wait when the origin named none. */
-const RETRY_AFTER: Readonly<Record<number, string>> = { 502: '1', 503: '1', 504: '1' };
-
 const upstreamError = (message: string): ApiError =>
   new ApiError('upstream_error', message, { headers: { 'retry-after': '1' } });
+
+/** The origin is up, but has no model yet. */
+export const loading = (): ApiError =>
+  new ApiError('model_loading', 'The model is still loading.', { headers: { 'retry-after': '5' } });
 
 /** The origin spoke, but not our protocol. */
 export const malformed = (): ApiError =>
@@ -38,9 +39,16 @@ export async function errorOfAnswer(response: Response): Promise<ApiError> {
   const ours = response.status === 401 || response.status === 403 || response.status === 500;
   if (!body.success || ours || !isErrorCode(body.data.error.code)) return malformed();
   const { code, message, param } = body.data.error;
-  const error = new ApiError(code, message, { param: param ?? null });
-  const wait = response.headers.get('retry-after') ?? RETRY_AFTER[error.status];
-  return wait === undefined
-    ? error
-    : new ApiError(code, message, { param: param ?? null, headers: { 'retry-after': wait } });
+  return new ApiError(code, message, { param: param ?? null, headers: waitingTime(response) });
+}
+
+const WAIT_HEADERS = ['retry-after', 'retry-after-ms'];
+
+/** How long the origin says to wait; a second where it failed and does not say. */
+function waitingTime(response: Response): Record<string, string> {
+  const named = WAIT_HEADERS.flatMap((name) => {
+    const value = response.headers.get(name);
+    return value === null ? [] : [[name, value]];
+  });
+  return named.length === 0 && response.status >= 500 ? { 'retry-after': '1' } : Object.fromEntries(named);
 }

@@ -14,7 +14,7 @@ import {
   tokenizeResult,
   tokenizerInfo,
 } from '../../shared/tokenization.ts';
-import { errorOfAnswer, interrupted, malformed, unreachable } from './origin-errors.ts';
+import { errorOfAnswer, interrupted, loading, malformed, unreachable } from './origin-errors.ts';
 import { parseEvent } from './origin-events.ts';
 import type { EventStream, TokenizerService, Upstream, UpstreamContext } from './upstream.ts';
 
@@ -68,7 +68,9 @@ export class OriginUpstream implements Upstream {
   }
 
   async models(signal: AbortSignal): Promise<readonly OriginModel[]> {
-    return (await this.#json({ method: 'GET', path: '/models', signal }, modelList)).models;
+    const { models } = await this.#json({ method: 'GET', path: '/models', signal }, modelList);
+    if (models.length === 0) throw loading();
+    return models;
   }
 
   #ask<T>(

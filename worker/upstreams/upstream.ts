@@ -3,8 +3,8 @@ import type {
   DetokenizeRequest,
   DetokenizeResult,
   TokenizeRequest,
-  TokenizerInfo,
   TokenizeResult,
+  TokenizerInfo,
 } from '../../shared/tokenization.ts';
 
 /**

@@ -1,0 +1,167 @@
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { ndjsonLine } from '../../../shared/framing.ts';
+import {
+  type GenerationEvent,
+  type GenerationRequest,
+  generationEvent,
+  generationRequest,
+  type OriginModel,
+} from '../../../shared/generation.ts';
+import { importSigningKey, SIGNATURE_HEADER, verify } from '../../../shared/signing.ts';
+import { defaultScript } from './scripts.ts';
+
+/** The origin's half of one generation, played by a script. */
+export interface Wire {
+  /** Sends events as one write, each checked against the protocol's schema. */
+  send(...events: readonly GenerationEvent[]): void;
+  /** Sends bytes as they are; resolves when they have left. */
+  raw(bytes: string | Uint8Array): Promise<void>;
+  /** Answers with an error status before anything was sent. */
+  refuse(status: number, body: unknown, headers?: Readonly<Record<string, string>>): void;
+  /** Ends the answer as if it were complete. */
+  end(): void;
+  /** Cuts the connection. */
+  die(): void;
+  /** Resolves when the Worker has gone away or the answer is over. */
+  readonly closed: Promise<void>;
+  readonly gone: () => boolean;
+}
+
+export type Script = (request: GenerationRequest, wire: Wire) => void | Promise<void>;
+
+export interface FakeOrigin {
+  readonly url: string;
+  readonly secret: string;
+  /** What /generate does; replaced by tests. */
+  script: Script;
+  models: OriginModel[];
+  /** Generations asked for, oldest first. */
+  readonly requests: GenerationRequest[];
+  /** Headers of those. */
+  readonly headers: IncomingMessage['headers'][];
+  /** Back to the first script and models, with nothing recorded. */
+  reset(): void;
+  stop(): Promise<void>;
+}
+
+export const SECRET = 'shared secret of the tests';
+
+export const MODEL: OriginModel = {
+  id: 'org/tiny',
+  created: 1_700_000_000,
+  contextLength: 2_048,
+  vocabularySize: 4_096,
+  infill: true,
+};
+
+async function textOf(request: IncomingMessage): Promise<string> {
+  const parts: Buffer[] = [];
+  for await (const part of request) parts.push(part as Buffer);
+  return Buffer.concat(parts).toString('utf8');
+}
+
+function wireOf(response: ServerResponse): Wire {
+  const closed = new Promise<void>((resolve) => response.once('close', resolve));
+  const head = () => {
+    if (!response.headersSent) response.writeHead(200, { 'content-type': 'application/x-ndjson' });
+  };
+  const raw = (bytes: string | Uint8Array) => {
+    head();
+    return new Promise<void>((resolve) => response.write(bytes, () => resolve()));
+  };
+  return {
+    send: (...events) => {
+      void raw(events.map((event) => ndjsonLine(generationEvent.parse(event))).join(''));
+    },
+    raw,
+    refuse: (status, body, headers = {}) => {
+      response.writeHead(status, { 'content-type': 'application/json', ...headers });
+      response.end(typeof body === 'string' ? body : JSON.stringify(body));
+    },
+    end: () => {
+      head();
+      response.end();
+    },
+    die: () => response.destroy(),
+    closed,
+    gone: () => response.destroyed && !response.writableFinished,
+  };
+}
+
+/** Answers of the tokenizer's routes: one token per character. */
+function tokenizerAnswer(path: string, body: string): unknown {
+  const sent = body === '' ? {} : (JSON.parse(body) as { prompt?: string; tokens?: number[] });
+  if (path === '/tokenize') {
+    const characters = Array.from(sent.prompt ?? '');
+    return { tokens: characters.map((character) => character.codePointAt(0)), tokenStrings: characters };
+  }
+  if (path === '/detokenize') return { text: String.fromCodePoint(...(sent.tokens ?? [])) };
+  return {
+    model: MODEL.id,
+    contextLength: MODEL.contextLength,
+    vocabularySize: MODEL.vocabularySize,
+    bosToken: null,
+    eosToken: '<|end|>',
+    padToken: null,
+    unkToken: null,
+    addBosToken: false,
+    chatTemplate: null,
+  };
+}
+
+/** A server that speaks the origin's protocol, signatures included, and plays a script for every generation. */
+export async function startFakeOrigin(): Promise<FakeOrigin> {
+  const key = await importSigningKey(SECRET);
+  const server = createServer((request, response) => {
+    void handle(request, response).catch((error: unknown) => {
+      console.error('fake origin:', error);
+      response.destroy();
+    });
+  });
+
+  async function handle(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    const body = await textOf(request);
+    const path = request.url ?? '/';
+    const signature = request.headers[SIGNATURE_HEADER];
+    const parts = { method: request.method ?? 'GET', path, body };
+    const wire = wireOf(response);
+    if (!(await verify(key, typeof signature === 'string' ? signature : null, parts))) {
+      const error = {
+        message: 'Bad signature.',
+        type: 'invalid_request_error',
+        param: null,
+        code: 'invalid_api_key',
+      };
+      return wire.refuse(401, { error });
+    }
+    if (path === '/models') return wire.refuse(200, { models: origin.models });
+    if (path !== '/generate') return wire.refuse(200, tokenizerAnswer(path.split('?')[0] ?? '', body));
+    const generation = generationRequest.parse(JSON.parse(body));
+    origin.requests.push(generation);
+    origin.headers.push(request.headers);
+    await origin.script(generation, wire);
+  }
+
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const origin: FakeOrigin = {
+    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    secret: SECRET,
+    script: defaultScript,
+    models: [MODEL],
+    requests: [],
+    headers: [],
+    reset() {
+      origin.script = defaultScript;
+      origin.models = [MODEL];
+      origin.requests.length = 0;
+      origin.headers.length = 0;
+    },
+    stop: () =>
+      new Promise((resolve) => {
+        server.close(() => resolve());
+        server.closeAllConnections();
+      }),
+  };
+  return origin;
+}

@@ -1,0 +1,109 @@
+import type {
+  EventOf,
+  GenerationEvent,
+  GenerationRequest,
+  TokenLogprob,
+  WirePrompt,
+} from '../../../shared/generation.ts';
+import type { Script } from './fake-origin.ts';
+
+/** What the scripted model says: the same words for every choice, the choice's number first. */
+const WORDS = [' one', ' two', ' three', ' four', ' five', ' six', ' seven', ' eight'];
+
+const textOf = (prompt: WirePrompt): string =>
+  typeof prompt === 'string'
+    ? prompt
+    : prompt.map((part) => (typeof part === 'string' ? part : `<${part}>`)).join('');
+
+const idsOf = (prompt: WirePrompt): number[] =>
+  typeof prompt === 'string'
+    ? Array.from(prompt, (unit) => unit.charCodeAt(0))
+    : prompt.flatMap((part) => (typeof part === 'string' ? idsOf(part) : [part]));
+
+/** A token with `alternatives` others; the token itself is the best of them. */
+export function token(id: number, text: string, logprob: number | null, alternatives: number): TokenLogprob {
+  const bytes = Array.from(new TextEncoder().encode(text), (byte) => String.fromCharCode(byte)).join('');
+  if (logprob === null) return { id, bytes, logprob, top: null };
+  const others = Array.from({ length: alternatives }, (_, rank): [number, string, number] =>
+    rank === 0 ? [id, bytes, logprob] : [1_000 + rank, ` alt${rank}`, Math.fround(logprob - rank)],
+  );
+  return { id, bytes, logprob, top: others };
+}
+
+export const logprobOf = (choice: number, step: number): number =>
+  Math.fround(-0.1 * (step + 1) - 0.01 * choice);
+
+export function acceptedFor(request: GenerationRequest, queueMs = 1): GenerationEvent[] {
+  const promptTokens = request.prompts.map((prompt) => idsOf(prompt).length);
+  const accepted: EventOf<'accepted'> = { type: 'accepted', model: request.model, promptTokens };
+  return [
+    accepted,
+    ...request.prompts.map((_, prompt) => ({ type: 'started', prompt, cachedTokens: 0, queueMs }) as const),
+  ];
+}
+
+export function promptEvents(request: GenerationRequest): GenerationEvent[] {
+  if (!request.echo) return [];
+  return request.prompts.map((prompt, index): EventOf<'prompt'> => {
+    const ids = idsOf(prompt);
+    const alternatives = request.promptLogprobs;
+    const plain = { type: 'prompt', prompt: index, text: textOf(prompt), ids } as const;
+    if (alternatives === null) return plain;
+    const texts = typeof prompt === 'string' ? Array.from(prompt) : ids.map((id) => `<${id}>`);
+    const tokens = texts.map((text, step) =>
+      token(ids[step] ?? 0, text, step === 0 ? null : -1.5, alternatives),
+    );
+    return { ...plain, tokens };
+  });
+}
+
+/** How many tokens a choice gets and why it ends. */
+function lengthOf({ maxTokens }: GenerationRequest): { count: number; reason: 'stop' | 'length' } {
+  if (maxTokens >= 0 && maxTokens <= WORDS.length) return { count: maxTokens, reason: 'length' };
+  return { count: WORDS.length, reason: 'stop' };
+}
+
+function stepEvents(request: GenerationRequest, step: number, sequences: number): GenerationEvent[] {
+  return Array.from({ length: sequences }, (_, choice): GenerationEvent => {
+    const text = step === 0 ? ` ${choice}` : (WORDS[step] ?? '');
+    const id = 200 + step;
+    return {
+      type: 'token',
+      choice,
+      text,
+      completionTokens: step + 1,
+      ...(request.logprobs === null
+        ? {}
+        : { tokens: [token(id, text, logprobOf(choice, step), request.logprobs)] }),
+      ...(request.tokenIds ? { ids: [id] } : {}),
+    };
+  });
+}
+
+/** Everything the scripted model does for a request: one list of events per step. */
+export function stepsFor(request: GenerationRequest): GenerationEvent[][] {
+  const sequences = request.prompts.length * request.choices;
+  const { count, reason } = lengthOf(request);
+  const steps = Array.from({ length: count }, (_, step) => stepEvents(request, step, sequences));
+  const promptTokens = request.prompts.reduce((sum, prompt) => sum + idsOf(prompt).length, 0);
+  const finishes = Array.from({ length: sequences }, (_, choice): GenerationEvent => {
+    const score = Array.from({ length: count }, (_, step) => logprobOf(choice, step)).reduce(
+      (a, b) => a + b,
+      0,
+    );
+    const finish = { type: 'finish', choice, reason, stopReason: null, completionTokens: count } as const;
+    return request.scores ? { ...finish, score } : finish;
+  });
+  const done: EventOf<'done'> = {
+    type: 'done',
+    usage: { promptTokens, cachedTokens: 0, completionTokens: sequences * count },
+    timings: { queueMs: 1, promptMs: 2, generationMs: 4 },
+  };
+  return [[...acceptedFor(request), ...promptEvents(request)], ...steps, finishes, [done]];
+}
+
+/** Sends it all at once. */
+export const defaultScript: Script = (request, wire) => {
+  for (const events of stepsFor(request)) wire.send(...events);
+  wire.end();
+};

@@ -1,0 +1,66 @@
+import path from 'node:path';
+import { convertV4MiniflareOptions, Miniflare } from 'miniflare';
+import { unstable_getMiniflareWorkerOptions } from 'wrangler';
+import { sha256Hex } from '../../../shared/signing.ts';
+import { bundleWorker } from './bundle.ts';
+import type { FakeOrigin } from './fake-origin.ts';
+
+/** The Worker in a real workerd, reached over HTTP. */
+export interface RunningWorker {
+  readonly url: string;
+  /** A request with the development key. */
+  request(path: string, init?: RequestInit): Promise<Response>;
+  /** POST of JSON with the development key. */
+  post(body: unknown, init?: RequestInit): Promise<Response>;
+  stop(): Promise<void>;
+}
+
+export const KEY = 'test-key';
+
+const ROOT = path.resolve(import.meta.dirname, '../../..');
+
+/** @param vars variables besides those of wrangler.toml */
+export async function startWorker(
+  origin: FakeOrigin,
+  vars: Readonly<Record<string, string>> = {},
+): Promise<RunningWorker> {
+  const { workerOptions } = unstable_getMiniflareWorkerOptions(path.join(ROOT, 'wrangler.toml'));
+  const { modulesRules: _, ...options } = workerOptions;
+  const miniflare = new Miniflare(
+    convertV4MiniflareOptions({
+      ...options,
+      name: 'continuo',
+      // A shield against floods would also keep the tests out.
+      ratelimits: {},
+      modules: true,
+      script: await bundleWorker(),
+      bindings: {
+        ...options.bindings,
+        ORIGIN_URL: origin.url,
+        ORIGIN_SECRET: origin.secret,
+        DEVELOPMENT_KEY_SHA256: await sha256Hex(KEY),
+        // Tests change the models between requests.
+        MODELS_TTL_MS: '0',
+        ...vars,
+      },
+      cf: false,
+    }),
+  );
+  const url = (await miniflare.ready).origin;
+  const request = (to: string, init: RequestInit = {}) => {
+    const headers = new Headers(init.headers);
+    if (!headers.has('authorization')) headers.set('authorization', `Bearer ${KEY}`);
+    return fetch(url + to, { ...init, headers });
+  };
+  return {
+    url,
+    request,
+    post(body, init = {}) {
+      const headers = new Headers(init.headers);
+      if (!headers.has('content-type')) headers.set('content-type', 'application/json');
+      const text = typeof body === 'string' ? body : JSON.stringify(body);
+      return request('/v1/completions', { method: 'POST', body: text, ...init, headers });
+    },
+    stop: () => miniflare.dispose(),
+  };
+}
