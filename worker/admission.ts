@@ -1,6 +1,17 @@
+import { ApiError } from '../shared/errors.ts';
 import type { FinishReason, Usage } from '../shared/generation.ts';
 import type { Principal } from '../shared/tenant.ts';
+import { refused } from './admission-refusal.ts';
 import type { RequestContext } from './context.ts';
+import {
+  type Progress,
+  RENEW_MS,
+  type Reservation,
+  type ReservationRequest,
+  type Settlement,
+} from './limiter/protocol.ts';
+import type { TenantLimiter } from './tenant-limiter.ts';
+import { NO_USAGE } from './usage/usage-record.ts';
 
 /** What a request may cost at most, estimated before it is tokenised. */
 export interface Cost {
@@ -30,13 +41,92 @@ export interface Outcome {
 export interface Lease {
   /** Rate-limit headers for the answer. */
   readonly headers: Readonly<Record<string, string>>;
+  /** From now on the lease's signs of life tell what `progress` says; it is billed if no settlement ever comes. */
+  watch(progress: () => Progress): void;
   settle(outcome: Outcome): Promise<void>;
 }
 
+type Limiter = DurableObjectStub<TenantLimiter>;
+
+export function limiterOf(context: Pick<RequestContext, 'env'>, tenantId: string): Limiter {
+  return context.env.LIMITER.get(context.env.LIMITER.idFromName(tenantId));
+}
+
+const ATTEMPTS = 3;
+
+/** Every call to the limiter may be repeated: it knows requests by their id. */
+async function insistently<T>(call: () => Promise<T>): Promise<T> {
+  for (let attempt = 1; ; attempt += 1) {
+    try {
+      return await call();
+    } catch (thrown) {
+      if (attempt === ATTEMPTS) throw thrown;
+    }
+  }
+}
+
 /**
- * Reserves requests, tokens and concurrency together.
- * @throws ApiError 429
+ * Reserves requests, tokens and concurrency together, for the tenant and for the key.
+ * @throws ApiError 429; 401 or 403 for a key or tenant that was blocked a moment ago; 503 when nobody can decide
  */
-export async function admit(_principal: Principal, _cost: Cost, _context: RequestContext): Promise<Lease> {
-  return { headers: {}, settle: async () => {} };
+export async function admit(principal: Principal, cost: Cost, context: RequestContext): Promise<Lease> {
+  const { tenant, key } = principal;
+  // A name of our own: the caller chooses its request id, and may choose the same one twice.
+  const requestId = `${context.requestId}.${context.randomHex(8)}`;
+  const limiter = limiterOf(context, tenant.id);
+  const request: ReservationRequest = {
+    requestId,
+    tenantId: tenant.id,
+    keyId: key.id,
+    model: cost.model,
+    tokens: cost.tokens,
+    tenantLimits: tenant.limits,
+    keyLimits: key.limits,
+  };
+  const reservation = await insistently(
+    async (): Promise<Reservation> => await limiter.reserve(request),
+  ).catch(() => {
+    // Letting everybody in would make the limits worthless in the very moment they are needed.
+    throw new ApiError('server_is_overloaded', 'The limits of this tenant cannot be checked right now.', {
+      headers: { 'retry-after': '1' },
+    });
+  });
+  if (!reservation.admitted) throw refused(reservation, principal, cost);
+  return lease(limiter, requestId, reservation.headers, context);
+}
+
+function lease(
+  limiter: Limiter,
+  requestId: string,
+  headers: Readonly<Record<string, string>>,
+  { now }: RequestContext,
+): Lease {
+  const startedAt = now();
+  let progress = (): Progress => ({ usage: NO_USAGE, upstream: null });
+  // The timer dies with the request's context, and with it the signs of life.
+  const renewal = setInterval(() => {
+    limiter.renew(requestId, progress()).catch(() => {});
+  }, RENEW_MS);
+  return {
+    headers,
+    watch(latest) {
+      progress = latest;
+    },
+    async settle(outcome) {
+      clearInterval(renewal);
+      const settlement = settlementOf(outcome, startedAt, now());
+      // Should this fail too, the lease ends by itself and writes what the last sign of life told.
+      await insistently(() => limiter.settle(requestId, settlement)).catch(() => {});
+    },
+  };
+}
+
+function settlementOf(outcome: Outcome, startedAt: number, endedAt: number): Settlement {
+  const { firstTokenAt, finishReasons, ...rest } = outcome;
+  return {
+    ...rest,
+    finishReasons: [...finishReasons],
+    latencyMs: endedAt - startedAt,
+    firstTokenMs: firstTokenAt === null ? null : firstTokenAt - startedAt,
+  };
 }

@@ -1,54 +1,57 @@
+import { apiKeyId } from '../shared/api-key.ts';
 import { ApiError } from '../shared/errors.ts';
 import { sha256Hex } from '../shared/signing.ts';
-import { type Principal, type Scope, UNLIMITED } from '../shared/tenant.ts';
+import type { Principal, Scope } from '../shared/tenant.ts';
+import { flooded, insufficientScope, invalidKey, missingKey, suspended } from './auth-errors.ts';
 import type { RequestContext } from './context.ts';
-
-const CHALLENGE = { 'www-authenticate': 'Bearer' };
-
-const DEVELOPMENT: Principal = {
-  tenant: {
-    id: 'development',
-    name: 'Development',
-    suspended: false,
-    limits: UNLIMITED,
-    weight: 1,
-    dialect: 'openai',
-  },
-  key: {
-    id: 'development',
-    tenantId: 'development',
-    name: 'Development key',
-    scopes: ['completions', 'models'],
-    models: null,
-    expiresAt: null,
-    revokedAt: null,
-    limits: UNLIMITED,
-  },
-};
-
-const encoder = new TextEncoder();
-
-function sameHash(left: string, right: string): boolean {
-  return left.length === right.length && crypto.subtle.timingSafeEqual(encoder.encode(left), encoder.encode(right));
-}
+import { isActive, NO_HASH, sameHash } from './keys.ts';
+import { BOOTSTRAP_ADMIN, DEVELOPMENT } from './tenants/built-in.ts';
+import { readKey } from './tenants/stored-key.ts';
 
 /**
  * Who is calling.
- * @throws ApiError 401 without a key or with a wrong one, 403 when the key lacks `scope`
+ * @throws ApiError 401 without a key or with one that is not valid, 403 when the tenant is suspended or the key lacks
+ * `scope`, 429 from the flood shield, 503 when keys cannot be looked up
  */
-export async function authenticate(request: Request, context: RequestContext, scope: Scope): Promise<Principal> {
-  const header = request.headers.get('authorization');
-  const key = /^bearer +(\S+)$/i.exec(header?.trim() ?? '')?.[1];
-  if (key === undefined) {
-    const message = "You didn't provide an API key. Send it as a header: Authorization: Bearer YOUR_KEY.";
-    throw new ApiError('missing_api_key', message, { headers: CHALLENGE });
-  }
-  const expected = context.settings.DEVELOPMENT_KEY_SHA256;
-  if (expected === undefined || !sameHash(await sha256Hex(key), expected)) {
-    throw new ApiError('invalid_api_key', 'Incorrect API key provided.', { headers: CHALLENGE });
-  }
-  if (!DEVELOPMENT.key.scopes.includes(scope)) {
-    throw new ApiError('insufficient_scope', `This key has no right to use '${scope}'.`);
-  }
-  return DEVELOPMENT;
+export async function authenticate(
+  request: Request,
+  context: RequestContext,
+  scope: Scope,
+): Promise<Principal> {
+  await shield(context.env.FLOOD_BY_ADDRESS, request.headers.get('cf-connecting-ip') ?? 'unknown');
+  const key = /^bearer +(\S+)$/i.exec(request.headers.get('authorization')?.trim() ?? '')?.[1];
+  if (key === undefined) throw missingKey();
+  const hash = await sha256Hex(key);
+  const principal = builtInPrincipal(hash, context) ?? (await storedPrincipal(key, hash, context));
+  if (principal.tenant.suspended) throw suspended();
+  if (!principal.key.scopes.includes(scope)) throw insufficientScope(scope);
+  return principal;
+}
+
+async function shield(limit: RateLimit | undefined, key: string): Promise<void> {
+  if (limit && !(await limit.limit({ key })).success) throw flooded();
+}
+
+function builtInPrincipal(hash: string, { settings }: RequestContext): Principal | null {
+  const { ADMIN_KEY_SHA256, DEVELOPMENT_KEY_SHA256, ENVIRONMENT } = settings;
+  if (ADMIN_KEY_SHA256 !== undefined && sameHash(hash, ADMIN_KEY_SHA256)) return BOOTSTRAP_ADMIN;
+  const development = ENVIRONMENT === 'development' ? DEVELOPMENT_KEY_SHA256 : undefined;
+  return development !== undefined && sameHash(hash, development) ? DEVELOPMENT : null;
+}
+
+async function storedPrincipal(key: string, hash: string, context: RequestContext): Promise<Principal> {
+  const id = apiKeyId(key);
+  // A key that cannot exist costs no look-up.
+  if (id === null) throw invalidKey();
+  await shield(context.env.FLOOD_BY_KEY, id);
+  const stored = await context.keys.find(id, (wanted) => readKey(context.env.DB, wanted)).catch(unavailable);
+  const same = sameHash(hash, stored?.hash ?? NO_HASH);
+  if (!stored || !same || !isActive(stored.principal.key, context.now())) throw invalidKey();
+  return stored.principal;
+}
+
+function unavailable(): never {
+  throw new ApiError('server_is_overloaded', 'API keys cannot be checked right now.', {
+    headers: { 'retry-after': '1' },
+  });
 }

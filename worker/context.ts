@@ -1,5 +1,6 @@
 import type { Dialect } from './dialects/dialect.ts';
 import type { Env, Settings } from './env.ts';
+import type { KeyDirectory } from './tenants/key-directory.ts';
 import type { Catalogue } from './upstreams/pool.ts';
 
 /** What is decided about the answer while the request is handled, and must hold for error answers too. */
@@ -16,6 +17,7 @@ export interface RequestContext {
   readonly env: Env;
   readonly settings: Settings;
   readonly catalogue: Catalogue;
+  readonly keys: KeyDirectory;
   readonly answer: Answer;
   /** Unix milliseconds. */
   now(): number;

@@ -1,12 +1,16 @@
 import * as z from 'zod';
+import type { Bindings } from './bindings.ts';
 
 /** Bindings and variables as the platform hands them over. Variables are text; `parseSettings` gives them types. */
-export interface Env {
+export interface Env extends Bindings {
   readonly ORIGIN_URL?: string;
   /** Shared with the origin; signs every request to it. */
   readonly ORIGIN_SECRET?: string;
   /** Hex SHA-256 of a key that stands for the built-in development tenant. Never set it in production. */
   readonly DEVELOPMENT_KEY_SHA256?: string;
+  /** Hex SHA-256 of the first admin key, which makes the others. */
+  readonly ADMIN_KEY_SHA256?: string;
+  readonly ENVIRONMENT?: string;
   readonly MAX_BODY_BYTES?: string;
   readonly BODY_TIMEOUT_MS?: string;
   readonly KEEP_ALIVE_MS?: string;
@@ -18,13 +22,15 @@ export interface Env {
 
 const milliseconds = (fallback: number) => z.coerce.number().int().min(1).default(fallback);
 
+const sha256 = z.string().regex(/^[0-9a-f]{64}$/);
+
 const settings = z.object({
+  /** Where this runs; the development key is accepted in `development` alone. */
+  ENVIRONMENT: z.enum(['development', 'staging', 'production']).default('development'),
   ORIGIN_URL: z.url().default('http://127.0.0.1:9100'),
   ORIGIN_SECRET: z.string().min(1).default('development'),
-  DEVELOPMENT_KEY_SHA256: z
-    .string()
-    .regex(/^[0-9a-f]{64}$/)
-    .optional(),
+  DEVELOPMENT_KEY_SHA256: sha256.optional(),
+  ADMIN_KEY_SHA256: sha256.optional(),
   /** Larger bodies get 413. */
   MAX_BODY_BYTES: z.coerce
     .number()

@@ -39,6 +39,7 @@ export class Run {
     this.#events = stream[Symbol.asyncIterator]();
     this.#options = options;
     this.tally = new Tally(options.now);
+    options.lease.watch(() => ({ usage: this.tally.usage, upstream: options.upstream }));
   }
 
   /**

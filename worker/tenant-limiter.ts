@@ -46,8 +46,8 @@ export class TenantLimiter extends DurableObject<Bindings> {
 
   /** Takes what the request needs, or nothing. The same request asked twice is one reservation. */
   async reserve(request: ReservationRequest): Promise<Reservation> {
-    if (this.#blocked.has(TENANT)) return { admitted: false, refusal: 'suspended' };
-    if (this.#blocked.has(request.keyId)) return { admitted: false, refusal: 'revoked' };
+    if (this.#blocked.has(TENANT)) return { admitted: false, refusal: 'suspended', headers: {} };
+    if (this.#blocked.has(request.keyId)) return { admitted: false, refusal: 'revoked', headers: {} };
     const now = this.#now();
     const subjects: Subject[] = [
       { id: TENANT, limits: request.tenantLimits },

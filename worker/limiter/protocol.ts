@@ -19,9 +19,12 @@ export interface ReservationRequest {
 
 export type Reservation =
   | { readonly admitted: true; readonly headers: Record<string, string> }
-  | { readonly admitted: false; readonly refusal: Refusal; readonly headers: Record<string, string> }
-  /** The key was revoked, or the tenant suspended, later than the Worker's cache knows. */
-  | { readonly admitted: false; readonly refusal: 'revoked' | 'suspended' };
+  | {
+      readonly admitted: false;
+      /** By name when the key or tenant was blocked later than the Worker's cache knows. */
+      readonly refusal: Refusal | 'revoked' | 'suspended';
+      readonly headers: Record<string, string>;
+    };
 
 /** The Worker's account of a request that has ended. */
 export type Settlement = Pick<

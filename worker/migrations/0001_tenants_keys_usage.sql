@@ -63,3 +63,7 @@ CREATE TABLE usage_cursors (
   tenant_id TEXT PRIMARY KEY,
   sequence INTEGER NOT NULL
 ) WITHOUT ROWID;
+
+-- The tenant of admin keys.
+INSERT INTO tenants (id, name, plan_id, limits, weight, dialect, created_at)
+VALUES ('operator', 'Operator', NULL, NULL, NULL, 'openai', 0);

@@ -114,9 +114,13 @@ describe('a tenant limiter in workerd', () => {
     });
     expect(admitted(await call(reservation('guarded', 'a', {})))).toBe(1);
     await call(block('key', true));
-    expect(await call(reservation('guarded', 'b', {}))).toEqual([{ admitted: false, refusal: 'revoked' }]);
+    expect(await call(reservation('guarded', 'b', {}))).toEqual([
+      { admitted: false, refusal: 'revoked', headers: {} },
+    ]);
     await call(block(null, true));
-    expect(await call(reservation('guarded', 'c', {}))).toEqual([{ admitted: false, refusal: 'suspended' }]);
+    expect(await call(reservation('guarded', 'c', {}))).toEqual([
+      { admitted: false, refusal: 'suspended', headers: {} },
+    ]);
     await call(block('key', false), block(null, false));
     expect(admitted(await call(reservation('guarded', 'd', {})))).toBe(1);
   });

@@ -1,0 +1,53 @@
+import type { StoredKey } from './stored-key.ts';
+
+/** How long a key is believed without asking again; the upper bound of a revocation's delay in other places. */
+export const KEY_TTL_MS = 60_000;
+/** Unknown ids are remembered too, but shorter: a new key should work soon. */
+export const UNKNOWN_TTL_MS = 5_000;
+const CAPACITY = 10_000;
+
+interface Entry {
+  readonly key: StoredKey | null;
+  readonly until: number;
+}
+
+/** A short-lived cache in front of the key store, one per isolate. Holds hashes, never keys. */
+export class KeyDirectory {
+  readonly #entries = new Map<string, Entry>();
+  readonly #now: () => number;
+
+  constructor(now: () => number) {
+    this.#now = now;
+  }
+
+  /** @param read asks the store; called at most once, and not at all while the cache knows */
+  async find(id: string, read: (id: string) => Promise<StoredKey | null>): Promise<StoredKey | null> {
+    const cached = this.#entries.get(id);
+    if (cached && cached.until > this.#now()) return cached.key;
+    const key = await read(id);
+    this.#remember(id, { key, until: this.#now() + (key ? KEY_TTL_MS : UNKNOWN_TTL_MS) });
+    return key;
+  }
+
+  /** The next look-up asks the store again. */
+  forget(id: string): void {
+    this.#entries.delete(id);
+  }
+
+  forgetTenant(tenantId: string): void {
+    for (const [id, { key }] of this.#entries) {
+      if (key?.principal.tenant.id === tenantId) this.#entries.delete(id);
+    }
+  }
+
+  forgetAll(): void {
+    this.#entries.clear();
+  }
+
+  #remember(id: string, entry: Entry): void {
+    this.#entries.delete(id);
+    const oldest = this.#entries.keys().next();
+    if (this.#entries.size >= CAPACITY && !oldest.done) this.#entries.delete(oldest.value);
+    this.#entries.set(id, entry);
+  }
+}

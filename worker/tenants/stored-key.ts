@@ -1,0 +1,75 @@
+import * as z from 'zod';
+import { dialectName, limits, type Principal, scope, UNLIMITED } from '../../shared/tenant.ts';
+
+/** Limits of which some are set; the others come from the plan, or do not exist. */
+export const partialLimits = limits.partial();
+
+/** A key as it is looked up: whom it stands for, and what a presented key must hash to. */
+export interface StoredKey {
+  readonly principal: Principal;
+  /** Hex SHA-256 of the whole key. */
+  readonly hash: string;
+}
+
+const json = <T>(schema: z.ZodType<T>) =>
+  z
+    .string()
+    .transform((text): unknown => JSON.parse(text))
+    .pipe(schema);
+
+const row = z.object({
+  id: z.string(),
+  name: z.string(),
+  hash: z.string(),
+  scopes: json(z.array(scope)),
+  models: json(z.array(z.string())).nullable(),
+  limits: json(partialLimits),
+  expires_at: z.number().nullable(),
+  revoked_at: z.number().nullable(),
+  tenant_id: z.string(),
+  tenant_name: z.string(),
+  tenant_limits: json(partialLimits).nullable(),
+  tenant_weight: z.number().nullable(),
+  dialect: dialectName,
+  suspended: z.number(),
+  plan_limits: json(partialLimits).nullable(),
+  plan_weight: z.number().nullable(),
+});
+
+const SELECT = `
+  SELECT keys.id, keys.name, keys.hash, keys.scopes, keys.models, keys.limits, keys.expires_at, keys.revoked_at,
+    tenants.id AS tenant_id, tenants.name AS tenant_name, tenants.limits AS tenant_limits,
+    tenants.weight AS tenant_weight, tenants.dialect, tenants.suspended,
+    plans.limits AS plan_limits, plans.weight AS plan_weight
+  FROM keys JOIN tenants ON tenants.id = keys.tenant_id LEFT JOIN plans ON plans.id = tenants.plan_id
+  WHERE keys.id = ?`;
+
+/** Reads a key with its tenant and plan in one look-up; null when there is none. */
+export async function readKey(db: D1Database, id: string): Promise<StoredKey | null> {
+  const found = await db.prepare(SELECT).bind(id).first();
+  if (found === null) return null;
+  const key = row.parse(found);
+  return {
+    hash: key.hash,
+    principal: {
+      tenant: {
+        id: key.tenant_id,
+        name: key.tenant_name,
+        suspended: key.suspended !== 0,
+        limits: { ...UNLIMITED, ...key.plan_limits, ...key.tenant_limits } as typeof UNLIMITED,
+        weight: key.tenant_weight ?? key.plan_weight ?? 1,
+        dialect: key.dialect,
+      },
+      key: {
+        id: key.id,
+        tenantId: key.tenant_id,
+        name: key.name,
+        scopes: key.scopes,
+        models: key.models,
+        expiresAt: key.expires_at,
+        revokedAt: key.revoked_at,
+        limits: { ...UNLIMITED, ...key.limits } as typeof UNLIMITED,
+      },
+    },
+  };
+}
