@@ -75,9 +75,11 @@ export type OrtApi = {
 } & { readonly [Name in keyof typeof RELEASE_FUNCTIONS]: (handle: Pointer) => void } & {
   /** RunWithBinding on a pool thread; the event loop turns meanwhile. */
   runWithBindingAsync(session: Pointer, options: Pointer, binding: Pointer): Promise<void>;
-  /** Address of a view's first byte; valid while the view is referenced. The view must be over an ArrayBuffer. */
-  addressOf(view: Uint8Array | Float32Array | BigInt64Array): Pointer;
+  /** Address of the first byte of a buffer or of a view; valid while the buffer is referenced. */
+  addressOf(memory: ArrayBuffer | ArrayBufferView): Pointer;
   readonly version: string;
+  /** Referenced from here because koffi unloads a library with its handle. */
+  readonly library: LibraryHandle;
 };
 
 const NATIVE_TYPES = {
@@ -91,7 +93,7 @@ const NATIVE_TYPES = {
 /** Loads the library. Each call gives a table of its own; the library itself is loaded once per process. */
 export function openOrtApi(): OrtApi {
   if ((koffi.config().async_stack_size ?? 0) < ASYNC_STACK) koffi.config({ async_stack_size: ASYNC_STACK });
-  const library = koffi.load(libraryPath());
+  const library = loadForGood(libraryPath());
   const base: Pointer = library.func('OrtGetApiBase', 'void *', [])();
   const getApi = functionAt(base, 0, 'void *', ['uint32_t']);
   const version: string = functionAt(base, 1, 'const char *', [])();
@@ -107,10 +109,7 @@ export function openOrtApi(): OrtApi {
     throw new Error(message);
   };
 
-  const table: Record<string, unknown> = {
-    version,
-    addressOf: koffi.address,
-  };
+  const table: Record<string, unknown> = { version, library, addressOf: koffi.address };
   for (const [name, [index, ...parameters]] of Object.entries(STATUS_FUNCTIONS)) {
     const creates = parameters.at(-1) === 'out';
     const types = parameters.map((type) =>
@@ -161,6 +160,20 @@ function functionAt(
 ): NativeFunction {
   const address = koffi.decode(table, index * POINTER_SIZE, 'void *');
   return koffi.decode(address, koffi.proto(result, parameters));
+}
+
+/**
+ * Loads a library that stays mapped until the process ends. koffi unloads one with its handle, that is at a garbage
+ * collection or at the end of a worker thread, while functions taken from it and ONNX Runtime's threads live on.
+ */
+function loadForGood(file: string): LibraryHandle {
+  const NOW = 2;
+  const NO_DELETE: Partial<Record<NodeJS.Platform, number>> = { linux: 0x1000, darwin: 0x80 };
+  const noDelete = NO_DELETE[process.platform];
+  if (noDelete !== undefined) {
+    koffi.load(null).func('dlopen', 'void *', ['const char *', 'int'])(file, NOW | noDelete);
+  }
+  return koffi.load(file);
 }
 
 function libraryPath(): string {
