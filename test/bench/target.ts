@@ -29,7 +29,7 @@ export interface Trace {
 export interface Target {
   readonly name: string;
   run(job: Job, signal?: AbortSignal): Promise<Trace>;
-  close(): void;
+  close(): void | Promise<void>;
 }
 
 /** What a target tells of one line of the response body. */

@@ -1,6 +1,6 @@
 import OpenAI from 'openai';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { type System, startSystem } from './system.ts';
+import { type System, startSystem } from '../support/system.ts';
 
 /** The whole product, driven by the official client and by raw HTTP. */
 

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { type System, startSystem } from './system.ts';
+import { type System, startSystem } from '../support/system.ts';
 
 /** Every example request of the five documents this endpoint is compatible with, the model's name replaced. */
 

@@ -3,7 +3,7 @@ import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { exitOf, freePort, launch, type System, startSystem } from './system.ts';
+import { exitOf, freePort, launch, type System, startSystem } from '../support/system.ts';
 
 /** Pids of all processes whose command line or environment names the directory; Linux only. */
 function processesNaming(directory: string): number[] {

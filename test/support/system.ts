@@ -10,6 +10,8 @@ import { fileURLToPath } from 'node:url';
 export interface System {
   readonly url: string;
   readonly apiKey: string;
+  /** The origin behind the Worker, for those who can sign. */
+  readonly origin: { readonly url: string; readonly secret: string };
   readonly banner: string;
   readonly stateDirectory: string;
   /** The launcher's own output so far. */
@@ -76,17 +78,21 @@ export async function startSystem(
   stateDirectory: string | null = null,
 ): Promise<System> {
   const directory = stateDirectory ?? mkdtempSync(path.join(tmpdir(), 'continuo-'));
+  const originPort = await freePort();
   const { child, output } = launch({
     CONTINUO_PORT: String(await freePort()),
-    CONTINUO_ORIGIN_PORT: String(await freePort()),
+    CONTINUO_ORIGIN_PORT: String(originPort),
     CONTINUO_STATE_DIR: directory,
     ...environment,
   });
   const banner = await bannerOf(child, output);
+  const development = readFileSync(path.join(directory, 'development.json'), 'utf8');
+  const { originSecret } = JSON.parse(development) as { originSecret: string };
   const log = (name: 'origin' | 'worker') => readFileSync(path.join(directory, `${name}.log`), 'utf8');
   return {
     url: /endpoint {2}(\S+)\/v1/.exec(banner)?.[1] ?? '',
     apiKey: /key {7}(\S+)/.exec(banner)?.[1] ?? '',
+    origin: { url: `http://127.0.0.1:${originPort}`, secret: originSecret },
     banner,
     stateDirectory: directory,
     output,

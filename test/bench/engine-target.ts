@@ -1,0 +1,85 @@
+import { EngineClient, spawnEngineThread } from '../../origin/engine/engine-client.ts';
+import type { Submission } from '../../origin/engine/messages.ts';
+import { Tokenizer } from '../../origin/tokenizer/tokenizer.ts';
+import { NEUTRAL_SAMPLING } from '../../shared/sampling.ts';
+import type { Job, Target, Trace } from './target.ts';
+
+export interface EngineTargetOptions {
+  readonly directory: string;
+  readonly slots: number;
+  readonly contextLength: number;
+  readonly threads: number;
+}
+
+const submission = (job: Job, tokenizer: Tokenizer): Submission => ({
+  requestId: crypto.randomUUID(),
+  tenantId: job.tenant ?? 'bench',
+  weight: 1,
+  cacheKey: job.tenant ?? 'bench',
+  cachePrompt: job.cachePrompt ?? false,
+  prompts: [
+    {
+      tokens: Int32Array.from(
+        typeof job.prompt === 'string'
+          ? tokenizer.encode(job.prompt, { addSpecialTokens: true, parseSpecial: true })
+          : job.prompt,
+      ),
+      maxTokens: job.maxTokens,
+    },
+  ],
+  choices: 1,
+  minTokens: 0,
+  stop: [],
+  stopTokenIds: [],
+  includeStop: false,
+  ignoreEos: true,
+  sampling: { ...NEUTRAL_SAMPLING, temperature: 0 },
+  seed: 1,
+  constraint: null,
+  logprobs: null,
+  promptLogprobs: null,
+  echo: false,
+  scores: false,
+  tokenIds: false,
+  skipSpecialTokens: true,
+  stream: true,
+  deadline: Date.now() + 600_000,
+});
+
+/** The engine thread alone: sampling and scheduling, but no HTTP. */
+export async function engineTarget(name: string, options: EngineTargetOptions): Promise<Target> {
+  const { directory, slots, contextLength, threads } = options;
+  const tokenizer = Tokenizer.fromDirectory(directory);
+  const data = {
+    model: { directory, slots, contextLength, threads, kvLimitBytes: process.availableMemory() },
+    tokenBytes: tokenizer.tokenBytes,
+    eosIds: tokenizer.eosIds,
+    maxWaiting: 1024,
+  };
+  const engine = new EngineClient({ spawn: () => spawnEngineThread(data) });
+  await engine.start();
+  return {
+    name,
+    run: (job) =>
+      new Promise((resolve) => {
+        const sent = performance.now();
+        const events: number[] = [];
+        const end = (status: number, tokens: number, error: string | null): void => {
+          const trace: Trace = { sent, events, ended: performance.now(), tokens, status, error };
+          resolve(trace);
+        };
+        const admission = engine.submit(submission(job, tokenizer), (batch) => {
+          const now = performance.now();
+          for (const event of batch) {
+            if (event.type === 'token') events.push(now);
+            else if (event.type === 'done') end(200, event.usage.completionTokens, null);
+            else if (event.type === 'error') end(200, 0, event.code);
+          }
+        });
+        void admission.then(({ admitted }) => {
+          if (!admitted) end(503, 0, 'server_is_overloaded');
+        });
+      }),
+    close: () => engine.stop(),
+  };
+}

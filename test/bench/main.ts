@@ -1,0 +1,117 @@
+import { mkdirSync, writeFileSync } from 'node:fs';
+import { availableParallelism } from 'node:os';
+import path from 'node:path';
+import { SingleBar } from 'cli-progress';
+import { Command } from 'commander';
+import { measureCeiling } from './ceiling.ts';
+import { type BenchModel, benchModels } from './models.ts';
+import { linePlot } from './plot.ts';
+import { figureTable, loadTable, rounded } from './report.ts';
+import { type ModelReport, measureModel, type Plan } from './run.ts';
+import { openAiTarget } from './target.ts';
+
+/** `npm run bench`: how fast, against what ceiling, through which layers. Run it on a quiet machine. */
+
+const list = (text: string): string[] => text.split(',').map((each) => each.trim());
+
+const program = new Command('bench')
+  .description(
+    'Measures tokens/s, time to first token and inter-token latency beside the bare loop of the same run.',
+  )
+  .option(
+    '--models <names>',
+    `comma-separated: ${Object.keys(benchModels).join(', ')}, or a directory`,
+    list,
+    ['built-in'],
+  )
+  .option('--concurrency <numbers>', 'comma-separated', list, ['1', '2', '4', '8', '16', '32'])
+  .option('--via <layers>', 'comma-separated: engine, origin, worker', list, ['engine', 'origin', 'worker'])
+  .option('--waves <number>', 'waves of requests per concurrency', '5')
+  .option('--tokens <number>', 'tokens generated per request', '128')
+  .option('--prompt <number>', 'tokens per prompt', '136')
+  .option('--threads <number>', 'threads of one model run', String(availableParallelism()))
+  .option('--quick', 'skip the single figures (prefill, prefix hit, interference)', false)
+  .option('--url <base>', 'also measure an OpenAI-compatible server, e.g. http://127.0.0.1:8080/v1')
+  .option('--url-model <name>', 'its model name', 'default')
+  .option('--url-key <key>', 'its API key', 'none')
+  .option('--out <directory>', 'where the JSON and the plots go', '.continuo/bench');
+
+interface Options {
+  readonly models: string[];
+  readonly concurrency: string[];
+  readonly via: string[];
+  readonly waves: string;
+  readonly tokens: string;
+  readonly prompt: string;
+  readonly threads: string;
+  readonly quick: boolean;
+  readonly url?: string;
+  readonly urlModel: string;
+  readonly urlKey: string;
+  readonly out: string;
+}
+
+function modelNamed(name: string): BenchModel {
+  return benchModels[name] ?? { name: path.basename(name), directory: () => name };
+}
+
+function print(report: ModelReport): void {
+  console.log(`\n${report.model}\n${loadTable(report.targets, report.ceiling)}`);
+  if (report.figures.length > 0) console.log(figureTable(report.figures));
+}
+
+function plot(report: ModelReport): string {
+  const series = [
+    {
+      name: 'bare loop',
+      points: report.ceiling.map(({ batch, tokensPerSecond }) => [batch, tokensPerSecond] as const),
+    },
+    ...report.targets.map(({ name, loads }) => ({
+      name,
+      points: loads.map((load) => [load.concurrency, load.decodeTokensPerSecond] as const),
+    })),
+  ];
+  return linePlot(`${report.model}: decode tokens/s`, 'concurrent streams', 'tokens/s', series);
+}
+
+async function main(): Promise<void> {
+  const options = program.parse().opts<Options>();
+  const plan: Plan = {
+    concurrency: options.concurrency.map(Number),
+    via: options.via,
+    waves: Number(options.waves),
+    tokens: Number(options.tokens),
+    promptTokens: Number(options.prompt),
+    figures: !options.quick,
+    threads: Number(options.threads),
+    foreign: options.url
+      ? openAiTarget(options.url, { baseUrl: options.url, apiKey: options.urlKey, model: options.urlModel })
+      : null,
+  };
+  mkdirSync(options.out, { recursive: true });
+  const reports: ModelReport[] = [];
+  for (const model of options.models.map(modelNamed)) {
+    const bar = new SingleBar({ format: `${model.name} {bar} {percentage}% {stage}`, clearOnComplete: true });
+    bar.start(1, 0, { stage: '' });
+    const progress = (share: number, stage: string) => bar.update(share, { stage });
+    const { concurrency, threads } = plan;
+    // The middle of what a measured stream goes through.
+    const context = plan.promptTokens + plan.tokens / 2;
+    const ceiling = measureCeiling(
+      model.directory(),
+      { concurrency, threads, context, msPerBatch: 2000 },
+      progress,
+    );
+    const report = await measureModel(model, plan, ceiling, progress);
+    bar.stop();
+    print(report);
+    writeFileSync(path.join(options.out, `${model.name}.svg`), plot(report));
+    reports.push(report);
+  }
+  await plan.foreign?.close();
+  const file = path.join(options.out, 'bench.json');
+  writeFileSync(file, `${JSON.stringify(reports, null, 2)}\n`);
+  console.log(`\n${rounded(reports.length)} report(s): ${file}`);
+}
+
+await main();

@@ -1,0 +1,133 @@
+import { startSystem } from '../support/system.ts';
+import { engineTarget } from './engine-target.ts';
+import { type LoadResult, measureLoad } from './load.ts';
+import type { BenchModel } from './models.ts';
+import { type CeilingPoint, rounded, type TargetReport } from './report.ts';
+import { measureInterference, measurePrefill, measurePrefixHit } from './scenarios.ts';
+import { type Job, openAiTarget, originTarget, type Target } from './target.ts';
+
+export interface Plan {
+  readonly concurrency: readonly number[];
+  /** Layers to go through: engine, origin, worker. */
+  readonly via: readonly string[];
+  readonly waves: number;
+  readonly tokens: number;
+  readonly promptTokens: number;
+  readonly figures: boolean;
+  readonly threads: number;
+  /** Another server to measure with the same client. */
+  readonly foreign: Target | null;
+}
+
+export interface ModelReport {
+  readonly model: string;
+  readonly ceiling: readonly CeilingPoint[];
+  readonly targets: readonly TargetReport[];
+  readonly figures: readonly (readonly [string, string])[];
+}
+
+/** Positions per slot in every measurement. */
+const CONTEXT = 2048;
+
+type Progress = (share: number, stage: string) => void;
+
+/** Repeatable "random" ids in the range every vocabulary has: plain bytes and the first merges. */
+export function tokenIds(seed: number, length: number): number[] {
+  let state = (seed * 2654435761 + 1) >>> 0;
+  return Array.from({ length }, () => {
+    state = (Math.imul(state, 1664525) + 1013904223) >>> 0;
+    return 32 + ((state >>> 8) % 224);
+  });
+}
+
+async function loads(target: Target, plan: Plan, progress: Progress): Promise<TargetReport> {
+  const job = (index: number): Job => ({
+    prompt: tokenIds(index, plan.promptTokens),
+    maxTokens: plan.tokens,
+  });
+  const results: LoadResult[] = [];
+  const steps = plan.concurrency.length * plan.waves;
+  let done = 0;
+  for (const concurrency of plan.concurrency) {
+    const tick = () => progress(++done / steps, `${target.name}, concurrency ${concurrency}`);
+    await measureLoad(target, concurrency, 1, job, () => undefined);
+    results.push(await measureLoad(target, concurrency, plan.waves, job, tick));
+  }
+  return { name: target.name, loads: results };
+}
+
+async function figures(target: Target, progress: Progress) {
+  progress(0, `${target.name}, prefill`);
+  const prefill = await measurePrefill(target, (seed) => tokenIds(seed, 1024), 5);
+  progress(0.33, `${target.name}, prefix hit`);
+  const prefix = await measurePrefixHit(
+    target,
+    (seed) => tokenIds(seed, 1024),
+    (seed) => tokenIds(seed, 32),
+    5,
+  );
+  progress(0.66, `${target.name}, interference`);
+  const running = (index: number): Job => ({ prompt: tokenIds(index, 32), maxTokens: CONTEXT - 64 });
+  const { quiet, during } = await measureInterference(
+    target,
+    4,
+    running,
+    { prompt: tokenIds(77, 2000), maxTokens: 1 },
+    1000,
+  );
+  progress(1, target.name);
+  const share = (100 * prefix.cachedMs) / prefix.coldMs;
+  return [
+    ['prefill of 1,024 tokens, tokens/s', rounded(prefill)],
+    ['TTFT of 1,056 tokens, cold, ms', rounded(prefix.coldMs, 1)],
+    ['TTFT with 1,024 of them cached, ms', `${rounded(prefix.cachedMs, 1)} (${rounded(share, 1)} % of cold)`],
+    ['inter-token gap of 4 streams, p50 / p99 ms', `${rounded(quiet.p50, 2)} / ${rounded(quiet.p99, 2)}`],
+    [
+      'the same while 2,000 tokens are prefilled',
+      `${rounded(during.p50, 2)} / ${rounded(during.p99, 2)} (p99 = ${rounded(during.p99 / during.p50, 2)} × p50)`,
+    ],
+  ] as const;
+}
+
+/** Starts the product on the model and measures it layer by layer; every layer in the same run as the ceiling. */
+export async function measureModel(
+  model: BenchModel,
+  plan: Plan,
+  ceiling: readonly CeilingPoint[],
+  progress: Progress,
+): Promise<ModelReport> {
+  const directory = model.directory();
+  const slots = Math.max(...plan.concurrency);
+  const targets: TargetReport[] = [];
+  if (plan.via.includes('engine')) {
+    const options = { directory, slots, contextLength: CONTEXT, threads: plan.threads };
+    const engine = await engineTarget('engine', options);
+    targets.push(await loads(engine, plan, progress));
+    await engine.close();
+  }
+  let single: ModelReport['figures'] = [];
+  if (plan.via.includes('origin') || plan.via.includes('worker')) {
+    const system = await startSystem({
+      CONTINUO_MODEL_DIR: directory,
+      CONTINUO_MODEL_NAME: 'bench',
+      CONTINUO_SLOTS: String(slots),
+      CONTINUO_CONTEXT: String(CONTEXT),
+      CONTINUO_THREADS: String(plan.threads),
+    });
+    const origin = await originTarget('origin, HTTP', { ...system.origin, model: 'bench' });
+    if (plan.via.includes('origin')) {
+      targets.push(await loads(origin, plan, progress));
+      if (plan.figures) single = await figures(origin, progress);
+    }
+    if (plan.via.includes('worker')) {
+      const baseUrl = `${system.url}/v1`;
+      const worker = openAiTarget('worker, SSE', { baseUrl, apiKey: system.apiKey, model: 'bench' });
+      targets.push(await loads(worker, plan, progress));
+      await worker.close();
+    }
+    await origin.close();
+    await system.stop();
+  }
+  if (plan.foreign) targets.push(await loads(plan.foreign, plan, progress));
+  return { model: model.name, ceiling, targets, figures: single };
+}
