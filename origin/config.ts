@@ -59,13 +59,17 @@ export interface OriginConfig {
   readonly infill: InfillSetting;
 }
 
-/** @throws Error one line naming the variable at fault; never the secret's value */
+/**
+ * An empty variable counts as absent.
+ * @throws Error one line naming the variable at fault; never the secret's value
+ */
 export function readConfig(environment: Readonly<Record<string, string | undefined>>): OriginConfig {
-  const parsed = variables.safeParse(environment);
+  const given = Object.fromEntries(Object.entries(environment).filter(([, value]) => value !== ''));
+  const parsed = variables.safeParse(given);
   if (!parsed.success) {
     const issue = parsed.error.issues[0];
     const name = String(issue?.path[0]);
-    const missing = environment[name] === undefined;
+    const missing = given[name] === undefined;
     throw new Error(`${name}: ${missing ? 'must be set' : (issue?.message ?? 'not valid')}`);
   }
   const values = parsed.data;

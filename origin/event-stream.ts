@@ -60,8 +60,10 @@ export class EventStream {
       response.destroy();
       return;
     }
-    response.write(events.map(ndjsonLine).join(''));
-    if (events.some(isTerminal)) this.#end();
+    const last = events.findIndex(isTerminal);
+    const spoken = last < 0 ? events : events.slice(0, last + 1);
+    response.write(spoken.map(ndjsonLine).join(''));
+    if (last >= 0) this.#end();
   }
 
   #end(): void {

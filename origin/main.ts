@@ -6,6 +6,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { importSigningKey } from '../shared/signing.ts';
 import { Authenticator } from './authentication.ts';
 import { type OriginConfig, readConfig } from './config.ts';
+import type { EngineClient } from './engine/engine-client.ts';
 import { READER_LIMITS } from './event-stream.ts';
 import type { ServerContext } from './exchange.ts';
 import { load } from './load.ts';
@@ -13,6 +14,9 @@ import { createLog, type Logger } from './log.ts';
 import { createMetrics, recordSteps } from './metrics.ts';
 import { createOriginServer } from './server.ts';
 import { Service } from './service.ts';
+
+/** Time for the engine to stop and for the last lines to reach their readers. */
+const LAST_WORDS_MS = 2000;
 
 /**
  * The origin: listens at once, loads the model, serves, and drains on SIGTERM or SIGINT (a second signal exits at
@@ -44,6 +48,7 @@ async function main(): Promise<void> {
   if (loaded) {
     service.ready(loaded);
     await stopped;
+    await endOpenStreams(loaded.engine, service);
   }
   log.info('stopped');
   process.exit(0);
@@ -71,6 +76,12 @@ async function stopOnSignal(service: Service, { drainMs }: OriginConfig, log: Lo
   service.drain();
   await Promise.race([service.whenIdle(), sleep(drainMs)]);
   return null;
+}
+
+/** Streams that outlived the drain end with an error event instead of a torn connection. */
+async function endOpenStreams(engine: EngineClient, service: Service): Promise<void> {
+  const ended = engine.stop().then(() => service.whenIdle());
+  await Promise.race([ended, sleep(LAST_WORDS_MS)]);
 }
 
 main().catch((error: unknown) => {

@@ -1,0 +1,93 @@
+import { randomUUID } from 'node:crypto';
+import { once } from 'node:events';
+import type { AddressInfo } from 'node:net';
+import { Authenticator } from '../../origin/authentication.ts';
+import { READER_LIMITS, type ReaderLimits } from '../../origin/event-stream.ts';
+import { createLog } from '../../origin/log.ts';
+import { createMetrics } from '../../origin/metrics.ts';
+import type { ServedModel } from '../../origin/served-model.ts';
+import { createOriginServer } from '../../origin/server.ts';
+import { Service } from '../../origin/service.ts';
+import { importSigningKey, SIGNATURE_HEADER, sign } from '../../shared/signing.ts';
+import { servedModel } from '../unit/origin/support.ts';
+import { byteLevelDirectory } from '../unit/tokenizer/fixtures.ts';
+import { ScriptedEngine } from './scripted-engine.ts';
+
+const SECRET = 'a secret of the tests';
+
+export interface Call {
+  readonly method?: string;
+  readonly body?: unknown;
+  readonly signal?: AbortSignal;
+  /** Replaces the valid signature. */
+  readonly signature?: string | null;
+}
+
+/** The HTTP half on a real port, over a scripted engine and a tiny tokenizer. */
+export class RunningOrigin {
+  readonly engine = new ScriptedEngine();
+  readonly service = new Service();
+  readonly model: ServedModel = servedModel(byteLevelDirectory());
+  readonly logLines: string[] = [];
+  readonly metrics = createMetrics(() => this.service.health);
+  #url = '';
+  #close: () => void = () => undefined;
+
+  static async start(readerLimits: ReaderLimits = READER_LIMITS): Promise<RunningOrigin> {
+    const origin = new RunningOrigin();
+    const server = createOriginServer({
+      service: origin.service,
+      metrics: origin.metrics,
+      log: createLog('trace', { write: (line: string) => void origin.logLines.push(line) }),
+      authenticator: new Authenticator(await importSigningKey(SECRET), Date.now),
+      readerLimits,
+      now: Date.now,
+      newId: randomUUID,
+      drawSeed: () => 1,
+    });
+    server.listen(0, '127.0.0.1');
+    await once(server, 'listening');
+    origin.#url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+    origin.#close = () => {
+      server.closeAllConnections();
+      server.close();
+    };
+    return origin;
+  }
+
+  get url(): string {
+    return this.#url;
+  }
+
+  /** The model is there. */
+  ready(): this {
+    this.service.ready({ model: this.model, engine: this.engine });
+    return this;
+  }
+
+  stop(): void {
+    this.#close();
+  }
+
+  async signature(method: string, path: string, body: string, timestamp = Date.now(), nonce = randomUUID()) {
+    return sign(await importSigningKey(SECRET), { method, path, body }, { timestamp, nonce });
+  }
+
+  async call(path: string, { method, body, signal, signature }: Call = {}): Promise<Response> {
+    const text = body === undefined ? '' : typeof body === 'string' ? body : JSON.stringify(body);
+    const verb = method ?? (body === undefined ? 'GET' : 'POST');
+    const header = signature === undefined ? await this.signature(verb, path, text) : signature;
+    return fetch(this.#url + path, {
+      method: verb,
+      headers: header === null ? {} : { [SIGNATURE_HEADER]: header },
+      ...(verb === 'GET' ? {} : { body: text }),
+      ...(signal ? { signal } : {}),
+    });
+  }
+
+  async error(path: string, call?: Call) {
+    const response = await this.call(path, call);
+    const { error } = (await response.json()) as { error: Record<string, unknown> };
+    return { status: response.status, headers: response.headers, ...error };
+  }
+}

@@ -1,0 +1,48 @@
+import { describe, expect, test } from 'vitest';
+import { readConfig } from '../../../origin/config.ts';
+
+const SECRET = { CONTINUO_ORIGIN_SECRET: 'not to be told' };
+
+describe('configuration', () => {
+  test('needs the secret alone', () => {
+    const config = readConfig(SECRET);
+    expect(config).toMatchObject({
+      host: '127.0.0.1',
+      port: 9100,
+      modelName: 'continuo-mini',
+      contextLength: null,
+      kvMemoryBytes: null,
+      infill: 'auto',
+    });
+    expect(config.modelDirectory).toMatch(/origin\/models\/continuo-mini$/);
+  });
+
+  test('serves a model under the name of its directory unless told otherwise', () => {
+    expect(readConfig({ ...SECRET, CONTINUO_MODEL_DIR: '/models/some-name/' }).modelName).toBe('some-name');
+    const named = { ...SECRET, CONTINUO_MODEL_DIR: '/models/x', CONTINUO_MODEL_NAME: 'acme/model' };
+    expect(readConfig(named).modelName).toBe('acme/model');
+  });
+
+  test('an empty variable counts as absent', () => {
+    expect(readConfig({ ...SECRET, CONTINUO_SLOTS: '', CONTINUO_CONTEXT: '' })).toMatchObject({
+      slots: 8,
+      contextLength: null,
+    });
+  });
+
+  test.each([
+    ['CONTINUO_ORIGIN_SECRET', undefined, /must be set/],
+    ['CONTINUO_ORIGIN_SECRET', 'short', /8/],
+    ['CONTINUO_ORIGIN_PORT', 'http', /number/],
+    ['CONTINUO_ORIGIN_PORT', '70000', /65535/],
+    ['CONTINUO_SLOTS', '0', />=1/],
+    ['CONTINUO_SLOTS', '2.5', /int/],
+    ['CONTINUO_THREADS', '-1', />=1/],
+    ['CONTINUO_LOG_LEVEL', 'loud', /info/],
+    ['CONTINUO_INFILL', '{"layout":[]}', /template/],
+  ])('%s=%s is one line that names it and keeps the secret', (name, value, message) => {
+    const read = () => readConfig({ ...SECRET, [name]: value });
+    expect(read).toThrow(new RegExp(`^${name}: .*${message.source}[^\\n]*$`));
+    expect(read).not.toThrow(/not to be told|short$/);
+  });
+});
