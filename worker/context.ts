@@ -19,6 +19,8 @@ export interface RequestContext {
   readonly catalogue: Catalogue;
   readonly keys: KeyDirectory;
   readonly answer: Answer;
+  /** The OpenAPI document of all routes, built at the first call. */
+  readonly openApi: () => unknown;
   /** Unix milliseconds. */
   now(): number;
   /** `count` random bytes as lower-case hex. */

@@ -4,6 +4,7 @@ import type { Answer, RequestContext } from './context.ts';
 import { provisionalDialect } from './dialects/dialect.ts';
 import { type Env, parseSettings, type Settings } from './env.ts';
 import { errorResponse, finished, incomingRequestId } from './http.ts';
+import { openApiDocument } from './openapi.ts';
 import { decoded, ROUTES, type RouteSpec, refuse } from './routes.ts';
 import { KeyDirectory } from './tenants/key-directory.ts';
 import { type Catalogue, createCatalogue } from './upstreams/pool.ts';
@@ -13,6 +14,7 @@ interface Isolate {
   readonly settings: Settings;
   readonly catalogue: Catalogue;
   readonly keys: KeyDirectory;
+  readonly openApi: () => unknown;
 }
 
 const now = (): number => Date.now();
@@ -24,7 +26,21 @@ function randomHex(count: number): string {
 
 function createIsolate(env: Env): Isolate {
   const settings = parseSettings(env);
-  return { settings, catalogue: createCatalogue(settings, now), keys: new KeyDirectory(now) };
+  return {
+    settings,
+    catalogue: createCatalogue(settings, now),
+    keys: new KeyDirectory(now),
+    openApi: once(() => openApiDocument(ROUTES)),
+  };
+}
+
+/** `make`, run at the first call only. */
+function once<T>(make: () => T): () => T {
+  let made: { readonly value: T } | null = null;
+  return () => {
+    made ??= { value: make() };
+    return made.value;
+  };
 }
 
 function createContext(

@@ -1,6 +1,7 @@
 import { ApiError } from '../shared/errors.ts';
 import { complete } from './completions.ts';
 import type { RequestContext } from './context.ts';
+import { jsonResponse } from './http.ts';
 import { health, listModels, showModel } from './models.ts';
 import { detokenize, showTokenizer, tokenize } from './tokenize.ts';
 
@@ -26,6 +27,7 @@ export const ROUTES: readonly RouteSpec[] = [
   { method: 'POST', path: '/tokenize', handler: tokenize },
   { method: 'POST', path: '/detokenize', handler: detokenize },
   { method: 'GET', path: '/tokenizer_info', handler: showTokenizer },
+  { method: 'GET', path: '/openapi.json', handler: (_, context) => jsonResponse(context.openApi()) },
 ];
 
 /** A path component as it was before it was escaped; what is no escape stays as it is. */

@@ -1,0 +1,151 @@
+import * as z from 'zod';
+import * as answers from '../shared/completion-response.ts';
+import { ApiError, ERROR_TABLE, isErrorCode } from '../shared/errors.ts';
+import { DOCUMENTED_AS } from '../shared/json-fields.ts';
+import { dialectName } from '../shared/tenant.ts';
+import { DIALECT_HEADER } from './dialects/dialect.ts';
+import { FIELD_DESCRIPTIONS } from './openapi-fields.ts';
+import { OPERATIONS, type Operation } from './openapi-operations.ts';
+
+type Json = Record<string, unknown>;
+
+interface Documented {
+  readonly method: string;
+  /** The router's pattern. */
+  readonly path: string;
+}
+
+/** JSON Schema of a zod schema, as callers have to write it. */
+function jsonSchema(schema: z.ZodType): Json {
+  const { $schema: _, ...json } = z.toJSONSchema(schema, {
+    io: 'input',
+    unrepresentable: 'any',
+    override: ({ jsonSchema: target }) => {
+      const documentedAs = (target as Json)[DOCUMENTED_AS];
+      if (!(documentedAs instanceof z.ZodType)) return;
+      for (const key of Object.keys(target)) delete (target as Json)[key];
+      Object.assign(target, jsonSchema(documentedAs));
+    },
+  });
+  return json;
+}
+
+function describeFields(json: Json): Json {
+  const described = Object.entries(json.properties as Record<string, Json>).map(([name, field]) => [
+    name,
+    { ...field, description: FIELD_DESCRIPTIONS[name as keyof typeof FIELD_DESCRIPTIONS] },
+  ]);
+  return { ...json, properties: Object.fromEntries(described) };
+}
+
+const reference = (name: string): Json => ({ $ref: `#/components/schemas/${name}` });
+
+/** Every status an error may have, with the codes that come under it. */
+function errorResponses(): Json {
+  const errors = Object.keys(ERROR_TABLE)
+    .filter(isErrorCode)
+    .map((code) => new ApiError(code, ''));
+  const byStatus = Map.groupBy(errors, ({ status }) => status);
+  return Object.fromEntries(
+    [...byStatus].map(([status, ones]) => [
+      String(status),
+      {
+        description: [...new Set(ones.map((error) => error.envelope().error.code))].join(', '),
+        content: { 'application/json': { schema: reference('Error') } },
+      },
+    ]),
+  );
+}
+
+function successResponse({ answer, events }: Operation): Json {
+  const content: Json = { 'application/json': { schema: reference(answer.name), example: answer.example } };
+  if (events) content['text/event-stream'] = { schema: reference(events.name) };
+  return { description: 'Success', headers: { 'x-request-id': { schema: { type: 'string' } } }, content };
+}
+
+function parametersOf(path: string, { query, secured }: Operation): Json[] {
+  const text = { type: 'string' };
+  const parameters: Json[] = Object.entries(query ?? {}).map(([name, description]) => ({
+    name,
+    in: 'query',
+    description,
+    schema: text,
+  }));
+  if (path.includes(':rest+')) parameters.push({ name: 'id', in: 'path', required: true, schema: text });
+  if (secured) {
+    parameters.push({
+      name: DIALECT_HEADER,
+      in: 'header',
+      description: "Whose defaults and habits to follow; without it the account's.",
+      schema: { type: 'string', enum: dialectName.options },
+    });
+  }
+  return parameters;
+}
+
+function operationObject(path: string, operation: Operation): Json {
+  const { body, id, summary, secured } = operation;
+  const examples = Object.entries(body?.examples ?? {}).map(([name, value]) => [name, { value }]);
+  return {
+    operationId: id,
+    summary,
+    security: secured ? [{ bearer: [] }] : [],
+    parameters: parametersOf(path, operation),
+    ...(body && {
+      requestBody: {
+        required: true,
+        content: {
+          'application/json': { schema: reference(body.name), examples: Object.fromEntries(examples) },
+        },
+      },
+    }),
+    responses: { '200': successResponse(operation), ...errorResponses() },
+  };
+}
+
+function componentSchemas(operations: readonly Operation[]): Json {
+  const named = operations.flatMap(({ body, answer, events }) =>
+    [body, answer, events].filter((schema) => schema !== undefined),
+  );
+  const schemas = new Map(named.map(({ name, schema }) => [name, schema]));
+  const json = [...schemas].map(([name, schema]) => [name, jsonSchema(schema)] as const);
+  const described = json.map(([name, schema]) => [
+    name,
+    name === 'CompletionRequest' ? describeFields(schema) : schema,
+  ]);
+  return { ...Object.fromEntries(described), Error: jsonSchema(answers.errorResponse) };
+}
+
+/** The OpenAPI 3.1 document of the routes that have an entry among the operations. */
+export function openApiDocument(routes: readonly Documented[]): Json {
+  const known = routes.flatMap(({ method, path }) => {
+    const operation = OPERATIONS[`${method} ${path}`];
+    return operation ? [{ method, path, operation }] : [];
+  });
+  const paths = Map.groupBy(known, ({ path }) => path.replace(':rest+', '{id}'));
+  return {
+    openapi: '3.1.0',
+    info: {
+      title: 'Continuo',
+      version: '1',
+      description: 'Text completions, compatible with the clients of several systems.',
+      license: { name: 'MIT', identifier: 'MIT' },
+    },
+    servers: [{ url: '/' }],
+    paths: Object.fromEntries(
+      [...paths].map(([path, methods]) => [
+        path,
+        Object.fromEntries(
+          methods.map(({ method, path: pattern, operation }) => [
+            method.toLowerCase(),
+            operationObject(pattern, operation),
+          ]),
+        ),
+      ]),
+    ),
+    components: {
+      securitySchemes: { bearer: { type: 'http', scheme: 'bearer' } },
+      schemas: componentSchemas(known.map(({ operation }) => operation)),
+    },
+  };
+}
