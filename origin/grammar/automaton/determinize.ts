@@ -1,0 +1,67 @@
+import type { WorkBudget } from '../work-budget.ts';
+import { appendEdge, type Dfa } from './dfa.ts';
+import { CALL, type Nfa } from './nfa.ts';
+
+export interface DeterminizeOptions {
+  readonly budget: WorkBudget;
+  /** Give up (answer null) beyond this many states. */
+  readonly maxStates: number;
+  /** Leave out the empty match: the start is not final, even where the automaton matches the empty text. */
+  readonly nonEmpty: boolean;
+}
+
+/** Subset construction. Null when the result would be too large. */
+export function determinize(nfa: Nfa, options: DeterminizeOptions): Dfa | null {
+  const sets: number[][] = [nfa.closure([nfa.start])];
+  const ids = new Map<string, number>();
+  // Without the empty match the start set needs a second, final state for the case that it is reached again.
+  if (!options.nonEmpty) ids.set(sets[0]!.join(), 0);
+  const edges: number[][] = [];
+  const stateOf = (targets: readonly number[]): number => {
+    const set = nfa.closure(targets);
+    const key = set.join();
+    let id = ids.get(key);
+    if (id === undefined) {
+      id = sets.push(set) - 1;
+      ids.set(key, id);
+    }
+    return id;
+  };
+  for (let state = 0; state < sets.length; state++) {
+    if (sets.length > options.maxStates) return null;
+    edges.push(edgesOf(nfa, sets[state]!, stateOf, options.budget));
+  }
+  const final = Uint8Array.from(sets, (set) => (set.includes(nfa.end) ? 1 : 0));
+  if (options.nonEmpty) final[0] = 0;
+  return { edges, final };
+}
+
+type StateOf = (targets: readonly number[]) => number;
+
+/** Cuts the symbols at every boundary of the set's edges and collects the targets of each piece. */
+function edgesOf(nfa: Nfa, set: readonly number[], stateOf: StateOf, budget: WorkBudget): number[] {
+  const triples: [number, number, number][] = [];
+  for (const state of set) {
+    const edges = nfa.edges[state]!;
+    for (let i = 0; i < edges.length; i += 3) triples.push([edges[i]!, edges[i + 1]!, edges[i + 2]!]);
+  }
+  triples.sort((a, b) => a[0] - b[0]);
+  const cuts = [...new Set(triples.flatMap(([lo, hi]) => [lo, hi + 1]))].sort((a, b) => a - b);
+  budget.spend(10 * triples.length);
+  const out: number[] = [];
+  let active: [number, number, number][] = [];
+  let next = 0;
+  for (let c = 0; c + 1 < cuts.length; c++) {
+    const lo = cuts[c]!;
+    active = active.filter((edge) => edge[1] >= lo);
+    while (next < triples.length && triples[next]![0] === lo) active.push(triples[next++]!);
+    budget.spend(1 + active.length);
+    if (active.length === 0) continue;
+    const hi = cuts[c + 1]! - 1;
+    const target = stateOf(active.map((edge) => edge[2]));
+    // Calls stay one by one: they are names, not numbers.
+    if (lo >= CALL) out.push(lo, hi, target);
+    else appendEdge(out, lo, hi, target);
+  }
+  return out;
+}

@@ -1,0 +1,52 @@
+import type { WorkBudget } from '../work-budget.ts';
+
+/** First symbol beyond the code points: symbol CALL + r stands for a whole match of rule r. */
+export const CALL = 0x110000;
+
+/**
+ * A nondeterministic automaton over integer symbols: bytes or code points, and calls of rules. It has one start and
+ * one end; edges carry inclusive symbol ranges.
+ */
+export class Nfa {
+  /** Per state: flat triples lo, hi, target. */
+  readonly edges: number[][] = [];
+  /** Per state: targets reached without a symbol. */
+  readonly epsilon: number[][] = [];
+  readonly start: number;
+  readonly end: number;
+  readonly #budget: WorkBudget;
+
+  constructor(budget: WorkBudget) {
+    this.#budget = budget;
+    this.start = this.addState();
+    this.end = this.addState();
+  }
+
+  get size(): number {
+    return this.edges.length;
+  }
+
+  addState(): number {
+    this.#budget.spend(10);
+    this.epsilon.push([]);
+    return this.edges.push([]) - 1;
+  }
+
+  addEdge(from: number, lo: number, hi: number, to: number): void {
+    this.#budget.spend(3);
+    this.edges[from]!.push(lo, hi, to);
+  }
+
+  addEpsilon(from: number, to: number): void {
+    this.#budget.spend(3);
+    this.epsilon[from]!.push(to);
+  }
+
+  /** All states reachable from `states` without a symbol, themselves included; sorted. */
+  closure(states: readonly number[]): number[] {
+    const seen = new Set(states);
+    for (const state of seen) for (const next of this.epsilon[state]!) seen.add(next);
+    this.#budget.spend(2 * seen.size);
+    return [...seen].sort((a, b) => a - b);
+  }
+}

@@ -1,0 +1,94 @@
+import type { CodePoints } from './automaton/code-points.ts';
+
+/**
+ * What the front ends produce: a grammar whose right-hand sides are expressions over bytes, code points and rules.
+ * Texts are UTF-8 throughout.
+ */
+export type Expression =
+  | { readonly kind: 'bytes'; readonly bytes: Uint8Array }
+  /** One code point of a set. */
+  | { readonly kind: 'chars'; readonly set: CodePoints }
+  | { readonly kind: 'sequence'; readonly items: readonly Expression[] }
+  /** Any one of them; none at all matches nothing. */
+  | { readonly kind: 'choice'; readonly items: readonly Expression[] }
+  /** `max` may be Infinity. */
+  | { readonly kind: 'repeat'; readonly item: Expression; readonly min: number; readonly max: number }
+  | { readonly kind: 'rule'; readonly rule: number }
+  | Graph;
+
+/** A finite automaton whose edges are expressions: state 0 starts, state `final` ends. */
+export interface Graph {
+  readonly kind: 'graph';
+  readonly states: number;
+  readonly edges: readonly GraphEdge[];
+  readonly final: number;
+}
+
+export interface GraphEdge {
+  readonly from: number;
+  readonly to: number;
+  readonly label: Expression;
+}
+
+/** Rule i is `rules[i]`; the text must match `rules[root]`. */
+export interface Grammar {
+  readonly rules: readonly Expression[];
+  readonly root: number;
+}
+
+export const EMPTY: Expression = { kind: 'sequence', items: [] };
+export const NOTHING: Expression = { kind: 'choice', items: [] };
+
+const encoder = new TextEncoder();
+
+export function text(value: string): Expression {
+  return { kind: 'bytes', bytes: encoder.encode(value) };
+}
+
+export function chars(set: CodePoints): Expression {
+  return { kind: 'chars', set };
+}
+
+export function sequence(...items: readonly Expression[]): Expression {
+  return items.length === 1 ? items[0]! : { kind: 'sequence', items };
+}
+
+export function choice(items: readonly Expression[]): Expression {
+  return items.length === 1 ? items[0]! : { kind: 'choice', items };
+}
+
+export function repeat(item: Expression, min: number, max: number): Expression {
+  return { kind: 'repeat', item, min, max };
+}
+
+export function optional(item: Expression): Expression {
+  return repeat(item, 0, 1);
+}
+
+export function rule(index: number): Expression {
+  return { kind: 'rule', rule: index };
+}
+
+/** Collects rules while a front end meets them; a rule may be referred to before it is defined. */
+export class GrammarBuilder {
+  readonly #rules: Expression[] = [];
+
+  /** Reserves a rule; until `define` it matches nothing. */
+  declare(): number {
+    return this.#rules.push(NOTHING) - 1;
+  }
+
+  define(index: number, expression: Expression): void {
+    this.#rules[index] = expression;
+  }
+
+  add(expression: Expression): Expression {
+    const index = this.declare();
+    this.define(index, expression);
+    return rule(index);
+  }
+
+  build(root: number): Grammar {
+    return { rules: this.#rules, root };
+  }
+}

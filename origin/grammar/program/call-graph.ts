@@ -1,0 +1,99 @@
+import type { Expression, Grammar } from '../expression.ts';
+
+/** What one rule calls, and whether each call is the last thing the rule does. */
+export interface Call {
+  readonly rule: number;
+  readonly tail: boolean;
+}
+
+export interface CallGraph {
+  readonly calls: readonly (readonly Call[])[];
+  /** Strongly connected component of each rule; callees have smaller numbers than callers outside their own. */
+  readonly component: Int32Array;
+  /** Rules grouped by component, callees first. */
+  readonly components: readonly (readonly number[])[];
+}
+
+export function callGraph(grammar: Grammar): CallGraph {
+  const calls = grammar.rules.map((expression) => {
+    const out: Call[] = [];
+    visitCalls(expression, true, out);
+    return out;
+  });
+  return { calls, ...connectedComponents(calls) };
+}
+
+function visitCalls(expression: Expression, tail: boolean, out: Call[]): void {
+  switch (expression.kind) {
+    case 'bytes':
+    case 'chars':
+      return;
+    case 'sequence':
+      expression.items.forEach((item, i) => {
+        visitCalls(item, tail && i === expression.items.length - 1, out);
+      });
+      return;
+    case 'choice':
+      for (const item of expression.items) visitCalls(item, tail, out);
+      return;
+    case 'repeat':
+      visitCalls(expression.item, tail && expression.max === 1, out);
+      return;
+    case 'rule':
+      out.push({ rule: expression.rule, tail });
+      return;
+    case 'graph': {
+      const { final, edges } = expression;
+      const ends = !edges.some((edge) => edge.from === final);
+      for (const edge of edges) visitCalls(edge.label, tail && ends && edge.to === final, out);
+    }
+  }
+}
+
+interface Frame {
+  readonly rule: number;
+  next: number;
+}
+
+/** Tarjan's algorithm, without recursion: a chain of rules may be as long as a grammar allows. */
+function connectedComponents(calls: readonly (readonly Call[])[]): Omit<CallGraph, 'calls'> {
+  const index = new Int32Array(calls.length).fill(-1);
+  const low = new Int32Array(calls.length);
+  const component = new Int32Array(calls.length).fill(-1);
+  const components: number[][] = [];
+  const stack: number[] = [];
+  let counter = 0;
+  const enter = (rule: number): Frame => {
+    index[rule] = low[rule] = counter++;
+    stack.push(rule);
+    return { rule, next: 0 };
+  };
+  const close = (rule: number): void => {
+    const members: number[] = [];
+    let member: number;
+    do {
+      member = stack.pop()!;
+      component[member] = components.length;
+      members.push(member);
+    } while (member !== rule);
+    components.push(members);
+  };
+  for (let root = 0; root < calls.length; root++) {
+    if (index[root] !== -1) continue;
+    const frames = [enter(root)];
+    for (let frame = frames.at(-1); frame !== undefined; frame = frames.at(-1)) {
+      const call = calls[frame.rule]![frame.next++];
+      if (call === undefined) {
+        frames.pop();
+        if (low[frame.rule] === index[frame.rule]) close(frame.rule);
+        const parent = frames.at(-1);
+        if (parent) low[parent.rule] = Math.min(low[parent.rule]!, low[frame.rule]!);
+      } else if (index[call.rule] === -1) {
+        frames.push(enter(call.rule));
+      } else if (component[call.rule] === -1) {
+        low[frame.rule] = Math.min(low[frame.rule]!, index[call.rule]!);
+      }
+    }
+  }
+  return { component, components };
+}

@@ -1,0 +1,94 @@
+import { CALL, type Nfa } from '../automaton/nfa.ts';
+
+/** The automata of the rules in use, by rule number. */
+export type RuleAutomata = ReadonlyMap<number, Nfa>;
+
+/**
+ * Lets every call of a rule that may match the empty text be skipped, and answers which rules those are. After this
+ * no rule needs an empty match of its own, except for the root.
+ */
+export function skipEmptyCalls(automata: RuleAutomata): ReadonlySet<number> {
+  const nullable = new Set<number>();
+  const callSites = new Map<number, { caller: number; from: number; to: number }[]>();
+  for (const [caller, nfa] of automata) {
+    forEachCall(nfa, (from, rule, to) => {
+      const sites = callSites.get(rule) ?? [];
+      sites.push({ caller, from, to });
+      callSites.set(rule, sites);
+    });
+  }
+  const queue = [...automata.keys()];
+  for (let rule = queue.pop(); rule !== undefined; rule = queue.pop()) {
+    const nfa = automata.get(rule)!;
+    if (nullable.has(rule) || !nfa.closure([nfa.start]).includes(nfa.end)) continue;
+    nullable.add(rule);
+    for (const { caller, from, to } of callSites.get(rule) ?? []) {
+      automata.get(caller)!.addEpsilon(from, to);
+      queue.push(caller);
+    }
+  }
+  return nullable;
+}
+
+/**
+ * The rules that match at least one non-empty text. Calls of the others are dead ends and are removed, so that
+ * whatever a parser has begun can always be completed.
+ */
+export function removeDeadCalls(automata: RuleAutomata): ReadonlySet<number> {
+  const productive = new Set<number>();
+  const callers = new Map<number, Set<number>>();
+  for (const [caller, nfa] of automata) {
+    forEachCall(nfa, (_from, rule) => {
+      const known = callers.get(rule) ?? new Set();
+      callers.set(rule, known.add(caller));
+    });
+  }
+  const queue = [...automata.keys()];
+  for (let rule = queue.pop(); rule !== undefined; rule = queue.pop()) {
+    if (productive.has(rule) || !matchesSomething(automata.get(rule)!, productive)) continue;
+    productive.add(rule);
+    queue.push(...(callers.get(rule) ?? []));
+  }
+  for (const nfa of automata.values()) dropCalls(nfa, productive);
+  return productive;
+}
+
+function forEachCall(nfa: Nfa, visit: (from: number, rule: number, to: number) => void): void {
+  nfa.edges.forEach((edges, from) => {
+    for (let i = 0; i < edges.length; i += 3)
+      if (edges[i]! >= CALL) visit(from, edges[i]! - CALL, edges[i + 2]!);
+  });
+}
+
+/** A path from start to end with at least one symbol, calls of unproven rules left out. */
+function matchesSomething(nfa: Nfa, productive: ReadonlySet<number>): boolean {
+  const usable = (symbol: number): boolean => symbol < CALL || productive.has(symbol - CALL);
+  // Two layers: before and after the first symbol.
+  const before = new Set([nfa.start]);
+  const after = new Set<number>();
+  for (const state of before) {
+    for (const next of nfa.epsilon[state]!) before.add(next);
+    for (let i = 0; i < nfa.edges[state]!.length; i += 3) {
+      if (usable(nfa.edges[state]![i]!)) after.add(nfa.edges[state]![i + 2]!);
+    }
+  }
+  for (const state of after) {
+    if (state === nfa.end) return true;
+    for (const next of nfa.epsilon[state]!) after.add(next);
+    for (let i = 0; i < nfa.edges[state]!.length; i += 3) {
+      if (usable(nfa.edges[state]![i]!)) after.add(nfa.edges[state]![i + 2]!);
+    }
+  }
+  return false;
+}
+
+function dropCalls(nfa: Nfa, productive: ReadonlySet<number>): void {
+  nfa.edges.forEach((edges, state) => {
+    const kept: number[] = [];
+    for (let i = 0; i < edges.length; i += 3) {
+      if (edges[i]! < CALL || productive.has(edges[i]! - CALL))
+        kept.push(edges[i]!, edges[i + 1]!, edges[i + 2]!);
+    }
+    nfa.edges[state] = kept;
+  });
+}

@@ -1,0 +1,65 @@
+import { determinize } from '../automaton/determinize.ts';
+import { type Dfa, trim } from '../automaton/dfa.ts';
+import { eliminateEpsilon } from '../automaton/eliminate-epsilon.ts';
+import { minimize } from '../automaton/minimize.ts';
+import { CALL, type Nfa } from '../automaton/nfa.ts';
+import type { Grammar } from '../expression.ts';
+import { GrammarError } from '../grammar-error.ts';
+import type { WorkBudget } from '../work-budget.ts';
+import { callGraph } from './call-graph.ts';
+import { removeDeadCalls, skipEmptyCalls } from './emptiness.ts';
+import { flatten } from './flatten.ts';
+import { planCalls } from './inlining.ts';
+import type { Program } from './program.ts';
+import { foldRepetitions } from './repetition.ts';
+import { ruleAutomaton } from './rule-automaton.ts';
+
+/** A rule whose deterministic automaton would be larger stays nondeterministic. */
+const MAX_DETERMINISTIC_STATES = 4000;
+
+/** Compiles a grammar to tables. GrammarError when no text matches; BudgetExceeded when it is too large. */
+export function lower(source: Grammar, budget: WorkBudget): Program {
+  const grammar = foldRepetitions(source);
+  const graph = callGraph(grammar);
+  const plan = planCalls(grammar, graph);
+  const automata = reachable(grammar.root, (rule) => ruleAutomaton(grammar, rule, plan, budget));
+  const nullable = skipEmptyCalls(automata);
+  const productive = removeDeadCalls(automata);
+  const matchesEmpty = nullable.has(grammar.root);
+  if (!productive.has(grammar.root) && !matchesEmpty) throw new GrammarError('No text can match');
+  const compiled = new Map<number, Dfa>();
+  const queue = [grammar.root];
+  for (const rule of queue) {
+    if (compiled.has(rule)) continue;
+    const dfa = compileRule(automata.get(rule)!, budget);
+    compiled.set(rule, dfa);
+    queue.push(...callsOf(dfa.edges));
+  }
+  return flatten(compiled, matchesEmpty);
+}
+
+function compileRule(nfa: Nfa, budget: WorkBudget): Dfa {
+  const dfa = determinize(nfa, { budget, maxStates: MAX_DETERMINISTIC_STATES, nonEmpty: true });
+  return dfa === null ? trim(eliminateEpsilon(nfa, budget)) : minimize(trim(dfa));
+}
+
+/** Builds the automata of the root and of all rules that are called from there. */
+function reachable(root: number, build: (rule: number) => Nfa): Map<number, Nfa> {
+  const automata = new Map<number, Nfa>();
+  const queue = [root];
+  for (let rule = queue.pop(); rule !== undefined; rule = queue.pop()) {
+    if (automata.has(rule)) continue;
+    const nfa = build(rule);
+    automata.set(rule, nfa);
+    queue.push(...callsOf(nfa.edges));
+  }
+  return automata;
+}
+
+function callsOf(states: readonly (readonly number[])[]): number[] {
+  const rules = new Set<number>();
+  for (const edges of states) {
+    for (let i = 0; i < edges.length; i += 3) if (edges[i]! >= CALL) rules.add(edges[i]! - CALL);
+  }
+  return [...rules];
+}

@@ -1,0 +1,26 @@
+/**
+ * A compiled grammar, independent of any vocabulary: flat tables on shared memory, so that threads pass it on without
+ * copying. It is a recursive transition network: each rule is an automaton over byte classes and calls of rules; no
+ * rule matches the empty text, and every state can be completed.
+ */
+export interface Program {
+  /** Byte → class; bytes of one class behave alike everywhere. Length 256. */
+  readonly classOf: Uint8Array;
+  readonly classCount: number;
+  /** Start state of each rule. Rule 0 is the root. */
+  readonly ruleStart: Int32Array;
+  /** Rule of each state. */
+  readonly ruleOf: Int32Array;
+  /** 1 where the rule's match may end. */
+  readonly final: Uint8Array;
+  /** byteOffsets[q] … byteOffsets[q + 1] delimit state q's entries in `byteEdges`. */
+  readonly byteOffsets: Int32Array;
+  /** Triples first class, last class, target; sorted by first class. */
+  readonly byteEdges: Int32Array;
+  /** callOffsets[q] … callOffsets[q + 1] delimit state q's entries in `callEdges`. */
+  readonly callOffsets: Int32Array;
+  /** Pairs rule, target. */
+  readonly callEdges: Int32Array;
+  /** The empty text is a match. */
+  readonly matchesEmpty: boolean;
+}

@@ -1,0 +1,147 @@
+import { type CodePoints, pairs } from '../automaton/code-points.ts';
+import { CALL, Nfa } from '../automaton/nfa.ts';
+import { utf8Sequences } from '../automaton/utf8.ts';
+import type { Expression, Grammar, Graph } from '../expression.ts';
+import type { WorkBudget } from '../work-budget.ts';
+import type { CallPlan } from './inlining.ts';
+
+/** The automaton of one rule over bytes and calls, with everything copied in that the plan wants inlined. */
+export function ruleAutomaton(grammar: Grammar, rule: number, plan: CallPlan, budget: WorkBudget): Nfa {
+  return new RuleAutomatonBuilder(grammar, rule, plan, budget).nfa;
+}
+
+class RuleAutomatonBuilder {
+  readonly nfa: Nfa;
+  readonly #grammar: Grammar;
+  readonly #owner: number;
+  readonly #plan: CallPlan;
+  /** Start states of the rules that jumps lead to. */
+  readonly #entries = new Map<number, number>();
+
+  constructor(grammar: Grammar, owner: number, plan: CallPlan, budget: WorkBudget) {
+    this.nfa = new Nfa(budget);
+    this.#grammar = grammar;
+    this.#owner = owner;
+    this.#plan = plan;
+    const entry = this.#entry(owner);
+    this.nfa.addEpsilon(this.nfa.start, entry);
+  }
+
+  #entry(rule: number): number {
+    let entry = this.#entries.get(rule);
+    if (entry === undefined) {
+      entry = this.nfa.addState();
+      this.#entries.set(rule, entry);
+      this.#add(this.#grammar.rules[rule]!, entry, this.nfa.end, true);
+    }
+    return entry;
+  }
+
+  /**
+   * Adds paths for one expression between two states. Nothing it adds enters `from` or leaves `to`, except for jumps,
+   * which enter the start of a whole rule. `tail`: what ends at `to` ends the rule.
+   */
+  #add(expression: Expression, from: number, to: number, tail: boolean): void {
+    switch (expression.kind) {
+      case 'bytes':
+        this.#addBytes(expression.bytes, from, to);
+        return;
+      case 'chars':
+        this.#addCharacters(expression.set, from, to);
+        return;
+      case 'sequence':
+        this.#addSequence(expression.items, from, to, tail);
+        return;
+      case 'choice':
+        for (const item of expression.items) this.#add(item, from, to, tail);
+        return;
+      case 'repeat':
+        this.#addRepeat(expression.item, expression.min, expression.max, from, to, tail);
+        return;
+      case 'rule':
+        this.#addCall(expression.rule, from, to, tail);
+        return;
+      case 'graph':
+        this.#addGraph(expression, from, to, tail);
+    }
+  }
+
+  #addBytes(bytes: Uint8Array, from: number, to: number): void {
+    if (bytes.length === 0) this.nfa.addEpsilon(from, to);
+    let state = from;
+    bytes.forEach((byte, i) => {
+      const next = i === bytes.length - 1 ? to : this.nfa.addState();
+      this.nfa.addEdge(state, byte, byte, next);
+      state = next;
+    });
+  }
+
+  /** Equal endings of byte sequences share their states. */
+  #addCharacters(set: CodePoints, from: number, to: number): void {
+    const shared = new Map<string, number>();
+    for (const [lo, hi] of pairs(set)) {
+      for (const bytes of utf8Sequences(lo, hi)) {
+        let target = to;
+        let key = '';
+        for (let i = bytes.length - 1; i > 0; i--) {
+          const [first, last] = bytes[i]!;
+          key += `${first}-${last},`;
+          let state = shared.get(key);
+          if (state === undefined) {
+            state = this.nfa.addState();
+            this.nfa.addEdge(state, first, last, target);
+            shared.set(key, state);
+          }
+          target = state;
+        }
+        this.nfa.addEdge(from, bytes[0]![0], bytes[0]![1], target);
+      }
+    }
+  }
+
+  #addSequence(items: readonly Expression[], from: number, to: number, tail: boolean): void {
+    if (items.length === 0) this.nfa.addEpsilon(from, to);
+    let state = from;
+    items.forEach((item, i) => {
+      const last = i === items.length - 1;
+      const next = last ? to : this.nfa.addState();
+      this.#add(item, state, next, tail && last);
+      state = next;
+    });
+  }
+
+  #addRepeat(item: Expression, min: number, max: number, from: number, to: number, tail: boolean): void {
+    if (max < min) return;
+    let state = this.nfa.addState();
+    this.nfa.addEpsilon(from, state);
+    const copies = Number.isFinite(max) ? max : min;
+    for (let i = 0; i < copies; i++) {
+      if (i >= min) this.nfa.addEpsilon(state, to);
+      const next = this.nfa.addState();
+      // Only `x?` keeps its place at the end: after it nothing can follow.
+      if (max === 1) this.#add(item, state, to, tail);
+      else this.#add(item, state, next, false);
+      state = next;
+    }
+    if (max === 1) return;
+    if (!Number.isFinite(max)) this.#add(item, state, state, false);
+    this.nfa.addEpsilon(state, to);
+  }
+
+  #addCall(rule: number, from: number, to: number, tail: boolean): void {
+    if (this.#plan.isInlined(rule)) this.#add(this.#grammar.rules[rule]!, from, to, tail);
+    else if (tail && this.#plan.isJump(this.#owner, rule)) this.nfa.addEpsilon(from, this.#entry(rule));
+    else this.nfa.addEdge(from, CALL + rule, CALL + rule, to);
+  }
+
+  #addGraph(graph: Graph, from: number, to: number, tail: boolean): void {
+    const states = Array.from({ length: graph.states }, () => this.nfa.addState());
+    const ends = !graph.edges.some((edge) => edge.from === graph.final);
+    this.nfa.addEpsilon(from, states[0]!);
+    this.nfa.addEpsilon(states[graph.final]!, to);
+    for (const edge of graph.edges) {
+      const last = tail && ends && edge.to === graph.final;
+      this.#add(edge.label, states[edge.from]!, states[edge.to]!, last);
+    }
+  }
+}

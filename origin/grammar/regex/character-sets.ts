@@ -1,0 +1,86 @@
+import {
+  ALL_CODE_POINTS,
+  type CodePoints,
+  codePoints,
+  complementCodePoints,
+} from '../automaton/code-points.ts';
+import type { WorkBudget } from '../work-budget.ts';
+
+const DIGIT = codePoints([[0x30, 0x39]]);
+const WORD = codePoints([
+  [0x30, 0x39],
+  [0x41, 0x5a],
+  [0x5f, 0x5f],
+  [0x61, 0x7a],
+]);
+/** ECMAScript WhiteSpace and LineTerminator. */
+const SPACE = codePoints([
+  [0x09, 0x0d],
+  [0x20, 0x20],
+  [0xa0, 0xa0],
+  [0x1680, 0x1680],
+  [0x2000, 0x200a],
+  [0x2028, 0x2029],
+  [0x202f, 0x202f],
+  [0x205f, 0x205f],
+  [0x3000, 0x3000],
+  [0xfeff, 0xfeff],
+]);
+const LINE_ENDS = codePoints([
+  [0x0a, 0x0a],
+  [0x0d, 0x0d],
+  [0x2028, 0x2029],
+]);
+
+/** `.` without the s flag. */
+export const ANY_BUT_LINE_END = complementCodePoints(LINE_ENDS);
+
+/** The sets of `\d \D \w \W \s \S`, by letter. */
+export const CLASS_ESCAPES: Readonly<Record<string, CodePoints>> = {
+  d: DIGIT,
+  D: complementCodePoints(DIGIT),
+  w: WORD,
+  W: complementCodePoints(WORD),
+  s: SPACE,
+  S: complementCodePoints(SPACE),
+};
+
+/** Code points searched at once for a property. */
+const CHUNK = 0x10000;
+const PROPERTY_COST = 3_000_000;
+
+/**
+ * The code points of a Unicode property as this runtime knows it, e.g. `L`, `Script=Greek`; null when there is no
+ * such property.
+ */
+export function unicodeProperty(name: string, budget: WorkBudget): CodePoints | null {
+  if (!/^[A-Za-z0-9_]+(=[A-Za-z0-9_]+)?$/.test(name)) return null;
+  let pattern: RegExp;
+  try {
+    pattern = new RegExp(`\\p{${name}}+`, 'gu');
+  } catch {
+    return null;
+  }
+  budget.spend(PROPERTY_COST);
+  const ranges: [number, number][] = [];
+  for (let i = 0; i < ALL_CODE_POINTS.length; i += 2) {
+    for (let lo = ALL_CODE_POINTS[i]!; lo <= ALL_CODE_POINTS[i + 1]!; lo += CHUNK) {
+      const hi = Math.min(lo + CHUNK - 1, ALL_CODE_POINTS[i + 1]!);
+      for (const { 0: run } of characters(lo, hi).matchAll(pattern)) {
+        ranges.push([run.codePointAt(0)!, lastCodePoint(run)]);
+      }
+    }
+  }
+  return codePoints(ranges);
+}
+
+function characters(lo: number, hi: number): string {
+  const parts: string[] = [];
+  for (let c = lo; c <= hi; c++) parts.push(String.fromCodePoint(c));
+  return parts.join('');
+}
+
+function lastCodePoint(text: string): number {
+  const last = text.charCodeAt(text.length - 1);
+  return last >= 0xdc00 && last <= 0xdfff ? text.codePointAt(text.length - 2)! : last;
+}

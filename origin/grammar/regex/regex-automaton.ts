@@ -1,0 +1,107 @@
+import { ALL_CODE_POINTS, pairs } from '../automaton/code-points.ts';
+import { CALL, Nfa } from '../automaton/nfa.ts';
+import type { WorkBudget } from '../work-budget.ts';
+import type { RegexNode } from './regex-node.ts';
+
+/** Symbols of the anchors before they are resolved. */
+const AT_START = CALL;
+const AT_END = CALL + 1;
+
+/** An automaton over code points for the texts that match as a whole. */
+export function wholeMatchAutomaton(node: RegexNode, budget: WorkBudget): Nfa {
+  const nfa = new Nfa(budget);
+  addNode(nfa, node, nfa.start, nfa.end);
+  return hasAnchors(node) ? resolveAnchors(nfa, budget) : nfa;
+}
+
+/** An automaton over code points for the texts in which a match can be found anywhere, as JSON Schema's `pattern`. */
+export function searchAutomaton(node: RegexNode, budget: WorkBudget): Nfa {
+  const anything: RegexNode = {
+    kind: 'repeat',
+    item: { kind: 'chars', set: ALL_CODE_POINTS },
+    min: 0,
+    max: Number.POSITIVE_INFINITY,
+  };
+  return wholeMatchAutomaton({ kind: 'sequence', items: [anything, node, anything] }, budget);
+}
+
+export function hasAnchors(node: RegexNode): boolean {
+  if (node.kind === 'sequence' || node.kind === 'choice') return node.items.some(hasAnchors);
+  return node.kind === 'repeat' ? hasAnchors(node.item) : node.kind === 'anchor';
+}
+
+function addNode(nfa: Nfa, node: RegexNode, from: number, to: number): void {
+  switch (node.kind) {
+    case 'chars':
+      for (const [lo, hi] of pairs(node.set)) nfa.addEdge(from, lo, hi, to);
+      return;
+    case 'anchor': {
+      const symbol = node.at === 'start' ? AT_START : AT_END;
+      nfa.addEdge(from, symbol, symbol, to);
+      return;
+    }
+    case 'choice':
+      for (const item of node.items) addNode(nfa, item, from, to);
+      return;
+    case 'sequence': {
+      let state = from;
+      for (const item of node.items) {
+        const next = nfa.addState();
+        addNode(nfa, item, state, next);
+        state = next;
+      }
+      nfa.addEpsilon(state, to);
+      return;
+    }
+    case 'repeat':
+      addRepeat(nfa, node.item, node.min, node.max, from, to);
+  }
+}
+
+function addRepeat(nfa: Nfa, item: RegexNode, min: number, max: number, from: number, to: number): void {
+  let state = nfa.addState();
+  nfa.addEpsilon(from, state);
+  const copies = Number.isFinite(max) ? max : min;
+  for (let i = 0; i < copies; i++) {
+    if (i >= min) nfa.addEpsilon(state, to);
+    const next = nfa.addState();
+    addNode(nfa, item, state, next);
+    state = next;
+  }
+  if (!Number.isFinite(max)) addNode(nfa, item, state, state);
+  nfa.addEpsilon(state, to);
+}
+
+/** Whether text was read before, and whether `$` forbids any to follow. */
+const PHASES = [
+  { read: false, closed: false },
+  { read: true, closed: false },
+  { read: false, closed: true },
+  { read: true, closed: true },
+] as const;
+
+/** The product with the four phases: `^` passes only before, `$` only where nothing is read after. */
+function resolveAnchors(nfa: Nfa, budget: WorkBudget): Nfa {
+  const out = new Nfa(budget);
+  const at = (state: number, phase: number): number => 2 + 4 * state + phase;
+  for (let i = 0; i < 4 * nfa.size; i++) out.addState();
+  out.addEpsilon(out.start, at(nfa.start, 0));
+  PHASES.forEach(({ read, closed }, phase) => {
+    out.addEpsilon(at(nfa.end, phase), out.end);
+    const afterReading = 1;
+    const afterEnd = read ? 3 : 2;
+    for (let state = 0; state < nfa.size; state++) {
+      for (const next of nfa.epsilon[state]!) out.addEpsilon(at(state, phase), at(next, phase));
+      const edges = nfa.edges[state]!;
+      for (let i = 0; i < edges.length; i += 3) {
+        const lo = edges[i]!;
+        const to = edges[i + 2]!;
+        if (lo === AT_START) {
+          if (!read) out.addEpsilon(at(state, phase), at(to, phase));
+        } else if (lo === AT_END) out.addEpsilon(at(state, phase), at(to, afterEnd));
+        else if (!closed) out.addEdge(at(state, phase), lo, edges[i + 1]!, at(to, afterReading));
+      }
+    }
+  });
+  return out;
+}

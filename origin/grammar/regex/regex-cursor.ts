@@ -1,0 +1,124 @@
+import type { CodePoints } from '../automaton/code-points.ts';
+import { complementCodePoints } from '../automaton/code-points.ts';
+import { type GrammarError, syntaxError } from '../grammar-error.ts';
+import type { WorkBudget } from '../work-budget.ts';
+import { CLASS_ESCAPES, unicodeProperty } from './character-sets.ts';
+
+/** Counts beyond this are refused before anything is built from them. */
+const MAX_COUNT = 1_000_000;
+
+/** Reads the words of a regular expression from its source. */
+export class RegexCursor {
+  offset = 0;
+  readonly #source: string;
+
+  constructor(source: string) {
+    this.#source = source;
+  }
+
+  get atEnd(): boolean {
+    return this.offset >= this.#source.length;
+  }
+
+  /** The next code unit; '' at the end. */
+  get peek(): string {
+    return this.#source.charAt(this.offset);
+  }
+
+  rest(length: number): string {
+    return this.#source.slice(this.offset, this.offset + length);
+  }
+
+  error(message: string): GrammarError {
+    return syntaxError(this.#source, this.offset, message);
+  }
+
+  take(word: string): boolean {
+    if (!this.#source.startsWith(word, this.offset)) return false;
+    this.offset += word.length;
+    return true;
+  }
+
+  match(pattern: RegExp): RegExpExecArray | null {
+    pattern.lastIndex = this.offset;
+    const found = pattern.exec(this.#source);
+    if (found) this.offset += found[0].length;
+    return found;
+  }
+
+  /** A whole code point; a lone surrogate is refused, because text cannot contain it. */
+  character(): number {
+    const codePoint = this.#source.codePointAt(this.offset);
+    if (codePoint === undefined) throw this.error('Unexpected end of the regular expression');
+    if (codePoint >= 0xd800 && codePoint <= 0xdfff) throw this.error('Lone surrogate');
+    this.offset += codePoint > 0xffff ? 2 : 1;
+    return codePoint;
+  }
+
+  /** `<name>` of a named group. */
+  takeGroupName(): boolean {
+    return this.match(/P?<[\p{L}_$][\p{L}\p{N}_$]*>/uy) !== null;
+  }
+
+  /** Minimum and maximum of the quantifier that stands here, if any. */
+  quantifier(): [number, number] | null {
+    if (this.take('*')) return [0, Number.POSITIVE_INFINITY];
+    if (this.take('+')) return [1, Number.POSITIVE_INFINITY];
+    if (this.take('?')) return [0, 1];
+    const counts = this.match(/\{(\d+)(,(\d*))?\}/y);
+    if (!counts) return null;
+    const min = Number(counts[1]);
+    const max =
+      counts[2] === undefined ? min : counts[3] === '' ? Number.POSITIVE_INFINITY : Number(counts[3]);
+    if (min > MAX_COUNT || (Number.isFinite(max) && max > MAX_COUNT)) {
+      throw this.error(`More than ${MAX_COUNT} repetitions`);
+    }
+    return [min, max];
+  }
+}
+
+/** What the escape at the cursor stands for, inside or outside of a class. */
+export function classEscape(cursor: RegexCursor, budget: WorkBudget): CodePoints {
+  const offset = cursor.offset;
+  cursor.take('\\');
+  const set = CLASS_ESCAPES[cursor.peek];
+  if (set && cursor.take(cursor.peek)) return set;
+  const property = cursor.match(/([pP])\{([^}]*)\}/y);
+  if (property) {
+    const found = unicodeProperty(property[2]!, budget);
+    if (!found) throw cursor.error(`Unknown Unicode property "${property[2]}"`);
+    return property[1] === 'P' ? complementCodePoints(found) : found;
+  }
+  cursor.offset = offset;
+  const char = characterEscape(cursor);
+  return [char, char];
+}
+
+const CONTROL_ESCAPES: Readonly<Record<string, number>> = { t: 9, n: 10, v: 11, f: 12, r: 13 };
+
+/** An escape that stands for one character; the cursor stands on the backslash. */
+function characterEscape(cursor: RegexCursor): number {
+  cursor.take('\\');
+  const control = CONTROL_ESCAPES[cursor.peek];
+  if (control !== undefined && cursor.take(cursor.peek)) return control;
+  if (cursor.match(/0(?!\d)/y)) return 0;
+  const letter = cursor.match(/c([A-Za-z])/y);
+  if (letter) return letter[1]!.charCodeAt(0) % 32;
+  const pair = cursor.match(/u([dD][89abAB][0-9a-fA-F]{2})\\u([dD][c-fC-F][0-9a-fA-F]{2})/y);
+  if (pair) {
+    return 0x10000 + ((hex(pair[1]!) - 0xd800) << 10) + (hex(pair[2]!) - 0xdc00);
+  }
+  const code = cursor.match(/x([0-9a-fA-F]{2})|u([0-9a-fA-F]{4})|u\{([0-9a-fA-F]{1,8})\}/y);
+  if (code) {
+    const value = hex(code[1] ?? code[2] ?? code[3]!);
+    if (value > 0x10ffff || (value >= 0xd800 && value <= 0xdfff))
+      throw cursor.error('Not a Unicode character');
+    return value;
+  }
+  if (/[A-Za-z0-9]/.test(cursor.peek)) throw cursor.error(`Unknown escape "\\${cursor.peek}"`);
+  return cursor.character();
+}
+
+function hex(digits: string): number {
+  return Number.parseInt(digits, 16);
+}

@@ -1,0 +1,135 @@
+import { ALL_CODE_POINTS, codePoints } from '../automaton/code-points.ts';
+import type { GrammarError } from '../grammar-error.ts';
+import { syntaxError } from '../grammar-error.ts';
+import type { WorkBudget } from '../work-budget.ts';
+import { ANY_BUT_LINE_END } from './character-sets.ts';
+import { characterClass } from './regex-class.ts';
+import { classEscape, RegexCursor } from './regex-cursor.ts';
+import type { RegexNode } from './regex-node.ts';
+
+const MAX_NESTING = 200;
+
+export interface RegexFlags {
+  /** `.` matches line ends too. */
+  readonly dotAll?: boolean;
+  /** Letters match in either case. */
+  readonly ignoreCase?: boolean;
+}
+
+/**
+ * Reads the ECMAScript syntax in its Unicode reading (one character is one code point), with identity escapes allowed
+ * for punctuation. Refused: look-around, back-references, word boundaries, inline flags.
+ */
+export function parseRegex(source: string, budget: WorkBudget, flags: RegexFlags = {}): RegexNode {
+  const parser = new RegexParser(source, budget, flags);
+  return parser.parse();
+}
+
+class RegexParser {
+  readonly #cursor: RegexCursor;
+  readonly #source: string;
+  readonly #budget: WorkBudget;
+  readonly #flags: RegexFlags;
+
+  constructor(source: string, budget: WorkBudget, flags: RegexFlags) {
+    this.#source = source;
+    this.#cursor = new RegexCursor(source);
+    this.#budget = budget;
+    this.#flags = flags;
+  }
+
+  parse(): RegexNode {
+    const node = this.#alternatives(0);
+    if (!this.#cursor.atEnd) throw this.#cursor.error('Unmatched ")"');
+    return node;
+  }
+
+  #alternatives(nesting: number): RegexNode {
+    const items = [this.#sequence(nesting)];
+    while (this.#cursor.take('|')) items.push(this.#sequence(nesting));
+    return items.length === 1 ? items[0]! : { kind: 'choice', items };
+  }
+
+  #sequence(nesting: number): RegexNode {
+    const items: RegexNode[] = [];
+    while (!this.#cursor.atEnd && this.#cursor.peek !== '|' && this.#cursor.peek !== ')') {
+      this.#budget.spend(20);
+      items.push(this.#quantified(this.#atom(nesting)));
+    }
+    return items.length === 1 ? items[0]! : { kind: 'sequence', items };
+  }
+
+  #atom(nesting: number): RegexNode {
+    const cursor = this.#cursor;
+    if (cursor.take('^')) return { kind: 'anchor', at: 'start' };
+    if (cursor.take('$')) return { kind: 'anchor', at: 'end' };
+    if (cursor.take('.'))
+      return { kind: 'chars', set: this.#flags.dotAll ? ALL_CODE_POINTS : ANY_BUT_LINE_END };
+    if (cursor.peek === '[') return this.#chars(characterClass(cursor, this.#budget));
+    if (cursor.peek === '(') return this.#group(nesting);
+    if (cursor.peek === '\\') return this.#escape();
+    if ('*+?'.includes(cursor.peek)) throw cursor.error('Nothing to repeat');
+    if (/^\{\d*,?\d*\}/.test(cursor.rest(24)))
+      throw cursor.error('Nothing to repeat, or a count without its minimum');
+    const char = cursor.character();
+    return this.#chars([char, char]);
+  }
+
+  #group(nesting: number): RegexNode {
+    const cursor = this.#cursor;
+    const offset = cursor.offset;
+    if (nesting >= MAX_NESTING) throw cursor.error('Groups are nested too deeply');
+    cursor.take('(');
+    if (cursor.take('?')) this.#groupKind(offset);
+    const inner = this.#alternatives(nesting + 1);
+    if (!cursor.take(')')) throw syntaxError(this.#source, offset, 'The group is not closed');
+    return inner;
+  }
+
+  #groupKind(offset: number): void {
+    const cursor = this.#cursor;
+    if (cursor.take(':') || cursor.takeGroupName()) return;
+    if (/^<?[=!]/.test(cursor.rest(2))) throw this.#refusal(offset, 'Look-around is not supported');
+    throw this.#refusal(offset, 'This kind of group is not supported');
+  }
+
+  #escape(): RegexNode {
+    const cursor = this.#cursor;
+    const offset = cursor.offset;
+    const next = cursor.rest(2).charAt(1);
+    if (/[1-9]/.test(next) || next === 'k') throw this.#refusal(offset, 'Back-references are not supported');
+    if (next === 'b' || next === 'B') throw this.#refusal(offset, 'Word boundaries are not supported');
+    const set = classEscape(cursor, this.#budget);
+    return this.#chars(set);
+  }
+
+  #chars(set: readonly number[]): RegexNode {
+    return { kind: 'chars', set: this.#flags.ignoreCase ? bothCases(set) : set };
+  }
+
+  #quantified(item: RegexNode): RegexNode {
+    const cursor = this.#cursor;
+    const counts = cursor.quantifier();
+    if (counts === null) return item;
+    // A lazy quantifier matches the same texts.
+    cursor.take('?');
+    if (item.kind === 'anchor') throw cursor.error('An anchor cannot be repeated');
+    if (counts[1] < counts[0]) throw cursor.error('The repetition counts are reversed');
+    return { kind: 'repeat', item, min: counts[0], max: counts[1] };
+  }
+
+  #refusal(offset: number, message: string): GrammarError {
+    return syntaxError(this.#source, offset, message);
+  }
+}
+
+/** Adds the other case of ASCII letters. */
+function bothCases(set: readonly number[]): readonly number[] {
+  const ranges: [number, number][] = [];
+  for (let i = 0; i < set.length; i += 2) {
+    ranges.push([set[i]!, set[i + 1]!]);
+    ranges.push([Math.max(set[i]!, 0x41) + 32, Math.min(set[i + 1]!, 0x5a) + 32]);
+    ranges.push([Math.max(set[i]!, 0x61) - 32, Math.min(set[i + 1]!, 0x7a) - 32]);
+  }
+  return codePoints(ranges.filter(([lo, hi]) => lo <= hi));
+}

@@ -1,0 +1,67 @@
+import { bytesOf } from '../../tokenizer/token-bytes.ts';
+import type { CompiledGrammar, Constraint } from '../constraint.ts';
+import type { Program } from '../program/program.ts';
+import type { WorkBudget } from '../work-budget.ts';
+import type { GrammarVocabulary } from './grammar-vocabulary.ts';
+import { MaskMaker } from './mask-maker.ts';
+import { SequenceConstraint } from './sequence-constraint.ts';
+import { DEAD, StateTable, UNKNOWN } from './state-table.ts';
+import { transferState } from './transfer-state.ts';
+
+/** A table with more states is given up for a fresh one. */
+const MAX_STATES = 30_000;
+
+/** A position in the text: a parser state and the table it belongs to. */
+export interface Position {
+  readonly table: StateTable;
+  readonly state: number;
+}
+
+/** A program together with a vocabulary: parser states and masks, shared by all sequences of the grammar. */
+export class GrammarRuntime implements CompiledGrammar {
+  readonly vocabulary: GrammarVocabulary;
+  readonly #program: Program;
+  #table: StateTable;
+  #masks: MaskMaker;
+
+  constructor(program: Program, vocabulary: GrammarVocabulary) {
+    this.vocabulary = vocabulary;
+    this.#program = program;
+    this.#table = new StateTable(program);
+    this.#masks = new MaskMaker(this.#table, vocabulary);
+  }
+
+  start(): Constraint {
+    return new SequenceConstraint(this, { table: this.#table, state: this.#table.initial });
+  }
+
+  /** The same position in the current table. Call it before each operation: memory is bounded by changing tables. */
+  current(position: Position, budget: WorkBudget): Position {
+    if (this.#table.size > MAX_STATES) {
+      this.#table = new StateTable(this.#program);
+      this.#masks = new MaskMaker(this.#table, this.vocabulary);
+    }
+    if (position.table === this.#table) return position;
+    return { table: this.#table, state: transferState(position.table, position.state, this.#table, budget) };
+  }
+
+  /** Expects a current position. */
+  mask(position: Position, budget: WorkBudget): Uint32Array {
+    return this.#masks.mask(position.state, budget);
+  }
+
+  /** The position after a token's bytes. Expects a current position; throws when the token does not match. */
+  advance(position: Position, token: number, budget: WorkBudget): Position {
+    const { table } = position;
+    const { classOf, classCount } = table.program;
+    let state = position.state;
+    const bytes = this.vocabulary.tokens.special[token] === 1 ? [] : bytesOf(this.vocabulary.tokens, token);
+    if (bytes.length === 0) throw new Error(`Token ${token} has no text and cannot match a grammar`);
+    for (const byte of bytes) {
+      const known = table.rows.data[state * classCount + classOf[byte]!]!;
+      state = known === UNKNOWN ? table.step(state, classOf[byte]!, budget) : known;
+      if (state === DEAD) throw new Error(`Token ${token} does not match the grammar here`);
+    }
+    return { table, state };
+  }
+}

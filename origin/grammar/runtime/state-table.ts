@@ -1,0 +1,210 @@
+import type { Program } from '../program/program.ts';
+import type { WorkBudget } from '../work-budget.ts';
+import { GrowableInt32 } from './growable.ts';
+import { PairSet } from './item-set.ts';
+import { Predictions } from './predictions.ts';
+
+/** Row entry of a step not yet taken. */
+export const UNKNOWN = 0;
+/** Nothing can match any more. */
+export const DEAD = 1;
+/** Origin of the root rule: its end is the end of the text. */
+const TEXT = 2;
+/** Origin that stands for any caller: used to study a program state apart from its context. */
+const ANY_CALLER = 3;
+const FIRST_STATE = 4;
+
+/** The text read so far is a complete match. */
+export const ACCEPTING = 1;
+/** The rule studied with any caller may end here. */
+export const RETURNING = 2;
+
+/**
+ * Parser states, each made once and numbered. A state is a set of items (program state, origin), where the origin is
+ * the parser state in which the item's rule was called: an Earley set whose origins are states instead of text
+ * positions, so that equal situations are the same state wherever in a text they arise, and steps and masks can be
+ * kept per state. Correct for every context-free grammar without empty rules, left recursion and ambiguity included.
+ */
+export class StateTable {
+  readonly program: Program;
+  readonly initial: number;
+  /** Row-major [state × byte class]: the next state. */
+  readonly rows = new GrowableInt32(1 << 14);
+  readonly flags = new GrowableInt32();
+  readonly #itemOffsets = new GrowableInt32();
+  readonly #items = new GrowableInt32(1 << 12);
+  #buckets = new Int32Array(1 << 10);
+  readonly #predictions: Predictions;
+  /** By origin and rule: items of the origin's callers after the call returned. */
+  readonly #returns = new Map<number, Int32Array>();
+  readonly #reached = new PairSet();
+  readonly #completed = new PairSet();
+
+  constructor(program: Program) {
+    this.program = program;
+    this.#predictions = new Predictions(program);
+    for (let state = 0; state < FIRST_STATE; state++) this.#append([], 0);
+    this.initial = this.intern([program.ruleStart[0]!, TEXT], program.matchesEmpty ? ACCEPTING : 0);
+  }
+
+  get size(): number {
+    return this.flags.length;
+  }
+
+  /** The state's items: flat pairs of program state and origin. A view, valid until the next state is made. */
+  items(state: number): Int32Array {
+    return this.#items.data.subarray(this.#itemOffsets.data[state]!, this.#itemOffsets.data[state + 1]!);
+  }
+
+  /** The state after one byte of a class. Kept in `rows`, which a caller reads first. */
+  step(state: number, byteClass: number, budget: WorkBudget): number {
+    const { byteOffsets, byteEdges } = this.program;
+    this.#begin();
+    for (const [q, origin] of this.#pairs(state)) {
+      for (let i = byteOffsets[q]!; i < byteOffsets[q + 1]!; i += 3) {
+        if (byteEdges[i]! <= byteClass && byteClass <= byteEdges[i + 1]!) {
+          this.#reached.add(byteEdges[i + 2]!, origin);
+        }
+      }
+      const called = this.#predictions.of(q, budget).byClass[byteClass];
+      if (called) for (const target of called) this.#reached.add(target, state);
+    }
+    const next = this.#finish(budget);
+    this.rows.data[state * this.program.classCount + byteClass] = next;
+    return next;
+  }
+
+  /** The state of one program state apart from its context, RETURNING where its rule ends. */
+  isolated(programState: number): number {
+    return this.intern([programState, ANY_CALLER], 0);
+  }
+
+  /** The state after the rule of an item has ended: what the item's callers go on with; DEAD when nothing. */
+  afterReturn(rule: number, origin: number, budget: WorkBudget): number {
+    this.#begin();
+    this.#complete(rule, origin, budget);
+    return this.#finish(budget);
+  }
+
+  /** The number of the state with these items (flat pairs in any order) and flags. */
+  intern(items: readonly number[], flags: number): number {
+    if (items.length === 0 && flags === 0) return DEAD;
+    const sorted = sortPairs(items);
+    for (
+      let slot = hash(sorted, flags) & (this.#buckets.length - 1);
+      ;
+      slot = (slot + 1) & (this.#buckets.length - 1)
+    ) {
+      const known = this.#buckets[slot]!;
+      if (known === 0) {
+        const state = this.#append(sorted, flags);
+        this.#buckets[slot] = state;
+        if (2 * this.size > this.#buckets.length) this.#rehash();
+        return state;
+      }
+      if (this.flags.data[known] === flags && this.#hasItems(known, sorted)) return known;
+    }
+  }
+
+  #begin(): void {
+    this.#reached.clear();
+    this.#completed.clear();
+  }
+
+  *#pairs(state: number): Generator<readonly [number, number]> {
+    const from = this.#itemOffsets.data[state]!;
+    const past = this.#itemOffsets.data[state + 1]!;
+    for (let i = from; i < past; i += 2) yield [this.#items.data[i]!, this.#items.data[i + 1]!];
+  }
+
+  /** Completes what has ended, transitively, and interns what can go on. */
+  #finish(budget: WorkBudget): number {
+    const { final, ruleOf, byteOffsets, callOffsets } = this.program;
+    const reached = this.#reached;
+    const items: number[] = [];
+    for (let i = 0; i < reached.size; i++) {
+      const q = reached.first[i]!;
+      const origin = reached.second[i]!;
+      if (final[q] === 1) this.#complete(ruleOf[q]!, origin, budget);
+      const goesOn = byteOffsets[q] !== byteOffsets[q + 1] || callOffsets[q] !== callOffsets[q + 1];
+      if (goesOn) items.push(q, origin);
+    }
+    budget.spend(20 + 10 * reached.size + 5 * this.#completed.size);
+    let flags = 0;
+    for (const origin of this.#completed.second) {
+      if (origin === TEXT) flags |= ACCEPTING;
+      else if (origin === ANY_CALLER) flags |= RETURNING;
+    }
+    return this.intern(items, flags);
+  }
+
+  #complete(rule: number, origin: number, budget: WorkBudget): void {
+    if (!this.#completed.add(rule, origin) || origin < FIRST_STATE) return;
+    const items = this.#returnItems(rule, origin, budget);
+    for (let i = 0; i < items.length; i += 2) this.#reached.add(items[i]!, items[i + 1]!);
+    budget.spend(items.length);
+  }
+
+  #returnItems(rule: number, origin: number, budget: WorkBudget): Int32Array {
+    const key = origin * this.program.ruleStart.length + rule;
+    const known = this.#returns.get(key);
+    if (known) return known;
+    const { callOffsets, callEdges } = this.program;
+    const found: number[] = [];
+    for (const [q, outer] of this.#pairs(origin)) {
+      for (let i = callOffsets[q]!; i < callOffsets[q + 1]!; i += 2) {
+        if (callEdges[i] === rule) found.push(callEdges[i + 1]!, outer);
+      }
+      for (const target of this.#predictions.of(q, budget).waiting.get(rule) ?? [])
+        found.push(target, origin);
+    }
+    budget.spend(20 + 5 * found.length);
+    const items = Int32Array.from(found);
+    this.#returns.set(key, items);
+    return items;
+  }
+
+  #append(items: readonly number[], flags: number): number {
+    const state = this.flags.reserve(1);
+    this.flags.data[state] = flags;
+    const offset = this.#items.reserve(items.length);
+    this.#items.data.set(items, offset);
+    if (state === 0) this.#itemOffsets.reserve(1);
+    this.#itemOffsets.reserve(1);
+    this.#itemOffsets.data[state + 1] = offset + items.length;
+    this.rows.reserve(this.program.classCount);
+    return state;
+  }
+
+  #hasItems(state: number, items: readonly number[]): boolean {
+    const from = this.#itemOffsets.data[state]!;
+    if (this.#itemOffsets.data[state + 1]! - from !== items.length) return false;
+    for (let i = 0; i < items.length; i++) if (this.#items.data[from + i] !== items[i]) return false;
+    return true;
+  }
+
+  #rehash(): void {
+    this.#buckets = new Int32Array(2 * this.#buckets.length);
+    for (let state = FIRST_STATE; state < this.size; state++) {
+      let slot = hash(this.items(state), this.flags.data[state]!) & (this.#buckets.length - 1);
+      while (this.#buckets[slot] !== 0) slot = (slot + 1) & (this.#buckets.length - 1);
+      this.#buckets[slot] = state;
+    }
+  }
+}
+
+function sortPairs(items: readonly number[]): readonly number[] {
+  if (items.length <= 2) return items;
+  const order: [number, number][] = [];
+  for (let i = 0; i < items.length; i += 2) order.push([items[i]!, items[i + 1]!]);
+  return order.sort((a, b) => a[0] - b[0] || a[1] - b[1]).flat();
+}
+
+/** FNV-1a over 32-bit words, with the high bits folded in. */
+function hash(items: ArrayLike<number>, flags: number): number {
+  let h = 0x811c9dc5 ^ flags;
+  for (let i = 0; i < items.length; i++) h = Math.imul(h ^ items[i]!, 0x01000193);
+  h ^= h >>> 15;
+  h = Math.imul(h, 0x85ebca6b);
+  return (h ^ (h >>> 13)) >>> 0;
+}
