@@ -4,24 +4,30 @@ import { ApiError } from '../shared/errors.ts';
 
 export const BODY_LIMIT = 8 * 2 ** 20;
 
-/** @throws ApiError 413 as soon as the body is known to exceed the limit */
+/**
+ * The whole body as text. What comes after the limit is read and dropped (a connection closed over unread bytes would
+ * take the answer with it); the server's request timeout bounds how long.
+ * @throws ApiError 413 as soon as the body is known to exceed the limit
+ */
 export async function readBody(request: IncomingMessage, limit = BODY_LIMIT): Promise<string> {
-  if (Number(request.headers['content-length'] ?? 0) > limit) throw tooLarge(limit);
+  const body = Promise.withResolvers<Buffer>();
   const chunks: Buffer[] = [];
   let size = 0;
-  for await (const chunk of request as AsyncIterable<Buffer>) {
+  const refuse = () => {
+    chunks.length = 0;
+    body.reject(new ApiError('request_too_large', `The request body is larger than ${limit} bytes.`));
+  };
+  request.on('error', body.reject);
+  request.on('end', () => body.resolve(Buffer.concat(chunks)));
+  request.on('data', (chunk: Buffer) => {
     size += chunk.length;
-    if (size > limit) throw tooLarge(limit);
-    chunks.push(chunk);
-  }
-  // The signature covers this text; a byte order mark is part of it.
-  return new TextDecoder('utf-8', { ignoreBOM: true }).decode(Buffer.concat(chunks));
-}
-
-const tooLarge = (limit: number) =>
-  new ApiError('request_too_large', `The request body is larger than ${limit} bytes.`, {
-    headers: { connection: 'close' },
+    if (size > limit) refuse();
+    else chunks.push(chunk);
   });
+  if (Number(request.headers['content-length'] ?? 0) > limit) refuse();
+  // The signature covers this text; a byte order mark is part of it.
+  return new TextDecoder('utf-8', { ignoreBOM: true }).decode(await body.promise);
+}
 
 /** @throws ApiError 400 for bad JSON, or naming the first path that does not fit the schema */
 export function parseBody<T>(body: string, schema: z.ZodType<T>): T {

@@ -42,6 +42,16 @@ export function contextExceeded(context: number, promptTokens: number, maxTokens
   );
 }
 
+/** A text is read this many times further than the kept tokens can reach, so that the cut does not change them. */
+const MARGIN = 4;
+
+/** The part of a text from whose start or end `budget` tokens are kept: nobody tokenises megabytes for one page. */
+export function reachable(text: string, kept: 'start' | 'end', longestSpan: number, budget: number): string {
+  const units = MARGIN * Math.max(budget, 1) * longestSpan;
+  if (text.length <= units) return text;
+  return kept === 'start' ? text.slice(0, units) : text.slice(-units);
+}
+
 /**
  * Refuses a text that is too long whatever its tokens are, before the work of tokenising it.
  * @throws ApiError context_length_exceeded

@@ -1,9 +1,10 @@
 import { ApiError } from '../shared/errors.ts';
 import type { GenerationRequest, WirePrompt } from '../shared/generation.ts';
-import { promptBudget, refuseHopeless } from './context.ts';
+import { promptBudget, reachable, refuseHopeless } from './context.ts';
 import { encodeAfter } from './infill/encode-after.ts';
 import { assemble, cutToFit, type Infill } from './infill/infill.ts';
 import type { ServedModel } from './served-model.ts';
+import type { EncodeOptions } from './tokenizer/tokenizer.ts';
 
 /** A prompt as the engine will see it. */
 export interface TokenisedPrompt {
@@ -12,35 +13,46 @@ export interface TokenisedPrompt {
   readonly shown: { readonly text: string; readonly ids: readonly number[] } | null;
 }
 
+/** What the tokens of one prompt depend on. */
+interface Reading {
+  readonly request: GenerationRequest;
+  readonly model: ServedModel;
+  /** Most tokens to keep; null = the prompt is never cut. */
+  readonly budget: number | null;
+}
+
 /** @throws ApiError 400 naming the prompt */
 export async function tokenisePrompt(
   prompt: WirePrompt,
   request: GenerationRequest,
   model: ServedModel,
 ): Promise<TokenisedPrompt> {
-  const budget = promptBudget(request, model.contextLength);
-  const { infill } = model;
-  if (infill && request.suffix) {
-    return infillPrompt(prompt, request.suffix, request, { ...model, infill }, budget);
-  }
-  const ids = await promptIds(prompt, request, model, true);
-  if (ids.length === 0) throw emptyPrompt();
+  const reading = { request, model, budget: promptBudget(request, model.contextLength) };
+  const tokenised =
+    model.infill && request.suffix
+      ? await infillPrompt(prompt, request.suffix, model.infill, reading)
+      : await plainPrompt(prompt, reading);
+  if (tokenised.tokens.length === 0) throw emptyPrompt();
+  return tokenised;
+}
+
+async function plainPrompt(prompt: WirePrompt, reading: Reading): Promise<TokenisedPrompt> {
+  const { request, budget } = reading;
+  const { addSpecialTokens } = request;
+  const ids = await promptIds(prompt, reading, { addSpecialTokens, parseSpecial: true });
   return { tokens: Int32Array.from(budget === null ? ids : lastOf(ids, budget)), shown: null };
 }
 
 async function infillPrompt(
   prompt: WirePrompt,
   suffix: string,
-  request: GenerationRequest,
-  model: ServedModel & { readonly infill: Infill },
-  budget: number | null,
+  infill: Infill,
+  reading: Reading,
 ): Promise<TokenisedPrompt> {
-  const { tokenizer, encoder, infill } = model;
-  if (budget === null) {
-    refuseHopeless(suffix, tokenizer.longestSpan, model.contextLength, request.maxTokens);
-  }
-  const before = await promptIds(prompt, { ...request, addSpecialTokens: false }, model, false);
-  const after = await encodeAfter(encoder, tokenizer, suffix);
+  const { request, model, budget } = reading;
+  const { tokenizer, encoder } = model;
+  const before = await promptIds(prompt, reading, { addSpecialTokens: false, parseSpecial: false });
+  const after = await encodeAfter(encoder, tokenizer, readable(suffix, 'start', reading));
   const whole = { start: request.addSpecialTokens ? tokenizer.prefixIds : [], before, after };
   const parts = budget === null ? whole : cutToFit(infill, whole, budget);
   const ids = Array.from(parts.before);
@@ -50,38 +62,34 @@ async function infillPrompt(
 }
 
 /** Ids of a text, of ids, or of a mixture: its parts are tokenised one by one and joined. */
-async function promptIds(
-  prompt: WirePrompt,
-  request: GenerationRequest,
-  model: ServedModel,
-  parseSpecial: boolean,
-): Promise<number[]> {
+async function promptIds(prompt: WirePrompt, reading: Reading, options: EncodeOptions): Promise<number[]> {
   const ids: number[] = [];
+  const { model } = reading;
   const parts = typeof prompt === 'string' ? [prompt] : prompt;
   for (const [index, part] of parts.entries()) {
     if (typeof part === 'number') {
       if (part >= model.vocabularySize) throw unknownToken(part, model);
       ids.push(part);
     } else {
-      const addSpecialTokens = request.addSpecialTokens && index === 0;
-      for (const id of Array.from(await textIds(part, request, model, { addSpecialTokens, parseSpecial }))) {
-        ids.push(id);
-      }
+      const addSpecialTokens = options.addSpecialTokens && index === 0;
+      const text = readable(part, 'end', reading);
+      const encoded = await model.encoder.encode(text, { ...options, addSpecialTokens });
+      for (const id of Array.from(encoded)) ids.push(id);
     }
   }
   return ids;
 }
 
-async function textIds(
-  text: string,
-  request: GenerationRequest,
-  { tokenizer, encoder, contextLength }: ServedModel,
-  options: { readonly addSpecialTokens: boolean; readonly parseSpecial: boolean },
-): Promise<ArrayLike<number>> {
-  if (request.truncatePromptTokens === null) {
-    refuseHopeless(text, tokenizer.longestSpan, contextLength, request.maxTokens);
-  }
-  return encoder.encode(text, options);
+/**
+ * The part of a text that is worth tokenising: all of it, or what the kept end (or start) can reach.
+ * @throws ApiError context_length_exceeded for a text that is too long whatever its tokens are
+ */
+function readable(text: string, kept: 'start' | 'end', { request, model, budget }: Reading): string {
+  const { tokenizer, contextLength } = model;
+  if (budget !== null)
+    return reachable(text, kept, tokenizer.longestSpan, Math.min(budget, contextLength + 1));
+  refuseHopeless(text, tokenizer.longestSpan, contextLength, request.maxTokens);
+  return text;
 }
 
 const lastOf = (ids: readonly number[], count: number) => ids.slice(Math.max(0, ids.length - count));

@@ -40,14 +40,19 @@ async function tellMetrics(...[{ response }, { metrics }]: Parameters<Handler>):
   response.end(text);
 }
 
+const TIMEOUTS = {
+  headersTimeout: 10_000,
+  /** For the whole request, body included; the answer may take any time. */
+  requestTimeout: 30_000,
+  /** How often the two are looked at. */
+  connectionsCheckingInterval: 5000,
+  /** Longer than the Worker keeps an idle connection, so that it is the one to close. */
+  keepAliveTimeout: 120_000,
+};
+
 /** The HTTP half of the origin. Not listening yet. */
-export function createOriginServer(context: ServerContext): Server {
-  const server = createServer({
-    headersTimeout: 10_000,
-    requestTimeout: 30_000,
-    // Longer than the Worker keeps an idle connection, so that it is the one to close.
-    keepAliveTimeout: 120_000,
-  });
+export function createOriginServer(context: ServerContext, timeouts: typeof TIMEOUTS = TIMEOUTS): Server {
+  const server = createServer(timeouts);
   server.on('request', (request, response) => void answer(request, response, context));
   server.on('clientError', refuseUnreadable);
   return server;
@@ -106,9 +111,7 @@ function refuse(
     response.destroy(); // a stream without its terminal event is an error to its reader
     return;
   }
-  // What is left of an unread body would be taken for the next request.
-  const headers = request.complete ? error.headers : { ...error.headers, connection: 'close' };
-  for (const [name, value] of Object.entries(headers)) response.setHeader(name, value);
+  for (const [name, value] of Object.entries(error.headers)) response.setHeader(name, value);
   sendJson(response, status, error.envelope());
 }
 

@@ -23,6 +23,11 @@ export interface Call {
   readonly signature?: string | null;
 }
 
+export interface StartOptions {
+  readonly readerLimits?: ReaderLimits;
+  readonly timeouts?: Parameters<typeof createOriginServer>[1];
+}
+
 /** The HTTP half on a real port, over a scripted engine and a tiny tokenizer. */
 export class RunningOrigin {
   readonly engine = new ScriptedEngine();
@@ -33,9 +38,9 @@ export class RunningOrigin {
   #url = '';
   #close: () => void = () => undefined;
 
-  static async start(readerLimits: ReaderLimits = READER_LIMITS): Promise<RunningOrigin> {
+  static async start({ readerLimits = READER_LIMITS, timeouts }: StartOptions = {}): Promise<RunningOrigin> {
     const origin = new RunningOrigin();
-    const server = createOriginServer({
+    const context = {
       service: origin.service,
       metrics: origin.metrics,
       log: createLog('trace', { write: (line: string) => void origin.logLines.push(line) }),
@@ -44,7 +49,8 @@ export class RunningOrigin {
       now: Date.now,
       newId: randomUUID,
       drawSeed: () => 1,
-    });
+    };
+    const server = timeouts ? createOriginServer(context, timeouts) : createOriginServer(context);
     server.listen(0, '127.0.0.1');
     await once(server, 'listening');
     origin.#url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;

@@ -193,6 +193,26 @@ describe('refusals', () => {
     expect(chunked).toMatch(/^HTTP\/1\.1 413 /);
   });
 
+  test('a body that never ends arriving is 408', async () => {
+    origin.stop();
+    const timeouts = {
+      headersTimeout: 50,
+      requestTimeout: 50,
+      connectionsCheckingInterval: 10,
+      keepAliveTimeout: 0,
+    };
+    origin = await RunningOrigin.start({ timeouts });
+    const answer = await new Promise<string>((resolve) => {
+      const socket = connect(Number(new URL(origin.url).port), '127.0.0.1', () =>
+        socket.write(
+          'POST /generate HTTP/1.1\r\nhost: x\r\ncontent-length: 9\r\nx-continuo-signature: x\r\n\r\n{',
+        ),
+      );
+      socket.once('data', (data) => resolve(data.toString()));
+    });
+    expect(answer).toMatch(/^HTTP\/1\.1 408 [\s\S]*"code":"request_timeout"/);
+  });
+
   test('what is not HTTP gets an envelope', async () => {
     const answer = await new Promise<string>((resolve) => {
       const socket = connect(Number(new URL(origin.url).port), '127.0.0.1', () =>

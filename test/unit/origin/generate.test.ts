@@ -124,6 +124,21 @@ describe('the context', () => {
     await expect(cut({ truncatePromptTokens: 100 })).rejects.toMatchObject(tooLong);
   });
 
+  test('a truncated text has the tokens it would have if it were tokenised whole', async () => {
+    const text = 'hello wörld, <|endoftext|> 👩‍👩‍👧 and so on\n'.repeat(3000);
+    const whole = model.tokenizer.encode(text, { addSpecialTokens: true, parseSpecial: true });
+    for (const k of [1, 7, 50]) {
+      expect(await promptOf({ prompts: [text], truncatePromptTokens: k })).toEqual(whole.slice(-k));
+    }
+  });
+
+  test('a truncation to nothing is refused', async () => {
+    await expect(prepare({ truncatePromptTokens: 0 })).rejects.toMatchObject({
+      status: 400,
+      param: 'prompt',
+    });
+  });
+
   test('a text that cannot fit is refused before it is tokenised', async () => {
     const unread = { ...model, encoder: { encode: () => Promise.reject(new Error('tokenised')) } };
     const text = 'x'.repeat(CONTEXT * model.tokenizer.longestSpan + 1);
