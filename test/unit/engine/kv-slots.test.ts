@@ -1,0 +1,177 @@
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { type KvCopy, KvSlots } from '../../../origin/engine/kv-slots.ts';
+
+const CHUNK = 4;
+const CONTEXT = 20;
+
+/** A KV cache of strings: what is really in each position, whatever the books say. */
+class Memory {
+  readonly rows: string[][];
+
+  constructor(slots: number) {
+    this.rows = Array.from({ length: slots }, () => Array.from({ length: CONTEXT }, () => 'nothing'));
+  }
+
+  copy(copies: readonly KvCopy[]): void {
+    for (const { from, to, length } of copies) {
+      for (let at = 0; at < length; at++) this.rows[to]![at] = this.rows[from]![at]!;
+    }
+  }
+
+  write(slot: number, start: number, tokens: readonly string[]): void {
+    tokens.forEach((token, at) => {
+      this.rows[slot]![start + at] = token;
+    });
+  }
+}
+
+const tokensOf = (namespace: string, prompt: Int32Array) =>
+  [...prompt].map((token) => `${namespace}${token}`);
+
+const prompt = fc
+  .array(fc.nat(1), { minLength: 1, maxLength: CONTEXT })
+  .map((tokens) => Int32Array.from(tokens));
+const command = fc.oneof(
+  {
+    weight: 4,
+    arbitrary: fc.record({
+      type: fc.constant('seat' as const),
+      prompt,
+      namespace: fc.constantFrom('x', 'y'),
+    }),
+  },
+  { weight: 2, arbitrary: fc.record({ type: fc.constant('compute' as const), pick: fc.nat() }) },
+  { weight: 1, arbitrary: fc.record({ type: fc.constant('fork' as const), pick: fc.nat() }) },
+  { weight: 1, arbitrary: fc.record({ type: fc.constant('move' as const), pick: fc.nat(), to: fc.nat() }) },
+  {
+    weight: 3,
+    arbitrary: fc.record({ type: fc.constant('release' as const), pick: fc.nat(), reusable: fc.boolean() }),
+  },
+  { weight: 2, arbitrary: fc.constant({ type: 'idle' as const }) },
+);
+
+interface Holder {
+  slot: number;
+  readonly namespace: string;
+  readonly prompt: Int32Array;
+  computed: number;
+}
+
+describe('KV slots', () => {
+  it('hold for every sequence what it would have computed itself, through any reuse, copy, move and idle write', () => {
+    fc.assert(
+      fc.property(fc.integer({ min: 1, max: 5 }), fc.array(command, { maxLength: 60 }), (slots, commands) => {
+        const kv = new KvSlots({ slots, contextLength: CONTEXT, prefillChunk: CHUNK });
+        const memory = new Memory(slots);
+        const holders: Holder[] = [];
+        for (const step of commands) {
+          const holder = 'pick' in step ? holders[step.pick % Math.max(1, holders.length)] : undefined;
+          if (step.type === 'seat' && holders.length < slots) {
+            const seat = kv.seat(step.prompt, step.namespace, true);
+            memory.copy(seat.copies);
+            expect(seat.cached % CHUNK).toBe(0);
+            expect(seat.cached).toBeLessThan(step.prompt.length);
+            holders.push({ ...step, slot: seat.slot, computed: seat.cached });
+          } else if (step.type === 'compute' && holder !== undefined) {
+            const end = Math.min(holder.prompt.length, holder.computed + CHUNK);
+            const computed = tokensOf(holder.namespace, holder.prompt).slice(holder.computed, end);
+            memory.write(holder.slot, holder.computed, computed);
+            holder.computed = end;
+            kv.record(holder.slot, end);
+          } else if (step.type === 'fork' && holder !== undefined && holders.length < slots) {
+            const seat = kv.fork(holder.slot, holder.computed);
+            memory.copy(seat.copies);
+            holders.push({ ...holder, slot: seat.slot });
+          } else if (step.type === 'move' && holder !== undefined && holders.length < slots) {
+            const free = Array.from({ length: slots }, (_, slot) => slot).filter((slot) => !kv.isHeld(slot));
+            const to = free[step.to % free.length]!;
+            memory.copy(kv.move(holder.slot, to, holder.computed));
+            holder.slot = to;
+          } else if (step.type === 'release' && holder !== undefined) {
+            kv.release(holder.slot, step.reusable);
+            holders.splice(holders.indexOf(holder), 1);
+          } else if (step.type === 'idle') {
+            for (let slot = 0; slot < slots; slot++) {
+              if (!kv.isHeld(slot)) memory.write(slot, kv.kept(slot), ['garbage']);
+            }
+          }
+          expect(kv.held).toBe(holders.length);
+          expect(new Set(holders.map(({ slot }) => slot)).size).toBe(holders.length);
+          for (const { slot, namespace, prompt: tokens, computed } of holders) {
+            expect(kv.isHeld(slot)).toBe(true);
+            expect(memory.rows[slot]!.slice(0, computed)).toEqual(
+              tokensOf(namespace, tokens).slice(0, computed),
+            );
+          }
+        }
+      }),
+      { numRuns: 1500 },
+    );
+  });
+
+  it('keep the most recently used prefixes, as many as there are free slots', () => {
+    const uses = fc.array(fc.record({ hold: fc.boolean(), drop: fc.nat() }), { minLength: 1, maxLength: 40 });
+    fc.assert(
+      fc.property(fc.integer({ min: 2, max: 6 }), uses, fc.nat(), (slots, steps, pick) => {
+        const kv = new KvSlots({ slots, contextLength: CONTEXT, prefillChunk: CHUNK });
+        const own = (serial: number) => Int32Array.from({ length: CHUNK + 1 }, (_, at) => serial * 10 + at);
+        const held: { slot: number; serial: number }[] = [];
+        const released: number[] = [];
+        const letGo = (at: number) => {
+          const [gone] = held.splice(at, 1);
+          kv.release(gone!.slot, true);
+          released.unshift(gone!.serial);
+        };
+        steps.forEach(({ hold, drop }, serial) => {
+          if (held.length === slots) letGo(drop % held.length);
+          const { slot } = kv.seat(own(serial), 'x', true);
+          kv.record(slot, CHUNK + 1);
+          held.push({ slot, serial });
+          if (!hold) letGo(drop % held.length);
+        });
+        if (held.length === slots) letGo(0);
+        const recent = released.slice(0, slots - held.length);
+        if (recent.length === 0) return;
+        expect(kv.seat(own(recent[pick % recent.length]!), 'x', true).cached).toBe(CHUNK);
+      }),
+      { numRuns: 1000 },
+    );
+  });
+
+  it('take over a free row in place, without copying', () => {
+    const kv = new KvSlots({ slots: 4, contextLength: CONTEXT, prefillChunk: CHUNK });
+    const first = Int32Array.from({ length: 9 }, (_, at) => at);
+    const { slot } = kv.seat(first, 'x', true);
+    kv.record(slot, 9);
+    kv.release(slot, true);
+    expect(kv.seat(first, 'x', true)).toEqual({ slot, cached: 8, copies: [] });
+  });
+
+  it('copy from a row in use', () => {
+    const kv = new KvSlots({ slots: 4, contextLength: CONTEXT, prefillChunk: CHUNK });
+    const tokens = Int32Array.from({ length: 9 }, (_, at) => at);
+    const { slot } = kv.seat(tokens, 'x', true);
+    kv.record(slot, 9);
+    const second = kv.seat(tokens.slice(0, 6), 'x', true);
+    expect(second.cached).toBe(4);
+    expect(second.copies).toEqual([{ from: slot, to: second.slot, length: 4 }]);
+  });
+
+  it('never match across namespaces, nor when reuse is off', () => {
+    const kv = new KvSlots({ slots: 4, contextLength: CONTEXT, prefillChunk: CHUNK });
+    const tokens = Int32Array.from({ length: 9 }, (_, at) => at);
+    const { slot } = kv.seat(tokens, 'x', true);
+    kv.record(slot, 9);
+    expect(kv.seat(tokens, 'y', true).cached).toBe(0);
+    expect(kv.seat(tokens, 'x', false).cached).toBe(0);
+  });
+
+  it('sit together, so that one contiguous range covers the rows in use', () => {
+    const kv = new KvSlots({ slots: 8, contextLength: CONTEXT, prefillChunk: CHUNK });
+    const slots = Array.from({ length: 5 }, (_, serial) => kv.seat(Int32Array.of(serial), 'x', true).slot);
+    expect(Math.max(...slots) - Math.min(...slots)).toBe(4);
+    kv.release(slots[2]!, true);
+    expect(kv.seat(Int32Array.of(9), 'x', true).slot).toBe(slots[2]);
+  });
+});

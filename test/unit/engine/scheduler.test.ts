@@ -1,0 +1,92 @@
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { DecodeBatchBuilder, PrefillTurns, prefillChunk } from '../../../origin/engine/scheduler.ts';
+
+describe('prefill chunks', () => {
+  it('cover the prompt once, each inside one cell of the grid, whatever whole chunks were cached', () => {
+    fc.assert(
+      fc.property(
+        fc.integer({ min: 1, max: 100 }),
+        fc.integer({ min: 1, max: 16 }),
+        fc.nat(10),
+        fc.constantFrom('none' as const, 'last' as const, 'all' as const),
+        (length, chunk, cachedChunks, wanted) => {
+          const prompt = Int32Array.from({ length }, (_, at) => at);
+          let computed = Math.min(cachedChunks * chunk, length - 1);
+          computed -= computed % chunk;
+          const first = computed;
+          const seen: number[] = [];
+          const logits: number[] = [];
+          while (computed < length) {
+            const run = prefillChunk(3, prompt, computed, chunk, wanted);
+            expect(run.start).toBe(computed);
+            expect(Math.floor(run.start / chunk)).toBe(
+              Math.floor((run.start + run.tokens.length - 1) / chunk),
+            );
+            seen.push(...run.tokens);
+            logits.push(...[...run.logitsAt].map((at) => run.start + at));
+            computed += run.tokens.length;
+          }
+          const expected = [...prompt.subarray(first)];
+          expect(seen).toEqual(expected);
+          expect(logits).toEqual(wanted === 'all' ? expected : wanted === 'last' ? [length - 1] : []);
+        },
+      ),
+    );
+  });
+
+  it('alternate between tenants and finish the first prompt first inside one', () => {
+    const turns = new PrefillTurns();
+    const prompts = [
+      { tenantId: 'a', name: 'a1' },
+      { tenantId: 'a', name: 'a2' },
+      { tenantId: 'b', name: 'b1' },
+    ];
+    const order = Array.from({ length: 4 }, () => turns.next(prompts)?.name);
+    expect(order).toEqual(['a1', 'b1', 'a1', 'b1']);
+    const late = [...prompts, { tenantId: 'c', name: 'c1' }];
+    expect(Array.from({ length: 3 }, () => turns.next(late)?.name)).toEqual(['c1', 'a1', 'b1']);
+    expect(turns.next([])).toBeNull();
+  });
+
+  it('reach every tenant within as many turns as there are tenants', () => {
+    fc.assert(
+      fc.property(
+        fc.array(fc.constantFrom('a', 'b', 'c', 'd'), { minLength: 1, maxLength: 12 }),
+        (tenants) => {
+          const turns = new PrefillTurns();
+          const prompts = tenants.map((tenantId) => ({ tenantId }));
+          const distinct = new Set(tenants);
+          for (let round = 0; round < 3; round++) {
+            const served = Array.from({ length: distinct.size }, () => turns.next(prompts)?.tenantId);
+            expect(new Set(served)).toEqual(distinct);
+          }
+        },
+      ),
+    );
+  });
+});
+
+describe('the decode batch', () => {
+  it('covers every decoding slot, and writes nothing of worth where nobody decodes', () => {
+    const row = fc.option(fc.record({ slot: fc.nat(), computed: fc.nat(50), lastToken: fc.nat(50) }));
+    fc.assert(
+      fc.property(fc.array(row, { minLength: 1, maxLength: 10 }), (bySlot) => {
+        const batch = new DecodeBatchBuilder(bySlot.length).build(bySlot, (slot) => 100 + slot);
+        const decoding = bySlot.flatMap((sequence, slot) => (sequence === null ? [] : [slot]));
+        if (batch === null) {
+          expect(decoding).toEqual([]);
+          return;
+        }
+        expect(batch.firstSlot).toBe(decoding[0]);
+        expect(batch.firstSlot + batch.rows - 1).toBe(decoding.at(-1));
+        for (let at = 0; at < batch.rows; at++) {
+          const slot = batch.firstSlot + at;
+          const sequence = bySlot[slot];
+          expect(batch.tokens[at]).toBe(sequence?.lastToken ?? 0);
+          expect(batch.positions[at]).toBe(sequence?.computed ?? 100 + slot);
+        }
+      }),
+    );
+  });
+});

@@ -1,0 +1,121 @@
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { WaitingQueue } from '../../../origin/engine/waiting-queue.ts';
+
+interface Item {
+  readonly tenantId: string;
+  readonly weight: number;
+  readonly cost: number;
+  readonly serial: number;
+}
+
+const item = (tenantId: string, serial: number, cost = 1, weight = 1): Item => ({
+  tenantId,
+  weight,
+  cost,
+  serial,
+});
+
+describe('the waiting queue', () => {
+  it('keeps every item exactly once, and the order inside a tenant', () => {
+    const command = fc.oneof(
+      fc.record({
+        type: fc.constant('push' as const),
+        tenant: fc.constantFrom('a', 'b', 'c'),
+        cost: fc.nat(50),
+      }),
+      fc.record({ type: fc.constant('take' as const) }),
+      fc.record({
+        type: fc.constant('remove' as const),
+        tenant: fc.constantFrom('a', 'b', 'c'),
+        odd: fc.nat(1),
+      }),
+    );
+    fc.assert(
+      fc.property(fc.array(command, { maxLength: 60 }), (commands) => {
+        const queue = new WaitingQueue<Item>(1000);
+        let model: Item[] = [];
+        commands.forEach((step, serial) => {
+          if (step.type === 'push') {
+            const next = item(step.tenant, serial, step.cost);
+            queue.push(next);
+            model.push(next);
+          } else if (step.type === 'take') {
+            const taken = queue.take();
+            expect(taken === null).toBe(model.length === 0);
+            expect(taken).toBe(model.find(({ tenantId }) => tenantId === taken?.tenantId) ?? null);
+            model = model.filter((other) => other !== taken);
+          } else {
+            const matches = (other: Item) => other.tenantId === step.tenant && other.serial % 2 === step.odd;
+            expect(queue.remove(step.tenant, matches)).toBe(model.filter(matches).length);
+            model = model.filter((other) => !matches(other));
+          }
+          expect(queue.length).toBe(model.length);
+        });
+      }),
+    );
+  });
+
+  it('serves waiting tenants in proportion to their weights, to within one item each', () => {
+    fc.assert(
+      fc.property(
+        fc.array(
+          fc.record({ weight: fc.integer({ min: 1, max: 5 }), cost: fc.integer({ min: 1, max: 20 }) }),
+          {
+            minLength: 2,
+            maxLength: 4,
+          },
+        ),
+        (tenants) => {
+          const queue = new WaitingQueue<Item>(10_000);
+          for (let serial = 0; serial < 400; serial++) {
+            tenants.forEach(({ weight, cost }, index) => {
+              queue.push(item(`t${index}`, serial, cost, weight));
+            });
+          }
+          const served = tenants.map(() => 0);
+          for (let taken = 0; taken < 300; taken++) {
+            const next = queue.take();
+            const index = Number(next?.tenantId.slice(1));
+            served[index]! += next!.cost / next!.weight;
+          }
+          const most = Math.max(...tenants.map(({ weight, cost }) => cost / weight));
+          expect(Math.max(...served) - Math.min(...served)).toBeLessThanOrEqual(2 * most);
+        },
+      ),
+    );
+  });
+
+  it('lets a newcomer go ahead of a tenant with a long queue, and not make up for its absence', () => {
+    const queue = new WaitingQueue<Item>(100);
+    for (let serial = 0; serial < 20; serial++) queue.push(item('busy', serial));
+    for (let taken = 0; taken < 5; taken++) queue.take();
+    for (let serial = 0; serial < 20; serial++) queue.push(item('late', serial));
+    const next = Array.from({ length: 10 }, () => queue.take()?.tenantId);
+    expect(next.filter((tenant) => tenant === 'late')).toHaveLength(5);
+  });
+
+  it('charges in the end only what was used', () => {
+    const queue = new WaitingQueue<Item>(100);
+    const greedy = item('careful', 0, 100);
+    queue.push(greedy);
+    for (let serial = 1; serial < 10; serial++) queue.push(item('careful', serial, 10));
+    for (let serial = 0; serial < 10; serial++) queue.push(item('other', serial, 10));
+    expect(queue.take()).toBe(greedy);
+    queue.refund(greedy, 95);
+    const next = Array.from({ length: 4 }, () => queue.take()?.tenantId);
+    expect(next.filter((tenant) => tenant === 'careful')).toHaveLength(2);
+  });
+
+  it('has room up to its limit beyond the free slots, and takes any request when empty', () => {
+    const queue = new WaitingQueue<Item>(2);
+    expect(queue.hasRoom(50, 0)).toBe(true);
+    queue.push(item('a', 0));
+    expect(queue.hasRoom(1, 0)).toBe(true);
+    expect(queue.hasRoom(2, 0)).toBe(false);
+    expect(queue.hasRoom(2, 1)).toBe(true);
+    const none = new WaitingQueue<Item>(0);
+    expect(none.hasRoom(1, 1)).toBe(true);
+    expect(none.hasRoom(1, 0)).toBe(false);
+  });
+});
