@@ -1,0 +1,17 @@
+import type { SamplingParameters } from '../../../shared/sampling.ts';
+import type { TokenHistory } from '../token-history.ts';
+import type { SamplerVocabulary } from '../vocabulary.ts';
+import type { SamplerWorkspace } from '../workspace.ts';
+
+/** A step that changes single logits of a row, given what was said so far. */
+export interface LogitProcessor {
+  /** @param scores the row, one float32 per token id, changed in place. */
+  apply(scores: Float32Array, history: TokenHistory): void;
+}
+
+/** Makes the step for one sequence, or null where its parameters switch it off. */
+export type LogitProcessorFactory = (
+  parameters: SamplingParameters,
+  vocabulary: SamplerVocabulary,
+  workspace: SamplerWorkspace,
+) => LogitProcessor | null;

@@ -1,0 +1,19 @@
+import type { LogitProcessorFactory } from './processor.ts';
+
+/**
+ * Repetition penalty (Keskar et al., "CTRL", 2019, as corrected for negative logits): every token of the prompt or the
+ * generated text within the window, once: z ← z / r where z > 0, z · r elsewhere.
+ */
+export const repetition: LogitProcessorFactory = ({ repetitionPenalty, repeatLastN }) => {
+  if (repetitionPenalty === 1 || repeatLastN === 0) return null;
+  return {
+    apply(scores, history) {
+      const { distinct, ids, total } = history.countsOver(repeatLastN);
+      for (let entry = 0; entry < distinct; entry++) {
+        if (total[entry] === 0) continue;
+        const score = scores[ids[entry]!]!;
+        scores[ids[entry]!] = score > 0 ? score / repetitionPenalty : score * repetitionPenalty;
+      }
+    },
+  };
+};

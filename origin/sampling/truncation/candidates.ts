@@ -1,0 +1,54 @@
+/**
+ * Probabilities closer than this count as equal where a cut falls on a boundary ("p ≥ min_p · max p", "sum ≥ top_p").
+ * It is the relative rounding of a probability that float32 logits of magnitude 16 bring along, so a cut finer than
+ * that would fall by accident.
+ */
+export const PROBABILITY_RESOLUTION = 2 ** -20;
+
+/** The tokens still in play, in ascending order of ids, with weights proportional to their probabilities. */
+export class Candidates {
+  count = 0;
+  readonly ids: Int32Array;
+  /** e^((z − max z) / T). */
+  readonly weights: Float64Array;
+  /**
+   * What the weights are to be divided by to give probabilities. Usually their sum; larger while tokens are left out
+   * that a later truncation is known to drop anyway.
+   */
+  mass = 0;
+
+  constructor(capacity: number) {
+    this.ids = new Int32Array(capacity);
+    this.weights = new Float64Array(capacity);
+  }
+
+  /** Empties the set, to be filled by `add`. */
+  clear(): void {
+    this.count = 0;
+    this.mass = 0;
+  }
+
+  add(id: number, weight: number): void {
+    this.ids[this.count] = id;
+    this.weights[this.count++] = weight;
+    this.mass += weight;
+  }
+
+  /** The largest weight. */
+  peak(): number {
+    let peak = 0;
+    for (let i = 0; i < this.count; i++) if (this.weights[i]! > peak) peak = this.weights[i]!;
+    return peak;
+  }
+
+  /** Index of the candidate that a uniform number in [0, 1) falls on: inverse CDF in ascending order of ids. */
+  draw(uniform: number): number {
+    const target = uniform * this.mass;
+    let sum = 0;
+    for (let i = 0; i < this.count; i++) {
+      sum += this.weights[i]!;
+      if (sum > target) return i;
+    }
+    throw new RangeError(`uniform number ${uniform} is not below 1`);
+  }
+}

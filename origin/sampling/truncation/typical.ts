@@ -1,0 +1,26 @@
+import { PROBABILITY_RESOLUTION } from './candidates.ts';
+import { keepPrefix } from './prefix.ts';
+import type { TruncationFactory } from './truncation.ts';
+
+/**
+ * Locally typical sampling (Meister et al., "Locally Typical Sampling", 2022; llama.cpp's boundary): with
+ * H = −Σ p ln p, tokens by ascending |−ln p − H| until their sum exceeds typical_p.
+ */
+export const typical: TruncationFactory = ({ typicalP, minKeep }) => {
+  if (typicalP >= 1) return null;
+  const share = typicalP + PROBABILITY_RESOLUTION;
+  return {
+    apply({ candidates, keys, order }) {
+      const { weights, count, mass } = candidates;
+      let weighted = 0;
+      for (let i = 0; i < count; i++) {
+        const weight = weights[i]!;
+        if (weight > 0) weighted += weight * Math.log(weight);
+      }
+      // ln p = ln w − ln mass, so |−ln p − H| = |ln w − Σ p ln w|.
+      const expected = weighted / mass;
+      for (let i = 0; i < count; i++) keys[i] = -Math.abs(Math.log(weights[i]!) - expected);
+      keepPrefix(candidates, keys, share, Math.max(1, minKeep), order);
+    },
+  };
+};

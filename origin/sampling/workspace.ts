@@ -1,0 +1,37 @@
+import { BreakerCache } from './logits/breaker-cache.ts';
+import { Candidates } from './truncation/candidates.ts';
+
+/**
+ * Buffers that all samplers of one engine share, so that no token allocates: each call of a sampler fills and leaves
+ * them. About 40 bytes per token of the vocabulary.
+ */
+export class SamplerWorkspace {
+  readonly vocabularySize: number;
+  /** Copy of a logits row that processors may change. */
+  readonly scores: Float32Array;
+  readonly candidates: Candidates;
+  /** Sort keys, heap or list of numbers of whichever step is running. */
+  readonly keys: Float64Array;
+  /** Permutation or list of ids of whichever step is running. */
+  readonly order: Int32Array;
+  /** By token id; all zeros between calls. */
+  readonly longestRepeat: Int32Array;
+  /** DRY's sequence breakers, each compiled once. */
+  readonly breakers = new BreakerCache();
+  private lengthBuffer = new Int32Array(0);
+
+  constructor(vocabularySize: number) {
+    this.vocabularySize = vocabularySize;
+    this.scores = new Float32Array(vocabularySize);
+    this.candidates = new Candidates(vocabularySize);
+    this.keys = new Float64Array(vocabularySize);
+    this.order = new Int32Array(vocabularySize);
+    this.longestRepeat = new Int32Array(vocabularySize);
+  }
+
+  /** At least `count` numbers, one per position of a history; grows by doubling to the longest one seen. */
+  lengths(count: number): Int32Array {
+    if (this.lengthBuffer.length < count) this.lengthBuffer = new Int32Array(2 * count);
+    return this.lengthBuffer;
+  }
+}
