@@ -1,4 +1,5 @@
 import { ApiError } from '../shared/errors.ts';
+import { ADMIN_ROUTES } from './admin/admin-routes.ts';
 import { complete } from './completions.ts';
 import type { RequestContext } from './context.ts';
 import { jsonResponse } from './http.ts';
@@ -28,6 +29,7 @@ export const ROUTES: readonly RouteSpec[] = [
   { method: 'POST', path: '/detokenize', handler: detokenize },
   { method: 'GET', path: '/tokenizer_info', handler: showTokenizer },
   { method: 'GET', path: '/openapi.json', handler: (_, context) => jsonResponse(context.openApi()) },
+  ...ADMIN_ROUTES,
 ];
 
 /** A path component as it was before it was escaped; what is no escape stays as it is. */

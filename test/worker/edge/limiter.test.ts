@@ -1,7 +1,8 @@
 import type { Miniflare } from 'miniflare';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { type Limits, UNLIMITED } from '../../../shared/tenant.ts';
-import { type Database, migrate, startWorkerd } from './workerd.ts';
+import { type Database, migrate } from '../support/database.ts';
+import { startWorkerd } from './workerd.ts';
 
 const LIMITER = `
   export { TenantLimiter } from './tenant-limiter.ts';

@@ -1,7 +1,7 @@
-import { globSync, readFileSync } from 'node:fs';
 import path from 'node:path';
 import { build } from 'esbuild';
 import { convertV4MiniflareOptions, Miniflare } from 'miniflare';
+import type { Database } from '../support/database.ts';
 
 /** Parts of the edge alone in a real workerd with a real D1, without the HTTP side. */
 
@@ -17,23 +17,6 @@ async function bundle(source: string): Promise<string> {
     external: ['cloudflare:*'],
   });
   return result.outputFiles[0]!.text;
-}
-
-/** The part of a D1 database the tests use. */
-export interface Database {
-  prepare(sql: string): {
-    bind(...values: unknown[]): { all(): Promise<{ results: unknown[] }>; run(): Promise<unknown> };
-    all(): Promise<{ results: unknown[] }>;
-    run(): Promise<unknown>;
-  };
-}
-
-/** Applies the repository's migrations in order. */
-export async function migrate(db: Database): Promise<void> {
-  for (const file of globSync('worker/migrations/*.sql', { cwd: ROOT }).toSorted()) {
-    const statements = readFileSync(path.join(ROOT, file), 'utf8').replaceAll(/--.*$/gm, '').split(';');
-    for (const statement of statements) if (statement.trim() !== '') await db.prepare(statement).run();
-  }
 }
 
 /** The exported functions of `source` (a module inside worker/) and the Durable Objects it exports. */

@@ -3,11 +3,14 @@ import { convertV4MiniflareOptions, Miniflare } from 'miniflare';
 import { unstable_getMiniflareWorkerOptions } from 'wrangler';
 import { sha256Hex } from '../../../shared/signing.ts';
 import { bundleWorker } from './bundle.ts';
+import { type Database, migrate } from './database.ts';
 import type { FakeOrigin } from './fake-origin.ts';
 
 /** The Worker in a real workerd, reached over HTTP. */
 export interface RunningWorker {
   readonly url: string;
+  /** Its D1 database, migrated. */
+  readonly database: Database;
   /** A request with the development key. */
   request(path: string, init?: RequestInit): Promise<Response>;
   /** POST of JSON with the development key. */
@@ -35,7 +38,7 @@ export async function startWorker(
       modules: true,
       script: await bundleWorker(),
       bindings: {
-        ...options.bindings,
+        ...(options.bindings as Readonly<Record<string, unknown>>),
         ORIGIN_URL: origin.url,
         ORIGIN_SECRET: origin.secret,
         DEVELOPMENT_KEY_SHA256: await sha256Hex(KEY),
@@ -47,6 +50,8 @@ export async function startWorker(
     }),
   );
   const url = (await miniflare.ready).origin;
+  const database = (await miniflare.getD1Database('DB')) as unknown as Database;
+  await migrate(database);
   const request = (to: string, init: RequestInit = {}) => {
     const headers = new Headers(init.headers);
     if (!headers.has('authorization')) headers.set('authorization', `Bearer ${KEY}`);
@@ -54,6 +59,7 @@ export async function startWorker(
   };
   return {
     url,
+    database,
     request,
     post(body, init = {}) {
       const headers = new Headers(init.headers);

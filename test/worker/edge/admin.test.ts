@@ -1,0 +1,178 @@
+import { createHash } from 'node:crypto';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { type FakeOrigin, startFakeOrigin } from '../support/fake-origin.ts';
+import { KEY, type RunningWorker, startWorker } from '../support/worker.ts';
+import { ADMIN_KEY, admin, completion, tenantWithKey } from './admin-client.ts';
+
+const sha256 = (text: string) => createHash('sha256').update(text).digest('hex');
+
+let origin: FakeOrigin;
+let worker: RunningWorker;
+
+beforeAll(async () => {
+  origin = await startFakeOrigin();
+  worker = await startWorker(origin, { ADMIN_KEY_SHA256: sha256(ADMIN_KEY) });
+});
+afterAll(async () => {
+  await worker?.stop();
+  await origin?.stop();
+});
+
+describe('keys', () => {
+  test('a new key works at once, and what is stored of it is its hash', async () => {
+    const { key, keyId } = await tenantWithKey(worker, 'keys-new');
+    expect(key).toMatch(/^sk-[0-9A-Za-z]{12}-[0-9A-Za-z]{49}$/);
+    expect((await completion(worker, key)).status).toBe(200);
+    const { results } = await worker.database.prepare('SELECT * FROM keys WHERE id = ?').bind(keyId).all();
+    expect(results).toEqual([expect.objectContaining({ hash: sha256(key) })]);
+    expect(JSON.stringify(results)).not.toContain(key.slice(16));
+    expect((await admin(worker, 'GET', `/keys/${keyId}`)).body).not.toHaveProperty('key');
+  });
+
+  test('a revoked key is refused at once', async () => {
+    const { key, keyId } = await tenantWithKey(worker, 'keys-revoke');
+    expect((await completion(worker, key)).status).toBe(200);
+    expect((await admin(worker, 'DELETE', `/keys/${keyId}`)).body.revoked_at).toEqual(expect.any(Number));
+    const refused = await completion(worker, key);
+    expect(refused.status).toBe(401);
+    expect(refused.body.error).toMatchObject({
+      code: 'invalid_api_key',
+      message: 'Incorrect API key provided.',
+    });
+    expect(refused.headers.get('www-authenticate')).toBe('Bearer');
+  });
+
+  test('the limiter refuses a revoked key that a cache elsewhere still believes', async () => {
+    const { key, keyId } = await tenantWithKey(worker, 'keys-elsewhere');
+    expect((await completion(worker, key)).status).toBe(200);
+    await admin(worker, 'DELETE', `/keys/${keyId}`);
+    // As if this place had not heard of it: the store says valid again, the limiter alone knows.
+    await worker.database.prepare('UPDATE keys SET revoked_at = NULL WHERE id = ?').bind(keyId).run();
+    expect((await completion(worker, key)).status).toBe(401);
+  });
+
+  test('rotation keeps the terms; the old key works during the overlap and not after it', async () => {
+    const { key, keyId } = await tenantWithKey(worker, 'keys-rotate', {}, { models: ['org/tiny'] });
+    const { body: next } = await admin(worker, 'POST', `/keys/${keyId}/rotate`, { overlap_seconds: 60 });
+    expect(next).toMatchObject({ tenant: 'keys-rotate', models: ['org/tiny'], name: 'test' });
+    expect((await completion(worker, key)).status).toBe(200);
+    expect((await completion(worker, next.key)).status).toBe(200);
+    expect((await admin(worker, 'GET', `/keys/${keyId}`)).body.replaced_by).toBe(next.id);
+    const again = await admin(worker, 'POST', `/keys/${keyId}/rotate`, {});
+    expect([again.status, again.body.error.code]).toEqual([409, 'conflict']);
+    await admin(worker, 'POST', `/keys/${next.id}/rotate`, { overlap_seconds: 0 });
+    expect((await completion(worker, next.key)).status).toBe(401);
+  });
+
+  test('an expired key is refused', async () => {
+    const { key } = await tenantWithKey(worker, 'keys-expired', {}, { expires_at: 1_000_000_000 });
+    expect((await completion(worker, key)).status).toBe(401);
+  });
+
+  test('a malformed key is refused without any look-up, a well-formed unknown one with one', async () => {
+    const { key } = await tenantWithKey(worker, 'keys-malformed');
+    const mistyped = key.slice(0, -1) + (key.endsWith('0') ? '1' : '0');
+    const other = (await tenantWithKey(worker, 'keys-malformed-2')).key;
+    await worker.database.prepare('ALTER TABLE keys RENAME TO hidden_keys').run();
+    try {
+      for (const wrong of ['sk-123', 'x', mistyped, `${key}0`]) {
+        expect((await completion(worker, wrong)).status).toBe(401);
+      }
+      expect((await completion(worker, other)).status).toBe(503);
+    } finally {
+      await worker.database.prepare('ALTER TABLE hidden_keys RENAME TO keys').run();
+    }
+  });
+
+  test('a key does what its scopes and models allow, and nothing else', async () => {
+    const { key } = await tenantWithKey(worker, 'keys-scopes', {}, { scopes: ['models'] });
+    expect((await completion(worker, key)).body.error.code).toBe('insufficient_scope');
+    const { key: narrow } = await tenantWithKey(worker, 'keys-models', {}, { models: ['other'] });
+    expect((await completion(worker, narrow)).body.error.code).toBe('model_not_allowed');
+  });
+
+  test('a suspended tenant is refused at once and works again when it is not', async () => {
+    const { key } = await tenantWithKey(worker, 'keys-suspended');
+    expect((await completion(worker, key)).status).toBe(200);
+    await admin(worker, 'PATCH', '/tenants/keys-suspended', { suspended: true });
+    expect((await completion(worker, key)).body.error.code).toBe('tenant_suspended');
+    await admin(worker, 'PATCH', '/tenants/keys-suspended', { suspended: false });
+    expect((await completion(worker, key)).status).toBe(200);
+  });
+});
+
+describe('plans and tenants', () => {
+  test('limits come from the plan, from the tenant where it has its own', async () => {
+    const limits = { requests_per_minute: 7, tokens_per_minute: 1000 };
+    expect((await admin(worker, 'POST', '/plans', { id: 'small', name: 'Small', limits })).status).toBe(201);
+    await admin(worker, 'POST', '/tenants', {
+      id: 'planned',
+      name: 'Planned',
+      plan: 'small',
+      limits: { requests_per_minute: 5 },
+    });
+    const { body } = await admin(worker, 'POST', '/keys', { tenant: 'planned', name: 'k' });
+    const { headers } = await completion(worker, body.key);
+    expect(headers.get('x-ratelimit-limit-requests')).toBe('5');
+    expect(headers.get('x-ratelimit-limit-tokens')).toBe('1000');
+  });
+
+  test('lists are paged', async () => {
+    for (const id of ['page-a', 'page-b', 'page-c'])
+      await admin(worker, 'POST', '/tenants', { id, name: id });
+    const first = (await admin(worker, 'GET', '/tenants?limit=2&after=page')).body;
+    expect(first.data.map((tenant: { id: string }) => tenant.id)).toEqual(['page-a', 'page-b']);
+    expect(first.has_more).toBe(true);
+  });
+
+  test.each([
+    ['/tenants', { name: '' }, 400, 'name'],
+    ['/tenants', {}, 400, 'name'],
+    ['/tenants', { name: 'x', plan: 'nope' }, 400, 'plan'],
+    ['/tenants', { name: 'x', limits: { requests_per_hour: 1 } }, 400, 'limits.requests_per_hour'],
+    ['/tenants', { name: 'x', limits: { requests_per_minute: 0 } }, 400, 'limits.requests_per_minute'],
+    ['/tenants', { id: 'development', name: 'x' }, 409, 'id'],
+    ['/keys', { tenant: 'nope', name: 'x' }, 400, 'tenant'],
+    ['/keys', { tenant: 'operator', name: 'x', scopes: ['admin', 'models'] }, 400, 'scopes'],
+    ['/keys', { tenant: 'page-a', name: 'x', scopes: ['admin'] }, 400, 'scopes'],
+  ])('POST %s %j is refused naming the field', async (path, body, status, param) => {
+    const answer = await admin(worker, 'POST', path, body);
+    expect([answer.status, answer.body.error.param]).toEqual([status, param]);
+  });
+});
+
+describe('who may enter', () => {
+  test('no admin route answers anyone but an admin key, under any method', async () => {
+    const { key: completions } = await tenantWithKey(worker, 'strangers');
+    const { body: document } = await admin(worker, 'GET', '/openapi.json');
+    const paths = Object.keys(document.paths).map((path) => path.replace('{id}', 'strangers'));
+    expect(paths.length).toBeGreaterThanOrEqual(8);
+    const variants = [...paths, '/admin/v1/openapi.json'].flatMap((path) => [path, `${path}/`, `/${path}`]);
+    for (const path of variants) {
+      for (const method of ['GET', 'POST', 'PATCH', 'DELETE', 'PUT', 'HEAD', 'OPTIONS']) {
+        for (const authorization of [`Bearer ${completions}`, 'Bearer wrong', '']) {
+          const { status } = await worker.request(path, { method, headers: { authorization } });
+          expect([401, 403, 404, 405], `${method} ${path}`).toContain(status === 204 ? 405 : status);
+        }
+      }
+    }
+    expect((await admin(worker, 'GET', '/tenants/strangers')).body.name).toBe('strangers');
+  });
+
+  test('an admin key of the operator works until it is revoked, and completes nothing', async () => {
+    const { body } = await admin(worker, 'POST', '/keys', {
+      tenant: 'operator',
+      name: 'second',
+      scopes: ['admin'],
+    });
+    expect((await admin(worker, 'GET', '/plans', undefined, body.key)).status).toBe(200);
+    expect((await completion(worker, body.key)).body.error.code).toBe('insufficient_scope');
+    await admin(worker, 'DELETE', `/keys/${body.id}`, undefined, body.key);
+    expect((await admin(worker, 'GET', '/plans', undefined, body.key)).status).toBe(401);
+  });
+
+  test('the bootstrap key completes nothing; the development key may do both', async () => {
+    expect((await completion(worker, ADMIN_KEY)).body.error.code).toBe('insufficient_scope');
+    expect((await admin(worker, 'GET', '/plans', undefined, KEY)).status).toBe(200);
+  });
+});

@@ -1,0 +1,58 @@
+import type * as z from 'zod';
+import { ApiError } from '../../shared/errors.ts';
+import type { KeyRecord } from '../tenants/key-store.ts';
+import type { Plan } from '../tenants/plan-store.ts';
+import type { TenantRecord } from '../tenants/tenant-store.ts';
+import { fromLimits, type keyObject, type planObject, type tenantObject } from './admin-schemas.ts';
+
+/** Records as the admin API shows them; times become Unix seconds. */
+
+const toSeconds = (ms: number | null): number | null => (ms === null ? null : Math.floor(ms / 1000));
+
+export const showPlan = (plan: Plan): z.infer<typeof planObject> => ({
+  object: 'plan',
+  id: plan.id,
+  name: plan.name,
+  limits: fromLimits(plan.limits),
+  weight: plan.weight,
+  created_at: Math.floor(plan.createdAt / 1000),
+});
+
+export const showTenant = (tenant: TenantRecord): z.infer<typeof tenantObject> => ({
+  object: 'tenant',
+  id: tenant.id,
+  name: tenant.name,
+  plan: tenant.planId,
+  limits: fromLimits(tenant.limits),
+  weight: tenant.weight,
+  dialect: tenant.dialect,
+  suspended: tenant.suspended,
+  created_at: Math.floor(tenant.createdAt / 1000),
+});
+
+export const showKey = (key: KeyRecord): z.infer<typeof keyObject> => ({
+  object: 'key',
+  id: key.id,
+  tenant: key.tenantId,
+  name: key.name,
+  scopes: [...key.scopes],
+  models: key.models && [...key.models],
+  limits: fromLimits(key.limits),
+  created_at: Math.floor(key.createdAt / 1000),
+  expires_at: toSeconds(key.expiresAt),
+  revoked_at: toSeconds(key.revokedAt),
+  replaced_by: key.replacedBy,
+});
+
+/** A page of a list that was read one item beyond its limit. */
+export const page = <T, U>(items: readonly T[], limit: number, show: (item: T) => U) => ({
+  object: 'list',
+  data: items.slice(0, limit).map(show),
+  has_more: items.length > limit,
+});
+
+/** @throws ApiError 404 */
+export function found<T>(record: T | null, kind: string, id: string): T {
+  if (record !== null) return record;
+  throw new ApiError('not_found', `There is no ${kind} '${id.slice(0, 100)}'.`);
+}

@@ -1,0 +1,119 @@
+import { newApiKey } from '../../shared/api-key.ts';
+import { ApiError } from '../../shared/errors.ts';
+import { sha256Hex } from '../../shared/signing.ts';
+import { limiterOf } from '../admission.ts';
+import type { RequestContext } from '../context.ts';
+import { OPERATOR_TENANT } from '../tenants/built-in.ts';
+import {
+  insertKey,
+  type KeyRecord,
+  listKeys,
+  readKeyRecord,
+  replaceKey,
+  revokeKey,
+} from '../tenants/key-store.ts';
+import { readTenant } from '../tenants/tenant-store.ts';
+import { keyBody, keyObject, keyQuery, listOf, newKeyObject, rotation, toLimits } from './admin-schemas.ts';
+import { found, page, showKey } from './answers.ts';
+import { type Operation, operation } from './operation.ts';
+
+type KeyTerms = Pick<KeyRecord, 'tenantId' | 'name' | 'scopes' | 'models' | 'limits' | 'expiresAt'>;
+
+/** A new key under these terms; the whole key leaves this function and is stored nowhere. */
+async function mint(terms: KeyTerms, { now }: RequestContext): Promise<{ record: KeyRecord; key: string }> {
+  const { id, secret } = newApiKey((count) => crypto.getRandomValues(new Uint8Array(count)));
+  const hash = await sha256Hex(secret);
+  return {
+    record: { ...terms, id, hash, createdAt: now(), revokedAt: null, replacedBy: null },
+    key: secret,
+  };
+}
+
+/** Admin keys are a class of their own: they do nothing else, and belong to the operator. */
+function checkScopes(scopes: readonly string[], tenantId: string): void {
+  const admin = scopes.includes('admin');
+  if (admin && scopes.length > 1) {
+    const message = "Invalid 'scopes': 'admin' cannot be combined with other scopes.";
+    throw new ApiError('conflicting_parameters', message, { param: 'scopes' });
+  }
+  if (admin !== (tenantId === OPERATOR_TENANT)) {
+    const message = `Invalid 'scopes': the tenant '${OPERATOR_TENANT}' has admin keys, and no other tenant has.`;
+    throw new ApiError('conflicting_parameters', message, { param: 'scopes' });
+  }
+}
+
+export const KEY_OPERATIONS: readonly Operation[] = [
+  operation({
+    method: 'GET',
+    path: '/keys',
+    summary: 'List keys, of all tenants or of one',
+    status: 200,
+    query: keyQuery,
+    response: listOf(keyObject),
+    run: async ({ query }, { env }) =>
+      page(await listKeys(env.DB, query.tenant ?? null, query.after, query.limit + 1), query.limit, showKey),
+  }),
+  operation({
+    method: 'POST',
+    path: '/keys',
+    summary: 'Create a key; the answer is the only place where it is ever shown',
+    status: 201,
+    body: keyBody,
+    response: newKeyObject,
+    async run({ body }, context) {
+      checkScopes(body.scopes, body.tenant);
+      if ((await readTenant(context.env.DB, body.tenant)) === null) {
+        throw new ApiError('invalid_value', `There is no tenant '${body.tenant}'.`, { param: 'tenant' });
+      }
+      const { tenant: tenantId, expires_at, name, scopes, models } = body;
+      const expiresAt = expires_at === null ? null : expires_at * 1000;
+      const terms = { tenantId, name, scopes, models, limits: toLimits(body.limits), expiresAt };
+      const { record, key } = await mint(terms, context);
+      await insertKey(context.env.DB, record);
+      return { ...showKey(record), key };
+    },
+  }),
+  operation({
+    method: 'GET',
+    path: '/keys/{id}',
+    summary: 'Show a key',
+    status: 200,
+    response: keyObject,
+    run: async ({ id }, { env }) => showKey(found(await readKeyRecord(env.DB, id), 'key', id)),
+  }),
+  operation({
+    method: 'POST',
+    path: '/keys/{id}/rotate',
+    summary: 'Replace a key by a new one of the same terms; the old one works on for the overlap',
+    status: 201,
+    body: rotation,
+    response: newKeyObject,
+    async run({ id, body }, context) {
+      const old = found(await readKeyRecord(context.env.DB, id), 'key', id);
+      const now = context.now();
+      if (old.revokedAt !== null || old.replacedBy !== null || (old.expiresAt ?? now + 1) <= now) {
+        throw new ApiError('conflict', `The key '${id}' is revoked, expired or already replaced.`);
+      }
+      const { record, key } = await mint(old, context);
+      const endsAt = Math.min(old.expiresAt ?? Number.POSITIVE_INFINITY, now + body.overlap_seconds * 1000);
+      await replaceKey(context.env.DB, old, record, endsAt);
+      if (endsAt <= now) await limiterOf(context, old.tenantId).block(id, true);
+      context.keys.forget(id);
+      return { ...showKey(record), key };
+    },
+  }),
+  operation({
+    method: 'DELETE',
+    path: '/keys/{id}',
+    summary: 'Revoke a key: completions are refused at once, everything else within a minute',
+    status: 200,
+    response: keyObject,
+    async run({ id }, context) {
+      const key = found(await readKeyRecord(context.env.DB, id), 'key', id);
+      await revokeKey(context.env.DB, id, context.now());
+      await limiterOf(context, key.tenantId).block(id, true);
+      context.keys.forget(id);
+      return showKey(found(await readKeyRecord(context.env.DB, id), 'key', id));
+    },
+  }),
+];

@@ -1,0 +1,65 @@
+import type * as z from 'zod';
+import { ApiError } from '../../shared/errors.ts';
+import { authenticate } from '../auth.ts';
+import { readJsonObject } from '../body.ts';
+import type { RequestContext } from '../context.ts';
+import { toRequestError } from '../dialects/issues.ts';
+import { jsonResponse } from '../http.ts';
+
+/** One operation of the admin API; its route and its OpenAPI description both come from this. */
+export interface OperationSpec<Body, Query> {
+  readonly method: 'GET' | 'POST' | 'PATCH' | 'DELETE';
+  /** Below /admin/v1; at most one `{id}`. */
+  readonly path: string;
+  readonly summary: string;
+  readonly status: 200 | 201;
+  readonly body?: z.ZodType<Body>;
+  readonly query?: z.ZodType<Query>;
+  readonly response: z.ZodType;
+  readonly run: (input: OperationInput<Body, Query>, context: RequestContext) => Promise<unknown>;
+}
+
+export interface OperationInput<Body, Query> {
+  readonly id: string;
+  readonly body: Body;
+  readonly query: Query;
+}
+
+/** An operation whose types are known to itself alone. */
+export interface Operation extends Omit<OperationSpec<unknown, unknown>, 'run'> {
+  handle(request: Request, context: RequestContext, id: string): Promise<Response>;
+}
+
+export const ADMIN_BASE = '/admin/v1';
+
+/** Authentication is part of every operation, so that no order of routes can leave it out. */
+export function operation<Body = undefined, Query = undefined>(spec: OperationSpec<Body, Query>): Operation {
+  const { run, ...described } = spec;
+  return {
+    ...described,
+    async handle(request, context, id) {
+      await authenticate(request, context, 'admin');
+      const url = new URL(request.url);
+      const query = parsed(spec.query, Object.fromEntries(url.searchParams));
+      const body = parsed(spec.body, spec.body && (await bodyOf(request, context)));
+      const answer = await run({ id, body, query }, context);
+      return jsonResponse(answer, { status: spec.status, headers: { 'cache-control': 'no-store' } });
+    },
+  };
+}
+
+/** An operation whose fields all have defaults may be asked without a body. */
+async function bodyOf(request: Request, context: RequestContext): Promise<unknown> {
+  return request.body === null ? {} : await readJsonObject(request, context.settings);
+}
+
+/** @throws ApiError 400 naming the field */
+function parsed<T>(schema: z.ZodType<T> | undefined, value: unknown): T {
+  if (schema === undefined) return undefined as T;
+  const result = schema.safeParse(value, { reportInput: true });
+  if (result.success) return result.data;
+  const issue = result.error.issues[0]!;
+  if (issue.code !== 'unrecognized_keys') throw toRequestError(issue);
+  const param = [...issue.path, issue.keys[0]].join('.');
+  throw new ApiError('unsupported_parameter', `Unsupported parameter: '${param}'.`, { param });
+}

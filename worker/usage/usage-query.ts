@@ -1,0 +1,57 @@
+/** Questions to the usage ledger. */
+
+export type UsageGroup = 'day' | 'tenant' | 'model' | 'key';
+
+export interface UsageFilter {
+  /** First and last UTC day, YYYY-MM-DD, both included; null = open. */
+  readonly from: string | null;
+  readonly to: string | null;
+  readonly tenantId: string | null;
+  readonly keyId: string | null;
+  readonly model: string | null;
+}
+
+/** Sums per group; the names of the groups are those asked for. */
+export type UsageSums = Partial<Record<UsageGroup, string>> &
+  Record<(typeof SUMS)[number] | 'latency_ms' | 'first_token_ms' | 'first_tokens', number>;
+
+const COLUMNS: Readonly<Record<UsageGroup, string>> = {
+  day: 'day',
+  tenant: 'tenant_id',
+  model: 'model',
+  key: 'key_id',
+};
+
+export const SUMS = [
+  'requests',
+  'completed',
+  'failed',
+  'cancelled',
+  'abandoned',
+  'finish_stop',
+  'finish_length',
+  'prompt_tokens',
+  'cached_tokens',
+  'completion_tokens',
+] as const;
+
+export async function queryUsage(
+  db: D1Database,
+  filter: UsageFilter,
+  groups: readonly UsageGroup[],
+): Promise<UsageSums[]> {
+  const selected = groups.map((group) => `${COLUMNS[group]} AS "${group}"`);
+  const sums = [...SUMS, 'latency_ms', 'first_token_ms', 'first_tokens'].map(
+    (name) => `SUM(${name}) AS ${name}`,
+  );
+  const columns = groups.map((group) => COLUMNS[group]).join(', ');
+  const { results } = await db
+    .prepare(`
+      SELECT ${[...selected, ...sums].join(', ')} FROM usage_daily
+      WHERE (?1 IS NULL OR day >= ?1) AND (?2 IS NULL OR day <= ?2) AND (?3 IS NULL OR tenant_id = ?3)
+        AND (?4 IS NULL OR key_id = ?4) AND (?5 IS NULL OR model = ?5)
+      GROUP BY ${columns} ORDER BY ${columns}`)
+    .bind(filter.from, filter.to, filter.tenantId, filter.keyId, filter.model)
+    .all<UsageSums>();
+  return results;
+}
