@@ -10,7 +10,13 @@ import { openOrtApi } from './ort-capi.ts';
 import { OrtRunner } from './ort-runner.ts';
 import { OrtSession } from './ort-session.ts';
 
-export const DEFAULT_PREFILL_CHUNK = 64;
+/**
+ * Tokens of one prefill run. Measured on 2 cores with 8 layers of 512 in 8 bits, prompts of 1,024: chunks of 16, 32, 64
+ * and 128 tokens prefill 2,230, 2,700, 3,000 and 3,160 tokens/s, and the last chunk of such a prompt holds running
+ * streams up for 8, 14, 24 and 45 ms, where their own step of 8 rows takes 5 ms and of 16 rows 8 ms. 32 keeps 85 to 90 %
+ * of the rate and stays near twice a busy batch's step; it is also the grain at which cached prefixes can be reused.
+ */
+export const DEFAULT_PREFILL_CHUNK = 32;
 
 export interface ModelOptions {
   readonly directory: string;

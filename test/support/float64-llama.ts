@@ -160,7 +160,7 @@ export interface Float64Llama {
 }
 
 export const float64Llama = {
-  /** Reads `model.onnx` (8-bit MatMulNBits) and the `config.json` beside it. */
+  /** Reads `model.onnx` (MatMul, or MatMulNBits of 4 or 8 bits) and the `config.json` beside it. */
   load(modelPath: string): Float64Llama {
     const weights = readWeights(modelPath);
     return { forward: (ids, variation = {}) => forward(weights, ids, variation) };

@@ -46,8 +46,6 @@ export interface Weights {
 
 const ONNX_FLOAT = 1;
 const ONNX_FLOAT16 = 10;
-/** MatMulNBits without zero points stores value / scale + 128. */
-const ZERO_POINT = 128;
 
 function halfToNumber(half: number): number {
   const sign = half & 0x8000 ? -1 : 1;
@@ -70,17 +68,30 @@ function toDoubles({ type, bytes }: StoredTensor): Float64Array {
   throw new Error(`tensor type ${type} is not expected here`);
 }
 
-/** Weights [N, blocks, block] in 8 bits and one scale a block to a dense matrix. */
-function dequantise(quantised: StoredTensor, scales: Float64Array): Linear {
-  const [outputs, blocks, block] = quantised.dims as [number, number, number];
+/** Weights [N, blocks, packed block] in 4 or 8 bits and one scale a block to a dense matrix. */
+function dequantise(bits: 4 | 8, quantised: StoredTensor, scales: Float64Array): Linear {
+  const [outputs, blocks, packed] = quantised.dims as [number, number, number];
+  const block = (packed * 8) / bits;
   const weight = new Float64Array(outputs * blocks * block);
   for (let i = 0; i < weight.length; i++) {
-    weight[i] = (quantised.bytes[i]! - ZERO_POINT) * scales[Math.floor(i / block)]!;
+    // MatMulNBits without zero points stores value / scale + 2^(bits - 1), 4-bit values low nibble first.
+    const byte = quantised.bytes[bits === 8 ? i : i >> 1]!;
+    const level = bits === 8 ? byte - 128 : ((byte >> (4 * (i & 1))) & 15) - 8;
+    weight[i] = level * scales[Math.floor(i / block)]!;
   }
   return { outputs, inputs: blocks * block, weight };
 }
 
-/** Reads `model.onnx` and the `config.json` beside it. */
+/** A dense matrix stored as MatMul wants it, [inputs, outputs]. */
+function transposed({ dims }: StoredTensor, stored: Float64Array): Linear {
+  const [inputs, outputs] = dims as [number, number];
+  const weight = new Float64Array(stored.length);
+  for (let i = 0; i < stored.length; i++)
+    weight[(i % outputs) * inputs + Math.floor(i / outputs)] = stored[i]!;
+  return { outputs, inputs, weight };
+}
+
+/** Reads `model.onnx` (MatMul, or MatMulNBits of 4 or 8 bits) and the `config.json` beside it. */
 export function readWeights(modelPath: string): Weights {
   const sizes: Sizes = JSON.parse(readFileSync(path.join(path.dirname(modelPath), 'config.json'), 'utf8'));
   const tensors = readTensors(modelPath);
@@ -90,7 +101,12 @@ export function readWeights(modelPath: string): Weights {
     return tensor;
   };
   const doubles = (name: string) => toDoubles(stored(name));
-  const linear = (name: string) => dequantise(stored(`${name}.weight_Q8`), doubles(`${name}.weight_scales`));
+  const linear = (name: string) => {
+    const dense = tensors.get(`${name}.weight`);
+    if (dense) return transposed(dense, toDoubles(dense));
+    const bits = tensors.has(`${name}.weight_Q4`) ? 4 : 8;
+    return dequantise(bits, stored(`${name}.weight_Q${bits}`), doubles(`${name}.weight_scales`));
+  };
   const layer = (index: number): Layer => {
     const name = `model.layers.${index}`;
     return {

@@ -26,19 +26,26 @@ export interface SyntheticModel {
   readonly seed: number;
 }
 
+const EMBEDDING = 'model.embed_tokens.weight';
+const layerName = (layer: number) => `model.layers.${layer}`;
+
 /** Llama with GroupQueryAttention, laid out as onnxruntime-genai's builder and onnx-community lay it out. */
 export function llamaGraph(model: SyntheticModel): OnnxWriter {
   const builder = new LlamaBuilder(model);
   builder.inputs();
   builder.tables();
-  const embedded = builder.writer.node('Gather', ['embed', 'input_ids'], ['embed.out']);
+  const embedded = builder.writer.node('Gather', [EMBEDDING, 'input_ids'], ['embedded']);
   let residual = embedded;
   let normed = builder.firstNorm(embedded);
   for (let layer = 0; layer < model.layers; layer++) {
     const attended = builder.attention(layer, normed);
-    [normed, residual] = builder.addAndNorm(`layer.${layer}.mlp_norm`, residual, attended);
+    [normed, residual] = builder.addAndNorm(
+      `${layerName(layer)}.post_attention_layernorm`,
+      residual,
+      attended,
+    );
     const fed = builder.feedForward(layer, normed);
-    const next = layer + 1 < model.layers ? `layer.${layer + 1}.attn_norm` : 'final_norm';
+    const next = layer + 1 < model.layers ? `${layerName(layer + 1)}.input_layernorm` : 'model.norm';
     [normed, residual] = builder.addAndNorm(next, residual, fed);
   }
   builder.head(normed);
@@ -75,7 +82,7 @@ class LlamaBuilder {
   /** Embedding, rotary tables, and the mask's two derivatives GroupQueryAttention reads. */
   tables(): void {
     const { vocabulary, hidden, contextLength, headSize, ropeTheta } = this.#model;
-    this.#floats('embed', [vocabulary, hidden], this.#weights.normal(vocabulary * hidden, 1));
+    this.#floats(EMBEDDING, [vocabulary, hidden], this.#weights.normal(vocabulary * hidden, 1));
     const half = headSize / 2;
     const cosines = new Float32Array(contextLength * half);
     const sines = new Float32Array(contextLength * half);
@@ -102,8 +109,8 @@ class LlamaBuilder {
   firstNorm(input: string): string {
     return this.writer.node(
       'SimplifiedLayerNormalization',
-      [input, this.#normWeight('layer.0.attn_norm')],
-      ['layer.0.attn_norm.out'],
+      [input, this.#normWeight(`${layerName(0)}.input_layernorm`)],
+      [`${layerName(0)}.input_layernorm.out`],
       { attributes: { epsilon: { float: this.#model.normEpsilon }, axis: { int: -1 } } },
     );
   }
@@ -122,10 +129,10 @@ class LlamaBuilder {
 
   attention(layer: number, input: string): string {
     const { hidden, heads, kvHeads, headSize, positionIds } = this.#model;
-    const name = `layer.${layer}`;
-    const query = this.#linear(`${name}.q`, input, hidden, heads * headSize);
-    const key = this.#linear(`${name}.k`, input, hidden, kvHeads * headSize);
-    const value = this.#linear(`${name}.v`, input, hidden, kvHeads * headSize);
+    const name = `${layerName(layer)}.attn`;
+    const query = this.#linear(`${name}.q_proj`, input, hidden, heads * headSize);
+    const key = this.#linear(`${name}.k_proj`, input, hidden, kvHeads * headSize);
+    const value = this.#linear(`${name}.v_proj`, input, hidden, kvHeads * headSize);
     const past = [`past_key_values.${layer}.key`, `past_key_values.${layer}.value`];
     const tables = [
       'seqlens_k',
@@ -137,7 +144,7 @@ class LlamaBuilder {
     const attended = this.writer.node(
       'GroupQueryAttention',
       [query, key, value, ...past, ...tables],
-      [`${name}.attention`, `present.${layer}.key`, `present.${layer}.value`],
+      [`${name}.out`, `present.${layer}.key`, `present.${layer}.value`],
       {
         domain: MICROSOFT,
         attributes: {
@@ -150,18 +157,18 @@ class LlamaBuilder {
         },
       },
     );
-    return this.#linear(`${name}.o`, attended, heads * headSize, hidden);
+    return this.#linear(`${name}.o_proj`, attended, heads * headSize, hidden);
   }
 
   feedForward(layer: number, input: string): string {
     const { hidden, intermediate } = this.#model;
-    const name = `layer.${layer}`;
-    const gate = this.#linear(`${name}.gate`, input, hidden, intermediate);
-    const up = this.#linear(`${name}.up`, input, hidden, intermediate);
+    const name = `${layerName(layer)}.mlp`;
+    const gate = this.#linear(`${name}.gate_proj`, input, hidden, intermediate);
+    const up = this.#linear(`${name}.up_proj`, input, hidden, intermediate);
     const sigmoid = this.writer.node('Sigmoid', [gate], [`${name}.sigmoid`]);
     const silu = this.writer.node('Mul', [gate, sigmoid], [`${name}.silu`]);
     const gated = this.writer.node('Mul', [silu, up], [`${name}.gated`]);
-    return this.#linear(`${name}.down`, gated, intermediate, hidden);
+    return this.#linear(`${name}.down_proj`, gated, intermediate, hidden);
   }
 
   head(input: string): void {
@@ -189,10 +196,10 @@ class LlamaBuilder {
     const bits = quantization === 'q4' ? 4 : 8;
     const { packed, scales } = quantizeBlocks(transposed, bits, block);
     const shape = [columns, rows / block, (block * bits) / 8];
-    const weight = this.writer.initializer(`${name}.qweight`, 'uint8', shape, packed);
+    const weight = this.writer.initializer(`${name}.weight_Q${bits}`, 'uint8', shape, packed);
     return this.writer.node(
       'MatMulNBits',
-      [input, weight, this.#floats(`${name}.scales`, [scales.length], scales)],
+      [input, weight, this.#floats(`${name}.weight_scales`, [scales.length], scales)],
       [output],
       {
         domain: MICROSOFT,
