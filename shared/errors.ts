@@ -22,6 +22,7 @@ export const ERROR_TABLE = {
   decimal_above_max_value: invalid(400),
   decimal_below_min_value: invalid(400),
   array_above_max_length: invalid(400),
+  array_below_min_length: invalid(400),
   empty_array: invalid(400),
   string_above_max_length: invalid(400),
   empty_string: invalid(400),

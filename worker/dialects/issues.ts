@@ -76,8 +76,9 @@ function tooSmall(name: string, issue: z.core.$ZodIssueTooSmall): Wording {
     return { code: 'empty_string', message };
   }
   if (issue.origin === 'array') {
-    const message = `Invalid '${name}': array too short. Expected an array with minimum length ${minimum}, but got an array with length ${(input as unknown as unknown[]).length} instead.`;
-    return { code: 'empty_array', message };
+    const { length } = input as unknown as unknown[];
+    const message = `Invalid '${name}': array too short. Expected an array with minimum length ${minimum}, but got an array with length ${length} instead.`;
+    return { code: length === 0 ? 'empty_array' : 'array_below_min_length', message };
   }
   const kind = issue.origin === 'int' || issue.message === 'integer' ? 'integer' : 'decimal';
   const message = `Invalid '${name}': ${kind} below minimum value. Expected a value ${issue.inclusive === false ? '>' : '>='} ${minimum}, but got ${String(input)} instead.`;
