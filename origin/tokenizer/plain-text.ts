@@ -19,12 +19,15 @@ export function withoutControlTokens(tokenizer: TokenizerJson, markers: Readonly
     model: {
       ...tokenizer.model,
       vocab: Array.isArray(vocab)
-        ? vocab.map(([text, score]): [string, number] => [text, control.has(text) ? UNREACHABLE : score])
+        ? vocab.map(([text, score]): [string, number] => [
+            control.has(text) ? UNREACHABLE + text : text,
+            score,
+          ])
         : Object.fromEntries(Object.entries(vocab).filter(([text]) => !control.has(text))),
       ...(merges ? { merges: merges.filter((merge) => !control.has(merged(merge))) } : {}),
     },
   };
 }
 
-/** A Unigram score that every other segmentation beats; finite, because sums of scores are compared. */
-const UNREACHABLE = -1e9;
+/** Half a surrogate pair: no well-formed text has a piece that starts with it. */
+const UNREACHABLE = '\ud800';

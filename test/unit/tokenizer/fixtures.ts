@@ -96,6 +96,26 @@ export function sentencePieceTokenizer(extra: readonly AddedToken[] = []): objec
   };
 }
 
+/** A Unigram model as SentencePiece makes them without byte fallback: unknown characters become `<unk>`. */
+export function unigramTokenizer(overrides: object = {}): object {
+  const pieces = [...'▁helowrd<s>/'].map((text): [string, number] => [text, -8]);
+  const control = ['<unk>', '<s>', '</s>'];
+  const metaspace = { type: 'Metaspace', replacement: '▁', prepend_scheme: 'always' };
+  return {
+    added_tokens: control.map((content, id) => ({ id, content, special: true, normalized: false })),
+    normalizer: null,
+    pre_tokenizer: metaspace,
+    post_processor: null,
+    decoder: metaspace,
+    model: {
+      type: 'Unigram',
+      unk_id: 0,
+      vocab: [...control.map((text) => [text, 0]), ...pieces, ['▁hello', -5], ['▁wor', -6], ['ld', -6]],
+      ...overrides,
+    },
+  };
+}
+
 export const sentencePieceDirectory = (config: object = {}, extra: readonly AddedToken[] = []): string =>
   modelDirectory({
     'tokenizer.json': sentencePieceTokenizer(extra),

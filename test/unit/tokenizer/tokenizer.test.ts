@@ -12,6 +12,7 @@ import {
   modelDirectory,
   sentencePieceDirectory,
   sentencePieceTokenizer,
+  unigramTokenizer,
 } from './fixtures.ts';
 
 const BUILT_IN = 'origin/models/continuo-mini';
@@ -110,6 +111,42 @@ describe('begin-of-text', () => {
     );
     expect(on.encode('h', AS_PROMPT)[0]).toBe(0);
   });
+});
+
+describe('a Unigram vocabulary', () => {
+  const tokenizer = Tokenizer.fromDirectory(modelDirectory({ 'tokenizer.json': unigramTokenizer() }));
+  const spelt = (text: string, parseSpecial: boolean) =>
+    tokenizer.encode(text, { addSpecialTokens: false, parseSpecial }).map((id) => tokenizer.spelling(id));
+
+  test('takes the best segmentation', () => {
+    expect(spelt('hello world', true)).toEqual(['▁hello', '▁wor', 'ld']);
+    expect(tokenizer.decode(tokenizer.encode('hello world', AS_TEXT), { skipSpecialTokens: true })).toBe(
+      'hello world',
+    );
+  });
+
+  test('keeps control tokens out of plain text', () => {
+    expect(spelt('<s>', true)).toEqual(['<s>']);
+    expect(spelt('<s>', false)).toEqual(['▁', '<', 's', '>']);
+    expect(spelt('h\0<s>é', false)).not.toContain('<s>');
+  });
+
+  test('says nothing of how long a text of so many tokens may be', () => {
+    expect(tokenizer.longestSpan).toBe(Number.POSITIVE_INFINITY);
+  });
+});
+
+test('a text may be any length where tokens swallow white space or the normaliser drops characters', () => {
+  const spanOf = (overrides: object) => {
+    const files = { 'tokenizer.json': byteLevelTokenizer(FIM_TOKENS, overrides) };
+    return Tokenizer.fromDirectory(modelDirectory(files)).longestSpan;
+  };
+  const finite = spanOf({});
+  expect(finite).toBe('<|fim_prefix|>'.length);
+  expect(spanOf({ normalizer: { type: 'NFC' } })).toBe(2 * finite);
+  expect(spanOf({ normalizer: { type: 'StripAccents' } })).toBe(Number.POSITIVE_INFINITY);
+  const swallowing = FIM_TOKENS.map((token) => ({ ...token, rstrip: true }));
+  expect(spanOf({ added_tokens: swallowing })).toBe(Number.POSITIVE_INFINITY);
 });
 
 test('the built-in vocabulary tokenises as the Rust tokenizers library does', () => {
