@@ -86,11 +86,11 @@ export class EngineClient {
   /**
    * Resolves when the engine has taken or refused the request; `onEvents` is called only after that, and with `done` or
    * `error` last, unless the request is aborted.
-   * @throws Error when a request of this id is open
+   * @throws Error when a request of this id is open; ids are not to be used again
    */
   submit(submission: Submission, onEvents: EventListener): Promise<Admission> {
     const { requestId } = submission;
-    if (this.#open.has(requestId)) throw new Error('a request of this id is open');
+    if (this.#open.has(requestId)) throw new Error('a request id can be used once');
     if (this.#state !== 'ready' || this.#worker === null) {
       return Promise.resolve({ admitted: false, retryAfterMs: LOADING_RETRY_MS });
     }

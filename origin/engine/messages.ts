@@ -17,6 +17,7 @@ export interface EngineThreadData {
 
 /** One request, tokenised and fitted to the context. Its sequences are admitted or refused together. */
 export interface Submission {
+  /** Never used twice in this process. */
   readonly requestId: string;
   readonly tenantId: string;
   /** Share of the engine relative to other waiting tenants. */

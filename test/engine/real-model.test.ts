@@ -1,0 +1,71 @@
+import fc from 'fast-check';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import type { Submission } from '../../origin/engine/messages.ts';
+import type { ModelRunner } from '../../origin/model/model-runner.ts';
+import { openModel } from '../../origin/model/open-model.ts';
+import { Driver } from './support/driver.ts';
+import { anySubmission } from './support/submissions.ts';
+import { type SyntheticEngine, syntheticEngine } from './support/synthetic-engine.ts';
+import { ordered, transcribe } from './support/transcript.ts';
+
+/** The same answer in any company, on ONNX Runtime itself: bit for bit what the request gets alone, in a cold engine. */
+describe.each([
+  ['fp32', 'none'],
+  ['4-bit', 'q4'],
+  ['8-bit', 'q8'],
+] as const)('a request to a %s model', (_, quantization) => {
+  let model: SyntheticEngine;
+  let runner: ModelRunner;
+
+  beforeAll(async () => {
+    model = syntheticEngine({ quantization }, { slots: 6, prefillChunk: 16 });
+    ({ runner } = await openModel(model.data.model));
+  });
+  afterAll(() => {
+    runner.dispose();
+    model.remove();
+  });
+
+  const driver = () =>
+    new Driver(runner, {
+      vocabulary: { tokenBytes: model.data.tokenBytes, encode: () => [] },
+      eosIds: model.data.eosIds,
+    });
+
+  async function alone(submission: Submission): Promise<unknown> {
+    const engine = driver();
+    engine.submit(submission);
+    await engine.finish();
+    return ordered(transcribe(engine.eventsOf(submission.requestId), submission.choices));
+  }
+
+  it('is answered among others exactly as alone: any slot, any batch, warm or cold cache', async () => {
+    let requests = 0;
+    const workload = fc.array(fc.record({ submission: anySubmission(12), at: fc.nat(40) }), {
+      minLength: 8,
+      maxLength: 16,
+      size: 'max',
+    });
+    await fc.assert(
+      fc.asyncProperty(workload, async (arrivals) => {
+        const engine = driver();
+        const named = arrivals.map(({ submission, at }, index) => ({
+          submission: { ...submission, requestId: `${index}` },
+          at,
+        }));
+        for (let step = 0; step <= 40; step++) {
+          for (const { submission, at } of named) if (at === step) engine.submit(submission);
+          await engine.step();
+        }
+        await engine.finish();
+        for (const { submission } of named) {
+          requests++;
+          const together = transcribe(engine.eventsOf(submission.requestId), submission.choices);
+          expect(ordered(together)).toEqual(await alone(submission));
+        }
+      }),
+      { numRuns: 12 },
+    );
+    expect(requests).toBeGreaterThan(90);
+  });
+});
