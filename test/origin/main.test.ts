@@ -67,12 +67,10 @@ function start(environment: Record<string, string> = {}): Process {
 describe('a start that cannot succeed is exit code 1 and one line on stderr', () => {
   test.each([
     ['a wrong value', { CONTINUO_SLOTS: 'many' }, /CONTINUO_SLOTS: /],
-    ['a missing secret', { CONTINUO_ORIGIN_SECRET: '' }, /CONTINUO_ORIGIN_SECRET: must be set/],
     ['a missing model', { CONTINUO_MODEL_DIR: '/nowhere' }, /tokenizer\.json: the file is missing/],
     ['a model without weights', { CONTINUO_MODEL_DIR: WITHOUT_WEIGHTS }, /model\.onnx|config\.json/],
     ['a context the model was not made for', { CONTINUO_CONTEXT: '1000000' }, /context of 1000000/],
     ['a KV cache above its limit', { CONTINUO_KV_MEMORY_MIB: '1' }, /KV|memory/i],
-    ['a template for tokens that do not exist', { CONTINUO_INFILL: 'nonsense' }, /CONTINUO_INFILL: /],
   ])('%s', async (_, environment: Record<string, string>, message) => {
     const { exit, stderr } = start(environment);
     expect(await exit).toBe(1);
@@ -105,22 +103,35 @@ describe('a running origin', () => {
     });
   }
 
-  test('generates, and on SIGTERM finishes what runs, takes no more, and exits with 0', async () => {
+  const eventsOf = async (response: Response) =>
+    (await response.text())
+      .trimEnd()
+      .split('\n')
+      .map((line) => generationEvent.parse(JSON.parse(line)));
+
+  test('infills, and on SIGTERM finishes what runs, takes no more, and exits with 0', async () => {
     const origin = start();
     const { port } = await origin.line('listening');
     await origin.line(/KV cache/);
+    const infill = await generate(port, {
+      prompts: ['def add(a, b):\n    return '],
+      suffix: '\n\nprint(add(1, 2))\n',
+      maxTokens: 8,
+      echo: true,
+    });
+    const infilled = await eventsOf(infill);
+    expect(infilled.map(({ type }) => type).slice(0, 3)).toEqual(['accepted', 'prompt', 'started']);
+    expect(infilled.at(-1)?.type).toBe('done');
+    expect(JSON.stringify(infilled)).not.toContain('<|fim');
+
     const prompts = ['The PROMPT of this test'];
-    const response = await generate(port, { prompts, maxTokens: 200, ignoreEos: true });
+    const response = await generate(port, { prompts, maxTokens: 300, ignoreEos: true });
     expect(response.status).toBe(200);
     origin.child.kill('SIGTERM');
     await origin.line('draining');
     expect((await generate(port, {})).status).toBe(503);
-    const text = await response.text();
-    const events = text
-      .trimEnd()
-      .split('\n')
-      .map((line) => generationEvent.parse(JSON.parse(line)));
-    expect(events.at(-1)).toMatchObject({ type: 'done', usage: { completionTokens: 200 } });
+    const last = (await eventsOf(response)).at(-1);
+    expect(last).toMatchObject({ type: 'done', usage: { completionTokens: 300 } });
     expect(await origin.exit).toBe(0);
     expect(origin.stderr()).toBe('');
     for (const secret of [SECRET, 'PROMPT']) expect(origin.stdout()).not.toContain(secret);
