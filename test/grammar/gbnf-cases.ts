@@ -1,0 +1,97 @@
+/** Grammars for the comparison with the oracle, by what is special about them. */
+export const GBNF_CASES: Readonly<Record<string, string>> = {
+  'one literal': 'root ::= "abc"',
+  'single quotes': "root ::= 'a' \"b\" 'it''s'",
+  'empty text only': 'root ::= ""',
+  'empty alternative': 'root ::= "a" | ',
+  'nothing at all in the rule': 'root ::= ',
+  'arithmetic with groups': `root ::= expr
+expr ::= term (('+' | '-') term)*
+term ::= factor (('*' | '/') factor)*
+factor ::= [0-9]+ | '(' expr ')'`,
+  'left recursion': 'root ::= root "+" num | num\nnum ::= [0-9]+',
+  'left and right recursion': 'root ::= root "+" root | [0-9]',
+  'mutual left recursion': 'root ::= a "x" | "b"\na ::= root "y" | "a"',
+  'hidden left recursion': 'root ::= opt root "a" | "b"\nopt ::= "" | "1"',
+  'right recursion': 'root ::= [a-b] root | "1"',
+  'mutual right recursion': 'root ::= "a" b | "1"\nb ::= "b" root | "0"',
+  'right recursion behind an optional end': 'root ::= "a" root "b"? | "1"',
+  'hidden right recursion': 'root ::= "a" root opt | "b"\nopt ::= "" | "1"',
+  'balanced pairs': 'root ::= "a" root "b" | ""',
+  'balanced brackets': 'root ::= ("(" root ")" | "[" root "]")*',
+  'palindromes': 'root ::= "a" root "a" | "b" root "b" | "a" | "b" | ""',
+  'unit cycle': 'root ::= a | "x"\na ::= root | "y"',
+  'rule of itself': 'root ::= root | "x"',
+  'nullable loop': 'root ::= (("a"?)*)* "b"',
+  'nullable rules in a row': 'root ::= a a a\na ::= "1"?',
+  'ambiguous concatenation': 'root ::= a b\na ::= "a"*\nb ::= "a"* "b"',
+  'dangling else': 'root ::= "if" root | "if" root "e" root | "x"',
+  'unused rules': 'root ::= "a" | "b"\nother ::= "c" other',
+  'dead alternative': 'root ::= "a" | loop "b"\nloop ::= "c" loop',
+  'dead alternative inside a sequence': 'root ::= ("a" | loop)? "b"\nloop ::= loop "c"',
+  'rules after their use': 'root ::= x y\ny ::= "b"\nx ::= "a"',
+  'a rule defined twice counts once': 'root ::= a\na ::= "x"\na ::= "y"',
+  'star': 'root ::= "ab"*',
+  'plus': 'root ::= "ab"+ "c"',
+  'optional': 'root ::= "a"? "b"? "c"?',
+  'count': 'root ::= "a"{3}',
+  'count from': 'root ::= "a"{2,}',
+  'count up to': 'root ::= "a"{,2} "b"',
+  'count range': 'root ::= ("a" | "bb"){1,3} "c"',
+  'count zero': 'root ::= "a"{0} "b"',
+  'count with spaces': 'root ::= "a"{ 1 , 2 } "b"',
+  'nested counts': 'root ::= (("a"{1,2} "b"){2}){1,2}',
+  'count of a recursive rule': 'root ::= g{2,3}\ng ::= "(" g ")" | "x"',
+  'count of a class beyond ASCII': 'root ::= [é日😀]{1,3}',
+  'long count': 'root ::= [a-z]{3,40}',
+  'repeated quantifiers': 'root ::= "a"?* "b"',
+  'range': 'root ::= [a-c]+',
+  'several ranges': 'root ::= [a-c0-24-9_]+',
+  'negated class': 'root ::= [^a-z"]+',
+  'negated class beyond ASCII': 'root ::= [^é-ü]{1,4} "!"',
+  'dash at the end': 'root ::= [a-]+',
+  'dash at the start': 'root ::= [-a]+',
+  'escaped brackets': 'root ::= [\\[\\]\\\\]+ | "\\[" "\\]"',
+  'escapes': 'root ::= "\\n" | "\\t" | "\\r" | "\\\\" | "\\""',
+  'hex escapes name code points': 'root ::= "\\xe9" | "\\x41" | [\\x80-\\xff]',
+  'unicode escapes': 'root ::= "\\u65e5" | "\\U0001F600" | [\\u3040-\\u309f]',
+  'range across UTF-8 lengths': 'root ::= [\\x7e-\\u0801]+ "!"',
+  'range across the surrogates': 'root ::= [\\ud000-\\uf000]{1,2} "!"',
+  'range to the last code point': 'root ::= [\\U0000FFF0-\\U0010FFFF]+',
+  'any character': 'root ::= . "a" .',
+  'anything': 'root ::= .*',
+  'anything then a mark': 'root ::= .* "!"',
+  'line of text': 'root ::= [^\\n]* "\\n"',
+  'lines': 'root ::= ([^\\n]* "\\n")+',
+  'comments': '# first\nroot ::= "a" # then\n  \n# between\n "b"\nother ::= "#"'.replace('\n "b"', ''),
+  'groups over lines': 'root ::= (\n  "a" |\n  # comment\n  "b"\n)+ "c"',
+  'alternatives over lines': 'root ::= "a" |\n  "b" |\n  "c"',
+  'carriage returns': 'root ::= a\r\na ::= "x"\r\n',
+  'names with dashes and digits': 'root ::= a-1 b-2-c\na-1 ::= "1"\nb-2-c ::= "2"',
+  'class with a quote': 'root ::= "\\"" [^"\\\\]* "\\""',
+  'string with escapes': `root ::= "\\"" char* "\\""
+char ::= [^"\\\\\\x7F\\x00-\\x1F] | "\\\\" (["\\\\bfnrt] | "u" [0-9a-fA-F]{4})`,
+  'JSON': `root ::= object
+value ::= object | array | string | number | ("true" | "false" | "null") ws
+object ::= "{" ws ( string ":" ws value ("," ws string ":" ws value)* )? "}" ws
+array ::= "[" ws ( value ("," ws value)* )? "]" ws
+string ::= "\\"" ( [^"\\\\\\x7F\\x00-\\x1F] | "\\\\" (["\\\\bfnrt] | "u" [0-9a-fA-F]{4}) )* "\\"" ws
+number ::= ("-"? ([0-9] | [1-9] [0-9]{0,15})) ("." [0-9]+)? ([eE] [-+]? [0-9] [1-9]{0,15})? ws
+ws ::= | " " | "\\n" [ \\t]{0,20}`,
+  'list': 'root ::= item+\nitem ::= "- " [^\\r\\n\\x0b\\x0c\\u0085\\u2028\\u2029]+ "\\n"',
+  'markup': 'root ::= text\ntext ::= [^<>]* ("<" tag ">" text "</" tag ">" [^<>]*)*\ntag ::= [a-z]+',
+  'statements': `root ::= (stmt ws)*
+stmt ::= "if (" expr ")" ws stmt | id " = " expr ";" | "{" ws (stmt ws)* "}"
+expr ::= id | num | expr " = " expr
+id ::= [a-z] [a-z0-9]*
+num ::= [0-9]+
+ws ::= [ \\n]{0,3}`,
+  'Japanese': 'root ::= ([ぁ-ゟ] | [一-鿿] | [、-〾])+ "\\n"',
+  'prefix of another alternative': 'root ::= "a" | "ab" | "abc" | "abcd"',
+  'shared ends': 'root ::= ("a" | "bb" | "ccc") "name"',
+  'deep nesting of groups': `root ::= ${'('.repeat(40)}"a"${')'.repeat(40)}`,
+  'many alternatives': `root ::= ${Array.from({ length: 60 }, (_, i) => `"x${i}"`).join(' | ')}`,
+  'chain of rules': `root ::= r0\n${Array.from({ length: 50 }, (_, i) => `r${i} ::= "a"? r${i + 1}`).join('\n')}\nr50 ::= "b"`,
+  'subset blow-up': 'root ::= [ab]* "a" [ab]{12}',
+  'NUL': 'root ::= "\\x00" [\\x00-\\x02]*',
+};

@@ -1,0 +1,36 @@
+/** A grammar as plain productions: the reference that the product's automata are compared with. */
+export type BnfSymbol =
+  | { readonly kind: 'byte'; readonly byte: number }
+  | { readonly kind: 'char'; readonly ranges: readonly (readonly [number, number])[] }
+  | { readonly kind: 'rule'; readonly rule: number };
+
+export interface Bnf {
+  /** By rule: its alternatives. */
+  readonly rules: readonly (readonly (readonly BnfSymbol[])[])[];
+  readonly root: number;
+}
+
+/** Collects productions; every repetition becomes a rule of its own. */
+export class BnfBuilder {
+  readonly rules: BnfSymbol[][][] = [];
+
+  add(alternatives: BnfSymbol[][]): BnfSymbol {
+    return { kind: 'rule', rule: this.rules.push(alternatives) - 1 };
+  }
+
+  bytes(text: Uint8Array): BnfSymbol[] {
+    return Array.from(text, (byte) => ({ kind: 'byte', byte }) as const);
+  }
+
+  repeat(item: BnfSymbol, min: number, max: number): BnfSymbol {
+    const required = Array.from({ length: min }, () => item);
+    if (!Number.isFinite(max)) {
+      const many = this.add([]);
+      this.rules[(many as { rule: number }).rule] = [[], [many, item]];
+      return this.add([[...required, many]]);
+    }
+    let rest: BnfSymbol = this.add([[]]);
+    for (let i = min; i < max; i++) rest = this.add([[], [item, rest]]);
+    return this.add([[...required, rest]]);
+  }
+}

@@ -1,0 +1,41 @@
+import type { Constraint } from '../../origin/grammar/constraint.ts';
+import { bytesOf, type TokenBytes } from '../../origin/tokenizer/token-bytes.ts';
+
+export function allowedTokens(mask: Uint32Array): number[] {
+  const ids: number[] = [];
+  for (let word = 0; word < mask.length; word++) {
+    for (let bits = mask[word]!; bits !== 0; bits &= bits - 1) ids.push(32 * word + 31 - Math.clz32(bits & -bits));
+  }
+  return ids;
+}
+
+export interface WalkOptions {
+  readonly tokens: TokenBytes;
+  readonly random: () => number;
+  /** Tokens after which the walk goes for the end: it prefers tokens that close things. */
+  readonly patience: number;
+  readonly limit: number;
+}
+
+/** Generates a text with random allowed tokens; null when it did not end within the limit. */
+export function randomText(constraint: Constraint, options: WalkOptions): string | null {
+  const parts: Uint8Array[] = [];
+  for (let step = 0; step < options.limit; step++) {
+    const allowed = allowedTokens(constraint.mask());
+    if (allowed.length === 0 && !constraint.accepting) throw new Error('Neither a token nor the end is allowed');
+    const late = step >= options.patience;
+    if (constraint.accepting && (allowed.length === 0 || late || options.random() < 0.3)) {
+      return new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(Buffer.concat(parts));
+    }
+    const token = late ? closing(allowed, options) : allowed[Math.floor(options.random() * allowed.length)]!;
+    constraint.accept(token);
+    parts.push(bytesOf(options.tokens, token));
+  }
+  return null;
+}
+
+function closing(allowed: readonly number[], { tokens, random }: WalkOptions): number {
+  const closers = allowed.filter((id) => /^["\]})>]/.test(Buffer.from(bytesOf(tokens, id)).toString('latin1')));
+  const pool = closers.length > 0 && random() < 0.8 ? closers : allowed;
+  return pool[Math.floor(random() * pool.length)]!;
+}
