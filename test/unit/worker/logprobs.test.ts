@@ -1,0 +1,239 @@
+import * as fc from 'fast-check';
+import { describe, expect, test } from 'vitest';
+import type { TokenLogprob } from '../../../shared/generation.ts';
+import { CodePointCounter, codePointLength } from '../../../worker/dialects/code-points.ts';
+import { shortestFloat32, shownLogprob } from '../../../worker/dialects/float32.ts';
+import { LogprobsFormatter, logprobsJson } from '../../../worker/dialects/openai-logprobs.ts';
+import { promptLogprobs } from '../../../worker/dialects/prompt-logprobs.ts';
+import { lossyText, tokenText } from '../../../worker/dialects/token-text.ts';
+import { type PlainLogprobs, slowLogprobs, slowShortest } from './slow-logprobs.ts';
+
+const units = (text: string): string => Buffer.from(text, 'utf8').toString('latin1');
+
+const format = (tokens: readonly TokenLogprob[], alternatives: number, tokensAsIds = false): PlainLogprobs =>
+  JSON.parse(logprobsJson(new LogprobsFormatter({ alternatives, tokensAsIds }).format(tokens)));
+
+const float32 = fc.float({ max: 0, noNaN: true, min: Math.fround(-60) });
+
+/** Bytes that meet every branch of a UTF-8 decoder often: whole characters, cut ones, and rubbish. */
+const bytes = fc.oneof(
+  fc.string({ unit: 'grapheme', minLength: 1, maxLength: 3 }).map((text) => units(text.toWellFormed())),
+  fc.constantFrom(
+    '\xe2',
+    '\x82',
+    '\xac',
+    '\xf0\x9f',
+    '\x98\x80',
+    '\xed\xa0',
+    '\xc0',
+    '\xff',
+    '\xf4\x90',
+    'a',
+    '',
+    '\xef\xbb\xbf',
+  ),
+);
+
+const tokenArbitrary: fc.Arbitrary<TokenLogprob> = fc
+  .record({
+    id: fc.nat(9),
+    bytes,
+    logprob: float32,
+    others: fc.array(fc.tuple(fc.nat(9), bytes, float32), { maxLength: 6 }),
+    hidden: fc.boolean(),
+    own: fc.boolean(),
+  })
+  .map(({ id, bytes: own, logprob, others, hidden, own: listed }) => {
+    const rivals = others.filter(([other]) => other !== id);
+    const all: [number, string, number][] = listed ? [...rivals, [id, own, logprob]] : rivals;
+    const unique = [...new Map(all.map((one) => [one[0], one])).values()].toSorted((a, b) => b[2] - a[2]);
+    return { id, bytes: own, logprob, top: unique, ...(hidden ? { hidden } : {}) };
+  });
+
+test('the four arrays equal those of a slow formatter, whatever the bytes', () => {
+  fc.assert(
+    fc.property(fc.array(tokenArbitrary, { maxLength: 12 }), fc.nat(5), (tokens, alternatives) => {
+      const slow = slowLogprobs(tokens, alternatives);
+      expect(format(tokens, alternatives)).toEqual(slow);
+    }),
+    { numRuns: 500 },
+  );
+});
+
+test('formatting in pieces equals formatting at once', () => {
+  fc.assert(
+    fc.property(fc.array(tokenArbitrary, { maxLength: 12 }), fc.nat(12), (tokens, cut) => {
+      const formatter = new LogprobsFormatter({ alternatives: 3, tokensAsIds: false });
+      const [left, right] = [formatter.format(tokens.slice(0, cut)), formatter.format(tokens.slice(cut))];
+      expect([...left.textOffset, ...right.textOffset]).toEqual(format(tokens, 3).text_offset);
+    }),
+    { numRuns: 200 },
+  );
+});
+
+/** Undoes the naming of tokens: their bytes. */
+function bytesOfName(name: string): Buffer {
+  const escaped = /^bytes:((?:\\x[0-9a-f]{2})+)$/.exec(name)?.[1];
+  return escaped === undefined
+    ? Buffer.from(name, 'utf8')
+    : Buffer.from(escaped.replaceAll('\\x', ''), 'hex');
+}
+
+test('H.3: the tokens joined are the bytes of the text, wherever characters are cut', () => {
+  const text = fc.string({ unit: 'grapheme', maxLength: 20 }).map((value) => value.toWellFormed());
+  const cutText = fc.tuple(text, fc.array(fc.integer({ min: 1, max: 4 }), { minLength: 80, maxLength: 80 }));
+  fc.assert(
+    fc.property(cutText, ([value, lengths]) => {
+      fc.pre(!value.includes('bytes:'));
+      let rest = units(value);
+      const tokens: TokenLogprob[] = [];
+      for (let index = 0; rest !== ''; index += 1) {
+        const length = lengths[index % lengths.length] ?? 1;
+        tokens.push({ id: index, bytes: rest.slice(0, length), logprob: -1, top: [] });
+        rest = rest.slice(length);
+      }
+      const { tokens: names, text_offset: offsets } = format(tokens, 0);
+      expect(Buffer.concat(names.map(bytesOfName)).toString('utf8')).toBe(value);
+      const characters = Array.from(value);
+      for (const [index, name] of names.entries()) {
+        if (!name.startsWith('bytes:'))
+          expect(characters.slice(offsets[index]).join('').startsWith(name)).toBe(true);
+      }
+    }),
+    { numRuns: 300 },
+  );
+});
+
+describe('alternatives', () => {
+  const token: TokenLogprob = {
+    id: 7,
+    bytes: ' a',
+    logprob: -2.5,
+    top: [
+      [1, ' b', -0.5],
+      [2, ' c', -1],
+      [3, ' d', -1.5],
+    ],
+  };
+
+  test('the best N and the token itself, best first, at most N + 1', () => {
+    expect(format([token], 2).top_logprobs).toEqual([{ ' b': -0.5, ' c': -1, ' a': -2.5 }]);
+    expect(format([token], 0).top_logprobs).toEqual([{ ' a': -2.5 }]);
+  });
+
+  test('the order is kept even for names that look like numbers', () => {
+    const numbers: TokenLogprob = {
+      ...token,
+      top: [
+        [1, '9', -0.5],
+        [2, '1', -1],
+      ],
+    };
+    const json = logprobsJson(
+      new LogprobsFormatter({ alternatives: 2, tokensAsIds: false }).format([numbers]),
+    );
+    expect(json).toContain('{"9":-0.5,"1":-1," a":-2.5}');
+  });
+
+  test('a token named __proto__ is an entry like any other', () => {
+    const odd: TokenLogprob = { id: 1, bytes: '__proto__', logprob: -1, top: [] };
+    const json = logprobsJson(new LogprobsFormatter({ alternatives: 0, tokensAsIds: false }).format([odd]));
+    expect(json).toContain('"top_logprobs":[{"__proto__":-1}]');
+  });
+
+  test('H.15: two ids of one name keep the larger value; token_logprobs keeps the token’s own', () => {
+    const collision: TokenLogprob = { ...token, bytes: ' b' };
+    const { token_logprobs, top_logprobs } = format([collision], 1);
+    expect(token_logprobs).toEqual([-2.5]);
+    expect(top_logprobs).toEqual([{ ' b': -0.5 }]);
+    expect(format([collision], 1, true).top_logprobs).toEqual([{ 'token_id:1': -0.5, 'token_id:7': -2.5 }]);
+  });
+
+  test('the first prompt token has nulls; minus infinity is -9999', () => {
+    const first: TokenLogprob = { id: 1, bytes: 'a', logprob: null, top: null };
+    const never: TokenLogprob = { id: 2, bytes: 'b', logprob: -9_999, top: [[3, 'c', -12_345]] };
+    expect(format([first, never], 1)).toEqual({
+      tokens: ['a', 'b'],
+      token_logprobs: [null, -9_999],
+      top_logprobs: [null, { b: -9_999, c: -9_999 }],
+      text_offset: [0, 1],
+    });
+  });
+
+  test('the value of the token in its map is the one in token_logprobs, bit for bit', () => {
+    fc.assert(
+      fc.property(float32, (logprob) => {
+        const { token_logprobs, top_logprobs } = format(
+          [{ id: 1, bytes: 'a', logprob, top: [[1, 'a', logprob]] }],
+          1,
+        );
+        expect(top_logprobs[0]?.a).toBe(token_logprobs[0]);
+      }),
+    );
+  });
+
+  test('prompt_logprobs lists candidates by id with their rank', () => {
+    const first: TokenLogprob = { id: 1, bytes: 'a', logprob: null, top: null };
+    expect(promptLogprobs([first, token], 1)).toEqual([
+      null,
+      {
+        '1': { logprob: -0.5, rank: 1, decoded_token: ' b' },
+        '7': { logprob: -2.5, rank: null, decoded_token: ' a' },
+      },
+    ]);
+  });
+});
+
+test('a hidden token has its literal name, the offset where it stands, and no length', () => {
+  const tokens: TokenLogprob[] = [
+    { id: 0, bytes: '<s>', logprob: null, top: null, hidden: true },
+    { id: 1, bytes: units('é'), logprob: -1, top: [] },
+    { id: 2, bytes: '<|end|>', logprob: -1, top: [], hidden: true },
+  ];
+  expect(format(tokens, 0)).toMatchObject({ tokens: ['<s>', 'é', '<|end|>'], text_offset: [0, 0, 1] });
+});
+
+describe('numbers and characters', () => {
+  test('the shortest decimal of a float32 is the one with the fewest digits', () => {
+    fc.assert(
+      fc.property(
+        fc.float({ noNaN: true, noDefaultInfinity: true, min: Math.fround(-9_998), max: 0 }),
+        (value) => {
+            expect(shortestFloat32(value)).toBe(slowShortest(value));
+          expect(Math.fround(shownLogprob(value)) === value).toBe(true);
+        },
+      ),
+      { numRuns: 2_000 },
+    );
+  });
+
+  test('counting code points agrees with a decoder for any bytes', () => {
+    fc.assert(
+      fc.property(fc.array(bytes, { maxLength: 20 }), (parts) => {
+        const all = parts.join('');
+        const counter = new CodePointCounter();
+        for (const unit of all) counter.push(unit.charCodeAt(0));
+        const complete = new TextDecoder('utf-8', { ignoreBOM: true }).decode(Buffer.from(all, 'latin1'), {
+          stream: true,
+        });
+        expect(counter.positionOf(undefined)).toBe(Array.from(complete).length);
+      }),
+      { numRuns: 500 },
+    );
+  });
+
+  test('the length in code points is that of the iterator, lone surrogates included', () => {
+    fc.assert(
+      fc.property(fc.string({ unit: 'binary' }), fc.constantFrom('', '\ud83d', '\ude00'), (text, lone) => {
+        expect(codePointLength(text + lone)).toBe(Array.from(text + lone).length);
+      }),
+    );
+  });
+
+  test('names keep a byte order mark and show partial characters byte by byte', () => {
+    expect(tokenText('\xef\xbb\xbfa')).toBe('\ufeffa');
+    expect(tokenText('\xe2\x82')).toBe('bytes:\\xe2\\x82');
+    expect(tokenText('a\xff')).toBe('bytes:\\x61\\xff');
+    expect(lossyText('a\xff')).toBe('a\ufffd');
+  });
+});

@@ -1,0 +1,74 @@
+import type { TokenLogprob } from '../../../shared/generation.ts';
+
+/** The logprobs object made the plain, slow way: everything decoded anew for every token. */
+
+const bytesOf = (units: string): Buffer => Buffer.from(units, 'latin1');
+
+const codePoints = (text: string): number => Array.from(text).length;
+
+/** Code points of bytes decoded as one whole; an unfinished character at the end counts as one. */
+const decodedLength = (bytes: Buffer): number =>
+  codePoints(new TextDecoder('utf-8', { ignoreBOM: true }).decode(bytes));
+
+/** Code points that are complete. */
+const completeLength = (bytes: Buffer): number =>
+  codePoints(new TextDecoder('utf-8', { ignoreBOM: true }).decode(bytes, { stream: true }));
+
+export function slowName(units: string): string {
+  const bytes = bytesOf(units);
+  const text = bytes.toString('utf8');
+  if (Buffer.from(text, 'utf8').equals(bytes)) return text;
+  return `bytes:${[...bytes].map((byte) => `\\x${byte.toString(16).padStart(2, '0')}`).join('')}`;
+}
+
+/** The fewest digits that still denote the same float32. */
+export function slowShortest(value: number): number {
+  for (let digits = 1; ; digits += 1) {
+    const candidate = Number.parseFloat(value.toPrecision(digits));
+    if (Math.fround(candidate) === Math.fround(value)) return candidate;
+  }
+}
+
+const slowValue = (logprob: number): number => (logprob <= -9_999 ? -9_999 : slowShortest(logprob));
+
+export interface PlainLogprobs {
+  readonly tokens: string[];
+  readonly token_logprobs: (number | null)[];
+  readonly top_logprobs: (Record<string, number> | null)[];
+  readonly text_offset: number[];
+}
+
+function slowTop(token: TokenLogprob, alternatives: number): Record<string, number> | null {
+  if (token.logprob === null) return null;
+  const listed = (token.top ?? []).filter((_, rank) => rank < alternatives);
+  const all = [...listed, [token.id, token.bytes, token.logprob] as const];
+  const names = new Set(all.map(([, bytes]) => slowName(bytes)));
+  return Object.fromEntries(
+    [...names].map((name) => {
+      const values = all
+        .filter(([, bytes]) => slowName(bytes) === name)
+        .map(([, , logprob]) => slowValue(logprob));
+      return [name, Math.max(...values)];
+    }),
+  );
+}
+
+export function slowLogprobs(tokens: readonly TokenLogprob[], alternatives: number): PlainLogprobs {
+  const visibleBefore = (index: number) =>
+    Buffer.concat(
+      tokens
+        .slice(0, index)
+        .filter(({ hidden }) => !hidden)
+        .map(({ bytes }) => bytesOf(bytes)),
+    );
+  return {
+    tokens: tokens.map(({ bytes }) => slowName(bytes)),
+    token_logprobs: tokens.map(({ logprob }) => (logprob === null ? null : slowValue(logprob))),
+    top_logprobs: tokens.map((token) => slowTop(token, alternatives)),
+    text_offset: tokens.map(({ bytes, hidden }, index) => {
+      const before = visibleBefore(index);
+      if (hidden || bytes === '') return completeLength(before);
+      return decodedLength(Buffer.concat([before, bytesOf(bytes).subarray(0, 1)])) - 1;
+    }),
+  };
+}
