@@ -1,0 +1,54 @@
+import type * as z from 'zod';
+import { completionChunk, type completionResponse } from '../../../shared/completion-response.ts';
+
+export type Chunk = z.infer<typeof completionChunk>;
+export type Completion = z.infer<typeof completionResponse>;
+
+/** A stream's events as they stand between blank lines, comments included. */
+export const blocksOf = (text: string): string[] => text.split('\n\n').filter((block) => block !== '');
+
+/** The JSON payloads of a stream that must be complete: only `data:` lines, [DONE] last and once. */
+export function payloadsOf(text: string): unknown[] {
+  const blocks = blocksOf(text).filter((block) => !block.startsWith(':'));
+  if (!text.endsWith('data: [DONE]\n\n')) throw new Error(`The stream has no end: …${text.slice(-200)}`);
+  if (blocks.filter((block) => block === 'data: [DONE]').length !== 1)
+    throw new Error('[DONE] must come once');
+  return blocks.slice(0, -1).map((block) => {
+    if (!/^data: [^\n]+$/.test(block)) throw new Error(`Not a data event: ${block}`);
+    return JSON.parse(block.slice('data: '.length)) as unknown;
+  });
+}
+
+/** The chunks of a stream that ended well. */
+export function chunksOf(text: string): Chunk[] {
+  return payloadsOf(text).map((payload) => completionChunk.parse(payload));
+}
+
+type Choice = Chunk['choices'][number];
+
+/** Sums a stream's chunks to the choices a plain answer has, by a rule of its own. */
+export function assemble(chunks: readonly Chunk[]): Choice[] {
+  const choices = new Map<number, Choice>();
+  for (const { index, text, logprobs, finish_reason, stop_reason } of chunks.flatMap(
+    (chunk) => chunk.choices,
+  )) {
+    const whole = choices.get(index) ?? { index, text: '', logprobs: null, finish_reason: null };
+    if (whole.finish_reason !== null) throw new Error(`Choice ${index} went on after its end`);
+    choices.set(index, {
+      index,
+      text: whole.text + text,
+      logprobs:
+        logprobs === null
+          ? whole.logprobs
+          : {
+              tokens: [...(whole.logprobs?.tokens ?? []), ...logprobs.tokens],
+              token_logprobs: [...(whole.logprobs?.token_logprobs ?? []), ...logprobs.token_logprobs],
+              top_logprobs: [...(whole.logprobs?.top_logprobs ?? []), ...logprobs.top_logprobs],
+              text_offset: [...(whole.logprobs?.text_offset ?? []), ...logprobs.text_offset],
+            },
+      finish_reason,
+      ...(finish_reason === null ? {} : { stop_reason: stop_reason ?? null }),
+    });
+  }
+  return [...choices.values()].toSorted((left, right) => left.index - right.index);
+}
