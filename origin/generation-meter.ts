@@ -1,21 +1,27 @@
 import type { GenerationEvent, Usage } from '../shared/generation.ts';
 import type { Metrics } from './metrics.ts';
 
+export interface MeteredRequest {
+  /** Milliseconds of the clock that the meter is given. */
+  readonly receivedAt: number;
+  /** False where the events of many steps come as one, whose time says nothing about tokens. */
+  readonly stream: boolean;
+}
+
 /** Watches the events of one generation for /metrics and the log. */
 export class GenerationMeter {
   readonly #metrics: Metrics;
   readonly #now: () => number;
-  readonly #receivedAt: number;
+  readonly #request: MeteredRequest;
   /** Choice → time of its latest token event. */
   readonly #latest = new Map<number, number>();
   #usage: Usage = { promptTokens: 0, cachedTokens: 0, completionTokens: 0 };
   #outcome = 'aborted';
 
-  /** @param now Milliseconds of any steady or wall clock, the one `receivedAt` was read from */
-  constructor(metrics: Metrics, now: () => number, receivedAt: number) {
+  constructor(metrics: Metrics, now: () => number, request: MeteredRequest) {
     this.#metrics = metrics;
     this.#now = now;
-    this.#receivedAt = receivedAt;
+    this.#request = request;
   }
 
   get usage(): Usage {
@@ -34,9 +40,12 @@ export class GenerationMeter {
 
   #observe(event: GenerationEvent, now: number): void {
     if (event.type === 'started') this.#metrics.queueSeconds.observe(event.queueMs / 1000);
-    else if (event.type === 'token') this.#token(event.choice, now);
-    else if (event.type === 'done') this.#end('done', event.usage);
-    else if (event.type === 'error') {
+    else if (event.type === 'token' && this.#request.stream) this.#token(event.choice, now);
+    else if (event.type === 'done') {
+      const { queueMs, promptMs } = event.timings;
+      if (!this.#request.stream) this.#metrics.firstTokenSeconds.observe((queueMs + promptMs) / 1000);
+      this.#end('done', event.usage);
+    } else if (event.type === 'error') {
       this.#metrics.failures.inc({ code: event.code });
       this.#end(event.code, event.usage);
     }
@@ -44,7 +53,8 @@ export class GenerationMeter {
 
   #token(choice: number, now: number): void {
     const before = this.#latest.get(choice);
-    if (this.#latest.size === 0) this.#metrics.firstTokenSeconds.observe((now - this.#receivedAt) / 1000);
+    if (this.#latest.size === 0)
+      this.#metrics.firstTokenSeconds.observe((now - this.#request.receivedAt) / 1000);
     if (before !== undefined) this.#metrics.interTokenSeconds.observe((now - before) / 1000);
     this.#latest.set(choice, now);
   }

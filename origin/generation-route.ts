@@ -34,7 +34,7 @@ async function generate(
   if (response.destroyed) return;
 
   const stream = new EventStream(response, context.readerLimits);
-  const meter = new GenerationMeter(context.metrics, context.now, receivedAt);
+  const meter = new GenerationMeter(context.metrics, context.now, { receivedAt, stream: request.stream });
   const closed = once(response, 'close');
   const abort = () => {
     if (!stream.ended) engine.abort(engineId);
