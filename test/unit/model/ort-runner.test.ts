@@ -1,0 +1,185 @@
+import { join } from 'node:path';
+import { describe, expect, it } from 'vitest';
+import { RunTerminated } from '../../../origin/model/model-runner.ts';
+import { float64Llama } from '../../support/float64-llama.ts';
+import { decodeRows, prefillPrompt, randomTokens, syntheticRunner } from './synthetic-runner.ts';
+
+const never = new AbortController().signal;
+
+function largestDifference(logits: Float32Array, expected: Float64Array): number {
+  expect(logits.length).toBe(expected.length);
+  return logits.reduce((most, value, i) => Math.max(most, Math.abs(value - expected[i]!)), 0);
+}
+
+describe.each([
+  { name: 'float32', model: {}, tolerance: 2e-5 },
+  { name: 'float32 with position ids', model: { positionIds: true }, tolerance: 2e-5 },
+  { name: 'as many KV heads as heads', model: { kvHeads: 4 }, tolerance: 2e-5 },
+  { name: 'float16', model: { precision: 'float16' }, tolerance: 5e-3 },
+] as const)('logits agree with a forward pass in doubles: $name', ({ model, tolerance }) => {
+  it('after a prefill in chunks and after each of several decode steps', async () => {
+    const { runner, directory } = await syntheticRunner(model, { prefillChunk: 16 });
+    const tokens = randomTokens(45, 3);
+    const expected = float64Llama.load(join(directory, 'model.onnx')).forward([...tokens]);
+    const prompt = tokens.subarray(0, 39);
+    expect(largestDifference(await prefillPrompt(runner, 2, prompt), expected[38]!)).toBeLessThan(tolerance);
+    for (let position = 39; position < tokens.length; position++) {
+      const [logits] = await decodeRows(runner, 2, [{ token: tokens[position]!, position }]);
+      expect(largestDifference(logits!, expected[position]!)).toBeLessThan(tolerance);
+    }
+  });
+
+  it('at every position asked for', async () => {
+    const { runner, directory } = await syntheticRunner(model);
+    const tokens = randomTokens(20, 8);
+    const expected = float64Llama.load(join(directory, 'model.onnx')).forward([...tokens]);
+    const logitsAt = Int32Array.of(0, 1, 7, 19);
+    const logits = await runner.prefill({ slot: 0, start: 0, tokens, logitsAt }, never);
+    for (const [row, position] of logitsAt.entries()) {
+      const one = logits.subarray(row * 256, (row + 1) * 256);
+      expect(largestDifference(one, expected[position]!)).toBeLessThan(tolerance);
+    }
+  });
+});
+
+/**
+ * MatMulNBits rounds activations to 8 bits, in the kernel and in the reference alike. Where a value stands on the edge
+ * between two levels, the last bit of a sum decides, and from there on the two differ by about 0.03. A prompt of five
+ * tokens rounds some 3,000 values with a chance near 2e-5 each; so most prompts must agree to float32's precision.
+ */
+describe.each([{ quantization: 'q8' }, { quantization: 'q4' }] as const)(
+  'logits of a $quantization model',
+  (model) => {
+    it('agree with a forward pass in doubles wherever no activation stands on an edge', async () => {
+      const { runner, directory } = await syntheticRunner(model);
+      const reference = float64Llama.load(join(directory, 'model.onnx'));
+      const differences: number[] = [];
+      for (let seed = 0; seed < 16; seed++) {
+        const tokens = randomTokens(5, seed);
+        const expected = reference.forward([...tokens], { roundActivations: true });
+        const prefilled = await prefillPrompt(runner, 1, tokens.subarray(0, 4));
+        const [decoded] = await decodeRows(runner, 1, [{ token: tokens[4]!, position: 4 }]);
+        differences.push(
+          Math.max(largestDifference(prefilled, expected[3]!), largestDifference(decoded!, expected[4]!)),
+        );
+      }
+      expect(differences.filter((difference) => difference < 2e-5).length).toBeGreaterThanOrEqual(12);
+      expect(Math.max(...differences)).toBeLessThan(0.1);
+    });
+  },
+);
+
+it('weights beside the model file give the bits that weights inside give', async () => {
+  const prompt = randomTokens(40, 1);
+  const inside = await syntheticRunner({});
+  const beside = await syntheticRunner({ externalData: true });
+  expect(await prefillPrompt(beside.runner, 0, prompt)).toEqual(
+    await prefillPrompt(inside.runner, 0, prompt),
+  );
+});
+
+describe('a slot', () => {
+  it('answers the same bits wherever the prompt is, whatever was in the slot before', async () => {
+    const { runner } = await syntheticRunner({ quantization: 'q8' });
+    const prompt = randomTokens(77, 1);
+    const clean = await prefillPrompt(runner, 0, prompt);
+    await prefillPrompt(runner, 3, randomTokens(400, 2));
+    expect(await prefillPrompt(runner, 3, prompt)).toEqual(clean);
+    const next = { token: 9, position: 77 };
+    const [first] = await decodeRows(runner, 0, [next]);
+    const [second] = await decodeRows(runner, 3, [next]);
+    expect(second).toEqual(first);
+  });
+
+  it('continued from a copied prefix answers the same bits as one prefilled whole', async () => {
+    const { runner } = await syntheticRunner({}, { prefillChunk: 32 });
+    const prompt = randomTokens(70, 4);
+    const whole = await prefillPrompt(runner, 0, prompt);
+    await prefillPrompt(runner, 1, randomTokens(200, 5));
+    runner.copy(0, 1, 64);
+    const tail = { slot: 1, start: 64, tokens: prompt.subarray(64), logitsAt: Int32Array.of(5) };
+    expect((await runner.prefill(tail, never)).slice()).toEqual(whole);
+  });
+
+  it('is untouched by runs and copies in its neighbours', async () => {
+    const { runner } = await syntheticRunner();
+    const prompt = randomTokens(300, 6);
+    await prefillPrompt(runner, 1, prompt);
+    const next = { token: 3, position: 300 };
+    const [before] = await decodeRows(runner, 1, [next]);
+    await prefillPrompt(runner, 0, randomTokens(512, 7));
+    await prefillPrompt(runner, 2, randomTokens(512, 8));
+    runner.copy(0, 2, 512);
+    expect(await decodeRows(runner, 1, [next])).toEqual([before]);
+  });
+
+  it('can be filled to the last position of the context', async () => {
+    const { runner, directory } = await syntheticRunner({ contextLength: 64 });
+    const tokens = randomTokens(64, 9);
+    await prefillPrompt(runner, 3, tokens.subarray(0, 63));
+    const [logits] = await decodeRows(runner, 3, [{ token: tokens[63]!, position: 63 }]);
+    const expected = float64Llama.load(join(directory, 'model.onnx')).forward([...tokens]);
+    expect(largestDifference(logits!, expected[63]!)).toBeLessThan(2e-5);
+  });
+});
+
+describe('an aborted prefill', () => {
+  const slow = { layers: 6, hidden: 128, headSize: 32, intermediate: 512, contextLength: 1025 };
+
+  it('rejects with RunTerminated before it has computed all layers, and the next run is right', async () => {
+    const { runner } = await syntheticRunner(slow, { slots: 2, prefillChunk: 1024 });
+    const next = { token: 1, position: 1024 };
+    const chunk = { slot: 0, start: 0, tokens: randomTokens(1024, 1), logitsAt: new Int32Array() };
+    await runner.prefill(chunk, never);
+    const [complete] = await decodeRows(runner, 0, [next]);
+    await runner.prefill({ ...chunk, tokens: randomTokens(1024, 2) }, never);
+
+    const controller = new AbortController();
+    const run = runner.prefill(chunk, controller.signal);
+    setImmediate(() => controller.abort());
+    await expect(run).rejects.toThrow(RunTerminated);
+    expect(await decodeRows(runner, 0, [next])).not.toEqual([complete]);
+
+    await runner.prefill(chunk, never);
+    expect(await decodeRows(runner, 0, [next])).toEqual([complete]);
+  });
+
+  it('does not run at all when the signal was aborted before', async () => {
+    const { runner } = await syntheticRunner();
+    const chunk = { slot: 0, start: 0, tokens: Int32Array.of(1), logitsAt: new Int32Array() };
+    await expect(runner.prefill(chunk, AbortSignal.abort())).rejects.toThrow(RunTerminated);
+  });
+});
+
+it('the event loop turns while a prefill runs', async () => {
+  const { runner } = await syntheticRunner({}, { prefillChunk: 512 });
+  const chunk = { slot: 0, start: 0, tokens: randomTokens(512, 1), logitsAt: new Int32Array() };
+  let turned = false;
+  setImmediate(() => {
+    turned = true;
+  });
+  await runner.prefill(chunk, never);
+  expect(turned).toBe(true);
+});
+
+describe('misuse', () => {
+  it('is refused: any call while a prefill runs, and after dispose', async () => {
+    const { runner } = await syntheticRunner();
+    const chunk = { slot: 0, start: 0, tokens: randomTokens(30, 1), logitsAt: new Int32Array() };
+    const run = runner.prefill(chunk, never);
+    expect(() => runner.copy(0, 1, 1)).toThrow('prefilling');
+    await expect(decodeRows(runner, 0, [{ token: 1, position: 0 }])).rejects.toThrow('prefilling');
+    await run;
+    runner.dispose();
+    expect(() => runner.copy(0, 1, 1)).toThrow('disposed');
+  });
+
+  it('does not crash: dispose during a prefill waits for its end', async () => {
+    const { runner } = await syntheticRunner({ contextLength: 512 }, { prefillChunk: 512 });
+    const chunk = { slot: 0, start: 0, tokens: randomTokens(512, 1), logitsAt: new Int32Array() };
+    const run = runner.prefill(chunk, never);
+    runner.dispose();
+    await run;
+    await expect(runner.prefill(chunk, never)).rejects.toThrow('disposed');
+  });
+});
