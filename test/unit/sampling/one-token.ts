@@ -1,0 +1,78 @@
+import { Sampler } from '../../../origin/sampling/sampler.ts';
+import { TokenHistory } from '../../../origin/sampling/token-history.ts';
+import type { SamplerVocabulary } from '../../../origin/sampling/vocabulary.ts';
+import { SamplerWorkspace } from '../../../origin/sampling/workspace.ts';
+import { NEUTRAL_SAMPLING, type SamplingParameters } from '../../../shared/sampling.ts';
+import type { Share } from './reference.ts';
+
+/** A vocabulary of these texts, tokenised by taking the longest one that fits. */
+export function vocabularyOf(texts: readonly string[]): SamplerVocabulary {
+  const encoded = texts.map((text) => new TextEncoder().encode(text));
+  const offsets = new Uint32Array(texts.length + 1);
+  encoded.forEach((bytes, id) => {
+    offsets[id + 1] = offsets[id]! + bytes.length;
+  });
+  const bytes = new Uint8Array(encoded.flatMap((part) => [...part]));
+  const byLength = texts.map((text, id) => ({ text, id })).sort((a, b) => b.text.length - a.text.length);
+  const encode = (text: string): number[] => {
+    if (text === '') return [];
+    const token = byLength.find((entry) => entry.text !== '' && text.startsWith(entry.text));
+    return token ? [token.id, ...encode(text.slice(token.text.length))] : encode(text.slice(1));
+  };
+  return {
+    tokenBytes: { vocabularySize: texts.length, bytes, offsets, special: new Uint8Array(texts.length) },
+    encode,
+  };
+}
+
+export interface Trial {
+  readonly parameters: Partial<SamplingParameters>;
+  /** A Float32Array is handed to the sampler as it is. */
+  readonly logits: readonly number[] | Float32Array;
+  readonly prompt?: readonly number[];
+  readonly generated?: readonly number[];
+  readonly seed?: number;
+  readonly step?: number;
+  readonly texts?: readonly string[];
+  readonly mask?: readonly number[] | null;
+  readonly forbidden?: readonly number[];
+}
+
+export interface Outcome {
+  readonly token: number;
+  /** Tokens left to draw from, ascending, and their probabilities. Meaningless where nothing truncates. */
+  readonly kept: Share[];
+  /** Logits after all processors. */
+  readonly scores: number[];
+}
+
+/** One token from a fresh sampler. */
+export function sampleOnce(trial: Trial, workspace = new SamplerWorkspace(trial.logits.length)): Outcome {
+  const { logits, prompt = [], generated = [], seed = 1, step = 0, mask = null, forbidden = [] } = trial;
+  const vocabulary = vocabularyOf(trial.texts ?? Array.from(logits, (_, id) => `<${id}>`));
+  const parameters = { ...NEUTRAL_SAMPLING, ...trial.parameters };
+  const sampler = new Sampler(parameters, { seed, prompt: 0, choice: 0 }, vocabulary, workspace);
+  const history = historyOf(prompt, generated);
+  const row = logits instanceof Float32Array ? logits : Float32Array.from(logits);
+  const token = sampler.sample(row, history, step, mask && bitsOf(mask, logits.length), forbidden);
+  return { token, kept: keptIn(workspace), scores: [...workspace.scores] };
+}
+
+export function keptIn({ candidates }: SamplerWorkspace): Share[] {
+  return Array.from({ length: candidates.count }, (_, i) => ({
+    id: candidates.ids[i]!,
+    p: candidates.weights[i]! / candidates.mass,
+  }));
+}
+
+export function historyOf(prompt: readonly number[], generated: readonly number[]): TokenHistory {
+  const history = new TokenHistory(Int32Array.from(prompt), prompt.length + generated.length + 64);
+  for (const id of generated) history.push(id);
+  return history;
+}
+
+export function bitsOf(ids: readonly number[], vocabularySize: number): Uint32Array {
+  const words = new Uint32Array(Math.ceil(vocabularySize / 32));
+  for (const id of ids) words[Math.floor(id / 32)]! |= 2 ** (id % 32);
+  return words;
+}

@@ -1,0 +1,90 @@
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { NoCandidatesError } from '../../../origin/sampling/errors.ts';
+import { DRAW_TOKEN, DRAW_XTC, DrawSource } from '../../../origin/sampling/rng.ts';
+import type { SamplingParameters } from '../../../shared/sampling.ts';
+import { anyHistory, anyLogits, anyParameters } from './arbitraries.ts';
+import { type Outcome, sampleOnce, type Trial } from './one-token.ts';
+import { distribution, drawn, processed, type Situation } from './reference.ts';
+
+const SIZES = [1, 2, 5, 33, 70];
+
+const anySituation = fc.constantFrom(...SIZES).chain((size) =>
+  fc.record({
+    parameters: anyParameters(size),
+    logits: anyLogits(size),
+    prompt: anyHistory(size, 12),
+    generated: anyHistory(Math.min(size, 4), 30),
+    mask: fc.option(fc.uniqueArray(fc.nat(size - 1), { minLength: 1, maxLength: size }), { freq: 4 }),
+    forbidden: fc.array(fc.nat(size - 1), { maxLength: 2 }),
+    seed: fc.maxSafeInteger(),
+    step: fc.nat(100_000),
+  }),
+);
+
+function truncates({ topK, topP, minP, typicalP, topNSigma, ...s }: SamplingParameters): boolean {
+  const xtc = s.xtcProbability > 0 && s.xtcThreshold <= 0.5;
+  return topK > 0 || topP < 1 || minP > 0 || typicalP < 1 || topNSigma > 0 || xtc;
+}
+
+type Case = Trial & Pick<Situation, 'parameters' | 'logits' | 'prompt' | 'generated' | 'mask'>;
+
+function compare(trial: Case): void {
+  const { seed = 1, step = 0 } = trial;
+  const situation = { forbidden: [], badSequences: [], breakers: [], ...trial };
+  if (processed(situation).every((logit) => logit === -Infinity)) {
+    expect(() => sampleOnce(trial)).toThrow(NoCandidatesError);
+    return;
+  }
+  const draws = new DrawSource({ seed, prompt: 0, choice: 0 });
+  const expected = distribution(situation, draws.uniform(step, DRAW_XTC));
+  const outcome: Outcome = sampleOnce(trial);
+  expect(outcome.token).toBe(drawn(expected, draws.uniform(step, DRAW_TOKEN)));
+  const greedy = outcome.kept.length === 0;
+  if (truncates(situation.parameters) && !greedy) {
+    const possible = outcome.kept.filter(({ p }) => p > 0);
+    expect(possible.map(({ id }) => id)).toEqual(expected.filter(({ p }) => p > 1e-300).map(({ id }) => id));
+    for (const [i, { p }] of possible.entries()) expect(p).toBeCloseTo(expected[i]!.p, 9);
+  }
+}
+
+describe('against the plain reference', () => {
+  it('keeps the same tokens with the same probabilities and draws the same one, all samplers combined', () => {
+    fc.assert(fc.property(anySituation, compare), { numRuns: 3000 });
+  });
+
+  it('does so for vocabularies of thousands, where candidates are shortlisted', () => {
+    const size = 3000;
+    const scaled = fc.tuple(anyLogits(40), fc.integer({ min: 1, max: 9 }), fc.constantFrom(0, 1e-3, 0.37));
+    const wide = scaled.map(([pattern, stride, slope]) =>
+      Array.from({ length: size }, (_, id) =>
+        Math.fround(pattern[(id * stride) % pattern.length]! + (slope * (id % 97)) / stride),
+      ),
+    );
+    const situation = fc.record({
+      parameters: anyParameters(size),
+      logits: wide,
+      prompt: anyHistory(size, 20),
+      generated: anyHistory(size, 20),
+      mask: fc.constant(null),
+      seed: fc.maxSafeInteger(),
+    });
+    fc.assert(fc.property(situation, compare), { numRuns: 150 });
+  });
+});
+
+it('leaves the model’s logits as they are', () => {
+  fc.assert(
+    fc.property(anySituation, (trial) => {
+      const row = Float32Array.from(trial.logits);
+      const frozen = row.slice();
+      try {
+        sampleOnce({ ...trial, logits: row });
+      } catch (error) {
+        expect(error).toBeInstanceOf(NoCandidatesError);
+      }
+      expect(row).toEqual(frozen);
+    }),
+    { numRuns: 300 },
+  );
+});

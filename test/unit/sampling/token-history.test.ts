@@ -1,0 +1,65 @@
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { TokenHistory } from '../../../origin/sampling/token-history.ts';
+
+const someTokens = fc.array(fc.oneof(fc.nat(5), fc.nat(200_000)), { maxLength: 40 });
+
+describe('a token history', () => {
+  it('counts every window as a fresh count would, whenever it was first asked for', () => {
+    const anyWindows = fc.array(fc.tuple(fc.integer({ min: -1, max: 12 }), fc.nat(40)), { maxLength: 3 });
+    fc.assert(
+      fc.property(someTokens, someTokens, anyWindows, (prompt, generated, windows) => {
+        const history = new TokenHistory(Int32Array.from(prompt), prompt.length + generated.length);
+        const all = [...prompt];
+        for (let pushed = 0; pushed <= generated.length; pushed++) {
+          for (const [window, since] of windows) {
+            if (pushed >= since) expectCounts(history, window, all);
+          }
+          if (pushed < generated.length) {
+            history.push(generated[pushed]!);
+            all.push(generated[pushed]!);
+          }
+        }
+        expect(history.length).toBe(all.length);
+        expect(history.promptLength).toBe(prompt.length);
+        expect(all.map((_, i) => history.at(i))).toEqual(all);
+      }),
+      { numRuns: 200 },
+    );
+  });
+
+  it('refuses to grow past its capacity or to be read outside its length', () => {
+    const history = new TokenHistory(Int32Array.of(1, 2), 3);
+    history.push(3);
+    expect(() => history.push(4)).toThrow(RangeError);
+    expect(() => history.at(3)).toThrow(RangeError);
+    expect(() => history.at(-1)).toThrow(RangeError);
+    expect(() => new TokenHistory(Int32Array.of(1, 2), 1)).toThrow(RangeError);
+  });
+
+  it('does not change with the array it was made of', () => {
+    const prompt = Int32Array.of(1, 2);
+    const history = new TokenHistory(prompt, 2);
+    prompt[0] = 9;
+    expect(history.at(0)).toBe(1);
+  });
+});
+
+function expectCounts(history: TokenHistory, window: number, all: readonly number[]): void {
+  const start = window < 0 ? 0 : Math.max(0, all.length - window);
+  const expected = new Map<number, { total: number; generated: number }>();
+  for (let i = start; i < all.length; i++) {
+    const count = expected.get(all[i]!) ?? { total: 0, generated: 0 };
+    count.total++;
+    if (i >= history.promptLength) count.generated++;
+    expected.set(all[i]!, count);
+  }
+  const { distinct, ids, total, generated } = history.countsOver(window);
+  const entries = Array.from({ length: distinct }, (_, entry) => entry);
+  expect(new Set(ids.subarray(0, distinct)).size).toBe(distinct);
+  const present = entries.filter((entry) => total[entry] !== 0 || generated[entry] !== 0);
+  const counted = new Map(
+    present.map((entry) => [ids[entry]!, { total: total[entry]!, generated: generated[entry]! }]),
+  );
+  expect(counted).toEqual(expected);
+}
