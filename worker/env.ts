@@ -4,6 +4,8 @@ import type { Bindings } from './bindings.ts';
 /** Bindings and variables as the platform hands them over. Variables are text; `parseSettings` gives them types. */
 export interface Env extends Bindings {
   readonly ORIGIN_URL?: string;
+  /** JSON list of upstreams; without it there is one, the origin at ORIGIN_URL. */
+  readonly UPSTREAMS?: string;
   /** Shared with the origin; signs every request to it. */
   readonly ORIGIN_SECRET?: string;
   /** Hex SHA-256 of a key that stands for the built-in development tenant. Never set it in production. */
@@ -28,6 +30,7 @@ const settings = z.object({
   /** Where this runs; the development key is accepted in `development` alone. */
   ENVIRONMENT: z.enum(['development', 'staging', 'production']).default('development'),
   ORIGIN_URL: z.url().default('http://127.0.0.1:9100'),
+  UPSTREAMS: z.string().optional(),
   ORIGIN_SECRET: z.string().min(1).default('development'),
   DEVELOPMENT_KEY_SHA256: sha256.optional(),
   ADMIN_KEY_SHA256: sha256.optional(),

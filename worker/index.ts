@@ -24,11 +24,17 @@ function randomHex(count: number): string {
   return Array.from(bytes, (byte) => byte.toString(16).padStart(2, '0')).join('');
 }
 
+/** A secret that the configuration names; variables are text, bindings are not. */
+function secretOf(env: Env, name: string): string | undefined {
+  const value: unknown = Reflect.get(env, name);
+  return typeof value === 'string' ? value : undefined;
+}
+
 function createIsolate(env: Env): Isolate {
   const settings = parseSettings(env);
   return {
     settings,
-    catalogue: createCatalogue(settings, now),
+    catalogue: createCatalogue(settings, now, (name) => secretOf(env, name)),
     keys: new KeyDirectory(now),
     openApi: once(() => openApiDocument(ROUTES)),
   };

@@ -1,7 +1,13 @@
 import type { OriginModel, WirePrompt } from '../../shared/generation.ts';
 import type { Settings } from '../env.ts';
+import { ModelLists } from './model-lists.ts';
+import { OpenAiUpstream } from './openai.ts';
 import { OriginUpstream } from './origin.ts';
+import { affinityKey, rank } from './rendezvous.ts';
+import { type Candidate, RoutedUpstream } from './routed-upstream.ts';
 import type { Upstream } from './upstream.ts';
+import { parseUpstreams, type UpstreamConfig } from './upstream-config.ts';
+import { UpstreamHealth } from './upstream-health.ts';
 
 /** What the choice of an upstream may depend on: prefix caches are per tenant and prompt. */
 export interface Affinity {
@@ -13,26 +19,50 @@ export interface Affinity {
 export interface Catalogue {
   /** @throws ApiError 502, 503, 504 when no upstream can say */
   models(signal: AbortSignal): Promise<readonly OriginModel[]>;
+  /** For one request. */
   upstreamFor(model: OriginModel, affinity: Affinity): Upstream;
 }
 
-/** One origin, whose list of models is believed for a short time. */
-export function createCatalogue(settings: Settings, now: () => number): Catalogue {
-  const origin = new OriginUpstream({
-    name: 'origin',
-    url: settings.ORIGIN_URL,
-    secret: settings.ORIGIN_SECRET,
-    acceptTimeoutMs: settings.ACCEPT_TIMEOUT_MS,
-    now,
-  });
-  let known: { readonly models: readonly OriginModel[]; readonly until: number } | null = null;
+/** Where secrets named by the configuration are found. */
+export type SecretSource = (name: string) => string | undefined;
+
+function createUpstream(
+  config: UpstreamConfig,
+  settings: Settings,
+  secretOf: SecretSource,
+  now: () => number,
+): Upstream {
+  const acceptTimeoutMs = config.timeouts.connectMs ?? settings.ACCEPT_TIMEOUT_MS;
+  const { name, url } = config;
+  if (config.kind === 'openai') {
+    const apiKey = config.apiKey === undefined ? null : (secretOf(config.apiKey) ?? null);
+    return new OpenAiUpstream({ name, url, apiKey, models: config.models, acceptTimeoutMs });
+  }
+  const secret = secretOf(config.secret) ?? settings.ORIGIN_SECRET;
+  return new OriginUpstream({ name, url, secret, acceptTimeoutMs, now });
+}
+
+/** The configured upstreams, and what this isolate knows of their models and their health. */
+export function createCatalogue(settings: Settings, now: () => number, secretOf: SecretSource): Catalogue {
+  const candidates = new Map<string, Candidate>(
+    parseUpstreams(settings).map((config) => {
+      const upstream = createUpstream(config, settings, secretOf, now);
+      return [config.name, { upstream, timeouts: config.timeouts }];
+    }),
+  );
+  const upstreams = [...candidates.values()].map(({ upstream }) => upstream);
+  const lists = new ModelLists(settings.MODELS_TTL_MS, now);
+  const health = new UpstreamHealth(now);
   return {
-    async models(signal) {
-      if (known === null || known.until <= now()) {
-        known = { models: await origin.models(signal), until: now() + settings.MODELS_TTL_MS };
-      }
-      return known.models;
+    models: (signal) => lists.all(upstreams, signal),
+    upstreamFor(model, { tenantId, prompt }) {
+      const serving = upstreams.filter((upstream) => lists.serves(upstream, model.id));
+      const names = (serving.length > 0 ? serving : upstreams).map(({ name }) => name);
+      const ordered = health.order(rank(names, affinityKey(tenantId, prompt)));
+      return new RoutedUpstream(
+        ordered.map((name) => candidates.get(name)!),
+        health,
+      );
     },
-    upstreamFor: () => origin,
   };
 }

@@ -1,0 +1,59 @@
+import fc from 'fast-check';
+import { describe, expect, test } from 'vitest';
+import { affinityKey, rank } from '../../../worker/upstreams/rendezvous.ts';
+import { UpstreamHealth } from '../../../worker/upstreams/upstream-health.ts';
+
+const NAMES = ['a', 'b', 'c', 'd', 'e'];
+const keys = Array.from({ length: 2000 }, (_, index) => affinityKey('tenant', `prompt ${index}`));
+
+describe('rendezvous hashing', () => {
+  test('spreads keys evenly: every upstream is first for its share, give or take a fifth', () => {
+    const firsts = Map.groupBy(keys, (key) => rank(NAMES, key)[0]);
+    for (const name of NAMES) {
+      const share = firsts.get(name)?.length ?? 0;
+      expect(share).toBeGreaterThan((keys.length / NAMES.length) * 0.8);
+      expect(share).toBeLessThan((keys.length / NAMES.length) * 1.2);
+    }
+  });
+
+  test('when one goes away only its own keys move, and they move to their second choice', () => {
+    fc.assert(
+      fc.property(fc.string(), fc.constantFrom(...NAMES), (key, gone) => {
+        const before = rank(NAMES, key);
+        const after = rank(
+          NAMES.filter((name) => name !== gone),
+          key,
+        );
+        expect(after).toEqual(before.filter((name) => name !== gone));
+      }),
+    );
+  });
+
+  test('prompts with a common beginning go together, tenants apart', () => {
+    const system = 'You are a careful assistant. '.repeat(20);
+    expect(affinityKey('t', `${system}one`)).toBe(affinityKey('t', `${system}two`));
+    expect(affinityKey('t', system)).not.toBe(affinityKey('u', system));
+    expect(affinityKey('t', [1, 2, 3])).toBe(affinityKey('t', [1, 2, 3]));
+  });
+});
+
+describe('health', () => {
+  test('a failing upstream goes to the end, a busy one behind those with room', () => {
+    let now = 0;
+    const health = new UpstreamHealth(() => now);
+    for (let count = 0; count < 5; count += 1) health.begin('a')('failure');
+    expect(health.order(['a', 'b', 'c'])).toEqual(['b', 'c', 'a']);
+    for (let count = 0; count < 10; count += 1) health.begin('b');
+    expect(health.order(['a', 'b', 'c'])).toEqual(['c', 'b', 'a']);
+    now += 1_000;
+    expect(health.order(['a', 'b', 'c'])).toEqual(['a', 'c', 'b']);
+  });
+
+  test('a verdict counts once', () => {
+    const health = new UpstreamHealth(() => 0);
+    const verdict = health.begin('a');
+    verdict('success');
+    for (let count = 0; count < 9; count += 1) verdict('failure');
+    expect(health.order(['a', 'b'])).toEqual(['a', 'b']);
+  });
+});

@@ -1,0 +1,54 @@
+import { createServer, type IncomingHttpHeaders, type ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
+
+/** An OpenAI-compatible completions server that does what a script says. */
+export interface FakeOpenAi {
+  readonly url: string;
+  script: (body: Record<string, unknown>, response: ServerResponse) => void;
+  readonly bodies: Record<string, unknown>[];
+  readonly headers: IncomingHttpHeaders[];
+  stop(): Promise<void>;
+}
+
+export const sse = (payload: unknown): string => `data: ${JSON.stringify(payload)}\n\n`;
+
+/** Two words per choice, then usage. */
+export function answer(_: Record<string, unknown>, response: ServerResponse): void {
+  response.writeHead(200, { 'content-type': 'text/event-stream' });
+  response.write(': a comment\n\n');
+  response.write(sse({ choices: [{ index: 0, text: 'Hello', logprobs: null, finish_reason: null }] }));
+  response.write(
+    sse({ choices: [{ index: 0, text: ' there', finish_reason: 'length', stop_reason: null }] }),
+  );
+  response.write(
+    sse({
+      choices: [],
+      usage: { prompt_tokens: 7, completion_tokens: 2, prompt_tokens_details: { cached_tokens: 3 } },
+    }),
+  );
+  response.end('data: [DONE]\n\n');
+}
+
+export async function startFakeOpenAi(): Promise<FakeOpenAi> {
+  const server = createServer(async (request, response) => {
+    let text = '';
+    for await (const part of request) text += part;
+    const body = JSON.parse(text === '' ? '{}' : text) as Record<string, unknown>;
+    fake.bodies.push(body);
+    fake.headers.push(request.headers);
+    fake.script(body, response);
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const fake: FakeOpenAi = {
+    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/v1`,
+    script: answer,
+    bodies: [],
+    headers: [],
+    stop: () =>
+      new Promise((resolve) => {
+        server.close(() => resolve());
+        server.closeAllConnections();
+      }),
+  };
+  return fake;
+}

@@ -1,0 +1,147 @@
+import type { EventOf, GenerationEvent, GenerationRequest, Usage } from '../../shared/generation.ts';
+import { type ChunkChoice, chunk, TokenNumbers, tokensOf } from './openai-chunk.ts';
+import { malformed } from './origin-errors.ts';
+
+/** Characters of text that make a token, roughly; until the server's own usage arrives. */
+const CHARACTERS_PER_TOKEN = 4;
+
+interface Choice {
+  tokens: number;
+  score: number;
+  finished: boolean;
+}
+
+/** Turns the chunks of one answer into our events. */
+export class OpenAiEvents {
+  readonly #request: GenerationRequest;
+  readonly #choices: readonly Choice[];
+  readonly #numbers = new TokenNumbers();
+  #usage: Usage | null = null;
+  #ended = false;
+
+  constructor(request: GenerationRequest) {
+    this.#request = request;
+    this.#choices = Array.from({ length: request.prompts.length * request.choices }, () => ({
+      tokens: 0,
+      score: 0,
+      finished: false,
+    }));
+  }
+
+  /** What can be said as soon as the server has accepted the request. */
+  opening(): GenerationEvent[] {
+    const { prompts, model, echo } = this.#request;
+    const promptTokens = prompts.map((prompt) =>
+      typeof prompt === 'string' ? Math.ceil(prompt.length / CHARACTERS_PER_TOKEN) : prompt.length,
+    );
+    const echoes = prompts.map(
+      (text, prompt): EventOf<'prompt'> => ({ type: 'prompt', prompt, text: text as string, ids: [] }),
+    );
+    return [
+      { type: 'accepted', model, promptTokens },
+      ...prompts.map((_, prompt) => ({ type: 'started', prompt, cachedTokens: 0, queueMs: 0 }) as const),
+      ...(echo ? echoes : []),
+    ];
+  }
+
+  /** @throws ApiError 502 for a payload that is no chunk */
+  push(payload: string): GenerationEvent[] {
+    if (this.#ended) return [];
+    if (payload === '[DONE]') return [this.#done()];
+    const parsed = chunk.safeParse(parseJson(payload));
+    if (!parsed.success) throw malformed();
+    const { choices, usage, error } = parsed.data;
+    if (error) return [this.#failed(error.message)];
+    if (usage) {
+      this.#usage = {
+        promptTokens: usage.prompt_tokens,
+        cachedTokens: usage.prompt_tokens_details?.cached_tokens ?? 0,
+        completionTokens: usage.completion_tokens,
+      };
+    }
+    return choices.flatMap((choice) => this.#choice(choice));
+  }
+
+  /** The stream ended: nothing more to say if all was said. */
+  end(): GenerationEvent[] {
+    if (this.#ended || !this.#choices.every(({ finished }) => finished)) return [];
+    return [this.#done()];
+  }
+
+  #choice(found: ChunkChoice): GenerationEvent[] {
+    const choice = this.#choices[found.index];
+    if (!choice) throw malformed();
+    if (choice.finished) return [];
+    const events: GenerationEvent[] = [];
+    const text = found.text ?? '';
+    const tokens = tokensOf(found, this.#numbers);
+    if (text !== '' || tokens.length > 0) {
+      // A server that shows no tokens sends one per chunk, as a rule; its usage corrects the sum at the end.
+      choice.tokens += Math.max(1, tokens.length);
+      choice.score += tokens.reduce((sum, { logprob }) => sum + (logprob ?? 0), 0);
+      const shown = this.#request.logprobs === null ? {} : { tokens };
+      events.push({
+        type: 'token',
+        choice: found.index,
+        text,
+        completionTokens: choice.tokens,
+        ...shown,
+      });
+    }
+    if (found.finish_reason) events.push(this.#finish(found, choice));
+    return events;
+  }
+
+  #finish({ index, finish_reason, stop_reason }: ChunkChoice, choice: Choice): GenerationEvent {
+    choice.finished = true;
+    return {
+      type: 'finish',
+      choice: index,
+      reason: finish_reason === 'length' ? 'length' : 'stop',
+      stopReason: stop_reason ?? null,
+      completionTokens: choice.tokens,
+      ...(this.#request.scores && { score: choice.score }),
+    };
+  }
+
+  #counted(): Usage {
+    const promptTokens = this.opening().flatMap((event) =>
+      event.type === 'accepted' ? event.promptTokens : [],
+    );
+    const sum = (numbers: readonly number[]): number => numbers.reduce((total, number) => total + number, 0);
+    return {
+      promptTokens: sum(promptTokens),
+      cachedTokens: 0,
+      completionTokens: sum(this.#choices.map(({ tokens }) => tokens)),
+    };
+  }
+
+  #done(): GenerationEvent {
+    this.#ended = true;
+    return {
+      type: 'done',
+      usage: this.#usage ?? this.#counted(),
+      timings: { queueMs: 0, promptMs: 0, generationMs: 0 },
+    };
+  }
+
+  #failed(message: string): GenerationEvent {
+    this.#ended = true;
+    return {
+      type: 'error',
+      code: 'upstream_error',
+      message: message === '' ? 'The model server reported an error.' : message.slice(0, 500),
+      param: null,
+      retryable: true,
+      usage: this.#usage ?? this.#counted(),
+    };
+  }
+}
+
+function parseJson(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}

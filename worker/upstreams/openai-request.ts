@@ -1,0 +1,124 @@
+import { ApiError } from '../../shared/errors.ts';
+import type { GenerationRequest, WireConstraint } from '../../shared/generation.ts';
+import { NEUTRAL_SAMPLING, type SamplingParameters } from '../../shared/sampling.ts';
+
+/** Our request as the body of an OpenAI-compatible server's POST /completions. */
+
+type Fields = Record<string, unknown>;
+
+/** Sampling fields outside OpenAI's own, by the names vLLM and llama.cpp share; sent only when they do something. */
+const EXTENSIONS: Readonly<Partial<Record<keyof SamplingParameters, string>>> = {
+  topK: 'top_k',
+  minP: 'min_p',
+  typicalP: 'typical_p',
+  topNSigma: 'top_n_sigma',
+  xtcProbability: 'xtc_probability',
+  xtcThreshold: 'xtc_threshold',
+  dynatempRange: 'dynatemp_range',
+  dynatempExponent: 'dynatemp_exponent',
+  mirostat: 'mirostat',
+  mirostatTau: 'mirostat_tau',
+  mirostatEta: 'mirostat_eta',
+  dryMultiplier: 'dry_multiplier',
+  dryBase: 'dry_base',
+  dryAllowedLength: 'dry_allowed_length',
+  dryPenaltyLastN: 'dry_penalty_last_n',
+  drySequenceBreakers: 'dry_sequence_breakers',
+  repeatLastN: 'repeat_last_n',
+  minKeep: 'min_keep',
+  allowedTokenIds: 'allowed_token_ids',
+  badWords: 'bad_words',
+};
+
+function samplingFields(sampling: SamplingParameters): Fields {
+  const fields: Fields = {
+    temperature: sampling.temperature,
+    top_p: sampling.topP,
+    frequency_penalty: sampling.frequencyPenalty,
+    presence_penalty: sampling.presencePenalty,
+  };
+  if (sampling.seed !== null) fields.seed = sampling.seed;
+  if (sampling.repetitionPenalty !== NEUTRAL_SAMPLING.repetitionPenalty) {
+    // One idea, two names: vLLM's and llama.cpp's. Servers ignore the one they do not know.
+    fields.repetition_penalty = sampling.repetitionPenalty;
+    fields.repeat_penalty = sampling.repetitionPenalty;
+  }
+  if (sampling.logitBias.length > 0) {
+    fields.logit_bias = Object.fromEntries(sampling.logitBias.map(([id, bias]) => [id, bias ?? -100]));
+  }
+  for (const [ours, theirs] of Object.entries(EXTENSIONS) as [keyof SamplingParameters, string][]) {
+    if (JSON.stringify(sampling[ours]) !== JSON.stringify(NEUTRAL_SAMPLING[ours]))
+      fields[theirs] = sampling[ours];
+  }
+  return fields;
+}
+
+function constraintFields(constraint: WireConstraint | null): Fields {
+  if (constraint === null) return {};
+  switch (constraint.type) {
+    case 'json_object':
+      return { response_format: { type: 'json_object' } };
+    case 'json_schema':
+      return {
+        response_format: { type: 'json_schema', json_schema: { name: 'output', schema: constraint.value } },
+      };
+    case 'gbnf':
+      return { grammar: constraint.value };
+    case 'lark':
+      return { structured_outputs: { grammar: constraint.value } };
+    default:
+      return { structured_outputs: { [constraint.type]: constraint.value } };
+  }
+}
+
+const unsupported = (param: string, what: string): ApiError =>
+  new ApiError('unsupported_parameter', `Unsupported parameter: this model's server cannot ${what}.`, {
+    param,
+  });
+
+/** What cannot be asked of a server whose tokens we do not see. @throws ApiError 400 */
+function checkSupported(request: GenerationRequest): void {
+  if (request.maxTokens < 0) throw unsupported('max_tokens', 'generate until the end of the context');
+  if (request.promptLogprobs !== null) throw unsupported('logprobs', 'score a prompt (echo with logprobs)');
+  if (request.tokenIds) throw unsupported('return_token_ids', 'show token ids');
+  if (request.echo && request.prompts.some((prompt) => typeof prompt !== 'string')) {
+    throw unsupported('echo', 'show a prompt given as token ids');
+  }
+}
+
+/**
+ * @param model the server's own name of the model
+ * @param extra fields unknown to us, which travel on as they are
+ * @throws ApiError 400 for what such a server cannot do
+ */
+export function openAiBody(
+  request: GenerationRequest,
+  model: string,
+  extra: Readonly<Record<string, unknown>>,
+): Fields {
+  checkSupported(request);
+  const [only] = request.prompts;
+  const logprobs = request.logprobs ?? (request.scores ? 0 : null);
+  return {
+    ...extra,
+    model,
+    prompt: request.prompts.length === 1 ? only : request.prompts,
+    ...(request.suffix !== null && { suffix: request.suffix }),
+    max_tokens: request.maxTokens,
+    n: request.choices,
+    stream: true,
+    stream_options: { include_usage: true },
+    ...(request.stop.length > 0 && { stop: request.stop }),
+    ...(logprobs !== null && { logprobs }),
+    ...samplingFields(request.sampling),
+    ...constraintFields(request.constraint),
+    ...(request.minTokens > 0 && { min_tokens: request.minTokens }),
+    ...(request.stopTokenIds.length > 0 && { stop_token_ids: request.stopTokenIds }),
+    ...(request.includeStop && { include_stop_str_in_output: true }),
+    ...(request.ignoreEos && { ignore_eos: true }),
+    ...(!request.skipSpecialTokens && { skip_special_tokens: false }),
+    ...(!request.addSpecialTokens && { add_special_tokens: false }),
+    ...(request.truncatePromptTokens !== null && { truncate_prompt_tokens: request.truncatePromptTokens }),
+    ...(request.cacheSalt !== '' && { cache_salt: request.cacheSalt }),
+  };
+}

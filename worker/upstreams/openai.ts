@@ -1,0 +1,105 @@
+import { SseDecoder } from '../../shared/framing.ts';
+import type { GenerationEvent, GenerationRequest, OriginModel } from '../../shared/generation.ts';
+import { errorOfOpenAiAnswer, noRawCompletions } from './openai-errors.ts';
+import { OpenAiEvents } from './openai-events.ts';
+import { openAiBody } from './openai-request.ts';
+import { interrupted, malformed, unreachable } from './origin-errors.ts';
+import type { EventStream, Upstream, UpstreamContext } from './upstream.ts';
+import type { OpenAiModel } from './upstream-config.ts';
+
+export interface OpenAiOptions {
+  readonly name: string;
+  /** Base address with version. */
+  readonly url: string;
+  readonly apiKey: string | null;
+  readonly models: readonly OpenAiModel[];
+  /** Milliseconds until the server must have answered with a status. */
+  readonly acceptTimeoutMs: number;
+}
+
+/** Such servers do not tell; ids are theirs to check. */
+const ANY_VOCABULARY = 2 ** 31;
+
+/** Any OpenAI-compatible server: vLLM, Ollama, LM Studio, llama.cpp, a hosted API. */
+export class OpenAiUpstream implements Upstream {
+  readonly name: string;
+  readonly tokenizer = null;
+  readonly #options: OpenAiOptions;
+
+  constructor(options: OpenAiOptions) {
+    this.name = options.name;
+    this.#options = options;
+  }
+
+  async models(): Promise<readonly OriginModel[]> {
+    return this.#options.models.map(({ id, created, contextLength, infill }) => ({
+      id,
+      created,
+      contextLength,
+      infill,
+      vocabularySize: ANY_VOCABULARY,
+    }));
+  }
+
+  async generate(request: GenerationRequest, context: UpstreamContext): Promise<EventStream> {
+    const model = this.#options.models.find(({ id }) => id === request.model);
+    if (!model?.rawCompletions) throw noRawCompletions(request.model, this.name);
+    const body = openAiBody(request, model.upstreamId ?? model.id, context.extra);
+    const response = await this.#post(body, context);
+    if (response.status !== 200) throw await errorOfOpenAiAnswer(response, request.model, this.name);
+    if (response.body === null) throw malformed();
+    return readChunks(response.body, new OpenAiEvents(request));
+  }
+
+  async #post(body: Readonly<Record<string, unknown>>, context: UpstreamContext): Promise<Response> {
+    const { url, apiKey, acceptTimeoutMs } = this.#options;
+    const timeout = new AbortController();
+    const timer = setTimeout(() => timeout.abort(), acceptTimeoutMs);
+    try {
+      return await fetch(`${url.replace(/\/+$/, '')}/completions`, {
+        method: 'POST',
+        headers: {
+          'content-type': 'application/json',
+          accept: 'text/event-stream',
+          ...(apiKey !== null && { authorization: `Bearer ${apiKey}` }),
+          ...(context.traceparent !== null && { traceparent: context.traceparent }),
+        },
+        body: JSON.stringify(body),
+        signal: AbortSignal.any([context.signal, timeout.signal]),
+      });
+    } catch {
+      throw timeout.signal.aborted ? unreachable('timeout') : unreachable('connection');
+    } finally {
+      clearTimeout(timer);
+    }
+  }
+}
+
+async function* readChunks(
+  body: ReadableStream<Uint8Array>,
+  events: OpenAiEvents,
+): AsyncGenerator<readonly GenerationEvent[]> {
+  const reader = body.getReader();
+  const decoder = new TextDecoder('utf-8', { fatal: false, ignoreBOM: true });
+  const sse = new SseDecoder();
+  // Held back until the server has said something: until then another one can be asked instead.
+  let opening = events.opening();
+  try {
+    for (;;) {
+      const { value, done } = await reader.read().catch(() => {
+        throw interrupted();
+      });
+      if (done) break;
+      const batch = sse
+        .push(decoder.decode(value, { stream: true }))
+        .flatMap((payload) => events.push(payload));
+      if (batch.length === 0) continue;
+      yield [...opening, ...batch];
+      opening = [];
+    }
+    const rest = events.end();
+    if (rest.length > 0) yield [...opening, ...rest];
+  } finally {
+    await reader.cancel().catch(() => {});
+  }
+}

@@ -1,0 +1,35 @@
+import type { WirePrompt } from '../../shared/generation.ts';
+
+/** Rendezvous hashing: equal keys prefer the same upstream, and only its own keys move when one goes away. */
+
+/** Characters, or token ids, of the prompt that decide: long enough to tell system prompts apart. */
+const PREFIX_CHARACTERS = 256;
+const PREFIX_TOKENS = 64;
+
+/** FNV-1a with the finaliser of MurmurHash3, which spreads keys that differ in their last characters only. */
+function hash(text: string): number {
+  let value = 0x811c9dc5;
+  for (let index = 0; index < text.length; index += 1) {
+    value = Math.imul(value ^ text.charCodeAt(index), 0x01000193);
+  }
+  value = Math.imul(value ^ (value >>> 16), 0x85ebca6b);
+  value = Math.imul(value ^ (value >>> 13), 0xc2b2ae35);
+  return (value ^ (value >>> 16)) >>> 0;
+}
+
+/** What requests with a common cached prefix have in common. */
+export function affinityKey(tenantId: string, prompt: WirePrompt | null): string {
+  const prefix =
+    typeof prompt === 'string'
+      ? prompt.slice(0, PREFIX_CHARACTERS)
+      : JSON.stringify((prompt ?? []).slice(0, PREFIX_TOKENS)).slice(0, PREFIX_CHARACTERS);
+  return `${tenantId}\n${prefix}`;
+}
+
+/** The names, most preferred first; the order depends on nothing but the key and the names. */
+export function rank(names: readonly string[], key: string): string[] {
+  return names
+    .map((name) => ({ name, weight: hash(`${name}\n${key}`) }))
+    .toSorted((a, b) => b.weight - a.weight || (a.name < b.name ? -1 : 1))
+    .map(({ name }) => name);
+}

@@ -1,0 +1,127 @@
+import { ApiError, type ErrorCode } from '../../shared/errors.ts';
+import type { GenerationEvent, GenerationRequest, OriginModel } from '../../shared/generation.ts';
+import { type EventTimeouts, type OpenedStream, openStream } from './timed-events.ts';
+import type { EventStream, TokenizerService, Upstream, UpstreamContext } from './upstream.ts';
+import type { UpstreamHealth, Verdict } from './upstream-health.ts';
+
+export interface Candidate {
+  readonly upstream: Upstream;
+  readonly timeouts: EventTimeouts;
+}
+
+/** One request is tried at most at this many upstreams. */
+const ATTEMPTS = 2;
+
+/** Failures of the upstream: another one may do better. */
+const UPSTREAM_FAILURES: ReadonlySet<string> = new Set<ErrorCode>(['upstream_error', 'upstream_timeout']);
+/** It works, but not now: worth asking another one, no reason to avoid it. */
+const BUSY: ReadonlySet<string> = new Set<ErrorCode>(['server_is_overloaded', 'model_loading']);
+
+const codeOf = (thrown: unknown): string => (thrown instanceof ApiError ? thrown.code : 'internal_error');
+
+function verdictOf(code: string): Verdict {
+  if (UPSTREAM_FAILURES.has(code)) return 'failure';
+  return BUSY.has(code) ? 'unknown' : 'success';
+}
+
+/**
+ * The upstreams of one model in the order in which one request should try them. A second one is asked only before the
+ * first event, and only after a failure that may be different elsewhere.
+ */
+export class RoutedUpstream implements Upstream {
+  readonly #candidates: readonly Candidate[];
+  readonly #health: UpstreamHealth;
+  #current: Candidate;
+
+  constructor(candidates: readonly Candidate[], health: UpstreamHealth) {
+    this.#candidates = candidates;
+    this.#health = health;
+    this.#current = candidates[0]!;
+  }
+
+  /** The upstream that was asked last: once a stream has begun, the one that serves it. */
+  get name(): string {
+    return this.#current.upstream.name;
+  }
+
+  get tokenizer(): TokenizerService | null {
+    return this.#candidates.find(({ upstream }) => upstream.tokenizer !== null)?.upstream.tokenizer ?? null;
+  }
+
+  models(signal: AbortSignal): Promise<readonly OriginModel[]> {
+    return this.#current.upstream.models(signal);
+  }
+
+  async generate(request: GenerationRequest, context: UpstreamContext): Promise<EventStream> {
+    const attempts = this.#candidates.slice(0, ATTEMPTS);
+    for (const [index, candidate] of attempts.entries()) {
+      this.#current = candidate;
+      const last = index === attempts.length - 1;
+      try {
+        const opened = await this.#attempt(candidate, request, context, last);
+        if (opened) return opened;
+      } catch (thrown) {
+        const code = codeOf(thrown);
+        const elsewhere = UPSTREAM_FAILURES.has(code) || BUSY.has(code);
+        if (last || !elsewhere || context.signal.aborted) throw thrown;
+      }
+    }
+    throw new ApiError('upstream_error', 'No model server could take the request.');
+  }
+
+  /** Null when the stream began with a failure that another upstream may not have. */
+  async #attempt(
+    { upstream, timeouts }: Candidate,
+    request: GenerationRequest,
+    context: UpstreamContext,
+    last: boolean,
+  ): Promise<EventStream | null> {
+    const verdict = this.#health.begin(upstream.name);
+    const abort = new AbortController();
+    const signal = AbortSignal.any([context.signal, abort.signal]);
+    context.signal.addEventListener('abort', () => verdict('unknown'), { once: true });
+    try {
+      const opened = await openStream(await upstream.generate(request, { ...context, signal }), timeouts);
+      const failure = opened.first.find((event) => event.type === 'error');
+      if (failure?.retryable && !last) {
+        verdict(verdictOf(failure.code));
+        abort.abort();
+        return null;
+      }
+      return followed(opened, verdict, abort);
+    } catch (thrown) {
+      verdict(context.signal.aborted ? 'unknown' : verdictOf(codeOf(thrown)));
+      abort.abort();
+      throw thrown;
+    }
+  }
+}
+
+/** Passes the stream on and tells how it ended. */
+async function* followed(
+  { first, rest }: OpenedStream,
+  verdict: (verdict: Verdict) => void,
+  abort: AbortController,
+): AsyncGenerator<readonly GenerationEvent[]> {
+  const look = (events: readonly GenerationEvent[]): void => {
+    const end = events.at(-1);
+    if (end?.type === 'done') verdict('success');
+    else if (end?.type === 'error') verdict(verdictOf(end.code));
+  };
+  try {
+    look(first);
+    if (first.length > 0) yield first;
+    for await (const events of rest) {
+      look(events);
+      yield events;
+    }
+    // It ended without a terminal event.
+    verdict('failure');
+  } catch (thrown) {
+    verdict(verdictOf(codeOf(thrown)));
+    throw thrown;
+  } finally {
+    verdict('unknown');
+    abort.abort();
+  }
+}

@@ -1,0 +1,78 @@
+import * as z from 'zod';
+import type { Settings } from '../env.ts';
+
+/** The variable UPSTREAMS: who serves models. Secrets are named here and stand in variables of their own. */
+
+const milliseconds = z.int().min(1);
+
+const timeouts = z.strictObject({
+  /** Until an answer's status must be there. */
+  connectMs: milliseconds.optional(),
+  /** From there to the first event. */
+  firstEventMs: milliseconds.default(60_000),
+  /** Between two events. A request waiting in a queue is silent too. */
+  idleMs: milliseconds.default(120_000),
+});
+
+const name = z.string().regex(/^[A-Za-z0-9._-]{1,64}$/);
+
+const origin = z.strictObject({
+  kind: z.literal('origin'),
+  name,
+  url: z.url(),
+  /** Name of the variable with the shared secret. */
+  secret: z.string().default('ORIGIN_SECRET'),
+  timeouts: timeouts.prefault({}),
+});
+
+const openAiModel = z.strictObject({
+  /** The name callers use. */
+  id: z.string().min(1),
+  /** The name the server uses; the same unless it is given. */
+  upstreamId: z.string().min(1).optional(),
+  contextLength: z.int().min(1),
+  /** Unix seconds. */
+  created: z.int().default(0),
+  /** The server fills in the middle for this model (`suffix`). */
+  infill: z.boolean().default(false),
+  /** False: the server has no raw completions for it; callers get 415 with what to do. */
+  rawCompletions: z.boolean().default(true),
+});
+export type OpenAiModel = z.infer<typeof openAiModel>;
+
+const openAi = z.strictObject({
+  kind: z.literal('openai'),
+  name,
+  /** Base address with version, e.g. `http://10.0.0.8:8000/v1`. */
+  url: z.url(),
+  /** Name of the variable with the server's API key; none = no key is sent. */
+  apiKey: z.string().optional(),
+  models: z.array(openAiModel).min(1),
+  timeouts: timeouts.prefault({}),
+});
+export type OpenAiConfig = z.infer<typeof openAi>;
+
+const upstreams = z
+  .array(z.discriminatedUnion('kind', [origin, openAi]))
+  .min(1)
+  .refine((list) => new Set(list.map((entry) => entry.name)).size === list.length, 'names must be unique');
+export type UpstreamConfig = z.infer<typeof upstreams>[number];
+
+/** @throws Error saying what is wrong with the variable; the deployment is at fault, no caller */
+export function parseUpstreams({ UPSTREAMS, ORIGIN_URL }: Settings): readonly UpstreamConfig[] {
+  if (UPSTREAMS === undefined) {
+    return upstreams.parse([{ kind: 'origin', name: 'origin', url: ORIGIN_URL }]);
+  }
+  let value: unknown;
+  try {
+    value = JSON.parse(UPSTREAMS);
+  } catch {
+    throw new Error('The variable UPSTREAMS is not JSON.');
+  }
+  const parsed = upstreams.safeParse(value);
+  if (parsed.success) return parsed.data;
+  const issue = parsed.error.issues[0];
+  throw new Error(
+    `The variable UPSTREAMS is wrong at ${issue?.path.join('.') || 'its top'}: ${issue?.message}`,
+  );
+}
