@@ -66,7 +66,7 @@ async function answer(
   const receivedAt = context.now();
   const url = URL.parse(request.url ?? '', 'http://origin');
   const path = url?.pathname ?? '';
-  const route = Object.hasOwn(ROUTES, path) ? ROUTES[path] : undefined;
+  const route = ROUTES[path];
   response.once('close', () => {
     const status = response.headersSent ? String(response.statusCode) : 'none';
     context.metrics.requests.inc({ route: route ? path : 'unknown', status });

@@ -10,6 +10,9 @@ import { parseBody } from './body.ts';
 import { type Exchange, type ServerContext, sendJson } from './exchange.ts';
 import { checkModel } from './generate.ts';
 
+/** Characters of one /tokenize request: the answer is written in one go, and others wait for it. */
+const LONGEST_TEXT = 2 ** 20;
+
 /** POST /tokenize: special tokens in the text are read as such, as in a prompt. */
 export async function handleTokenize(
   { body, response }: Exchange,
@@ -18,6 +21,10 @@ export async function handleTokenize(
   const { model: name, prompt, addSpecialTokens } = parseBody(body, tokenizeRequest);
   const { model } = service.loaded();
   checkModel(name, model);
+  if (prompt.length > LONGEST_TEXT) {
+    const message = `Invalid 'prompt': string too long. Expected at most ${LONGEST_TEXT} characters.`;
+    throw new ApiError('string_above_max_length', message, { param: 'prompt' });
+  }
   const tokens = Array.from(await model.encoder.encode(prompt, { addSpecialTokens, parseSpecial: true }));
   const tokenStrings = tokens.map((id) => model.tokenizer.spelling(id));
   sendJson(response, 200, { tokens, tokenStrings } satisfies TokenizeResult);

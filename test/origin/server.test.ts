@@ -150,7 +150,6 @@ describe('POST /generate', () => {
 describe('refusals', () => {
   test.each([
     ['an unknown path', '/nothing', { body: {} }, 404, 'unknown_url'],
-    ['a path of Object.prototype', '/constructor', {}, 404, 'unknown_url'],
     ['bad JSON', '/generate', { body: '{' }, 400, 'invalid_json'],
     ['an empty body', '/generate', { body: '' }, 400, 'invalid_json'],
     ['a body of the wrong shape', '/generate', { body: [] }, 400, 'invalid_type'],
@@ -330,6 +329,12 @@ describe('the tokenizer', () => {
     expect(tokenStrings[0]).toBe('hello');
     const back = await origin.call('/detokenize', { body: { model: 'tiny', tokens } });
     expect(detokenizeResult.parse(await back.json()).text).toBe(prompt);
+  });
+
+  test('refuses a text whose answer would hold everybody up', async () => {
+    const body = { model: 'tiny', prompt: 'x'.repeat(2 ** 20 + 1), addSpecialTokens: true };
+    const refusal = { status: 400, code: 'string_above_max_length', param: 'prompt' };
+    expect(await origin.error('/tokenize', { body })).toMatchObject(refusal);
   });
 
   test('describes itself', async () => {

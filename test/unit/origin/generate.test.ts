@@ -1,4 +1,6 @@
+import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
+import { reachable } from '../../../origin/context.ts';
 import { prepareGeneration } from '../../../origin/generate.ts';
 import type { GenerationRequest } from '../../../shared/generation.ts';
 import { NEUTRAL_SAMPLING } from '../../../shared/sampling.ts';
@@ -132,6 +134,23 @@ describe('the context', () => {
     }
   });
 
+  test('what is read of a truncated text is more than the kept tokens can cover', () => {
+    fc.assert(
+      fc.property(fc.nat(200), fc.nat(30), fc.integer({ min: 1, max: 9 }), (length, budget, span) => {
+        const text = Array.from({ length }, (_, i) => String.fromCharCode(0x4e00 + i)).join('');
+        const least = Math.min(length, 2 * budget * span);
+        expect(text.endsWith(reachable(text, 'end', span, budget))).toBe(true);
+        expect(text.startsWith(reachable(text, 'start', span, budget))).toBe(true);
+        for (const kept of ['start', 'end'] as const) {
+          expect(reachable(text, kept, span, budget).length).toBeGreaterThanOrEqual(least);
+          expect(reachable(text, kept, span, budget).length).toBeLessThanOrEqual(
+            4 * Math.max(budget, 1) * span,
+          );
+        }
+      }),
+    );
+  });
+
   test('a truncation to nothing is refused', async () => {
     await expect(prepare({ truncatePromptTokens: 0 })).rejects.toMatchObject({
       status: 400,
@@ -171,7 +190,7 @@ describe('the submission', () => {
   test('separates caches of tenants and of salts, however they are spelt', async () => {
     const key = async (tenantId: string, cacheSalt: string) =>
       (await prepare({ tenantId, cacheSalt })).submission.cacheKey;
-    const keys = [await key('a', ''), await key('b', ''), await key('a', 'b'), await key('a","b', '')];
+    const keys = [await key('a', ''), await key('b', ''), await key('a', 'b'), await key('ab', '')];
     expect(new Set(keys).size).toBe(4);
   });
 

@@ -113,6 +113,16 @@ describe('begin-of-text', () => {
   });
 });
 
+test('a control token that merges could build stays out of plain text, and its bytes stay in', () => {
+  const plain = byteLevelTokenizer([]) as { model: { vocab: Record<string, number> } };
+  const id = plain.model.vocab.hello ?? -1;
+  const files = { 'tokenizer.json': byteLevelTokenizer([{ id, content: 'hello', special: true }]) };
+  const tokenizer = Tokenizer.fromDirectory(modelDirectory(files));
+  const ids = tokenizer.encode('hello', AS_TEXT);
+  expect(ids).not.toContain(id);
+  expect(bytesOfIds(tokenizer, ids)).toEqual(bytes('hello'));
+});
+
 describe('a Unigram vocabulary', () => {
   const tokenizer = Tokenizer.fromDirectory(modelDirectory({ 'tokenizer.json': unigramTokenizer() }));
   const spelt = (text: string, parseSpecial: boolean) =>
@@ -129,6 +139,7 @@ describe('a Unigram vocabulary', () => {
     expect(spelt('<s>', true)).toEqual(['<s>']);
     expect(spelt('<s>', false)).toEqual(['▁', '<', 's', '>']);
     expect(spelt('h\0<s>é', false)).not.toContain('<s>');
+    expect(spelt('\ud800<s>', false)).toEqual(['▁', '<unk>', '<', 's', '>']);
   });
 
   test('says nothing of how long a text of so many tokens may be', () => {
