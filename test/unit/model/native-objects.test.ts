@@ -1,0 +1,94 @@
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { expect, it } from 'vitest';
+import { describeDecoder } from '../../../origin/model/decoder-interface.ts';
+import { kvLayout } from '../../../origin/model/kv-cache.ts';
+import { readModelConfig } from '../../../origin/model/model-config.ts';
+import { RunTerminated } from '../../../origin/model/model-runner.ts';
+import { readGraph } from '../../../origin/model/onnx-graph.ts';
+import { insertLogitsIndex } from '../../../origin/model/onnx-patch.ts';
+import { type OrtApi, openOrtApi } from '../../../origin/model/ort-capi.ts';
+import { OrtRunner } from '../../../origin/model/ort-runner.ts';
+import { OrtSession } from '../../../origin/model/ort-session.ts';
+import { writeSyntheticModel } from '../../synthetic/synthetic-model.ts';
+import { decodeRows, randomTokens, temporaryDirectory } from './synthetic-runner.ts';
+
+/** The real table, counting the native objects alive by kind: Env, Session, Value, IoBinding … */
+function countingApi(): { api: OrtApi; alive: Map<string, number> } {
+  const real = openOrtApi();
+  const alive = new Map<string, number>();
+  const count = (kind: string, change: number) => alive.set(kind, (alive.get(kind) ?? 0) + change);
+  const kindOf = (name: string) => {
+    if (/^Create(Session|SessionFromArray)$/.test(name)) return 'Session';
+    if (name === 'CreateTensorWithDataAsOrtValue') return 'Value';
+    return name.replace(/^(Create|Release)(Cpu)?/, '');
+  };
+  const counted = Object.entries(real).map(([name, value]) => {
+    if (typeof value !== 'function' || !/^(Create|Release)/.test(name)) return [name, value];
+    const call = value as (...args: unknown[]) => unknown;
+    return [
+      name,
+      (...args: unknown[]) => {
+        const result = call(...args);
+        count(kindOf(name), name.startsWith('Create') ? 1 : -1);
+        return result;
+      },
+    ];
+  });
+  return { api: Object.fromEntries(counted), alive };
+}
+
+const SLOTS = 12;
+
+function countingRunner() {
+  const directory = temporaryDirectory();
+  writeSyntheticModel(directory, { contextLength: 64 });
+  const file = readFileSync(join(directory, 'model.onnx'));
+  const decoder = describeDecoder(readGraph(file), readModelConfig(directory));
+  const { api, alive } = countingApi();
+  const { model, logits } = insertLogitsIndex(file, decoder.logits);
+  const session = new OrtSession(api, model, { threads: 1, directory });
+  const layout = kvLayout(decoder, SLOTS, 64);
+  return { runner: new OrtRunner(session, { decoder, logits, layout, prefillChunk: 32 }), alive };
+}
+
+it('native objects do not pile up over 10,000 decode steps on changing slots, and none outlives dispose', async () => {
+  const { runner, alive } = countingRunner();
+  let mostBindings = 0;
+  for (let step = 0; step < 10_000; step++) {
+    const rows = 1 + ((step * 7) % SLOTS);
+    const firstSlot = (step * 5) % (SLOTS + 1 - rows);
+    const one = { token: step % 256, position: (step * 3) % 64 };
+    await decodeRows(runner, firstSlot, Array(rows).fill(one));
+    expect(alive.get('Value')).toBe(0);
+    mostBindings = Math.max(mostBindings, alive.get('IoBinding')!);
+  }
+  expect(mostBindings).toBeLessThanOrEqual(65);
+  runner.dispose();
+  expect(new Set(alive.values())).toEqual(new Set([0]));
+});
+
+it('a prefill leaves no native object behind, ended or aborted', async () => {
+  const { runner, alive } = countingRunner();
+  const before = new Map(alive);
+  for (let run = 0; run < 50; run++) {
+    const controller = new AbortController();
+    const chunk = { slot: 0, start: 0, tokens: randomTokens(32, run), logitsAt: Int32Array.of(31) };
+    const prefill = runner.prefill(chunk, controller.signal);
+    if (run % 2 === 0) controller.abort();
+    if (run % 2 === 0) await expect(prefill).rejects.toThrow(RunTerminated);
+    else await prefill;
+    expect(alive.get('IoBinding')).toBe(0);
+    expect(alive.get('Value')).toBe(0);
+  }
+  for (const [kind, count] of before) expect(alive.get(kind)).toBe(count);
+  runner.dispose();
+  expect(new Set(alive.values())).toEqual(new Set([0]));
+});
+
+it('a model ONNX Runtime refuses leaves no native object behind', () => {
+  const { api, alive } = countingApi();
+  const options = { threads: 1, directory: temporaryDirectory() };
+  expect(() => new OrtSession(api, Buffer.from('no model'), options)).toThrow();
+  expect(new Set(alive.values())).toEqual(new Set([0]));
+});
