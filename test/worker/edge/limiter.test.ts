@@ -2,6 +2,7 @@ import type { Miniflare } from 'miniflare';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { type Limits, UNLIMITED } from '../../../shared/tenant.ts';
 import { type Database, migrate } from '../support/database.ts';
+import { eventually } from './eventually.ts';
 import { startWorkerd } from './workerd.ts';
 
 const LIMITER = `
@@ -72,15 +73,6 @@ const settlement = (tenant: string, id: string, completionTokens: number): Call 
 
 const admitted = (results: unknown[]) =>
   results.filter((result) => (result as { admitted: boolean }).admitted).length;
-
-/** Asks until the answer is as wanted; the test's own time limit ends it otherwise. */
-async function eventually<T>(ask: () => Promise<T>, wanted: (answer: T) => boolean): Promise<T> {
-  for (;;) {
-    const answer = await ask();
-    if (wanted(answer)) return answer;
-    await new Promise((resolve) => setTimeout(resolve, 50));
-  }
-}
 
 const ledger = async (tenant: string) =>
   (await db.prepare('SELECT * FROM usage_daily WHERE tenant_id = ?').bind(tenant).all()).results as Record<

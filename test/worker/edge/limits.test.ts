@@ -1,0 +1,203 @@
+import { createHash } from 'node:crypto';
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { type FakeOrigin, startFakeOrigin } from '../support/fake-origin.ts';
+import { acceptedFor, defaultScript } from '../support/scripts.ts';
+import { type RunningWorker, startWorker } from '../support/worker.ts';
+import { ADMIN_KEY, admin, completion, tenantWithKey } from './admin-client.ts';
+import { eventually } from './eventually.ts';
+
+let origin: FakeOrigin;
+let worker: RunningWorker;
+
+beforeAll(async () => {
+  origin = await startFakeOrigin();
+  const hash = createHash('sha256').update(ADMIN_KEY).digest('hex');
+  worker = await startWorker(origin, { ADMIN_KEY_SHA256: hash, MODELS_TTL_MS: '5000', KEEP_ALIVE_MS: '200' });
+});
+beforeEach(() => origin.reset());
+afterAll(async () => {
+  await worker?.stop();
+  await origin?.stop();
+});
+
+const times = <T>(count: number, make: (index: number) => Promise<T>): Promise<T[]> =>
+  Promise.all(Array.from({ length: count }, (_, index) => make(index)));
+
+/** Kills in the big run are asked for by the environment; the small one shows the same in a second. */
+const KILLS = Number(process.env.CONTINUO_KILLS ?? 60);
+
+describe('limits over HTTP', () => {
+  test('of 200 parallel requests against a limit of 50 per minute, exactly 50 pass', async () => {
+    const { key } = await tenantWithKey(worker, 'rpm', { requests_per_minute: 50 });
+    const answers = await times(200, () => completion(worker, key));
+    expect(answers.filter(({ status }) => status === 200)).toHaveLength(50);
+    const refused = answers.filter(({ status }) => status === 429);
+    expect(refused).toHaveLength(150);
+    expect(origin.requests).toHaveLength(50);
+    const { headers, body } = refused[0]!;
+    expect(body.error).toMatchObject({ type: 'requests', code: 'rate_limit_exceeded', param: null });
+    expect(body.error.message).toMatch(
+      /^Rate limit reached for org\/tiny in tenant rpm on requests per min \(RPM\): Limit 50, Used 50, Requested 1\. Please try again in .+\.$/,
+    );
+    expect(headers.get('x-should-retry')).toBe('true');
+    const ms = Number(headers.get('retry-after-ms'));
+    expect(ms).toBeGreaterThan(0);
+    expect(ms).toBeLessThanOrEqual(60_000);
+    expect(headers.get('retry-after')).toBe(String(Math.ceil(ms / 1000)));
+    expect(headers.get('x-ratelimit-remaining-requests')).toBe('0');
+  });
+
+  test('every answer tells what is left, by the truth once it is known', async () => {
+    const { key } = await tenantWithKey(worker, 'tpm', { requests_per_minute: 9, tokens_per_minute: 100 });
+    const first = await completion(worker, key, { max_tokens: 90, prompt: 'Hi' });
+    expect(first.headers.get('x-ratelimit-limit-tokens')).toBe('100');
+    expect(first.headers.get('x-ratelimit-remaining-tokens')).toBe('9');
+    expect(first.headers.get('x-ratelimit-remaining-requests')).toBe('8');
+    expect(first.headers.get('x-ratelimit-reset-tokens')).toMatch(/^(\d+m)?[\d.]+s$|^\d+ms$/);
+    // 2 prompt tokens and 8 generated ones were used of the 91 reserved.
+    const next = await eventually(
+      () => completion(worker, key, { max_tokens: 1, stream: false }),
+      ({ headers }) => headers.get('x-ratelimit-remaining-tokens') !== '7',
+    );
+    expect(next.headers.get('x-ratelimit-remaining-tokens')).toBe('88');
+  });
+
+  test('tokens per minute, a request that alone exceeds them, and a spent day are three different answers', async () => {
+    const { key } = await tenantWithKey(worker, 'kinds', { tokens_per_minute: 50, tokens_per_day: 60 });
+    origin.script = async (request, wire) => {
+      wire.send(...acceptedFor(request));
+      await wire.closed;
+    };
+    const running = new AbortController();
+    const held = worker
+      .post(
+        { model: 'org/tiny', prompt: 'Hi', max_tokens: 40, stream: true },
+        { headers: { authorization: `Bearer ${key}` }, signal: running.signal },
+      )
+      .then((response) => response.body?.cancel());
+    await eventually(
+      async () => origin.requests.length,
+      (count) => count === 1,
+    );
+    const rate = await completion(worker, key, { max_tokens: 15 });
+    expect(rate.body.error).toMatchObject({ type: 'tokens', code: 'rate_limit_exceeded' });
+    expect(rate.headers.get('x-should-retry')).toBe('true');
+    const large = await completion(worker, key, { max_tokens: 60 });
+    expect(large.body.error).toMatchObject({ type: 'tokens', code: 'rate_limit_exceeded' });
+    expect(large.body.error.message).toMatch(/^Request too large/);
+    expect([large.headers.get('x-should-retry'), large.headers.get('retry-after')]).toEqual(['false', null]);
+    const quota = await completion(worker, key, { max_tokens: 30 });
+    expect([quota.status, quota.body.error.type, quota.body.error.code]).toEqual([
+      429,
+      'insufficient_quota',
+      'insufficient_quota',
+    ]);
+    expect([quota.headers.get('x-should-retry'), quota.headers.get('retry-after')]).toEqual(['false', null]);
+    running.abort();
+    await held.catch(() => {});
+  });
+
+  test('what a body does wrong costs nothing', async () => {
+    const { key } = await tenantWithKey(worker, 'free', { requests_per_minute: 1 });
+    for (const fields of [{ max_tokens: -5 }, { model: 'nope' }, { n: 0 }]) {
+      expect((await completion(worker, key, fields)).status).toBeGreaterThanOrEqual(400);
+    }
+    expect((await completion(worker, key)).status).toBe(200);
+    expect((await completion(worker, key)).status).toBe(429);
+  });
+
+  test('max_tokens and sequences are bounded per tenant and per key', async () => {
+    const { key } = await tenantWithKey(
+      worker,
+      'bounded',
+      { max_tokens: 20 },
+      { limits: { max_sequences: 2 } },
+    );
+    expect((await completion(worker, key, { max_tokens: 21 })).body.error.param).toBe('max_tokens');
+    expect((await completion(worker, key, { n: 3 })).status).toBe(400);
+    expect((await completion(worker, key, { n: 2, max_tokens: 20 })).status).toBe(200);
+  });
+
+  test(`after ${KILLS} randomly killed requests every slot has come back`, async () => {
+    const slots = 8;
+    const { key } = await tenantWithKey(worker, 'killed', { concurrent_requests: slots });
+    origin.script = async (request, wire) => {
+      // Some fail at once, some die in the middle, some go on until they are killed.
+      const fate = origin.requests.length % 5;
+      if (fate === 0) return wire.refuse(500, {});
+      wire.send(...acceptedFor(request));
+      for (let count = 1; count <= 200 && !wire.gone(); count += 1) {
+        wire.send({ type: 'token', choice: 0, text: 'x', completionTokens: count });
+        if (fate === 1 && count === 3) return wire.die();
+        await new Promise((resolve) => setTimeout(resolve, 2));
+      }
+    };
+    for (let done = 0; done < KILLS; done += slots) {
+      await times(slots, async (index) => {
+        const kill = new AbortController();
+        setTimeout(() => kill.abort(), ((done + index) * 7) % 41);
+        await worker
+          .post(
+            { model: 'org/tiny', prompt: 'Hi', max_tokens: 200, stream: index % 3 !== 0 },
+            { headers: { authorization: `Bearer ${key}` }, signal: kill.signal },
+          )
+          .then((response) => response.text())
+          .catch(() => {});
+      });
+    }
+    origin.script = defaultScript;
+    const together = await eventually(
+      () => times(slots, () => completion(worker, key)),
+      (answers) => answers.every(({ status }) => status === 200),
+    );
+    expect(together).toHaveLength(slots);
+  });
+});
+
+describe('usage over HTTP', () => {
+  test('is counted by day, model and key, and asked for through the admin API', async () => {
+    const { key, keyId } = await tenantWithKey(worker, 'usage');
+    await times(10, () => completion(worker, key, { max_tokens: 3, prompt: 'abcd', n: 2 }));
+    const usage = await eventually(
+      () => admin(worker, 'GET', '/usage?tenant=usage&group_by=day,model,key'),
+      ({ body }) => body.total.requests === 10,
+    );
+    expect(usage.body.data).toEqual([
+      expect.objectContaining({
+        object: 'usage',
+        day: new Date().toISOString().slice(0, 10),
+        model: 'org/tiny',
+        key: keyId,
+        requests: 10,
+        completed: 10,
+        finish_length: 20,
+        prompt_tokens: 40,
+        completion_tokens: 60,
+        mean_latency_ms: expect.any(Number),
+      }),
+    ]);
+    expect(usage.body.total).toMatchObject({ requests: 10, prompt_tokens: 40, completion_tokens: 60 });
+  });
+
+  test('a client that leaves is billed for what was generated until then', async () => {
+    const { key } = await tenantWithKey(worker, 'usage-left');
+    origin.script = async (request, wire) => {
+      wire.send(...acceptedFor(request));
+      wire.send({ type: 'token', choice: 0, text: 'x', completionTokens: 5 });
+      await wire.closed;
+    };
+    const kill = new AbortController();
+    const response = await worker.post(
+      { model: 'org/tiny', prompt: 'abc', max_tokens: 200, stream: true },
+      { headers: { authorization: `Bearer ${key}` }, signal: kill.signal },
+    );
+    const reader = response.body!.getReader();
+    await reader.read();
+    kill.abort();
+    const { body } = await eventually(
+      () => admin(worker, 'GET', '/usage?tenant=usage-left'),
+      (answer) => answer.body.total.requests === 1,
+    );
+    expect(body.total).toMatchObject({ cancelled: 1, prompt_tokens: 3, completion_tokens: 5 });
+  });
+});
