@@ -4,8 +4,9 @@ import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { banner } from './banner.ts';
-import { edgeCommand, migrateCommand, originCommand } from './commands.ts';
+import { edgeCommand, originCommand } from './commands.ts';
 import { developmentState } from './development-state.ts';
+import { migrateOnce } from './migration.ts';
 import { portIsFree } from './port.ts';
 import { ProcessGroup } from './process-group.ts';
 import { readStartSettings, type StartSettings } from './settings.ts';
@@ -75,19 +76,19 @@ async function run(): Promise<void> {
     onRestart: (name, code, signal) =>
       console.error(`The ${name} died (${signal ?? code}); starting it again.`),
   });
-  const migration = new ProcessGroup(migrateCommand(context));
-  const children: { stop(graceMs: number): Promise<void> }[] = [originProcess, migration];
+  const children: { stop(graceMs: number): Promise<void> }[] = [originProcess];
+  const own = (group: ProcessGroup): ProcessGroup => {
+    children.push(group);
+    return group;
+  };
   const died = (name: string, logFile: string) => () => {
     throw new Error(`The ${name} stopped:\n${lastWords(logFile)}`);
   };
 
   try {
     const originDied = originProcess.ended.then(died(origin.name, origin.logFile));
-    const edgeProcess = Promise.race([migration.ended, originDied]).then(() => {
-      const group = new ProcessGroup(edge);
-      children.push(group);
-      return group;
-    });
+    const migrated = migrateOnce(context, (command) => own(new ProcessGroup(command)).ended);
+    const edgeProcess = migrated.then(() => own(new ProcessGroup(edge)));
     const edgeDied = edgeProcess.then((group) => group.ended).then(died(edge.name, edge.logFile));
     const url = `http://${settings.host}:${settings.port}`;
     const ready = edgeProcess.then(() => untilReady(`${url}/health`));

@@ -185,9 +185,9 @@ describe('raw HTTP', () => {
       abort.abort();
     });
     await Promise.all(leaving);
-    await expect
-      .poll(async () => ((await (await fetch(`${system.url}/health`)).json()) as { status: string }).status)
-      .toBe('ready');
+    const running = async () =>
+      ((await (await fetch(`${system.origin.url}/health`)).json()) as { running: number }).running;
+    await expect.poll(running).toBe(0);
     const answer = await post('/v1/completions', JSON.stringify({ model, prompt: 'Once', max_tokens: 2 }));
     expect(answer.status).toBe(200);
   });

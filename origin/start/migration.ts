@@ -1,0 +1,25 @@
+import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import path from 'node:path';
+import { type CommandContext, migrateCommand } from './commands.ts';
+import type { Command } from './process-group.ts';
+
+/**
+ * Brings the local database's tables up to date, unless a former start already did: asking the tool costs seconds.
+ * @throws Error when the tool fails
+ */
+export async function migrateOnce(
+  context: CommandContext,
+  run: (command: Command) => Promise<{ readonly code: number | null }>,
+): Promise<void> {
+  const wanted = readdirSync(path.join(context.root, 'worker', 'migrations'))
+    .toSorted()
+    .join('\n');
+  const record = path.join(context.stateDirectory, 'migrations');
+  if (existsSync(record) && readFileSync(record, 'utf8') === wanted) return;
+  const command = migrateCommand(context);
+  const { code } = await run(command);
+  if (code !== 0) {
+    throw new Error(`The ${command.name} failed:\n${readFileSync(command.logFile, 'utf8').trim()}`);
+  }
+  writeFileSync(record, wanted);
+}
