@@ -1,0 +1,91 @@
+import { createHash } from 'node:crypto';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { CommandError } from '../../../worker/cli/api.ts';
+import { createProgram } from '../../../worker/cli/program.ts';
+import { type FakeOrigin, startFakeOrigin } from '../support/fake-origin.ts';
+import { type RunningWorker, startWorker } from '../support/worker.ts';
+import { ADMIN_KEY, completion } from './admin-client.ts';
+import { eventually } from './eventually.ts';
+
+let origin: FakeOrigin;
+let worker: RunningWorker;
+
+beforeAll(async () => {
+  origin = await startFakeOrigin();
+  const hash = createHash('sha256').update(ADMIN_KEY).digest('hex');
+  worker = await startWorker(origin, { ADMIN_KEY_SHA256: hash });
+});
+afterAll(async () => {
+  await worker?.stop();
+  await origin?.stop();
+});
+
+/** What `admin …` prints. */
+async function admin(...words: string[]): Promise<string> {
+  const printed: string[] = [];
+  const program = createProgram({
+    url: worker.url,
+    keyFor: () => ADMIN_KEY,
+    fetch,
+    print: (text) => printed.push(text),
+    printError: (text) => printed.push(text),
+  });
+  await program.parseAsync(words, { from: 'user' });
+  return printed.join('\n');
+}
+
+// biome-ignore lint/suspicious/noExplicitAny: the tests look at whatever JSON comes back
+const adminJson = async (...words: string[]): Promise<any> => JSON.parse(await admin('--json', ...words));
+
+test('from an empty deployment to a counted completion, by commands alone', async () => {
+  await admin('plans', 'create', '--id', 'small', '--name', 'Small', '--limit', 'requests_per_minute=30');
+  const tenant = await adminJson('tenants', 'create', '--id', 'acme', '--name', 'Acme', '--plan', 'small');
+  expect(tenant).toMatchObject({ id: 'acme', plan: 'small', suspended: false });
+  const key = await adminJson('keys', 'create', '--tenant', 'acme', '--name', 'ci', '--models', 'org/tiny');
+  const answer = await completion(worker, key.key);
+  expect([answer.status, answer.headers.get('x-ratelimit-limit-requests')]).toEqual([200, '30']);
+  const next = await adminJson('keys', 'rotate', key.id, '--overlap', '1h');
+  expect(next.models).toEqual(['org/tiny']);
+  expect((await adminJson('keys', 'revoke', next.id)).revoked_at).toEqual(expect.any(Number));
+  expect((await completion(worker, next.key)).status).toBe(401);
+  const [row] = await eventually(
+    () => adminJson('usage', '--tenant', 'acme', '--by', 'tenant,key'),
+    (rows) => rows.length > 0,
+  );
+  expect(row).toMatchObject({ tenant: 'acme', key: key.id, requests: 1, completion_tokens: 4 });
+});
+
+test('tables show what JSON tells, and no key', async () => {
+  const { key } = await adminJson(
+    'keys',
+    'create',
+    '--tenant',
+    'operator',
+    '--name',
+    'x',
+    '--scopes',
+    'admin',
+  );
+  const table = await admin('keys', 'list', '--tenant', 'operator');
+  expect(table).toMatch(/│ id .*│ tenant .*│ name /);
+  expect(table).toContain('operator');
+  expect(table).not.toContain(key);
+  expect(await admin('tenants', 'show', 'operator')).toMatch(/│ name\s+│ Operator/);
+});
+
+test('a suspended tenant resumes, and limits can be lifted', async () => {
+  await admin('tenants', 'create', '--id', 'pause', '--name', 'Pause', '--limit', 'max_tokens=5');
+  expect((await adminJson('tenants', 'suspend', 'pause')).suspended).toBe(true);
+  expect((await adminJson('tenants', 'resume', 'pause')).suspended).toBe(false);
+  const changed = await adminJson('tenants', 'update', 'pause', '--limit', 'max_tokens=none');
+  expect(changed.limits).toEqual({ max_tokens: null });
+});
+
+test("what goes wrong is said in the server's words", async () => {
+  await expect(admin('tenants', 'show', 'nobody')).rejects.toThrow(
+    new CommandError("There is no tenant 'nobody'."),
+  );
+  await expect(admin('tenants', 'create', '--name', 'x', '--limit', 'nonsense')).rejects.toThrow(
+    /name=number/,
+  );
+});

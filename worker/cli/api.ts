@@ -1,0 +1,58 @@
+import * as z from 'zod';
+
+/** A client of the admin API. */
+export interface AdminApi {
+  /** @throws CommandError with the server's own message */
+  call(method: 'GET' | 'POST' | 'PATCH' | 'DELETE', path: string, body?: unknown): Promise<AdminObject>;
+  /** All pages of a list. */
+  list(path: string): Promise<AdminObject[]>;
+}
+
+export type AdminObject = Readonly<Record<string, unknown>>;
+
+/** Something the operator should read; shown without a stack. */
+export class CommandError extends Error {}
+
+const failure = z.object({ error: z.object({ message: z.string() }) });
+const list = z.object({ data: z.array(z.record(z.string(), z.unknown())), has_more: z.boolean() });
+
+export interface Access {
+  /** Base address of the Worker, e.g. `https://api.example.com`. */
+  readonly url: string;
+  readonly key: string;
+  readonly fetch: typeof fetch;
+}
+
+export function createAdminApi(access: Access): AdminApi {
+  const call: AdminApi['call'] = async (method, path, body) => {
+    const address = new URL(`/admin/v1${path}`, access.url);
+    const response = await access
+      .fetch(address, {
+        method,
+        headers: { authorization: `Bearer ${access.key}`, 'content-type': 'application/json' },
+        ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+      })
+      .catch(() => {
+        throw new CommandError(`Nothing answers at ${address.origin}.`);
+      });
+    const answer: unknown = await response.json().catch(() => null);
+    if (response.ok) return answer as AdminObject;
+    const told = failure.safeParse(answer);
+    throw new CommandError(
+      told.success ? told.data.error.message : `The server answered ${response.status}.`,
+    );
+  };
+  return {
+    call,
+    async list(path) {
+      const items: AdminObject[] = [];
+      for (;;) {
+        const last = items.at(-1)?.id;
+        const after = typeof last === 'string' ? `after=${encodeURIComponent(last)}` : '';
+        const page = list.parse(await call('GET', `${path}${path.includes('?') ? '&' : '?'}${after}`));
+        items.push(...page.data);
+        if (!page.has_more) return items;
+      }
+    },
+  };
+}

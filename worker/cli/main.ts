@@ -1,0 +1,40 @@
+import { readFileSync } from 'node:fs';
+import { CommanderError } from 'commander';
+import * as z from 'zod';
+import { CommandError } from './api.ts';
+import { createProgram } from './program.ts';
+
+const LOCAL = 'http://127.0.0.1:8787';
+
+/** The key `npm start` made for this checkout; good for a server on this machine alone. */
+function developmentKey(url: string): string | null {
+  if (!['127.0.0.1', 'localhost', '[::1]'].includes(new URL(url).hostname)) return null;
+  try {
+    const text = readFileSync(new URL('../../.continuo/development.json', import.meta.url), 'utf8');
+    return z.object({ apiKey: z.string() }).parse(JSON.parse(text)).apiKey;
+  } catch {
+    return null;
+  }
+}
+
+function keyFor(url: string): string {
+  const key = process.env.CONTINUO_ADMIN_KEY ?? developmentKey(url);
+  if (key === null) throw new CommandError('Set CONTINUO_ADMIN_KEY to an admin key.');
+  return key;
+}
+
+const program = createProgram({
+  url: process.env.CONTINUO_URL ?? LOCAL,
+  keyFor,
+  fetch,
+  print: (text) => console.log(text),
+  printError: (text) => console.error(text),
+});
+
+try {
+  await program.parseAsync();
+} catch (thrown) {
+  if (thrown instanceof CommandError) console.error(thrown.message);
+  else if (!(thrown instanceof CommanderError)) throw thrown;
+  process.exitCode = thrown instanceof CommanderError ? thrown.exitCode : 1;
+}

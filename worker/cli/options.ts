@@ -1,0 +1,41 @@
+import { InvalidArgumentError } from 'commander';
+
+/** `--limit requests_per_minute=60`, repeatable; `none` lifts the limit of the plan. */
+export function collectLimit(text: string, previous: Record<string, number | null> = {}) {
+  const match = /^([a-z_]+)=(\d+|none)$/.exec(text);
+  if (!match) throw new InvalidArgumentError('Write it as name=number or name=none.');
+  return { ...previous, [match[1] as string]: match[2] === 'none' ? null : Number(match[2]) };
+}
+
+/** `a,b` → ['a', 'b'] */
+export const commaList = (text: string): string[] => text.split(',').map((part) => part.trim());
+
+export function positive(text: string): number {
+  const value = Number(text);
+  if (!(value > 0)) throw new InvalidArgumentError('Expected a number above 0.');
+  return value;
+}
+
+/** `90s`, `15m`, `24h`, `7d` → seconds */
+export function duration(text: string): number {
+  const match = /^(\d+)([smhd])$/.exec(text);
+  if (!match) throw new InvalidArgumentError('Write it as 90s, 15m, 24h or 7d.');
+  return Number(match[1]) * { s: 1, m: 60, h: 3600, d: 86_400 }[match[2] as 's' | 'm' | 'h' | 'd'];
+}
+
+/** A date, or a date with time → Unix seconds */
+export function instant(text: string): number {
+  const time = Date.parse(text);
+  if (Number.isNaN(time)) throw new InvalidArgumentError('Expected a date such as 2030-01-31.');
+  return Math.floor(time / 1000);
+}
+
+/** Without the fields that were not given. */
+export const given = (fields: Readonly<Record<string, unknown>>): Record<string, unknown> =>
+  Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined));
+
+/** `?a=1&b=2` of the fields that were given. */
+export function queryOf(fields: Readonly<Record<string, string | undefined>>): string {
+  const query = new URLSearchParams(given(fields) as Record<string, string>).toString();
+  return query === '' ? '' : `?${query}`;
+}
