@@ -1,13 +1,7 @@
 import { Worker } from 'node:worker_threads';
 import type { GenerationEvent } from '../../shared/generation.ts';
-import type {
-  EngineCommand,
-  EngineReport,
-  EngineStatus,
-  EngineThreadData,
-  StepReport,
-  Submission,
-} from './messages.ts';
+import type { EngineThreadData } from './engine-thread.ts';
+import type { EngineCommand, EngineReport, EngineStatus, StepReport, Submission } from './messages.ts';
 
 /** What the client needs of a worker_threads Worker. */
 export interface EngineWorker {

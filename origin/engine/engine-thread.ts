@@ -1,12 +1,23 @@
 import { parentPort, workerData } from 'node:worker_threads';
 import { ApiError } from '../../shared/errors.ts';
-import { openModel } from '../model/open-model.ts';
+import { type ModelOptions, openModel } from '../model/open-model.ts';
+import type { TokenBytes } from '../tokenizer/token-bytes.ts';
 import { Tokenizer } from '../tokenizer/tokenizer.ts';
 import { Engine } from './engine.ts';
 import { serveEngine } from './engine-loop.ts';
-import type { EngineReport, EngineThreadData } from './messages.ts';
+import type { EngineReport } from './messages.ts';
 
 /** Entry of the engine thread: opens the model, then runs the engine until it is told to stop. */
+
+/** What the thread is started with. */
+export interface EngineThreadData {
+  readonly model: ModelOptions;
+  readonly tokenBytes: TokenBytes;
+  /** Tokens that end a text. */
+  readonly eosIds: readonly number[];
+  /** Sequences that may wait for a slot. */
+  readonly maxWaiting: number;
+}
 
 const port = parentPort;
 if (port === null) throw new Error('engine-thread.ts is the entry of a worker thread');

@@ -1,19 +1,7 @@
 import type { FinishReason, GenerationEvent, WireConstraint } from '../../shared/generation.ts';
 import type { SamplingParameters } from '../../shared/sampling.ts';
-import type { ModelOptions } from '../model/open-model.ts';
-import type { TokenBytes } from '../tokenizer/token-bytes.ts';
 
 /** The engine thread's protocol: structured-clone messages over a MessagePort, both ways. */
-
-/** What the engine thread is started with. */
-export interface EngineThreadData {
-  readonly model: ModelOptions;
-  readonly tokenBytes: TokenBytes;
-  /** Tokens that end a text. */
-  readonly eosIds: readonly number[];
-  /** Sequences that may wait for a slot. */
-  readonly maxWaiting: number;
-}
 
 /** One request, tokenised and fitted to the context. Its sequences are admitted or refused together. */
 export interface Submission {

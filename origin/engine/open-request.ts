@@ -25,9 +25,8 @@ export class OpenRequest {
   readonly cacheNamespace: string;
   /** Sequences that have not finished. */
   unfinished: number;
-  /** Set when no further event may follow. */
-  closed = false;
 
+  readonly #closing = new AbortController();
   readonly #receivedAt: number;
   readonly #promptStarted: boolean[];
   #cachedTokens = 0;
@@ -56,6 +55,20 @@ export class OpenRequest {
     this.unfinished = submission.prompts.length * submission.choices;
     this.#receivedAt = now;
     this.#promptStarted = submission.prompts.map(() => false);
+  }
+
+  /** No further event may follow. */
+  get closed(): boolean {
+    return this.#closing.signal.aborted;
+  }
+
+  /** Aborted when the request is closed: stops a prefill that runs for it. */
+  get signal(): AbortSignal {
+    return this.#closing.signal;
+  }
+
+  close(): void {
+    this.#closing.abort();
   }
 
   prompt(index: number): SubmittedPrompt {

@@ -101,7 +101,7 @@ export class Roster {
     this.#release(sequence.slot, sequence.request);
   }
 
-  /** Settles a finished sequence's share of the engine: it was charged for all the tokens it might have used. */
+  /** Settles the share of a sequence that ends: it was charged for all the tokens it might have used. */
   refund(sequence: Sequence): void {
     const { request, promptIndex } = sequence.pending;
     this.#queue.refund(sequence.pending, request.prompt(promptIndex).maxTokens - sequence.completionTokens);
@@ -112,17 +112,20 @@ export class Roster {
    * @param intact false = a run failed while its slots were in it, so what they keep is not to be trusted
    */
   close(request: OpenRequest, intact: boolean): void {
-    request.closed = true;
+    request.close();
     this.requests.delete(request.submission.requestId);
     this.#queue.remove(request.submission.tenantId, (sequence) => sequence.request === request);
     for (const prefill of this.#prefills) {
-      if (prefill.request === request && prefill.slot >= 0) this.#release(prefill.slot, request, intact);
+      if (prefill.request !== request) continue;
+      if (prefill.slot >= 0) this.#release(prefill.slot, request, intact);
+      for (const pending of prefill.sequences) this.#queue.refund(pending, pending.cost);
     }
     this.#prefills = this.#prefills.filter((prefill) => prefill.request !== request);
     this.decoding.forEach((sequence, slot) => {
       if (sequence?.request !== request) return;
       this.decoding[slot] = null;
       this.#release(slot, request, intact);
+      this.refund(sequence);
     });
   }
 

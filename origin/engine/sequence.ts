@@ -88,23 +88,22 @@ export class Sequence implements DecodeRow {
   /**
    * Samples the next token and takes it up.
    * @param logits one raw row; not modified
-   * @returns false when no token could follow: the grammar's text is complete
    * @throws NoCandidatesError, InvalidLogitsError
    */
-  advance(logits: Float32Array): boolean {
+  advance(logits: Float32Array, now: number): void {
     const { submission, endIds } = this.request;
     const step = this.completionTokens;
     const early = step < submission.minTokens;
     const mask = this.#mask(early);
     if (mask === 'nothing') {
       this.#end('stop', null);
-      return false;
+      return;
     }
     const id = this.#sampler.sample(logits, this.#history, step, mask, early ? endIds : NONE);
     this.#history.push(id);
     this.#take(id, logits);
     if (this.#finish === null && this.completionTokens === this.#maxTokens) this.#end('length', null);
-    return true;
+    this.request.countToken(now);
   }
 
   /** The events that are due, the finish included. */

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { EngineCorrupted } from '../../origin/engine/engine.ts';
+import { EngineFailure } from '../../origin/engine/engine-failure.ts';
 import type { CompiledGrammar } from '../../origin/grammar/constraint.ts';
 import { ApiError } from '../../shared/errors.ts';
 import { NEUTRAL_SAMPLING } from '../../shared/sampling.ts';
@@ -63,33 +63,40 @@ describe('a run of the model that fails', () => {
     expect(lastOf(driver, 'second')).toMatchObject({ usage: { cachedTokens: 0 } });
   });
 
-  it('makes the engine unhealthy the third time in a row, and a success heals it', async () => {
-    let broken = true;
-    const driver = new Driver(failingRunner((_, kind) => broken && kind !== 'copy'));
-    for (const name of ['a', 'b', 'c']) {
-      expect(driver.engine.status.healthy).toBe(true);
+  it('is put up with twice in a row; the third time ends the engine, after everybody has been told', async () => {
+    const driver = new Driver(failingRunner((run) => run !== 2));
+    for (const name of ['a', 'b']) {
       driver.submit(plain(name));
       await driver.finish();
     }
-    expect(driver.engine.status.healthy).toBe(false);
-    broken = false;
-    driver.submit(plain('d'));
+    driver.submit({ ...plain('c'), prompts: [{ tokens: Int32Array.of(BOS), maxTokens: 1 }] });
     await driver.finish();
-    expect(driver.engine.status.healthy).toBe(true);
+    expect(lastOf(driver, 'c')?.type).toBe('done');
+    for (const name of ['d', 'e']) {
+      driver.submit(plain(name));
+      await driver.finish();
+      expect(driver.engine.status.healthy).toBe(true);
+    }
+    driver.submit(plain('f'));
+    await expect(driver.finish()).rejects.toThrow(EngineFailure);
+    expect(driver.engine.status.healthy).toBe(false);
+    expect(lastOf(driver, 'f')).toMatchObject({ type: 'error', retryable: true });
   });
 
   it('ends the engine when a copy failed, because the slots no longer hold what the books say', async () => {
     const driver = new Driver(failingRunner((_, kind) => kind === 'copy'));
     driver.submit({ ...plain('many'), choices: 3 });
-    await expect(driver.finish()).rejects.toThrow(EngineCorrupted);
+    await expect(driver.finish()).rejects.toThrow(EngineFailure);
   });
 
   it('never leaves a request without exactly one end, whatever runs fail', async () => {
     const workload = fc.array(anySubmission(10), { minLength: 1, maxLength: 8, size: 'max' });
-    const faults = fc.uniqueArray(fc.nat(40), { maxLength: 6, size: 'max' });
+    const faults = fc.uniqueArray(fc.nat(13), { maxLength: 6, size: 'max' });
     await fc.assert(
       fc.asyncProperty(workload, faults, async (requests, faulty) => {
-        const driver = new Driver(failingRunner((run, kind) => kind !== 'copy' && faulty.includes(run)));
+        const driver = new Driver(
+          failingRunner((run, kind) => kind !== 'copy' && run % 3 === 0 && faulty.includes(run / 3)),
+        );
         requests.forEach((request, index) => {
           driver.submit({ ...request, requestId: `${index}` });
         });
@@ -113,6 +120,38 @@ describe('a request that forbids every token', () => {
     await driver.finish();
     expect(lastOf(driver, 'stuck')).toMatchObject({ type: 'error', code: 'invalid_value', retryable: false });
     expect(lastOf(driver, 'other')).toMatchObject({ type: 'done' });
+  });
+});
+
+describe('logits that are not numbers', () => {
+  it.each([
+    ['of the prompt', (kind: string) => kind === 'prefill', 0],
+    ['of the prompt, which is to be scored', (kind: string) => kind === 'prefill', 2],
+    ['of a later token', (kind: string) => kind === 'decode', null],
+  ])('%s fail their request with a retryable error, and nobody else', async (_, spoiled, promptLogprobs) => {
+    let spoil = false;
+    const runner = new ScriptedRunner(shape);
+    const { prefill, decode } = runner;
+    runner.prefill = async (...run) => {
+      const logits = await prefill.apply(runner, run);
+      return spoil && spoiled('prefill') ? logits.fill(Number.NaN) : logits;
+    };
+    runner.decode = (batch) => {
+      const logits = decode.call(runner, batch);
+      if (spoil && spoiled('decode') && logits instanceof Float32Array)
+        logits.fill(Number.NaN, 0, VOCABULARY);
+      return logits;
+    };
+    const driver = new Driver(runner);
+    driver.submit({ ...plain('bad'), promptLogprobs });
+    if (promptLogprobs === null) await driver.step();
+    spoil = true;
+    await driver.step();
+    spoil = false;
+    driver.submit(plain('good'));
+    await driver.finish();
+    expect(lastOf(driver, 'bad')).toMatchObject({ type: 'error', code: 'upstream_error', retryable: true });
+    expect(lastOf(driver, 'good')).toMatchObject({ type: 'done' });
   });
 });
 
@@ -179,6 +218,7 @@ describe('a grammar', () => {
     });
     driver.submit(constrained('r'));
     await new Promise(setImmediate);
+    await driver.finish();
     expect(driver.eventsOf('r')).toEqual([
       {
         type: 'error',
