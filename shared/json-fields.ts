@@ -8,7 +8,7 @@ import * as z from 'zod';
 export const MAX_INT32 = 2_147_483_647;
 
 export const integer = (min: number, max: number = MAX_INT32) =>
-  z.int().min(min, 'integer').max(max, 'integer');
+  z.int('integer').min(min, 'integer').max(max, 'integer');
 
 export const decimal = (min: number, max?: number) => {
   const bounded = z.number().min(min, 'decimal');

@@ -23,7 +23,9 @@ async function readText(request: Request, { MAX_BODY_BYTES, BODY_TIMEOUT_MS }: S
   const reader = request.body.getReader();
   const decoder = new TextDecoder('utf-8', { fatal: true, ignoreBOM: false });
   const late = Promise.withResolvers<never>();
+  let waiting = true;
   const timer = setTimeout(() => {
+    waiting = false;
     late.reject(new ApiError('request_timeout', 'The request body did not arrive in time.'));
   }, BODY_TIMEOUT_MS);
   let size = 0;
@@ -37,12 +39,38 @@ async function readText(request: Request, { MAX_BODY_BYTES, BODY_TIMEOUT_MS }: S
       text += decoder.decode(value, { stream: true });
     }
   } catch (thrown) {
-    await reader.cancel().catch(() => {});
     if (thrown instanceof ApiError) throw thrown;
     throw new ApiError(
       'invalid_json',
       'We could not parse the JSON body of your request: it is not valid UTF-8.',
     );
+  } finally {
+    clearTimeout(timer);
+    // A lock cannot be released while a read is pending.
+    if (waiting) reader.releaseLock();
+    else void reader.cancel().catch(() => {});
+  }
+}
+
+/** The rest of a refused body is taken up to this many times the limit, and for this long. */
+const DRAIN = { times: 2, ms: 1_000 };
+
+/**
+ * Takes what is left of a body that was refused, within reason: a client that is still writing when the connection
+ * closes sees a broken pipe instead of its error.
+ */
+export async function drain(request: Request, { MAX_BODY_BYTES }: Settings): Promise<void> {
+  if (request.body === null || request.body.locked) return;
+  const reader = request.body.getReader();
+  const timer = setTimeout(() => void reader.cancel().catch(() => {}), DRAIN.ms);
+  try {
+    for (let size = 0; size < DRAIN.times * MAX_BODY_BYTES; ) {
+      const { value, done } = await reader.read();
+      if (done) return;
+      size += value.byteLength;
+    }
+  } catch {
+    // The client has gone; nobody waits for the answer.
   } finally {
     clearTimeout(timer);
   }

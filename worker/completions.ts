@@ -80,7 +80,9 @@ async function start({ request, context, principal, model, call, lease }: Admitt
     run = new Run(stream, { lease: { ...lease, settle }, upstream: upstream.name, abort, now, waitUntil });
     return { run, first: await run.next(), call, envelope };
   } catch (thrown) {
-    const error = toApiError(abort.signal.aborted ? abort.signal.reason : thrown);
+    // The deadline's own reason says more than the failure it caused.
+    const { reason } = abort.signal;
+    const error = toApiError(reason instanceof ApiError ? reason : thrown);
     if (run) run.fail(error);
     else {
       const status = request.signal.aborted ? 'cancelled' : 'failed';

@@ -29,10 +29,15 @@ export function errorBody(error: ApiError, context: RequestContext): unknown {
 /** Clients retry these by themselves unless told otherwise. */
 const RETRYABLE: ReadonlySet<number> = new Set([408, 429, 502, 503, 504]);
 
+/** Failures behind us pass quickly more often than not. */
+const RETRY_SOON: ReadonlySet<number> = new Set([502, 503, 504]);
+
 export function errorResponse(error: ApiError, context: RequestContext): Response {
   const response = jsonResponse(errorBody(error, context), { status: error.status, headers: error.headers });
-  if (RETRYABLE.has(error.status) && !response.headers.has('x-should-retry')) {
-    response.headers.set('x-should-retry', String(error.code !== 'insufficient_quota'));
+  const { headers } = response;
+  if (RETRY_SOON.has(error.status) && !headers.has('retry-after')) headers.set('retry-after', '1');
+  if (RETRYABLE.has(error.status) && !headers.has('x-should-retry')) {
+    headers.set('x-should-retry', String(error.code !== 'insufficient_quota'));
   }
   return response;
 }

@@ -1,5 +1,6 @@
 import { IttyRouter } from 'itty-router';
 import { toApiError } from '../shared/errors.ts';
+import { drain } from './body.ts';
 import type { Answer, RequestContext } from './context.ts';
 import { provisionalDialect } from './dialects/dialect.ts';
 import { type Env, parseSettings, type Settings } from './env.ts';
@@ -89,6 +90,13 @@ function createRouter(routes: readonly RouteSpec[]): Router {
   };
 }
 
+/** Where a bug is, without its message: messages may quote what the caller sent. */
+function reportBug(thrown: unknown, { requestId }: RequestContext): void {
+  const [name, frames] =
+    thrown instanceof Error ? [thrown.name, thrown.stack?.match(/^ +at .*$/gm)] : [typeof thrown, null];
+  console.error(JSON.stringify({ requestId, event: 'bug', name, frames }));
+}
+
 function createWorker(): ExportedHandler<Env> {
   const route = createRouter(ROUTES);
   let isolate: Isolate | null = null;
@@ -100,8 +108,8 @@ function createWorker(): ExportedHandler<Env> {
         return finished(await route(request, context), context);
       } catch (thrown) {
         const error = toApiError(thrown);
-        if (error !== thrown)
-          console.error(JSON.stringify({ requestId: context.requestId, error: String(thrown) }));
+        if (error !== thrown) reportBug(thrown, context);
+        await drain(request, isolate.settings);
         return finished(errorResponse(error, context), context);
       }
     },

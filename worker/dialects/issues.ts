@@ -42,7 +42,9 @@ const NOUNS: Readonly<Record<string, string>> = {
   record: 'an object',
 };
 
-const noun = (expected: string): string => NOUNS[expected] ?? expected;
+/** A number check's message is the tag of its kind. */
+const noun = (issue: z.core.$ZodIssueInvalidType): string =>
+  issue.message === 'integer' ? 'an integer' : (NOUNS[issue.expected] ?? issue.expected);
 
 function wrongType(name: string, expected: string, input: unknown): Wording {
   if (input === undefined) {
@@ -110,7 +112,7 @@ function mismatch(branch: readonly Issue[]): boolean {
 
 function expectations(branch: readonly Issue[]): string[] {
   const first = branch[0];
-  if (first?.code === 'invalid_type') return [noun(first.expected)];
+  if (first?.code === 'invalid_type') return [noun(first)];
   if (first?.code === 'invalid_value')
     return first.values.map((value) => (typeof value === 'string' ? `'${value}'` : String(value)));
   return [];
@@ -133,7 +135,7 @@ export function toRequestError(issue: Issue, path: Path = []): ApiError {
 function word(issue: Exclude<Issue, z.core.$ZodIssueInvalidUnion>, name: string): Wording {
   switch (issue.code) {
     case 'invalid_type':
-      return wrongType(name, noun(issue.expected), issue.input);
+      return wrongType(name, noun(issue), issue.input);
     case 'too_big':
       return tooBig(name, issue as z.core.$ZodIssueTooBig);
     case 'too_small':

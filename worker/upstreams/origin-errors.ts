@@ -5,8 +5,7 @@ const envelope = z.object({
   error: z.object({ message: z.string(), param: z.string().nullish(), code: z.string() }),
 });
 
-const upstreamError = (message: string): ApiError =>
-  new ApiError('upstream_error', message, { headers: { 'retry-after': '1' } });
+const upstreamError = (message: string): ApiError => new ApiError('upstream_error', message);
 
 /** The origin is up, but has no model yet. */
 export const loading = (): ApiError =>
@@ -24,14 +23,12 @@ export const interrupted = (): ApiError =>
 export function unreachable(how: 'connection' | 'timeout'): ApiError {
   return how === 'connection'
     ? upstreamError('The model server could not be reached.')
-    : new ApiError('upstream_timeout', 'The model server did not answer in time.', {
-        headers: { 'retry-after': '1' },
-      });
+    : new ApiError('upstream_timeout', 'The model server did not answer in time.');
 }
 
 /**
  * What the caller should see of an answer that is not 200: the origin's own findings about the request as they are,
- * its overload and its timeouts with a time to wait, and everything else as our failure (502).
+ * its overload and its timeouts with the time to wait, and everything else as our failure (502).
  */
 export async function errorOfAnswer(response: Response): Promise<ApiError> {
   const body = envelope.safeParse(await response.json().catch(() => null));
@@ -44,11 +41,11 @@ export async function errorOfAnswer(response: Response): Promise<ApiError> {
 
 const WAIT_HEADERS = ['retry-after', 'retry-after-ms'];
 
-/** How long the origin says to wait; a second where it failed and does not say. */
+/** How long the origin says to wait, if it does. */
 function waitingTime(response: Response): Record<string, string> {
   const named = WAIT_HEADERS.flatMap((name) => {
     const value = response.headers.get(name);
     return value === null ? [] : [[name, value]];
   });
-  return named.length === 0 && response.status >= 500 ? { 'retry-after': '1' } : Object.fromEntries(named);
+  return Object.fromEntries(named);
 }

@@ -36,6 +36,8 @@ export async function startWorker(
       // A shield against floods would also keep the tests out.
       ratelimits: {},
       modules: true,
+      // Past the proxy that miniflare puts in front: it would hide that a client has gone.
+      unsafeDirectSockets: [{ host: '127.0.0.1', port: 0 }],
       script: await bundleWorker(),
       bindings: {
         ...(options.bindings as Readonly<Record<string, unknown>>),
@@ -49,7 +51,7 @@ export async function startWorker(
       cf: false,
     }),
   );
-  const url = (await miniflare.ready).origin;
+  const url = (await miniflare.unsafeGetDirectURL('continuo')).origin;
   const database = (await miniflare.getD1Database('DB')) as unknown as Database;
   await migrate(database);
   const request = (to: string, init: RequestInit = {}) => {

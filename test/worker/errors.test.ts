@@ -1,0 +1,125 @@
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { errorResponse } from '../../shared/completion-response.ts';
+import type { ErrorCase } from './errors/case.ts';
+import { STATUS_502, STATUS_503, STATUS_504 } from './errors/status-5xx.ts';
+import { STATUS_400 } from './errors/status-400.ts';
+import { STATUS_401 } from './errors/status-401.ts';
+import { STATUS_404 } from './errors/status-404.ts';
+import { STATUS_405 } from './errors/status-405.ts';
+import { STATUS_408 } from './errors/status-408.ts';
+import { STATUS_413 } from './errors/status-413.ts';
+import { STATUS_415 } from './errors/status-415.ts';
+import { type FakeOrigin, startFakeOrigin } from './support/fake-origin.ts';
+import { type RunningWorker, startWorker } from './support/worker.ts';
+
+let origin: FakeOrigin;
+let worker: RunningWorker;
+
+beforeAll(async () => {
+  origin = await startFakeOrigin();
+  worker = await startWorker(origin, { BODY_TIMEOUT_MS: '300', ACCEPT_TIMEOUT_MS: '500' });
+});
+beforeEach(() => origin.reset());
+afterAll(async () => {
+  await worker?.stop();
+  await origin?.stop();
+});
+
+const BY_STATUS: readonly (readonly [number, readonly ErrorCase[]])[] = [
+  [400, STATUS_400],
+  [401, STATUS_401],
+  [404, STATUS_404],
+  [405, STATUS_405],
+  [408, STATUS_408],
+  [413, STATUS_413],
+  [415, STATUS_415],
+  [502, STATUS_502],
+  [503, STATUS_503],
+  [504, STATUS_504],
+];
+
+describe.each(BY_STATUS)('H.10: status %i', (status, cases) => {
+  test.each(cases.map((row) => [row.name, row] as const))('%s', async (_, row) => {
+    const response = await row.send(worker, origin);
+    const text = await response.text();
+    expect(response.status, text).toBe(status);
+    expect(response.headers.get('content-type')).toBe('application/json');
+    expect(response.headers.get('x-request-id')).toBeTruthy();
+    const { error } = errorResponse.parse(JSON.parse(text));
+    expect(Object.keys(JSON.parse(text).error).toSorted()).toEqual(['code', 'message', 'param', 'type']);
+    expect(error).toMatchObject({ type: row.type, code: row.code, param: row.param });
+    expect(error.message).toMatch(row.message);
+    for (const [name, value] of Object.entries(row.headers ?? {}))
+      expect(response.headers.get(name)).toBe(value);
+  });
+});
+
+describe('D.2: of several faults the first in this order is reported', () => {
+  const wrong = { method: 'DELETE', path: '/v1/completions' };
+  const text = { 'content-type': 'text/plain' };
+  const huge = 'x'.repeat(4 * 1_024 * 1_024 + 1);
+  const post = (body: unknown, headers: Record<string, string> = {}) => worker.post(body, { headers });
+  const good = { model: 'default', prompt: 'Hi' };
+  const noKey = { authorization: 'Bearer wrong' };
+
+  test.each<[string, () => Promise<Response>]>([
+    ['method_not_supported', () => worker.request(wrong.path, { method: wrong.method, headers: noKey })],
+    ['invalid_api_key', () => post(huge, { ...noKey, ...text })],
+    ['unsupported_media_type', () => post(huge, text)],
+    ['request_too_large', () => post(`{${huge}`)],
+    ['invalid_json', () => post('{"model":"nope"')],
+    ['model_not_found', () => post({ model: 'nope', n: 'x' })],
+    ['invalid_type', () => post({ ...good, n: 'x', best_of: 2, stream: true })],
+    [
+      'conflicting_parameters',
+      () => post({ ...good, best_of: 2, stream: true, suffix: 'b', images: ['data:,'] }),
+    ],
+  ])('%s', async (code, send) => {
+    const { error } = errorResponse.parse(await (await send()).json());
+    expect(error.code).toBe(code);
+  });
+
+  test('capability comes last, and nothing reaches the origin before all is well', async () => {
+    origin.models = origin.models.map((model) => ({ ...model, infill: false }));
+    const { error } = errorResponse.parse(await (await post({ ...good, suffix: 'b' })).json());
+    expect(error).toMatchObject({ code: 'unsupported_parameter', param: 'suffix' });
+    expect(origin.requests).toEqual([]);
+  });
+});
+
+describe('integer codes', () => {
+  test.each(['llamacpp', 'vllm'])(
+    '%s gives the status as the code, also before the caller is known',
+    async (dialect) => {
+      const headers = { 'x-dialect': dialect };
+      const { error } = errorResponse.parse(
+        await (await worker.post({ model: 'default' }, { headers })).json(),
+      );
+      expect(error).toMatchObject({ code: 400, param: 'prompt' });
+      const unknown = await fetch(`${worker.url}/v1/completions`, { method: 'POST', headers });
+      expect(errorResponse.parse(await unknown.json()).error.code).toBe(401);
+    },
+  );
+});
+
+describe('an origin that comes and goes', () => {
+  test('503 while it has no model, 200 once it has, 502 with retry-after when it is gone', async () => {
+    const other = await startFakeOrigin();
+    const lonely = await startWorker(other);
+    const send = () => lonely.post({ model: 'default', prompt: 'Hi' });
+    try {
+      other.models = [];
+      const loading = await send();
+      expect([loading.status, loading.headers.get('retry-after')]).toEqual([503, '5']);
+      expect(errorResponse.parse(await loading.json()).error.code).toBe('model_loading');
+      other.reset();
+      expect((await send()).status).toBe(200);
+      await other.stop();
+      const gone = await send();
+      expect([gone.status, gone.headers.get('retry-after')]).toEqual([502, '1']);
+      expect(errorResponse.parse(await gone.json()).error.code).toBe('upstream_error');
+    } finally {
+      await lonely.stop();
+    }
+  });
+});

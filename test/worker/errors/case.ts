@@ -1,0 +1,32 @@
+import type { FakeOrigin } from '../support/fake-origin.ts';
+import type { RunningWorker } from '../support/worker.ts';
+
+/** One way to a certain error, and the whole of what the caller must then see. */
+export interface ErrorCase {
+  readonly name: string;
+  send(worker: RunningWorker, origin: FakeOrigin): Promise<Response>;
+  readonly type: string;
+  readonly code: string;
+  readonly param: string | null;
+  readonly message: RegExp;
+  /** Headers the answer must have; null = must not have. */
+  readonly headers?: Readonly<Record<string, string | null>>;
+}
+
+/** POST of a body that would be fine but for `fields`. */
+export const posting =
+  (fields: Readonly<Record<string, unknown>>, init: RequestInit = {}): ErrorCase['send'] =>
+  (worker) =>
+    worker.post({ model: 'default', prompt: 'Hi', ...fields }, init);
+
+/** A good request to an origin that answers with this status and error. */
+export const refusedByOrigin =
+  (
+    status: number,
+    error: Readonly<Record<string, unknown>> | string,
+    headers: Readonly<Record<string, string>> = {},
+  ): ErrorCase['send'] =>
+  (worker, origin) => {
+    origin.script = (_, wire) => wire.refuse(status, typeof error === 'string' ? error : { error }, headers);
+    return worker.post({ model: 'default', prompt: 'Hi' });
+  };

@@ -1,0 +1,25 @@
+import type { ErrorCase } from './case.ts';
+
+/** A body of which only the beginning comes. */
+const stalled = (): ReadableStream<Uint8Array> =>
+  new ReadableStream({
+    start: (controller) => controller.enqueue(new TextEncoder().encode('{"model":')),
+  });
+
+export const STATUS_408: readonly ErrorCase[] = [
+  {
+    name: 'a body that does not arrive in time',
+    send: (worker) =>
+      worker.request('/v1/completions', {
+        method: 'POST',
+        headers: { 'content-type': 'application/json' },
+        body: stalled(),
+        duplex: 'half',
+      }),
+    type: 'invalid_request_error',
+    code: 'request_timeout',
+    param: null,
+    message: /did not arrive in time/,
+    headers: { 'x-should-retry': 'true' },
+  },
+];

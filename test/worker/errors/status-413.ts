@@ -1,0 +1,27 @@
+import type { ErrorCase } from './case.ts';
+
+const LARGE = 4 * 1_024 * 1_024 + 1;
+const body = (): string => `"${'x'.repeat(LARGE - 2)}"`;
+
+/** The same without a content-length. */
+const chunked = (): ReadableStream<Uint8Array> => new Blob([body()]).stream();
+
+const row = (name: string, make: () => string | ReadableStream<Uint8Array>): ErrorCase => ({
+  name,
+  send: (worker) =>
+    worker.request('/v1/completions', {
+      method: 'POST',
+      headers: { 'content-type': 'application/json' },
+      body: make(),
+      duplex: 'half',
+    }),
+  type: 'invalid_request_error',
+  code: 'request_too_large',
+  param: null,
+  message: /larger than the limit of 4194304 bytes/,
+});
+
+export const STATUS_413: readonly ErrorCase[] = [
+  row('a body above 4 MiB', body),
+  row('a body above 4 MiB that does not say so', chunked),
+];
