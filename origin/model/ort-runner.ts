@@ -29,7 +29,14 @@ export interface RunnerOptions {
   readonly prefillChunk: number;
 }
 
-/** A ModelRunner over ONNX Runtime's CPU provider, with the KV cache updated in place. Owns the session. */
+/**
+ * A ModelRunner over ONNX Runtime's CPU provider, with the KV cache updated in place. Owns the session.
+ *
+ * Every decode row has the bits it has alone: at any number of rows, in any slot, at any width of the mask, with 1 or 2
+ * threads, for float32, float16, 4-bit and 8-bit MatMulNBits; so has every prefill position, however many are asked for
+ * with it. This is tested, not promised by ONNX Runtime, hence its pinned version. It does not hold between prefill and
+ * decode of one token, between two splits into chunks, nor for models whose activations are quantised per tensor.
+ */
 export class OrtRunner implements ModelRunner {
   readonly shape: ModelShape;
   readonly #session: OrtSession;
