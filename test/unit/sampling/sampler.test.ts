@@ -5,7 +5,7 @@ import { DRAW_TOKEN, DRAW_XTC, DrawSource } from '../../../origin/sampling/rng.t
 import type { SamplingParameters } from '../../../shared/sampling.ts';
 import { anyHistory, anyLogits, anyParameters } from './arbitraries.ts';
 import { type Outcome, sampleOnce, type Trial } from './one-token.ts';
-import { distribution, drawn, processed, type Situation } from './reference.ts';
+import { distribution, drawn, processed, type Share, type Situation } from './reference.ts';
 
 const SIZES = [1, 2, 5, 33, 70];
 
@@ -27,6 +27,9 @@ function truncates({ topK, topP, minP, typicalP, topNSigma, ...s }: SamplingPara
   return topK > 0 || topP < 1 || minP > 0 || typicalP < 1 || topNSigma > 0 || xtc;
 }
 
+/** Probabilities near the end of float64's range are rounded to zero earlier or later. */
+const possible = ({ p }: Share): boolean => p > 1e-250;
+
 type Case = Trial & Pick<Situation, 'parameters' | 'logits' | 'prompt' | 'generated' | 'mask'>;
 
 function compare(trial: Case): void {
@@ -42,15 +45,15 @@ function compare(trial: Case): void {
   expect(outcome.token).toBe(drawn(expected, draws.uniform(step, DRAW_TOKEN)));
   const greedy = outcome.kept.length === 0;
   if (truncates(situation.parameters) && !greedy) {
-    const possible = outcome.kept.filter(({ p }) => p > 0);
-    expect(possible.map(({ id }) => id)).toEqual(expected.filter(({ p }) => p > 1e-300).map(({ id }) => id));
-    for (const [i, { p }] of possible.entries()) expect(p).toBeCloseTo(expected[i]!.p, 9);
+    const [found, wanted] = [outcome.kept.filter(possible), expected.filter(possible)];
+    expect(found.map(({ id }) => id)).toEqual(wanted.map(({ id }) => id));
+    for (const [i, { p }] of found.entries()) expect(p).toBeCloseTo(wanted[i]!.p, 9);
   }
 }
 
 describe('against the plain reference', () => {
   it('keeps the same tokens with the same probabilities and draws the same one, all samplers combined', () => {
-    fc.assert(fc.property(anySituation, compare), { numRuns: 3000 });
+    fc.assert(fc.property(anySituation, compare), { numRuns: 2000 });
   });
 
   it('does so for vocabularies of thousands, where candidates are shortlisted', () => {
@@ -69,7 +72,7 @@ describe('against the plain reference', () => {
       mask: fc.constant(null),
       seed: fc.maxSafeInteger(),
     });
-    fc.assert(fc.property(situation, compare), { numRuns: 150 });
+    fc.assert(fc.property(situation, compare), { numRuns: 100, endOnFailure: true });
   });
 });
 

@@ -1,0 +1,74 @@
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { InvalidLogitsError, NoCandidatesError } from '../../../origin/sampling/errors.ts';
+import { exponential } from '../../../origin/sampling/exponential.ts';
+import { tokenLogprob } from '../../../origin/sampling/logprobs.ts';
+import { SamplerWorkspace } from '../../../origin/sampling/workspace.ts';
+import { anyLogits } from './arbitraries.ts';
+import { sum } from './reference.ts';
+
+describe('the exponential', () => {
+  it('is within 3e-13 of Math.exp for every negative number, 1 at 0 and 0 far below', () => {
+    const anyNegative = fc.double({ min: -707, max: 0, noNaN: true });
+    fc.assert(
+      fc.property(anyNegative, (x) => {
+        expect(Math.abs(exponential(x) / Math.exp(x) - 1)).toBeLessThan(3e-13);
+      }),
+      { numRuns: 5000 },
+    );
+    expect([0, -0, -709, -1e300, -Infinity].map(exponential)).toEqual([1, 1, 0, 0, 0]);
+  });
+});
+
+describe('logprobs', () => {
+  const anyRow = fc.constantFrom(1, 3, 50).chain((size) => fc.tuple(anyLogits(size), fc.nat(size - 1)));
+
+  it('are the log-softmax in float32, best first, lower id first among equals, with equal bits in list and scalar', () => {
+    fc.assert(
+      fc.property(anyRow, fc.nat(60), ([logits, id], topN) => {
+        const row = Float32Array.from(logits);
+        const workspace = new SamplerWorkspace(row.length);
+        const { logprob, top } = tokenLogprob(row, id, topN, workspace);
+        const highest = Math.max(...logits);
+        const normalizer = highest + Math.log(sum(logits.map((z) => Math.exp(z - highest))));
+        const expected = Math.max(-9999, logits[id]! - normalizer);
+        expect(Math.abs(logprob - expected)).toBeLessThanOrEqual(2 ** -23 * Math.max(1, Math.abs(expected)));
+        expect(Math.fround(logprob)).toBe(logprob);
+        const ordered = logits
+          .map((z, token) => ({ z, token }))
+          .sort((a, b) => b.z - a.z || a.token - b.token);
+        expect(top.map(([token]) => token)).toEqual(ordered.slice(0, topN).map(({ token }) => token));
+        for (const [token, value] of top) {
+          expect(value).toBe(tokenLogprob(row, token, 0, workspace).logprob);
+        }
+        expect(row).toEqual(Float32Array.from(logits));
+      }),
+      { numRuns: 500 },
+    );
+  });
+
+  it('sum to 1 as probabilities', () => {
+    const row = Float32Array.from({ length: 2000 }, (_, i) => ((i * 7919) % 1000) / 60);
+    const { top } = tokenLogprob(row, 0, 2000, new SamplerWorkspace(2000));
+    expect(sum(top.map(([, value]) => Math.exp(value)))).toBeCloseTo(1, 6);
+  });
+
+  it('of −∞ and of anything below −9999 are −9999', () => {
+    const row = Float32Array.of(0, -9998, -10_000, -Infinity);
+    const { top } = tokenLogprob(row, 0, 4, new SamplerWorkspace(4));
+    expect(top).toEqual([
+      [0, 0],
+      [1, -9998],
+      [2, -9999],
+      [3, -9999],
+    ]);
+  });
+
+  it('of a row without a distribution are refused', () => {
+    const workspace = new SamplerWorkspace(2);
+    expect(() => tokenLogprob(Float32Array.of(0, Number.NaN), 0, 1, workspace)).toThrow(InvalidLogitsError);
+    expect(() => tokenLogprob(Float32Array.of(-Infinity, -Infinity), 0, 1, workspace)).toThrow(
+      NoCandidatesError,
+    );
+  });
+});

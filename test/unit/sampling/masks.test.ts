@@ -1,0 +1,82 @@
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { InvalidLogitsError, NoCandidatesError } from '../../../origin/sampling/errors.ts';
+import { copyMasked } from '../../../origin/sampling/logits/masked-copy.ts';
+import { SamplerWorkspace } from '../../../origin/sampling/workspace.ts';
+import { bitsOf, sampleOnce } from './one-token.ts';
+
+describe('masks', () => {
+  it('leave the logits of allowed tokens and −∞ elsewhere, at sizes around a word of 32', () => {
+    const sizes = fc.constantFrom(1, 31, 32, 33, 63, 64, 65, 100);
+    const trial = sizes.chain((size) =>
+      fc.tuple(
+        fc.constant(size),
+        fc.option(fc.uniqueArray(fc.nat(size - 1))),
+        fc.option(fc.uniqueArray(fc.nat(size - 1))),
+      ),
+    );
+    fc.assert(
+      fc.property(trial, ([size, mask, allowed]) => {
+        const logits = Float32Array.from({ length: size }, (_, id) => id - 7);
+        const scores = new Float32Array(size).fill(99);
+        copyMasked(scores, logits, mask && bitsOf(mask, size), allowed && bitsOf(allowed, size));
+        const open = (id: number) => (mask?.includes(id) ?? true) && (allowed?.includes(id) ?? true);
+        expect([...scores]).toEqual([...logits].map((logit, id) => (open(id) ? logit : -Infinity)));
+      }),
+    );
+  });
+
+  it('with bits past the vocabulary or without its last words allow nothing there', () => {
+    const scores = new Float32Array(40);
+    const logits = new Float32Array(40).fill(1);
+    copyMasked(scores, logits, Uint32Array.of(0, 0xffffffff, 0xffffffff), null);
+    expect([...scores].filter((score) => score === 1)).toHaveLength(8);
+    copyMasked(scores, logits, Uint32Array.of(0xffffffff), null);
+    expect([...scores].filter((score) => score === 1)).toHaveLength(32);
+  });
+
+  it('ignore ids outside the vocabulary in every list of ids', () => {
+    const parameters = {
+      temperature: 0,
+      allowedTokenIds: [1, 2, 900],
+      logitBias: [
+        [900, 5],
+        [901, null],
+        [2, null],
+      ] as [number, number | null][],
+    };
+    expect(sampleOnce({ logits: [3, 1, 2], parameters, forbidden: [0, 902] }).token).toBe(1);
+  });
+});
+
+describe('rows without a distribution', () => {
+  const some = { temperature: [0, 1], topK: [0, 2], topP: [0.5, 1], mirostat: [0, 1, 2] } as const;
+  const combinations = some.temperature.flatMap((temperature) =>
+    some.topK.flatMap((topK) =>
+      some.topP.flatMap((topP) => some.mirostat.map((mirostat) => ({ temperature, topK, topP, mirostat }))),
+    ),
+  );
+
+  it.each([Number.NaN, Number.POSITIVE_INFINITY])('with %d are refused, wherever it stands', (bad) => {
+    for (const parameters of combinations) {
+      for (const id of [0, 1, 2]) {
+        expect(() => sampleOnce({ logits: [1, 2, 3].with(id, bad), parameters })).toThrow(InvalidLogitsError);
+      }
+    }
+  });
+
+  it('whose every token is forbidden are refused', () => {
+    const nothing = -Infinity;
+    for (const parameters of combinations) {
+      expect(() => sampleOnce({ logits: [nothing, nothing], parameters })).toThrow(NoCandidatesError);
+      expect(() => sampleOnce({ logits: [1, 2], parameters, mask: [] })).toThrow(NoCandidatesError);
+      expect(() => sampleOnce({ logits: [1, 2], parameters, forbidden: [0, 1] })).toThrow(NoCandidatesError);
+      expect(() => sampleOnce({ logits: [1, nothing], parameters, mask: [1] })).toThrow(NoCandidatesError);
+    }
+  });
+
+  it('of another width than the workspace are refused', () => {
+    const workspace = new SamplerWorkspace(4);
+    expect(() => sampleOnce({ logits: [1, 2, 3], parameters: {} }, workspace)).toThrow(RangeError);
+  });
+});

@@ -1,0 +1,142 @@
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { BreakerCache } from '../../../origin/sampling/logits/breaker-cache.ts';
+import { containsToken } from '../../../origin/sampling/logits/dry-breakers.ts';
+import { NEUTRAL_SAMPLING } from '../../../shared/sampling.ts';
+import { sampleOnce, vocabularyOf } from './one-token.ts';
+import { processed } from './reference.ts';
+
+/** Texts that overlap each other in every way; each letter is a token of its own. */
+const TEXTS = ['a', 'b', 'c', 'é', 'ab', 'bc', 'ca', 'aab', 'cab', 'abc', 'bé', 'éa', ' ', ' a', ' ab', ''];
+const VOCABULARY = vocabularyOf(TEXTS);
+const ZEROS = TEXTS.map(() => 0);
+
+const anyTokens = (maxLength: number) => fc.array(fc.nat(TEXTS.length - 1), { maxLength });
+const anyText = fc.string({ unit: fc.constantFrom('a', 'b', 'c', 'é'), minLength: 1, maxLength: 4 });
+
+/** Token sequences a breaker can come as, from the texts: inside one token, or from one's end on. */
+function sequencesOf(breaker: string): number[][] {
+  const sequences: number[][] = [];
+  TEXTS.forEach((text, id) => {
+    if (text.includes(breaker)) {
+      sequences.push([id]);
+      return;
+    }
+    for (let split = 1; split < breaker.length; split++) {
+      if (text.endsWith(breaker.slice(0, split))) {
+        sequences.push([id, ...VOCABULARY.encode(breaker.slice(split))]);
+      }
+    }
+  });
+  return sequences;
+}
+
+describe('DRY', () => {
+  it('penalises as the plain reference does, with breakers within and across tokens', () => {
+    const trials = fc.record({
+      prompt: anyTokens(30),
+      generated: fc.array(fc.nat(3), { maxLength: 30 }),
+      breakers: fc.array(anyText, { maxLength: 3 }),
+      dryAllowedLength: fc.integer({ min: 0, max: 3 }),
+      dryPenaltyLastN: fc.integer({ min: -1, max: 25 }),
+    });
+    fc.assert(
+      fc.property(trials, ({ prompt, generated, breakers, ...limits }) => {
+        const parameters = {
+          ...NEUTRAL_SAMPLING,
+          ...limits,
+          dryMultiplier: 0.8,
+          drySequenceBreakers: breakers,
+        };
+        const trial = { parameters, logits: ZEROS, prompt, generated, mask: null, forbidden: [] };
+        const expected = processed({
+          ...trial,
+          badSequences: [],
+          breakers: breakers.flatMap(sequencesOf),
+        });
+        if (limits.dryPenaltyLastN === 0) return;
+        expect(sampleOnce({ ...trial, texts: TEXTS }).scores).toEqual(expected);
+      }),
+      { numRuns: 2000 },
+    );
+  });
+
+  it('never forbids a token, however large the penalty', () => {
+    const parameters = { dryMultiplier: 1e30, dryBase: 10, dryAllowedLength: 0, drySequenceBreakers: [] };
+    const prompt = new Array<number>(200).fill(0);
+    const { scores } = sampleOnce({ parameters, logits: [0, 0], prompt });
+    expect(scores[0]).toBeLessThan(-1e38);
+    expect(scores[0]).toBeGreaterThan(Number.NEGATIVE_INFINITY);
+    expect(scores[1]).toBe(0);
+  });
+
+  it('stands up to a long history of one token', () => {
+    const prompt = new Array<number>(20_000).fill(0);
+    const parameters = { dryMultiplier: 1, dryBase: 1.75, drySequenceBreakers: [] };
+    expect(sampleOnce({ parameters, logits: [0, 0], prompt }).token).toBe(1);
+  });
+});
+
+describe('a breaker', () => {
+  it('split inside a character is found as the tokenisation of the whole text', () => {
+    // "é" is C3 A9; here only its bytes exist as tokens.
+    const vocabulary = {
+      tokenBytes: {
+        vocabularySize: 3,
+        bytes: Uint8Array.of(0xc3, 0xa9, 0x61),
+        offsets: Uint32Array.of(0, 1, 2, 3),
+        special: new Uint8Array(3),
+      },
+      encode: (text: string) => (text === 'é' ? [0, 1] : []),
+    };
+    const breaker = new BreakerCache().get('é', vocabulary);
+    expect([...breaker.tails]).toEqual([[0, [[1]]]]);
+    expect([0, 1, 2].some((id) => containsToken(breaker, id))).toBe(false);
+  });
+
+  it('longer than forty characters counts as its first forty', () => {
+    const text = 'ab'.repeat(40);
+    const { tokenBytes, encode } = vocabularyOf(['a', 'b', text.slice(0, 40), text.slice(0, 39)]);
+    const breaker = new BreakerCache().get(text, { tokenBytes, encode });
+    expect([2, 3].map((id) => containsToken(breaker, id))).toEqual([true, false]);
+  });
+
+  it('is compiled once per vocabulary, and again only after it was used least recently of too many', () => {
+    const cache = new BreakerCache(2);
+    const [one, other] = [vocabularyOf(TEXTS), vocabularyOf(TEXTS)];
+    const first = cache.get('a', one);
+    const second = cache.get('b', one);
+    expect(cache.get('a', one)).toBe(first);
+    expect(cache.get('a', other)).not.toBe(first);
+    cache.get('c', one);
+    expect(cache.get('a', one)).toBe(first);
+    expect(cache.get('b', one)).not.toBe(second);
+  });
+});
+
+describe('bad words', () => {
+  it('forbid exactly the tokens that would complete one, with and without a space before it', () => {
+    const anyWord = fc.tuple(fc.constantFrom('', ' '), anyText).map((parts) => parts.join(''));
+    const words = fc.array(anyWord, { maxLength: 3 });
+    fc.assert(
+      fc.property(words, anyTokens(6), anyTokens(6), (badWords, prompt, generated) => {
+        const parameters = { ...NEUTRAL_SAMPLING, badWords };
+        const badSequences = badWords.flatMap((word) =>
+          ['', ' '].map((space) => VOCABULARY.encode(space + word.trim())),
+        );
+        const trial = { parameters, logits: ZEROS, prompt, generated, mask: null, forbidden: [] };
+        const expected = processed({ ...trial, badSequences, breakers: [] });
+        // An empty word's tokenisation is empty: nothing to forbid.
+        const { scores } = sampleOnce({ ...trial, texts: TEXTS });
+        if (badWords.length > 0) expect(scores).toEqual(expected);
+      }),
+      { numRuns: 500 },
+    );
+  });
+
+  it('of no text forbid nothing', () => {
+    const logits = [0, 5];
+    const { token } = sampleOnce({ parameters: { badWords: ['', '  '], temperature: 0 }, logits });
+    expect(token).toBe(1);
+  });
+});
