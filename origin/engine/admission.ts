@@ -40,9 +40,9 @@ export class Admission {
   /** Reports `admitted` or `refused` before anything else is said of the request. */
   submit(submission: Submission): void {
     const { roster, maxWaiting, now, report, open } = this.#options;
-    const { requestId, constraint, prompts, choices } = submission;
+    const { requestId, tenantId, constraint, prompts, choices } = submission;
     const sequences = prompts.length * choices;
-    if (!roster.hasRoom(sequences)) {
+    if (!roster.hasRoom(tenantId, sequences)) {
       const ahead = Math.max(1, roster.waiting + sequences - maxWaiting);
       report({ type: 'refused', requestId, retryAfterMs: this.#throughput.waitFor(ahead, now()) });
       return;

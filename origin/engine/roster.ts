@@ -44,8 +44,8 @@ export class Roster {
     return count;
   }
 
-  hasRoom(sequences: number): boolean {
-    return this.#queue.hasRoom(sequences, this.kv.slots - this.admitted);
+  hasRoom(tenantId: string, sequences: number): boolean {
+    return this.#queue.hasRoom(tenantId, sequences, this.kv.slots - this.admitted);
   }
 
   open(request: OpenRequest): void {

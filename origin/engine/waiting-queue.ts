@@ -35,9 +35,19 @@ export class WaitingQueue<T extends Waiting> {
     return this.#length;
   }
 
-  /** True when `count` more items fit, `free` of which could leave at once. An empty queue takes any number. */
-  hasRoom(count: number, free: number): boolean {
-    return this.#length === 0 ? count <= free || this.#limit > 0 : this.#length + count <= this.#limit + free;
+  /**
+   * True when `count` more items of a tenant fit, `free` of which could leave at once. The last quarter of the queue is
+   * open only to tenants within an equal share of it, one newcomer's included, so that nobody can shut out the others.
+   * An empty queue takes any number.
+   */
+  hasRoom(tenantId: string, count: number, free: number): boolean {
+    if (this.#length === 0) return count <= free || this.#limit > 0;
+    const length = this.#length + count - free;
+    if (length <= Math.ceil(0.75 * this.#limit)) return true;
+    const own = this.#tenants.get(tenantId)?.items.length ?? 0;
+    let others = 0;
+    for (const [id, { items }] of this.#tenants) if (id !== tenantId && items.length > 0) others++;
+    return length <= this.#limit && own + count <= Math.max(1, this.#limit / (others + 2));
   }
 
   push(item: T): void {

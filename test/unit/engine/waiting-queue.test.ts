@@ -109,13 +109,32 @@ describe('the waiting queue', () => {
 
   it('has room up to its limit beyond the free slots, and takes any request when empty', () => {
     const queue = new WaitingQueue<Item>(2);
-    expect(queue.hasRoom(50, 0)).toBe(true);
+    expect(queue.hasRoom('a', 50, 0)).toBe(true);
     queue.push(item('a', 0));
-    expect(queue.hasRoom(1, 0)).toBe(true);
-    expect(queue.hasRoom(2, 0)).toBe(false);
-    expect(queue.hasRoom(2, 1)).toBe(true);
+    expect(queue.hasRoom('a', 1, 0)).toBe(true);
+    expect(queue.hasRoom('a', 2, 0)).toBe(false);
+    expect(queue.hasRoom('a', 2, 1)).toBe(true);
     const none = new WaitingQueue<Item>(0);
-    expect(none.hasRoom(1, 1)).toBe(true);
-    expect(none.hasRoom(1, 0)).toBe(false);
+    expect(none.hasRoom('a', 1, 1)).toBe(true);
+    expect(none.hasRoom('a', 1, 0)).toBe(false);
+  });
+
+  it('never holds more than its limit, and keeps room for newcomers from whoever has more than an equal share', () => {
+    const limit = 16;
+    fc.assert(
+      fc.property(
+        fc.array(fc.constantFrom('a', 'a', 'a', 'b', 'c'), { maxLength: 60, size: 'max' }),
+        (arrivals) => {
+          const queue = new WaitingQueue<Item>(limit);
+          arrivals.forEach((tenant, serial) => {
+            if (queue.hasRoom(tenant, 1, 0)) queue.push(item(tenant, serial));
+            expect(queue.length).toBeLessThanOrEqual(limit);
+            expect(queue.hasRoom('newcomer', 1, 0)).toBe(queue.length < limit);
+          });
+          const alone = arrivals.every((tenant) => tenant === 'a');
+          if (alone) expect(queue.length).toBeLessThanOrEqual(0.75 * limit);
+        },
+      ),
+    );
   });
 });
