@@ -5,6 +5,7 @@ import type { CompiledGrammar } from './constraint.ts';
 import type { Grammar } from './expression.ts';
 import { parseGbnf } from './gbnf/gbnf-parser.ts';
 import { GrammarError } from './grammar-error.ts';
+import { jsonObjectGrammar, jsonSchemaGrammar } from './json-schema/json-schema.ts';
 import { lower } from './program/lower.ts';
 import type { Program } from './program/program.ts';
 import { wholeMatchExpression } from './regex/regex-expression.ts';
@@ -39,15 +40,19 @@ function read(wire: WireConstraint, budget: WorkBudget): Grammar {
       return { rules: [wholeMatchExpression(parseRegex(wire.value, budget), budget)], root: 0 };
     case 'choice':
       return choiceGrammar(wire.value);
-    default:
-      throw new GrammarError(`${wire.type} is not supported`, 'unsupported_parameter');
+    case 'json_schema':
+      return jsonSchemaGrammar(wire.value, budget);
+    case 'json_object':
+      return jsonObjectGrammar(budget);
+    case 'lark':
+      throw new GrammarError(`${wire.type} is not supported`);
   }
 }
 
 function toApiError(error: unknown, wire: WireConstraint): unknown {
   const param = PARAM[wire.type];
-  if (error instanceof GrammarError) return new ApiError(error.code, error.message, { param });
   const code = wire.type === 'json_schema' ? 'invalid_json_schema' : 'invalid_grammar';
+  if (error instanceof GrammarError) return new ApiError(code, error.message, { param });
   if (error instanceof BudgetExceeded)
     return new ApiError(code, `${error.message}; please simplify it.`, { param });
   return error;

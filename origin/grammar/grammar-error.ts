@@ -1,11 +1,11 @@
-/** Why a constraint cannot be compiled. `compile.ts` turns it into the caller's ApiError. */
+/**
+ * Why a constraint cannot be compiled. `compile.ts` turns it into the caller's ApiError, whose code depends on what
+ * kind of constraint was sent.
+ */
 export class GrammarError extends Error {
-  readonly code: 'invalid_grammar' | 'invalid_json_schema' | 'unsupported_parameter';
-
-  constructor(message: string, code: GrammarError['code'] = 'invalid_grammar') {
+  constructor(message: string) {
     super(message);
     this.name = 'GrammarError';
-    this.code = code;
   }
 }
 

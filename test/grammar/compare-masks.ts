@@ -54,7 +54,11 @@ function choose(found: readonly number[], { random, tokens }: ComparisonOptions)
   return pool[Math.floor(random() * pool.length)]!;
 }
 
-function describe(expected: ReadonlySet<number>, found: readonly number[], tokens: TokenBytes): string | null {
+function describe(
+  expected: ReadonlySet<number>,
+  found: readonly number[],
+  tokens: TokenBytes,
+): string | null {
   const name = (id: number): string => JSON.stringify(Buffer.from(bytesOf(tokens, id)).toString('latin1'));
   const extra = found.filter((id) => !expected.has(id));
   const missing = [...expected].filter((id) => !found.includes(id));

@@ -4,7 +4,8 @@ import { bytesOf, type TokenBytes } from '../../origin/tokenizer/token-bytes.ts'
 export function allowedTokens(mask: Uint32Array): number[] {
   const ids: number[] = [];
   for (let word = 0; word < mask.length; word++) {
-    for (let bits = mask[word]!; bits !== 0; bits &= bits - 1) ids.push(32 * word + 31 - Math.clz32(bits & -bits));
+    for (let bits = mask[word]!; bits !== 0; bits &= bits - 1)
+      ids.push(32 * word + 31 - Math.clz32(bits & -bits));
   }
   return ids;
 }
@@ -22,7 +23,8 @@ export function randomText(constraint: Constraint, options: WalkOptions): string
   const parts: Uint8Array[] = [];
   for (let step = 0; step < options.limit; step++) {
     const allowed = allowedTokens(constraint.mask());
-    if (allowed.length === 0 && !constraint.accepting) throw new Error('Neither a token nor the end is allowed');
+    if (allowed.length === 0 && !constraint.accepting)
+      throw new Error('Neither a token nor the end is allowed');
     const late = step >= options.patience;
     if (constraint.accepting && (allowed.length === 0 || late || options.random() < 0.3)) {
       return new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(Buffer.concat(parts));
@@ -34,8 +36,12 @@ export function randomText(constraint: Constraint, options: WalkOptions): string
   return null;
 }
 
+/** A token that closes a string, else one that closes a bracket, else any; never for certain, lest it goes round. */
 function closing(allowed: readonly number[], { tokens, random }: WalkOptions): number {
-  const closers = allowed.filter((id) => /^["\]})>]/.test(Buffer.from(bytesOf(tokens, id)).toString('latin1')));
-  const pool = closers.length > 0 && random() < 0.8 ? closers : allowed;
-  return pool[Math.floor(random() * pool.length)]!;
+  const beginningWith = (chars: string): number[] =>
+    allowed.filter((id) => chars.includes(String.fromCharCode(bytesOf(tokens, id)[0] ?? 0)));
+  const quotes = beginningWith('"');
+  const pool = quotes.length > 0 ? quotes : beginningWith(']}');
+  const chosen = pool.length > 0 && random() < (quotes.length > 0 ? 0.9 : 0.5) ? pool : allowed;
+  return chosen[Math.floor(random() * chosen.length)]!;
 }

@@ -115,7 +115,8 @@ function fixpoint(bnf: Bnf, good: (symbol: BnfSymbol, known: ReadonlySet<number>
   for (let before = -1; before !== known.size; ) {
     before = known.size;
     bnf.rules.forEach((alternatives, rule) => {
-      if (alternatives.some((production) => production.every((symbol) => good(symbol, known)))) known.add(rule);
+      if (alternatives.some((production) => production.every((symbol) => good(symbol, known))))
+        known.add(rule);
     });
   }
   return known;

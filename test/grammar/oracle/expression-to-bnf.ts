@@ -17,7 +17,8 @@ function symbolOf(expression: Expression, builder: BnfBuilder): BnfSymbol {
       return builder.add([builder.bytes(expression.bytes)]);
     case 'chars': {
       const ranges: [number, number][] = [];
-      for (let i = 0; i < expression.set.length; i += 2) ranges.push([expression.set[i]!, expression.set[i + 1]!]);
+      for (let i = 0; i < expression.set.length; i += 2)
+        ranges.push([expression.set[i]!, expression.set[i + 1]!]);
       return { kind: 'char', ranges };
     }
     case 'sequence':
@@ -29,7 +30,10 @@ function symbolOf(expression: Expression, builder: BnfBuilder): BnfSymbol {
     case 'rule':
       return expression;
     case 'graph': {
-      const states = Array.from({ length: expression.states }, () => builder.add([]) as { rule: number } & BnfSymbol);
+      const states = Array.from(
+        { length: expression.states },
+        () => builder.add([]) as { rule: number } & BnfSymbol,
+      );
       builder.rules[states[expression.final]!.rule]!.push([]);
       for (const { from, to, label } of expression.edges) {
         builder.rules[states[from]!.rule]!.push([symbolOf(label, builder), states[to]!]);

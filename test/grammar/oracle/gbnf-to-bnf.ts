@@ -68,7 +68,7 @@ class Reader {
     }
     if (word === '.') return { kind: 'char', ranges: [[0, 0x10ffff]] };
     if (word[0] === '"' || word[0] === "'") {
-      const text = String.fromCodePoint(...unescape(word.slice(1, -1)));
+      const text = String.fromCodePoint(...decodeEscapes(word.slice(1, -1)));
       return this.#builder.add([this.#builder.bytes(Buffer.from(text))]);
     }
     if (word[0] === '[') return { kind: 'char', ranges: classRanges(word.slice(1, -1)) };
@@ -85,19 +85,24 @@ class Reader {
       else if (word?.[0] === '{') {
         const [low, high] = word.slice(1, -1).split(',');
         const min = Number(low);
-        out = this.#builder.repeat(out, min, high === undefined ? min : high.trim() === '' ? Number.POSITIVE_INFINITY : Number(high));
+        out = this.#builder.repeat(
+          out,
+          min,
+          high === undefined ? min : high.trim() === '' ? Number.POSITIVE_INFINITY : Number(high),
+        );
       } else return out;
       this.#at++;
     }
   }
 }
 
-function unescape(body: string): number[] {
+function decodeEscapes(body: string): number[] {
   const out: number[] = [];
   for (const match of body.matchAll(/\\x(..)|\\u(.{4})|\\U(.{8})|\\(.)|(.)/gsu)) {
     const hex = match[1] ?? match[2] ?? match[3];
     if (hex !== undefined) out.push(Number.parseInt(hex, 16));
-    else if (match[4] !== undefined) out.push(({ n: 10, r: 13, t: 9 } as Record<string, number>)[match[4]] ?? match[4].codePointAt(0)!);
+    else if (match[4] !== undefined)
+      out.push(({ n: 10, r: 13, t: 9 } as Record<string, number>)[match[4]] ?? match[4].codePointAt(0)!);
     else out.push(match[5]!.codePointAt(0)!);
   }
   return out;
@@ -105,8 +110,11 @@ function unescape(body: string): number[] {
 
 function classRanges(body: string): [number, number][] {
   const negated = body[0] === '^';
-  const marked = (negated ? body.slice(1) : body).replace(/(\\x..|\\u.{4}|\\U.{8}|\\.|[^\\])-(?!$)/gsu, '$1\u{F0000}');
-  const points = unescape(marked);
+  const marked = (negated ? body.slice(1) : body).replace(
+    /(\\x..|\\u.{4}|\\U.{8}|\\.|[^\\])-(?!$)/gsu,
+    '$1\u{F0000}',
+  );
+  const points = decodeEscapes(marked);
   const ranges: [number, number][] = [];
   for (let i = 0; i < points.length; i++) {
     if (points[i + 1] === 0xf0000) {

@@ -1,0 +1,65 @@
+import { EMPTY, type Expression, type GraphEdge, NOTHING, repeat, sequence } from '../expression.ts';
+import { all, type Conjunction, type Expanded } from './demands.ts';
+import { countFacts } from './facts.ts';
+import type { SchemaContext } from './schema-context.ts';
+import { type SchemaDocument, type SchemaNode, schemaError } from './schema-document.ts';
+
+type Own = Expanded['own'];
+
+/** Arrays by position: `prefixItems` (or `items` as an array) first, then `items` (`additionalItems`) for the rest. */
+export function arrayExpression(own: Own, context: SchemaContext): Expression {
+  const { min, max } = countFacts(own, 'minItems', 'maxItems');
+  refuseUnique(own, max);
+  const prefix = Math.min(max, Math.max(0, ...own.map(prefixLength)));
+  const { json } = context;
+  const edges: GraphEdge[] = [];
+  const final = prefix + 1;
+  for (let i = 0; i <= prefix; i++) {
+    if (i < prefix) {
+      const item = context.ruleFor(itemDemands(own, i, context.document));
+      edges.push({ from: i, to: i + 1, label: i === 0 ? item : sequence(json.comma, item) });
+      if (i >= min) edges.push({ from: i, to: final, label: EMPTY });
+    } else {
+      const rest = context.ruleFor(itemDemands(own, prefix, context.document));
+      edges.push({ from: i, to: final, label: restOf(rest, prefix, min, max, json.comma) });
+    }
+  }
+  return json.arrayOf({ kind: 'graph', states: final + 1, edges, final });
+}
+
+/** The schemas that the item at a position must satisfy. */
+export function itemDemands(own: Own, index: number, document: SchemaDocument): Conjunction {
+  return all(...own.flatMap((node) => itemSchema(node, index, document) ?? []));
+}
+
+function itemSchema(node: Own[number], index: number, document: SchemaDocument): SchemaNode | null {
+  const { schema } = node;
+  const listed = Array.isArray(schema.prefixItems)
+    ? 'prefixItems'
+    : Array.isArray(schema.items)
+      ? 'items'
+      : null;
+  if (listed !== null && index < (schema[listed] as unknown[]).length)
+    return document.child(node, listed, index);
+  const rest = listed === 'items' ? 'additionalItems' : 'items';
+  return schema[rest] === undefined || Array.isArray(schema[rest]) ? null : document.child(node, rest);
+}
+
+function prefixLength({ schema }: Own[number]): number {
+  if (Array.isArray(schema.prefixItems)) return schema.prefixItems.length;
+  return Array.isArray(schema.items) ? schema.items.length : 0;
+}
+
+/** Items from position `from` on, with the comma before them where others went before. */
+function restOf(item: Expression, from: number, min: number, max: number, comma: Expression): Expression {
+  if (max <= from) return min <= from ? EMPTY : NOTHING;
+  const another = sequence(comma, item);
+  if (from > 0) return repeat(another, Math.max(0, min - from), max - from);
+  const some = sequence(item, repeat(another, Math.max(0, min - 1), max - 1));
+  return repeat(some, Math.min(1, min), 1);
+}
+
+function refuseUnique(own: Own, max: number): void {
+  const unique = own.find(({ schema }) => schema.uniqueItems === true);
+  if (unique && max > 1) throw schemaError(`${unique.path}/uniqueItems`, 'cannot be enforced');
+}

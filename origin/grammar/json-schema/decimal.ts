@@ -1,0 +1,29 @@
+/** A decimal number as its digits: (negative ? −1 : 1) × 0.digits × 10^point. Zero has no digits. */
+export interface Decimal {
+  readonly negative: boolean;
+  /** Without zeros at either end. */
+  readonly digits: string;
+  /** How many of the digits (zeros appended) stand before the decimal point; may be negative. */
+  readonly point: number;
+}
+
+/** The decimal that JavaScript prints for a finite number: the shortest one that reads back as the same number. */
+export function decimalOf(value: number): Decimal {
+  const match = /^(-?)(\d+)(?:\.(\d+))?(?:e([+-]\d+))?$/.exec(String(value))!;
+  const whole = match[2]!;
+  const all = whole + (match[3] ?? '');
+  const leading = /^0*/.exec(all)![0].length;
+  const digits = all.slice(leading).replace(/0+$/, '');
+  if (digits === '') return { negative: false, digits, point: 0 };
+  return { negative: match[1] === '-', digits, point: whole.length - leading + Number(match[4] ?? 0) };
+}
+
+export function negate(value: Decimal): Decimal {
+  return value.digits === '' ? value : { ...value, negative: !value.negative };
+}
+
+/** The digits of |value| before the point, without leading zeros ('' below 1), and those after it. */
+export function placesOf({ digits, point }: Decimal): { whole: string; fraction: string } {
+  if (point <= 0) return { whole: '', fraction: digits === '' ? '' : '0'.repeat(-point) + digits };
+  return { whole: digits.slice(0, point).padEnd(point, '0'), fraction: digits.slice(point) };
+}

@@ -1,0 +1,75 @@
+import { type SchemaDocument, type SchemaNode, type SchemaObject, schemaError } from './schema-document.ts';
+
+/**
+ * One thing a value must satisfy: a whole schema, its keywords apart from the combining ones, or one of its lists of
+ * alternatives. A conjunction is a list of demands.
+ */
+export interface Demand {
+  readonly node: SchemaNode;
+  readonly part: 'all' | 'own' | 'anyOf' | 'oneOf';
+}
+
+export type Conjunction = readonly Demand[];
+
+export function all(...nodes: readonly SchemaNode[]): Conjunction {
+  return nodes.map((node) => ({ node, part: 'all' }));
+}
+
+/** Equal keys demand the same. */
+export function keyOf(conjunction: Conjunction): string {
+  return conjunction.map(({ node, part }) => `${part} ${node.path}`).join('\n');
+}
+
+/** A conjunction with `$ref` and `allOf` followed. */
+export interface Expanded {
+  /** Some schema is `false`. */
+  readonly impossible: boolean;
+  /** Schemas whose own keywords must hold, in the order in which they were met. */
+  readonly own: readonly (SchemaNode & { readonly schema: SchemaObject })[];
+  /** Lists of alternatives not yet chosen from. */
+  readonly alternatives: readonly Demand[];
+}
+
+export function expand(conjunction: Conjunction, document: SchemaDocument): Expanded {
+  const own = new Map<string, SchemaNode & { readonly schema: SchemaObject }>();
+  const alternatives = new Map<string, Demand>();
+  const following = new Set<string>();
+  let impossible = false;
+  const visit = (demand: Demand): void => {
+    const { node, part } = demand;
+    const { schema, path } = node;
+    if (schema === true) return;
+    if (schema === false) {
+      impossible = true;
+      return;
+    }
+    if (part === 'own') own.set(path, { path, schema });
+    else if (part !== 'all') alternatives.set(keyOf([demand]), demand);
+    else {
+      if (following.has(path)) throw schemaError(path, 'the reference leads back to itself without progress');
+      following.add(path);
+      visit({ node, part: 'own' });
+      if (schema.$ref !== undefined)
+        visit({ node: document.resolve(schema.$ref, `${path}/$ref`), part: 'all' });
+      const branches = (schema.allOf as readonly unknown[] | undefined) ?? [];
+      branches.forEach((_, i) => {
+        visit({ node: document.child(node, 'allOf', i), part: 'all' });
+      });
+      if (schema.anyOf !== undefined) visit({ node, part: 'anyOf' });
+      if (schema.oneOf !== undefined) visit({ node, part: 'oneOf' });
+      following.delete(path);
+    }
+  };
+  for (const demand of conjunction) visit(demand);
+  return { impossible, own: [...own.values()], alternatives: [...alternatives.values()] };
+}
+
+/** The conjunctions that result from choosing each branch of one list of alternatives. */
+export function branchesOf(expanded: Expanded, choice: Demand, document: SchemaDocument): Conjunction[] {
+  const rest: Demand[] = [
+    ...expanded.own.map((node) => ({ node, part: 'own' }) as const),
+    ...expanded.alternatives.filter((demand) => demand !== choice),
+  ];
+  const list = (choice.node.schema as SchemaObject)[choice.part] as readonly unknown[];
+  return list.map((_, i) => [...rest, { node: document.child(choice.node, choice.part, i), part: 'all' }]);
+}

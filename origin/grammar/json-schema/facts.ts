@@ -1,0 +1,127 @@
+import type { Dfa } from '../automaton/dfa.ts';
+import type { Expanded } from './demands.ts';
+import { TYPES, type TypeName } from './keywords.ts';
+import type { Bound, NumberFacts } from './number-schema.ts';
+import type { SchemaObject } from './schema-document.ts';
+import type { StringLanguages } from './string-language.ts';
+
+type Own = Expanded['own'];
+
+/** Keywords that speak of one type only; where no schema names a type, they name it. */
+const TYPE_OF_KEYWORD: Readonly<Record<string, TypeName>> = {
+  properties: 'object',
+  patternProperties: 'object',
+  additionalProperties: 'object',
+  propertyNames: 'object',
+  required: 'object',
+  minProperties: 'object',
+  maxProperties: 'object',
+  items: 'array',
+  prefixItems: 'array',
+  additionalItems: 'array',
+  minItems: 'array',
+  maxItems: 'array',
+  uniqueItems: 'array',
+  minLength: 'string',
+  maxLength: 'string',
+  pattern: 'string',
+  format: 'string',
+  minimum: 'number',
+  maximum: 'number',
+  exclusiveMinimum: 'number',
+  exclusiveMaximum: 'number',
+  multipleOf: 'number',
+};
+
+/** The types a value may have. Never both `number` and `integer`: every integer is a number. */
+export function typesOf(own: Own): ReadonlySet<TypeName> {
+  const named = own.flatMap(({ schema }) =>
+    schema.type === undefined ? [] : [asList(schema.type) as TypeName[]],
+  );
+  if (named.length === 0) return impliedTypes(own);
+  let types = new Set<TypeName>(TYPES);
+  for (const list of named) {
+    const allowed = new Set(list.includes('number') ? [...list, 'integer'] : list);
+    types = new Set([...types].filter((type) => allowed.has(type as TypeName)));
+  }
+  if (types.has('number')) types.delete('integer');
+  return types;
+}
+
+function impliedTypes(own: Own): ReadonlySet<TypeName> {
+  const implied = own.flatMap(({ schema }) =>
+    Object.keys(schema).flatMap((keyword) => TYPE_OF_KEYWORD[keyword] ?? []),
+  );
+  return new Set(implied.length > 0 ? implied : TYPES.filter((type) => type !== 'integer'));
+}
+
+function asList(value: unknown): readonly unknown[] {
+  return Array.isArray(value) ? value : [value];
+}
+
+/** The values that `enum` and `const` leave; null when neither is used. Other keywords are not looked at. */
+export function enumeratedValues(own: Own): readonly unknown[] | null {
+  const lists = own.flatMap(({ schema }) => [
+    ...(Array.isArray(schema.enum) ? [schema.enum as unknown[]] : []),
+    ...(Object.hasOwn(schema, 'const') ? [[schema.const]] : []),
+  ]);
+  const [first, ...others] = lists;
+  if (first === undefined) return null;
+  const left = first.filter((value) => others.every((list) => list.some((other) => isEqual(value, other))));
+  return left.filter((value, i) => left.findIndex((other) => isEqual(value, other)) === i);
+}
+
+/** Equality of JSON values: the order of members does not matter. */
+export function isEqual(a: unknown, b: unknown): boolean {
+  if (a === b) return true;
+  if (typeof a !== 'object' || typeof b !== 'object' || a === null || b === null) return false;
+  if (Array.isArray(a) !== Array.isArray(b)) return false;
+  const keys = Object.keys(a);
+  const left = a as SchemaObject;
+  const right = b as SchemaObject;
+  return (
+    keys.length === Object.keys(b).length &&
+    keys.every((key) => Object.hasOwn(b, key) && isEqual(left[key], right[key]))
+  );
+}
+
+export function numberFacts(own: Own, integer: boolean): NumberFacts {
+  const bounds = (keyword: string, exclusive: boolean): Bound[] =>
+    own.flatMap(({ schema }) =>
+      schema[keyword] === undefined ? [] : [{ value: schema[keyword] as number, exclusive }],
+    );
+  const tightest = (list: readonly Bound[], sign: 1 | -1): Bound | null =>
+    list.reduce<Bound | null>((best, bound) => {
+      if (best === null || sign * (bound.value - best.value) > 0) return bound;
+      return bound.value === best.value && bound.exclusive ? bound : best;
+    }, null);
+  return {
+    integer,
+    minimum: tightest([...bounds('minimum', false), ...bounds('exclusiveMinimum', true)], 1),
+    maximum: tightest([...bounds('maximum', false), ...bounds('exclusiveMaximum', true)], -1),
+    multiples: own.flatMap(({ schema, path }) =>
+      schema.multipleOf === undefined
+        ? []
+        : [{ value: schema.multipleOf as number, path: `${path}/multipleOf` }],
+    ),
+  };
+}
+
+/** Largest lower and smallest upper count of two keywords. */
+export function countFacts(own: Own, minimum: string, maximum: string): { min: number; max: number } {
+  const values = (keyword: string): number[] =>
+    own.flatMap(({ schema }) => (schema[keyword] === undefined ? [] : [schema[keyword] as number]));
+  return {
+    min: Math.max(0, ...values(minimum)),
+    max: Math.min(Number.POSITIVE_INFINITY, ...values(maximum)),
+  };
+}
+
+/** The language that `pattern` and `format` leave, lengths apart; null when neither is used. */
+export function textFacts(own: Own, languages: StringLanguages): Dfa | null {
+  const parts = own.flatMap(({ schema, path }) => [
+    ...(schema.pattern === undefined ? [] : [languages.pattern(schema.pattern as string, `${path}/pattern`)]),
+    ...(schema.format === undefined ? [] : [languages.format(schema.format as string, `${path}/format`)]),
+  ]);
+  return parts.length === 0 ? null : parts.reduce((a, b) => languages.both(a, b));
+}

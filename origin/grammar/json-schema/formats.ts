@@ -1,0 +1,52 @@
+const YEAR = '[0-9]{4}';
+const LEAP_YEAR = '(?:[0-9]{2}(?:0[48]|[2468][048]|[13579][26])|(?:[02468][048]|[13579][26])00)';
+const DATE =
+  `(?:${YEAR}-(?:(?:0[13578]|1[02])-(?:0[1-9]|[12][0-9]|3[01])` +
+  `|(?:0[469]|11)-(?:0[1-9]|[12][0-9]|30)|02-(?:0[1-9]|1[0-9]|2[0-8]))|${LEAP_YEAR}-02-29)`;
+const HOUR = '(?:[01][0-9]|2[0-3])';
+const SIXTY = '[0-5][0-9]';
+const TIME = `${HOUR}:${SIXTY}:${SIXTY}(?:\\.[0-9]{1,9})?(?:Z|[+-]${HOUR}:${SIXTY})`;
+
+const ATOM = "[A-Za-z0-9!#$%&'*+/=?^_`{|}~-]+";
+const LABEL = '[A-Za-z0-9](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?';
+
+const OCTET = '(?:25[0-5]|2[0-4][0-9]|1[0-9]{2}|[1-9]?[0-9])';
+const IPV4 = `${OCTET}(?:\\.${OCTET}){3}`;
+const GROUP = '[0-9A-Fa-f]{1,4}';
+
+/** Eight groups of 16 bits; `::` stands once for zero groups left out; the last two may be an IPv4 address. */
+function ipv6(): string {
+  const last32 = `(?:${GROUP}:${GROUP}|${IPV4})`;
+  const forms = [`(?:${GROUP}:){6}${last32}`];
+  // After `::` a fixed number of groups, before it at most as many as leave one group out.
+  for (let after = 5; after >= 0; after--) {
+    const before = 5 - after;
+    const left = before === 0 ? '' : `(?:(?:${GROUP}:){0,${before - 1}}${GROUP})?`;
+    forms.push(`${left}::(?:${GROUP}:){${after}}${last32}`);
+  }
+  forms.push(`(?:(?:${GROUP}:){0,5}${GROUP})?::${GROUP}`, `(?:(?:${GROUP}:){0,6}${GROUP})?::`);
+  return forms.join('|');
+}
+
+const PERCENT = '%[0-9A-Fa-f]{2}';
+const UNRESERVED = "A-Za-z0-9._~!$&'()*+,;=\\-";
+const SEGMENT = `(?:[${UNRESERVED}:@]|${PERCENT})`;
+const AUTHORITY = `(?:(?:[${UNRESERVED}:]|${PERCENT})*@)?(?:[${UNRESERVED}]|${PERCENT})+(?::[0-9]{1,5})?`;
+const URI =
+  `[A-Za-z][A-Za-z0-9+.-]*:(?://${AUTHORITY}(?:/${SEGMENT}*)*|${SEGMENT}+(?:/${SEGMENT}*)*)` +
+  `(?:\\?(?:${SEGMENT}|[/?])*)?(?:#(?:${SEGMENT}|[/?])*)?`;
+
+/**
+ * The formats as regular expressions for whole strings: RFC 3339 without leap seconds, RFC 5321 dot-strings at host
+ * names, RFC 4122, RFC 4291, RFC 3986 with host names or IPv4 addresses.
+ */
+export const FORMATS: ReadonlyMap<string, string> = new Map([
+  ['date', DATE],
+  ['time', TIME],
+  ['date-time', `${DATE}T${TIME}`],
+  ['email', `${ATOM}(?:\\.${ATOM})*@(?:${LABEL}\\.)+${LABEL}`],
+  ['uuid', '[0-9A-Fa-f]{8}-(?:[0-9A-Fa-f]{4}-){3}[0-9A-Fa-f]{12}'],
+  ['ipv4', IPV4],
+  ['ipv6', ipv6()],
+  ['uri', URI],
+]);

@@ -1,0 +1,146 @@
+import {
+  choice,
+  type Expression,
+  type Grammar,
+  GrammarBuilder,
+  NOTHING,
+  rule,
+  sequence,
+  text,
+} from '../expression.ts';
+import { GrammarError } from '../grammar-error.ts';
+import type { WorkBudget } from '../work-budget.ts';
+import { arrayExpression } from './array-schema.ts';
+import { all, branchesOf, type Conjunction, type Expanded, expand, keyOf } from './demands.ts';
+import { areDisjoint } from './disjointness.ts';
+import { enumeratedValues, numberFacts, typesOf } from './facts.ts';
+import { JsonText } from './json-text.ts';
+import { boundedNumber } from './number-schema.ts';
+import { objectExpression } from './object-schema.ts';
+import type { SchemaContext } from './schema-context.ts';
+import { SchemaDocument, schemaError } from './schema-document.ts';
+import { satisfies } from './schema-validator.ts';
+import { StringLanguages } from './string-language.ts';
+import { stringExpression } from './string-schema.ts';
+
+/** The JSON texts whose value satisfies a schema (drafts 7 and 2020-12). A schema may come as JSON text. */
+export function jsonSchemaGrammar(schema: unknown, budget: WorkBudget): Grammar {
+  const builder = new GrammarBuilder();
+  const root = builder.declare();
+  builder.define(root, jsonSchemaExpression(schema, builder, budget));
+  return builder.build(root);
+}
+
+/** As `jsonSchemaGrammar`, as a part of another grammar. White space may stand before the value. */
+export function jsonSchemaExpression(
+  schema: unknown,
+  builder: GrammarBuilder,
+  budget: WorkBudget,
+): Expression {
+  const compiler = new SchemaCompiler(new SchemaDocument(parsed(schema)), builder, budget);
+  return sequence(compiler.json.space, compiler.compile());
+}
+
+/** Any JSON object. */
+export function jsonObjectGrammar(budget: WorkBudget): Grammar {
+  return jsonSchemaGrammar({ type: 'object' }, budget);
+}
+
+function parsed(schema: unknown): unknown {
+  if (typeof schema !== 'string') return schema;
+  try {
+    return JSON.parse(schema);
+  } catch {
+    throw new GrammarError('The schema is not valid JSON');
+  }
+}
+
+class SchemaCompiler implements SchemaContext {
+  readonly document: SchemaDocument;
+  readonly json: JsonText;
+  readonly languages: StringLanguages;
+  readonly budget: WorkBudget;
+  readonly #builder: GrammarBuilder;
+  readonly #rules = new Map<string, number>();
+  readonly #queue: { readonly rule: number; readonly conjunction: Conjunction }[] = [];
+
+  constructor(document: SchemaDocument, builder: GrammarBuilder, budget: WorkBudget) {
+    this.document = document;
+    this.json = new JsonText(builder);
+    this.languages = new StringLanguages(budget);
+    this.budget = budget;
+    this.#builder = builder;
+  }
+
+  compile(): Expression {
+    const root = this.ruleFor(all(this.document.root));
+    // A queue instead of recursion: schemas may be deep, and refer to themselves.
+    for (let next = this.#queue.pop(); next !== undefined; next = this.#queue.pop()) {
+      this.#builder.define(next.rule, this.#expression(next.conjunction));
+    }
+    return root;
+  }
+
+  ruleFor(conjunction: Conjunction): Expression {
+    const key = keyOf(conjunction);
+    let index = this.#rules.get(key);
+    if (index === undefined) {
+      this.budget.spend(100 + key.length);
+      index = this.#builder.declare();
+      this.#rules.set(key, index);
+      this.#queue.push({ rule: index, conjunction });
+    }
+    return rule(index);
+  }
+
+  #expression(conjunction: Conjunction): Expression {
+    const expanded = expand(conjunction, this.document);
+    if (expanded.impossible) return NOTHING;
+    const alternatives = expanded.alternatives[0];
+    if (alternatives === undefined) return this.#leaf(expanded.own);
+    const branches = branchesOf(expanded, alternatives, this.document);
+    if (alternatives.part === 'oneOf') this.#checkDisjoint(branches, `${alternatives.node.path}/oneOf`);
+    return choice(branches.map((branch) => this.ruleFor(branch)));
+  }
+
+  #checkDisjoint(branches: readonly Conjunction[], path: string): void {
+    branches.forEach((branch, i) => {
+      for (let j = i + 1; j < branches.length; j++) {
+        if (!areDisjoint(branch, branches[j]!, this)) {
+          throw schemaError(path, `branches ${i} and ${j} may both match; use anyOf, or make them disjoint`);
+        }
+      }
+    });
+  }
+
+  /** No combining keyword is left. */
+  #leaf(own: Expanded['own']): Expression {
+    const values = enumeratedValues(own);
+    if (values !== null) {
+      const conjunction = own.map((node) => ({ node, part: 'own' }) as const);
+      const valid = values.filter((value) => satisfies(value, conjunction, this));
+      return choice(valid.map((value) => this.json.literal(value)));
+    }
+    return choice([...typesOf(own)].map((type) => this.#typed(type, own)));
+  }
+
+  #typed(type: string, own: Expanded['own']): Expression {
+    switch (type) {
+      case 'null':
+        return text('null');
+      case 'boolean':
+        return this.json.boolean;
+      case 'string':
+        return stringExpression(own, this.json, this.languages);
+      case 'array':
+        return arrayExpression(own, this);
+      case 'object':
+        return objectExpression(own, this);
+      default: {
+        const facts = numberFacts(own, type === 'integer');
+        const isFree = !facts.minimum && !facts.maximum && facts.multiples.length === 0;
+        return isFree && type === 'number' ? this.json.number : boundedNumber(facts, this.budget);
+      }
+    }
+  }
+}

@@ -1,0 +1,173 @@
+import { codePoints } from '../automaton/code-points.ts';
+import {
+  chars,
+  choice,
+  type Expression,
+  type GrammarBuilder,
+  optional,
+  repeat,
+  rule,
+  sequence,
+  text,
+} from '../expression.ts';
+
+/** Spaces and tabs after a line break. Models that run away into white space are stopped here. */
+const MAX_INDENTATION = 32;
+/** Digits of numbers without bounds: before the point, after it, and of the exponent. Keeps every number finite. */
+const MAX_DIGITS = 16;
+const MAX_EXPONENT_DIGITS = 2;
+
+const HEX = codePoints([
+  [0x30, 0x39],
+  [0x41, 0x46],
+  [0x61, 0x66],
+]);
+const DIGIT = codePoints([[0x30, 0x39]]);
+const letters = (set: string): Expression =>
+  chars(codePoints(Array.from(set, (c) => [c.codePointAt(0)!, c.codePointAt(0)!])));
+
+/** `\uXXXX`: a character outside the surrogates, or a high and a low surrogate. */
+function unicodeEscape(): Expression {
+  const hex = chars(HEX);
+  const d = letters('dD');
+  const plain = choice([
+    sequence(letters('0123456789abcefABCEF'), hex, hex, hex),
+    sequence(d, letters('01234567'), hex, hex),
+  ]);
+  const pair = sequence(d, letters('89abAB'), hex, hex, text('\\u'), d, letters('cdefCDEF'), hex, hex);
+  return sequence(text('u'), choice([plain, pair]));
+}
+
+/** One character of a string, as it may stand between the quotes: plain, or any of JSON's escapes. */
+export function stringCharacter(): Expression {
+  const plain = chars(
+    codePoints([
+      [0x20, 0x21],
+      [0x23, 0x5b],
+      [0x5d, 0x10ffff],
+    ]),
+  );
+  return choice([plain, sequence(text('\\'), choice([letters('"\\/bfnrt'), unicodeEscape()]))]);
+}
+
+/**
+ * The parts of JSON texts, as rules that are made once per grammar. White space may stand after `{ [ , :` and before
+ * `} ]`: nothing, one space, or a line break with a bounded indentation.
+ */
+export class JsonText {
+  readonly #builder: GrammarBuilder;
+  readonly #made = new Map<string, Expression>();
+
+  constructor(builder: GrammarBuilder) {
+    this.#builder = builder;
+  }
+
+  get space(): Expression {
+    return this.#once('space', () =>
+      optional(
+        choice([
+          text(' '),
+          sequence(optional(text('\r')), text('\n'), repeat(letters(' \t'), 0, MAX_INDENTATION)),
+        ]),
+      ),
+    );
+  }
+
+  get string(): Expression {
+    return this.#once('string', () => this.stringOf(repeat(stringCharacter(), 0, Number.POSITIVE_INFINITY)));
+  }
+
+  get number(): Expression {
+    return this.#once('number', () => {
+      const fraction = sequence(text('.'), repeat(chars(DIGIT), 1, MAX_DIGITS));
+      const exponent = sequence(
+        letters('eE'),
+        optional(letters('+-')),
+        repeat(chars(DIGIT), 1, MAX_EXPONENT_DIGITS),
+      );
+      const whole = choice([
+        text('0'),
+        sequence(letters('123456789'), repeat(chars(DIGIT), 0, MAX_DIGITS - 1)),
+      ]);
+      return sequence(optional(text('-')), whole, optional(fraction), optional(exponent));
+    });
+  }
+
+  get boolean(): Expression {
+    return choice([text('true'), text('false')]);
+  }
+
+  /** Any JSON value. */
+  get value(): Expression {
+    return this.#once('value', () =>
+      choice([this.string, this.number, this.boolean, text('null'), this.anyArray, this.anyObject]),
+    );
+  }
+
+  get anyArray(): Expression {
+    return this.#once('array', () => {
+      const more = repeat(sequence(this.comma, this.value), 0, Number.POSITIVE_INFINITY);
+      return this.arrayOf(optional(sequence(this.value, more)));
+    });
+  }
+
+  get anyObject(): Expression {
+    return this.#once('object', () => {
+      const member = sequence(this.string, this.colon, this.value);
+      const more = repeat(sequence(this.comma, member), 0, Number.POSITIVE_INFINITY);
+      return this.objectOf(optional(sequence(member, more)));
+    });
+  }
+
+  get comma(): Expression {
+    return sequence(text(','), this.space);
+  }
+
+  get colon(): Expression {
+    return sequence(text(':'), this.space);
+  }
+
+  stringOf(content: Expression): Expression {
+    return sequence(text('"'), content, text('"'));
+  }
+
+  arrayOf(items: Expression): Expression {
+    return sequence(text('['), this.space, items, this.space, text(']'));
+  }
+
+  objectOf(members: Expression): Expression {
+    return sequence(text('{'), this.space, members, this.space, text('}'));
+  }
+
+  /** A given value, spelled as JSON.stringify does, with free white space between its parts. */
+  literal(value: unknown): Expression {
+    if (Array.isArray(value)) {
+      return this.arrayOf(
+        joined(
+          value.map((item) => this.literal(item)),
+          this.comma,
+        ),
+      );
+    }
+    if (typeof value === 'object' && value !== null) {
+      const members = Object.entries(value).map(([key, inner]) =>
+        sequence(text(JSON.stringify(key)), this.colon, this.literal(inner)),
+      );
+      return this.objectOf(joined(members, this.comma));
+    }
+    return text(JSON.stringify(value));
+  }
+
+  #once(name: string, make: () => Expression): Expression {
+    const known = this.#made.get(name);
+    if (known) return known;
+    const index = this.#builder.declare();
+    this.#made.set(name, rule(index));
+    this.#builder.define(index, make());
+    return rule(index);
+  }
+}
+
+function joined(items: readonly Expression[], separator: Expression): Expression {
+  return sequence(...items.flatMap((item, i) => (i === 0 ? [item] : [separator, item])));
+}

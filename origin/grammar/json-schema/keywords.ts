@@ -1,0 +1,101 @@
+import { isSchemaObject, type SchemaObject, schemaError } from './schema-document.ts';
+
+/** Keywords that say nothing about which values are valid. */
+const ANNOTATIONS = new Set([
+  'title',
+  'description',
+  'default',
+  'examples',
+  'example',
+  '$schema',
+  '$id',
+  'id',
+  '$comment',
+  'deprecated',
+  'readOnly',
+  'writeOnly',
+  '$defs',
+  'definitions',
+  '$anchor',
+  '$vocabulary',
+  'contentEncoding',
+  'contentMediaType',
+  'contentSchema',
+]);
+
+type Check = (value: unknown) => string | null;
+
+const when =
+  (message: string, good: (value: unknown) => boolean): Check =>
+  (value) =>
+    good(value) ? null : message;
+const isArray = (value: unknown): value is unknown[] => Array.isArray(value);
+const isText = (value: unknown): boolean => typeof value === 'string';
+
+const SCHEMA: Check = when('must be a schema', (v) => typeof v === 'boolean' || isSchemaObject(v));
+const SCHEMAS: Check = when('must be a non-empty array of schemas', (v) => isArray(v) && v.length > 0);
+const SCHEMA_MAP: Check = when('must be an object', isSchemaObject);
+const COUNT: Check = when('must be a non-negative integer', (v) => Number.isInteger(v) && (v as number) >= 0);
+const NUMBER: Check = when('must be a finite number', (v) => Number.isFinite(v));
+const TEXT: Check = when('must be a string', isText);
+const TEXTS: Check = when('must be an array of strings', (v) => isArray(v) && v.every(isText));
+
+export const TYPES = ['null', 'boolean', 'integer', 'number', 'string', 'array', 'object'] as const;
+export type TypeName = (typeof TYPES)[number];
+const isType = (value: unknown): boolean => TYPES.includes(value as TypeName);
+
+/** Every keyword that is enforced, with the form its value must have. */
+const ENFORCED: ReadonlyMap<string, Check> = new Map([
+  ['$ref', TEXT],
+  [
+    'type',
+    when(
+      `must be one of ${TYPES.join(', ')}, or an array of them`,
+      (v) => isType(v) || (isArray(v) && v.length > 0 && v.every(isType)),
+    ),
+  ],
+  ['enum', when('must be a non-empty array', (v) => isArray(v) && v.length > 0)],
+  ['const', () => null],
+  ['anyOf', SCHEMAS],
+  ['oneOf', SCHEMAS],
+  ['allOf', SCHEMAS],
+  ['properties', SCHEMA_MAP],
+  ['patternProperties', SCHEMA_MAP],
+  ['additionalProperties', SCHEMA],
+  ['propertyNames', SCHEMA],
+  ['required', TEXTS],
+  ['minProperties', COUNT],
+  ['maxProperties', COUNT],
+  [
+    'items',
+    when(
+      'must be a schema or an array of schemas',
+      (v) => typeof v === 'boolean' || (typeof v === 'object' && v !== null),
+    ),
+  ],
+  ['prefixItems', SCHEMAS],
+  ['additionalItems', SCHEMA],
+  ['minItems', COUNT],
+  ['maxItems', COUNT],
+  ['uniqueItems', when('must be a boolean', (v) => typeof v === 'boolean')],
+  ['minLength', COUNT],
+  ['maxLength', COUNT],
+  ['pattern', TEXT],
+  ['format', TEXT],
+  ['minimum', NUMBER],
+  ['maximum', NUMBER],
+  ['exclusiveMinimum', NUMBER],
+  ['exclusiveMaximum', NUMBER],
+  ['multipleOf', when('must be a number above 0', (v) => Number.isFinite(v) && (v as number) > 0)],
+]);
+
+/** Refuses what is malformed and what cannot be enforced; nothing is ignored except annotations. */
+export function checkKeywords(schema: SchemaObject, path: string): void {
+  for (const [keyword, value] of Object.entries(schema)) {
+    if (ANNOTATIONS.has(keyword) || keyword.startsWith('x-')) continue;
+    const check = ENFORCED.get(keyword);
+    if (!check) throw schemaError(`${path}/${keyword}`, `the keyword "${keyword}" is not supported`);
+    const fault = check(value);
+    if (fault !== null) throw schemaError(`${path}/${keyword}`, fault);
+  }
+}

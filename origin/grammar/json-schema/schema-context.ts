@@ -1,0 +1,16 @@
+import type { Expression } from '../expression.ts';
+import type { WorkBudget } from '../work-budget.ts';
+import type { Conjunction } from './demands.ts';
+import type { JsonText } from './json-text.ts';
+import type { SchemaDocument } from './schema-document.ts';
+import type { StringLanguages } from './string-language.ts';
+
+/** What the parts of the schema compiler share. */
+export interface SchemaContext {
+  readonly document: SchemaDocument;
+  readonly json: JsonText;
+  readonly languages: StringLanguages;
+  readonly budget: WorkBudget;
+  /** The rule for the values that satisfy a conjunction. */
+  ruleFor(conjunction: Conjunction): Expression;
+}

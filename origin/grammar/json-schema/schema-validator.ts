@@ -1,0 +1,79 @@
+import { matches } from '../automaton/boolean.ts';
+import { itemDemands } from './array-schema.ts';
+import { all, branchesOf, type Conjunction, type Expanded, expand } from './demands.ts';
+import { countFacts, enumeratedValues, isEqual, numberFacts, typesOf } from './facts.ts';
+import { requiredKeys, valueDemands } from './object-keys.ts';
+import type { SchemaContext } from './schema-context.ts';
+import { isSchemaObject } from './schema-document.ts';
+import { stringLanguage } from './string-schema.ts';
+
+type Own = Expanded['own'];
+
+/** Whether a given value satisfies a conjunction: decides what is left of `enum` and `const`. */
+export function satisfies(value: unknown, conjunction: Conjunction, context: SchemaContext): boolean {
+  context.budget.spend(50);
+  const expanded = expand(conjunction, context.document);
+  if (expanded.impossible) return false;
+  const choice = expanded.alternatives[0];
+  if (choice) {
+    const branches = branchesOf(expanded, choice, context.document);
+    const count = branches.filter((branch) => satisfies(value, branch, context)).length;
+    return choice.part === 'anyOf' ? count > 0 : count === 1;
+  }
+  return satisfiesOwn(value, expanded.own, context);
+}
+
+function satisfiesOwn(value: unknown, own: Own, context: SchemaContext): boolean {
+  const listed = enumeratedValues(own);
+  if (listed !== null && !listed.some((other) => isEqual(other, value))) return false;
+  if (own.some(({ schema }) => schema.type !== undefined) && !hasType(value, typesOf(own))) return false;
+  if (typeof value === 'number') return satisfiesNumber(value, own);
+  if (typeof value === 'string') {
+    const language = stringLanguage(own, context.languages);
+    return language === null || matches(language, value);
+  }
+  if (Array.isArray(value)) return satisfiesArray(value, own, context);
+  return !isSchemaObject(value) || satisfiesObject(value, own, context);
+}
+
+function hasType(value: unknown, types: ReadonlySet<string>): boolean {
+  if (typeof value === 'number')
+    return types.has('number') || (types.has('integer') && Number.isInteger(value));
+  if (value === null) return types.has('null');
+  return types.has(Array.isArray(value) ? 'array' : typeof value);
+}
+
+function satisfiesNumber(value: number, own: Own): boolean {
+  const { minimum, maximum, multiples } = numberFacts(own, false);
+  if (minimum && (minimum.exclusive ? value <= minimum.value : value < minimum.value)) return false;
+  if (maximum && (maximum.exclusive ? value >= maximum.value : value > maximum.value)) return false;
+  return multiples.every((multiple) => Number.isInteger(value / multiple.value));
+}
+
+function satisfiesArray(value: readonly unknown[], own: Own, context: SchemaContext): boolean {
+  const { min, max } = countFacts(own, 'minItems', 'maxItems');
+  if (value.length < min || value.length > max) return false;
+  const unique = own.some(({ schema }) => schema.uniqueItems === true);
+  if (unique && value.some((item, i) => value.slice(i + 1).some((other) => isEqual(item, other))))
+    return false;
+  return value.every((item, i) => satisfies(item, itemDemands(own, i, context.document), context));
+}
+
+function satisfiesObject(
+  value: Readonly<Record<string, unknown>>,
+  own: Own,
+  context: SchemaContext,
+): boolean {
+  const keys = Object.keys(value);
+  const { min, max } = countFacts(own, 'minProperties', 'maxProperties');
+  if (keys.length < min || keys.length > max) return false;
+  if ([...requiredKeys(own)].some((key) => !Object.hasOwn(value, key))) return false;
+  const names = own.flatMap((node) =>
+    node.schema.propertyNames === undefined ? [] : [context.document.child(node, 'propertyNames')],
+  );
+  return keys.every(
+    (key) =>
+      satisfies(key, all(...names), context) &&
+      satisfies(value[key], valueDemands(own, key, context), context),
+  );
+}

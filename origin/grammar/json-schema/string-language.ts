@@ -1,0 +1,164 @@
+import { complement, intersect } from '../automaton/boolean.ts';
+import {
+  ALL_CODE_POINTS,
+  type CodePoints,
+  codePoints,
+  complementCodePoints,
+  intersectCodePoints,
+} from '../automaton/code-points.ts';
+import { determinize } from '../automaton/determinize.ts';
+import { type Dfa, trim } from '../automaton/dfa.ts';
+import type { Nfa } from '../automaton/nfa.ts';
+import { chars, choice, EMPTY, type Expression, type GraphEdge, text } from '../expression.ts';
+import { GrammarError } from '../grammar-error.ts';
+import { searchAutomaton, wholeMatchAutomaton } from '../regex/regex-automaton.ts';
+import { parseRegex } from '../regex/regex-parser.ts';
+import { BudgetExceeded, type WorkBudget } from '../work-budget.ts';
+import { FORMATS } from './formats.ts';
+import { schemaError } from './schema-document.ts';
+
+const MAX_STATES = 20_000;
+
+/** Languages of string values (the text between the quotes, unescaped), each made once. */
+export class StringLanguages {
+  readonly #budget: WorkBudget;
+  readonly #known = new Map<string, Dfa>();
+
+  constructor(budget: WorkBudget) {
+    this.#budget = budget;
+  }
+
+  /** Strings in which the pattern matches somewhere. */
+  pattern(source: string, path: string): Dfa {
+    return this.#once(`p${source}`, () => this.#regex(source, path, searchAutomaton));
+  }
+
+  format(name: string, path: string): Dfa {
+    const source = FORMATS.get(name);
+    if (source === undefined) throw schemaError(path, `the format "${name}" is not supported`);
+    return this.#once(`f${name}`, () => this.#regex(source, path, wholeMatchAutomaton));
+  }
+
+  /** Strings of `min` to `max` code points. */
+  length(min: number, max: number): Dfa {
+    return this.#once(`l${min},${max}`, () => {
+      const last = Number.isFinite(max) ? max : min;
+      this.#budget.spend(10 * last);
+      const edges = Array.from({ length: last + 1 }, (_, count) => {
+        if (count === last && Number.isFinite(max)) return [];
+        const next = Math.min(count + 1, last);
+        return [
+          ALL_CODE_POINTS[0]!,
+          ALL_CODE_POINTS[1]!,
+          next,
+          ALL_CODE_POINTS[2]!,
+          ALL_CODE_POINTS[3]!,
+          next,
+        ];
+      });
+      return { edges, final: Uint8Array.from(edges, (_, count) => (count >= min ? 1 : 0)) };
+    });
+  }
+
+  /** Exactly one of the texts. */
+  anyOf(texts: readonly string[]): Dfa {
+    const edges: Map<number, number>[] = [new Map()];
+    const final: number[] = [0];
+    for (const value of texts) {
+      let state = 0;
+      for (const char of value) {
+        this.#budget.spend(20);
+        const codePoint = char.codePointAt(0)!;
+        let next = edges[state]!.get(codePoint);
+        if (next === undefined) {
+          next = edges.push(new Map()) - 1;
+          final.push(0);
+          edges[state]!.set(codePoint, next);
+        }
+        state = next;
+      }
+      final[state] = 1;
+    }
+    const sorted = edges.map((map) => [...map].sort((a, b) => a[0] - b[0]).flatMap(([c, to]) => [c, c, to]));
+    return { edges: sorted, final: Uint8Array.from(final) };
+  }
+
+  not(language: Dfa): Dfa {
+    this.#budget.spend(10 * language.edges.length);
+    return complement(language);
+  }
+
+  both(a: Dfa, b: Dfa): Dfa {
+    return intersect(a, b, this.#budget);
+  }
+
+  #regex(
+    source: string,
+    path: string,
+    automatonOf: (node: ReturnType<typeof parseRegex>, budget: WorkBudget) => Nfa,
+  ): Dfa {
+    try {
+      const nfa = automatonOf(parseRegex(source, this.#budget), this.#budget);
+      const dfa = determinize(nfa, { budget: this.#budget, maxStates: MAX_STATES, nonEmpty: false });
+      if (dfa === null) throw new BudgetExceeded('The pattern');
+      return trim(dfa);
+    } catch (error) {
+      if (error instanceof GrammarError) throw schemaError(path, error.message);
+      if (error instanceof BudgetExceeded) throw schemaError(path, 'the pattern needs too much work');
+      throw error;
+    }
+  }
+
+  #once(key: string, make: () => Dfa): Dfa {
+    const known = this.#known.get(key);
+    if (known) return known;
+    const made = make();
+    this.#known.set(key, made);
+    return made;
+  }
+}
+
+const SHORT_ESCAPES: ReadonlyMap<number, string> = new Map([
+  [0x08, '\\b'],
+  [0x09, '\\t'],
+  [0x0a, '\\n'],
+  [0x0c, '\\f'],
+  [0x0d, '\\r'],
+  [0x22, '\\"'],
+  [0x5c, '\\\\'],
+]);
+const ESCAPED = codePoints([
+  [0, 0x1f],
+  [0x22, 0x22],
+  [0x5c, 0x5c],
+]);
+const PLAIN = complementCodePoints(ESCAPED);
+
+/** The strings of a language between their quotes: each character in one spelling, escaped only where it must be. */
+export function escapedExpression(language: Dfa): Expression {
+  const edges: GraphEdge[] = [];
+  const final = language.edges.length;
+  language.edges.forEach((list, from) => {
+    const byTarget = new Map<number, [number, number][]>();
+    for (let i = 0; i < list.length; i += 3) {
+      const ranges = byTarget.get(list[i + 2]!) ?? [];
+      ranges.push([list[i]!, list[i + 1]!]);
+      byTarget.set(list[i + 2]!, ranges);
+    }
+    for (const [to, ranges] of byTarget)
+      edges.push({ from, to, label: escapedCharacter(codePoints(ranges)) });
+    if (language.final[from] === 1) edges.push({ from, to: final, label: EMPTY });
+  });
+  return { kind: 'graph', states: final + 1, edges, final };
+}
+
+function escapedCharacter(set: CodePoints): Expression {
+  const spelled: Expression[] = [chars(intersectCodePoints(set, PLAIN))];
+  const escaped = intersectCodePoints(set, ESCAPED);
+  for (let i = 0; i < escaped.length; i += 2) {
+    for (let c = escaped[i]!; c <= escaped[i + 1]!; c++) {
+      spelled.push(text(SHORT_ESCAPES.get(c) ?? `\\u${c.toString(16).padStart(4, '0')}`));
+    }
+  }
+  return choice(spelled);
+}

@@ -1,0 +1,92 @@
+import { compileProgram } from '../../origin/grammar/compile.ts';
+import { GrammarRuntime } from '../../origin/grammar/runtime/grammar-runtime.ts';
+import { GrammarVocabulary } from '../../origin/grammar/runtime/grammar-vocabulary.ts';
+import type { WireConstraint } from '../../shared/generation.ts';
+import { allowedTokens } from '../grammar/random-walk.ts';
+import { largeVocabulary, randomFrom } from '../grammar/vocabularies.ts';
+
+/** Compile times, and the time of every mask along random walks, at a vocabulary of 152,000: run with `node`. */
+
+const NESTED = nestedSchema(5);
+const CASES: Readonly<Record<string, WireConstraint>> = {
+  arithmetic: {
+    type: 'gbnf',
+    value: `root ::= expr
+expr ::= term (('+' | '-') term)*
+term ::= factor (('*' | '/') factor)*
+factor ::= [0-9]+ | '(' expr ')'`,
+  },
+  product: {
+    type: 'json_schema',
+    value: {
+      type: 'object',
+      properties: {
+        name: { type: 'string' },
+        price: { type: 'number', minimum: 0 },
+        in_stock: { type: 'boolean' },
+        tags: { type: 'array', items: { type: 'string' }, minItems: 1, maxItems: 5 },
+      },
+      required: ['name', 'price'],
+    },
+  },
+  [`nested schema of ${JSON.stringify(NESTED).length} bytes`]: { type: 'json_schema', value: NESTED },
+  'strings of bounded length': {
+    type: 'json_schema',
+    value: { type: 'array', items: { type: 'string', maxLength: 200 } },
+  },
+  'any JSON object': { type: 'json_object' },
+  'e-mail pattern': { type: 'regex', value: '[a-z0-9._-]+@([a-z0-9-]+\\.)+[a-z]{2,}' },
+  'markup with recursion': {
+    type: 'gbnf',
+    value: 'root ::= text\ntext ::= [^<>]* ("<" tag ">" text "</" tag ">" [^<>]*)*\ntag ::= [a-z]+',
+  },
+};
+
+function nestedSchema(depth: number): object {
+  const leaf = { type: 'string', description: 'A leaf of the tree, described at some length', minLength: 1 };
+  const properties: Record<string, unknown> = {};
+  for (let i = 0; i < 4; i++) {
+    properties[`field_${depth}_${i}`] =
+      i === 0 && depth > 0 ? nestedSchema(depth - 1) : i === 1 ? { type: 'array', items: leaf } : { ...leaf, maxLength: 40 + i };
+  }
+  properties.kind = { enum: ['alpha', 'beta', 'gamma'] };
+  properties.count = { type: 'integer', minimum: 0, maximum: 1000 * (depth + 1) };
+  return { type: 'object', properties, required: Object.keys(properties).slice(0, 4), additionalProperties: false };
+}
+
+function quantile(sorted: readonly number[], q: number): string {
+  return (sorted[Math.min(sorted.length - 1, Math.floor(q * sorted.length))] ?? 0).toFixed(3);
+}
+
+const tokens = largeVocabulary();
+let start = performance.now();
+const vocabulary = new GrammarVocabulary(tokens);
+console.log(`vocabulary ${tokens.vocabularySize}: ${(performance.now() - start).toFixed(0)} ms`);
+for (const [name, wire] of Object.entries(CASES)) {
+  start = performance.now();
+  const program = compileProgram(wire);
+  const compileMs = performance.now() - start;
+  const runtime = new GrammarRuntime(program, vocabulary);
+  const random = randomFrom(5);
+  const times: number[] = [];
+  const firstPass: number[] = [];
+  for (let sequence = 0; sequence < 20; sequence++) {
+    const constraint = runtime.start();
+    for (let step = 0; step < 60; step++) {
+      start = performance.now();
+      const mask = constraint.mask();
+      const elapsed = performance.now() - start;
+      times.push(elapsed);
+      if (sequence === 0) firstPass.push(elapsed);
+      const allowed = allowedTokens(mask);
+      if (allowed.length === 0) break;
+      constraint.accept(allowed[Math.floor(random() * allowed.length)]!);
+    }
+  }
+  times.sort((a, b) => a - b);
+  firstPass.sort((a, b) => a - b);
+  console.log(
+    `${name}: compile ${compileMs.toFixed(1)} ms, ${program.ruleOf.length} states; masks p50 ${quantile(times, 0.5)}, ` +
+      `p99 ${quantile(times, 0.99)}, max ${quantile(times, 1)} ms; first sequence p50 ${quantile(firstPass, 0.5)}, max ${quantile(firstPass, 1)} ms`,
+  );
+}

@@ -1,0 +1,12 @@
+import { Ajv } from 'ajv';
+import { Ajv2020 } from 'ajv/dist/2020.js';
+import formats from 'ajv-formats';
+
+/** A judge that shares nothing with the product: ajv, for the draft the schema names. */
+export function ajvValidator(schema: unknown): (value: unknown) => boolean {
+  const text = JSON.stringify(schema);
+  const options = { strict: false, allErrors: false };
+  const ajv = text.includes('draft-07') ? new Ajv(options) : new Ajv2020(options);
+  formats.default(ajv);
+  return ajv.compile(schema as object) as (value: unknown) => boolean;
+}

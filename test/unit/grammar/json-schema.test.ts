@@ -1,0 +1,62 @@
+import { describe, expect, it } from 'vitest';
+import { compileConstraint } from '../../../origin/grammar/compile.ts';
+import type { CompiledGrammar } from '../../../origin/grammar/constraint.ts';
+import { jsonSchemaGrammar } from '../../../origin/grammar/json-schema/json-schema.ts';
+import { GrammarVocabulary } from '../../../origin/grammar/runtime/grammar-vocabulary.ts';
+import { WorkBudget } from '../../../origin/grammar/work-budget.ts';
+import { acceptsText } from '../../grammar/acceptance.ts';
+import { ajvValidator } from '../../grammar/ajv-validator.ts';
+import { firstDifference } from '../../grammar/compare-masks.ts';
+import { bnfOfGrammar } from '../../grammar/oracle/expression-to-bnf.ts';
+import { randomText } from '../../grammar/random-walk.ts';
+import { SCHEMA_CASES } from '../../grammar/schema-cases.ts';
+import { randomFrom, smallVocabulary } from '../../grammar/vocabularies.ts';
+
+const tokens = smallVocabulary();
+const vocabulary = new GrammarVocabulary(tokens);
+/** By hand: CONTINUO_GENERATIONS=1000 npx vitest run test/unit/grammar/json-schema.test.ts */
+const GENERATIONS = Number(process.env.CONTINUO_GENERATIONS ?? 8);
+
+it('has at least 150 schemas, each with its own name', () => {
+  expect(new Set(SCHEMA_CASES.map(({ name }) => name)).size).toBe(SCHEMA_CASES.length);
+  expect(SCHEMA_CASES.length).toBeGreaterThanOrEqual(150);
+});
+
+describe.each(SCHEMA_CASES)('schema: $name', ({ schema, valid, invalid }) => {
+  const compile = (): CompiledGrammar => compileConstraint({ type: 'json_schema', value: schema }, vocabulary);
+  const isValid = ajvValidator(schema);
+
+  it('accepts valid values and refuses invalid ones', () => {
+    const grammar = compile();
+    for (const value of valid) {
+      expect(isValid(value), `ajv: ${JSON.stringify(value)}`).toBe(true);
+      expect(acceptsText(grammar, JSON.stringify(value), tokens), JSON.stringify(value)).toBe(true);
+    }
+    for (const value of invalid) {
+      expect(isValid(value), `ajv: ${JSON.stringify(value)}`).toBe(false);
+      expect(acceptsText(grammar, JSON.stringify(value), tokens), JSON.stringify(value)).toBe(false);
+    }
+  });
+
+  it('has masks equal to the oracle in every bit', () => {
+    const grammar = compile();
+    const bnf = bnfOfGrammar(jsonSchemaGrammar(schema, new WorkBudget('Test', 1e9)));
+    const options = { tokens, random: randomFrom(3), walks: 1, steps: 6 };
+    const { difference, compared } = firstDifference(() => grammar.start(), bnf, options);
+    expect(difference).toBeNull();
+    expect(compared).toBeGreaterThan(0);
+  });
+
+  it('generates only texts that parse and validate', () => {
+    const grammar = compile();
+    const random = randomFrom(11);
+    let finished = 0;
+    for (let i = 0; i < GENERATIONS; i++) {
+      const text = randomText(grammar.start(), { tokens, random, patience: 20, limit: 400 });
+      if (text === null) continue;
+      finished++;
+      expect(isValid(JSON.parse(text)), text).toBe(true);
+    }
+    expect(finished).toBeGreaterThan(0);
+  });
+});
