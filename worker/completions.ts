@@ -62,10 +62,13 @@ async function start({ request, context, principal, model, call, lease }: Admitt
     return lease.settle(outcome);
   };
   let run: Run | null = null;
-  request.signal.addEventListener('abort', () => {
+  const leave = (): void => {
     if (run) run.cancel();
     else abort.abort();
-  });
+  };
+  // The client may have gone while the request was being admitted; no event tells of that any more.
+  if (request.signal.aborted) leave();
+  else request.signal.addEventListener('abort', leave);
   const upstream = context.catalogue.upstreamFor(model, {
     tenantId: principal.tenant.id,
     prompt: call.generation.prompts[0] ?? null,

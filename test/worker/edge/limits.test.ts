@@ -119,21 +119,31 @@ describe('limits over HTTP', () => {
   });
 
   test(`after ${KILLS} randomly killed requests every slot has come back`, async () => {
-    const slots = 8;
+    const slots = 24;
+    const wave = 8;
     const { key } = await tenantWithKey(worker, 'killed', { concurrent_requests: slots });
     origin.script = async (request, wire) => {
       // Some fail at once, some die in the middle, some go on until they are killed.
       const fate = origin.requests.length % 5;
       if (fate === 0) return wire.refuse(500, {});
       wire.send(...acceptedFor(request));
-      for (let count = 1; count <= 200 && !wire.gone(); count += 1) {
+      for (let count = 1; count <= 100 && !wire.gone(); count += 1) {
         wire.send({ type: 'token', choice: 0, text: 'x', completionTokens: count });
         if (fate === 1 && count === 3) return wire.die();
         await new Promise((resolve) => setTimeout(resolve, 2));
       }
+      // Locally nothing tells that the client of a plain request has left; it runs to its end.
+      if (wire.gone()) return;
+      const usage = { promptTokens: 2, cachedTokens: 0, completionTokens: 100 };
+      const timings = { queueMs: 0, promptMs: 0, generationMs: 0 };
+      wire.send(
+        { type: 'finish', choice: 0, reason: 'length', stopReason: null, completionTokens: 100 },
+        { type: 'done', usage, timings },
+      );
+      wire.end();
     };
-    for (let done = 0; done < KILLS; done += slots) {
-      await times(slots, async (index) => {
+    for (let done = 0; done < KILLS; done += wave) {
+      await times(wave, async (index) => {
         const kill = new AbortController();
         setTimeout(() => kill.abort(), ((done + index) * 7) % 41);
         await worker
@@ -145,11 +155,22 @@ describe('limits over HTTP', () => {
           .catch(() => {});
       });
     }
-    origin.script = defaultScript;
+    // All slots at the same time: nobody is answered before the last one is in, or a second has passed.
     const together = await eventually(
-      () => times(slots, () => completion(worker, key)),
+      () => {
+        origin.reset();
+        const full = Promise.withResolvers<void>();
+        setTimeout(full.resolve, 1000);
+        origin.script = async (request, wire) => {
+          if (origin.requests.length === slots) full.resolve();
+          await full.promise;
+          return defaultScript(request, wire);
+        };
+        return times(slots, () => completion(worker, key));
+      },
       (answers) => answers.every(({ status }) => status === 200),
     );
+    expect(origin.requests).toHaveLength(slots);
     expect(together).toHaveLength(slots);
   });
 });
