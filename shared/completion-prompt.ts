@@ -3,12 +3,8 @@ import type { WirePrompt } from './generation.ts';
 import { DOCUMENTED_AS, type Fault, integer, MAX_INT32, report } from './json-fields.ts';
 
 /** `prompt` as callers may write it; see `readPrompts` for what the forms mean. */
-const documented = z.union([
-  z.string(),
-  z.array(z.string()).min(1),
-  z.array(z.union([integer(0), z.string()])).min(1),
-  z.array(z.array(z.union([integer(0), z.string()])).min(1)).min(1),
-]);
+const parts = z.array(z.union([integer(0), z.string()])).min(1);
+const documented = z.union([z.string(), parts, z.array(z.union([z.string(), parts])).min(1)]);
 
 type Reading<T> = { readonly value: T } | { readonly fault: Fault };
 

@@ -4,7 +4,7 @@ import type { CompletionRequest } from '../shared/completion.ts';
 export const FIELD_DESCRIPTIONS = {
   model: "Model id. 'default' stands for the one model that is served.",
   prompt:
-    'A text, an array of texts (a completion each), an array of token ids, an array of such arrays, or an array of ids and texts that are joined to one prompt.',
+    'A text; an array of texts, one prompt each; an array of token ids, or of ids and texts to be joined, as one prompt; or an array of several such prompts.',
   max_tokens: 'Tokens to generate per choice; -1 = until the context ends.',
   max_completion_tokens: 'Another name of max_tokens.',
   n_predict: 'Another name of max_tokens.',

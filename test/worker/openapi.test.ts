@@ -1,0 +1,176 @@
+import { gzipSync } from 'node:zlib';
+import { Ajv2020 } from 'ajv/dist/2020.js';
+import addFormats from 'ajv-formats';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import * as z from 'zod';
+import { FIELD_TABLE } from '../unit/worker/field-table.ts';
+import { bundleWorker } from './support/bundle.ts';
+import { type FakeOrigin, startFakeOrigin } from './support/fake-origin.ts';
+import { chunksOf } from './support/sse.ts';
+import { type RunningWorker, startWorker } from './support/worker.ts';
+
+/** The outline of OpenAPI 3.1, as far as it is used; strict, so that a misplaced key is found. */
+const schemaObject = z.record(z.string(), z.unknown());
+const content = z.record(
+  z.string(),
+  z.strictObject({
+    schema: schemaObject,
+    example: z.unknown().optional(),
+    examples: z.record(z.string(), z.strictObject({ value: z.unknown() })).optional(),
+  }),
+);
+const operation = z.strictObject({
+  operationId: z.string(),
+  summary: z.string(),
+  security: z.array(z.record(z.string(), z.array(z.string()))),
+  parameters: z.array(
+    z.strictObject({
+      name: z.string(),
+      in: z.enum(['query', 'path', 'header']),
+      required: z.boolean().optional(),
+      description: z.string().optional(),
+      schema: schemaObject,
+    }),
+  ),
+  requestBody: z.strictObject({ required: z.boolean(), content }).optional(),
+  responses: z.record(
+    z.string().regex(/^[1-5]\d\d$/),
+    z.strictObject({
+      description: z.string(),
+      headers: z.record(z.string(), z.strictObject({ schema: schemaObject })).optional(),
+      content,
+    }),
+  ),
+});
+const document = z.strictObject({
+  openapi: z.literal('3.1.0'),
+  info: z.strictObject({
+    title: z.string(),
+    version: z.string(),
+    description: z.string(),
+    license: z.strictObject({ name: z.string(), identifier: z.string() }),
+  }),
+  servers: z.array(z.strictObject({ url: z.string() })),
+  paths: z.record(
+    z.string().startsWith('/'),
+    z.partialRecord(z.enum(['get', 'post', 'put', 'patch', 'delete']), operation),
+  ),
+  components: z.strictObject({
+    securitySchemes: z.record(z.string(), schemaObject),
+    schemas: z.record(z.string().regex(/^[A-Za-z0-9._-]+$/), schemaObject),
+  }),
+});
+type Document = z.infer<typeof document>;
+
+let origin: FakeOrigin;
+let worker: RunningWorker;
+let api: Document;
+const ajv = new Ajv2020({ strict: true, allErrors: true, allowUnionTypes: true });
+addFormats.default(ajv);
+
+beforeAll(async () => {
+  origin = await startFakeOrigin();
+  worker = await startWorker(origin);
+  api = document.parse(await (await fetch(`${worker.url}/openapi.json`)).json());
+  // None of the components refers to another, so that each compiles alone.
+  for (const [name, schema] of Object.entries(api.components.schemas)) ajv.addSchema(schema, name);
+});
+afterAll(async () => {
+  await worker?.stop();
+  await origin?.stop();
+});
+
+function validate(name: string, value: unknown): string | null {
+  const check = ajv.getSchema(name);
+  if (!check) throw new Error(`No schema ${name}`);
+  return check(value) ? null : ajv.errorsText(check.errors);
+}
+
+const nameOf = (schema: Readonly<Record<string, unknown>>): string =>
+  String(schema.$ref).replace('#/components/schemas/', '');
+
+const operations = () => Object.values(api.paths).flatMap((methods) => Object.values(methods));
+
+test('every component is a JSON Schema of draft 2020-12 and every reference resolves', () => {
+  for (const name of Object.keys(api.components.schemas)) expect(validate(name, 0)).toBeTypeOf('string');
+  const references = [...JSON.stringify(api.paths).matchAll(/"\$ref":"#\/components\/schemas\/([^"]+)"/g)];
+  expect(references.length).toBeGreaterThan(10);
+  for (const [, name] of references) expect(api.components.schemas).toHaveProperty([String(name)]);
+  expect(new Set(operations().map(({ operationId }) => operationId)).size).toBe(operations().length);
+});
+
+test('every example fits its schema', () => {
+  let checked = 0;
+  for (const { requestBody, responses } of operations()) {
+    const bodies = [requestBody, ...Object.values(responses)].flatMap((body) =>
+      Object.values(body?.content ?? {}),
+    );
+    for (const { schema, example, examples } of bodies) {
+      const values = [
+        ...(example === undefined ? [] : [example]),
+        ...Object.values(examples ?? {}).map(({ value }) => value),
+      ];
+      for (const value of values) {
+        expect(validate(nameOf(schema), value)).toBeNull();
+        checked += 1;
+      }
+    }
+  }
+  expect(checked).toBeGreaterThan(12);
+});
+
+test('the document’s examples are answered with 200 and answers that fit it', async () => {
+  const post = api.paths['/v1/completions']?.post;
+  for (const { value } of Object.values(post?.requestBody?.content['application/json']?.examples ?? {})) {
+    const response = await worker.post(value);
+    const text = await response.text();
+    expect(response.status, text).toBe(200);
+    if (response.headers.get('content-type') === 'application/json')
+      expect(validate('Completion', JSON.parse(text))).toBeNull();
+    else for (const chunk of chunksOf(text)) expect(validate('CompletionChunk', chunk)).toBeNull();
+  }
+});
+
+test('every field is described, and what the table of fields accepts the document accepts', () => {
+  const request = api.components.schemas.CompletionRequest as {
+    properties: Record<string, { description?: string }>;
+  };
+  expect(Object.values(request.properties).every(({ description }) => (description ?? '').length > 5)).toBe(
+    true,
+  );
+  for (const [field, { good }] of Object.entries(FIELD_TABLE)) {
+    for (const value of good) {
+      // JSON Schema's integers end where doubles are exact; the server takes all 64 bits.
+      if (field === 'seed' && !Number.isSafeInteger(value)) continue;
+      expect(validate('CompletionRequest', { model: 'a', prompt: 'b', [field]: value }), field).toBeNull();
+    }
+  }
+});
+
+test('a wrong type in the table is wrong in the document too', () => {
+  for (const [field, { bad }] of Object.entries(FIELD_TABLE)) {
+    for (const [value, code, param = field] of bad) {
+      if (code !== 'invalid_type' || param !== field || (field === 'logprobs' && value === true)) continue;
+      expect(
+        validate('CompletionRequest', { model: 'a', prompt: 'b', [field]: value }),
+        `${field} ${value}`,
+      ).not.toBeNull();
+    }
+  }
+});
+
+test('every route of the Worker that is public is in the document', async () => {
+  const paths = [
+    '/v1/completions',
+    '/api/v1/completions',
+    '/v1/models',
+    '/v1/models/{id}',
+    '/health',
+    '/tokenize',
+  ];
+  for (const path of [...paths, '/detokenize', '/tokenizer_info']) expect(api.paths).toHaveProperty([path]);
+});
+
+test('the bundle stays below 200 KB compressed', async () => {
+  expect(gzipSync(await bundleWorker(true)).length).toBeLessThan(200 * 1_024);
+});
