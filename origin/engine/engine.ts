@@ -1,3 +1,4 @@
+import { ApiError } from '../../shared/errors.ts';
 import { type DecodeBatch, type ModelRunner, RunTerminated } from '../model/model-runner.ts';
 import type { SamplerVocabulary } from '../sampling/vocabulary.ts';
 import { SamplerWorkspace } from '../sampling/workspace.ts';
@@ -162,8 +163,8 @@ export class Engine {
   /** A run of the model failed: so do the requests in it, and nobody else. */
   #runFailed(requests: readonly OpenRequest[]): void {
     this.#failures++;
-    const message = 'The model failed while computing this request.';
-    for (const request of requests) this.#requests.fail(request, 'upstream_error', message, true);
+    const error = new ApiError('upstream_error', 'The model failed while computing this request.');
+    for (const request of requests) this.#requests.fail(request, error, true);
     this.#flush(true);
     this.#check();
     if (this.#failures > MOST_FAILURES) throw new EngineFailure('the model fails again and again');

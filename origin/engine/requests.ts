@@ -1,4 +1,4 @@
-import type { ErrorCode } from '../../shared/errors.ts';
+import { ApiError } from '../../shared/errors.ts';
 import { InvalidLogitsError } from '../sampling/errors.ts';
 import { Admission, type AdmissionOptions } from './admission.ts';
 import { Deadlines } from './deadlines.ts';
@@ -67,7 +67,8 @@ export class Requests {
   /** Ends requests whose time is over, waiting or running. */
   expire(now: number): void {
     for (const request of this.#deadlines.passed(this.#options.roster.requests.values(), now)) {
-      this.fail(request, 'upstream_timeout', 'The request took longer than its time limit.', false);
+      const error = new ApiError('upstream_timeout', 'The request took longer than its time limit.');
+      this.fail(request, error, false);
     }
   }
 
@@ -124,11 +125,11 @@ export class Requests {
    * Closes a request with its error.
    * @param modelFault the model is to blame: the request may succeed elsewhere, and its KV is not to be reused
    */
-  fail(request: OpenRequest, code: ErrorCode, message: string, modelFault: boolean): void {
+  fail(request: OpenRequest, { code, message, param }: ApiError, modelFault: boolean): void {
     if (request.closed) return;
     const { requestId } = request.submission;
     const usage = request.usage();
-    this.#outbox.add(requestId, { type: 'error', code, message, param: null, retryable: modelFault, usage });
+    this.#outbox.add(requestId, { type: 'error', code, message, param, retryable: modelFault, usage });
     this.#options.roster.close(request, !modelFault);
   }
 
@@ -148,8 +149,7 @@ export class Requests {
       action();
       return true;
     } catch (thrown) {
-      const { code, message } = samplingFault(thrown);
-      this.fail(request, code, message, thrown instanceof InvalidLogitsError);
+      this.fail(request, samplingFault(thrown), thrown instanceof InvalidLogitsError);
       return false;
     }
   }

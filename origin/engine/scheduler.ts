@@ -36,7 +36,7 @@ export class PrefillTurns {
 }
 
 /** The end of the prefill chunk that starts at `computed`: the next multiple of `chunk`, or the prompt's end. */
-export function chunkEnd(computed: number, promptLength: number, chunk: number): number {
+function chunkEnd(computed: number, promptLength: number, chunk: number): number {
   return Math.min(promptLength, computed - (computed % chunk) + chunk);
 }
 

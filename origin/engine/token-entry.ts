@@ -2,7 +2,7 @@ import type { Alternative, TokenLogprob } from '../../shared/generation.ts';
 import { bytesOf, type TokenBytes } from '../tokenizer/token-bytes.ts';
 
 /** A token's bytes as the wire carries them: one code unit 0..255 per byte. */
-export function wireBytes(table: TokenBytes, id: number): string {
+function wireBytes(table: TokenBytes, id: number): string {
   return String.fromCharCode(...bytesOf(table, id));
 }
 
