@@ -4,6 +4,7 @@ import type { Principal } from '../shared/tenant.ts';
 import { refused } from './admission-refusal.ts';
 import type { RequestContext } from './context.ts';
 import {
+  LEASE_MS,
   type Progress,
   RENEW_MS,
   type Reservation,
@@ -42,7 +43,7 @@ export interface Lease {
   /** Rate-limit headers for the answer. */
   readonly headers: Readonly<Record<string, string>>;
   /** From now on the lease's signs of life tell what `progress` says; it is billed if no settlement ever comes. */
-  watch(progress: () => Progress): void;
+  watch(progress: () => Pick<Progress, 'usage' | 'upstream'>): void;
   settle(outcome: Outcome): Promise<void>;
 }
 
@@ -82,6 +83,7 @@ export async function admit(principal: Principal, cost: Cost, context: RequestCo
     tokens: cost.tokens,
     tenantLimits: tenant.limits,
     keyLimits: key.limits,
+    leaseMs: LEASE_MS,
   };
   const reservation = await insistently(
     async (): Promise<Reservation> => await limiter.reserve(request),
@@ -102,10 +104,10 @@ function lease(
   { now }: RequestContext,
 ): Lease {
   const startedAt = now();
-  let progress = (): Progress => ({ usage: NO_USAGE, upstream: null });
+  let progress: Parameters<Lease['watch']>[0] = () => ({ usage: NO_USAGE, upstream: null });
   // The timer dies with the request's context, and with it the signs of life.
   const renewal = setInterval(() => {
-    limiter.renew(requestId, progress()).catch(() => {});
+    limiter.renew(requestId, { ...progress(), leaseMs: LEASE_MS }).catch(() => {});
   }, RENEW_MS);
   return {
     headers,

@@ -1,13 +1,7 @@
 import { DurableObject } from 'cloudflare:workers';
 import type { Bindings } from './bindings.ts';
 import { LimiterStorage, type OpenRequest } from './limiter/limiter-storage.ts';
-import {
-  LEASE_MS,
-  type Progress,
-  type Reservation,
-  type ReservationRequest,
-  type Settlement,
-} from './limiter/protocol.ts';
+import type { Progress, Reservation, ReservationRequest, Settlement } from './limiter/protocol.ts';
 import { dueLeases, nextExpiry, renew, reserve, settle } from './quota/quota.ts';
 import { rateLimitHeaders } from './quota/rate-limit-headers.ts';
 import type { QuotaState, Subject } from './quota/state.ts';
@@ -55,7 +49,7 @@ export class TenantLimiter extends DurableObject<Bindings> {
     ];
     const headers = () => rateLimitHeaders(this.#quota, subjects, now);
     if (this.#open.has(request.requestId)) return { admitted: true, headers: headers() };
-    const claim = { id: request.requestId, subjects, tokens: request.tokens, leaseMs: LEASE_MS };
+    const claim = { id: request.requestId, subjects, tokens: request.tokens, leaseMs: request.leaseMs };
     const refusal = reserve(this.#quota, claim, now);
     if (refusal) return { admitted: false, refusal, headers: headers() };
     const lease = this.#quota.leases.get(request.requestId)!;
@@ -68,10 +62,10 @@ export class TenantLimiter extends DurableObject<Bindings> {
   }
 
   /** A sign of life, with what was used so far; false when the lease has already ended. */
-  async renew(requestId: string, progress: Progress): Promise<boolean> {
+  async renew(requestId: string, { leaseMs, ...progress }: Progress): Promise<boolean> {
     const open = this.#open.get(requestId);
     if (!open) return false;
-    renew(this.#quota, requestId, this.#now() + LEASE_MS);
+    renew(this.#quota, requestId, this.#now() + leaseMs);
     const next = { lease: open.lease, record: { ...open.record, ...progress } };
     this.#open.set(requestId, next);
     this.#storage.saveOpen(next);

@@ -15,6 +15,8 @@ export interface ReservationRequest {
   readonly tokens: number;
   readonly tenantLimits: Limits;
   readonly keyLimits: Limits;
+  /** The lease ends by itself after this many milliseconds without a sign of life. */
+  readonly leaseMs: number;
 }
 
 export type Reservation =
@@ -34,11 +36,13 @@ export type Settlement = Pick<
 
 /** What a running request has used so far. */
 export interface Progress {
+  /** As in the reservation. */
+  readonly leaseMs: number;
   readonly usage: Usage;
   readonly upstream: string | null;
 }
 
-/** A lease lives this long after its last sign of life. */
+/** How long a lease lives after its last sign of life. */
 export const LEASE_MS = 30_000;
 /** How often a Worker gives one; two may be lost. */
 export const RENEW_MS = 10_000;

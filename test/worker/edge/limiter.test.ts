@@ -38,7 +38,7 @@ async function call(...calls: readonly Call[]): Promise<unknown[]> {
   );
 }
 
-const reservation = (tenant: string, id: string, limits: Partial<Limits>, tokens = 10): Call => ({
+const reservation = (tenant: string, id: string, limits: Partial<Limits>, leaseMs = 30_000): Call => ({
   tenant,
   method: 'reserve',
   args: [
@@ -47,7 +47,8 @@ const reservation = (tenant: string, id: string, limits: Partial<Limits>, tokens
       tenantId: tenant,
       keyId: 'key',
       model: 'tiny',
-      tokens,
+      tokens: 10,
+      leaseMs,
       tenantLimits: { ...UNLIMITED, ...limits },
       keyLimits: UNLIMITED,
     },
@@ -143,5 +144,26 @@ describe('a tenant limiter in workerd', () => {
         first_tokens: 20,
       }),
     ]);
+  });
+
+  test('a lease without a sign of life ends by itself, and what its Worker told last is counted', async () => {
+    const limits = { concurrentRequests: 2 };
+    await call(
+      reservation('forgotten', 'silent', limits, 300),
+      reservation('forgotten', 'told', limits, 300),
+    );
+    const usage = { promptTokens: 4, cachedTokens: 0, completionTokens: 6 };
+    const told = [{ usage, upstream: 'origin', leaseMs: 300 }];
+    await call({ tenant: 'forgotten', method: 'renew', args: ['told', ...told] });
+    const rows = await eventually(
+      () => ledger('forgotten'),
+      ([row]) => row?.requests === 2,
+    );
+    expect(rows[0]).toMatchObject({ abandoned: 2, prompt_tokens: 4, completion_tokens: 6 });
+    expect(await call(settlement('forgotten', 'told', 99))).toEqual([false]);
+    expect(await call({ tenant: 'forgotten', method: 'renew', args: ['told', ...told] })).toEqual([false]);
+    expect(
+      admitted(await call(reservation('forgotten', 'a', limits), reservation('forgotten', 'b', limits))),
+    ).toBe(2);
   });
 });
