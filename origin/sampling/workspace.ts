@@ -1,4 +1,5 @@
 import { BreakerCache } from './logits/breaker-cache.ts';
+import { BoundarySearch } from './truncation/boundary-search.ts';
 import { Candidates } from './truncation/candidates.ts';
 
 /**
@@ -14,6 +15,7 @@ export class SamplerWorkspace {
   readonly keys: Float64Array;
   /** Permutation or list of ids of whichever step is running. */
   readonly order: Int32Array;
+  readonly search: BoundarySearch;
   /** By token id; all zeros between calls. */
   readonly longestRepeat: Int32Array;
   /** DRY's sequence breakers, each compiled once. */
@@ -26,6 +28,7 @@ export class SamplerWorkspace {
     this.candidates = new Candidates(vocabularySize);
     this.keys = new Float64Array(vocabularySize);
     this.order = new Int32Array(vocabularySize);
+    this.search = new BoundarySearch(this.candidates, this.keys, this.order);
     this.longestRepeat = new Int32Array(vocabularySize);
   }
 

@@ -22,16 +22,10 @@ export class Candidates {
     this.weights = new Float64Array(capacity);
   }
 
-  /** Empties the set, to be filled by `add`. */
-  clear(): void {
-    this.count = 0;
-    this.mass = 0;
-  }
-
-  add(id: number, weight: number): void {
-    this.ids[this.count] = id;
-    this.weights[this.count++] = weight;
-    this.mass += weight;
+  /** Makes the first `count` entries, written into `ids` and `weights` by the caller, the set; `mass` is their sum. */
+  set(count: number, mass: number): void {
+    this.count = count;
+    this.mass = mass;
   }
 
   /** The largest weight. */

@@ -17,13 +17,19 @@ export const LOWEST_LOGIT = -3.4028234663852886e38;
 /** Fills the workspace's candidates with all tokens whose logit is finite and at least `cut`. */
 export function gatherAbove(row: Row, cut: number, workspace: SamplerWorkspace): void {
   const { logits, highest, coldness } = row;
-  const { candidates } = workspace;
+  const { ids, weights } = workspace.candidates;
   const lowest = Math.max(cut, LOWEST_LOGIT);
-  candidates.clear();
+  let count = 0;
+  let mass = 0;
   for (let id = 0; id < logits.length; id++) {
     const logit = logits[id]!;
-    if (logit >= lowest) candidates.add(id, exponential((logit - highest) * coldness));
+    if (logit < lowest) continue;
+    const weight = exponential((logit - highest) * coldness);
+    ids[count] = id;
+    weights[count++] = weight;
+    mass += weight;
   }
+  workspace.candidates.set(count, mass);
 }
 
 /**
@@ -35,38 +41,56 @@ export function gatherAbove(row: Row, cut: number, workspace: SamplerWorkspace):
  */
 export function gatherTop(row: Row, k: number, cut: number, workspace: SamplerWorkspace): void {
   const { logits, highest, coldness } = row;
-  const { candidates, keys: heap, order: passed } = workspace;
+  const { keys: heap, order: listed } = workspace;
+  const { ids, weights } = workspace.candidates;
   const limit = Math.min(k, logits.length);
-  let threshold = Math.max(cut, LOWEST_LOGIT);
-  let id = 0;
-  let listed = 0;
-  for (; id < logits.length && listed < limit; id++) {
-    if (logits[id]! >= threshold) {
-      heap[listed] = logits[id]!;
-      passed[listed++] = id;
-    }
-  }
-  const full = listed === limit;
-  if (full) {
-    for (let parent = (limit >>> 1) - 1; parent >= 0; parent--) siftDown(heap, limit, parent);
-    threshold = heap[0]!;
-    for (; id < logits.length; id++) {
-      const logit = logits[id]!;
-      if (logit > threshold) {
-        heap[0] = logit;
-        siftDown(heap, limit, 0);
-        threshold = heap[0]!;
-        passed[listed++] = id;
-      }
-    }
-  }
-  let equals = full ? limit - countAbove(heap, limit, threshold) : listed;
-  candidates.clear();
-  for (let i = 0; i < listed; i++) {
-    const logit = logits[passed[i]!]!;
+  const found = listPassing(logits, limit, Math.max(cut, LOWEST_LOGIT), heap, listed);
+  const threshold = found < limit ? LOWEST_LOGIT : heap[0]!;
+  let equals = found < limit ? limit : limit - countAbove(heap, limit, threshold);
+  let count = 0;
+  let mass = 0;
+  for (let i = 0; i < found; i++) {
+    const id = listed[i]!;
+    const logit = logits[id]!;
     if (logit < threshold || (logit === threshold && equals-- <= 0)) continue;
-    candidates.add(passed[i]!, exponential((logit - highest) * coldness));
+    const weight = exponential((logit - highest) * coldness);
+    ids[count] = id;
+    weights[count++] = weight;
+    mass += weight;
   }
+  workspace.candidates.set(count, mass);
+}
+
+/**
+ * Lists, in ascending order, the ids that were among the `limit` best at or above `cut` when their turn came; leaves
+ * the `limit` largest logits in the heap, if there are that many. Returns the list's length.
+ */
+function listPassing(
+  logits: Float32Array,
+  limit: number,
+  cut: number,
+  heap: Float64Array,
+  listed: Int32Array,
+): number {
+  let found = 0;
+  let id = 0;
+  for (; id < logits.length && found < limit; id++) {
+    if (logits[id]! < cut) continue;
+    heap[found] = logits[id]!;
+    listed[found++] = id;
+  }
+  if (found < limit) return found;
+  for (let parent = (limit >>> 1) - 1; parent >= 0; parent--) siftDown(heap, limit, parent);
+  let threshold = heap[0]!;
+  for (; id < logits.length; id++) {
+    const logit = logits[id]!;
+    if (logit <= threshold) continue;
+    heap[0] = logit;
+    siftDown(heap, limit, 0);
+    threshold = heap[0]!;
+    listed[found++] = id;
+  }
+  return found;
 }
 
 function countAbove(values: Float64Array, size: number, threshold: number): number {

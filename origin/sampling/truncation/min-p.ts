@@ -7,8 +7,8 @@ export const minP: TruncationFactory = ({ minP, minKeep }) => {
   if (minP <= 0) return null;
   const ratio = minP * (1 - PROBABILITY_RESOLUTION);
   return {
-    apply({ candidates, order }) {
-      keepAbove(candidates, ratio * candidates.peak(), minKeep, order);
+    apply({ candidates, search }) {
+      keepAbove(candidates, ratio * candidates.peak(), minKeep, search);
     },
   };
 };

@@ -10,8 +10,8 @@ export const topP: TruncationFactory = ({ topP, minKeep }) => {
   if (topP >= 1) return null;
   const share = topP - PROBABILITY_RESOLUTION;
   return {
-    apply({ candidates, order }) {
-      keepPrefix(candidates, candidates.weights, share, Math.max(1, minKeep), order);
+    apply({ candidates, search }) {
+      keepPrefix(candidates, candidates.weights, share, Math.max(1, minKeep), search);
     },
   };
 };

@@ -10,17 +10,17 @@ export const typical: TruncationFactory = ({ typicalP, minKeep }) => {
   if (typicalP >= 1) return null;
   const share = typicalP + PROBABILITY_RESOLUTION;
   return {
-    apply({ candidates, keys, order }) {
+    apply({ candidates, keys, search }) {
       const { weights, count, mass } = candidates;
       let weighted = 0;
       for (let i = 0; i < count; i++) {
         const weight = weights[i]!;
         if (weight > 0) weighted += weight * Math.log(weight);
       }
-      // ln p = ln w − ln mass, so |−ln p − H| = |ln w − Σ p ln w|.
+      // ln p = ln w − ln mass, so |−ln p − H| = |ln w − Σ p ln w|. The key turns the smallest into the largest.
       const expected = weighted / mass;
-      for (let i = 0; i < count; i++) keys[i] = -Math.abs(Math.log(weights[i]!) - expected);
-      keepPrefix(candidates, keys, share, Math.max(1, minKeep), order);
+      for (let i = 0; i < count; i++) keys[i] = 1 / (1 + Math.abs(Math.log(weights[i]!) - expected));
+      keepPrefix(candidates, keys, share, Math.max(1, minKeep), search);
     },
   };
 };

@@ -25,10 +25,16 @@ export const xtc: TruncationFactory = ({ xtcProbability, xtcThreshold, minKeep }
         if (spared < 0 || weights[i]! <= weights[spared]!) spared = i;
       }
       if (reaching < 2 || count - reaching + 1 < minKeep) return;
-      candidates.clear();
+      let left = 0;
+      let sum = 0;
       for (let i = 0; i < count; i++) {
-        if (weights[i]! < cut || i === spared) candidates.add(ids[i]!, weights[i]!);
+        const weight = weights[i]!;
+        if (weight >= cut && i !== spared) continue;
+        ids[left] = ids[i]!;
+        weights[left++] = weight;
+        sum += weight;
       }
+      candidates.set(left, sum);
     },
   };
 };
