@@ -59,6 +59,7 @@ export class Run {
       events.push(event);
       if (event.type === 'done') {
         this.#settle('completed', null);
+        this.#readToEnd();
         break;
       }
     }
@@ -91,6 +92,15 @@ export class Run {
     return result.value;
   }
 
+  /** Takes the end of the stream, so that the connection behind it can serve another request. */
+  #readToEnd(): void {
+    const end = this.#events.next().then(
+      () => {},
+      () => {},
+    );
+    this.#options.waitUntil(end);
+  }
+
   #failed(error: ApiError): ApiError {
     this.#settle('failed', error.code);
     this.#options.abort.abort();
@@ -100,8 +110,8 @@ export class Run {
   #settle(status: Outcome['status'], errorCode: string | null): void {
     if (this.#settled) return;
     this.#settled = true;
-    const { usage, finishReasons, firstTokenAt } = this.tally;
+    const { usage, finishReasons, firstTokenAt, queueMs } = this.tally;
     const { lease, upstream, waitUntil } = this.#options;
-    waitUntil(lease.settle({ status, usage, errorCode, finishReasons, upstream, firstTokenAt }));
+    waitUntil(lease.settle({ status, usage, errorCode, finishReasons, upstream, firstTokenAt, queueMs }));
   }
 }

@@ -5,6 +5,8 @@ export class Tally {
   readonly finishReasons: FinishReason[] = [];
   /** Unix milliseconds of the first generated token. */
   firstTokenAt: number | null = null;
+  /** The longest wait of a prompt, in milliseconds. */
+  queueMs = 0;
   readonly #now: () => number;
   readonly #completion = new Map<number, number>();
   #promptTokens = 0;
@@ -24,6 +26,7 @@ export class Tally {
         break;
       case 'started':
         this.#cachedTokens += event.cachedTokens;
+        this.queueMs = Math.max(this.queueMs, event.queueMs);
         break;
       case 'token':
         this.firstTokenAt ??= this.#now();

@@ -1,6 +1,7 @@
 import { toApiError } from '../shared/errors.ts';
 import { SSE_DONE, SSE_KEEP_ALIVE, sseData } from '../shared/framing.ts';
 import type { EventOf, GenerationEvent } from '../shared/generation.ts';
+import { reportBug } from './bug-report.ts';
 import type { RequestContext } from './context.ts';
 import { ChoiceDeltas } from './dialects/choice-deltas.ts';
 import { ChoiceCollector } from './dialects/choices.ts';
@@ -24,7 +25,16 @@ const doneOf = (events: Events): EventOf<'done'> | undefined =>
   events.findLast((event) => event.type === 'done');
 
 /** One JSON body, when everything has been generated. @throws ApiError when the generation fails */
-export async function answerPlain({ run, first, call, envelope }: Started): Promise<Response> {
+export async function answerPlain(started: Started): Promise<Response> {
+  try {
+    return jsonText(await collect(started));
+  } catch (thrown) {
+    started.run.fail(toApiError(thrown));
+    throw thrown;
+  }
+}
+
+async function collect({ run, first, call, envelope }: Started): Promise<string> {
   const { answer, generation } = call;
   const deltas = new ChoiceDeltas(answer, generation.choices);
   const collector = new ChoiceCollector(answer, generation.prompts.length, generation.choices);
@@ -33,7 +43,7 @@ export async function answerPlain({ run, first, call, envelope }: Started): Prom
     const done = doneOf(events);
     if (!done) continue;
     const trailer = { usage: done.usage, ...(answer.timings ? { timings: done } : {}) };
-    return jsonText(completionJson(envelope, collector.chosen(), trailer));
+    return completionJson(envelope, collector.chosen(), trailer);
   }
 }
 
@@ -74,6 +84,7 @@ export function answerStream(started: Started, context: RequestContext): Respons
           if (last) controller.close();
         } catch (thrown) {
           const error = toApiError(thrown);
+          if (error !== thrown) reportBug(thrown, context);
           run.fail(error);
           controller.enqueue(encoder.encode(sseData(errorBody(error, context)) + SSE_DONE));
           controller.close();

@@ -67,16 +67,15 @@ describe('how a run ends', () => {
     };
     const { run, settled, abort } = runOver([[accepted, started], [token(0, 1)], [finish, done]]);
     expect((await drain(run)).error).toBeNull();
-    expect(settled).toEqual([
-      {
-        status: 'completed',
-        usage: USAGE,
-        errorCode: null,
-        finishReasons: ['stop'],
-        upstream: 'fake',
-        firstTokenAt: 42,
-      },
-    ]);
+    expect(settled).toHaveLength(1);
+    expect(settled[0]).toMatchObject({
+      status: 'completed',
+      usage: USAGE,
+      errorCode: null,
+      finishReasons: ['stop'],
+      upstream: 'fake',
+      firstTokenAt: 42,
+    });
     expect(abort.signal.aborted).toBe(false);
   });
 

@@ -1,0 +1,127 @@
+import { ApiError, toApiError } from '../shared/errors.ts';
+import { type GenerationRequest, type OriginModel, PROTOCOL_VERSION } from '../shared/generation.ts';
+import type { Principal } from '../shared/tenant.ts';
+import type { Lease, Outcome } from './admission.ts';
+import type { RequestContext } from './context.ts';
+import type { CompletionCall } from './dialects/completion-call.ts';
+import type { Envelope } from './dialects/openai-completions.ts';
+import type { Started } from './relay.ts';
+import { Run } from './relay-run.ts';
+import type { Upstream } from './upstreams/upstream.ts';
+
+/** A request that may run now. */
+export interface Admitted {
+  readonly request: Request;
+  readonly context: RequestContext;
+  readonly principal: Principal;
+  readonly model: OriginModel;
+  readonly call: CompletionCall;
+  readonly lease: Lease;
+}
+
+const NO_USAGE = { promptTokens: 0, cachedTokens: 0, completionTokens: 0 };
+
+/** Time the origin has to report its own time-out before we give up on it. */
+const GRACE_MS = 5_000;
+
+/**
+ * Starts the generation and waits for its first events, so that whatever fails before them is an HTTP status. From here
+ * on the lease is settled by the run, or right here when none comes to be.
+ */
+export async function startGeneration({
+  request,
+  context,
+  principal,
+  model,
+  call,
+  lease,
+}: Admitted): Promise<Started> {
+  const { settings, now } = context;
+  const envelope = envelopeOf(call, model, context);
+  const abort = new AbortController();
+  let run: Run | null = null;
+  const deadline = setTimeout(() => {
+    const late = new ApiError('upstream_timeout', 'The completion did not finish in time.');
+    abort.abort(late);
+    // A client that has stopped reading asks for no more events, and so would never learn of it.
+    run?.fail(late);
+  }, settings.REQUEST_TIMEOUT_MS + GRACE_MS);
+  const settle: Lease['settle'] = (outcome) => {
+    clearTimeout(deadline);
+    return lease.settle(outcome);
+  };
+  const leave = (): void => {
+    if (run) run.cancel();
+    else abort.abort();
+  };
+  // The client may have gone while the request was being admitted; no event tells of that any more.
+  if (request.signal.aborted) leave();
+  else request.signal.addEventListener('abort', leave);
+  let upstream: Upstream | null = null;
+  try {
+    upstream = context.catalogue.upstreamFor(model, {
+      tenantId: principal.tenant.id,
+      prompt: call.generation.prompts[0] ?? null,
+    });
+    const stream = await upstream.generate(generationRequest(call, model, principal, context), {
+      signal: abort.signal,
+      traceparent: request.headers.get('traceparent'),
+      extra: call.extra,
+    });
+    const { waitUntil } = context;
+    run = new Run(stream, { lease: { ...lease, settle }, upstream: upstream.name, abort, now, waitUntil });
+    return { run, first: await run.next(), call, envelope };
+  } catch (thrown) {
+    // The deadline's own reason says more than the failure it caused.
+    const { reason } = abort.signal;
+    const error = toApiError(reason instanceof ApiError ? reason : thrown);
+    if (run) run.fail(error);
+    else context.waitUntil(settle(nothingUsed(request.signal.aborted ? null : error, upstream)));
+    throw reason instanceof ApiError ? reason : thrown;
+  }
+}
+
+/** The outcome of a request that no upstream took up; without an error the client had gone. */
+function nothingUsed(error: ApiError | null, upstream: Upstream | null): Outcome {
+  return {
+    status: error === null ? 'cancelled' : 'failed',
+    usage: NO_USAGE,
+    errorCode: error?.code ?? null,
+    finishReasons: [],
+    upstream: upstream?.name ?? null,
+    firstTokenAt: null,
+  };
+}
+
+function generationRequest(
+  call: CompletionCall,
+  model: OriginModel,
+  { tenant }: Principal,
+  { settings, requestId }: RequestContext,
+): GenerationRequest {
+  return {
+    version: PROTOCOL_VERSION,
+    requestId,
+    tenantId: tenant.id,
+    weight: tenant.weight,
+    model: model.id,
+    deadlineMs: settings.REQUEST_TIMEOUT_MS,
+    ...call.generation,
+  };
+}
+
+function envelopeOf({ answer }: CompletionCall, model: OriginModel, context: RequestContext): Envelope {
+  return {
+    id: `cmpl-${context.randomHex(16)}`,
+    created: Math.floor(context.now() / 1_000),
+    model: answer.model,
+    fingerprint: fingerprintOf(model),
+  };
+}
+
+/** FNV-1a over what identifies a build of a model: equal fingerprint and seed promise equal text. */
+function fingerprintOf({ id, created }: OriginModel): string {
+  let hash = 0x811c9dc5;
+  for (const unit of `${id}@${created}`) hash = Math.imul(hash ^ (unit.codePointAt(0) ?? 0), 0x01000193);
+  return `fp_${(hash >>> 0).toString(16).padStart(8, '0')}`;
+}

@@ -1,0 +1,45 @@
+import type { OriginModel, WirePrompt } from '../shared/generation.ts';
+import type { Principal } from '../shared/tenant.ts';
+import type { Cost } from './admission.ts';
+import type { CompletionCall } from './dialects/completion-call.ts';
+import type { RequestBounds } from './dialects/request.ts';
+import type { Settings } from './env.ts';
+
+/** The smaller of two bounds; null = no bound. */
+const tighter = (left: number | null, right: number | null): number | null =>
+  left === null || right === null ? (left ?? right) : Math.min(left, right);
+
+/** What account, key and deployment allow of one request. */
+export function boundsOf({ tenant, key }: Principal, settings: Settings): RequestBounds {
+  const sequences = tighter(tenant.limits.maxSequences, key.limits.maxSequences);
+  return {
+    maxTokens: tighter(tenant.limits.maxTokens, key.limits.maxTokens),
+    sequences: tighter(sequences, settings.MAX_SEQUENCES) ?? settings.MAX_SEQUENCES,
+  };
+}
+
+/** Characters of text that make a token, roughly; corrected by the true count when the lease is settled. */
+const CHARACTERS_PER_TOKEN = 4;
+
+function estimateTokens(prompt: WirePrompt): number {
+  const parts = typeof prompt === 'string' ? [prompt] : prompt;
+  return parts.reduce<number>(
+    (sum, part) => sum + (typeof part === 'string' ? Math.ceil(part.length / CHARACTERS_PER_TOKEN) : 1),
+    0,
+  );
+}
+
+/** What a call may cost at most; text running to the end of the context counts with all of it. */
+export function costOf({ generation, answer }: CompletionCall, model: OriginModel): Cost {
+  const promptTokens = generation.prompts.reduce<number>((sum, prompt) => sum + estimateTokens(prompt), 0);
+  const sequences = generation.prompts.length * generation.choices;
+  const each =
+    generation.maxTokens < 0 ? model.contextLength : Math.min(generation.maxTokens, model.contextLength);
+  return {
+    requests: 1,
+    tokens: promptTokens + sequences * each,
+    promptTokens,
+    sequences,
+    model: answer.model,
+  };
+}
