@@ -14,6 +14,7 @@ export interface AdmissionOptions {
   readonly maxWaiting: number;
   /** @throws ApiError when the grammar is not valid */
   readonly compile: (constraint: WireConstraint) => CompiledGrammar | Promise<CompiledGrammar>;
+  /** Milliseconds, with fractions, on a clock that never goes back. */
   readonly now: () => number;
   readonly report: (report: EngineReport) => void;
   /** The submission is complete: its request may be opened. */

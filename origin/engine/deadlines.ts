@@ -4,8 +4,8 @@ import type { OpenRequest } from './open-request.ts';
 export class Deadlines {
   #earliest = Number.POSITIVE_INFINITY;
 
-  add({ submission }: OpenRequest): void {
-    this.#earliest = Math.min(this.#earliest, submission.deadline);
+  add({ deadline }: OpenRequest): void {
+    this.#earliest = Math.min(this.#earliest, deadline);
   }
 
   /** @param open all open requests */
@@ -14,7 +14,7 @@ export class Deadlines {
     const expired: OpenRequest[] = [];
     this.#earliest = Number.POSITIVE_INFINITY;
     for (const request of open) {
-      if (request.submission.deadline <= now) expired.push(request);
+      if (request.deadline <= now) expired.push(request);
       else this.add(request);
     }
     return expired;

@@ -45,7 +45,8 @@ try {
     compile: () => {
       throw new ApiError('unsupported_parameter', 'This origin cannot constrain the text it generates.');
     },
-    now: () => performance.timeOrigin + performance.now(),
+    now: () => performance.now(),
+    unixNow: () => Date.now(),
   };
   try {
     await serveEngine(port, (hooks) => new Engine({ ...options, ...hooks }));

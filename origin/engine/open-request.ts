@@ -11,6 +11,15 @@ export interface PendingSequence extends Waiting {
   readonly candidate: number;
 }
 
+export interface OpeningContext {
+  readonly grammar: CompiledGrammar | null;
+  /** Tokens that end a text. */
+  readonly eosIds: readonly number[];
+  /** Milliseconds on the engine's clock, as every time below. */
+  readonly receivedAt: number;
+  readonly deadline: number;
+}
+
 /** A request from its submission to its last event: what its sequences share and what they add up to. */
 export class OpenRequest {
   readonly submission: Submission;
@@ -23,6 +32,7 @@ export class OpenRequest {
   readonly endIds: readonly number[];
   /** Whose KV it may take and who may take its own. */
   readonly cacheNamespace: string;
+  readonly deadline: number;
   /** Sequences that have not finished. */
   unfinished: number;
 
@@ -35,13 +45,7 @@ export class OpenRequest {
   #firstTokenAt: number | null = null;
   #lastTokenAt: number | null = null;
 
-  /** @param now milliseconds on the engine's clock */
-  constructor(
-    submission: Submission,
-    grammar: CompiledGrammar | null,
-    eosIds: readonly number[],
-    now: number,
-  ) {
+  constructor(submission: Submission, { grammar, eosIds, receivedAt, deadline }: OpeningContext) {
     this.submission = submission;
     this.grammar = grammar;
     this.stops = new StopStrings(submission.stop);
@@ -53,7 +57,8 @@ export class OpenRequest {
       ? `cache ${submission.cacheKey}`
       : `request ${submission.requestId}`;
     this.unfinished = submission.prompts.length * submission.choices;
-    this.#receivedAt = now;
+    this.deadline = deadline;
+    this.#receivedAt = receivedAt;
     this.#promptStarted = submission.prompts.map(() => false);
   }
 

@@ -16,6 +16,8 @@ export interface RequestsOptions extends Pick<AdmissionOptions, 'compile' | 'max
   readonly context: SamplingContext;
   /** Tokens that end a text. */
   readonly eosIds: readonly number[];
+  /** Unix milliseconds, in which submissions give their deadline. */
+  readonly unixNow: () => number;
   /** Called when there is something to do or to say again: maybe some time after a submission, once its grammar is done. */
   readonly onWork: () => void;
 }
@@ -35,7 +37,14 @@ export class Requests {
     this.#admission = new Admission({
       ...options,
       open: (submission, grammar) => {
-        const request = new OpenRequest(submission, grammar, options.eosIds, options.now());
+        const receivedAt = options.now();
+        const deadline = receivedAt + submission.deadline - options.unixNow();
+        const request = new OpenRequest(submission, {
+          grammar,
+          eosIds: options.eosIds,
+          receivedAt,
+          deadline,
+        });
         this.#deadlines.add(request);
         options.roster.open(request);
         options.onWork();

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { BOS, VOCABULARY } from './support/alphabet.ts';
-import { Driver, STEP_MS } from './support/driver.ts';
+import { Driver, STEP_MS, UNIX_AHEAD } from './support/driver.ts';
 import { ScriptedRunner } from './support/scripted-runner.ts';
 import { submission } from './support/submissions.ts';
 import { transcribe } from './support/transcript.ts';
@@ -79,7 +79,7 @@ describe('a deadline', () => {
   it('ends a waiting request with an error and what it has used: nothing', async () => {
     const driver = new Driver(new ScriptedRunner(shape(1)));
     driver.submit(endless('first', 100));
-    driver.submit({ ...endless('late', 5), deadline: driver.now + 3 * STEP_MS });
+    driver.submit({ ...endless('late', 5), deadline: driver.now + UNIX_AHEAD + 3 * STEP_MS });
     await driver.finish();
     expect(driver.eventsOf('late')).toEqual([
       {
@@ -96,7 +96,7 @@ describe('a deadline', () => {
 
   it('ends a running request with what it has used', async () => {
     const driver = new Driver(new ScriptedRunner(shape(2)));
-    driver.submit({ ...endless('slow', 1000), deadline: driver.now + 10 * STEP_MS });
+    driver.submit({ ...endless('slow', 1000), deadline: driver.now + UNIX_AHEAD + 10 * STEP_MS });
     driver.submit(endless('other', 30));
     await driver.finish();
     const last = driver.eventsOf('slow').at(-1);

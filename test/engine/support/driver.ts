@@ -7,6 +7,9 @@ import { EOS, TOKEN_BYTES } from './alphabet.ts';
 /** Milliseconds one step takes on the driver's clock. */
 export const STEP_MS = 7;
 
+/** Unix time and the engine's clock have nothing to do with each other. */
+export const UNIX_AHEAD = 987_654_321;
+
 /** An engine stepped by hand, on a clock that moves by hand; collects everything it says. */
 export class Driver {
   readonly engine: Engine;
@@ -26,6 +29,7 @@ export class Driver {
       },
       maxWaiting: 10_000,
       now: () => this.now,
+      unixNow: () => this.now + UNIX_AHEAD,
       report: (report) => this.#take(report),
       onWork: () => undefined,
       ...options,
