@@ -13,10 +13,11 @@ export function dynamicTemperature(
   range: number,
   exponent: number,
 ): number {
+  const size = logits.length;
   let count = 0;
   let total = 0;
   let weighted = 0;
-  for (let id = 0; id < logits.length; id++) {
+  for (let id = 0; id < size; id++) {
     const logit = logits[id]!;
     if (logit < LOWEST_LOGIT) continue;
     const weight = exponential(logit - highest);

@@ -24,8 +24,9 @@ export function tokenLogprob(
   workspace: SamplerWorkspace,
 ): TokenLogprobs {
   const highest = logits[argmax(logits)]!;
+  const size = logits.length;
   let sum = 0;
-  for (let i = 0; i < logits.length; i++) sum += exponential(logits[i]! - highest);
+  for (let i = 0; i < size; i++) sum += exponential(logits[i]! - highest);
   const normalizer = highest + Math.log(sum);
   const top: [number, number][] = [];
   for (const best of topIds(logits, topN, workspace)) top.push([best, logprobOf(logits[best]!, normalizer)]);
@@ -39,11 +40,12 @@ function logprobOf(logit: number, normalizer: number): number {
 /** Ids of the largest logits, by insertion into a short sorted list. */
 function topIds(logits: Float32Array, topN: number, workspace: SamplerWorkspace): Int32Array {
   const best = workspace.order;
-  const limit = Math.min(topN, logits.length);
+  const size = logits.length;
+  const limit = Math.min(topN, size);
   let listed = 0;
   let threshold = Number.NEGATIVE_INFINITY;
   if (limit === 0) return best.subarray(0, 0);
-  for (let id = 0; id < logits.length; id++) {
+  for (let id = 0; id < size; id++) {
     const logit = logits[id]!;
     if (listed === limit && logit <= threshold) continue;
     let rank = listed < limit ? listed++ : limit - 1;

@@ -6,9 +6,11 @@ import { InvalidLogitsError, NoCandidatesError } from '../errors.ts';
  * @throws InvalidLogitsError on NaN or +∞, NoCandidatesError when all logits are −∞.
  */
 export function argmax(row: Float32Array): number {
+  // Read once: typed arrays may be resizable, so the engine would look it up at every step.
+  const size = row.length;
   let best = -1;
   let highest = Number.NEGATIVE_INFINITY;
-  for (let id = 0; id < row.length; id++) {
+  for (let id = 0; id < size; id++) {
     const logit = row[id]!;
     // Written so that NaN takes the rare branch too.
     if (!(logit <= highest)) {

@@ -19,9 +19,10 @@ export function gatherAbove(row: Row, cut: number, workspace: SamplerWorkspace):
   const { logits, highest, coldness } = row;
   const { ids, weights } = workspace.candidates;
   const lowest = Math.max(cut, LOWEST_LOGIT);
+  const size = logits.length;
   let count = 0;
   let mass = 0;
-  for (let id = 0; id < logits.length; id++) {
+  for (let id = 0; id < size; id++) {
     const logit = logits[id]!;
     if (logit < lowest) continue;
     const weight = exponential((logit - highest) * coldness);
@@ -72,9 +73,10 @@ function listPassing(
   heap: Float64Array,
   listed: Int32Array,
 ): number {
+  const size = logits.length;
   let found = 0;
   let id = 0;
-  for (; id < logits.length && found < limit; id++) {
+  for (; id < size && found < limit; id++) {
     if (logits[id]! < cut) continue;
     heap[found] = logits[id]!;
     listed[found++] = id;
@@ -82,7 +84,7 @@ function listPassing(
   if (found < limit) return found;
   for (let parent = (limit >>> 1) - 1; parent >= 0; parent--) siftDown(heap, limit, parent);
   let threshold = heap[0]!;
-  for (; id < logits.length; id++) {
+  for (; id < size; id++) {
     const logit = logits[id]!;
     if (logit <= threshold) continue;
     heap[0] = logit;

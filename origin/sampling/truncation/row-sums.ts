@@ -4,8 +4,9 @@ import type { Row } from './gather.ts';
 /** Σ e^((z − max z) / T) over the tokens whose logit is at least `cut`, in ascending order of ids. */
 export function sumWeights(row: Row, cut: number): number {
   const { logits, highest, coldness } = row;
+  const size = logits.length;
   let sum = 0;
-  for (let id = 0; id < logits.length; id++) {
+  for (let id = 0; id < size; id++) {
     const logit = logits[id]!;
     if (logit >= cut) sum += exponential((logit - highest) * coldness);
   }
@@ -22,9 +23,10 @@ const BLOCK = 256;
  */
 export function drawFromRow(row: Row, uniform: number, sums: Float64Array): number {
   const { logits, highest, coldness } = row;
+  const size = logits.length;
   let total = 0;
-  for (let start = 0, block = 0; start < logits.length; start += BLOCK, block++) {
-    const end = Math.min(start + BLOCK, logits.length);
+  for (let start = 0, block = 0; start < size; start += BLOCK, block++) {
+    const end = Math.min(start + BLOCK, size);
     let sum = 0;
     for (let id = start; id < end; id++) sum += exponential((logits[id]! - highest) * coldness);
     sums[block] = sum;

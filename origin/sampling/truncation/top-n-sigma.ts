@@ -6,10 +6,11 @@ import { LOWEST_LOGIT } from './gather.ts';
  * the unscaled logits give the same set.
  */
 export function sigmaCut(logits: Float32Array, highest: number, n: number): number {
+  const size = logits.length;
   let count = 0;
   let sum = 0;
   let squares = 0;
-  for (let id = 0; id < logits.length; id++) {
+  for (let id = 0; id < size; id++) {
     const below = highest - logits[id]!;
     if (below > highest - LOWEST_LOGIT) continue;
     count++;
