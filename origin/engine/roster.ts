@@ -129,9 +129,8 @@ export class Roster {
     });
   }
 
-  /** Closes a hole between the decoding slots when that pays; nothing while a prompt may still fill it. */
+  /** Closes a hole between the decoding slots when that pays. */
   compact(): readonly KvCopy[] {
-    if (this.#prefills.length > 0) return [];
     const move = this.#compaction.next(this.decoding, (slot) => !this.kv.isHeld(slot));
     const sequence = move === null ? null : this.decoding[move.from];
     if (move === null || !sequence) return [];
