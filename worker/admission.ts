@@ -36,6 +36,8 @@ export interface Outcome {
   readonly upstream: string | null;
   /** Unix milliseconds of the first generated token; null when there was none. */
   readonly firstTokenAt: number | null;
+  /** Milliseconds its prompts waited at the upstream, the longest of them; for the timings of the answer. */
+  readonly queueMs?: number;
 }
 
 /** A reservation. Whoever holds it settles it exactly once. */
@@ -85,14 +87,15 @@ export async function admit(principal: Principal, cost: Cost, context: RequestCo
     keyLimits: key.limits,
     leaseMs: LEASE_MS,
   };
-  const reservation = await insistently(
-    async (): Promise<Reservation> => await limiter.reserve(request),
-  ).catch(() => {
-    // Letting everybody in would make the limits worthless in the very moment they are needed.
-    throw new ApiError('server_is_overloaded', 'The limits of this tenant cannot be checked right now.', {
-      headers: { 'retry-after': '1' },
+  const ask = async (): Promise<Reservation> => await limiter.reserve(request);
+  const reservation = await context.timings
+    .measure('limit', () => insistently(ask))
+    .catch(() => {
+      // Letting everybody in would make the limits worthless in the very moment they are needed.
+      throw new ApiError('server_is_overloaded', 'The limits of this tenant cannot be checked right now.', {
+        headers: { 'retry-after': '1' },
+      });
     });
-  });
   if (!reservation.admitted) throw refused(reservation, principal, cost);
   return lease(limiter, requestId, reservation.headers, context);
 }
@@ -101,7 +104,7 @@ function lease(
   limiter: Limiter,
   requestId: string,
   headers: Readonly<Record<string, string>>,
-  { now }: RequestContext,
+  { now, timings }: RequestContext,
 ): Lease {
   const startedAt = now();
   let progress: Parameters<Lease['watch']>[0] = () => ({ usage: NO_USAGE, upstream: null });
@@ -116,6 +119,8 @@ function lease(
     },
     async settle(outcome) {
       clearInterval(renewal);
+      if (outcome.queueMs !== undefined) timings.set('queue', outcome.queueMs);
+      if (outcome.firstTokenAt !== null) timings.set('first-token', outcome.firstTokenAt - startedAt);
       const settlement = settlementOf(outcome, startedAt, now());
       // Should this fail too, the lease ends by itself and writes what the last sign of life told.
       await insistently(() => limiter.settle(requestId, settlement)).catch(() => {});
@@ -124,7 +129,7 @@ function lease(
 }
 
 function settlementOf(outcome: Outcome, startedAt: number, endedAt: number): Settlement {
-  const { firstTokenAt, finishReasons, ...rest } = outcome;
+  const { firstTokenAt, finishReasons, queueMs: _, ...rest } = outcome;
   return {
     ...rest,
     finishReasons: [...finishReasons],

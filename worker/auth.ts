@@ -13,16 +13,17 @@ import { readKey } from './tenants/stored-key.ts';
  * @throws ApiError 401 without a key or with one that is not valid, 403 when the tenant is suspended or the key lacks
  * `scope`, 429 from the flood shield, 503 when keys cannot be looked up
  */
-export async function authenticate(
-  request: Request,
-  context: RequestContext,
-  scope: Scope,
-): Promise<Principal> {
+export function authenticate(request: Request, context: RequestContext, scope: Scope): Promise<Principal> {
+  return context.timings.measure('auth', () => identify(request, context, scope));
+}
+
+async function identify(request: Request, context: RequestContext, scope: Scope): Promise<Principal> {
   await shield(context.env.FLOOD_BY_ADDRESS, request.headers.get('cf-connecting-ip') ?? 'unknown');
   const key = /^bearer +(\S+)$/i.exec(request.headers.get('authorization')?.trim() ?? '')?.[1];
   if (key === undefined) throw missingKey();
   const hash = await sha256Hex(key);
   const principal = builtInPrincipal(hash, context) ?? (await storedPrincipal(key, hash, scope, context));
+  context.caller.principal = principal;
   if (principal.tenant.suspended) throw suspended();
   if (!principal.key.scopes.includes(scope)) throw insufficientScope(scope);
   return principal;

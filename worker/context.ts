@@ -1,6 +1,8 @@
+import type { Principal } from '../shared/tenant.ts';
 import type { Dialect } from './dialects/dialect.ts';
 import type { Env, Settings } from './env.ts';
 import type { KeyDirectory } from './tenants/key-directory.ts';
+import type { Timings } from './timings.ts';
 import type { Catalogue } from './upstreams/pool.ts';
 
 /** What is decided about the answer while the request is handled, and must hold for error answers too. */
@@ -11,6 +13,11 @@ export interface Answer {
   readonly headers: Headers;
 }
 
+/** Known once the key has been checked; for the log. */
+export interface Caller {
+  principal: Principal | null;
+}
+
 /** Everything around one request. Handlers take time, randomness and background work from here only. */
 export interface RequestContext {
   readonly requestId: string;
@@ -19,6 +26,10 @@ export interface RequestContext {
   readonly catalogue: Catalogue;
   readonly keys: KeyDirectory;
   readonly answer: Answer;
+  readonly caller: Caller;
+  readonly timings: Timings;
+  /** W3C trace context of this request, to be passed on. */
+  readonly traceparent: string;
   /** The OpenAPI document of all routes, built at the first call. */
   readonly openApi: () => unknown;
   /** Unix milliseconds. */

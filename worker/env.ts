@@ -13,6 +13,9 @@ export interface Env extends Bindings {
   /** Hex SHA-256 of the first admin key, which makes the others. */
   readonly ADMIN_KEY_SHA256?: string;
   readonly ENVIRONMENT?: string;
+  /** Pages that may call from a browser: origins, comma-separated, or `*`. */
+  readonly CORS_ORIGINS?: string;
+  readonly LOG_REQUESTS?: string;
   readonly MAX_BODY_BYTES?: string;
   readonly BODY_TIMEOUT_MS?: string;
   readonly KEEP_ALIVE_MS?: string;
@@ -31,6 +34,12 @@ const settings = z.object({
   ENVIRONMENT: z.enum(['development', 'staging', 'production']).default('development'),
   ORIGIN_URL: z.url().default('http://127.0.0.1:9100'),
   UPSTREAMS: z.string().optional(),
+  CORS_ORIGINS: z
+    .string()
+    .default('')
+    .transform((text) => text.split(/[\s,]+/).filter((origin) => origin !== '')),
+  /** A line of JSON per request. */
+  LOG_REQUESTS: z.stringbool().default(false),
   ORIGIN_SECRET: z.string().min(1).default('development'),
   DEVELOPMENT_KEY_SHA256: sha256.optional(),
   ADMIN_KEY_SHA256: sha256.optional(),

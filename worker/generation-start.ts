@@ -65,7 +65,7 @@ export async function startGeneration({
     });
     const stream = await upstream.generate(generationRequest(call, model, principal, context), {
       signal: abort.signal,
-      traceparent: request.headers.get('traceparent'),
+      traceparent: context.traceparent,
       extra: call.extra,
     });
     const { waitUntil } = context;

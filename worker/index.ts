@@ -1,13 +1,18 @@
 import { IttyRouter } from 'itty-router';
 import { toApiError } from '../shared/errors.ts';
 import { drain } from './body.ts';
+import { reportBug } from './bug-report.ts';
 import type { Answer, RequestContext } from './context.ts';
+import { preflight } from './cors.ts';
 import { provisionalDialect } from './dialects/dialect.ts';
+import { dressed } from './dressing.ts';
 import { type Env, parseSettings, type Settings } from './env.ts';
 import { errorResponse, finished, incomingRequestId } from './http.ts';
 import { openApiDocument } from './openapi.ts';
 import { decoded, ROUTES, type RouteSpec, refuse } from './routes.ts';
 import { KeyDirectory } from './tenants/key-directory.ts';
+import { Timings } from './timings.ts';
+import { traceparentOf } from './trace.ts';
 import { type Catalogue, createCatalogue } from './upstreams/pool.ts';
 
 /** What one isolate keeps between requests; plain data only, since I/O objects belong to the request that made them. */
@@ -62,6 +67,9 @@ function createContext(
     env,
     ...isolate,
     answer,
+    caller: { principal: null },
+    timings: new Timings(now),
+    traceparent: traceparentOf(request, randomHex),
     now,
     randomHex,
     waitUntil: (work) => background.waitUntil(work),
@@ -90,13 +98,6 @@ function createRouter(routes: readonly RouteSpec[]): Router {
   };
 }
 
-/** Where a bug is, without its message: messages may quote what the caller sent. */
-function reportBug(thrown: unknown, { requestId }: RequestContext): void {
-  const [name, frames] =
-    thrown instanceof Error ? [thrown.name, thrown.stack?.match(/^ +at .*$/gm)] : [typeof thrown, null];
-  console.error(JSON.stringify({ requestId, event: 'bug', name, frames }));
-}
-
 function createWorker(): ExportedHandler<Env> {
   const route = createRouter(ROUTES);
   let isolate: Isolate | null = null;
@@ -105,12 +106,13 @@ function createWorker(): ExportedHandler<Env> {
       isolate ??= createIsolate(env);
       const context = createContext(request, env, background, isolate);
       try {
-        return finished(await route(request, context), context);
+        const answer = preflight(request, isolate.settings) ?? (await route(request, context));
+        return dressed(finished(answer, context), request, context);
       } catch (thrown) {
         const error = toApiError(thrown);
         if (error !== thrown) reportBug(thrown, context);
         await drain(request, isolate.settings);
-        return finished(errorResponse(error, context), context);
+        return dressed(finished(errorResponse(error, context), context), request, context);
       }
     },
   };
