@@ -47,17 +47,27 @@ function nestedSchema(depth: number): object {
   const properties: Record<string, unknown> = {};
   for (let i = 0; i < 4; i++) {
     properties[`field_${depth}_${i}`] =
-      i === 0 && depth > 0 ? nestedSchema(depth - 1) : i === 1 ? { type: 'array', items: leaf } : { ...leaf, maxLength: 40 + i };
+      i === 0 && depth > 0
+        ? nestedSchema(depth - 1)
+        : i === 1
+          ? { type: 'array', items: leaf }
+          : { ...leaf, maxLength: 40 + i };
   }
   properties.kind = { enum: ['alpha', 'beta', 'gamma'] };
   properties.count = { type: 'integer', minimum: 0, maximum: 1000 * (depth + 1) };
-  return { type: 'object', properties, required: Object.keys(properties).slice(0, 4), additionalProperties: false };
+  return {
+    type: 'object',
+    properties,
+    required: Object.keys(properties).slice(0, 4),
+    additionalProperties: false,
+  };
 }
 
 function quantile(sorted: readonly number[], q: number): string {
   return (sorted[Math.min(sorted.length - 1, Math.floor(q * sorted.length))] ?? 0).toFixed(3);
 }
 
+if (process.argv[2] !== undefined) console.log("warm-up");
 const tokens = largeVocabulary();
 let start = performance.now();
 const vocabulary = new GrammarVocabulary(tokens);

@@ -128,6 +128,10 @@ function magnitudeAutomaton(
   return trim(dfa);
 }
 
+function isSame(a: Progress, b: Progress): boolean {
+  return a.low === b.low && a.high === b.high;
+}
+
 /** Adds the magnitudes whose whole part has a given number of digits. */
 class MagnitudeBuilder {
   readonly #nfa: Nfa;
@@ -157,17 +161,24 @@ class MagnitudeBuilder {
       this.#nfa.addEdge(state, POINT, POINT, this.#state({ ...at, fraction: true }));
     }
     if (wholeDone && (!at.fraction || at.count >= MAX_DIGITS)) return;
-    const smallest = at.count === 0 && this.#length > 1 ? 1 : 0;
-    for (let digit = smallest; digit <= 9; digit++) {
-      const next: Progress = {
-        ...at,
-        low: this.#compare(at.low, digit, this.#low, at),
-        high: this.#compare(at.high, digit, this.#high, at),
-        count: at.count + 1,
-      };
-      if ((this.#low && next.low < 0) || (this.#high && next.high > 0)) continue;
-      this.#nfa.addEdge(state, DIGIT_0 + digit, DIGIT_0 + digit, this.#state(next));
+    for (let digit = at.count === 0 && this.#length > 1 ? 1 : 0; digit <= 9; ) {
+      const next = this.#after(at, digit);
+      // Digits that leave the comparison in the same state share an edge.
+      let last = digit;
+      while (last < 9 && isSame(next, this.#after(at, last + 1))) last++;
+      const isWithin = !(this.#low && next.low < 0) && !(this.#high && next.high > 0);
+      if (isWithin) this.#nfa.addEdge(state, DIGIT_0 + digit, DIGIT_0 + last, this.#state(next));
+      digit = last + 1;
     }
+  }
+
+  #after(at: Progress, digit: number): Progress {
+    return {
+      ...at,
+      low: this.#compare(at.low, digit, this.#low, at),
+      high: this.#compare(at.high, digit, this.#high, at),
+      count: at.count + 1,
+    };
   }
 
   #state(at: Progress): number {

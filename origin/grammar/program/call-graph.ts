@@ -1,9 +1,12 @@
 import type { Expression, Grammar } from '../expression.ts';
 
-/** What one rule calls, and whether each call is the last thing the rule does. */
+/** One call of a rule in another. */
 export interface Call {
   readonly rule: number;
+  /** The last thing its rule does. */
   readonly tail: boolean;
+  /** How often an automaton that spells out repetitions contains it. */
+  readonly copies: number;
 }
 
 export interface CallGraph {
@@ -17,37 +20,42 @@ export interface CallGraph {
 export function callGraph(grammar: Grammar): CallGraph {
   const calls = grammar.rules.map((expression) => {
     const out: Call[] = [];
-    visitCalls(expression, true, out);
+    visitCalls(expression, true, 1, out);
     return out;
   });
   return { calls, ...connectedComponents(calls) };
 }
 
-function visitCalls(expression: Expression, tail: boolean, out: Call[]): void {
+function visitCalls(expression: Expression, tail: boolean, copies: number, out: Call[]): void {
   switch (expression.kind) {
     case 'bytes':
     case 'chars':
       return;
     case 'sequence':
       expression.items.forEach((item, i) => {
-        visitCalls(item, tail && i === expression.items.length - 1, out);
+        visitCalls(item, tail && i === expression.items.length - 1, copies, out);
       });
       return;
     case 'choice':
-      for (const item of expression.items) visitCalls(item, tail, out);
+      for (const item of expression.items) visitCalls(item, tail, copies, out);
       return;
     case 'repeat':
-      visitCalls(expression.item, tail && expression.max === 1, out);
+      visitCalls(expression.item, tail && expression.max === 1, copies * copiesOf(expression), out);
       return;
     case 'rule':
-      out.push({ rule: expression.rule, tail });
+      out.push({ rule: expression.rule, tail, copies });
       return;
     case 'graph': {
       const { final, edges } = expression;
       const ends = !edges.some((edge) => edge.from === final);
-      for (const edge of edges) visitCalls(edge.label, tail && ends && edge.to === final, out);
+      for (const edge of edges) visitCalls(edge.label, tail && ends && edge.to === final, copies, out);
     }
   }
+}
+
+/** How often the repeated part stands in the automaton. */
+export function copiesOf({ min, max }: { readonly min: number; readonly max: number }): number {
+  return Math.max(1, Number.isFinite(max) ? max : min + 1);
 }
 
 interface Frame {

@@ -1,5 +1,5 @@
 import type { Expression, Grammar } from '../expression.ts';
-import type { CallGraph } from './call-graph.ts';
+import { type CallGraph, copiesOf } from './call-graph.ts';
 
 /** How the calls of a grammar are compiled. */
 export interface CallPlan {
@@ -19,8 +19,8 @@ const SINGLE_USE = 1000;
 const MAX_NESTING = 40;
 
 export function planCalls(grammar: Grammar, graph: CallGraph): CallPlan {
-  const uses = new Int32Array(grammar.rules.length);
-  for (const calls of graph.calls) for (const call of calls) uses[call.rule]!++;
+  const uses = new Float64Array(grammar.rules.length);
+  for (const calls of graph.calls) for (const call of calls) uses[call.rule]! += call.copies;
   const recursive = recursiveRules(graph);
   const rightLinear = graph.components.map((members) => isRightLinear(graph, members));
   const size = new Float64Array(grammar.rules.length);
@@ -72,10 +72,8 @@ export function expandedSize(expression: Expression, sizeOfCall: (rule: number) 
     case 'sequence':
     case 'choice':
       return expression.items.reduce((sum, item) => sum + expandedSize(item, sizeOfCall), 1);
-    case 'repeat': {
-      const copies = Math.max(1, Number.isFinite(expression.max) ? expression.max : expression.min + 1);
-      return 1 + copies * expandedSize(expression.item, sizeOfCall);
-    }
+    case 'repeat':
+      return 1 + copiesOf(expression) * expandedSize(expression.item, sizeOfCall);
     case 'rule':
       return sizeOfCall(expression.rule);
     case 'graph':

@@ -2,7 +2,7 @@ import { choice, type Expression, type Grammar, GrammarBuilder, repeat, sequence
 import { expandedSize } from './inlining.ts';
 
 /** Counted repetitions are written out up to this many states; beyond it the repeated part becomes a rule. */
-const WRITTEN_OUT = 2000;
+const WRITTEN_OUT = 300;
 /** Beyond this many repetitions the count is halved again and again, each half a rule. */
 const CHAIN = 1024;
 

@@ -5,7 +5,7 @@ import type { WorkBudget } from '../work-budget.ts';
 import type { GrammarVocabulary } from './grammar-vocabulary.ts';
 import { MaskMaker } from './mask-maker.ts';
 import { SequenceConstraint } from './sequence-constraint.ts';
-import { DEAD, StateTable, UNKNOWN } from './state-table.ts';
+import { DEAD, StateTable } from './state-table.ts';
 import { transferState } from './transfer-state.ts';
 
 /** A table with more states is given up for a fresh one. */
@@ -53,13 +53,11 @@ export class GrammarRuntime implements CompiledGrammar {
   /** The position after a token's bytes. Expects a current position; throws when the token does not match. */
   advance(position: Position, token: number, budget: WorkBudget): Position {
     const { table } = position;
-    const { classOf, classCount } = table.program;
     let state = position.state;
     const bytes = this.vocabulary.tokens.special[token] === 1 ? [] : bytesOf(this.vocabulary.tokens, token);
     if (bytes.length === 0) throw new Error(`Token ${token} has no text and cannot match a grammar`);
     for (const byte of bytes) {
-      const known = table.rows.data[state * classCount + classOf[byte]!]!;
-      state = known === UNKNOWN ? table.step(state, classOf[byte]!, budget) : known;
+      state = table.next(state, byte, budget);
       if (state === DEAD) throw new Error(`Token ${token} does not match the grammar here`);
     }
     return { table, state };

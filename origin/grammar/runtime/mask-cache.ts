@@ -3,6 +3,8 @@ export interface TokenMask {
   readonly mask: Uint32Array;
   /** Trie nodes at which the rule under study ends while their tokens go on; null = too many to list. */
   readonly returning: readonly number[] | null;
+  /** The same for nodes of the tree of long tokens. */
+  readonly longReturning: readonly number[];
 }
 
 /** Masks by owner and state, the least recently used ones dropped first. One cache serves a whole vocabulary. */

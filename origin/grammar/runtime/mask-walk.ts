@@ -1,8 +1,8 @@
 import type { WorkBudget } from '../work-budget.ts';
-import { DEAD, RETURNING, type StateTable, UNKNOWN } from './state-table.ts';
-import type { TokenTrie } from './token-trie.ts';
+import { DEAD, type StateTable, UNKNOWN } from './state-table.ts';
+import { maskLengthOf, type TokenTrie } from './token-trie.ts';
 
-/** Walks token trees along parser states. One instance per thread; its stack is reused. */
+/** Walks a token tree along parser states. One instance per thread; its stack is reused. */
 export class MaskWalk {
   readonly #trie: TokenTrie;
   /** Parser state before the byte of each depth. */
@@ -10,64 +10,98 @@ export class MaskWalk {
 
   constructor(trie: TokenTrie) {
     this.#trie = trie;
-    this.#stack = new Int32Array(trie.maxDepth + 2);
+    this.#stack = new Int32Array(trie.longest + 1);
   }
 
-  get nodes(): number {
-    return this.#trie.byte.length;
+  /** An empty mask to walk with: one word longer than the vocabulary needs. */
+  scratch(): Uint32Array {
+    return new Uint32Array(maskLengthOf(this.#trie) + 1);
+  }
+
+  /** The mask of the vocabulary that a walked one stands for: tokens with equal bytes share their bit. */
+  finished(scratch: Uint32Array): Uint32Array {
+    for (const [first, ...others] of this.#trie.twins) {
+      if (((scratch[first! >>> 5]! >>> (first! & 31)) & 1) === 0) continue;
+      for (const token of others) scratch[token >>> 5]! |= 1 << (token & 31);
+    }
+    return scratch.subarray(0, maskLengthOf(this.#trie));
+  }
+
+  /** Bytes of the text that a node stands for. */
+  lengthAt(node: number): number {
+    return (this.#trie.heads[node]! >> 8) + 1;
   }
 
   /**
-   * Sets the bits of the tokens below nodes `begin` … `past` − 1 (whole subtrees) that can be read from `state`.
-   * Answers the nodes with children at which the studied rule returns.
+   * Sets the bits of all tokens that can be read from `state`. Answers the nodes with children at which the studied
+   * rule returns; null when there are more than `maxReturning`.
    */
-  run(
+  all(
     table: StateTable,
     state: number,
-    begin: number,
-    past: number,
     mask: Uint32Array,
     budget: WorkBudget,
-  ): number[] {
-    const { byte, depth, end, token, twin } = this.#trie;
-    const { classOf, classCount } = table.program;
-    const stack = this.#stack;
+    maxReturning = 0,
+  ): number[] | null {
     const returning: number[] = [];
-    let rows = table.rows.data;
-    let flags = table.flags.data;
-    let visited = 0;
-    if (begin < past) stack[depth[begin]!] = state;
-    for (let node = begin; node < past; visited++) {
-      const level = depth[node]!;
-      const from = stack[level]!;
-      const byteClass = classOf[byte[node]!]!;
-      let to = rows[from * classCount + byteClass]!;
-      if (to === UNKNOWN) {
-        to = table.step(from, byteClass, budget);
-        rows = table.rows.data;
-        flags = table.flags.data;
-      }
-      if (to === DEAD) {
-        node = end[node]!;
-        continue;
-      }
-      stack[level + 1] = to;
-      for (let id = token[node]!; id >= 0; id = twin[id]!) mask[id >>> 5]! |= 1 << (id & 31);
-      if ((flags[to]! & RETURNING) !== 0 && end[node]! > node + 1) returning.push(node);
-      node++;
-    }
-    budget.spend(visited);
-    return returning;
+    this.#run(table, state, 0, this.#trie.heads.length, mask, budget, returning, maxReturning + 1);
+    return returning.length > maxReturning ? null : returning;
   }
 
-  /** As `run`, for the subtrees below single nodes. */
-  runBelow(
+  /** Sets the bits of the tokens below single nodes that can be read from `state` on. */
+  below(
     table: StateTable,
     state: number,
     nodes: readonly number[],
     mask: Uint32Array,
     budget: WorkBudget,
   ): void {
-    for (const node of nodes) this.run(table, state, node + 1, this.#trie.end[node]!, mask, budget);
+    for (const node of nodes) this.#run(table, state, node + 1, this.#trie.ends[node]!, mask, budget, [], 0);
+  }
+
+  /** Nodes `begin` … `past` − 1 are whole subtrees. At most `maxReturning` nodes are added to `returning`. */
+  #run(
+    table: StateTable,
+    state: number,
+    begin: number,
+    past: number,
+    mask: Uint32Array,
+    budget: WorkBudget,
+    returning: number[],
+    maxReturning: number,
+  ): void {
+    const { heads, ends, tokens } = this.#trie;
+    const { classOf, classCount } = table.program;
+    const stack = this.#stack;
+    let rows = table.rows.data;
+    let visited = 0;
+    if (begin < past) stack[heads[begin]! >> 8] = state;
+    for (let node = begin; node < past; visited++) {
+      const head = heads[node]!;
+      const depth = head >> 8;
+      const byteClass = classOf[head & 255]!;
+      let to = rows[stack[depth]! * classCount + byteClass]!;
+      // The rare cases are all below FIRST_STATE, so that the usual one costs a single comparison.
+      if (to <= DEAD) {
+        if (to === UNKNOWN) {
+          to = table.step(stack[depth]!, byteClass, budget);
+          rows = table.rows.data;
+        }
+        if (to === DEAD) {
+          node = ends[node]!;
+          continue;
+        }
+        if (to < 0) {
+          to = ~to;
+          if (returning.length < maxReturning && ends[node]! > node + 1) returning.push(node);
+        }
+      }
+      stack[depth + 1] = to;
+      // Nodes without a token set a bit beyond the vocabulary: cheaper than a branch that cannot be predicted.
+      const token = tokens[node]!;
+      mask[token >>> 5]! |= 1 << (token & 31);
+      node++;
+    }
+    budget.spend(visited);
   }
 }

@@ -4,7 +4,7 @@ import { GrowableInt32 } from './growable.ts';
 import { PairSet } from './item-set.ts';
 import { Predictions } from './predictions.ts';
 
-/** Row entry of a step not yet taken. */
+/** Row entry of a step not yet taken. Row entries of states that are RETURNING are complemented (~state). */
 export const UNKNOWN = 0;
 /** Nothing can match any more. */
 export const DEAD = 1;
@@ -28,7 +28,7 @@ export const RETURNING = 2;
 export class StateTable {
   readonly program: Program;
   readonly initial: number;
-  /** Row-major [state × byte class]: the next state. */
+  /** Row-major [state × byte class]: the entry of the next state. */
   readonly rows = new GrowableInt32(1 << 14);
   readonly flags = new GrowableInt32();
   readonly #itemOffsets = new GrowableInt32();
@@ -56,11 +56,22 @@ export class StateTable {
     return this.#items.data.subarray(this.#itemOffsets.data[state]!, this.#itemOffsets.data[state + 1]!);
   }
 
-  /** The state after one byte of a class. Kept in `rows`, which a caller reads first. */
+  /** The state after one byte. */
+  next(state: number, byte: number, budget: WorkBudget): number {
+    const byteClass = this.program.classOf[byte]!;
+    const known = this.rows.data[state * this.program.classCount + byteClass]!;
+    const entry = known === UNKNOWN ? this.step(state, byteClass, budget) : known;
+    return entry < 0 ? ~entry : entry;
+  }
+
+  /** Makes and answers the row entry for one byte of a class. */
   step(state: number, byteClass: number, budget: WorkBudget): number {
     const { byteOffsets, byteEdges } = this.program;
     this.#begin();
-    for (const [q, origin] of this.#pairs(state)) {
+    const past = this.#itemOffsets.data[state + 1]!;
+    for (let item = this.#itemOffsets.data[state]!; item < past; item += 2) {
+      const q = this.#items.data[item]!;
+      const origin = this.#items.data[item + 1]!;
       for (let i = byteOffsets[q]!; i < byteOffsets[q + 1]!; i += 3) {
         if (byteEdges[i]! <= byteClass && byteClass <= byteEdges[i + 1]!) {
           this.#reached.add(byteEdges[i + 2]!, origin);
@@ -70,8 +81,9 @@ export class StateTable {
       if (called) for (const target of called) this.#reached.add(target, state);
     }
     const next = this.#finish(budget);
-    this.rows.data[state * this.program.classCount + byteClass] = next;
-    return next;
+    const entry = (this.flags.data[next]! & RETURNING) === 0 ? next : ~next;
+    this.rows.data[state * this.program.classCount + byteClass] = entry;
+    return entry;
   }
 
   /** The state of one program state apart from its context, RETURNING where its rule ends. */
@@ -111,12 +123,6 @@ export class StateTable {
     this.#completed.clear();
   }
 
-  *#pairs(state: number): Generator<readonly [number, number]> {
-    const from = this.#itemOffsets.data[state]!;
-    const past = this.#itemOffsets.data[state + 1]!;
-    for (let i = from; i < past; i += 2) yield [this.#items.data[i]!, this.#items.data[i + 1]!];
-  }
-
   /** Completes what has ended, transitively, and interns what can go on. */
   #finish(budget: WorkBudget): number {
     const { final, ruleOf, byteOffsets, callOffsets } = this.program;
@@ -151,9 +157,11 @@ export class StateTable {
     if (known) return known;
     const { callOffsets, callEdges } = this.program;
     const found: number[] = [];
-    for (const [q, outer] of this.#pairs(origin)) {
+    const past = this.#itemOffsets.data[origin + 1]!;
+    for (let item = this.#itemOffsets.data[origin]!; item < past; item += 2) {
+      const q = this.#items.data[item]!;
       for (let i = callOffsets[q]!; i < callOffsets[q + 1]!; i += 2) {
-        if (callEdges[i] === rule) found.push(callEdges[i + 1]!, outer);
+        if (callEdges[i] === rule) found.push(callEdges[i + 1]!, this.#items.data[item + 1]!);
       }
       for (const target of this.#predictions.of(q, budget).waiting.get(rule) ?? [])
         found.push(target, origin);

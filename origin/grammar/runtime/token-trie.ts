@@ -5,53 +5,57 @@ import { bytesOf, type TokenBytes } from '../../tokenizer/token-bytes.ts';
  * has no node; node n stands for the bytes on the path to it. Special tokens and tokens without bytes are left out.
  */
 export interface TokenTrie {
-  readonly vocabularySize: number;
-  /** Last byte of each node. */
-  readonly byte: Uint8Array;
-  /** Number of bytes before the last one. */
-  readonly depth: Uint16Array;
+  /** Last byte of each node in bits 0 … 7, number of bytes before it above. */
+  readonly heads: Int32Array;
   /** First node after the node's subtree. */
-  readonly end: Int32Array;
-  /** Token spelled by the node; −1 where none ends. */
-  readonly token: Int32Array;
-  /** Next token with the very same bytes; −1 = none. By token id. */
-  readonly twin: Int32Array;
-  readonly maxDepth: number;
+  readonly ends: Int32Array;
+  /** Token spelled by the node; where none ends, an id in the first mask word beyond the vocabulary. */
+  readonly tokens: Int32Array;
+  readonly vocabularySize: number;
+  /** Groups of tokens with the very same bytes; the node has the first of them. */
+  readonly twins: readonly (readonly number[])[];
+  /** Bytes of the longest token. */
+  readonly longest: number;
 }
 
-export function buildTokenTrie(tokens: TokenBytes): TokenTrie {
-  const entries = sortedEntries(tokens);
+/** Words of a mask over the vocabulary. */
+export function maskLengthOf({ vocabularySize }: { readonly vocabularySize: number }): number {
+  return Math.ceil(vocabularySize / 32);
+}
+
+/** Tokens longer than `longerThan` bytes only. */
+export function buildTokenTrie(table: TokenBytes, longerThan = 0): TokenTrie {
+  const entries = sortedEntries(table, longerThan);
   const total = entries.reduce((sum, entry) => sum + entry.bytes.length, 0);
-  const byte = new Uint8Array(total);
-  const depth = new Uint16Array(total);
-  const end = new Int32Array(total);
-  const token = new Int32Array(total).fill(-1);
-  const twin = new Int32Array(tokens.vocabularySize).fill(-1);
+  const heads = new Int32Array(total);
+  const ends = new Int32Array(total);
+  const none = 32 * maskLengthOf(table);
+  const tokens = new Int32Array(total).fill(none);
+  const twins = new Map<number, number[]>();
   const path: number[] = [];
   let count = 0;
   let previous = '';
   for (const { bytes, id } of entries) {
     const common = commonPrefix(previous, bytes);
-    while (path.length > common) end[path.pop()!] = count;
+    while (path.length > common) ends[path.pop()!] = count;
     for (let i = common; i < bytes.length; i++) {
-      byte[count] = bytes.charCodeAt(i);
-      depth[count] = i;
+      heads[count] = bytes.charCodeAt(i) | (i << 8);
       path.push(count++);
     }
     const node = path.at(-1)!;
-    twin[id] = token[node]!;
-    token[node] = id;
+    const first = tokens[node]!;
+    if (first === none) tokens[node] = id;
+    else twins.set(first, [...(twins.get(first) ?? [first]), id]);
     previous = bytes;
   }
-  while (path.length > 0) end[path.pop()!] = count;
+  while (path.length > 0) ends[path.pop()!] = count;
   return {
-    vocabularySize: tokens.vocabularySize,
-    byte: byte.slice(0, count),
-    depth: depth.slice(0, count),
-    end: end.slice(0, count),
-    token: token.slice(0, count),
-    twin,
-    maxDepth: depth.reduce((max, value) => Math.max(max, value), 0),
+    heads: heads.slice(0, count),
+    ends: ends.slice(0, count),
+    tokens: tokens.slice(0, count),
+    vocabularySize: table.vocabularySize,
+    twins: [...twins.values()],
+    longest: entries.reduce((max, { bytes }) => Math.max(max, bytes.length), 0),
   };
 }
 
@@ -61,14 +65,14 @@ interface Entry {
   readonly id: number;
 }
 
-function sortedEntries(tokens: TokenBytes): Entry[] {
+function sortedEntries(tokens: TokenBytes, longerThan: number): Entry[] {
   const entries: Entry[] = [];
   for (let id = 0; id < tokens.vocabularySize; id++) {
     if (tokens.special[id] === 1) continue;
     const bytes = bytesOf(tokens, id);
-    if (bytes.length > 0) entries.push({ bytes: String.fromCharCode(...bytes), id });
+    if (bytes.length > longerThan) entries.push({ bytes: String.fromCharCode(...bytes), id });
   }
-  return entries.sort((a, b) => (a.bytes < b.bytes ? -1 : a.bytes > b.bytes ? 1 : b.id - a.id));
+  return entries.sort((a, b) => (a.bytes < b.bytes ? -1 : a.bytes > b.bytes ? 1 : a.id - b.id));
 }
 
 function commonPrefix(a: string, b: string): number {

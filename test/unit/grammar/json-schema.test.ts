@@ -52,7 +52,7 @@ describe.each(SCHEMA_CASES)('schema: $name', ({ schema, valid, invalid }) => {
     const random = randomFrom(11);
     let finished = 0;
     for (let i = 0; i < GENERATIONS; i++) {
-      const text = randomText(grammar.start(), { tokens, random, patience: 20, limit: 400 });
+      const text = randomText(grammar.start(), { tokens, random, patience: 20, limit: 1500 });
       if (text === null) continue;
       finished++;
       expect(isValid(JSON.parse(text)), text).toBe(true);
