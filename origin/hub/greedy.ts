@@ -1,0 +1,48 @@
+import type { ModelRunner } from '../model/model-runner.ts';
+
+/** The plainest use of a runner: one sequence, or a few side by side, the most likely token each time. */
+
+const NEVER = new AbortController().signal;
+
+/** Fills a slot with tokens from position 0 on, in the runner's chunks. Returns the logits after the last one. */
+export async function prefill(
+  runner: ModelRunner,
+  slot: number,
+  tokens: readonly number[],
+): Promise<Float32Array> {
+  const { prefillChunk } = runner.shape;
+  let logits = new Float32Array();
+  for (let start = 0; start < tokens.length; start += prefillChunk) {
+    const chunk = Int32Array.from(tokens.slice(start, start + prefillChunk));
+    const last = start + chunk.length === tokens.length;
+    const logitsAt = last ? Int32Array.of(chunk.length - 1) : new Int32Array();
+    logits = Float32Array.from(await runner.prefill({ slot, start, tokens: chunk, logitsAt }, NEVER));
+  }
+  return logits.slice(0, runner.shape.vocabularySize);
+}
+
+/**
+ * One decode step of neighbouring slots.
+ * @returns one copy of the logits per row
+ */
+export async function decode(
+  runner: ModelRunner,
+  firstSlot: number,
+  rows: readonly { readonly token: number; readonly position: number }[],
+): Promise<Float32Array[]> {
+  const { vocabularySize } = runner.shape;
+  const logits = await runner.decode({
+    firstSlot,
+    rows: rows.length,
+    tokens: Int32Array.from(rows, ({ token }) => token),
+    positions: Int32Array.from(rows, ({ position }) => position),
+  });
+  return rows.map((_, row) => logits.slice(row * vocabularySize, (row + 1) * vocabularySize));
+}
+
+/** The lowest of the ids with the highest logit. */
+export function mostLikely(logits: Float32Array): number {
+  let best = 0;
+  for (let id = 1; id < logits.length; id += 1) if (logits[id]! > logits[best]!) best = id;
+  return best;
+}

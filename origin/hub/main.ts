@@ -1,0 +1,28 @@
+import { availableParallelism, homedir } from 'node:os';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { CommanderError } from 'commander';
+import { createProgram } from './program.ts';
+import { createProgress } from './progress.ts';
+import { readHubSettings } from './settings.ts';
+
+/** `npm run model`: exit code 1 and one line on stderr when something fails. */
+
+try {
+  const program = createProgram({
+    settings: readHubSettings(process.env, homedir()),
+    fetch,
+    progress: createProgress(process.stderr),
+    print: (text) => console.log(text),
+    printError: (text) => console.error(text),
+    sleep,
+    random: Math.random,
+    now: () => performance.now(),
+    threads: availableParallelism(),
+    freeMemory: () => process.availableMemory(),
+  });
+  await program.parseAsync();
+} catch (thrown) {
+  const shown = thrown instanceof CommanderError; // commander has said what is wrong
+  if (!shown) console.error(`continuo model: ${thrown instanceof Error ? thrown.message : String(thrown)}`);
+  process.exitCode = shown ? thrown.exitCode : 1;
+}
