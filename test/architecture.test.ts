@@ -42,6 +42,9 @@ const isCommandLine = (file: string) => file.startsWith('worker/cli/');
 
 const ORIGIN_LIBRARIES = [
   '@huggingface/tokenizers',
+  'cli-progress',
+  'cli-table3',
+  'commander',
   'koffi',
   'onnxruntime-node',
   'pino',
