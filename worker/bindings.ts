@@ -1,3 +1,4 @@
+import type { StreamTail } from './resumable/stream-tail.ts';
 import type { TenantLimiter } from './tenant-limiter.ts';
 
 /** The platform's parts the Worker is bound to. */
@@ -6,6 +7,8 @@ export interface Bindings {
   readonly DB: D1Database;
   /** One object per tenant: limits, leases, usage outbox. */
   readonly LIMITER: DurableObjectNamespace<TenantLimiter>;
+  /** One object per resumable stream. */
+  readonly STREAMS: DurableObjectNamespace<StreamTail>;
   /** One data point per request. */
   readonly USAGE?: AnalyticsEngineDataset;
   /** Flood shields in front of everything; per place, approximate, and cheap. */

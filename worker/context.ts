@@ -21,6 +21,8 @@ export interface Caller {
 /** Everything around one request. Handlers take time, randomness and background work from here only. */
 export interface RequestContext {
   readonly requestId: string;
+  /** Id of the completion, should this request make one. */
+  readonly completionId: string;
   readonly env: Env;
   readonly settings: Settings;
   readonly catalogue: Catalogue;

@@ -112,7 +112,7 @@ function generationRequest(
 
 function envelopeOf({ answer }: CompletionCall, model: OriginModel, context: RequestContext): Envelope {
   return {
-    id: `cmpl-${context.randomHex(16)}`,
+    id: context.completionId,
     created: Math.floor(context.now() / 1_000),
     model: answer.model,
     fingerprint: fingerprintOf(model),

@@ -9,6 +9,7 @@ import { dressed } from './dressing.ts';
 import { type Env, parseSettings, type Settings } from './env.ts';
 import { errorResponse, finished, incomingRequestId } from './http.ts';
 import { openApiDocument } from './openapi.ts';
+import type { InnerProps } from './resumable/stream-tail.ts';
 import { decoded, ROUTES, type RouteSpec, refuse } from './routes.ts';
 import { KeyDirectory } from './tenants/key-directory.ts';
 import { Timings } from './timings.ts';
@@ -55,6 +56,11 @@ function once<T>(make: () => T): () => T {
   };
 }
 
+/** A resumable stream gives its own request the name by which it is found again. */
+function completionOf({ props }: ExecutionContext): string | undefined {
+  return (props as Partial<InnerProps> | undefined)?.completion;
+}
+
 function createContext(
   request: Request,
   env: Env,
@@ -64,6 +70,7 @@ function createContext(
   const answer: Answer = { dialect: provisionalDialect(request), headers: new Headers() };
   return {
     requestId: incomingRequestId(request) ?? `req_${randomHex(16)}`,
+    completionId: `cmpl-${completionOf(background) ?? randomHex(16)}`,
     env,
     ...isolate,
     answer,
@@ -120,4 +127,5 @@ function createWorker(): ExportedHandler<Env> {
 
 export default createWorker();
 
+export { StreamTail } from './resumable/stream-tail.ts';
 export { TenantLimiter } from './tenant-limiter.ts';

@@ -4,6 +4,7 @@ import { complete } from './completions.ts';
 import type { RequestContext } from './context.ts';
 import { jsonResponse } from './http.ts';
 import { health, listModels, showModel } from './models.ts';
+import { resumable, resumeStream } from './resumable/resumable.ts';
 import { detokenize, showTokenizer, tokenize } from './tokenize.ts';
 
 export type Handler = (
@@ -20,8 +21,9 @@ export interface RouteSpec {
 }
 
 export const ROUTES: readonly RouteSpec[] = [
-  { method: 'POST', path: '/v1/completions', handler: complete },
-  { method: 'POST', path: '/api/v1/completions', handler: complete },
+  { method: 'POST', path: '/v1/completions', handler: resumable(complete) },
+  { method: 'POST', path: '/api/v1/completions', handler: resumable(complete) },
+  { method: 'GET', path: '/v1/completions/:rest/stream', handler: resumeStream },
   { method: 'GET', path: '/v1/models', handler: listModels },
   { method: 'GET', path: '/v1/models/:rest+', handler: showModel },
   { method: 'GET', path: '/health', handler: health },

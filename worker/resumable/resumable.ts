@@ -1,0 +1,70 @@
+import { ApiError } from '../../shared/errors.ts';
+import { authenticate } from '../auth.ts';
+import type { RequestContext } from '../context.ts';
+import type { Handler } from '../routes.ts';
+import type { StreamTail } from './stream-tail.ts';
+
+/** `x-resumable: true` lets a streaming completion outlive its client's connection. */
+export const RESUMABLE_HEADER = 'x-resumable';
+
+const tailOf = ({ env }: RequestContext, completion: string): DurableObjectStub<StreamTail> =>
+  env.STREAMS.get(env.STREAMS.idFromName(completion));
+
+/** The handler, with resumable requests going through an object of their own; the others pass as they are. */
+export function resumable(handler: Handler): Handler {
+  return async (request, context, argument) => {
+    if (request.headers.get(RESUMABLE_HEADER)?.toLowerCase() !== 'true') {
+      return handler(request, context, argument);
+    }
+    const { tenant } = await authenticate(request, context, 'completions');
+    const headers = new Headers(request.headers);
+    headers.delete(RESUMABLE_HEADER);
+    headers.set('x-request-id', context.requestId);
+    headers.set('traceparent', context.traceparent);
+    const completion = context.randomHex(16);
+    const inner = new Request(request.url, { method: 'POST', headers, body: await bodyOf(request, context) });
+    return await tailOf(context, completion).begin(inner, tenant.id, completion);
+  };
+}
+
+/** The body's bytes; the inner request checks them once more as any other's. @throws ApiError 413 */
+async function bodyOf(request: Request, { settings }: RequestContext): Promise<ArrayBuffer> {
+  const tooLarge = () =>
+    new ApiError(
+      'request_too_large',
+      `The request body is larger than the limit of ${settings.MAX_BODY_BYTES} bytes.`,
+    );
+  if (Number(request.headers.get('content-length') ?? 0) > settings.MAX_BODY_BYTES) throw tooLarge();
+  const body = await request.arrayBuffer();
+  if (body.byteLength > settings.MAX_BODY_BYTES) throw tooLarge();
+  return body;
+}
+
+const ID = /^cmpl-([0-9a-f]{32})$/;
+
+function lastEventId(request: Request): number {
+  const header = request.headers.get('last-event-id')?.trim() ?? '0';
+  if (/^\d{1,15}$/.test(header)) return Number(header);
+  throw new ApiError('invalid_value', "Invalid header 'last-event-id': expected a number.", {
+    param: 'last-event-id',
+  });
+}
+
+/** GET /v1/completions/{id}/stream: what followed the last event the client has seen. */
+export async function resumeStream(request: Request, context: RequestContext, id: string): Promise<Response> {
+  const { tenant } = await authenticate(request, context, 'completions');
+  const completion = ID.exec(id)?.[1];
+  const from = lastEventId(request);
+  const stream = completion === undefined ? null : await tailOf(context, completion).resume(from, tenant.id);
+  if (stream === null) {
+    const message = 'There is no such stream: it was not resumable, or it ended more than a minute ago.';
+    throw new ApiError('not_found', message);
+  }
+  return new Response(stream, {
+    headers: {
+      'content-type': 'text/event-stream; charset=utf-8',
+      'cache-control': 'no-cache',
+      'x-accel-buffering': 'no',
+    },
+  });
+}

@@ -1,0 +1,130 @@
+import { DurableObject } from 'cloudflare:workers';
+import { SSE_DONE, SSE_KEEP_ALIVE, sseData } from '../../shared/framing.ts';
+import type { Env } from '../env.ts';
+import { EventBlocks } from './event-blocks.ts';
+
+/** A stream can be resumed for this long after its end. */
+const RETENTION_MS = 60_000;
+/** Silence after which a follower gets a comment line. */
+const KEEP_ALIVE_MS = 10_000;
+/** One that never ends is given up after this. */
+const LONGEST_MS = 3_600_000;
+
+const SCHEMA = `
+  CREATE TABLE IF NOT EXISTS events (id INTEGER PRIMARY KEY, block TEXT NOT NULL);
+  CREATE TABLE IF NOT EXISTS stream (only INTEGER PRIMARY KEY CHECK (only = 0), tenant TEXT NOT NULL, ended INTEGER NOT NULL);
+`;
+
+const INTERRUPTED = {
+  message: 'The stream was interrupted.',
+  type: 'server_error',
+  param: null,
+  code: 'upstream_error',
+};
+
+/** The Worker itself, seen from inside, with what only it can say to itself. */
+export type OwnWorker = (options: { props: InnerProps }) => Fetcher;
+
+/** Given to the request that a resumable stream makes to its own Worker. */
+export interface InnerProps {
+  /** Hex part of the completion's id, by which the stream is found again. */
+  readonly completion: string;
+}
+
+/**
+ * One resumable stream: makes the request itself, so that no client's connection carries it, keeps its events with
+ * numbers, and serves them from any number on to whoever follows. Gone a minute after the end.
+ */
+export class StreamTail extends DurableObject<Env> {
+  readonly #sql: SqlStorage;
+  #news = Promise.withResolvers<void>();
+  /** The pump runs in this object's memory; without it an unfinished stream has no one to go on. */
+  #pumping = false;
+
+  constructor(ctx: DurableObjectState, env: Env) {
+    super(ctx, env);
+    this.#sql = ctx.storage.sql;
+    this.#sql.exec(SCHEMA);
+  }
+
+  /** The answer to a resumable request: a numbered stream, or whatever else the Worker answers. */
+  async begin(request: Request, tenantId: string, completion: string): Promise<Response> {
+    const exports = this.ctx.exports as unknown as { default: OwnWorker };
+    const answer = await exports.default({ props: { completion } }).fetch(request);
+    const streams = answer.headers.get('content-type')?.startsWith('text/event-stream') ?? false;
+    if (!streams || answer.body === null) return answer;
+    this.#sql.exec('INSERT INTO stream (only, tenant, ended) VALUES (0, ?, 0)', tenantId);
+    await this.ctx.storage.setAlarm(Date.now() + LONGEST_MS);
+    this.#pumping = true;
+    this.ctx.waitUntil(this.#pump(answer.body));
+    return new Response(this.#follow(0), answer);
+  }
+
+  /** The events after `lastEventId`; null when there is no such stream of this tenant. */
+  async resume(lastEventId: number, tenantId: string): Promise<ReadableStream<Uint8Array> | null> {
+    return this.#stream()?.tenant === tenantId ? this.#follow(lastEventId) : null;
+  }
+
+  override async alarm(): Promise<void> {
+    this.#sql.exec('DELETE FROM events');
+    this.#sql.exec('DELETE FROM stream');
+  }
+
+  #stream(): { tenant: string; ended: number } | undefined {
+    return this.#sql.exec<{ tenant: string; ended: number }>('SELECT tenant, ended FROM stream').toArray()[0];
+  }
+
+  async #pump(body: ReadableStream<Uint8Array>): Promise<void> {
+    const blocks = new EventBlocks();
+    const decoder = new TextDecoder();
+    try {
+      for await (const bytes of body) this.#keep(blocks.push(decoder.decode(bytes, { stream: true })));
+    } catch {
+      this.#keep(blocks.push(sseData({ error: INTERRUPTED }) + SSE_DONE));
+    }
+    this.#sql.exec('UPDATE stream SET ended = 1');
+    this.#pumping = false;
+    this.#tell();
+    await this.ctx.storage.setAlarm(Date.now() + RETENTION_MS);
+  }
+
+  #keep(blocks: readonly string[]): void {
+    for (const block of blocks) this.#sql.exec('INSERT INTO events (block) VALUES (?)', block);
+    if (blocks.length > 0) this.#tell();
+  }
+
+  #tell(): void {
+    this.#news.resolve();
+    this.#news = Promise.withResolvers<void>();
+  }
+
+  /** Numbered events after `from`, those to come included. Leaving it stops nothing. */
+  #follow(from: number): ReadableStream<Uint8Array> {
+    const encoder = new TextEncoder();
+    let last = from;
+    const pull = async (controller: ReadableStreamDefaultController<Uint8Array>): Promise<void> => {
+      const news = this.#news.promise;
+      const rows = this.#sql
+        .exec<{ id: number; block: string }>('SELECT id, block FROM events WHERE id > ? ORDER BY id', last)
+        .toArray();
+      const latest = rows.at(-1);
+      if (latest) {
+        last = latest.id;
+        controller.enqueue(encoder.encode(rows.map(({ id, block }) => `id: ${id}\n${block}\n\n`).join('')));
+        return;
+      }
+      const stream = this.#stream();
+      if (!stream || stream.ended === 1) return controller.close();
+      if (!this.#pumping) return controller.error(new Error('The stream was interrupted.'));
+      const silence = new Promise<'silence'>((resolve) =>
+        setTimeout(() => resolve('silence'), KEEP_ALIVE_MS),
+      );
+      if ((await Promise.race([news, silence])) === 'silence') {
+        controller.enqueue(encoder.encode(SSE_KEEP_ALIVE));
+        return;
+      }
+      return pull(controller);
+    };
+    return new ReadableStream({ pull }, { highWaterMark: 0 });
+  }
+}
