@@ -31,6 +31,7 @@ const program = new Command('bench')
   .option('--prompt <number>', 'tokens per prompt', '136')
   .option('--threads <number>', 'threads of one model run', String(availableParallelism()))
   .option('--quick', 'skip the single figures (prefill, prefix hit, interference)', false)
+  .option('--soak <seconds>', 'overload by 200 clients of two tenants for so long', '0')
   .option('--url <base>', 'also measure an OpenAI-compatible server, e.g. http://127.0.0.1:8080/v1')
   .option('--url-model <name>', 'its model name', 'default')
   .option('--url-key <key>', 'its API key', 'none')
@@ -45,6 +46,7 @@ interface Options {
   readonly prompt: string;
   readonly threads: string;
   readonly quick: boolean;
+  readonly soak: string;
   readonly url?: string;
   readonly urlModel: string;
   readonly urlKey: string;
@@ -83,6 +85,7 @@ async function main(): Promise<void> {
     tokens: Number(options.tokens),
     promptTokens: Number(options.prompt),
     figures: !options.quick,
+    soakSeconds: Number(options.soak),
     threads: Number(options.threads),
     foreign: options.url
       ? openAiTarget(options.url, { baseUrl: options.url, apiKey: options.urlKey, model: options.urlModel })

@@ -14,6 +14,8 @@ export interface Plan {
   readonly tokens: number;
   readonly promptTokens: number;
   readonly figures: boolean;
+  /** Seconds of overload by 200 clients of two tenants; 0 = none. */
+  readonly soakSeconds: number;
   readonly threads: number;
   /** Another server to measure with the same client. */
   readonly foreign: Target | null;
@@ -89,6 +91,32 @@ async function figures(target: Target, progress: Progress) {
   ] as const;
 }
 
+async function residentBytes(originUrl: string): Promise<number> {
+  const text = await (await fetch(new URL('/metrics', originUrl))).text();
+  return Number(/^process_resident_memory_bytes (\S+)/m.exec(text)?.[1]);
+}
+
+/** 200 clients, of which one tenant's ten times outnumber the other's. */
+async function overload(target: Target, originUrl: string, seconds: number, progress: Progress) {
+  progress(0, `${target.name}, ${seconds} s of 200 clients`);
+  const clients = { small: 18, large: 182 };
+  const job = (tenant: string, index: number): Job => ({
+    tenant,
+    prompt: tokenIds(index, 64),
+    maxTokens: 48,
+  });
+  const memory = () => residentBytes(originUrl);
+  const result = await soak(target, { seconds, clients, job, refusedPauseMs: 1000, memory });
+  progress(1, target.name);
+  const { small = 0, large = 0 } = result.tokensByTenant;
+  return [
+    [`${seconds} s of 200 clients: completed / refused with 503`, `${result.completed} / ${result.refused}`],
+    ['other failures', JSON.stringify(result.failures)],
+    ['share of the tenant with a tenth of the clients', `${rounded((100 * small) / (small + large), 1)} %`],
+    ['resident MiB, early / late', `${rounded(result.memoryMiB.early)} / ${rounded(result.memoryMiB.late)}`],
+  ] as const;
+}
+
 /** Starts the product on the model and measures it layer by layer; every layer in the same run as the ceiling. */
 export async function measureModel(
   model: BenchModel,
@@ -118,6 +146,9 @@ export async function measureModel(
     if (plan.via.includes('origin')) {
       targets.push(await loads(origin, plan, progress));
       if (plan.figures) single = await figures(origin, progress);
+    }
+    if (plan.soakSeconds > 0) {
+      single = [...single, ...(await overload(origin, system.origin.url, plan.soakSeconds, progress))];
     }
     if (plan.via.includes('worker')) {
       const baseUrl = `${system.url}/v1`;

@@ -1,0 +1,58 @@
+import fc from 'fast-check';
+import { expect, test } from 'vitest';
+import { commonSpan } from '../../bench/load.ts';
+import { linePlot } from '../../bench/plot.ts';
+import { quantile } from '../../bench/statistics.ts';
+import type { Trace } from '../../bench/target.ts';
+
+const trace = (events: number[], tokens = events.length): Trace => ({
+  sent: 0,
+  events,
+  ended: events.at(-1) ?? 0,
+  tokens,
+  status: 200,
+  error: null,
+});
+
+test('quantiles lie between the extremes, rise with q and meet the median of odd counts', () => {
+  expect(quantile([3, 1, 2], 0.5)).toBe(2);
+  expect(quantile([1, 2], 0.5)).toBe(1.5);
+  const values = fc.array(fc.double({ min: -1e6, max: 1e6, noNaN: true }), { minLength: 1 });
+  fc.assert(
+    fc.property(values, fc.double({ min: 0, max: 1, noNaN: true }), (list, q) => {
+      expect(quantile(list, q)).toBeGreaterThanOrEqual(Math.min(...list));
+      expect(quantile(list, q)).toBeLessThanOrEqual(Math.max(...list));
+      expect(quantile(list, 0)).toBeLessThanOrEqual(quantile(list, q));
+    }),
+  );
+});
+
+test('the common span counts only what came while every stream was generating', () => {
+  const wave = [trace([10, 20, 30, 40]), trace([15, 25, 35, 45])];
+  // From 15, when the second begins, to 40, when the first ends: 20, 30, 40 and 25, 35.
+  expect(commonSpan(wave)).toEqual({ tokens: 5, ms: 25 });
+});
+
+test('events that carry two tokens each count twice', () => {
+  expect(commonSpan([trace([10, 20, 30], 6)])).toEqual({ tokens: 4, ms: 20 });
+});
+
+test('streams that never overlap have no common span', () => {
+  expect(commonSpan([trace([1, 2]), trace([3, 4])])).toEqual({ tokens: 0, ms: 0 });
+  expect(commonSpan([trace([1, 2]), trace([])])).toEqual({ tokens: 0, ms: 0 });
+});
+
+test('a plot names every series and escapes what is not text', () => {
+  const svg = linePlot('a < b', 'x', 'y', [
+    {
+      name: 'one & two',
+      points: [
+        [1, 10],
+        [2, 20],
+      ],
+    },
+  ]);
+  expect(svg).toContain('a &lt; b');
+  expect(svg).toContain('one &amp; two');
+  expect(svg.match(/<circle/g)).toHaveLength(2);
+});
