@@ -74,11 +74,20 @@ export async function startGeneration({
   } catch (thrown) {
     // The deadline's own reason says more than the failure it caused.
     const { reason } = abort.signal;
-    const error = toApiError(reason instanceof ApiError ? reason : thrown);
+    const cause = reason instanceof ApiError ? reason : thrown;
+    const error = toApiError(cause);
     if (run) run.fail(error);
     else context.waitUntil(settle(nothingUsed(request.signal.aborted ? null : error, upstream)));
-    throw reason instanceof ApiError ? reason : thrown;
+    throw cause instanceof ApiError ? inCallersWords(cause, call) : cause;
   }
+}
+
+const CONSTRAINT_FAULTS: ReadonlySet<string> = new Set(['invalid_grammar', 'invalid_json_schema']);
+
+/** A constraint has one name on the wire and a dozen in public: errors name the field the caller used. */
+function inCallersWords(error: ApiError, { constraintField }: CompletionCall): ApiError {
+  if (constraintField === null || !CONSTRAINT_FAULTS.has(error.code)) return error;
+  return new ApiError(error.code, error.message, { param: constraintField, headers: error.headers });
 }
 
 /** The outcome of a request that no upstream took up; without an error the client had gone. */

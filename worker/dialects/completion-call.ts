@@ -35,6 +35,8 @@ export type GenerationFields = Omit<
 export interface CompletionCall {
   readonly answer: AnswerOptions;
   readonly generation: GenerationFields;
+  /** The field that carries the constraint, for errors found only when it is compiled. */
+  readonly constraintField: string | null;
   /** Number of images the caller sent. */
   readonly images: number;
   /** Fields unknown to us, service fields removed. */

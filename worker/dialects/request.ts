@@ -170,5 +170,11 @@ export function parseCompletion(
   const generation = generationOf(request, resolved, answer, dialect);
   checkTogether(request, resolved);
   checkSequences(request.prompt.length, resolved.bestOf, (request.best_of ?? 0) > n, bounds.sequences);
-  return { answer, generation, images: request.images?.length ?? 0, extra: extraFields(body) };
+  return {
+    answer,
+    generation,
+    constraintField: resolved.constraint?.field ?? null,
+    images: request.images?.length ?? 0,
+    extra: extraFields(body),
+  };
 }

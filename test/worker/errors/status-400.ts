@@ -192,16 +192,15 @@ export const STATUS_400: readonly ErrorCase[] = [
     headers: { 'retry-after': null },
   },
   {
-    name: 'a grammar the origin cannot read',
-    send: refusedByOrigin(400, {
-      message: 'Line 1, column 4: oops',
-      type,
-      param: 'grammar',
-      code: 'invalid_grammar',
-    }),
+    name: 'a grammar the origin cannot read, under the name the caller gave it',
+    send: (worker, origin) => {
+      const error = { message: 'Line 1, column 4: oops', type, param: 'constraint', code: 'invalid_grammar' };
+      origin.script = (_, wire) => wire.refuse(400, { error });
+      return worker.post({ model: 'default', prompt: 'Hi', structured_outputs: { grammar: 'oops' } });
+    },
     type,
     code: 'invalid_grammar',
-    param: 'grammar',
+    param: 'structured_outputs.grammar',
     message: /column 4/,
   },
 ];
