@@ -13,6 +13,8 @@ const TENANT = 'tenant';
 /** Records are gathered this long before they go to the ledger together. */
 const FLUSH_DELAY_MS = 1000;
 const FLUSH_RETRY_MAX_MS = 60_000;
+/** A request whose lease has ended is settled by what it told last, unless it tells more within so many leases. */
+const ABANDON_LEASES = 4;
 
 /**
  * One per tenant: holds its counters in memory and in its own SQLite, so that reservations of parallel requests are
@@ -53,9 +55,13 @@ export class TenantLimiter extends DurableObject<Bindings> {
     const refusal = reserve(this.#quota, claim, now);
     if (refusal) return { admitted: false, refusal, headers: headers() };
     const lease = this.#quota.leases.get(request.requestId)!;
-    const open = { lease, record: firstRecord(request, now) };
-    this.#open.set(lease.id, open);
-    this.#storage.saveOpen(open);
+    const open: OpenRequest = {
+      lease,
+      record: firstRecord(request, now),
+      leaseMs: request.leaseMs,
+      abandonAt: null,
+    };
+    this.#keep(open);
     this.#storage.saveSubjects(this.#quota, lease.subjects);
     await this.#scheduleAlarm();
     return { admitted: true, headers: headers() };
@@ -65,11 +71,9 @@ export class TenantLimiter extends DurableObject<Bindings> {
   async renew(requestId: string, { leaseMs, ...progress }: Progress): Promise<boolean> {
     const open = this.#open.get(requestId);
     if (!open) return false;
-    renew(this.#quota, requestId, this.#now() + leaseMs);
-    const next = { lease: open.lease, record: { ...open.record, ...progress } };
-    this.#open.set(requestId, next);
-    this.#storage.saveOpen(next);
-    return true;
+    const alive = renew(this.#quota, requestId, this.#now() + leaseMs);
+    this.#keep({ ...open, record: { ...open.record, ...progress } });
+    return alive;
   }
 
   /** Ends a request and writes its record. False when that has happened before; then nothing changes. */
@@ -92,12 +96,25 @@ export class TenantLimiter extends DurableObject<Bindings> {
   override async alarm(): Promise<void> {
     this.#alarmAt = null;
     const now = this.#now();
-    for (const id of dueLeases(this.#quota, now)) {
-      const { lease, record } = this.#open.get(id)!;
-      this.#close({ lease, record }, { ...record, latencyMs: now - record.startedAt });
+    for (const id of dueLeases(this.#quota, now)) this.#release(this.#open.get(id)!, now);
+    for (const open of this.#open.values()) {
+      if (open.abandonAt === null || open.abandonAt > now) continue;
+      this.#close(open, { ...open.record, latencyMs: now - open.record.startedAt });
     }
     if (this.#flushAt !== null && this.#flushAt <= now) await this.#flush(now);
     await this.#scheduleAlarm();
+  }
+
+  #keep(open: OpenRequest): void {
+    this.#open.set(open.lease.id, open);
+    this.#storage.saveOpen(open);
+  }
+
+  /** Frees what a silent request holds; its record waits a while for a Worker that was only out of reach. */
+  #release(open: OpenRequest, now: number): void {
+    settle(this.#quota, open.lease.id, chargedTokens(open.record.usage), now);
+    this.#keep({ ...open, abandonAt: now + ABANDON_LEASES * open.leaseMs });
+    this.#storage.saveSubjects(this.#quota, open.lease.subjects);
   }
 
   #close(open: OpenRequest, record: UsageRecord): void {
@@ -122,7 +139,8 @@ export class TenantLimiter extends DurableObject<Bindings> {
 
   /** One alarm serves both duties: the earlier of them. */
   async #scheduleAlarm(): Promise<void> {
-    const due = [nextExpiry(this.#quota), this.#flushAt].filter((at) => at !== null);
+    const abandoned = [...this.#open.values()].map(({ abandonAt }) => abandonAt);
+    const due = [nextExpiry(this.#quota), this.#flushAt, ...abandoned].filter((at) => at !== null);
     if (due.length === 0) return;
     const at = Math.min(...due);
     if (this.#alarmAt !== null && this.#alarmAt <= at) return;

@@ -5,6 +5,9 @@ import type { UsageRecord } from '../usage/usage-record.ts';
 export interface OpenRequest {
   readonly lease: QuotaLease;
   readonly record: UsageRecord;
+  readonly leaseMs: number;
+  /** Its lease has ended without a word: Unix milliseconds at which its record is written as it stands. */
+  readonly abandonAt: number | null;
 }
 
 export interface OutboxEntry {
@@ -38,7 +41,7 @@ export class LimiterStorage {
     for (const row of this.#sql.exec<{ id: string; state: string }>('SELECT id, state FROM subjects')) {
       state.subjects.set(row.id, JSON.parse(row.state) as SubjectState);
     }
-    for (const [id, { lease }] of open) state.leases.set(id, lease);
+    for (const [id, { lease, abandonAt }] of open) if (abandonAt === null) state.leases.set(id, lease);
     return state;
   }
 

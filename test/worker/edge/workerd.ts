@@ -28,17 +28,17 @@ export async function startWorkerd(
   const durableObjects = Object.fromEntries(
     Object.entries(objects).map(([binding, className]) => [binding, { className, useSQLite: true }]),
   );
-  const workerd = new Miniflare(
-    convertV4MiniflareOptions({
+  const workerd = new Miniflare({
+    ...convertV4MiniflareOptions({
       modules: true,
       script: await bundle(source),
       compatibilityDate: '2026-10-20',
       durableObjects,
       d1Databases: ['DB'],
       cf: false,
-      ...(persist === undefined ? {} : { durableObjectsPersist: persist, d1Persist: persist }),
     }),
-  );
+    ...(persist === undefined ? {} : { resourcePersistencePath: persist }),
+  });
   const db = (await workerd.getD1Database('DB')) as unknown as Database;
   return { workerd, db };
 }

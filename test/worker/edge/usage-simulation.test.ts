@@ -1,0 +1,179 @@
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import type { Miniflare } from 'miniflare';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { UNLIMITED } from '../../../shared/tenant.ts';
+import { type Database, migrate } from '../support/database.ts';
+import { eventually } from './eventually.ts';
+import { startWorkerd } from './workerd.ts';
+
+/**
+ * The ledger under faults: Workers that vanish, settle twice or too late, a database that is away for a while, and a
+ * limiter that loses its memory. In the end it must hold what was generated, to the token.
+ */
+
+/** The limiter; and the ledger alone, which takes `[cursor, entries]`. */
+const SOURCE = `
+  import { addToLedger } from './usage/usage-ledger.ts';
+  export { TenantLimiter } from './tenant-limiter.ts';
+  export default {
+    async fetch(request, env) {
+      const [cursor, entries] = await request.json();
+      await addToLedger(env.DB, 'twice', cursor, entries);
+      return new Response();
+    },
+  };
+`;
+const REQUESTS = 120;
+/** Shorter than a busy test machine may pause: late settlements happen too. */
+const LEASE_MS = 1000;
+
+let state: string;
+let workerd: Miniflare;
+let db: Database;
+
+const start = async (): Promise<void> => {
+  ({ workerd, db } = await startWorkerd(SOURCE, { LIMITER: 'TenantLimiter' }, state));
+};
+
+beforeAll(async () => {
+  state = mkdtempSync(path.join(tmpdir(), 'ledger-'));
+  await start();
+  await migrate(db);
+});
+afterAll(async () => {
+  await workerd?.dispose();
+  rmSync(state, { recursive: true, force: true });
+});
+
+type Limiter = Record<string, (...args: readonly unknown[]) => Promise<unknown>>;
+
+async function limiter(): Promise<Limiter> {
+  const limiters = await workerd.getDurableObjectNamespace('LIMITER');
+  return limiters.get(limiters.idFromName('simulated')) as unknown as Limiter;
+}
+
+/** A small generator of its own, so that a failure can be repeated. */
+function random(seed: number): (below: number) => number {
+  let value = seed;
+  return (below) => {
+    value = (Math.imul(value, 1_664_525) + 1_013_904_223) >>> 0;
+    return Math.floor((value / 2 ** 32) * below);
+  };
+}
+
+interface Generated {
+  requests: number;
+  prompt: number;
+  completion: number;
+}
+
+/** One request from reservation to whatever end it finds; what was generated goes to `generated`. */
+async function request(id: string, draw: (below: number) => number, generated: Generated): Promise<void> {
+  const { reserve, renew, settle } = await limiter();
+  const reservation = {
+    requestId: id,
+    tenantId: 'simulated',
+    keyId: `key-${draw(3)}`,
+    model: `model-${draw(2)}`,
+    tokens: 500,
+    tenantLimits: UNLIMITED,
+    keyLimits: UNLIMITED,
+    leaseMs: LEASE_MS,
+  };
+  await reserve!(reservation);
+  // The answer got lost and the Worker asks again: still one request.
+  if (draw(5) === 0) await reserve!(reservation);
+  generated.requests += 1;
+  const usage = { promptTokens: 1 + draw(50), cachedTokens: 0, completionTokens: 0 };
+  generated.prompt += usage.promptTokens;
+  for (let step = draw(4); step >= 0; step -= 1) {
+    const tokens = draw(30);
+    usage.completionTokens += tokens;
+    generated.completion += tokens;
+    await renew!(id, { usage: { ...usage }, upstream: 'origin', leaseMs: LEASE_MS });
+  }
+  // It vanishes: the lease's end must write what it told last.
+  if (draw(4) === 0) return;
+  const settlement = {
+    status: ['completed', 'failed', 'cancelled'][draw(3)],
+    usage,
+    errorCode: null,
+    finishReasons: [],
+    upstream: 'origin',
+    latencyMs: 1,
+    firstTokenMs: null,
+  };
+  await settle!(id, settlement);
+  if (draw(3) === 0) await settle!(id, { ...settlement, usage: { ...usage, completionTokens: 10_000 } });
+}
+
+const totals = async (): Promise<Record<string, number>> => {
+  const { results } = await db
+    .prepare(
+      "SELECT SUM(requests) AS requests, SUM(prompt_tokens) AS prompt, SUM(completion_tokens) AS completion FROM usage_daily WHERE tenant_id = 'simulated'",
+    )
+    .all();
+  return results[0] as Record<string, number>;
+};
+
+test('whatever goes wrong, the ledger ends with what was generated, to the token', async () => {
+  const draw = random(20_261_120);
+  const generated: Generated = { requests: 0, prompt: 0, completion: 0 };
+  const wave = (from: number) =>
+    Promise.all(
+      Array.from({ length: REQUESTS / 3 }, (_, index) => request(`r${from + index}`, draw, generated)),
+    );
+  await wave(0);
+  // The database is away: records pile up in the outbox.
+  await db.prepare('ALTER TABLE usage_daily RENAME TO away').run();
+  await wave(REQUESTS);
+  await new Promise((resolve) => setTimeout(resolve, 1500));
+  await db.prepare('ALTER TABLE away RENAME TO usage_daily').run();
+  await wave(2 * REQUESTS);
+  // The machine goes down with leases open and records on their way.
+  await workerd.dispose();
+  await start();
+  const { block } = await limiter();
+  await block!('nobody', true);
+  const ledger = await eventually(totals, ({ requests }) => requests === generated.requests);
+  expect(ledger).toEqual(generated);
+  expect(generated.requests).toBe(REQUESTS);
+});
+
+test('a batch that comes twice, late or in part counts once', async () => {
+  const entry = (sequence: number) => ({
+    sequence,
+    record: {
+      requestId: `r${sequence}`,
+      tenantId: 'twice',
+      keyId: 'key',
+      model: 'tiny',
+      upstream: null,
+      usage: { promptTokens: 1, cachedTokens: 0, completionTokens: 10 ** sequence },
+      status: 'completed',
+      errorCode: null,
+      finishReasons: [],
+      startedAt: Date.UTC(2026, 0, 1),
+      latencyMs: 1,
+      firstTokenMs: null,
+    },
+  });
+  const add = (cursor: number, ...sequences: number[]) =>
+    workerd.dispatchFetch('http://ledger/', {
+      method: 'POST',
+      body: JSON.stringify([cursor, sequences.map(entry)]),
+    });
+  await add(0, 1, 2);
+  await add(0, 1, 2);
+  await add(0, 1, 2, 3);
+  await add(2, 3);
+  await add(2, 3, 4);
+  await add(0, 1);
+  const { results } = await db
+    .prepare('SELECT requests, completion_tokens FROM usage_daily WHERE tenant_id = ?')
+    .bind('twice')
+    .all();
+  expect(results).toEqual([{ requests: 3, completion_tokens: 1110 }]);
+});
