@@ -63,7 +63,7 @@ async function listen(server: Server, { host, port }: OriginConfig, log: Logger)
     const why = taken ? `port ${port} is taken` : (error as Error).message;
     throw new Error(`cannot listen on ${host}: ${why}`);
   }
-  log.info({ host, port: (server.address() as AddressInfo).port }, 'listening');
+  log.info({ host, port: (server.address() as AddressInfo).port, pid: process.pid }, 'listening');
 }
 
 /** Resolves when a signal came and what was running has finished or run out of time. */

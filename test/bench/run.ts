@@ -4,6 +4,7 @@ import { type LoadResult, measureLoad } from './load.ts';
 import type { BenchModel } from './models.ts';
 import { type CeilingPoint, rounded, type TargetReport } from './report.ts';
 import { measureInterference, measurePrefill, measurePrefixHit } from './scenarios.ts';
+import { soak } from './soak.ts';
 import { type Job, openAiTarget, originTarget, type Target } from './target.ts';
 
 export interface Plan {
