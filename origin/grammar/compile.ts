@@ -6,6 +6,7 @@ import type { Grammar } from './expression.ts';
 import { parseGbnf } from './gbnf/gbnf-parser.ts';
 import { GrammarError } from './grammar-error.ts';
 import { jsonObjectGrammar, jsonSchemaGrammar } from './json-schema/json-schema.ts';
+import { larkGrammar, llguidanceGrammar } from './lark/llguidance.ts';
 import { lower } from './program/lower.ts';
 import type { Program } from './program/program.ts';
 import { wholeMatchExpression } from './regex/regex-expression.ts';
@@ -16,6 +17,8 @@ import { BudgetExceeded, WorkBudget } from './work-budget.ts';
 
 /** Work one compilation may do; about a second. */
 const COMPILE_BUDGET = 40_000_000;
+/** Characters of a grammar, or of a schema as JSON. */
+const MAX_SOURCE = 1_000_000;
 
 /** Compiles a constraint in this thread. ApiError naming the fault when it cannot be done. */
 export function compileConstraint(wire: WireConstraint, vocabulary: GrammarVocabulary): CompiledGrammar {
@@ -26,10 +29,16 @@ export function compileConstraint(wire: WireConstraint, vocabulary: GrammarVocab
 export function compileProgram(wire: WireConstraint): Program {
   const budget = new WorkBudget('The grammar', COMPILE_BUDGET);
   try {
+    if (sourceLength(wire) > MAX_SOURCE) throw new GrammarError(`More than ${MAX_SOURCE} characters`);
     return lower(read(wire, budget), budget);
   } catch (error) {
     throw toApiError(error, wire);
   }
+}
+
+function sourceLength(wire: WireConstraint): number {
+  if (wire.type === 'json_object') return 0;
+  return typeof wire.value === 'string' ? wire.value.length : JSON.stringify(wire.value).length;
 }
 
 function read(wire: WireConstraint, budget: WorkBudget): Grammar {
@@ -45,17 +54,23 @@ function read(wire: WireConstraint, budget: WorkBudget): Grammar {
     case 'json_object':
       return jsonObjectGrammar(budget);
     case 'lark':
-      throw new GrammarError(`${wire.type} is not supported`);
+      // No Lark grammar begins with a brace: this is llguidance's JSON form.
+      return /^\s*\{/.test(wire.value)
+        ? llguidanceGrammar(wire.value, budget)
+        : larkGrammar(wire.value, budget);
   }
 }
 
-function toApiError(error: unknown, wire: WireConstraint): unknown {
+function toApiError(error: unknown, wire: WireConstraint): ApiError {
   const param = PARAM[wire.type];
   const code = wire.type === 'json_schema' ? 'invalid_json_schema' : 'invalid_grammar';
   if (error instanceof GrammarError) return new ApiError(code, error.message, { param });
-  if (error instanceof BudgetExceeded)
-    return new ApiError(code, `${error.message}; please simplify it.`, { param });
-  return error;
+  const isTooMuch = error instanceof BudgetExceeded || error instanceof RangeError;
+  if (!isTooMuch) throw error;
+  // A RangeError is an overflowing stack or an array beyond its limits: the grammar is too deep or too large.
+  return new ApiError(code, 'The grammar is too large or too complex to compile; please simplify it.', {
+    param,
+  });
 }
 
 /** The field callers usually send each kind in. */

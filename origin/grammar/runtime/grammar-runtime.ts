@@ -31,6 +31,11 @@ export class GrammarRuntime implements CompiledGrammar {
     this.#masks = new MaskMaker(this.#table, vocabulary);
   }
 
+  /** About the memory of the parser states; masks are counted by the vocabulary's cache. */
+  get bytes(): number {
+    return this.#table.bytes;
+  }
+
   start(): Constraint {
     return new SequenceConstraint(this, { table: this.#table, state: this.#table.initial });
   }

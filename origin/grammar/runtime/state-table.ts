@@ -51,6 +51,11 @@ export class StateTable {
     return this.flags.length;
   }
 
+  get bytes(): number {
+    const tables = [this.rows, this.flags, this.#itemOffsets, this.#items];
+    return tables.reduce((sum, table) => sum + table.data.byteLength, 64 * this.#returns.size);
+  }
+
   /** The state's items: flat pairs of program state and origin. A view, valid until the next state is made. */
   items(state: number): Int32Array {
     return this.#items.data.subarray(this.#itemOffsets.data[state]!, this.#itemOffsets.data[state + 1]!);

@@ -23,7 +23,8 @@ it('has at least 150 schemas, each with its own name', () => {
 });
 
 describe.each(SCHEMA_CASES)('schema: $name', ({ schema, valid, invalid }) => {
-  const compile = (): CompiledGrammar => compileConstraint({ type: 'json_schema', value: schema }, vocabulary);
+  const compile = (): CompiledGrammar =>
+    compileConstraint({ type: 'json_schema', value: schema }, vocabulary);
   const isValid = ajvValidator(schema);
 
   it('accepts valid values and refuses invalid ones', () => {

@@ -1,0 +1,163 @@
+import { codePoints } from '../automaton/code-points.ts';
+import {
+  chars,
+  choice,
+  type Expression,
+  type GrammarBuilder,
+  repeat,
+  rule,
+  sequence,
+  text,
+} from '../expression.ts';
+import { GrammarError, syntaxError } from '../grammar-error.ts';
+import { jsonSchemaExpression } from '../json-schema/json-schema.ts';
+import { wholeMatchExpression } from '../regex/regex-expression.ts';
+import { parseRegex } from '../regex/regex-parser.ts';
+import type { WorkBudget } from '../work-budget.ts';
+import { parseLark } from './lark-parser.ts';
+import type { LarkGrammar, LarkNode } from './lark-syntax.ts';
+
+export interface LarkContext {
+  readonly builder: GrammarBuilder;
+  readonly budget: WorkBudget;
+  /** The expression of a grammar referred to as `@name`; null when there is none. */
+  grammarNamed(name: string): Expression | null;
+}
+
+/**
+ * The texts of a Lark grammar, start rule `start`, as Lark's Earley parser with the lexer `dynamic_complete` reads
+ * them: a terminal may match wherever the rules allow it and need not be the longest match, and ignored terminals may
+ * stand around every terminal.
+ */
+export function larkExpression(source: string, context: LarkContext): Expression {
+  return new LarkCompiler(source, context).compile();
+}
+
+class LarkCompiler {
+  readonly #source: string;
+  readonly #grammar: LarkGrammar;
+  readonly #context: LarkContext;
+  readonly #rules = new Map<string, number>();
+  readonly #queue: string[] = [];
+  readonly #skipped: Expression | null;
+
+  constructor(source: string, context: LarkContext) {
+    this.#source = source;
+    this.#grammar = parseLark(source);
+    this.#context = context;
+    this.#skipped = this.#skippedText();
+  }
+
+  compile(): Expression {
+    if (!this.#grammar.definitions.has('start'))
+      throw new GrammarError('The grammar has no rule named "start"');
+    const start = this.#reference('start', 0);
+    for (let name = this.#queue.pop(); name !== undefined; name = this.#queue.pop()) {
+      const expression = this.#expression(this.#grammar.definitions.get(name)!, isTerminal(name));
+      this.#context.builder.define(this.#rules.get(name)!, expression);
+    }
+    return this.#skipped === null ? start : sequence(this.#skipped, start);
+  }
+
+  /** Ignored text of any length as one rule: parts that are loops themselves would be ambiguous apart. */
+  #skippedText(): Expression | null {
+    const { ignored } = this.#grammar;
+    if (ignored.length === 0) return null;
+    const parts = ignored.map((node) => this.#spelledOut(node, 0));
+    return this.#context.builder.add(repeat(choice(parts), 0, Number.POSITIVE_INFINITY));
+  }
+
+  /** A terminal with the terminals it is made of copied in. */
+  #spelledOut(node: LarkNode, depth: number): Expression {
+    this.#context.budget.spend(100);
+    if (depth > 50) throw new GrammarError('An ignored terminal is nested too deeply or refers to itself');
+    switch (node.kind) {
+      case 'name': {
+        const inner = this.#grammar.definitions.get(node.name);
+        if (!inner || !isTerminal(node.name)) throw this.#undefined(node.name, node.offset);
+        return this.#spelledOut(inner, depth + 1);
+      }
+      case 'sequence':
+      case 'choice':
+        return { kind: node.kind, items: node.items.map((item) => this.#spelledOut(item, depth + 1)) };
+      case 'repeat':
+        return repeat(this.#spelledOut(node.item, depth + 1), node.min, node.max);
+      default:
+        return this.#expression(node, true);
+    }
+  }
+
+  #reference(name: string, offset: number): Expression {
+    if (!this.#grammar.definitions.has(name)) throw this.#undefined(name, offset);
+    let index = this.#rules.get(name);
+    if (index === undefined) {
+      index = this.#context.builder.declare();
+      this.#rules.set(name, index);
+      this.#queue.push(name);
+    }
+    return rule(index);
+  }
+
+  /** Inside a terminal nothing is skipped; in a rule every terminal may be followed by ignored text. */
+  #expression(node: LarkNode, inTerminal: boolean): Expression {
+    this.#context.budget.spend(20);
+    const terminal = (expression: Expression): Expression =>
+      inTerminal || this.#skipped === null ? expression : sequence(expression, this.#skipped);
+    switch (node.kind) {
+      case 'name': {
+        const reference = this.#reference(node.name, node.offset);
+        if (inTerminal && !isTerminal(node.name)) {
+          throw syntaxError(this.#source, node.offset, 'A terminal cannot contain rules');
+        }
+        return isTerminal(node.name) ? terminal(reference) : reference;
+      }
+      case 'string':
+        return terminal(node.ignoreCase ? eitherCase(node.value) : text(node.value));
+      case 'regex':
+        return terminal(this.#regex(node));
+      case 'range':
+        return terminal(chars(codePoints([[node.from, node.to]])));
+      case 'sequence':
+      case 'choice':
+        return { kind: node.kind, items: node.items.map((item) => this.#expression(item, inTerminal)) };
+      case 'repeat':
+        return repeat(this.#expression(node.item, inTerminal), node.min, node.max);
+      case 'grammar': {
+        const found = this.#context.grammarNamed(node.name);
+        if (!found) throw this.#undefined(`@${node.name}`, node.offset);
+        return terminal(found);
+      }
+      case 'json':
+        return terminal(jsonSchemaExpression(node.schema, this.#context.builder, this.#context.budget));
+    }
+  }
+
+  #regex({ source, flags, offset }: LarkNode & { readonly kind: 'regex' }): Expression {
+    if (flags.includes('x')) throw syntaxError(this.#source, offset, 'The flag "x" is not supported');
+    try {
+      const options = { ignoreCase: flags.includes('i'), dotAll: flags.includes('s') };
+      return wholeMatchExpression(parseRegex(source, this.#context.budget, options), this.#context.budget);
+    } catch (error) {
+      if (!(error instanceof GrammarError)) throw error;
+      throw syntaxError(this.#source, offset, `In the regular expression: ${error.message};`);
+    }
+  }
+
+  #undefined(name: string, offset: number): GrammarError {
+    return syntaxError(this.#source, offset, `"${name}" is used but not defined`);
+  }
+}
+
+function isTerminal(name: string): boolean {
+  return /^_?[A-Z]/.test(name);
+}
+
+/** ASCII letters in either case. */
+function eitherCase(value: string): Expression {
+  return sequence(
+    ...Array.from(value, (char) => {
+      const cases = [char.toLowerCase(), char.toUpperCase()];
+      return /[A-Za-z]/.test(char) ? choice(cases.map(text)) : text(char);
+    }),
+  );
+}

@@ -1,0 +1,169 @@
+import { type GrammarError, syntaxError } from '../grammar-error.ts';
+import { COMMON_TERMINALS } from './lark-common.ts';
+import { LarkCursor } from './lark-cursor.ts';
+import type { LarkGrammar, LarkNode } from './lark-syntax.ts';
+
+const MAX_NESTING = 200;
+
+/**
+ * Reads Lark's syntax: rules, terminals, aliases, priorities (which choose between parses, not between texts, and are
+ * skipped), `%import common.X`, `%ignore`. Refused with a message: templates, `%declare`, `%extend`, `%override`.
+ */
+export function parseLark(source: string): LarkGrammar {
+  return new LarkParser(source).parse();
+}
+
+class LarkParser {
+  readonly #source: string;
+  readonly #cursor: LarkCursor;
+  readonly #definitions = new Map<string, LarkNode>();
+  readonly #ignored: LarkNode[] = [];
+
+  constructor(source: string) {
+    this.#source = source;
+    this.#cursor = new LarkCursor(source);
+  }
+
+  parse(): LarkGrammar {
+    const cursor = this.#cursor;
+    while (!cursor.atEnd) {
+      if (cursor.takeKind('newline')) continue;
+      if (cursor.word?.kind === 'directive') this.#directive();
+      else this.#definition();
+      if (!cursor.takeKind('newline')) throw cursor.error('Expected the end of the line');
+    }
+    return { definitions: this.#definitions, ignored: this.#ignored };
+  }
+
+  #definition(): void {
+    const cursor = this.#cursor;
+    while (cursor.takeSymbol('!') || cursor.takeSymbol('?'));
+    const name = cursor.takeKind('rule') ?? cursor.takeKind('terminal');
+    if (!name) throw cursor.error('Expected a rule or a terminal');
+    if (this.#definitions.has(name.text)) throw this.#fault(name.offset, `"${name.text}" is defined twice`);
+    if (cursor.takeSymbol('.')) cursor.number();
+    if (cursor.takeSymbol('{')) throw this.#fault(name.offset, 'Templates are not supported');
+    if (cursor.takeSymbol('[')) throw this.#fault(name.offset, 'Rule attributes are not supported');
+    cursor.expect(':');
+    this.#definitions.set(name.text, this.#alternatives(0));
+  }
+
+  #directive(): void {
+    const cursor = this.#cursor;
+    if (cursor.word?.text === '%llguidance') {
+      // Options of llguidance's own machinery; none of them changes which texts match.
+      cursor.jsonAfterDirective();
+      return;
+    }
+    const word = cursor.takeKind('directive')!;
+    if (word.text === '%ignore') this.#ignored.push(this.#alternatives(0));
+    else if (word.text === '%import') this.#import();
+    else throw this.#fault(word.offset, `${word.text} is not supported`);
+  }
+
+  /** `common.A`, `common.A -> B` or `common (A, B)` */
+  #import(): void {
+    const cursor = this.#cursor;
+    const library = cursor.takeKind('rule');
+    if (library?.text !== 'common') throw cursor.error('Only the library "common" can be imported');
+    if (cursor.takeSymbol('(')) {
+      do this.#importTerminal();
+      while (cursor.takeSymbol(','));
+      cursor.expect(')');
+      return;
+    }
+    cursor.expect('.');
+    this.#importTerminal();
+  }
+
+  #importTerminal(): void {
+    const cursor = this.#cursor;
+    const word = cursor.takeKind('terminal');
+    const source =
+      word && Object.hasOwn(COMMON_TERMINALS, word.text) ? COMMON_TERMINALS[word.text] : undefined;
+    if (!word || source === undefined) throw cursor.error('No such terminal in the library "common"');
+    const alias = cursor.takeSymbol('->') ? cursor.takeKind('terminal') : word;
+    if (!alias) throw cursor.error('Expected the name of a terminal');
+    this.#definitions.set(alias.text, { kind: 'regex', source, flags: '', offset: word.offset });
+  }
+
+  #alternatives(nesting: number): LarkNode {
+    const items = [this.#sequence(nesting)];
+    while (this.#cursor.takeSymbol('|')) items.push(this.#sequence(nesting));
+    return items.length === 1 ? items[0]! : { kind: 'choice', items };
+  }
+
+  #sequence(nesting: number): LarkNode {
+    const cursor = this.#cursor;
+    const items: LarkNode[] = [];
+    for (;;) {
+      if (nesting > 0) while (cursor.takeKind('newline'));
+      const item = this.#item(nesting);
+      if (item === null) break;
+      items.push(this.#quantified(item));
+    }
+    if (cursor.takeSymbol('->') && !cursor.takeKind('rule')) throw cursor.error('Expected a name');
+    return items.length === 1 ? items[0]! : { kind: 'sequence', items };
+  }
+
+  #item(nesting: number): LarkNode | null {
+    const cursor = this.#cursor;
+    const name = cursor.takeKind('rule') ?? cursor.takeKind('terminal');
+    if (name) {
+      if (cursor.isSymbol('{')) throw cursor.error('Templates are not supported');
+      return { kind: 'name', name: name.text, offset: name.offset };
+    }
+    const reference = cursor.takeKind('reference');
+    if (reference) return { kind: 'grammar', name: reference.text.slice(1), offset: reference.offset };
+    if (cursor.word?.kind === 'string') return this.#stringOrRange();
+    const regex = cursor.takeKind('regex');
+    if (regex) {
+      const end = regex.text.lastIndexOf('/');
+      const source = regex.text.slice(1, end);
+      return { kind: 'regex', source, flags: regex.text.slice(end + 1), offset: regex.offset + 1 };
+    }
+    if (cursor.word?.text === '%json') return { kind: 'json', schema: cursor.jsonAfterDirective() };
+    if (cursor.isSymbol('(') || cursor.isSymbol('[')) return this.#group(nesting);
+    if (cursor.isSymbol('<')) throw cursor.error('Special tokens cannot be generated by a grammar');
+    return null;
+  }
+
+  #group(nesting: number): LarkNode {
+    const cursor = this.#cursor;
+    if (nesting >= MAX_NESTING) throw cursor.error('Groups are nested too deeply');
+    const isOptional = cursor.takeSymbol('[');
+    if (!isOptional) cursor.expect('(');
+    const inner = this.#alternatives(nesting + 1);
+    cursor.expect(isOptional ? ']' : ')');
+    return isOptional ? { kind: 'repeat', item: inner, min: 0, max: 1 } : inner;
+  }
+
+  #stringOrRange(): LarkNode {
+    const cursor = this.#cursor;
+    const first = cursor.string();
+    if (!cursor.takeSymbol('..')) return { kind: 'string', ...first };
+    const second = cursor.string();
+    const [from, ...restFrom] = Array.from(first.value, (char) => char.codePointAt(0)!);
+    const [to, ...restTo] = Array.from(second.value, (char) => char.codePointAt(0)!);
+    const isRange =
+      from !== undefined && to !== undefined && from <= to && restFrom.length + restTo.length === 0;
+    if (!isRange) throw cursor.error('A range needs two characters in order');
+    return { kind: 'range', from, to };
+  }
+
+  #quantified(item: LarkNode): LarkNode {
+    const cursor = this.#cursor;
+    if (cursor.takeSymbol('*')) return { kind: 'repeat', item, min: 0, max: Number.POSITIVE_INFINITY };
+    if (cursor.takeSymbol('+')) return { kind: 'repeat', item, min: 1, max: Number.POSITIVE_INFINITY };
+    if (cursor.takeSymbol('?')) return { kind: 'repeat', item, min: 0, max: 1 };
+    if (!cursor.takeSymbol('~')) return item;
+    const min = cursor.number();
+    const max = cursor.takeSymbol('..') ? cursor.number() : min;
+    if (max < min) throw cursor.error('The repetition counts are reversed');
+    return { kind: 'repeat', item, min, max };
+  }
+
+  #fault(offset: number, message: string): GrammarError {
+    return syntaxError(this.#source, offset, message);
+  }
+}

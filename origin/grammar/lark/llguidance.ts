@@ -1,0 +1,87 @@
+import { type Expression, type Grammar, GrammarBuilder } from '../expression.ts';
+import { GrammarError } from '../grammar-error.ts';
+import { jsonSchemaExpression } from '../json-schema/json-schema.ts';
+import type { WorkBudget } from '../work-budget.ts';
+import { type LarkContext, larkExpression } from './lark-grammar.ts';
+
+/** One Lark grammar. */
+export function larkGrammar(source: string, budget: WorkBudget): Grammar {
+  return llguidanceGrammar({ grammars: [{ lark_grammar: source }] }, budget);
+}
+
+/**
+ * llguidance's JSON form: `{"grammars": [{"name"?, "lark_grammar"} | {"name"?, "json_schema"}]}`, as an object or as
+ * JSON text. The first grammar is the start; Lark grammars refer to the others as `@name`.
+ */
+export function llguidanceGrammar(value: unknown, budget: WorkBudget): Grammar {
+  const parts = grammarsOf(value);
+  const builder = new GrammarBuilder();
+  const root = builder.declare();
+  const made = new Map<GrammarPart, Expression>();
+  const context: LarkContext = {
+    builder,
+    budget,
+    grammarNamed: (name) => {
+      const part = parts.find((candidate) => candidate.name === name);
+      return part === undefined ? null : expressionOf(part);
+    },
+  };
+  const expressionOf = (part: GrammarPart): Expression => {
+    const known = made.get(part);
+    if (known) return known;
+    // Known before it is compiled, so that grammars may refer to each other.
+    const index = builder.declare();
+    const reference: Expression = { kind: 'rule', rule: index };
+    made.set(part, reference);
+    builder.define(
+      index,
+      part.lark === undefined
+        ? jsonSchemaExpression(part.schema, builder, budget)
+        : larkExpression(part.lark, context),
+    );
+    return reference;
+  };
+  builder.define(root, expressionOf(parts[0]!));
+  return builder.build(root);
+}
+
+interface GrammarPart {
+  readonly name: string | undefined;
+  readonly lark: string | undefined;
+  readonly schema: unknown;
+}
+
+function grammarsOf(value: unknown): GrammarPart[] {
+  const parsed = typeof value === 'string' ? parsedJson(value) : value;
+  const grammars = isObject(parsed) ? parsed.grammars : undefined;
+  if (!Array.isArray(grammars) || grammars.length === 0)
+    throw new GrammarError('"grammars" must be a non-empty array');
+  return grammars.map((grammar: unknown, index) => {
+    const where = `grammars[${index}]`;
+    if (!isObject(grammar)) throw new GrammarError(`${where} must be an object`);
+    const { name, lark_grammar: lark, json_schema: schema, ...others } = grammar;
+    const unknown = Object.keys(others)[0];
+    if (unknown !== undefined) throw new GrammarError(`${where}.${unknown} is not supported`);
+    if (name !== undefined && typeof name !== 'string')
+      throw new GrammarError(`${where}.name must be a string`);
+    if (lark !== undefined && typeof lark !== 'string') {
+      throw new GrammarError(`${where}.lark_grammar must be a string`);
+    }
+    if ((lark === undefined) === (schema === undefined)) {
+      throw new GrammarError(`${where} must have either "lark_grammar" or "json_schema"`);
+    }
+    return { name, lark, schema };
+  });
+}
+
+function isObject(value: unknown): value is Readonly<Record<string, unknown>> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
+
+function parsedJson(source: string): unknown {
+  try {
+    return JSON.parse(source);
+  } catch {
+    throw new GrammarError('The grammar is not valid JSON');
+  }
+}

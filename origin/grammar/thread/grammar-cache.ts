@@ -1,0 +1,89 @@
+import { createHash } from 'node:crypto';
+import { ApiError } from '../../../shared/errors.ts';
+import type { WireConstraint } from '../../../shared/generation.ts';
+import type { CompiledGrammar } from '../constraint.ts';
+import type { Program } from '../program/program.ts';
+import { GrammarRuntime } from '../runtime/grammar-runtime.ts';
+import type { GrammarVocabulary } from '../runtime/grammar-vocabulary.ts';
+
+export interface GrammarCacheOptions {
+  /** Compiled grammars kept; default 200. */
+  readonly maxGrammars?: number;
+  /** Bytes of their parser states together; default 256 MiB. */
+  readonly maxBytes?: number;
+}
+
+/**
+ * Compiled grammars by content, for one vocabulary. Equal constraints are compiled once, also while the first
+ * compilation is under way; the least recently used ones are dropped.
+ */
+export class GrammarCache {
+  readonly #vocabulary: GrammarVocabulary;
+  readonly #compile: (wire: string) => Promise<Program>;
+  readonly #maxGrammars: number;
+  readonly #maxBytes: number;
+  readonly #grammars = new Map<string, GrammarRuntime>();
+  readonly #pending = new Map<string, Promise<GrammarRuntime>>();
+
+  /** `compile`: see ProgramCompiler.compile. */
+  constructor(
+    vocabulary: GrammarVocabulary,
+    compile: (wire: string) => Promise<Program>,
+    { maxGrammars = 200, maxBytes = 256 * 2 ** 20 }: GrammarCacheOptions = {},
+  ) {
+    this.#vocabulary = vocabulary;
+    this.#compile = compile;
+    this.#maxGrammars = maxGrammars;
+    this.#maxBytes = maxBytes;
+  }
+
+  get size(): number {
+    return this.#grammars.size;
+  }
+
+  /** ApiError naming the fault when the constraint cannot be compiled; failures are not kept. */
+  async get(wire: WireConstraint): Promise<CompiledGrammar> {
+    const source = serialized(wire);
+    const key = createHash('sha256').update(source).digest('base64');
+    const known = this.#grammars.get(key);
+    if (known) {
+      this.#keep(key, known);
+      return known;
+    }
+    const pending = this.#pending.get(key) ?? this.#make(key, source);
+    return await pending;
+  }
+
+  #make(key: string, source: string): Promise<GrammarRuntime> {
+    const pending = this.#compile(source)
+      .then((program) => {
+        const grammar = new GrammarRuntime(program, this.#vocabulary);
+        this.#keep(key, grammar);
+        return grammar;
+      })
+      .finally(() => this.#pending.delete(key));
+    this.#pending.set(key, pending);
+    return pending;
+  }
+
+  #keep(key: string, grammar: GrammarRuntime): void {
+    this.#grammars.delete(key);
+    this.#grammars.set(key, grammar);
+    let bytes = 0;
+    for (const kept of this.#grammars.values()) bytes += kept.bytes;
+    for (const [oldest, dropped] of this.#grammars) {
+      const fits = this.#grammars.size <= this.#maxGrammars && bytes <= this.#maxBytes;
+      if (fits || oldest === key) break;
+      this.#grammars.delete(oldest);
+      bytes -= dropped.bytes;
+    }
+  }
+}
+
+function serialized(wire: WireConstraint): string {
+  try {
+    return JSON.stringify(wire);
+  } catch {
+    throw new ApiError('invalid_json_schema', 'The schema is nested too deeply', { param: 'json_schema' });
+  }
+}

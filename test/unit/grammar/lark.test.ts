@@ -1,0 +1,69 @@
+import { describe, expect, it } from 'vitest';
+import { compileConstraint, compileProgram } from '../../../origin/grammar/compile.ts';
+import { larkGrammar } from '../../../origin/grammar/lark/llguidance.ts';
+import { GrammarVocabulary } from '../../../origin/grammar/runtime/grammar-vocabulary.ts';
+import { WorkBudget } from '../../../origin/grammar/work-budget.ts';
+import { acceptsText } from '../../grammar/acceptance.ts';
+import { firstDifference } from '../../grammar/compare-masks.ts';
+import { LARK_CASES, LARK_FAULTS } from '../../grammar/lark-cases.ts';
+import { bnfOfGrammar } from '../../grammar/oracle/expression-to-bnf.ts';
+import { randomFrom, smallVocabulary } from '../../grammar/vocabularies.ts';
+
+const tokens = smallVocabulary();
+const vocabulary = new GrammarVocabulary(tokens);
+
+describe.each(LARK_CASES)('Lark: $name', ({ source, valid, invalid }) => {
+  it('accepts what matches and refuses what does not', () => {
+    const grammar = compileConstraint({ type: 'lark', value: source }, vocabulary);
+    for (const text of valid) expect(acceptsText(grammar, text, tokens), text).toBe(true);
+    for (const text of invalid) expect(acceptsText(grammar, text, tokens), text).toBe(false);
+  });
+
+  it('has masks equal to the oracle in every bit', () => {
+    const grammar = compileConstraint({ type: 'lark', value: source }, vocabulary);
+    const bnf = bnfOfGrammar(larkGrammar(source, new WorkBudget('Test', 1e9)));
+    const { difference } = firstDifference(() => grammar.start(), bnf, {
+      tokens,
+      random: randomFrom(2),
+      walks: 2,
+      steps: 8,
+    });
+    expect(difference).toBeNull();
+  });
+});
+
+it.each(LARK_FAULTS)('a Lark grammar is refused with its place: %s', (_name, source, message) => {
+  expect(() => compileProgram({ type: 'lark', value: source })).toThrow(message);
+});
+
+describe("llguidance's JSON form", () => {
+  const compile = (value: unknown): ReturnType<typeof compileConstraint> =>
+    compileConstraint({ type: 'lark', value: JSON.stringify(value) }, vocabulary);
+
+  it('takes a Lark grammar or a JSON Schema', () => {
+    expect(acceptsText(compile({ grammars: [{ lark_grammar: 'start: "a"' }] }), 'a', tokens)).toBe(true);
+    expect(acceptsText(compile({ grammars: [{ json_schema: { type: 'boolean' } }] }), 'true', tokens)).toBe(
+      true,
+    );
+  });
+
+  it('lets a Lark grammar refer to the other grammars by name', () => {
+    const grammar = compile({
+      grammars: [{ lark_grammar: 'start: "x=" @value' }, { name: 'value', json_schema: { type: 'integer' } }],
+    });
+    expect(acceptsText(grammar, 'x=12', tokens)).toBe(true);
+    expect(acceptsText(grammar, 'x=a', tokens)).toBe(false);
+  });
+
+  it.each([
+    [{ grammars: [] }, /non-empty array/],
+    [{ grammars: [{}] }, /grammars\[0\] must have either/],
+    [{ grammars: [{ lark_grammar: 'start: @b' }] }, /"@b" is used but not defined/],
+    [
+      { grammars: [{ lark_grammar: 'start: "a"', temperature: 1 }] },
+      /grammars\[0\]\.temperature is not supported/,
+    ],
+  ])('refuses %j', (value, message) => {
+    expect(() => compile(value)).toThrow(message);
+  });
+});
