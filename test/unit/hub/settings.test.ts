@@ -1,0 +1,42 @@
+import { mkdirSync, mkdtempSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { expect, test } from 'vitest';
+import { readHubSettings } from '../../../origin/hub/settings.ts';
+
+const HOME = '/home/someone';
+
+test('without variables: the public hub, no token, the usual cache', () => {
+  expect(readHubSettings({}, HOME)).toEqual({
+    endpoint: 'https://huggingface.co',
+    token: null,
+    cache: '/home/someone/.cache/huggingface/hub',
+  });
+});
+
+test.each([
+  [{ HF_HOME: '/data/hf' }, '/data/hf/hub'],
+  [{ HF_HOME: '~/hf' }, '/home/someone/hf/hub'],
+  [{ HF_HOME: '/data/hf', HF_HUB_CACHE: '/fast/models' }, '/fast/models'],
+  [{ XDG_CACHE_HOME: '/var/cache' }, '/var/cache/huggingface/hub'],
+  [{ HF_HOME: '', HF_HUB_CACHE: '' }, '/home/someone/.cache/huggingface/hub'],
+])('%j keeps models in %s', (environment, cache) => {
+  expect(readHubSettings(environment, HOME).cache).toBe(cache);
+});
+
+test('a mirror’s address loses its last slash; what is no address is refused', () => {
+  expect(readHubSettings({ HF_ENDPOINT: 'https://mirror.example/hf/' }, HOME).endpoint).toBe(
+    'https://mirror.example/hf',
+  );
+  expect(() => readHubSettings({ HF_ENDPOINT: 'mirror.example' }, HOME)).toThrow(/^HF_ENDPOINT must be/);
+  expect(() => readHubSettings({ HF_ENDPOINT: 'file:///etc' }, HOME)).toThrow(/^HF_ENDPOINT must be/);
+});
+
+test('the token comes from HF_TOKEN, else from the file other tools wrote', () => {
+  const home = mkdtempSync(path.join(tmpdir(), 'continuo-hub-'));
+  mkdirSync(path.join(home, '.cache', 'huggingface'), { recursive: true });
+  writeFileSync(path.join(home, '.cache', 'huggingface', 'token'), 'hf_file\n');
+  expect(readHubSettings({}, home).token).toBe('hf_file');
+  expect(readHubSettings({ HF_TOKEN: ' hf_variable ' }, home).token).toBe('hf_variable');
+  expect(readHubSettings({ HF_TOKEN_PATH: path.join(home, 'none') }, home).token).toBe(null);
+});

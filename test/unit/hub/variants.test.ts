@@ -1,0 +1,111 @@
+import { describe, expect, test } from 'vitest';
+import { chooseVariant, variantsOf } from '../../../origin/hub/variants.ts';
+
+/** Repository layouts as they are published, by their lists of files. */
+
+const names = (files: readonly string[]) => variantsOf(files).map(({ name }) => name);
+const filesOf = (files: readonly string[], wanted?: string) =>
+  chooseVariant(variantsOf(files), 'owner/name', wanted).files.toSorted();
+
+const COMMON = ['config.json', 'tokenizer.json', 'tokenizer_config.json'];
+
+describe('the layout of transformers.js', () => {
+  const FILES = [
+    ...COMMON,
+    'README.md',
+    'vocab.txt',
+    'package.json',
+    'onnx/model.onnx',
+    'onnx/model.onnx_data',
+    'onnx/model.onnx_data_1',
+    'onnx/model_fp16.onnx',
+    'onnx/model_q4.onnx',
+    'onnx/model_q4f16.onnx',
+    'onnx/model_q4f16.onnx_data',
+    'onnx/model_quantized.onnx',
+    'onnx/model_bnb4.onnx',
+    'onnx/model_int8.onnx',
+    'onnx/model_uint8.onnx',
+  ];
+
+  test('each precision is a variant under the name transformers.js gives it', () => {
+    expect(names(FILES).toSorted()).toEqual(['bnb4', 'fp16', 'fp32', 'int8', 'q4', 'q4f16', 'q8', 'uint8']);
+  });
+
+  test('a variant takes its own weights, all of them, and not those of a longer name', () => {
+    expect(filesOf(FILES, 'fp32')).toEqual([
+      'config.json',
+      'onnx/model.onnx',
+      'onnx/model.onnx_data',
+      'onnx/model.onnx_data_1',
+      'tokenizer.json',
+      'tokenizer_config.json',
+    ]);
+    expect(filesOf(FILES, 'q4')).toEqual([
+      'config.json',
+      'onnx/model_q4.onnx',
+      'tokenizer.json',
+      'tokenizer_config.json',
+    ]);
+  });
+
+  test('without a choice it is q4f16, else the next of the preferred ones', () => {
+    expect(filesOf(FILES)).toContain('onnx/model_q4f16.onnx');
+    expect(filesOf(FILES.filter((file) => !file.includes('q4')))).toContain('onnx/model_fp16.onnx');
+    expect(filesOf(['onnx/model_bnb4.onnx', 'onnx/model_quantized.onnx'])).toEqual([
+      'onnx/model_quantized.onnx',
+    ]);
+  });
+});
+
+test('a merged decoder comes with its image parts, of its own precision or the only one there is', () => {
+  const files = [
+    ...COMMON,
+    'preprocessor_config.json',
+    'onnx/decoder_model_merged_q4.onnx',
+    'onnx/decoder_model_merged_q4.onnx_data',
+    'onnx/embed_tokens_q4.onnx',
+    'onnx/vision_encoder.onnx',
+    'onnx/vision_encoder_fp16.onnx',
+  ];
+  expect(names(files)).toEqual(['q4']);
+  expect(filesOf(files)).toEqual(
+    [...files.filter((file) => file !== 'onnx/vision_encoder_fp16.onnx')].toSorted(),
+  );
+});
+
+test('an export of two decoders needs both', () => {
+  const files = ['config.json', 'decoder_model.onnx', 'decoder_with_past_model.onnx'];
+  expect(filesOf(files, 'fp32')).toEqual(files.toSorted());
+  expect(names(files.slice(0, 2))).toEqual([]);
+});
+
+test('a builder’s model at the top is the default variant', () => {
+  const files = [...COMMON, 'genai_config.json', 'model.onnx', 'model.onnx.data', 'LICENSE'];
+  expect(names(files)).toEqual(['default']);
+  expect(filesOf(files)).toEqual(files.filter((file) => file !== 'LICENSE').toSorted());
+});
+
+test('a builder’s models in directories are variants named by them, each a model directory', () => {
+  const inside = (directory: string) =>
+    ['genai_config.json', 'config.json', 'tokenizer.json', 'phi.onnx', 'phi.onnx.data'].map(
+      (name) => `${directory}/${name}`,
+    );
+  const files = ['config.json', ...inside('cpu/int4'), ...inside('cuda/fp16')];
+  expect(names(files)).toEqual(['cpu/int4', 'cuda/fp16']);
+  const chosen = chooseVariant(variantsOf(files), 'owner/name', 'cuda/fp16');
+  expect(chosen.directory).toBe('cuda/fp16');
+  expect(chosen.files).toEqual(inside('cuda/fp16'));
+});
+
+test('the same precision at the top and in onnx/ is one variant, that of onnx/', () => {
+  const files = ['config.json', 'model.onnx', 'onnx/model.onnx'];
+  expect(filesOf(files)).toEqual(['config.json', 'onnx/model.onnx']);
+});
+
+test('no decoder, no variant', () => {
+  expect(names(['config.json', 'onnx/vision_encoder.onnx', 'onnx/other.onnx', 'model.safetensors'])).toEqual(
+    [],
+  );
+  expect(() => chooseVariant([], 'owner/name')).toThrow('owner/name has no ONNX decoder');
+});
