@@ -45,10 +45,6 @@ export class BoundarySearch {
   run(keys: Float64Array, target: number, atLeast: number): void {
     const words = keys === this.candidates.weights ? this.weightWords : this.keyWords;
     const step = this.boundaryStep(words, target, atLeast);
-    if (step === STEPS) {
-      this.boundary = Number.NEGATIVE_INFINITY;
-      return;
-    }
     const { order } = this;
     const { count } = this.candidates;
     let members = 0;
@@ -58,7 +54,7 @@ export class BoundarySearch {
     this.select(keys, members, target, atLeast);
   }
 
-  /** The step in which the target is reached, STEPS when it is not; what the steps before hold counts as better. */
+  /** The step in which the target is reached, STEPS (which has no members) when it is not; what the steps before hold counts as better. */
   private boundaryStep(words: Uint32Array, target: number, atLeast: number): number {
     const { count, weights } = this.candidates;
     const { stepWeights, stepCounts } = this;
@@ -115,7 +111,7 @@ export class BoundarySearch {
           i++;
         }
       }
-      if (above > from && before + above >= atLeast && this.betterWeight + weightAbove >= target) {
+      if (before + above >= atLeast && this.betterWeight + weightAbove >= target) {
         to = above;
         continue;
       }

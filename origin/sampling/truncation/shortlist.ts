@@ -15,10 +15,11 @@ const SLACK = 1 - 2 ** -16;
 export function shortlist(row: Row, parameters: SamplingParameters, workspace: SamplerWorkspace): void {
   const { topNSigma, topK, minKeep, typicalP } = parameters;
   const sigma = topNSigma > 0 ? sigmaCut(row.logits, row.highest, topNSigma) : LOWEST_LOGIT;
-  // Typical sampling looks at the whole distribution, and min_keep may want tokens that a cut would drop.
+  // Typical sampling looks at the whole distribution.
   if (topK > 0) gatherTop(row, Math.max(topK, minKeep), sigma, workspace);
-  else if (typicalP < 1 || minKeep > 1) gatherAbove(row, sigma, workspace);
+  else if (typicalP < 1) gatherAbove(row, sigma, workspace);
   else gatherLikely(row, parameters, sigma, workspace);
+  // Fewer than min_keep: then that many are what is left in the end.
   if (workspace.candidates.count < minKeep) gatherTop(row, minKeep, LOWEST_LOGIT, workspace);
 }
 

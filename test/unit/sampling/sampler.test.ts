@@ -2,9 +2,12 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { NoCandidatesError } from '../../../origin/sampling/errors.ts';
 import { DRAW_TOKEN, DRAW_XTC, DrawSource } from '../../../origin/sampling/rng.ts';
+import { Sampler } from '../../../origin/sampling/sampler.ts';
+import { TokenHistory } from '../../../origin/sampling/token-history.ts';
+import { SamplerWorkspace } from '../../../origin/sampling/workspace.ts';
 import type { SamplingParameters } from '../../../shared/sampling.ts';
 import { anyHistory, anyLogits, anyParameters } from './arbitraries.ts';
-import { type Outcome, sampleOnce, type Trial } from './one-token.ts';
+import { type Outcome, sampleOnce, type Trial, vocabularyOf } from './one-token.ts';
 import { distribution, drawn, processed, type Share, type Situation } from './reference.ts';
 
 const SIZES = [1, 2, 5, 33, 70];
@@ -74,6 +77,44 @@ describe('against the plain reference', () => {
     });
     fc.assert(fc.property(situation, compare), { numRuns: 100, endOnFailure: true });
   });
+});
+
+it('goes on agreeing with the reference while its history grows', () => {
+  const generation = fc.record({
+    parameters: anyParameters(8),
+    window: fc.integer({ min: 1, max: 6 }),
+    prompt: anyHistory(8, 5),
+    seed: fc.maxSafeInteger(),
+    rows: fc.array(anyLogits(8), { minLength: 1, maxLength: 20 }),
+  });
+  fc.assert(
+    fc.property(generation, ({ window, prompt, seed, rows, ...trial }) => {
+      const parameters = {
+        ...trial.parameters,
+        repetitionPenalty: 1.7,
+        presencePenalty: 0.5,
+        repeatLastN: window,
+        logitBias: [],
+        allowedTokenIds: null,
+      };
+      const draws = new DrawSource({ seed, prompt: 0, choice: 0 });
+      const vocabulary = vocabularyOf([...'abcdefgh']);
+      const workspace = new SamplerWorkspace(8);
+      const sampler = new Sampler(parameters, { seed, prompt: 0, choice: 0 }, vocabulary, workspace);
+      const history = new TokenHistory(Int32Array.from(prompt), prompt.length + rows.length);
+      const generated: number[] = [];
+      for (const [step, logits] of rows.entries()) {
+        const lists = { mask: null, forbidden: [], badSequences: [], breakers: [] };
+        const situation = { parameters, logits, prompt, generated, ...lists };
+        const shares = distribution(situation, draws.uniform(step, DRAW_XTC));
+        const token = sampler.sample(Float32Array.from(logits), history, step, null, []);
+        expect(token).toBe(drawn(shares, draws.uniform(step, DRAW_TOKEN)));
+        generated.push(token);
+        history.push(token);
+      }
+    }),
+    { numRuns: 300 },
+  );
 });
 
 it('leaves the model’s logits as they are', () => {
