@@ -3,40 +3,21 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { type Limits, UNLIMITED } from '../../../shared/tenant.ts';
 import { type Database, migrate } from '../support/database.ts';
 import { eventually } from './eventually.ts';
+import { type Call, callLimiter, LIMITER_WORKER } from './limiter-worker.ts';
 import { startWorkerd } from './workerd.ts';
-
-const LIMITER = `
-  export { TenantLimiter } from './tenant-limiter.ts';
-  export default { fetch: () => new Response() };
-`;
 
 let workerd: Miniflare;
 let db: Database;
 
 beforeAll(async () => {
-  ({ workerd, db } = await startWorkerd(LIMITER, { LIMITER: 'TenantLimiter' }));
+  ({ workerd, db } = await startWorkerd(LIMITER_WORKER, { LIMITER: 'TenantLimiter' }));
   await migrate(db);
 });
 afterAll(() => workerd.dispose());
 
-interface Call {
-  readonly tenant: string;
-  readonly method: string;
-  readonly args: readonly unknown[];
-}
-
-type Limiter = Record<string, (...args: readonly unknown[]) => Promise<unknown>>;
-
 /** All calls at once. */
-async function call(...calls: readonly Call[]): Promise<unknown[]> {
-  const limiters = await workerd.getDurableObjectNamespace('LIMITER');
-  return Promise.all(
-    calls.map(({ tenant, method, args }) => {
-      const limiter = limiters.get(limiters.idFromName(tenant)) as unknown as Limiter;
-      return limiter[method]!(...args);
-    }),
-  );
-}
+const call = (...calls: readonly Call[]): Promise<unknown[]> =>
+  Promise.all(calls.map((one) => callLimiter(workerd, one)));
 
 const reservation = (tenant: string, id: string, limits: Partial<Limits>, leaseMs = 30_000): Call => ({
   tenant,

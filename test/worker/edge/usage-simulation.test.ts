@@ -6,6 +6,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import { UNLIMITED } from '../../../shared/tenant.ts';
 import { type Database, migrate } from '../support/database.ts';
 import { eventually } from './eventually.ts';
+import { type Call, callLimiter, LIMITER_WORKER } from './limiter-worker.ts';
 import { startWorkerd } from './workerd.ts';
 
 /**
@@ -13,18 +14,6 @@ import { startWorkerd } from './workerd.ts';
  * limiter that loses its memory. In the end it must hold what was generated, to the token.
  */
 
-/** The limiter; and the ledger alone, which takes `[cursor, entries]`. */
-const SOURCE = `
-  import { addToLedger } from './usage/usage-ledger.ts';
-  export { TenantLimiter } from './tenant-limiter.ts';
-  export default {
-    async fetch(request, env) {
-      const [cursor, entries] = await request.json();
-      await addToLedger(env.DB, 'twice', cursor, entries);
-      return new Response();
-    },
-  };
-`;
 const REQUESTS = 120;
 /** Shorter than a busy test machine may pause: late settlements happen too. */
 const LEASE_MS = 1000;
@@ -34,7 +23,7 @@ let workerd: Miniflare;
 let db: Database;
 
 const start = async (): Promise<void> => {
-  ({ workerd, db } = await startWorkerd(SOURCE, { LIMITER: 'TenantLimiter' }, state));
+  ({ workerd, db } = await startWorkerd(LIMITER_WORKER, { LIMITER: 'TenantLimiter' }, state));
 };
 
 beforeAll(async () => {
@@ -47,12 +36,8 @@ afterAll(async () => {
   rmSync(state, { recursive: true, force: true });
 });
 
-type Limiter = Record<string, (...args: readonly unknown[]) => Promise<unknown>>;
-
-async function limiter(): Promise<Limiter> {
-  const limiters = await workerd.getDurableObjectNamespace('LIMITER');
-  return limiters.get(limiters.idFromName('simulated')) as unknown as Limiter;
-}
+const call = (method: Call['method'], ...args: readonly unknown[]): Promise<unknown> =>
+  callLimiter(workerd, { tenant: 'simulated', method, args });
 
 /** A small generator of its own, so that a failure can be repeated. */
 function random(seed: number): (below: number) => number {
@@ -71,7 +56,6 @@ interface Generated {
 
 /** One request from reservation to whatever end it finds; what was generated goes to `generated`. */
 async function request(id: string, draw: (below: number) => number, generated: Generated): Promise<void> {
-  const { reserve, renew, settle } = await limiter();
   const reservation = {
     requestId: id,
     tenantId: 'simulated',
@@ -82,9 +66,9 @@ async function request(id: string, draw: (below: number) => number, generated: G
     keyLimits: UNLIMITED,
     leaseMs: LEASE_MS,
   };
-  await reserve!(reservation);
+  await call('reserve', reservation);
   // The answer got lost and the Worker asks again: still one request.
-  if (draw(5) === 0) await reserve!(reservation);
+  if (draw(5) === 0) await call('reserve', reservation);
   generated.requests += 1;
   const usage = { promptTokens: 1 + draw(50), cachedTokens: 0, completionTokens: 0 };
   generated.prompt += usage.promptTokens;
@@ -92,7 +76,7 @@ async function request(id: string, draw: (below: number) => number, generated: G
     const tokens = draw(30);
     usage.completionTokens += tokens;
     generated.completion += tokens;
-    await renew!(id, { usage: { ...usage }, upstream: 'origin', leaseMs: LEASE_MS });
+    await call('renew', id, { usage: { ...usage }, upstream: 'origin', leaseMs: LEASE_MS });
   }
   // It vanishes: the lease's end must write what it told last.
   if (draw(4) === 0) return;
@@ -105,8 +89,9 @@ async function request(id: string, draw: (below: number) => number, generated: G
     latencyMs: 1,
     firstTokenMs: null,
   };
-  await settle!(id, settlement);
-  if (draw(3) === 0) await settle!(id, { ...settlement, usage: { ...usage, completionTokens: 10_000 } });
+  await call('settle', id, settlement);
+  if (draw(3) === 0)
+    await call('settle', id, { ...settlement, usage: { ...usage, completionTokens: 10_000 } });
 }
 
 const totals = async (): Promise<Record<string, number>> => {
@@ -135,8 +120,7 @@ test('whatever goes wrong, the ledger ends with what was generated, to the token
   // The machine goes down with leases open and records on their way.
   await workerd.dispose();
   await start();
-  const { block } = await limiter();
-  await block!('nobody', true);
+  await call('block', 'nobody', true);
   const ledger = await eventually(totals, ({ requests }) => requests === generated.requests);
   expect(ledger).toEqual(generated);
   expect(generated.requests).toBe(REQUESTS);
@@ -161,10 +145,7 @@ test('a batch that comes twice, late or in part counts once', async () => {
     },
   });
   const add = (cursor: number, ...sequences: number[]) =>
-    workerd.dispatchFetch('http://ledger/', {
-      method: 'POST',
-      body: JSON.stringify([cursor, sequences.map(entry)]),
-    });
+    callLimiter(workerd, { tenant: 'twice', method: 'addToLedger', args: [cursor, sequences.map(entry)] });
   await add(0, 1, 2);
   await add(0, 1, 2);
   await add(0, 1, 2, 3);
