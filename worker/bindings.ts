@@ -1,3 +1,4 @@
+import type { IdempotentAnswer } from './idempotency/idempotent-answer.ts';
 import type { StreamTail } from './resumable/stream-tail.ts';
 import type { TenantLimiter } from './tenant-limiter.ts';
 
@@ -9,6 +10,8 @@ export interface Bindings {
   readonly LIMITER: DurableObjectNamespace<TenantLimiter>;
   /** One object per resumable stream. */
   readonly STREAMS: DurableObjectNamespace<StreamTail>;
+  /** One object per idempotency key in use. */
+  readonly ANSWERS: DurableObjectNamespace<IdempotentAnswer>;
   /** One data point per request. */
   readonly USAGE?: AnalyticsEngineDataset;
   /** Flood shields in front of everything; per place, approximate, and cheap. */

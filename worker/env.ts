@@ -69,7 +69,19 @@ export type Settings = z.infer<typeof settings>;
 /** @throws Error naming the variable that is wrong; the deployment is at fault, no caller. */
 export function parseSettings(env: Env): Settings {
   const parsed = settings.safeParse(env);
-  if (parsed.success) return parsed.data;
+  if (parsed.success) return checked(parsed.data, env);
   const issue = parsed.error.issues[0];
   throw new Error(`The variable ${issue?.path.join('.')} is wrong: ${issue?.message}`);
+}
+
+/** Outside development nothing may rest on a secret that everybody can read here. */
+function checked(parsed: Settings, env: Env): Settings {
+  if (
+    parsed.ENVIRONMENT !== 'development' &&
+    env.ORIGIN_SECRET === undefined &&
+    env.UPSTREAMS === undefined
+  ) {
+    throw new Error('The secret ORIGIN_SECRET is not set.');
+  }
+  return parsed;
 }

@@ -127,5 +127,6 @@ function createWorker(): ExportedHandler<Env> {
 
 export default createWorker();
 
+export { IdempotentAnswer } from './idempotency/idempotent-answer.ts';
 export { StreamTail } from './resumable/stream-tail.ts';
 export { TenantLimiter } from './tenant-limiter.ts';

@@ -3,6 +3,7 @@ import { ADMIN_ROUTES } from './admin/admin-routes.ts';
 import { complete } from './completions.ts';
 import type { RequestContext } from './context.ts';
 import { jsonResponse } from './http.ts';
+import { idempotent } from './idempotency/idempotent.ts';
 import { health, listModels, showModel } from './models.ts';
 import { resumable, resumeStream } from './resumable/resumable.ts';
 import { detokenize, showTokenizer, tokenize } from './tokenize.ts';
@@ -21,8 +22,8 @@ export interface RouteSpec {
 }
 
 export const ROUTES: readonly RouteSpec[] = [
-  { method: 'POST', path: '/v1/completions', handler: resumable(complete) },
-  { method: 'POST', path: '/api/v1/completions', handler: resumable(complete) },
+  { method: 'POST', path: '/v1/completions', handler: resumable(idempotent(complete)) },
+  { method: 'POST', path: '/api/v1/completions', handler: resumable(idempotent(complete)) },
   { method: 'GET', path: '/v1/completions/:rest/stream', handler: resumeStream },
   { method: 'GET', path: '/v1/models', handler: listModels },
   { method: 'GET', path: '/v1/models/:rest+', handler: showModel },

@@ -130,8 +130,9 @@ export class TenantLimiter extends DurableObject<Bindings> {
       await flushOutbox(this.#storage, this.env.DB, this.env.USAGE);
       this.#failures = 0;
     } catch {
-      // The records stay in the outbox; the platform's own log has the database's error.
+      // The records stay in the outbox. The database's error may quote what was written, so only the fact is logged.
       this.#failures += 1;
+      console.error(JSON.stringify({ event: 'usage_flush_failed', failures: this.#failures }));
     }
     const delay = Math.min(FLUSH_DELAY_MS * 2 ** this.#failures, FLUSH_RETRY_MAX_MS);
     this.#flushAt = this.#storage.outboxIsEmpty() ? null : now + delay;

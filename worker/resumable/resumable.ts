@@ -1,5 +1,6 @@
 import { ApiError } from '../../shared/errors.ts';
 import { authenticate } from '../auth.ts';
+import { bodyText } from '../buffered-body.ts';
 import type { RequestContext } from '../context.ts';
 import type { Handler } from '../routes.ts';
 import type { StreamTail } from './stream-tail.ts';
@@ -22,22 +23,13 @@ export function resumable(handler: Handler): Handler {
     headers.set('x-request-id', context.requestId);
     headers.set('traceparent', context.traceparent);
     const completion = context.randomHex(16);
-    const inner = new Request(request.url, { method: 'POST', headers, body: await bodyOf(request, context) });
+    const inner = new Request(request.url, {
+      method: 'POST',
+      headers,
+      body: await bodyText(request, context),
+    });
     return await tailOf(context, completion).begin(inner, tenant.id, completion);
   };
-}
-
-/** The body's bytes; the inner request checks them once more as any other's. @throws ApiError 413 */
-async function bodyOf(request: Request, { settings }: RequestContext): Promise<ArrayBuffer> {
-  const tooLarge = () =>
-    new ApiError(
-      'request_too_large',
-      `The request body is larger than the limit of ${settings.MAX_BODY_BYTES} bytes.`,
-    );
-  if (Number(request.headers.get('content-length') ?? 0) > settings.MAX_BODY_BYTES) throw tooLarge();
-  const body = await request.arrayBuffer();
-  if (body.byteLength > settings.MAX_BODY_BYTES) throw tooLarge();
-  return body;
 }
 
 const ID = /^cmpl-([0-9a-f]{32})$/;

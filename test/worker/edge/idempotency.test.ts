@@ -1,0 +1,71 @@
+import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
+import { type FakeOrigin, startFakeOrigin } from '../support/fake-origin.ts';
+import { defaultScript } from '../support/scripts.ts';
+import { type RunningWorker, startWorker } from '../support/worker.ts';
+import { eventually } from './eventually.ts';
+
+let origin: FakeOrigin;
+let worker: RunningWorker;
+
+beforeAll(async () => {
+  origin = await startFakeOrigin();
+  worker = await startWorker(origin);
+});
+beforeEach(() => origin.reset());
+afterAll(async () => {
+  await worker?.stop();
+  await origin?.stop();
+});
+
+const ask = (key: string, fields: Record<string, unknown> = {}) =>
+  worker.post({ model: 'org/tiny', prompt: 'Hi', ...fields }, { headers: { 'idempotency-key': key } });
+
+test('a repeated request gets the first answer, and the model runs once', async () => {
+  const first = await (await ask('once')).json();
+  const second = await ask('once');
+  expect(second.headers.get('idempotent-replayed')).toBe('true');
+  expect(await second.json()).toEqual(first);
+  expect(origin.requests).toHaveLength(1);
+});
+
+test('another body under the same key is a conflict', async () => {
+  await ask('other-body');
+  const { status, headers } = await ask('other-body', { prompt: 'Bye' });
+  expect([status, headers.get('x-should-retry')]).toEqual([409, 'false']);
+});
+
+test('while the first one runs, others are told to come again', async () => {
+  const answerNow = Promise.withResolvers<void>();
+  origin.script = async (request, wire) => {
+    await answerNow.promise;
+    return defaultScript(request, wire);
+  };
+  const first = ask('running');
+  await eventually(
+    async () => origin.requests.length,
+    (count) => count === 1,
+  );
+  let second = await ask('running');
+  expect(second.status).toBe(409);
+  expect(second.headers.get('retry-after')).toBe('1');
+  answerNow.resolve();
+  expect((await first).status).toBe(200);
+  second = await ask('running');
+  expect(second.status).toBe(200);
+  expect(origin.requests).toHaveLength(1);
+});
+
+test('a failure leaves the key free, a stream does not use it', async () => {
+  origin.script = (_, wire) => wire.refuse(500, {});
+  expect((await ask('failed')).status).toBe(502);
+  origin.reset();
+  expect((await ask('failed')).status).toBe(200);
+  for (let count = 0; count < 2; count += 1) {
+    expect(await (await ask('streamed', { stream: true })).text()).toContain('[DONE]');
+  }
+  expect(origin.requests).toHaveLength(3);
+});
+
+test('a key that is no key is refused', async () => {
+  expect((await ask('x'.repeat(256))).status).toBe(400);
+});

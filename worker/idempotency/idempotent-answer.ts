@@ -1,0 +1,58 @@
+import { DurableObject } from 'cloudflare:workers';
+import type { Env } from '../env.ts';
+
+/** An answer that can be given again. */
+export interface KeptAnswer {
+  readonly status: number;
+  readonly contentType: string;
+  readonly body: string;
+}
+
+/** What a request with an idempotency key should do. */
+export type Claim =
+  | { readonly turn: 'run' }
+  | { readonly turn: 'wait' }
+  | { readonly turn: 'mismatch' }
+  | { readonly turn: 'replay'; readonly answer: KeptAnswer };
+
+interface State {
+  /** SHA-256 of the request's body. */
+  readonly bodyHash: string;
+  /** Null while the first request runs. */
+  readonly answer: KeptAnswer | null;
+}
+
+/** Answers are kept this long. */
+const RETENTION_MS = 3_600_000;
+
+/** One idempotency key of one tenant: the first request runs, the others get its answer. */
+export class IdempotentAnswer extends DurableObject<Env> {
+  /** @param runningMs after which a running request is taken for lost */
+  async claim(bodyHash: string, runningMs: number): Promise<Claim> {
+    const state = await this.ctx.storage.get<State>('state');
+    if (state === undefined) {
+      await this.ctx.storage.put('state', { bodyHash, answer: null } satisfies State);
+      await this.ctx.storage.setAlarm(Date.now() + runningMs);
+      return { turn: 'run' };
+    }
+    if (state.bodyHash !== bodyHash) return { turn: 'mismatch' };
+    return state.answer === null ? { turn: 'wait' } : { turn: 'replay', answer: state.answer };
+  }
+
+  async keep(answer: KeptAnswer): Promise<void> {
+    const state = await this.ctx.storage.get<State>('state');
+    if (state === undefined) return;
+    await this.ctx.storage.put('state', { ...state, answer } satisfies State);
+    await this.ctx.storage.setAlarm(Date.now() + RETENTION_MS);
+  }
+
+  /** The request ended without an answer worth keeping: the key may be used again. */
+  async release(): Promise<void> {
+    await this.ctx.storage.deleteAlarm();
+    await this.ctx.storage.deleteAll();
+  }
+
+  override alarm(): Promise<void> {
+    return this.ctx.storage.deleteAll();
+  }
+}

@@ -1,0 +1,87 @@
+import { ApiError } from '../../shared/errors.ts';
+import { sha256Hex } from '../../shared/signing.ts';
+import { authenticate } from '../auth.ts';
+import { bodyText } from '../buffered-body.ts';
+import type { RequestContext } from '../context.ts';
+import type { Handler } from '../routes.ts';
+import type { KeptAnswer } from './idempotent-answer.ts';
+
+/** A plain request that names this header runs once; repeated, it gets the first one's answer. */
+export const IDEMPOTENCY_HEADER = 'idempotency-key';
+
+const GRACE_MS = 30_000;
+/** Larger answers are not kept: the platform bounds what one value may hold. */
+const LARGEST_KEPT = 1_000_000;
+
+function keyOf(request: Request): string | null {
+  const key = request.headers.get(IDEMPOTENCY_HEADER);
+  if (key === null || /^[\x21-\x7e]{1,255}$/.test(key)) return key;
+  throw new ApiError(
+    'invalid_value',
+    "Invalid header 'idempotency-key': expected 1 to 255 printable characters.",
+    { param: IDEMPOTENCY_HEADER },
+  );
+}
+
+const replayed = ({ status, contentType, body }: KeptAnswer): Response =>
+  new Response(body, { status, headers: { 'content-type': contentType, 'idempotent-replayed': 'true' } });
+
+/** Repeating these may help, so their key stays free. */
+const worthKeeping = (status: number): boolean => status < 400 || (status < 429 && status !== 408);
+
+/** The handler, run at most once per idempotency key. Streams are left alone; they can be made resumable. */
+export function idempotent(handler: Handler): Handler {
+  return async (request, context, argument) => {
+    const key = keyOf(request);
+    if (key === null) return handler(request, context, argument);
+    const { tenant } = await authenticate(request, context, 'completions');
+    const body = await bodyText(request, context);
+    const own = context.env.ANSWERS.get(context.env.ANSWERS.idFromName(`${tenant.id}\n${key}`));
+    const lifetime = context.settings.REQUEST_TIMEOUT_MS + GRACE_MS;
+    const claim = await own.claim(await sha256Hex(body), lifetime);
+    if (claim.turn === 'replay') return replayed(claim.answer);
+    if (claim.turn === 'mismatch') {
+      const message = 'This idempotency key was used with another request body.';
+      throw new ApiError('conflict', message, {
+        param: IDEMPOTENCY_HEADER,
+        headers: { 'x-should-retry': 'false' },
+      });
+    }
+    if (claim.turn === 'wait') {
+      throw new ApiError('conflict', 'The request with this idempotency key is still running.', {
+        param: IDEMPOTENCY_HEADER,
+        headers: { 'retry-after': '1', 'x-should-retry': 'true' },
+      });
+    }
+    const inner = new Request(request.url, {
+      method: request.method,
+      headers: request.headers,
+      body,
+      signal: request.signal,
+    });
+    return settle(own, () => Promise.resolve(handler(inner, context, argument)), context);
+  };
+}
+
+async function settle(
+  own: { keep(answer: KeptAnswer): Promise<void>; release(): Promise<void> },
+  run: () => Promise<Response>,
+  { waitUntil }: RequestContext,
+): Promise<Response> {
+  let answer: Response;
+  try {
+    answer = await run();
+  } catch (thrown) {
+    // What was thrown is an error answer; the same request gets it again by being checked again.
+    waitUntil(own.release());
+    throw thrown;
+  }
+  const contentType = answer.headers.get('content-type') ?? '';
+  if (!contentType.startsWith('application/json') || !worthKeeping(answer.status)) {
+    waitUntil(own.release());
+    return answer;
+  }
+  const body = await answer.text();
+  await (body.length > LARGEST_KEPT ? own.release() : own.keep({ status: answer.status, contentType, body }));
+  return new Response(body, answer);
+}
