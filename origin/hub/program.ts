@@ -10,6 +10,7 @@ import type { Progress } from './progress.ts';
 import { pull } from './pull.ts';
 import { checkReport, modelTable } from './report.ts';
 import type { HubSettings } from './settings.ts';
+import { linkTo } from './snapshot.ts';
 import { chooseVariant } from './variants.ts';
 
 /** What the commands take from outside. */
@@ -52,7 +53,10 @@ export function createProgram(surroundings: Surroundings): Command {
     .description('fetch the files of one variant into the cache')
     .option('--variant <name>', 'precision, for example q4f16, fp16, q8, fp32')
     .option('--revision <name>', 'branch, tag or commit', 'main')
-    .action((name: string, choice: Choice) => pullCommand(surroundings, name, choice));
+    .option('--link <path>', 'also make this path a link to the model directory')
+    .action((name: string, choice: Choice & { readonly link?: string }) =>
+      pullCommand(surroundings, name, choice),
+    );
   program
     .command('list')
     .description('show the models of the cache')
@@ -73,7 +77,11 @@ export function createProgram(surroundings: Surroundings): Command {
   return program;
 }
 
-async function pullCommand(surroundings: Surroundings, name: string, choice: Choice): Promise<void> {
+async function pullCommand(
+  surroundings: Surroundings,
+  name: string,
+  choice: Choice & { readonly link?: string },
+): Promise<void> {
   const { settings, fetch, sleep, random, progress, print } = surroundings;
   const repository = requireRepository(name);
   const revision = requireRevision(choice.revision);
@@ -84,7 +92,8 @@ async function pullCommand(surroundings: Surroundings, name: string, choice: Cho
   const context = { client, cache: settings.cache, progress, sleep };
   const { directory, variant } = await pull({ repository, revision, variant: choice.variant }, context);
   progress.note(`${repository} (${variant}) is there`);
-  print(`CONTINUO_MODEL_DIR=${directory}`);
+  if (choice.link !== undefined) await linkTo(directory, choice.link);
+  print(`CONTINUO_MODEL_DIR=${choice.link ?? directory}`);
 }
 
 async function removeCommand({ settings, sleep, progress, print }: Surroundings, name: string) {

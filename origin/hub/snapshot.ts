@@ -1,7 +1,8 @@
 import { constants } from 'node:fs';
-import { copyFile, link, lstat, mkdir, rename, rm, stat, writeFile } from 'node:fs/promises';
+import { copyFile, link, lstat, mkdir, rename, rm, stat, symlink, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { onDisk } from './disk.ts';
+import { HubError } from './hub-error.ts';
 
 /**
  * Puts a blob's content at its place in a snapshot. As a second name of the same file, not as a symbolic link: ONNX
@@ -36,5 +37,20 @@ export async function writeReference(refs: string, revision: string, commit: str
     const beside = `${file}.${process.pid}.new`;
     await writeFile(beside, commit);
     await rename(beside, file);
+  });
+}
+
+/**
+ * Makes `place` a link to a directory; a link that was there is replaced in one step, anything else stays.
+ * @throws HubError
+ */
+export async function linkTo(directory: string, place: string): Promise<void> {
+  const found = await lstat(place).catch(() => null);
+  if (found !== null && !found.isSymbolicLink()) throw new HubError(`${place} exists and is no link`);
+  await onDisk(place, async () => {
+    const beside = `${place}.${process.pid}.new`;
+    await rm(beside, { force: true });
+    await symlink(path.resolve(directory), beside, 'dir');
+    await rename(beside, place);
   });
 }

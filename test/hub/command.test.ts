@@ -69,6 +69,20 @@ describe('npm run model', () => {
     expect((await model('list')).stdout).toBe('No model in the cache.\n');
   });
 
+  test('a pull with --link leaves a path of the caller’s choice that opens, and never replaces a file', async () => {
+    hub.repositories.set(NAME, { files: runnableFiles() });
+    const link = path.join(home, 'current');
+    for (const round of [1, 2]) {
+      const { code, stdout } = await model('pull', NAME, '--link', link);
+      expect({ round, code, stdout }).toEqual({ round, code: 0, stdout: `CONTINUO_MODEL_DIR=${link}\n` });
+    }
+    expect((await model('check', link, '--prompt', 'abc')).code).toBe(0);
+    const file = path.join(snapshot(), 'config.json');
+    const refused = await model('pull', NAME, '--link', file);
+    expect(refused).toMatchObject({ code: 1, stdout: '' });
+    expect(refused.stderr).toContain(`${file} exists and is no link`);
+  });
+
   test('three cuts during one pull are told and survived', async () => {
     hub.repositories.set(NAME, { files: FILES });
     hub.faults.set(WEIGHTS, { cuts: [90_000, 150_000, 1] });
