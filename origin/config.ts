@@ -2,11 +2,14 @@ import { availableParallelism } from 'node:os';
 import { basename } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import * as z from 'zod';
+import type { Shortcuts } from './engine/shortcuts.ts';
 import { type InfillSetting, infillSetting } from './infill/template.ts';
 
 /** The origin's configuration: one table of environment variables, checked before anything starts. */
 
 const whole = (least: number, most: number) => z.coerce.number().int().min(least).max(most);
+
+const onOff = z.stringbool({ truthy: ['true'], falsy: ['false'] }).default(false);
 
 const BUILT_IN_MODEL = fileURLToPath(new URL('./models/continuo-mini', import.meta.url));
 
@@ -34,6 +37,20 @@ export const variables = z.object({
   CONTINUO_KV_MEMORY_MIB: whole(1, 100_000_000).optional(),
   /** Sequences that may wait for a slot; beyond it the answer is 503. */
   CONTINUO_QUEUE_LIMIT: whole(0, 1_000_000).default(256),
+  /**
+   * Tokens guessed ahead, by prompt look-up, of a sequence that runs nearly alone; 0 = none. Faster where a text repeats
+   * itself, but then an answer may depend, by rounding, on what else is running.
+   */
+  CONTINUO_SPECULATION: whole(0, 64).default(0),
+  /** Sequences that may be running at once for tokens to be guessed. */
+  CONTINUO_SPECULATION_ROWS: whole(1, 1024).default(1),
+  /** `true`: several tokens that a grammar forces are computed in one run. Changes answers by rounding only. */
+  CONTINUO_FORCED_TOKENS: onOff,
+  /**
+   * `true`: generated text is kept for reuse, too, not prompts alone. An answer may then depend, by rounding, on what
+   * the same tenant has asked before.
+   */
+  CONTINUO_CACHE_GENERATED: onOff,
   /** Seconds that running requests get to finish after SIGTERM. */
   CONTINUO_DRAIN_SECONDS: whole(0, 3600).default(30),
   CONTINUO_LOG_LEVEL: z.enum(['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent']).default('info'),
@@ -54,6 +71,7 @@ export interface OriginConfig {
   /** Null = what the machine has free. */
   readonly kvMemoryBytes: number | null;
   readonly queueLimit: number;
+  readonly shortcuts: Shortcuts;
   readonly drainMs: number;
   readonly logLevel: z.infer<typeof variables>['CONTINUO_LOG_LEVEL'];
   readonly infill: InfillSetting;
@@ -85,6 +103,12 @@ export function readConfig(environment: Readonly<Record<string, string | undefin
     threads: values.CONTINUO_THREADS,
     kvMemoryBytes: mebibytes === undefined ? null : mebibytes * 2 ** 20,
     queueLimit: values.CONTINUO_QUEUE_LIMIT,
+    shortcuts: {
+      drafts: values.CONTINUO_SPECULATION,
+      draftRows: values.CONTINUO_SPECULATION_ROWS,
+      forcedTokens: values.CONTINUO_FORCED_TOKENS,
+      cacheGenerated: values.CONTINUO_CACHE_GENERATED,
+    },
     drainMs: values.CONTINUO_DRAIN_SECONDS * 1000,
     logLevel: values.CONTINUO_LOG_LEVEL,
     infill: values.CONTINUO_INFILL,

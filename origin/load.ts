@@ -37,6 +37,7 @@ export async function load(
     tokenBytes: tokenizer.tokenBytes,
     eosIds: tokenizer.eosIds,
     maxWaiting: config.queueLimit,
+    shortcuts: config.shortcuts,
   };
   const engine = new EngineClient({
     spawn: () => spawnEngineThread(data),

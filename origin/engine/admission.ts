@@ -2,6 +2,7 @@ import { toApiError } from '../../shared/errors.ts';
 import type { GenerationEvent, WireConstraint } from '../../shared/generation.ts';
 import type { CompiledGrammar } from '../grammar/constraint.ts';
 import type { EngineReport, Submission } from './messages.ts';
+import { sequenceCount } from './open-request.ts';
 import type { Roster } from './roster.ts';
 import { Throughput } from './throughput.ts';
 
@@ -41,8 +42,8 @@ export class Admission {
   /** Reports `admitted` or `refused` before anything else is said of the request. */
   submit(submission: Submission): void {
     const { roster, maxWaiting, now, report, open } = this.#options;
-    const { requestId, tenantId, constraint, prompts, choices } = submission;
-    const sequences = prompts.length * choices;
+    const { requestId, tenantId, constraint } = submission;
+    const sequences = sequenceCount(submission);
     if (!roster.hasRoom(tenantId, sequences)) {
       const ahead = Math.max(1, roster.waiting + sequences - maxWaiting);
       report({ type: 'refused', requestId, retryAfterMs: this.#throughput.waitFor(ahead, now()) });

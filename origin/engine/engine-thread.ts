@@ -6,6 +6,7 @@ import { Tokenizer } from '../tokenizer/tokenizer.ts';
 import { Engine } from './engine.ts';
 import { serveEngine } from './engine-loop.ts';
 import type { EngineReport } from './messages.ts';
+import { NO_SHORTCUTS, type Shortcuts } from './shortcuts.ts';
 
 /** Entry of the engine thread: opens the model, then runs the engine until it is told to stop. */
 
@@ -17,11 +18,13 @@ export interface EngineThreadData {
   readonly eosIds: readonly number[];
   /** Sequences that may wait for a slot. */
   readonly maxWaiting: number;
+  /** None unless given. */
+  readonly shortcuts?: Shortcuts;
 }
 
 const port = parentPort;
 if (port === null) throw new Error('engine-thread.ts is the entry of a worker thread');
-const { model, tokenBytes, eosIds, maxWaiting } = workerData as EngineThreadData;
+const { model, tokenBytes, eosIds, maxWaiting, shortcuts = NO_SHORTCUTS } = workerData as EngineThreadData;
 const report = (message: EngineReport): void => port.postMessage(message);
 
 /** Only samplers that speak of text need the tokenizer, so it is loaded for the first of them. */
@@ -41,6 +44,7 @@ try {
     runner,
     eosIds,
     maxWaiting,
+    shortcuts,
     vocabulary: { tokenBytes, encode: lazyEncoder(model.directory) },
     compile: () => {
       throw new ApiError('unsupported_parameter', 'This origin cannot constrain the text it generates.');

@@ -2,6 +2,7 @@ import { ApiError } from '../../shared/errors.ts';
 import { type DecodeBatch, type ModelRunner, RunTerminated } from '../model/model-runner.ts';
 import type { SamplerVocabulary } from '../sampling/vocabulary.ts';
 import { SamplerWorkspace } from '../sampling/workspace.ts';
+import { type Draft, Drafting, verification } from './drafting.ts';
 import { EngineFailure } from './engine-failure.ts';
 import { violations } from './invariants.ts';
 import type { KvCopy } from './kv-slots.ts';
@@ -11,11 +12,15 @@ import type { PromptPrefill } from './prompt-prefill.ts';
 import { Requests, type RequestsOptions } from './requests.ts';
 import { Roster } from './roster.ts';
 import { DecodeBatchBuilder, prefillChunk } from './scheduler.ts';
+import type { Sequence } from './sequence.ts';
+import { NO_SHORTCUTS, type Shortcuts } from './shortcuts.ts';
 import { StepTimer } from './step-timer.ts';
 
 export interface EngineOptions extends Omit<RequestsOptions, 'roster' | 'context'> {
   readonly runner: ModelRunner;
   readonly vocabulary: SamplerVocabulary;
+  /** None unless given. */
+  readonly shortcuts?: Shortcuts;
 }
 
 /** Failed runs in a row that the engine puts up with; one that succeeds makes it forget them. */
@@ -32,15 +37,17 @@ export class Engine {
   readonly #roster: Roster;
   readonly #requests: Requests;
   readonly #batch: DecodeBatchBuilder;
+  readonly #drafting: Drafting;
   #failures = 0;
 
   constructor(options: EngineOptions) {
-    const { runner, vocabulary, now, maxWaiting } = options;
+    const { runner, vocabulary, now, maxWaiting, shortcuts = NO_SHORTCUTS } = options;
     const { shape } = runner;
     this.#runner = runner;
     this.#now = now;
-    this.#roster = new Roster(shape, maxWaiting);
+    this.#roster = new Roster(shape, maxWaiting, shortcuts.cacheGenerated);
     this.#batch = new DecodeBatchBuilder(shape.slots);
+    this.#drafting = new Drafting(shortcuts, shape.prefillChunk);
     const context = {
       vocabulary,
       workspace: new SamplerWorkspace(shape.vocabularySize),
@@ -83,14 +90,19 @@ export class Engine {
   }
 
   /**
-   * Decode first, then one prefill chunk.
+   * Decode first, sequences with a draft one by one and the others together, then one prefill chunk.
    * @throws EngineFailure
    */
   async step(): Promise<void> {
     this.#requests.expire(this.#now());
     this.#roster.admit();
-    const batch = this.#batch.build(this.#roster.decoding, (slot) => this.#roster.kv.kept(slot));
-    if (batch !== null) await this.#decode(batch);
+    const { decoding, kv } = this.#roster;
+    const drafts = this.#drafting.plan(decoding);
+    for (const draft of drafts) await this.#verify(draft);
+    const verified = new Set(drafts.map(({ sequence }) => sequence));
+    const rows = decoding.map((sequence) => (sequence && verified.has(sequence) ? null : sequence));
+    const batch = this.#batch.build(rows, (slot) => decoding[slot]?.computed ?? kv.kept(slot));
+    if (batch !== null) await this.#decode(batch, rows);
     const prefill = this.#roster.nextPrefill();
     if (prefill !== null) await this.#prefill(prefill);
   }
@@ -104,9 +116,9 @@ export class Engine {
     this.#check();
   }
 
-  async #decode(batch: DecodeBatch): Promise<void> {
+  async #decode(batch: DecodeBatch, bySlot: readonly (Sequence | null)[]): Promise<void> {
     const timer = new StepTimer(this.#now);
-    const sequences = this.#roster.decoding.slice(batch.firstSlot, batch.firstSlot + batch.rows);
+    const sequences = bySlot.slice(batch.firstSlot, batch.firstSlot + batch.rows);
     let logits: Float32Array;
     try {
       const result = this.#runner.decode(batch);
@@ -126,6 +138,36 @@ export class Engine {
     timer.mark('sampling');
     this.#copy(this.#roster.compact());
     this.#flush(false, timer.report('decode', tokens, tokens));
+  }
+
+  /**
+   * One run over the last token and the draft, then the sampler as ever: it draws token after token as long as it draws
+   * what was drafted, and the first other one is the next token. What the run wrote behind it is overwritten later.
+   */
+  async #verify(draft: Draft): Promise<void> {
+    const timer = new StepTimer(this.#now);
+    const { sequence } = draft;
+    const { request } = sequence;
+    if (request.closed) return;
+    let logits: Float32Array;
+    try {
+      logits = await this.#runner.prefill(verification(draft), request.signal);
+    } catch (thrown) {
+      if (!(thrown instanceof RunTerminated)) this.#runFailed([request]);
+      return;
+    }
+    this.#failures = 0;
+    const now = timer.mark('model');
+    let tokens = 0;
+    let drawn = true;
+    while (drawn && tokens <= draft.tokens.length && !request.closed && !sequence.finished) {
+      this.#requests.decoded(sequence, this.#row(logits, tokens), now);
+      drawn = sequence.lastToken === draft.tokens[tokens];
+      tokens++;
+    }
+    this.#drafting.observe(draft, drawn ? tokens : tokens - 1);
+    timer.mark('sampling');
+    this.#flush(false, timer.report('decode', 1, tokens));
   }
 
   async #prefill(prefill: PromptPrefill): Promise<void> {

@@ -1,7 +1,8 @@
 /**
  * Which sequence sits in which row of the KV cache, and which prompt prefix each row still holds.
  *
- * Only whole prefill chunks of a prompt are kept for reuse: their bits do not depend on who computed them. A row that
+ * Only whole prefill chunks of a prompt are kept for reuse: their bits do not depend on who computed them (see `extend`
+ * for the exception). A row that
  * is free keeps its prefix until the row is needed; the least recently used prefix goes first. Rows in use stay close
  * together, so that one contiguous decode covers them.
  */
@@ -23,8 +24,8 @@ export interface Seat {
 
 interface Row {
   held: boolean;
-  /** The prompt whose first `kept` positions are in the row. */
-  prompt: Int32Array;
+  /** The tokens, of a prompt as a rule, whose first `kept` positions are in the row. */
+  tokens: Int32Array;
   namespace: string;
   kept: number;
   /** Tick of the last use; 0 = never. */
@@ -96,7 +97,7 @@ export class KvSlots {
     const copies: KvCopy[] = [];
     this.#saveKept(slot, null, copies);
     copies.push({ from, to: slot, length });
-    this.#hold(slot, source.prompt, source.namespace, source.kept);
+    this.#hold(slot, source.tokens, source.namespace, source.kept);
     return { slot, cached: source.kept, copies };
   }
 
@@ -106,16 +107,25 @@ export class KvSlots {
     const copies: KvCopy[] = [];
     this.#saveKept(to, null, copies);
     copies.push({ from, to, length });
-    this.#hold(to, source.prompt, source.namespace, source.kept);
+    this.#hold(to, source.tokens, source.namespace, source.kept);
     this.release(from, false);
     return copies;
   }
 
-  /** Notes that the prompt's KV up to `computed` is in the row. */
+  /** Notes that the KV of the row's tokens up to `computed` is in it. */
   record(slot: number, computed: number): void {
     const row = this.#row(slot);
-    const whole = this.#wholeChunks(Math.min(computed, row.prompt.length));
+    const whole = this.#wholeChunks(Math.min(computed, row.tokens.length));
     row.kept = Math.max(row.kept, Math.min(whole, this.#mostKept));
+  }
+
+  /**
+   * Lets the row be reused beyond its prompt: `tokens` begins with it, and the KV of all of them is in the row. What
+   * decode steps have written differs by rounding from what prefill would have.
+   */
+  extend(slot: number, tokens: Int32Array): void {
+    this.#row(slot).tokens = tokens;
+    this.record(slot, tokens.length);
   }
 
   /** Frees the row; what it has kept stays until the row is needed, unless nobody may reuse it. */
@@ -131,7 +141,7 @@ export class KvSlots {
   /** Drops what the row has kept. */
   forget(slot: number): void {
     const row = this.#row(slot);
-    row.prompt = NO_TOKENS;
+    row.tokens = NO_TOKENS;
     row.namespace = '';
     row.kept = 0;
     row.used = 0;
@@ -144,7 +154,7 @@ export class KvSlots {
       const row = this.#rows[at]!;
       if (row.namespace !== namespace || row.kept <= length) continue;
       const limit = Math.min(row.kept, prompt.length - 1);
-      const common = this.#wholeChunks(commonPrefix(row.prompt, prompt, limit));
+      const common = this.#wholeChunks(commonPrefix(row.tokens, prompt, limit));
       if (common > length) {
         slot = at;
         length = common;
@@ -199,10 +209,10 @@ export class KvSlots {
     else row.used = row.held ? row.used : ++this.#tick;
   }
 
-  #hold(slot: number, prompt: Int32Array, namespace: string, kept: number): void {
+  #hold(slot: number, tokens: Int32Array, namespace: string, kept: number): void {
     const row = this.#row(slot);
     if (row.held) throw new Error(`KV slot ${slot} is in use`);
-    Object.assign(row, { held: true, prompt, namespace, kept, used: ++this.#tick });
+    Object.assign(row, { held: true, tokens, namespace, kept, used: ++this.#tick });
     this.#held++;
   }
 
@@ -224,7 +234,7 @@ export class KvSlots {
 }
 
 function emptyRow(): Row {
-  return { held: false, prompt: NO_TOKENS, namespace: '', kept: 0, used: 0 };
+  return { held: false, tokens: NO_TOKENS, namespace: '', kept: 0, used: 0 };
 }
 
 function commonPrefix(a: Int32Array, b: Int32Array, limit: number): number {

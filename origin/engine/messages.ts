@@ -55,7 +55,7 @@ export interface StepReport {
   readonly kind: 'decode' | 'prefill';
   /** Sequences computed in the step. */
   readonly rows: number;
-  /** Tokens computed in the step: one per row of a decode, the chunk's length of a prefill. */
+  /** Tokens the step has brought: one per row of a decode or more where drafts came true, the chunk's length of a prefill. */
   readonly tokens: number;
   readonly modelMs: number;
   readonly samplingMs: number;

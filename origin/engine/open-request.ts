@@ -1,14 +1,23 @@
 import type { GenerationEvent, Usage } from '../../shared/generation.ts';
 import type { CompiledGrammar } from '../grammar/constraint.ts';
+import { isGreedy } from '../sampling/sampler.ts';
 import type { Submission, SubmittedPrompt } from './messages.ts';
 import { StopStrings } from './stop-checker.ts';
 import type { Waiting } from './waiting-queue.ts';
 
-/** One choice of one prompt while it waits for a slot. */
+/** One choice of one prompt while it waits for a slot, or several that cannot differ. */
 export interface PendingSequence extends Waiting {
   readonly request: OpenRequest;
   readonly promptIndex: number;
+  /** The first of its choices. */
   readonly candidate: number;
+  /** Choices that get what this one sequence generates. */
+  readonly copies: number;
+}
+
+/** Sequences a submission runs: greedy choices are computed once. */
+export function sequenceCount({ prompts, choices, sampling }: Submission): number {
+  return prompts.length * (isGreedy(sampling) ? 1 : choices);
 }
 
 export interface OpeningContext {
@@ -56,7 +65,7 @@ export class OpenRequest {
     this.cacheNamespace = submission.cachePrompt
       ? `cache ${submission.cacheKey}`
       : `request ${submission.requestId}`;
-    this.unfinished = submission.prompts.length * submission.choices;
+    this.unfinished = sequenceCount(submission);
     this.deadline = deadline;
     this.#receivedAt = receivedAt;
     this.#promptStarted = submission.prompts.map(() => false);
@@ -85,11 +94,13 @@ export class OpenRequest {
   /** All its sequences, prompt by prompt, for the queue. */
   sequences(): PendingSequence[] {
     const { tenantId, weight, choices, prompts } = this.submission;
+    const perPrompt = sequenceCount(this.submission) / prompts.length;
     return prompts.flatMap(({ tokens, maxTokens }, promptIndex) =>
-      Array.from({ length: choices }, (_, candidate) => ({
+      Array.from({ length: perPrompt }, (_, candidate) => ({
         request: this,
         promptIndex,
         candidate,
+        copies: choices / perPrompt,
         tenantId,
         weight,
         cost: tokens.length + maxTokens,
@@ -109,8 +120,9 @@ export class OpenRequest {
     return { type: 'started', prompt: promptIndex, cachedTokens, queueMs: now - this.#receivedAt };
   }
 
-  countToken(now: number): void {
-    this.#completionTokens++;
+  /** @param choices that got it */
+  countToken(choices: number, now: number): void {
+    this.#completionTokens += choices;
     this.#firstTokenAt ??= now;
     this.#lastTokenAt = now;
   }

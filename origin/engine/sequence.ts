@@ -27,7 +27,7 @@ interface Finish {
 const MERGE_MS = 250;
 const NONE: readonly number[] = [];
 
-/** One choice from its first token on: logits in, tokens and events out. */
+/** One choice from its first token on, or several that are the same: logits in, tokens and events out. */
 export class Sequence implements DecodeRow {
   readonly request: OpenRequest;
   readonly pending: PendingSequence;
@@ -77,6 +77,16 @@ export class Sequence implements DecodeRow {
     return this.#history.at(this.#history.length - 1);
   }
 
+  /** Prompt and output so far, its last token included; a view. */
+  get tokens(): Int32Array {
+    return this.#history.tokens.subarray(0, this.#history.length);
+  }
+
+  /** Tokens it may still generate. */
+  get remaining(): number {
+    return this.#maxTokens - this.completionTokens;
+  }
+
   get completionTokens(): number {
     return this.#history.length - this.#history.promptLength;
   }
@@ -102,8 +112,18 @@ export class Sequence implements DecodeRow {
     const id = this.#sampler.sample(logits, this.#history, step, mask, early ? endIds : NONE);
     this.#history.push(id);
     this.#take(id, logits);
-    if (this.#finish === null && this.completionTokens === this.#maxTokens) this.#end('length', null);
-    this.request.countToken(now);
+    if (this.#finish === null && this.remaining === 0) this.#end('length', null);
+    this.request.countToken(this.pending.copies, now);
+  }
+
+  /** What the grammar says must follow; nothing where that is more than it can tell. */
+  forced(): readonly number[] {
+    try {
+      return this.#constraint?.forced() ?? NONE;
+    } catch {
+      // Looking ahead costs more than the next mask does. If that fails, too, the request hears of it there.
+      return NONE;
+    }
   }
 
   /** The events that are due, the finish included. */
@@ -112,8 +132,13 @@ export class Sequence implements DecodeRow {
     if (!stream && this.#finish === null && now - this.#publishedAt < MERGE_MS) return [];
     this.#publishedAt = now;
     const event = this.#output.take(this.#choice, this.completionTokens, this.#finish === null);
-    const events: GenerationEvent[] = event === null ? [] : [event];
-    if (this.#finish !== null) events.push(this.#finishEvent(this.#finish));
+    const finish = this.#finish === null ? null : this.#finishEvent(this.#finish);
+    const events: GenerationEvent[] = [];
+    for (let copy = 0; copy < this.pending.copies; copy++) {
+      const choice = this.#choice + copy;
+      if (event !== null) events.push({ ...event, choice });
+      if (finish !== null) events.push({ ...finish, choice });
+    }
     return events;
   }
 

@@ -18,6 +18,11 @@ import type { SamplerWorkspace } from './workspace.ts';
 /** Temperatures below this are greedy. */
 const GREEDY_BELOW = 1e-5;
 
+/** True where nothing is drawn: all choices of one prompt are the same. */
+export function isGreedy({ temperature }: SamplingParameters): boolean {
+  return temperature < GREEDY_BELOW;
+}
+
 /**
  * Turns one sequence's logits into tokens. The order: masks and bans → bad words → logit bias → repetition →
  * frequency and presence → DRY → temperature → top-nσ → top-k → typical → top-p → min-p → XTC → draw; Mirostat takes

@@ -4,10 +4,10 @@ import { tokenLogprob } from '../../../origin/sampling/logprobs.ts';
 import { Sampler } from '../../../origin/sampling/sampler.ts';
 import { TokenHistory } from '../../../origin/sampling/token-history.ts';
 import { SamplerWorkspace } from '../../../origin/sampling/workspace.ts';
-import type { TokenLogprob } from '../../../shared/generation.ts';
+import type { EventOf, TokenLogprob } from '../../../shared/generation.ts';
 import { bytesOfToken, EOS, isSpecial, TOKEN_BYTES } from './alphabet.ts';
-import { decodeEntry, prefillEntry, scriptedLogits } from './scripted-runner.ts';
-import type { ChoiceTranscript } from './transcript.ts';
+import { ROUNDING, type ScriptedModel } from './scripted-runner.ts';
+import type { ChoiceTranscript, Transcript } from './transcript.ts';
 
 /** The longest text that is certain whatever bytes follow. */
 function certainText(bytes: readonly number[]): string {
@@ -33,10 +33,10 @@ function findStop(
   return null;
 }
 
-function promptEntries(tokens: Int32Array, chunk: number): string[] {
+function promptEntries(tokens: Int32Array, chunk: number, model: ScriptedModel): string[] {
   return [...tokens].map((token, position) => {
     const start = position - (position % chunk);
-    return prefillEntry(token, position, start, Math.min(chunk, tokens.length - start));
+    return model.prefillEntry(token, position, start, Math.min(chunk, tokens.length - start));
   });
 }
 
@@ -59,6 +59,7 @@ export function plainChoice(
   promptIndex: number,
   candidate: number,
   shape: Pick<ModelShape, 'prefillChunk' | 'vocabularySize'>,
+  model = ROUNDING,
 ): ChoiceTranscript {
   const { tokens: prompt, maxTokens } = submission.prompts[promptIndex]!;
   const choice = promptIndex * submission.choices + candidate;
@@ -68,7 +69,7 @@ export function plainChoice(
   const workspace = new SamplerWorkspace(shape.vocabularySize);
   const vocabulary = { tokenBytes: TOKEN_BYTES, encode: () => [] };
   const sampler = new Sampler(submission.sampling, identity, vocabulary, workspace);
-  const entries = promptEntries(prompt, shape.prefillChunk);
+  const entries = promptEntries(prompt, shape.prefillChunk, model);
   const result: ChoiceTranscript = { text: '', tokens: [], ids: [], completionTokens: 0, finish: null };
   const bytes: number[] = [];
   let reason: 'stop' | 'length' = 'length';
@@ -77,7 +78,7 @@ export function plainChoice(
   let score = 0;
 
   for (let step = 0; step < maxTokens; step++) {
-    const logits = scriptedLogits(entries, shape.vocabularySize);
+    const logits = model.logits(entries, shape.vocabularySize);
     const forbidden = step < submission.minTokens ? ends : [];
     const id = sampler.sample(logits, history, step, null, forbidden);
     const ending = ends.includes(id);
@@ -85,7 +86,7 @@ export function plainChoice(
     const hidden = ending
       ? !(named && submission.includeStop)
       : submission.skipSpecialTokens && isSpecial(id);
-    entries.push(decodeEntry(id, history.length));
+    entries.push(model.decodeEntry(id, history.length));
     history.push(id);
     result.completionTokens++;
     if (submission.tokenIds) result.ids.push(id);
@@ -120,11 +121,16 @@ export function plainChoice(
 }
 
 /** The `prompt` event's content, likewise. */
-export function plainPrompt(submission: Submission, promptIndex: number, chunk: number): unknown {
+export function plainPrompt(
+  submission: Submission,
+  promptIndex: number,
+  chunk: number,
+  model = ROUNDING,
+): EventOf<'prompt'> {
   const { tokens } = submission.prompts[promptIndex]!;
   const hides = (id: number) => submission.skipSpecialTokens && isSpecial(id);
   const visible = [...tokens].filter((id) => !hides(id));
-  const event = {
+  const event: EventOf<'prompt'> = {
     type: 'prompt',
     prompt: promptIndex,
     text: wholeText(visible.flatMap(bytesOfToken)),
@@ -132,11 +138,35 @@ export function plainPrompt(submission: Submission, promptIndex: number, chunk: 
   };
   const top = submission.promptLogprobs;
   if (top === null) return event;
-  const entries = promptEntries(tokens, chunk);
+  const entries = promptEntries(tokens, chunk, model);
   const scored = [...tokens].map((id, at) => {
     const hidden = hides(id) ? { hidden: true } : {};
     if (at === 0) return { id, bytes: latin1(id), logprob: null, top: null, ...hidden };
-    return entry(scriptedLogits(entries.slice(0, at), TOKEN_BYTES.vocabularySize), id, top, hides(id));
+    return entry(model.logits(entries.slice(0, at), TOKEN_BYTES.vocabularySize), id, top, hides(id));
   });
   return { ...event, tokens: scored };
+}
+
+/** A whole request, likewise. */
+export function plainTranscript(
+  submission: Submission,
+  shape: Pick<ModelShape, 'prefillChunk' | 'vocabularySize'>,
+  model = ROUNDING,
+): Transcript {
+  const transcript: Transcript = { prompts: new Map(), choices: new Map(), end: null };
+  const { prompts, choices, echo, promptLogprobs } = submission;
+  let completionTokens = 0;
+  prompts.forEach((_, index) => {
+    for (let candidate = 0; candidate < choices; candidate++) {
+      const choice = plainChoice(submission, index, candidate, shape, model);
+      completionTokens += choice.completionTokens;
+      transcript.choices.set(index * choices + candidate, choice);
+    }
+    if (echo || promptLogprobs !== null) {
+      transcript.prompts.set(index, plainPrompt(submission, index, shape.prefillChunk, model));
+    }
+  });
+  const promptTokens = prompts.reduce((total, { tokens }) => total + tokens.length, 0);
+  transcript.end = { promptTokens, completionTokens };
+  return transcript;
 }

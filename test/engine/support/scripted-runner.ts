@@ -7,15 +7,18 @@ import {
   RunTerminated,
 } from '../../../origin/model/model-runner.ts';
 
-/** What one position of the KV cache holds: its token, and how it was computed, because that decides its bits. */
+/** What one position of the KV cache holds: its token, and how it was computed where that decides its bits. */
 type Entry = string;
 
-export const prefillEntry = (token: number, position: number, start: number, length: number): Entry =>
-  `${token}@${position} prefilled with ${start}+${length}`;
-export const decodeEntry = (token: number, position: number): Entry => `${token}@${position} decoded`;
+/** What a run leaves behind, and what follows from it. */
+export interface ScriptedModel {
+  prefillEntry(token: number, position: number, start: number, length: number): Entry;
+  decodeEntry(token: number, position: number): Entry;
+  /** Logits as a function of everything the attention of a position sees; anything wrong in the cache changes them. */
+  logits(entries: readonly Entry[], vocabularySize: number): Float32Array;
+}
 
-/** Logits as a function of everything the attention of a position sees; anything wrong in the cache changes them. */
-export function scriptedLogits(entries: readonly Entry[], vocabularySize: number): Float32Array {
+function hashedLogits(entries: readonly Entry[], vocabularySize: number): Float32Array {
   let state = 0x811c9dc5;
   for (const entry of entries) {
     for (let at = 0; at < entry.length; at++) state = Math.imul(state ^ entry.charCodeAt(at), 0x01000193);
@@ -27,6 +30,24 @@ export function scriptedLogits(entries: readonly Entry[], vocabularySize: number
   });
 }
 
+/** Every split into runs gives other bits, as with the real model. */
+export const ROUNDING: ScriptedModel = {
+  prefillEntry: (token, position, start, length) => `${token}@${position} prefilled with ${start}+${length}`,
+  decodeEntry: (token, position) => `${token}@${position} decoded`,
+  logits: hashedLogits,
+};
+
+/** Bits that do not depend on the split; and a text that mostly goes round in a circle. */
+export const EXACT: ScriptedModel = {
+  prefillEntry: (token, position) => `${token}@${position}`,
+  decodeEntry: (token, position) => `${token}@${position}`,
+  logits: (entries, vocabularySize) => {
+    const logits = hashedLogits(entries, vocabularySize);
+    logits[(Number.parseInt(entries.at(-1)!, 10) + 1) % 7]! += 7;
+    return logits;
+  },
+};
+
 export interface ScriptedOptions {
   /** Called before every run; may throw to let it fail. */
   readonly beforeRun?: (kind: 'decode' | 'prefill' | 'copy') => void;
@@ -34,6 +55,9 @@ export interface ScriptedOptions {
   readonly prefillTurns?: number;
   /** Decode answers with a promise. */
   readonly asyncDecode?: boolean;
+  readonly model?: ScriptedModel;
+  /** Runs of several tokens may begin anywhere; else they keep to the grid. */
+  readonly offGrid?: boolean;
 }
 
 /** A model without weights that remembers what is in its KV cache and refuses what the real one could not do. */
@@ -43,12 +67,14 @@ export class ScriptedRunner implements ModelRunner {
   readonly decodes: { readonly firstSlot: number; readonly rows: number }[] = [];
   readonly prefills: number[] = [];
   readonly #options: ScriptedOptions;
+  readonly #model: ScriptedModel;
   readonly #cache: Entry[][];
   #busy = false;
 
   constructor(shape: ModelShape, options: ScriptedOptions = {}) {
     this.shape = shape;
     this.#options = options;
+    this.#model = options.model ?? ROUNDING;
     this.#cache = Array.from({ length: shape.slots }, () => []);
   }
 
@@ -59,7 +85,7 @@ export class ScriptedRunner implements ModelRunner {
     if (rows < 1 || firstSlot < 0 || firstSlot + rows > this.shape.slots) throw new Error('bad range');
     const logits = Array.from({ length: rows }, (_, row) => {
       const position = positions[row]!;
-      this.#write(firstSlot + row, position, decodeEntry(tokens[row]!, position));
+      this.#write(firstSlot + row, position, this.#model.decodeEntry(tokens[row]!, position));
       return this.#logits(firstSlot + row, position);
     });
     const flat = this.#flat(logits);
@@ -69,8 +95,10 @@ export class ScriptedRunner implements ModelRunner {
   async prefill(chunk: PrefillChunk, signal: AbortSignal): Promise<Float32Array> {
     this.#begin('prefill');
     const { slot, start, tokens, logitsAt } = chunk;
-    const cell = Math.floor(start / this.shape.prefillChunk);
-    if (tokens.length === 0 || Math.floor((start + tokens.length - 1) / this.shape.prefillChunk) !== cell) {
+    const { prefillChunk } = this.shape;
+    if (tokens.length === 0 || tokens.length > prefillChunk) throw new Error('no run of that length');
+    const cell = Math.floor(start / prefillChunk);
+    if (!this.#options.offGrid && Math.floor((start + tokens.length - 1) / prefillChunk) !== cell) {
       throw new Error('the chunk straddles the grid');
     }
     this.prefills.push(tokens.length);
@@ -84,7 +112,7 @@ export class ScriptedRunner implements ModelRunner {
       this.#busy = false;
     }
     tokens.forEach((token, at) => {
-      this.#write(slot, start + at, prefillEntry(token, start + at, start, tokens.length));
+      this.#write(slot, start + at, this.#model.prefillEntry(token, start + at, start, tokens.length));
     });
     return this.#flat([...logitsAt].map((at) => this.#logits(slot, start + at)));
   }
@@ -110,7 +138,7 @@ export class ScriptedRunner implements ModelRunner {
   }
 
   #logits(slot: number, position: number): Float32Array {
-    return scriptedLogits(this.#cache[slot]!.slice(0, position + 1), this.shape.vocabularySize);
+    return this.#model.logits(this.#cache[slot]!.slice(0, position + 1), this.shape.vocabularySize);
   }
 
   #flat(rows: readonly Float32Array[]): Float32Array {

@@ -46,7 +46,12 @@ const command = fc.oneof(
   { weight: 1, arbitrary: fc.record({ type: fc.constant('move' as const), pick: fc.nat(), to: fc.nat() }) },
   {
     weight: 3,
-    arbitrary: fc.record({ type: fc.constant('release' as const), pick: fc.nat(), reusable: fc.boolean() }),
+    arbitrary: fc.record({
+      type: fc.constant('release' as const),
+      pick: fc.nat(),
+      reusable: fc.boolean(),
+      generated: fc.array(fc.nat(1), { maxLength: CONTEXT }),
+    }),
   },
   { weight: 2, arbitrary: fc.constant({ type: 'idle' as const }) },
 );
@@ -59,7 +64,7 @@ interface Holder {
 }
 
 describe('KV slots', () => {
-  it('hold for every sequence what it would have computed itself, through any reuse, copy, move and idle write', () => {
+  it('hold for every sequence what it would have computed itself, through any reuse, copy, move, generation and idle write', () => {
     fc.assert(
       fc.property(fc.integer({ min: 1, max: 5 }), fc.array(command, { maxLength: 60 }), (slots, commands) => {
         const kv = new KvSlots({ slots, contextLength: CONTEXT, prefillChunk: CHUNK });
@@ -89,6 +94,12 @@ describe('KV slots', () => {
             memory.copy(kv.move(holder.slot, to, holder.computed));
             holder.slot = to;
           } else if (step.type === 'release' && holder !== undefined) {
+            const { slot, namespace, prompt: tokens, computed } = holder;
+            if (computed === tokens.length) {
+              const whole = Int32Array.from([...tokens, ...step.generated]).subarray(0, CONTEXT);
+              memory.write(slot, computed, tokensOf(namespace, whole).slice(computed));
+              kv.extend(slot, whole);
+            }
             kv.release(holder.slot, step.reusable);
             holders.splice(holders.indexOf(holder), 1);
           } else if (step.type === 'idle') {

@@ -23,6 +23,23 @@ describe('configuration', () => {
     expect(readConfig(named).modelName).toBe('acme/model');
   });
 
+  test('takes no shortcut that changes bits unless told to', () => {
+    const { shortcuts } = readConfig(SECRET);
+    expect(shortcuts).toEqual({ drafts: 0, draftRows: 1, forcedTokens: false, cacheGenerated: false });
+    const all = {
+      CONTINUO_SPECULATION: '8',
+      CONTINUO_SPECULATION_ROWS: '2',
+      CONTINUO_FORCED_TOKENS: 'true',
+      CONTINUO_CACHE_GENERATED: 'true',
+    };
+    expect(readConfig({ ...SECRET, ...all }).shortcuts).toEqual({
+      drafts: 8,
+      draftRows: 2,
+      forcedTokens: true,
+      cacheGenerated: true,
+    });
+  });
+
   test('an empty variable counts as absent', () => {
     expect(readConfig({ ...SECRET, CONTINUO_SLOTS: '', CONTINUO_CONTEXT: '' })).toMatchObject({
       slots: 8,
@@ -38,6 +55,8 @@ describe('configuration', () => {
     ['CONTINUO_SLOTS', '0', />=1/],
     ['CONTINUO_SLOTS', '2.5', /int/],
     ['CONTINUO_THREADS', '-1', />=1/],
+    ['CONTINUO_SPECULATION', '65', /64/],
+    ['CONTINUO_CACHE_GENERATED', 'yes', /"true"\|"false"/],
     ['CONTINUO_LOG_LEVEL', 'loud', /info/],
     ['CONTINUO_INFILL', '{"layout":[]}', /template/],
   ])('%s=%s is one line that names it and keeps the secret', (name, value, message) => {
