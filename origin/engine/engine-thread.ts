@@ -1,5 +1,8 @@
 import { parentPort, workerData } from 'node:worker_threads';
-import { ApiError } from '../../shared/errors.ts';
+import type { WireConstraint } from '../../shared/generation.ts';
+import { GrammarVocabulary } from '../grammar/runtime/grammar-vocabulary.ts';
+import { GrammarCache } from '../grammar/thread/grammar-cache.ts';
+import { ProgramCompiler } from '../grammar/thread/program-compiler.ts';
 import { type ModelOptions, openModel } from '../model/open-model.ts';
 import type { TokenBytes } from '../tokenizer/token-bytes.ts';
 import { Tokenizer } from '../tokenizer/tokenizer.ts';
@@ -36,9 +39,13 @@ function lazyEncoder(directory: string): (text: string) => number[] {
   };
 }
 
+const compiler = new ProgramCompiler();
+
 try {
   const { runner, shape, summary } = await openModel(model);
   const { slots, contextLength, vocabularySize } = shape;
+  // Built before the first constraint comes: for a large vocabulary it would hold up running streams.
+  const grammars = new GrammarCache(new GrammarVocabulary(tokenBytes), (wire) => compiler.compile(wire));
   report({ type: 'ready', slots, contextLength, vocabularySize, summary });
   const options = {
     runner,
@@ -46,9 +53,7 @@ try {
     maxWaiting,
     shortcuts,
     vocabulary: { tokenBytes, encode: lazyEncoder(model.directory) },
-    compile: () => {
-      throw new ApiError('unsupported_parameter', 'This origin cannot constrain the text it generates.');
-    },
+    compile: (constraint: WireConstraint) => grammars.get(constraint),
     now: () => performance.now(),
     unixNow: () => Date.now(),
   };
@@ -59,5 +64,7 @@ try {
   }
 } catch (error) {
   report({ type: 'failed', message: error instanceof Error ? error.message : String(error) });
+} finally {
+  await compiler.close();
 }
 port.close();

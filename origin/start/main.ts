@@ -77,8 +77,11 @@ async function run(): Promise<void> {
       console.error(`The ${name} died (${signal ?? code}); starting it again.`),
   });
   const children: { stop(graceMs: number): Promise<void> }[] = [originProcess];
+  let stopping = false;
   const own = (group: ProcessGroup): ProcessGroup => {
     children.push(group);
+    // Everything else may be on its way down already when a late child appears.
+    if (stopping) void group.stop(STOP_GRACE_MS);
     return group;
   };
   const died = (name: string, logFile: string) => () => {
@@ -100,6 +103,7 @@ async function run(): Promise<void> {
       await Promise.race([originDied, edgeDied, stopRequested]);
     }
   } finally {
+    stopping = true;
     await Promise.all(children.map((child) => child.stop(STOP_GRACE_MS)));
   }
 }
