@@ -29,13 +29,14 @@ export function lookUp(tokens: Int32Array, most: number): Int32Array {
   return Int32Array.from({ length: most }, (_, at) => tokens[found + 1 + (at % period)]!);
 }
 
-/** Steps without a guess after many in a row have been wrong. */
-const LONGEST_PAUSE = 64;
 const SHORTEST_DRAFT = 2;
+/** Steps without a guess after a first wrong one, and after many in a row. */
+const FIRST_PAUSE = 4;
+const LONGEST_PAUSE = 64;
 
 /**
- * How many tokens to guess for one sequence: twice as many as were right lately, and none for a while, twice as long
- * each time, after a guess of which nothing was right.
+ * How many tokens to guess for one sequence: few at first, then twice as many as were right the last time; and none for
+ * a while, twice as long each time, after a guess of which nothing was right.
  */
 export class DraftLength {
   readonly #most: number;
@@ -46,7 +47,7 @@ export class DraftLength {
   /** @param most tokens in one draft, at least 1 */
   constructor(most: number) {
     this.#most = most;
-    this.#length = most;
+    this.#length = Math.min(SHORTEST_DRAFT, most);
   }
 
   /** To be asked once per step; 0 = not now. */
@@ -58,7 +59,7 @@ export class DraftLength {
 
   /** @param accepted how many tokens of a draft were right */
   observe(accepted: number): void {
-    if (accepted === 0) this.#pause = Math.min(LONGEST_PAUSE, 2 ** this.#misses++);
+    if (accepted === 0) this.#pause = Math.min(LONGEST_PAUSE, FIRST_PAUSE * 2 ** this.#misses++);
     else this.#misses = 0;
     this.#length = Math.min(this.#most, Math.max(SHORTEST_DRAFT, 2 * accepted));
   }
