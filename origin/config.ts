@@ -4,6 +4,7 @@ import { fileURLToPath } from 'node:url';
 import * as z from 'zod';
 import type { Shortcuts } from './engine/shortcuts.ts';
 import { type InfillSetting, infillSetting } from './infill/template.ts';
+import { VARIANTS, type Variant } from './model/model-files.ts';
 
 /** The origin's configuration: one table of environment variables, checked before anything starts. */
 
@@ -23,8 +24,10 @@ export const variables = z.object({
   CONTINUO_ORIGIN_PORT: whole(0, 65_535).default(9100),
   /** Shared with the Worker, which signs its requests with it. */
   CONTINUO_ORIGIN_SECRET: z.string().min(8),
-  /** Directory with model.onnx, config.json, generation_config.json, tokenizer.json. */
+  /** Directory of a model as it is published: config.json or genai_config.json, tokenizer.json, the graph. */
   CONTINUO_MODEL_DIR: z.string().min(1).default(BUILT_IN_MODEL),
+  /** Which precision to load where the directory holds several; the CPU's best that is there when absent. */
+  CONTINUO_MODEL_VARIANT: z.enum(VARIANTS).optional(),
   /** Name under which the model is served; the directory's name when absent. */
   CONTINUO_MODEL_NAME: z.string().min(1).max(128).optional(),
   /** Sequences that generate at the same time. */
@@ -64,6 +67,8 @@ export interface OriginConfig {
   readonly secret: string;
   readonly modelDirectory: string;
   readonly modelName: string;
+  /** Null = the best that is there. */
+  readonly modelVariant: Variant | null;
   readonly slots: number;
   /** Null = the model's own maximum. */
   readonly contextLength: number | null;
@@ -98,6 +103,7 @@ export function readConfig(environment: Readonly<Record<string, string | undefin
     secret: values.CONTINUO_ORIGIN_SECRET,
     modelDirectory: values.CONTINUO_MODEL_DIR,
     modelName: values.CONTINUO_MODEL_NAME ?? basename(values.CONTINUO_MODEL_DIR),
+    modelVariant: values.CONTINUO_MODEL_VARIANT ?? null,
     slots: values.CONTINUO_SLOTS,
     contextLength: values.CONTINUO_CONTEXT ?? null,
     threads: values.CONTINUO_THREADS,

@@ -6,6 +6,7 @@ import type { StepReport } from './engine/messages.ts';
 import { MARKERS } from './infill/families.ts';
 import { findInfill } from './infill/infill.ts';
 import type { Logger } from './log.ts';
+import { findDecoder } from './model/model-files.ts';
 import type { ServedModel } from './served-model.ts';
 import { Encoder } from './tokenizer/encoder.ts';
 import { Tokenizer } from './tokenizer/tokenizer.ts';
@@ -24,11 +25,13 @@ export async function load(
   { log, onSteps }: LoadHooks,
 ): Promise<{ readonly model: ServedModel; readonly engine: EngineClient }> {
   const { modelDirectory: directory } = config;
+  const variant = config.modelVariant ?? undefined;
   const tokenizer = Tokenizer.fromDirectory(directory, MARKERS);
   const infill = findInfill(tokenizer, config.infill);
   const data = {
     model: {
       directory,
+      variant,
       slots: config.slots,
       contextLength: config.contextLength ?? undefined,
       threads: config.threads,
@@ -48,7 +51,7 @@ export async function load(
   log.info({ model: config.modelName, slots, contextLength, infill: infill !== null }, summary);
   const model = {
     id: config.modelName,
-    created: Math.floor(statSync(join(directory, 'model.onnx')).mtimeMs / 1000),
+    created: Math.floor(statSync(join(directory, findDecoder(directory, variant).file)).mtimeMs / 1000),
     contextLength,
     vocabularySize,
     tokenizer,

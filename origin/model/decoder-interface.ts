@@ -1,7 +1,9 @@
-import { type ModelConfig, ModelError } from './model-config.ts';
-import { ElementType, type GraphTensor, type OnnxGraph } from './onnx-graph.ts';
+import { type DecoderNames, isOfSomeLayer, ofLayer, USE_CACHE_BRANCH, USUAL_NAMES } from './decoder-names.ts';
+import type { ModelConfig } from './model-config.ts';
+import { ElementType, type GraphTensor, type OnnxGraph, withBranches } from './onnx-graph.ts';
+import { positionLimit } from './position-limit.ts';
 
-/** How a decoder's graph is to be fed, derived from the graph and checked against config.json. Pure. */
+/** How a decoder's graph is to be fed, derived from the graph and checked against its configuration. Pure. */
 
 export type KvType = 'float32' | 'float16';
 
@@ -18,73 +20,111 @@ export interface DecoderInterface {
   readonly vocabularySize: number;
   /** Positions the model was made for; no slot can be longer. */
   readonly maxPositions: number;
+  readonly inputIds: string;
+  readonly attentionMask: string;
+  /** Null where the graph counts positions itself. */
+  readonly positionIds: string | null;
+  /** Boolean input that chooses the branch which reads the past; null where there is one branch only. */
+  readonly useCacheBranch: string | null;
   readonly logits: string;
-  readonly hasPositionIds: boolean;
   /** Key and value of each layer: 2 · layers entries. */
   readonly kv: readonly KvTensor[];
+  /**
+   * in-place: GroupQueryAttention writes new positions into the buffer it reads the past from.
+   * concatenated: the present is a new tensor, past and new positions one after the other.
+   */
+  readonly cache: 'in-place' | 'concatenated';
+  /** Activations are scaled by the largest of all rows of a run, so that rows influence each other. */
+  readonly couplesRows: boolean;
 }
 
-const LOGITS = 'logits';
-const INT64_INPUTS = ['input_ids', 'attention_mask', 'position_ids'];
-const REQUIRED_INPUTS = ['input_ids', 'attention_mask'];
-const PAST = /^past_key_values\.(\d+)\.(key|value)$/;
+const COUPLING_OPERATORS = new Set(['DynamicQuantizeLinear', 'DynamicQuantizeMatMul', 'DynamicQuantizeLSTM']);
 
-/** Throws ModelError naming what is missing, unknown or contradictory. */
-export function describeDecoder(graph: OnnxGraph, config: ModelConfig): DecoderInterface {
+/** Throws an Error that completes "model.onnx …" and names what is missing, unknown or contradictory. */
+export function describeDecoder(
+  graph: OnnxGraph,
+  config: ModelConfig,
+  names: DecoderNames = USUAL_NAMES,
+): DecoderInterface {
   const inputs = new Map(graph.inputs.map((tensor) => [tensor.name, tensor]));
   const outputs = new Map(graph.outputs.map((tensor) => [tensor.name, tensor]));
-  const unknown = [...inputs.keys()].filter((name) => !INT64_INPUTS.includes(name) && !PAST.test(name));
-  if (unknown.length > 0) throw fault(`has inputs this engine does not know: ${unknown.join(', ')}`);
-  const missing = REQUIRED_INPUTS.filter((name) => !inputs.has(name));
-  if (missing.length > 0) throw fault(`lacks the input ${missing.join(', ')}`);
-  for (const name of INT64_INPUTS) {
-    const type = inputs.get(name)?.elementType ?? ElementType.int64;
-    if (type !== ElementType.int64) throw fault(`has an input ${name} that is not int64`);
-  }
+  requireKnownInputs(inputs, names);
   const attentions = graph.nodes.filter(({ operator }) => operator === 'GroupQueryAttention');
-  if (attentions.length === 0) throw fault('does not use GroupQueryAttention');
-  expectEqual('layers', attentions.length, config.layers, 'num_hidden_layers');
+  const pastKeys = [...inputs.keys()].filter((name) => isOfSomeLayer(names.pastKey, name));
+  const layers = attentions.length > 0 ? attentions.length : pastKeys.length;
+  if (layers === 0) throw new Error(`lacks the input ${ofLayer(names.pastKey, 0)}`);
+  expectEqual('layers', layers, config.layers, 'num_hidden_layers', config);
 
-  const kv = kvTensors(attentions.length, inputs, outputs);
+  const kv = kvTensors(layers, inputs, outputs, names);
   const { kvHeads, headSize, kvType } = kvShape(kv, inputs);
-  expectEqual('KV heads', kvHeads, config.kvHeads, 'num_key_value_heads');
-  if (config.headSize !== null) expectEqual('head size', headSize, config.headSize, 'head_dim');
-  expectEqual(
-    'attention heads',
-    attentions[0]?.integers.get('num_heads') ?? 0,
-    config.attentionHeads,
-    'num_attention_heads',
-  );
+  expectEqual('KV heads', kvHeads, config.kvHeads, 'num_key_value_heads', config);
+  if (config.headSize !== null) expectEqual('head size', headSize, config.headSize, 'head_dim', config);
+  const heads = attentions[0]?.integers.get('num_heads') ?? config.attentionHeads;
+  expectEqual('attention heads', heads, config.attentionHeads, 'num_attention_heads', config);
   return {
-    layers: attentions.length,
+    layers,
     kvHeads,
     headSize,
     kvType,
-    vocabularySize: vocabularySize(outputs.get(LOGITS), config),
-    maxPositions: Math.min(config.maxPositions, rotaryPositions(graph)),
-    logits: LOGITS,
-    hasPositionIds: inputs.has('position_ids'),
+    vocabularySize: vocabularySize(outputs.get(names.logits), config, names),
+    maxPositions: positionLimit(graph, config),
+    inputIds: names.inputIds,
+    attentionMask: names.attentionMask,
+    positionIds: inputs.has(names.positionIds) ? names.positionIds : null,
+    useCacheBranch: inputs.has(USE_CACHE_BRANCH) ? USE_CACHE_BRANCH : null,
+    logits: names.logits,
     kv,
+    cache: attentions.length > 0 ? 'in-place' : 'concatenated',
+    couplesRows: [...withBranches(graph)].some(({ nodes }) =>
+      nodes.some(({ operator }) => COUPLING_OPERATORS.has(operator)),
+    ),
   };
 }
+
+function requireKnownInputs(inputs: ReadonlyMap<string, GraphTensor>, names: DecoderNames): void {
+  const integers = [names.inputIds, names.attentionMask, names.positionIds];
+  const unknown = [...inputs.keys()].filter(
+    (name) => !integers.includes(name) && name !== USE_CACHE_BRANCH && !isPast(name, names),
+  );
+  if (unknown.length > 0) throw new Error(`has inputs this engine does not know: ${unknown.join(', ')}`);
+  const missing = [names.inputIds, names.attentionMask].filter((name) => !inputs.has(name));
+  if (missing.length > 0) throw new Error(`lacks the input ${missing.join(', ')}`);
+  for (const name of integers) {
+    const type = inputs.get(name)?.elementType ?? ElementType.int64;
+    if (type !== ElementType.int64) throw new Error(`has an input ${name} that is not int64`);
+  }
+  const branch = inputs.get(USE_CACHE_BRANCH)?.elementType ?? ElementType.bool;
+  if (branch !== ElementType.bool) throw new Error(`has an input ${USE_CACHE_BRANCH} that is not bool`);
+}
+
+const isPast = (name: string, { pastKey, pastValue }: DecoderNames): boolean =>
+  isOfSomeLayer(pastKey, name) || isOfSomeLayer(pastValue, name);
 
 function kvTensors(
   layers: number,
   inputs: ReadonlyMap<string, GraphTensor>,
   outputs: ReadonlyMap<string, GraphTensor>,
+  names: DecoderNames,
 ): KvTensor[] {
   const kv: KvTensor[] = [];
   for (let layer = 0; layer < layers; layer++) {
-    for (const part of ['key', 'value']) {
-      const past = `past_key_values.${layer}.${part}`;
-      const present = `present.${layer}.${part}`;
-      if (!inputs.has(past)) throw fault(`lacks the input ${past}`);
-      if (!outputs.has(present)) throw fault(`lacks the output ${present}`);
+    const templates = [
+      [names.pastKey, names.presentKey],
+      [names.pastValue, names.presentValue],
+    ] as const;
+    for (const [pastTemplate, presentTemplate] of templates) {
+      const past = ofLayer(pastTemplate, layer);
+      const present = ofLayer(presentTemplate, layer);
+      if (!inputs.has(past)) throw new Error(`lacks the input ${past}`);
+      if (!outputs.has(present)) throw new Error(`lacks the output ${present}`);
       kv.push({ past, present });
     }
   }
-  const surplus = [...inputs.keys()].filter((name) => PAST.test(name)).length - kv.length;
-  if (surplus > 0) throw fault(`has ${surplus} past_key_values inputs more than its ${layers} layers need`);
+  const surplus = [...inputs.keys()].filter(
+    (name) => isPast(name, names) && !kv.some(({ past }) => past === name),
+  );
+  if (surplus.length > 0)
+    throw new Error(`has more past inputs than its ${layers} layers: ${surplus.join(', ')}`);
   return kv;
 }
 
@@ -97,12 +137,12 @@ function kvShape(
     const { elementType, dimensions } = inputs.get(past)!;
     const [, kvHeads, , headSize] = dimensions;
     if (dimensions.length !== 4 || typeof kvHeads !== 'number' || typeof headSize !== 'number') {
-      throw fault(
+      throw new Error(
         `has an input ${past} that is not [batch, KV heads, positions, head size] with fixed sizes`,
       );
     }
     if (elementType !== ElementType.float32 && elementType !== ElementType.float16) {
-      throw fault(`has an input ${past} that is neither float32 nor float16`);
+      throw new Error(`has an input ${past} that is neither float32 nor float16`);
     }
     const kvType: KvType = elementType === ElementType.float16 ? 'float16' : 'float32';
     return { kvHeads, headSize, kvType };
@@ -113,34 +153,27 @@ function kvShape(
       shape.kvHeads !== first.kvHeads || shape.headSize !== first.headSize || shape.kvType !== first.kvType,
   );
   if (other > 0)
-    throw fault(`has KV inputs of different shapes or types: ${kv[0]!.past}, ${kv[other]!.past}`);
+    throw new Error(`has KV inputs of different shapes or types: ${kv[0]!.past}, ${kv[other]!.past}`);
   return first;
 }
 
-function vocabularySize(logits: GraphTensor | undefined, config: ModelConfig): number {
-  if (logits === undefined) throw fault(`lacks the output ${LOGITS}`);
+function vocabularySize(logits: GraphTensor | undefined, config: ModelConfig, names: DecoderNames): number {
+  if (logits === undefined) throw new Error(`lacks the output ${names.logits}`);
   if (logits.elementType !== ElementType.float32 && logits.elementType !== ElementType.float16) {
-    throw fault(`has an output ${LOGITS} that is neither float32 nor float16`);
+    throw new Error(`has an output ${names.logits} that is neither float32 nor float16`);
   }
   const size = logits.dimensions.at(-1);
   if (typeof size !== 'number') return config.vocabularySize;
-  expectEqual('vocabulary', size, config.vocabularySize, 'vocab_size');
+  expectEqual('vocabulary', size, config.vocabularySize, 'vocab_size', config);
   return size;
 }
 
-/** Rows of the shortest rotary table: positions past it would read outside. */
-function rotaryPositions(graph: OnnxGraph): number {
-  const COS_CACHE_INPUT = 7;
-  const rows = graph.nodes
-    .filter(({ operator }) => operator === 'GroupQueryAttention')
-    .map(({ inputs }) => graph.initializers.get(inputs[COS_CACHE_INPUT] ?? '')?.dimensions[0] ?? Infinity);
-  return Math.min(...rows);
-}
-
-function expectEqual(what: string, graph: number, config: number, key: string): void {
-  if (graph !== config) throw fault(`has ${what} ${graph} but config.json says ${key} ${config}`);
-}
-
-function fault(text: string): ModelError {
-  return new ModelError(`model.onnx ${text}`);
+function expectEqual(
+  what: string,
+  graph: number,
+  config: number,
+  key: string,
+  { source }: ModelConfig,
+): void {
+  if (graph !== config) throw new Error(`has ${what} ${graph} but ${source} says ${key} ${config}`);
 }

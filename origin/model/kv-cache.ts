@@ -6,6 +6,8 @@ import type { OrtApi, Pointer } from './ort-capi.ts';
 
 export interface KvLayout {
   readonly slots: number;
+  /** Further slots' worth of memory that runs write into: one where past and present are tensors of their own. */
+  readonly spareSlots: number;
   readonly contextLength: number;
   /** Bytes of one position of one slot, over all layers, keys and values. */
   readonly positionBytes: number;
@@ -16,12 +18,16 @@ const MIB = 2 ** 20;
 
 export function kvLayout(decoder: DecoderInterface, slots: number, contextLength: number): KvLayout {
   const positionBytes = decoder.kv.length * decoder.kvHeads * decoder.headSize * elementBytes(decoder);
-  return { slots, contextLength, positionBytes, totalBytes: slots * contextLength * positionBytes };
+  const spareSlots = decoder.cache === 'concatenated' ? 1 : 0;
+  const totalBytes = (slots + spareSlots) * contextLength * positionBytes;
+  return { slots, spareSlots, contextLength, positionBytes, totalBytes };
 }
 
 /** "32 slots × 2048 positions × 8192 bytes = 512 MiB" */
-export function describeLayout({ slots, contextLength, positionBytes, totalBytes }: KvLayout): string {
-  return `${slots} slots × ${contextLength} positions × ${positionBytes} bytes = ${Math.ceil(totalBytes / MIB)} MiB`;
+export function describeLayout(layout: KvLayout): string {
+  const { slots, spareSlots, contextLength, positionBytes, totalBytes } = layout;
+  const rows = spareSlots === 0 ? `${slots} slots` : `(${slots} slots + ${spareSlots} spare)`;
+  return `${rows} × ${contextLength} positions × ${positionBytes} bytes = ${Math.ceil(totalBytes / MIB)} MiB`;
 }
 
 /** Throws ModelError with the numbers when the cache is larger than `limitBytes`. */
@@ -82,6 +88,7 @@ export class KvCache {
   }
 }
 
-function elementBytes({ kvType }: DecoderInterface): number {
+/** Of one element of a KV tensor. */
+export function elementBytes({ kvType }: DecoderInterface): number {
   return kvType === 'float16' ? 2 : 4;
 }

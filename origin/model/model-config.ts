@@ -1,35 +1,38 @@
-import { readFileSync } from 'node:fs';
-import { join } from 'node:path';
 import * as z from 'zod';
+import { GENAI_CONFIG, type GenaiModel, readGenaiConfig } from './genai-config.ts';
+import { count, ModelError, readModelJson, tokenIds } from './model-json.ts';
 
-/** What a model directory's JSON files say, as Hugging Face writes them. */
+/** What a model directory's JSON files say, as Hugging Face and onnxruntime-genai write them. */
 
-/** A fault of the model or its directory; the message is one line fit for the log. */
-export class ModelError extends Error {
-  override readonly name = 'ModelError';
-}
+export { ModelError } from './model-json.ts';
 
-const count = z.int().positive();
-const tokenIds = z.union([
-  z
-    .int()
-    .nonnegative()
-    .transform((id) => [id]),
-  z.array(z.int().nonnegative()),
-]);
+const CONFIG = 'config.json';
 
-const modelConfigSchema = z.object({
-  model_type: z.string().optional(),
-  vocab_size: count,
-  hidden_size: count.optional(),
-  num_hidden_layers: count,
-  num_attention_heads: count,
-  num_key_value_heads: count.nullish(),
-  head_dim: count.nullish(),
-  max_position_embeddings: count,
-  bos_token_id: tokenIds.nullish(),
-  eos_token_id: tokenIds.nullish(),
-});
+/** GPT-2's family names the same sizes otherwise. */
+const OLD_NAMES = {
+  hidden_size: 'n_embd',
+  num_hidden_layers: 'n_layer',
+  num_attention_heads: 'n_head',
+  max_position_embeddings: 'n_positions',
+};
+
+const modelConfigSchema = z.preprocess(
+  withPresentNames,
+  z.object({
+    model_type: z.string().optional(),
+    vocab_size: count,
+    hidden_size: count.optional(),
+    num_hidden_layers: count,
+    num_attention_heads: count,
+    num_key_value_heads: count.nullish(),
+    head_dim: count.nullish(),
+    max_position_embeddings: count,
+    sliding_window: count.nullish(),
+    use_sliding_window: z.boolean().nullish(),
+    bos_token_id: tokenIds.nullish(),
+    eos_token_id: tokenIds.nullish(),
+  }),
+);
 
 const generationConfigSchema = z.object({
   bos_token_id: tokenIds.nullish(),
@@ -37,6 +40,8 @@ const generationConfigSchema = z.object({
 });
 
 export interface ModelConfig {
+  /** The file the sizes are from. */
+  readonly source: string;
   readonly vocabularySize: number;
   readonly layers: number;
   readonly attentionHeads: number;
@@ -44,54 +49,84 @@ export interface ModelConfig {
   /** null where the file gives neither head_dim nor hidden_size. */
   readonly headSize: number | null;
   readonly maxPositions: number;
+  /** Positions a token attends to, itself included; null = all. */
+  readonly slidingWindow: number | null;
   readonly bosTokenId: number | null;
-  /** Ids that end a text: generation_config.json's, else config.json's; may be empty. */
+  /** Ids that end a text: generation_config.json's, else the sizes' file's; may be empty. */
   readonly eosTokenIds: readonly number[];
 }
 
-/** Reads config.json and, where present, generation_config.json. Throws ModelError. */
+/**
+ * Reads config.json or genai_config.json, or both where they agree, and generation_config.json where present. Throws
+ * ModelError.
+ */
 export function readModelConfig(directory: string): ModelConfig {
-  const config = readJson(directory, 'config.json', modelConfigSchema);
-  if (config === undefined) throw new ModelError(`${directory} has no config.json`);
-  const generation = readJson(directory, 'generation_config.json', generationConfigSchema) ?? {};
-  const heads = config.num_attention_heads;
-  const hidden = config.hidden_size;
-  const bos = generation.bos_token_id ?? config.bos_token_id ?? [];
-  const eos = generation.eos_token_id ?? config.eos_token_id ?? [];
+  const genai = readGenaiConfig(directory);
+  const config = readModelJson(directory, CONFIG, modelConfigSchema);
+  const sizes = genai === undefined ? undefined : genaiSizes(genai);
+  const others = config === undefined ? undefined : huggingFaceSizes(config);
+  if (sizes !== undefined && others !== undefined) requireAgreement(sizes, others);
+  const chosen = sizes ?? others;
+  if (chosen === undefined) throw new ModelError(`${directory} has neither ${CONFIG} nor ${GENAI_CONFIG}`);
+  const generation = readModelJson(directory, 'generation_config.json', generationConfigSchema) ?? {};
+  const bos = generation.bos_token_id ?? genai?.bos_token_id ?? config?.bos_token_id ?? [];
+  const eos = generation.eos_token_id ?? genai?.eos_token_id ?? config?.eos_token_id ?? [];
   for (const id of [...bos, ...eos]) {
-    if (id >= config.vocab_size) {
-      throw new ModelError(`config.json: token id ${id} is outside the vocabulary of ${config.vocab_size}`);
+    if (id >= chosen.vocabularySize) {
+      const { source, vocabularySize } = chosen;
+      throw new ModelError(`${source}: token id ${id} is outside the vocabulary of ${vocabularySize}`);
     }
   }
+  const maxPositions = Math.min(chosen.maxPositions, others?.maxPositions ?? Infinity);
+  const slidingWindow = chosen.slidingWindow ?? others?.slidingWindow ?? null;
+  return { ...chosen, maxPositions, slidingWindow, bosTokenId: bos[0] ?? null, eosTokenIds: eos };
+}
+
+type Sizes = Omit<ModelConfig, 'bosTokenId' | 'eosTokenIds'>;
+
+function huggingFaceSizes(config: z.infer<typeof modelConfigSchema>): Sizes {
+  const heads = config.num_attention_heads;
   return {
+    source: CONFIG,
     vocabularySize: config.vocab_size,
     layers: config.num_hidden_layers,
     attentionHeads: heads,
     kvHeads: config.num_key_value_heads ?? heads,
-    headSize: config.head_dim ?? (hidden === undefined ? null : hidden / heads),
+    headSize: config.head_dim ?? (config.hidden_size === undefined ? null : config.hidden_size / heads),
     maxPositions: config.max_position_embeddings,
-    bosTokenId: bos[0] ?? null,
-    eosTokenIds: eos,
+    slidingWindow: config.use_sliding_window === false ? null : (config.sliding_window ?? null),
   };
 }
 
-/** undefined when the file does not exist. */
-function readJson<T>(directory: string, file: string, schema: z.ZodType<T>): T | undefined {
-  let text: string;
-  try {
-    text = readFileSync(join(directory, file), 'utf8');
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined;
-    throw new ModelError(`${file} cannot be read: ${(error as Error).message}`);
+function genaiSizes({ vocab_size, context_length, decoder }: GenaiModel): Sizes {
+  return {
+    source: GENAI_CONFIG,
+    vocabularySize: vocab_size,
+    layers: decoder.num_hidden_layers,
+    attentionHeads: decoder.num_attention_heads,
+    kvHeads: decoder.num_key_value_heads,
+    headSize: decoder.head_size,
+    maxPositions: context_length,
+    slidingWindow: decoder.sliding_window?.window_size ?? null,
+  };
+}
+
+/** The vocabulary may differ: published config.json files count the padding of the embedding in or not. */
+function requireAgreement(genai: Sizes, config: Sizes): void {
+  const pairs = [
+    ['layers', genai.layers, config.layers],
+    ['attention heads', genai.attentionHeads, config.attentionHeads],
+    ['KV heads', genai.kvHeads, config.kvHeads],
+  ] as const;
+  for (const [what, one, other] of pairs) {
+    if (one !== other)
+      throw new ModelError(`${GENAI_CONFIG} says ${what} ${one} but ${CONFIG} says ${other}`);
   }
-  let value: unknown;
-  try {
-    value = JSON.parse(text);
-  } catch {
-    throw new ModelError(`${file} is not valid JSON`);
-  }
-  const parsed = schema.safeParse(value);
-  if (parsed.success) return parsed.data;
-  const faults = parsed.error.issues.map(({ path, message }) => `${path.join('.') || 'file'}: ${message}`);
-  throw new ModelError(`${file}: ${faults.join('; ')}`);
+}
+
+function withPresentNames(value: unknown): unknown {
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) return value;
+  const given: Record<string, unknown> = { ...value };
+  for (const [present, old] of Object.entries(OLD_NAMES)) given[present] ??= given[old];
+  return given;
 }

@@ -5,6 +5,15 @@ import { readInteger, readIntegers, readString, type WireField, wireFields } fro
 /** Element types of onnx.proto's TensorProto.DataType that a decoder's interface can have. */
 export const ElementType = { float32: 1, int32: 6, int64: 7, bool: 9, float16: 10 } as const;
 
+/** Bits of one element by TensorProto.DataType, for every type weights are stored in; 4-bit ones are packed. */
+export const ELEMENT_BITS: ReadonlyMap<number, number> = new Map([
+  ...[2, 3, 9, 17, 18, 19, 20].map((type) => [type, 8] as const),
+  ...[4, 5, 10, 16].map((type) => [type, 16] as const),
+  ...[1, 6, 12].map((type) => [type, 32] as const),
+  ...[7, 11, 13].map((type) => [type, 64] as const),
+  ...[21, 22].map((type) => [type, 4] as const),
+]);
+
 export interface GraphTensor {
   readonly name: string;
   readonly elementType: number;
@@ -18,14 +27,25 @@ export interface GraphNode {
   readonly outputs: readonly string[];
   /** Integer attributes only. */
   readonly integers: ReadonlyMap<string, number>;
+  /** Graphs inside the node: the branches of an If, the body of a Loop. */
+  readonly branches: readonly OnnxGraph[];
+}
+
+/** Where data beside the model file stands. */
+export interface ExternalData {
+  /** Relative to the model file's folder. */
+  readonly file: string;
+  readonly offset: number;
+  /** Bytes; null = as many as the dimensions say. */
+  readonly length: number | null;
 }
 
 export interface GraphInitializer {
   readonly name: string;
   readonly elementType: number;
   readonly dimensions: readonly number[];
-  /** File beside the model that holds the data; null when the data is in the model file. */
-  readonly externalFile: string | null;
+  /** Null when the data is in the model file. */
+  readonly external: ExternalData | null;
 }
 
 export interface OnnxGraph {
@@ -41,11 +61,21 @@ export const GraphField = { node: 1, initializer: 5, input: 11, output: 12 } as 
 
 /** Reads a ModelProto. Throws an Error that completes "model.onnx …". */
 export function readGraph(model: Uint8Array): OnnxGraph {
+  return readGraphMessage(graphMessage(model));
+}
+
+/** The graph itself and those inside its nodes, at any depth. */
+export function* withBranches(graph: OnnxGraph): Generator<OnnxGraph> {
+  yield graph;
+  for (const { branches } of graph.nodes) for (const branch of branches) yield* withBranches(branch);
+}
+
+function readGraphMessage(graph: Uint8Array): OnnxGraph {
   const inputs: GraphTensor[] = [];
   const outputs: GraphTensor[] = [];
   const nodes: GraphNode[] = [];
   const initializers = new Map<string, GraphInitializer>();
-  for (const field of wireFields(graphMessage(model))) {
+  for (const field of wireFields(graph)) {
     if (field.field === GraphField.node) nodes.push(readNode(field));
     else if (field.field === GraphField.input) inputs.push(readTensor(field));
     else if (field.field === GraphField.output) outputs.push(readTensor(field));
@@ -66,22 +96,24 @@ export function readNode(field: WireField): GraphNode {
   const inputs: string[] = [];
   const outputs: string[] = [];
   const integers = new Map<string, number>();
+  const branches: OnnxGraph[] = [];
   let operator = '';
   for (const part of wireFields(field.bytes)) {
     if (part.field === 1) inputs.push(readString(part));
     else if (part.field === 2) outputs.push(readString(part));
     else if (part.field === 4) operator = readString(part);
-    else if (part.field === 5) readAttribute(part, integers);
+    else if (part.field === 5) readAttribute(part, integers, branches);
   }
-  return { operator, inputs, outputs, integers };
+  return { operator, inputs, outputs, integers, branches };
 }
 
-function readAttribute(field: WireField, integers: Map<string, number>): void {
+function readAttribute(field: WireField, integers: Map<string, number>, branches: OnnxGraph[]): void {
   let name = '';
   let value: number | undefined;
   for (const part of wireFields(field.bytes)) {
     if (part.field === 1) name = readString(part);
     else if (part.field === 3) value = readInteger(part);
+    else if (part.field === 6) branches.push(readGraphMessage(part.bytes));
   }
   if (value !== undefined) integers.set(name, value);
 }
@@ -117,7 +149,7 @@ function readDimension(field: WireField): number | string | null {
 function readInitializer(field: WireField): GraphInitializer {
   let name = '';
   let elementType = 0;
-  let externalFile: string | null = null;
+  const entries = new Map<string, string>();
   const dimensions: number[] = [];
   for (const part of wireFields(field.bytes)) {
     if (part.field === 1) dimensions.push(...readIntegers(part));
@@ -125,10 +157,21 @@ function readInitializer(field: WireField): GraphInitializer {
     else if (part.field === 8) name = readString(part);
     else if (part.field === 13) {
       const [key, value] = [...wireFields(part.bytes)].map(readString);
-      if (key === 'location' && value !== undefined) externalFile = value;
+      if (key !== undefined && value !== undefined) entries.set(key, value);
     }
   }
-  return { name, elementType, dimensions, externalFile };
+  return { name, elementType, dimensions, external: externalData(entries) };
+}
+
+function externalData(entries: ReadonlyMap<string, string>): ExternalData | null {
+  const file = entries.get('location');
+  if (file === undefined) return null;
+  const length = entries.get('length');
+  return {
+    file,
+    offset: Number(entries.get('offset') ?? 0),
+    length: length === undefined ? null : Number(length),
+  };
 }
 
 function* nested(field: WireField, number: number): Generator<WireField> {

@@ -37,29 +37,40 @@ const PREFIX = 'continuo';
  * the named rows meet the output projection, so that an empty index skips it. Half-precision logits get a cast to
  * float32. Nothing but the node that reads the hidden state changes; weights are copied as bytes.
  *
+ * With `selection` after-projection the rows are taken from the logits instead: for decoders whose projection is out
+ * of reach inside a branch, or would scale its input by the largest of whichever rows are asked for.
+ *
  * Throws an Error that completes "model.onnx …" when no projection leads to the output `logits`.
  */
-export function insertLogitsIndex(model: Uint8Array, logits: string): PatchedModel {
+export function insertLogitsIndex(
+  model: Uint8Array,
+  logits: string,
+  selection: 'before-projection' | 'after-projection' = 'before-projection',
+): PatchedModel {
   const graph = graphMessage(model);
   const fields = [...wireFields(graph)];
-  const { reader, hidden } = findReader(fields, logits);
+  const after = selection === 'after-projection';
+  const found = after ? null : findReader(fields, logits);
   const selected = `${PREFIX}/selected`;
   const runs: Uint8Array[] = [];
   let output = logits;
   for (const field of fields) {
-    if (field === reader) {
+    if (found !== null && field === found.reader) {
       runs.push(
-        encodeNode('Flatten', [hidden], `${PREFIX}/positions`, { axis: 2 }),
-        encodeNode('Gather', [`${PREFIX}/positions`, LOGITS_INDEX], selected, { axis: 0 }),
-        encodeMessage(GraphField.node, renameInput(field, hidden, selected)),
+        ...encodeSelection(found.hidden, selected),
+        encodeMessage(GraphField.node, renameInput(field, found.hidden, selected)),
       );
       continue;
     }
     const tensor = field.field === GraphField.output ? readTensor(field) : undefined;
     if (tensor?.name === logits) {
+      if (after) {
+        output = selected;
+        runs.push(...encodeSelection(logits, selected));
+      }
       if (tensor.elementType === ElementType.float16) {
+        runs.push(encodeNode('Cast', [output], `${PREFIX}/logits`, { to: ElementType.float32 }));
         output = `${PREFIX}/logits`;
-        runs.push(encodeNode('Cast', [logits], output, { to: ElementType.float32 }));
       }
       const dimensions = ['logit_rows', tensor.dimensions.at(-1) ?? null];
       runs.push(
@@ -77,6 +88,14 @@ export function insertLogitsIndex(model: Uint8Array, logits: string): PatchedMod
       : model.subarray(field.start, field.end),
   );
   return { model: Buffer.concat(parts), logits: output };
+}
+
+/** The rows of [batch, sequence, columns] that `logits_index` names. */
+function encodeSelection(from: string, selected: string): Uint8Array[] {
+  return [
+    encodeNode('Flatten', [from], `${PREFIX}/positions`, { axis: 2 }),
+    encodeNode('Gather', [`${PREFIX}/positions`, LOGITS_INDEX], selected, { axis: 0 }),
+  ];
 }
 
 /** Walks from the logits back to the projection, and to its quantisation where that is a node of its own. */

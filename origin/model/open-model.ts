@@ -1,14 +1,19 @@
-import { existsSync, readFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { readFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
 import { type DecoderInterface, describeDecoder } from './decoder-interface.ts';
+import { requireExternalWeights } from './external-weights.ts';
 import { describeLayout, kvLayout, requireFit } from './kv-cache.ts';
 import { type ModelConfig, ModelError, readModelConfig } from './model-config.ts';
+import { findDecoder, type Variant } from './model-files.ts';
 import type { ModelRunner, ModelShape } from './model-runner.ts';
 import { type OnnxGraph, readGraph } from './onnx-graph.ts';
 import { insertLogitsIndex, type PatchedModel } from './onnx-patch.ts';
 import { openOrtApi } from './ort-capi.ts';
-import { OrtRunner } from './ort-runner.ts';
+import { OrtConcatRunner } from './ort-concat-runner.ts';
+import { OrtRunner, type RunnerOptions } from './ort-runner.ts';
 import { OrtSession } from './ort-session.ts';
+import { readsSeveralAfterPast, requireNumbers } from './probe.ts';
+import { SingleRowRunner } from './single-row-runner.ts';
 
 /**
  * Tokens of one prefill run. Measured on 2 cores with 8 layers of 512 in 8 bits, prompts of 1,024: chunks of 16, 32, 64
@@ -20,6 +25,8 @@ export const DEFAULT_PREFILL_CHUNK = 32;
 
 export interface ModelOptions {
   readonly directory: string;
+  /** Of several precisions in the directory; left out, what `findDecoder` finds best. */
+  readonly variant?: Variant | undefined;
   readonly slots: number;
   /** Positions of one slot; left out, as many as the model was made for. */
   readonly contextLength?: number | undefined;
@@ -39,16 +46,18 @@ export interface OpenedModel {
 }
 
 /**
- * Loads a model directory (config.json, generation_config.json, model.onnx) and runs it once. Throws ModelError, a
- * message of one line, when anything is missing, damaged, contradictory or too large.
+ * Loads a model directory (its JSON files and the graph `findDecoder` chooses) and runs it. Throws ModelError, a message
+ * of one line, when anything is missing, damaged, contradictory or too large.
  */
 export async function openModel(options: ModelOptions): Promise<OpenedModel> {
   const { directory } = options;
   const config = readModelConfig(directory);
-  const model = readModelFile(directory);
-  const graph = inModelFile(() => readGraph(model));
-  requireExternalFiles(directory, graph);
-  const decoder = describeDecoder(graph, config);
+  const { file, names } = findDecoder(directory, options.variant);
+  const path = join(directory, file);
+  const model = readModelFile(path, file);
+  const graph = inFile(file, () => readGraph(model));
+  inFile(file, () => requireExternalWeights(path, graph));
+  const decoder = inFile(file, () => describeDecoder(graph, config, names));
   const contextLength = options.contextLength ?? decoder.maxPositions;
   if (contextLength > decoder.maxPositions) {
     throw new ModelError(
@@ -57,74 +66,74 @@ export async function openModel(options: ModelOptions): Promise<OpenedModel> {
   }
   const layout = kvLayout(decoder, options.slots, contextLength);
   requireFit(layout, options.kvLimitBytes);
-  const patched = inModelFile(() => insertLogitsIndex(model, decoder.logits));
-  const session = loadSession(patched, options);
+  const selection = logitsSelection(graph, decoder);
+  const patched = inFile(file, () => insertLogitsIndex(model, decoder.logits, selection));
+  const session = loadSession(patched, file, { threads: options.threads, directory: dirname(path) });
   const prefillChunk = Math.min(options.prefillChunk ?? DEFAULT_PREFILL_CHUNK, contextLength);
-  const runner = new OrtRunner(session, { decoder, logits: patched.logits, layout, prefillChunk });
+  const runner = await start(session, { decoder, logits: patched.logits, layout, prefillChunk }, file);
+  const summary = summarise(file, decoder, describeLayout(layout));
+  return { runner, shape: runner.shape, config, summary };
+}
+
+function readModelFile(path: string, file: string): Uint8Array {
   try {
-    await probe(runner);
+    return readFileSync(path);
+  } catch (error) {
+    throw new ModelError(`${file} cannot be read: ${(error as Error).message}`);
+  }
+}
+
+/** Completes the message of what the graph's readers throw. */
+function inFile<T>(file: string, read: () => T): T {
+  try {
+    return read();
+  } catch (error) {
+    throw new ModelError(`${file} ${(error as Error).message}`);
+  }
+}
+
+/** Logits that come out of a branch have no projection to select before. */
+function logitsSelection({ nodes }: OnnxGraph, { logits, couplesRows }: DecoderInterface) {
+  const source = nodes.find(({ outputs }) => outputs.includes(logits));
+  const isBranch = (source?.branches.length ?? 0) > 0;
+  return couplesRows || isBranch ? 'after-projection' : 'before-projection';
+}
+
+function loadSession(
+  patched: PatchedModel,
+  file: string,
+  options: { readonly threads: number; readonly directory: string },
+): OrtSession {
+  try {
+    return new OrtSession(openOrtApi(), patched.model, options);
+  } catch (error) {
+    const line = (error as Error).message.replaceAll(/\s+/g, ' ').trim();
+    throw new ModelError(`ONNX Runtime cannot load ${file}: ${line}`);
+  }
+}
+
+/** The runner that fits the graph, tried out. */
+async function start(session: OrtSession, options: RunnerOptions, file: string): Promise<ModelRunner> {
+  const { cache, couplesRows } = options.decoder;
+  const runner =
+    cache === 'in-place' ? new OrtRunner(session, options) : new OrtConcatRunner(session, options);
+  try {
+    await requireNumbers(runner, file);
+    if (runner instanceof OrtConcatRunner) {
+      runner.severalAfterPast = await readsSeveralAfterPast(runner, file);
+    }
   } catch (error) {
     runner.dispose();
     throw error;
   }
-  return { runner, shape: runner.shape, config, summary: summarise(decoder, describeLayout(layout)) };
+  return couplesRows && cache === 'in-place' ? new SingleRowRunner(runner) : runner;
 }
 
-function readModelFile(directory: string): Uint8Array {
-  try {
-    return readFileSync(join(directory, 'model.onnx'));
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === 'ENOENT') {
-      throw new ModelError(`${directory} has no model.onnx`);
-    }
-    throw new ModelError(`model.onnx cannot be read: ${(error as Error).message}`);
-  }
-}
-
-function inModelFile<T>(read: () => T): T {
-  try {
-    return read();
-  } catch (error) {
-    throw new ModelError(`model.onnx ${(error as Error).message}`);
-  }
-}
-
-function requireExternalFiles(directory: string, graph: OnnxGraph): void {
-  const files = new Set([...graph.initializers.values()].map(({ externalFile }) => externalFile));
-  for (const file of files) {
-    if (file !== null && !existsSync(join(directory, file))) {
-      throw new ModelError(`model.onnx keeps its weights in ${file}, which ${directory} does not have`);
-    }
-  }
-}
-
-function loadSession(patched: PatchedModel, { threads, directory }: ModelOptions): OrtSession {
-  try {
-    return new OrtSession(openOrtApi(), patched.model, { threads, directory });
-  } catch (error) {
-    const line = (error as Error).message.replaceAll(/\s+/g, ' ').trim();
-    throw new ModelError(`ONNX Runtime cannot load model.onnx: ${line}`);
-  }
-}
-
-/** One token through slot 0: shows at start what would otherwise fail or spoil the first request. */
-async function probe(runner: OrtRunner): Promise<void> {
-  const chunk = { slot: 0, start: 0, tokens: Int32Array.of(0), logitsAt: Int32Array.of(0) };
-  let logits: Float32Array;
-  try {
-    logits = await runner.prefill(chunk, new AbortController().signal);
-  } catch (error) {
-    const line = (error as Error).message.replaceAll(/\s+/g, ' ').trim();
-    throw new ModelError(`ONNX Runtime cannot run model.onnx: ${line}`);
-  }
-  if (!logits.every(Number.isFinite))
-    throw new ModelError('model.onnx gives logits that are not finite numbers');
-}
-
-function summarise(decoder: DecoderInterface, layout: string): string {
-  const { layers, kvHeads, headSize, kvType, vocabularySize } = decoder;
+function summarise(file: string, decoder: DecoderInterface, layout: string): string {
+  const { layers, kvHeads, headSize, kvType, vocabularySize, cache, couplesRows } = decoder;
+  const rows = cache === 'concatenated' || couplesRows ? 'rows run one by one; ' : '';
   return (
-    `${layers} layers, ${kvHeads} KV heads of ${headSize} in ${kvType}, ` +
-    `vocabulary ${vocabularySize}; KV cache ${layout}`
+    `${file}: ${layers} layers, ${kvHeads} KV heads of ${headSize} in ${kvType}, ` +
+    `vocabulary ${vocabularySize}; ${rows}KV cache ${layout}`
   );
 }

@@ -73,7 +73,7 @@ export class OrtRunner implements ModelRunner {
     const kept = this.#decodeBinding(firstSlot, rows);
     const { mask, maskWidth } = this.#decodeInputs;
     if (kept.maskWidth !== maskWidth) {
-      kept.binding.input('attention_mask', this.#int64(mask, [rows, maskWidth]));
+      kept.binding.input(this.#decoder.attentionMask, this.#int64(mask, [rows, maskWidth]));
       kept.maskWidth = maskWidth;
     }
     this.#session.run(kept.binding);
@@ -132,8 +132,9 @@ export class OrtRunner implements ModelRunner {
       return kept;
     }
     const { tokens, positions, logitsIndex } = this.#decodeInputs;
-    kept.binding.input('input_ids', this.#int64(tokens, [rows, 1]));
-    if (this.#decoder.hasPositionIds) kept.binding.input('position_ids', this.#int64(positions, [rows, 1]));
+    const { inputIds, positionIds } = this.#decoder;
+    kept.binding.input(inputIds, this.#int64(tokens, [rows, 1]));
+    if (positionIds !== null) kept.binding.input(positionIds, this.#int64(positions, [rows, 1]));
     kept.binding.input(LOGITS_INDEX, this.#int64(logitsIndex, [rows]));
     kept.binding.output(this.#logitsName, this.#logitsTensor(rows, vocabularySize));
     this.#cache.bind(kept.binding, firstSlot, rows);
@@ -155,11 +156,10 @@ export class OrtRunner implements ModelRunner {
     const inputs = this.#prefillInputs;
     const length = tokens.length;
     const binding = this.#session.createBinding();
-    binding.input('input_ids', this.#int64(inputs.tokens, [1, length]));
-    binding.input('attention_mask', this.#int64(inputs.mask, [1, start + length]));
-    if (this.#decoder.hasPositionIds) {
-      binding.input('position_ids', this.#int64(inputs.positions, [1, length]));
-    }
+    const { inputIds, positionIds } = this.#decoder;
+    binding.input(inputIds, this.#int64(inputs.tokens, [1, length]));
+    binding.input(this.#decoder.attentionMask, this.#int64(inputs.mask, [1, start + length]));
+    if (positionIds !== null) binding.input(positionIds, this.#int64(inputs.positions, [1, length]));
     binding.input(LOGITS_INDEX, this.#int64(inputs.logitsIndex, [logitsAt.length]));
     binding.output(this.#logitsName, this.#logitsTensor(logitsAt.length, this.shape.vocabularySize));
     this.#cache.bind(binding, slot, 1);

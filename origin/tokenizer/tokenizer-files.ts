@@ -53,6 +53,7 @@ const endIds = z
 
 const generationConfig = z.looseObject({ eos_token_id: endIds });
 const modelConfig = z.looseObject({ eos_token_id: endIds, vocab_size: z.int().min(1).optional() });
+const genaiConfig = z.looseObject({ model: modelConfig.optional() });
 
 export interface TokenizerFiles {
   readonly tokenizer: TokenizerJson;
@@ -62,15 +63,26 @@ export interface TokenizerFiles {
 }
 
 /**
- * tokenizer.json must be there; tokenizer_config.json, generation_config.json and config.json may be missing.
+ * tokenizer.json must be there; tokenizer_config.json, generation_config.json and config.json may be missing. What
+ * config.json does not say of the model is taken from genai_config.json.
  * @throws Error with one line that names the file and what is wrong with it
  */
 export function readTokenizerFiles(directory: string): TokenizerFiles {
+  const genai = readJson(join(directory, 'genai_config.json'), genaiConfig, 'optional').model ?? {};
+  const { eos_token_id, vocab_size, ...model } = readJson(
+    join(directory, 'config.json'),
+    modelConfig,
+    'optional',
+  );
   return {
     tokenizer: readJson(join(directory, 'tokenizer.json'), tokenizerJson, 'required'),
     config: readJson(join(directory, 'tokenizer_config.json'), tokenizerConfig, 'optional'),
     generation: readJson(join(directory, 'generation_config.json'), generationConfig, 'optional'),
-    model: readJson(join(directory, 'config.json'), modelConfig, 'optional'),
+    model: {
+      ...model,
+      eos_token_id: eos_token_id ?? genai.eos_token_id,
+      vocab_size: vocab_size ?? genai.vocab_size,
+    },
   };
 }
 

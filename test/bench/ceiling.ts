@@ -50,7 +50,7 @@ export function measureCeiling(
     const binding = session.createBinding();
     binding.input('input_ids', int64(tokens, [batch, 1]));
     binding.input('attention_mask', int64(mask, [batch, width]));
-    if (decoder.hasPositionIds) binding.input('position_ids', int64(positions, [batch, 1]));
+    if (decoder.positionIds !== null) binding.input('position_ids', int64(positions, [batch, 1]));
     binding.output(decoder.logits, {
       address: api.addressOf(logits.buffer),
       elementType: ElementType.float32,

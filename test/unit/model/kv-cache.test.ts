@@ -9,8 +9,13 @@ const decoder: DecoderInterface = {
   kvType: 'float32',
   vocabularySize: 8192,
   maxPositions: 4096,
+  inputIds: 'input_ids',
+  attentionMask: 'attention_mask',
+  positionIds: null,
+  useCacheBranch: null,
   logits: 'logits',
-  hasPositionIds: false,
+  cache: 'in-place',
+  couplesRows: false,
   kv: Array.from({ length: 16 }, (_, i) => ({ past: `past.${i}`, present: `present.${i}` })),
 };
 
@@ -27,4 +32,10 @@ it('a cache larger than its limit is refused with the numbers, one of exactly th
   expect(() => requireFit(layout, 2 ** 30 - 1)).toThrow(
     'KV cache does not fit: 32 slots × 2048 positions × 16384 bytes = 1024 MiB, but 1023 MiB are available',
   );
+});
+
+it('a cache of tensors that are replaced holds one slot more to write into', () => {
+  const layout = kvLayout({ ...decoder, cache: 'concatenated' }, 3, 2048);
+  expect(layout.totalBytes).toBe(4 * 2048 * 16384);
+  expect(describeLayout(layout)).toBe('(3 slots + 1 spare) × 2048 positions × 16384 bytes = 128 MiB');
 });

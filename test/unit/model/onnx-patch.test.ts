@@ -36,7 +36,7 @@ it('the graph reader finds inputs, outputs, operators and initializers as they w
     name: 'cos_cache',
     elementType: ElementType.float32,
     dimensions: [512, 8],
-    externalFile: 'model.onnx.data',
+    external: { file: 'model.onnx.data', offset: expect.any(Number), length: 512 * 8 * 4 },
   });
 });
 

@@ -31,8 +31,16 @@ function editModel(from: string, to: string) {
 const remove = (file: string) => (directory: string) => rmSync(join(directory, file));
 
 const FAULTS: readonly Fault[] = [
-  { fault: 'no config.json', damage: remove('config.json'), message: /has no config\.json$/ },
-  { fault: 'no model.onnx', damage: remove('model.onnx'), message: /has no model\.onnx$/ },
+  {
+    fault: 'no config.json',
+    damage: remove('config.json'),
+    message: /has neither config\.json nor genai_config\.json$/,
+  },
+  {
+    fault: 'no model.onnx',
+    damage: remove('model.onnx'),
+    message: /has no model\.onnx, model_q4\.onnx or the like, nor has onnx$/,
+  },
   {
     fault: 'broken JSON',
     damage: (directory) => writeFileSync(join(directory, 'config.json'), '{"vocab_size": '),
@@ -85,9 +93,9 @@ const FAULTS: readonly Fault[] = [
     message: /^model\.onnx has inputs this engine does not know: token_typeid$/,
   },
   {
-    fault: 'no GroupQueryAttention',
+    fault: 'an attention ONNX Runtime does not have',
     damage: editModel('GroupQueryAttention', 'OtherQueryAttention'),
-    message: /^model\.onnx does not use GroupQueryAttention$/,
+    message: /^ONNX Runtime cannot load model\.onnx: .*OtherQueryAttention/,
   },
   {
     fault: 'a layer without its past',
@@ -129,7 +137,7 @@ const FAULTS: readonly Fault[] = [
     fault: 'truncated external weights',
     model: { externalData: true },
     damage: (directory) => truncateSync(join(directory, 'model.onnx.data'), 100_000),
-    message: /^ONNX Runtime cannot load model\.onnx: /,
+    message: /^model\.onnx needs \d+ bytes of model\.onnx\.data for .+, but the file has 100000$/,
   },
   {
     fault: 'weights that are not numbers',
@@ -175,7 +183,7 @@ it('a sound directory gives its shape, its special tokens and a line for the log
   expect(shape).toEqual({ vocabularySize: 256, contextLength: 100, slots: 4, prefillChunk: 32 });
   expect(config).toMatchObject({ bosTokenId: 254, eosTokenIds: [255] });
   expect(summary).toBe(
-    '2 layers, 2 KV heads of 16 in float32, vocabulary 256; ' +
+    'model.onnx: 2 layers, 2 KV heads of 16 in float32, vocabulary 256; ' +
       'KV cache 4 slots × 100 positions × 512 bytes = 1 MiB',
   );
 });

@@ -1,0 +1,169 @@
+import { PrefillInputs } from './batch-inputs.ts';
+import { ConcatenatedCache } from './concatenated-cache.ts';
+import type { DecoderInterface } from './decoder-interface.ts';
+import {
+  type DecodeBatch,
+  type ModelRunner,
+  type ModelShape,
+  type PrefillChunk,
+  RunTerminated,
+} from './model-runner.ts';
+import { ElementType } from './onnx-graph.ts';
+import { LOGITS_INDEX } from './onnx-patch.ts';
+import type { BoundTensor, OrtBinding } from './ort-binding.ts';
+import type { RunnerOptions } from './ort-runner.ts';
+import type { OrtSession } from './ort-session.ts';
+
+/** A run over consecutive tokens of one sequence; its logits go to row `firstRow` and after. */
+interface Piece extends PrefillChunk {
+  readonly firstRow: number;
+}
+
+/**
+ * A ModelRunner for graphs without GroupQueryAttention, whose present is the past and the new positions in a new tensor.
+ * Every row is a run of its own, so that its bits cannot depend on company. Owns the session.
+ */
+export class OrtConcatRunner implements ModelRunner {
+  readonly shape: ModelShape;
+  /**
+   * Whether a run may have several tokens after a past. Some exports were traced with one token there and have no causal
+   * mask for more; then prompts go on token by token.
+   */
+  severalAfterPast = true;
+  readonly #session: OrtSession;
+  readonly #decoder: DecoderInterface;
+  readonly #logitsName: string;
+  readonly #cache: ConcatenatedCache;
+  readonly #inputs: PrefillInputs;
+  readonly #useCacheBranch = new Uint8Array(new ArrayBuffer(1));
+  readonly #logits: Float32Array<ArrayBuffer>;
+  #prefilling = false;
+  #disposed = false;
+
+  constructor(session: OrtSession, { decoder, logits, layout, prefillChunk }: RunnerOptions) {
+    const { slots, contextLength } = layout;
+    const { vocabularySize } = decoder;
+    this.shape = { vocabularySize, contextLength, slots, prefillChunk };
+    this.#session = session;
+    this.#decoder = decoder;
+    this.#logitsName = logits;
+    this.#cache = new ConcatenatedCache(session.api, decoder, layout);
+    this.#inputs = new PrefillInputs(prefillChunk, contextLength);
+    this.#logits = new Float32Array(new ArrayBuffer(4 * Math.max(slots, prefillChunk) * vocabularySize));
+  }
+
+  /** Runs on the calling thread, row after row. */
+  decode({ firstSlot, rows, tokens, positions }: DecodeBatch): Float32Array {
+    this.#requireIdle();
+    const logitsAt = Int32Array.of(0);
+    for (let row = 0; row < rows; row++) {
+      const token = tokens.subarray(row, row + 1);
+      const piece = { slot: firstSlot + row, start: positions[row]!, tokens: token, logitsAt, firstRow: row };
+      const binding = this.#bind(piece);
+      try {
+        this.#session.run(binding);
+      } finally {
+        binding.dispose();
+      }
+      this.#cache.take(piece.slot, 1);
+    }
+    return this.#logits.subarray(0, rows * this.shape.vocabularySize);
+  }
+
+  /** Runs on a pool thread; an abort stops it within one operator. */
+  async prefill(chunk: PrefillChunk, signal: AbortSignal): Promise<Float32Array> {
+    this.#requireIdle();
+    this.#prefilling = true;
+    try {
+      for (const piece of this.#piecesOf(chunk)) await this.#runPiece(piece, signal);
+    } finally {
+      this.#prefilling = false;
+      if (this.#disposed) this.#session.dispose();
+    }
+    return this.#logits.subarray(0, chunk.logitsAt.length * this.shape.vocabularySize);
+  }
+
+  copy(from: number, to: number, length: number): void {
+    this.#requireIdle();
+    if (from !== to) this.#cache.copy(from, to, length);
+  }
+
+  /** Native memory is given back now, or when the prefill under way has ended. */
+  dispose(): void {
+    if (this.#disposed) return;
+    this.#disposed = true;
+    if (!this.#prefilling) this.#session.dispose();
+  }
+
+  #requireIdle(): void {
+    if (this.#disposed) throw new Error('the runner has been disposed');
+    if (this.#prefilling) throw new Error('the runner is prefilling');
+  }
+
+  #piecesOf(chunk: PrefillChunk): Piece[] {
+    if (chunk.start === 0 || this.severalAfterPast) return [{ ...chunk, firstRow: 0 }];
+    return Array.from(chunk.tokens, (token, index) => {
+      const row = chunk.logitsAt.indexOf(index);
+      return {
+        slot: chunk.slot,
+        start: chunk.start + index,
+        tokens: Int32Array.of(token),
+        logitsAt: row < 0 ? new Int32Array() : Int32Array.of(0),
+        firstRow: Math.max(0, row),
+      };
+    });
+  }
+
+  async #runPiece(piece: Piece, signal: AbortSignal): Promise<void> {
+    if (signal.aborted) throw new RunTerminated('the prefill was given up before it ran');
+    const binding = this.#bind(piece);
+    try {
+      await this.#session.runAsync(binding, signal);
+    } catch (error) {
+      if (!signal.aborted) throw error;
+    } finally {
+      binding.dispose();
+    }
+    if (signal.aborted) throw new RunTerminated('the prefill was given up while it ran');
+    this.#cache.take(piece.slot, piece.tokens.length);
+  }
+
+  #bind(piece: Piece): OrtBinding {
+    const { slot, start, tokens, logitsAt } = piece;
+    const { inputIds, attentionMask, positionIds, useCacheBranch } = this.#decoder;
+    const inputs = this.#inputs;
+    inputs.fill(piece);
+    const binding = this.#session.createBinding();
+    try {
+      this.#cache.bind(binding, slot, start, tokens.length);
+      binding.input(inputIds, this.#int64(inputs.tokens, [1, tokens.length]));
+      binding.input(attentionMask, this.#int64(inputs.mask, [1, start + tokens.length]));
+      if (positionIds !== null) binding.input(positionIds, this.#int64(inputs.positions, [1, tokens.length]));
+      if (useCacheBranch !== null) binding.input(useCacheBranch, this.#branch(start > 0));
+      binding.input(LOGITS_INDEX, this.#int64(inputs.logitsIndex, [logitsAt.length]));
+      binding.output(this.#logitsName, this.#logitsTensor(piece));
+    } catch (error) {
+      binding.dispose();
+      throw error;
+    }
+    return binding;
+  }
+
+  #branch(readsPast: boolean): BoundTensor {
+    this.#useCacheBranch[0] = readsPast ? 1 : 0;
+    const address = this.#session.api.addressOf(this.#useCacheBranch);
+    return { address, elementType: ElementType.bool, elementBytes: 1, dimensions: [1] };
+  }
+
+  #int64(array: BigInt64Array<ArrayBuffer>, dimensions: readonly number[]): BoundTensor {
+    const address = this.#session.api.addressOf(array);
+    return { address, elementType: ElementType.int64, elementBytes: 8, dimensions };
+  }
+
+  #logitsTensor({ firstRow, logitsAt }: Piece): BoundTensor {
+    const { vocabularySize } = this.shape;
+    const address = this.#session.api.addressOf(this.#logits) + BigInt(4 * firstRow * vocabularySize);
+    const dimensions = [logitsAt.length, vocabularySize];
+    return { address, elementType: ElementType.float32, elementBytes: 4, dimensions };
+  }
+}
