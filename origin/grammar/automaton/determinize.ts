@@ -12,14 +12,14 @@ export interface DeterminizeOptions {
 
 /** Subset construction. Null when the result would be too large. */
 export function determinize(nfa: Nfa, options: DeterminizeOptions): Dfa | null {
-  const sets: number[][] = [nfa.closure([nfa.start])];
-  const ids = new Map<string, number>();
+  const sets: (readonly number[])[] = [nfa.closure([nfa.start])];
+  const ids = new Map<string | number, number>();
   // Without the empty match the start set needs a second, final state for the case that it is reached again.
-  if (!options.nonEmpty) ids.set(sets[0]!.join(), 0);
+  if (!options.nonEmpty) ids.set(keyOf(sets[0]!), 0);
   const edges: number[][] = [];
   const stateOf = (targets: readonly number[]): number => {
     const set = nfa.closure(targets);
-    const key = set.join();
+    const key = keyOf(set);
     let id = ids.get(key);
     if (id === undefined) {
       id = sets.push(set) - 1;
@@ -36,10 +36,17 @@ export function determinize(nfa: Nfa, options: DeterminizeOptions): Dfa | null {
   return { edges, final };
 }
 
+/** Most sets hold a single state. */
+function keyOf(set: readonly number[]): string | number {
+  return set.length === 1 ? set[0]! : set.join();
+}
+
 type StateOf = (targets: readonly number[]) => number;
 
 /** Cuts the symbols at every boundary of the set's edges and collects the targets of each piece. */
 function edgesOf(nfa: Nfa, set: readonly number[], stateOf: StateOf, budget: WorkBudget): number[] {
+  const only = set.length === 1 ? nfa.edges[set[0]!]! : [];
+  if (only.length === 3) return [only[0]!, only[1]!, stateOf([only[2]!])];
   const triples: [number, number, number][] = [];
   for (const state of set) {
     const edges = nfa.edges[state]!;
@@ -47,7 +54,7 @@ function edgesOf(nfa: Nfa, set: readonly number[], stateOf: StateOf, budget: Wor
   }
   triples.sort((a, b) => a[0] - b[0]);
   const cuts = [...new Set(triples.flatMap(([lo, hi]) => [lo, hi + 1]))].sort((a, b) => a - b);
-  budget.spend(10 * triples.length);
+  budget.spend(20 + 40 * triples.length);
   const out: number[] = [];
   let active: [number, number, number][] = [];
   let next = 0;
@@ -55,7 +62,7 @@ function edgesOf(nfa: Nfa, set: readonly number[], stateOf: StateOf, budget: Wor
     const lo = cuts[c]!;
     active = active.filter((edge) => edge[1] >= lo);
     while (next < triples.length && triples[next]![0] === lo) active.push(triples[next++]!);
-    budget.spend(1 + active.length);
+    budget.spend(10 + 5 * active.length);
     if (active.length === 0) continue;
     const hi = cuts[c + 1]! - 1;
     const target = stateOf(active.map((edge) => edge[2]));

@@ -1,3 +1,4 @@
+import type { WorkBudget } from '../work-budget.ts';
 import { appendEdge, type Dfa } from './dfa.ts';
 import { CALL } from './nfa.ts';
 
@@ -6,10 +7,11 @@ import { CALL } from './nfa.ts';
  * partition of states by the partition of transitions and the other way round until both are stable (Valmari and
  * Lehtinen, "Efficient minimization of DFAs with partial transition functions", 2008); O(m log n) for m transitions.
  */
-export function minimize(dfa: Dfa): Dfa {
+export function minimize(dfa: Dfa, budget: WorkBudget): Dfa {
   const size = dfa.edges.length;
   if (size < 2) return dfa;
   const { tails, labels, heads } = transitionsOf(dfa);
+  budget.spend(30 * (size + tails.length));
   const count = tails.length;
   const blocks = new Partition(size);
   for (let state = 0; state < size; state++) if (dfa.final[state] === 1) blocks.mark(state);

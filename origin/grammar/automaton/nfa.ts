@@ -43,10 +43,11 @@ export class Nfa {
   }
 
   /** All states reachable from `states` without a symbol, themselves included; sorted. */
-  closure(states: readonly number[]): number[] {
+  closure(states: readonly number[]): readonly number[] {
+    if (states.length === 1 && this.epsilon[states[0]!]!.length === 0) return states;
     const seen = new Set(states);
     for (const state of seen) for (const next of this.epsilon[state]!) seen.add(next);
-    this.#budget.spend(2 * seen.size);
+    this.#budget.spend(10 * seen.size);
     return [...seen].sort((a, b) => a - b);
   }
 }

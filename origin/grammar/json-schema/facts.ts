@@ -2,7 +2,6 @@ import type { Dfa } from '../automaton/dfa.ts';
 import type { Expanded } from './demands.ts';
 import { TYPES, type TypeName } from './keywords.ts';
 import type { Bound, NumberFacts } from './number-schema.ts';
-import type { SchemaObject } from './schema-document.ts';
 import type { StringLanguages } from './string-language.ts';
 
 type Own = Expanded['own'];
@@ -67,22 +66,21 @@ export function enumeratedValues(own: Own): readonly unknown[] | null {
   ]);
   const [first, ...others] = lists;
   if (first === undefined) return null;
-  const left = first.filter((value) => others.every((list) => list.some((other) => isEqual(value, other))));
-  return left.filter((value, i) => left.findIndex((other) => isEqual(value, other)) === i);
+  const sets = others.map((list) => new Set(list.map(canonical)));
+  const distinct = new Map(first.map((value) => [canonical(value), value]));
+  return [...distinct].flatMap(([key, value]) => (sets.every((set) => set.has(key)) ? [value] : []));
 }
 
-/** Equality of JSON values: the order of members does not matter. */
 export function isEqual(a: unknown, b: unknown): boolean {
-  if (a === b) return true;
-  if (typeof a !== 'object' || typeof b !== 'object' || a === null || b === null) return false;
-  if (Array.isArray(a) !== Array.isArray(b)) return false;
-  const keys = Object.keys(a);
-  const left = a as SchemaObject;
-  const right = b as SchemaObject;
-  return (
-    keys.length === Object.keys(b).length &&
-    keys.every((key) => Object.hasOwn(b, key) && isEqual(left[key], right[key]))
-  );
+  return canonical(a) === canonical(b);
+}
+
+/** Equal texts for equal JSON values: the order of members does not matter. */
+function canonical(value: unknown): string {
+  if (Array.isArray(value)) return `[${value.map(canonical).join()}]`;
+  if (typeof value !== 'object' || value === null) return value === 0 ? '0' : JSON.stringify(value);
+  const members = Object.entries(value).map(([key, inner]) => `${JSON.stringify(key)}:${canonical(inner)}`);
+  return `{${members.sort().join()}}`;
 }
 
 export function numberFacts(own: Own, integer: boolean): NumberFacts {

@@ -19,7 +19,7 @@ import { boundedNumber } from './number-schema.ts';
 import { objectExpression } from './object-schema.ts';
 import type { SchemaContext } from './schema-context.ts';
 import { SchemaDocument, schemaError } from './schema-document.ts';
-import { satisfies } from './schema-validator.ts';
+import { satisfiesRest } from './schema-validator.ts';
 import { StringLanguages } from './string-language.ts';
 import { stringExpression } from './string-schema.ts';
 
@@ -117,8 +117,7 @@ class SchemaCompiler implements SchemaContext {
   #leaf(own: Expanded['own']): Expression {
     const values = enumeratedValues(own);
     if (values !== null) {
-      const conjunction = own.map((node) => ({ node, part: 'own' }) as const);
-      const valid = values.filter((value) => satisfies(value, conjunction, this));
+      const valid = values.filter((value) => satisfiesRest(value, own, this));
       return choice(valid.map((value) => this.json.literal(value)));
     }
     return choice([...typesOf(own)].map((type) => this.#typed(type, own)));

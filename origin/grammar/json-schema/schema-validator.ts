@@ -1,7 +1,7 @@
 import { matches } from '../automaton/boolean.ts';
 import { itemDemands } from './array-schema.ts';
 import { all, branchesOf, type Conjunction, type Expanded, expand } from './demands.ts';
-import { countFacts, enumeratedValues, isEqual, numberFacts, typesOf } from './facts.ts';
+import { countFacts, isEqual, numberFacts, typesOf } from './facts.ts';
 import { requiredKeys, valueDemands } from './object-keys.ts';
 import type { SchemaContext } from './schema-context.ts';
 import { isSchemaObject } from './schema-document.ts';
@@ -20,12 +20,20 @@ export function satisfies(value: unknown, conjunction: Conjunction, context: Sch
     const count = branches.filter((branch) => satisfies(value, branch, context)).length;
     return choice.part === 'anyOf' ? count > 0 : count === 1;
   }
-  return satisfiesOwn(value, expanded.own, context);
+  return isListed(value, expanded.own, context) && satisfiesRest(value, expanded.own, context);
 }
 
-function satisfiesOwn(value: unknown, own: Own, context: SchemaContext): boolean {
-  const listed = enumeratedValues(own);
-  if (listed !== null && !listed.some((other) => isEqual(other, value))) return false;
+function isListed(value: unknown, own: Own, context: SchemaContext): boolean {
+  return own.every(({ schema }) => {
+    if (Object.hasOwn(schema, 'const') && !isEqual(schema.const, value)) return false;
+    if (!Array.isArray(schema.enum)) return true;
+    context.budget.spend(20 * schema.enum.length);
+    return schema.enum.some((other) => isEqual(other, value));
+  });
+}
+
+/** The keywords apart from `enum`, `const` and the combining ones. */
+export function satisfiesRest(value: unknown, own: Own, context: SchemaContext): boolean {
   if (own.some(({ schema }) => schema.type !== undefined) && !hasType(value, typesOf(own))) return false;
   if (typeof value === 'number') return satisfiesNumber(value, own);
   if (typeof value === 'string') {

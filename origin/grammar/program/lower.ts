@@ -14,7 +14,7 @@ import type { Program } from './program.ts';
 import { foldRepetitions } from './repetition.ts';
 import { ruleAutomaton } from './rule-automaton.ts';
 
-/** A rule whose deterministic automaton would be larger stays nondeterministic. */
+/** A rule whose deterministic automaton would be larger than this, and than the other, stays nondeterministic. */
 const MAX_DETERMINISTIC_STATES = 4000;
 
 /** Compiles a grammar to tables. GrammarError when no text matches; BudgetExceeded when it is too large. */
@@ -39,8 +39,9 @@ export function lower(source: Grammar, budget: WorkBudget): Program {
 }
 
 function compileRule(nfa: Nfa, budget: WorkBudget): Dfa {
-  const dfa = determinize(nfa, { budget, maxStates: MAX_DETERMINISTIC_STATES, nonEmpty: true });
-  return dfa === null ? trim(eliminateEpsilon(nfa, budget)) : minimize(trim(dfa));
+  const maxStates = Math.max(MAX_DETERMINISTIC_STATES, nfa.size);
+  const dfa = determinize(nfa, { budget, maxStates, nonEmpty: true });
+  return dfa === null ? trim(eliminateEpsilon(nfa, budget)) : minimize(trim(dfa), budget);
 }
 
 /** Builds the automata of the root and of all rules that are called from there. */

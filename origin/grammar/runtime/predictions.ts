@@ -45,7 +45,7 @@ export class Predictions {
         }
       }
     }
-    budget.spend(5 * rules.size);
+    budget.spend(20 + 10 * rules.size);
     return { byClass, waiting };
   }
 }

@@ -84,6 +84,7 @@ export class StateTable {
       }
       const called = this.#predictions.of(q, budget).byClass[byteClass];
       if (called) for (const target of called) this.#reached.add(target, state);
+      budget.spend(5 + byteOffsets[q + 1]! - byteOffsets[q]! + 3 * (called?.length ?? 0));
     }
     const next = this.#finish(budget);
     const entry = (this.flags.data[next]! & RETURNING) === 0 ? next : ~next;
@@ -140,7 +141,7 @@ export class StateTable {
       const goesOn = byteOffsets[q] !== byteOffsets[q + 1] || callOffsets[q] !== callOffsets[q + 1];
       if (goesOn) items.push(q, origin);
     }
-    budget.spend(20 + 10 * reached.size + 5 * this.#completed.size);
+    budget.spend(20 + 20 * reached.size + 10 * this.#completed.size);
     let flags = 0;
     for (const origin of this.#completed.second) {
       if (origin === TEXT) flags |= ACCEPTING;

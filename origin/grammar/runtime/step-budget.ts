@@ -2,10 +2,10 @@ import { ApiError } from '../../../shared/errors.ts';
 import { BudgetExceeded, WorkBudget } from '../work-budget.ts';
 
 /** Work one call may do: a few milliseconds more than an uncached mask of a usual grammar. */
-const PER_CALL = 3_000_000;
+const PER_CALL = 2_000_000;
 /** Work a sequence earns with each call, and how much of it can be saved up. */
 const EARNED = 500_000;
-const SAVINGS = 30_000_000;
+const SAVINGS = 20_000_000;
 
 /**
  * Bounds the work a grammar may cause while tokens are generated: per call, so that no step of the engine stalls, and

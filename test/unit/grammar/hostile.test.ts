@@ -1,0 +1,46 @@
+import { afterAll, describe, expect, it } from 'vitest';
+import type { Program } from '../../../origin/grammar/program/program.ts';
+import { GrammarRuntime } from '../../../origin/grammar/runtime/grammar-runtime.ts';
+import { GrammarVocabulary } from '../../../origin/grammar/runtime/grammar-vocabulary.ts';
+import { ProgramCompiler } from '../../../origin/grammar/thread/program-compiler.ts';
+import { ApiError } from '../../../shared/errors.ts';
+import { HOSTILE_CASES } from '../../grammar/hostile-cases.ts';
+import { allowedTokens } from '../../grammar/random-walk.ts';
+import { randomFrom, smallVocabulary } from '../../grammar/vocabularies.ts';
+
+const vocabulary = new GrammarVocabulary(smallVocabulary());
+const compiler = new ProgramCompiler();
+afterAll(() => compiler.close());
+
+it('has at least forty hostile inputs', () => {
+  expect(HOSTILE_CASES.length).toBeGreaterThanOrEqual(40);
+});
+
+describe('a hostile input is compiled or refused with a clear 400', () => {
+  it.concurrent.each(HOSTILE_CASES)('$name', async ({ wire }) => {
+    const outcome: Program | ApiError = await compiler.compile(JSON.stringify(wire())).catch((error) => error);
+    if (outcome instanceof Error) {
+      expect(outcome).toBeInstanceOf(ApiError);
+      expect((outcome as ApiError).status).toBe(400);
+      expect(outcome.message).not.toBe('');
+      return;
+    }
+    expect(generate(outcome)).toBe(true);
+  });
+});
+
+/** Some steps at random; a grammar that is too much work says so in an ApiError of its own. */
+function generate(program: Program): boolean {
+  const constraint = new GrammarRuntime(program, vocabulary).start();
+  const random = randomFrom(1);
+  try {
+    for (let step = 0; step < 40; step++) {
+      const allowed = allowedTokens(constraint.mask());
+      if (allowed.length === 0) return constraint.accepting;
+      constraint.accept(allowed[Math.floor(random() * allowed.length)]!);
+    }
+    return true;
+  } catch (error) {
+    return error instanceof ApiError && error.code === 'invalid_grammar';
+  }
+}
