@@ -1,12 +1,13 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { EngineFailure } from '../../origin/engine/engine-failure.ts';
+import { NO_SHORTCUTS } from '../../origin/engine/shortcuts.ts';
 import type { CompiledGrammar } from '../../origin/grammar/constraint.ts';
 import { ApiError } from '../../shared/errors.ts';
 import { NEUTRAL_SAMPLING } from '../../shared/sampling.ts';
 import { BOS, EOS, VOCABULARY } from './support/alphabet.ts';
 import { Driver } from './support/driver.ts';
-import { ScriptedRunner } from './support/scripted-runner.ts';
+import { EXACT, type ScriptedOptions, ScriptedRunner } from './support/scripted-runner.ts';
 import { anySubmission, submission } from './support/submissions.ts';
 import { transcribe } from './support/transcript.ts';
 
@@ -14,9 +15,13 @@ const shape = { slots: 4, contextLength: 64, prefillChunk: 8, vocabularySize: VO
 const plain = (requestId: string) => submission({ requestId, ignoreEos: true });
 
 /** Throws in the runs that `faulty` names, counted from 0. */
-function failingRunner(faulty: (run: number, kind: string) => boolean): ScriptedRunner {
+function failingRunner(
+  faulty: (run: number, kind: string) => boolean,
+  options: ScriptedOptions = {},
+): ScriptedRunner {
   let run = 0;
   return new ScriptedRunner(shape, {
+    ...options,
     beforeRun: (kind) => {
       if (faulty(run++, kind)) throw new Error('the device is gone');
     },
@@ -93,10 +98,12 @@ describe('a run of the model that fails', () => {
     const workload = fc.array(anySubmission(10), { minLength: 1, maxLength: 8, size: 'max' });
     const faults = fc.uniqueArray(fc.nat(13), { maxLength: 6, size: 'max' });
     await fc.assert(
-      fc.asyncProperty(workload, faults, async (requests, faulty) => {
-        const driver = new Driver(
-          failingRunner((run, kind) => kind !== 'copy' && run % 3 === 0 && faulty.includes(run / 3)),
+      fc.asyncProperty(workload, faults, fc.constantFrom(0, 6), async (requests, faulty, drafts) => {
+        const runner = failingRunner(
+          (run, kind) => kind !== 'copy' && run % 3 === 0 && faulty.includes(run / 3),
+          { model: EXACT, offGrid: drafts > 0 },
         );
+        const driver = new Driver(runner, { shortcuts: { ...NO_SHORTCUTS, drafts, draftRows: 4 } });
         requests.forEach((request, index) => {
           driver.submit({ ...request, requestId: `${index}` });
         });

@@ -6,6 +6,7 @@ import { openModel } from '../../origin/model/open-model.ts';
 import type { TokenLogprob } from '../../shared/generation.ts';
 import { NEUTRAL_SAMPLING } from '../../shared/sampling.ts';
 import { Driver } from './support/driver.ts';
+import { grammarOf } from './support/placed-grammar.ts';
 import { submission } from './support/submissions.ts';
 import { type SyntheticEngine, syntheticEngine } from './support/synthetic-engine.ts';
 import { transcribe } from './support/transcript.ts';
@@ -25,8 +26,12 @@ afterAll(() => {
   model.remove();
 });
 
+/** Two tokens to choose from, then nine that are forced, and so on. */
+const places = Array.from({ length: 60 }, (_, at) => (at % 10 === 0 ? [65, 66] : [65 + (at % 26)]));
+
 const driver = (shortcuts: Shortcuts) =>
   new Driver(runner, {
+    compile: () => grammarOf(places, model.vocabularySize),
     vocabulary: { tokenBytes: model.data.tokenBytes, encode: () => [] },
     eosIds: model.data.eosIds,
     shortcuts,
@@ -94,5 +99,30 @@ describe('on a real fp32 model', () => {
       });
     }
     expect(same).toBeGreaterThan(0.9 * 120 * prompts.length);
+  });
+
+  it('forced tokens differ from the plain run by rounding alone, and not at all by company', async () => {
+    const shortcuts = { ...NO_SHORTCUTS, forcedTokens: true };
+    const requests = prompts.map((prompt, serial) => ({
+      ...request(`${serial}`, serial, prompt),
+      sampling: { ...NEUTRAL_SAMPLING, temperature: 0.5 },
+      constraint: { type: 'regex', value: '' } as const,
+    }));
+    const answers = async (engine: Driver, asked: readonly Submission[]) => {
+      for (const one of asked) engine.submit(one);
+      await new Promise(setImmediate);
+      await engine.finish();
+      return asked.map((one) => transcribe(engine.eventsOf(one.requestId), 1).choices.get(0)?.tokens ?? []);
+    };
+    const together = driver(shortcuts);
+    const inCompany = await answers(together, requests);
+    for (const [index, asked] of requests.entries()) {
+      const [alone] = await answers(driver(shortcuts), [asked]);
+      expect(inCompany[index]).toEqual(alone);
+      const [plain] = await answers(driver(NO_SHORTCUTS), [asked]);
+      expect(agreeing(plain ?? [], alone ?? [])).toBe(places.length);
+    }
+    const steps = together.reports.flatMap((report) => (report.type === 'step' ? report.reports : []));
+    expect(steps.filter(({ kind, tokens }) => kind === 'decode' && tokens === 10).length).toBeGreaterThan(40);
   });
 });

@@ -2,11 +2,11 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import type { Submission } from '../../origin/engine/messages.ts';
 import { NO_SHORTCUTS, type Shortcuts } from '../../origin/engine/shortcuts.ts';
-import type { CompiledGrammar } from '../../origin/grammar/constraint.ts';
 import type { WireConstraint } from '../../shared/generation.ts';
 import { NEUTRAL_SAMPLING } from '../../shared/sampling.ts';
 import { BOS, VOCABULARY } from './support/alphabet.ts';
 import { Driver } from './support/driver.ts';
+import { grammarOf } from './support/placed-grammar.ts';
 import { plainTranscript } from './support/plain-generation.ts';
 import { EXACT, ROUNDING, type ScriptedModel, ScriptedRunner } from './support/scripted-runner.ts';
 import { submission } from './support/submissions.ts';
@@ -181,31 +181,6 @@ describe('greedy choices', () => {
   });
 });
 
-/** At each place the tokens that are allowed; complete at the end. */
-const grammarOf = (places: readonly (readonly number[])[]): CompiledGrammar => ({
-  start: () => {
-    let at = 0;
-    return {
-      get accepting() {
-        return at === places.length;
-      },
-      mask: () => {
-        const mask = new Uint32Array((VOCABULARY + 31) >>> 5);
-        for (const id of places[at] ?? []) mask[id >>> 5]! |= 1 << (id & 31);
-        return mask;
-      },
-      accept: (token) => {
-        if (!places[at]?.includes(token)) throw new Error('the grammar does not allow this token');
-        at++;
-      },
-      forced: () => {
-        const open = places.findIndex((allowed, place) => place >= at && allowed.length !== 1);
-        return places.slice(at, open < 0 ? undefined : open).flat();
-      },
-    };
-  },
-});
-
 describe('forced tokens', () => {
   const place = fc.oneof(
     { weight: 5, arbitrary: fc.tuple(fc.nat(11)) },
@@ -246,7 +221,7 @@ describe('forced tokens', () => {
           }),
         );
         const compile = (constraint: WireConstraint) =>
-          grammarOf(constraint.type === 'regex' ? JSON.parse(constraint.value) : []);
+          grammarOf(constraint.type === 'regex' ? JSON.parse(constraint.value) : [], VOCABULARY);
         const driver = (model: ScriptedModel, slots: number, options: object) =>
           new Driver(runnerOf(slots, model), { compile, ...options });
         const usual = await answer(driver(EXACT, 3, {}), requests);
