@@ -8,7 +8,8 @@ export interface ModelShape {
   readonly slots: number;
   /**
    * Prefill runs cover [k·chunk, (k+1)·chunk) of a sequence and never straddle a multiple of it: the same split gives
-   * the same bits, so that logits do not depend on the prefix cache or on company.
+   * the same bits, so that logits do not depend on the prefix cache or on company. Runs over drafted tokens, which
+   * exist by configuration only, begin anywhere; no run is longer than this.
    */
   readonly prefillChunk: number;
 }
