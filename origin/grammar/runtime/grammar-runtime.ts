@@ -8,7 +8,6 @@ import { SequenceConstraint } from './sequence-constraint.ts';
 import { DEAD, StateTable } from './state-table.ts';
 import { transferState } from './transfer-state.ts';
 
-/** A table with more states is given up for a fresh one. */
 const MAX_STATES = 30_000;
 
 /** A position in the text: a parser state and the table it belongs to. */
@@ -21,12 +20,15 @@ export interface Position {
 export class GrammarRuntime implements CompiledGrammar {
   readonly vocabulary: GrammarVocabulary;
   readonly #program: Program;
+  readonly #maxStates: number;
   #table: StateTable;
   #masks: MaskMaker;
 
-  constructor(program: Program, vocabulary: GrammarVocabulary) {
+  /** `maxStates`: a table with more parser states is given up for a fresh one. */
+  constructor(program: Program, vocabulary: GrammarVocabulary, maxStates: number = MAX_STATES) {
     this.vocabulary = vocabulary;
     this.#program = program;
+    this.#maxStates = maxStates;
     this.#table = new StateTable(program);
     this.#masks = new MaskMaker(this.#table, vocabulary);
   }
@@ -42,7 +44,7 @@ export class GrammarRuntime implements CompiledGrammar {
 
   /** The same position in the current table. Call it before each operation: memory is bounded by changing tables. */
   current(position: Position, budget: WorkBudget): Position {
-    if (this.#table.size > MAX_STATES) {
+    if (this.#table.size > this.#maxStates) {
       this.#table = new StateTable(this.#program);
       this.#masks = new MaskMaker(this.#table, this.vocabulary);
     }

@@ -1,0 +1,143 @@
+import { describe, expect, it } from 'vitest';
+import { compileProgram } from '../../../origin/grammar/compile.ts';
+import type { WireConstraint } from '../../../shared/generation.ts';
+
+const integer = { type: 'integer' };
+
+/** Schemas that cannot be enforced or are malformed, and what the message must name: keyword and path. */
+const SCHEMAS: readonly (readonly [name: string, schema: unknown, message: RegExp])[] = [
+  ['not', { properties: { a: { not: {} } } }, /^#\/properties\/a\/not: the keyword "not" is not supported/],
+  ['if', { if: { type: 'string' } }, /^#\/if: .*not supported/],
+  ['contains', { type: 'array', contains: integer }, /^#\/contains: /],
+  ['dependentRequired', { dependentRequired: { a: ['b'] } }, /^#\/dependentRequired: /],
+  ['unevaluatedProperties', { unevaluatedProperties: false }, /^#\/unevaluatedProperties: /],
+  [
+    'uniqueItems',
+    { type: 'array', items: integer, uniqueItems: true },
+    /^#\/uniqueItems: cannot be enforced/,
+  ],
+  [
+    'an unknown keyword',
+    { items: { propertees: {} }, type: 'array' },
+    /^#\/items\/propertees: .*not supported/,
+  ],
+  [
+    'an unknown format',
+    { type: 'string', format: 'hostname' },
+    /^#\/format: the format "hostname" is not supported/,
+  ],
+  [
+    'look-ahead in a pattern',
+    { properties: { a: { pattern: '(?=x)' } } },
+    /^#\/properties\/a\/pattern: Look-around .*column 1/,
+  ],
+  ['a pattern with a syntax error', { pattern: '(' }, /^#\/pattern: The group is not closed/],
+  ['a fractional multipleOf', { type: 'number', multipleOf: 0.01 }, /^#\/multipleOf: only integers/],
+  [
+    'oneOf that may match twice',
+    { oneOf: [{ type: 'integer' }, { type: 'number' }] },
+    /^#\/oneOf: branches 0 and 1 may both match/,
+  ],
+  [
+    'oneOf of overlapping objects',
+    {
+      oneOf: [
+        { type: 'object', properties: { a: integer } },
+        { type: 'object', properties: { b: integer } },
+      ],
+    },
+    /^#\/oneOf: branches/,
+  ],
+  ['a remote reference', { $ref: 'https://x.example/schema' }, /^#\/\$ref: cannot be resolved/],
+  ['a dangling reference', { $ref: '#/$defs/a' }, /^#\/\$ref: points to nothing/],
+  ['a reference to itself', { $ref: '#' }, /^#: the reference leads back to itself/],
+  ['an unknown type', { type: 'float' }, /^#\/type: must be one of/],
+  ['a negative length', { minLength: -1 }, /^#\/minLength: must be a non-negative integer/],
+  [
+    'a length that is text',
+    { type: 'string', maxLength: '3' },
+    /^#\/maxLength: must be a non-negative integer/,
+  ],
+  [
+    'required that is no list',
+    { type: 'object', required: true },
+    /^#\/required: must be an array of strings/,
+  ],
+  ['an empty enum', { enum: [] }, /^#\/enum: must be a non-empty array/],
+  [
+    'a property that is no schema',
+    { type: 'object', properties: { a: 1 } },
+    /^#\/properties\/a: a schema must be/,
+  ],
+  ['false', false, /No text can match/],
+  ['types that exclude each other', { allOf: [{ type: 'string' }, integer] }, /No text can match/],
+  ['a minimum above the maximum', { type: 'integer', minimum: 2, maximum: 1 }, /No text can match/],
+  [
+    'an endless value',
+    { type: 'object', properties: { a: { $ref: '#' } }, required: ['a'] },
+    /No text can match/,
+  ],
+  [
+    'minProperties that repeated keys could fake',
+    { type: 'object', additionalProperties: integer, minProperties: 3 },
+    /^#\/minProperties: cannot be enforced/,
+  ],
+  ['text that is no JSON', '{"type":', /not valid JSON/],
+];
+
+const GRAMMARS: readonly (readonly [name: string, source: string, message: RegExp])[] = [
+  ['no root', 'a ::= "b"', /no rule named "root"/],
+  ['undefined rule', 'root ::= "a"\n  b', /Expected "::="|"b" is used but not defined/],
+  [
+    'undefined rule in a group',
+    'root ::= ("a" | missing)',
+    /Rule "missing" is used but not defined at line 1, column 17/,
+  ],
+  ['missing ::=', 'root = "a"', /Expected "::=" at line 1, column 6/],
+  ['unclosed literal', 'root ::= "a', /Unexpected end of the grammar/],
+  ['unclosed class', 'root ::= [a', /Unexpected end of the grammar/],
+  ['unclosed group', 'root ::= ("a"', /Expected "\)"/],
+  ['nothing to repeat', 'root ::= *', /Nothing to repeat at line 1, column 10/],
+  ['unknown escape', 'root ::= "\\q"', /Unknown escape "\\q"/],
+  ['short hexadecimal', 'root ::= "\\x4"', /Expected 2 hexadecimal digits/],
+  ['beyond Unicode', 'root ::= "\\U00110000"', /Not a Unicode character/],
+  ['empty class', 'root ::= []', /empty/],
+  ['reversed range', 'root ::= [z-a]', /reversed/],
+  ['reversed counts', 'root ::= "a"{3,2}', /reversed/],
+  ['counts beyond the limit', 'root ::= "a"{2001}', /More than 2000 repetitions/],
+  ['empty counts', 'root ::= "a"{}', /Expected a number/],
+  ['token references', 'root ::= <think>', /Token references are not supported/],
+  ['endless recursion', 'root ::= "a" root', /No text can match/],
+  ['second line', 'root ::= "a"\nb := "c"', /at line 2, column 3/],
+];
+
+function fault(wire: WireConstraint): unknown {
+  try {
+    compileProgram(wire);
+  } catch (error) {
+    return error;
+  }
+  return null;
+}
+
+describe('a schema that cannot be enforced exactly is refused, with keyword and path', () => {
+  it.each(SCHEMAS)('%s', (_name, schema, message) => {
+    expect(fault({ type: 'json_schema', value: schema })).toMatchObject({
+      code: 'invalid_json_schema',
+      status: 400,
+      param: 'json_schema',
+      message: expect.stringMatching(message),
+    });
+  });
+});
+
+describe('a GBNF grammar with a fault is refused, with its place', () => {
+  it.each(GRAMMARS)('%s', (_name, source, message) => {
+    expect(fault({ type: 'gbnf', value: source })).toMatchObject({
+      code: 'invalid_grammar',
+      status: 400,
+      param: 'grammar',
+      message: expect.stringMatching(message),
+    });
+  });
+});
