@@ -1,0 +1,54 @@
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { afterAll, describe, expect, inject, test } from 'vitest';
+import { complete, texts } from './direct.ts';
+import { runPython } from './python.ts';
+
+/** The `llm` command line with a completion model. */
+
+const python = inject('python');
+const served = inject('served');
+const directory = mkdtempSync(path.join(tmpdir(), 'continuo-llm-'));
+afterAll(() => rmSync(directory, { recursive: true, force: true }));
+
+/** JSON is YAML; this is the file in which users add servers of their own. */
+mkdirSync(directory, { recursive: true });
+writeFileSync(
+  path.join(directory, 'extra-openai-models.yaml'),
+  JSON.stringify([
+    { model_id: 'continuo', model_name: 'default', api_base: `${served.url}/v1`, completion: true },
+  ]),
+);
+
+const llm = <T>(args: readonly string[], use: (stdout: string) => T): Promise<T> => {
+  const env = { LLM_USER_PATH: directory, OPENAI_API_KEY: served.apiKey };
+  return runPython(python as string, ['-m', 'llm', ...args], { env }, use);
+};
+
+const PROMPT = ['prompt', '-m', 'continuo', '-o', 'temperature', '0', '-o', 'max_tokens', '12'];
+const greedy = { prompt: 'Once upon a time', temperature: 0, max_tokens: 12 };
+
+describe.skipIf(python === null)('llm', () => {
+  test('prints the same text streamed and plain', async () => {
+    const [text] = await texts(greedy);
+    const streamed = await llm([...PROMPT, greedy.prompt], (stdout) => stdout);
+    const plain = await llm([...PROMPT, '--no-stream', greedy.prompt], (stdout) => stdout);
+    expect(streamed).toBe(`${text}\n`);
+    expect(plain).toBe(streamed);
+  });
+
+  test('keeps the logprobs and the usage of a stream in its log', async () => {
+    const direct = await complete({ ...greedy, logprobs: 2 });
+    await llm([...PROMPT, '-o', 'logprobs', '2', greedy.prompt], () => null);
+    const entries = await llm(['logs', '--json', '-n', '1'], (stdout) => JSON.parse(stdout) as unknown);
+    const [entry] = entries as {
+      response: string;
+      response_json: { logprobs: unknown[] };
+      input_tokens: number;
+    }[];
+    expect(entry?.response).toBe(direct.choices[0]?.text);
+    expect(entry?.response_json.logprobs).toHaveLength(12);
+    expect(entry).toMatchObject({ input_tokens: direct.usage.prompt_tokens, output_tokens: 12 });
+  });
+});

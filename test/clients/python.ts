@@ -1,0 +1,114 @@
+import { execFile } from 'node:child_process';
+import { createHash } from 'node:crypto';
+import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { promisify } from 'node:util';
+
+/** Python clients: their environment, and running one of them. */
+
+const run = promisify(execFile);
+const REQUIREMENTS = path.join(import.meta.dirname, 'requirements.txt');
+
+/** The last line of what a failed command said, which is where pip and Python name the cause. */
+function cause(error: unknown): string {
+  const { stderr = '', message = '' } = error as { stderr?: string; message?: string };
+  return (stderr.trim() || message).split('\n').at(-1) ?? '';
+}
+
+/**
+ * A virtual environment in the temporary directory with the pinned packages, made when it is not there yet.
+ * CONTINUO_CLIENTS_PYTHON names an interpreter that has them already.
+ */
+export async function preparePython(): Promise<{ python: string } | { missing: string }> {
+  const given = process.env.CONTINUO_CLIENTS_PYTHON;
+  if (given) return { python: given };
+  const wanted = createHash('sha256').update(readFileSync(REQUIREMENTS)).digest('hex').slice(0, 12);
+  const directory = path.join(tmpdir(), `continuo-clients-${wanted}`);
+  const python = path.join(directory, 'bin', 'python');
+  const complete = path.join(directory, 'complete');
+  if (existsSync(complete)) return { python };
+  rmSync(directory, { recursive: true, force: true });
+  try {
+    await run('python3', ['-m', 'venv', directory]);
+  } catch (error) {
+    return { missing: `no Python 3 with venv here (${cause(error)})` };
+  }
+  console.log('Installing the Python clients; this takes some minutes, once.');
+  try {
+    const install = ['-m', 'pip', 'install', '--quiet', '--disable-pip-version-check', '-r', REQUIREMENTS];
+    await run(python, install, { maxBuffer: 1 << 26 });
+  } catch (error) {
+    rmSync(directory, { recursive: true, force: true });
+    return { missing: `the packages of requirements.txt cannot be installed (${cause(error)})` };
+  }
+  writeFileSync(complete, '');
+  return { python };
+}
+
+/** What a Python process sees: an empty home, no network but the served address, nothing of the user's settings. */
+function environment(home: string): Record<string, string> {
+  return {
+    PATH: process.env.PATH ?? '',
+    HOME: home,
+    HF_HOME: path.join(home, 'huggingface'),
+    HF_HUB_OFFLINE: '1',
+    HF_DATASETS_OFFLINE: '1',
+    LITELLM_LOCAL_MODEL_COST_MAP: 'True',
+    LANGSMITH_TRACING: 'false',
+    LLM_USER_PATH: path.join(home, 'llm'),
+    PYTHONUTF8: '1',
+  };
+}
+
+/**
+ * Runs Python with `args` in an empty home directory that is removed afterwards.
+ * @param use called with standard output and the home directory, before that goes
+ * @throws Error with all the process said when it ends with a code other than 0
+ */
+export async function runPython<T>(
+  python: string,
+  args: readonly string[],
+  options: { readonly cwd?: string; readonly env?: Readonly<Record<string, string>> },
+  use: (stdout: string, home: string) => T,
+): Promise<T> {
+  const home = mkdtempSync(path.join(tmpdir(), 'continuo-python-'));
+  try {
+    const process = run(
+      python,
+      args.map((arg) => arg.replaceAll('{home}', home)),
+      {
+        cwd: options.cwd ?? home,
+        env: { ...environment(home), ...options.env },
+        maxBuffer: 1 << 26,
+        timeout: 170_000,
+      },
+    );
+    // Some clients read their standard input to its end when it is no terminal.
+    process.child.stdin?.end();
+    const { stdout } = await process;
+    return use(stdout, home);
+  } catch (error) {
+    const { stdout = '', stderr = '' } = error as { stdout?: string; stderr?: string };
+    if (stdout === '' && stderr === '') throw error;
+    throw new Error(`${args.join(' ')}\n${stdout}\n${stderr}`, { cause: error });
+  } finally {
+    rmSync(home, { recursive: true, force: true });
+  }
+}
+
+/** Runs python/`name`, which prints one JSON document as its last line. */
+export function runScript<T>(
+  python: string,
+  name: string,
+  served: { readonly url: string; readonly apiKey: string },
+): Promise<T> {
+  const script = path.join(import.meta.dirname, 'python', name);
+  const env = { CONTINUO_URL: `${served.url}/v1`, CONTINUO_KEY: served.apiKey };
+  return runPython(
+    python,
+    [script],
+    { env },
+    (stdout) => JSON.parse(stdout.trim().split('\n').at(-1) ?? '') as T,
+  );
+}

@@ -1,0 +1,24 @@
+import type { TestProject } from 'vitest/node';
+import { startSystem } from '../support/system.ts';
+import { preparePython } from './python.ts';
+
+declare module 'vitest' {
+  interface ProvidedContext {
+    /** The running system every client talks to. */
+    served: { readonly url: string; readonly apiKey: string; readonly originUrl: string };
+    /** An interpreter that has the packages of requirements.txt; null = Python clients are skipped. */
+    python: string | null;
+  }
+}
+
+/** Starts the system and prepares Python once for all files; returns what ends them. */
+export async function setup(project: TestProject): Promise<() => Promise<void>> {
+  const prepared = await preparePython();
+  if ('missing' in prepared) console.log(`Python clients are skipped: ${prepared.missing}`);
+  project.provide('python', 'python' in prepared ? prepared.python : null);
+  const system = await startSystem();
+  project.provide('served', { url: system.url, apiKey: system.apiKey, originUrl: system.origin.url });
+  return async () => {
+    await system.stop();
+  };
+}
