@@ -1,4 +1,4 @@
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterAll, describe, expect, inject, test } from 'vitest';
@@ -12,17 +12,23 @@ const served = inject('served');
 const directory = mkdtempSync(path.join(tmpdir(), 'continuo-llm-'));
 afterAll(() => rmSync(directory, { recursive: true, force: true }));
 
-/** JSON is YAML; this is the file in which users add servers of their own. */
-mkdirSync(directory, { recursive: true });
+/** JSON is YAML; these are the files in which users add servers of their own, and keys. */
 writeFileSync(
   path.join(directory, 'extra-openai-models.yaml'),
   JSON.stringify([
-    { model_id: 'continuo', model_name: 'default', api_base: `${served.url}/v1`, completion: true },
+    {
+      model_id: 'continuo',
+      model_name: 'default',
+      api_base: `${served.url}/v1`,
+      api_key_name: 'continuo',
+      completion: true,
+    },
   ]),
 );
+writeFileSync(path.join(directory, 'keys.json'), JSON.stringify({ continuo: served.apiKey }));
 
 const llm = <T>(args: readonly string[], use: (stdout: string) => T): Promise<T> => {
-  const env = { LLM_USER_PATH: directory, OPENAI_API_KEY: served.apiKey };
+  const env = { LLM_USER_PATH: directory };
   return runPython(python as string, ['-m', 'llm', ...args], { env }, use);
 };
 
