@@ -19,6 +19,10 @@ export interface Variation {
   readonly epsilon?: number;
   /** Rounds what enters a linear map to 8 bits per 32 values, as ONNX Runtime's accuracy level 4 does. */
   readonly roundActivations?: boolean;
+  /** Rounds what enters a linear map to 8 bits per position, as ONNX's DynamicQuantizeLinear does in a run of one. */
+  readonly roundRows?: boolean;
+  /** Positions that a token attends to, itself included. */
+  readonly window?: number;
 }
 
 /** Values of all positions: one Float64Array [channels] each. */
@@ -35,6 +39,24 @@ function rounded(row: Float64Array): Float64Array {
     for (const [i, value] of block.entries()) result[start + i] = scale && Math.round(value / scale) * scale;
   }
   return result;
+}
+
+/** DynamicQuantizeLinear: scale = (max − min) / 255 over a range that holds 0, halves rounded to even. */
+function roundedRow(row: Float64Array): Float64Array {
+  const most = Math.max(0, ...row);
+  const least = Math.min(0, ...row);
+  const scale = Math.fround((most - least) / 255);
+  const zero = evenRound(-least / scale);
+  return row.map((value) => {
+    const level = Math.min(255, Math.max(0, evenRound(value / scale) + zero));
+    return (level - zero) * scale;
+  });
+}
+
+function evenRound(value: number): number {
+  const floor = Math.floor(value);
+  if (value - floor !== 0.5) return Math.round(value);
+  return floor % 2 === 0 ? floor : floor + 1;
 }
 
 function apply({ outputs, inputs, weight }: Linear, rows: Rows): Float64Array[] {
@@ -84,15 +106,17 @@ function attendTo(
   keys: Rows,
   values: Rows,
   from: number,
+  window: number,
 ): Float64Array {
   const head = query.length;
   const scores = new Float64Array(position + 1);
-  for (let at = 0; at <= position; at++) {
+  const first = Math.max(0, position + 1 - window);
+  for (let at = first; at <= position; at++) {
     const key = keys[at]!;
     for (let i = 0; i < head; i++) scores[at]! += query[i]! * key[from + i]!;
     scores[at]! /= Math.sqrt(head);
   }
-  const weights = scores.map(Math.exp);
+  const weights = scores.map((score, at) => (at < first ? 0 : Math.exp(score)));
   const total = weights.reduce((sum, weight) => sum + weight, 0);
   const result = new Float64Array(head);
   for (let at = 0; at <= position; at++) {
@@ -107,7 +131,7 @@ function attend(
   keys: Rows,
   values: Rows,
   { sizes }: Weights,
-  alternate: boolean,
+  { alternateKvHeads: alternate = false, window = Infinity }: Variation,
 ): Float64Array[] {
   const { head_dim: head, num_attention_heads: heads, num_key_value_heads: kvHeads } = sizes;
   return queries.map((query, position) => {
@@ -115,7 +139,7 @@ function attend(
     for (let h = 0; h < heads; h++) {
       const kvHead = alternate ? h % kvHeads : Math.floor((h * kvHeads) / heads);
       const one = query.subarray(h * head, (h + 1) * head);
-      result.set(attendTo(one, position, keys, values, kvHead * head), h * head);
+      result.set(attendTo(one, position, keys, values, kvHead * head, window), h * head);
     }
     return result;
   });
@@ -129,8 +153,8 @@ function forward(weights: Weights, ids: readonly number[], variation: Variation)
   const { hidden_size: width, head_dim: head, rope_theta: theta, rms_norm_eps } = weights.sizes;
   const epsilon = variation.epsilon ?? rms_norm_eps;
   const neighbours = variation.rotateNeighbours ?? false;
-  const linear = (map: Linear, rows: Rows) =>
-    apply(map, variation.roundActivations ? rows.map(rounded) : rows);
+  const round = variation.roundActivations ? rounded : variation.roundRows ? roundedRow : undefined;
+  const linear = (map: Linear, rows: Rows) => apply(map, round ? rows.map(round) : rows);
   const norm = (rows: Rows, weight: Float64Array) => rows.map((row) => normalise(row, weight, epsilon));
 
   let stream: Rows = ids.map((id) => weights.embedding.slice(id * width, (id + 1) * width));
@@ -142,7 +166,7 @@ function forward(weights: Weights, ids: readonly number[], variation: Variation)
     for (const [position, row] of queries.entries()) rotate(row, position + shift, head, theta, neighbours);
     for (const [position, row] of keys.entries()) rotate(row, position, head, theta, neighbours);
     const values = linear(layer.value, normed);
-    const attended = attend(queries, keys, values, weights, variation.alternateKvHeads ?? false);
+    const attended = attend(queries, keys, values, weights, variation);
     stream = sum(stream, linear(layer.output, attended));
 
     const inside = norm(stream, layer.mlpNorm);

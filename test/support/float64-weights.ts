@@ -91,7 +91,7 @@ function transposed({ dims }: StoredTensor, stored: Float64Array): Linear {
   return { outputs, inputs, weight };
 }
 
-/** Reads `model.onnx` (MatMul, or MatMulNBits of 4 or 8 bits) and the `config.json` beside it. */
+/** Reads `model.onnx` (MatMul, MatMulNBits of 4 or 8 bits, or MatMulInteger) and the `config.json` beside it. */
 export function readWeights(modelPath: string): Weights {
   const sizes: Sizes = JSON.parse(readFileSync(path.join(path.dirname(modelPath), 'config.json'), 'utf8'));
   const tensors = readTensors(modelPath);
@@ -104,6 +104,14 @@ export function readWeights(modelPath: string): Weights {
   const linear = (name: string) => {
     const dense = tensors.get(`${name}.weight`);
     if (dense) return transposed(dense, toDoubles(dense));
+    const whole = tensors.get(`${name}.weight_quantized`);
+    if (whole) {
+      const [scale] = doubles(`${name}.weight_scale`);
+      return transposed(
+        whole,
+        Float64Array.from(new Int8Array(whole.bytes), (level) => level * scale!),
+      );
+    }
     const bits = tensors.has(`${name}.weight_Q4`) ? 4 : 8;
     return dequantise(bits, stored(`${name}.weight_Q${bits}`), doubles(`${name}.weight_scales`));
   };

@@ -1,5 +1,6 @@
-import { MICROSOFT, OnnxWriter } from './onnx-writer.ts';
-import { quantizeBlocks, toFloat16, transpose, WeightSource } from './random-weights.ts';
+import { ElementType, MICROSOFT, OnnxWriter } from './onnx-writer.ts';
+import { type AttentionFrame, PlainAttention } from './plain-attention.ts';
+import { SyntheticWeights } from './synthetic-weights.ts';
 
 export interface SyntheticModel {
   readonly layers: number;
@@ -13,15 +14,29 @@ export interface SyntheticModel {
   readonly contextLength: number;
   readonly ropeTheta: number;
   readonly normEpsilon: number;
-  /** Linear layers as MatMul, or as MatMulNBits with 4 or 8 bits (accuracy level 4). */
-  readonly quantization: 'none' | 'q4' | 'q8';
+  /**
+   * Linear layers as MatMul, as MatMulNBits with 4 or 8 bits (accuracy level 4), or as MatMulInteger of 8 bits with
+   * activations scaled by the largest of a run.
+   */
+  readonly quantization: 'none' | 'q4' | 'q8' | 'int8-dynamic';
+  /**
+   * GroupQueryAttention; or ONNX's own operators, the past concatenated; or those twice, in the branches of an If
+   * that use_cache_branch chooses.
+   */
+  readonly attention: 'group-query' | 'concatenated' | 'merged';
+  /** Of a merged model: whether the branch that reads the past takes several tokens, or is right for one only. */
+  readonly cachedBranch: 'several-tokens' | 'one-token';
+  /** Positions a token attends to, itself included; −1 = all. Of group-query attention alone. */
+  readonly slidingWindow: number;
+  /** float32 by a cast where the precision is float16. */
+  readonly logits: 'float32' | 'float16';
   /** Block size of the quantisation; divides hidden, heads · headSize and intermediate. */
   readonly block: number;
-  /** Type of weights, activations and KV; logits are float32 either way. */
+  /** Type of weights, activations and KV. */
   readonly precision: 'float32' | 'float16';
   /** Explicit position_ids input [batch, sequence] besides the attention mask. */
   readonly positionIds: boolean;
-  /** Weights in model.onnx.data beside model.onnx. */
+  /** Weights in a file of their own beside the graph. */
   readonly externalData: boolean;
   readonly seed: number;
 }
@@ -29,46 +44,78 @@ export interface SyntheticModel {
 const EMBEDDING = 'model.embed_tokens.weight';
 const layerName = (layer: number) => `model.layers.${layer}`;
 
-/** Llama with GroupQueryAttention, laid out as onnxruntime-genai's builder and onnx-community lay it out. */
-export function llamaGraph(model: SyntheticModel): OnnxWriter {
-  const builder = new LlamaBuilder(model);
+/**
+ * Llama as onnxruntime-genai's builder, onnx-community or Optimum lay it out.
+ * @param dataFile name of the file for the weights; undefined = inside the graph's
+ */
+export function llamaGraph(model: SyntheticModel, dataFile?: string): OnnxWriter {
+  const builder = new LlamaBuilder(model, dataFile);
   builder.inputs();
   builder.tables();
-  const embedded = builder.writer.node('Gather', [EMBEDDING, 'input_ids'], ['embedded']);
-  let residual = embedded;
-  let normed = builder.firstNorm(embedded);
-  for (let layer = 0; layer < model.layers; layer++) {
-    const attended = builder.attention(layer, normed);
-    [normed, residual] = builder.addAndNorm(
-      `${layerName(layer)}.post_attention_layernorm`,
-      residual,
-      attended,
-    );
-    const fed = builder.feedForward(layer, normed);
-    const next = layer + 1 < model.layers ? `${layerName(layer + 1)}.input_layernorm` : 'model.norm';
-    [normed, residual] = builder.addAndNorm(next, residual, fed);
-  }
-  builder.head(normed);
+  if (model.attention === 'merged') builder.merged();
+  else builder.body('', true, true);
   return builder.writer;
 }
 
 class LlamaBuilder {
   readonly writer: OnnxWriter;
   readonly #model: SyntheticModel;
-  readonly #weights: WeightSource;
+  readonly #weights: SyntheticWeights;
 
-  constructor(model: SyntheticModel) {
+  readonly #plain: PlainAttention;
+  #frame: AttentionFrame | undefined;
+
+  constructor(model: SyntheticModel, dataFile: string | undefined) {
     this.#model = model;
-    this.#weights = new WeightSource(model.seed);
-    this.writer = new OnnxWriter(model.externalData ? 'model.onnx.data' : undefined);
+    this.writer = new OnnxWriter(dataFile);
+    this.#weights = new SyntheticWeights(this.writer, model);
+    this.#plain = new PlainAttention(this.writer, model, (...tensor) => this.#weights.floats(...tensor));
+  }
+
+  /** Embedding to logits, in the graph or in a branch of it. */
+  body(scope: string, readsPast: boolean, causal: boolean): void {
+    this.#weights.scope = scope;
+    const { attention, layers } = this.#model;
+    if (attention !== 'group-query') this.#frame = this.#plain.frame(scope, readsPast, causal);
+    let residual = this.writer.node('Gather', [EMBEDDING, 'input_ids'], [`${scope}embedded`]);
+    let normed = this.firstNorm(residual);
+    for (let layer = 0; layer < layers; layer++) {
+      const attended = this.attention(layer, normed);
+      const norm = `${layerName(layer)}.post_attention_layernorm`;
+      [normed, residual] = this.addAndNorm(norm, residual, attended);
+      const fed = this.feedForward(layer, normed);
+      const next = layer + 1 < layers ? `${layerName(layer + 1)}.input_layernorm` : 'model.norm';
+      [normed, residual] = this.addAndNorm(next, residual, fed);
+    }
+    this.head(normed);
+  }
+
+  /** Two bodies over the same weights. */
+  merged(): void {
+    const { layers, logits, precision, cachedBranch } = this.#model;
+    this.writer.input('use_cache_branch', 'bool', [1]);
+    const kv = Array.from({ length: layers }, (_, i) => [`present.${i}.key`, `present.${i}.value`]).flat();
+    const branch = (scope: string, readsPast: boolean, causal: boolean) =>
+      this.writer.branch(scope, () => {
+        this.body(scope, readsPast, causal);
+        return [
+          { name: `${scope}logits`, type: logits },
+          ...kv.map((name) => ({ name: `${scope}${name}`, type: precision })),
+        ];
+      });
+    const then_branch = { graph: branch('cached/', true, cachedBranch === 'several-tokens') };
+    const else_branch = { graph: branch('first/', false, true) };
+    this.writer.node('If', ['use_cache_branch'], ['logits', ...kv], {
+      attributes: { then_branch, else_branch },
+    });
   }
 
   inputs(): void {
-    const { layers, kvHeads, headSize, precision, vocabulary, positionIds } = this.#model;
+    const { layers, kvHeads, headSize, precision, vocabulary, positionIds, logits } = this.#model;
     this.writer.input('input_ids', 'int64', ['batch_size', 'sequence_length']);
     this.writer.input('attention_mask', 'int64', ['batch_size', 'total_sequence_length']);
     if (positionIds) this.writer.input('position_ids', 'int64', ['batch_size', 'sequence_length']);
-    this.writer.output('logits', 'float32', ['batch_size', 'sequence_length', vocabulary]);
+    this.writer.output('logits', logits, ['batch_size', 'sequence_length', vocabulary]);
     for (let layer = 0; layer < layers; layer++) {
       for (const part of ['key', 'value']) {
         const past = ['batch_size', kvHeads, 'past_sequence_length', headSize];
@@ -79,10 +126,14 @@ class LlamaBuilder {
     }
   }
 
-  /** Embedding, rotary tables, and the mask's two derivatives GroupQueryAttention reads. */
+  /** Embedding and rotary tables. */
   tables(): void {
     const { vocabulary, hidden, contextLength, headSize, ropeTheta } = this.#model;
-    this.#floats(EMBEDDING, [vocabulary, hidden], this.#weights.normal(vocabulary * hidden, 1));
+    this.#weights.floats(
+      EMBEDDING,
+      [vocabulary, hidden],
+      this.#weights.random.normal(vocabulary * hidden, 1),
+    );
     const half = headSize / 2;
     const cosines = new Float32Array(contextLength * half);
     const sines = new Float32Array(contextLength * half);
@@ -91,8 +142,13 @@ class LlamaBuilder {
       cosines[i] = Math.cos(angle);
       sines[i] = Math.sin(angle);
     }
-    this.#floats('cos_cache', [contextLength, half], cosines);
-    this.#floats('sin_cache', [contextLength, half], sines);
+    this.#weights.floats('cos_cache', [contextLength, half], cosines);
+    this.#weights.floats('sin_cache', [contextLength, half], sines);
+    if (this.#model.attention === 'group-query') this.#lengths();
+  }
+
+  /** The mask's two derivatives GroupQueryAttention reads. */
+  #lengths(): void {
     const writer = this.writer;
     writer.initializer('one', 'int64', [1], BigInt64Array.of(1n));
     writer.node('ReduceSum', ['attention_mask', 'one'], ['mask_sum'], {
@@ -110,18 +166,18 @@ class LlamaBuilder {
     return this.writer.node(
       'SimplifiedLayerNormalization',
       [input, this.#normWeight(`${layerName(0)}.input_layernorm`)],
-      [`${layerName(0)}.input_layernorm.out`],
+      [`${this.#weights.scope}${layerName(0)}.input_layernorm.out`],
       { attributes: { epsilon: { float: this.#model.normEpsilon }, axis: { int: -1 } } },
     );
   }
 
   /** The norm of residual + delta, and that sum. */
   addAndNorm(name: string, residual: string, delta: string): [normed: string, sum: string] {
-    const sum = `${name}.sum`;
+    const sum = `${this.#weights.scope}${name}.sum`;
     const normed = this.writer.node(
       'SkipSimplifiedLayerNormalization',
       [residual, delta, this.#normWeight(name)],
-      [`${name}.out`, '', '', sum],
+      [`${this.#weights.scope}${name}.out`, '', '', sum],
       { domain: MICROSOFT, attributes: { epsilon: { float: this.#model.normEpsilon } } },
     );
     return [normed, sum];
@@ -130,9 +186,13 @@ class LlamaBuilder {
   attention(layer: number, input: string): string {
     const { hidden, heads, kvHeads, headSize, positionIds } = this.#model;
     const name = `${layerName(layer)}.attn`;
-    const query = this.#linear(`${name}.q_proj`, input, hidden, heads * headSize);
-    const key = this.#linear(`${name}.k_proj`, input, hidden, kvHeads * headSize);
-    const value = this.#linear(`${name}.v_proj`, input, hidden, kvHeads * headSize);
+    const query = this.#weights.linear(`${name}.q_proj`, input, hidden, heads * headSize);
+    const key = this.#weights.linear(`${name}.k_proj`, input, hidden, kvHeads * headSize);
+    const value = this.#weights.linear(`${name}.v_proj`, input, hidden, kvHeads * headSize);
+    if (this.#frame !== undefined) {
+      const attended = this.#plain.attend(this.#frame, layer, query, key, value);
+      return this.#weights.linear(`${name}.o_proj`, attended, heads * headSize, hidden);
+    }
     const past = [`past_key_values.${layer}.key`, `past_key_values.${layer}.value`];
     const tables = [
       'seqlens_k',
@@ -153,74 +213,39 @@ class LlamaBuilder {
           scale: { float: 1 / Math.sqrt(headSize) },
           do_rotary: { int: 1 },
           rotary_interleaved: { int: 0 },
-          local_window_size: { int: -1 },
+          local_window_size: { int: this.#model.slidingWindow },
         },
       },
     );
-    return this.#linear(`${name}.o_proj`, attended, heads * headSize, hidden);
+    return this.#weights.linear(`${name}.o_proj`, attended, heads * headSize, hidden);
   }
 
   feedForward(layer: number, input: string): string {
     const { hidden, intermediate } = this.#model;
     const name = `${layerName(layer)}.mlp`;
-    const gate = this.#linear(`${name}.gate_proj`, input, hidden, intermediate);
-    const up = this.#linear(`${name}.up_proj`, input, hidden, intermediate);
-    const sigmoid = this.writer.node('Sigmoid', [gate], [`${name}.sigmoid`]);
-    const silu = this.writer.node('Mul', [gate, sigmoid], [`${name}.silu`]);
-    const gated = this.writer.node('Mul', [silu, up], [`${name}.gated`]);
-    return this.#linear(`${name}.down_proj`, gated, intermediate, hidden);
+    const gate = this.#weights.linear(`${name}.gate_proj`, input, hidden, intermediate);
+    const up = this.#weights.linear(`${name}.up_proj`, input, hidden, intermediate);
+    const sigmoid = this.writer.node('Sigmoid', [gate], [`${this.#weights.scope}${name}.sigmoid`]);
+    const silu = this.writer.node('Mul', [gate, sigmoid], [`${this.#weights.scope}${name}.silu`]);
+    const gated = this.writer.node('Mul', [silu, up], [`${this.#weights.scope}${name}.gated`]);
+    return this.#weights.linear(`${name}.down_proj`, gated, intermediate, hidden);
   }
 
   head(input: string): void {
-    const { hidden, vocabulary, precision } = this.#model;
-    if (precision === 'float32') {
-      this.#linear('lm_head', input, hidden, vocabulary, 'logits');
+    const { hidden, vocabulary, precision, logits } = this.#model;
+    const output = `${this.#weights.scope}logits`;
+    if (precision === logits) {
+      this.#weights.linear('lm_head', input, hidden, vocabulary, output);
       return;
     }
-    const half = this.#linear('lm_head', input, hidden, vocabulary);
-    this.writer.node('Cast', [half], ['logits'], { attributes: { to: { int: 1 } } });
+    const half = this.#weights.linear('lm_head', input, hidden, vocabulary);
+    this.writer.node('Cast', [half], [output], { attributes: { to: { int: ElementType[logits] } } });
   }
 
   #normWeight(name: string): string {
     const { hidden } = this.#model;
-    return this.#floats(`${name}.weight`, [hidden], this.#weights.normal(hidden, 0.1, 1));
-  }
-
-  #linear(name: string, input: string, rows: number, columns: number, output = `${name}.out`): string {
-    const { quantization, block, precision } = this.#model;
-    const transposed = this.#weights.normal(rows * columns, 1 / Math.sqrt(rows));
-    if (quantization === 'none') {
-      const weight = this.#floats(`${name}.weight`, [rows, columns], transpose(transposed, columns, rows));
-      return this.writer.node('MatMul', [input, weight], [output]);
-    }
-    const bits = quantization === 'q4' ? 4 : 8;
-    const { packed, scales } = quantizeBlocks(transposed, bits, block);
-    const shape = [columns, rows / block, (block * bits) / 8];
-    const weight = this.writer.initializer(`${name}.weight_Q${bits}`, 'uint8', shape, packed);
-    return this.writer.node(
-      'MatMulNBits',
-      [input, weight, this.#floats(`${name}.weight_scales`, [scales.length], scales)],
-      [output],
-      {
-        domain: MICROSOFT,
-        attributes: {
-          K: { int: rows },
-          N: { int: columns },
-          bits: { int: bits },
-          block_size: { int: block },
-          accuracy_level: { int: precision === 'float32' ? 4 : 0 },
-        },
-      },
-    );
-  }
-
-  #floats(name: string, dimensions: readonly number[], values: Float32Array): string {
-    const { precision } = this.#model;
-    return this.writer.initializer(
-      name,
-      precision,
-      dimensions,
-      precision === 'float32' ? values : toFloat16(values),
+    return this.#weights.once(`${name}.weight`, () =>
+      this.#weights.floats(`${name}.weight`, [hidden], this.#weights.random.normal(hidden, 0.1, 1)),
     );
   }
 }

@@ -6,26 +6,39 @@ import { ProtoMessage } from './protobuf.ts';
 
 export const MICROSOFT = 'com.microsoft';
 
-export const ElementType = { float32: 1, uint8: 2, int32: 6, int64: 7, float16: 10 } as const;
+export const ElementType = {
+  float32: 1,
+  uint8: 2,
+  int8: 3,
+  int32: 6,
+  int64: 7,
+  bool: 9,
+  float16: 10,
+} as const;
 export type ElementTypeName = keyof typeof ElementType;
 export type Dimension = number | string;
 
 /** An attribute; integers must say so because 1 and 1.0 look alike in JavaScript. */
-export type Attribute = { readonly int: number } | { readonly float: number };
+export type Attribute =
+  | { readonly int: number }
+  | { readonly ints: readonly number[] }
+  | { readonly float: number }
+  | { readonly graph: ProtoMessage };
 
 interface NodeOptions {
   readonly domain?: string;
   readonly attributes?: Readonly<Record<string, Attribute>>;
 }
 
-const AttributeType = { float: 1, int: 2 } as const;
+const AttributeType = { float: 1, int: 2, graph: 5, ints: 7 } as const;
 const EXTERNAL_ALIGNMENT = 4096;
 
 export class OnnxWriter {
-  readonly #nodes: ProtoMessage[] = [];
+  #nodes: ProtoMessage[] = [];
   readonly #inputs: ProtoMessage[] = [];
   readonly #outputs: ProtoMessage[] = [];
   readonly #initializers: ProtoMessage[] = [];
+  readonly #names = new Set<string>();
   readonly #externalFile: string | undefined;
   readonly #external: { readonly offset: number; readonly bytes: Uint8Array }[] = [];
   #externalEnd = 0;
@@ -57,12 +70,35 @@ export class OnnxWriter {
     for (const [name, value] of Object.entries(options.attributes ?? {})) {
       const attribute = new ProtoMessage().string(1, name);
       if ('int' in value) attribute.integer(3, value.int).integer(20, AttributeType.int);
-      else attribute.float(2, value.float).integer(20, AttributeType.float);
+      else if ('float' in value) attribute.float(2, value.float).integer(20, AttributeType.float);
+      else if ('ints' in value) {
+        for (const one of value.ints) attribute.integer(8, one);
+        attribute.integer(20, AttributeType.ints);
+      } else attribute.message(6, value.graph).integer(20, AttributeType.graph);
       node.message(5, attribute);
     }
     if (options.domain !== undefined) node.string(7, options.domain);
     this.#nodes.push(node);
     return outputs[0];
+  }
+
+  /**
+   * The graph of a branch: what `write` adds in nodes goes there, what it adds in initializers stays outside, where the
+   * branch sees it. Names of nodes' outputs must be the branch's own.
+   */
+  branch(
+    name: string,
+    write: () => readonly { readonly name: string; readonly type: ElementTypeName }[],
+  ): ProtoMessage {
+    const outside = this.#nodes;
+    this.#nodes = [];
+    const outputs = write();
+    const graph = new ProtoMessage();
+    for (const node of this.#nodes) graph.message(1, node);
+    graph.string(2, name);
+    for (const { name: output, type } of outputs) graph.message(12, typeOnly(output, type));
+    this.#nodes = outside;
+    return graph;
   }
 
   initializer(
@@ -88,7 +124,24 @@ export class OnnxWriter {
       tensor.bytes(9, bytes);
     }
     this.#initializers.push(tensor);
+    this.#names.add(name);
     return name;
+  }
+
+  /** An int64 scalar; the same name again gives what is there. */
+  integer(name: string, value: number): string {
+    return this.has(name) ? name : this.initializer(name, 'int64', [], BigInt64Array.of(BigInt(value)));
+  }
+
+  /** A list of int64; the same name again gives what is there. */
+  integers(name: string, values: readonly number[]): string {
+    if (this.has(name)) return name;
+    return this.initializer(name, 'int64', [values.length], BigInt64Array.from(values, BigInt));
+  }
+
+  /** Whether an initializer of this name has been added. */
+  has(name: string): boolean {
+    return this.#names.has(name);
   }
 
   /** Writes `file` and, where one was named, the external data file beside it. */
@@ -111,6 +164,12 @@ export class OnnxWriter {
     );
     if (this.#externalFile !== undefined) writeRuns(join(directory, this.#externalFile), this.#external);
   }
+}
+
+/** An output whose shape is left to inference. */
+function typeOnly(name: string, type: ElementTypeName): ProtoMessage {
+  const tensor = new ProtoMessage().integer(1, ElementType[type]);
+  return new ProtoMessage().string(1, name).message(2, new ProtoMessage().message(1, tensor));
 }
 
 function valueInfo(name: string, type: ElementTypeName, dimensions: readonly Dimension[]): ProtoMessage {

@@ -58,6 +58,12 @@ export function quantizeBlocks(transposed: Float32Array, bits: 4 | 8, block: num
   return { packed, scales };
 }
 
+/** Symmetric quantisation of a whole tensor to 8 bits: value = level · scale. */
+export function quantizeTensor(values: Float32Array): { levels: Int8Array; scale: number } {
+  const scale = values.reduce((most, value) => Math.max(most, Math.abs(value)), 0) / 127;
+  return { levels: Int8Array.from(values, (value) => Math.round(value / scale)), scale };
+}
+
 /** [rows, columns] from [columns, rows]. */
 export function transpose(values: Float32Array, columns: number, rows: number): Float32Array {
   const result = new Float32Array(values.length);

@@ -1,5 +1,5 @@
 import { mkdirSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { basename, dirname, join } from 'node:path';
 import { llamaGraph, type SyntheticModel } from './llama-graph.ts';
 
 export type { SyntheticModel } from './llama-graph.ts';
@@ -17,6 +17,10 @@ export const TINY_MODEL: SyntheticModel = {
   ropeTheta: 10_000,
   normEpsilon: 1e-5,
   quantization: 'none',
+  attention: 'group-query',
+  cachedBranch: 'several-tokens',
+  slidingWindow: -1,
+  logits: 'float32',
   block: 32,
   precision: 'float32',
   positionIds: false,
@@ -37,19 +41,49 @@ export const BENCHMARK_MODEL: SyntheticModel = {
   contextLength: 4096,
 };
 
+/** Where the files of a model go and which there are; published models come in these three forms. */
+export interface SyntheticLayout {
+  /** Path of the graph in the directory. */
+  readonly file: string;
+  /** Name of the weights' file where they have one; it lies beside the graph. */
+  readonly dataFile: string;
+  /** `hugging-face`: config.json and generation_config.json; `genai`: genai_config.json alone. */
+  readonly configuration: 'hugging-face' | 'genai';
+}
+
+const PLAIN: SyntheticLayout = {
+  file: 'model.onnx',
+  dataFile: 'model.onnx.data',
+  configuration: 'hugging-face',
+};
+
 /**
- * Writes model.onnx (and model.onnx.data), config.json and generation_config.json of a random Llama into `directory`,
- * which is made. The same options give the same bytes. The last id of the vocabulary ends a text, the one before
- * begins it.
+ * Writes the graph (and its external data) and the configuration of a random Llama into `directory`, which is made. The
+ * same options give the same bytes, and the same seed the same weights in every layout. The last id of the vocabulary
+ * ends a text, the one before begins it.
  */
 export function writeSyntheticModel(
   directory: string,
   options: Partial<SyntheticModel> = {},
+  layout: Partial<SyntheticLayout> = {},
 ): SyntheticModel {
   const model: SyntheticModel = { ...TINY_MODEL, ...options };
-  mkdirSync(directory, { recursive: true });
-  llamaGraph(model).write(directory, 'model.onnx');
-  const special = { bos_token_id: model.vocabulary - 2, eos_token_id: model.vocabulary - 1 };
+  const { file, dataFile, configuration } = { ...PLAIN, ...layout };
+  const folder = join(directory, dirname(file));
+  mkdirSync(folder, { recursive: true });
+  llamaGraph(model, model.externalData ? dataFile : undefined).write(folder, basename(file));
+  if (configuration === 'genai') writeGenaiConfig(directory, file, model);
+  else writeHuggingFaceConfig(directory, model);
+  return model;
+}
+
+const specialIds = ({ vocabulary }: SyntheticModel) => ({
+  bos_token_id: vocabulary - 2,
+  eos_token_id: vocabulary - 1,
+});
+
+function writeHuggingFaceConfig(directory: string, model: SyntheticModel): void {
+  const special = specialIds(model);
   writeJson(join(directory, 'config.json'), {
     architectures: ['LlamaForCausalLM'],
     model_type: 'llama',
@@ -62,13 +96,48 @@ export function writeSyntheticModel(
     head_dim: model.headSize,
     vocab_size: model.vocabulary,
     max_position_embeddings: model.contextLength,
+    ...(model.slidingWindow > 0 && { sliding_window: model.slidingWindow }),
     rms_norm_eps: model.normEpsilon,
     rope_theta: model.ropeTheta,
     tie_word_embeddings: false,
     ...special,
   });
   writeJson(join(directory, 'generation_config.json'), special);
-  return model;
+}
+
+function writeGenaiConfig(directory: string, file: string, model: SyntheticModel): void {
+  writeJson(join(directory, 'genai_config.json'), {
+    model: {
+      type: 'llama',
+      ...specialIds(model),
+      pad_token_id: model.vocabulary - 1,
+      context_length: model.contextLength,
+      vocab_size: model.vocabulary,
+      decoder: {
+        session_options: { log_id: 'onnxruntime-genai', provider_options: [] },
+        filename: file,
+        head_size: model.headSize,
+        hidden_size: model.hidden,
+        num_attention_heads: model.heads,
+        num_hidden_layers: model.layers,
+        num_key_value_heads: model.kvHeads,
+        ...(model.slidingWindow > 0 && { sliding_window: { window_size: model.slidingWindow } }),
+        inputs: {
+          input_ids: 'input_ids',
+          attention_mask: 'attention_mask',
+          ...(model.positionIds && { position_ids: 'position_ids' }),
+          past_key_names: 'past_key_values.%d.key',
+          past_value_names: 'past_key_values.%d.value',
+        },
+        outputs: {
+          logits: 'logits',
+          present_key_names: 'present.%d.key',
+          present_value_names: 'present.%d.value',
+        },
+      },
+    },
+    search: { max_length: model.contextLength, past_present_share_buffer: true },
+  });
 }
 
 function writeJson(file: string, value: unknown): void {

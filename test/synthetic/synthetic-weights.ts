@@ -1,0 +1,97 @@
+import type { SyntheticModel } from './llama-graph.ts';
+import { MICROSOFT, type OnnxWriter } from './onnx-writer.ts';
+import { quantizeBlocks, quantizeTensor, toFloat16, transpose, WeightSource } from './random-weights.ts';
+
+/** The random weights of a synthetic model and the linear layers over them, in each kind of quantisation. */
+export class SyntheticWeights {
+  /** Put before the names of nodes' outputs, so that two branches have names of their own. */
+  scope = '';
+  readonly random: WeightSource;
+  readonly #writer: OnnxWriter;
+  readonly #model: SyntheticModel;
+
+  constructor(writer: OnnxWriter, model: SyntheticModel) {
+    this.#writer = writer;
+    this.#model = model;
+    this.random = new WeightSource(model.seed);
+  }
+
+  /** Both branches of a merged model read the weights the first one brought. */
+  once(name: string, write: () => void): string {
+    if (!this.#writer.has(name)) write();
+    return name;
+  }
+
+  /** Input times a random matrix [rows, columns]. */
+  linear(
+    name: string,
+    input: string,
+    rows: number,
+    columns: number,
+    output = `${this.scope}${name}.out`,
+  ): string {
+    const { quantization } = this.#model;
+    const random = () => this.random.normal(rows * columns, 1 / Math.sqrt(rows));
+    if (quantization === 'none') {
+      const weight = this.once(`${name}.weight`, () =>
+        this.floats(`${name}.weight`, [rows, columns], transpose(random(), columns, rows)),
+      );
+      return this.#writer.node('MatMul', [input, weight], [output]);
+    }
+    if (quantization === 'int8-dynamic') {
+      const weight = this.once(`${name}.weight_quantized`, () => {
+        const { levels, scale } = quantizeTensor(transpose(random(), columns, rows));
+        this.#writer.initializer(`${name}.weight_quantized`, 'int8', [rows, columns], levels);
+        this.#writer.initializer(`${name}.weight_scale`, 'float32', [], Float32Array.of(scale));
+      });
+      return this.#dynamicLinear(name, input, weight, output);
+    }
+    return this.#blockLinear(name, input, rows, columns, output, random);
+  }
+
+  #blockLinear(
+    name: string,
+    input: string,
+    rows: number,
+    columns: number,
+    output: string,
+    random: () => Float32Array,
+  ): string {
+    const { quantization, block, precision } = this.#model;
+    const bits = quantization === 'q4' ? 4 : 8;
+    const weight = this.once(`${name}.weight_Q${bits}`, () => {
+      const { packed, scales } = quantizeBlocks(random(), bits, block);
+      const shape = [columns, rows / block, (block * bits) / 8];
+      this.#writer.initializer(`${name}.weight_Q${bits}`, 'uint8', shape, packed);
+      this.floats(`${name}.weight_scales`, [scales.length], scales);
+    });
+    return this.#writer.node('MatMulNBits', [input, weight, `${name}.weight_scales`], [output], {
+      domain: MICROSOFT,
+      attributes: {
+        K: { int: rows },
+        N: { int: columns },
+        bits: { int: bits },
+        block_size: { int: block },
+        accuracy_level: { int: precision === 'float32' ? 4 : 0 },
+      },
+    });
+  }
+
+  /** Activations to 8 bits by the largest of the whole tensor, as ONNX Runtime's dynamic quantisation writes it. */
+  #dynamicLinear(name: string, input: string, weight: string, output: string): string {
+    const part = (suffix: string) => `${this.scope}${name}.${suffix}`;
+    const [levels, scale, zero] = [part('levels'), part('scale'), part('zero')] as const;
+    this.#writer.node('DynamicQuantizeLinear', [input], [levels, scale, zero]);
+    const whole = this.#writer.node('MatMulInteger', [levels, weight, zero], [part('whole')]);
+    const product = this.#writer.node('Cast', [whole], [part('product')], { attributes: { to: { int: 1 } } });
+    const scales = this.#writer.node('Mul', [scale, `${name}.weight_scale`], [part('scales')]);
+    return this.#writer.node('Mul', [product, scales], [output]);
+  }
+
+  floats(name: string, dimensions: readonly number[], values: Float32Array): string {
+    const { precision } = this.#model;
+    if (this.#writer.has(name)) return name;
+    const stored = precision === 'float32' ? values : toFloat16(values);
+    return this.#writer.initializer(name, precision, dimensions, stored);
+  }
+}
