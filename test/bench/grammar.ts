@@ -67,7 +67,6 @@ function quantile(sorted: readonly number[], q: number): string {
   return (sorted[Math.min(sorted.length - 1, Math.floor(q * sorted.length))] ?? 0).toFixed(3);
 }
 
-if (process.argv[2] !== undefined) console.log('warm-up');
 const tokens = largeVocabulary();
 let start = performance.now();
 const vocabulary = new GrammarVocabulary(tokens);

@@ -1,8 +1,9 @@
-import { Agent, type IncomingMessage, request } from 'node:http';
+import { Agent, request as httpRequest, type IncomingMessage } from 'node:http';
 import { LineDecoder } from '../../shared/framing.ts';
-import { type GenerationEvent, type GenerationRequest, PROTOCOL_VERSION } from '../../shared/generation.ts';
+import type { GenerationEvent, GenerationRequest } from '../../shared/generation.ts';
 import { NEUTRAL_SAMPLING } from '../../shared/sampling.ts';
 import { importSigningKey, SIGNATURE_HEADER, sign } from '../../shared/signing.ts';
+import { request } from '../support/generation-request.ts';
 
 /** One completion to ask for; generation never ends early, so that every run does the same work. */
 export interface Job {
@@ -68,7 +69,11 @@ function exchange({ url, headers, body, agent, read, signal }: Exchange): Promis
       response.on('end', () => finish(response.statusCode ?? 0, error));
       response.on('error', (cause) => finish(0, cause.message));
     };
-    const outgoing = request(url, { method: 'POST', agent, headers, ...(signal ? { signal } : {}) }, consume);
+    const outgoing = httpRequest(
+      url,
+      { method: 'POST', agent, headers, ...(signal ? { signal } : {}) },
+      consume,
+    );
     outgoing.on('error', (cause) => finish(0, cause.message));
     outgoing.end(body);
   });
@@ -139,37 +144,19 @@ export interface OriginOptions {
   readonly model: string;
 }
 
-const generation = (job: Job, model: string): GenerationRequest => ({
-  version: PROTOCOL_VERSION,
-  requestId: crypto.randomUUID(),
-  tenantId: job.tenant ?? 'bench',
-  weight: 1,
-  model,
-  prompts: [typeof job.prompt === 'string' ? job.prompt : [...job.prompt]],
-  suffix: null,
-  choices: 1,
-  maxTokens: job.maxTokens,
-  minTokens: 0,
-  stop: [],
-  stopTokenIds: [],
-  includeStop: false,
-  ignoreEos: true,
-  sampling: { ...NEUTRAL_SAMPLING, temperature: 0 },
-  constraint: null,
-  logprobs: null,
-  promptLogprobs: null,
-  echo: false,
-  scores: false,
-  tokenIds: false,
-  skipSpecialTokens: true,
-  addSpecialTokens: true,
-  contextOverflow: 'error',
-  truncatePromptTokens: null,
-  cachePrompt: job.cachePrompt ?? false,
-  cacheSalt: '',
-  stream: true,
-  deadlineMs: 600_000,
-});
+const generation = (job: Job, model: string): GenerationRequest =>
+  request({
+    requestId: crypto.randomUUID(),
+    tenantId: job.tenant ?? 'bench',
+    model,
+    prompts: [typeof job.prompt === 'string' ? job.prompt : [...job.prompt]],
+    maxTokens: job.maxTokens,
+    ignoreEos: true,
+    sampling: { ...NEUTRAL_SAMPLING, temperature: 0 },
+    contextOverflow: 'error',
+    cachePrompt: job.cachePrompt ?? false,
+    deadlineMs: 600_000,
+  });
 
 export async function originTarget(name: string, options: OriginOptions): Promise<Target> {
   const agent = newAgent();

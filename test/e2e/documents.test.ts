@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { type System, startSystem } from '../support/system.ts';
+import { DOCUMENTED_REQUESTS } from '../worker/documents.ts';
 
 /** Every example request of the five documents this endpoint is compatible with, the model's name replaced. */
 
@@ -12,6 +13,13 @@ afterAll(async () => {
 });
 
 const model = 'continuo-mini';
+
+/** A printed request under the name of the model that is served. */
+const printed = (name: string): Readonly<Record<string, unknown>> => {
+  const request = DOCUMENTED_REQUESTS[name];
+  if (request === undefined) throw new Error(`no document prints '${name}'`);
+  return { ...request, model };
+};
 
 const post = (fields: object, path = '/v1/completions') =>
   fetch(`${system.url}${path}`, {
@@ -52,7 +60,7 @@ async function stream(fields: object): Promise<{ text: string; chunks: Completio
 }
 
 describe('Pendra', () => {
-  const example = { prompt: 'def fibonacci(n):', max_tokens: 64, stop: ['\n\n'] };
+  const example = printed('Pendra: completion of code');
 
   test('the curl example, at both addresses', async () => {
     for (const path of ['/v1/completions', '/api/v1/completions']) {
@@ -67,34 +75,7 @@ describe('Pendra', () => {
 });
 
 describe('mistral.rs', () => {
-  const example = {
-    best_of: 1,
-    dry_allowed_length: null,
-    dry_base: null,
-    dry_multiplier: null,
-    dry_sequence_breakers: null,
-    echo: false,
-    frequency_penalty: null,
-    grammar: { type: 'regex', value: 'example' },
-    logit_bias: null,
-    logprobs: null,
-    max_tokens: 16,
-    min_p: null,
-    n: 1,
-    presence_penalty: null,
-    prompt: 'Say this is a test.',
-    repetition_penalty: null,
-    stop: 'example',
-    stream: true,
-    suffix: null,
-    temperature: 0.7,
-    tool_choice: 'none',
-    tools: null,
-    top_k: null,
-    top_p: null,
-    truncate_sequence: null,
-    user: 'example',
-  };
+  const example = printed('mistral.rs: every field');
 
   test('the curl example with its nulls', async () => {
     // The grammar allows only the word that is also the stop string, so nothing is left to show.
@@ -136,11 +117,11 @@ describe('Fireworks', () => {
 
 describe('llama.cpp', () => {
   test('the first example', async () => {
-    await complete({ prompt: 'Once upon a time', max_tokens: 50, temperature: 0.7 });
+    await complete(printed('llama.cpp: basic'));
   });
 
   test('log probabilities', async () => {
-    const { choices } = await complete({ prompt: 'The sky is', max_tokens: 5, logprobs: 3 });
+    const { choices } = await complete(printed('llama.cpp: log probabilities'));
     const { logprobs } = choices[0] ?? {};
     expect(Object.keys(logprobs ?? {}).sort()).toEqual([
       'text_offset',
@@ -152,8 +133,7 @@ describe('llama.cpp', () => {
   });
 
   test('batch completions', async () => {
-    const prompt = ['The capital of France is', 'The capital of Germany is', 'The capital of Italy is'];
-    const { choices } = await complete({ prompt, max_tokens: 5 });
+    const { choices } = await complete(printed('llama.cpp: batch'));
     expect(choices.map(({ index }) => index)).toEqual([0, 1, 2]);
   });
 
@@ -162,59 +142,34 @@ describe('llama.cpp', () => {
   });
 
   test('code infilling', async () => {
-    const { choices } = await complete({
-      prompt: 'def fibonacci(n):\n    ',
-      suffix: '\n    return result',
-      max_tokens: 100,
-    });
+    const { choices } = await complete(printed('llama.cpp: infill'));
     expect(choices).toHaveLength(1);
   });
 
   test('grammar-constrained generation', async () => {
-    const grammar =
-      "root ::= expr\nexpr ::= term (('+' | '-') term)*\nterm ::= factor (('*' | '/') factor)*\nfactor ::= [0-9]+ | '(' expr ')'";
-    const { choices } = await complete({
-      prompt: 'Generate a simple arithmetic expression:',
-      max_tokens: 20,
-      grammar,
-    });
+    const { choices } = await complete(printed('llama.cpp: grammar'));
     expect(choices[0]?.text).toMatch(/^[0-9+\-*/()]+$/);
   });
 
   test('JSON schema constraint', async () => {
-    const json_schema = {
-      type: 'object',
-      properties: {
-        name: { type: 'string' },
-        price: { type: 'number', minimum: 0 },
-        in_stock: { type: 'boolean' },
-        tags: { type: 'array', items: { type: 'string' }, minItems: 1, maxItems: 5 },
-      },
-      required: ['name', 'price'],
-    };
-    const { choices } = await complete({ prompt: 'Generate a product:', max_tokens: 100, json_schema });
+    const { choices } = await complete(printed('llama.cpp: JSON schema'));
     const [choice] = choices;
     if (choice?.finish_reason === 'stop') expect(JSON.parse(choice.text)).toHaveProperty('price');
     else expect(choice?.text).toMatch(/^\s*\{/);
   });
 
   test('mirostat', async () => {
-    const mirostat = { mirostat: 2, mirostat_tau: 5.0, mirostat_eta: 0.1 };
-    await complete({ prompt: 'Write a creative story:', max_tokens: 200, ...mirostat });
+    await complete(printed('llama.cpp: Mirostat'));
   });
 });
 
 describe('ai&', () => {
   test('the first example', async () => {
-    await complete({ prompt: 'Write a haiku about programming:', max_tokens: 30 });
+    await complete(printed('ai&: haiku'));
   });
 
   test('the streaming example, with usage in the last event', async () => {
-    const { chunks } = await stream({
-      prompt: 'Once upon a time',
-      max_tokens: 50,
-      stream_options: { include_usage: true },
-    });
+    const { chunks } = await stream({ ...printed('ai&: usage in the stream'), max_tokens: 50 });
     expect(chunks.at(-1)).toMatchObject({ choices: [], usage: { completion_tokens: expect.any(Number) } });
   });
 

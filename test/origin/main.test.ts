@@ -5,7 +5,7 @@ import { createServer } from 'node:net';
 import { afterEach, describe, expect, test } from 'vitest';
 import { generationEvent } from '../../shared/generation.ts';
 import { importSigningKey, SIGNATURE_HEADER, sign } from '../../shared/signing.ts';
-import { request } from '../unit/origin/support.ts';
+import { request } from '../support/generation-request.ts';
 import { byteLevelTokenizer, modelDirectory } from '../unit/tokenizer/fixtures.ts';
 
 /** The process itself: what stops its start, and how it ends. */

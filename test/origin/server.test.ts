@@ -2,7 +2,7 @@ import { connect } from 'node:net';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { generationEvent, originHealth } from '../../shared/generation.ts';
 import { detokenizeResult, tokenizeResult, tokenizerInfo } from '../../shared/tokenization.ts';
-import { request } from '../unit/origin/support.ts';
+import { request } from '../support/generation-request.ts';
 import { RunningOrigin } from './running-origin.ts';
 
 let origin: RunningOrigin;

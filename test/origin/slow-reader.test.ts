@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { SIGNATURE_HEADER } from '../../shared/signing.ts';
-import { request } from '../unit/origin/support.ts';
+import { request } from '../support/generation-request.ts';
 import { RunningOrigin } from './running-origin.ts';
 
 const UNREAD = 64 * 1024;

@@ -4,8 +4,9 @@ import { reachable } from '../../../origin/context.ts';
 import { prepareGeneration } from '../../../origin/generate.ts';
 import type { GenerationRequest } from '../../../shared/generation.ts';
 import { NEUTRAL_SAMPLING } from '../../../shared/sampling.ts';
+import { request } from '../../support/generation-request.ts';
 import { byteLevelDirectory, sentencePieceDirectory } from '../tokenizer/fixtures.ts';
-import { request, servedModel } from './support.ts';
+import { servedModel } from './support.ts';
 
 const CONTEXT = 64;
 const model = servedModel(byteLevelDirectory(), CONTEXT);

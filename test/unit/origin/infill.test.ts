@@ -6,13 +6,14 @@ import { assemble, cutToFit, findInfill } from '../../../origin/infill/infill.ts
 import { infillSetting } from '../../../origin/infill/template.ts';
 import { Tokenizer } from '../../../origin/tokenizer/tokenizer.ts';
 import type { GenerationRequest } from '../../../shared/generation.ts';
+import { request } from '../../support/generation-request.ts';
 import {
   byteLevelDirectory,
   byteLevelTokenizer,
   modelDirectory,
   sentencePieceDirectory,
 } from '../tokenizer/fixtures.ts';
-import { request, servedModel } from './support.ts';
+import { servedModel } from './support.ts';
 
 /** Marker sequences as the model authors publish them; P and S stand for the texts. */
 const PUBLISHED = {
