@@ -141,7 +141,8 @@ export class StateTable {
       const goesOn = byteOffsets[q] !== byteOffsets[q + 1] || callOffsets[q] !== callOffsets[q + 1];
       if (goesOn) items.push(q, origin);
     }
-    budget.spend(20 + 20 * reached.size + 10 * this.#completed.size);
+    // A new state costs a row of its own, so memory is bounded with the work.
+    budget.spend(20 + this.program.classCount + 20 * reached.size + 10 * this.#completed.size);
     let flags = 0;
     for (const origin of this.#completed.second) {
       if (origin === TEXT) flags |= ACCEPTING;

@@ -8,6 +8,8 @@ export interface ProgramCompilerOptions {
   readonly timeLimitMs?: number;
   /** Compilations at a time; default 2, so that one that runs to its limit does not hold up all others. */
   readonly threads?: number;
+  /** Compilations that may wait for a thread; default 64. Beyond it the answer is 503. */
+  readonly maxWaiting?: number;
 }
 
 interface Job {
@@ -31,18 +33,26 @@ const RESOURCE_LIMITS = { maxOldGenerationSizeMb: 512, stackSizeMb: 4 };
 export class ProgramCompiler {
   readonly #timeLimitMs: number;
   readonly #threads: number;
+  readonly #maxWaiting: number;
   readonly #waiting: Job[] = [];
   readonly #seats = new Set<Seat>();
   #nextId = 0;
   #closed = false;
 
-  constructor({ timeLimitMs = 2000, threads = 2 }: ProgramCompilerOptions = {}) {
+  constructor({ timeLimitMs = 2000, threads = 2, maxWaiting = 64 }: ProgramCompilerOptions = {}) {
     this.#timeLimitMs = timeLimitMs;
     this.#threads = threads;
+    this.#maxWaiting = maxWaiting;
   }
 
   /** `wire`: a WireConstraint as JSON. ApiError naming the fault when it cannot be compiled. */
   compile(wire: string): Promise<Program> {
+    if (this.#waiting.length >= this.#maxWaiting) {
+      const message = 'Too many grammars are waiting to be compiled. Please retry your request.';
+      return Promise.reject(
+        new ApiError('server_is_overloaded', message, { headers: { 'retry-after': '2' } }),
+      );
+    }
     return new Promise((resolve, reject) => {
       this.#waiting.push({ wire, resolve, reject });
       this.#assign();

@@ -14,7 +14,7 @@ const PRODUCT: WireConstraint = {
     required: ['name'],
   },
 };
-/** Two million choices of structure: seconds of work, whatever the machine. */
+/** An automaton of hundreds of thousands of states. */
 const SLOW: WireConstraint = { type: 'regex', value: '(^|a)((b{60}){50}){50}($|c)' };
 
 describe('the compile thread', () => {
@@ -39,6 +39,15 @@ describe('the compile thread', () => {
     const next = compiler.compile(JSON.stringify(PRODUCT));
     await expect(slow).rejects.toMatchObject({ code: 'invalid_grammar', status: 400 });
     expect((await next).ruleOf.length).toBeGreaterThan(0);
+  });
+
+  it('turns away what would wait behind too many others', async () => {
+    const crowded = new ProgramCompiler({ threads: 1, maxWaiting: 1 });
+    const source = JSON.stringify(PRODUCT);
+    const outcomes = await Promise.allSettled([1, 2, 3].map(() => crowded.compile(source)));
+    expect(outcomes.map(({ status }) => status)).toEqual(['fulfilled', 'fulfilled', 'rejected']);
+    expect(outcomes[2]).toMatchObject({ reason: { code: 'server_is_overloaded', status: 503 } });
+    await crowded.close();
   });
 
   it('fails what is under way and what comes later once it is closed', async () => {
