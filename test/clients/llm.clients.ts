@@ -35,6 +35,12 @@ const llm = <T>(args: readonly string[], use: (stdout: string) => T): Promise<T>
 const PROMPT = ['prompt', '-m', 'continuo', '-o', 'temperature', '0', '-o', 'max_tokens', '12'];
 const greedy = { prompt: 'Once upon a time', temperature: 0, max_tokens: 12 };
 
+/** What `llm` keeps of a stream. */
+interface Logged {
+  readonly logprobs: readonly { readonly top_logprobs: readonly object[] }[];
+  readonly usage: object;
+}
+
 describe.skipIf(python === null)('llm', () => {
   test('prints the same text streamed and plain', async () => {
     const [text] = await texts(greedy);
@@ -48,13 +54,11 @@ describe.skipIf(python === null)('llm', () => {
     const direct = await complete({ ...greedy, logprobs: 2 });
     await llm([...PROMPT, '-o', 'logprobs', '2', greedy.prompt], () => null);
     const entries = await llm(['logs', '--json', '-n', '1'], (stdout) => JSON.parse(stdout) as unknown);
-    const [entry] = entries as {
-      response: string;
-      response_json: { logprobs: unknown[] };
-      input_tokens: number;
-    }[];
+    const [entry] = entries as { response: string; response_json: Logged }[];
     expect(entry?.response).toBe(direct.choices[0]?.text);
-    expect(entry?.response_json.logprobs).toHaveLength(12);
-    expect(entry).toMatchObject({ input_tokens: direct.usage.prompt_tokens, output_tokens: 12 });
+    const { logprobs, usage } = entry?.response_json ?? {};
+    const { prompt_tokens, completion_tokens } = direct.usage;
+    expect(usage).toMatchObject({ prompt_tokens, completion_tokens });
+    expect(logprobs?.map((step) => step.top_logprobs[0])).toEqual(direct.choices[0]?.logprobs?.top_logprobs);
   });
 });
