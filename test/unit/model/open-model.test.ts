@@ -1,34 +1,11 @@
 import { readFileSync, rmSync, truncateSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, it } from 'vitest';
-import { type ModelOptions, openModel } from '../../../origin/model/open-model.ts';
-import { type SyntheticModel, writeSyntheticModel } from '../../synthetic/synthetic-model.ts';
+import { openModel } from '../../../origin/model/open-model.ts';
+import { writeSyntheticModel } from '../../synthetic/synthetic-model.ts';
+import { editConfig, editModel, type Fault, remove } from './fault.ts';
+import { LAYOUT_FAULTS } from './layout-faults.ts';
 import { modelOptions, temporaryDirectory } from './synthetic-runner.ts';
-
-interface Fault {
-  readonly fault: string;
-  readonly model?: Partial<SyntheticModel>;
-  readonly options?: Partial<ModelOptions>;
-  readonly damage?: (directory: string) => void;
-  readonly message: RegExp;
-}
-
-function editConfig(changes: Record<string, unknown>, file = 'config.json') {
-  return (directory: string) => {
-    const path = join(directory, file);
-    writeFileSync(path, JSON.stringify({ ...JSON.parse(readFileSync(path, 'utf8')), ...changes }));
-  };
-}
-
-/** Replaces text in the model file by text of the same length. */
-function editModel(from: string, to: string) {
-  return (directory: string) => {
-    const path = join(directory, 'model.onnx');
-    writeFileSync(path, Buffer.from(readFileSync(path, 'latin1').replaceAll(from, to), 'latin1'));
-  };
-}
-
-const remove = (file: string) => (directory: string) => rmSync(join(directory, file));
 
 const FAULTS: readonly Fault[] = [
   {
@@ -159,11 +136,13 @@ const FAULTS: readonly Fault[] = [
     message:
       /^KV cache does not fit: 64 slots × 512 positions × 512 bytes = 16 MiB, but 15 MiB are available$/,
   },
+  ...LAYOUT_FAULTS,
 ];
 
-it.each(FAULTS)('$fault stops the start with one clear line', async ({ model, options, damage, message }) => {
+it.each(FAULTS)('$fault stops the start with one clear line', async (wrong) => {
+  const { model, place, options, damage, message } = wrong;
   const directory = temporaryDirectory();
-  writeSyntheticModel(directory, model);
+  writeSyntheticModel(directory, model, place);
   damage?.(directory);
   const failure = await openModel(modelOptions(directory, options)).then(
     () => new Error('the model was opened'),
