@@ -45,7 +45,7 @@ export class BoundarySearch {
   run(keys: Float64Array, target: number, atLeast: number): void {
     const words = keys === this.candidates.weights ? this.weightWords : this.keyWords;
     const step = this.boundaryStep(words, target, atLeast);
-    const { order } = this;
+    const order = this.order;
     const { count } = this.candidates;
     let members = 0;
     for (let i = 0; i < count; i++) {
@@ -57,7 +57,8 @@ export class BoundarySearch {
   /** The step in which the target is reached, STEPS (which has no members) when it is not; what the steps before hold counts as better. */
   private boundaryStep(words: Uint32Array, target: number, atLeast: number): number {
     const { count, weights } = this.candidates;
-    const { stepWeights, stepCounts } = this;
+    const stepWeights = this.stepWeights;
+    const stepCounts = this.stepCounts;
     stepWeights.fill(0);
     stepCounts.fill(0);
     for (let i = 0; i < count; i++) {
@@ -79,7 +80,7 @@ export class BoundarySearch {
 
   /** Narrows the boundary down among the candidates listed in order[0 … members). */
   private select(keys: Float64Array, members: number, target: number, atLeast: number): void {
-    const { order } = this;
+    const order = this.order;
     const { weights } = this.candidates;
     const before = this.betterCount;
     let from = 0;

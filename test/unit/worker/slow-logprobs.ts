@@ -8,11 +8,11 @@ const codePoints = (text: string): number => Array.from(text).length;
 
 /** Code points of bytes decoded as one whole; an unfinished character at the end counts as one. */
 const decodedLength = (bytes: Buffer): number =>
-  codePoints(new TextDecoder('utf-8', { ignoreBOM: true }).decode(bytes));
+  codePoints(new TextDecoder('utf-8', { ignoreBOM: true, fatal: false }).decode(bytes));
 
 /** Code points that are complete. */
 const completeLength = (bytes: Buffer): number =>
-  codePoints(new TextDecoder('utf-8', { ignoreBOM: true }).decode(bytes, { stream: true }));
+  codePoints(new TextDecoder('utf-8', { ignoreBOM: true, fatal: false }).decode(bytes, { stream: true }));
 
 export function slowName(units: string): string {
   const bytes = bytesOf(units);

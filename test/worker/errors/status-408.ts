@@ -9,13 +9,16 @@ const stalled = (): ReadableStream<Uint8Array> =>
 export const STATUS_408: readonly ErrorCase[] = [
   {
     name: 'a body that does not arrive in time',
-    send: (worker) =>
-      worker.request('/v1/completions', {
+    send: (worker) => {
+      // Node's fetch wants `duplex` for a streamed body; workerd's types do not know it.
+      const init = {
         method: 'POST',
         headers: { 'content-type': 'application/json' },
         body: stalled(),
         duplex: 'half',
-      }),
+      };
+      return worker.request('/v1/completions', init);
+    },
     type: 'invalid_request_error',
     code: 'request_timeout',
     param: null,
