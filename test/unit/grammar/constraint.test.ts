@@ -4,6 +4,8 @@ import type { Constraint } from '../../../origin/grammar/constraint.ts';
 import { GrammarRuntime } from '../../../origin/grammar/runtime/grammar-runtime.ts';
 import { GrammarVocabulary } from '../../../origin/grammar/runtime/grammar-vocabulary.ts';
 import { bytesOf } from '../../../origin/tokenizer/token-bytes.ts';
+import { firstDifference } from '../../grammar/compare-masks.ts';
+import { bnfOfGbnf } from '../../grammar/oracle/gbnf-to-bnf.ts';
 import { allowedTokens, randomText } from '../../grammar/random-walk.ts';
 import { randomFrom, smallVocabulary, tokenTable } from '../../grammar/vocabularies.ts';
 
@@ -83,6 +85,48 @@ describe('a constraint', () => {
     }
     for (let i = 0; i < 20; i++) constraint.accept(10);
     expect(allowed(constraint)).toEqual([]);
+  });
+});
+
+describe('long tokens that cross the end of a rule', () => {
+  // The states of a counted repetition share the masks of short tokens; long ones are looked at one by one.
+  const long = `${'x'.repeat(17)}","`;
+  const table = tokenTable([
+    '[',
+    ']',
+    '"',
+    ',',
+    'x',
+    'xx',
+    '",',
+    long,
+    `${long}y`,
+    `${'x'.repeat(30)}"]`,
+    'x"]',
+  ]);
+  const source = 'root ::= "[" s ("," s)* "]"\ns ::= "\\"" [a-z]{0,60} "\\""';
+
+  it('are allowed exactly where what follows the rule allows their rest', () => {
+    const grammar = compileConstraint({ type: 'gbnf', value: source }, new GrammarVocabulary(table));
+    const options = { tokens: table, random: randomFrom(3), walks: 12, steps: 40 };
+    expect(firstDifference(() => grammar.start(), bnfOfGbnf(source), options).difference).toBeNull();
+  });
+});
+
+describe('a long token near the end of a counted repetition', () => {
+  it('is refused once it no longer fits, although all short tokens are as before', () => {
+    const texts = ['["', 'xx', `${'x'.repeat(30)}"]`];
+    const source = 'root ::= "[" s ("," s)* "]"\ns ::= "\\"" [a-z]{0,60} "\\""';
+    const grammar = compileConstraint(
+      { type: 'gbnf', value: source },
+      new GrammarVocabulary(tokenTable(texts)),
+    );
+    const constraint = grammar.start();
+    constraint.accept(0);
+    for (let length = 0; length <= 40; length += 2) {
+      expect(allowedTokens(constraint.mask())).toEqual(length <= 30 ? [1, 2] : [1]);
+      constraint.accept(1);
+    }
   });
 });
 
