@@ -38,7 +38,7 @@ export interface DecoderInterface {
   readonly couplesRows: boolean;
 }
 
-const COUPLING_OPERATORS = new Set(['DynamicQuantizeLinear', 'DynamicQuantizeMatMul', 'DynamicQuantizeLSTM']);
+const COUPLING_OPERATORS = new Set(['DynamicQuantizeLinear', 'DynamicQuantizeMatMul']);
 
 /** Throws an Error that completes "model.onnx …" and names what is missing, unknown or contradictory. */
 export function describeDecoder(

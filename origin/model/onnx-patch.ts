@@ -27,7 +27,7 @@ export interface PatchedModel {
 }
 
 /** Operators that project hidden states onto the vocabulary; their first input is the hidden state. */
-const PROJECTIONS = new Set(['MatMul', 'MatMulNBits', 'MatMulInteger', 'Gemm', 'FusedMatMul']);
+const PROJECTIONS = new Set(['MatMul', 'MatMulNBits', 'Gemm', 'FusedMatMul']);
 /** Casts, scalings and soft caps between projection and output; more would be another architecture. */
 const LONGEST_TAIL = 12;
 const PREFIX = 'continuo';
@@ -98,7 +98,7 @@ function encodeSelection(from: string, selected: string): Uint8Array[] {
   ];
 }
 
-/** Walks from the logits back to the projection, and to its quantisation where that is a node of its own. */
+/** Walks from the logits back to the projection. */
 function findReader(fields: readonly WireField[], logits: string): { reader: WireField; hidden: string } {
   const producers = new Map<string, { field: WireField; node: GraphNode }>();
   for (const field of fields) {
@@ -115,13 +115,7 @@ function findReader(fields: readonly WireField[], logits: string): { reader: Wir
       ? node.inputs[0]
       : node.inputs.find((candidate) => producers.has(candidate));
     if (input === undefined) break;
-    if (PROJECTIONS.has(node.operator)) {
-      const quantize = producers.get(input);
-      if (quantize?.node.operator === 'DynamicQuantizeLinear') {
-        return { reader: quantize.field, hidden: quantize.node.inputs[0] ?? input };
-      }
-      return { reader: field, hidden: input };
-    }
+    if (PROJECTIONS.has(node.operator)) return { reader: field, hidden: input };
     name = input;
   }
   throw new Error(`has no output projection in front of ${logits}`);

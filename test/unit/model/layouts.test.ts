@@ -1,9 +1,12 @@
+import { rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { VARIANTS } from '../../../origin/model/model-files.ts';
 import type { ModelRunner } from '../../../origin/model/model-runner.ts';
 import { openModel } from '../../../origin/model/open-model.ts';
+import { Tokenizer } from '../../../origin/tokenizer/tokenizer.ts';
 import { float64Llama, type Variation } from '../../support/float64-llama.ts';
+import { writeByteTokenizer } from '../../synthetic/byte-tokenizer.ts';
 import {
   type SyntheticLayout,
   type SyntheticModel,
@@ -192,6 +195,14 @@ it('a reference without the sliding window would be noticed', () => {
   const [first] = expected(window);
   const [windowed] = expected(window, { window: 12 });
   expect(Math.abs(first!.logprobs[7]! - windowed!.logprobs[7]!)).toBeGreaterThan(1000 * FLOAT32);
+});
+
+it('the tokens that end a text are read from genai_config.json where there is no other file', () => {
+  const directory = temporaryDirectory();
+  const model = writeSyntheticModel(directory, { vocabulary: 320 }, builder);
+  writeByteTokenizer(directory, model.vocabulary);
+  rmSync(join(directory, 'tokenizer_config.json'));
+  expect(Tokenizer.fromDirectory(directory).eosIds).toEqual([319]);
 });
 
 describe('of several variants in one directory', () => {

@@ -8,6 +8,7 @@ import { RunTerminated } from '../../../origin/model/model-runner.ts';
 import { readGraph } from '../../../origin/model/onnx-graph.ts';
 import { insertLogitsIndex } from '../../../origin/model/onnx-patch.ts';
 import { type OrtApi, openOrtApi } from '../../../origin/model/ort-capi.ts';
+import { OrtConcatRunner } from '../../../origin/model/ort-concat-runner.ts';
 import { OrtRunner } from '../../../origin/model/ort-runner.ts';
 import { OrtSession } from '../../../origin/model/ort-session.ts';
 import { writeSyntheticModel } from '../../synthetic/synthetic-model.ts';
@@ -40,16 +41,17 @@ function countingApi(): { api: OrtApi; alive: Map<string, number> } {
 
 const SLOTS = 12;
 
-function countingRunner() {
+function countingRunner(attention: 'group-query' | 'concatenated' = 'group-query') {
   const directory = temporaryDirectory();
-  writeSyntheticModel(directory, { contextLength: 64 });
+  writeSyntheticModel(directory, { contextLength: 64, attention });
   const file = readFileSync(join(directory, 'model.onnx'));
   const decoder = describeDecoder(readGraph(file), readModelConfig(directory));
   const { api, alive } = countingApi();
   const { model, logits } = insertLogitsIndex(file, decoder.logits);
   const session = new OrtSession(api, model, { threads: 1, directory });
   const layout = kvLayout(decoder, SLOTS, 64);
-  return { runner: new OrtRunner(session, { decoder, logits, layout, prefillChunk: 32 }), alive };
+  const Runner = attention === 'group-query' ? OrtRunner : OrtConcatRunner;
+  return { runner: new Runner(session, { decoder, logits, layout, prefillChunk: 32 }), alive };
 }
 
 it('native objects do not pile up over 10,000 decode steps on changing slots, and none outlives dispose', async () => {
@@ -68,23 +70,41 @@ it('native objects do not pile up over 10,000 decode steps on changing slots, an
   expect(new Set(alive.values())).toEqual(new Set([0]));
 });
 
-it('a prefill leaves no native object behind, ended or aborted', async () => {
-  const { runner, alive } = countingRunner();
-  const before = new Map(alive);
-  for (let run = 0; run < 50; run++) {
-    const controller = new AbortController();
-    const chunk = { slot: 0, start: 0, tokens: randomTokens(32, run), logitsAt: Int32Array.of(31) };
-    const prefill = runner.prefill(chunk, controller.signal);
-    if (run % 2 === 0) controller.abort();
-    if (run % 2 === 0) await expect(prefill).rejects.toThrow(RunTerminated);
-    else await prefill;
-    expect(alive.get('IoBinding')).toBe(0);
-    expect(alive.get('Value')).toBe(0);
+it('a runner of concatenated pasts leaves no native object behind a step, nor behind a refused one', async () => {
+  const { runner, alive } = countingRunner('concatenated');
+  for (let position = 0; position < 64; position++) {
+    await decodeRows(runner, 0, Array(SLOTS).fill({ token: position, position }));
+    expect([alive.get('Value'), alive.get('IoBinding')]).toEqual([0, 0]);
   }
-  for (const [kind, count] of before) expect(alive.get(kind)).toBe(count);
+  runner.copy(0, 1, 3);
+  await expect(decodeRows(runner, 1, [{ token: 1, position: 4 }])).rejects.toThrow(
+    'slot 1 holds 3 positions, not 4',
+  );
+  expect([alive.get('Value'), alive.get('IoBinding')]).toEqual([0, 0]);
   runner.dispose();
   expect(new Set(alive.values())).toEqual(new Set([0]));
 });
+
+it.each(['group-query', 'concatenated'] as const)(
+  'a prefill leaves no native object behind, ended or aborted: %s',
+  async (attention) => {
+    const { runner, alive } = countingRunner(attention);
+    const before = new Map(alive);
+    for (let run = 0; run < 50; run++) {
+      const controller = new AbortController();
+      const chunk = { slot: 0, start: 0, tokens: randomTokens(32, run), logitsAt: Int32Array.of(31) };
+      const prefill = runner.prefill(chunk, controller.signal);
+      if (run % 2 === 0) controller.abort();
+      if (run % 2 === 0) await expect(prefill).rejects.toThrow(RunTerminated);
+      else await prefill;
+      expect(alive.get('IoBinding')).toBe(0);
+      expect(alive.get('Value')).toBe(0);
+    }
+    for (const [kind, count] of before) expect(alive.get(kind)).toBe(count);
+    runner.dispose();
+    expect(new Set(alive.values())).toEqual(new Set([0]));
+  },
+);
 
 it('a model ONNX Runtime refuses leaves no native object behind', () => {
   const { api, alive } = countingApi();
