@@ -93,14 +93,13 @@ def bits_per_byte(model: Exported, documents: list[str], context: int) -> tuple[
 
 
 def parses(prompt: str, completion: str) -> bool:
-    """Whether the completed function, up to the next unindented line, is Python."""
+    """Whether the completed function is Python: up to the next unindented line, without a last line cut short."""
     lines = (prompt + completion).split("\n")
     end = next((i for i, line in enumerate(lines) if i > 0 and line and not line[0].isspace()), len(lines) - 1)
     try:
-        ast.parse("\n".join(lines[:end]) + "\n")
+        return bool(ast.parse("\n".join(lines[: max(end, 1)]) + "\n").body)
     except SyntaxError:
         return False
-    return True
 
 
 def samples(model: Exported) -> None:

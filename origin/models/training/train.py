@@ -1,7 +1,8 @@
 """Train the decoder on the streams that prepare.py wrote; resumes from its last checkpoint.
 
 Muon for the matrices, Adam for embeddings, head and norms. The learning rate warms up, stays, and falls
-linearly to zero; the last part of the training uses long sequences, so that the whole context works.
+linearly to zero. While it falls, some steps use sequences of the full context, so that all of it works.
+SIGTERM saves and stops.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import dataclasses
 import json
 import math
 import os
+import signal
 import time
 from collections.abc import Iterator
 from contextlib import nullcontext
@@ -24,12 +26,18 @@ from torch import Tensor
 from model import Decoder, Shape
 from muon import Muon
 
-# Share of every batch that each source gets. Stories are the hardest to predict and get most.
-MIXTURE = {"stories": 0.55, "python": 0.27, "library": 0.18}
+# Share of every batch that each source gets.
+MIXTURE = {"stories": 0.28, "python": 0.54, "library": 0.18}
+
+# Separates documents; the first special token that prepare.py defines.
+END_TOKEN = 0
 
 
 def chunks(folder: Path, source: str, length: int, seed: int, start: int) -> Iterator[np.ndarray]:
-    """Sequences of length + 1 tokens, every token of a pass once, in random order; ``start`` are skipped."""
+    """Sequences of length + 1 tokens in random order, nearly every token of a pass once; ``start`` are skipped.
+
+    Where one half of them contains the beginning of a document, it starts there, as prompts do.
+    """
     streams = [np.load(path) for path in sorted(folder.glob(f"{source}-*.npy"))]
     index = 0
     while True:
@@ -43,6 +51,9 @@ def chunks(folder: Path, source: str, length: int, seed: int, start: int) -> Ite
             continue
         for number in rng.permutation(count)[start:]:
             begin = offset + int(number) * length
+            if number % 2:
+                ends = np.flatnonzero(stream[begin : begin + length // 2] == END_TOKEN)
+                begin = min(begin + int(ends[0]) + 1, len(stream) - length - 1) if len(ends) else begin
             yield stream[begin : begin + length + 1].astype(np.int64)
         start = 0
 
@@ -72,6 +83,12 @@ def learning_rate(step: int, steps: int, warm_up: int, decay: float) -> float:
     return min(1.0, (step + 1) / warm_up, (steps - step) / (decay * steps))
 
 
+def sequence_length(step: int, arguments: argparse.Namespace, context: int) -> int:
+    """Tokens in the sequences of a step."""
+    decaying = step >= (1 - arguments.decay) * arguments.steps
+    return context if decaying and step % arguments.long_every == 0 else arguments.length
+
+
 def optimizers(model: Decoder, arguments: argparse.Namespace) -> list[torch.optim.Optimizer]:
     """Muon for everything inside the blocks that is a matrix, Adam for the rest."""
     matrices = [p for b in model.blocks for p in b.parameters() if p.ndim == 2]
@@ -94,11 +111,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--data", type=Path, required=True)
     parser.add_argument("--out", type=Path, required=True, help="folder of the checkpoint and the log")
-    parser.add_argument("--steps", type=int, default=6000, help="may be changed when resuming")
-    parser.add_argument("--long-steps", type=int, default=400, help="last steps, at the full context")
+    parser.add_argument("--steps", type=int, default=3000, help="may be changed when resuming")
+    parser.add_argument("--length", type=int, default=256, help="tokens in a sequence; may be changed when resuming")
+    parser.add_argument("--long-every", type=int, default=6, help="one of so many steps of the decay is at full context")
     parser.add_argument("--batch-tokens", type=int, default=8192)
     parser.add_argument("--micro-tokens", type=int, default=4096, help="tokens in one forward pass")
-    parser.add_argument("--length", type=int, default=512)
     parser.add_argument("--matrix-lr", type=float, default=0.02)
     parser.add_argument("--weight-decay", type=float, default=0.1)
     parser.add_argument("--warm-up", type=int, default=100)
@@ -144,12 +161,19 @@ def main() -> None:
         torch.save(state, checkpoint.with_suffix(".new"))
         checkpoint.with_suffix(".new").replace(checkpoint)
 
-    batches: Batches | None = None
-    saved_at, reported_at, losses = time.monotonic(), time.monotonic(), []
-    while step < arguments.steps:
-        length = shape.context if step >= arguments.steps - arguments.long_steps else arguments.length
-        if batches is None or batches.length != length:
-            batches = Batches(arguments.data, length, seed=length, drawn=drawn.get(str(length)))
+    batches: dict[int, Batches] = {}
+    stopping = False
+
+    def stop(*_: object) -> None:
+        nonlocal stopping
+        stopping = True
+
+    signal.signal(signal.SIGTERM, stop)
+    saved_at, reported_at, losses, reported_tokens = time.monotonic(), time.monotonic(), [], tokens
+    while step < arguments.steps and not stopping:
+        length = sequence_length(step, arguments, shape.context)
+        if length not in batches:
+            batches[length] = Batches(arguments.data, length, seed=length, drawn=drawn.get(str(length)))
         factor = learning_rate(step, arguments.steps, arguments.warm_up, arguments.decay)
         for optimizer in optimizer_list:
             for group in optimizer.param_groups:
@@ -158,7 +182,7 @@ def main() -> None:
         parts = max(1, arguments.batch_tokens // (rows * length))
         total = torch.zeros((), device=device)
         for _ in range(parts):
-            ids = batches.next(rows).to(device)
+            ids = batches[length].next(rows).to(device)
             loss = loss_function(ids[:, :-1].contiguous(), ids[:, 1:].contiguous()) / parts
             loss.backward()
             total += loss.detach()
@@ -167,18 +191,23 @@ def main() -> None:
             optimizer.zero_grad(set_to_none=True)
         step += 1
         tokens += rows * parts * length
-        drawn[str(length)] = dict(batches.drawn)
+        drawn[str(length)] = dict(batches[length].drawn)
         losses.append(float(total))
         if not math.isfinite(losses[-1]):
             raise SystemExit(f"the loss is {losses[-1]} at step {step}")
         now = time.monotonic()
         if step % 20 == 0:
-            speed = len(losses) * rows * parts * length / (now - reported_at)
-            line = {"step": step, "loss": sum(losses) / len(losses), "lr": factor, "tokens": tokens, "tokens_s": round(speed)}
+            line = {
+                "step": step,
+                "loss": round(sum(losses) / len(losses), 4),
+                "lr": round(factor, 4),
+                "tokens": tokens,
+                "tokens_s": round((tokens - reported_tokens) / (now - reported_at)),
+            }
             with (arguments.out / "log.jsonl").open("a") as log:
                 log.write(json.dumps(line) + "\n")
             print(json.dumps(line), flush=True)
-            reported_at, losses = now, []
+            reported_at, losses, reported_tokens = now, [], tokens
         if now - saved_at > arguments.save_minutes * 60:
             save()
             saved_at = now
