@@ -1,4 +1,5 @@
 import path from 'node:path';
+import { VARIANT_SUFFIXES } from '../model/model-files.ts';
 import { HubError } from './hub-error.ts';
 
 /** Which files of a repository make one runnable model. */
@@ -13,17 +14,9 @@ export interface Variant {
 }
 
 /** Suffixes of the file names that transformers.js gives, and what the precision is called. */
-const PRECISIONS: ReadonlyMap<string, string> = new Map([
-  ['', 'fp32'],
-  ['_fp16', 'fp16'],
-  ['_quantized', 'q8'],
-  ['_q8', 'q8'],
-  ['_int8', 'int8'],
-  ['_uint8', 'uint8'],
-  ['_q4', 'q4'],
-  ['_q4f16', 'q4f16'],
-  ['_bnb4', 'bnb4'],
-]);
+const PRECISIONS: ReadonlyMap<string, string> = new Map(
+  Object.entries(VARIANT_SUFFIXES).flatMap(([name, suffixes]) => suffixes.map((suffix) => [suffix, name])),
+);
 
 /** Taken in this order when none is asked for: small ones whose rows do not influence each other first. */
 const PREFERENCE = ['default', 'q4f16', 'q4', 'fp16', 'fp32', 'q8'];

@@ -13,7 +13,7 @@ export const VARIANTS = ['q4', 'q4f16', 'fp16', 'fp32', 'bnb4', 'q8', 'int8', 'u
 export type Variant = (typeof VARIANTS)[number];
 
 /** How transformers.js marks them in file names. */
-const SUFFIXES: Readonly<Record<Variant, readonly string[]>> = {
+export const VARIANT_SUFFIXES: Readonly<Record<Variant, readonly string[]>> = {
   q4: ['_q4'],
   q4f16: ['_q4f16'],
   fp16: ['_fp16'],
@@ -64,7 +64,7 @@ function builderDecoder(directory: string, file: string, names: DecoderNames): D
 function candidates(variant: Variant): string[] {
   return STEMS.flatMap((stem) =>
     FOLDERS.flatMap((folder) =>
-      SUFFIXES[variant].map((suffix) => posix.join(folder, `${stem}${suffix}.onnx`)),
+      VARIANT_SUFFIXES[variant].map((suffix) => posix.join(folder, `${stem}${suffix}.onnx`)),
     ),
   );
 }
