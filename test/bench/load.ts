@@ -3,6 +3,8 @@ import type { Job, Target, Trace } from './target.ts';
 
 export interface LoadResult {
   readonly concurrency: number;
+  /** The bare loop at this batch, measured right before: the machine's speed drifts. */
+  readonly bareTokensPerSecond: number;
   readonly requests: number;
   readonly errors: number;
   /** All tokens over the whole time, prefill included. */
@@ -44,7 +46,7 @@ export async function measureLoad(
   waves: number,
   job: (index: number) => Job,
   progress: () => void,
-): Promise<LoadResult> {
+): Promise<Omit<LoadResult, 'bareTokensPerSecond'>> {
   const traces: Trace[] = [];
   let decodeTokens = 0;
   let decodeMs = 0;

@@ -3,7 +3,6 @@ import { availableParallelism } from 'node:os';
 import path from 'node:path';
 import { SingleBar } from 'cli-progress';
 import { Command } from 'commander';
-import { measureCeiling } from './ceiling.ts';
 import { type BenchModel, benchModels } from './models.ts';
 import { linePlot } from './plot.ts';
 import { figureTable, loadTable, rounded } from './report.ts';
@@ -27,8 +26,8 @@ const program = new Command('bench')
   .option('--concurrency <numbers>', 'comma-separated', list, ['1', '2', '4', '8', '16', '32'])
   .option('--via <layers>', 'comma-separated: engine, origin, worker', list, ['engine', 'origin', 'worker'])
   .option('--waves <number>', 'waves of requests per concurrency', '5')
-  .option('--tokens <number>', 'tokens generated per request', '128')
-  .option('--prompt <number>', 'tokens per prompt', '136')
+  .option('--tokens <number>', 'tokens generated per request', '256')
+  .option('--prompt <number>', 'tokens per prompt', '64')
   .option('--threads <number>', 'threads of one model run', String(availableParallelism()))
   .option('--quick', 'skip the single figures (prefill, prefix hit, interference)', false)
   .option('--soak <seconds>', 'overload by 200 clients of two tenants for so long', '0')
@@ -58,16 +57,15 @@ function modelNamed(name: string): BenchModel {
 }
 
 function print(report: ModelReport): void {
-  console.log(`\n${report.model}\n${loadTable(report.targets, report.ceiling)}`);
+  console.log(`\n${report.model}\n${loadTable(report.targets)}`);
   if (report.figures.length > 0) console.log(figureTable(report.figures));
 }
 
 function plot(report: ModelReport): string {
+  const [first] = report.targets;
+  const bare = first?.loads.map((load) => [load.concurrency, load.bareTokensPerSecond] as const) ?? [];
   const series = [
-    {
-      name: 'bare loop',
-      points: report.ceiling.map(({ batch, tokensPerSecond }) => [batch, tokensPerSecond] as const),
-    },
+    { name: 'bare loop', points: bare },
     ...report.targets.map(({ name, loads }) => ({
       name,
       points: loads.map((load) => [load.concurrency, load.decodeTokensPerSecond] as const),
@@ -97,15 +95,7 @@ async function main(): Promise<void> {
     const bar = new SingleBar({ format: `${model.name} {bar} {percentage}% {stage}`, clearOnComplete: true });
     bar.start(1, 0, { stage: '' });
     const progress = (share: number, stage: string) => bar.update(share, { stage });
-    const { concurrency, threads } = plan;
-    // The middle of what a measured stream goes through.
-    const context = plan.promptTokens + plan.tokens / 2;
-    const ceiling = measureCeiling(
-      model.directory(),
-      { concurrency, threads, context, msPerBatch: 2000 },
-      progress,
-    );
-    const report = await measureModel(model, plan, ceiling, progress);
+    const report = await measureModel(model, plan, progress);
     bar.stop();
     print(report);
     writeFileSync(path.join(options.out, `${model.name}.svg`), plot(report));

@@ -1,15 +1,10 @@
 import Table from 'cli-table3';
 import type { LoadResult } from './load.ts';
 
-/** One server's results, with the ceiling of the same run where there is one. */
+/** One layer's results, each beside the bare loop of the same minute. */
 export interface TargetReport {
   readonly name: string;
   readonly loads: readonly LoadResult[];
-}
-
-export interface CeilingPoint {
-  readonly batch: number;
-  readonly tokensPerSecond: number;
 }
 
 const rounded = (value: number, digits = 0): string =>
@@ -18,13 +13,14 @@ const rounded = (value: number, digits = 0): string =>
     : '–';
 
 /** The main table: one row per target and concurrency. */
-export function loadTable(reports: readonly TargetReport[], ceiling: readonly CeilingPoint[]): string {
+export function loadTable(reports: readonly TargetReport[]): string {
   const table = new Table({
     head: [
       'target',
       'conc.',
       'tok/s',
       'decode tok/s',
+      'bare loop',
       '% of bare',
       'TTFT p50/p95/p99 ms',
       'ITL p50/p95/p99 ms',
@@ -32,19 +28,16 @@ export function loadTable(reports: readonly TargetReport[], ceiling: readonly Ce
     ],
     style: { head: [], border: [] },
   });
-  for (const { batch, tokensPerSecond } of ceiling) {
-    table.push(['bare loop', batch, '', rounded(tokensPerSecond), '100', '', '', '']);
-  }
   for (const { name, loads } of reports) {
     for (const load of loads) {
-      const bare = ceiling.find(({ batch }) => batch === load.concurrency)?.tokensPerSecond ?? Number.NaN;
       const { timeToFirstToken: first, interToken: gap } = load;
       table.push([
         name,
         load.concurrency,
         rounded(load.tokensPerSecond),
         rounded(load.decodeTokensPerSecond),
-        rounded((100 * load.decodeTokensPerSecond) / bare),
+        rounded(load.bareTokensPerSecond),
+        rounded((100 * load.decodeTokensPerSecond) / load.bareTokensPerSecond),
         [first.p50, first.p95, first.p99].map((value) => rounded(value, 1)).join(' / '),
         [gap.p50, gap.p95, gap.p99].map((value) => rounded(value, 2)).join(' / '),
         load.errors,

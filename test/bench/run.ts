@@ -1,8 +1,9 @@
 import { startSystem } from '../support/system.ts';
+import { measureCeiling } from './ceiling.ts';
 import { engineTarget } from './engine-target.ts';
 import { type LoadResult, measureLoad } from './load.ts';
 import type { BenchModel } from './models.ts';
-import { type CeilingPoint, rounded, type TargetReport } from './report.ts';
+import { rounded, type TargetReport } from './report.ts';
 import { measureInterference, measurePrefill, measurePrefixHit } from './scenarios.ts';
 import { soak } from './soak.ts';
 import { type Job, openAiTarget, originTarget, type Target } from './target.ts';
@@ -24,7 +25,6 @@ export interface Plan {
 
 export interface ModelReport {
   readonly model: string;
-  readonly ceiling: readonly CeilingPoint[];
   readonly targets: readonly TargetReport[];
   readonly figures: readonly (readonly [string, string])[];
 }
@@ -43,7 +43,12 @@ export function tokenIds(seed: number, length: number): number[] {
   });
 }
 
-async function loads(target: Target, plan: Plan, progress: Progress): Promise<TargetReport> {
+async function loads(
+  target: Target,
+  directory: string,
+  plan: Plan,
+  progress: Progress,
+): Promise<TargetReport> {
   const job = (index: number): Job => ({
     prompt: tokenIds(index, plan.promptTokens),
     maxTokens: plan.tokens,
@@ -54,7 +59,14 @@ async function loads(target: Target, plan: Plan, progress: Progress): Promise<Ta
   for (const concurrency of plan.concurrency) {
     const tick = () => progress(++done / steps, `${target.name}, concurrency ${concurrency}`);
     await measureLoad(target, concurrency, 1, job, () => undefined);
-    results.push(await measureLoad(target, concurrency, plan.waves, job, tick));
+    const bareTokensPerSecond = measureCeiling(directory, {
+      batch: concurrency,
+      threads: plan.threads,
+      // The middle of what a measured stream goes through.
+      context: plan.promptTokens + plan.tokens / 2,
+      ms: 1000,
+    });
+    results.push({ ...(await measureLoad(target, concurrency, plan.waves, job, tick)), bareTokensPerSecond });
   }
   return { name: target.name, loads: results };
 }
@@ -119,19 +131,14 @@ async function overload(target: Target, originUrl: string, seconds: number, prog
 }
 
 /** Starts the product on the model and measures it layer by layer; every layer in the same run as the ceiling. */
-export async function measureModel(
-  model: BenchModel,
-  plan: Plan,
-  ceiling: readonly CeilingPoint[],
-  progress: Progress,
-): Promise<ModelReport> {
+export async function measureModel(model: BenchModel, plan: Plan, progress: Progress): Promise<ModelReport> {
   const directory = model.directory();
   const slots = Math.max(...plan.concurrency);
   const targets: TargetReport[] = [];
   if (plan.via.includes('engine')) {
     const options = { directory, slots, contextLength: CONTEXT, threads: plan.threads };
     const engine = await engineTarget('engine', options);
-    targets.push(await loads(engine, plan, progress));
+    targets.push(await loads(engine, directory, plan, progress));
     await engine.close();
   }
   let single: ModelReport['figures'] = [];
@@ -145,7 +152,7 @@ export async function measureModel(
     });
     const origin = await originTarget('origin, HTTP', { ...system.origin, model: 'bench' });
     if (plan.via.includes('origin')) {
-      targets.push(await loads(origin, plan, progress));
+      targets.push(await loads(origin, directory, plan, progress));
       if (plan.figures) single = await figures(origin, progress);
     }
     if (plan.soakSeconds > 0) {
@@ -154,12 +161,12 @@ export async function measureModel(
     if (plan.via.includes('worker')) {
       const baseUrl = `${system.url}/v1`;
       const worker = openAiTarget('worker, SSE', { baseUrl, apiKey: system.apiKey, model: 'bench' });
-      targets.push(await loads(worker, plan, progress));
+      targets.push(await loads(worker, directory, plan, progress));
       await worker.close();
     }
     await origin.close();
     await system.stop();
   }
-  if (plan.foreign) targets.push(await loads(plan.foreign, plan, progress));
-  return { model: model.name, ceiling, targets, figures: single };
+  if (plan.foreign) targets.push(await loads(plan.foreign, directory, plan, progress));
+  return { model: model.name, targets, figures: single };
 }

@@ -27,12 +27,13 @@ END, PREFIX, SUFFIX, MIDDLE = SPECIAL = (
 )
 
 # The usual split into words, single digits, punctuation and white space. White space is spelled out instead of
-# written as \s, because regular-expression engines disagree about U+0085 and U+FEFF.
+# written as \s, because regular-expression engines disagree about U+0085 and U+FEFF. Line breaks stay apart from the
+# punctuation before them: else a prompt that ends in "):" would end in a token that training hardly ever saw there.
 SPLIT = (
     r"'(?:[sStTmMdD]|[rR][eE]|[vV][eE]|[lL][lL])"
     r"|[^\r\n\p{L}\p{N}]?\p{L}+"
     r"|\p{N}"
-    r"| ?[^ \t\r\n\p{L}\p{N}]+[\r\n]*"
+    r"| ?[^ \t\r\n\p{L}\p{N}]+"
     r"|[ \t\r\n]*[\r\n]+"
     r"|[ \t\r\n]+(?![^ \t\r\n])"
     r"|[ \t\r\n]+"
@@ -126,6 +127,19 @@ def pieces(document: str, rng: random.Random) -> Iterator[str]:
             start = end
 
 
+def short_pieces(document: str, rng: random.Random) -> Iterator[str]:
+    """Single definitions, cut so that a whole fill-in-the-middle example fits a short training sequence."""
+    for run in definitions(document.splitlines(keepends=True)):
+        piece, wanted = "", rng.uniform(120, 600)
+        for line in run:
+            if piece and len(piece) + len(line) > wanted:
+                yield piece
+                piece, wanted = "", rng.uniform(120, 600)
+            piece += line
+        if len(piece) > 60:
+            yield piece
+
+
 def indented_block(text: str, rng: random.Random) -> tuple[int, int] | None:
     """Character range of the body below a random line that ends with a colon."""
     lines = text.splitlines(keepends=True)
@@ -169,10 +183,10 @@ def middle_range(text: str, rng: random.Random) -> tuple[int, int]:
 
 
 def fill_in_the_middle(text: str, rng: random.Random) -> str:
-    """Prefix-suffix-middle order, in one case of five suffix-prefix-middle."""
+    """Prefix-suffix-middle order, in one case of ten suffix-prefix-middle."""
     start, end = middle_range(text, rng)
     prefix, middle, suffix = text[:start], text[start:end], text[end:]
-    if rng.random() < 0.2:
+    if rng.random() < 0.1:
         return f"{PREFIX}{SUFFIX}{suffix}{MIDDLE}{prefix}{middle}{END}"
     return f"{PREFIX}{prefix}{SUFFIX}{suffix}{MIDDLE}{middle}{END}"
 
@@ -228,6 +242,11 @@ def main() -> None:
             texts = list(one_pass(training, rng, 0.0 if name == "stories" else 0.5))
             stream = encode(tokenizer, texts)
             np.save(arguments.out / f"{name}-{index}.npy", stream)
+        if name == "python":
+            for index in range(arguments.passes):
+                texts = [fill_in_the_middle(piece, rng) for d in training for piece in short_pieces(d, rng)]
+                rng.shuffle(texts)
+                np.save(arguments.out / f"infill-{index}.npy", encode(tokenizer, texts))
         (arguments.out / f"{name}-held-out.json").write_text(json.dumps(held_out))
         characters = sum(map(len, training))
         print(

@@ -27,7 +27,7 @@ from model import Decoder, Shape
 from muon import Muon
 
 # Share of every batch that each source gets.
-MIXTURE = {"stories": 0.28, "python": 0.54, "library": 0.18}
+MIXTURE = {"stories": 0.27, "python": 0.25, "library": 0.08, "infill": 0.40}
 
 # Separates documents; the first special token that prepare.py defines.
 END_TOKEN = 0
@@ -63,7 +63,8 @@ class Batches:
 
     def __init__(self, folder: Path, length: int, seed: int, drawn: dict[str, int] | None = None) -> None:
         self.length, self.seed = length, seed
-        self.drawn = dict(drawn) if drawn else dict.fromkeys(MIXTURE, 0)
+        # Another mixture counts from the beginning: what a new source has not given yet is no debt.
+        self.drawn = dict(drawn) if drawn and drawn.keys() == MIXTURE.keys() else dict.fromkeys(MIXTURE, 0)
         self.sources = {name: chunks(folder, name, length, seed, self.drawn[name]) for name in MIXTURE}
 
     def next(self, rows: int) -> Tensor:
