@@ -135,7 +135,7 @@ describe('npm run model', () => {
     [
       'a missing variant',
       ['pull', NAME, '--variant', 'q3'],
-      /has no variant q3; there are: fp32, q8, q4f16$/,
+      /has no variant q3; there are: q4f16, fp32, q8$/,
     ],
     ['a name without an owner', ['pull', 'model'], /must look like owner\/name$/],
     [

@@ -302,7 +302,7 @@ describe('refusals', () => {
 
   test('a missing variant names those that exist', async () => {
     offer();
-    expect(await fault({ variant: 'int4' })).toBe(`${NAME} has no variant int4; there are: fp32, q8, q4f16`);
+    expect(await fault({ variant: 'int4' })).toBe(`${NAME} has no variant int4; there are: q4f16, fp32, q8`);
   });
 
   test('a repository without an ONNX decoder', async () => {
