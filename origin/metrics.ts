@@ -28,6 +28,7 @@ export function createMetrics(health: () => OriginHealth) {
   gauge('running_sequences', 'Sequences that hold a slot.', () => health().running);
   gauge('waiting_sequences', 'Sequences in the queue.', () => health().waiting);
   gauge('ready', '1 while requests are taken.', () => Number(health().status === 'ready'));
+  gauge('resident_bytes', 'Memory of the process, all threads together.', () => process.memoryUsage.rss());
   return {
     registry,
     requests: counter('requests_total', 'Answers by route and HTTP status.', ['route', 'status']),

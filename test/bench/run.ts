@@ -106,7 +106,7 @@ async function figures(target: Target, progress: Progress) {
 
 async function residentBytes(originUrl: string): Promise<number> {
   const text = await (await fetch(new URL('/metrics', originUrl))).text();
-  return Number(/^process_resident_memory_bytes (\S+)/m.exec(text)?.[1]);
+  return Number(/^continuo_origin_resident_bytes (\S+)/m.exec(text)?.[1]);
 }
 
 /** 200 clients, of which one tenant's ten times outnumber the other's. */
