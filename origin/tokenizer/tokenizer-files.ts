@@ -9,7 +9,6 @@ const addedToken = z.looseObject({
   content: z.string().min(1),
   special: z.boolean().optional(),
 });
-export type AddedTokenEntry = z.infer<typeof addedToken>;
 
 /** A step of the tokenizer's pipeline; sequences nest under a key that depends on the kind of step. */
 const step = z.looseObject({ type: z.string() }).nullish();

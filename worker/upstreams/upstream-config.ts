@@ -50,7 +50,6 @@ const openAi = z.strictObject({
   models: z.array(openAiModel).min(1),
   timeouts: timeouts.prefault({}),
 });
-export type OpenAiConfig = z.infer<typeof openAi>;
 
 const upstreams = z
   .array(z.discriminatedUnion('kind', [origin, openAi]))

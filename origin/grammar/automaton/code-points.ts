@@ -30,10 +30,6 @@ export function intersectCodePoints(a: CodePoints, b: CodePoints): CodePoints {
   return out;
 }
 
-export function unionCodePoints(...sets: readonly CodePoints[]): CodePoints {
-  return codePoints(sets.flatMap(pairs));
-}
-
 export function complementCodePoints(set: CodePoints): CodePoints {
   const gaps: [number, number][] = [];
   let next = 0;
@@ -49,9 +45,4 @@ export function pairs(set: CodePoints): [number, number][] {
   const out: [number, number][] = [];
   for (let i = 0; i < set.length; i += 2) out.push([set[i]!, set[i + 1]!]);
   return out;
-}
-
-/** The set of the single characters of a text. */
-export function charactersOf(text: string): CodePoints {
-  return codePoints(Array.from(text, (char) => [char.codePointAt(0)!, char.codePointAt(0)!] as const));
 }

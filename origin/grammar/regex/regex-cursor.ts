@@ -1,6 +1,6 @@
 import type { CodePoints } from '../automaton/code-points.ts';
 import { complementCodePoints } from '../automaton/code-points.ts';
-import { type GrammarError, syntaxError } from '../grammar-error.ts';
+import { SourceCursor } from '../source-cursor.ts';
 import type { WorkBudget } from '../work-budget.ts';
 import { CLASS_ESCAPES, unicodeProperty } from './character-sets.ts';
 
@@ -8,51 +8,13 @@ import { CLASS_ESCAPES, unicodeProperty } from './character-sets.ts';
 const MAX_COUNT = 1_000_000;
 
 /** Reads the words of a regular expression from its source. */
-export class RegexCursor {
-  offset = 0;
-  readonly #source: string;
-
+export class RegexCursor extends SourceCursor {
   constructor(source: string) {
-    this.#source = source;
-  }
-
-  get atEnd(): boolean {
-    return this.offset >= this.#source.length;
-  }
-
-  /** The next code unit; '' at the end. */
-  get peek(): string {
-    return this.#source.charAt(this.offset);
+    super(source, 'regular expression');
   }
 
   rest(length: number): string {
-    return this.#source.slice(this.offset, this.offset + length);
-  }
-
-  error(message: string): GrammarError {
-    return syntaxError(this.#source, this.offset, message);
-  }
-
-  take(word: string): boolean {
-    if (!this.#source.startsWith(word, this.offset)) return false;
-    this.offset += word.length;
-    return true;
-  }
-
-  match(pattern: RegExp): RegExpExecArray | null {
-    pattern.lastIndex = this.offset;
-    const found = pattern.exec(this.#source);
-    if (found) this.offset += found[0].length;
-    return found;
-  }
-
-  /** A whole code point; a lone surrogate is refused, because text cannot contain it. */
-  character(): number {
-    const codePoint = this.#source.codePointAt(this.offset);
-    if (codePoint === undefined) throw this.error('Unexpected end of the regular expression');
-    if (codePoint >= 0xd800 && codePoint <= 0xdfff) throw this.error('Lone surrogate');
-    this.offset += codePoint > 0xffff ? 2 : 1;
-    return codePoint;
+    return this.source.slice(this.offset, this.offset + length);
   }
 
   /** `<name>` of a named group. */

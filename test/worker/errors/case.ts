@@ -19,6 +19,15 @@ export const posting =
   (worker) =>
     worker.post({ model: 'default', prompt: 'Hi', ...fields }, init);
 
+/** POST of a body as it is; Node's fetch wants `duplex` for a streamed one, which workerd's types do not know. */
+export const sending =
+  (body: () => string | ReadableStream<Uint8Array>): ErrorCase['send'] =>
+  (worker) => {
+    const headers = { 'content-type': 'application/json' };
+    const init = { method: 'POST', headers, body: body(), duplex: 'half' };
+    return worker.request('/v1/completions', init);
+  };
+
 /** A good request to an origin that answers with this status and error. */
 export const refusedByOrigin =
   (

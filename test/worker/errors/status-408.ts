@@ -1,4 +1,4 @@
-import type { ErrorCase } from './case.ts';
+import { type ErrorCase, sending } from './case.ts';
 
 /** A body of which only the beginning comes. */
 const stalled = (): ReadableStream<Uint8Array> =>
@@ -9,16 +9,7 @@ const stalled = (): ReadableStream<Uint8Array> =>
 export const STATUS_408: readonly ErrorCase[] = [
   {
     name: 'a body that does not arrive in time',
-    send: (worker) => {
-      // Node's fetch wants `duplex` for a streamed body; workerd's types do not know it.
-      const init = {
-        method: 'POST',
-        headers: { 'content-type': 'application/json' },
-        body: stalled(),
-        duplex: 'half',
-      };
-      return worker.request('/v1/completions', init);
-    },
+    send: sending(stalled),
     type: 'invalid_request_error',
     code: 'request_timeout',
     param: null,

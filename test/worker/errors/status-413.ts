@@ -1,4 +1,4 @@
-import type { ErrorCase } from './case.ts';
+import { type ErrorCase, sending } from './case.ts';
 
 const LARGE = 4 * 1_024 * 1_024 + 1;
 const body = (): string => `"${'x'.repeat(LARGE - 2)}"`;
@@ -8,16 +8,7 @@ const chunked = (): ReadableStream<Uint8Array> => new Blob([body()]).stream();
 
 const row = (name: string, make: () => string | ReadableStream<Uint8Array>): ErrorCase => ({
   name,
-  send: (worker) => {
-    // Node's fetch wants `duplex` for a streamed body; workerd's types do not know it.
-    const init = {
-      method: 'POST',
-      headers: { 'content-type': 'application/json' },
-      body: make(),
-      duplex: 'half',
-    };
-    return worker.request('/v1/completions', init);
-  },
+  send: sending(make),
   type: 'invalid_request_error',
   code: 'request_too_large',
   param: null,
