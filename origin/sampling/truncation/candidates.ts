@@ -37,6 +37,8 @@ export class Candidates {
 
   /** Index of the candidate that a uniform number in [0, 1) falls on: inverse CDF in ascending order of ids. */
   draw(uniform: number): number {
+    // A lone candidate needs no number, and its weight may have underflowed to zero (XTC spares the least likely).
+    if (this.count === 1) return 0;
     const target = uniform * this.mass;
     let sum = 0;
     for (let i = 0; i < this.count; i++) {

@@ -5,7 +5,7 @@ import { DRAW_TOKEN, DRAW_XTC, DrawSource } from '../../../origin/sampling/rng.t
 import { Sampler } from '../../../origin/sampling/sampler.ts';
 import { TokenHistory } from '../../../origin/sampling/token-history.ts';
 import { SamplerWorkspace } from '../../../origin/sampling/workspace.ts';
-import type { SamplingParameters } from '../../../shared/sampling.ts';
+import { NEUTRAL_SAMPLING, type SamplingParameters } from '../../../shared/sampling.ts';
 import { anyHistory, anyLogits, anyParameters } from './arbitraries.ts';
 import { type Outcome, sampleOnce, type Trial, vocabularyOf } from './one-token.ts';
 import { distribution, drawn, processed, type Share, type Situation } from './reference.ts';
@@ -115,6 +115,16 @@ it('goes on agreeing with the reference while its history grows', () => {
     }),
     { numRuns: 300 },
   );
+});
+
+it('takes the token that XTC spares even when its probability underflows to zero', () => {
+  const parameters = { ...NEUTRAL_SAMPLING, temperature: 0.01, xtcProbability: 1, xtcThreshold: 0 };
+  const identity = { seed: 0, prompt: 0, choice: 0 };
+  const sampler = new Sampler(parameters, identity, vocabularyOf([...'abcd']), new SamplerWorkspace(4));
+  const logits = Float32Array.of(0, 9, -1, 0);
+  const history = new TokenHistory(Int32Array.of(), 1);
+  // Every token reaches a threshold of zero, so all go but one: of the equally unlikely ones the highest id.
+  expect(sampler.sample(logits, history, 0, null, [])).toBe(3);
 });
 
 it('leaves the model’s logits as they are', () => {
