@@ -70,7 +70,8 @@ describe('Pendra', () => {
   });
 
   test('streams chunks terminated by [DONE]', async () => {
-    expect((await stream(example)).chunks.length).toBeGreaterThan(1);
+    // Greedy: sampled, the text may begin with the stop string and have nothing to show.
+    expect((await stream({ ...example, temperature: 0 })).chunks.length).toBeGreaterThan(1);
   });
 });
 
