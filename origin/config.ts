@@ -1,10 +1,8 @@
-import { availableParallelism } from 'node:os';
 import { basename } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import * as z from 'zod';
-import type { Shortcuts } from './engine/shortcuts.ts';
-import { type InfillSetting, infillSetting } from './infill/template.ts';
-import { VARIANTS, type Variant } from './model/model-files.ts';
+import { infillSetting } from './infill/template.ts';
+import { defaultThreads, type ModelSettings, modelFields } from './model-settings.ts';
 
 /** The origin's configuration: one table of environment variables, checked before anything starts. */
 
@@ -12,10 +10,13 @@ const whole = (least: number, most: number) => z.coerce.number().int().min(least
 
 const onOff = z.stringbool({ truthy: ['true'], falsy: ['false'] }).default(false);
 
+/** As it stands in a URL or a request. */
+export const modelName = z.string().min(1).max(128);
+
 const BUILT_IN_MODEL = fileURLToPath(new URL('./models/continuo-mini', import.meta.url));
 
-/** More threads than this do not speed up the small matrix products of one decode step. */
-const MOST_DEFAULT_THREADS = 8;
+/** A number of the environment, which is text, in the range of a model's field. */
+const number = (field: z.ZodType<number, number>) => z.coerce.number().pipe(field);
 
 export const variables = z.object({
   /** Address to listen on; the Worker must reach it, nobody else should. */
@@ -27,26 +28,26 @@ export const variables = z.object({
   /** Directory of a model as it is published: config.json or genai_config.json, tokenizer.json, the graph. */
   CONTINUO_MODEL_DIR: z.string().min(1).default(BUILT_IN_MODEL),
   /** Which precision to load where the directory holds several; the CPU's best that is there when absent. */
-  CONTINUO_MODEL_VARIANT: z.enum(VARIANTS).optional(),
+  CONTINUO_MODEL_VARIANT: modelFields.variant.optional(),
   /** Name under which the model is served; the directory's name when absent. */
-  CONTINUO_MODEL_NAME: z.string().min(1).max(128).optional(),
+  CONTINUO_MODEL_NAME: modelName.optional(),
   /** Sequences that generate at the same time. */
-  CONTINUO_SLOTS: whole(1, 1024).default(8),
+  CONTINUO_SLOTS: number(modelFields.slots).default(8),
   /** Positions per slot; the model's own maximum when absent. */
-  CONTINUO_CONTEXT: whole(16, 10_000_000).optional(),
+  CONTINUO_CONTEXT: number(modelFields.context).optional(),
   /** Threads of one forward pass. */
-  CONTINUO_THREADS: whole(1, 1024).default(Math.min(availableParallelism(), MOST_DEFAULT_THREADS)),
+  CONTINUO_THREADS: number(modelFields.threads).default(defaultThreads),
   /** Most memory the KV cache may take, in MiB; a larger slots × context stops the start. All that is free if absent. */
-  CONTINUO_KV_MEMORY_MIB: whole(1, 100_000_000).optional(),
+  CONTINUO_KV_MEMORY_MIB: number(modelFields.kvMemoryMiB).optional(),
   /** Sequences that may wait for a slot; beyond it the answer is 503. */
-  CONTINUO_QUEUE_LIMIT: whole(0, 1_000_000).default(256),
+  CONTINUO_QUEUE_LIMIT: number(modelFields.queueLimit).default(256),
   /**
    * Tokens guessed ahead, by prompt look-up, of a sequence that runs nearly alone; 0 = none. Faster where a text repeats
    * itself, but then an answer may depend, by rounding, on what else is running.
    */
-  CONTINUO_SPECULATION: whole(0, 64).default(0),
+  CONTINUO_SPECULATION: number(modelFields.speculation).default(0),
   /** Sequences that may be running at once for tokens to be guessed. */
-  CONTINUO_SPECULATION_ROWS: whole(1, 1024).default(1),
+  CONTINUO_SPECULATION_ROWS: number(modelFields.speculationRows).default(1),
   /** `true`: several tokens that a grammar forces are computed in one run. Changes answers by rounding only. */
   CONTINUO_FORCED_TOKENS: onOff,
   /**
@@ -54,6 +55,8 @@ export const variables = z.object({
    * the same tenant has asked before.
    */
   CONTINUO_CACHE_GENERATED: onOff,
+  /** `true`: temperature, top_p and so on of the model's generation_config.json stand in for what a request leaves out. */
+  CONTINUO_GENERATION_CONFIG: onOff,
   /** Seconds that running requests get to finish after SIGTERM. */
   CONTINUO_DRAIN_SECONDS: whole(0, 3600).default(30),
   CONTINUO_LOG_LEVEL: z.enum(['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent']).default('info'),
@@ -65,21 +68,9 @@ export interface OriginConfig {
   readonly host: string;
   readonly port: number;
   readonly secret: string;
-  readonly modelDirectory: string;
-  readonly modelName: string;
-  /** Null = the best that is there. */
-  readonly modelVariant: Variant | null;
-  readonly slots: number;
-  /** Null = the model's own maximum. */
-  readonly contextLength: number | null;
-  readonly threads: number;
-  /** Null = what the machine has free. */
-  readonly kvMemoryBytes: number | null;
-  readonly queueLimit: number;
-  readonly shortcuts: Shortcuts;
+  readonly model: ModelSettings;
   readonly drainMs: number;
   readonly logLevel: z.infer<typeof variables>['CONTINUO_LOG_LEVEL'];
-  readonly infill: InfillSetting;
 }
 
 /**
@@ -96,27 +87,40 @@ export function readConfig(environment: Readonly<Record<string, string | undefin
     throw new Error(`${name}: ${missing ? 'must be set' : (issue?.message ?? 'not valid')}`);
   }
   const values = parsed.data;
-  const mebibytes = values.CONTINUO_KV_MEMORY_MIB;
   return {
     host: values.CONTINUO_ORIGIN_HOST,
     port: values.CONTINUO_ORIGIN_PORT,
     secret: values.CONTINUO_ORIGIN_SECRET,
-    modelDirectory: values.CONTINUO_MODEL_DIR,
-    modelName: values.CONTINUO_MODEL_NAME ?? basename(values.CONTINUO_MODEL_DIR),
-    modelVariant: values.CONTINUO_MODEL_VARIANT ?? null,
-    slots: values.CONTINUO_SLOTS,
-    contextLength: values.CONTINUO_CONTEXT ?? null,
-    threads: values.CONTINUO_THREADS,
-    kvMemoryBytes: mebibytes === undefined ? null : mebibytes * 2 ** 20,
-    queueLimit: values.CONTINUO_QUEUE_LIMIT,
-    shortcuts: {
-      drafts: values.CONTINUO_SPECULATION,
-      draftRows: values.CONTINUO_SPECULATION_ROWS,
-      forcedTokens: values.CONTINUO_FORCED_TOKENS,
-      cacheGenerated: values.CONTINUO_CACHE_GENERATED,
-    },
+    model: modelOf(values),
     drainMs: values.CONTINUO_DRAIN_SECONDS * 1000,
     logLevel: values.CONTINUO_LOG_LEVEL,
-    infill: values.CONTINUO_INFILL,
+  };
+}
+
+function modelOf(values: z.infer<typeof variables>): ModelSettings {
+  const mebibytes = values.CONTINUO_KV_MEMORY_MIB;
+  return {
+    name: values.CONTINUO_MODEL_NAME ?? basename(values.CONTINUO_MODEL_DIR),
+    aliases: [],
+    engine: {
+      directory: values.CONTINUO_MODEL_DIR,
+      variant: values.CONTINUO_MODEL_VARIANT ?? null,
+      slots: values.CONTINUO_SLOTS,
+      contextLength: values.CONTINUO_CONTEXT ?? null,
+      threads: values.CONTINUO_THREADS,
+      kvMemoryBytes: mebibytes === undefined ? null : mebibytes * 2 ** 20,
+      queueLimit: values.CONTINUO_QUEUE_LIMIT,
+      shortcuts: {
+        drafts: values.CONTINUO_SPECULATION,
+        draftRows: values.CONTINUO_SPECULATION_ROWS,
+        forcedTokens: values.CONTINUO_FORCED_TOKENS,
+        cacheGenerated: values.CONTINUO_CACHE_GENERATED,
+      },
+      infill: values.CONTINUO_INFILL,
+    },
+    load: 'start',
+    idleMs: null,
+    generationConfig: values.CONTINUO_GENERATION_CONFIG,
+    defaults: {},
   };
 }

@@ -1,12 +1,12 @@
 import { statSync } from 'node:fs';
 import { join } from 'node:path';
-import type { OriginConfig } from './config.ts';
 import { EngineClient, spawnEngineThread } from './engine/engine-client.ts';
 import type { StepReport } from './engine/messages.ts';
 import { MARKERS } from './infill/families.ts';
 import { findInfill } from './infill/infill.ts';
 import type { Logger } from './log.ts';
 import { findDecoder } from './model/model-files.ts';
+import type { ModelSettings } from './model-settings.ts';
 import type { ServedModel } from './served-model.ts';
 import { Encoder } from './tokenizer/encoder.ts';
 import { Tokenizer } from './tokenizer/tokenizer.ts';
@@ -21,26 +21,26 @@ export interface LoadHooks {
  * @throws Error one clear line
  */
 export async function load(
-  config: OriginConfig,
+  { name, engine: settings }: ModelSettings,
   { log, onSteps }: LoadHooks,
 ): Promise<{ readonly model: ServedModel; readonly engine: EngineClient }> {
-  const { modelDirectory: directory } = config;
-  const variant = config.modelVariant ?? undefined;
+  const { directory } = settings;
+  const variant = settings.variant ?? undefined;
   const tokenizer = Tokenizer.fromDirectory(directory, MARKERS);
-  const infill = findInfill(tokenizer, config.infill);
+  const infill = findInfill(tokenizer, settings.infill);
   const data = {
     model: {
       directory,
       variant,
-      slots: config.slots,
-      contextLength: config.contextLength ?? undefined,
-      threads: config.threads,
-      kvLimitBytes: config.kvMemoryBytes ?? process.availableMemory(),
+      slots: settings.slots,
+      contextLength: settings.contextLength ?? undefined,
+      threads: settings.threads,
+      kvLimitBytes: settings.kvMemoryBytes ?? process.availableMemory(),
     },
     tokenBytes: tokenizer.tokenBytes,
     eosIds: tokenizer.eosIds,
-    maxWaiting: config.queueLimit,
-    shortcuts: config.shortcuts,
+    maxWaiting: settings.queueLimit,
+    shortcuts: settings.shortcuts,
   };
   const engine = new EngineClient({
     spawn: () => spawnEngineThread(data),
@@ -48,9 +48,9 @@ export async function load(
     onDeath: (reason) => log.error({ reason }, 'engine died'),
   });
   const { slots, contextLength, vocabularySize, summary } = await engine.start();
-  log.info({ model: config.modelName, slots, contextLength, infill: infill !== null }, summary);
+  log.info({ model: name, slots, contextLength, infill: infill !== null }, summary);
   const model = {
-    id: config.modelName,
+    id: name,
     created: Math.floor(statSync(join(directory, findDecoder(directory, variant).file)).mtimeMs / 1000),
     contextLength,
     vocabularySize,

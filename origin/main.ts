@@ -40,7 +40,7 @@ async function main(): Promise<void> {
   const server = createOriginServer(context);
   await listen(server, config, log);
   const stopped = stopOnSignal(service, config, log);
-  const loading = load(config, {
+  const loading = load(config.model, {
     log,
     onSteps: (reports) => recordSteps(metrics, reports),
   });

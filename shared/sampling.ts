@@ -55,6 +55,17 @@ export const samplingParameters = z.strictObject({
 
 export type SamplingParameters = z.infer<typeof samplingParameters>;
 
+/** What a model may have values of its own for, used where neither the request nor the dialect says anything. */
+export const generationDefaults = samplingParameters
+  .pick({ temperature: true, topK: true, topP: true, minP: true, repetitionPenalty: true })
+  .extend({
+    /** Tokens per choice; −1 = until the context ends. */
+    maxTokens: z.int().min(-1),
+  })
+  .partial();
+
+export type GenerationDefaults = z.infer<typeof generationDefaults>;
+
 /** Pure sampling from the model's own distribution: every processor off. */
 export const NEUTRAL_SAMPLING: SamplingParameters = {
   temperature: 1,

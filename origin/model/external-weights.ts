@@ -6,9 +6,10 @@ import { ELEMENT_BITS, type GraphInitializer, type OnnxGraph, withBranches } fro
  * Checks that all weights a graph keeps in files beside it are there and as long as the graph says. ONNX Runtime would
  * find most of it too, but names neither the file nor what to do.
  * @param modelFile path of the graph
+ * @returns bytes of those files together
  * @throws Error that completes "model.onnx …"
  */
-export function requireExternalWeights(modelFile: string, graph: OnnxGraph): void {
+export function requireExternalWeights(modelFile: string, graph: OnnxGraph): number {
   const folder = dirname(modelFile);
   const sizes = new Map<string, number>();
   for (const { initializers } of withBranches(graph)) {
@@ -20,6 +21,7 @@ export function requireExternalWeights(modelFile: string, graph: OnnxGraph): voi
       requireRoom(initializer, size);
     }
   }
+  return [...sizes.values()].reduce((sum, size) => sum + size, 0);
 }
 
 function sizeInside(folder: string, file: string): number {

@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { type DecoderInterface, describeDecoder } from './decoder-interface.ts';
 import { requireExternalWeights } from './external-weights.ts';
-import { describeLayout, kvLayout, requireFit } from './kv-cache.ts';
+import { describeLayout, type KvLayout, kvLayout, requireFit } from './kv-cache.ts';
 import { type ModelConfig, ModelError, readModelConfig } from './model-config.ts';
 import { findDecoder, type Variant } from './model-files.ts';
 import type { ModelRunner, ModelShape } from './model-runner.ts';
@@ -45,18 +45,31 @@ export interface OpenedModel {
   readonly summary: string;
 }
 
+/** A model directory read and understood, nothing of it loaded. */
+export interface ModelPlan {
+  readonly config: ModelConfig;
+  readonly decoder: DecoderInterface;
+  readonly layout: KvLayout;
+  /** Path of the graph inside the directory, its bytes, and what they say. */
+  readonly file: string;
+  readonly model: Uint8Array;
+  readonly graph: OnnxGraph;
+  /** Of the graph and the files its weights are in. */
+  readonly weightBytes: number;
+}
+
 /**
- * Loads a model directory (its JSON files and the graph `findDecoder` chooses) and runs it. Throws ModelError, a message
- * of one line, when anything is missing, damaged, contradictory or too large.
+ * Reads a model directory: its JSON files and the graph `findDecoder` chooses. Throws ModelError, a message of one line,
+ * when anything is missing, contradictory or too large.
  */
-export async function openModel(options: ModelOptions): Promise<OpenedModel> {
+export function planModel(options: Omit<ModelOptions, 'threads' | 'prefillChunk'>): ModelPlan {
   const { directory } = options;
   const config = readModelConfig(directory);
   const { file, names } = findDecoder(directory, options.variant);
   const path = join(directory, file);
   const model = readModelFile(path, file);
   const graph = inFile(file, () => readGraph(model));
-  inFile(file, () => requireExternalWeights(path, graph));
+  const externalBytes = inFile(file, () => requireExternalWeights(path, graph));
   const decoder = inFile(file, () => describeDecoder(graph, config, names));
   const contextLength = options.contextLength ?? decoder.maxPositions;
   if (contextLength > decoder.maxPositions) {
@@ -66,10 +79,17 @@ export async function openModel(options: ModelOptions): Promise<OpenedModel> {
   }
   const layout = kvLayout(decoder, options.slots, contextLength);
   requireFit(layout, options.kvLimitBytes);
+  return { config, decoder, layout, file, model, graph, weightBytes: model.length + externalBytes };
+}
+
+/** Loads a model directory and runs it. Throws ModelError as `planModel` does, and when anything is damaged. */
+export async function openModel(options: ModelOptions): Promise<OpenedModel> {
+  const { config, decoder, layout, file, model, graph } = planModel(options);
   const selection = logitsSelection(graph, decoder);
   const patched = inFile(file, () => insertLogitsIndex(model, decoder.logits, selection));
-  const session = loadSession(patched, file, { threads: options.threads, directory: dirname(path) });
-  const prefillChunk = Math.min(options.prefillChunk ?? DEFAULT_PREFILL_CHUNK, contextLength);
+  const folder = dirname(join(options.directory, file));
+  const session = loadSession(patched, file, { threads: options.threads, directory: folder });
+  const prefillChunk = Math.min(options.prefillChunk ?? DEFAULT_PREFILL_CHUNK, layout.contextLength);
   const runner = await start(session, { decoder, logits: patched.logits, layout, prefillChunk }, file);
   const summary = summarise(file, decoder, describeLayout(layout));
   return { runner, shape: runner.shape, config, summary };

@@ -9,22 +9,23 @@ describe('configuration', () => {
     expect(config).toMatchObject({
       host: '127.0.0.1',
       port: 9100,
-      modelName: 'continuo-mini',
-      contextLength: null,
-      kvMemoryBytes: null,
-      infill: 'auto',
+      model: {
+        name: 'continuo-mini',
+        engine: { contextLength: null, kvMemoryBytes: null, infill: 'auto' },
+        generationConfig: false,
+      },
     });
-    expect(config.modelDirectory).toMatch(/origin\/models\/continuo-mini$/);
+    expect(config.model.engine.directory).toMatch(/origin\/models\/continuo-mini$/);
   });
 
   test('serves a model under the name of its directory unless told otherwise', () => {
-    expect(readConfig({ ...SECRET, CONTINUO_MODEL_DIR: '/models/some-name/' }).modelName).toBe('some-name');
+    expect(readConfig({ ...SECRET, CONTINUO_MODEL_DIR: '/models/some-name/' }).model.name).toBe('some-name');
     const named = { ...SECRET, CONTINUO_MODEL_DIR: '/models/x', CONTINUO_MODEL_NAME: 'acme/model' };
-    expect(readConfig(named).modelName).toBe('acme/model');
+    expect(readConfig(named).model.name).toBe('acme/model');
   });
 
   test('takes no shortcut that changes bits unless told to', () => {
-    const { shortcuts } = readConfig(SECRET);
+    const { shortcuts } = readConfig(SECRET).model.engine;
     expect(shortcuts).toEqual({ drafts: 0, draftRows: 1, forcedTokens: false, cacheGenerated: false });
     const all = {
       CONTINUO_SPECULATION: '8',
@@ -32,7 +33,7 @@ describe('configuration', () => {
       CONTINUO_FORCED_TOKENS: 'true',
       CONTINUO_CACHE_GENERATED: 'true',
     };
-    expect(readConfig({ ...SECRET, ...all }).shortcuts).toEqual({
+    expect(readConfig({ ...SECRET, ...all }).model.engine.shortcuts).toEqual({
       drafts: 8,
       draftRows: 2,
       forcedTokens: true,
@@ -41,7 +42,8 @@ describe('configuration', () => {
   });
 
   test('an empty variable counts as absent', () => {
-    expect(readConfig({ ...SECRET, CONTINUO_SLOTS: '', CONTINUO_CONTEXT: '' })).toMatchObject({
+    const { engine } = readConfig({ ...SECRET, CONTINUO_SLOTS: '', CONTINUO_CONTEXT: '' }).model;
+    expect(engine).toMatchObject({
       slots: 8,
       contextLength: null,
     });
