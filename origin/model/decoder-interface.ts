@@ -20,7 +20,10 @@ export interface DecoderInterface {
   readonly vocabularySize: number;
   /** Positions the model was made for; no slot can be longer. */
   readonly maxPositions: number;
-  readonly inputIds: string;
+  /** int64 ids [batch, sequence]; where `embeddingSize` is set, float32 vectors [batch, sequence, embeddingSize]. */
+  readonly tokenInput: string;
+  /** Width of the vectors that the graph reads in place of ids; null = it reads ids. */
+  readonly embeddingSize: number | null;
   readonly attentionMask: string;
   /** Null where the graph counts positions itself. */
   readonly positionIds: string | null;
@@ -48,7 +51,8 @@ export function describeDecoder(
 ): DecoderInterface {
   const inputs = new Map(graph.inputs.map((tensor) => [tensor.name, tensor]));
   const outputs = new Map(graph.outputs.map((tensor) => [tensor.name, tensor]));
-  requireKnownInputs(inputs, names);
+  const tokenInput = tokenInputOf(inputs, names);
+  requireKnownInputs(inputs, tokenInput, names);
   const attentions = graph.nodes.filter(({ operator }) => operator === 'GroupQueryAttention');
   const pastKeys = [...inputs.keys()].filter((name) => isOfSomeLayer(names.pastKey, name));
   const layers = attentions.length > 0 ? attentions.length : pastKeys.length;
@@ -68,7 +72,8 @@ export function describeDecoder(
     kvType,
     vocabularySize: vocabularySize(outputs.get(names.logits), config, names),
     maxPositions: positionLimit(graph, config),
-    inputIds: names.inputIds,
+    tokenInput,
+    embeddingSize: embeddingSize(tokenInput, inputs, names),
     attentionMask: names.attentionMask,
     positionIds: inputs.has(names.positionIds) ? names.positionIds : null,
     useCacheBranch: inputs.has(USE_CACHE_BRANCH) ? USE_CACHE_BRANCH : null,
@@ -81,13 +86,35 @@ export function describeDecoder(
   };
 }
 
-function requireKnownInputs(inputs: ReadonlyMap<string, GraphTensor>, names: DecoderNames): void {
+function tokenInputOf(inputs: ReadonlyMap<string, GraphTensor>, names: DecoderNames): string {
+  return inputs.has(names.inputsEmbeds) && !inputs.has(names.inputIds) ? names.inputsEmbeds : names.inputIds;
+}
+
+function embeddingSize(
+  tokenInput: string,
+  inputs: ReadonlyMap<string, GraphTensor>,
+  names: DecoderNames,
+): number | null {
+  if (tokenInput !== names.inputsEmbeds) return null;
+  const { elementType, dimensions } = inputs.get(tokenInput)!;
+  const size = dimensions.at(-1);
+  if (dimensions.length !== 3 || typeof size !== 'number') {
+    throw new Error(`has an input ${tokenInput} that is not [batch, sequence, width] with a fixed width`);
+  }
+  if (elementType !== ElementType.float32) throw new Error(`has an input ${tokenInput} that is not float32`);
+  return size;
+}
+
+function requireKnownInputs(
+  inputs: ReadonlyMap<string, GraphTensor>,
+  tokenInput: string,
+  names: DecoderNames,
+): void {
   const integers = [names.inputIds, names.attentionMask, names.positionIds];
-  const unknown = [...inputs.keys()].filter(
-    (name) => !integers.includes(name) && name !== USE_CACHE_BRANCH && !isPast(name, names),
-  );
+  const known = [tokenInput, ...integers, USE_CACHE_BRANCH];
+  const unknown = [...inputs.keys()].filter((name) => !known.includes(name) && !isPast(name, names));
   if (unknown.length > 0) throw new Error(`has inputs this engine does not know: ${unknown.join(', ')}`);
-  const missing = [names.inputIds, names.attentionMask].filter((name) => !inputs.has(name));
+  const missing = [tokenInput, names.attentionMask].filter((name) => !inputs.has(name));
   if (missing.length > 0) throw new Error(`lacks the input ${missing.join(', ')}`);
   for (const name of integers) {
     const type = inputs.get(name)?.elementType ?? ElementType.int64;

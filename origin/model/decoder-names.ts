@@ -1,6 +1,8 @@
 /** What a graph calls its inputs and outputs; `%d` stands for the layer. */
 export interface DecoderNames {
   readonly inputIds: string;
+  /** Token vectors in place of ids, where another graph embeds them. */
+  readonly inputsEmbeds: string;
   readonly attentionMask: string;
   readonly positionIds: string;
   readonly pastKey: string;
@@ -13,6 +15,7 @@ export interface DecoderNames {
 /** As Optimum and transformers.js name them, and onnxruntime-genai's builder unless told otherwise. */
 export const USUAL_NAMES: DecoderNames = {
   inputIds: 'input_ids',
+  inputsEmbeds: 'inputs_embeds',
   attentionMask: 'attention_mask',
   positionIds: 'position_ids',
   pastKey: 'past_key_values.%d.key',

@@ -60,6 +60,7 @@ export function readGenaiConfig(directory: string): GenaiModel | undefined {
 export function genaiNames({ decoder: { inputs, outputs } }: GenaiModel): DecoderNames {
   return {
     inputIds: inputs?.input_ids ?? USUAL_NAMES.inputIds,
+    inputsEmbeds: USUAL_NAMES.inputsEmbeds,
     attentionMask: inputs?.attention_mask ?? USUAL_NAMES.attentionMask,
     positionIds: inputs?.position_ids ?? USUAL_NAMES.positionIds,
     pastKey: inputs?.past_key_names ?? USUAL_NAMES.pastKey,

@@ -1,6 +1,6 @@
 import * as z from 'zod';
 import { GENAI_CONFIG, type GenaiModel, readGenaiConfig } from './genai-config.ts';
-import { count, ModelError, readModelJson, tokenIds } from './model-json.ts';
+import { count, ModelError, readModelJson, tokenId, tokenIds } from './model-json.ts';
 
 /** What a model directory's JSON files say, as Hugging Face and onnxruntime-genai write them. */
 
@@ -17,7 +17,7 @@ const OLD_NAMES = {
 };
 
 const modelConfigSchema = z.preprocess(
-  withPresentNames,
+  (value) => withPresentNames(withTextSizes(value)),
   z.object({
     model_type: z.string().optional(),
     vocab_size: count,
@@ -31,6 +31,9 @@ const modelConfigSchema = z.preprocess(
     use_sliding_window: z.boolean().nullish(),
     bos_token_id: tokenIds.nullish(),
     eos_token_id: tokenIds.nullish(),
+    image_token_id: tokenId.nullish(),
+    image_token_index: tokenId.nullish(),
+    image_seq_length: count.nullish(),
   }),
 );
 
@@ -54,6 +57,10 @@ export interface ModelConfig {
   readonly bosTokenId: number | null;
   /** Ids that end a text: generation_config.json's, else the sizes' file's; may be empty. */
   readonly eosTokenIds: readonly number[];
+  /** The token that stands for an image in a prompt; null = the model sees none. */
+  readonly imageTokenId: number | null;
+  /** Positions an image takes; null where the file does not say. */
+  readonly imageLength: number | null;
 }
 
 /**
@@ -71,7 +78,9 @@ export function readModelConfig(directory: string): ModelConfig {
   const generation = readModelJson(directory, 'generation_config.json', generationConfigSchema) ?? {};
   const bos = generation.bos_token_id ?? genai?.bos_token_id ?? config?.bos_token_id ?? [];
   const eos = generation.eos_token_id ?? genai?.eos_token_id ?? config?.eos_token_id ?? [];
-  for (const id of [...bos, ...eos]) {
+  const imageTokenId = config?.image_token_id ?? config?.image_token_index ?? null;
+  const imageLength = config?.image_seq_length ?? null;
+  for (const id of [...bos, ...eos, ...(imageTokenId === null ? [] : [imageTokenId])]) {
     if (id >= chosen.vocabularySize) {
       const { source, vocabularySize } = chosen;
       throw new ModelError(`${source}: token id ${id} is outside the vocabulary of ${vocabularySize}`);
@@ -79,10 +88,11 @@ export function readModelConfig(directory: string): ModelConfig {
   }
   const maxPositions = Math.min(chosen.maxPositions, others?.maxPositions ?? Infinity);
   const slidingWindow = chosen.slidingWindow ?? others?.slidingWindow ?? null;
-  return { ...chosen, maxPositions, slidingWindow, bosTokenId: bos[0] ?? null, eosTokenIds: eos };
+  const tokens = { bosTokenId: bos[0] ?? null, eosTokenIds: eos, imageTokenId };
+  return { ...chosen, maxPositions, slidingWindow, ...tokens, imageLength };
 }
 
-type Sizes = Omit<ModelConfig, 'bosTokenId' | 'eosTokenIds'>;
+type Sizes = Omit<ModelConfig, 'bosTokenId' | 'eosTokenIds' | 'imageTokenId' | 'imageLength'>;
 
 function huggingFaceSizes(config: z.infer<typeof modelConfigSchema>): Sizes {
   const heads = config.num_attention_heads;
@@ -122,6 +132,13 @@ function requireAgreement(genai: Sizes, config: Sizes): void {
     if (one !== other)
       throw new ModelError(`${GENAI_CONFIG} says ${what} ${one} but ${CONFIG} says ${other}`);
   }
+}
+
+/** Models that see keep the sizes of their decoder in a part of their own. */
+function withTextSizes(value: unknown): unknown {
+  if (typeof value !== 'object' || value === null || !('text_config' in value)) return value;
+  const { text_config: text, ...others } = value;
+  return typeof text === 'object' ? { ...others, ...text } : value;
 }
 
 function withPresentNames(value: unknown): unknown {

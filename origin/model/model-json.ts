@@ -9,14 +9,10 @@ export class ModelError extends Error {
 
 export const count = z.int().positive();
 
+export const tokenId = z.int().nonnegative();
+
 /** One id or several, as a list. */
-export const tokenIds = z.union([
-  z
-    .int()
-    .nonnegative()
-    .transform((id) => [id]),
-  z.array(z.int().nonnegative()),
-]);
+export const tokenIds = z.union([tokenId.transform((id) => [id]), z.array(tokenId)]);
 
 /** undefined when the file does not exist. Throws ModelError naming the file and the field. */
 export function readModelJson<T>(directory: string, file: string, schema: z.ZodType<T>): T | undefined {

@@ -24,6 +24,27 @@ export interface DecodeBatch {
   readonly positions: Int32Array;
 }
 
+/** Vectors that stand in the place of tokens: what an encoder has made of an image. */
+export interface PlacedVectors {
+  /** Position of the first. */
+  readonly at: number;
+  readonly count: number;
+  /** [count, width of the token vectors] */
+  readonly vectors: Float32Array;
+}
+
+/** What of them stands in [start, end), with positions counted from `start`. */
+export function placedWithin(placed: readonly PlacedVectors[], start: number, end: number): PlacedVectors[] {
+  return placed.flatMap(({ at, count, vectors }) => {
+    const first = Math.max(at, start);
+    const last = Math.min(at + count, end);
+    if (first >= last) return [];
+    const width = vectors.length / count;
+    const within = vectors.subarray((first - at) * width, (last - at) * width);
+    return [{ at: first - start, count: last - first, vectors: within }];
+  });
+}
+
 export interface PrefillChunk {
   readonly slot: number;
   /** Position of the first token; positions before it are already in the slot's KV. */
@@ -31,6 +52,8 @@ export interface PrefillChunk {
   readonly tokens: Int32Array;
   /** Indices into `tokens` whose logits are wanted, ascending; empty = none. */
   readonly logitsAt: Int32Array;
+  /** Images in the chunk, by index into `tokens`, which hold any valid id there; for models that see. */
+  readonly images?: readonly PlacedVectors[];
 }
 
 /** Thrown by `prefill` when its signal was aborted while it ran. */

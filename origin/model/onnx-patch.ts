@@ -82,12 +82,29 @@ export function insertLogitsIndex(
   }
   const input = { name: LOGITS_INDEX, elementType: ElementType.int64, dimensions: ['logit_rows'] };
   runs.push(encodeTensor(GraphField.input, input));
+  return { model: withGraph(model, runs), logits: output };
+}
+
+/**
+ * Adds an output to a graph: int64 [rank], the sizes of the tensor `of` once it is computed.
+ * Throws an Error that completes "model.onnx …".
+ */
+export function appendShape(model: Uint8Array, of: string): { model: Uint8Array; shape: string } {
+  const shape = `${PREFIX}/shape`;
+  const graph = graphMessage(model);
+  const fields = [...wireFields(graph)].map(({ start, end }) => graph.subarray(start, end));
+  const output = { name: shape, elementType: ElementType.int64, dimensions: [null] };
+  const added = [encodeNode('Shape', [of], shape, {}), encodeTensor(GraphField.output, output)];
+  return { model: withGraph(model, [...fields, ...added]), shape };
+}
+
+function withGraph(model: Uint8Array, graph: readonly Uint8Array[]): Uint8Array {
   const parts = [...wireFields(model)].map((field) =>
     field.field === ModelField.graph
-      ? encodeMessage(ModelField.graph, runs)
+      ? encodeMessage(ModelField.graph, graph)
       : model.subarray(field.start, field.end),
   );
-  return { model: Buffer.concat(parts), logits: output };
+  return Buffer.concat(parts);
 }
 
 /** The rows of [batch, sequence, columns] that `logits_index` names. */

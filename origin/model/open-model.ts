@@ -1,19 +1,18 @@
-import { readFileSync } from 'node:fs';
-import { dirname, join } from 'node:path';
 import { type DecoderInterface, describeDecoder } from './decoder-interface.ts';
-import { requireExternalWeights } from './external-weights.ts';
+import { type GraphFile, inFile, loadSession, readGraphFile } from './graph-file.ts';
+import type { ImageEncoder } from './image-encoder.ts';
 import { describeLayout, type KvLayout, kvLayout, requireFit } from './kv-cache.ts';
 import { type ModelConfig, ModelError, readModelConfig } from './model-config.ts';
 import { findDecoder, type Variant } from './model-files.ts';
 import type { ModelRunner, ModelShape } from './model-runner.ts';
-import { type OnnxGraph, readGraph } from './onnx-graph.ts';
-import { insertLogitsIndex, type PatchedModel } from './onnx-patch.ts';
-import { openOrtApi } from './ort-capi.ts';
+import type { OnnxGraph } from './onnx-graph.ts';
+import { insertLogitsIndex } from './onnx-patch.ts';
 import { OrtConcatRunner } from './ort-concat-runner.ts';
 import { OrtRunner, type RunnerOptions } from './ort-runner.ts';
-import { OrtSession } from './ort-session.ts';
+import type { OrtSession } from './ort-session.ts';
 import { readsSeveralAfterPast, requireNumbers } from './probe.ts';
 import { SingleRowRunner } from './single-row-runner.ts';
+import { openVision, planVision, type VisionPlan } from './vision.ts';
 
 /**
  * Tokens of one prefill run. Measured on 2 cores with 8 layers of 512 in 8 bits, prompts of 1,024: chunks of 16, 32, 64
@@ -39,6 +38,8 @@ export interface ModelOptions {
 
 export interface OpenedModel {
   readonly runner: ModelRunner;
+  /** Null when the model sees no images; to be disposed of along with the runner. */
+  readonly images: ImageEncoder | null;
   readonly shape: ModelShape;
   readonly config: ModelConfig;
   /** One line for the log: the model's dimensions and the KV cache's size. */
@@ -46,16 +47,12 @@ export interface OpenedModel {
 }
 
 /** A model directory read and understood, nothing of it loaded. */
-export interface ModelPlan {
+export interface ModelPlan extends GraphFile {
   readonly config: ModelConfig;
   readonly decoder: DecoderInterface;
   readonly layout: KvLayout;
-  /** Path of the graph inside the directory, its bytes, and what they say. */
-  readonly file: string;
-  readonly model: Uint8Array;
-  readonly graph: OnnxGraph;
-  /** Of the graph and the files its weights are in. */
-  readonly weightBytes: number;
+  /** Null when the model sees no images. */
+  readonly vision: VisionPlan | null;
 }
 
 /**
@@ -66,11 +63,8 @@ export function planModel(options: Omit<ModelOptions, 'threads' | 'prefillChunk'
   const { directory } = options;
   const config = readModelConfig(directory);
   const { file, names } = findDecoder(directory, options.variant);
-  const path = join(directory, file);
-  const model = readModelFile(path, file);
-  const graph = inFile(file, () => readGraph(model));
-  const externalBytes = inFile(file, () => requireExternalWeights(path, graph));
-  const decoder = inFile(file, () => describeDecoder(graph, config, names));
+  const graphFile = readGraphFile(directory, file);
+  const decoder = inFile(file, () => describeDecoder(graphFile.graph, config, names));
   const contextLength = options.contextLength ?? decoder.maxPositions;
   if (contextLength > decoder.maxPositions) {
     throw new ModelError(
@@ -79,36 +73,33 @@ export function planModel(options: Omit<ModelOptions, 'threads' | 'prefillChunk'
   }
   const layout = kvLayout(decoder, options.slots, contextLength);
   requireFit(layout, options.kvLimitBytes);
-  return { config, decoder, layout, file, model, graph, weightBytes: model.length + externalBytes };
+  const vision = planVision(directory, { file, decoder, config });
+  const weightBytes = graphFile.weightBytes + (vision?.weightBytes ?? 0);
+  return { ...graphFile, config, decoder, layout, vision, weightBytes };
 }
 
 /** Loads a model directory and runs it. Throws ModelError as `planModel` does, and when anything is damaged. */
 export async function openModel(options: ModelOptions): Promise<OpenedModel> {
-  const { config, decoder, layout, file, model, graph } = planModel(options);
+  const plan = planModel(options);
+  const { config, decoder, layout, file, model, graph, vision } = plan;
+  const { threads } = options;
   const selection = logitsSelection(graph, decoder);
   const patched = inFile(file, () => insertLogitsIndex(model, decoder.logits, selection));
-  const folder = dirname(join(options.directory, file));
-  const session = loadSession(patched, file, { threads: options.threads, directory: folder });
   const prefillChunk = Math.min(options.prefillChunk ?? DEFAULT_PREFILL_CHUNK, layout.contextLength);
-  const runner = await start(session, { decoder, logits: patched.logits, layout, prefillChunk }, file);
-  const summary = summarise(file, decoder, describeLayout(layout));
-  return { runner, shape: runner.shape, config, summary };
-}
-
-function readModelFile(path: string, file: string): Uint8Array {
+  const capacity = Math.max(options.slots, prefillChunk);
+  const parts = vision === null ? null : openVision(vision, { ...plan, threads, capacity });
+  const embedder = parts?.embedder ?? null;
+  const images = parts?.encoder ?? null;
   try {
-    return readFileSync(path);
+    const session = loadSession(plan, patched.model, { threads });
+    const runnerOptions = { decoder, logits: patched.logits, layout, prefillChunk, embedder };
+    const runner = await start(session, runnerOptions, file);
+    const summary = summarise(file, decoder, describeLayout(layout), images);
+    return { runner, images, shape: runner.shape, config, summary };
   } catch (error) {
-    throw new ModelError(`${file} cannot be read: ${(error as Error).message}`);
-  }
-}
-
-/** Completes the message of what the graph's readers throw. */
-function inFile<T>(file: string, read: () => T): T {
-  try {
-    return read();
-  } catch (error) {
-    throw new ModelError(`${file} ${(error as Error).message}`);
+    images?.dispose();
+    embedder?.dispose();
+    throw error;
   }
 }
 
@@ -117,19 +108,6 @@ function logitsSelection({ nodes }: OnnxGraph, { logits, couplesRows }: DecoderI
   const source = nodes.find(({ outputs }) => outputs.includes(logits));
   const isBranch = (source?.branches.length ?? 0) > 0;
   return couplesRows || isBranch ? 'after-projection' : 'before-projection';
-}
-
-function loadSession(
-  patched: PatchedModel,
-  file: string,
-  options: { readonly threads: number; readonly directory: string },
-): OrtSession {
-  try {
-    return new OrtSession(openOrtApi(), patched.model, options);
-  } catch (error) {
-    const line = (error as Error).message.replaceAll(/\s+/g, ' ').trim();
-    throw new ModelError(`ONNX Runtime cannot load ${file}: ${line}`);
-  }
 }
 
 /** The runner that fits the graph, tried out. */
@@ -149,11 +127,18 @@ async function start(session: OrtSession, options: RunnerOptions, file: string):
   return couplesRows && cache === 'in-place' ? new SingleRowRunner(runner) : runner;
 }
 
-function summarise(file: string, decoder: DecoderInterface, layout: string): string {
+function summarise(
+  file: string,
+  decoder: DecoderInterface,
+  layout: string,
+  images: ImageEncoder | null,
+): string {
   const { layers, kvHeads, headSize, kvType, vocabularySize, cache, couplesRows } = decoder;
   const rows = cache === 'concatenated' || couplesRows ? 'rows run one by one; ' : '';
+  const seen =
+    images === null ? '' : `images of ${images.width} × ${images.height} in ${images.positions} positions; `;
   return (
     `${file}: ${layers} layers, ${kvHeads} KV heads of ${headSize} in ${kvType}, ` +
-    `vocabulary ${vocabularySize}; ${rows}KV cache ${layout}`
+    `vocabulary ${vocabularySize}; ${seen}${rows}KV cache ${layout}`
   );
 }

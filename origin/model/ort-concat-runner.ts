@@ -6,6 +6,7 @@ import {
   type ModelRunner,
   type ModelShape,
   type PrefillChunk,
+  placedWithin,
   RunTerminated,
 } from './model-runner.ts';
 import { ElementType } from './onnx-graph.ts';
@@ -13,6 +14,7 @@ import { LOGITS_INDEX } from './onnx-patch.ts';
 import type { BoundTensor, OrtBinding } from './ort-binding.ts';
 import type { RunnerOptions } from './ort-runner.ts';
 import type { OrtSession } from './ort-session.ts';
+import type { TokenEmbedder } from './token-embedder.ts';
 
 /** A run over consecutive tokens of one sequence; its logits go to row `firstRow` and after. */
 interface Piece extends PrefillChunk {
@@ -35,12 +37,16 @@ export class OrtConcatRunner implements ModelRunner {
   readonly #logitsName: string;
   readonly #cache: ConcatenatedCache;
   readonly #inputs: PrefillInputs;
+  readonly #embedder: TokenEmbedder | null;
   readonly #useCacheBranch = new Uint8Array(new ArrayBuffer(1));
   readonly #logits: Float32Array<ArrayBuffer>;
   #prefilling = false;
   #disposed = false;
 
-  constructor(session: OrtSession, { decoder, logits, layout, prefillChunk }: RunnerOptions) {
+  constructor(
+    session: OrtSession,
+    { decoder, logits, layout, prefillChunk, embedder = null }: RunnerOptions,
+  ) {
     const { slots, contextLength } = layout;
     const { vocabularySize } = decoder;
     this.shape = { vocabularySize, contextLength, slots, prefillChunk };
@@ -49,6 +55,7 @@ export class OrtConcatRunner implements ModelRunner {
     this.#logitsName = logits;
     this.#cache = new ConcatenatedCache(session.api, decoder, layout);
     this.#inputs = new PrefillInputs(prefillChunk, contextLength);
+    this.#embedder = embedder;
     this.#logits = new Float32Array(new ArrayBuffer(4 * Math.max(slots, prefillChunk) * vocabularySize));
   }
 
@@ -78,7 +85,7 @@ export class OrtConcatRunner implements ModelRunner {
       for (const piece of this.#piecesOf(chunk)) await this.#runPiece(piece, signal);
     } finally {
       this.#prefilling = false;
-      if (this.#disposed) this.#session.dispose();
+      if (this.#disposed) this.#release();
     }
     return this.#logits.subarray(0, chunk.logitsAt.length * this.shape.vocabularySize);
   }
@@ -92,7 +99,12 @@ export class OrtConcatRunner implements ModelRunner {
   dispose(): void {
     if (this.#disposed) return;
     this.#disposed = true;
-    if (!this.#prefilling) this.#session.dispose();
+    if (!this.#prefilling) this.#release();
+  }
+
+  #release(): void {
+    this.#embedder?.dispose();
+    this.#session.dispose();
   }
 
   #requireIdle(): void {
@@ -110,6 +122,7 @@ export class OrtConcatRunner implements ModelRunner {
         tokens: Int32Array.of(token),
         logitsAt: row < 0 ? new Int32Array() : Int32Array.of(0),
         firstRow: Math.max(0, row),
+        images: placedWithin(chunk.images ?? [], index, index + 1),
       };
     });
   }
@@ -130,13 +143,16 @@ export class OrtConcatRunner implements ModelRunner {
 
   #bind(piece: Piece): OrtBinding {
     const { slot, start, tokens, logitsAt } = piece;
-    const { inputIds, attentionMask, positionIds, useCacheBranch } = this.#decoder;
+    const { tokenInput, attentionMask, positionIds, useCacheBranch } = this.#decoder;
     const inputs = this.#inputs;
     inputs.fill(piece);
+    this.#embedder?.embed(tokens, tokens.length, piece.images);
     const binding = this.#session.createBinding();
     try {
       this.#cache.bind(binding, slot, start, tokens.length);
-      binding.input(inputIds, this.#int64(inputs.tokens, [1, tokens.length]));
+      const dimensions = [1, tokens.length];
+      const ids = this.#int64(inputs.tokens, dimensions);
+      binding.input(tokenInput, this.#embedder?.vectors(dimensions) ?? ids);
       binding.input(attentionMask, this.#int64(inputs.mask, [1, start + tokens.length]));
       if (positionIds !== null) binding.input(positionIds, this.#int64(inputs.positions, [1, tokens.length]));
       if (useCacheBranch !== null) binding.input(useCacheBranch, this.#branch(start > 0));

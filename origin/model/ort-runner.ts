@@ -12,6 +12,7 @@ import { ElementType } from './onnx-graph.ts';
 import { LOGITS_INDEX } from './onnx-patch.ts';
 import type { BoundTensor, OrtBinding } from './ort-binding.ts';
 import type { OrtSession } from './ort-session.ts';
+import type { TokenEmbedder } from './token-embedder.ts';
 
 /** Bindings kept for ranges of slots lately decoded; each costs a few kilobytes of native memory. */
 const KEPT_BINDINGS = 64;
@@ -27,6 +28,8 @@ export interface RunnerOptions {
   readonly logits: string;
   readonly layout: KvLayout;
   readonly prefillChunk: number;
+  /** For decoders that read vectors in place of ids; the runner then owns it. */
+  readonly embedder?: TokenEmbedder | null;
 }
 
 /**
@@ -45,13 +48,17 @@ export class OrtRunner implements ModelRunner {
   readonly #cache: KvCache;
   readonly #decodeInputs: DecodeInputs;
   readonly #prefillInputs: PrefillInputs;
+  readonly #embedder: TokenEmbedder | null;
   readonly #logits: Float32Array<ArrayBuffer>;
   /** By slot range, least recently used first. */
   readonly #bindings = new Map<number, DecodeBinding>();
   #prefilling = false;
   #disposed = false;
 
-  constructor(session: OrtSession, { decoder, logits, layout, prefillChunk }: RunnerOptions) {
+  constructor(
+    session: OrtSession,
+    { decoder, logits, layout, prefillChunk, embedder = null }: RunnerOptions,
+  ) {
     const { slots, contextLength } = layout;
     const { vocabularySize } = decoder;
     this.shape = { vocabularySize, contextLength, slots, prefillChunk };
@@ -61,6 +68,7 @@ export class OrtRunner implements ModelRunner {
     this.#cache = new KvCache(session.api, decoder, layout);
     this.#decodeInputs = new DecodeInputs(slots, contextLength);
     this.#prefillInputs = new PrefillInputs(prefillChunk, contextLength);
+    this.#embedder = embedder;
     const rows = Math.max(slots, prefillChunk);
     this.#logits = new Float32Array(new ArrayBuffer(4 * rows * vocabularySize));
   }
@@ -70,6 +78,7 @@ export class OrtRunner implements ModelRunner {
     this.#requireIdle();
     const { rows, firstSlot } = batch;
     this.#decodeInputs.fill(batch);
+    this.#embedder?.embed(batch.tokens, rows);
     const kept = this.#decodeBinding(firstSlot, rows);
     const { mask, maskWidth } = this.#decodeInputs;
     if (kept.maskWidth !== maskWidth) {
@@ -85,6 +94,7 @@ export class OrtRunner implements ModelRunner {
     this.#requireIdle();
     if (signal.aborted) throw new RunTerminated('the prefill was given up before it ran');
     this.#prefillInputs.fill(chunk);
+    this.#embedder?.embed(chunk.tokens, chunk.tokens.length, chunk.images);
     const binding = this.#prefillBinding(chunk);
     this.#prefilling = true;
     try {
@@ -115,6 +125,7 @@ export class OrtRunner implements ModelRunner {
   #release(): void {
     for (const { binding } of this.#bindings.values()) binding.dispose();
     this.#bindings.clear();
+    this.#embedder?.dispose();
     this.#session.dispose();
   }
 
@@ -132,8 +143,8 @@ export class OrtRunner implements ModelRunner {
       return kept;
     }
     const { tokens, positions, logitsIndex } = this.#decodeInputs;
-    const { inputIds, positionIds } = this.#decoder;
-    kept.binding.input(inputIds, this.#int64(tokens, [rows, 1]));
+    const { tokenInput, positionIds } = this.#decoder;
+    kept.binding.input(tokenInput, this.#tokens(tokens, [rows, 1]));
     if (positionIds !== null) kept.binding.input(positionIds, this.#int64(positions, [rows, 1]));
     kept.binding.input(LOGITS_INDEX, this.#int64(logitsIndex, [rows]));
     kept.binding.output(this.#logitsName, this.#logitsTensor(rows, vocabularySize));
@@ -156,14 +167,19 @@ export class OrtRunner implements ModelRunner {
     const inputs = this.#prefillInputs;
     const length = tokens.length;
     const binding = this.#session.createBinding();
-    const { inputIds, positionIds } = this.#decoder;
-    binding.input(inputIds, this.#int64(inputs.tokens, [1, length]));
+    const { tokenInput, positionIds } = this.#decoder;
+    binding.input(tokenInput, this.#tokens(inputs.tokens, [1, length]));
     binding.input(this.#decoder.attentionMask, this.#int64(inputs.mask, [1, start + length]));
     if (positionIds !== null) binding.input(positionIds, this.#int64(inputs.positions, [1, length]));
     binding.input(LOGITS_INDEX, this.#int64(inputs.logitsIndex, [logitsAt.length]));
     binding.output(this.#logitsName, this.#logitsTensor(logitsAt.length, this.shape.vocabularySize));
     this.#cache.bind(binding, slot, 1);
     return binding;
+  }
+
+  /** The ids, or the vectors they have become. */
+  #tokens(ids: BigInt64Array<ArrayBuffer>, dimensions: readonly number[]): BoundTensor {
+    return this.#embedder?.vectors(dimensions) ?? this.#int64(ids, dimensions);
   }
 
   #int64(array: BigInt64Array<ArrayBuffer>, dimensions: readonly number[]): BoundTensor {

@@ -1,0 +1,101 @@
+import * as z from 'zod';
+import { count, ModelError, readModelJson } from './model-json.ts';
+
+/** preprocessor_config.json: how an image becomes what the model's encoder reads. */
+
+export const PREPROCESSOR_CONFIG = 'preprocessor_config.json';
+
+/** By Pillow's numbers, which the file uses. */
+const KERNELS = ['nearest', 'lanczos', 'bilinear', 'bicubic'] as const;
+export type Kernel = (typeof KERNELS)[number];
+
+type Triple = readonly [red: number, green: number, blue: number];
+
+export interface ImageRecipe {
+  /** Null = images keep their size. */
+  readonly resize: {
+    readonly kernel: Kernel;
+    /** The shortest edge becomes so long, the other in proportion; or both are given. */
+    readonly size: number | { readonly height: number; readonly width: number };
+  } | null;
+  /** What comes out, cut from the middle where the image is larger then. */
+  readonly height: number;
+  readonly width: number;
+  /** A level 0 … 255 becomes (level · factor − mean) / deviation, channel by channel. */
+  readonly factor: number;
+  readonly mean: Triple;
+  readonly deviation: Triple;
+}
+
+const edges = z.object({ height: count, width: count });
+const size = z.union([count, edges, z.object({ shortest_edge: count })]);
+const triple = z.tuple([z.number(), z.number(), z.number()]);
+const flag = z.boolean().nullish();
+
+const schema = z.looseObject({
+  do_convert_rgb: flag,
+  do_resize: flag,
+  size: size.nullish(),
+  resample: z.int().min(0).max(3, 'only 0 (nearest), 1 (Lanczos), 2 (bilinear) and 3 (bicubic)').nullish(),
+  do_center_crop: flag,
+  crop_size: z.union([count, edges]).nullish(),
+  do_rescale: flag,
+  rescale_factor: z.number().positive().nullish(),
+  do_normalize: flag,
+  image_mean: triple.nullish(),
+  image_std: triple.nullish(),
+});
+type Preprocessor = z.infer<typeof schema>;
+
+const STEPS: ReadonlySet<string> = new Set(Object.keys(schema.shape));
+/** Lists that mean several encoder runs per image. */
+const SPLITTING = ['image_grid_pinpoints', 'min_pixels', 'max_pixels'];
+
+/** Throws ModelError when the file is missing, contradictory, or asks for a step that is not built. */
+export function readImageRecipe(directory: string): ImageRecipe {
+  const config = readModelJson(directory, PREPROCESSOR_CONFIG, schema);
+  if (config === undefined) throw new ModelError(`${directory} has no ${PREPROCESSOR_CONFIG}`);
+  const unknown = Object.entries(config).find(
+    ([name, value]) =>
+      (/^do_/.test(name) && value === true && !STEPS.has(name)) ||
+      (SPLITTING.includes(name) && value !== null),
+  );
+  if (unknown !== undefined) throw fault(`${unknown[0]} is not supported`);
+  const crop = cropOf(config);
+  const resize = resizeOf(config, crop !== null);
+  const exact = resize !== null && typeof resize.size === 'object' ? resize.size : null;
+  const { height, width } = crop ?? exact ?? varying();
+  const normalises = config.do_normalize ?? true;
+  if (normalises && !(config.image_mean && config.image_std))
+    throw fault('image_mean or image_std is missing');
+  return {
+    resize,
+    height,
+    width,
+    factor: (config.do_rescale ?? true) ? (config.rescale_factor ?? 1 / 255) : 1,
+    mean: (normalises && config.image_mean) || [0, 0, 0],
+    deviation: (normalises && config.image_std) || [1, 1, 1],
+  };
+}
+
+const fault = (what: string) => new ModelError(`${PREPROCESSOR_CONFIG}: ${what}`);
+
+function varying(): never {
+  throw fault('images of varying size are not supported: neither crop_size nor size gives height and width');
+}
+
+function cropOf({ do_center_crop, crop_size }: Preprocessor): { height: number; width: number } | null {
+  if (!(do_center_crop ?? Boolean(crop_size))) return null;
+  if (!crop_size) throw fault('crop_size is missing');
+  return typeof crop_size === 'number' ? { height: crop_size, width: crop_size } : crop_size;
+}
+
+/** A bare number is the shortest edge where the middle is cut out afterwards, and a square where it is not. */
+function resizeOf({ do_resize, size, resample }: Preprocessor, crops: boolean): ImageRecipe['resize'] {
+  if (do_resize === false) return null;
+  if (!size) throw fault('size is missing');
+  const kernel = KERNELS[resample ?? -1];
+  if (kernel === undefined) throw fault('resample is missing');
+  if (typeof size === 'number') return { kernel, size: crops ? size : { height: size, width: size } };
+  return { kernel, size: 'shortest_edge' in size ? size.shortest_edge : size };
+}
