@@ -11,8 +11,12 @@ import {
   text,
 } from '../expression.ts';
 
-/** Spaces and tabs after a line break. Models that run away into white space are stopped here. */
-const MAX_INDENTATION = 32;
+/**
+ * Spaces, or else tabs, after a line break: ten levels of the usual indentation. A model that runs away into white
+ * space is stopped here.
+ */
+const MAX_SPACES = 20;
+const MAX_TABS = 10;
 /** Digits of numbers without bounds: before the point, after it, and of the exponent. Keeps every number finite. */
 const MAX_DIGITS = 16;
 const MAX_EXPONENT_DIGITS = 2;
@@ -51,8 +55,8 @@ export function stringCharacter(): Expression {
 }
 
 /**
- * The parts of JSON texts, as rules that are made once per grammar. White space may stand after `{ [ , :` and before
- * `} ]`: nothing, one space, or a line break with a bounded indentation.
+ * The parts of JSON texts, as rules that are made once per grammar. White space may stand after `{ [ ,` and before
+ * `} ]`: nothing, one space, or a line break with a bounded indentation; after `:` no line break.
  */
 export class JsonText {
   readonly #builder: GrammarBuilder;
@@ -63,14 +67,10 @@ export class JsonText {
   }
 
   get space(): Expression {
-    return this.#once('space', () =>
-      optional(
-        choice([
-          text(' '),
-          sequence(optional(text('\r')), text('\n'), repeat(letters(' \t'), 0, MAX_INDENTATION)),
-        ]),
-      ),
-    );
+    return this.#once('space', () => {
+      const indentation = choice([repeat(text(' '), 0, MAX_SPACES), repeat(text('\t'), 1, MAX_TABS)]);
+      return optional(choice([text(' '), sequence(optional(text('\r')), text('\n'), indentation)]));
+    });
   }
 
   get string(): Expression {
@@ -124,7 +124,7 @@ export class JsonText {
   }
 
   get colon(): Expression {
-    return sequence(text(':'), this.space);
+    return sequence(text(':'), optional(text(' ')));
   }
 
   stringOf(content: Expression): Expression {

@@ -22,6 +22,37 @@ it('has at least 150 schemas, each with its own name', () => {
   expect(SCHEMA_CASES.length).toBeGreaterThanOrEqual(150);
 });
 
+describe('white space between the parts of a JSON text', () => {
+  const grammar = compileConstraint(
+    { type: 'json_schema', value: { type: 'object', properties: { a: { type: 'array' } } } },
+    vocabulary,
+  );
+  const break20 = `\n${' '.repeat(20)}`;
+  const break10 = `\r\n${'\t'.repeat(10)}`;
+
+  it.each([
+    '{"a":[1,2]}',
+    ' { "a": [ 1, 2 ] }',
+    `${break20}{${break20}"a": [${break20}1,${break20}2${break20}]${break20}}`,
+    `{${break10}"a": [${break10}1,${break10}2${break10}]${break10}}`,
+  ])('may be any usual layout: %j', (text) => {
+    expect(acceptsText(grammar, text, tokens)).toBe(true);
+  });
+
+  it.each([
+    `{${break20} "a":[]}`,
+    `{${break10}\t"a":[]}`,
+    '{\n\n"a":[]}',
+    '{  "a":[]}',
+    '{\n \t"a":[]}',
+    '{"a":\n[]}',
+    '{"a" :[]}',
+    '{"a":[1 ,2]}',
+  ])('never goes beyond its bounds: %j', (text) => {
+    expect(acceptsText(grammar, text, tokens)).toBe(false);
+  });
+});
+
 describe.each(SCHEMA_CASES)('schema: $name', ({ schema, valid, invalid }) => {
   const compile = (): CompiledGrammar =>
     compileConstraint({ type: 'json_schema', value: schema }, vocabulary);
