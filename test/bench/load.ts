@@ -7,6 +7,7 @@ export interface LoadResult {
   readonly bareTokensPerSecond: number;
   readonly requests: number;
   readonly errors: number;
+  readonly tokens: number;
   /** All tokens over the whole time, prefill included. */
   readonly tokensPerSecond: number;
   /** Tokens while all streams of a wave were generating: what a decode step of that batch yields. */
@@ -63,11 +64,13 @@ export async function measureLoad(
     progress();
   }
   const good = traces.filter(({ status, error }) => status === 200 && error === null);
+  const tokens = good.reduce((sum, trace) => sum + trace.tokens, 0);
   return {
     concurrency,
     requests: traces.length,
     errors: traces.length - good.length,
-    tokensPerSecond: (good.reduce((sum, { tokens }) => sum + tokens, 0) / totalMs) * 1000,
+    tokens,
+    tokensPerSecond: (tokens / totalMs) * 1000,
     decodeTokensPerSecond: (decodeTokens / decodeMs) * 1000,
     timeToFirstToken: percentiles(good.map(({ sent, events }) => (events[0] ?? Number.NaN) - sent)),
     interToken: percentiles(good.flatMap(gaps)),

@@ -31,6 +31,7 @@ const program = new Command('bench')
   .option('--threads <number>', 'threads of one model run', String(availableParallelism()))
   .option('--quick', 'skip the single figures (prefill, prefix hit, interference)', false)
   .option('--soak <seconds>', 'overload by 200 clients of two tenants for so long', '0')
+  .option('--constraints', 'also measure constrained streams, and streams beside hostile grammars', false)
   .option('--url <base>', 'also measure an OpenAI-compatible server, e.g. http://127.0.0.1:8080/v1')
   .option('--url-model <name>', 'its model name', 'default')
   .option('--url-key <key>', 'its API key', 'none')
@@ -46,6 +47,7 @@ interface Options {
   readonly threads: string;
   readonly quick: boolean;
   readonly soak: string;
+  readonly constraints: boolean;
   readonly url?: string;
   readonly urlModel: string;
   readonly urlKey: string;
@@ -84,6 +86,7 @@ async function main(): Promise<void> {
     promptTokens: Number(options.prompt),
     figures: !options.quick,
     soakSeconds: Number(options.soak),
+    constraints: options.constraints,
     threads: Number(options.threads),
     foreign: options.url
       ? openAiTarget(options.url, { baseUrl: options.url, apiKey: options.urlKey, model: options.urlModel })

@@ -1,6 +1,8 @@
 import { startSystem } from '../support/system.ts';
 import { measureCeiling } from './ceiling.ts';
+import { measureConstrained } from './constrained.ts';
 import { engineTarget } from './engine-target.ts';
+import { measureHostile } from './hostile.ts';
 import { type LoadResult, measureLoad } from './load.ts';
 import type { BenchModel } from './models.ts';
 import { rounded, type TargetReport } from './report.ts';
@@ -18,6 +20,8 @@ export interface Plan {
   readonly figures: boolean;
   /** Seconds of overload by 200 clients of two tenants; 0 = none. */
   readonly soakSeconds: number;
+  /** What constraints cost those who use them and, by hostile ones, everybody else. */
+  readonly constraints: boolean;
   readonly threads: number;
   /** Another server to measure with the same client. */
   readonly foreign: Target | null;
@@ -43,16 +47,17 @@ export function tokenIds(seed: number, length: number): number[] {
   });
 }
 
+const jobOf =
+  (plan: Plan) =>
+  (index: number): Job => ({ prompt: tokenIds(index, plan.promptTokens), maxTokens: plan.tokens });
+
 async function loads(
   target: Target,
   directory: string,
   plan: Plan,
   progress: Progress,
 ): Promise<TargetReport> {
-  const job = (index: number): Job => ({
-    prompt: tokenIds(index, plan.promptTokens),
-    maxTokens: plan.tokens,
-  });
+  const job = jobOf(plan);
   const results: LoadResult[] = [];
   const steps = plan.concurrency.length * plan.waves;
   let done = 0;
@@ -104,6 +109,40 @@ async function figures(target: Target, progress: Progress) {
   ] as const;
 }
 
+/** Streams at once in the measurements of constraints. */
+const STREAMS = 8;
+
+/** What a constraint costs its own streams. */
+async function constrainedFigures(target: Target, plan: Plan, progress: Progress) {
+  progress(0, `${target.name}, constrained load`);
+  const { plain, constrained, share } = await measureConstrained(target, STREAMS, plan.waves, jobOf(plan));
+  return [
+    [
+      `${target.name}: decode tokens/s at batch ${STREAMS}, plain / constrained`,
+      `${rounded(plain)} / ${rounded(constrained)} (${rounded(100 * share, 1)} %)`,
+    ],
+  ] as const;
+}
+
+/** What hostile constraints cost everybody else's. */
+async function hostileFigures(target: Target, plan: Plan, progress: Progress) {
+  progress(0, `${target.name}, hostile grammars`);
+  const options = { seconds: 15, streams: STREAMS, job: jobOf(plan), intruders: 4, intruderTokens: 32 };
+  const { quiet, visited, hostile, failures, answers, slowest } = await measureHostile(target, options);
+  const gaps = ({ p50, p99 }: typeof quiet) => `${rounded(p50, 2)} / ${rounded(p99, 2)}`;
+  const times = (usual: typeof quiet) => rounded(hostile.p99 / usual.p99, 2);
+  return [
+    [`${target.name}: gap of ${STREAMS} streams alone, p50 / p99 ms`, gaps(quiet)],
+    ['the same with 4 clients that send plain requests', gaps(visited)],
+    [
+      'the same with 4 clients that send hostile grammars',
+      `${gaps(hostile)} (p99 = ${times(quiet)} × alone, ${times(visited)} × plain)`,
+    ],
+    ['streams that failed; answers to hostile grammars', `${failures}; ${JSON.stringify(answers)}`],
+    ['slowest answer to a hostile grammar', `${rounded(slowest.ms)} ms (${slowest.name})`],
+  ] as const;
+}
+
 async function residentBytes(originUrl: string): Promise<number> {
   const text = await (await fetch(new URL('/metrics', originUrl))).text();
   return Number(/^continuo_origin_resident_bytes (\S+)/m.exec(text)?.[1]);
@@ -133,15 +172,16 @@ async function overload(target: Target, originUrl: string, seconds: number, prog
 /** Starts the product on the model and measures it layer by layer; every layer in the same run as the ceiling. */
 export async function measureModel(model: BenchModel, plan: Plan, progress: Progress): Promise<ModelReport> {
   const directory = model.directory();
-  const slots = Math.max(...plan.concurrency);
+  const slots = Math.max(...plan.concurrency, plan.constraints ? 2 * STREAMS : 1);
   const targets: TargetReport[] = [];
+  let single: ModelReport['figures'] = [];
   if (plan.via.includes('engine')) {
     const options = { directory, slots, contextLength: CONTEXT, threads: plan.threads };
     const engine = await engineTarget('engine', options);
     targets.push(await loads(engine, directory, plan, progress));
+    if (plan.constraints) single = await constrainedFigures(engine, plan, progress);
     await engine.close();
   }
-  let single: ModelReport['figures'] = [];
   if (plan.via.includes('origin') || plan.via.includes('worker')) {
     const system = await startSystem({
       CONTINUO_MODEL_DIR: directory,
@@ -153,7 +193,11 @@ export async function measureModel(model: BenchModel, plan: Plan, progress: Prog
     const origin = await originTarget('origin, HTTP', { ...system.origin, model: 'bench' });
     if (plan.via.includes('origin')) {
       targets.push(await loads(origin, directory, plan, progress));
-      if (plan.figures) single = await figures(origin, progress);
+      if (plan.figures) single = [...single, ...(await figures(origin, progress))];
+      if (plan.constraints) {
+        single = [...single, ...(await constrainedFigures(origin, plan, progress))];
+        single = [...single, ...(await hostileFigures(origin, plan, progress))];
+      }
     }
     if (plan.soakSeconds > 0) {
       single = [...single, ...(await overload(origin, system.origin.url, plan.soakSeconds, progress))];
@@ -162,6 +206,10 @@ export async function measureModel(model: BenchModel, plan: Plan, progress: Prog
       const baseUrl = `${system.url}/v1`;
       const worker = openAiTarget('worker, SSE', { baseUrl, apiKey: system.apiKey, model: 'bench' });
       targets.push(await loads(worker, directory, plan, progress));
+      if (plan.constraints) {
+        single = [...single, ...(await constrainedFigures(worker, plan, progress))];
+        single = [...single, ...(await hostileFigures(worker, plan, progress))];
+      }
       await worker.close();
     }
     await origin.close();

@@ -1,17 +1,18 @@
 import { Agent, request as httpRequest, type IncomingMessage } from 'node:http';
 import { LineDecoder } from '../../shared/framing.ts';
-import type { GenerationEvent, GenerationRequest } from '../../shared/generation.ts';
+import type { GenerationEvent, GenerationRequest, WireConstraint } from '../../shared/generation.ts';
 import { NEUTRAL_SAMPLING } from '../../shared/sampling.ts';
 import { importSigningKey, SIGNATURE_HEADER, sign } from '../../shared/signing.ts';
 import { request } from '../support/generation-request.ts';
 
-/** One completion to ask for; generation never ends early, so that every run does the same work. */
+/** One completion to ask for; by itself generation never ends early, so that every run does the same work. */
 export interface Job {
   readonly prompt: readonly number[] | string;
   readonly maxTokens: number;
   /** Who asks, where the target knows tenants. */
   readonly tenant?: string;
   readonly cachePrompt?: boolean;
+  readonly constraint?: WireConstraint;
 }
 
 /** When things happened, in milliseconds of performance.now(). */
@@ -94,6 +95,24 @@ function readSse(line: string): ReturnType<LineReader> {
   return chunk.usage ? { tokens: chunk.usage.completion_tokens, text } : { text };
 }
 
+/** The public field of a constraint. */
+function constraintField({ constraint }: Job): Readonly<Record<string, unknown>> {
+  switch (constraint?.type) {
+    case undefined:
+      return {};
+    case 'gbnf':
+      return { grammar: constraint.value };
+    case 'json_schema':
+      return { json_schema: constraint.value };
+    case 'json_object':
+      return { response_format: { type: 'json_object' } };
+    case 'choice':
+      return { guided_choice: constraint.value };
+    default:
+      return { grammar: constraint };
+  }
+}
+
 export interface OpenAiOptions {
   readonly baseUrl: string;
   readonly apiKey: string;
@@ -123,6 +142,7 @@ export function openAiTarget(name: string, options: OpenAiOptions): Target {
           cache_prompt: job.cachePrompt ?? false,
           stream: true,
           stream_options: { include_usage: true },
+          ...constraintField(job),
           ...options.extra,
         }),
       }),
@@ -155,6 +175,7 @@ const generation = (job: Job, model: string): GenerationRequest =>
     sampling: { ...NEUTRAL_SAMPLING, temperature: 0 },
     contextOverflow: 'error',
     cachePrompt: job.cachePrompt ?? false,
+    constraint: job.constraint ?? null,
     deadlineMs: 600_000,
   });
 

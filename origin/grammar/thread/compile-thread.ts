@@ -1,26 +1,8 @@
-import { parentPort } from 'node:worker_threads';
-import { toApiError } from '../../../shared/errors.ts';
-import type { WireConstraint } from '../../../shared/generation.ts';
-import { compileProgram } from '../compile.ts';
-import type { CompileJob, CompileResult } from './compile-messages.ts';
+import { constants, setPriority } from 'node:os';
 
-/** The compile thread: answers each job with a program or an error. A job that hangs is ended with the thread. */
-function run(job: CompileJob): CompileResult {
-  try {
-    return { id: job.id, program: compileProgram(JSON.parse(job.wire) as WireConstraint) };
-  } catch (error) {
-    const { code, message, param } = toApiError(error);
-    return { id: job.id, error: { code, message, param } };
-  }
-}
-
-// The first compilation in a thread is several times slower than the next; this is it.
-compileProgram({
-  type: 'json_schema',
-  value: { type: 'object', properties: { a: { type: 'integer', minimum: 0 } } },
-});
-
-parentPort?.on('message', (job: CompileJob) => {
-  parentPort?.postMessage(run(job));
-});
-parentPort?.postMessage({ ready: true } satisfies CompileResult);
+/**
+ * Entry of the compile thread. It runs where nothing else wants to: on Linux a priority belongs to the thread that sets
+ * it; elsewhere it would be the whole process's. The compiler is loaded after that, for loading is work, too.
+ */
+if (process.platform === 'linux') setPriority(0, constants.priority.PRIORITY_LOW);
+await import('./compile-jobs.ts');
