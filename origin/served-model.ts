@@ -24,4 +24,7 @@ export const describeModel = (model: ServedModel): OriginModel => ({
   contextLength: model.contextLength,
   vocabularySize: model.vocabularySize,
   infill: model.infill !== null,
+  aliases: [],
+  defaults: {},
+  state: 'loaded',
 });

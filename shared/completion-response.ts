@@ -1,5 +1,5 @@
 import * as z from 'zod';
-import { finishReason } from './generation.ts';
+import { finishReason, modelState } from './generation.ts';
 
 /** The public answers: what they look like is said here, and checked against this in the tests. */
 
@@ -81,7 +81,11 @@ export const publicModel = z.object({
   object: z.literal('model'),
   created: z.int(),
   owned_by: z.string(),
+  /** The model's own id; `id` may be an alias. */
+  root: z.string(),
   max_model_len: z.int(),
+  /** Whether a request is answered at once; an unloaded model is loaded by the first one, which gets 503. */
+  state: modelState,
 });
 
 export const publicModelList = z.object({ object: z.literal('list'), data: z.array(publicModel) });

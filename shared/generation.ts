@@ -1,5 +1,5 @@
 import * as z from 'zod';
-import { samplingParameters } from './sampling.ts';
+import { generationDefaults, samplingParameters } from './sampling.ts';
 
 /**
  * The wire protocol between Worker and origin: POST /generate takes a GenerationRequest and answers NDJSON, one
@@ -166,6 +166,10 @@ export const generationEvent = z.discriminatedUnion('type', [
 export type GenerationEvent = z.infer<typeof generationEvent>;
 export type EventOf<T extends GenerationEvent['type']> = Extract<GenerationEvent, { type: T }>;
 
+/** A request for a model that is not `loaded` gets 503; one that is `unloaded` is loaded because of it. */
+export const modelState = z.enum(['unloaded', 'loading', 'loaded', 'failed']);
+export type ModelState = z.infer<typeof modelState>;
+
 /** GET /models of the origin: what the Worker must know of a served model. */
 export const originModel = z.object({
   id: z.string(),
@@ -175,6 +179,11 @@ export const originModel = z.object({
   vocabularySize: z.int(),
   /** True when the model has a fill-in-the-middle template. */
   infill: z.boolean(),
+  /** Further names it is asked for by. */
+  aliases: z.array(z.string()).default([]),
+  /** The model's own values of what requests leave out. */
+  defaults: generationDefaults.default({}),
+  state: modelState.default('loaded'),
 });
 export type OriginModel = z.infer<typeof originModel>;
 

@@ -15,7 +15,8 @@ export async function complete(request: Request, context: RequestContext): Promi
   context.answer.dialect = chooseDialect(request, principal.tenant);
   const body = await readJsonObject(request, context.settings);
   const model = await resolveModel(body.model, principal, context, request.signal);
-  const call = parseCompletion(body, context.answer.dialect, boundsOf(principal, context.settings));
+  const bounds = boundsOf(principal, context.settings);
+  const call = parseCompletion(body, context.answer.dialect, bounds, model.defaults);
   checkCapabilities(call, model);
   const lease = await admit(principal, costOf(call, model), context);
   for (const [name, value] of Object.entries(lease.headers)) context.answer.headers.set(name, value);

@@ -5,13 +5,25 @@ import { chooseDialect } from './dialects/dialect.ts';
 import { jsonResponse } from './http.ts';
 import { mayUse, modelNotFound } from './served-model.ts';
 
-const modelObject = ({ id, created, contextLength }: OriginModel) => ({
-  id,
+/** `name` is the model's id or one of its aliases. */
+const modelObject = ({ id, created, contextLength, state }: OriginModel, name = id) => ({
+  id: name,
   object: 'model',
   created,
   owned_by: 'continuo',
+  root: id,
   max_model_len: contextLength,
+  state,
 });
+
+/** A model under each of its names, except names that are other models' ids. */
+function modelObjects(models: readonly OriginModel[]) {
+  const ids = new Set(models.map(({ id }) => id));
+  return models.flatMap((model) => [
+    modelObject(model),
+    ...model.aliases.filter((alias) => !ids.has(alias)).map((alias) => modelObject(model, alias)),
+  ]);
+}
 
 async function visibleModels(request: Request, context: RequestContext): Promise<readonly OriginModel[]> {
   const principal = await authenticate(request, context, 'models');
@@ -23,14 +35,15 @@ async function visibleModels(request: Request, context: RequestContext): Promise
 /** GET /v1/models: those the key may use. */
 export async function listModels(request: Request, context: RequestContext): Promise<Response> {
   const models = await visibleModels(request, context);
-  return jsonResponse({ object: 'list', data: models.map(modelObject) });
+  return jsonResponse({ object: 'list', data: modelObjects(models) });
 }
 
 /** GET /v1/models/{id}; the id may contain slashes. */
 export async function showModel(request: Request, context: RequestContext, id: string): Promise<Response> {
-  const model = (await visibleModels(request, context)).find((candidate) => candidate.id === id);
+  const models = modelObjects(await visibleModels(request, context));
+  const model = models.find((candidate) => candidate.id === id);
   if (model === undefined) throw modelNotFound(id);
-  return jsonResponse(modelObject(model));
+  return jsonResponse(model);
 }
 
 /** GET /health: the Worker itself is up; says nothing of the upstreams, which are nobody's business outside. */

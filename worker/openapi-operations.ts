@@ -59,7 +59,9 @@ const MODEL = {
   object: 'model',
   created: 1_795_000_000,
   owned_by: 'continuo',
+  root: 'default',
   max_model_len: 2_048,
+  state: 'loaded',
 };
 
 const completions = (id: string): Operation => ({

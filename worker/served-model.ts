@@ -41,7 +41,10 @@ export async function resolveModel(
   const models = await context.catalogue.models(signal);
   const only = models.length === 1 ? models[0] : undefined;
   const nameless = name === DEFAULT_NAME || context.answer.dialect.anyModel;
-  const model = models.find(({ id }) => id === name) ?? (nameless ? only : undefined);
+  const model =
+    models.find(({ id }) => id === name) ??
+    models.find(({ aliases }) => aliases.includes(name)) ??
+    (nameless ? only : undefined);
   if (model === undefined) throw modelNotFound(name);
   if (mayUse(principal, model)) return model;
   throw new ApiError('model_not_allowed', `This key has no access to the model '${model.id}'.`, {

@@ -311,7 +311,16 @@ test('GET /models describes what is served', async () => {
   const { models } = (await (await origin.call('/models')).json()) as { models: unknown[] };
   const { vocabularySize } = origin.model;
   expect(models).toEqual([
-    { id: 'tiny', created: 1_700_000_000, contextLength: 64, vocabularySize, infill: true },
+    {
+      id: 'tiny',
+      created: 1_700_000_000,
+      contextLength: 64,
+      vocabularySize,
+      infill: true,
+      aliases: [],
+      defaults: {},
+      state: 'loaded',
+    },
   ]);
 });
 

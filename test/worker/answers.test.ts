@@ -323,12 +323,47 @@ describe('models and health', () => {
       object: 'model',
       created: MODEL.created,
       owned_by: 'continuo',
+      root: MODEL.id,
       max_model_len: 2_048,
+      state: 'loaded',
     };
     expect(await (await worker.request('/v1/models')).json()).toEqual({ object: 'list', data: [model] });
     expect(await (await worker.request(`/v1/models/${MODEL.id}`)).json()).toEqual(model);
     expect(await (await worker.request(`/v1/models/${encodeURIComponent(MODEL.id)}`)).json()).toEqual(model);
     expect((await worker.request('/v1/models/org/none')).status).toBe(404);
+  });
+
+  test('a model is listed and asked for under its aliases too, and its id wins over an alias of another', async () => {
+    const second = { ...MODEL, id: 'second', state: 'unloaded' } as const;
+    origin.models = [{ ...MODEL, aliases: ['short', 'second', 'default'] }, second];
+    const { data } = (await (await worker.request('/v1/models')).json()) as { data: object[] };
+    expect(data).toMatchObject([
+      { id: MODEL.id, root: MODEL.id, state: 'loaded' },
+      { id: 'short', root: MODEL.id },
+      { id: 'default', root: MODEL.id },
+      { id: 'second', root: 'second', state: 'unloaded' },
+    ]);
+    expect(await (await worker.request('/v1/models/short')).json()).toEqual(data[1]);
+    for (const model of ['short', 'default', 'second']) await complete({ model });
+    expect(origin.requests.map(({ model }) => model)).toEqual([MODEL.id, MODEL.id, 'second']);
+  });
+
+  test("a model's own defaults stand in for what request and dialect leave open", async () => {
+    origin.models = [{ ...MODEL, defaults: { temperature: 0.3, topK: 7, maxTokens: 3 } }];
+    await complete({ max_tokens: undefined });
+    await complete({ max_tokens: 5, temperature: 1, top_k: -1 });
+    await complete({ max_tokens: undefined }, { 'x-dialect': 'llamacpp' });
+    const sent = origin.requests.map(({ maxTokens, sampling: { temperature, topK, topP } }) => [
+      maxTokens,
+      temperature,
+      topK,
+      topP,
+    ]);
+    expect(sent).toEqual([
+      [3, 0.3, 7, 1],
+      [5, 1, 0, 1],
+      [-1, 0.8, 40, 0.95],
+    ]);
   });
 
   test('health needs no key and no origin; HEAD is GET without a body', async () => {

@@ -1,16 +1,20 @@
 import { ApiError } from '../../shared/errors.ts';
-import type { SamplingParameters } from '../../shared/sampling.ts';
+import type { GenerationDefaults, SamplingParameters } from '../../shared/sampling.ts';
 import { type DialectName, dialectName, type Tenant } from '../../shared/tenant.ts';
+
+type AllDefaults = { readonly [Field in keyof GenerationDefaults]-?: NonNullable<GenerationDefaults[Field]> };
+
+/** What stands in for fields a request leaves out. */
+export interface Defaults extends AllDefaults {
+  readonly repeatLastN: SamplingParameters['repeatLastN'];
+  readonly penaltyScope: SamplingParameters['penaltyScope'];
+}
 
 /** The behaviours in which the systems disagree. Fields the caller sends always win. */
 export interface Dialect {
   readonly name: DialectName;
-  /** Tokens per choice when max_tokens is absent; −1 = until the context ends. */
-  readonly maxTokens: number;
-  readonly sampling: Pick<
-    SamplingParameters,
-    'temperature' | 'topP' | 'topK' | 'minP' | 'repetitionPenalty' | 'repeatLastN' | 'penaltyScope'
-  >;
+  /** The dialect's own values. What it does not state is the model's, and else the usual one. */
+  readonly defaults: Partial<Defaults>;
   /** The stop string stays at the end of the text. */
   readonly includeStop: boolean;
   readonly contextOverflow: 'truncate' | 'error';
@@ -24,7 +28,8 @@ export interface Dialect {
   readonly anyModel: boolean;
 }
 
-const NEUTRAL: Dialect['sampling'] = {
+const USUAL: Defaults = {
+  maxTokens: 16,
   temperature: 1,
   topP: 1,
   topK: 0,
@@ -36,8 +41,7 @@ const NEUTRAL: Dialect['sampling'] = {
 
 const OPENAI: Dialect = {
   name: 'openai',
-  maxTokens: 16,
-  sampling: NEUTRAL,
+  defaults: {},
   includeStop: false,
   contextOverflow: 'truncate',
   logprobsCeiling: 5,
@@ -53,8 +57,8 @@ export const DIALECTS: Readonly<Record<DialectName, Dialect>> = {
   llamacpp: {
     ...OPENAI,
     name: 'llamacpp',
-    maxTokens: -1,
-    sampling: {
+    defaults: {
+      maxTokens: -1,
       temperature: 0.8,
       topP: 0.95,
       topK: 40,
@@ -71,6 +75,17 @@ export const DIALECTS: Readonly<Record<DialectName, Dialect>> = {
   mistralrs: { ...OPENAI, name: 'mistralrs', contextOverflow: 'error', logprobsCeiling: 20 },
   vllm: { ...OPENAI, name: 'vllm', contextOverflow: 'error', logprobsCeiling: 20, errorCode: 'status' },
 };
+
+/** The defaults of one request: the dialect's own, else the model's, else the usual ones. */
+export const defaultsOf = (dialect: Dialect, model: GenerationDefaults): Defaults => ({
+  ...USUAL,
+  ...given(model),
+  ...dialect.defaults,
+});
+
+/** Only the fields that have a value. */
+const given = (defaults: GenerationDefaults): Partial<Defaults> =>
+  Object.fromEntries(Object.entries(defaults).filter(([, value]) => value !== undefined));
 
 export const DIALECT_HEADER = 'x-dialect';
 

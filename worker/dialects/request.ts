@@ -1,10 +1,11 @@
 import { type CompletionRequest, completionRequest } from '../../shared/completion.ts';
 import { ApiError } from '../../shared/errors.ts';
+import type { GenerationDefaults } from '../../shared/sampling.ts';
 import { either } from './aliases.ts';
 import type { AnswerOptions, CompletionCall, GenerationFields } from './completion-call.ts';
 import { constraintOf, nestsTooDeep } from './constraints.ts';
 import { checkTogether, type Resolved } from './cross-field.ts';
-import type { Dialect } from './dialect.ts';
+import { type Defaults, type Dialect, defaultsOf } from './dialect.ts';
 import { toRequestError } from './issues.ts';
 import { logprobsOf, promptLogprobsOf } from './logprob-options.ts';
 import { samplingOf } from './sampling.ts';
@@ -52,9 +53,9 @@ function extraFields(body: Readonly<Record<string, unknown>>): Record<string, un
   return Object.fromEntries(extra);
 }
 
-function maxTokensOf(request: CompletionRequest, dialect: Dialect, bound: number | null): number {
+function maxTokensOf(request: CompletionRequest, defaults: Defaults, bound: number | null): number {
   const given = either(request, 'max_tokens', 'max_completion_tokens', 'n_predict');
-  const wanted = given ?? dialect.maxTokens;
+  const wanted = given ?? defaults.maxTokens;
   if (bound === null || (wanted >= 0 && wanted <= bound)) return wanted;
   if (given === undefined || given === -1) return bound;
   const name = (['max_tokens', 'max_completion_tokens', 'n_predict'] as const).find(
@@ -113,6 +114,7 @@ function generationOf(
   resolved: Resolved,
   answer: AnswerOptions,
   dialect: Dialect,
+  defaults: Defaults,
 ): GenerationFields {
   const promptLogprobs = promptAlternatives(answer);
   const stop = request.stop ?? [];
@@ -126,7 +128,7 @@ function generationOf(
     stopTokenIds: request.stop_token_ids ?? [],
     includeStop: either(request, 'include_stop_str_in_output', 'no_stop_trim') ?? dialect.includeStop,
     ignoreEos: request.ignore_eos ?? false,
-    sampling: samplingOf(request, dialect),
+    sampling: samplingOf(request, defaults),
     constraint: resolved.constraint?.constraint ?? null,
     logprobs: resolved.logprobs,
     promptLogprobs,
@@ -151,14 +153,16 @@ export function parseCompletion(
   body: Readonly<Record<string, unknown>>,
   dialect: Dialect,
   bounds: RequestBounds,
+  modelDefaults: GenerationDefaults = {},
 ): CompletionCall {
   const parsed = completionRequest.safeParse(body, { reportInput: true });
   if (!parsed.success) throw toRequestError(parsed.error.issues[0] as (typeof parsed.error.issues)[number]);
   const request = parsed.data;
   refuseUnsupported(request);
+  const defaults = defaultsOf(dialect, modelDefaults);
   const n = either(request, 'n', 'n_cmpl') ?? 1;
   const resolved: Resolved = {
-    maxTokens: maxTokensOf(request, dialect, bounds.maxTokens),
+    maxTokens: maxTokensOf(request, defaults, bounds.maxTokens),
     n,
     bestOf: request.best_of || n,
     echo: typeof request.echo_last === 'number' ? request.echo_last > 0 : (request.echo ?? false),
@@ -167,7 +171,7 @@ export function parseCompletion(
     constraint: constraintOf(request),
   };
   const answer = answerOf(request, resolved, dialect);
-  const generation = generationOf(request, resolved, answer, dialect);
+  const generation = generationOf(request, resolved, answer, dialect, defaults);
   checkTogether(request, resolved);
   checkSequences(request.prompt.length, resolved.bestOf, (request.best_of ?? 0) > n, bounds.sequences);
   return {

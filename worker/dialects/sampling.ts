@@ -2,7 +2,7 @@ import type { CompletionRequest } from '../../shared/completion.ts';
 import { ApiError } from '../../shared/errors.ts';
 import { NEUTRAL_SAMPLING, type SamplingParameters } from '../../shared/sampling.ts';
 import { either } from './aliases.ts';
-import type { Dialect } from './dialect.ts';
+import type { Defaults } from './dialect.ts';
 
 type Mirostat = Pick<SamplingParameters, 'mirostat' | 'mirostatTau' | 'mirostatEta'>;
 
@@ -22,8 +22,8 @@ function mirostat(request: CompletionRequest): Mirostat {
   };
 }
 
-/** The sampler's parameters on the wire: what was sent, else what the dialect does, else neutral. */
-export function samplingOf(request: CompletionRequest, dialect: Dialect): SamplingParameters {
+/** The sampler's parameters on the wire: what was sent, else the default, else neutral. */
+export function samplingOf(request: CompletionRequest, defaults: Defaults): SamplingParameters {
   if (request.use_beam_search) {
     throw new ApiError(
       'unsupported_parameter',
@@ -34,7 +34,6 @@ export function samplingOf(request: CompletionRequest, dialect: Dialect): Sampli
     );
   }
   const neutral = NEUTRAL_SAMPLING;
-  const defaults = dialect.sampling;
   const seed = request.seed ?? -1;
   return {
     temperature: request.temperature ?? defaults.temperature,

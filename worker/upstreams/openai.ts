@@ -38,6 +38,9 @@ export class OpenAiUpstream implements Upstream {
       contextLength,
       infill,
       vocabularySize: ANY_VOCABULARY,
+      aliases: [],
+      defaults: {},
+      state: 'loaded',
     }));
   }
 

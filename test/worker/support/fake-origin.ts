@@ -53,6 +53,9 @@ export const MODEL: OriginModel = {
   contextLength: 2_048,
   vocabularySize: 4_096,
   infill: true,
+  aliases: [],
+  defaults: {},
+  state: 'loaded',
 };
 
 async function textOf(request: IncomingMessage): Promise<string> {
