@@ -37,6 +37,12 @@ export const variables = z.object({
   CONTINUO_CONTEXT: number(modelFields.context).optional(),
   /** Threads of one forward pass. */
   CONTINUO_THREADS: number(modelFields.threads).default(defaultThreads),
+  /** What computes: ONNX Runtime's execution provider. `auto`: cuda, else webgpu on a real GPU, else cpu with a warning. */
+  CONTINUO_PROVIDER: modelFields.provider.default('cpu'),
+  /** CUDA's number of the card; the first when absent. */
+  CONTINUO_DEVICE_ID: number(modelFields.deviceId).optional(),
+  /** Most memory ONNX Runtime may take on the CUDA device, KV cache included, in MiB. */
+  CONTINUO_DEVICE_MEMORY_MIB: number(modelFields.deviceMemoryMiB).optional(),
   /** Most memory the KV cache may take, in MiB; a larger slots × context stops the start. All that is free if absent. */
   CONTINUO_KV_MEMORY_MIB: number(modelFields.kvMemoryMiB).optional(),
   /** Sequences that may wait for a slot; beyond it the answer is 503. */
@@ -98,7 +104,6 @@ export function readConfig(environment: Readonly<Record<string, string | undefin
 }
 
 function modelOf(values: z.infer<typeof variables>): ModelSettings {
-  const mebibytes = values.CONTINUO_KV_MEMORY_MIB;
   return {
     name: values.CONTINUO_MODEL_NAME ?? basename(values.CONTINUO_MODEL_DIR),
     aliases: [],
@@ -108,7 +113,12 @@ function modelOf(values: z.infer<typeof variables>): ModelSettings {
       slots: values.CONTINUO_SLOTS,
       contextLength: values.CONTINUO_CONTEXT ?? null,
       threads: values.CONTINUO_THREADS,
-      kvMemoryBytes: mebibytes === undefined ? null : mebibytes * 2 ** 20,
+      device: {
+        provider: values.CONTINUO_PROVIDER,
+        deviceId: values.CONTINUO_DEVICE_ID ?? null,
+        memoryBytes: bytesOf(values.CONTINUO_DEVICE_MEMORY_MIB),
+      },
+      kvMemoryBytes: bytesOf(values.CONTINUO_KV_MEMORY_MIB),
       queueLimit: values.CONTINUO_QUEUE_LIMIT,
       shortcuts: {
         drafts: values.CONTINUO_SPECULATION,
@@ -124,3 +134,6 @@ function modelOf(values: z.infer<typeof variables>): ModelSettings {
     defaults: {},
   };
 }
+
+const bytesOf = (mebibytes: number | undefined): number | null =>
+  mebibytes === undefined ? null : mebibytes * 2 ** 20;

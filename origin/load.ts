@@ -35,6 +35,7 @@ export async function load(
       slots: settings.slots,
       contextLength: settings.contextLength ?? undefined,
       threads: settings.threads,
+      device: settings.device,
       kvLimitBytes: settings.kvMemoryBytes ?? process.availableMemory(),
     },
     tokenBytes: tokenizer.tokenBytes,

@@ -3,6 +3,7 @@ import * as z from 'zod';
 import type { GenerationDefaults } from '../shared/sampling.ts';
 import type { Shortcuts } from './engine/shortcuts.ts';
 import type { InfillSetting } from './infill/template.ts';
+import { type DeviceSettings, PROVIDERS } from './model/device.ts';
 import { VARIANTS, type Variant } from './model/model-files.ts';
 
 /** What can be set per model; the environment and the models' file give the same fields. */
@@ -17,6 +18,9 @@ export const modelFields = {
   slots: whole(1, 1024),
   context: whole(16, 10_000_000),
   threads: whole(1, 1024),
+  provider: z.enum(PROVIDERS),
+  deviceId: whole(0, 1023),
+  deviceMemoryMiB: whole(1, 100_000_000),
   kvMemoryMiB: whole(1, 100_000_000),
   queueLimit: whole(0, 1_000_000),
   speculation: whole(0, 64),
@@ -37,6 +41,7 @@ export interface EngineSettings {
   /** Null = the model's own maximum. */
   readonly contextLength: number | null;
   readonly threads: number;
+  readonly device: DeviceSettings;
   /** Null = what the machine has free. */
   readonly kvMemoryBytes: number | null;
   readonly queueLimit: number;

@@ -1,4 +1,5 @@
 import { type DecoderInterface, describeDecoder } from './decoder-interface.ts';
+import { CPU, type DeviceSettings, requireMeaning } from './device.ts';
 import { type GraphFile, inFile, loadSession, readGraphFile } from './graph-file.ts';
 import type { ImageEncoder } from './image-encoder.ts';
 import { describeLayout, type KvLayout, kvLayout, requireFit } from './kv-cache.ts';
@@ -32,6 +33,8 @@ export interface ModelOptions {
   readonly prefillChunk?: number | undefined;
   /** Threads of one run. */
   readonly threads: number;
+  /** The CPU when absent. */
+  readonly device?: DeviceSettings | undefined;
   /** Memory the KV cache may take; process.availableMemory() where nothing else is configured. */
   readonly kvLimitBytes: number;
 }
@@ -80,9 +83,12 @@ export function planModel(options: Omit<ModelOptions, 'threads' | 'prefillChunk'
 
 /** Loads a model directory and runs it. Throws ModelError as `planModel` does, and when anything is damaged. */
 export async function openModel(options: ModelOptions): Promise<OpenedModel> {
+  const { threads, device = CPU } = options;
+  requireMeaning(device);
+  if (device.provider !== 'cpu')
+    throw new ModelError(`provider ${device.provider}: only cpu is built so far`);
   const plan = planModel(options);
   const { config, decoder, layout, file, model, graph, vision } = plan;
-  const { threads } = options;
   const selection = logitsSelection(graph, decoder);
   const patched = inFile(file, () => insertLogitsIndex(model, decoder.logits, selection));
   const prefillChunk = Math.min(options.prefillChunk ?? DEFAULT_PREFILL_CHUNK, layout.contextLength);

@@ -17,6 +17,7 @@ interface ArgumentTypes {
   /** A handle, or the address of memory the caller keeps alive. */
   readonly pointer: Pointer | null;
   readonly int64s: BigInt64Array;
+  readonly strings: readonly string[];
 }
 
 /**
@@ -34,12 +35,20 @@ const STATUS_FUNCTIONS = {
   RunOptionsSetTerminate: [46, 'pointer'],
   RunOptionsUnsetTerminate: [47, 'pointer'],
   CreateTensorWithDataAsOrtValue: [49, 'pointer', 'pointer', 'size', 'int64s', 'size', 'int', 'out'],
+  CreateMemoryInfo: [68, 'string', 'int', 'int', 'int', 'out'],
   CreateCpuMemoryInfo: [69, 'int', 'int', 'out'],
+  AllocatorAlloc: [75, 'pointer', 'size', 'out'],
+  AllocatorFree: [76, 'pointer', 'pointer'],
   AddSessionConfigEntry: [130, 'pointer', 'string', 'string'],
+  CreateAllocator: [131, 'pointer', 'pointer', 'out'],
   RunWithBinding: [133, 'pointer', 'pointer', 'pointer'],
   CreateIoBinding: [134, 'pointer', 'out'],
   BindInput: [136, 'pointer', 'string', 'pointer'],
   BindOutput: [137, 'pointer', 'string', 'pointer'],
+  AppendExecutionProviderCuda: [204, 'pointer', 'pointer'],
+  CreateCudaOptions: [205, 'out'],
+  UpdateCudaOptions: [206, 'pointer', 'strings', 'strings', 'size'],
+  AppendExecutionProvider: [216, 'pointer', 'string', 'strings', 'strings', 'size'],
 } as const;
 
 const RELEASE_FUNCTIONS = {
@@ -49,7 +58,9 @@ const RELEASE_FUNCTIONS = {
   ReleaseValue: 96,
   ReleaseRunOptions: 97,
   ReleaseSessionOptions: 100,
+  ReleaseAllocator: 132,
   ReleaseIoBinding: 135,
+  ReleaseCudaOptions: 208,
 } as const;
 
 const GET_ERROR_MESSAGE = 2;
@@ -88,6 +99,7 @@ const NATIVE_TYPES = {
   string: 'const char *',
   pointer: 'void *',
   int64s: 'int64_t *',
+  strings: 'const char **',
 } as const;
 
 /** Loads the library. Each call gives a table of its own; the library itself is loaded once per process. */
