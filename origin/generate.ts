@@ -1,5 +1,5 @@
 import { ApiError } from '../shared/errors.ts';
-import type { GenerationEvent, GenerationRequest } from '../shared/generation.ts';
+import type { GenerationEvent, GenerationRequest, WireConstraint } from '../shared/generation.ts';
 import { completionBudget } from './context.ts';
 import type { Submission } from './engine/messages.ts';
 import { type TokenisedPrompt, tokenisePrompt } from './prompt.ts';
@@ -114,7 +114,7 @@ function submissionOf(
     ignoreEos: request.ignoreEos,
     sampling: request.sampling,
     seed: request.sampling.seed ?? drawSeed(),
-    constraint: request.constraint,
+    constraint: request.constraint && serialized(request.constraint),
     logprobs: request.logprobs,
     promptLogprobs: request.promptLogprobs,
     echo: request.echo && !infilling,
@@ -124,6 +124,14 @@ function submissionOf(
     stream: request.stream,
     deadline: receivedAt + request.deadlineMs,
   };
+}
+
+function serialized(constraint: WireConstraint): string {
+  try {
+    return JSON.stringify(constraint);
+  } catch {
+    throw new ApiError('invalid_json_schema', 'The schema is nested too deeply.', { param: 'json_schema' });
+  }
 }
 
 /** A stop string that is exactly one added token must work although that token's text is hidden. */

@@ -73,6 +73,7 @@ async function untilCompiled(stream: EventStream, closed: Promise<unknown>): Pro
   timer.abort();
   if (first?.type !== 'error') return;
   const { code, message, param } = first;
+  if (code === 'server_is_overloaded') throw notAdmitted(COMPILED_WITHIN_MS, true);
   throw isErrorCode(code) ? new ApiError(code, message, { param }) : toApiError(first);
 }
 

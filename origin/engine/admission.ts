@@ -1,5 +1,5 @@
 import { toApiError } from '../../shared/errors.ts';
-import type { GenerationEvent, WireConstraint } from '../../shared/generation.ts';
+import type { GenerationEvent } from '../../shared/generation.ts';
 import type { CompiledGrammar } from '../grammar/constraint.ts';
 import type { EngineReport, Submission } from './messages.ts';
 import { sequenceCount } from './open-request.ts';
@@ -13,8 +13,11 @@ export interface AdmissionOptions {
   readonly roster: Roster;
   /** Sequences that may wait for a slot. */
   readonly maxWaiting: number;
-  /** @throws ApiError when the grammar is not valid */
-  readonly compile: (constraint: WireConstraint) => CompiledGrammar | Promise<CompiledGrammar>;
+  /**
+   * @param constraint a WireConstraint as JSON
+   * @throws ApiError when the grammar is not valid
+   */
+  readonly compile: (constraint: string, tenantId: string) => CompiledGrammar | Promise<CompiledGrammar>;
   /** Milliseconds, with fractions, on a clock that never goes back. */
   readonly now: () => number;
   readonly report: (report: EngineReport) => void;
@@ -64,12 +67,14 @@ export class Admission {
     this.#throughput.recordFinish(now);
   }
 
-  async #compile(submission: Submission, constraint: WireConstraint): Promise<void> {
+  async #compile(submission: Submission, constraint: string): Promise<void> {
     const { compile, open, fail } = this.#options;
-    const { requestId } = submission;
+    const { requestId, tenantId } = submission;
     this.#compiling.add(requestId);
     try {
-      const grammar = await compile(constraint);
+      const grammar = await compile(constraint, tenantId);
+      // A grammar that is too much work from the start is refused as one that cannot be compiled.
+      if (this.#compiling.has(requestId)) grammar.start().mask();
       if (this.#compiling.delete(requestId)) open(submission, grammar);
     } catch (thrown) {
       const { code, message, param } = toApiError(thrown);

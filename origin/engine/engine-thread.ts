@@ -1,5 +1,4 @@
 import { parentPort, workerData } from 'node:worker_threads';
-import type { WireConstraint } from '../../shared/generation.ts';
 import { GrammarVocabulary } from '../grammar/runtime/grammar-vocabulary.ts';
 import { GrammarCache } from '../grammar/thread/grammar-cache.ts';
 import { ProgramCompiler } from '../grammar/thread/program-compiler.ts';
@@ -45,7 +44,9 @@ try {
   const { runner, shape, summary } = await openModel(model);
   const { slots, contextLength, vocabularySize } = shape;
   // Built before the first constraint comes: for a large vocabulary it would hold up running streams.
-  const grammars = new GrammarCache(new GrammarVocabulary(tokenBytes), (wire) => compiler.compile(wire));
+  const grammars = new GrammarCache(new GrammarVocabulary(tokenBytes), (wire, tenantId) =>
+    compiler.compile(wire, tenantId),
+  );
   report({ type: 'ready', slots, contextLength, vocabularySize, summary });
   const options = {
     runner,
@@ -53,7 +54,7 @@ try {
     maxWaiting,
     shortcuts,
     vocabulary: { tokenBytes, encode: lazyEncoder(model.directory) },
-    compile: (constraint: WireConstraint) => grammars.get(constraint),
+    compile: (constraint: string, tenantId: string) => grammars.get(constraint, tenantId),
     now: () => performance.now(),
     unixNow: () => Date.now(),
   };

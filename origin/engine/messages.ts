@@ -1,4 +1,4 @@
-import type { FinishReason, GenerationEvent, WireConstraint } from '../../shared/generation.ts';
+import type { FinishReason, GenerationEvent } from '../../shared/generation.ts';
 import type { SamplingParameters } from '../../shared/sampling.ts';
 
 /** The engine thread's protocol: structured-clone messages over a MessagePort, both ways. */
@@ -26,7 +26,8 @@ export interface Submission {
   readonly sampling: SamplingParameters;
   /** Drawn by the caller when the request named none: it keys every draw. */
   readonly seed: number;
-  readonly constraint: WireConstraint | null;
+  /** A WireConstraint as JSON: a schema may nest deeper than structured cloning can follow. */
+  readonly constraint: string | null;
   readonly logprobs: number | null;
   readonly promptLogprobs: number | null;
   readonly echo: boolean;

@@ -25,9 +25,12 @@ export function compileConstraint(wire: WireConstraint, vocabulary: GrammarVocab
   return new GrammarRuntime(compileProgram(wire), vocabulary);
 }
 
-/** Compiles a constraint to tables that know no vocabulary and may cross threads. */
-export function compileProgram(wire: WireConstraint): Program {
-  const budget = new WorkBudget('The grammar', COMPILE_BUDGET);
+/**
+ * Compiles a constraint to tables that know no vocabulary and may cross threads.
+ * @param isLate asked now and then; the compilation is given up when it says so
+ */
+export function compileProgram(wire: WireConstraint, isLate?: () => boolean): Program {
+  const budget = new WorkBudget('The grammar', COMPILE_BUDGET, isLate);
   try {
     if (sourceLength(wire) > MAX_SOURCE) throw new GrammarError(`More than ${MAX_SOURCE} characters`);
     return lower(read(wire, budget), budget);

@@ -6,17 +6,26 @@ export class BudgetExceeded extends Error {
   }
 }
 
+/** Units between two questions whether it is late. */
+const POLL_EVERY = 100_000;
+const NEVER = (): boolean => false;
+
 /**
- * Counts elementary steps instead of time, so that the same input always gets the same answer. One unit is about ten
- * nanoseconds of work.
+ * Counts elementary steps instead of time, so that the same input gets the same answer as long as time is not short. One
+ * unit is about ten nanoseconds of work.
  */
 export class WorkBudget {
   readonly #purpose: string;
+  readonly #isLate: () => boolean;
   #left: number;
+  #pollAt: number;
 
-  constructor(purpose: string, units: number) {
+  /** @param isLate asked now and then; the budget is spent when it says so */
+  constructor(purpose: string, units: number, isLate: () => boolean = NEVER) {
     this.#purpose = purpose;
+    this.#isLate = isLate;
     this.#left = units;
+    this.#pollAt = Math.max(0, units - POLL_EVERY);
   }
 
   get left(): number {
@@ -25,6 +34,8 @@ export class WorkBudget {
 
   spend(units: number): void {
     this.#left -= units;
-    if (this.#left < 0) throw new BudgetExceeded(this.#purpose);
+    if (this.#left >= this.#pollAt) return;
+    this.#pollAt = Math.max(0, this.#left - POLL_EVERY);
+    if (this.#left < 0 || this.#isLate()) throw new BudgetExceeded(this.#purpose);
   }
 }

@@ -35,7 +35,7 @@ const submission = (job: Job, tokenizer: Tokenizer): Submission => ({
   ignoreEos: true,
   sampling: { ...NEUTRAL_SAMPLING, temperature: 0 },
   seed: 1,
-  constraint: job.constraint ?? null,
+  constraint: job.constraint ? JSON.stringify(job.constraint) : null,
   logprobs: null,
   promptLogprobs: null,
   echo: false,

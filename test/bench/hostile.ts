@@ -10,7 +10,7 @@ export interface HostileOptions {
   /** Streams that behave, each followed by the next. */
   readonly streams: number;
   readonly job: (index: number) => Job;
-  /** Clients that send one hostile constraint after the other. */
+  /** Clients, each a tenant where the target knows tenants, that send one hostile constraint after the other. */
   readonly intruders: number;
   readonly intruderTokens: number;
 }
@@ -58,14 +58,14 @@ export async function measureHostile(target: Target, options: HostileOptions): P
   let slowest = { ms: 0, name: '' };
   const visit = (constraintOf: ((index: number) => WireConstraint) | null) => async (until: number) => {
     let next = 0;
-    const client = async (): Promise<void> => {
+    const client = async (number: number): Promise<void> => {
       while (performance.now() < until) {
         const index = next++ % HOSTILE_CASES.length;
         const constraint = constraintOf?.(index) ?? null;
         const job: Job = {
           ...options.job(10_000 + next),
           maxTokens: options.intruderTokens,
-          tenant: 'hostile',
+          tenant: `intruder ${number}`,
         };
         const trace = await target.run({ ...job, ...(constraint && { constraint }) });
         if (constraint === null) continue;
@@ -75,7 +75,7 @@ export async function measureHostile(target: Target, options: HostileOptions): P
         if (ms > slowest.ms) slowest = { ms, name: HOSTILE_CASES[index]?.name ?? '' };
       }
     };
-    await Promise.all(Array.from({ length: options.intruders }, client));
+    await Promise.all(Array.from({ length: options.intruders }, (_, number) => client(number)));
   };
   await phase(target, { ...options, seconds: 1 }, async () => undefined);
   const quiet = await phase(target, options, async () => undefined);

@@ -112,6 +112,9 @@ async function figures(target: Target, progress: Progress) {
 /** Streams at once in the measurements of constraints. */
 const STREAMS = 8;
 
+/** Clients that disturb them. */
+const INTRUDERS = 2;
+
 /** What a constraint costs its own streams. */
 async function constrainedFigures(target: Target, plan: Plan, progress: Progress) {
   progress(0, `${target.name}, constrained load`);
@@ -127,15 +130,21 @@ async function constrainedFigures(target: Target, plan: Plan, progress: Progress
 /** What hostile constraints cost everybody else's. */
 async function hostileFigures(target: Target, plan: Plan, progress: Progress) {
   progress(0, `${target.name}, hostile grammars`);
-  const options = { seconds: 15, streams: STREAMS, job: jobOf(plan), intruders: 4, intruderTokens: 32 };
+  const options = {
+    seconds: 15,
+    streams: STREAMS,
+    job: jobOf(plan),
+    intruders: INTRUDERS,
+    intruderTokens: 32,
+  };
   const { quiet, visited, hostile, failures, answers, slowest } = await measureHostile(target, options);
   const gaps = ({ p50, p99 }: typeof quiet) => `${rounded(p50, 2)} / ${rounded(p99, 2)}`;
   const times = (usual: typeof quiet) => rounded(hostile.p99 / usual.p99, 2);
   return [
     [`${target.name}: gap of ${STREAMS} streams alone, p50 / p99 ms`, gaps(quiet)],
-    ['the same with 4 clients that send plain requests', gaps(visited)],
+    [`the same with ${INTRUDERS} clients that send plain requests`, gaps(visited)],
     [
-      'the same with 4 clients that send hostile grammars',
+      `the same with ${INTRUDERS} clients that send hostile grammars`,
       `${gaps(hostile)} (p99 = ${times(quiet)} × alone, ${times(visited)} × plain)`,
     ],
     ['streams that failed; answers to hostile grammars', `${failures}; ${JSON.stringify(answers)}`],

@@ -186,8 +186,7 @@ describe('a grammar', () => {
       };
     },
   });
-  const constrained = (requestId: string) =>
-    submission({ requestId, constraint: { type: 'regex', value: 'abc' }, stop: [] });
+  const constrained = (requestId: string) => submission({ requestId, constraint: 'abc', stop: [] });
 
   it.each([
     ['with the end token', false, { completionTokens: 4 }],
@@ -202,6 +201,25 @@ describe('a grammar', () => {
       text: 'abc',
       finish: { reason: 'stop', stopReason: null, ...expected },
     });
+  });
+
+  it('is refused before anything else is said when even its first mask is too much work', async () => {
+    const driver = new Driver(new ScriptedRunner(shape), {
+      compile: () => ({
+        start: () => ({
+          ...fixedText([0]).start(),
+          mask: () => {
+            throw new ApiError('invalid_grammar', 'The grammar is too ambiguous');
+          },
+        }),
+      }),
+    });
+    driver.submit(constrained('r'));
+    await new Promise(setImmediate);
+    await driver.finish();
+    expect(driver.eventsOf('r')).toMatchObject([
+      { type: 'error', code: 'invalid_grammar', retryable: false },
+    ]);
   });
 
   it('is waited for while others run, and then counts like any other request', async () => {

@@ -106,7 +106,7 @@ describe('on a real fp32 model', () => {
     const requests = prompts.map((prompt, serial) => ({
       ...request(`${serial}`, serial, prompt),
       sampling: { ...NEUTRAL_SAMPLING, temperature: 0.5 },
-      constraint: { type: 'regex', value: '' } as const,
+      constraint: '',
     }));
     const answers = async (engine: Driver, asked: readonly Submission[]) => {
       for (const one of asked) engine.submit(one);

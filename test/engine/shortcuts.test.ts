@@ -2,7 +2,6 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import type { Submission } from '../../origin/engine/messages.ts';
 import { NO_SHORTCUTS, type Shortcuts } from '../../origin/engine/shortcuts.ts';
-import type { WireConstraint } from '../../shared/generation.ts';
 import { NEUTRAL_SAMPLING } from '../../shared/sampling.ts';
 import { BOS, VOCABULARY } from './support/alphabet.ts';
 import { Driver } from './support/driver.ts';
@@ -217,11 +216,10 @@ describe('forced tokens', () => {
             requestId: `${index}`,
             prompts: [{ tokens: Int32Array.of(BOS, index), maxTokens }],
             sampling: { ...NEUTRAL_SAMPLING, temperature },
-            constraint: { type: 'regex', value: JSON.stringify(places) },
+            constraint: JSON.stringify(places),
           }),
         );
-        const compile = (constraint: WireConstraint) =>
-          grammarOf(constraint.type === 'regex' ? JSON.parse(constraint.value) : [], VOCABULARY);
+        const compile = (constraint: string) => grammarOf(JSON.parse(constraint), VOCABULARY);
         const driver = (model: ScriptedModel, slots: number, options: object) =>
           new Driver(runnerOf(slots, model), { compile, ...options });
         const usual = await answer(driver(EXACT, 3, {}), requests);

@@ -1,17 +1,15 @@
 import type { ErrorCode } from '../../../shared/errors.ts';
 import type { Program } from '../program/program.ts';
 
-/** To the compile thread: a wire constraint as JSON. */
+/** To the compile thread, one at a time. */
 export interface CompileJob {
-  readonly id: number;
+  /** A WireConstraint as JSON. */
   readonly wire: string;
+  readonly limitMs: number;
 }
 
 /** From the compile thread: `ready` once, then exactly one answer per job. */
 export type CompileResult =
   | { readonly ready: true }
-  | { readonly id: number; readonly program: Program }
-  | {
-      readonly id: number;
-      readonly error: { readonly code: ErrorCode; readonly message: string; readonly param: string | null };
-    };
+  | { readonly program: Program }
+  | { readonly error: { readonly code: ErrorCode; readonly message: string; readonly param: string | null } };

@@ -1,6 +1,4 @@
 import { createHash } from 'node:crypto';
-import { ApiError } from '../../../shared/errors.ts';
-import type { WireConstraint } from '../../../shared/generation.ts';
 import type { CompiledGrammar } from '../constraint.ts';
 import type { Program } from '../program/program.ts';
 import { GrammarRuntime } from '../runtime/grammar-runtime.ts';
@@ -13,22 +11,24 @@ export interface GrammarCacheOptions {
   readonly maxBytes?: number;
 }
 
+/** See ProgramCompiler.compile. */
+type Compile = (wire: string, tenantId: string) => Promise<Program>;
+
 /**
  * Compiled grammars by content, for one vocabulary. Equal constraints are compiled once, also while the first
  * compilation is under way; the least recently used ones are dropped.
  */
 export class GrammarCache {
   readonly #vocabulary: GrammarVocabulary;
-  readonly #compile: (wire: string) => Promise<Program>;
+  readonly #compile: Compile;
   readonly #maxGrammars: number;
   readonly #maxBytes: number;
   readonly #grammars = new Map<string, GrammarRuntime>();
   readonly #pending = new Map<string, Promise<GrammarRuntime>>();
 
-  /** `compile`: see ProgramCompiler.compile. */
   constructor(
     vocabulary: GrammarVocabulary,
-    compile: (wire: string) => Promise<Program>,
+    compile: Compile,
     { maxGrammars = 200, maxBytes = 256 * 2 ** 20 }: GrammarCacheOptions = {},
   ) {
     this.#vocabulary = vocabulary;
@@ -41,21 +41,23 @@ export class GrammarCache {
     return this.#grammars.size;
   }
 
-  /** ApiError naming the fault when the constraint cannot be compiled; failures are not kept. */
-  async get(wire: WireConstraint): Promise<CompiledGrammar> {
-    const source = serialized(wire);
-    const key = createHash('sha256').update(source).digest('base64');
+  /**
+   * @param wire a WireConstraint as JSON
+   * @throws ApiError naming the fault when the constraint cannot be compiled; failures are not kept
+   */
+  async get(wire: string, tenantId: string): Promise<CompiledGrammar> {
+    const key = createHash('sha256').update(wire).digest('base64');
     const known = this.#grammars.get(key);
     if (known) {
       this.#keep(key, known);
       return known;
     }
-    const pending = this.#pending.get(key) ?? this.#make(key, source);
+    const pending = this.#pending.get(key) ?? this.#make(key, wire, tenantId);
     return await pending;
   }
 
-  #make(key: string, source: string): Promise<GrammarRuntime> {
-    const pending = this.#compile(source)
+  #make(key: string, wire: string, tenantId: string): Promise<GrammarRuntime> {
+    const pending = this.#compile(wire, tenantId)
       .then((program) => {
         const grammar = new GrammarRuntime(program, this.#vocabulary);
         this.#keep(key, grammar);
@@ -77,13 +79,5 @@ export class GrammarCache {
       this.#grammars.delete(oldest);
       bytes -= dropped.bytes;
     }
-  }
-}
-
-function serialized(wire: WireConstraint): string {
-  try {
-    return JSON.stringify(wire);
-  } catch {
-    throw new ApiError('invalid_json_schema', 'The schema is nested too deeply', { param: 'json_schema' });
   }
 }

@@ -15,48 +15,99 @@ const PRODUCT: WireConstraint = {
   },
 };
 /** An automaton of hundreds of thousands of states. */
-const SLOW: WireConstraint = { type: 'regex', value: '(^|a)((b{60}){50}){50}($|c)' };
+const SLOW = { type: 'regex', value: '(^|a)((b{60}){50}){50}($|c)' };
 
 describe('the compile thread', () => {
   const compiler = new ProgramCompiler({ threads: 1, timeLimitMs: 200 });
   afterAll(() => compiler.close());
 
   it('makes the same tables as a compilation in this thread', async () => {
-    expect(await compiler.compile(JSON.stringify(PRODUCT))).toEqual(compileProgram(PRODUCT));
+    expect(await compiler.compile(JSON.stringify(PRODUCT), 'a')).toEqual(compileProgram(PRODUCT));
   });
 
   it('hands errors on with code, message and field', async () => {
     const wire: WireConstraint = { type: 'gbnf', value: 'root ::= (' };
-    await expect(compiler.compile(JSON.stringify(wire))).rejects.toMatchObject({
+    await expect(compiler.compile(JSON.stringify(wire), 'a')).rejects.toMatchObject({
       code: 'invalid_grammar',
       param: 'grammar',
       message: expect.stringContaining('line 1'),
     });
   });
 
-  it('ends a compilation at its time limit and goes on with the next one in a fresh thread', async () => {
-    const slow = compiler.compile(JSON.stringify(SLOW));
-    const next = compiler.compile(JSON.stringify(PRODUCT));
+  it('ends a compilation at its time limit and goes on with the next one', async () => {
+    const slow = compiler.compile(JSON.stringify(SLOW), 'a');
+    const next = compiler.compile(JSON.stringify(PRODUCT), 'a');
     await expect(slow).rejects.toMatchObject({ code: 'invalid_grammar', status: 400 });
     expect((await next).ruleOf.length).toBeGreaterThan(0);
   });
 
-  it('turns away what would wait behind too many others', async () => {
+  it('turns away what a tenant sends beyond its bound, and nobody else', async () => {
     const crowded = new ProgramCompiler({ threads: 1, maxWaiting: 1 });
     const source = JSON.stringify(PRODUCT);
-    const outcomes = await Promise.allSettled([1, 2, 3].map(() => crowded.compile(source)));
-    expect(outcomes.map(({ status }) => status)).toEqual(['fulfilled', 'fulfilled', 'rejected']);
+    const outcomes = await Promise.allSettled(['a', 'a', 'a', 'b'].map((t) => crowded.compile(source, t)));
+    expect(outcomes.map(({ status }) => status)).toEqual(['fulfilled', 'fulfilled', 'rejected', 'fulfilled']);
     expect(outcomes[2]).toMatchObject({ reason: { code: 'server_is_overloaded', status: 503 } });
     await crowded.close();
   });
 
+  it('turns away what has waited too long', async () => {
+    const busy = new ProgramCompiler({ threads: 1, patienceMs: 50, timeLimitMs: 400 });
+    const slow = busy.compile(JSON.stringify(SLOW), 'a');
+    await expect(busy.compile(JSON.stringify(PRODUCT), 'b')).rejects.toMatchObject({ status: 503 });
+    await expect(slow).rejects.toMatchObject({ status: 400 });
+    await busy.close();
+  });
+
+  it('lets tenants take turns, so that nobody waits behind another one’s queue', async () => {
+    const fair = new ProgramCompiler({ threads: 1, patienceMs: 60_000 });
+    const order: string[] = [];
+    const compile = (tenant: string) =>
+      fair.compile(JSON.stringify(PRODUCT), tenant).then(() => order.push(tenant));
+    await Promise.all([...Array.from({ length: 6 }, () => compile('many')), compile('few'), compile('one')]);
+    expect(order.slice(0, 4).sort()).toEqual(['few', 'many', 'many', 'one']);
+    await fair.close();
+  });
+
+  it('leaves a thread to the others while one tenant’s grammar takes its time', async () => {
+    const two = new ProgramCompiler({ threads: 2, timeLimitMs: 400 });
+    const order: string[] = [];
+    const slow = ['x', 'y'].map((suffix) =>
+      two
+        .compile(JSON.stringify({ ...SLOW, value: SLOW.value + suffix }), 'slow')
+        .catch(() => order.push('slow')),
+    );
+    await two.compile(JSON.stringify(PRODUCT), 'quick').then(() => order.push('quick'));
+    await Promise.all(slow);
+    expect(order).toEqual(['quick', 'slow', 'slow']);
+    await two.close();
+  });
+
+  it('answers for a thread that hangs or dies, and goes on in a fresh one', async () => {
+    const entry = new URL('../../grammar/frail-compile-thread.ts', import.meta.url);
+    const frail = new ProgramCompiler({ threads: 1, timeLimitMs: 200, entry });
+    for (const [wire, error] of [
+      ['"hang"', { status: 400, code: 'invalid_grammar', message: /more than 0.2 s/ }],
+      ['"die"', { message: /a defect of the compiler/ }],
+    ] as const) {
+      await expect(frail.compile(wire, 'a')).rejects.toMatchObject({
+        ...error,
+        message: expect.stringMatching(error.message),
+      });
+      expect((await frail.compile(JSON.stringify(PRODUCT), 'a')).ruleOf.length).toBeGreaterThan(0);
+    }
+    await frail.close();
+  });
+
   it('fails what is under way and what comes later once it is closed', async () => {
     const closing = new ProgramCompiler({ threads: 1 });
-    const pending = [closing.compile(JSON.stringify(PRODUCT)), closing.compile(JSON.stringify(PRODUCT))];
+    const pending = [
+      closing.compile(JSON.stringify(PRODUCT), 'a'),
+      closing.compile(JSON.stringify(PRODUCT), 'b'),
+    ];
     const outcomes = Promise.allSettled(pending);
     await closing.close();
     expect((await outcomes).map(({ status }) => status)).toEqual(['rejected', 'rejected']);
-    await expect(closing.compile(JSON.stringify(PRODUCT))).rejects.toMatchObject({ status: 503 });
+    await expect(closing.compile(JSON.stringify(PRODUCT), 'a')).rejects.toMatchObject({ status: 503 });
   });
 });
 
@@ -75,15 +126,15 @@ describe('the cache of compiled grammars', () => {
       },
     };
   };
-  const choice = (text: string): WireConstraint => ({ type: 'choice', value: [text] });
+  const choice = (text: string) => JSON.stringify({ type: 'choice', value: [text] });
 
   it('compiles equal constraints once, also at the same time', async () => {
     const { calls, compile } = counting();
     const cache = new GrammarCache(vocabulary, compile);
-    const [a, b] = await Promise.all([cache.get(choice('a')), cache.get(choice('a'))]);
-    expect(await cache.get(choice('a'))).toBe(a);
+    const [a, b] = await Promise.all([cache.get(choice('a'), 'a'), cache.get(choice('a'), 'a')]);
+    expect(await cache.get(choice('a'), 'a')).toBe(a);
     expect(b).toBe(a);
-    expect(await cache.get(choice('b'))).not.toBe(a);
+    expect(await cache.get(choice('b'), 'a')).not.toBe(a);
     expect(calls).toHaveLength(2);
   });
 
@@ -95,7 +146,10 @@ describe('the cache of compiled grammars', () => {
       { b: {}, a: {} },
     ];
     for (const value of properties)
-      await cache.get({ type: 'json_schema', value: { type: 'object', properties: value } });
+      await cache.get(
+        JSON.stringify({ type: 'json_schema', value: { type: 'object', properties: value } }),
+        'a',
+      );
     expect(calls).toHaveLength(2);
   });
 
@@ -103,7 +157,7 @@ describe('the cache of compiled grammars', () => {
     for (const bounds of [{ maxGrammars: 2 }, { maxBytes: 1 }]) {
       const { calls, compile } = counting();
       const cache = new GrammarCache(vocabulary, compile, bounds);
-      for (const text of ['a', 'b', 'a', 'c', 'a', 'b']) await cache.get(choice(text));
+      for (const text of ['a', 'b', 'a', 'c', 'a', 'b']) await cache.get(choice(text), 'a');
       expect(cache.size).toBeLessThanOrEqual(2);
       expect(calls).toHaveLength('maxBytes' in bounds ? 6 : 4);
     }
@@ -112,9 +166,9 @@ describe('the cache of compiled grammars', () => {
   it('does not keep failures', async () => {
     const { calls, compile } = counting();
     const cache = new GrammarCache(vocabulary, compile);
-    const bad: WireConstraint = { type: 'regex', value: '(' };
-    await expect(cache.get(bad)).rejects.toThrow(/not closed/);
-    await expect(cache.get(bad)).rejects.toThrow(/not closed/);
+    const bad = JSON.stringify({ type: 'regex', value: '(' });
+    await expect(cache.get(bad, 'a')).rejects.toThrow(/not closed/);
+    await expect(cache.get(bad, 'a')).rejects.toThrow(/not closed/);
     expect(calls).toHaveLength(2);
     expect(cache.size).toBe(0);
   });

@@ -1,0 +1,11 @@
+import { parentPort } from 'node:worker_threads';
+import { compileProgram } from '../../origin/grammar/compile.ts';
+import type { CompileJob } from '../../origin/grammar/thread/compile-messages.ts';
+
+/** A compile thread with two defects: it hangs on one job and dies of another. */
+parentPort?.on('message', ({ wire }: CompileJob) => {
+  if (wire === '"hang"') for (;;);
+  if (wire === '"die"') throw new Error('a defect of the compiler');
+  parentPort?.postMessage({ program: compileProgram(JSON.parse(wire)) });
+});
+parentPort?.postMessage({ ready: true });
