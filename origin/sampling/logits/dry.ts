@@ -1,11 +1,10 @@
 import type { TokenHistory } from '../token-history.ts';
 import { type Breaker, containsToken } from './dry-breakers.ts';
-import type { LogitProcessorFactory } from './processor.ts';
+import { LARGEST_FLOAT32, type LogitProcessorFactory } from './processor.ts';
 import { repeatedSuffixes } from './repeated-suffixes.ts';
 
 /** ln of the largest float32, to which the penalty's growth is held. */
 const LARGEST_LOG = 88.7228391;
-const LARGEST_FLOAT32 = 3.4028234663852886e38;
 
 /**
  * DRY, "don't repeat yourself" (p-e-w's proposal for text-generation-webui; llama.cpp's algorithm). A token that would

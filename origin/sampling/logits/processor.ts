@@ -3,6 +3,9 @@ import type { TokenHistory } from '../token-history.ts';
 import type { SamplerVocabulary } from '../vocabulary.ts';
 import type { SamplerWorkspace } from '../workspace.ts';
 
+/** What no processor may push a logit beyond: an infinity would make the probabilities NaN, or forbid the token. */
+export const LARGEST_FLOAT32 = 3.4028234663852886e38;
+
 /** A step that changes single logits of a row, given what was said so far. */
 export interface LogitProcessor {
   /** @param scores the row, one float32 per token id, changed in place. */

@@ -1,4 +1,4 @@
-import type { LogitProcessorFactory } from './processor.ts';
+import { LARGEST_FLOAT32, type LogitProcessorFactory } from './processor.ts';
 
 /**
  * Repetition penalty (Keskar et al., "CTRL", 2019, as corrected for negative logits): every token of the prompt or the
@@ -12,7 +12,9 @@ export const repetition: LogitProcessorFactory = ({ repetitionPenalty, repeatLas
       for (let entry = 0; entry < distinct; entry++) {
         if (total[entry] === 0) continue;
         const score = scores[ids[entry]!]!;
-        scores[ids[entry]!] = score > 0 ? score / repetitionPenalty : score * repetitionPenalty;
+        // Rewards may be as large as one likes, but an infinite logit is no logit.
+        scores[ids[entry]!] =
+          score > 0 ? Math.min(score / repetitionPenalty, LARGEST_FLOAT32) : score * repetitionPenalty;
       }
     },
   };

@@ -44,7 +44,7 @@ const truncating = fc.record({
 });
 
 const penalising = fc.record({
-  repetitionPenalty: fc.constantFrom(0.5, 1.1, 1.5, 2),
+  repetitionPenalty: fc.constantFrom(1e-300, 0.5, 1.1, 1.5, 2),
   frequencyPenalty: fc.constantFrom(-1, 0.3, 2),
   presencePenalty: fc.constantFrom(-2, 0.25, 1),
   repeatLastN: fc.integer({ min: -1, max: 12 }),

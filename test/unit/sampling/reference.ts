@@ -6,6 +6,9 @@ import type { SamplingParameters } from '../../../shared/sampling.ts';
  */
 const RESOLUTION = 2 ** -20;
 
+/** The greatest float32. */
+const GREATEST = (2 - 2 ** -23) * 2 ** 127;
+
 export interface Situation {
   readonly parameters: SamplingParameters;
   readonly logits: readonly number[];
@@ -45,7 +48,7 @@ export function processed(situation: Situation): number[] {
   const counted = s.penaltyScope === 'all' ? windowed : all.slice(Math.max(start, prompt.length));
   z = z.map((value, id) => {
     if (!windowed.includes(id)) return value;
-    return Math.fround(value > 0 ? value / s.repetitionPenalty : value * s.repetitionPenalty);
+    return Math.fround(value > 0 ? Math.min(value / s.repetitionPenalty, GREATEST) : value * s.repetitionPenalty);
   });
   z = z.map((value, id) => {
     const count = counted.filter((token) => token === id).length;
