@@ -9,6 +9,12 @@ const salt = z.string().max(256).nullish();
 /** How many alternatives: the ceiling is the dialect's; `true` leaves the number to top_logprobs. */
 const alternatives = z.union([integer(0), z.literal(true)]);
 
+/** How much of the prompt's end is kept; −1 = what fits. */
+const keptTokens = integer(-1).refine((count) => count !== 0, {
+  message: "Invalid 'truncate_prompt_tokens': expected -1 or a value >= 1, but got 0 instead.",
+  params: { code: 'integer_below_min_value' },
+});
+
 export const outputFields = {
   echo: flag,
   echo_last: integer(0).nullish(),
@@ -27,7 +33,7 @@ export const outputFields = {
   add_special_tokens: flag,
   context_length_exceeded_behavior: z.enum(['truncate', 'error']).nullish(),
   truncate_sequence: flag,
-  truncate_prompt_tokens: integer(-1).nullish(),
+  truncate_prompt_tokens: keptTokens.nullish(),
   truncation_side: z.enum(['left', 'right']).nullish(),
   cache_prompt: flag,
   cache_salt: salt,

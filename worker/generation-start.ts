@@ -87,7 +87,8 @@ const CONSTRAINT_FAULTS: ReadonlySet<string> = new Set(['invalid_grammar', 'inva
 /** A constraint has one name on the wire and a dozen in public: errors name the field the caller used. */
 function inCallersWords(error: ApiError, { constraintField }: CompletionCall): ApiError {
   if (constraintField === null || !CONSTRAINT_FAULTS.has(error.code)) return error;
-  return new ApiError(error.code, error.message, { param: constraintField, headers: error.headers });
+  const message = `Invalid '${constraintField}': ${error.message}`;
+  return new ApiError(error.code, message, { param: constraintField, headers: error.headers });
 }
 
 /** The outcome of a request that no upstream took up; without an error the client had gone. */

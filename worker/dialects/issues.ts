@@ -50,9 +50,11 @@ function wrongType(name: string, expected: string, input: unknown): Wording {
   if (input === undefined) {
     return { code: 'missing_required_parameter', message: `Missing required parameter: '${name}'.` };
   }
+  // JSON has no infinity, but a number beyond all doubles is read as one.
+  const wanted = input === Infinity || input === -Infinity ? `${expected} that is finite` : expected;
   return {
     code: 'invalid_type',
-    message: `Invalid type for '${name}': expected ${expected}, but got ${shown(input)} instead.`,
+    message: `Invalid type for '${name}': expected ${wanted}, but got ${shown(input)} instead.`,
   };
 }
 
@@ -107,7 +109,9 @@ function mismatch(branch: readonly Issue[]): boolean {
   const first = branch[0];
   if (first === undefined || first.path.length > 0) return false;
   if (first.code === 'invalid_type') return first.expected !== 'int' || typeof first.input !== 'number';
-  return first.code === 'invalid_value' && first.values.every((value) => typeof value !== typeof first.input);
+  if (first.code !== 'invalid_value') return false;
+  // A lone value stands for its kind: where only `true` has a meaning, `false` is no better than a text.
+  return first.values.length === 1 || first.values.every((value) => typeof value !== typeof first.input);
 }
 
 function expectations(branch: readonly Issue[]): string[] {

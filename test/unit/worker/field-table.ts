@@ -151,8 +151,12 @@ export const FIELD_TABLE: Readonly<Record<string, FieldRow>> = {
         [6, false],
       ],
       [],
+      Array.from({ length: 8_192 }, (_, id) => [id, 1]),
     ],
     bad: [
+      [Array.from({ length: 8_193 }, (_, id) => [id, 1]), 'array_above_max_length'],
+      [Object.fromEntries(Array.from({ length: 8_193 }, (_, id) => [id, 1])), 'array_above_max_length'],
+      [{ 5: true }, 'invalid_type', 'logit_bias.5'],
       [{ 5: 100.5 }, 'decimal_above_max_value', 'logit_bias.5'],
       [{ 5: -101 }, 'decimal_below_min_value', 'logit_bias.5'],
       [{ 5: 'x' }, 'invalid_type', 'logit_bias.5'],
@@ -186,13 +190,16 @@ export const FIELD_TABLE: Readonly<Record<string, FieldRow>> = {
       [[], 'empty_array'],
       [[''], 'empty_string', 'dry_sequence_breakers[0]'],
       [['x'.repeat(41)], 'string_above_max_length', 'dry_sequence_breakers[0]'],
+      [Array.from({ length: 65 }, () => 'x'), 'array_above_max_length'],
       [[1], 'invalid_type', 'dry_sequence_breakers[0]'],
       ...wrong('a', 1, true, {}),
     ],
   },
   bad_words: {
-    good: [[], ['a']],
+    good: [[], ['a'], Array.from({ length: 1_024 }, (_, index) => `w${index}`), ['x'.repeat(4_096)]],
     bad: [
+      [Array.from({ length: 1_025 }, () => 'a'), 'array_above_max_length'],
+      [['x'.repeat(4_097)], 'string_above_max_length', 'bad_words[0]'],
       [[''], 'empty_string', 'bad_words[0]'],
       [[1], 'invalid_type', 'bad_words[0]'],
       ...wrong('a', 1, {}),
@@ -207,8 +214,7 @@ export const FIELD_TABLE: Readonly<Record<string, FieldRow>> = {
     bad: [
       [-1, 'integer_below_min_value'],
       [6, 'integer_above_max_value'],
-      [true, 'invalid_type'],
-      ...wrong(1.5, '1', [], {}),
+      ...wrong(true, false, 1.5, '1', [], {}),
     ],
   },
   top_logprobs: alternatives,
@@ -217,7 +223,14 @@ export const FIELD_TABLE: Readonly<Record<string, FieldRow>> = {
   return_tokens_as_token_ids: flag,
   return_token_ids: flag,
   return_tokens: flag,
-  logprob_token_ids: { good: [[]], bad: [[[1], 'unsupported_parameter'], ...wrong(1, 'a')] },
+  logprob_token_ids: {
+    good: [[]],
+    bad: [
+      [[1], 'unsupported_parameter'],
+      [Array.from({ length: 129 }, () => 1), 'array_above_max_length'],
+      ...wrong(1, 'a'),
+    ],
+  },
   timings_per_token: flag,
   include_stop_str_in_output: flag,
   no_stop_trim: flag,
@@ -228,7 +241,10 @@ export const FIELD_TABLE: Readonly<Record<string, FieldRow>> = {
     bad: [['x', 'invalid_value'], ...wrong(1, true)],
   },
   truncate_sequence: flag,
-  truncate_prompt_tokens: integer(-1, INT32),
+  truncate_prompt_tokens: {
+    good: [-1, 1, INT32],
+    bad: [[0, 'integer_below_min_value'], ...integer(-1, INT32).bad],
+  },
   truncation_side: {
     good: ['left'],
     bad: [['right', 'unsupported_parameter'], ['up', 'invalid_value'], ...wrong(1, true)],
@@ -244,7 +260,14 @@ export const FIELD_TABLE: Readonly<Record<string, FieldRow>> = {
       [{}, 'unsupported_parameter'],
     ],
   },
-  images: { good: [[]], bad: [[[1], 'invalid_type', 'images[0]'], ...wrong('a', 1, {})] },
+  images: {
+    good: [[]],
+    bad: [
+      [Array.from({ length: 65 }, () => 'data:,'), 'array_above_max_length'],
+      [[1], 'invalid_type', 'images[0]'],
+      ...wrong('a', 1, {}),
+    ],
+  },
   grammar: {
     good: [
       "root ::= 'a'",
@@ -282,9 +305,10 @@ export const FIELD_TABLE: Readonly<Record<string, FieldRow>> = {
   },
   guided_regex: source,
   guided_choice: {
-    good: [['a', 'b']],
+    good: [['a', 'b'], Array.from({ length: 4_096 }, (_, index) => `c${index}`)],
     bad: [
       [[], 'empty_array'],
+      [Array.from({ length: 4_097 }, () => 'a'), 'array_above_max_length'],
       [[''], 'empty_string', 'guided_choice[0]'],
       [[1], 'invalid_type', 'guided_choice[0]'],
       ...wrong('a', 1, {}),
@@ -302,6 +326,11 @@ export const FIELD_TABLE: Readonly<Record<string, FieldRow>> = {
     bad: [
       [{}, 'invalid_value'],
       [{ regex: 1 }, 'invalid_type', 'structured_outputs.regex'],
+      [
+        { choice: Array.from({ length: 4_097 }, () => 'a') },
+        'array_above_max_length',
+        'structured_outputs.choice',
+      ],
       [{ regex: 'a', json: {} }, 'conflicting_parameters', 'structured_outputs.json'],
       ...wrong(1, 'a', true, []),
     ],
@@ -314,6 +343,15 @@ export const FIELD_TABLE: Readonly<Record<string, FieldRow>> = {
       [[{ type: 'function', function: { name: 'f' } }], 'unsupported_parameter'],
       [[{ type: 'x', function: { name: 'f' } }], 'invalid_value', 'tools[0].type'],
       [[{ type: 'function' }], 'missing_required_parameter', 'tools[0].function'],
+      [
+        Array.from({ length: 129 }, () => ({ type: 'function', function: { name: 'f' } })),
+        'array_above_max_length',
+      ],
+      [
+        [{ type: 'function', function: { name: 'f'.repeat(65) } }],
+        'string_above_max_length',
+        'tools[0].function.name',
+      ],
       ...wrong(1, 'a', {}),
     ],
   },
