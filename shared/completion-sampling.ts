@@ -4,7 +4,8 @@ import { DOCUMENTED_AS, decimal, integer, list, report } from './json-fields.ts'
 /** The public sampling fields: types and ranges. Defaults belong to the dialect, aliases to the Worker. */
 
 const bias = z.union([decimal(-100, 100), z.literal(false)]);
-const biasPairs = list(z.tuple([integer(0), bias]), { max: 8_192 });
+const MAX_BIASES = 8_192;
+const biasPairs = list(z.tuple([integer(0), bias]), { max: MAX_BIASES });
 const biasMap = z.record(z.string().regex(/^\d{1,10}$/), bias);
 
 const logitBias = z
@@ -34,7 +35,7 @@ const logitBias = z
     }
     return z.NEVER;
   })
-  .meta({ [DOCUMENTED_AS]: z.union([biasMap, z.array(z.tuple([integer(0), bias]))]) });
+  .meta({ [DOCUMENTED_AS]: z.union([biasMap, z.array(z.tuple([integer(0), bias])).max(MAX_BIASES)]) });
 
 const mapKeys = (value: unknown): string[] => Object.keys(value as object);
 

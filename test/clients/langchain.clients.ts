@@ -19,7 +19,7 @@ const python = inject('python');
 const prompts = ['The king', 'def f(x):', 'Then', 'Once upon a time'];
 const greedy = { prompt: 'Once upon a time', max_tokens: 12, temperature: 0 };
 
-describe.skipIf(python === null)('langchain-openai', () => {
+describe.skipIf(python === null)('H.11: langchain-openai', () => {
   let result: Result;
   beforeAll(async () => {
     result = await runScript<Result>(python as string, 'langchain_client.py', inject('served'));

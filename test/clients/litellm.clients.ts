@@ -18,7 +18,7 @@ interface Result {
 const python = inject('python');
 const greedy = { prompt: 'Once upon a time', max_tokens: 12, temperature: 0 };
 
-describe.skipIf(python === null)('litellm', () => {
+describe.skipIf(python === null)('H.11: litellm', () => {
   let result: Result;
   beforeAll(async () => {
     result = await runScript<Result>(python as string, 'litellm_client.py', inject('served'));

@@ -41,7 +41,7 @@ interface Logged {
   readonly usage: object;
 }
 
-describe.skipIf(python === null)('llm', () => {
+describe.skipIf(python === null)('H.11: llm', () => {
   test('prints the same text streamed and plain', async () => {
     const [text] = await texts(greedy);
     const streamed = await llm([...PROMPT, greedy.prompt], (stdout) => stdout);

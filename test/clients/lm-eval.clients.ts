@@ -110,7 +110,7 @@ async function expectGenerations({ samples }: Evaluation, eos: readonly string[]
   }
 }
 
-describe.skipIf(python === null)('lm-evaluation-harness', () => {
+describe.skipIf(python === null)('H.11: lm-evaluation-harness', () => {
   let batched: Evaluation;
   beforeAll(async () => {
     batched = await evaluate(ALL, { ...REMOTE, num_concurrent: '1' }, 4);

@@ -29,7 +29,7 @@ const { client } = connect();
 /** Runs for longer than any test waits. */
 const long = { model, prompt: 'Once upon a time', max_tokens: 2000, temperature: 0, ignore_eos: true };
 
-describe('refusals', () => {
+describe('H.11: openai-node: refusals', () => {
   test('a passing 429 is retried after the time it names, and then answered', async () => {
     const apiKey = await limitedKey('one-at-a-time', { concurrent_requests: 1 });
     const holder = connect({ apiKey }).client;
@@ -73,7 +73,7 @@ describe('refusals', () => {
   });
 });
 
-describe('leaving', () => {
+describe('H.11: openai-node: leaving', () => {
   test('a stream broken off frees the origin at once', async () => {
     let pieces = 0;
     for await (const chunk of await client.completions.create({ ...long, stream: true })) {
@@ -109,7 +109,7 @@ describe('leaving', () => {
   });
 });
 
-describe('prompts as token ids', () => {
+describe('H.11: openai-node: prompts as token ids', () => {
   test('give what their text gives, alone and in a batch, with the same usage', async () => {
     const prompts = ['Once upon a time', 'def add(a, b):', 'Straße 日本 🙂'];
     const fields = { max_tokens: 8, temperature: 0 };
@@ -124,7 +124,7 @@ describe('prompts as token ids', () => {
   });
 });
 
-describe('logit_bias', () => {
+describe('H.11: openai-node: logit_bias', () => {
   test('of 100 forces a token and of -100 bans one', async () => {
     const fields = { prompt: 'Once upon a time', max_tokens: 3, temperature: 0 };
     const [forced] = await tokenize(' king');
@@ -140,7 +140,7 @@ describe('logit_bias', () => {
   });
 });
 
-describe('echo', () => {
+describe('H.11: openai-node: echo', () => {
   const prompt = 'Der König sagte: 日本 🙂. Then';
   const fields = { model, prompt, max_tokens: 6, echo: true, logprobs: 2, temperature: 0 } as const;
 

@@ -19,7 +19,7 @@ interface Result {
 const python = inject('python');
 const greedy = { prompt: 'Once upon a time', max_tokens: 12, temperature: 0 };
 
-describe.skipIf(python === null)('openai-python', () => {
+describe.skipIf(python === null)('H.11: openai-python', () => {
   let result: Result;
   beforeAll(async () => {
     result = await runScript<Result>(python as string, 'openai_client.py', inject('served'));

@@ -196,6 +196,68 @@ describe('raw HTTP', () => {
     expect(answer.status).toBe(200);
   });
 
+  test('H.8: a client that leaves after three chunks stops the origin, frees its slot and pays for what was made', async () => {
+    const admin = async (path: string, body?: object) => {
+      const response = await fetch(`${system.url}/admin/v1${path}`, {
+        method: body ? 'POST' : 'GET',
+        headers: { authorization: `Bearer ${system.apiKey}`, 'content-type': 'application/json' },
+        ...(body ? { body: JSON.stringify(body) } : {}),
+      });
+      return (await response.json()) as { key: string; total: Record<string, number> };
+    };
+    await admin('/tenants', { id: 'leaver', name: 'leaver', limits: { concurrent_requests: 1 } });
+    const { key } = await admin('/keys', { tenant: 'leaver', name: 'leaver' });
+    const leaver = new OpenAI({ baseURL: `${system.url}/v1`, apiKey: key, maxRetries: 0 });
+    const asked = { model, prompt: 'Once', max_tokens: 1900 };
+    let chunks = 0;
+    for await (const _ of await leaver.completions.create({
+      ...asked,
+      stream: true,
+      logit_bias: { 0: -100 },
+    })) {
+      chunks += 1;
+      if (chunks === 3) break;
+    }
+    const next = () => leaver.completions.create({ model, prompt: 'Once', max_tokens: 2 }).catch(() => null);
+    await expect.poll(next, { timeout: 10_000 }).not.toBeNull();
+    const usage = async () => (await admin('/usage?tenant=leaver')).total;
+    await expect.poll(async () => (await usage()).requests, { timeout: 10_000 }).toBeGreaterThanOrEqual(2);
+    const { cancelled, completion_tokens: made = 0 } = await usage();
+    expect(cancelled).toBe(1);
+    expect(made).toBeGreaterThanOrEqual(3 + 2);
+    expect(made).toBeLessThan(asked.max_tokens);
+  });
+
+  test('H.12: an infill reaches the model as its template, and each of its markers ends it', async () => {
+    interface Answer {
+      readonly choices: { text: string; finish_reason: string; prompt_token_ids: number[] }[];
+      readonly usage: { prompt_tokens: number };
+    }
+    const complete = async (fields: object): Promise<Answer> =>
+      (await post('/v1/completions', JSON.stringify({ model, temperature: 0, ...fields }))).json() as never;
+    const tokenize = async (prompt: string): Promise<number[]> => {
+      const response = await post('/tokenize', JSON.stringify({ prompt, add_special_tokens: false }));
+      return ((await response.json()) as { tokens: number[] }).tokens;
+    };
+    const [prompt, suffix] = ['def add(a, b):\n    return ', '\n\nprint(add(1, 2))\n'];
+    const [before, after] = [await tokenize(prompt), await tokenize(suffix)];
+    const markers = await tokenize('<|fim_prefix|><|fim_suffix|><|fim_middle|>');
+    const template = [markers[0], ...before, markers[1], ...after, markers[2]] as number[];
+    const infill = { prompt, suffix, max_tokens: 8, echo: true, return_token_ids: true };
+    const { choices, usage } = await complete(infill);
+    expect(choices[0]?.prompt_token_ids).toEqual(before);
+    expect(usage.prompt_tokens).toBe(template.length);
+    const byHand = await complete({ prompt: template, max_tokens: 8, stop_token_ids: markers });
+    expect(choices[0]?.text).toBe(prompt + byHand.choices[0]?.text);
+    expect(markers).toHaveLength(3);
+    for (const marker of markers) {
+      const forced = { max_tokens: 3, logit_bias: { [marker]: 100 } };
+      const ended = { text: prompt, finish_reason: 'stop' };
+      expect((await complete({ ...infill, ...forced })).choices[0]).toMatchObject(ended);
+      expect((await complete({ prompt, ...forced })).choices[0]).toMatchObject({ finish_reason: 'length' });
+    }
+  });
+
   test('every answer carries x-request-id, and every error the envelope', async () => {
     for (const [path, body, status] of [
       ['/v1/completions', '{', 400],

@@ -21,10 +21,10 @@ const printed = (name: string): Readonly<Record<string, unknown>> => {
   return { ...request, model };
 };
 
-const post = (fields: object, path = '/v1/completions') =>
+const post = (fields: object, path = '/v1/completions', headers: Readonly<Record<string, string>> = {}) =>
   fetch(`${system.url}${path}`, {
     method: 'POST',
-    headers: { authorization: `Bearer ${system.apiKey}`, 'content-type': 'application/json' },
+    headers: { authorization: `Bearer ${system.apiKey}`, 'content-type': 'application/json', ...headers },
     body: JSON.stringify({ model, ...fields }),
   });
 
@@ -59,7 +59,7 @@ async function stream(fields: object): Promise<{ text: string; chunks: Completio
   return { chunks, text: chunks.map(({ choices }) => choices[0]?.text ?? '').join('') };
 }
 
-describe('Pendra', () => {
+describe('H.1: Pendra', () => {
   const example = printed('Pendra: completion of code');
 
   test('the curl example, at both addresses', async () => {
@@ -75,7 +75,7 @@ describe('Pendra', () => {
   });
 });
 
-describe('mistral.rs', () => {
+describe('H.1: mistral.rs', () => {
   const example = printed('mistral.rs: every field');
 
   test('the curl example with its nulls', async () => {
@@ -88,7 +88,7 @@ describe('mistral.rs', () => {
   });
 });
 
-describe('Fireworks', () => {
+describe('H.1: Fireworks', () => {
   test('token-id prompts, ignore_eos and the context behaviour', async () => {
     const { choices, usage } = await complete({
       prompt: [[300, 301, 302], [303]],
@@ -116,7 +116,7 @@ describe('Fireworks', () => {
   });
 });
 
-describe('llama.cpp', () => {
+describe('H.1: llama.cpp', () => {
   test('the first example', async () => {
     await complete(printed('llama.cpp: basic'));
   });
@@ -162,14 +162,25 @@ describe('llama.cpp', () => {
   test('mirostat', async () => {
     await complete(printed('llama.cpp: Mirostat'));
   });
+
+  test('the error of a request without a prompt', async () => {
+    const response = await post({}, '/v1/completions', { 'x-dialect': 'llamacpp' });
+    const { error } = (await response.json()) as { error: Record<string, unknown> };
+    expect([response.status, error.type, error.code]).toEqual([400, 'invalid_request_error', 400]);
+    expect(error.message).toContain("'prompt'");
+  });
 });
 
-describe('ai&', () => {
+describe('H.1: ai&', () => {
   test('the first example', async () => {
     await complete(printed('ai&: haiku'));
   });
 
-  test('the streaming example, with usage in the last event', async () => {
+  test('the streaming example', async () => {
+    expect((await stream(printed('ai&: stream'))).chunks.length).toBeGreaterThan(1);
+  });
+
+  test('the same with usage in the last event', async () => {
     const { chunks } = await stream({ ...printed('ai&: usage in the stream'), max_tokens: 50 });
     expect(chunks.at(-1)).toMatchObject({ choices: [], usage: { completion_tokens: expect.any(Number) } });
   });

@@ -35,7 +35,7 @@ const ends = (driver: Driver, requestId: string) => transcribe(driver.eventsOf(r
 const tokensSoFar = (driver: Driver, requestId: string) =>
   driver.eventsOf(requestId).filter(({ type }) => type === 'token').length;
 
-describe('an abort', () => {
+describe('H.8: an abort', () => {
   it('frees the slot of a decoding request within two steps, for the one that waits', async () => {
     const driver = new Driver(new ScriptedRunner(shape(1)));
     driver.submit(endless('first', 1000));

@@ -55,15 +55,6 @@ describe('H.1: requests of the documents are answered as they are printed', () =
     const response = await worker.request('/api/v1/completions', { method: 'POST', body, headers });
     expect(response.status).toBe(200);
   });
-
-  test('llama.cpp: any model name is answered where one model is served', async () => {
-    expect(await complete({ model: 'gpt-3.5-turbo' }, { 'x-dialect': 'llamacpp' })).toMatchObject({
-      model: 'gpt-3.5-turbo',
-    });
-    origin.models = [MODEL, { ...MODEL, id: 'other' }];
-    const response = await worker.post({ model: 'x', prompt: 'a' }, { headers: { 'x-dialect': 'llamacpp' } });
-    expect(response.status).toBe(404);
-  });
 });
 
 describe('the plain answer', () => {
@@ -260,12 +251,6 @@ describe('the stream', () => {
     const stream_options = { include_usage: true, continuous_usage_stats: true };
     const chunks = await stream({ max_tokens: 3, stream_options });
     expect(chunks.map(({ usage }) => usage?.completion_tokens)).toEqual([1, 2, 3, 3, 3]);
-  });
-
-  test('Fireworks: usage on the last chunk of the last choice', async () => {
-    const chunks = await stream({ max_tokens: 1, n: 2 }, { 'x-dialect': 'fireworks' });
-    expect(chunks.map(({ usage }) => usage?.completion_tokens)).toEqual([undefined, undefined, undefined, 2]);
-    expect(chunks.at(-1)?.choices[0]).toMatchObject({ text: '', finish_reason: 'length' });
   });
 
   test('tokens whose text is held back come with the text they make, or at the end', async () => {

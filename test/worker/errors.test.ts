@@ -1,14 +1,21 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { errorResponse } from '../../shared/completion-response.ts';
+import { sha256Hex } from '../../shared/signing.ts';
+import { ADMIN_KEY } from './edge/admin-client.ts';
 import type { ErrorCase } from './errors/case.ts';
-import { STATUS_502, STATUS_503, STATUS_504 } from './errors/status-5xx.ts';
 import { STATUS_400 } from './errors/status-400.ts';
 import { STATUS_401 } from './errors/status-401.ts';
+import { STATUS_403 } from './errors/status-403.ts';
 import { STATUS_404 } from './errors/status-404.ts';
 import { STATUS_405 } from './errors/status-405.ts';
 import { STATUS_408 } from './errors/status-408.ts';
 import { STATUS_413 } from './errors/status-413.ts';
 import { STATUS_415 } from './errors/status-415.ts';
+import { STATUS_429 } from './errors/status-429.ts';
+import { STATUS_500 } from './errors/status-500.ts';
+import { STATUS_502 } from './errors/status-502.ts';
+import { STATUS_503 } from './errors/status-503.ts';
+import { STATUS_504 } from './errors/status-504.ts';
 import { type FakeOrigin, startFakeOrigin } from './support/fake-origin.ts';
 import { type RunningWorker, startWorker } from './support/worker.ts';
 
@@ -17,7 +24,11 @@ let worker: RunningWorker;
 
 beforeAll(async () => {
   origin = await startFakeOrigin();
-  worker = await startWorker(origin, { BODY_TIMEOUT_MS: '300', ACCEPT_TIMEOUT_MS: '500' });
+  worker = await startWorker(origin, {
+    BODY_TIMEOUT_MS: '300',
+    ACCEPT_TIMEOUT_MS: '500',
+    ADMIN_KEY_SHA256: await sha256Hex(ADMIN_KEY),
+  });
 });
 beforeEach(() => origin.reset());
 afterAll(async () => {
@@ -28,11 +39,14 @@ afterAll(async () => {
 const BY_STATUS: readonly (readonly [number, readonly ErrorCase[]])[] = [
   [400, STATUS_400],
   [401, STATUS_401],
+  [403, STATUS_403],
   [404, STATUS_404],
   [405, STATUS_405],
   [408, STATUS_408],
   [413, STATUS_413],
   [415, STATUS_415],
+  [429, STATUS_429],
+  [500, STATUS_500],
   [502, STATUS_502],
   [503, STATUS_503],
   [504, STATUS_504],
@@ -85,21 +99,6 @@ describe('D.2: of several faults the first in this order is reported', () => {
     expect(error).toMatchObject({ code: 'unsupported_parameter', param: 'suffix' });
     expect(origin.requests).toEqual([]);
   });
-});
-
-describe('integer codes', () => {
-  test.each(['llamacpp', 'vllm'])(
-    '%s gives the status as the code, also before the caller is known',
-    async (dialect) => {
-      const headers = { 'x-dialect': dialect };
-      const { error } = errorResponse.parse(
-        await (await worker.post({ model: 'default' }, { headers })).json(),
-      );
-      expect(error).toMatchObject({ code: 400, param: 'prompt' });
-      const unknown = await fetch(`${worker.url}/v1/completions`, { method: 'POST', headers });
-      expect(errorResponse.parse(await unknown.json()).error.code).toBe(401);
-    },
-  );
 });
 
 describe('an origin that comes and goes', () => {

@@ -3,7 +3,7 @@ import { Ajv2020 } from 'ajv/dist/2020.js';
 import addFormats from 'ajv-formats';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import * as z from 'zod';
-import { FIELD_TABLE } from '../unit/worker/field-table.ts';
+import { FIELD_TABLE } from './field-table.ts';
 import { bundleWorker } from './support/bundle.ts';
 import { type FakeOrigin, startFakeOrigin } from './support/fake-origin.ts';
 import { chunksOf } from './support/sse.ts';
@@ -157,6 +157,49 @@ test('a wrong type in the table is wrong in the document too', () => {
       ).not.toBeNull();
     }
   }
+});
+
+type Field = Readonly<Record<string, unknown>>;
+
+/** A field's schema, one entry for each kind of value it takes. */
+const kindsOf = (schema: Field): Field[] =>
+  Array.isArray(schema.anyOf) ? (schema.anyOf as Field[]).flatMap(kindsOf) : [schema];
+
+/** What each kind of bound is about. */
+const MEASURES: Readonly<Record<string, (value: unknown) => unknown>> = {
+  minimum: (value) => value,
+  maximum: (value) => value,
+  minLength: (value) => (typeof value === 'string' ? value.length : null),
+  maxLength: (value) => (typeof value === 'string' ? value.length : null),
+  minItems: (value) => (Array.isArray(value) ? value.length : null),
+  maxItems: (value) => (Array.isArray(value) ? value.length : null),
+};
+
+test('the table of fields stands on both sides of every bound in the document', () => {
+  const { properties } = api.components.schemas.CompletionRequest as { properties: Record<string, Field> };
+  // The ceiling of these is the dialect's, and seeds go beyond the integers that JSON Schema speaks of.
+  const elsewhere = ['model', 'logprobs', 'top_logprobs', 'n_probs', 'prompt_logprobs', 'seed'];
+  const unavailable = ['images', 'logprob_token_ids'];
+  let checked = 0;
+  for (const [field, schema] of Object.entries(properties)) {
+    if (elsewhere.includes(field)) continue;
+    const { good, bad } = FIELD_TABLE[field] ?? { good: [], bad: [] };
+    for (const kind of kindsOf(schema)) {
+      for (const [bound, measure] of Object.entries(MEASURES)) {
+        const at = kind[bound];
+        if (typeof at !== 'number' || (at === 0 && bound !== 'minimum' && bound !== 'maximum')) continue;
+        const beyond = (value: unknown) => {
+          const size = measure(value);
+          return typeof size === 'number' && (bound.startsWith('min') ? size < at : size > at);
+        };
+        if (!unavailable.includes(field)) expect(good.map(measure), `${field}: ${bound}`).toContain(at);
+        expect(good.filter(beyond), `${field}: ${bound}`).toEqual([]);
+        expect(bad.map(([value]) => value).some(beyond), `${field}: ${bound}`).toBe(true);
+        checked += 1;
+      }
+    }
+  }
+  expect(checked).toBeGreaterThan(80);
 });
 
 test('every route of the Worker that is public is in the document', async () => {

@@ -10,7 +10,10 @@ export interface Defaults extends AllDefaults {
   readonly penaltyScope: SamplingParameters['penaltyScope'];
 }
 
-/** The behaviours in which the systems disagree. Fields the caller sends always win. */
+/**
+ * The behaviours in which the systems disagree. Fields the caller sends always win. No row is about where `text_offset`
+ * starts: of the documents only llama.cpp's says so, at 0 in the returned text, and vLLM does the same.
+ */
 export interface Dialect {
   readonly name: DialectName;
   /** The dialect's own values. What it does not state is the model's, and else the usual one. */

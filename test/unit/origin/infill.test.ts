@@ -40,7 +40,7 @@ const prepare = (changes: Partial<GenerationRequest>, served: ReturnType<typeof 
 const tokensOf = async (changes: Partial<GenerationRequest>, served: ReturnType<typeof servedModel>) =>
   Array.from((await prepare(changes, served)).submission.prompts[0]?.tokens ?? []);
 
-describe('templates found by the text of their tokens', () => {
+describe('H.12: templates found by the text of their tokens', () => {
   test.each(Object.entries(PUBLISHED))('%s', async (name, sequence) => {
     const markers = sequence.filter(isMarker);
     const served = servedModel(directoryWith(markers));

@@ -48,7 +48,9 @@ export function processed(situation: Situation): number[] {
   const counted = s.penaltyScope === 'all' ? windowed : all.slice(Math.max(start, prompt.length));
   z = z.map((value, id) => {
     if (!windowed.includes(id)) return value;
-    return Math.fround(value > 0 ? Math.min(value / s.repetitionPenalty, GREATEST) : value * s.repetitionPenalty);
+    return Math.fround(
+      value > 0 ? Math.min(value / s.repetitionPenalty, GREATEST) : value * s.repetitionPenalty,
+    );
   });
   z = z.map((value, id) => {
     const count = counted.filter((token) => token === id).length;

@@ -260,6 +260,34 @@ describe('constraints', () => {
       { grammar: { type: 'llguidance', value: { grammars: [{ json_schema: schema }] } } },
       { type: 'json_schema', value: schema },
     ],
+    [
+      'grammar of type json_schema',
+      { grammar: { type: 'json_schema', value: schema } },
+      { type: 'json_schema', value: schema },
+    ],
+    [
+      'structured_outputs.grammar',
+      { structured_outputs: { grammar: 'root ::= "a"' } },
+      { type: 'gbnf', value: 'root ::= "a"' },
+    ],
+    [
+      'structured_outputs.json',
+      { structured_outputs: { json: schema } },
+      { type: 'json_schema', value: schema },
+    ],
+    ['structured_outputs.regex', { structured_outputs: { regex: 'a' } }, { type: 'regex', value: 'a' }],
+    [
+      'structured_outputs.json_object',
+      { structured_outputs: { json_object: true } },
+      { type: 'json_object' },
+    ],
+    ['guided_regex', { guided_regex: 'a' }, { type: 'regex', value: 'a' }],
+    ['guided_json', { guided_json: schema }, { type: 'json_schema', value: schema }],
+    [
+      'response_format grammar',
+      { response_format: { type: 'grammar', grammar: 'root ::= "a"' } },
+      { type: 'gbnf', value: 'root ::= "a"' },
+    ],
     ['json_schema', { json_schema: schema }, { type: 'json_schema', value: schema }],
     ['a schema as text', { guided_json: JSON.stringify(schema) }, { type: 'json_schema', value: schema }],
     ['json_object', { response_format: { type: 'json_object' } }, { type: 'json_object' }],
@@ -286,63 +314,5 @@ describe('constraints', () => {
     ['null tools', { tools: null, tool_choice: 'auto' }, null],
   ])('%s', (_, body, constraint) => {
     expect(parse(body).generation.constraint).toEqual(constraint);
-  });
-});
-
-describe('dialects', () => {
-  test.each([
-    ['openai', { maxTokens: 16, includeStop: false, contextOverflow: 'truncate' }, NEUTRAL_SAMPLING],
-    ['fireworks', { maxTokens: 16, includeStop: true, contextOverflow: 'truncate' }, NEUTRAL_SAMPLING],
-    [
-      'llamacpp',
-      { maxTokens: -1, includeStop: false, contextOverflow: 'truncate' },
-      {
-        temperature: 0.8,
-        topP: 0.95,
-        topK: 40,
-        minP: 0.05,
-        repetitionPenalty: 1.1,
-        repeatLastN: 64,
-        penaltyScope: 'all',
-      },
-    ],
-    ['mistralrs', { maxTokens: 16, contextOverflow: 'error' }, NEUTRAL_SAMPLING],
-    ['vllm', { maxTokens: 16, contextOverflow: 'error' }, NEUTRAL_SAMPLING],
-  ] as const)("%s has that system's defaults", (dialect, generation, sampling) => {
-    const call = parse({}, dialect);
-    expect(call.generation).toMatchObject(generation);
-    expect(call.generation.sampling).toMatchObject(sampling);
-  });
-
-  test('explicit fields win in every dialect', () => {
-    const body = {
-      max_tokens: 3,
-      temperature: 0.5,
-      top_p: 0.4,
-      top_k: 7,
-      min_p: 0.1,
-      repeat_penalty: 1,
-      repeat_last_n: 5,
-      include_stop_str_in_output: false,
-      context_length_exceeded_behavior: 'truncate',
-    };
-    const { penaltyScope: _, ...expected } = parse(body).generation.sampling;
-    for (const dialect of ['fireworks', 'llamacpp', 'mistralrs', 'vllm'] as const) {
-      const { generation } = parse(body, dialect);
-      expect(generation).toMatchObject({ maxTokens: 3, includeStop: false, contextOverflow: 'truncate' });
-      expect(generation.sampling).toMatchObject(expected);
-    }
-  });
-
-  test('the logprobs ceiling is the dialect’s', () => {
-    expect(refusal({ logprobs: 6 }, 'openai')?.code).toBe('integer_above_max_value');
-    expect(refusal({ logprobs: 20 }, 'vllm')).toBeNull();
-    expect(refusal({ logprobs: 21 }, 'vllm')?.message).toContain('<= 20');
-  });
-
-  test('Fireworks puts usage on the last chunk unless a chunk of its own was asked for', () => {
-    expect(parse({ stream: true }, 'fireworks').answer.streamUsage).toBe('last-choice');
-    const stream_options = { include_usage: true };
-    expect(parse({ stream: true, stream_options }, 'fireworks').answer.streamUsage).toBe('final');
   });
 });

@@ -1,3 +1,4 @@
+import { startWorker } from '../support/worker.ts';
 import type { ErrorCase } from './case.ts';
 
 const row = (name: string, headers: Record<string, string>): ErrorCase => ({
@@ -13,4 +14,23 @@ export const STATUS_415: readonly ErrorCase[] = [
   row('a form', { 'content-type': 'application/x-www-form-urlencoded' }),
   row('plain text', { 'content-type': 'text/plain; charset=utf-8' }),
   row('nothing', { 'content-type': '' }),
+  {
+    name: 'a model whose server has chat completions alone',
+    send: async (_, origin) => {
+      const models = [{ id: 'chat', contextLength: 2_048, rawCompletions: false }];
+      const upstream = { kind: 'openai', name: 'foreign', url: origin.url, apiKey: 'FOREIGN_KEY', models };
+      const vars = { UPSTREAMS: JSON.stringify([upstream]), FOREIGN_KEY: 'key' };
+      const other = await startWorker(origin, vars);
+      try {
+        const response = await other.post({ model: 'chat', prompt: 'Hi' });
+        return new Response(await response.text(), response);
+      } finally {
+        await other.stop();
+      }
+    },
+    type: 'invalid_request_error',
+    code: 'unsupported_endpoint',
+    param: 'model',
+    message: /vLLM, Ollama, LM Studio/,
+  },
 ];

@@ -24,7 +24,7 @@ const ROOT = path.resolve(import.meta.dirname, '../../..');
 
 /** @param vars variables besides those of wrangler.toml */
 export async function startWorker(
-  origin: FakeOrigin,
+  origin: Pick<FakeOrigin, 'url' | 'secret'>,
   vars: Readonly<Record<string, string>> = {},
 ): Promise<RunningWorker> {
   const { workerOptions } = unstable_getMiniflareWorkerOptions(path.join(ROOT, 'wrangler.toml'));

@@ -1,4 +1,4 @@
-import { MAX_STOPS } from '../../../shared/completion.ts';
+import { MAX_STOPS } from '../../shared/completion.ts';
 
 /** What the specification says of one field, written down apart from the schema. */
 export interface FieldRow {
@@ -70,7 +70,7 @@ const alternatives = integer(0, 5);
 
 export const FIELD_TABLE: Readonly<Record<string, FieldRow>> = {
   prompt: {
-    good: ['', 'a', ['a', 'b'], [1, 2], [[1], [2, 3]], [12, 'a', 56], [['a', 1], [2]], ['a', [1]]],
+    good: ['', 'a', ['a'], ['a', 'b'], [1, 2], [[1], [2, 3]], [12, 'a', 56], [['a', 1], [2]], ['a', [1]]],
     bad: [
       [[], 'empty_array'],
       [[[]], 'empty_array', 'prompt[0]'],
@@ -103,8 +103,16 @@ export const FIELD_TABLE: Readonly<Record<string, FieldRow>> = {
     beside: { stream: true },
   },
   stop: {
-    good: ['a', [], ['a'], Array.from({ length: MAX_STOPS }, (_, index) => `s${index}`), ['x'.repeat(4_096)]],
+    good: [
+      'a',
+      'x'.repeat(4_096),
+      [],
+      ['a'],
+      Array.from({ length: MAX_STOPS }, (_, index) => `s${index}`),
+      ['x'.repeat(4_096)],
+    ],
     bad: [
+      ['x'.repeat(4_097), 'string_above_max_length'],
       ['', 'empty_string'],
       [['a', ''], 'empty_string', 'stop[1]'],
       [['a', 'b', 3], 'invalid_type', 'stop[2]'],
@@ -271,6 +279,8 @@ export const FIELD_TABLE: Readonly<Record<string, FieldRow>> = {
   grammar: {
     good: [
       "root ::= 'a'",
+      // No grammar, but that is for the origin to find.
+      'r',
       { type: 'regex', value: 'a+' },
       { type: 'json_schema', value: {} },
       { type: 'lark', value: 'start: "a"' },
@@ -305,7 +315,7 @@ export const FIELD_TABLE: Readonly<Record<string, FieldRow>> = {
   },
   guided_regex: source,
   guided_choice: {
-    good: [['a', 'b'], Array.from({ length: 4_096 }, (_, index) => `c${index}`)],
+    good: [['a'], Array.from({ length: 4_096 }, (_, index) => `c${index}`)],
     bad: [
       [[], 'empty_array'],
       [Array.from({ length: 4_097 }, () => 'a'), 'array_above_max_length'],
@@ -338,8 +348,10 @@ export const FIELD_TABLE: Readonly<Record<string, FieldRow>> = {
   regex: source,
   ebnf: source,
   tools: {
-    good: [[]],
+    good: [Array.from({ length: 128 }, () => ({ type: 'function', function: { name: 'f', strict: true } }))],
+    beside: { tool_choice: { type: 'function', function: { name: 'f' } } },
     bad: [
+      [[], 'missing_required_parameter'],
       [[{ type: 'function', function: { name: 'f' } }], 'unsupported_parameter'],
       [[{ type: 'x', function: { name: 'f' } }], 'invalid_value', 'tools[0].type'],
       [[{ type: 'function' }], 'missing_required_parameter', 'tools[0].function'],
@@ -360,3 +372,42 @@ export const FIELD_TABLE: Readonly<Record<string, FieldRow>> = {
     bad: [['x', 'invalid_value'], ['required', 'missing_required_parameter', 'tools'], ...wrong(1, true, [])],
   },
 };
+
+/** Fields of other servers that have no effect here, whatever they hold; clients send them without a thought. */
+export const IGNORED_FIELDS = [
+  'adapter',
+  'id_slot',
+  'length_penalty',
+  'lora',
+  'metadata',
+  'models',
+  'n_indent',
+  'perf_metrics_in_response',
+  'post_sampling_probs',
+  'prediction',
+  'provider',
+  'raw_output',
+  'reasoning_effort',
+  'repetition_detection',
+  'response_fields',
+  'return_progress',
+  'route',
+  'safety_model',
+  'samplers',
+  'spaces_between_special_tokens',
+  'speculation',
+  'sse_ping_interval',
+  't_max_predict_ms',
+  'thinking_token_budget',
+  'transforms',
+] as const;
+
+/** Fields that steer another server's scheduling; they never get past the Worker. */
+export const SERVICE_FIELDS = [
+  'kv_transfer_params',
+  'priority',
+  'request_id',
+  'session_id',
+  'stream_interval',
+  'vllm_xargs',
+] as const;

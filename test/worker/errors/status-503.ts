@@ -1,0 +1,28 @@
+import { type ErrorCase, refusedByOrigin } from './case.ts';
+
+const type = 'server_error';
+const origin = (code: string, message = 'Said by the origin.') => ({ message, type, param: null, code });
+
+export const STATUS_503: readonly ErrorCase[] = [
+  {
+    name: 'the queue is full: how long to wait is passed on',
+    send: refusedByOrigin(503, origin('server_is_overloaded'), {
+      'retry-after': '7',
+      'retry-after-ms': '6500',
+    }),
+    type,
+    code: 'server_is_overloaded',
+    param: null,
+    message: /Said by the origin/,
+    headers: { 'retry-after': '7', 'retry-after-ms': '6500', 'x-should-retry': 'true' },
+  },
+  {
+    name: 'the model is loading',
+    send: refusedByOrigin(503, origin('model_loading')),
+    type,
+    code: 'model_loading',
+    param: null,
+    message: /Said by the origin/,
+    headers: { 'retry-after': '1' },
+  },
+];

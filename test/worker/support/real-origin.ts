@@ -1,0 +1,88 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { writeByteTokenizer } from '../../synthetic/byte-tokenizer.ts';
+import { writeSyntheticModel } from '../../synthetic/synthetic-model.ts';
+import { SECRET } from './fake-origin.ts';
+import { type Chunk, type Completion, chunksOf } from './sse.ts';
+import { type RunningWorker, startWorker } from './worker.ts';
+
+const ROOT = path.resolve(import.meta.dirname, '../../..');
+
+/** Ids of the synthetic model: the bytes, pairs of letters, and the two that begin and end a text. */
+export const VOCABULARY = 320;
+export const BEGIN = VOCABULARY - 2;
+export const END = VOCABULARY - 1;
+export const CONTEXT = 512;
+
+type Fields = Readonly<Record<string, unknown>>;
+
+/** The Worker in workerd before the origin as a process of its own, with a random fp32 model of two layers. */
+export interface RealSystem {
+  readonly worker: RunningWorker;
+  readonly origin: string;
+  readonly modelDirectory: string;
+  complete(fields: Fields): Promise<Completion>;
+  stream(fields: Fields): Promise<Chunk[]>;
+  stop(): Promise<void>;
+}
+
+/** Resolves with the port the origin listens on, once its model is loaded. */
+async function listening(child: ChildProcess): Promise<number> {
+  let log = '';
+  let failure = '';
+  child.stdout?.setEncoding('utf8').on('data', (text: string) => {
+    log += text;
+  });
+  child.stderr?.setEncoding('utf8').on('data', (text: string) => {
+    failure += text;
+  });
+  for (;;) {
+    const port = /"port":(\d+)/.exec(log)?.[1];
+    if (port !== undefined && log.includes('KV cache')) return Number(port);
+    if (child.exitCode !== null) throw new Error(`The origin ended early: ${failure}`);
+    await sleep(20);
+  }
+}
+
+/** @param prepare changes the model's directory before it is loaded */
+export async function startRealSystem(prepare: (directory: string) => void = () => {}): Promise<RealSystem> {
+  const modelDirectory = mkdtempSync(path.join(tmpdir(), 'continuo-acceptance-'));
+  writeSyntheticModel(modelDirectory, { vocabulary: VOCABULARY, contextLength: CONTEXT });
+  writeByteTokenizer(modelDirectory, VOCABULARY);
+  prepare(modelDirectory);
+  const env = {
+    PATH: process.env.PATH,
+    CONTINUO_ORIGIN_SECRET: SECRET,
+    CONTINUO_ORIGIN_PORT: '0',
+    CONTINUO_MODEL_DIR: modelDirectory,
+    CONTINUO_THREADS: '1',
+  };
+  const child = spawn(process.execPath, ['origin/main.ts'], {
+    cwd: ROOT,
+    env,
+    stdio: ['ignore', 'pipe', 'pipe'],
+  });
+  const origin = `http://127.0.0.1:${await listening(child)}`;
+  const worker = await startWorker({ url: origin, secret: SECRET }, { MODELS_TTL_MS: '60000' });
+  const ask = async (fields: Fields): Promise<string> => {
+    const response = await worker.post({ model: 'default', ...fields });
+    const text = await response.text();
+    if (response.status !== 200) throw new Error(`${response.status} ${text}`);
+    return text;
+  };
+  return {
+    worker,
+    origin,
+    modelDirectory,
+    complete: async (fields) => JSON.parse(await ask(fields)) as Completion,
+    stream: async (fields) => chunksOf(await ask({ ...fields, stream: true })),
+    stop: async () => {
+      await worker.stop();
+      child.kill('SIGKILL');
+      rmSync(modelDirectory, { recursive: true, force: true });
+    },
+  };
+}
