@@ -36,7 +36,7 @@ export async function load(
       contextLength: settings.contextLength ?? undefined,
       threads: settings.threads,
       device: settings.device,
-      kvLimitBytes: settings.kvMemoryBytes ?? process.availableMemory(),
+      kvLimitBytes: settings.kvMemoryBytes,
     },
     tokenBytes: tokenizer.tokenBytes,
     eosIds: tokenizer.eosIds,
@@ -48,7 +48,8 @@ export async function load(
     onSteps,
     onDeath: (reason) => log.error({ reason }, 'engine died'),
   });
-  const { slots, contextLength, vocabularySize, summary } = await engine.start();
+  const { slots, contextLength, vocabularySize, summary, warning } = await engine.start();
+  if (warning !== null) log.warn({ model: name }, warning);
   log.info({ model: name, slots, contextLength, infill: infill !== null }, summary);
   const model = {
     id: name,

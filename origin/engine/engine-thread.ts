@@ -41,13 +41,13 @@ function lazyEncoder(directory: string): (text: string) => number[] {
 const compiler = new ProgramCompiler();
 
 try {
-  const { runner, shape, summary } = await openModel(model);
+  const { runner, shape, summary, warning } = await openModel(model);
   const { slots, contextLength, vocabularySize } = shape;
   // Built before the first constraint comes: for a large vocabulary it would hold up running streams.
   const grammars = new GrammarCache(new GrammarVocabulary(tokenBytes), (wire, tenantId) =>
     compiler.compile(wire, tenantId),
   );
-  report({ type: 'ready', slots, contextLength, vocabularySize, summary });
+  report({ type: 'ready', slots, contextLength, vocabularySize, summary, warning });
   const options = {
     runner,
     eosIds,

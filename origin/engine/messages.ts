@@ -77,6 +77,7 @@ export type EngineReport =
       readonly vocabularySize: number;
       /** One line for the log: the model's dimensions and the KV cache's size. */
       readonly summary: string;
+      readonly warning: string | null;
     }
   /** The engine could not start or cannot go on; the message is one clear line. The thread ends after it. */
   | { readonly type: 'failed'; readonly message: string }

@@ -57,4 +57,5 @@ export function loadSession(
   }
 }
 
-const oneLine = (error: unknown): string => (error as Error).message.replaceAll(/\s+/g, ' ').trim();
+/** The message without line breaks. */
+export const oneLine = (error: unknown): string => (error as Error).message.replaceAll(/\s+/g, ' ').trim();

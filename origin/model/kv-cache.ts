@@ -37,11 +37,19 @@ export function requireFit(layout: KvLayout, limitBytes: number): void {
   throw new ModelError(`KV cache does not fit: ${describeLayout(layout)}, but ${limit} MiB are available`);
 }
 
+/** Keys and values of every slot, wherever they are. */
+export interface KvStore {
+  /** Binds slots firstSlot … firstSlot + rows − 1 as the rows of a run's past and present. */
+  bind(binding: OrtBinding, firstSlot: number, rows: number): void;
+  /** Copies positions [0, length) of a slot, head by head. */
+  copy(from: number, to: number, length: number): void;
+}
+
 /**
- * Keys and values of every slot: per layer and kind one buffer [slots, kvHeads, contextLength, headSize], which
+ * Keys and values of every slot in the CPU's memory: per layer and kind one buffer [slots, kvHeads, contextLength, headSize], which
  * GroupQueryAttention reads as past and extends in place as present.
  */
-export class KvCache {
+export class KvCache implements KvStore {
   readonly #decoder: DecoderInterface;
   readonly #layout: KvLayout;
   readonly #buffers: readonly { readonly bytes: Uint8Array; readonly address: Pointer }[];
@@ -55,7 +63,6 @@ export class KvCache {
     });
   }
 
-  /** Binds slots firstSlot … firstSlot + rows − 1 as the rows of a run's past and present. */
   bind(binding: OrtBinding, firstSlot: number, rows: number): void {
     const { kv, kvHeads, headSize, kvType } = this.#decoder;
     const tensor = {
@@ -69,7 +76,6 @@ export class KvCache {
     }
   }
 
-  /** Copies positions [0, length) of a slot, head by head. */
   copy(from: number, to: number, length: number): void {
     const { kvHeads } = this.#decoder;
     const headBytes = this.#slotBytes / kvHeads;

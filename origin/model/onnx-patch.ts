@@ -1,21 +1,14 @@
+import { encodeNode, encodeTensor } from './onnx-encode.ts';
 import {
   ElementType,
   GraphField,
   type GraphNode,
-  type GraphTensor,
   graphMessage,
   ModelField,
   readNode,
   readTensor,
 } from './onnx-graph.ts';
-import {
-  encodeInteger,
-  encodeMessage,
-  encodeString,
-  readString,
-  type WireField,
-  wireFields,
-} from './wire-format.ts';
+import { encodeMessage, encodeString, readString, type WireField, wireFields } from './wire-format.ts';
 
 /** Name of the added input: int64 [logit_rows], indices into the flattened [batch · sequence] positions. */
 export const LOGITS_INDEX = 'logits_index';
@@ -144,37 +137,4 @@ function renameInput(node: WireField, from: string, to: string): Uint8Array[] {
       ? encodeString(1, to)
       : node.bytes.subarray(part.start, part.end),
   );
-}
-
-function encodeNode(
-  operator: string,
-  inputs: readonly string[],
-  output: string,
-  integers: Readonly<Record<string, number>>,
-): Uint8Array {
-  const INTEGER_ATTRIBUTE = 2;
-  return encodeMessage(GraphField.node, [
-    ...inputs.map((name) => encodeString(1, name)),
-    encodeString(2, output),
-    encodeString(3, output),
-    encodeString(4, operator),
-    ...Object.entries(integers).map(([name, value]) =>
-      encodeMessage(5, [
-        encodeString(1, name),
-        encodeInteger(3, value),
-        encodeInteger(20, INTEGER_ATTRIBUTE),
-      ]),
-    ),
-  ]);
-}
-
-function encodeTensor(field: number, { name, elementType, dimensions }: GraphTensor): Uint8Array {
-  const shape = dimensions.map((dimension) => {
-    if (dimension === null) return encodeMessage(1, []);
-    return encodeMessage(1, [
-      typeof dimension === 'number' ? encodeInteger(1, dimension) : encodeString(2, dimension),
-    ]);
-  });
-  const tensor = encodeMessage(1, [encodeInteger(1, elementType), encodeMessage(2, shape)]);
-  return encodeMessage(field, [encodeString(1, name), encodeMessage(2, [tensor])]);
 }

@@ -1,5 +1,6 @@
 import { type DecoderInterface, describeDecoder } from './decoder-interface.ts';
 import { CPU, type DeviceSettings, requireMeaning } from './device.ts';
+import { onDevice, thisMachine } from './device-choice.ts';
 import { type GraphFile, inFile, loadSession, readGraphFile } from './graph-file.ts';
 import type { ImageEncoder } from './image-encoder.ts';
 import { describeLayout, type KvLayout, kvLayout, requireFit } from './kv-cache.ts';
@@ -8,11 +9,8 @@ import { findDecoder, type Variant } from './model-files.ts';
 import type { ModelRunner, ModelShape } from './model-runner.ts';
 import type { OnnxGraph } from './onnx-graph.ts';
 import { insertLogitsIndex } from './onnx-patch.ts';
-import { OrtConcatRunner } from './ort-concat-runner.ts';
-import { OrtRunner, type RunnerOptions } from './ort-runner.ts';
-import type { OrtSession } from './ort-session.ts';
-import { readsSeveralAfterPast, requireNumbers } from './probe.ts';
-import { SingleRowRunner } from './single-row-runner.ts';
+import type { OrtDevice } from './ort-device.ts';
+import { requireGroupQueryAttention, startRunner } from './start-runner.ts';
 import { openVision, planVision, type VisionPlan } from './vision.ts';
 
 /**
@@ -35,8 +33,8 @@ export interface ModelOptions {
   readonly threads: number;
   /** The CPU when absent. */
   readonly device?: DeviceSettings | undefined;
-  /** Memory the KV cache may take; process.availableMemory() where nothing else is configured. */
-  readonly kvLimitBytes: number;
+  /** Memory the KV cache may take; null = what is free on the CPU, and what a device grants. */
+  readonly kvLimitBytes: number | null;
 }
 
 export interface OpenedModel {
@@ -47,6 +45,8 @@ export interface OpenedModel {
   readonly config: ModelConfig;
   /** One line for the log: the model's dimensions and the KV cache's size. */
   readonly summary: string;
+  /** One line saying why no GPU is used, where one was looked for; else null. */
+  readonly warning: string | null;
 }
 
 /** A model directory read and understood, nothing of it loaded. */
@@ -75,7 +75,7 @@ export function planModel(options: Omit<ModelOptions, 'threads' | 'prefillChunk'
     );
   }
   const layout = kvLayout(decoder, options.slots, contextLength);
-  requireFit(layout, options.kvLimitBytes);
+  requireFit(layout, options.kvLimitBytes ?? Infinity);
   const vision = planVision(directory, { file, decoder, config });
   const weightBytes = graphFile.weightBytes + (vision?.weightBytes ?? 0);
   return { ...graphFile, config, decoder, layout, vision, weightBytes };
@@ -83,12 +83,22 @@ export function planModel(options: Omit<ModelOptions, 'threads' | 'prefillChunk'
 
 /** Loads a model directory and runs it. Throws ModelError as `planModel` does, and when anything is damaged. */
 export async function openModel(options: ModelOptions): Promise<OpenedModel> {
-  const { threads, device = CPU } = options;
+  const { device = CPU } = options;
   requireMeaning(device);
-  if (device.provider !== 'cpu')
-    throw new ModelError(`provider ${device.provider}: only cpu is built so far`);
   const plan = planModel(options);
+  const { opened, warning } = await onDevice(device, thisMachine(), (chosen) => open(plan, options, chosen));
+  return { ...opened, warning };
+}
+
+async function open(
+  plan: ModelPlan,
+  options: ModelOptions,
+  device: OrtDevice,
+): Promise<Omit<OpenedModel, 'warning'>> {
   const { config, decoder, layout, file, model, graph, vision } = plan;
+  const { threads } = options;
+  if (device.provider === 'cpu') requireFit(layout, options.kvLimitBytes ?? process.availableMemory());
+  else requireGroupQueryAttention(decoder, file);
   const selection = logitsSelection(graph, decoder);
   const patched = inFile(file, () => insertLogitsIndex(model, decoder.logits, selection));
   const prefillChunk = Math.min(options.prefillChunk ?? DEFAULT_PREFILL_CHUNK, layout.contextLength);
@@ -97,10 +107,11 @@ export async function openModel(options: ModelOptions): Promise<OpenedModel> {
   const embedder = parts?.embedder ?? null;
   const images = parts?.encoder ?? null;
   try {
-    const session = loadSession(plan, patched.model, { threads });
+    const session = loadSession(plan, patched.model, { threads, device });
     const runnerOptions = { decoder, logits: patched.logits, layout, prefillChunk, embedder };
-    const runner = await start(session, runnerOptions, file);
-    const summary = summarise(file, decoder, describeLayout(layout), images);
+    const runner = await startRunner(session, runnerOptions, plan);
+    const where = device.provider === 'cpu' ? '' : ` on ${device.provider}`;
+    const summary = summarise(file, decoder, describeLayout(layout) + where, images);
     return { runner, images, shape: runner.shape, config, summary };
   } catch (error) {
     images?.dispose();
@@ -114,23 +125,6 @@ function logitsSelection({ nodes }: OnnxGraph, { logits, couplesRows }: DecoderI
   const source = nodes.find(({ outputs }) => outputs.includes(logits));
   const isBranch = (source?.branches.length ?? 0) > 0;
   return couplesRows || isBranch ? 'after-projection' : 'before-projection';
-}
-
-/** The runner that fits the graph, tried out. */
-async function start(session: OrtSession, options: RunnerOptions, file: string): Promise<ModelRunner> {
-  const { cache, couplesRows } = options.decoder;
-  const runner =
-    cache === 'in-place' ? new OrtRunner(session, options) : new OrtConcatRunner(session, options);
-  try {
-    await requireNumbers(runner, file);
-    if (runner instanceof OrtConcatRunner) {
-      runner.severalAfterPast = await readsSeveralAfterPast(runner, file);
-    }
-  } catch (error) {
-    runner.dispose();
-    throw error;
-  }
-  return couplesRows && cache === 'in-place' ? new SingleRowRunner(runner) : runner;
 }
 
 function summarise(

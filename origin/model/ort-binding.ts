@@ -6,6 +6,8 @@ export interface BoundTensor {
   readonly elementType: number;
   readonly elementBytes: number;
   readonly dimensions: readonly number[];
+  /** OrtMemoryInfo of a device's memory; the CPU's when absent. */
+  readonly memory?: Pointer;
 }
 
 /** Inputs and outputs of one kind of run, kept between runs: only the memory's content changes. */
@@ -20,7 +22,10 @@ export class OrtBinding {
     this.handle = api.CreateIoBinding(session);
   }
 
-  /** Binds or rebinds; the former tensor is let go. */
+  /**
+   * Binds or rebinds; the former tensor is let go. What a device computes with is copied to it now, so that later changes
+   * of the CPU's memory are not seen (`OrtSession.copiesInputs`).
+   */
   input(name: string, tensor: BoundTensor): void {
     this.#withValue(tensor, (value) => this.#api.BindInput(this.handle, name, value));
   }
@@ -45,7 +50,7 @@ export class OrtBinding {
   #withValue(tensor: BoundTensor, bind: (value: Pointer) => void): void {
     const elements = tensor.dimensions.reduce((product, size) => product * size, 1);
     const value = this.#api.CreateTensorWithDataAsOrtValue(
-      this.#memory,
+      tensor.memory ?? this.#memory,
       tensor.address,
       elements * tensor.elementBytes,
       BigInt64Array.from(tensor.dimensions, BigInt),

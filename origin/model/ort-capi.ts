@@ -1,6 +1,5 @@
-import { createRequire } from 'node:module';
-import { dirname, join } from 'node:path';
 import koffi, { type LibraryHandle, type TypeObject } from 'koffi';
+import { loadForGood, onnxRuntimeLibrary } from './ort-library.ts';
 
 /**
  * The part of ONNX Runtime's C API that the runner needs, called through koffi in the very library onnxruntime-node
@@ -9,7 +8,7 @@ import koffi, { type LibraryHandle, type TypeObject } from 'koffi';
 
 export type Pointer = bigint;
 
-/** 'out' is the trailing pointer-to-result of a creating function; it becomes the return value. */
+/** 'out' and 'outString' are the trailing pointer to a result; it becomes the return value. */
 interface ArgumentTypes {
   readonly int: number;
   readonly size: number;
@@ -35,6 +34,7 @@ const STATUS_FUNCTIONS = {
   RunOptionsSetTerminate: [46, 'pointer'],
   RunOptionsUnsetTerminate: [47, 'pointer'],
   CreateTensorWithDataAsOrtValue: [49, 'pointer', 'pointer', 'size', 'int64s', 'size', 'int', 'out'],
+  MemoryInfoGetName: [71, 'pointer', 'outString'],
   CreateMemoryInfo: [68, 'string', 'int', 'int', 'int', 'out'],
   CreateCpuMemoryInfo: [69, 'int', 'int', 'out'],
   AllocatorAlloc: [75, 'pointer', 'size', 'out'],
@@ -49,6 +49,7 @@ const STATUS_FUNCTIONS = {
   CreateCudaOptions: [205, 'out'],
   UpdateCudaOptions: [206, 'pointer', 'strings', 'strings', 'size'],
   AppendExecutionProvider: [216, 'pointer', 'string', 'strings', 'strings', 'size'],
+  SessionGetMemoryInfoForInputs: [380, 'pointer', 'int64s', 'size'],
 } as const;
 
 const RELEASE_FUNCTIONS = {
@@ -65,10 +66,8 @@ const RELEASE_FUNCTIONS = {
 
 const GET_ERROR_MESSAGE = 2;
 const RELEASE_STATUS = 93;
-const API_VERSION = 22;
+const API_VERSION = 23;
 const POINTER_SIZE = 8;
-/** Operators of large models use more stack than koffi's 128 KiB for asynchronous calls. */
-const ASYNC_STACK = 4 << 20;
 
 type StatusFunctions = typeof STATUS_FUNCTIONS;
 type ParametersOf<S> = S extends readonly [infer First, ...infer Rest]
@@ -76,7 +75,11 @@ type ParametersOf<S> = S extends readonly [infer First, ...infer Rest]
     ? [ArgumentTypes[First], ...ParametersOf<Rest>]
     : ParametersOf<Rest>
   : [];
-type Result<S> = S extends readonly [...infer _, 'out'] ? Pointer : undefined;
+type Result<S> = S extends readonly [...infer _, 'out']
+  ? Pointer
+  : S extends readonly [...infer _, 'outString']
+    ? string
+    : undefined;
 
 /** Every function throws an Error with ONNX Runtime's own message when its status is not OK. */
 export type OrtApi = {
@@ -101,11 +104,16 @@ const NATIVE_TYPES = {
   int64s: 'int64_t *',
   strings: 'const char **',
 } as const;
+const OUT_TYPES = { out: 'void *', outString: 'const char *' } as const;
+type OutType = keyof typeof OUT_TYPES;
+type InType = keyof typeof NATIVE_TYPES;
 
-/** Loads the library. Each call gives a table of its own; the library itself is loaded once per process. */
-export function openOrtApi(): OrtApi {
-  if ((koffi.config().async_stack_size ?? 0) < ASYNC_STACK) koffi.config({ async_stack_size: ASYNC_STACK });
-  const library = loadForGood(libraryPath());
+/**
+ * Loads the library. Each call gives a table of its own; the library itself is loaded once per process.
+ * @param cudaFolder where the CUDA provider is, if not beside the library
+ */
+export function openOrtApi(cudaFolder = process.env.ORT_CUDA_PATH || undefined): OrtApi {
+  const library = loadForGood(onnxRuntimeLibrary(cudaFolder));
   const base: Pointer = library.func('OrtGetApiBase', 'void *', [])();
   const getApi = functionAt(base, 0, 'void *', ['uint32_t']);
   const version: string = functionAt(base, 1, 'const char *', [])();
@@ -123,12 +131,12 @@ export function openOrtApi(): OrtApi {
 
   const table: Record<string, unknown> = { version, library, addressOf: koffi.address };
   for (const [name, [index, ...parameters]] of Object.entries(STATUS_FUNCTIONS)) {
-    const creates = parameters.at(-1) === 'out';
     const types = parameters.map((type) =>
-      type === 'out' ? koffi.out(koffi.pointer('void *')) : NATIVE_TYPES[type],
+      type in OUT_TYPES ? koffi.out(koffi.pointer(OUT_TYPES[type as OutType])) : NATIVE_TYPES[type as InType],
     );
     const native = functionAt(api, index, 'void *', types);
-    table[name] = creates ? creating(native, check) : (...args: unknown[]) => check(native(...args));
+    const returns = (parameters.at(-1) ?? '') in OUT_TYPES;
+    table[name] = returns ? returning(native, check) : (...args: unknown[]) => check(native(...args));
     if (name === 'RunWithBinding') table.runWithBindingAsync = asynchronous(native, check);
   }
   for (const [name, index] of Object.entries(RELEASE_FUNCTIONS)) {
@@ -140,9 +148,9 @@ export function openOrtApi(): OrtApi {
 type NativeFunction = ReturnType<LibraryHandle['func']>;
 type Check = (status: Pointer | null) => void;
 
-function creating(native: NativeFunction, check: Check) {
-  return (...args: unknown[]): Pointer => {
-    const result: [Pointer | null] = [null];
+function returning(native: NativeFunction, check: Check) {
+  return (...args: unknown[]): Pointer | string => {
+    const result: [Pointer | string | null] = [null];
     check(native(...args, result));
     if (result[0] === null) throw new Error('ONNX Runtime returned no object');
     return result[0];
@@ -172,30 +180,4 @@ function functionAt(
 ): NativeFunction {
   const address = koffi.decode(table, index * POINTER_SIZE, 'void *');
   return koffi.decode(address, koffi.proto(result, parameters));
-}
-
-/**
- * Loads a library that stays mapped until the process ends. koffi unloads one with its handle, that is at a garbage
- * collection or at the end of a worker thread, while functions taken from it and ONNX Runtime's threads live on.
- */
-function loadForGood(file: string): LibraryHandle {
-  const NOW = 2;
-  const NO_DELETE: Partial<Record<NodeJS.Platform, number>> = { linux: 0x1000, darwin: 0x80 };
-  const noDelete = NO_DELETE[process.platform];
-  if (noDelete !== undefined) {
-    koffi.load(null).func('dlopen', 'void *', ['const char *', 'int'])(file, NOW | noDelete);
-  }
-  return koffi.load(file);
-}
-
-function libraryPath(): string {
-  const require = createRequire(import.meta.url);
-  const { platform, arch } = process;
-  const file =
-    platform === 'win32'
-      ? 'onnxruntime.dll'
-      : platform === 'darwin'
-        ? 'libonnxruntime.1.30.0.dylib'
-        : 'libonnxruntime.so.1';
-  return join(dirname(require.resolve('onnxruntime-node')), '../bin/napi-v6', platform, arch, file);
 }

@@ -14,6 +14,7 @@ import { LOGITS_INDEX } from './onnx-patch.ts';
 import type { BoundTensor, OrtBinding } from './ort-binding.ts';
 import type { RunnerOptions } from './ort-runner.ts';
 import type { OrtSession } from './ort-session.ts';
+import { RunGuard } from './run-guard.ts';
 import type { TokenEmbedder } from './token-embedder.ts';
 
 /** A run over consecutive tokens of one sequence; its logits go to row `firstRow` and after. */
@@ -40,8 +41,7 @@ export class OrtConcatRunner implements ModelRunner {
   readonly #embedder: TokenEmbedder | null;
   readonly #useCacheBranch = new Uint8Array(new ArrayBuffer(1));
   readonly #logits: Float32Array<ArrayBuffer>;
-  #prefilling = false;
-  #disposed = false;
+  readonly #guard = new RunGuard(() => this.#release());
 
   constructor(
     session: OrtSession,
@@ -61,7 +61,7 @@ export class OrtConcatRunner implements ModelRunner {
 
   /** Runs on the calling thread, row after row. */
   decode({ firstSlot, rows, tokens, positions }: DecodeBatch): Float32Array {
-    this.#requireIdle();
+    this.#guard.requireIdle();
     const logitsAt = Int32Array.of(0);
     for (let row = 0; row < rows; row++) {
       const token = tokens.subarray(row, row + 1);
@@ -78,38 +78,26 @@ export class OrtConcatRunner implements ModelRunner {
   }
 
   /** Runs on a pool thread; an abort stops it within one operator. */
-  async prefill(chunk: PrefillChunk, signal: AbortSignal): Promise<Float32Array> {
-    this.#requireIdle();
-    this.#prefilling = true;
-    try {
+  prefill(chunk: PrefillChunk, signal: AbortSignal): Promise<Float32Array> {
+    return this.#guard.prefill(async () => {
       for (const piece of this.#piecesOf(chunk)) await this.#runPiece(piece, signal);
-    } finally {
-      this.#prefilling = false;
-      if (this.#disposed) this.#release();
-    }
-    return this.#logits.subarray(0, chunk.logitsAt.length * this.shape.vocabularySize);
+      return this.#logits.subarray(0, chunk.logitsAt.length * this.shape.vocabularySize);
+    });
   }
 
   copy(from: number, to: number, length: number): void {
-    this.#requireIdle();
+    this.#guard.requireIdle();
     if (from !== to) this.#cache.copy(from, to, length);
   }
 
   /** Native memory is given back now, or when the prefill under way has ended. */
   dispose(): void {
-    if (this.#disposed) return;
-    this.#disposed = true;
-    if (!this.#prefilling) this.#release();
+    this.#guard.dispose();
   }
 
   #release(): void {
     this.#embedder?.dispose();
     this.#session.dispose();
-  }
-
-  #requireIdle(): void {
-    if (this.#disposed) throw new Error('the runner has been disposed');
-    if (this.#prefilling) throw new Error('the runner is prefilling');
   }
 
   #piecesOf(chunk: PrefillChunk): Piece[] {

@@ -1,6 +1,6 @@
 import { DecodeInputs, PrefillInputs } from './batch-inputs.ts';
 import type { DecoderInterface } from './decoder-interface.ts';
-import { KvCache, type KvLayout } from './kv-cache.ts';
+import { KvCache, type KvLayout, type KvStore } from './kv-cache.ts';
 import {
   type DecodeBatch,
   type ModelRunner,
@@ -11,7 +11,8 @@ import {
 import { ElementType } from './onnx-graph.ts';
 import { LOGITS_INDEX } from './onnx-patch.ts';
 import type { BoundTensor, OrtBinding } from './ort-binding.ts';
-import type { OrtSession } from './ort-session.ts';
+import type { RunSession } from './ort-session.ts';
+import { RunGuard } from './run-guard.ts';
 import type { TokenEmbedder } from './token-embedder.ts';
 
 /** Bindings kept for ranges of slots lately decoded; each costs a few kilobytes of native memory. */
@@ -28,36 +29,37 @@ export interface RunnerOptions {
   readonly logits: string;
   readonly layout: KvLayout;
   readonly prefillChunk: number;
+  /** Where keys and values are, laid out as `layout` says. The CPU's memory when absent. */
+  readonly cache?: KvStore;
   /** For decoders that read vectors in place of ids; the runner then owns it. */
   readonly embedder?: TokenEmbedder | null;
 }
 
 /**
- * A ModelRunner over ONNX Runtime's CPU provider, with the KV cache updated in place. Owns the session.
+ * A ModelRunner over ONNX Runtime with the KV cache updated in place. Owns the session.
  *
- * Every decode row has the bits it has alone: at any number of rows, in any slot, at any width of the mask, with 1 or 2
+ * On the CPU every decode row has the bits it has alone: at any number of rows, in any slot, at any width of the mask, with 1 or 2
  * threads, for float32, float16, 4-bit and 8-bit MatMulNBits; so has every prefill position, however many are asked for
  * with it. This is tested, not promised by ONNX Runtime, hence its pinned version. It does not hold between prefill and
  * decode of one token, between two splits into chunks, nor for models whose activations are quantised per tensor.
  */
 export class OrtRunner implements ModelRunner {
   readonly shape: ModelShape;
-  readonly #session: OrtSession;
+  readonly #session: RunSession;
   readonly #decoder: DecoderInterface;
   readonly #logitsName: string;
-  readonly #cache: KvCache;
+  readonly #cache: KvStore;
   readonly #decodeInputs: DecodeInputs;
   readonly #prefillInputs: PrefillInputs;
   readonly #embedder: TokenEmbedder | null;
   readonly #logits: Float32Array<ArrayBuffer>;
   /** By slot range, least recently used first. */
   readonly #bindings = new Map<number, DecodeBinding>();
-  #prefilling = false;
-  #disposed = false;
+  readonly #guard = new RunGuard(() => this.#release());
 
   constructor(
-    session: OrtSession,
-    { decoder, logits, layout, prefillChunk, embedder = null }: RunnerOptions,
+    session: RunSession,
+    { decoder, logits, layout, prefillChunk, cache, embedder = null }: RunnerOptions,
   ) {
     const { slots, contextLength } = layout;
     const { vocabularySize } = decoder;
@@ -65,7 +67,7 @@ export class OrtRunner implements ModelRunner {
     this.#session = session;
     this.#decoder = decoder;
     this.#logitsName = logits;
-    this.#cache = new KvCache(session.api, decoder, layout);
+    this.#cache = cache ?? new KvCache(session.api, decoder, layout);
     this.#decodeInputs = new DecodeInputs(slots, contextLength);
     this.#prefillInputs = new PrefillInputs(prefillChunk, contextLength);
     this.#embedder = embedder;
@@ -75,13 +77,14 @@ export class OrtRunner implements ModelRunner {
 
   /** Runs on the calling thread. */
   decode(batch: DecodeBatch): Float32Array {
-    this.#requireIdle();
+    this.#guard.requireIdle();
     const { rows, firstSlot } = batch;
     this.#decodeInputs.fill(batch);
     this.#embedder?.embed(batch.tokens, rows);
     const kept = this.#decodeBinding(firstSlot, rows);
+    if (this.#session.copiesInputs) this.#bindDecodeInputs(kept.binding, rows);
     const { mask, maskWidth } = this.#decodeInputs;
-    if (kept.maskWidth !== maskWidth) {
+    if (kept.maskWidth !== maskWidth || this.#session.copiesInputs) {
       kept.binding.input(this.#decoder.attentionMask, this.#int64(mask, [rows, maskWidth]));
       kept.maskWidth = maskWidth;
     }
@@ -90,36 +93,32 @@ export class OrtRunner implements ModelRunner {
   }
 
   /** Runs on a pool thread; an abort stops it within one operator. */
-  async prefill(chunk: PrefillChunk, signal: AbortSignal): Promise<Float32Array> {
-    this.#requireIdle();
-    if (signal.aborted) throw new RunTerminated('the prefill was given up before it ran');
-    this.#prefillInputs.fill(chunk);
-    this.#embedder?.embed(chunk.tokens, chunk.tokens.length, chunk.images);
-    const binding = this.#prefillBinding(chunk);
-    this.#prefilling = true;
-    try {
-      await this.#session.runAsync(binding, signal);
-    } catch (error) {
-      if (!signal.aborted) throw error;
-    } finally {
-      this.#prefilling = false;
-      binding.dispose();
-      if (this.#disposed) this.#release();
-    }
-    if (signal.aborted) throw new RunTerminated('the prefill was given up while it ran');
-    return this.#logits.subarray(0, chunk.logitsAt.length * this.shape.vocabularySize);
+  prefill(chunk: PrefillChunk, signal: AbortSignal): Promise<Float32Array> {
+    return this.#guard.prefill(async () => {
+      if (signal.aborted) throw new RunTerminated('the prefill was given up before it ran');
+      this.#prefillInputs.fill(chunk);
+      this.#embedder?.embed(chunk.tokens, chunk.tokens.length, chunk.images);
+      const binding = this.#prefillBinding(chunk);
+      try {
+        await this.#session.runAsync(binding, signal);
+      } catch (error) {
+        if (!signal.aborted) throw error;
+      } finally {
+        binding.dispose();
+      }
+      if (signal.aborted) throw new RunTerminated('the prefill was given up while it ran');
+      return this.#logits.subarray(0, chunk.logitsAt.length * this.shape.vocabularySize);
+    });
   }
 
   copy(from: number, to: number, length: number): void {
-    this.#requireIdle();
+    this.#guard.requireIdle();
     if (from !== to) this.#cache.copy(from, to, length);
   }
 
   /** Native memory is given back now, or when the prefill under way has ended. */
   dispose(): void {
-    if (this.#disposed) return;
-    this.#disposed = true;
-    if (!this.#prefilling) this.#release();
+    this.#guard.dispose();
   }
 
   #release(): void {
@@ -127,11 +126,6 @@ export class OrtRunner implements ModelRunner {
     this.#bindings.clear();
     this.#embedder?.dispose();
     this.#session.dispose();
-  }
-
-  #requireIdle(): void {
-    if (this.#disposed) throw new Error('the runner has been disposed');
-    if (this.#prefilling) throw new Error('the runner is prefilling');
   }
 
   #decodeBinding(firstSlot: number, rows: number): DecodeBinding {
@@ -142,16 +136,20 @@ export class OrtRunner implements ModelRunner {
       this.#bindings.set(key, kept);
       return kept;
     }
-    const { tokens, positions, logitsIndex } = this.#decodeInputs;
-    const { tokenInput, positionIds } = this.#decoder;
-    kept.binding.input(tokenInput, this.#tokens(tokens, [rows, 1]));
-    if (positionIds !== null) kept.binding.input(positionIds, this.#int64(positions, [rows, 1]));
-    kept.binding.input(LOGITS_INDEX, this.#int64(logitsIndex, [rows]));
+    this.#bindDecodeInputs(kept.binding, rows);
+    kept.binding.input(LOGITS_INDEX, this.#int64(this.#decodeInputs.logitsIndex, [rows]));
     kept.binding.output(this.#logitsName, this.#logitsTensor(rows, vocabularySize));
     this.#cache.bind(kept.binding, firstSlot, rows);
     this.#bindings.set(key, kept);
     this.#dropOldestBinding();
     return kept;
+  }
+
+  #bindDecodeInputs(binding: OrtBinding, rows: number): void {
+    const { tokens, positions } = this.#decodeInputs;
+    const { tokenInput, positionIds } = this.#decoder;
+    binding.input(tokenInput, this.#tokens(tokens, [rows, 1]));
+    if (positionIds !== null) binding.input(positionIds, this.#int64(positions, [rows, 1]));
   }
 
   #dropOldestBinding(): void {

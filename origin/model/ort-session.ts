@@ -1,5 +1,6 @@
 import { OrtBinding } from './ort-binding.ts';
 import type { OrtApi, Pointer } from './ort-capi.ts';
+import { appendProvider, type OrtDevice, OrtDeviceMemory } from './ort-device.ts';
 
 export interface SessionOptions {
   /** Threads of one run, the calling one included. */
@@ -8,6 +9,8 @@ export interface SessionOptions {
   readonly directory: string;
   /** Whether threads spin between the operators of a run; true unless given. */
   readonly spins?: boolean;
+  /** The CPU when absent. */
+  readonly device?: OrtDevice;
 }
 
 const LOG_FATAL = 4;
@@ -15,9 +18,18 @@ const ALL_OPTIMISATIONS = 99;
 const CPU_ARENA_ALLOCATOR = 1;
 const DEFAULT_MEMORY = 0;
 
+const CPU_DEVICE: OrtDevice = { provider: 'cpu' };
+
+/** What a runner needs of a session. */
+export type RunSession = Pick<
+  OrtSession,
+  'api' | 'copiesInputs' | 'createBinding' | 'run' | 'runAsync' | 'dispose'
+>;
+
 /** One loaded model. All handles are released by `dispose`, which must not be called during a run. */
 export class OrtSession {
   readonly api: OrtApi;
+  readonly device: OrtDevice;
   readonly #environment: Pointer;
   readonly #memory: Pointer;
   readonly #session: Pointer;
@@ -26,12 +38,14 @@ export class OrtSession {
   /** Throws an Error with ONNX Runtime's message when it refuses the model. */
   constructor(api: OrtApi, model: Uint8Array, options: SessionOptions) {
     this.api = api;
+    this.device = options.device ?? CPU_DEVICE;
     // Below fatal, ONNX Runtime would report every terminated run on stderr; errors reach the caller as exceptions.
     this.#environment = api.CreateEnv(LOG_FATAL, 'continuo');
     this.#memory = api.CreateCpuMemoryInfo(CPU_ARENA_ALLOCATOR, DEFAULT_MEMORY);
     this.#runOptions = api.CreateRunOptions();
     const sessionOptions = createSessionOptions(api, options);
     try {
+      appendProvider(api, sessionOptions, this.device);
       this.#session = api.CreateSessionFromArray(
         this.#environment,
         api.addressOf(model),
@@ -44,6 +58,37 @@ export class OrtSession {
     } finally {
       api.ReleaseSessionOptions(sessionOptions);
     }
+  }
+
+  /** Whether inputs are copied when they are bound, and not read where they are when the session runs. */
+  get copiesInputs(): boolean {
+    return this.device.provider !== 'cpu';
+  }
+
+  /** ONNX Runtime's name of the memory that each of the session's inputs is read from, in the graph's order. */
+  inputMemories(inputs: number): string[] {
+    const infos = new BigInt64Array(inputs);
+    this.api.SessionGetMemoryInfoForInputs(this.#session, infos, inputs);
+    return Array.from(infos, (info) => this.api.MemoryInfoGetName(info));
+  }
+
+  /** Of the session's device, which must not be the CPU. */
+  createDeviceMemory(): OrtDeviceMemory {
+    if (this.device.provider === 'cpu') throw new Error('the session has no device but the CPU');
+    return new OrtDeviceMemory(this.api, this.#session, this.device);
+  }
+
+  /** The session with another end of its use: for runners that share it, or own more than it. */
+  lend(dispose: () => void): RunSession {
+    const { api, copiesInputs } = this;
+    return {
+      api,
+      copiesInputs,
+      createBinding: () => this.createBinding(),
+      run: (binding) => this.run(binding),
+      runAsync: (binding, signal) => this.runAsync(binding, signal),
+      dispose,
+    };
   }
 
   createBinding(): OrtBinding {

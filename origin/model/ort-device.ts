@@ -1,0 +1,90 @@
+import type { OrtApi, Pointer } from './ort-capi.ts';
+
+/** Where a session computes and keeps what it is told to keep there. */
+export type OrtDevice =
+  | { readonly provider: 'cpu' }
+  | { readonly provider: 'cuda'; readonly deviceId: number; readonly memoryBytes: number | null }
+  | { readonly provider: 'webgpu' };
+
+export type GpuDevice = Exclude<OrtDevice, { provider: 'cpu' }>;
+
+/** What ONNX Runtime calls the devices' memory. */
+const MEMORY_NAMES = { cuda: 'Cuda', webgpu: 'WebGPU_Buffer' } as const;
+const DEVICE_ALLOCATOR = 0;
+const DEFAULT_MEMORY = 0;
+
+/** Puts a provider before the CPU's, which takes the operators the other does not have. */
+export function appendProvider(api: OrtApi, sessionOptions: Pointer, device: OrtDevice): void {
+  if (device.provider === 'webgpu') api.AppendExecutionProvider(sessionOptions, 'WebGPU', [], [], 0);
+  if (device.provider !== 'cuda') return;
+  const options = api.CreateCudaOptions();
+  try {
+    const entries = Object.entries(cudaOptions(device));
+    const keys = entries.map(([key]) => key);
+    const values = entries.map(([, value]) => value);
+    api.UpdateCudaOptions(options, keys, values, entries.length);
+    api.AppendExecutionProviderCuda(sessionOptions, options);
+  } finally {
+    api.ReleaseCudaOptions(options);
+  }
+}
+
+/** Names and values as onnxruntime_c_api.h and the CUDA provider's documentation have them. */
+export function cudaOptions({
+  deviceId,
+  memoryBytes,
+}: GpuDevice & { provider: 'cuda' }): Record<string, string> {
+  return {
+    device_id: String(deviceId),
+    // The other strategy doubles, and the KV cache is large already.
+    arena_extend_strategy: 'kSameAsRequested',
+    // Products of float32 keep float32's precision.
+    use_tf32: '0',
+    ...(memoryBytes !== null && { gpu_mem_limit: String(memoryBytes) }),
+  };
+}
+
+/** Memory of a session's device, to be bound to its runs, or to those of another session on the same device. */
+export class OrtDeviceMemory {
+  /** OrtMemoryInfo. */
+  readonly info: Pointer;
+  readonly #api: OrtApi;
+  readonly #allocator: Pointer;
+  /** Whether a part of an allocation can be bound. */
+  readonly hasOffsets: boolean;
+  readonly #allocated: Pointer[] = [];
+
+  constructor(api: OrtApi, session: Pointer, device: GpuDevice) {
+    this.#api = api;
+    this.hasOffsets = device.provider === 'cuda';
+    const id = device.provider === 'cuda' ? device.deviceId : 0;
+    this.info = api.CreateMemoryInfo(MEMORY_NAMES[device.provider], DEVICE_ALLOCATOR, id, DEFAULT_MEMORY);
+    try {
+      this.#allocator = api.CreateAllocator(session, this.info);
+    } catch (error) {
+      api.ReleaseMemoryInfo(this.info);
+      throw error;
+    }
+  }
+
+  /** Lives until `dispose`. */
+  allocate(bytes: number): Pointer {
+    const address = this.#api.AllocatorAlloc(this.#allocator, bytes);
+    this.#allocated.push(address);
+    return address;
+  }
+
+  /** Where `offset` bytes into an allocation are. A WebGPU buffer is a handle, which nothing can be added to. */
+  at(address: Pointer, offset: number): Pointer {
+    if (offset === 0) return address;
+    if (!this.hasOffsets) throw new RangeError('this device binds whole buffers only');
+    return address + BigInt(offset);
+  }
+
+  /** Before the session is disposed of, and after all bindings. */
+  dispose(): void {
+    for (const address of this.#allocated.splice(0)) this.#api.AllocatorFree(this.#allocator, address);
+    this.#api.ReleaseAllocator(this.#allocator);
+    this.#api.ReleaseMemoryInfo(this.info);
+  }
+}

@@ -1,0 +1,47 @@
+import { ElementType } from './onnx-graph.ts';
+import type { BoundTensor } from './ort-binding.ts';
+import type { OrtSession } from './ort-session.ts';
+import { FROM_ROWS, resultName, sourceName, TO_ROWS, targetName } from './row-copy-graph.ts';
+
+/** Row `from[i]` of the sources goes to row `to[i]` of the targets. */
+export interface RowMoves {
+  readonly from: BigInt64Array<ArrayBuffer>;
+  readonly to: BigInt64Array<ArrayBuffer>;
+}
+
+/**
+ * Copies rows between matrices [rows, width] in the memory of a device, which the C API itself does for whole tensors
+ * only. Source and target may be the same memory. Owns the session, which runs a `rowCopyGraph`.
+ */
+export class OrtRowCopier {
+  readonly #session: OrtSession;
+
+  constructor(session: OrtSession) {
+    this.#session = session;
+  }
+
+  /** @param targets one per source; both as many as the graph has */
+  copy(sources: readonly BoundTensor[], targets: readonly BoundTensor[], { from, to }: RowMoves): void {
+    const binding = this.#session.createBinding();
+    try {
+      binding.input(FROM_ROWS, this.#int64(from, [from.length]));
+      binding.input(TO_ROWS, this.#int64(to, [to.length, 1]));
+      for (const [index, source] of sources.entries()) {
+        binding.input(sourceName(index), source);
+        binding.inPlace(targetName(index), resultName(index), targets[index]!);
+      }
+      this.#session.run(binding);
+    } finally {
+      binding.dispose();
+    }
+  }
+
+  dispose(): void {
+    this.#session.dispose();
+  }
+
+  #int64(array: BigInt64Array<ArrayBuffer>, dimensions: readonly number[]): BoundTensor {
+    const address = this.#session.api.addressOf(array);
+    return { address, elementType: ElementType.int64, elementBytes: 8, dimensions };
+  }
+}

@@ -1,0 +1,45 @@
+import { encodeNode, encodeTensor } from './onnx-encode.ts';
+import { ElementType, GraphField, ModelField } from './onnx-graph.ts';
+import { encodeInteger, encodeMessage, encodeString } from './wire-format.ts';
+
+export const FROM_ROWS = 'from_rows';
+export const TO_ROWS = 'to_rows';
+export const sourceName = (tensor: number): string => `source_${tensor}`;
+export const targetName = (tensor: number): string => `target_${tensor}`;
+export const resultName = (tensor: number): string => `result_${tensor}`;
+
+/** ONNX IR and operator set in which Gather and ScatterND are as used here; fields of ModelProto. */
+const IR = { field: 1, version: 8 };
+const OPERATOR_SET = { field: 8, versionField: 2, version: 18 };
+const GRAPH_NAME = 2;
+
+/**
+ * An ONNX model that copies rows between matrices: of each pair, rows `from_rows` [n] of source [·, width] take the
+ * places `to_rows` [n, 1] of target [·, width]. Where target and result are bound to the same memory, the providers'
+ * ScatterND leaves all other rows as they are without touching them.
+ */
+export function rowCopyGraph(tensors: number, elementType: number): Uint8Array {
+  const matrix = (name: string, rows: string) => ({ name, elementType, dimensions: [rows, 'width'] });
+  const graph: Uint8Array[] = [];
+  for (let tensor = 0; tensor < tensors; tensor++) {
+    const moved = `moved_${tensor}`;
+    graph.push(
+      encodeNode('Gather', [sourceName(tensor), FROM_ROWS], moved),
+      encodeNode('ScatterND', [targetName(tensor), TO_ROWS, moved], resultName(tensor)),
+      encodeTensor(GraphField.input, matrix(sourceName(tensor), 'source_rows')),
+      encodeTensor(GraphField.input, matrix(targetName(tensor), 'target_rows')),
+      encodeTensor(GraphField.output, matrix(resultName(tensor), 'target_rows')),
+    );
+  }
+  const rows = { elementType: ElementType.int64 };
+  graph.push(
+    encodeTensor(GraphField.input, { ...rows, name: FROM_ROWS, dimensions: ['n'] }),
+    encodeTensor(GraphField.input, { ...rows, name: TO_ROWS, dimensions: ['n', 1] }),
+    encodeString(GRAPH_NAME, 'row_copy'),
+  );
+  return Buffer.concat([
+    encodeInteger(IR.field, IR.version),
+    encodeMessage(ModelField.graph, graph),
+    encodeMessage(OPERATOR_SET.field, [encodeInteger(OPERATOR_SET.versionField, OPERATOR_SET.version)]),
+  ]);
+}

@@ -1,0 +1,68 @@
+import type { DecoderInterface } from './decoder-interface.ts';
+import { deviceRunner } from './device-runner.ts';
+import { type GraphFile, oneLine } from './graph-file.ts';
+import { describeLayout } from './kv-cache.ts';
+import { ModelError } from './model-json.ts';
+import type { ModelRunner } from './model-runner.ts';
+import { OrtConcatRunner } from './ort-concat-runner.ts';
+import { OrtRunner, type RunnerOptions } from './ort-runner.ts';
+import type { OrtSession } from './ort-session.ts';
+import { readsSeveralAfterPast, requireNumbers } from './probe.ts';
+import { SingleRowRunner } from './single-row-runner.ts';
+
+/** ONNX Runtime's name of the memory that the CPU's operators read. */
+const CPU_MEMORY = 'Cpu';
+
+/** Only GroupQueryAttention extends its past in place, so that nothing has to leave a device. Throws ModelError. */
+export function requireGroupQueryAttention({ cache }: DecoderInterface, file: string): void {
+  if (cache === 'in-place') return;
+  throw new ModelError(`${file} has no GroupQueryAttention and runs on the provider cpu alone`);
+}
+
+/**
+ * The runner that fits graph and device, tried out. It owns the session, which is disposed of when this throws.
+ * @param file as it was before its last input, logits_index, was added
+ */
+export async function startRunner(
+  session: OrtSession,
+  options: RunnerOptions,
+  file: GraphFile,
+): Promise<ModelRunner> {
+  const { cache, couplesRows } = options.decoder;
+  const runner = session.copiesInputs
+    ? startOnDevice(session, options, file)
+    : cache === 'in-place'
+      ? new OrtRunner(session, options)
+      : new OrtConcatRunner(session, options);
+  try {
+    await requireNumbers(runner, file.file);
+    if (runner instanceof OrtConcatRunner) {
+      runner.severalAfterPast = await readsSeveralAfterPast(runner, file.file);
+    }
+  } catch (error) {
+    runner.dispose();
+    throw error;
+  }
+  return couplesRows && cache === 'in-place' ? new SingleRowRunner(runner) : runner;
+}
+
+function startOnDevice(session: OrtSession, options: RunnerOptions, { file, graph }: GraphFile): ModelRunner {
+  const { provider } = session.device;
+  const { kv, kvType } = options.decoder;
+  const memories = session.inputMemories(graph.inputs.length + 1);
+  const isAway = graph.inputs.some(
+    ({ name }, index) => kv.some(({ past }) => past === name) && memories[index] === CPU_MEMORY,
+  );
+  if (isAway) {
+    session.dispose();
+    throw new ModelError(
+      `${file}: ${provider} has no GroupQueryAttention for ${kvType}; take another variant`,
+    );
+  }
+  try {
+    return deviceRunner(session, options);
+  } catch (error) {
+    const cache = describeLayout(options.layout);
+    throw new ModelError(`the KV cache does not fit ${provider}: ${cache}: ${oneLine(error)}`);
+  }
+}
