@@ -2,16 +2,13 @@ import { basename } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import * as z from 'zod';
 import { infillSetting } from './infill/template.ts';
-import { defaultThreads, type ModelSettings, modelFields } from './model-settings.ts';
+import { defaultThreads, type ModelSettings, modelFields, modelName } from './model-settings.ts';
 
 /** The origin's configuration: one table of environment variables, checked before anything starts. */
 
 const whole = (least: number, most: number) => z.coerce.number().int().min(least).max(most);
 
 const onOff = z.stringbool({ truthy: ['true'], falsy: ['false'] }).default(false);
-
-/** As it stands in a URL or a request. */
-export const modelName = z.string().min(1).max(128);
 
 const BUILT_IN_MODEL = fileURLToPath(new URL('./models/continuo-mini', import.meta.url));
 
@@ -31,6 +28,8 @@ export const variables = z.object({
   CONTINUO_MODEL_VARIANT: modelFields.variant.optional(),
   /** Name under which the model is served; the directory's name when absent. */
   CONTINUO_MODEL_NAME: modelName.optional(),
+  /** JSON file that declares several models; what they leave out is taken from the other variables. Read again on SIGHUP. */
+  CONTINUO_MODELS_FILE: z.string().min(1).optional(),
   /** Sequences that generate at the same time. */
   CONTINUO_SLOTS: number(modelFields.slots).default(8),
   /** Positions per slot; the model's own maximum when absent. */
@@ -74,7 +73,10 @@ export interface OriginConfig {
   readonly host: string;
   readonly port: number;
   readonly secret: string;
+  /** The one model of the variables. */
   readonly model: ModelSettings;
+  /** Declares the models instead; null = there is the one. */
+  readonly modelsFile: string | null;
   readonly drainMs: number;
   readonly logLevel: z.infer<typeof variables>['CONTINUO_LOG_LEVEL'];
 }
@@ -98,6 +100,7 @@ export function readConfig(environment: Readonly<Record<string, string | undefin
     port: values.CONTINUO_ORIGIN_PORT,
     secret: values.CONTINUO_ORIGIN_SECRET,
     model: modelOf(values),
+    modelsFile: values.CONTINUO_MODELS_FILE ?? null,
     drainMs: values.CONTINUO_DRAIN_SECONDS * 1000,
     logLevel: values.CONTINUO_LOG_LEVEL,
   };

@@ -13,6 +13,9 @@ const whole = (least: number, most: number) => z.int().min(least).max(most);
 /** More threads than this do not speed up the small matrix products of one decode step. */
 const MOST_DEFAULT_THREADS = 8;
 
+/** As it stands in a request. */
+export const modelName = z.string().min(1).max(128);
+
 export const modelFields = {
   variant: z.enum(VARIANTS),
   slots: whole(1, 1024),

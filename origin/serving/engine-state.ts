@@ -1,0 +1,68 @@
+/** One engine of the life cycle; pure. */
+
+/** What the configuration says of one model, as far as its life is concerned. */
+export interface ModelTerms {
+  readonly name: string;
+  /** Equal keys mean that one engine serves both. */
+  readonly key: string;
+  /** Of weights and KV cache. */
+  readonly bytes: number;
+  readonly loadAtStart: boolean;
+  /** Unloaded after this long without a request; null = never. */
+  readonly idleMs: number | null;
+  /** A guess, believed until it has been measured. */
+  readonly expectedLoadMs: number;
+}
+
+export type Phase = 'unloaded' | 'waiting' | 'loading' | 'loaded' | 'unloading' | 'failed';
+
+export interface Engine {
+  readonly id: number;
+  readonly name: string;
+  readonly key: string;
+  readonly bytes: number;
+  phase: Phase;
+  /** No longer configured, or replaced. */
+  retired: boolean;
+  /** Asked for while it is being unloaded. */
+  wanted: boolean;
+  /** Requests it is serving. */
+  users: number;
+  /** In a row. */
+  failures: number;
+  /** What the last load took; before the first one the guess. */
+  loadMs: number;
+  loadingSince: number;
+  /** Since when it is without a user. */
+  idleSince: number;
+  /** After a failure: when it may be tried again; Infinity = never as it is configured. */
+  retryAt: number;
+}
+
+/** Why a load failed. */
+export interface LoadFault {
+  /** One line. */
+  readonly message: string;
+  /** It would fail again: the directory is at fault. */
+  readonly permanent: boolean;
+}
+
+const FIRST_RETRY_MS = 2_000;
+const LAST_RETRY_MS = 300_000;
+
+/** Wait after the n-th failure in a row. */
+export const retryDelayMs = (failures: number): number =>
+  Math.min(LAST_RETRY_MS, FIRST_RETRY_MS * 2 ** (failures - 1));
+
+export const holdsMemory = ({ phase }: Pick<Engine, 'phase'>): boolean =>
+  phase === 'loading' || phase === 'loaded' || phase === 'unloading';
+
+/** A load that takes longer than expected will take this part of its time more, at least. */
+const OVERDUE = 1 / 4;
+
+/** Until it is loaded, as far as can be known: whoever waits for memory waits for others' streams. */
+export function expectedMs({ phase, loadMs, loadingSince }: Engine, now: number): number {
+  if (phase !== 'loading') return loadMs;
+  const elapsed = now - loadingSince;
+  return Math.max(loadMs - elapsed, elapsed * OVERDUE);
+}

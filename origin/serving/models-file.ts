@@ -1,0 +1,114 @@
+import { readFileSync } from 'node:fs';
+import { dirname, resolve } from 'node:path';
+import * as z from 'zod';
+import { generationDefaults } from '../../shared/sampling.ts';
+import { infillTemplate } from '../infill/template.ts';
+import { type ModelSettings, modelFields, modelName } from '../model-settings.ts';
+
+/** The file that declares the models of an origin, and how much memory they may take together. */
+
+export interface ModelSet {
+  readonly models: readonly ModelSettings[];
+  /** Of weights and KV caches together; Infinity = only each model's own limit counts. */
+  readonly memoryBytes: number;
+}
+
+const MIB = 2 ** 20;
+
+/** What a model leaves out is taken from the environment's variables. */
+const model = z.strictObject({
+  name: modelName,
+  /** Further names; `default` makes it the one that a request without a choice gets. */
+  aliases: z.array(modelName).default([]),
+  /** Relative to the file. */
+  directory: z.string().min(1),
+  load: z.enum(['start', 'first-use']).default('start'),
+  /** Seconds without a request after which it is unloaded; never when absent. */
+  idleSeconds: z.int().min(1).max(31_536_000).optional(),
+  infill: z.union([z.enum(['auto', 'off']), infillTemplate]).optional(),
+  defaults: generationDefaults.default({}),
+  ...z.strictObject(modelFields).partial().shape,
+});
+
+const modelsFile = z
+  .strictObject({
+    memoryMiB: z.int().min(1).optional(),
+    models: z.array(model).min(1),
+  })
+  .superRefine(({ models }, context) => {
+    const taken = new Set<string>();
+    for (const [index, { name, aliases }] of models.entries()) {
+      for (const [position, one] of [name, ...aliases].entries()) {
+        const path = position === 0 ? ['name'] : ['aliases', position - 1];
+        if (taken.has(one)) {
+          context.addIssue({
+            code: 'custom',
+            message: `the name ${one} is taken`,
+            path: ['models', index, ...path],
+          });
+        }
+        taken.add(one);
+      }
+    }
+  });
+
+/**
+ * @param base the environment's one model, for what a model leaves out
+ * @throws Error one line naming the file and the field
+ */
+export function readModelsFile(file: string, base: ModelSettings): ModelSet {
+  const parsed = modelsFile.safeParse(readJson(file));
+  if (!parsed.success) {
+    const issue = parsed.error.issues[0];
+    throw new Error(`${file}: ${issue?.path.join('.') || 'the file'}: ${issue?.message}`);
+  }
+  const { memoryMiB, models } = parsed.data;
+  return {
+    memoryBytes: memoryMiB === undefined ? Infinity : memoryMiB * MIB,
+    models: models.map((entry) => settingsOf(entry, dirname(file), base)),
+  };
+}
+
+function readJson(file: string): unknown {
+  let text: string;
+  try {
+    text = readFileSync(file, 'utf8');
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException;
+    throw new Error(`${file}: ${code === 'ENOENT' ? 'the file is missing' : `cannot be read: ${code}`}`);
+  }
+  try {
+    return JSON.parse(text);
+  } catch {
+    throw new Error(`${file}: not valid JSON`);
+  }
+}
+
+function settingsOf(entry: z.infer<typeof model>, folder: string, base: ModelSettings): ModelSettings {
+  const { engine } = base;
+  const { kvMemoryMiB, speculation, speculationRows, forcedTokens, cacheGenerated } = entry;
+  return {
+    name: entry.name,
+    aliases: entry.aliases,
+    engine: {
+      directory: resolve(folder, entry.directory),
+      variant: entry.variant ?? engine.variant,
+      slots: entry.slots ?? engine.slots,
+      contextLength: entry.context ?? engine.contextLength,
+      threads: entry.threads ?? engine.threads,
+      kvMemoryBytes: kvMemoryMiB === undefined ? engine.kvMemoryBytes : kvMemoryMiB * MIB,
+      queueLimit: entry.queueLimit ?? engine.queueLimit,
+      shortcuts: {
+        drafts: speculation ?? engine.shortcuts.drafts,
+        draftRows: speculationRows ?? engine.shortcuts.draftRows,
+        forcedTokens: forcedTokens ?? engine.shortcuts.forcedTokens,
+        cacheGenerated: cacheGenerated ?? engine.shortcuts.cacheGenerated,
+      },
+      infill: entry.infill ?? engine.infill,
+    },
+    load: entry.load,
+    idleMs: entry.idleSeconds === undefined ? null : entry.idleSeconds * 1000,
+    generationConfig: entry.generationConfig ?? base.generationConfig,
+    defaults: entry.defaults,
+  };
+}

@@ -1,0 +1,17 @@
+import { parentPort, workerData } from 'node:worker_threads';
+import type { ModelSettings } from '../model-settings.ts';
+import { type SurveyedModel, surveyModel } from './survey.ts';
+
+/** Entry of a thread that surveys models while others are being served: large graphs and vocabularies take time. */
+
+export type SurveyResult = { readonly models: readonly SurveyedModel[] } | { readonly fault: string };
+
+const result = (): SurveyResult => {
+  try {
+    return { models: (workerData as readonly ModelSettings[]).map(surveyModel) };
+  } catch (error) {
+    return { fault: (error as Error).message };
+  }
+};
+
+parentPort?.postMessage(result());

@@ -1,0 +1,71 @@
+import { readdirSync, statSync } from 'node:fs';
+import { join } from 'node:path';
+import type { GenerationDefaults } from '../../shared/sampling.ts';
+import { MARKERS } from '../infill/families.ts';
+import { findInfill } from '../infill/infill.ts';
+import { readGenerationDefaults } from '../model/generation-config.ts';
+import { planModel } from '../model/open-model.ts';
+import type { ModelSettings } from '../model-settings.ts';
+import { Tokenizer } from '../tokenizer/tokenizer.ts';
+
+/** A configured model, its directory read and checked, nothing of it loaded. */
+export interface SurveyedModel {
+  readonly settings: ModelSettings;
+  /** Changes with whatever an engine is started with: settings and files. */
+  readonly key: string;
+  /** Unix seconds; of the graph's file. */
+  readonly created: number;
+  /** Positions of one slot. */
+  readonly contextLength: number;
+  readonly vocabularySize: number;
+  /** It has a fill-in-the-middle template. */
+  readonly infill: boolean;
+  readonly defaults: GenerationDefaults;
+  readonly weightBytes: number;
+  readonly kvBytes: number;
+}
+
+/**
+ * Reads all of the directory but the weights' values.
+ * @throws Error one clear line that names the model
+ */
+export function surveyModel(settings: ModelSettings): SurveyedModel {
+  try {
+    return survey(settings);
+  } catch (error) {
+    throw new Error(`${settings.name}: ${(error as Error).message}`);
+  }
+}
+
+function survey(settings: ModelSettings): SurveyedModel {
+  const { directory, variant, slots, contextLength, kvMemoryBytes, infill } = settings.engine;
+  const tokenizer = Tokenizer.fromDirectory(directory, MARKERS);
+  const plan = planModel({
+    directory,
+    variant: variant ?? undefined,
+    slots,
+    contextLength: contextLength ?? undefined,
+    kvLimitBytes: kvMemoryBytes ?? Infinity,
+  });
+  const recommended = settings.generationConfig ? readGenerationDefaults(directory) : {};
+  return {
+    settings,
+    key: JSON.stringify([settings.engine, filesOf(directory)]),
+    created: Math.floor(statSync(join(directory, plan.file)).mtimeMs / 1000),
+    contextLength: plan.layout.contextLength,
+    vocabularySize: plan.decoder.vocabularySize,
+    infill: findInfill(tokenizer, infill) !== null,
+    defaults: { ...recommended, ...settings.defaults },
+    weightBytes: plan.weightBytes,
+    kvBytes: plan.layout.totalBytes,
+  };
+}
+
+/** Name, size and time of every file. */
+function filesOf(directory: string): (readonly [string, number, number])[] {
+  const names = readdirSync(directory, { recursive: true, encoding: 'utf8' }).toSorted();
+  return names.map((name) => {
+    const { size, mtimeMs } = statSync(join(directory, name));
+    return [name, size, mtimeMs];
+  });
+}

@@ -1,0 +1,80 @@
+import fc from 'fast-check';
+import { describe, expect, test } from 'vitest';
+import { LifeWorld } from './life-world.ts';
+
+/** Random lives: requests, aborts, load failures, idle times and reloads in any order. */
+
+const NAMES = ['a', 'b', 'c'];
+
+/** Sizes of which any three fit into 12, but not always with replacements beside them. */
+const terms = fc.record({
+  version: fc.nat(2),
+  bytes: fc.integer({ min: 1, max: 4 }),
+  loadAtStart: fc.boolean(),
+  idleMs: fc.option(fc.integer({ min: 1, max: 50 })),
+});
+const configuration = fc.tuple(...NAMES.map(() => fc.option(terms)));
+
+const step = fc.oneof(
+  {
+    weight: 6,
+    arbitrary: fc.record({ do: fc.constant('request' as const), name: fc.constantFrom(...NAMES) }),
+  },
+  { weight: 4, arbitrary: fc.record({ do: fc.constant('release' as const), which: fc.nat() }) },
+  {
+    weight: 6,
+    arbitrary: fc.record({
+      do: fc.constant('answer' as const),
+      which: fc.nat(),
+      outcome: fc.constantFrom('done', 'done', 'done', 'fails', 'fails for good'),
+    }),
+  },
+  {
+    weight: 3,
+    arbitrary: fc.record({ do: fc.constant('wait' as const), ms: fc.integer({ min: 1, max: 3000 }) }),
+  },
+  { weight: 2, arbitrary: fc.record({ do: fc.constant('configure' as const), models: configuration }) },
+);
+
+type Terms = typeof terms extends fc.Arbitrary<infer T> ? T : never;
+
+const plan = (models: readonly (Terms | null)[]) =>
+  models.flatMap((model, index) => {
+    if (model === null) return [];
+    const { version, ...rest } = model;
+    // The version decides the size, so that equal keys are equal engines.
+    const bytes = ((version + index) % 4) + 1;
+    return [{ ...rest, bytes, name: NAMES[index]!, key: `${version}`, expectedLoadMs: 100 }];
+  });
+
+describe('the life of engines, whatever happens', () => {
+  test('no request is served by one that is not loaded, none is loaded twice or unloaded in use, memory holds', () => {
+    const seen = { served: 0, failed: 0, unloads: 0, replaced: 0, waited: 0 };
+    fc.assert(
+      fc.property(
+        configuration,
+        fc.array(step, { minLength: 20, maxLength: 120, size: 'max' }),
+        (first, steps) => {
+          const world = new LifeWorld(12);
+          world.configure(plan(first));
+          for (const one of steps) {
+            if (one.do === 'request') world.request(one.name);
+            else if (one.do === 'release') world.release(one.which);
+            else if (one.do === 'answer') world.answer(one.which, one.outcome);
+            else if (one.do === 'wait') world.wait(one.ms);
+            else world.configure(plan(one.models));
+            world.check();
+          }
+          world.settle();
+          for (const name of world.configured) {
+            world.serveEventually(name);
+          }
+          for (const key of Object.keys(seen) as (keyof typeof seen)[]) seen[key] += world.seen[key];
+        },
+      ),
+      { numRuns: 400 },
+    );
+    // The walk reaches everything it is about.
+    for (const [what, count] of Object.entries(seen)) expect([what, count > 50]).toEqual([what, true]);
+  });
+});
