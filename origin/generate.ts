@@ -29,7 +29,6 @@ export async function prepareGeneration(
   context: PreparationContext,
 ): Promise<PreparedGeneration> {
   const { model } = context;
-  checkModel(request.model, model);
   checkInfill(request, model);
   checkTokenIds(request, model.vocabularySize);
   const prompts: TokenisedPrompt[] = [];
@@ -45,18 +44,6 @@ export async function prepareGeneration(
       ...(request.echo ? prompts.flatMap(shownPrompt) : []),
     ],
   };
-}
-
-/** `default` is whatever this origin serves. */
-export function checkModel(name: string, model: ServedModel): void {
-  if (name === model.id || name === 'default') return;
-  throw new ApiError(
-    'model_not_found',
-    `The model '${name}' does not exist or you do not have access to it.`,
-    {
-      param: 'model',
-    },
-  );
 }
 
 function checkInfill(request: GenerationRequest, model: ServedModel): void {

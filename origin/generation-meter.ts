@@ -2,6 +2,7 @@ import type { GenerationEvent, Usage } from '../shared/generation.ts';
 import type { Metrics } from './metrics.ts';
 
 export interface MeteredRequest {
+  readonly model: string;
   /** Milliseconds of the clock that the meter is given. */
   readonly receivedAt: number;
   /** False where the events of many steps come as one, whose time says nothing about tokens. */
@@ -10,7 +11,7 @@ export interface MeteredRequest {
 
 /** Watches the events of one generation for /metrics and the log. */
 export class GenerationMeter {
-  readonly #metrics: Metrics;
+  readonly #counters: ReturnType<typeof countersOf>;
   readonly #now: () => number;
   readonly #request: MeteredRequest;
   /** Choice → time of its latest token event. */
@@ -19,7 +20,7 @@ export class GenerationMeter {
   #outcome = 'aborted';
 
   constructor(metrics: Metrics, now: () => number, request: MeteredRequest) {
-    this.#metrics = metrics;
+    this.#counters = countersOf(metrics, request.model);
     this.#now = now;
     this.#request = request;
   }
@@ -39,14 +40,14 @@ export class GenerationMeter {
   }
 
   #observe(event: GenerationEvent, now: number): void {
-    if (event.type === 'started') this.#metrics.queueSeconds.observe(event.queueMs / 1000);
+    if (event.type === 'started') this.#counters.queueSeconds.observe(event.queueMs / 1000);
     else if (event.type === 'token' && this.#request.stream) this.#token(event.choice, now);
     else if (event.type === 'done') {
       const { queueMs, promptMs } = event.timings;
-      if (!this.#request.stream) this.#metrics.firstTokenSeconds.observe((queueMs + promptMs) / 1000);
+      if (!this.#request.stream) this.#counters.firstTokenSeconds.observe((queueMs + promptMs) / 1000);
       this.#end('done', event.usage);
     } else if (event.type === 'error') {
-      this.#metrics.failures.inc({ code: event.code });
+      this.#counters.failures.inc({ model: this.#request.model, code: event.code });
       this.#end(event.code, event.usage);
     }
   }
@@ -54,8 +55,8 @@ export class GenerationMeter {
   #token(choice: number, now: number): void {
     const before = this.#latest.get(choice);
     if (this.#latest.size === 0)
-      this.#metrics.firstTokenSeconds.observe((now - this.#request.receivedAt) / 1000);
-    if (before !== undefined) this.#metrics.interTokenSeconds.observe((now - before) / 1000);
+      this.#counters.firstTokenSeconds.observe((now - this.#request.receivedAt) / 1000);
+    if (before !== undefined) this.#counters.interTokenSeconds.observe((now - before) / 1000);
     this.#latest.set(choice, now);
   }
 
@@ -63,8 +64,19 @@ export class GenerationMeter {
     this.#outcome = outcome;
     if (!usage) return;
     this.#usage = usage;
-    this.#metrics.promptTokens.inc(usage.promptTokens);
-    this.#metrics.cachedTokens.inc(usage.cachedTokens);
-    this.#metrics.completionTokens.inc(usage.completionTokens);
+    this.#counters.promptTokens.inc(usage.promptTokens);
+    this.#counters.cachedTokens.inc(usage.cachedTokens);
+    this.#counters.completionTokens.inc(usage.completionTokens);
   }
 }
+
+/** Looked up once: some count every token. */
+const countersOf = (metrics: Metrics, model: string) => ({
+  failures: metrics.failures,
+  promptTokens: metrics.promptTokens.labels({ model }),
+  cachedTokens: metrics.cachedTokens.labels({ model }),
+  completionTokens: metrics.completionTokens.labels({ model }),
+  queueSeconds: metrics.queueSeconds.labels({ model }),
+  firstTokenSeconds: metrics.firstTokenSeconds.labels({ model }),
+  interTokenSeconds: metrics.interTokenSeconds.labels({ model }),
+});

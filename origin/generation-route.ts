@@ -1,7 +1,7 @@
 import { once } from 'node:events';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { ApiError, isErrorCode, toApiError } from '../shared/errors.ts';
-import { generationRequest } from '../shared/generation.ts';
+import { type GenerationRequest, generationRequest } from '../shared/generation.ts';
 import { parseBody } from './body.ts';
 import { EventStream } from './event-stream.ts';
 import type { Exchange, ServerContext } from './exchange.ts';
@@ -14,16 +14,17 @@ import type { Loaded } from './service.ts';
  * 200; from then on the stream speaks. The caller's going away aborts at once, whatever stage it is in.
  */
 export async function handleGenerate(exchange: Exchange, context: ServerContext): Promise<void> {
-  await context.service.hold((loaded) => generate(exchange, context, loaded));
+  const request = parseBody(exchange.body, generationRequest);
+  await context.service.hold(request.model, (loaded) => generate(exchange, context, request, loaded));
 }
 
 async function generate(
   exchange: Exchange,
   context: ServerContext,
+  request: GenerationRequest,
   { model, engine }: Loaded,
 ): Promise<void> {
   const { response, receivedAt } = exchange;
-  const request = parseBody(exchange.body, generationRequest);
   const engineId = context.newId();
   const { submission, preamble } = await prepareGeneration(request, {
     ...context,
@@ -34,7 +35,11 @@ async function generate(
   if (response.destroyed) return;
 
   const stream = new EventStream(response, context.readerLimits);
-  const meter = new GenerationMeter(context.metrics, context.now, { receivedAt, stream: request.stream });
+  const meter = new GenerationMeter(context.metrics, context.now, {
+    model: model.id,
+    receivedAt,
+    stream: request.stream,
+  });
   const closed = once(response, 'close');
   const abort = () => {
     if (!stream.ended) engine.abort(engineId);
@@ -53,10 +58,13 @@ async function generate(
   }
   stream.open(preamble);
   await closed;
-  if (!stream.ended) context.metrics.aborts.inc();
+  if (!stream.ended) context.metrics.aborts.inc({ model: model.id });
   const { requestId, tenantId } = request;
   const ms = context.now() - receivedAt;
-  context.log.info({ requestId, tenantId, outcome: meter.outcome, ...meter.usage, ms }, 'generation');
+  context.log.info(
+    { model: model.id, requestId, tenantId, outcome: meter.outcome, ...meter.usage, ms },
+    'generation',
+  );
 }
 
 /** Longer than a grammar may take to compile; a request that waits for a slot is accepted after this. */

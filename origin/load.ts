@@ -1,13 +1,10 @@
-import { statSync } from 'node:fs';
-import { join } from 'node:path';
 import { EngineClient, spawnEngineThread } from './engine/engine-client.ts';
 import type { StepReport } from './engine/messages.ts';
 import { MARKERS } from './infill/families.ts';
 import { findInfill } from './infill/infill.ts';
 import type { Logger } from './log.ts';
-import { findDecoder } from './model/model-files.ts';
-import type { ModelSettings } from './model-settings.ts';
 import type { ServedModel } from './served-model.ts';
+import type { SurveyedModel } from './serving/survey.ts';
 import { Encoder } from './tokenizer/encoder.ts';
 import { Tokenizer } from './tokenizer/tokenizer.ts';
 
@@ -21,17 +18,16 @@ export interface LoadHooks {
  * @throws Error one clear line
  */
 export async function load(
-  { name, engine: settings }: ModelSettings,
+  { settings: { name, engine: settings }, created }: SurveyedModel,
   { log, onSteps }: LoadHooks,
 ): Promise<{ readonly model: ServedModel; readonly engine: EngineClient }> {
   const { directory } = settings;
-  const variant = settings.variant ?? undefined;
   const tokenizer = Tokenizer.fromDirectory(directory, MARKERS);
   const infill = findInfill(tokenizer, settings.infill);
   const data = {
     model: {
       directory,
-      variant,
+      variant: settings.variant ?? undefined,
       slots: settings.slots,
       contextLength: settings.contextLength ?? undefined,
       threads: settings.threads,
@@ -46,14 +42,14 @@ export async function load(
   const engine = new EngineClient({
     spawn: () => spawnEngineThread(data),
     onSteps,
-    onDeath: (reason) => log.error({ reason }, 'engine died'),
+    onDeath: (reason) => log.error({ model: name, reason }, 'engine died'),
   });
   const { slots, contextLength, vocabularySize, summary, warning } = await engine.start();
   if (warning !== null) log.warn({ model: name }, warning);
   log.info({ model: name, slots, contextLength, infill: infill !== null }, summary);
   const model = {
     id: name,
-    created: Math.floor(statSync(join(directory, findDecoder(directory, variant).file)).mtimeMs / 1000),
+    created,
     contextLength,
     vocabularySize,
     tokenizer,

@@ -6,7 +6,6 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { importSigningKey } from '../shared/signing.ts';
 import { Authenticator } from './authentication.ts';
 import { type OriginConfig, readConfig } from './config.ts';
-import type { EngineClient } from './engine/engine-client.ts';
 import { READER_LIMITS } from './event-stream.ts';
 import type { ServerContext } from './exchange.ts';
 import { load } from './load.ts';
@@ -14,19 +13,29 @@ import { createLog, type Logger } from './log.ts';
 import { createMetrics, recordSteps } from './metrics.ts';
 import { createOriginServer } from './server.ts';
 import { Service } from './service.ts';
+import { Fleet } from './serving/fleet.ts';
+import { requireBudget } from './serving/memory-budget.ts';
+import { readModels, reloadOnSignal } from './serving/reload.ts';
+import { surveyModel } from './serving/survey.ts';
 
 /** Time for the engine to stop and for the last lines to reach their readers. */
 const LAST_WORDS_MS = 2000;
 
 /**
- * The origin: listens at once, loads the model, serves, and drains on SIGTERM or SIGINT (a second signal exits at
+ * The origin: listens at once, loads its models, serves, and drains on SIGTERM or SIGINT (a second signal exits at
  * once). Whatever stops the start is one line on stderr and exit code 1.
  */
 async function main(): Promise<void> {
   const config = readConfig(process.env);
   const log = createLog(config.logLevel);
-  const service = new Service();
-  const metrics = createMetrics(() => service.health);
+  const fleet = new Fleet({
+    load: (model) =>
+      load(model, { log, onSteps: (reports) => recordSteps(metrics, model.settings.name, reports) }),
+    now: () => performance.now(),
+    log,
+  });
+  const service = new Service(fleet);
+  const metrics = createMetrics({ health: () => service.health, engines: () => fleet.engines });
   const context: ServerContext = {
     service,
     metrics,
@@ -40,16 +49,14 @@ async function main(): Promise<void> {
   const server = createOriginServer(context);
   await listen(server, config, log);
   const stopped = stopOnSignal(service, config, log);
-  const loading = load(config.model, {
-    log,
-    onSteps: (reports) => recordSteps(metrics, reports),
-  });
-  const loaded = await Promise.race([loading, stopped]);
-  if (loaded) {
-    service.ready(loaded);
-    await stopped;
-    await endOpenStreams(loaded.engine, service);
-  }
+  const { models, memoryBytes } = readModels(config);
+  const surveyed = models.map(surveyModel);
+  requireBudget(surveyed, memoryBytes);
+  fleet.configure(surveyed, memoryBytes);
+  if (config.modelsFile !== null) reloadOnSignal(config, fleet, log);
+  await Promise.race([fleet.whenStarted(), stopped]);
+  await stopped;
+  await endOpenStreams(fleet, service);
   log.info('stopped');
   process.exit(0);
 }
@@ -79,8 +86,8 @@ async function stopOnSignal(service: Service, { drainMs }: OriginConfig, log: Lo
 }
 
 /** Streams that outlived the drain end with an error event instead of a torn connection. */
-async function endOpenStreams(engine: EngineClient, service: Service): Promise<void> {
-  const ended = engine.stop().then(() => service.whenIdle());
+async function endOpenStreams(fleet: Fleet, service: Service): Promise<void> {
+  const ended = fleet.stop().then(() => service.whenIdle());
   await Promise.race([ended, sleep(LAST_WORDS_MS)]);
 }
 

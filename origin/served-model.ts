@@ -18,13 +18,12 @@ export interface ServedModel {
   readonly infill: Infill | null;
 }
 
-export const describeModel = (model: ServedModel): OriginModel => ({
-  id: model.id,
+/** What the loaded model itself knows to tell. */
+export const describeModel = (
+  model: ServedModel,
+): Omit<OriginModel, 'id' | 'aliases' | 'defaults' | 'state'> => ({
   created: model.created,
   contextLength: model.contextLength,
   vocabularySize: model.vocabularySize,
   infill: model.infill !== null,
-  aliases: [],
-  defaults: {},
-  state: 'loaded',
 });

@@ -1,14 +1,16 @@
 import { ApiError } from '../shared/errors.ts';
 import {
+  type DetokenizeRequest,
   type DetokenizeResult,
   detokenizeRequest,
+  type TokenizeRequest,
   type TokenizeResult,
   type TokenizerInfo,
   tokenizeRequest,
 } from '../shared/tokenization.ts';
 import { parseBody } from './body.ts';
 import { type Exchange, type ServerContext, sendJson } from './exchange.ts';
-import { checkModel } from './generate.ts';
+import type { ServedModel } from './served-model.ts';
 
 /** Characters of one /tokenize request: the answer is written in one go, and others wait for it. */
 const LONGEST_TEXT = 2 ** 20;
@@ -18,23 +20,33 @@ export async function handleTokenize(
   { body, response }: Exchange,
   { service }: ServerContext,
 ): Promise<void> {
-  const { model: name, prompt, addSpecialTokens } = parseBody(body, tokenizeRequest);
-  const { model } = service.loaded();
-  checkModel(name, model);
+  const request = parseBody(body, tokenizeRequest);
+  sendJson(response, 200, await service.hold(request.model, ({ model }) => tokenised(request, model)));
+}
+
+async function tokenised(
+  { prompt, addSpecialTokens }: TokenizeRequest,
+  model: ServedModel,
+): Promise<TokenizeResult> {
   if (prompt.length > LONGEST_TEXT) {
     const message = `Invalid 'prompt': string too long. Expected at most ${LONGEST_TEXT} characters.`;
     throw new ApiError('string_above_max_length', message, { param: 'prompt' });
   }
   const tokens = Array.from(await model.encoder.encode(prompt, { addSpecialTokens, parseSpecial: true }));
   const tokenStrings = tokens.map((id) => model.tokenizer.spelling(id));
-  sendJson(response, 200, { tokens, tokenStrings } satisfies TokenizeResult);
+  return { tokens, tokenStrings };
 }
 
 /** POST /detokenize: special tokens appear as their literal text. */
-export function handleDetokenize({ body, response }: Exchange, { service }: ServerContext): void {
-  const { model: name, tokens } = parseBody(body, detokenizeRequest);
-  const { model } = service.loaded();
-  checkModel(name, model);
+export async function handleDetokenize(
+  { body, response }: Exchange,
+  { service }: ServerContext,
+): Promise<void> {
+  const request = parseBody(body, detokenizeRequest);
+  sendJson(response, 200, await service.hold(request.model, ({ model }) => detokenised(request, model)));
+}
+
+function detokenised({ tokens }: DetokenizeRequest, model: ServedModel): DetokenizeResult {
   const outside = tokens.findIndex((id) => id >= model.vocabularySize);
   if (outside >= 0) {
     throw new ApiError(
@@ -43,16 +55,21 @@ export function handleDetokenize({ body, response }: Exchange, { service }: Serv
       { param: `tokens[${outside}]` },
     );
   }
-  const text = model.tokenizer.decode(tokens, { skipSpecialTokens: false });
-  sendJson(response, 200, { text } satisfies DetokenizeResult);
+  return { text: model.tokenizer.decode(tokens, { skipSpecialTokens: false }) };
 }
 
 /** GET /tokenizer_info?model=… */
-export function handleTokenizerInfo({ query, response }: Exchange, { service }: ServerContext): void {
-  const { model } = service.loaded();
-  checkModel(query.get('model') ?? 'default', model);
+export async function handleTokenizerInfo(
+  { query, response }: Exchange,
+  { service }: ServerContext,
+): Promise<void> {
+  const name = query.get('model') ?? 'default';
+  sendJson(response, 200, await service.hold(name, ({ model }) => tokenizerInfoOf(model)));
+}
+
+function tokenizerInfoOf(model: ServedModel): TokenizerInfo {
   const { description, bosId, prefixIds } = model.tokenizer;
-  sendJson(response, 200, {
+  return {
     model: model.id,
     contextLength: model.contextLength,
     vocabularySize: model.vocabularySize,
@@ -62,5 +79,5 @@ export function handleTokenizerInfo({ query, response }: Exchange, { service }: 
     unkToken: description.unk_token ?? null,
     addBosToken: bosId !== null && prefixIds.includes(bosId),
     chatTemplate: typeof description.chat_template === 'string' ? description.chat_template : null,
-  } satisfies TokenizerInfo);
+  };
 }

@@ -53,6 +53,7 @@ export const ERROR_TABLE = {
   upstream_error: server(502),
   server_is_overloaded: server(503),
   model_loading: server(503),
+  model_unavailable: server(503),
   upstream_timeout: server(504),
 } as const satisfies Record<string, ErrorRow>;
 

@@ -23,6 +23,18 @@ export interface EngineClientOptions {
   readonly restartDelayMs?: number;
 }
 
+/** The engine could not be started. */
+export class EngineStartError extends Error {
+  override readonly name = 'EngineStartError';
+  /** It would fail again: the model is at fault. */
+  readonly permanent: boolean;
+
+  constructor(message: string, permanent: boolean) {
+    super(message);
+    this.permanent = permanent;
+  }
+}
+
 export type EngineReady = Extract<EngineReport, { type: 'ready' }>;
 
 /** Not admitted: the queue is full, or the engine is being started again. */
@@ -65,7 +77,7 @@ export class EngineClient {
 
   /**
    * Starts the thread and waits until its model is open.
-   * @throws Error with one clear line when the engine cannot start
+   * @throws EngineStartError with one clear line
    */
   async start(): Promise<EngineReady> {
     this.#spawn();
@@ -121,16 +133,17 @@ export class EngineClient {
     const worker = this.#options.spawn();
     this.#worker = worker;
     let reason = 'the engine thread exited';
+    let permanent = false;
     worker.on('message', (report) => {
       if (this.#worker !== worker) return;
-      if (report.type === 'failed') reason = report.message;
+      if (report.type === 'failed') ({ message: reason, permanent } = report);
       else this.#take(report);
     });
     worker.on('error', (error) => {
       reason = `${error.name}: ${error.message}`;
     });
     worker.on('exit', () => {
-      if (this.#worker === worker) this.#died(reason);
+      if (this.#worker === worker) this.#died(new EngineStartError(reason, permanent));
     });
   }
 
@@ -173,16 +186,16 @@ export class EngineClient {
     open.onEvents(events);
   }
 
-  #died(reason: string): void {
+  #died(error: EngineStartError): void {
     this.#worker = null;
     this.#state = 'starting';
     this.#status = DOWN;
     this.#failOpen('The engine stopped unexpectedly.');
     if (!this.#everReady) {
-      this.#ready.reject(new Error(reason));
+      this.#ready.reject(error);
       return;
     }
-    this.#options.onDeath?.(reason);
+    this.#options.onDeath?.(error.message);
     const first = this.#options.restartDelayMs ?? FIRST_RESTART_MS;
     const delay = Math.min(LAST_RESTART_MS, first * 2 ** this.#deathsInARow);
     this.#deathsInARow++;

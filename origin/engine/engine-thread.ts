@@ -2,6 +2,8 @@ import { parentPort, workerData } from 'node:worker_threads';
 import { GrammarVocabulary } from '../grammar/runtime/grammar-vocabulary.ts';
 import { GrammarCache } from '../grammar/thread/grammar-cache.ts';
 import { ProgramCompiler } from '../grammar/thread/program-compiler.ts';
+import { NoRoomError } from '../model/kv-cache.ts';
+import { ModelError } from '../model/model-json.ts';
 import { type ModelOptions, openModel } from '../model/open-model.ts';
 import type { TokenBytes } from '../tokenizer/token-bytes.ts';
 import { Tokenizer } from '../tokenizer/tokenizer.ts';
@@ -64,7 +66,10 @@ try {
     runner.dispose();
   }
 } catch (error) {
-  report({ type: 'failed', message: error instanceof Error ? error.message : String(error) });
+  const message = error instanceof Error ? error.message : String(error);
+  // Memory that is missing now may be there later.
+  const permanent = error instanceof ModelError && !(error instanceof NoRoomError);
+  report({ type: 'failed', message, permanent });
 } finally {
   await compiler.close();
 }

@@ -79,8 +79,8 @@ export type EngineReport =
       readonly summary: string;
       readonly warning: string | null;
     }
-  /** The engine could not start or cannot go on; the message is one clear line. The thread ends after it. */
-  | { readonly type: 'failed'; readonly message: string }
+  /** The engine could not start or cannot go on; the message is one clear line, permanent when the model is at fault. The thread ends after it. */
+  | { readonly type: 'failed'; readonly message: string; readonly permanent: boolean }
   /** Answer to `submit`; refused when the queue is full. */
   | { readonly type: 'admitted'; readonly requestId: string }
   | { readonly type: 'refused'; readonly requestId: string; readonly retryAfterMs: number }

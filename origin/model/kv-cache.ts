@@ -30,11 +30,14 @@ export function describeLayout(layout: KvLayout): string {
   return `${rows} × ${contextLength} positions × ${positionBytes} bytes = ${Math.ceil(totalBytes / MIB)} MiB`;
 }
 
-/** Throws ModelError with the numbers when the cache is larger than `limitBytes`. */
+/** The cache does not fit into the memory that there is now. */
+export class NoRoomError extends ModelError {}
+
+/** Throws NoRoomError with the numbers when the cache is larger than `limitBytes`. */
 export function requireFit(layout: KvLayout, limitBytes: number): void {
   if (layout.totalBytes <= limitBytes) return;
   const limit = Math.floor(limitBytes / MIB);
-  throw new ModelError(`KV cache does not fit: ${describeLayout(layout)}, but ${limit} MiB are available`);
+  throw new NoRoomError(`KV cache does not fit: ${describeLayout(layout)}, but ${limit} MiB are available`);
 }
 
 /** Keys and values of every slot, wherever they are. */

@@ -39,14 +39,6 @@ export interface Engine {
   retryAt: number;
 }
 
-/** Why a load failed. */
-export interface LoadFault {
-  /** One line. */
-  readonly message: string;
-  /** It would fail again: the directory is at fault. */
-  readonly permanent: boolean;
-}
-
 const FIRST_RETRY_MS = 2_000;
 const LAST_RETRY_MS = 300_000;
 

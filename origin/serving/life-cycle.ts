@@ -1,18 +1,11 @@
-import {
-  type Engine,
-  expectedMs,
-  holdsMemory,
-  type LoadFault,
-  type ModelTerms,
-  retryDelayMs,
-} from './engine-state.ts';
+import { type Engine, expectedMs, holdsMemory, type ModelTerms, retryDelayMs } from './engine-state.ts';
 
 /** What a request for a model gets. */
 export type Verdict =
   | { readonly type: 'serve'; readonly engine: number }
   /** It is being loaded, now because of this request if not before. */
   | { readonly type: 'loading'; readonly retryAfterMs: number }
-  /** It could not be loaded; null = it will not be tried again as it is configured. */
+  /** It could not be loaded; null = it will not be tried again as it is. */
   | { readonly type: 'failed'; readonly retryAfterMs: number | null };
 
 /** What the life cycle has others do. Each is answered later by a call: loaded, loadFailed, or unloaded. */
@@ -160,7 +153,7 @@ export class LifeCycle {
     this.#retire(old);
   }
 
-  loadFailed(id: number, fault: LoadFault, now: number): void {
+  loadFailed(id: number, fault: { readonly permanent: boolean }, now: number): void {
     const engine = this.#engines.get(id)!;
     if (engine.retired) this.#engines.delete(id);
     else {

@@ -13,7 +13,8 @@ export interface ModelSet {
   readonly memoryBytes: number;
 }
 
-const MIB = 2 ** 20;
+const inBytes = (mebibytes: number | undefined): number | undefined =>
+  mebibytes === undefined ? undefined : mebibytes * 2 ** 20;
 
 /** What a model leaves out is taken from the environment's variables. */
 const model = z.strictObject({
@@ -64,7 +65,7 @@ export function readModelsFile(file: string, base: ModelSettings): ModelSet {
   }
   const { memoryMiB, models } = parsed.data;
   return {
-    memoryBytes: memoryMiB === undefined ? Infinity : memoryMiB * MIB,
+    memoryBytes: inBytes(memoryMiB) ?? Infinity,
     models: models.map((entry) => settingsOf(entry, dirname(file), base)),
   };
 }
@@ -86,7 +87,7 @@ function readJson(file: string): unknown {
 
 function settingsOf(entry: z.infer<typeof model>, folder: string, base: ModelSettings): ModelSettings {
   const { engine } = base;
-  const { kvMemoryMiB, speculation, speculationRows, forcedTokens, cacheGenerated } = entry;
+  const { speculation, speculationRows, forcedTokens, cacheGenerated } = entry;
   return {
     name: entry.name,
     aliases: entry.aliases,
@@ -96,7 +97,12 @@ function settingsOf(entry: z.infer<typeof model>, folder: string, base: ModelSet
       slots: entry.slots ?? engine.slots,
       contextLength: entry.context ?? engine.contextLength,
       threads: entry.threads ?? engine.threads,
-      kvMemoryBytes: kvMemoryMiB === undefined ? engine.kvMemoryBytes : kvMemoryMiB * MIB,
+      device: {
+        provider: entry.provider ?? engine.device.provider,
+        deviceId: entry.deviceId ?? engine.device.deviceId,
+        memoryBytes: inBytes(entry.deviceMemoryMiB) ?? engine.device.memoryBytes,
+      },
+      kvMemoryBytes: inBytes(entry.kvMemoryMiB) ?? engine.kvMemoryBytes,
       queueLimit: entry.queueLimit ?? engine.queueLimit,
       shortcuts: {
         drafts: speculation ?? engine.shortcuts.drafts,

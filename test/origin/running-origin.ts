@@ -8,8 +8,9 @@ import { createMetrics } from '../../origin/metrics.ts';
 import type { ServedModel } from '../../origin/served-model.ts';
 import { createOriginServer } from '../../origin/server.ts';
 import { Service } from '../../origin/service.ts';
+import { Fleet } from '../../origin/serving/fleet.ts';
 import { importSigningKey, SIGNATURE_HEADER, sign } from '../../shared/signing.ts';
-import { servedModel } from '../unit/origin/support.ts';
+import { servedModel, surveyed } from '../unit/origin/support.ts';
 import { byteLevelDirectory } from '../unit/tokenizer/fixtures.ts';
 import { ScriptedEngine } from './scripted-engine.ts';
 
@@ -31,10 +32,16 @@ export interface StartOptions {
 /** The HTTP half on a real port, over a scripted engine and a tiny tokenizer. */
 export class RunningOrigin {
   readonly engine = new ScriptedEngine();
-  readonly service = new Service();
   readonly model: ServedModel = servedModel(byteLevelDirectory());
   readonly logLines: string[] = [];
-  readonly metrics = createMetrics(() => this.service.health);
+  readonly #log = createLog('trace', { write: (line: string) => void this.logLines.push(line) });
+  readonly fleet = new Fleet({
+    load: async () => ({ model: this.model, engine: this.engine }),
+    now: () => performance.now(),
+    log: this.#log,
+  });
+  readonly service = new Service(this.fleet);
+  readonly metrics = createMetrics({ health: () => this.service.health, engines: () => this.fleet.engines });
   #url = '';
   #close: () => void = () => undefined;
 
@@ -43,7 +50,7 @@ export class RunningOrigin {
     const context = {
       service: origin.service,
       metrics: origin.metrics,
-      log: createLog('trace', { write: (line: string) => void origin.logLines.push(line) }),
+      log: origin.#log,
       authenticator: new Authenticator(await importSigningKey(SECRET), Date.now),
       readerLimits,
       now: Date.now,
@@ -66,8 +73,9 @@ export class RunningOrigin {
   }
 
   /** The model is there. */
-  ready(): this {
-    this.service.ready({ model: this.model, engine: this.engine });
+  async ready(): Promise<this> {
+    this.fleet.configure([surveyed(this.model)], Infinity);
+    await this.fleet.whenStarted();
     return this;
   }
 

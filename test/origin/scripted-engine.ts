@@ -35,6 +35,10 @@ export class ScriptedEngine implements EngineAccess {
     for (const arrive of this.#arrivals.splice(0)) arrive();
   }
 
+  async stop(): Promise<void> {
+    this.status = { running: 0, waiting: 0, healthy: false };
+  }
+
   /** Resolves at the next submission or abort. */
   next(): Promise<void> {
     return new Promise((resolve) => this.#arrivals.push(resolve));

@@ -7,7 +7,7 @@ import { RunningOrigin } from './running-origin.ts';
 
 let origin: RunningOrigin;
 beforeEach(async () => {
-  origin = (await RunningOrigin.start()).ready();
+  origin = await (await RunningOrigin.start()).ready();
 });
 afterEach(() => origin.stop());
 
@@ -58,6 +58,13 @@ describe('POST /generate', () => {
     expect(error.headers.get('retry-after')).toBe('2');
     expect(error.headers.get('retry-after-ms')).toBe('1500');
     expect(origin.engine.aborted).toEqual([]);
+  });
+
+  test('an unknown model is a 404; `default` is the one that is served', async () => {
+    const error = await origin.error('/generate', { body: request({ model: 'other' }) });
+    expect(error).toMatchObject({ status: 404, code: 'model_not_found', param: 'model' });
+    const [accepted] = await lines(await origin.call('/generate', { body: request({ model: 'default' }) }));
+    expect(accepted).toMatchObject({ type: 'accepted', model: 'tiny' });
   });
 
   test('an engine that is being restarted is 503 model_loading', async () => {
@@ -374,16 +381,17 @@ test('GET /metrics counts requests, tokens, times and aborts', async () => {
   expect(response.headers.get('content-type')).toMatch(/^text\/plain/);
   const text = await response.text();
   for (const line of [
-    'continuo_origin_running_sequences 3',
-    'continuo_origin_waiting_sequences 2',
+    'continuo_origin_running_sequences{model="tiny"} 3',
+    'continuo_origin_waiting_sequences{model="tiny"} 2',
     'continuo_origin_requests_total{route="/generate",status="200"} 1',
     'continuo_origin_requests_total{route="/generate",status="400"} 1',
-    'continuo_origin_prompt_tokens_total 3',
-    'continuo_origin_cached_tokens_total 1',
-    'continuo_origin_completion_tokens_total 2',
-    'continuo_origin_first_token_seconds_count 1',
-    'continuo_origin_inter_token_seconds_count 1',
-    'continuo_origin_aborts_total 0',
+    'continuo_origin_prompt_tokens_total{model="tiny"} 3',
+    'continuo_origin_cached_tokens_total{model="tiny"} 1',
+    'continuo_origin_completion_tokens_total{model="tiny"} 2',
+    'continuo_origin_first_token_seconds_count{model="tiny"} 1',
+    'continuo_origin_inter_token_seconds_count{model="tiny"} 1',
+    'continuo_origin_model_state{model="tiny",state="loaded"} 1',
+    'continuo_origin_model_state{model="tiny",state="failed"} 0',
   ]) {
     expect(text.split('\n')).toContain(line);
   }

@@ -11,7 +11,8 @@ const TEXT = 'x'.repeat(256 * 1024);
 let origin: RunningOrigin;
 let reader: Socket;
 beforeEach(async () => {
-  origin = (await RunningOrigin.start({ readerLimits: { unreadBytes: UNREAD, restWithinMs: 50 } })).ready();
+  origin = await RunningOrigin.start({ readerLimits: { unreadBytes: UNREAD, restWithinMs: 50 } });
+  await origin.ready();
   origin.engine.script = () => undefined;
   reader = await readerThatReadsNothing();
 });

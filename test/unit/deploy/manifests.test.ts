@@ -150,7 +150,10 @@ describe.each(OVERLAYS)('overlay %s', (name) => {
     const scaler = of('HorizontalPodAutoscaler')[0] ?? of('ScaledObject')[0];
     const { apiVersion, kind, metadata } = deployment;
     expect(scaler?.spec.scaleTargetRef).toEqual({ apiVersion, kind, name: metadata.name });
-    const { registry } = createMetrics(() => ({ status: 'ready', models: [], running: 0, waiting: 0 }));
+    const { registry } = createMetrics({
+      health: () => ({ status: 'ready', models: [], running: 0, waiting: 0 }),
+      engines: () => [],
+    });
     const waiting = 'continuo_origin_waiting_sequences';
     expect((await registry.getMetricsAsJSON()).map((metric) => metric.name)).toContain(waiting);
     expect(JSON.stringify(scaler?.spec)).toContain(waiting);

@@ -200,8 +200,3 @@ describe('the submission', () => {
     expect(submission).toMatchObject({ requestId: 'engine-1', deadline: 1500 });
   });
 });
-
-test('an unknown model is a 404; `default` is the one that is served', async () => {
-  await expect(prepare({ model: 'other' })).rejects.toMatchObject({ status: 404, code: 'model_not_found' });
-  expect((await prepare({ model: 'default' })).preamble).toMatchObject([{ model: 'tiny' }]);
-});

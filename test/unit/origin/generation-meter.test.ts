@@ -3,7 +3,11 @@ import { GenerationMeter } from '../../../origin/generation-meter.ts';
 import { createMetrics, recordSteps } from '../../../origin/metrics.ts';
 import type { GenerationEvent } from '../../../shared/generation.ts';
 
-const metricsOf = () => createMetrics(() => ({ status: 'ready', models: [], running: 0, waiting: 0 }));
+const metricsOf = () =>
+  createMetrics({
+    health: () => ({ status: 'ready', models: [], running: 0, waiting: 0 }),
+    engines: () => [],
+  });
 
 async function values(metrics: ReturnType<typeof metricsOf>): Promise<Map<string, number>> {
   const lines = (await metrics.registry.metrics()).split('\n').filter((line) => /^continuo/.test(line));
@@ -28,7 +32,7 @@ describe('GenerationMeter', () => {
   test('times a stream by its events: first token from arrival, then token to token of each choice', async () => {
     const metrics = metricsOf();
     let now = 1000;
-    const meter = new GenerationMeter(metrics, () => now, { receivedAt: 400, stream: true });
+    const meter = new GenerationMeter(metrics, () => now, { model: 'tiny', receivedAt: 400, stream: true });
     for (const [time, choice] of [
       [1000, 0],
       [1200, 1],
@@ -40,49 +44,49 @@ describe('GenerationMeter', () => {
     }
     meter.observe([done]);
     const seen = await values(metrics);
-    expect(seen.get('first_token_seconds_sum')).toBe(0.6);
-    expect(seen.get('first_token_seconds_count')).toBe(1);
-    expect(seen.get('inter_token_seconds_sum')).toBeCloseTo(0.5 + 0.4);
-    expect(seen.get('inter_token_seconds_count')).toBe(2);
-    expect(seen.get('prompt_tokens_total')).toBe(5);
-    expect(seen.get('cached_tokens_total')).toBe(2);
-    expect(seen.get('completion_tokens_total')).toBe(4);
+    expect(seen.get('first_token_seconds_sum{model="tiny"}')).toBe(0.6);
+    expect(seen.get('first_token_seconds_count{model="tiny"}')).toBe(1);
+    expect(seen.get('inter_token_seconds_sum{model="tiny"}')).toBeCloseTo(0.5 + 0.4);
+    expect(seen.get('inter_token_seconds_count{model="tiny"}')).toBe(2);
+    expect(seen.get('prompt_tokens_total{model="tiny"}')).toBe(5);
+    expect(seen.get('cached_tokens_total{model="tiny"}')).toBe(2);
+    expect(seen.get('completion_tokens_total{model="tiny"}')).toBe(4);
     expect(meter.outcome).toBe('done');
   });
 
   test('times a plain answer by what the engine says', async () => {
     const metrics = metricsOf();
-    const meter = new GenerationMeter(metrics, () => 90_000, { receivedAt: 0, stream: false });
+    const meter = new GenerationMeter(metrics, () => 90_000, { model: 'tiny', receivedAt: 0, stream: false });
     meter.observe([token(0), token(0), done]);
     const seen = await values(metrics);
-    expect(seen.get('first_token_seconds_sum')).toBe(0.5);
-    expect(seen.get('inter_token_seconds_count')).toBe(0);
+    expect(seen.get('first_token_seconds_sum{model="tiny"}')).toBe(0.5);
+    expect(seen.has('inter_token_seconds_count{model="tiny"}')).toBe(false);
   });
 
   test('counts what was used up to an error, and the error by its code', async () => {
     const metrics = metricsOf();
-    const meter = new GenerationMeter(metrics, () => 0, { receivedAt: 0, stream: true });
+    const meter = new GenerationMeter(metrics, () => 0, { model: 'tiny', receivedAt: 0, stream: true });
     expect(meter.outcome).toBe('aborted');
     const usage = { promptTokens: 5, cachedTokens: 0, completionTokens: 1 };
     meter.observe([
       { type: 'error', code: 'upstream_timeout', message: '', param: null, retryable: false, usage },
     ]);
     const seen = await values(metrics);
-    expect(seen.get('stream_errors_total{code="upstream_timeout"}')).toBe(1);
-    expect(seen.get('completion_tokens_total')).toBe(1);
+    expect(seen.get('stream_errors_total{model="tiny",code="upstream_timeout"}')).toBe(1);
+    expect(seen.get('completion_tokens_total{model="tiny"}')).toBe(1);
     expect(meter.outcome).toBe('upstream_timeout');
   });
 });
 
 test('step reports become batch sizes and times by part', async () => {
   const metrics = metricsOf();
-  recordSteps(metrics, [
+  recordSteps(metrics, 'tiny', [
     { kind: 'decode', rows: 3, tokens: 3, modelMs: 20, samplingMs: 4, otherMs: 1 },
     { kind: 'prefill', rows: 1, tokens: 64, modelMs: 50, samplingMs: 0, otherMs: 0 },
   ]);
   const seen = await values(metrics);
-  expect(seen.get('batch_rows_sum{kind="decode"}')).toBe(3);
-  expect(seen.get('step_seconds_sum{kind="decode",part="model"}')).toBe(0.02);
-  expect(seen.get('step_seconds_sum{kind="decode",part="sampling"}')).toBe(0.004);
-  expect(seen.get('step_seconds_sum{kind="prefill",part="model"}')).toBe(0.05);
+  expect(seen.get('batch_rows_sum{model="tiny",kind="decode"}')).toBe(3);
+  expect(seen.get('step_seconds_sum{model="tiny",kind="decode",part="model"}')).toBe(0.02);
+  expect(seen.get('step_seconds_sum{model="tiny",kind="decode",part="sampling"}')).toBe(0.004);
+  expect(seen.get('step_seconds_sum{model="tiny",kind="prefill",part="model"}')).toBe(0.05);
 });

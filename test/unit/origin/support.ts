@@ -1,6 +1,9 @@
+import { readConfig } from '../../../origin/config.ts';
 import { MARKERS } from '../../../origin/infill/families.ts';
 import { findInfill } from '../../../origin/infill/infill.ts';
+import type { ModelSettings } from '../../../origin/model-settings.ts';
 import type { ServedModel } from '../../../origin/served-model.ts';
+import type { SurveyedModel } from '../../../origin/serving/survey.ts';
 import { Encoder } from '../../../origin/tokenizer/encoder.ts';
 import { Tokenizer } from '../../../origin/tokenizer/tokenizer.ts';
 
@@ -14,5 +17,22 @@ export function servedModel(directory: string, contextLength = 64): ServedModel 
     tokenizer,
     encoder: new Encoder(tokenizer, { directory, markers: MARKERS }),
     infill: findInfill(tokenizer, 'auto'),
+  };
+}
+
+/** The model as its survey would tell, loaded at the start under its id alone unless `settings` say otherwise. */
+export function surveyed(
+  { id, created, contextLength, vocabularySize, infill }: ServedModel,
+  settings: Partial<ModelSettings> = {},
+): SurveyedModel {
+  const { model } = readConfig({ CONTINUO_ORIGIN_SECRET: 'for the defaults', CONTINUO_MODEL_NAME: id });
+  return {
+    settings: { ...model, ...settings },
+    key: id,
+    ...{ created, contextLength, vocabularySize },
+    infill: infill !== null,
+    defaults: {},
+    weightBytes: 0,
+    kvBytes: 0,
   };
 }

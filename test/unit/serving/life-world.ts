@@ -112,7 +112,7 @@ export class LifeWorld {
       const permanent = outcome === 'fails for good';
       this.#notBefore.set(`${name}${key}`, permanent ? Infinity : this.#now + 2_000);
       this.#present.delete(engine);
-      this.#life.loadFailed(engine, { message: 'x', permanent }, this.#now);
+      this.#life.loadFailed(engine, { permanent }, this.#now);
     }
   }
 

@@ -1,0 +1,33 @@
+import type { OriginConfig } from '../config.ts';
+import type { Logger } from '../log.ts';
+import type { Fleet } from './fleet.ts';
+import { requireBudget } from './memory-budget.ts';
+import { type ModelSet, readModelsFile } from './models-file.ts';
+import { surveyBeside } from './survey-beside.ts';
+
+/** The configured models: those of the file, or the one of the variables. @throws Error one line */
+export const readModels = ({ modelsFile, model }: OriginConfig): ModelSet =>
+  modelsFile === null ? { models: [model], memoryBytes: Infinity } : readModelsFile(modelsFile, model);
+
+/**
+ * From now on SIGHUP reads the models' file again: what is new appears, what is gone finishes its streams and goes, what
+ * has changed is replaced. A file that cannot be served is one line in the log, and everything stays as it was.
+ */
+export function reloadOnSignal(config: OriginConfig, fleet: Fleet, log: Logger): void {
+  let last = Promise.resolve();
+  process.on('SIGHUP', () => {
+    last = last.then(() => reload(config, fleet, log));
+  });
+}
+
+async function reload(config: OriginConfig, fleet: Fleet, log: Logger): Promise<void> {
+  try {
+    const { models, memoryBytes } = readModels(config);
+    const surveyed = await surveyBeside(models);
+    requireBudget(surveyed, memoryBytes);
+    fleet.configure(surveyed, memoryBytes);
+    log.info({ models: models.map(({ name }) => name) }, 'models reloaded');
+  } catch (error) {
+    log.error({ reason: (error as Error).message }, 'the new models are refused, the old ones stay');
+  }
+}
