@@ -7,7 +7,7 @@ import { largeVocabulary, randomFrom } from '../grammar/vocabularies.ts';
 
 /** Compile times, and the time of every mask along random walks, at a vocabulary of 152,000: run with `node`. */
 
-const NESTED = nestedSchema(5);
+const NESTED = nestedSchema(7);
 const CASES: Readonly<Record<string, WireConstraint>> = {
   arithmetic: {
     type: 'gbnf',

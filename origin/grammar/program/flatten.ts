@@ -1,5 +1,6 @@
 import type { Dfa } from '../automaton/dfa.ts';
 import { CALL } from '../automaton/nfa.ts';
+import { likenessOf } from './likeness.ts';
 import type { Program } from './program.ts';
 
 /** Lays the automata of all rules end to end. Rules are renumbered in the order of the map; the first is the root. */
@@ -28,7 +29,7 @@ export function flatten(automata: ReadonlyMap<number, Dfa>, matchesEmpty: boolea
       callOffsets.push(callEdges.length);
     });
   }
-  return {
+  const network = {
     classOf: shared(Uint8Array, classOf),
     classCount,
     ruleStart: shared(Int32Array, ruleStart),
@@ -39,6 +40,15 @@ export function flatten(automata: ReadonlyMap<number, Dfa>, matchesEmpty: boolea
     callOffsets: shared(Int32Array, callOffsets),
     callEdges: shared(Int32Array, callEdges),
     matchesEmpty,
+  };
+  const { order, place, apart } = likenessOf(network);
+  return {
+    ...network,
+    likeness: {
+      order: shared(Int32Array, order),
+      place: shared(Int32Array, place),
+      apart: shared(Int32Array, apart),
+    },
   };
 }
 

@@ -1,9 +1,15 @@
+import type { Likeness } from './likeness.ts';
+
 /**
  * A compiled grammar, independent of any vocabulary: flat tables on shared memory, so that threads pass it on without
  * copying. It is a recursive transition network: each rule is an automaton over byte classes and calls of rules; no
  * rule matches the empty text, and every state can be completed.
  */
-export interface Program {
+export interface Program extends Network {
+  readonly likeness: Likeness;
+}
+
+export interface Network {
   /** Byte → class; bytes of one class behave alike everywhere. Length 256. */
   readonly classOf: Uint8Array;
   readonly classCount: number;

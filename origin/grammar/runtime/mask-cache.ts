@@ -1,10 +1,16 @@
+import type { MaskWalk } from './mask-walk.ts';
+
 /** The tokens a parser state allows. */
 export interface TokenMask {
   readonly mask: Uint32Array;
-  /** Trie nodes at which the rule under study ends while their tokens go on; null = too many to list. */
-  readonly returning: readonly number[] | null;
-  /** The same for nodes of the tree of long tokens. */
-  readonly longReturning: readonly number[];
+  /** Where the rule under study ends while tokens go on; null = at too many nodes to list. */
+  readonly returning: readonly Returning[] | null;
+}
+
+/** Nodes of one token tree. */
+export interface Returning {
+  readonly walk: MaskWalk;
+  readonly nodes: readonly number[];
 }
 
 /** Masks by owner and state, the least recently used ones dropped first. One cache serves a whole vocabulary. */

@@ -1,15 +1,20 @@
+import { INSEPARABLE } from '../program/likeness.ts';
 import type { WorkBudget } from '../work-budget.ts';
-import { type GrammarVocabulary, SHORT_BYTES } from './grammar-vocabulary.ts';
-import type { TokenMask } from './mask-cache.ts';
-import { areSimilar } from './similarity.ts';
+import type { GrammarVocabulary } from './grammar-vocabulary.ts';
+import type { Returning, TokenMask } from './mask-cache.ts';
+import type { MaskWalk } from './mask-walk.ts';
 import { DEAD, type StateTable } from './state-table.ts';
 
 /** States with more items are walked as a whole. */
 const MAX_ISOLATED_ITEMS = 4;
 /** Rules that may end at more nodes than this are walked together with their callers. */
 const MAX_RETURNS = 10_000;
-/** Studied states of a rule that a new one is compared with. */
-const MAX_CANDIDATES = 8;
+
+/** A mask that is right for all tokens of fewer bytes than `apart`. */
+interface SimilarMask {
+  readonly made: TokenMask;
+  readonly apart: number;
+}
 
 /**
  * Makes token masks. The mask of a state is the union over its items; what an item allows until its rule ends depends
@@ -21,8 +26,6 @@ export class MaskMaker {
   /** Keys of parser states and of isolated program states in the cache. */
   readonly #states: number;
   readonly #isolated: number;
-  /** By rule: program states studied last. */
-  readonly #studied = new Map<number, number[]>();
 
   constructor(table: StateTable, vocabulary: GrammarVocabulary) {
     this.#table = table;
@@ -32,83 +35,115 @@ export class MaskMaker {
   }
 
   mask(state: number, budget: WorkBudget): Uint32Array {
-    const { masks, walk } = this.#vocabulary;
+    const { masks } = this.#vocabulary;
     const known = masks.get(this.#states, state);
     if (known) return known.mask;
-    const scratch = walk.scratch();
-    if (!this.#byItems(state, scratch, budget)) walk.all(this.#table, state, scratch, budget);
-    const mask = walk.finished(scratch);
-    masks.set(this.#states, state, { mask, returning: null, longReturning: [] });
+    const mask = this.#byItems(state, budget) ?? this.#asWhole(state, budget);
+    masks.set(this.#states, state, { mask, returning: null });
     return mask;
   }
 
-  /** False when the state is better walked as a whole; the bits set until then are right as far as they go. */
-  #byItems(state: number, scratch: Uint32Array, budget: WorkBudget): boolean {
-    const { walk, longWalk } = this.#vocabulary;
+  #asWhole(state: number, budget: WorkBudget): Uint32Array {
+    const { walk } = this.#vocabulary.grades[0]!;
+    const scratch = walk.scratch();
+    walk.all(this.#table, state, scratch, budget);
+    return walk.finished(scratch);
+  }
+
+  /** null when the state is better walked as a whole. */
+  #byItems(state: number, budget: WorkBudget): Uint32Array | null {
     const items = this.#table.items(state).slice();
-    if (items.length > 2 * MAX_ISOLATED_ITEMS) return false;
+    if (items.length > 2 * MAX_ISOLATED_ITEMS) return null;
+    let union: Uint32Array | null = null;
     for (let i = 0; i < items.length; i += 2) {
-      const q = items[i]!;
-      const { mask, returning, longReturning } = this.#isolatedMask(q, budget);
-      if (returning === null) return false;
-      for (let w = 0; w < mask.length; w++) scratch[w]! |= mask[w]!;
-      if (returning.length + longReturning.length === 0) continue;
-      const caller = this.#table.afterReturn(this.#table.program.ruleOf[q]!, items[i + 1]!, budget);
-      if (caller === DEAD || this.#table.items(caller).length === 0) continue;
-      walk.below(this.#table, caller, returning, scratch, budget);
-      longWalk.below(this.#table, caller, longReturning, scratch, budget);
+      const { mask, returning } = this.#isolatedMask(items[i]!, budget);
+      if (returning === null) return null;
+      const beyond = this.#beyond(items[i]!, items[i + 1]!, returning, budget);
+      for (const part of beyond === null ? [mask] : [mask, beyond])
+        union = union ? united(union, part) : part;
     }
-    return true;
+    return union ?? new Uint32Array(this.#vocabulary.maskLength);
+  }
+
+  /** Tokens that an item's callers go on with after its rule has ended; null when there are none. */
+  #beyond(
+    programState: number,
+    origin: number,
+    returning: readonly Returning[],
+    budget: WorkBudget,
+  ): Uint32Array | null {
+    if (returning.every(({ nodes }) => nodes.length === 0)) return null;
+    const caller = this.#table.afterReturn(this.#table.program.ruleOf[programState]!, origin, budget);
+    if (caller === DEAD || this.#table.items(caller).length === 0) return null;
+    const { walk: all } = this.#vocabulary.grades[0]!;
+    const scratch = all.scratch();
+    for (const { walk, nodes } of returning) walk.below(this.#table, caller, nodes, scratch, budget);
+    return all.finished(scratch);
   }
 
   #isolatedMask(programState: number, budget: WorkBudget): TokenMask {
     const { masks } = this.#vocabulary;
     const known = masks.get(this.#isolated, programState);
     if (known) return known;
-    const similar = this.#similarMask(programState, budget);
+    const similar = this.#mostSimilar(programState, budget);
     const made = similar
       ? this.#fromSimilar(programState, similar, budget)
-      : this.#study(programState, budget);
+      : this.#study(programState, this.#vocabulary.grades[0]!.walk, budget);
     masks.set(this.#isolated, programState, made);
     return made;
   }
 
-  #study(programState: number, budget: WorkBudget): TokenMask {
-    const { walk } = this.#vocabulary;
+  #study(programState: number, walk: MaskWalk, budget: WorkBudget): TokenMask {
     const scratch = walk.scratch();
-    const state = this.#table.isolated(programState);
-    const returning = walk.all(this.#table, state, scratch, budget, MAX_RETURNS);
-    this.#remember(programState);
-    return { mask: walk.finished(scratch), returning, longReturning: [] };
+    const nodes = walk.all(this.#table, this.#table.isolated(programState), scratch, budget, MAX_RETURNS);
+    return { mask: walk.finished(scratch), returning: nodes && [{ walk, nodes }] };
   }
 
-  /** The mask of a state that reads short tokens alike: what is left to do are the long tokens. */
-  #fromSimilar(programState: number, similar: TokenMask, budget: WorkBudget): TokenMask {
-    const { walk, longWalk, longTokens, maskLength } = this.#vocabulary;
-    const scratch = longWalk.scratch();
-    const found = longWalk.all(this.#table, this.#table.isolated(programState), scratch, budget, MAX_RETURNS);
-    const mask = longWalk.finished(scratch);
-    for (let w = 0; w < maskLength; w++) mask[w]! |= similar.mask[w]! & ~longTokens[w]!;
-    if (similar.returning === null || found === null) return { mask, returning: null, longReturning: [] };
+  /** What is left to do are the tokens that are long enough to tell the two states apart. */
+  #fromSimilar(programState: number, { made, apart }: SimilarMask, budget: WorkBudget): TokenMask {
+    if (apart > this.#vocabulary.longest) return made;
+    const grade = this.#vocabulary.grades.findLast(({ longerThan }) => longerThan < apart)!;
+    const { mask, returning } = this.#study(programState, grade.walk, budget);
+    for (let w = 0; w < mask.length; w++) mask[w]! |= made.mask[w]! & ~grade.bits[w]!;
+    if (made.returning === null || returning === null) return { mask, returning: null };
     return {
       mask,
-      returning: similar.returning.filter((node) => walk.lengthAt(node) <= SHORT_BYTES),
-      longReturning: found.filter((node) => longWalk.lengthAt(node) > SHORT_BYTES),
+      returning: [
+        ...made.returning.map((part) => filtered(part, (length) => length < apart)),
+        ...returning.map((part) => filtered(part, (length) => length >= apart)),
+      ].filter(({ nodes }) => nodes.length > 0),
     };
   }
 
-  #similarMask(programState: number, budget: WorkBudget): TokenMask | null {
-    const { program } = this.#table;
-    for (const other of this.#studied.get(program.ruleOf[programState]!) ?? []) {
-      const mask = this.#vocabulary.masks.get(this.#isolated, other);
-      if (mask && areSimilar(program, programState, other, SHORT_BYTES, budget)) return mask;
+  /** The mask of the state most like this one, among those that are kept. */
+  #mostSimilar(programState: number, budget: WorkBudget): SimilarMask | null {
+    const { masks, grades } = this.#vocabulary;
+    const { order, place, apart } = this.#table.program.likeness;
+    // Below this a walk of its own costs no more.
+    const least = grades[1]!.longerThan + 1;
+    let best: SimilarMask | null = null;
+    for (const direction of [-1, 1]) {
+      let closest = INSEPARABLE;
+      for (let at = place[programState]!; ; at += direction) {
+        closest = Math.min(closest, apart[direction < 0 ? at : at + 1]!);
+        if (closest < Math.max(least, best?.apart ?? 0)) break;
+        budget.spend(1);
+        const made = masks.get(this.#isolated, order[at + direction]!);
+        if (made === undefined) continue;
+        best = { made, apart: closest };
+        break;
+      }
     }
-    return null;
+    return best;
   }
+}
 
-  #remember(programState: number): void {
-    const rule = this.#table.program.ruleOf[programState]!;
-    const others = this.#studied.get(rule) ?? [];
-    this.#studied.set(rule, [programState, ...others].slice(0, MAX_CANDIDATES));
-  }
+function filtered({ walk, nodes }: Returning, keeps: (length: number) => boolean): Returning {
+  return { walk, nodes: nodes.filter((node) => keeps(walk.lengthAt(node))) };
+}
+
+function united(a: Uint32Array, b: Uint32Array): Uint32Array {
+  const union = a.slice();
+  for (let w = 0; w < union.length; w++) union[w]! |= b[w]!;
+  return union;
 }

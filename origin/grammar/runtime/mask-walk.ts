@@ -13,6 +13,11 @@ export class MaskWalk {
     this.#stack = new Int32Array(trie.longest + 1);
   }
 
+  /** Bytes of the longest token. */
+  get longest(): number {
+    return this.#trie.longest;
+  }
+
   /** An empty mask to walk with: one word longer than the vocabulary needs. */
   scratch(): Uint32Array {
     return new Uint32Array(maskLengthOf(this.#trie) + 1);

@@ -23,9 +23,8 @@ export function maskLengthOf({ vocabularySize }: { readonly vocabularySize: numb
   return Math.ceil(vocabularySize / 32);
 }
 
-/** Tokens longer than `longerThan` bytes only. */
-export function buildTokenTrie(table: TokenBytes, longerThan = 0): TokenTrie {
-  const entries = sortedEntries(table, longerThan);
+/** @param entries of the table; all or some of them, in order */
+export function buildTokenTrie(table: TokenBytes, entries: readonly TokenEntry[]): TokenTrie {
   const total = entries.reduce((sum, entry) => sum + entry.bytes.length, 0);
   const heads = new Int32Array(total);
   const ends = new Int32Array(total);
@@ -59,18 +58,19 @@ export function buildTokenTrie(table: TokenBytes, longerThan = 0): TokenTrie {
   };
 }
 
-interface Entry {
+export interface TokenEntry {
   /** One code unit per byte: strings of that kind sort and compare fast. */
   readonly bytes: string;
   readonly id: number;
 }
 
-function sortedEntries(tokens: TokenBytes, longerThan: number): Entry[] {
-  const entries: Entry[] = [];
+/** All tokens that can match text, in the order of their bytes. */
+export function sortedEntries(tokens: TokenBytes): TokenEntry[] {
+  const entries: TokenEntry[] = [];
   for (let id = 0; id < tokens.vocabularySize; id++) {
     if (tokens.special[id] === 1) continue;
     const bytes = bytesOf(tokens, id);
-    if (bytes.length > longerThan) entries.push({ bytes: String.fromCharCode(...bytes), id });
+    if (bytes.length > 0) entries.push({ bytes: String.fromCharCode(...bytes), id });
   }
   return entries.sort((a, b) => (a.bytes < b.bytes ? -1 : a.bytes > b.bytes ? 1 : a.id - b.id));
 }

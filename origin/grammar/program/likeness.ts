@@ -1,0 +1,120 @@
+import { Partition } from '../automaton/partition.ts';
+import type { Network } from './program.ts';
+
+/**
+ * How long texts must be to tell program states apart: states from which the same short texts can be read, with the
+ * rule's end after the same ones, allow the same short tokens. Long counted repetitions are chains of such states.
+ */
+export interface Likeness {
+  /** All states, those that are alike next to each other. */
+  readonly order: Int32Array;
+  /** Where a state stands in `order`. */
+  readonly place: Int32Array;
+  /**
+   * apart[i]: texts shorter than so many bytes do not tell order[i − 1] and order[i] apart, so for any two states the
+   * minimum between them counts. 0 where they are of different rules, or only one of them is final; INSEPARABLE where no
+   * length was found that does.
+   */
+  readonly apart: Int32Array;
+}
+
+/** Lengths looked at; more than the bytes of usual vocabularies' longest tokens. */
+const LONGEST = 160;
+export const INSEPARABLE = LONGEST + 1;
+/** Edges looked at before the question is given up; a few hundredths of a second. */
+const MAX_EDGES = 300_000;
+
+/**
+ * Refines a partition of the states: round n separates those that texts of n bytes tell apart. A state is looked at again
+ * only when one it leads to was separated from its like (the smaller part counts as separated), so a chain of any length
+ * costs little more than reading it once.
+ */
+export function likenessOf(network: Network): Likeness {
+  const size = network.ruleOf.length;
+  const partition = new Partition(size);
+  partition.groupBy(Array.from(network.ruleOf, (rule, state) => 2 * rule + network.final[state]!));
+  const apart = new Int32Array(size + 1);
+  let edges = network.byteEdges.length / 3 + network.callEdges.length / 2;
+  if (edges > MAX_EDGES) return { ...laidOut(partition), apart };
+  apart.fill(INSEPARABLE, 0, size);
+  for (let set = 0; set < partition.sets; set++) apart[partition.first[set]!] = 0;
+  const callers = predecessorsOf(network);
+  let affected: Iterable<number> = network.ruleOf.keys();
+  for (let length = 1; length <= LONGEST; length++) {
+    const groups = new Map<string, number[]>();
+    for (const state of affected) {
+      edges += edgeCount(network, state);
+      const key = signature(network, partition, state);
+      const group = groups.get(key);
+      if (group) group.push(state);
+      else groups.set(key, [state]);
+    }
+    const separated = separate(partition, groups.values(), apart, length);
+    if (separated.length === 0) break;
+    if (edges > MAX_EDGES) return { ...laidOut(partition), apart: apart.fill(0) };
+    affected = new Set(separated.flatMap((state) => callers[state]!));
+  }
+  return { ...laidOut(partition), apart };
+}
+
+/** Separates each group from the rest of its set. Answers the states whose set is a new one. */
+function separate(
+  partition: Partition,
+  groups: Iterable<readonly number[]>,
+  apart: Int32Array,
+  length: number,
+): number[] {
+  const before = partition.sets;
+  for (const group of groups) {
+    for (const state of group) partition.mark(state);
+    partition.split();
+  }
+  const separated: number[] = [];
+  for (let set = before; set < partition.sets; set++) {
+    // One of the two ends is the new boundary; the other one is older.
+    for (const end of [partition.first[set]!, partition.past[set]!]) {
+      if (apart[end] === INSEPARABLE) apart[end] = length;
+    }
+    for (let i = partition.first[set]!; i < partition.past[set]!; i++) separated.push(partition.elements[i]!);
+  }
+  return separated;
+}
+
+/** Equal for states of one set with the same edges to the same sets. */
+function signature(network: Network, { setOf }: Partition, state: number): string {
+  const { byteOffsets, byteEdges, callOffsets, callEdges } = network;
+  let key = `${setOf[state]}`;
+  for (let i = byteOffsets[state]!; i < byteOffsets[state + 1]!; i += 3) {
+    key += ` ${byteEdges[i]}-${byteEdges[i + 1]}:${setOf[byteEdges[i + 2]!]}`;
+  }
+  for (let i = callOffsets[state]!; i < callOffsets[state + 1]!; i += 2) {
+    key += ` ${callEdges[i]}>${setOf[callEdges[i + 1]!]}`;
+  }
+  return key;
+}
+
+function edgeCount({ byteOffsets, callOffsets }: Network, state: number): number {
+  const bytes = byteOffsets[state + 1]! - byteOffsets[state]!;
+  return 1 + bytes / 3 + (callOffsets[state + 1]! - callOffsets[state]!) / 2;
+}
+
+function predecessorsOf({ ruleOf, byteOffsets, byteEdges, callOffsets, callEdges }: Network): number[][] {
+  const callers: number[][] = Array.from(ruleOf, () => []);
+  for (let state = 0; state < ruleOf.length; state++) {
+    for (let i = byteOffsets[state]!; i < byteOffsets[state + 1]!; i += 3) {
+      callers[byteEdges[i + 2]!]!.push(state);
+    }
+    for (let i = callOffsets[state]!; i < callOffsets[state + 1]!; i += 2) {
+      callers[callEdges[i + 1]!]!.push(state);
+    }
+  }
+  return callers;
+}
+
+function laidOut({ elements }: Partition): Pick<Likeness, 'order' | 'place'> {
+  const place = new Int32Array(elements.length);
+  elements.forEach((state, i) => {
+    place[state] = i;
+  });
+  return { order: elements, place };
+}
