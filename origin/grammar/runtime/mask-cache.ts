@@ -9,6 +9,8 @@ export interface TokenMask {
 
 /** Nodes of one token tree. */
 export interface Returning {
+  /** Key of the masks of what is below the nodes, by state. */
+  readonly owner: number;
   readonly walk: MaskWalk;
   readonly nodes: readonly number[];
 }

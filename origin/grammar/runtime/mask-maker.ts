@@ -9,6 +9,8 @@ import { DEAD, type StateTable } from './state-table.ts';
 const MAX_ISOLATED_ITEMS = 4;
 /** Rules that may end at more nodes than this are walked together with their callers. */
 const MAX_RETURNS = 10_000;
+/** What can be read below more nodes than this is kept. */
+const MIN_KEPT_NODES = 100;
 
 /** A mask that is right for all tokens of fewer bytes than `apart`. */
 interface SimilarMask {
@@ -59,26 +61,33 @@ export class MaskMaker {
       const { mask, returning } = this.#isolatedMask(items[i]!, budget);
       if (returning === null) return null;
       const beyond = this.#beyond(items[i]!, items[i + 1]!, returning, budget);
-      for (const part of beyond === null ? [mask] : [mask, beyond])
-        union = union ? united(union, part) : part;
+      for (const part of [mask, ...beyond]) union = union ? united(union, part) : part;
     }
     return union ?? new Uint32Array(this.#vocabulary.maskLength);
   }
 
-  /** Tokens that an item's callers go on with after its rule has ended; null when there are none. */
+  /** Tokens that an item's callers go on with after its rule has ended. */
   #beyond(
     programState: number,
     origin: number,
     returning: readonly Returning[],
     budget: WorkBudget,
-  ): Uint32Array | null {
-    if (returning.every(({ nodes }) => nodes.length === 0)) return null;
+  ): Uint32Array[] {
+    if (returning.length === 0) return [];
     const caller = this.#table.afterReturn(this.#table.program.ruleOf[programState]!, origin, budget);
-    if (caller === DEAD || this.#table.items(caller).length === 0) return null;
-    const { walk: all } = this.#vocabulary.grades[0]!;
-    const scratch = all.scratch();
-    for (const { walk, nodes } of returning) walk.below(this.#table, caller, nodes, scratch, budget);
-    return all.finished(scratch);
+    if (caller === DEAD || this.#table.items(caller).length === 0) return [];
+    return returning.map((part) => this.#below(part, caller, budget));
+  }
+
+  #below({ owner, walk, nodes }: Returning, caller: number, budget: WorkBudget): Uint32Array {
+    const { masks } = this.#vocabulary;
+    const known = masks.get(owner, caller);
+    if (known) return known.mask;
+    const scratch = walk.scratch();
+    walk.below(this.#table, caller, nodes, scratch, budget);
+    const mask = walk.finished(scratch);
+    if (nodes.length >= MIN_KEPT_NODES) masks.set(owner, caller, { mask, returning: null });
+    return mask;
   }
 
   #isolatedMask(programState: number, budget: WorkBudget): TokenMask {
@@ -96,7 +105,7 @@ export class MaskMaker {
   #study(programState: number, walk: MaskWalk, budget: WorkBudget): TokenMask {
     const scratch = walk.scratch();
     const nodes = walk.all(this.#table, this.#table.isolated(programState), scratch, budget, MAX_RETURNS);
-    return { mask: walk.finished(scratch), returning: nodes && [{ walk, nodes }] };
+    return { mask: walk.finished(scratch), returning: nodes && this.#returning(walk, nodes) };
   }
 
   /** What is left to do are the tokens that are long enough to tell the two states apart. */
@@ -109,10 +118,21 @@ export class MaskMaker {
     return {
       mask,
       returning: [
-        ...made.returning.map((part) => filtered(part, (length) => length < apart)),
-        ...returning.map((part) => filtered(part, (length) => length >= apart)),
-      ].filter(({ nodes }) => nodes.length > 0),
+        ...made.returning.flatMap((part) => this.#filtered(part, (length) => length < apart)),
+        ...returning.flatMap((part) => this.#filtered(part, (length) => length >= apart)),
+      ],
     };
+  }
+
+  #returning(walk: MaskWalk, nodes: readonly number[]): Returning[] {
+    return nodes.length === 0 ? [] : [{ owner: this.#vocabulary.masks.newOwner(), walk, nodes }];
+  }
+
+  /** The same object where all nodes stay, so that what is below them stays known. */
+  #filtered(part: Returning, keeps: (length: number) => boolean): Returning[] {
+    const { walk, nodes } = part;
+    const kept = nodes.filter((node) => keeps(walk.lengthAt(node)));
+    return kept.length === nodes.length ? [part] : this.#returning(walk, kept);
   }
 
   /** The mask of the state most like this one, among those that are kept. */
@@ -136,10 +156,6 @@ export class MaskMaker {
     }
     return best;
   }
-}
-
-function filtered({ walk, nodes }: Returning, keeps: (length: number) => boolean): Returning {
-  return { walk, nodes: nodes.filter((node) => keeps(walk.lengthAt(node))) };
 }
 
 function united(a: Uint32Array, b: Uint32Array): Uint32Array {

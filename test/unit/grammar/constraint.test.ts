@@ -103,6 +103,7 @@ describe('long tokens that cross the end of a rule', () => {
     `${long}y`,
     `${'x'.repeat(30)}"]`,
     'x"]',
+    ...[3, 5, 7, 9, 12, 20, 41].flatMap((n) => ['x'.repeat(n), `${'x'.repeat(n)}"`, `${'x'.repeat(n)}","x`]),
   ]);
   const source = 'root ::= "[" s ("," s)* "]"\ns ::= "\\"" [a-z]{0,60} "\\""';
 
