@@ -2,6 +2,7 @@ import { ApiError } from '../shared/errors.ts';
 import type { GenerationEvent, GenerationRequest, WireConstraint } from '../shared/generation.ts';
 import { completionBudget } from './context.ts';
 import type { Submission } from './engine/messages.ts';
+import { checkCount, readImages } from './images/prompt-images.ts';
 import { type TokenisedPrompt, tokenisePrompt } from './prompt.ts';
 import type { ServedModel } from './served-model.ts';
 
@@ -30,11 +31,13 @@ export async function prepareGeneration(
 ): Promise<PreparedGeneration> {
   const { model } = context;
   checkInfill(request, model);
+  checkImages(request, model);
   checkTokenIds(request, model.vocabularySize);
   const prompts: TokenisedPrompt[] = [];
   for (const prompt of request.prompts) prompts.push(await tokenisePrompt(prompt, request, model));
+  const submission = submissionOf(request, prompts, context);
   return {
-    submission: submissionOf(request, prompts, context),
+    submission: await withImages(submission, request.images ?? [], prompts, model),
     preamble: [
       {
         type: 'accepted',
@@ -55,6 +58,34 @@ function checkInfill(request: GenerationRequest, model: ServedModel): void {
   };
   if (!model.infill) refuse('is not supported with this model, which has no fill-in-the-middle template');
   if (request.promptLogprobs !== null) refuse("is not supported together with 'echo' and 'logprobs'");
+}
+
+function checkImages({ images, suffix, promptLogprobs }: GenerationRequest, model: ServedModel): void {
+  if (images === undefined) return;
+  const refuse = (why: string) => {
+    throw new ApiError('unsupported_parameter', `Unsupported parameter: ${why}.`, { param: 'images' });
+  };
+  if (model.images === null) refuse("this model takes no 'images'");
+  if (suffix) refuse("'images' is not supported together with 'suffix'");
+  if (promptLogprobs !== null) refuse("'images' is not supported together with logprobs of the prompt");
+}
+
+/** Images are read last, because that is the most work. */
+async function withImages(
+  submission: Submission,
+  images: readonly string[],
+  prompts: readonly TokenisedPrompt[],
+  model: ServedModel,
+): Promise<Submission> {
+  const places = prompts.map((prompt) => prompt.places);
+  checkCount(images, places);
+  if (model.images === null || images.length === 0) return submission;
+  const read = await readImages(images, places, model.images);
+  const withThem = submission.prompts.map((prompt, index) => {
+    const own = read[index] ?? [];
+    return own.length === 0 ? prompt : { ...prompt, images: own };
+  });
+  return { ...submission, prompts: withThem };
 }
 
 function checkTokenIds(request: GenerationRequest, vocabularySize: number): void {
@@ -104,7 +135,7 @@ function submissionOf(
     constraint: request.constraint && serialized(request.constraint),
     logprobs: request.logprobs,
     promptLogprobs: request.promptLogprobs,
-    echo: request.echo && !infilling,
+    echo: request.echo && prompts.every(({ shown }) => shown === null),
     scores: request.scores,
     tokenIds: request.tokenIds,
     skipSpecialTokens: request.skipSpecialTokens,

@@ -1,8 +1,11 @@
 import { EngineClient, spawnEngineThread } from './engine/engine-client.ts';
 import type { StepReport } from './engine/messages.ts';
+import type { ImageInput } from './images/prompt-images.ts';
 import { MARKERS } from './infill/families.ts';
 import { findInfill } from './infill/infill.ts';
 import type { Logger } from './log.ts';
+import { readModelConfig } from './model/model-config.ts';
+import { readImageRecipe } from './model/preprocessor-config.ts';
 import type { ServedModel } from './served-model.ts';
 import type { SurveyedModel } from './serving/survey.ts';
 import { Encoder } from './tokenizer/encoder.ts';
@@ -44,7 +47,7 @@ export async function load(
     onSteps,
     onDeath: (reason) => log.error({ model: name, reason }, 'engine died'),
   });
-  const { slots, contextLength, vocabularySize, summary, warning } = await engine.start();
+  const { slots, contextLength, vocabularySize, imagePositions, summary, warning } = await engine.start();
   if (warning !== null) log.warn({ model: name }, warning);
   log.info({ model: name, slots, contextLength, infill: infill !== null }, summary);
   const model = {
@@ -55,6 +58,20 @@ export async function load(
     tokenizer,
     encoder: new Encoder(tokenizer, { directory, markers: MARKERS }),
     infill,
+    images: imagePositions === null ? null : await imageInput(directory, tokenizer, imagePositions),
   };
   return { model, engine };
+}
+
+async function imageInput(directory: string, tokenizer: Tokenizer, positions: number): Promise<ImageInput> {
+  const { imageTokenId, source } = readModelConfig(directory);
+  const added = [...tokenizer.addedTokens].find(([, id]) => id === imageTokenId);
+  if (added === undefined) {
+    throw new Error(`${source} names the image token ${imageTokenId}, which tokenizer.json has not added`);
+  }
+  const [token, tokenId] = added;
+  // Only now, because it brings an image library that models without eyes need not load.
+  const { ImageReader } = await import('./images/image-reader.ts');
+  const reader = new ImageReader(readImageRecipe(directory));
+  return { tokenId, token, positions, read: (bytes) => reader.read(bytes) };
 }

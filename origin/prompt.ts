@@ -1,6 +1,7 @@
 import { ApiError } from '../shared/errors.ts';
 import type { GenerationRequest, WirePrompt } from '../shared/generation.ts';
 import { promptBudget, reachable, refuseHopeless } from './context.ts';
+import { type ImageInput, type Places, spread, withImageTokens } from './images/prompt-images.ts';
 import { encodeAfter } from './infill/encode-after.ts';
 import { assemble, cutToFit, type Infill } from './infill/infill.ts';
 import type { ServedModel } from './served-model.ts';
@@ -9,8 +10,10 @@ import type { EncodeOptions } from './tokenizer/tokenizer.ts';
 /** A prompt as the engine will see it. */
 export interface TokenisedPrompt {
   readonly tokens: Int32Array;
-  /** What echo shows instead of the tokens' own text: an infill's prompt without its template. */
+  /** What echo shows instead of the tokens' own text: an infill's prompt without its template, images as their marks. */
   readonly shown: { readonly text: string; readonly ids: readonly number[] } | null;
+  /** Where images are to stand. */
+  readonly places: Places;
 }
 
 /** What the tokens of one prompt depend on. */
@@ -31,16 +34,34 @@ export async function tokenisePrompt(
   const tokenised =
     model.infill && request.suffix
       ? await infillPrompt(prompt, request.suffix, model.infill, reading)
-      : await plainPrompt(prompt, reading);
+      : model.images && request.images
+        ? await seeingPrompt(prompt, model.images, reading)
+        : await plainPrompt(prompt, reading);
   if (tokenised.tokens.length === 0) throw emptyPrompt();
   return tokenised;
 }
 
 async function plainPrompt(prompt: WirePrompt, reading: Reading): Promise<TokenisedPrompt> {
-  const { request, budget } = reading;
+  const { request, model, budget } = reading;
   const { addSpecialTokens } = request;
   const ids = await promptIds(prompt, reading, { addSpecialTokens, parseSpecial: true });
-  return { tokens: Int32Array.from(budget === null ? ids : lastOf(ids, budget)), shown: null };
+  const tokens = Int32Array.from(budget === null ? ids : lastOf(ids, budget));
+  return { tokens, shown: null, places: model.images ? spread(tokens, model.images).places : [] };
+}
+
+/** With room for its images. It is never cut: half an image means nothing. */
+async function seeingPrompt(
+  prompt: WirePrompt,
+  images: ImageInput,
+  { request, model, budget }: Reading,
+): Promise<TokenisedPrompt> {
+  const { addSpecialTokens } = request;
+  const reading = { request, model, budget: null };
+  const sent = await promptIds(prompt, reading, { addSpecialTokens, parseSpecial: true });
+  const { ids, places } = spread(sent, images);
+  if (budget !== null && ids.length > budget) throw cutsImages(ids.length, budget);
+  const text = typeof prompt === 'string' ? prompt : model.tokenizer.decode(sent, request);
+  return { tokens: Int32Array.from(ids), shown: { text, ids: sent }, places };
 }
 
 async function infillPrompt(
@@ -58,7 +79,7 @@ async function infillPrompt(
   const ids = Array.from(parts.before);
   const uncut = typeof prompt === 'string' && ids.length === before.length;
   const text = uncut ? prompt : tokenizer.decode(ids, request);
-  return { tokens: Int32Array.from(assemble(infill, parts)), shown: { text, ids } };
+  return { tokens: Int32Array.from(assemble(infill, parts)), shown: { text, ids }, places: [] };
 }
 
 /** Ids of a text, of ids, or of a mixture: its parts are tokenised one by one and joined. */
@@ -73,7 +94,8 @@ async function promptIds(prompt: WirePrompt, reading: Reading, options: EncodeOp
     } else {
       const addSpecialTokens = options.addSpecialTokens && index === 0;
       const text = readable(part, 'end', reading);
-      const encoded = await model.encoder.encode(text, { ...options, addSpecialTokens });
+      const marked = model.images && options.parseSpecial ? withImageTokens(text, model.images) : text;
+      const encoded = await model.encoder.encode(marked, { ...options, addSpecialTokens });
       for (const id of Array.from(encoded)) ids.push(id);
     }
   }
@@ -98,6 +120,13 @@ const emptyPrompt = () =>
   new ApiError('invalid_value', "Invalid 'prompt': it has no tokens, and this model needs at least one.", {
     param: 'prompt',
   });
+
+const cutsImages = (tokens: number, budget: number) =>
+  new ApiError(
+    'conflicting_parameters',
+    `Conflicting parameters: a prompt with 'images' cannot be cut; it has ${tokens} tokens, ${budget} are to be kept.`,
+    { param: 'truncate_prompt_tokens' },
+  );
 
 const unknownToken = (id: number, model: ServedModel) =>
   new ApiError(

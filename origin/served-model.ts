@@ -1,4 +1,5 @@
 import type { OriginModel } from '../shared/generation.ts';
+import type { ImageInput } from './images/prompt-images.ts';
 import type { Infill } from './infill/infill.ts';
 import type { Encoder } from './tokenizer/encoder.ts';
 import type { Tokenizer } from './tokenizer/tokenizer.ts';
@@ -16,6 +17,8 @@ export interface ServedModel {
   readonly encoder: Encoder;
   /** Null when the model has no fill-in-the-middle template. */
   readonly infill: Infill | null;
+  /** Null when the model sees no images. */
+  readonly images: ImageInput | null;
 }
 
 /** What the loaded model itself knows to tell. */
@@ -26,4 +29,5 @@ export const describeModel = (
   contextLength: model.contextLength,
   vocabularySize: model.vocabularySize,
   infill: model.infill !== null,
+  ...(model.images !== null && { imageTokens: model.images.positions }),
 });

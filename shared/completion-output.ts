@@ -1,4 +1,5 @@
 import * as z from 'zod';
+import { MOST_IMAGES } from './generation.ts';
 import { integer, list } from './json-fields.ts';
 
 /** The public fields that shape the answer, the prompt's treatment and the use of caches. */
@@ -40,5 +41,5 @@ export const outputFields = {
   prompt_cache_isolation_key: salt,
   prompt_cache_key: salt,
   prompt_embeds: z.unknown().nullish(),
-  images: list(z.string(), { max: 64 }).nullish(),
+  images: list(z.string(), { max: MOST_IMAGES }).nullish(),
 } as const;

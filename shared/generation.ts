@@ -7,6 +7,9 @@ import { generationDefaults, samplingParameters } from './sampling.ts';
  */
 export const PROTOCOL_VERSION = 1;
 
+/** Images of one request. */
+export const MOST_IMAGES = 64;
+
 /** A text, token ids, or a mixture of both; the parts of a mixture are joined in order. */
 export const wirePrompt = z.union([z.string(), z.array(z.union([z.int().min(0), z.string()])).min(1)]);
 export type WirePrompt = z.infer<typeof wirePrompt>;
@@ -31,6 +34,11 @@ export const generationRequest = z.strictObject({
   weight: z.number().gt(0).max(1000),
   model: z.string(),
   prompts: z.array(wirePrompt).min(1),
+  /**
+   * Images in the place of the prompts' `<image>` marks, in the order of both; absent when there are none. Each is
+   * written as shared/image-data.ts reads it.
+   */
+  images: z.array(z.string()).min(1).max(MOST_IMAGES).optional(),
   /** Text after the insertion point (fill-in-the-middle); null = plain completion. */
   suffix: z.string().nullable(),
   /** Sequences per prompt. best_of is the Worker's business: it asks for more choices and ranks them. */
@@ -179,6 +187,8 @@ export const originModel = z.object({
   vocabularySize: z.int(),
   /** True when the model has a fill-in-the-middle template. */
   infill: z.boolean(),
+  /** Prompt tokens that one image counts as; absent when the model takes no images. */
+  imageTokens: z.int().min(1).optional(),
   /** Further names it is asked for by. */
   aliases: z.array(z.string()).default([]),
   /** The model's own values of what requests leave out. */

@@ -49,6 +49,7 @@ const ORIGIN_LIBRARIES = [
   'onnxruntime-node',
   'pino',
   'prom-client',
+  'sharp',
   'zod',
 ];
 

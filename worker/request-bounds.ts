@@ -31,7 +31,11 @@ function estimateTokens(prompt: WirePrompt): number {
 
 /** What a call may cost at most; text running to the end of the context counts with all of it. */
 export function costOf({ generation, answer }: CompletionCall, model: OriginModel): Cost {
-  const promptTokens = generation.prompts.reduce<number>((sum, prompt) => sum + estimateTokens(prompt), 0);
+  const imageTokens = (generation.images?.length ?? 0) * (model.imageTokens ?? 0);
+  const promptTokens = generation.prompts.reduce<number>(
+    (sum, prompt) => sum + estimateTokens(prompt),
+    imageTokens,
+  );
   const sequences = generation.prompts.length * generation.choices;
   const each =
     generation.maxTokens < 0 ? model.contextLength : Math.min(generation.maxTokens, model.contextLength);

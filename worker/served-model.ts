@@ -1,5 +1,6 @@
 import { ApiError } from '../shared/errors.ts';
 import type { OriginModel } from '../shared/generation.ts';
+import { imageBase64 } from '../shared/image-data.ts';
 import type { Principal } from '../shared/tenant.ts';
 import type { RequestContext } from './context.ts';
 import type { CompletionCall } from './dialects/completion-call.ts';
@@ -54,17 +55,27 @@ export async function resolveModel(
 
 const IMAGE_MARK = '<image>';
 
-function checkImages(call: CompletionCall): void {
-  if (call.images === 0) return;
-  const text = call.generation.prompts.flat().filter((part) => typeof part === 'string');
-  const marks = text.join('').split(IMAGE_MARK).length - 1;
-  if (marks !== call.images) {
-    const message = `Invalid 'images': got ${call.images} images, but the prompt has ${marks} '${IMAGE_MARK}' marks.`;
+/** What the origin would refuse, too, as far as it shows without a tokenizer: token ids may be marks. */
+function checkImages({ prompts, images }: CompletionCall['generation'], model: OriginModel): void {
+  if (images === undefined) return;
+  const parts = prompts.flat();
+  const text = parts.filter((part) => typeof part === 'string');
+  const marks = text.reduce((sum, part) => sum + part.split(IMAGE_MARK).length - 1, 0);
+  if (text.length === parts.length && marks !== images.length) {
+    const message = `Invalid 'images': got ${images.length} images, but the prompt has ${marks} '${IMAGE_MARK}' marks.`;
     throw new ApiError('invalid_value', message, { param: 'images' });
   }
-  throw new ApiError('unsupported_parameter', "Unsupported parameter: this model takes no 'images'.", {
-    param: 'images',
-  });
+  if (model.imageTokens === undefined && model.state === 'loaded') {
+    throw new ApiError('unsupported_parameter', "Unsupported parameter: this model takes no 'images'.", {
+      param: 'images',
+    });
+  }
+  for (const [index, image] of images.entries()) {
+    const parsed = imageBase64(image);
+    if ('base64' in parsed) continue;
+    const param = `images[${index}]`;
+    throw new ApiError('invalid_value', `Invalid '${param}': ${parsed.fault}.`, { param });
+  }
 }
 
 /** @throws ApiError 400 when the model cannot do what the call asks for */
@@ -73,5 +84,5 @@ export function checkCapabilities(call: CompletionCall, model: OriginModel): voi
     const message = `Unsupported parameter: the model '${model.id}' cannot fill in the middle, so 'suffix' is not available.`;
     throw new ApiError('unsupported_parameter', message, { param: 'suffix' });
   }
-  checkImages(call);
+  checkImages(call.generation, model);
 }

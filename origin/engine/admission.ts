@@ -1,6 +1,7 @@
 import { toApiError } from '../../shared/errors.ts';
 import type { GenerationEvent } from '../../shared/generation.ts';
 import type { CompiledGrammar } from '../grammar/constraint.ts';
+import type { PlacedVectors } from '../model/model-runner.ts';
 import type { EngineReport, Submission } from './messages.ts';
 import { sequenceCount } from './open-request.ts';
 import type { Roster } from './roster.ts';
@@ -8,6 +9,15 @@ import { Throughput } from './throughput.ts';
 
 /** Finished sequences that retry-after looks back on. */
 const THROUGHPUT_WINDOW = 64;
+
+/** What a request needs besides its submission. */
+export interface Preparation {
+  readonly grammar: CompiledGrammar | null;
+  /** Of each prompt; empty when there are none. */
+  readonly images: readonly (readonly PlacedVectors[])[];
+}
+
+const NOTHING: Preparation = { grammar: null, images: [] };
 
 export interface AdmissionOptions {
   readonly roster: Roster;
@@ -18,34 +28,36 @@ export interface AdmissionOptions {
    * @throws ApiError when the grammar is not valid
    */
   readonly compile: (constraint: string, tenantId: string) => CompiledGrammar | Promise<CompiledGrammar>;
+  /** Of models that see: the vectors of a submission's images. @throws ApiError when the model fails */
+  readonly encodeImages?: (submission: Submission, signal: AbortSignal) => Promise<Preparation['images']>;
   /** Milliseconds, with fractions, on a clock that never goes back. */
   readonly now: () => number;
   readonly report: (report: EngineReport) => void;
   /** The submission is complete: its request may be opened. */
-  readonly open: (submission: Submission, grammar: CompiledGrammar | null) => void;
+  readonly open: (submission: Submission, preparation: Preparation) => void;
   /** The submission has failed; the event is the only one of its request. */
   readonly fail: (requestId: string, error: GenerationEvent) => void;
 }
 
-/** From a submission to an open request: room in the queue, an honest retry-after, the grammar compiled. */
+/** From a submission to an open request: room in the queue, an honest retry-after, grammar and images prepared. */
 export class Admission {
   readonly #options: AdmissionOptions;
   readonly #throughput = new Throughput(THROUGHPUT_WINDOW);
-  readonly #compiling = new Set<string>();
+  readonly #preparing = new Map<string, AbortController>();
 
   constructor(options: AdmissionOptions) {
     this.#options = options;
   }
 
-  /** Requests whose grammar is being compiled. */
-  get compiling(): number {
-    return this.#compiling.size;
+  /** Requests whose grammar is being compiled or whose images are being encoded. */
+  get preparing(): number {
+    return this.#preparing.size;
   }
 
   /** Reports `admitted` or `refused` before anything else is said of the request. */
   submit(submission: Submission): void {
     const { roster, maxWaiting, now, report, open } = this.#options;
-    const { requestId, tenantId, constraint } = submission;
+    const { requestId, tenantId, constraint, prompts } = submission;
     const sequences = sequenceCount(submission);
     if (!roster.hasRoom(tenantId, sequences)) {
       const ahead = Math.max(1, roster.waiting + sequences - maxWaiting);
@@ -53,13 +65,14 @@ export class Admission {
       return;
     }
     report({ type: 'admitted', requestId });
-    if (constraint === null) open(submission, null);
-    else void this.#compile(submission, constraint);
+    if (constraint === null && prompts.every(({ images }) => images === undefined)) open(submission, NOTHING);
+    else void this.#prepare(submission);
   }
 
-  /** Forgets a submission whose grammar is being compiled. */
+  /** Forgets a submission that is being prepared. */
   abort(requestId: string): void {
-    this.#compiling.delete(requestId);
+    this.#preparing.get(requestId)?.abort();
+    this.#preparing.delete(requestId);
   }
 
   /** A sequence has made room for another. */
@@ -67,19 +80,27 @@ export class Admission {
     this.#throughput.recordFinish(now);
   }
 
-  async #compile(submission: Submission, constraint: string): Promise<void> {
-    const { compile, open, fail } = this.#options;
-    const { requestId, tenantId } = submission;
-    this.#compiling.add(requestId);
+  async #prepare(submission: Submission): Promise<void> {
+    const { encodeImages, open, fail } = this.#options;
+    const { requestId } = submission;
+    const controller = new AbortController();
+    this.#preparing.set(requestId, controller);
     try {
-      const grammar = await compile(constraint, tenantId);
-      // A grammar that is too much work from the start is refused as one that cannot be compiled.
-      if (this.#compiling.has(requestId)) grammar.start().mask();
-      if (this.#compiling.delete(requestId)) open(submission, grammar);
+      const grammar = await this.#compile(submission);
+      const images = (await encodeImages?.(submission, controller.signal)) ?? [];
+      if (this.#preparing.delete(requestId)) open(submission, { grammar, images });
     } catch (thrown) {
       const { code, message, param } = toApiError(thrown);
-      if (!this.#compiling.delete(requestId)) return;
-      fail(requestId, { type: 'error', code, message, param, retryable: false });
+      if (!this.#preparing.delete(requestId)) return;
+      fail(requestId, { type: 'error', code, message, param, retryable: code === 'upstream_error' });
     }
+  }
+
+  async #compile({ requestId, tenantId, constraint }: Submission): Promise<CompiledGrammar | null> {
+    if (constraint === null) return null;
+    const grammar = await this.#options.compile(constraint, tenantId);
+    // A grammar that is too much work from the start is refused as one that cannot be compiled.
+    if (this.#preparing.has(requestId)) grammar.start().mask();
+    return grammar;
   }
 }

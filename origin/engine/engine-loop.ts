@@ -32,7 +32,7 @@ export async function serveEngine(
         });
       } else {
         await engine.step();
-        if (engine.awaitsGrammar) await setImmediate();
+        if (engine.awaitsPreparation) await setImmediate();
       }
     }
   } finally {

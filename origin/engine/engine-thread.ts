@@ -9,7 +9,8 @@ import type { TokenBytes } from '../tokenizer/token-bytes.ts';
 import { Tokenizer } from '../tokenizer/tokenizer.ts';
 import { Engine } from './engine.ts';
 import { serveEngine } from './engine-loop.ts';
-import type { EngineReport } from './messages.ts';
+import { ImageFeatures } from './image-features.ts';
+import type { EngineReport, Submission } from './messages.ts';
 import { NO_SHORTCUTS, type Shortcuts } from './shortcuts.ts';
 
 /** Entry of the engine thread: opens the model, then runs the engine until it is told to stop. */
@@ -43,13 +44,18 @@ function lazyEncoder(directory: string): (text: string) => number[] {
 const compiler = new ProgramCompiler();
 
 try {
-  const { runner, shape, summary, warning } = await openModel(model);
+  const { runner, images, shape, summary, warning } = await openModel(model);
   const { slots, contextLength, vocabularySize } = shape;
   // Built before the first constraint comes: for a large vocabulary it would hold up running streams.
   const grammars = new GrammarCache(new GrammarVocabulary(tokenBytes), (wire, tenantId) =>
     compiler.compile(wire, tenantId),
   );
-  report({ type: 'ready', slots, contextLength, vocabularySize, summary, warning });
+  const features = new ImageFeatures(async (pixels, signal) => {
+    if (images === null) throw new Error('the model sees no images');
+    return await images.encode(pixels, signal);
+  });
+  const imagePositions = images?.positions ?? null;
+  report({ type: 'ready', slots, contextLength, vocabularySize, imagePositions, summary, warning });
   const options = {
     runner,
     eosIds,
@@ -57,6 +63,7 @@ try {
     shortcuts,
     vocabulary: { tokenBytes, encode: lazyEncoder(model.directory) },
     compile: (constraint: string, tenantId: string) => grammars.get(constraint, tenantId),
+    encodeImages: (submission: Submission, signal: AbortSignal) => features.of(submission, signal),
     now: () => performance.now(),
     unixNow: () => Date.now(),
   };
@@ -64,6 +71,7 @@ try {
     await serveEngine(port, (hooks) => new Engine({ ...options, ...hooks }));
   } finally {
     runner.dispose();
+    images?.dispose();
   }
 } catch (error) {
   const message = error instanceof Error ? error.message : String(error);

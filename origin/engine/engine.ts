@@ -61,15 +61,15 @@ export class Engine {
     return this.#roster.requests.size === 0;
   }
 
-  /** A grammar is being compiled elsewhere: the event loop must turn for its result to arrive. */
-  get awaitsGrammar(): boolean {
-    return this.#requests.compiling > 0;
+  /** A request is being prepared elsewhere: the event loop must turn for its grammar or its images to arrive. */
+  get awaitsPreparation(): boolean {
+    return this.#requests.preparing > 0;
   }
 
   get status(): EngineStatus {
     return {
       running: this.#roster.admitted,
-      waiting: this.#roster.waiting + this.#requests.compiling,
+      waiting: this.#roster.waiting + this.#requests.preparing,
       healthy: this.#failures <= MOST_FAILURES,
     };
   }
@@ -174,8 +174,8 @@ export class Engine {
     const timer = new StepTimer(this.#now);
     const { request } = prefill;
     if (prefill.slot < 0) this.#seat(prefill);
-    const { slot, tokens, computed, wanted } = prefill;
-    const chunk = prefillChunk(slot, tokens, computed, this.#runner.shape.prefillChunk, wanted);
+    const { slot, tokens, computed, wanted, images } = prefill;
+    const chunk = prefillChunk(slot, tokens, computed, this.#runner.shape.prefillChunk, wanted, images);
     timer.mark('other');
     let logits: Float32Array;
     try {

@@ -1,3 +1,5 @@
+import { firstDifference, type Span } from './span.ts';
+
 /**
  * Which sequence sits in which row of the KV cache, and which prompt prefix each row still holds.
  *
@@ -26,6 +28,8 @@ interface Row {
   held: boolean;
   /** The tokens, of a prompt as a rule, whose first `kept` positions are in the row. */
   tokens: Int32Array;
+  /** What stands among them, in order. */
+  images: readonly Span[];
   namespace: string;
   kept: number;
   /** Tick of the last use; 0 = never. */
@@ -75,9 +79,10 @@ export class KvSlots {
    * A row for a prompt, with the longest prefix any row of the namespace holds. The last prompt token is never taken
    * from a cache, because its logits are needed.
    * @param reuse false = take nothing
+   * @param images what stands in the prompt, in order; a prefix is common up to the first that differs
    */
-  seat(prompt: Int32Array, namespace: string, reuse: boolean): Seat {
-    const donor = reuse ? this.#longestPrefix(prompt, namespace) : null;
+  seat(prompt: Int32Array, namespace: string, reuse: boolean, images: readonly Span[] = []): Seat {
+    const donor = reuse ? this.#longestPrefix(prompt, namespace, images) : null;
     const slot = this.#chooseSlot(donor?.slot ?? null);
     const copies: KvCopy[] = [];
     const cached = donor?.length ?? 0;
@@ -86,7 +91,7 @@ export class KvSlots {
       copies.push({ from: donor.slot, to: slot, length: cached });
       this.#dropCovered(donor.slot, cached);
     }
-    this.#hold(slot, prompt, namespace, cached);
+    this.#hold(slot, { tokens: prompt, images, namespace }, cached);
     return { slot, cached, copies };
   }
 
@@ -97,7 +102,7 @@ export class KvSlots {
     const copies: KvCopy[] = [];
     this.#saveKept(slot, null, copies);
     copies.push({ from, to: slot, length });
-    this.#hold(slot, source.tokens, source.namespace, source.kept);
+    this.#hold(slot, source, source.kept);
     return { slot, cached: source.kept, copies };
   }
 
@@ -107,7 +112,7 @@ export class KvSlots {
     const copies: KvCopy[] = [];
     this.#saveKept(to, null, copies);
     copies.push({ from, to, length });
-    this.#hold(to, source.tokens, source.namespace, source.kept);
+    this.#hold(to, source, source.kept);
     this.release(from, false);
     return copies;
   }
@@ -142,18 +147,23 @@ export class KvSlots {
   forget(slot: number): void {
     const row = this.#row(slot);
     row.tokens = NO_TOKENS;
+    row.images = [];
     row.namespace = '';
     row.kept = 0;
     row.used = 0;
   }
 
-  #longestPrefix(prompt: Int32Array, namespace: string): { slot: number; length: number } | null {
+  #longestPrefix(
+    prompt: Int32Array,
+    namespace: string,
+    images: readonly Span[],
+  ): { slot: number; length: number } | null {
     let slot = -1;
     let length = 0;
     for (let at = 0; at < this.#rows.length; at++) {
       const row = this.#rows[at]!;
       if (row.namespace !== namespace || row.kept <= length) continue;
-      const limit = Math.min(row.kept, prompt.length - 1);
+      const limit = Math.min(row.kept, prompt.length - 1, firstDifference(row.images, images));
       const common = this.#wholeChunks(commonPrefix(row.tokens, prompt, limit));
       if (common > length) {
         slot = at;
@@ -209,10 +219,14 @@ export class KvSlots {
     else row.used = row.held ? row.used : ++this.#tick;
   }
 
-  #hold(slot: number, tokens: Int32Array, namespace: string, kept: number): void {
+  #hold(
+    slot: number,
+    { tokens, images, namespace }: Pick<Row, 'tokens' | 'images' | 'namespace'>,
+    kept: number,
+  ): void {
     const row = this.#row(slot);
     if (row.held) throw new Error(`KV slot ${slot} is in use`);
-    Object.assign(row, { held: true, tokens, namespace, kept, used: ++this.#tick });
+    Object.assign(row, { held: true, tokens, images, namespace, kept, used: ++this.#tick });
     this.#held++;
   }
 
@@ -234,7 +248,7 @@ export class KvSlots {
 }
 
 function emptyRow(): Row {
-  return { held: false, tokens: NO_TOKENS, namespace: '', kept: 0, used: 0 };
+  return { held: false, tokens: NO_TOKENS, images: [], namespace: '', kept: 0, used: 0 };
 }
 
 function commonPrefix(a: Int32Array, b: Int32Array, limit: number): number {

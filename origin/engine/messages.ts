@@ -1,5 +1,6 @@
 import type { FinishReason, GenerationEvent } from '../../shared/generation.ts';
 import type { SamplingParameters } from '../../shared/sampling.ts';
+import type { Span } from './span.ts';
 
 /** The engine thread's protocol: structured-clone messages over a MessagePort, both ways. */
 
@@ -40,8 +41,16 @@ export interface Submission {
   readonly deadline: number;
 }
 
+/** An image that stands in a prompt, in the place of as many of the model's image tokens. */
+export interface SubmittedImage extends Span {
+  /** [3, height, width], as the model's encoder wants them. */
+  readonly pixels: Float32Array<ArrayBuffer>;
+}
+
 export interface SubmittedPrompt {
   readonly tokens: Int32Array;
+  /** In the order in which they stand; absent when there are none. */
+  readonly images?: readonly SubmittedImage[];
   /** Tokens to generate per choice; prompt + maxTokens fits the context. 0 = evaluate only. */
   readonly maxTokens: number;
 }
@@ -75,6 +84,8 @@ export type EngineReport =
       readonly slots: number;
       readonly contextLength: number;
       readonly vocabularySize: number;
+      /** Positions that an image takes in a prompt; null when the model sees none. */
+      readonly imagePositions: number | null;
       /** One line for the log: the model's dimensions and the KV cache's size. */
       readonly summary: string;
       readonly warning: string | null;

@@ -1,6 +1,8 @@
 import type { GenerationEvent, Usage } from '../../shared/generation.ts';
 import type { CompiledGrammar } from '../grammar/constraint.ts';
+import type { PlacedVectors } from '../model/model-runner.ts';
 import { isGreedy } from '../sampling/sampler.ts';
+import type { Preparation } from './admission.ts';
 import type { Submission, SubmittedPrompt } from './messages.ts';
 import { StopStrings } from './stop-checker.ts';
 import type { Waiting } from './waiting-queue.ts';
@@ -20,8 +22,7 @@ export function sequenceCount({ prompts, choices, sampling }: Submission): numbe
   return prompts.length * (isGreedy(sampling) ? 1 : choices);
 }
 
-export interface OpeningContext {
-  readonly grammar: CompiledGrammar | null;
+export interface OpeningContext extends Preparation {
   /** Tokens that end a text. */
   readonly eosIds: readonly number[];
   /** Milliseconds on the engine's clock, as every time below. */
@@ -48,15 +49,17 @@ export class OpenRequest {
   readonly #closing = new AbortController();
   readonly #receivedAt: number;
   readonly #promptStarted: boolean[];
+  readonly #images: Preparation['images'];
   #cachedTokens = 0;
   #completionTokens = 0;
   #startedAt: number | null = null;
   #firstTokenAt: number | null = null;
   #lastTokenAt: number | null = null;
 
-  constructor(submission: Submission, { grammar, eosIds, receivedAt, deadline }: OpeningContext) {
+  constructor(submission: Submission, { grammar, images, eosIds, receivedAt, deadline }: OpeningContext) {
     this.submission = submission;
     this.grammar = grammar;
+    this.#images = images;
     this.stops = new StopStrings(submission.stop);
     this.stopIds = new Set(submission.stopTokenIds);
     this.eosIds = new Set(submission.ignoreEos ? [] : eosIds);
@@ -89,6 +92,11 @@ export class OpenRequest {
     const prompt = this.submission.prompts[index];
     if (prompt === undefined) throw new RangeError(`request has no prompt ${index}`);
     return prompt;
+  }
+
+  /** What stands in a prompt in the place of its image tokens. */
+  images(promptIndex: number): readonly PlacedVectors[] {
+    return this.#images[promptIndex] ?? [];
   }
 
   /** All its sequences, prompt by prompt, for the queue. */

@@ -11,14 +11,15 @@ import type { Roster } from './roster.ts';
 import { samplingFault } from './sampling-fault.ts';
 import { type SamplingContext, Sequence } from './sequence.ts';
 
-export interface RequestsOptions extends Pick<AdmissionOptions, 'compile' | 'maxWaiting' | 'now' | 'report'> {
+export interface RequestsOptions
+  extends Pick<AdmissionOptions, 'compile' | 'encodeImages' | 'maxWaiting' | 'now' | 'report'> {
   readonly roster: Roster;
   readonly context: SamplingContext;
   /** Tokens that end a text. */
   readonly eosIds: readonly number[];
   /** Unix milliseconds, in which submissions give their deadline. */
   readonly unixNow: () => number;
-  /** Called when there is something to do or to say again: maybe some time after a submission, once its grammar is done. */
+  /** Called when there is something to do or to say again: maybe some time after a submission, once it is prepared. */
   readonly onWork: () => void;
 }
 
@@ -36,11 +37,11 @@ export class Requests {
     this.#options = options;
     this.#admission = new Admission({
       ...options,
-      open: (submission, grammar) => {
+      open: (submission, preparation) => {
         const receivedAt = options.now();
         const deadline = receivedAt + submission.deadline - options.unixNow();
         const request = new OpenRequest(submission, {
-          grammar,
+          ...preparation,
           eosIds: options.eosIds,
           receivedAt,
           deadline,
@@ -56,9 +57,9 @@ export class Requests {
     });
   }
 
-  /** Requests whose grammar is being compiled. */
-  get compiling(): number {
-    return this.#admission.compiling;
+  /** Requests whose grammar is being compiled or whose images are being encoded. */
+  get preparing(): number {
+    return this.#admission.preparing;
   }
 
   submit(submission: Submission): void {

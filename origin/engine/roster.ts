@@ -77,7 +77,9 @@ export class Roster {
 
   /** Gives a prompt its slot. */
   seat(prefill: PromptPrefill): Seat {
-    const seat = this.kv.seat(prefill.tokens, prefill.request.cacheNamespace, prefill.mayReuse);
+    const { request, promptIndex, tokens, mayReuse } = prefill;
+    const { images } = request.prompt(promptIndex);
+    const seat = this.kv.seat(tokens, request.cacheNamespace, mayReuse, images);
     prefill.slot = seat.slot;
     prefill.computed = seat.cached;
     return seat;

@@ -1,4 +1,9 @@
-import type { DecodeBatch, PrefillChunk } from '../model/model-runner.ts';
+import {
+  type DecodeBatch,
+  type PlacedVectors,
+  type PrefillChunk,
+  placedWithin,
+} from '../model/model-runner.ts';
 
 /**
  * What one step computes. There are no phases: a sequence has computed positions and total positions, and every step
@@ -44,6 +49,7 @@ export type WantedLogits = 'none' | 'last' | 'all';
 
 /**
  * @param wanted of which prompt positions the request needs logits
+ * @param images what stands in the prompt in place of tokens
  */
 export function prefillChunk(
   slot: number,
@@ -51,13 +57,15 @@ export function prefillChunk(
   computed: number,
   chunk: number,
   wanted: WantedLogits,
+  images: readonly PlacedVectors[] = [],
 ): PrefillChunk {
   const end = chunkEnd(computed, prompt.length, chunk);
   const count = end - computed;
   let logitsAt = new Int32Array(0);
   if (wanted === 'all') logitsAt = Int32Array.from({ length: count }, (_, index) => index);
   else if (wanted === 'last' && end === prompt.length) logitsAt = Int32Array.of(count - 1);
-  return { slot, start: computed, tokens: prompt.subarray(computed, end), logitsAt };
+  const run = { slot, start: computed, tokens: prompt.subarray(computed, end), logitsAt };
+  return images.length === 0 ? run : { ...run, images: placedWithin(images, computed, end) };
 }
 
 /** A row of the decode batch. */

@@ -50,7 +50,7 @@ export async function checkModel(request: CheckRequest): Promise<CheckReport> {
   const { directory, threads, kvLimitBytes, now } = request;
   const tokenizer = Tokenizer.fromDirectory(directory, MARKERS);
   const contextLength = Math.min(LONGEST_CONTEXT, readModelConfig(directory).maxPositions);
-  const { runner, summary } = await openModel({
+  const { runner, images, summary } = await openModel({
     directory,
     slots: SLOTS,
     contextLength,
@@ -76,6 +76,7 @@ export async function checkModel(request: CheckRequest): Promise<CheckReport> {
     };
   } finally {
     runner.dispose();
+    images?.dispose();
   }
 }
 

@@ -228,7 +228,7 @@ describe('a grammar', () => {
     driver.submit(constrained('r'));
     driver.submit(plain('other'));
     await driver.finish();
-    expect(driver.engine.awaitsGrammar).toBe(true);
+    expect(driver.engine.awaitsPreparation).toBe(true);
     resolve(fixedText([0]));
     await new Promise(setImmediate);
     await driver.finish();

@@ -148,16 +148,24 @@ function attend(
 const sum = (a: Rows, b: Rows) => a.map((row, i) => row.map((value, j) => value + b[i]![j]!));
 const silu = (x: number) => x / (1 + Math.exp(-x));
 
-/** Logits [vocab_size] of every position of `ids`. */
-function forward(weights: Weights, ids: readonly number[], variation: Variation): Float64Array[] {
-  const { hidden_size: width, head_dim: head, rope_theta: theta, rms_norm_eps } = weights.sizes;
+/** The vector [hidden_size] of each token. */
+function embed(
+  { sizes: { hidden_size: width }, embedding }: Weights,
+  ids: readonly number[],
+): Float64Array[] {
+  return ids.map((id) => embedding.slice(id * width, (id + 1) * width));
+}
+
+/** Logits [vocab_size] of every position. */
+function forward(weights: Weights, vectors: Rows, variation: Variation): Float64Array[] {
+  const { head_dim: head, rope_theta: theta, rms_norm_eps } = weights.sizes;
   const epsilon = variation.epsilon ?? rms_norm_eps;
   const neighbours = variation.rotateNeighbours ?? false;
   const round = variation.roundActivations ? rounded : variation.roundRows ? roundedRow : undefined;
   const linear = (map: Linear, rows: Rows) => apply(map, round ? rows.map(round) : rows);
   const norm = (rows: Rows, weight: Float64Array) => rows.map((row) => normalise(row, weight, epsilon));
 
-  let stream: Rows = ids.map((id) => weights.embedding.slice(id * width, (id + 1) * width));
+  let stream = vectors;
   for (const [index, layer] of weights.layers.entries()) {
     const normed = variation.withoutNorm === index ? stream : norm(stream, layer.inputNorm);
     const queries = linear(layer.query, normed);
@@ -181,12 +189,19 @@ function forward(weights: Weights, ids: readonly number[], variation: Variation)
 export interface Float64Llama {
   /** Logits [vocabulary] of every position, for one sequence of token ids. */
   forward(ids: readonly number[], variation?: Variation): Float64Array[];
+  /** The same of vectors [hidden], some of which need not be tokens'. */
+  forwardVectors(vectors: readonly Float64Array[]): Float64Array[];
+  embed(ids: readonly number[]): Float64Array[];
 }
 
 export const float64Llama = {
   /** Reads `model.onnx` (MatMul, or MatMulNBits of 4 or 8 bits) and the `config.json` beside it. */
-  load(modelPath: string): Float64Llama {
-    const weights = readWeights(modelPath);
-    return { forward: (ids, variation = {}) => forward(weights, ids, variation) };
+  load(modelPath: string, parts: readonly string[] = []): Float64Llama {
+    const weights = readWeights(modelPath, parts);
+    return {
+      forward: (ids, variation = {}) => forward(weights, embed(weights, ids), variation),
+      forwardVectors: (vectors) => forward(weights, vectors, {}),
+      embed: (ids) => embed(weights, ids),
+    };
   },
 };

@@ -91,10 +91,14 @@ function transposed({ dims }: StoredTensor, stored: Float64Array): Linear {
   return { outputs, inputs, weight };
 }
 
-/** Reads `model.onnx` (MatMul, MatMulNBits of 4 or 8 bits, or MatMulInteger) and the `config.json` beside it. */
-export function readWeights(modelPath: string): Weights {
-  const sizes: Sizes = JSON.parse(readFileSync(path.join(path.dirname(modelPath), 'config.json'), 'utf8'));
-  const tensors = readTensors(modelPath);
+/**
+ * Reads `model.onnx` (MatMul, MatMulNBits of 4 or 8 bits, or MatMulInteger) and the `config.json` beside it.
+ * @param parts further graphs of the model, such as the one of the embedding
+ */
+export function readWeights(modelPath: string, parts: readonly string[] = []): Weights {
+  const config = JSON.parse(readFileSync(path.join(path.dirname(modelPath), 'config.json'), 'utf8'));
+  const sizes: Sizes = config.text_config ?? config;
+  const tensors = new Map([modelPath, ...parts].flatMap((file) => [...readTensors(file)]));
   const stored = (name: string): StoredTensor => {
     const tensor = tensors.get(name);
     if (!tensor) throw new Error(`${modelPath} has no tensor ${name}`);

@@ -19,16 +19,24 @@ function* mergedPairs(): Generator<readonly [string, string]> {
   }
 }
 
-/** Writes tokenizer.json and tokenizer_config.json with exactly `vocabulary` ids; the last two begin and end texts. */
-export function writeByteTokenizer(directory: string, vocabulary: number): void {
+/**
+ * Writes tokenizer.json and tokenizer_config.json with exactly `vocabulary` ids; the last two begin and end texts.
+ * @param others special tokens that take the ids before them
+ */
+export function writeByteTokenizer(
+  directory: string,
+  vocabulary: number,
+  others: readonly string[] = [],
+): void {
   const texts = byteCharacters();
   const merges: string[] = [];
+  const plain = vocabulary - 2 - others.length;
   for (const [left, right] of mergedPairs()) {
-    if (texts.length === vocabulary - 2) break;
+    if (texts.length === plain) break;
     texts.push(left + right);
     merges.push(`${left} ${right}`);
   }
-  if (texts.length !== vocabulary - 2) throw new RangeError(`no byte tokenizer of ${vocabulary} ids`);
+  if (texts.length !== plain) throw new RangeError(`no byte tokenizer of ${vocabulary} ids`);
   const special = (id: number, content: string) => ({
     id,
     content,
@@ -40,7 +48,7 @@ export function writeByteTokenizer(directory: string, vocabulary: number): void 
   });
   const tokenizer = {
     version: '1.0',
-    added_tokens: [special(vocabulary - 2, '<s>'), special(vocabulary - 1, '</s>')],
+    added_tokens: [...others, '<s>', '</s>'].map((content, index) => special(plain + index, content)),
     normalizer: null,
     pre_tokenizer: { type: 'ByteLevel', add_prefix_space: false, trim_offsets: true, use_regex: true },
     post_processor: null,

@@ -38,6 +38,8 @@ export interface SyntheticModel {
   readonly positionIds: boolean;
   /** Weights in a file of their own beside the graph. */
   readonly externalData: boolean;
+  /** The table of token vectors: in the graph, or in one of its own whose output this one reads. */
+  readonly embedding: 'inside' | 'outside';
   readonly seed: number;
 }
 
@@ -56,6 +58,22 @@ export function llamaGraph(model: SyntheticModel, dataFile?: string): OnnxWriter
   else builder.body('', true, true);
   return builder.writer;
 }
+
+/** The other graph of a model whose embedding is outside: ids to vectors. */
+export function embedTokensGraph(model: SyntheticModel): OnnxWriter {
+  const writer = new OnnxWriter();
+  const { vocabulary, hidden } = model;
+  writer.input('input_ids', 'int64', ['batch_size', 'sequence_length']);
+  writer.output('inputs_embeds', 'float32', ['batch_size', 'sequence_length', hidden]);
+  const weights = new SyntheticWeights(writer, model);
+  weights.floats(EMBEDDING, [vocabulary, hidden], embedding(weights, model));
+  writer.node('Gather', [EMBEDDING, 'input_ids'], ['inputs_embeds']);
+  return writer;
+}
+
+/** The first that is drawn, wherever it is kept. */
+const embedding = ({ random }: SyntheticWeights, { vocabulary, hidden }: SyntheticModel) =>
+  random.normal(vocabulary * hidden, 1);
 
 class LlamaBuilder {
   readonly writer: OnnxWriter;
@@ -77,7 +95,10 @@ class LlamaBuilder {
     this.#weights.scope = scope;
     const { attention, layers } = this.#model;
     if (attention !== 'group-query') this.#frame = this.#plain.frame(scope, readsPast, causal);
-    let residual = this.writer.node('Gather', [EMBEDDING, 'input_ids'], [`${scope}embedded`]);
+    let residual =
+      this.#model.embedding === 'outside'
+        ? 'inputs_embeds'
+        : this.writer.node('Gather', [EMBEDDING, 'input_ids'], [`${scope}embedded`]);
     let normed = this.firstNorm(residual);
     for (let layer = 0; layer < layers; layer++) {
       const attended = this.attention(layer, normed);
@@ -111,8 +132,11 @@ class LlamaBuilder {
   }
 
   inputs(): void {
-    const { layers, kvHeads, headSize, precision, vocabulary, positionIds, logits } = this.#model;
-    this.writer.input('input_ids', 'int64', ['batch_size', 'sequence_length']);
+    const { layers, kvHeads, headSize, precision, vocabulary, positionIds, logits, hidden, embedding } =
+      this.#model;
+    const sequence = ['batch_size', 'sequence_length'];
+    if (embedding === 'inside') this.writer.input('input_ids', 'int64', sequence);
+    else this.writer.input('inputs_embeds', 'float32', [...sequence, hidden]);
     this.writer.input('attention_mask', 'int64', ['batch_size', 'total_sequence_length']);
     if (positionIds) this.writer.input('position_ids', 'int64', ['batch_size', 'sequence_length']);
     this.writer.output('logits', logits, ['batch_size', 'sequence_length', vocabulary]);
@@ -129,11 +153,8 @@ class LlamaBuilder {
   /** Embedding and rotary tables. */
   tables(): void {
     const { vocabulary, hidden, contextLength, headSize, ropeTheta } = this.#model;
-    this.#weights.floats(
-      EMBEDDING,
-      [vocabulary, hidden],
-      this.#weights.random.normal(vocabulary * hidden, 1),
-    );
+    const vectors = embedding(this.#weights, this.#model);
+    if (this.#model.embedding === 'inside') this.#weights.floats(EMBEDDING, [vocabulary, hidden], vectors);
     const half = headSize / 2;
     const cosines = new Float32Array(contextLength * half);
     const sines = new Float32Array(contextLength * half);

@@ -25,6 +25,7 @@ export const TINY_MODEL: SyntheticModel = {
   precision: 'float32',
   positionIds: false,
   externalData: false,
+  embedding: 'inside',
   seed: 1,
 };
 
@@ -140,6 +141,6 @@ function writeGenaiConfig(directory: string, file: string, model: SyntheticModel
   });
 }
 
-function writeJson(file: string, value: unknown): void {
+export function writeJson(file: string, value: unknown): void {
   writeFileSync(file, `${JSON.stringify(value, null, 2)}\n`);
 }

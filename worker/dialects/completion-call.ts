@@ -37,8 +37,6 @@ export interface CompletionCall {
   readonly generation: GenerationFields;
   /** The field that carries the constraint, for errors found only when it is compiled. */
   readonly constraintField: string | null;
-  /** Number of images the caller sent. */
-  readonly images: number;
   /** Fields unknown to us, service fields removed. */
   readonly extra: Readonly<Record<string, unknown>>;
 }

@@ -58,6 +58,17 @@ const RULES: readonly Rule[] = [
     message: "Conflicting parameters: 'suffix' cannot be used with a grammar or a schema.",
   },
   {
+    param: 'images',
+    broken: (request, { suffix, echo, logprobs }) =>
+      (request.images ?? []).length > 0 &&
+      (suffix !== null ||
+        (echo && logprobs !== null) ||
+        typeof request.echo_last === 'number' ||
+        typeof request.prompt_logprobs === 'number'),
+    message:
+      "Conflicting parameters: 'images' cannot be used with 'suffix', with 'echo' and 'logprobs', 'echo_last' or 'prompt_logprobs'.",
+  },
+  {
     param: 'echo',
     // The prompt's tokens are then the template's, which no longer line up with the text.
     broken: (request, { suffix, echo, logprobs }) =>

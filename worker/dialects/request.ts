@@ -120,6 +120,7 @@ function generationOf(
   const stop = request.stop ?? [];
   return {
     prompts: request.prompt,
+    ...((request.images ?? []).length > 0 && { images: request.images ?? [] }),
     suffix: resolved.suffix,
     choices: resolved.bestOf,
     maxTokens: resolved.maxTokens,
@@ -178,7 +179,6 @@ export function parseCompletion(
     answer,
     generation,
     constraintField: resolved.constraint?.field ?? null,
-    images: request.images?.length ?? 0,
     extra: extraFields(body),
   };
 }

@@ -9,6 +9,7 @@ function busyRoster(): { readonly roster: Roster; readonly request: OpenRequest 
   const roster = new Roster({ slots: 2, contextLength: 64, prefillChunk: 8 }, 10, false);
   const request = new OpenRequest(submission({ requestId: 'r', choices: 3 }), {
     grammar: null,
+    images: [],
     eosIds: [],
     receivedAt: 0,
     deadline: 1,

@@ -17,6 +17,7 @@ export function servedModel(directory: string, contextLength = 64): ServedModel 
     tokenizer,
     encoder: new Encoder(tokenizer, { directory, markers: MARKERS }),
     infill: findInfill(tokenizer, 'auto'),
+    images: null,
   };
 }
 

@@ -148,6 +148,18 @@ export const STATUS_400: readonly ErrorCase[] = [
     'images',
     /takes no 'images'/,
   ),
+  {
+    name: 'an image that is none',
+    send: (worker, origin) => {
+      origin.models = origin.models.map((model) => ({ ...model, imageTokens: 9 }));
+      const images = ['data:image/png;base64,AAAA', 'http://169.254.169.254/latest/meta-data'];
+      return worker.post({ model: 'default', prompt: ['<image>', 'a<image>'], images });
+    },
+    type,
+    code: 'invalid_value',
+    param: 'images[1]',
+    message: /addresses are not fetched/,
+  },
   invalid('image count', { images: ['data:,'] }, 'invalid_value', 'images', /1 images.*0 '<image>'/),
   invalid('conflict', { best_of: 2, stream: true }, 'conflicting_parameters', 'best_of', /'stream'/),
   invalid(

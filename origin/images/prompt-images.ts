@@ -1,0 +1,92 @@
+import { createHash } from 'node:crypto';
+import { ApiError } from '../../shared/errors.ts';
+import { imageBase64 } from '../../shared/image-data.ts';
+import type { SubmittedImage } from '../engine/messages.ts';
+import { ImageFault } from './image-fault.ts';
+
+/** What the HTTP half knows of how its model sees. */
+export interface ImageInput {
+  /** The token that stands for an image in a prompt, and its text. */
+  readonly tokenId: number;
+  readonly token: string;
+  /** Positions of the prompt that one image takes. */
+  readonly positions: number;
+  /**
+   * Pixels [3, height, width] as the model's encoder wants them.
+   * @throws ImageFault
+   */
+  readonly read: (bytes: Uint8Array) => Promise<Float32Array<ArrayBuffer>>;
+}
+
+/** What stands for an image in prompts of every model. */
+const MARK = '<image>';
+
+/** The places that images take among a prompt's tokens, in order. */
+export type Places = readonly Pick<SubmittedImage, 'at' | 'count'>[];
+
+/** The text as the model's tokenizer knows it. */
+export const withImageTokens = (text: string, { token }: ImageInput): string => text.replaceAll(MARK, token);
+
+/** Makes room for the images: every image token becomes as many as an image has positions. */
+export function spread(
+  ids: Iterable<number>,
+  { tokenId, positions }: ImageInput,
+): { readonly ids: readonly number[]; readonly places: Places } {
+  const places: { at: number; count: number }[] = [];
+  const spreadIds: number[] = [];
+  for (const id of ids) {
+    if (id === tokenId) places.push({ at: spreadIds.length, count: positions });
+    for (let copies = id === tokenId ? positions : 1; copies > 0; copies--) spreadIds.push(id);
+  }
+  return { ids: spreadIds, places };
+}
+
+/** @throws ApiError 400 when there are more or fewer images than places for them */
+export function checkCount(images: readonly string[], places: readonly Places[]): void {
+  const marks = places.reduce((sum, { length }) => sum + length, 0);
+  if (marks === images.length) return;
+  const message = `Invalid 'images': got ${images.length} images, but the prompt has ${marks} '${MARK}' marks.`;
+  throw new ApiError('invalid_value', message, { param: 'images' });
+}
+
+/**
+ * The images in their places, prompt by prompt. Images fill the places in order, whichever prompt these are in.
+ * @throws ApiError 400 naming the image
+ */
+export async function readImages(
+  images: readonly string[],
+  places: readonly Places[],
+  input: ImageInput,
+): Promise<SubmittedImage[][]> {
+  const read: SubmittedImage[][] = [];
+  let index = 0;
+  for (const prompt of places) {
+    const inPrompt: SubmittedImage[] = [];
+    for (const place of prompt) {
+      const pixels = await readImage(images[index]!, index, input);
+      inPrompt.push({ ...place, key: createHash('sha256').update(pixels).digest('base64'), pixels });
+      index++;
+    }
+    read.push(inPrompt);
+  }
+  return read;
+}
+
+async function readImage(
+  image: string,
+  index: number,
+  { read }: ImageInput,
+): Promise<Float32Array<ArrayBuffer>> {
+  const parsed = imageBase64(image);
+  if ('fault' in parsed) throw invalidImage(index, parsed.fault);
+  try {
+    return await read(Buffer.from(parsed.base64, 'base64'));
+  } catch (error) {
+    throw error instanceof ImageFault ? invalidImage(index, error.message) : error;
+  }
+}
+
+function invalidImage(index: number, fault: string): ApiError {
+  const param = `images[${index}]`;
+  return new ApiError('invalid_value', `Invalid '${param}': ${fault}.`, { param });
+}
