@@ -96,7 +96,7 @@ function readSse(line: string): ReturnType<LineReader> {
 }
 
 /** The public field of a constraint. */
-function constraintField({ constraint }: Job): Readonly<Record<string, unknown>> {
+export function constraintField(constraint?: WireConstraint): Readonly<Record<string, unknown>> {
   switch (constraint?.type) {
     case undefined:
       return {};
@@ -142,7 +142,7 @@ export function openAiTarget(name: string, options: OpenAiOptions): Target {
           cache_prompt: job.cachePrompt ?? false,
           stream: true,
           stream_options: { include_usage: true },
-          ...constraintField(job),
+          ...constraintField(job.constraint),
           ...options.extra,
         }),
       }),

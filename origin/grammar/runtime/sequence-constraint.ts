@@ -9,11 +9,12 @@ const MAX_FORCED = 64;
 /** The constraint of one sequence: a position in its grammar. */
 export class SequenceConstraint implements Constraint {
   readonly #grammar: GrammarRuntime;
-  readonly #budget = new StepBudget();
+  readonly #budget: StepBudget;
   #position: Position;
 
   constructor(grammar: GrammarRuntime, start: Position) {
     this.#grammar = grammar;
+    this.#budget = new StepBudget(grammar.vocabulary.tokens.vocabularySize);
     this.#position = start;
   }
 

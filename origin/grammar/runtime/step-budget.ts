@@ -1,23 +1,31 @@
 import { ApiError } from '../../../shared/errors.ts';
 import { BudgetExceeded, WorkBudget } from '../work-budget.ts';
 
-/** Work one call may do: a few milliseconds more than an uncached mask of a usual grammar. */
-const PER_CALL = 2_000_000;
-/** Work a sequence earns with each call, and how much of it can be saved up. */
-const EARNED = 500_000;
-const SAVINGS = 20_000_000;
+/** Work one call may do, beside some walks through all tokens: ten milliseconds. */
+const PER_CALL = 1_000_000;
+/** A mask that is made from nothing takes up to three walks; tokens have about two nodes each. */
+const PER_TOKEN = 6;
+/** Work a sequence earns with each call, a millisecond, and how many calls of the greatest kind it can save up for. */
+const EARNED = 100_000;
+const SAVED_CALLS = 8;
 
 /**
  * Bounds the work a grammar may cause while tokens are generated: per call, so that no step of the engine stalls, and
  * on average, so that a grammar made to be slow cannot slow every step.
  */
 export class StepBudget {
-  #savings = SAVINGS;
+  readonly #perCall: number;
+  #savings: number;
+
+  constructor(vocabularySize: number) {
+    this.#perCall = PER_CALL + PER_TOKEN * vocabularySize;
+    this.#savings = SAVED_CALLS * this.#perCall;
+  }
 
   /** Runs one operation; `invalid_grammar` when it needs more work than is left. */
   guard<T>(operation: (budget: WorkBudget) => T): T {
-    this.#savings = Math.min(SAVINGS, this.#savings + EARNED);
-    const allowed = Math.min(PER_CALL, this.#savings);
+    this.#savings = Math.min(SAVED_CALLS * this.#perCall, this.#savings + EARNED);
+    const allowed = Math.min(this.#perCall, this.#savings);
     const budget = new WorkBudget('The grammar', allowed);
     try {
       return operation(budget);

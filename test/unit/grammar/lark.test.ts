@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { compileConstraint, compileProgram } from '../../../origin/grammar/compile.ts';
+import { COMMON_TERMINALS } from '../../../origin/grammar/lark/lark-library.ts';
 import { larkGrammar } from '../../../origin/grammar/lark/llguidance.ts';
 import { GrammarVocabulary } from '../../../origin/grammar/runtime/grammar-vocabulary.ts';
 import { WorkBudget } from '../../../origin/grammar/work-budget.ts';
@@ -34,6 +35,101 @@ describe.each(LARK_CASES)('Lark: $name', ({ source, valid, invalid }) => {
 
 it.each(LARK_FAULTS)('a Lark grammar is refused with its place: %s', (_name, source, message) => {
   expect(() => compileProgram({ type: 'lark', value: source })).toThrow(message);
+});
+
+/** By terminal of Lark's common library: texts that are one, and texts that are none. */
+const COMMON: Readonly<Record<string, readonly [valid: readonly string[], invalid: readonly string[]]>> = {
+  DIGIT: [['0'], ['10', 'a']],
+  HEXDIGIT: [
+    ['9', 'f', 'A'],
+    ['g', 'ff'],
+  ],
+  INT: [
+    ['0', '007'],
+    ['-1', ''],
+  ],
+  SIGNED_INT: [
+    ['+1', '-20', '3'],
+    ['+', '1.0'],
+  ],
+  DECIMAL: [
+    ['1.', '.5', '1.5'],
+    ['1', '.'],
+  ],
+  FLOAT: [
+    ['1e5', '1.5', '.5e-3'],
+    ['1', 'e5'],
+  ],
+  SIGNED_FLOAT: [
+    ['-1e5', '+.5', '2.'],
+    ['-1', '--1.5'],
+  ],
+  NUMBER: [
+    ['1', '1.5', '2e8', '.5'],
+    ['-1', '1e'],
+  ],
+  SIGNED_NUMBER: [
+    ['-1', '+2.5e-3', '7'],
+    ['+', '1e'],
+  ],
+  ESCAPED_STRING: [
+    ['""', '"a\\"b"', '"\\\\"'],
+    ['"a', 'a', '"\\"', '"a\nb"'],
+  ],
+  LCASE_LETTER: [['a'], ['A', 'ab']],
+  UCASE_LETTER: [['Z'], ['z']],
+  LETTER: [
+    ['a', 'Z'],
+    ['1', 'ab'],
+  ],
+  WORD: [
+    ['abc', 'Z'],
+    ['a1', ''],
+  ],
+  CNAME: [
+    ['_a1', 'Name'],
+    ['1a', ''],
+  ],
+  WS_INLINE: [
+    [' ', '\t '],
+    ['\n', ''],
+  ],
+  WS: [[' \t\n\r\f'], ['', 'a']],
+  CR: [['\r'], ['\n']],
+  LF: [['\n'], ['\r']],
+  NEWLINE: [
+    ['\n', '\r\n\n'],
+    ['\r', ''],
+  ],
+  SH_COMMENT: [
+    ['#', '# a'],
+    ['a', '#\n'],
+  ],
+  CPP_COMMENT: [
+    ['//', '// a'],
+    ['/', '//\n'],
+  ],
+  C_COMMENT: [
+    ['/**/', '/* a\n* */', '/***/'],
+    ['/*/', '/* */ */'],
+  ],
+  SQL_COMMENT: [
+    ['--', '-- a'],
+    ['-', '--\n'],
+  ],
+};
+
+describe('%import common', () => {
+  it('knows all of these terminals, and no others', () => {
+    expect(Object.keys(COMMON_TERMINALS).sort()).toEqual(Object.keys(COMMON).sort());
+  });
+
+  it.each(Object.entries(COMMON))('%s', (name, [valid, invalid]) => {
+    const source = `%import common.${name}\nstart: ${name}`;
+    const grammar = compileConstraint({ type: 'lark', value: source }, vocabulary);
+    for (const text of valid) expect(acceptsText(grammar, text, tokens), text).toBe(true);
+    for (const text of invalid) expect(acceptsText(grammar, text, tokens), text).toBe(false);
+  });
 });
 
 describe("llguidance's JSON form", () => {

@@ -8,6 +8,17 @@ const integer = { type: 'integer' };
 const SCHEMAS: readonly (readonly [name: string, schema: unknown, message: RegExp])[] = [
   ['not', { properties: { a: { not: {} } } }, /^#\/properties\/a\/not: the keyword "not" is not supported/],
   ['if', { if: { type: 'string' } }, /^#\/if: .*not supported/],
+  ['then', { items: Object.fromEntries([['then', {}]]), type: 'array' }, /^#\/items\/then: /],
+  ['else', { anyOf: [{ else: {} }] }, /^#\/anyOf\/0\/else: /],
+  ['minContains', { type: 'array', minContains: 1 }, /^#\/minContains: /],
+  ['dependentSchemas', { dependentSchemas: { a: {} } }, /^#\/dependentSchemas: /],
+  ['dependencies', { dependencies: { a: ['b'] } }, /^#\/dependencies: /],
+  ['unevaluatedItems', { unevaluatedItems: false }, /^#\/unevaluatedItems: /],
+  [
+    '$dynamicRef',
+    { $defs: { a: { $dynamicRef: '#b' } }, $ref: '#/$defs/a' },
+    /^#\/\$defs\/a\/\$dynamicRef: /,
+  ],
   ['contains', { type: 'array', contains: integer }, /^#\/contains: /],
   ['dependentRequired', { dependentRequired: { a: ['b'] } }, /^#\/dependentRequired: /],
   ['unevaluatedProperties', { unevaluatedProperties: false }, /^#\/unevaluatedProperties: /],

@@ -1,0 +1,116 @@
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { constraintField } from '../bench/target.ts';
+import { HOSTILE_CASES } from '../grammar/hostile-cases.ts';
+import { type System, startSystem } from '../support/system.ts';
+
+/** Constraints through the whole product, together with everything else a request can ask for. */
+
+let system: System;
+beforeAll(async () => {
+  system = await startSystem();
+});
+afterAll(async () => {
+  await system.stop();
+});
+
+interface Answer {
+  readonly choices: readonly {
+    readonly text: string;
+    readonly finish_reason: string;
+    readonly logprobs: { readonly tokens: readonly string[] } | null;
+  }[];
+  readonly usage: { readonly completion_tokens: number };
+}
+
+const post = (fields: object): Promise<Response> =>
+  fetch(`${system.url}/v1/completions`, {
+    method: 'POST',
+    headers: { authorization: `Bearer ${system.apiKey}`, 'content-type': 'application/json' },
+    body: JSON.stringify({ model: 'default', ...fields }),
+  });
+
+const WHOLE = /^(?:ab|cd){6,20}$/;
+const request = {
+  prompt: 'Say: ',
+  grammar: { type: 'regex', value: '(ab|cd){6,20}' },
+  max_tokens: 64,
+  temperature: 1,
+  seed: 3,
+};
+
+async function complete(fields: object): Promise<Answer> {
+  const response = await post({ ...request, ...fields });
+  expect(response.status).toBe(200);
+  return (await response.json()) as Answer;
+}
+
+describe('a constraint holds together with', () => {
+  test.each([
+    ['nothing else', {}, 1],
+    ['n', { n: 3 }, 3],
+    ['best_of', { n: 2, best_of: 4 }, 2],
+    ['several prompts', { prompt: ['a', 'b'] }, 2],
+    ['min_tokens', { min_tokens: 6 }, 1],
+    ['penalties and truncation', { frequency_penalty: 1.5, top_p: 0.2, top_k: 2 }, 1],
+    ['a bias against what it allows', { logit_bias: { 97: -100, 98: -100 } }, 1],
+  ])('%s', async (_, fields, choices) => {
+    const answer = await complete(fields);
+    expect(answer.choices).toHaveLength(choices);
+    for (const { text, finish_reason } of answer.choices) {
+      expect(text).toMatch(WHOLE);
+      expect(finish_reason).toBe('stop');
+    }
+    expect(answer.usage.completion_tokens).toBeGreaterThanOrEqual('min_tokens' in fields ? 6 : 1);
+  });
+
+  test('ignore_eos: the text goes on until nothing more is allowed', async () => {
+    const { choices } = await complete({ ignore_eos: true });
+    expect(choices[0]?.text).toMatch(/^(?:ab|cd){20}$/);
+    expect(choices[0]?.finish_reason).toBe('stop');
+  });
+
+  test('max_tokens, which may cut the text', async () => {
+    const { choices } = await complete({ max_tokens: 3 });
+    expect(choices[0]?.finish_reason).toBe('length');
+    expect(choices[0]?.text).toMatch(/^(?:ab|cd)*[ac]?$/);
+  });
+
+  test('a stop string, which ends the text earlier', async () => {
+    const { choices } = await complete({ stop: ['b'] });
+    expect(choices[0]?.text).toMatch(/^(?:cd){0,20}a?$/);
+    expect(choices[0]?.finish_reason).toBe('stop');
+  });
+
+  test('echo and logprobs', async () => {
+    const { choices } = await complete({ echo: true, logprobs: 2 });
+    expect(choices[0]?.text.startsWith(request.prompt)).toBe(true);
+    expect(choices[0]?.text.slice(request.prompt.length)).toMatch(WHOLE);
+    expect(choices[0]?.logprobs?.tokens.join('')).toContain(choices[0]?.text);
+  });
+
+  test('streaming, and gives the same text as without it', async () => {
+    const body = await (await post({ ...request, stream: true })).text();
+    const texts = [...body.matchAll(/^data: (\{.*\})$/gm)].map(
+      ([, chunk]) => (JSON.parse(chunk as string) as Answer).choices[0]?.text ?? '',
+    );
+    expect(texts.join('')).toBe((await complete({})).choices[0]?.text);
+  });
+});
+
+describe('hostile constraints', () => {
+  /** By hand: CONTINUO_HOSTILE=1 sends all of them. */
+  const every = Number(process.env.CONTINUO_HOSTILE ?? 12);
+  const sent = HOSTILE_CASES.filter((_, index) => index % every === 0);
+
+  test('get a text or a clear 400, and others are served meanwhile', async () => {
+    for (const { name, wire } of sent) {
+      const hostile = post({ prompt: 'x', max_tokens: 16, ...constraintField(wire()) });
+      const usual = complete({});
+      const answer = await hostile;
+      const body = (await answer.json()) as Answer & { error?: { message: string } };
+      expect([200, 400], `${name}: ${body.error?.message}`).toContain(answer.status);
+      if (answer.status === 400) expect(body.error?.message, name).toMatch(/\w{3}/);
+      expect((await usual).choices[0]?.text).toMatch(WHOLE);
+    }
+  });
+});
