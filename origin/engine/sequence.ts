@@ -177,7 +177,7 @@ export class Sequence implements DecodeRow {
     } else if (this.#constraint.accepting) {
       for (const id of this.request.eosIds) mask[id >>> 5]! |= 1 << (id & 31);
     }
-    return mask.some((word) => word !== 0) ? mask : 'nothing';
+    return isEmpty(mask) ? 'nothing' : mask;
   }
 
   #finishEvent(finish: Finish): EventOf<'finish'> {
@@ -191,4 +191,9 @@ export class Sequence implements DecodeRow {
     if (this.request.submission.scores) event.score = this.#score;
     return event;
   }
+}
+
+function isEmpty(mask: Uint32Array): boolean {
+  for (let word = 0; word < mask.length; word++) if (mask[word] !== 0) return false;
+  return true;
 }

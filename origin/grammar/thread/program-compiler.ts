@@ -9,7 +9,7 @@ export interface ProgramCompilerOptions {
   readonly threads?: number;
   /** Compilations of one tenant that may wait for a thread; default 64. Beyond it the answer is 503. */
   readonly maxWaiting?: number;
-  /** Milliseconds that a compilation may wait for a thread; default 2,500. After that the answer is 503. */
+  /** Milliseconds that a compilation may wait for a thread; default 1,000. After that the answer is 503. */
   readonly patienceMs?: number;
   /** The threads' entry. */
   readonly entry?: URL;
@@ -40,7 +40,7 @@ export class ProgramCompiler {
   #closed = false;
 
   constructor(options: ProgramCompilerOptions = {}) {
-    const { timeLimitMs = 2000, threads = 2, maxWaiting = 64, patienceMs = 2500 } = options;
+    const { timeLimitMs = 2000, threads = 2, maxWaiting = 64, patienceMs = 1000 } = options;
     const { entry = new URL('./compile-thread.ts', import.meta.url) } = options;
     this.#startThread = (onEnd) => new CompilerThread(entry, timeLimitMs, onEnd);
     this.#maxWaiting = maxWaiting;

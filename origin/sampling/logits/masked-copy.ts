@@ -1,6 +1,6 @@
 /**
  * Copies the logits of the tokens that every given bit set contains (bit id & 31 of word id >>> 5) and sets all others
- * to −∞. Words of zeros cost nothing, so tight masks are fast. Ids beyond a bit set are not in it.
+ * to −∞. Begins with whatever there is more of, so tight masks and wide ones are fast. Ids beyond a bit set are not in it.
  */
 export function copyMasked(
   scores: Float32Array,
@@ -12,17 +12,32 @@ export function copyMasked(
     scores.set(logits);
     return;
   }
-  scores.fill(Number.NEGATIVE_INFINITY);
-  const words = (logits.length + 31) >>> 5;
+  const size = logits.length;
+  const words = (size + 31) >>> 5;
+  let count = 0;
+  for (let word = 0; word < words; word++) count += bitCount(wordOf(mask, word) & wordOf(allowed, word));
+  const mostly = 2 * count > size;
+  if (mostly) scores.set(logits);
+  else scores.fill(Number.NEGATIVE_INFINITY);
   for (let word = 0; word < words; word++) {
-    let bits = (mask ? (mask[word] ?? 0) : -1) & (allowed ? (allowed[word] ?? 0) : -1);
-    while (bits !== 0) {
-      const id = (word << 5) + (31 - Math.clz32(bits & -bits));
-      bits &= bits - 1;
+    const both = wordOf(mask, word) & wordOf(allowed, word);
+    for (let bits = mostly ? ~both : both; bits !== 0; bits &= bits - 1) {
+      const id = (word << 5) + 31 - Math.clz32(bits & -bits);
       // The last word may have bits past the row.
-      if (id < logits.length) scores[id] = logits[id]!;
+      if (id < size) scores[id] = mostly ? Number.NEGATIVE_INFINITY : logits[id]!;
     }
   }
+}
+
+function wordOf(set: Uint32Array | null, word: number): number {
+  return set === null ? -1 : (set[word] ?? 0);
+}
+
+/** Bits set in a 32-bit word (Warren, "Hacker's Delight", 5-1). */
+function bitCount(word: number): number {
+  let bits = word - ((word >>> 1) & 0x55555555);
+  bits = (bits & 0x33333333) + ((bits >>> 2) & 0x33333333);
+  return Math.imul((bits + (bits >>> 4)) & 0x0f0f0f0f, 0x01010101) >>> 24;
 }
 
 /** The bit set of these ids; ids outside the vocabulary are left out. */
