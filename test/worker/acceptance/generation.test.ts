@@ -1,10 +1,14 @@
 import * as fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { errorResponse } from '../../../shared/completion-response.ts';
+import { completionResponse, errorResponse } from '../../../shared/completion-response.ts';
+import { FIELD_TABLE } from '../field-table.ts';
 import { BEGIN, CONTEXT, END, type RealSystem, startRealSystem, VOCABULARY } from '../support/real-origin.ts';
-import { assemble } from '../support/sse.ts';
+import { assemble, payloadsOf } from '../support/sse.ts';
 
 /** What the whole product generates: Worker, origin and a random fp32 model whose tokens include every byte. */
+
+/** `FUZZ_COMBINATIONS=5000` for a long run. */
+const COMBINATIONS = Number(process.env.FUZZ_COMBINATIONS ?? 300);
 
 let system: RealSystem;
 beforeAll(async () => {
@@ -260,4 +264,36 @@ test('no number that a field accepts makes the sampler fail', async () => {
     }),
     { numRuns: 300 },
   );
+});
+
+test('no combination of good values makes the origin fail, plain or streamed', async () => {
+  // Many choices are many times the work of one, and no other code.
+  const left = new Set(['n', 'n_cmpl', 'best_of', 'prompt']);
+  const values = Object.entries(FIELD_TABLE).flatMap(([field, { good, beside }]) =>
+    left.has(field)
+      ? []
+      : good
+          .filter((value) => JSON.stringify(value).length < 10_000)
+          .map((value): Fields => ({ ...beside, [field]: value })),
+  );
+  const bodies = fc.array(fc.constantFrom(...values), { maxLength: 5 });
+  const outcomes = new Map<number, number>();
+  await fc.assert(
+    fc.asyncProperty(bodies, async (fields) => {
+      const body: Fields = Object.assign({ model: 'default', prompt: 'abc abc', temperature: 1 }, ...fields);
+      const response = await system.worker.post(body);
+      const text = await response.text();
+      expect([200, 400], `${text.slice(0, 300)} for ${JSON.stringify(body)}`).toContain(response.status);
+      outcomes.set(response.status, (outcomes.get(response.status) ?? 0) + 1);
+      if (response.status === 400) errorResponse.parse(JSON.parse(text));
+      else if (body.stream === true) {
+        // What forbids every token is found with the first one, when a stream has begun.
+        const failures = payloadsOf(text).map((payload) => errorResponse.safeParse(payload).data?.error.type);
+        expect(failures).not.toContain('server_error');
+      } else expect(completionResponse.parse(JSON.parse(text)).choices).toHaveLength(1);
+    }),
+    { numRuns: COMBINATIONS, endOnFailure: true },
+  );
+  expect(outcomes.get(200)).toBeGreaterThan(COMBINATIONS / 4);
+  expect(outcomes.get(400)).toBeGreaterThan(0);
 });

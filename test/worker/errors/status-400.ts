@@ -169,6 +169,20 @@ export const STATUS_400: readonly ErrorCase[] = [
     'max_tokens',
     /'max_tokens' and 'n_predict'/,
   ),
+  invalid(
+    'fewer candidates than choices',
+    { best_of: 2, n: 3 },
+    'conflicting_parameters',
+    'best_of',
+    /at least 'n'/,
+  ),
+  invalid(
+    'two constraints',
+    { grammar: 'root ::= "a"', regex: 'a' },
+    'conflicting_parameters',
+    'grammar',
+    /'grammar' and 'regex'/,
+  ),
   invalid('bad schema', { json_schema: '{' }, 'invalid_json_schema', 'json_schema', /not valid JSON/),
   {
     name: 'suffix where the model has no infill',

@@ -1,3 +1,4 @@
+import { admin, tenantWithKey } from '../edge/admin-client.ts';
 import type { ErrorCase } from './case.ts';
 
 const type = 'invalid_request_error';
@@ -32,6 +33,19 @@ export const STATUS_401: readonly ErrorCase[] = [
     code: 'invalid_api_key',
     param: null,
     message: /^(?!.*sk-wrong-key).*Incorrect API key/,
+    headers: { 'www-authenticate': 'Bearer' },
+  },
+  {
+    name: 'a revoked key, of which no more is told than of a wrong one',
+    send: async (worker) => {
+      const { key, keyId } = await tenantWithKey(worker, 'revoked');
+      await admin(worker, 'DELETE', `/keys/${keyId}`);
+      return worker.post({ model: 'default', prompt: 'Hi' }, { headers: { authorization: `Bearer ${key}` } });
+    },
+    type,
+    code: 'invalid_api_key',
+    param: null,
+    message: /^Incorrect API key provided\.$/,
     headers: { 'www-authenticate': 'Bearer' },
   },
 ];
