@@ -7,11 +7,17 @@ export const SIGNATURE_HEADER = 'x-continuo-signature';
 
 const encoder = new TextEncoder();
 
-const toHex = (bytes: ArrayBuffer): string =>
-  Array.from(new Uint8Array(bytes), (byte) => byte.toString(16).padStart(2, '0')).join('');
+const HEX = Array.from({ length: 256 }, (_, byte) => byte.toString(16).padStart(2, '0'));
+
+/** Lower-case hex. */
+export function toHex(bytes: Uint8Array): string {
+  let hex = '';
+  for (const byte of bytes) hex += HEX[byte];
+  return hex;
+}
 
 export async function sha256Hex(data: string): Promise<string> {
-  return toHex(await crypto.subtle.digest('SHA-256', encoder.encode(data)));
+  return toHex(new Uint8Array(await crypto.subtle.digest('SHA-256', encoder.encode(data))));
 }
 
 /** WebCrypto's CryptoKey, which not every runtime's types name globally. */
@@ -51,7 +57,7 @@ async function message(parts: SignedParts, claims: SignatureClaims): Promise<Uin
 /** The value of the signature header: `v1.<timestamp>.<nonce>.<hex hmac>`. */
 export async function sign(key: SigningKey, parts: SignedParts, claims: SignatureClaims): Promise<string> {
   const mac = await crypto.subtle.sign('HMAC', key, await message(parts, claims));
-  return `v1.${claims.timestamp}.${claims.nonce}.${toHex(mac)}`;
+  return `v1.${claims.timestamp}.${claims.nonce}.${toHex(new Uint8Array(mac))}`;
 }
 
 const HEADER = /^v1\.(\d{1,15})\.([A-Za-z0-9_-]{8,64})\.([0-9a-f]{64})$/;

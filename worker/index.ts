@@ -1,5 +1,6 @@
 import { IttyRouter } from 'itty-router';
 import { toApiError } from '../shared/errors.ts';
+import { toHex } from '../shared/signing.ts';
 import { drain } from './body.ts';
 import { reportBug } from './bug-report.ts';
 import type { Answer, RequestContext } from './context.ts';
@@ -26,10 +27,7 @@ interface Isolate {
 
 const now = (): number => Date.now();
 
-function randomHex(count: number): string {
-  const bytes = crypto.getRandomValues(new Uint8Array(count));
-  return Array.from(bytes, (byte) => byte.toString(16).padStart(2, '0')).join('');
-}
+const randomHex = (count: number): string => toHex(crypto.getRandomValues(new Uint8Array(count)));
 
 /** A secret that the configuration names; variables are text, bindings are not. */
 function secretOf(env: Env, name: string): string | undefined {

@@ -10,8 +10,10 @@ import { completionJson, type Envelope } from './dialects/openai-completions.ts'
 import { errorBody, jsonText } from './http.ts';
 import type { Run } from './relay-run.ts';
 import { StreamWriter } from './relay-stream.ts';
+import { SilenceTimer } from './silence-timer.ts';
 
 type Events = readonly GenerationEvent[];
+type Controller = ReadableStreamDefaultController<Uint8Array>;
 
 /** A run whose first events have arrived: the moment until which a failure still is an HTTP status of its own. */
 export interface Started {
@@ -58,52 +60,69 @@ const STREAM_HEADERS = {
  * written. A failure becomes one error event and then [DONE], never a clean end.
  */
 export function answerStream(started: Started, context: RequestContext): Response {
-  const { run, first, call, envelope } = started;
-  const encoder = new TextEncoder();
-  const writer = new StreamWriter(call, envelope, run.tally);
-  let awaited: Promise<Events> | null = Promise.resolve(first);
-
-  /** Text for the next write, and whether it is the last. */
-  const nextText = async (): Promise<readonly [text: string, last: boolean]> => {
-    for (;;) {
-      awaited ??= run.next();
-      const events = await orSilence(awaited, context.settings.KEEP_ALIVE_MS);
-      if (events === null) return [SSE_KEEP_ALIVE, false];
-      awaited = null;
-      const text = writer.write(events);
-      if (text !== '') return [text, doneOf(events) !== undefined];
-    }
-  };
-
-  const body = new ReadableStream<Uint8Array>(
-    {
-      async pull(controller) {
-        try {
-          const [text, last] = await nextText();
-          controller.enqueue(encoder.encode(text));
-          if (last) controller.close();
-        } catch (thrown) {
-          const error = toApiError(thrown);
-          if (error !== thrown) reportBug(thrown, context);
-          run.fail(error);
-          controller.enqueue(encoder.encode(sseData(errorBody(error, context)) + SSE_DONE));
-          controller.close();
-        }
-      },
-      cancel: () => run.cancel(),
-    },
-    { highWaterMark: 0 },
-  );
+  const body = new ReadableStream(new SseSource(started, context), { highWaterMark: 0 });
   return new Response(body, { headers: STREAM_HEADERS });
 }
 
-/** What `work` brings, or null when it takes longer than `ms`. */
-async function orSilence<T>(work: Promise<T>, ms: number): Promise<T | null> {
-  const silence = Promise.withResolvers<null>();
-  const timer = setTimeout(() => silence.resolve(null), ms);
-  try {
-    return await Promise.race([work, silence.promise]);
-  } finally {
-    clearTimeout(timer);
+class SseSource implements UnderlyingSource<Uint8Array> {
+  readonly #run: Run;
+  readonly #context: RequestContext;
+  readonly #writer: StreamWriter;
+  readonly #encoder = new TextEncoder();
+  /** Read, but not yet written. */
+  #first: Events | null;
+  #silence: SilenceTimer | null = null;
+
+  constructor({ run, first, call, envelope }: Started, context: RequestContext) {
+    this.#run = run;
+    this.#context = context;
+    this.#writer = new StreamWriter(call, envelope, run.tally);
+    this.#first = first;
+  }
+
+  start(controller: Controller): void {
+    const { now, settings } = this.#context;
+    const silence = new SilenceTimer(now, () => {
+      silence.begin(settings.KEEP_ALIVE_MS);
+      controller.enqueue(this.#encoder.encode(SSE_KEEP_ALIVE));
+    });
+    this.#silence = silence;
+  }
+
+  async pull(controller: Controller): Promise<void> {
+    this.#silence?.begin(this.#context.settings.KEEP_ALIVE_MS);
+    try {
+      const last = await this.#writeNext(controller);
+      this.#silence?.end();
+      if (last) this.#close(controller);
+    } catch (thrown) {
+      const error = toApiError(thrown);
+      if (error !== thrown) reportBug(thrown, this.#context);
+      this.#run.fail(error);
+      controller.enqueue(this.#encoder.encode(sseData(errorBody(error, this.#context)) + SSE_DONE));
+      this.#close(controller);
+    }
+  }
+
+  cancel(): void {
+    this.#silence?.stop();
+    this.#run.cancel();
+  }
+
+  /** One write of whatever came together; true when it is the last one. */
+  async #writeNext(controller: Controller): Promise<boolean> {
+    for (;;) {
+      const events = this.#first ?? (await this.#run.next());
+      this.#first = null;
+      const text = this.#writer.write(events);
+      if (text === '') continue;
+      controller.enqueue(this.#encoder.encode(text));
+      return doneOf(events) !== undefined;
+    }
+  }
+
+  #close(controller: Controller): void {
+    this.#silence?.stop();
+    controller.close();
   }
 }

@@ -3,9 +3,10 @@ import { availableParallelism } from 'node:os';
 import path from 'node:path';
 import { SingleBar } from 'cli-progress';
 import { Command } from 'commander';
+import { measureEdge } from './edge/edge.ts';
 import { type BenchModel, benchModels } from './models.ts';
 import { linePlot } from './plot.ts';
-import { figureTable, loadTable, rounded } from './report.ts';
+import { edgeTables, figureTable, loadTable, rounded } from './report.ts';
 import { type ModelReport, measureModel, type Plan } from './run.ts';
 import { openAiTarget } from './target.ts';
 
@@ -32,6 +33,7 @@ const program = new Command('bench')
   .option('--quick', 'skip the single figures (prefill, prefix hit, interference)', false)
   .option('--soak <seconds>', 'overload by 200 clients of two tenants for so long', '0')
   .option('--constraints', 'also measure constrained streams, and streams beside hostile grammars', false)
+  .option('--edge', 'measure only what the Worker adds to an origin without a model', false)
   .option('--url <base>', 'also measure an OpenAI-compatible server, e.g. http://127.0.0.1:8080/v1')
   .option('--url-model <name>', 'its model name', 'default')
   .option('--url-key <key>', 'its API key', 'none')
@@ -48,6 +50,7 @@ interface Options {
   readonly quick: boolean;
   readonly soak: string;
   readonly constraints: boolean;
+  readonly edge: boolean;
   readonly url?: string;
   readonly urlModel: string;
   readonly urlKey: string;
@@ -76,8 +79,29 @@ function plot(report: ModelReport): string {
   return linePlot(`${report.model}: decode tokens/s`, 'concurrent streams', 'tokens/s', series);
 }
 
+function startBar(name: string) {
+  const bar = new SingleBar({ format: `${name} {bar} {percentage}% {stage}`, clearOnComplete: true });
+  bar.start(1, 0, { stage: '' });
+  return { bar, progress: (share: number, stage: string) => bar.update(share, { stage }) };
+}
+
+function save(directory: string, name: string, report: unknown): string {
+  const file = path.join(directory, name);
+  writeFileSync(file, `${JSON.stringify(report, null, 2)}\n`);
+  return file;
+}
+
+async function edge(directory: string): Promise<void> {
+  const { bar, progress } = startBar('edge');
+  const report = await measureEdge(progress);
+  bar.stop();
+  console.log(`\n${edgeTables(report)}\n${save(directory, 'edge.json', report)}`);
+}
+
 async function main(): Promise<void> {
   const options = program.parse().opts<Options>();
+  mkdirSync(options.out, { recursive: true });
+  if (options.edge) return edge(options.out);
   const plan: Plan = {
     concurrency: options.concurrency.map(Number),
     via: options.via,
@@ -92,12 +116,9 @@ async function main(): Promise<void> {
       ? openAiTarget(options.url, { baseUrl: options.url, apiKey: options.urlKey, model: options.urlModel })
       : null,
   };
-  mkdirSync(options.out, { recursive: true });
   const reports: ModelReport[] = [];
   for (const model of options.models.map(modelNamed)) {
-    const bar = new SingleBar({ format: `${model.name} {bar} {percentage}% {stage}`, clearOnComplete: true });
-    bar.start(1, 0, { stage: '' });
-    const progress = (share: number, stage: string) => bar.update(share, { stage });
+    const { bar, progress } = startBar(model.name);
     const report = await measureModel(model, plan, progress);
     bar.stop();
     print(report);
@@ -105,8 +126,7 @@ async function main(): Promise<void> {
     reports.push(report);
   }
   await plan.foreign?.close();
-  const file = path.join(options.out, 'bench.json');
-  writeFileSync(file, `${JSON.stringify(reports, null, 2)}\n`);
+  const file = save(options.out, 'bench.json', reports);
   console.log(`\n${rounded(reports.length)} report(s): ${file}`);
 }
 

@@ -1,4 +1,5 @@
 import Table from 'cli-table3';
+import type { EdgeReport } from './edge/edge.ts';
 import type { LoadResult } from './load.ts';
 
 /** One layer's results, each beside the bare loop of the same minute. */
@@ -52,6 +53,25 @@ export function figureTable(figures: readonly (readonly [string, string])[]): st
   const table = new Table({ style: { head: [], border: [] } });
   for (const [name, value] of figures) table.push([name, value]);
   return table.toString();
+}
+
+/** What the edge adds, beside a workerd that only passes bytes on. */
+export function edgeTables({ delays, cpu }: EdgeReport): string {
+  const pair = (p50: number, p99: number) => `${rounded(p50, 2)} / ${rounded(p99, 2)}`;
+  const times = new Table({
+    head: ['p50 / p99 ms', 'origin', 'bare workerd', 'Worker', 'Worker − origin'],
+    style: { head: [], border: [] },
+  });
+  for (const { name, direct, bare, worker } of delays) {
+    const added = pair(worker[0] - direct[0], worker[1] - direct[1]);
+    times.push([name, pair(...direct), pair(...bare), pair(...worker), added]);
+  }
+  const loads = new Table({
+    head: ['CPU ms per 1,000 tokens', 'bare workerd', 'Worker'],
+    style: { head: [], border: [] },
+  });
+  for (const { name, bare, worker } of cpu) loads.push([name, rounded(bare, 1), rounded(worker, 1)]);
+  return `${times}\n${loads}`;
 }
 
 export { rounded };

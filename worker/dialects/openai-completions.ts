@@ -54,26 +54,24 @@ function timingsObject({ usage, timings }: EventOf<'done'>): Record<string, numb
   };
 }
 
-function tail({ usage, timings }: Trailer): string {
-  const members = [
-    usage === undefined ? '' : `,"usage":${usage === null ? 'null' : JSON.stringify(usageObject(usage))}`,
-    timings === undefined ? '' : `,"timings":${JSON.stringify(timingsObject(timings))}`,
-  ];
-  return `]${members.join('')}}`;
-}
+/** A member of an object behind others; nothing for undefined. */
+const member = (name: string, value: unknown): string =>
+  value === undefined ? '' : `,"${name}":${JSON.stringify(value)}`;
 
-/** A choice, or what one event adds to it. `index` = its place in the answer. */
+const tail = ({ usage, timings }: Trailer): string =>
+  `]${member('usage', usage && usageObject(usage))}${member('timings', timings && timingsObject(timings))}}`;
+
+/** A choice, or what one event adds to it; runs per token. `index` = its place in the answer. */
 function choiceJson(delta: ChoiceDelta, index: number): string {
-  const { finish, tokenIds, promptTokenIds, promptLogprobs } = delta;
-  const members = [
-    `"index":${index},"text":${JSON.stringify(delta.text)},"logprobs":${logprobsJson(delta.logprobs)}`,
-    `"finish_reason":${finish === null ? 'null' : JSON.stringify(finish.reason)}`,
-    finish === null ? '' : `"stop_reason":${JSON.stringify(finish.stopReason)}`,
-    tokenIds === null ? '' : `"token_ids":${JSON.stringify(tokenIds)}`,
-    promptTokenIds === null ? '' : `"prompt_token_ids":${JSON.stringify(promptTokenIds)}`,
-    promptLogprobs === null ? '' : `"prompt_logprobs":${JSON.stringify(promptLogprobs)}`,
-  ];
-  return `{${members.filter((member) => member !== '').join(',')}}`;
+  const { text, logprobs, finish, tokenIds, promptTokenIds, promptLogprobs } = delta;
+  return (
+    `{"index":${index},"text":${JSON.stringify(text)},"logprobs":${logprobsJson(logprobs)},` +
+    `"finish_reason":${finish === null ? 'null' : `"${finish.reason}"`}` +
+    member('stop_reason', finish?.stopReason) +
+    member('token_ids', tokenIds ?? undefined) +
+    member('prompt_token_ids', promptTokenIds ?? undefined) +
+    `${member('prompt_logprobs', promptLogprobs ?? undefined)}}`
+  );
 }
 
 /** The plain answer; the choices' places are their order. */

@@ -60,10 +60,9 @@ export class LimiterStorage {
   }
 
   saveSubjects(state: QuotaState, ids: readonly string[]): void {
-    for (const id of ids) {
-      const value = JSON.stringify(state.subjects.get(id));
-      this.#sql.exec('INSERT OR REPLACE INTO subjects (id, state) VALUES (?, ?)', id, value);
-    }
+    const values = ids.flatMap((id) => [id, JSON.stringify(state.subjects.get(id))]);
+    const rows = ids.map(() => '(?, ?)').join(', ');
+    this.#sql.exec(`INSERT OR REPLACE INTO subjects (id, state) VALUES ${rows}`, ...values);
   }
 
   saveOpen(open: OpenRequest): void {

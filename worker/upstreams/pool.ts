@@ -62,6 +62,7 @@ export function createCatalogue(settings: Settings, now: () => number, secretOf:
       return new RoutedUpstream(
         ordered.map((name) => candidates.get(name)!),
         health,
+        now,
       );
     },
   };

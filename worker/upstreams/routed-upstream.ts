@@ -1,8 +1,8 @@
 import { ApiError, type ErrorCode } from '../../shared/errors.ts';
-import type { GenerationEvent, GenerationRequest, OriginModel } from '../../shared/generation.ts';
-import { type EventTimeouts, type OpenedStream, openStream } from './timed-events.ts';
+import type { GenerationRequest, OriginModel } from '../../shared/generation.ts';
 import type { EventStream, TokenizerService, Upstream, UpstreamContext } from './upstream.ts';
 import type { UpstreamHealth, Verdict } from './upstream-health.ts';
+import { type EventTimeouts, WatchedEvents } from './watched-events.ts';
 
 export interface Candidate {
   readonly upstream: Upstream;
@@ -19,7 +19,9 @@ const BUSY: ReadonlySet<string> = new Set<ErrorCode>(['server_is_overloaded', 'm
 
 const codeOf = (thrown: unknown): string => (thrown instanceof ApiError ? thrown.code : 'internal_error');
 
-function verdictOf(code: string): Verdict {
+/** What an error says about the upstream; null = it went well. */
+function verdictOf(code: string | null): Verdict {
+  if (code === null) return 'success';
   if (UPSTREAM_FAILURES.has(code)) return 'failure';
   return BUSY.has(code) ? 'unknown' : 'success';
 }
@@ -31,11 +33,14 @@ function verdictOf(code: string): Verdict {
 export class RoutedUpstream implements Upstream {
   readonly #candidates: readonly Candidate[];
   readonly #health: UpstreamHealth;
+  readonly #now: () => number;
   #current: Candidate;
 
-  constructor(candidates: readonly Candidate[], health: UpstreamHealth) {
+  /** @param now Unix milliseconds */
+  constructor(candidates: readonly Candidate[], health: UpstreamHealth, now: () => number) {
     this.#candidates = candidates;
     this.#health = health;
+    this.#now = now;
     this.#current = candidates[0]!;
   }
 
@@ -81,47 +86,17 @@ export class RoutedUpstream implements Upstream {
     const signal = AbortSignal.any([context.signal, abort.signal]);
     context.signal.addEventListener('abort', () => verdict('unknown'), { once: true });
     try {
-      const opened = await openStream(await upstream.generate(request, { ...context, signal }), timeouts);
-      const failure = opened.first.find((event) => event.type === 'error');
-      if (failure?.retryable && !last) {
-        verdict(verdictOf(failure.code));
-        abort.abort();
-        return null;
-      }
-      return followed(opened, verdict, abort);
+      const stream = await upstream.generate(request, { ...context, signal });
+      const ended = (code: string | null) => verdict(verdictOf(code));
+      const events = new WatchedEvents(stream, { timeouts, now: this.#now, abort, ended });
+      const failure = (await events.peek()).find((event) => event.type === 'error');
+      if (!failure?.retryable || last) return events;
+      abort.abort();
+      return null;
     } catch (thrown) {
       verdict(context.signal.aborted ? 'unknown' : verdictOf(codeOf(thrown)));
       abort.abort();
       throw thrown;
     }
-  }
-}
-
-/** Passes the stream on and tells how it ended. */
-async function* followed(
-  { first, rest }: OpenedStream,
-  verdict: (verdict: Verdict) => void,
-  abort: AbortController,
-): AsyncGenerator<readonly GenerationEvent[]> {
-  const look = (events: readonly GenerationEvent[]): void => {
-    const end = events.at(-1);
-    if (end?.type === 'done') verdict('success');
-    else if (end?.type === 'error') verdict(verdictOf(end.code));
-  };
-  try {
-    look(first);
-    if (first.length > 0) yield first;
-    for await (const events of rest) {
-      look(events);
-      yield events;
-    }
-    // It ended without a terminal event.
-    verdict('failure');
-  } catch (thrown) {
-    verdict(verdictOf(codeOf(thrown)));
-    throw thrown;
-  } finally {
-    verdict('unknown');
-    abort.abort();
   }
 }
