@@ -13,6 +13,8 @@ const TENANT = 'tenant';
 /** Records are gathered this long before they go to the ledger together. */
 const FLUSH_DELAY_MS = 1000;
 const FLUSH_RETRY_MAX_MS = 60_000;
+/** Settlements wait this long for others: a commit costs more than a settlement, and nobody's answer depends on it. */
+const SETTLE_TOGETHER_MS = 20;
 /** A request whose lease has ended is settled by what it told last, unless it tells more within so many leases. */
 const ABANDON_LEASES = 4;
 
@@ -25,6 +27,9 @@ export class TenantLimiter extends DurableObject<Bindings> {
   readonly #quota: QuotaState;
   readonly #open: Map<string, OpenRequest>;
   readonly #blocked: Set<string>;
+  /** Ended, but not yet written. */
+  #settled: { readonly open: OpenRequest; readonly record: UsageRecord }[] = [];
+  #writing: Promise<void> | null = null;
   #alarmAt: number | null = null;
   #flushAt: number | null;
   #failures = 0;
@@ -63,6 +68,8 @@ export class TenantLimiter extends DurableObject<Bindings> {
     };
     this.#keep(open);
     this.#storage.saveSubjects(this.#quota, lease.subjects);
+    // This is committed anyway.
+    this.#writeSettled();
     await this.#scheduleAlarm();
     return { admitted: true, headers: headers() };
   }
@@ -81,7 +88,12 @@ export class TenantLimiter extends DurableObject<Bindings> {
     const open = this.#open.get(requestId);
     if (!open) return false;
     this.#close(open, { ...open.record, ...settlement });
-    await this.#scheduleAlarm();
+    this.#writing ??= scheduler.wait(SETTLE_TOGETHER_MS).then(() => {
+      this.#writing = null;
+      this.#writeSettled();
+      return this.#scheduleAlarm();
+    });
+    await this.#writing;
     return true;
   }
 
@@ -101,6 +113,7 @@ export class TenantLimiter extends DurableObject<Bindings> {
       if (open.abandonAt === null || open.abandonAt > now) continue;
       this.#close(open, { ...open.record, latencyMs: now - open.record.startedAt });
     }
+    this.#writeSettled();
     if (this.#flushAt !== null && this.#flushAt <= now) await this.#flush(now);
     await this.#scheduleAlarm();
   }
@@ -120,8 +133,15 @@ export class TenantLimiter extends DurableObject<Bindings> {
   #close(open: OpenRequest, record: UsageRecord): void {
     settle(this.#quota, open.lease.id, chargedTokens(record.usage), this.#now());
     this.#open.delete(open.lease.id);
-    this.#storage.close(open.lease.id, record);
-    this.#storage.saveSubjects(this.#quota, open.lease.subjects);
+    this.#settled.push({ open, record });
+  }
+
+  #writeSettled(): void {
+    if (this.#settled.length === 0) return;
+    for (const { open, record } of this.#settled) this.#storage.close(open.lease.id, record);
+    const subjects = new Set(this.#settled.flatMap(({ open }) => open.lease.subjects));
+    this.#storage.saveSubjects(this.#quota, [...subjects]);
+    this.#settled = [];
     this.#flushAt ??= this.#now() + FLUSH_DELAY_MS;
   }
 
