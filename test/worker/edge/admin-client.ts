@@ -2,11 +2,46 @@ import type { RunningWorker } from '../support/worker.ts';
 
 export const ADMIN_KEY = 'admin-key-of-the-tests';
 
+/** Fields that one answer or another has; a test that looks at a missing one fails at what it expects. */
+export interface AnswerBody {
+  readonly error: {
+    readonly message: string;
+    readonly type: string;
+    readonly param: string | null;
+    readonly code: string;
+  };
+  readonly id: string;
+  readonly key: string;
+  readonly name: string;
+  readonly models: readonly string[];
+  readonly limits: Readonly<Record<string, number | null>>;
+  readonly suspended: boolean;
+  readonly revoked_at: number | null;
+  readonly replaced_by: string | null;
+  readonly data: readonly AnswerBody[];
+  readonly has_more: boolean;
+  readonly total: Readonly<Record<string, number>>;
+  readonly usage: Readonly<Record<string, number>>;
+  readonly choices: readonly {
+    readonly text: string;
+    readonly finish_reason: string;
+    readonly logprobs: { readonly top_logprobs: readonly unknown[] };
+  }[];
+  readonly paths: Readonly<Record<string, unknown>>;
+}
+
 export interface Answer {
   readonly status: number;
   readonly headers: Headers;
-  // biome-ignore lint/suspicious/noExplicitAny: the tests look at whatever JSON comes back
-  readonly body: any;
+  readonly body: AnswerBody;
+}
+
+async function answerOf(response: Response): Promise<Answer> {
+  return {
+    status: response.status,
+    headers: response.headers,
+    body: (await response.json()) as AnswerBody,
+  };
 }
 
 /** Calls the admin API; the key is the bootstrap one unless another is given. */
@@ -22,7 +57,7 @@ export async function admin(
     headers: { authorization: `Bearer ${key}`, 'content-type': 'application/json' },
     ...(body === undefined ? {} : { body: JSON.stringify(body) }),
   });
-  return { status: response.status, headers: response.headers, body: await response.json() };
+  return answerOf(response);
 }
 
 /** A tenant with one key; the key itself is returned. */
@@ -47,5 +82,5 @@ export async function completion(
     { model: 'org/tiny', prompt: 'Hi', max_tokens: 4, ...fields },
     { headers: { authorization: `Bearer ${key}` } },
   );
-  return { status: response.status, headers: response.headers, body: await response.json() };
+  return answerOf(response);
 }

@@ -121,7 +121,7 @@ describe('plans and tenants', () => {
     for (const id of ['page-a', 'page-b', 'page-c'])
       await admin(worker, 'POST', '/tenants', { id, name: id });
     const first = (await admin(worker, 'GET', '/tenants?limit=2&after=page')).body;
-    expect(first.data.map((tenant: { id: string }) => tenant.id)).toEqual(['page-a', 'page-b']);
+    expect(first.data.map(({ id }) => id)).toEqual(['page-a', 'page-b']);
     expect(first.has_more).toBe(true);
   });
 

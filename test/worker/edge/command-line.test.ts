@@ -4,7 +4,7 @@ import { CommandError } from '../../../worker/cli/api.ts';
 import { createProgram } from '../../../worker/cli/program.ts';
 import { type FakeOrigin, startFakeOrigin } from '../support/fake-origin.ts';
 import { type RunningWorker, startWorker } from '../support/worker.ts';
-import { ADMIN_KEY, completion } from './admin-client.ts';
+import { ADMIN_KEY, type AnswerBody, completion } from './admin-client.ts';
 import { eventually } from './eventually.ts';
 
 let origin: FakeOrigin;
@@ -34,8 +34,8 @@ async function admin(...words: string[]): Promise<string> {
   return printed.join('\n');
 }
 
-// biome-ignore lint/suspicious/noExplicitAny: the tests look at whatever JSON comes back
-const adminJson = async (...words: string[]): Promise<any> => JSON.parse(await admin('--json', ...words));
+const adminJson = async <T = AnswerBody>(...words: string[]): Promise<T> =>
+  JSON.parse(await admin('--json', ...words)) as T;
 
 test('from an empty deployment to a counted completion, by commands alone', async () => {
   await admin('plans', 'create', '--id', 'small', '--name', 'Small', '--limit', 'requests_per_minute=30');
@@ -49,7 +49,7 @@ test('from an empty deployment to a counted completion, by commands alone', asyn
   expect((await adminJson('keys', 'revoke', next.id)).revoked_at).toEqual(expect.any(Number));
   expect((await completion(worker, next.key)).status).toBe(401);
   const [row] = await eventually(
-    () => adminJson('usage', '--tenant', 'acme', '--by', 'tenant,key'),
+    () => adminJson<unknown[]>('usage', '--tenant', 'acme', '--by', 'tenant,key'),
     (rows) => rows.length > 0,
   );
   expect(row).toMatchObject({ tenant: 'acme', key: key.id, requests: 1, completion_tokens: 4 });

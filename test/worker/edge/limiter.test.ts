@@ -123,11 +123,11 @@ describe('a tenant limiter in workerd', () => {
   test('a lease without a sign of life ends by itself, and what its Worker told last is counted', async () => {
     const limits = { concurrentRequests: 2 };
     await call(
-      reservation('forgotten', 'silent', limits, 300),
-      reservation('forgotten', 'told', limits, 300),
+      reservation('forgotten', 'silent', limits, 100),
+      reservation('forgotten', 'told', limits, 100),
     );
     const usage = { promptTokens: 4, cachedTokens: 0, completionTokens: 6 };
-    const told = [{ usage, upstream: 'origin', leaseMs: 300 }];
+    const told = [{ usage, upstream: 'origin', leaseMs: 100 }];
     await call({ tenant: 'forgotten', method: 'renew', args: ['told', ...told] });
     const rows = await eventually(
       () => ledger('forgotten'),

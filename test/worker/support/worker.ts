@@ -22,10 +22,20 @@ export const KEY = 'test-key';
 
 const ROOT = path.resolve(import.meta.dirname, '../../..');
 
-/** @param vars variables besides those of wrangler.toml */
+/** A rate limit of the platform's own. */
+export interface Shield {
+  readonly namespace_id: string;
+  readonly simple: { readonly limit: number; readonly period: 10 | 60 };
+}
+
+/**
+ * @param vars variables besides those of wrangler.toml
+ * @param ratelimits bindings of the platform's rate limits; none by default, since they would keep the tests out, too
+ */
 export async function startWorker(
   origin: Pick<FakeOrigin, 'url' | 'secret'>,
   vars: Readonly<Record<string, string>> = {},
+  ratelimits: Record<string, Shield> = {},
 ): Promise<RunningWorker> {
   const { workerOptions } = unstable_getMiniflareWorkerOptions(path.join(ROOT, 'wrangler.toml'));
   const { modulesRules: _, ...options } = workerOptions;
@@ -33,8 +43,7 @@ export async function startWorker(
     convertV4MiniflareOptions({
       ...options,
       name: 'continuo',
-      // A shield against floods would also keep the tests out.
-      ratelimits: {},
+      ratelimits,
       modules: true,
       // Past the proxy that miniflare puts in front: it would hide that a client has gone.
       unsafeDirectSockets: [{ host: '127.0.0.1', port: 0 }],

@@ -1,0 +1,58 @@
+import { createHash } from 'node:crypto';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { type FakeOrigin, startFakeOrigin } from '../support/fake-origin.ts';
+import { type RunningWorker, type Shield, startWorker } from '../support/worker.ts';
+import { ADMIN_KEY, completion, tenantWithKey } from './admin-client.ts';
+
+/** The platform's own rate limits in front of everything, with small numbers. */
+const BY_ADDRESS = 60;
+const BY_KEY = 4;
+
+let origin: FakeOrigin;
+let worker: RunningWorker;
+
+beforeAll(async () => {
+  origin = await startFakeOrigin();
+  const hash = createHash('sha256').update(ADMIN_KEY).digest('hex');
+  const shield = (name: string, limit: number): Shield => ({
+    namespace_id: name,
+    simple: { limit, period: 60 },
+  });
+  worker = await startWorker(
+    origin,
+    { ADMIN_KEY_SHA256: hash },
+    { FLOOD_BY_ADDRESS: shield('1', BY_ADDRESS), FLOOD_BY_KEY: shield('2', BY_KEY) },
+  );
+});
+afterAll(async () => {
+  await worker?.stop();
+  await origin?.stop();
+});
+
+test('the shields turn a flood away, per key and per address, before anything is looked up or counted', async () => {
+  const { key } = await tenantWithKey(worker, 'noisy', { requests_per_minute: 1000 });
+  const { key: other } = await tenantWithKey(worker, 'quiet');
+  const statuses: number[] = [];
+  for (let count = 0; count < BY_KEY + 3; count += 1) statuses.push((await completion(worker, key)).status);
+  expect(statuses).toEqual([...Array(BY_KEY).fill(200), 429, 429, 429]);
+  const { headers, body } = await completion(worker, key);
+  expect(body.error).toMatchObject({
+    code: 'rate_limit_exceeded',
+    message: expect.stringMatching(/address or key/),
+  });
+  expect(headers.get('retry-after')).toBe('10');
+  expect(headers.get('x-should-retry')).toBe('true');
+  // The tenant's own limit was not touched by what the shield refused.
+  expect(headers.get('x-ratelimit-remaining-requests')).toBeNull();
+  const { headers: admitted, status } = await completion(worker, other);
+  expect([status, admitted.get('x-ratelimit-remaining-requests')]).toEqual([200, null]);
+  // Not even strangers without a key get further than the address's share.
+  const strangers = await Promise.all(
+    Array.from({ length: BY_ADDRESS }, () =>
+      worker.request('/v1/models', { headers: { authorization: 'none' } }),
+    ),
+  );
+  expect(new Set(strangers.map(({ status: answered }) => answered))).toEqual(new Set([401, 429]));
+  expect((await completion(worker, other)).status).toBe(429);
+  expect((await worker.request('/health')).status).toBe(200);
+});
