@@ -14,6 +14,9 @@ export const PACED_MODEL: OriginModel = {
   contextLength: 1_000_000,
   vocabularySize: 256,
   infill: false,
+  aliases: [],
+  defaults: {},
+  state: 'loaded',
 };
 
 /** Milliseconds of a clock that all processes of this machine share. */
