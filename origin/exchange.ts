@@ -3,6 +3,7 @@ import type { Authenticator } from './authentication.ts';
 import type { ReaderLimits } from './event-stream.ts';
 import type { Logger } from './log.ts';
 import type { Metrics } from './metrics.ts';
+import type { RecentUsage } from './recent-usage.ts';
 import type { Service } from './service.ts';
 
 /** What every route may use. */
@@ -12,6 +13,7 @@ export interface ServerContext {
   readonly metrics: Metrics;
   readonly log: Logger;
   readonly readerLimits: ReaderLimits;
+  readonly recentUsage: RecentUsage;
   /** Unix milliseconds. */
   now(): number;
   /** A name that no other request has had. */

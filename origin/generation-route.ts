@@ -40,6 +40,8 @@ async function generate(
     receivedAt,
     stream: request.stream,
   });
+  const account = request.account === undefined ? null : context.recentUsage.begin(request.account);
+  account?.observe(preamble);
   const closed = once(response, 'close');
   const abort = () => {
     if (!stream.ended) engine.abort(engineId);
@@ -48,16 +50,19 @@ async function generate(
   try {
     const admission = await engine.submit(submission, (events) => {
       meter.observe(events);
+      account?.observe(events);
       stream.write(events);
     });
     if (!admission.admitted) throw notAdmitted(admission.retryAfterMs, engine.status.healthy);
     if (submission.constraint !== null) await untilCompiled(stream, closed);
   } catch (error) {
     response.off('close', abort);
+    account?.end();
     throw error;
   }
   stream.open(preamble);
   await closed;
+  account?.end();
   if (!stream.ended) context.metrics.aborts.inc({ model: model.id });
   const { requestId, tenantId } = request;
   const ms = context.now() - receivedAt;

@@ -11,6 +11,7 @@ import type { ServerContext } from './exchange.ts';
 import { load } from './load.ts';
 import { createLog, type Logger } from './log.ts';
 import { createMetrics, recordSteps } from './metrics.ts';
+import { RecentUsage } from './recent-usage.ts';
 import { createOriginServer } from './server.ts';
 import { Service } from './service.ts';
 import { Fleet } from './serving/fleet.ts';
@@ -42,6 +43,7 @@ async function main(): Promise<void> {
     log,
     authenticator: new Authenticator(await importSigningKey(config.secret), Date.now),
     readerLimits: READER_LIMITS,
+    recentUsage: new RecentUsage(Date.now),
     now: Date.now,
     newId: randomUUID,
     drawSeed: () => randomInt(2 ** 48 - 1),

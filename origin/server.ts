@@ -19,6 +19,7 @@ const ROUTES: Readonly<Record<string, Route>> = {
   '/tokenize': { method: 'POST', signed: true, handle: handleTokenize },
   '/detokenize': { method: 'POST', signed: true, handle: handleDetokenize },
   '/tokenizer_info': { method: 'GET', signed: true, handle: handleTokenizerInfo },
+  '/usage': { method: 'GET', signed: true, handle: tellUsage },
   '/models': { method: 'GET', signed: true, handle: listModels },
   '/health': { method: 'GET', signed: false, handle: tellHealth },
   '/metrics': { method: 'GET', signed: false, handle: tellMetrics },
@@ -26,6 +27,11 @@ const ROUTES: Readonly<Record<string, Route>> = {
 
 function listModels(...[{ response }, { service }]: Parameters<Handler>): void {
   sendJson(response, 200, { models: service.health.models });
+}
+
+/** GET /usage?account=… */
+function tellUsage(...[{ query, response }, { recentUsage }]: Parameters<Handler>): void {
+  sendJson(response, 200, recentUsage.of(query.get('account') ?? ''));
 }
 
 /** 200 only while requests are taken, so that a plain load balancer understands it too; the body says why not. */

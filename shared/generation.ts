@@ -28,6 +28,8 @@ export type WireConstraint = z.infer<typeof wireConstraint>;
 export const generationRequest = z.strictObject({
   version: z.literal(PROTOCOL_VERSION),
   requestId: z.string().min(1).max(128),
+  /** Unique name under which the origin keeps what this request uses, for GET /usage; absent = nobody will ask. */
+  account: z.string().min(1).max(200).optional(),
   /** Part of every cache key: KV is never shared between tenants. */
   tenantId: z.string().min(1).max(128),
   /** Share of the engine relative to other waiting tenants; from the tenant's record only. */
@@ -113,6 +115,10 @@ export const usage = z.object({
   completionTokens: z.int().min(0),
 });
 export type Usage = z.infer<typeof usage>;
+
+/** GET /usage?account=… of the origin: what a generation has used; null when none of that name is remembered. */
+export const usageAccount = z.object({ usage, ended: z.boolean() }).nullable();
+export type UsageAccount = NonNullable<z.infer<typeof usageAccount>>;
 
 /** `choice` = prompt index · choices + candidate index. */
 export const generationEvent = z.discriminatedUnion('type', [

@@ -42,6 +42,8 @@ export interface Outcome {
 
 /** A reservation. Whoever holds it settles it exactly once. */
 export interface Lease {
+  /** Unique; under this name the upstream keeps its own account of the request. */
+  readonly id: string;
   /** Rate-limit headers for the answer. */
   readonly headers: Readonly<Record<string, string>>;
   /** From now on the lease's signs of life tell what `progress` says; it is billed if no settlement ever comes. */
@@ -113,6 +115,7 @@ function lease(
     limiter.renew(requestId, { ...progress(), leaseMs: LEASE_MS }).catch(() => {});
   }, RENEW_MS);
   return {
+    id: requestId,
     headers,
     watch(latest) {
       progress = latest;

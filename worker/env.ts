@@ -85,3 +85,9 @@ function checked(parsed: Settings, env: Env): Settings {
   }
   return parsed;
 }
+
+/** A secret that the configuration names; variables are text, bindings are not. */
+export function secretOf(env: Env, name: string): string | undefined {
+  const value: unknown = Reflect.get(env, name);
+  return typeof value === 'string' ? value : undefined;
+}

@@ -63,7 +63,7 @@ export async function startGeneration({
       tenantId: principal.tenant.id,
       prompt: call.generation.prompts[0] ?? null,
     });
-    const stream = await upstream.generate(generationRequest(call, model, principal, context), {
+    const stream = await upstream.generate(generationRequest(call, model, principal, context, lease), {
       signal: abort.signal,
       traceparent: context.traceparent,
       extra: call.extra,
@@ -108,10 +108,12 @@ function generationRequest(
   model: OriginModel,
   { tenant }: Principal,
   { settings, requestId }: RequestContext,
+  lease: Lease,
 ): GenerationRequest {
   return {
     version: PROTOCOL_VERSION,
     requestId,
+    account: lease.id,
     tenantId: tenant.id,
     weight: tenant.weight,
     model: model.id,

@@ -7,7 +7,7 @@ import type { Answer, RequestContext } from './context.ts';
 import { preflight } from './cors.ts';
 import { provisionalDialect } from './dialects/dialect.ts';
 import { dressed } from './dressing.ts';
-import { type Env, parseSettings, type Settings } from './env.ts';
+import { type Env, parseSettings, type Settings, secretOf } from './env.ts';
 import { errorResponse, finished, incomingRequestId } from './http.ts';
 import { openApiDocument } from './openapi.ts';
 import type { InnerProps } from './resumable/stream-tail.ts';
@@ -28,12 +28,6 @@ interface Isolate {
 const now = (): number => Date.now();
 
 const randomHex = (count: number): string => toHex(crypto.getRandomValues(new Uint8Array(count)));
-
-/** A secret that the configuration names; variables are text, bindings are not. */
-function secretOf(env: Env, name: string): string | undefined {
-  const value: unknown = Reflect.get(env, name);
-  return typeof value === 'string' ? value : undefined;
-}
 
 function createIsolate(env: Env): Isolate {
   const settings = parseSettings(env);

@@ -1,10 +1,11 @@
 import { DurableObject } from 'cloudflare:workers';
-import type { Bindings } from './bindings.ts';
+import { type Env, parseSettings, secretOf } from './env.ts';
 import { LimiterStorage, type OpenRequest } from './limiter/limiter-storage.ts';
 import type { Progress, Reservation, ReservationRequest, Settlement } from './limiter/protocol.ts';
 import { dueLeases, nextExpiry, renew, reserve, settle } from './quota/quota.ts';
 import { rateLimitHeaders } from './quota/rate-limit-headers.ts';
 import type { QuotaState, Subject } from './quota/state.ts';
+import { type Catalogue, createCatalogue } from './upstreams/pool.ts';
 import { flushOutbox } from './usage/usage-outbox.ts';
 import { chargedTokens, NO_USAGE, type UsageRecord } from './usage/usage-record.ts';
 
@@ -15,14 +16,15 @@ const FLUSH_DELAY_MS = 1000;
 const FLUSH_RETRY_MAX_MS = 60_000;
 /** Settlements wait this long for others: a commit costs more than a settlement, and nobody's answer depends on it. */
 const SETTLE_TOGETHER_MS = 20;
-/** A request whose lease has ended is settled by what it told last, unless it tells more within so many leases. */
+/** A request whose lease has ended is settled by what its upstream says, unless its Worker says more within so many leases. */
 const ABANDON_LEASES = 4;
+const ACCOUNT_TIMEOUT_MS = 5_000;
 
 /**
  * One per tenant: holds its counters in memory and in its own SQLite, so that reservations of parallel requests are
  * decided one after the other, wherever the requests came in. Its alarm ends forgotten leases and empties the outbox.
  */
-export class TenantLimiter extends DurableObject<Bindings> {
+export class TenantLimiter extends DurableObject<Env> {
   readonly #storage: LimiterStorage;
   readonly #quota: QuotaState;
   readonly #open: Map<string, OpenRequest>;
@@ -30,12 +32,13 @@ export class TenantLimiter extends DurableObject<Bindings> {
   /** Ended, but not yet written. */
   #settled: { readonly open: OpenRequest; readonly record: UsageRecord }[] = [];
   #writing: Promise<void> | null = null;
+  #catalogue: Catalogue | null = null;
   #alarmAt: number | null = null;
   #flushAt: number | null;
   #failures = 0;
   #clock = 0;
 
-  constructor(ctx: DurableObjectState, env: Bindings) {
+  constructor(ctx: DurableObjectState, env: Env) {
     super(ctx, env);
     this.#storage = new LimiterStorage(ctx.storage.sql);
     this.#open = this.#storage.loadOpen();
@@ -109,10 +112,8 @@ export class TenantLimiter extends DurableObject<Bindings> {
     this.#alarmAt = null;
     const now = this.#now();
     for (const id of dueLeases(this.#quota, now)) this.#release(this.#open.get(id)!, now);
-    for (const open of this.#open.values()) {
-      if (open.abandonAt === null || open.abandonAt > now) continue;
-      this.#close(open, { ...open.record, latencyMs: now - open.record.startedAt });
-    }
+    const abandoned = [...this.#open.values()].filter(({ abandonAt }) => (abandonAt ?? now + 1) <= now);
+    await Promise.all(abandoned.map((open) => this.#abandon(open, now)));
     this.#writeSettled();
     if (this.#flushAt !== null && this.#flushAt <= now) await this.#flush(now);
     await this.#scheduleAlarm();
@@ -128,6 +129,25 @@ export class TenantLimiter extends DurableObject<Bindings> {
     settle(this.#quota, open.lease.id, chargedTokens(open.record.usage), now);
     this.#keep({ ...open, abandonAt: now + ABANDON_LEASES * open.leaseMs });
     this.#storage.saveSubjects(this.#quota, open.lease.subjects);
+  }
+
+  /** Nobody will tell any more: the upstream's own account counts, or what the Worker told last where there is none. */
+  async #abandon(open: OpenRequest, now: number): Promise<void> {
+    const account = await this.#upstreams()
+      .usageOf(open.lease.id, AbortSignal.timeout(ACCOUNT_TIMEOUT_MS))
+      .catch(() => null);
+    // Its Worker may have come back meanwhile.
+    if (this.#open.get(open.lease.id) !== open) return;
+    if (account?.ended === false) return this.#keep({ ...open, abandonAt: now + open.leaseMs });
+    const usage = account?.usage ?? open.record.usage;
+    this.#close(open, { ...open.record, usage, latencyMs: now - open.record.startedAt });
+  }
+
+  #upstreams(): Catalogue {
+    this.#catalogue ??= createCatalogue(parseSettings(this.env), Date.now, (name) =>
+      secretOf(this.env, name),
+    );
+    return this.#catalogue;
   }
 
   #close(open: OpenRequest, record: UsageRecord): void {

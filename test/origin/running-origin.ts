@@ -5,6 +5,7 @@ import { Authenticator } from '../../origin/authentication.ts';
 import { READER_LIMITS, type ReaderLimits } from '../../origin/event-stream.ts';
 import { createLog } from '../../origin/log.ts';
 import { createMetrics } from '../../origin/metrics.ts';
+import { RecentUsage } from '../../origin/recent-usage.ts';
 import type { ServedModel } from '../../origin/served-model.ts';
 import { createOriginServer } from '../../origin/server.ts';
 import { Service } from '../../origin/service.ts';
@@ -53,6 +54,7 @@ export class RunningOrigin {
       log: origin.#log,
       authenticator: new Authenticator(await importSigningKey(SECRET), Date.now),
       readerLimits,
+      recentUsage: new RecentUsage(Date.now),
       now: Date.now,
       newId: randomUUID,
       drawSeed: () => 1,

@@ -19,6 +19,27 @@ async function lines(response: Response) {
     .map((line) => generationEvent.parse(JSON.parse(line)));
 }
 
+describe('GET /usage', () => {
+  const account = async (name: string) => (await origin.call(`/usage?account=${name}`)).json();
+
+  test('tells what a generation has used, also of one whose reader left, and nothing of others', async () => {
+    await lines(await origin.call('/generate', { body: request({ account: 'whole' }) }));
+    expect(await account('whole')).toMatchObject({ ended: true, usage: { promptTokens: 3 } });
+    expect(await account('other')).toBeNull();
+    expect((await origin.error('/usage?account=whole', { signature: null })).status).toBe(401);
+
+    origin.engine.script = (engine, id) =>
+      engine.say(id, { type: 'token', choice: 0, text: 'a', completionTokens: 2 });
+    const controller = new AbortController();
+    const call = origin.call('/generate', { body: request({ account: 'left' }), signal: controller.signal });
+    const usage = { promptTokens: 3, cachedTokens: 0, completionTokens: 2 };
+    await call;
+    expect(await account('left')).toEqual({ usage, ended: false });
+    controller.abort();
+    await expect.poll(() => account('left')).toEqual({ usage, ended: true });
+  });
+});
+
 describe('POST /generate', () => {
   test('answers NDJSON: accepted first, then the engine’s events in order, ending with done', async () => {
     const response = await origin.call('/generate', { body: request() });

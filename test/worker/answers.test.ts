@@ -288,6 +288,8 @@ describe('what the origin is told', () => {
       { traceparent, 'x-request-id': 'mine-1' },
     );
     expect(origin.requests[0]).toMatchObject({ requestId: 'mine-1', model: MODEL.id, weight: 1, version: 1 });
+    // The caller may use its id twice; the origin's account of the request has a name of its own.
+    expect(origin.requests[0]?.account).toMatch(/^mine-1\.[0-9a-f]{16}$/);
     expect(origin.requests[0]?.tenantId).not.toBe('other');
     expect(origin.headers[0]?.traceparent).toBe(traceparent);
   });

@@ -28,7 +28,7 @@ export interface AnswerOptions {
 /** The part of a GenerationRequest that the body decides; caller, model and deadline are added later. */
 export type GenerationFields = Omit<
   GenerationRequest,
-  'version' | 'requestId' | 'tenantId' | 'weight' | 'model' | 'deadlineMs'
+  'version' | 'requestId' | 'account' | 'tenantId' | 'weight' | 'model' | 'deadlineMs'
 >;
 
 /** A request body understood. */

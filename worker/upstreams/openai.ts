@@ -44,6 +44,10 @@ export class OpenAiUpstream implements Upstream {
     }));
   }
 
+  async usageOf(): Promise<null> {
+    return null;
+  }
+
   async generate(request: GenerationRequest, context: UpstreamContext): Promise<EventStream> {
     const model = this.#options.models.find(({ id }) => id === request.model);
     if (!model?.rawCompletions) throw noRawCompletions(request.model, this.name);

@@ -5,6 +5,8 @@ import {
   type GenerationRequest,
   type OriginModel,
   originModel,
+  type UsageAccount,
+  usageAccount,
 } from '../../shared/generation.ts';
 import { importSigningKey, SIGNATURE_HEADER, sign } from '../../shared/signing.ts';
 import {
@@ -71,6 +73,11 @@ export class OriginUpstream implements Upstream {
     const { models } = await this.#json({ method: 'GET', path: '/models', signal }, modelList);
     if (models.length === 0) throw loading();
     return models;
+  }
+
+  usageOf(account: string, signal: AbortSignal): Promise<UsageAccount | null> {
+    const path = `/usage?account=${encodeURIComponent(account)}`;
+    return this.#json({ method: 'GET', path, signal }, usageAccount);
   }
 
   #ask<T>(

@@ -1,4 +1,4 @@
-import type { OriginModel, WirePrompt } from '../../shared/generation.ts';
+import type { OriginModel, UsageAccount, WirePrompt } from '../../shared/generation.ts';
 import type { Settings } from '../env.ts';
 import { ModelLists } from './model-lists.ts';
 import { OpenAiUpstream } from './openai.ts';
@@ -19,6 +19,8 @@ export interface Affinity {
 export interface Catalogue {
   /** @throws ApiError 502, 503, 504 when no upstream can say */
   models(signal: AbortSignal): Promise<readonly OriginModel[]>;
+  /** What a generation has used, by whichever upstream remembers it; null when none does. */
+  usageOf(account: string, signal: AbortSignal): Promise<UsageAccount | null>;
   /** For one request. */
   upstreamFor(model: OriginModel, affinity: Affinity): Upstream;
 }
@@ -55,6 +57,10 @@ export function createCatalogue(settings: Settings, now: () => number, secretOf:
   const health = new UpstreamHealth(now);
   return {
     models: (signal) => lists.all(upstreams, signal),
+    async usageOf(account, signal) {
+      const asked = upstreams.map((upstream) => upstream.usageOf(account, signal).catch(() => null));
+      return (await Promise.all(asked)).find((known) => known !== null) ?? null;
+    },
     upstreamFor(model, { tenantId, prompt }) {
       const serving = upstreams.filter((upstream) => lists.serves(upstream, model.id));
       const names = (serving.length > 0 ? serving : upstreams).map(({ name }) => name);

@@ -1,5 +1,5 @@
 import { ApiError, type ErrorCode } from '../../shared/errors.ts';
-import type { GenerationRequest, OriginModel } from '../../shared/generation.ts';
+import type { GenerationRequest, OriginModel, UsageAccount } from '../../shared/generation.ts';
 import type { EventStream, TokenizerService, Upstream, UpstreamContext } from './upstream.ts';
 import type { UpstreamHealth, Verdict } from './upstream-health.ts';
 import { type EventTimeouts, WatchedEvents } from './watched-events.ts';
@@ -55,6 +55,10 @@ export class RoutedUpstream implements Upstream {
 
   models(signal: AbortSignal): Promise<readonly OriginModel[]> {
     return this.#current.upstream.models(signal);
+  }
+
+  usageOf(account: string, signal: AbortSignal): Promise<UsageAccount | null> {
+    return this.#current.upstream.usageOf(account, signal);
   }
 
   async generate(request: GenerationRequest, context: UpstreamContext): Promise<EventStream> {

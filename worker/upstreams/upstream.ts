@@ -1,4 +1,9 @@
-import type { GenerationEvent, GenerationRequest, OriginModel } from '../../shared/generation.ts';
+import type {
+  GenerationEvent,
+  GenerationRequest,
+  OriginModel,
+  UsageAccount,
+} from '../../shared/generation.ts';
 import type {
   DetokenizeRequest,
   DetokenizeResult,
@@ -32,6 +37,8 @@ export interface Upstream {
   generate(request: GenerationRequest, context: UpstreamContext): Promise<EventStream>;
   /** The models it serves. @throws ApiError 502, 503, 504 */
   models(signal: AbortSignal): Promise<readonly OriginModel[]>;
+  /** What the generation of that account has used; null where nobody knows. @throws ApiError 502, 503, 504 */
+  usageOf(account: string, signal: AbortSignal): Promise<UsageAccount | null>;
   /** Null when this kind of upstream cannot show its tokenizer. */
   readonly tokenizer: TokenizerService | null;
 }

@@ -63,10 +63,11 @@ async function openBare(originUrl: string): Promise<OpenPath> {
   return { path: await directPath(origin, SECRET), close: () => workerd.dispose() };
 }
 
-async function openWorker(originUrl: string): Promise<OpenPath> {
+async function openWorker(originUrl: string, entry = 'worker/index.ts'): Promise<OpenPath> {
   const worker = await startWorker(
     { url: originUrl, secret: SECRET },
     { ADMIN_KEY_SHA256: await sha256Hex(ADMIN_KEY), MODELS_TTL_MS: '5000' },
+    { entry },
   );
   return { path: workerPath(worker.url, await createKey(worker.url)), close: () => worker.stop() };
 }
@@ -146,6 +147,18 @@ const MEASUREMENTS: readonly Measurement[] = [
   { name: 'event, 16 streams of 50 tokens/s', measure: delays(16, 20, 80) },
 ];
 
+/** p50 and p99 of a lone client whose tenant's limits are kept 100 ms away. */
+async function measureDistant(originUrl: string): Promise<readonly [number, number]> {
+  const { path, close } = await openWorker(originUrl, 'test/worker/support/distant-limiter.ts');
+  try {
+    const values = await times(1, 60, 0)(path);
+    return [quantile(values, 0.5), quantile(values, 0.99)];
+  } finally {
+    path.close();
+    await close();
+  }
+}
+
 const CPU_LOADS = [
   { name: '1 stream of 200 tokens/s', clients: 1, intervalMs: 5, tokens: 600 },
   { name: '16 streams of 50 tokens/s', clients: 16, intervalMs: 20, tokens: 150 },
@@ -192,13 +205,16 @@ export async function measureEdge(progress: (share: number, stage: string) => vo
     const bare = await measureWay(() => openBare(origin.url), true);
     progress(0.6, 'edge: the Worker');
     const worker = await measureWay(() => openWorker(origin.url), true);
+    progress(0.9, 'edge: limits far away');
+    const delays = MEASUREMENTS.map(({ name }, index) => ({
+      name,
+      direct: direct.spreads[index]!,
+      bare: bare.spreads[index]!,
+      worker: worker.spreads[index]!,
+    }));
+    const distant = await measureDistant(origin.url);
     return {
-      delays: MEASUREMENTS.map(({ name }, index) => ({
-        name,
-        direct: direct.spreads[index]!,
-        bare: bare.spreads[index]!,
-        worker: worker.spreads[index]!,
-      })),
+      delays: [...delays, { ...delays[0]!, name: 'the first, limits kept 100 ms away', worker: distant }],
       cpu: CPU_LOADS.map(({ name }, index) => ({ name, bare: bare.cpu[index]!, worker: worker.cpu[index]! })),
     };
   } finally {

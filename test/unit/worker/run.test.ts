@@ -35,7 +35,12 @@ function runOver(batches: readonly (readonly GenerationEvent[])[], thrown?: Erro
     if (thrown) throw thrown;
   }
   const run = new Run(stream(), {
-    lease: { headers: {}, watch: () => {}, settle: async (outcome) => void settled.push(outcome) },
+    lease: {
+      id: 'lease',
+      headers: {},
+      watch: () => {},
+      settle: async (outcome) => void settled.push(outcome),
+    },
     upstream: 'fake',
     abort,
     now: () => 42,

@@ -21,7 +21,7 @@ beforeAll(async () => {
   worker = await startWorker(
     origin,
     { ADMIN_KEY_SHA256: hash },
-    { FLOOD_BY_ADDRESS: shield('1', BY_ADDRESS), FLOOD_BY_KEY: shield('2', BY_KEY) },
+    { ratelimits: { FLOOD_BY_ADDRESS: shield('1', BY_ADDRESS), FLOOD_BY_KEY: shield('2', BY_KEY) } },
   );
 });
 afterAll(async () => {

@@ -1,8 +1,11 @@
 import { mkdtempSync, rmSync } from 'node:fs';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import type { Miniflare } from 'miniflare';
 import { afterAll, beforeAll, expect, test } from 'vitest';
+import type { UsageAccount } from '../../../shared/generation.ts';
 import { UNLIMITED } from '../../../shared/tenant.ts';
 import { type Database, migrate } from '../support/database.ts';
 import { eventually } from './eventually.ts';
@@ -10,31 +13,55 @@ import { type Call, callLimiter, LIMITER_WORKER } from './limiter-worker.ts';
 import { startWorkerd } from './workerd.ts';
 
 /**
- * The ledger under faults: Workers that vanish, settle twice or too late, a database that is away for a while, and a
+ * The ledger under faults: Workers that vanish, with or without a last word, settle twice or too late, a database that is away for a while, and a
  * limiter that loses its memory. In the end it must hold what was generated, to the token.
  */
 
 const REQUESTS = 60;
 /** Shorter than a busy test machine may pause: late settlements happen too. */
-const LEASE_MS = 500;
+const LEASE_MS = 300;
 
 let state: string;
+let accounts: Accounts;
 let workerd: Miniflare;
 let db: Database;
 
 const start = async (): Promise<void> => {
-  ({ workerd, db } = await startWorkerd(LIMITER_WORKER, { LIMITER: 'TenantLimiter' }, state));
+  const objects = { LIMITER: 'TenantLimiter' };
+  ({ workerd, db } = await startWorkerd(LIMITER_WORKER, objects, state, { ORIGIN_URL: accounts.url }));
 };
 
 beforeAll(async () => {
+  accounts = await startAccounts();
   state = mkdtempSync(path.join(tmpdir(), 'ledger-'));
   await start();
   await migrate(db);
 });
 afterAll(async () => {
   await workerd?.dispose();
+  await accounts?.stop();
   rmSync(state, { recursive: true, force: true });
 });
+
+/** The origin, as far as it remembers what its generations have used. */
+interface Accounts {
+  readonly url: string;
+  /** What it answers, one after the other; the last for good. */
+  readonly known: Map<string, UsageAccount[]>;
+  stop(): Promise<void>;
+}
+
+async function startAccounts(): Promise<Accounts> {
+  const known = new Map<string, UsageAccount[]>();
+  const server = createServer((request, response) => {
+    const name = new URL(request.url ?? '', 'http://origin').searchParams.get('account') ?? '';
+    const answers = known.get(name) ?? [];
+    response.end(JSON.stringify((answers.length > 1 ? answers.shift() : answers[0]) ?? null));
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  return { url, known, stop: () => new Promise((resolve) => server.close(() => resolve())) };
+}
 
 const call = (method: Call['method'], ...args: readonly unknown[]): Promise<unknown> =>
   callLimiter(workerd, { tenant: 'simulated', method, args });
@@ -78,8 +105,19 @@ async function request(id: string, draw: (below: number) => number, generated: G
     generated.completion += tokens;
     await call('renew', id, { usage: { ...usage }, upstream: 'origin', leaseMs: LEASE_MS });
   }
-  // It vanishes: the lease's end must write what it told last.
+  // It vanishes: the lease's end must write what it told last,
   if (draw(4) === 0) return;
+  // or what the origin has generated since, which nobody has told; a stream may even go on for a while.
+  if (draw(3) === 0) {
+    const sofar = { ...usage, completionTokens: usage.completionTokens + draw(30) };
+    const total = { ...usage, completionTokens: sofar.completionTokens + draw(30) };
+    generated.completion += total.completionTokens - usage.completionTokens;
+    accounts.known.set(id, [
+      { usage: sofar, ended: false },
+      { usage: total, ended: true },
+    ]);
+    return;
+  }
   const settlement = {
     status: ['completed', 'failed', 'cancelled'][draw(3)],
     usage,

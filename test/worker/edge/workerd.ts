@@ -24,6 +24,7 @@ export async function startWorkerd(
   source: string,
   objects: Readonly<Record<string, string>> = {},
   persist?: string,
+  bindings: Readonly<Record<string, string>> = {},
 ): Promise<{ workerd: Miniflare; db: Database }> {
   const durableObjects = Object.fromEntries(
     Object.entries(objects).map(([binding, className]) => [binding, { className, useSQLite: true }]),
@@ -34,6 +35,7 @@ export async function startWorkerd(
       script: await bundle(source),
       compatibilityDate: '2026-10-20',
       durableObjects,
+      bindings: { ...bindings },
       d1Databases: ['DB'],
       cf: false,
     }),

@@ -4,9 +4,9 @@ import { build } from 'esbuild';
 const ROOT = path.resolve(import.meta.dirname, '../../..');
 
 /** The Worker as one module, the way it is deployed. */
-export async function bundleWorker(minify = false): Promise<string> {
+export async function bundleWorker(minify = false, entry = 'worker/index.ts'): Promise<string> {
   const result = await build({
-    entryPoints: [path.join(ROOT, 'worker/index.ts')],
+    entryPoints: [path.join(ROOT, entry)],
     bundle: true,
     write: false,
     minify,

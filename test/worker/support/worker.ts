@@ -28,14 +28,18 @@ export interface Shield {
   readonly simple: { readonly limit: number; readonly period: 10 | 60 };
 }
 
-/**
- * @param vars variables besides those of wrangler.toml
- * @param ratelimits bindings of the platform's rate limits; none by default, since they would keep the tests out, too
- */
+export interface WorkerOptions {
+  /** Bindings of the platform's rate limits; none by default, since they would keep the tests out, too. */
+  readonly ratelimits?: Record<string, Shield>;
+  /** Module to start instead of the Worker's own. */
+  readonly entry?: string;
+}
+
+/** @param vars variables besides those of wrangler.toml */
 export async function startWorker(
   origin: Pick<FakeOrigin, 'url' | 'secret'>,
   vars: Readonly<Record<string, string>> = {},
-  ratelimits: Record<string, Shield> = {},
+  { ratelimits = {}, entry = 'worker/index.ts' }: WorkerOptions = {},
 ): Promise<RunningWorker> {
   const { workerOptions } = unstable_getMiniflareWorkerOptions(path.join(ROOT, 'wrangler.toml'));
   const { modulesRules: _, ...options } = workerOptions;
@@ -47,7 +51,7 @@ export async function startWorker(
       modules: true,
       // Past the proxy that miniflare puts in front: it would hide that a client has gone.
       unsafeDirectSockets: [{ host: '127.0.0.1', port: 0 }],
-      script: await bundleWorker(),
+      script: await bundleWorker(false, entry),
       bindings: {
         ...(options.bindings as Readonly<Record<string, unknown>>),
         ORIGIN_URL: origin.url,

@@ -1,0 +1,55 @@
+import type { GenerationEvent, UsageAccount } from '../shared/generation.ts';
+import { UsageCount } from '../shared/usage-count.ts';
+
+/** Longer than the edge waits for a Worker that has fallen silent before it asks. */
+const REMEMBERED_MS = 600_000;
+
+/** Accounts kept at the same time; the oldest goes first. */
+const MOST_ACCOUNTS = 100_000;
+
+interface Account {
+  readonly count: UsageCount;
+  endedAt: number | null;
+}
+
+/** What running and recent generations have used, for whoever must bill one whose reader never reported. */
+export class RecentUsage {
+  /** By the name the Worker gave them, in order of their beginning. */
+  readonly #accounts = new Map<string, Account>();
+  readonly #now: () => number;
+
+  /** @param now milliseconds */
+  constructor(now: () => number) {
+    this.#now = now;
+  }
+
+  /** Counts the events of one generation until its end. */
+  begin(id: string): { observe(events: readonly GenerationEvent[]): void; end(): void } {
+    this.#forget();
+    const account: Account = { count: new UsageCount(), endedAt: null };
+    this.#accounts.set(id, account);
+    return {
+      observe: (events) => {
+        for (const event of events) account.count.add(event);
+      },
+      end: () => {
+        account.endedAt = this.#now();
+      },
+    };
+  }
+
+  /** Null for a name that is unknown, or whose generation ended too long ago. */
+  of(id: string): UsageAccount | null {
+    const account = this.#accounts.get(id);
+    return account ? { usage: account.count.usage, ended: account.endedAt !== null } : null;
+  }
+
+  /** Accounts behind a long generation wait for it; there are never more than the bound. */
+  #forget(): void {
+    for (const [id, { endedAt }] of this.#accounts) {
+      const over = endedAt !== null && this.#now() - endedAt > REMEMBERED_MS;
+      if (!over && this.#accounts.size < MOST_ACCOUNTS) return;
+      this.#accounts.delete(id);
+    }
+  }
+}

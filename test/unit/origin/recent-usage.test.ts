@@ -1,0 +1,44 @@
+import { expect, test } from 'vitest';
+import { RecentUsage } from '../../../origin/recent-usage.ts';
+
+const MINUTE = 60_000;
+
+test('an account counts what was sent, says when the generation has ended, and is kept for ten minutes', () => {
+  let now = 0;
+  const recent = new RecentUsage(() => now);
+  const first = recent.begin('first');
+  first.observe([
+    { type: 'accepted', model: 'm', promptTokens: [3, 4] },
+    { type: 'started', prompt: 0, cachedTokens: 2, queueMs: 0 },
+    { type: 'token', choice: 0, text: 'a', completionTokens: 1 },
+    { type: 'token', choice: 1, text: 'b', completionTokens: 2 },
+  ]);
+  const usage = { promptTokens: 7, cachedTokens: 2, completionTokens: 3 };
+  expect(recent.of('first')).toEqual({ usage, ended: false });
+  first.end();
+  expect(recent.of('first')).toEqual({ usage, ended: true });
+  now = 10 * MINUTE;
+  recent.begin('second');
+  expect(recent.of('first')).toEqual({ usage, ended: true });
+  now += 1;
+  recent.begin('third');
+  expect(recent.of('first')).toBeNull();
+  expect(recent.of('second')?.ended).toBe(false);
+});
+
+test('the engine’s own account replaces the count', () => {
+  const recent = new RecentUsage(() => 0);
+  const usage = { promptTokens: 1, cachedTokens: 0, completionTokens: 9 };
+  recent.begin('x').observe([
+    { type: 'token', choice: 0, text: 'a', completionTokens: 1 },
+    { type: 'done', usage, timings: { queueMs: 0, promptMs: 0, generationMs: 0 } },
+  ]);
+  expect(recent.of('x')?.usage).toEqual(usage);
+});
+
+test('a flood of requests pushes out the oldest, and the memory stays bounded', () => {
+  const recent = new RecentUsage(() => 0);
+  for (let index = 0; index <= 100_000; index += 1) recent.begin(`r${index}`);
+  expect(recent.of('r0')).toBeNull();
+  expect(recent.of('r1')).not.toBeNull();
+});
