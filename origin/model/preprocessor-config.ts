@@ -29,7 +29,7 @@ export interface ImageRecipe {
 
 const edges = z.object({ height: count, width: count });
 const size = z.union([count, edges, z.object({ shortest_edge: count })]);
-const triple = z.tuple([z.number(), z.number(), z.number()]);
+const triple = (value: z.ZodNumber) => z.tuple([value, value, value]);
 const flag = z.boolean().nullish();
 
 const schema = z.looseObject({
@@ -42,8 +42,8 @@ const schema = z.looseObject({
   do_rescale: flag,
   rescale_factor: z.number().positive().nullish(),
   do_normalize: flag,
-  image_mean: triple.nullish(),
-  image_std: triple.nullish(),
+  image_mean: triple(z.number()).nullish(),
+  image_std: triple(z.number().positive()).nullish(),
 });
 type Preprocessor = z.infer<typeof schema>;
 
