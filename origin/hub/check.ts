@@ -3,6 +3,7 @@ import { readdir } from 'node:fs/promises';
 import path from 'node:path';
 import { MARKERS } from '../infill/families.ts';
 import { readModelConfig } from '../model/model-config.ts';
+import type { Variant } from '../model/model-files.ts';
 import type { ModelRunner } from '../model/model-runner.ts';
 import { openModel } from '../model/open-model.ts';
 import { Tokenizer } from '../tokenizer/tokenizer.ts';
@@ -13,6 +14,8 @@ import { measureSpeed, type Speed } from './speed.ts';
 
 export interface CheckRequest {
   readonly directory: string;
+  /** Of several precisions in the directory; left out, the best that is there. */
+  readonly variant?: Variant | undefined;
   readonly prompt: string;
   readonly threads: number;
   /** Memory the KV cache may take. */
@@ -47,11 +50,12 @@ const LONGEST_CONTEXT = 1024;
  * @throws Error one line: the fault that would stop the origin
  */
 export async function checkModel(request: CheckRequest): Promise<CheckReport> {
-  const { directory, threads, kvLimitBytes, now } = request;
+  const { directory, variant, threads, kvLimitBytes, now } = request;
   const tokenizer = Tokenizer.fromDirectory(directory, MARKERS);
   const contextLength = Math.min(LONGEST_CONTEXT, readModelConfig(directory).maxPositions);
   const { runner, images, summary } = await openModel({
     directory,
+    variant,
     slots: SLOTS,
     contextLength,
     threads,

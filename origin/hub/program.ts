@@ -1,10 +1,12 @@
 import { existsSync } from 'node:fs';
 import path from 'node:path';
 import { Command } from 'commander';
+import { type Variant as Precision, VARIANTS } from '../model/model-files.ts';
 import { byteSize } from './byte-size.ts';
 import { cachedModels, findCached, removeCached } from './cached-models.ts';
 import { checkModel } from './check.ts';
 import { HubClient } from './hub-client.ts';
+import { HubError } from './hub-error.ts';
 import { requireRepository, requireRevision } from './names.ts';
 import type { Progress } from './progress.ts';
 import { pull } from './pull.ts';
@@ -68,7 +70,7 @@ export function createProgram(surroundings: Surroundings): Command {
   program
     .command('check <model>')
     .description('load a directory or a cached owner/name, run a prompt, measure')
-    .option('--variant <name>', 'of a cached model')
+    .option('--variant <name>', 'which precision, where there are several')
     .option('--revision <name>', 'of a cached model', 'main')
     .option('--prompt <text>', 'what to continue', PROMPT)
     .action((model: string, choice: Choice & { readonly prompt: string }) =>
@@ -109,13 +111,30 @@ async function checkCommand(
   choice: Choice & { readonly prompt: string },
 ): Promise<void> {
   const { settings, threads, now, freeMemory, print } = surroundings;
-  const directory = existsSync(model) ? model : await cachedDirectory(settings.cache, model, choice);
-  const kvLimitBytes = freeMemory();
-  print(checkReport(await checkModel({ directory, prompt: choice.prompt, threads, kvLimitBytes, now })));
+  const found = existsSync(model)
+    ? { directory: model, variant: choice.variant }
+    : await findInCache(settings.cache, model, choice);
+  const variant = found.variant === undefined ? undefined : precisionOf(found.variant);
+  const request = { ...found, variant, prompt: choice.prompt, threads, kvLimitBytes: freeMemory(), now };
+  print(checkReport(await checkModel(request)));
 }
 
-async function cachedDirectory(cache: string, name: string, choice: Choice): Promise<string> {
+/** @throws HubError naming those there can be */
+function precisionOf(name: string): Precision {
+  const known = VARIANTS.find((variant) => variant === name);
+  if (known === undefined)
+    throw new HubError(`there is no variant ${name}; known are: ${VARIANTS.join(', ')}`);
+  return known;
+}
+
+/** The directory of a variant; its name only where there may be others in it and one was asked for. */
+async function findInCache(cache: string, name: string, choice: Choice) {
   const repository = requireRepository(name);
   const { directory, variants } = await findCached(cache, repository, requireRevision(choice.revision));
-  return path.join(directory, chooseVariant(variants, repository, choice.variant).directory);
+  const chosen = chooseVariant(variants, repository, choice.variant);
+  const named = VARIANTS.some((variant) => variant === chosen.name);
+  return {
+    directory: path.join(directory, chosen.directory),
+    variant: named ? choice.variant : undefined,
+  };
 }

@@ -33,7 +33,9 @@ export interface Engine {
   /** What the last load took; before the first one the guess. */
   loadMs: number;
   loadingSince: number;
-  /** Since when it is without a user. */
+  /** When those who were told to come again will be back. */
+  expectedAt: number;
+  /** Since when it is without a user; ahead of the clock while somebody is expected. */
   idleSince: number;
   /** After a failure: when it may be tried again; Infinity = never as it is configured. */
   retryAt: number;

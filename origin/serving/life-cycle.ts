@@ -124,7 +124,9 @@ export class LifeCycle {
     }
     this.#want(engine);
     this.#admit(now);
-    return { type: 'loading', retryAfterMs: expectedMs(engine, now) };
+    const retryAfterMs = expectedMs(engine, now);
+    engine.expectedAt = Math.max(engine.expectedAt, now + Math.ceil(retryAfterMs / 1000) * 1000);
+    return { type: 'loading', retryAfterMs };
   }
 
   /** A request that was served has ended. */
@@ -138,7 +140,7 @@ export class LifeCycle {
   loaded(id: number, now: number): void {
     const engine = this.#engines.get(id)!;
     engine.phase = 'loaded';
-    engine.idleSince = now;
+    engine.idleSince = Math.max(now, engine.expectedAt);
     engine.loadMs = now - engine.loadingSince;
     engine.failures = 0;
     if (engine.retired) {
@@ -204,7 +206,7 @@ export class LifeCycle {
     const engine: Engine = {
       ...{ id: this.#lastId, name, key, bytes, loadMs: expectedLoadMs },
       ...{ phase: 'unloaded', retired: false, wanted: false, users: 0, failures: 0 },
-      ...{ loadingSince: 0, idleSince: 0, retryAt: 0 },
+      ...{ loadingSince: 0, expectedAt: 0, idleSince: 0, retryAt: 0 },
     };
     this.#engines.set(engine.id, engine);
     return engine;

@@ -20,6 +20,7 @@ let home: string;
 
 beforeEach(async () => {
   hub = await FakeHub.start();
+  hub.held = () => statSync(partial(), { throwIfNoEntry: false })?.size ?? 0;
   home = emptyDirectory();
 });
 afterEach(() => hub.stop());
@@ -67,6 +68,22 @@ describe('npm run model', () => {
     expect(removed.stdout).toMatch(/^removed tiny-org\/tiny-model, \d+ kB\n$/);
     expect(existsSync(repository())).toBe(false);
     expect((await model('list')).stdout).toBe('No model in the cache.\n');
+  });
+
+  test('check runs the variant it is told to, of a cached model and of a directory', async () => {
+    const files = {
+      ...runnableFiles('q4', 'onnx/model_q4.onnx'),
+      ...runnableFiles('none', 'onnx/model.onnx'),
+    };
+    hub.repositories.set(NAME, { files });
+    for (const variant of ['q4', 'fp32'])
+      expect((await model('pull', NAME, '--variant', variant)).code).toBe(0);
+    for (const where of [NAME, snapshot()]) {
+      const checked = await model('check', where, '--variant', 'fp32', '--prompt', 'abc');
+      expect([checked.stderr, checked.stdout.includes('onnx/model.onnx: 2 layers')]).toEqual(['', true]);
+    }
+    const missing = await model('check', snapshot(), '--variant', 'q8');
+    expect(missing.stderr).toMatch(/has no variant q8; there are: q4, fp32$/m);
   });
 
   test('a pull with --link leaves a path of the caller’s choice that opens, and never replaces a file', async () => {

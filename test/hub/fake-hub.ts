@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto';
 import { once } from 'node:events';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import { setTimeout as sleep } from 'node:timers/promises';
 
 /**
  * A hub on two ports: the one that lists and serves small files, and the store it sends large files to. Written from
@@ -50,6 +51,8 @@ export class FakeHub {
   readonly seen: SeenRequest[] = [];
   /** False: a Range header is ignored and the whole file is sent with 200. */
   ranges = true;
+  /** Bytes of a file that the client holds; a cut waits until it holds what was sent before. */
+  held: (path: string) => number = () => Infinity;
   readonly #hub: Server;
   readonly #store: Server;
 
@@ -161,6 +164,12 @@ export class FakeHub {
     this.#send(request, response, path, Buffer.from(repository!.files[path]!));
   }
 
+  /** What a client has been sent and not yet read is lost with the connection; nobody shall depend on that race. */
+  async #destroy(response: ServerResponse, path: string, sent: number): Promise<void> {
+    while (this.held(path) < sent && !response.destroyed) await sleep(5);
+    setTimeout(() => response.destroy(), 20);
+  }
+
   #send(request: IncomingMessage, response: ServerResponse, path: string, whole: Buffer): void {
     const fault = this.faults.get(path) ?? {};
     const status = fault.statuses?.shift();
@@ -181,7 +190,7 @@ export class FakeHub {
     });
     const cut = request.method === 'GET' ? fault.cuts?.shift() : undefined;
     if (cut !== undefined)
-      response.write(body.subarray(0, cut), () => setTimeout(() => response.destroy(), 20));
+      response.write(body.subarray(0, cut), () => void this.#destroy(response, path, from + cut));
     else if (fault.silent) response.flushHeaders();
     else if (fault.slowly) void trickle(response, body, fault.slowly);
     else response.end(body);
@@ -191,7 +200,7 @@ export class FakeHub {
 async function trickle(response: ServerResponse, body: Buffer, pace: { bytes: number; pauseMs: number }) {
   for (let at = 0; at < body.length && !response.destroyed; at += pace.bytes) {
     response.write(body.subarray(at, at + pace.bytes));
-    await new Promise((resolve) => setTimeout(resolve, pace.pauseMs));
+    await sleep(pace.pauseMs);
   }
   response.end();
 }

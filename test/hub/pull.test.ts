@@ -27,6 +27,7 @@ let pauses: number[];
 
 beforeEach(async () => {
   hub = await FakeHub.start();
+  hub.held = () => statSync(`${weightsBlob()}.incomplete`, { throwIfNoEntry: false })?.size ?? 0;
   cache = emptyDirectory();
   notes = [];
   pauses = [];

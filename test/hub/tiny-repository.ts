@@ -2,7 +2,7 @@ import { mkdtempSync, readdirSync, readFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { writeByteTokenizer } from '../synthetic/byte-tokenizer.ts';
-import { writeSyntheticModel } from '../synthetic/synthetic-model.ts';
+import { type SyntheticModel, writeSyntheticModel } from '../synthetic/synthetic-model.ts';
 
 export const emptyDirectory = (): string => mkdtempSync(path.join(tmpdir(), 'continuo-hub-'));
 
@@ -36,11 +36,17 @@ export function communityFiles(weights: Buffer = patternless(300_000)): Record<s
 }
 
 /** A repository with a model that runs, its weights in a file of their own. */
-export function runnableFiles(): Record<string, Buffer> {
+export function runnableFiles(
+  quantization: SyntheticModel['quantization'] = 'none',
+  file = 'model.onnx',
+): Record<string, Buffer> {
   const directory = emptyDirectory();
-  const model = writeSyntheticModel(directory, { vocabulary: 300, externalData: true });
-  writeByteTokenizer(directory, model.vocabulary);
-  return Object.fromEntries(
-    readdirSync(directory).map((name) => [name, readFileSync(path.join(directory, name))]),
-  );
+  const place = { file, dataFile: `${path.basename(file)}_data` };
+  const options = { vocabulary: 300, externalData: true, quantization };
+  writeByteTokenizer(directory, writeSyntheticModel(directory, options, place).vocabulary);
+  const entries = readdirSync(directory, { recursive: true, withFileTypes: true });
+  const files = entries
+    .filter((entry) => entry.isFile())
+    .map((entry) => path.join(entry.parentPath, entry.name));
+  return Object.fromEntries(files.map((one) => [path.relative(directory, one), readFileSync(one)]));
 }

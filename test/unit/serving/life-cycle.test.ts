@@ -1,5 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
+import { LifeCycle } from '../../../origin/serving/life-cycle.ts';
 import { LifeWorld } from './life-world.ts';
 
 /** Random lives: requests, aborts, load failures, idle times and reloads in any order. */
@@ -76,5 +77,51 @@ describe('the life of engines, whatever happens', () => {
     );
     // The walk reaches everything it is about.
     for (const [what, count] of Object.entries(seen)) expect([what, count > 50]).toEqual([what, true]);
+  });
+});
+
+describe('one engine', () => {
+  const model = { name: 'a', key: '1', bytes: 1, loadAtStart: false, idleMs: 500, expectedLoadMs: 3000 };
+  const begun = () => {
+    const life = new LifeCycle({ load: () => undefined, unload: () => undefined });
+    life.configure([model], Infinity, 0);
+    return life;
+  };
+
+  test('stays until those who were told to come again have had the time, however soon it was there', () => {
+    const life = begun();
+    expect(life.request('a', 0)).toEqual({ type: 'loading', retryAfterMs: 3000 });
+    life.loaded(1, 100);
+    expect(life.nextExpiry).toBe(3500);
+    expect(life.request('a', 3000)).toEqual({ type: 'serve', engine: 1 });
+    life.release(1, 4000);
+    expect(life.nextExpiry).toBe(4500);
+  });
+
+  test('names the time that is left as it has been measured, and more when it is late', () => {
+    const life = begun();
+    life.request('a', 0);
+    expect(life.request('a', 1000)).toEqual({ type: 'loading', retryAfterMs: 2000 });
+    expect(life.request('a', 8000)).toEqual({ type: 'loading', retryAfterMs: 2000 });
+    life.loaded(1, 10_000);
+    life.expire(20_000);
+    life.unloaded(1, 20_000);
+    expect(life.request('a', 20_000)).toEqual({ type: 'loading', retryAfterMs: 10_000 });
+  });
+
+  test('is tried again after a failure, each time later, and never again when the model is at fault', () => {
+    const life = begun();
+    const failAt = (now: number, permanent: boolean) => {
+      expect(life.request('a', now).type).toBe('loading');
+      life.loadFailed(1, { permanent }, now);
+    };
+    failAt(0, false);
+    expect(life.request('a', 1500)).toEqual({ type: 'failed', retryAfterMs: 500 });
+    failAt(2000, false);
+    expect(life.request('a', 2000)).toEqual({ type: 'failed', retryAfterMs: 4000 });
+    failAt(6000, true);
+    expect(life.request('a', 1e12)).toEqual({ type: 'failed', retryAfterMs: null });
+    life.configure([model], Infinity, 1e12);
+    expect(life.request('a', 1e12).type).toBe('loading');
   });
 });
