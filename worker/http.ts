@@ -35,7 +35,8 @@ const RETRY_SOON: ReadonlySet<number> = new Set([502, 503, 504]);
 export function errorResponse(error: ApiError, context: RequestContext): Response {
   const response = jsonResponse(errorBody(error, context), { status: error.status, headers: error.headers });
   const { headers } = response;
-  if (RETRY_SOON.has(error.status) && !headers.has('retry-after')) headers.set('retry-after', '1');
+  const final = headers.get('x-should-retry') === 'false';
+  if (RETRY_SOON.has(error.status) && !final && !headers.has('retry-after')) headers.set('retry-after', '1');
   if (RETRYABLE.has(error.status) && !headers.has('x-should-retry')) {
     headers.set('x-should-retry', String(error.code !== 'insufficient_quota'));
   }

@@ -30,7 +30,7 @@ export interface Engine {
   users: number;
   /** In a row. */
   failures: number;
-  /** What the last load took; before the first one the guess. */
+  /** What a load may take: a margin more than the last one; before the first one the guess. */
   loadMs: number;
   loadingSince: number;
   /** When those who were told to come again will be back. */
@@ -54,9 +54,13 @@ export const holdsMemory = ({ phase }: Pick<Engine, 'phase'>): boolean =>
 /** A load that takes longer than expected will take this part of its time more, at least. */
 const OVERDUE = 1 / 4;
 
-/** Until it is loaded, as far as can be known: whoever waits for memory waits for others' streams. */
+/** The next load is expected to take this many times what the last one took. */
+export const MARGIN = 1.5;
+
+/**
+ * Until it is loaded, in whole seconds, as far as can be known: whoever waits for memory waits for others' streams.
+ */
 export function expectedMs({ phase, loadMs, loadingSince }: Engine, now: number): number {
-  if (phase !== 'loading') return loadMs;
-  const elapsed = now - loadingSince;
-  return Math.max(loadMs - elapsed, elapsed * OVERDUE);
+  const elapsed = phase === 'loading' ? now - loadingSince : 0;
+  return Math.max(1, Math.ceil(Math.max(loadMs - elapsed, elapsed * OVERDUE) / 1000)) * 1000;
 }

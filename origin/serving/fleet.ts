@@ -66,7 +66,9 @@ export class Fleet {
       idleMs: model.settings.idleMs,
       expectedLoadMs: expectedLoadMs(model),
     }));
-    this.#starting ??= new Set(terms.filter(({ loadAtStart }) => loadAtStart).map(({ name }) => name));
+    const atStart = terms.filter(({ loadAtStart }) => loadAtStart).map(({ name }) => name);
+    // What a reload takes away while it is being loaded is not waited for.
+    this.#starting = new Set(atStart.filter((name) => this.#starting?.has(name) ?? true));
     this.#life.configure(terms, memoryBytes, this.#options.now());
     this.#begun();
   }

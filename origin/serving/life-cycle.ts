@@ -1,4 +1,11 @@
-import { type Engine, expectedMs, holdsMemory, type ModelTerms, retryDelayMs } from './engine-state.ts';
+import {
+  type Engine,
+  expectedMs,
+  holdsMemory,
+  MARGIN,
+  type ModelTerms,
+  retryDelayMs,
+} from './engine-state.ts';
 
 /** What a request for a model gets. */
 export type Verdict =
@@ -125,7 +132,7 @@ export class LifeCycle {
     this.#want(engine);
     this.#admit(now);
     const retryAfterMs = expectedMs(engine, now);
-    engine.expectedAt = Math.max(engine.expectedAt, now + Math.ceil(retryAfterMs / 1000) * 1000);
+    engine.expectedAt = Math.max(engine.expectedAt, now + retryAfterMs);
     return { type: 'loading', retryAfterMs };
   }
 
@@ -141,7 +148,7 @@ export class LifeCycle {
     const engine = this.#engines.get(id)!;
     engine.phase = 'loaded';
     engine.idleSince = Math.max(now, engine.expectedAt);
-    engine.loadMs = now - engine.loadingSince;
+    engine.loadMs = (now - engine.loadingSince) * MARGIN;
     engine.failures = 0;
     if (engine.retired) {
       this.#unload(engine);

@@ -1,4 +1,4 @@
-import type { OriginModel } from '../../shared/generation.ts';
+import type { ModelState, OriginModel } from '../../shared/generation.ts';
 import type { Upstream } from './upstream.ts';
 
 interface KnownList {
@@ -18,7 +18,7 @@ export class ModelLists {
   }
 
   /**
-   * The models of all upstreams, each once.
+   * The models of all upstreams, each once: as one tells that has it loaded, else the first.
    * @throws what the first upstream's request failed with, when no upstream ever said anything
    */
   async all(upstreams: readonly Upstream[], signal: AbortSignal): Promise<readonly OriginModel[]> {
@@ -30,7 +30,11 @@ export class ModelLists {
     );
     const models = upstreams.flatMap(({ name }) => this.#known.get(name)?.models ?? []);
     if (models.length === 0 && failures.length > 0) throw failures[0];
-    return [...new Map(models.toReversed().map((model) => [model.id, model])).values()].toReversed();
+    const ids = new Set(models.map(({ id }) => id));
+    return [...ids].map((id) => {
+      const offers = models.filter((model) => model.id === id);
+      return offers.find(({ state }) => state === 'loaded') ?? offers[0]!;
+    });
   }
 
   async #refresh(upstream: Upstream, signal: AbortSignal): Promise<void> {
@@ -48,7 +52,8 @@ export class ModelLists {
     }
   }
 
-  serves(upstream: Upstream, id: string): boolean {
-    return this.#known.get(upstream.name)?.models.some((model) => model.id === id) ?? false;
+  /** Null when the upstream does not serve it. */
+  stateOf(upstream: string, id: string): ModelState | null {
+    return this.#known.get(upstream)?.models.find((model) => model.id === id)?.state ?? null;
   }
 }

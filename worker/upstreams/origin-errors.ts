@@ -39,9 +39,9 @@ export async function errorOfAnswer(response: Response): Promise<ApiError> {
   return new ApiError(code, message, { param: param ?? null, headers: waitingTime(response) });
 }
 
-const WAIT_HEADERS = ['retry-after', 'retry-after-ms'];
+const WAIT_HEADERS = ['retry-after', 'retry-after-ms', 'x-should-retry'];
 
-/** How long the origin says to wait, if it does. */
+/** How long the origin says to wait, if it does, and whether at all. */
 function waitingTime(response: Response): Record<string, string> {
   const named = WAIT_HEADERS.flatMap((name) => {
     const value = response.headers.get(name);

@@ -19,12 +19,15 @@ import {
 import { errorOfAnswer, interrupted, loading, malformed, unreachable } from './origin-errors.ts';
 import { parseEvent } from './origin-events.ts';
 import type { EventStream, TokenizerService, Upstream, UpstreamContext } from './upstream.ts';
+import type { OriginModelName } from './upstream-config.ts';
 
 export interface OriginOptions {
   readonly name: string;
   /** Base address, e.g. `http://10.0.0.7:9100`. */
   readonly url: string;
   readonly secret: string;
+  /** The names callers know its models by; null = its own. */
+  readonly models: readonly OriginModelName[] | null;
   /** Milliseconds until the origin must have answered with a status. */
   readonly acceptTimeoutMs: number;
   readonly now: () => number;
@@ -51,11 +54,11 @@ export class OriginUpstream implements Upstream {
     this.name = options.name;
     this.#options = options;
     this.tokenizer = {
-      tokenize: (body, signal) => this.#ask('/tokenize', body, signal, tokenizeResult),
-      detokenize: (body, signal) => this.#ask('/detokenize', body, signal, detokenizeResult),
+      tokenize: (body, signal) => this.#ask('/tokenize', this.#named(body), signal, tokenizeResult),
+      detokenize: (body, signal) => this.#ask('/detokenize', this.#named(body), signal, detokenizeResult),
       info: (model, signal) =>
         this.#json(
-          { method: 'GET', path: `/tokenizer_info?model=${encodeURIComponent(model)}`, signal },
+          { method: 'GET', path: `/tokenizer_info?model=${encodeURIComponent(this.#nameOf(model))}`, signal },
           tokenizerInfo,
         ),
     };
@@ -64,7 +67,8 @@ export class OriginUpstream implements Upstream {
   async generate(request: GenerationRequest, context: UpstreamContext): Promise<EventStream> {
     const headers = context.traceparent === null ? {} : { traceparent: context.traceparent };
     const { signal } = context;
-    const response = await this.#call({ method: 'POST', path: '/generate', body: request, signal, headers });
+    const body = this.#named(request);
+    const response = await this.#call({ method: 'POST', path: '/generate', body, signal, headers });
     if (response.body === null) throw malformed();
     return readEvents(response.body);
   }
@@ -72,7 +76,17 @@ export class OriginUpstream implements Upstream {
   async models(signal: AbortSignal): Promise<readonly OriginModel[]> {
     const { models } = await this.#json({ method: 'GET', path: '/models', signal }, modelList);
     if (models.length === 0) throw loading();
-    return models;
+    return this.#options.models?.flatMap((name) => renamed(models, name)) ?? models;
+  }
+
+  /** The origin's own name of a model. */
+  #nameOf(model: string): string {
+    const named = this.#options.models?.find(({ id }) => id === model);
+    return named?.upstreamId ?? model;
+  }
+
+  #named<T extends { readonly model: string }>(request: T): T {
+    return { ...request, model: this.#nameOf(request.model) };
   }
 
   usageOf(account: string, signal: AbortSignal): Promise<UsageAccount | null> {
@@ -131,6 +145,12 @@ export class OriginUpstream implements Upstream {
     const claims = { timestamp: this.#options.now(), nonce: crypto.randomUUID() };
     return sign(key, { method: call.method, path: call.path, body }, claims);
   }
+}
+
+/** The model under the name callers know it by; none when the origin does not have it. */
+function renamed(models: readonly OriginModel[], { id, upstreamId = id }: OriginModelName): OriginModel[] {
+  const model = models.find((one) => one.id === upstreamId || one.aliases.includes(upstreamId));
+  return model === undefined ? [] : [{ ...model, id, aliases: [] }];
 }
 
 /** Events as they arrive, one batch per network chunk; lines and characters may be split anywhere. */

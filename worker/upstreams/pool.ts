@@ -41,7 +41,7 @@ function createUpstream(
     return new OpenAiUpstream({ name, url, apiKey, models: config.models, acceptTimeoutMs });
   }
   const secret = secretOf(config.secret) ?? settings.ORIGIN_SECRET;
-  return new OriginUpstream({ name, url, secret, acceptTimeoutMs, now });
+  return new OriginUpstream({ name, url, secret, models: config.models ?? null, acceptTimeoutMs, now });
 }
 
 /** The configured upstreams, and what this isolate knows of their models and their health. */
@@ -62,9 +62,12 @@ export function createCatalogue(settings: Settings, now: () => number, secretOf:
       return (await Promise.all(asked)).find((known) => known !== null) ?? null;
     },
     upstreamFor(model, { tenantId, prompt }) {
-      const serving = upstreams.filter((upstream) => lists.serves(upstream, model.id));
+      const serving = upstreams.filter(({ name }) => lists.stateOf(name, model.id) !== null);
       const names = (serving.length > 0 ? serving : upstreams).map(({ name }) => name);
-      const ordered = health.order(rank(names, affinityKey(tenantId, prompt)));
+      const ranked = rank(names, affinityKey(tenantId, prompt));
+      // Where the model is loaded, the request is answered now; elsewhere it would only load it.
+      const ready = (name: string) => Number(lists.stateOf(name, model.id) === 'loaded');
+      const ordered = health.order(ranked.toSorted((a, b) => ready(b) - ready(a)));
       return new RoutedUpstream(
         ordered.map((name) => candidates.get(name)!),
         health,

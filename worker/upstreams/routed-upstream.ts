@@ -15,7 +15,11 @@ const ATTEMPTS = 2;
 /** Failures of the upstream: another one may do better. */
 const UPSTREAM_FAILURES: ReadonlySet<string> = new Set<ErrorCode>(['upstream_error', 'upstream_timeout']);
 /** It works, but not now: worth asking another one, no reason to avoid it. */
-const BUSY: ReadonlySet<string> = new Set<ErrorCode>(['server_is_overloaded', 'model_loading']);
+const BUSY: ReadonlySet<string> = new Set<ErrorCode>([
+  'server_is_overloaded',
+  'model_loading',
+  'model_unavailable',
+]);
 
 const codeOf = (thrown: unknown): string => (thrown instanceof ApiError ? thrown.code : 'internal_error');
 
@@ -24,6 +28,12 @@ function verdictOf(code: string | null): Verdict {
   if (code === null) return 'success';
   if (UPSTREAM_FAILURES.has(code)) return 'failure';
   return BUSY.has(code) ? 'unknown' : 'success';
+}
+
+/** Of two that say when to come again, the one that says the shorter time; it says more than one that has failed. */
+function sooner(one: ApiError | null, other: ApiError): ApiError {
+  const waits = ({ headers }: ApiError) => Number(headers['retry-after'] ?? Infinity);
+  return one !== null && waits(one) <= waits(other) ? one : other;
 }
 
 /**
@@ -63,6 +73,7 @@ export class RoutedUpstream implements Upstream {
 
   async generate(request: GenerationRequest, context: UpstreamContext): Promise<EventStream> {
     const attempts = this.#candidates.slice(0, ATTEMPTS);
+    let busy: ApiError | null = null;
     for (const [index, candidate] of attempts.entries()) {
       this.#current = candidate;
       const last = index === attempts.length - 1;
@@ -72,7 +83,9 @@ export class RoutedUpstream implements Upstream {
       } catch (thrown) {
         const code = codeOf(thrown);
         const elsewhere = UPSTREAM_FAILURES.has(code) || BUSY.has(code);
-        if (last || !elsewhere || context.signal.aborted) throw thrown;
+        if (!elsewhere || context.signal.aborted) throw thrown;
+        if (BUSY.has(code) && thrown instanceof ApiError) busy = sooner(busy, thrown);
+        if (last) throw busy ?? thrown;
       }
     }
     throw new ApiError('upstream_error', 'No model server could take the request.');

@@ -16,12 +16,22 @@ const timeouts = z.strictObject({
 
 const name = z.string().regex(/^[A-Za-z0-9._-]{1,64}$/);
 
+const originModelName = z.strictObject({
+  /** The name callers use. */
+  id: z.string().min(1),
+  /** The origin's name or alias of the model; the same unless it is given. Several names may stand for one model. */
+  upstreamId: z.string().min(1).optional(),
+});
+export type OriginModelName = z.infer<typeof originModelName>;
+
 const origin = z.strictObject({
   kind: z.literal('origin'),
   name,
   url: z.url(),
   /** Name of the variable with the shared secret. */
   secret: z.string().default('ORIGIN_SECRET'),
+  /** What callers may ask it for, and under which names; all it has under its own when absent. */
+  models: z.array(originModelName).min(1).optional(),
   timeouts: timeouts.prefault({}),
 });
 

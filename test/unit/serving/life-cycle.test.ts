@@ -106,7 +106,7 @@ describe('one engine', () => {
     life.loaded(1, 10_000);
     life.expire(20_000);
     life.unloaded(1, 20_000);
-    expect(life.request('a', 20_000)).toEqual({ type: 'loading', retryAfterMs: 10_000 });
+    expect(life.request('a', 20_000)).toEqual({ type: 'loading', retryAfterMs: 15_000 });
   });
 
   test('is tried again after a failure, each time later, and never again when the model is at fault', () => {

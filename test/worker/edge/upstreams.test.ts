@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import { type FakeOrigin, SECRET, startFakeOrigin } from '../support/fake-origin.ts';
+import { type FakeOrigin, MODEL, SECRET, startFakeOrigin } from '../support/fake-origin.ts';
 import { KEY, type RunningWorker, startWorker } from '../support/worker.ts';
 import { completion } from './admin-client.ts';
 import { eventually } from './eventually.ts';
@@ -16,6 +16,12 @@ beforeAll(async () => {
   const upstreams = [
     { kind: 'origin', name: 'first', url: origins[0].url, timeouts: { connectMs: 500 } },
     { kind: 'origin', name: 'second', url: origins[1].url, timeouts: { connectMs: 500, idleMs: 400 } },
+    {
+      kind: 'origin',
+      name: 'named',
+      url: origins[0].url,
+      models: [{ id: 'writer', upstreamId: 'org/tiny' }, { id: 'coder', upstreamId: 'fim' }, { id: 'gone' }],
+    },
     {
       kind: 'openai',
       name: 'foreign',
@@ -143,6 +149,54 @@ describe('several origins', () => {
     expect([status, body.usage.completion_tokens, asked]).toEqual([200, 4, 2]);
   });
 
+  const refusing =
+    (code: string, headers: Record<string, string>): FakeOrigin['script'] =>
+    (_, wire) =>
+      wire.refuse(503, { error: { message: 'x', type: 'server_error', param: null, code } }, headers);
+
+  test('a model that one has to load is asked for at the other first', async () => {
+    for (const origin of origins) origin.models = [{ ...MODEL, state: 'loaded' }];
+    for (let count = 0; count < 8; count += 1) {
+      origins[0].script = refusing('model_loading', { 'retry-after': '9' });
+      expect((await completion(worker, KEY, { prompt: `loading ${count}` })).status).toBe(200);
+    }
+    expect(origins[1].requests).toHaveLength(8);
+    expect(origins[0].requests.length).toBeGreaterThan(0);
+  });
+
+  test.each([
+    ['both load it: the shorter wait', ['model_loading', '9'], ['model_loading', '4'], 'model_loading', '4'],
+    [
+      'one loads it, one is broken: the wait',
+      ['model_loading', '9'],
+      ['upstream_error', '1'],
+      'model_loading',
+      '9',
+    ],
+    ['one cannot load it: the wait', ['model_unavailable', ''], ['model_loading', '3'], 'model_loading', '3'],
+  ])('where %s is passed on', async (_, first, second, code, wait) => {
+    const faults = [first, second];
+    for (const [index, origin] of origins.entries()) {
+      const [fault, seconds] = faults[index] as [string, string];
+      origin.script =
+        fault === 'upstream_error'
+          ? (_request, wire) => wire.die()
+          : refusing(fault, seconds === '' ? { 'x-should-retry': 'false' } : { 'retry-after': seconds });
+    }
+    const answered = await completion(worker, KEY);
+    expect([answered.status, answered.body.error.code]).toEqual([503, code]);
+    expect(answered.headers.get('retry-after')).toBe(wait);
+    expect(answered.headers.get('x-should-retry')).toBe('true');
+  });
+
+  test('a model that nobody can load says so, and that trying again is of no use', async () => {
+    for (const origin of origins)
+      origin.script = refusing('model_unavailable', { 'x-should-retry': 'false' });
+    const { status, body, headers } = await completion(worker, KEY);
+    expect([status, body.error.code]).toEqual([503, 'model_unavailable']);
+    expect([headers.get('x-should-retry'), headers.get('retry-after')]).toEqual(['false', null]);
+  });
+
   test('what the caller did wrong is not retried', async () => {
     const error = { message: 'too long', type: 'x', param: 'prompt', code: 'context_length_exceeded' };
     for (const origin of origins) origin.script = (_, wire) => wire.refuse(400, { error });
@@ -170,6 +224,29 @@ describe('several origins', () => {
     }
     expect(origins[1].requests).toHaveLength(8);
   });
+});
+
+test('several names may stand for models of one origin, and no name is offered that it does not have', async () => {
+  origins[0].models = [MODEL, { ...MODEL, id: 'tiny-coder', aliases: ['fim'] }];
+  const { data } = (await (await worker.request('/v1/models')).json()) as { data: { id: string }[] };
+  expect(data.map(({ id }) => id)).toEqual(
+    expect.arrayContaining(['org/tiny', 'writer', 'coder', 'foreign']),
+  );
+  expect(data.map(({ id }) => id)).not.toContain('gone');
+  for (const model of ['writer', 'coder']) {
+    expect((await completion(worker, KEY, { model })).body).toMatchObject({ model });
+  }
+  expect(origins[0].requests.map(({ model }) => model)).toEqual(['org/tiny', 'fim']);
+  expect((await completion(worker, KEY, { model: 'gone' })).status).toBe(404);
+});
+
+test('requests go where the model is loaded, as long as there is such a place', async () => {
+  const unloaded = { ...MODEL, state: 'unloaded' } as const;
+  origins[0].models = [unloaded];
+  for (let count = 0; count < 8; count += 1) await completion(worker, KEY, { prompt: `where ${count}` });
+  expect(origins.map(({ requests }) => requests.length)).toEqual([0, 8]);
+  const shown = (await (await worker.request('/v1/models/org/tiny')).json()) as { state: string };
+  expect(shown.state).toBe('loaded');
 });
 
 describe('an OpenAI-compatible server', () => {

@@ -25,4 +25,13 @@ export const STATUS_503: readonly ErrorCase[] = [
     message: /Said by the origin/,
     headers: { 'retry-after': '1' },
   },
+  {
+    name: 'the model cannot be loaded',
+    send: refusedByOrigin(503, origin('model_unavailable'), { 'x-should-retry': 'false' }),
+    type,
+    code: 'model_unavailable',
+    param: null,
+    message: /Said by the origin/,
+    headers: { 'x-should-retry': 'false' },
+  },
 ];
