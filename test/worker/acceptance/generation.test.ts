@@ -21,7 +21,7 @@ afterAll(async () => {
 type Fields = Readonly<Record<string, unknown>>;
 
 async function refusal(fields: Fields) {
-  const response = await system.worker.post({ model: 'default', prompt: 'a', ...fields });
+  const response = await system.post({ prompt: 'a', ...fields });
   return { status: response.status, ...errorResponse.parse(await response.json()).error };
 }
 
@@ -280,8 +280,8 @@ test('no combination of good values makes the origin fail, plain or streamed', a
   const outcomes = new Map<number, number>();
   await fc.assert(
     fc.asyncProperty(bodies, async (fields) => {
-      const body: Fields = Object.assign({ model: 'default', prompt: 'abc abc', temperature: 1 }, ...fields);
-      const response = await system.worker.post(body);
+      const body: Fields = Object.assign({ prompt: 'abc abc', temperature: 1 }, ...fields);
+      const response = await system.post(body);
       const text = await response.text();
       expect([200, 400], `${text.slice(0, 300)} for ${JSON.stringify(body)}`).toContain(response.status);
       outcomes.set(response.status, (outcomes.get(response.status) ?? 0) + 1);

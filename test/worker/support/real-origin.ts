@@ -17,6 +17,9 @@ export const BEGIN = VOCABULARY - 2;
 export const END = VOCABULARY - 1;
 export const CONTEXT = 512;
 
+/** How often a request that is told to come again does so. */
+const ATTEMPTS = 4;
+
 type Fields = Readonly<Record<string, unknown>>;
 
 /** The Worker in workerd before the origin as a process of its own, with a random fp32 model of two layers. */
@@ -24,6 +27,8 @@ export interface RealSystem {
   readonly worker: RunningWorker;
   readonly origin: string;
   readonly modelDirectory: string;
+  /** A POST that, as clients do, comes again when a busy machine asks it to. */
+  post(fields: Fields): Promise<Response>;
   complete(fields: Fields): Promise<Completion>;
   stream(fields: Fields): Promise<Chunk[]>;
   stop(): Promise<void>;
@@ -67,8 +72,15 @@ export async function startRealSystem(prepare: (directory: string) => void = () 
   });
   const origin = `http://127.0.0.1:${await listening(child)}`;
   const worker = await startWorker({ url: origin, secret: SECRET }, { MODELS_TTL_MS: '60000' });
+  const post = async (fields: Fields): Promise<Response> => {
+    for (let attempt = 1; ; attempt += 1) {
+      const response = await worker.post({ model: 'default', ...fields });
+      if (response.status !== 503 || attempt === ATTEMPTS) return response;
+      await sleep(1_000 * Number(response.headers.get('retry-after')));
+    }
+  };
   const ask = async (fields: Fields): Promise<string> => {
-    const response = await worker.post({ model: 'default', ...fields });
+    const response = await post(fields);
     const text = await response.text();
     if (response.status !== 200) throw new Error(`${response.status} ${text}`);
     return text;
@@ -77,6 +89,7 @@ export async function startRealSystem(prepare: (directory: string) => void = () 
     worker,
     origin,
     modelDirectory,
+    post,
     complete: async (fields) => JSON.parse(await ask(fields)) as Completion,
     stream: async (fields) => chunksOf(await ask({ ...fields, stream: true })),
     stop: async () => {
