@@ -8,9 +8,11 @@ const PROVIDER = 'libonnxruntime_providers_cuda.so';
 const PROVIDER_FILES = ['libonnxruntime_providers_shared.so', PROVIDER];
 const PROVIDER_SOURCE = 'npm run cuda:install, or ORT_CUDA_PATH';
 
+const DRIVER = 'the NVIDIA driver';
+
 /** What brings a library, by the beginning of its name. */
 const SOURCES: readonly (readonly [prefix: string, source: string])[] = [
-  ['libcuda.so', 'the NVIDIA driver'],
+  ['libcuda.so', DRIVER],
   ['libcudart.so', 'the CUDA runtime'],
   ['libcublas', 'cuBLAS'],
   ['libcudnn', 'cuDNN'],
@@ -48,7 +50,8 @@ export function missingCudaLibraries({ folder, map }: CudaFiles): string[] {
 }
 
 function sourceOf(name: string): string {
-  const source = SOURCES.find(([prefix]) => name.startsWith(prefix))?.[1] ?? 'the system';
-  const version = /\.so\.(\d+)/.exec(name)?.[1];
-  return version === undefined || name.startsWith('libcuda.so') ? source : `${source} ${version}`;
+  const source = SOURCES.find(([prefix]) => name.startsWith(prefix))?.[1];
+  if (source === undefined) return 'the system';
+  const version = /\.so\.(\d+)/.exec(name)?.[1] ?? '';
+  return source === DRIVER ? source : `${source} ${version}`.trim();
 }

@@ -12,8 +12,13 @@ import { StagedRunner } from './staged-runner.ts';
 /**
  * The runner of a decoder whose session computes on a device, with the KV cache in the device's memory. Owns the session,
  * also when it throws.
+ * @param staged whether runs can bind whole buffers only
  */
-export function deviceRunner(session: OrtSession, options: RunnerOptions): ModelRunner {
+export function deviceRunner(
+  session: OrtSession,
+  options: RunnerOptions,
+  staged = session.device.provider === 'webgpu',
+): ModelRunner {
   const held = [() => session.dispose()];
   const release = () => {
     while (held.length > 0) held.pop()!();
@@ -28,10 +33,8 @@ export function deviceRunner(session: OrtSession, options: RunnerOptions): Model
       cache.clear(oneRowOfZeros(session, options.decoder));
       return cache;
     };
-    if (memory.hasOffsets) {
-      return new OrtRunner(session.lend(release), { ...options, cache: cacheOf(options.layout) });
-    }
-    return stagedRunner(session, options, cacheOf, release);
+    if (staged) return stagedRunner(session, options, cacheOf, release);
+    return new OrtRunner(session.lend(release), { ...options, cache: cacheOf(options.layout) });
   } catch (error) {
     release();
     throw error;

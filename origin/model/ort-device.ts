@@ -6,10 +6,8 @@ export type OrtDevice =
   | { readonly provider: 'cuda'; readonly deviceId: number; readonly memoryBytes: number | null }
   | { readonly provider: 'webgpu' };
 
-export type GpuDevice = Exclude<OrtDevice, { provider: 'cpu' }>;
-
 /** What ONNX Runtime calls the devices' memory. */
-const MEMORY_NAMES = { cuda: 'Cuda', webgpu: 'WebGPU_Buffer' } as const;
+const MEMORY_NAMES = { cpu: 'Cpu', cuda: 'Cuda', webgpu: 'WebGPU_Buffer' } as const;
 const DEVICE_ALLOCATOR = 0;
 const DEFAULT_MEMORY = 0;
 
@@ -33,7 +31,7 @@ export function appendProvider(api: OrtApi, sessionOptions: Pointer, device: Ort
 export function cudaOptions({
   deviceId,
   memoryBytes,
-}: GpuDevice & { provider: 'cuda' }): Record<string, string> {
+}: Extract<OrtDevice, { provider: 'cuda' }>): Record<string, string> {
   return {
     device_id: String(deviceId),
     // The other strategy doubles, and the KV cache is large already.
@@ -50,13 +48,12 @@ export class OrtDeviceMemory {
   readonly info: Pointer;
   readonly #api: OrtApi;
   readonly #allocator: Pointer;
-  /** Whether a part of an allocation can be bound. */
-  readonly hasOffsets: boolean;
+  readonly #hasOffsets: boolean;
   readonly #allocated: Pointer[] = [];
 
-  constructor(api: OrtApi, session: Pointer, device: GpuDevice) {
+  constructor(api: OrtApi, session: Pointer, device: OrtDevice) {
     this.#api = api;
-    this.hasOffsets = device.provider === 'cuda';
+    this.#hasOffsets = device.provider !== 'webgpu';
     const id = device.provider === 'cuda' ? device.deviceId : 0;
     this.info = api.CreateMemoryInfo(MEMORY_NAMES[device.provider], DEVICE_ALLOCATOR, id, DEFAULT_MEMORY);
     try {
@@ -77,7 +74,7 @@ export class OrtDeviceMemory {
   /** Where `offset` bytes into an allocation are. A WebGPU buffer is a handle, which nothing can be added to. */
   at(address: Pointer, offset: number): Pointer {
     if (offset === 0) return address;
-    if (!this.hasOffsets) throw new RangeError('this device binds whole buffers only');
+    if (!this.#hasOffsets) throw new RangeError('this device binds whole buffers only');
     return address + BigInt(offset);
   }
 

@@ -72,9 +72,7 @@ export class OrtSession {
     return Array.from(infos, (info) => this.api.MemoryInfoGetName(info));
   }
 
-  /** Of the session's device, which must not be the CPU. */
   createDeviceMemory(): OrtDeviceMemory {
-    if (this.device.provider === 'cpu') throw new Error('the session has no device but the CPU');
     return new OrtDeviceMemory(this.api, this.#session, this.device);
   }
 

@@ -93,6 +93,16 @@ describe.each(['Dockerfile', 'Dockerfile.cuda'])('%s', (name) => {
   });
 });
 
+test('the image with CUDA computes on it, the other on the CPU', () => {
+  const provider = (name: string) => {
+    const stages = readDockerfile(readFileSync(at(`origin/deploy/${name}`), 'utf8'));
+    const words = wordsOf(stages.at(-1)!, 'ENV').flat();
+    return words.find((word) => word.startsWith('CONTINUO_PROVIDER='))?.split('=')[1];
+  };
+  expect(provider('Dockerfile.cuda')).toBe('cuda');
+  expect(provider('Dockerfile')).toBeUndefined();
+});
+
 test('the reader of Dockerfiles refuses what it does not know', () => {
   expect(() => readDockerfile('FROM a:1\nADD x y')).toThrow('unknown instruction');
   expect(() => readDockerfile(`FROM $\{NONE}`)).toThrow('no argument NONE');

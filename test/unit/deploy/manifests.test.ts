@@ -171,6 +171,8 @@ describe.each(OVERLAYS)('overlay %s', (name) => {
 test('the GPU overlay claims a GPU and serves the model it pulls', () => {
   const { pod, origin } = overlay('gpu');
   expect(origin.resources.limits['nvidia.com/gpu']).toBe('1');
+  expect(origin.env).toContainEqual({ name: 'CONTINUO_PROVIDER', value: 'cuda' });
+  expect(namesOf(overlay('cpu').origin)).not.toContain('CONTINUO_PROVIDER');
   const pull = pod.initContainers.find(({ name }) => name === 'pull');
   const link = pull!.args![pull!.args!.indexOf('--link') + 1]!;
   expect(origin.env).toContainEqual({ name: 'CONTINUO_MODEL_DIR', value: link });

@@ -11,6 +11,7 @@ import { type OrtApi, openOrtApi } from '../../../origin/model/ort-capi.ts';
 import { OrtConcatRunner } from '../../../origin/model/ort-concat-runner.ts';
 import { OrtRunner } from '../../../origin/model/ort-runner.ts';
 import { OrtSession } from '../../../origin/model/ort-session.ts';
+import { cpuDeviceRunner } from '../../device/runners.ts';
 import { writeSyntheticModel } from '../../synthetic/synthetic-model.ts';
 import { decodeRows, randomTokens, temporaryDirectory } from './synthetic-runner.ts';
 
@@ -110,5 +111,19 @@ it('a model ONNX Runtime refuses leaves no native object behind', () => {
   const { api, alive } = countingApi();
   const options = { threads: 1, directory: temporaryDirectory() };
   expect(() => new OrtSession(api, Buffer.from('no model'), options)).toThrow();
+  expect(new Set(alive.values())).toEqual(new Set([0]));
+});
+
+it.each([true, false])('a KV cache on a device leaves no native object behind: staged %s', async (staged) => {
+  const directory = temporaryDirectory();
+  writeSyntheticModel(directory, { contextLength: 64 });
+  const { api, alive } = countingApi();
+  const runner = cpuDeviceRunner(directory, { slots: 4, prefillChunk: 16 }, staged, api);
+  const chunk = { slot: 2, start: 0, tokens: randomTokens(16, 1), logitsAt: Int32Array.of(15) };
+  await runner.prefill(chunk, new AbortController().signal);
+  runner.copy(2, 1, 16);
+  await decodeRows(runner, 1, Array(2).fill({ token: 3, position: 16 }));
+  expect(alive.get('Value')).toBe(0);
+  runner.dispose();
   expect(new Set(alive.values())).toEqual(new Set([0]));
 });

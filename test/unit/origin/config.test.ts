@@ -41,6 +41,21 @@ describe('configuration', () => {
     });
   });
 
+  test('computes on the CPU unless told otherwise', () => {
+    expect(readConfig(SECRET).model.engine.device).toEqual({
+      provider: 'cpu',
+      deviceId: null,
+      memoryBytes: null,
+    });
+    const gpu = { CONTINUO_PROVIDER: 'cuda', CONTINUO_DEVICE_ID: '1', CONTINUO_DEVICE_MEMORY_MIB: '4096' };
+    expect(readConfig({ ...SECRET, ...gpu }).model.engine.device).toEqual({
+      provider: 'cuda',
+      deviceId: 1,
+      memoryBytes: 2 ** 32,
+    });
+    expect(() => readConfig({ ...SECRET, CONTINUO_PROVIDER: 'gpu' })).toThrow(/^CONTINUO_PROVIDER: .*webgpu/);
+  });
+
   test('an empty variable counts as absent', () => {
     const { engine } = readConfig({ ...SECRET, CONTINUO_SLOTS: '', CONTINUO_CONTEXT: '' }).model;
     expect(engine).toMatchObject({
