@@ -166,7 +166,11 @@ describe.runIf(isLinux)('what CUDA lacks is named one by one, with what brings i
     const made = installedFolder();
     writeFileSync(join(made, 'libm.so.6'), '');
     const asked: string[] = [];
-    missingCudaLibraries({ folder: made, map: (file) => (asked.push(file), null) });
+    const map = (file: string) => {
+      asked.push(file);
+      return null;
+    };
+    missingCudaLibraries({ folder: made, map });
     expect(asked).toContain(join(made, 'libm.so.6'));
     expect(asked).toContain('libc.so.6');
   });

@@ -1,0 +1,64 @@
+import { encodeNode, encodeTensor } from '../../origin/model/onnx-encode.ts';
+import { ElementType, GraphField, ModelField } from '../../origin/model/onnx-graph.ts';
+import { openOrtApi } from '../../origin/model/ort-capi.ts';
+import type { OrtDevice } from '../../origin/model/ort-device.ts';
+import { OrtSession } from '../../origin/model/ort-session.ts';
+import { encodeInteger, encodeMessage, encodeString } from '../../origin/model/wire-format.ts';
+
+/** Each pass reads and writes 64 MiB: more than caches hold, less than what WebGPU binds at most. */
+const ROWS = 16_384;
+const COLUMNS = 1024;
+const PASSES = 20;
+const RUNS = 5;
+
+/**
+ * Bytes per second that the device reads and writes when it does next to nothing with them: the best of a few runs of a
+ * graph that takes the absolute value of a matrix again and again and sends one row back.
+ */
+export function measureBandwidth(device: OrtDevice, now: () => number): number {
+  const api = openOrtApi();
+  const session = new OrtSession(api, passesGraph(), { threads: 1, directory: '', device });
+  const memory = session.createDeviceMemory();
+  const float32 = { elementType: ElementType.float32, elementBytes: 4 };
+  const row = new BigInt64Array(new ArrayBuffer(8));
+  const result = new Float32Array(new ArrayBuffer(4 * COLUMNS));
+  const binding = session.createBinding();
+  try {
+    const address = memory.allocate(4 * ROWS * COLUMNS);
+    binding.input('values', { ...float32, address, dimensions: [ROWS, COLUMNS], memory: memory.info });
+    const index = { address: api.addressOf(row), elementType: ElementType.int64, elementBytes: 8 };
+    binding.input('row', { ...index, dimensions: [1] });
+    binding.output('result', { ...float32, address: api.addressOf(result), dimensions: [1, COLUMNS] });
+    session.run(binding);
+    let best = 0;
+    for (let run = 0; run < RUNS; run++) {
+      const start = now();
+      session.run(binding);
+      best = Math.max(best, (2 * PASSES * 4 * ROWS * COLUMNS) / ((now() - start) / 1000));
+    }
+    return best;
+  } finally {
+    binding.dispose();
+    memory.dispose();
+    session.dispose();
+  }
+}
+
+function passesGraph(): Uint8Array {
+  const name = (pass: number) => (pass === 0 ? 'values' : `values_${pass}`);
+  const float32 = { elementType: ElementType.float32 };
+  const row = { name: 'row', elementType: ElementType.int64, dimensions: [1] };
+  const graph = [
+    ...Array.from({ length: PASSES }, (_, pass) => encodeNode('Abs', [name(pass)], name(pass + 1))),
+    encodeNode('Gather', [name(PASSES), 'row'], 'result'),
+    encodeString(2, 'bandwidth'),
+    encodeTensor(GraphField.input, { ...float32, name: 'values', dimensions: [ROWS, COLUMNS] }),
+    encodeTensor(GraphField.input, row),
+    encodeTensor(GraphField.output, { ...float32, name: 'result', dimensions: [1, COLUMNS] }),
+  ];
+  return Buffer.concat([
+    encodeInteger(1, 8),
+    encodeMessage(ModelField.graph, graph),
+    encodeMessage(8, [encodeInteger(2, 18)]),
+  ]);
+}

@@ -1,0 +1,49 @@
+import { decode, prefill } from '../../origin/hub/greedy.ts';
+import type { ModelRunner } from '../../origin/model/model-runner.ts';
+import { median } from '../bench/statistics.ts';
+
+export interface DecodeRate {
+  readonly batch: number;
+  readonly tokensPerSecond: number;
+  /** What reading the weights once per step and every row's KV cache would allow at the device's bandwidth. */
+  readonly limit: number;
+}
+
+export interface RateOptions {
+  readonly batches: readonly number[];
+  /** Tokens already in every row. */
+  readonly context: number;
+  readonly steps: number;
+  readonly weightBytes: number;
+  /** KV cache of one position of one row. */
+  readonly positionBytes: number;
+  /** Bytes per second. */
+  readonly bandwidth: number;
+  /** Milliseconds, monotonic. */
+  readonly now: () => number;
+}
+
+const WARM_STEPS = 5;
+
+/** Decode steps of full batches, logits brought back to the CPU; medians over the steps. */
+export async function decodeRates(runner: ModelRunner, options: RateOptions): Promise<DecodeRate[]> {
+  const { batches, context, steps, weightBytes, positionBytes, bandwidth, now } = options;
+  const { vocabularySize, slots } = runner.shape;
+  const prompt = Array.from({ length: context }, (_, at) => (at * 31 + 7) % vocabularySize);
+  await prefill(runner, 0, prompt);
+  for (let slot = 1; slot < slots; slot++) runner.copy(0, slot, context);
+  const rates: DecodeRate[] = [];
+  for (const batch of batches) {
+    const times: number[] = [];
+    for (let step = 0; step < WARM_STEPS + steps; step++) {
+      const row = { token: (step * 13 + 5) % vocabularySize, position: context + step };
+      const start = now();
+      await decode(runner, 0, Array<typeof row>(batch).fill(row));
+      times.push(now() - start);
+    }
+    const bytes = weightBytes + batch * (context + steps / 2) * positionBytes;
+    const stepMs = median(times.slice(WARM_STEPS));
+    rates.push({ batch, tokensPerSecond: (1000 * batch) / stepMs, limit: (batch * bandwidth) / bytes });
+  }
+  return rates;
+}

@@ -1,0 +1,130 @@
+import { spawnSync } from 'node:child_process';
+import { mkdirSync, writeFileSync } from 'node:fs';
+import path from 'node:path';
+import Table from 'cli-table3';
+import { Command } from 'commander';
+import { compareRows } from '../../origin/hub/row-comparison.ts';
+import { openModel, planModel } from '../../origin/model/open-model.ts';
+import type { OrtDevice } from '../../origin/model/ort-device.ts';
+import { benchModels } from '../bench/models.ts';
+import { type ProviderAtHand, providersAtHand } from '../device/providers.ts';
+import { measureBandwidth } from './bandwidth.ts';
+import { type DecodeRate, decodeRates } from './decode-rate.ts';
+import { transformersRates } from './transformers.ts';
+
+/** `npm run gpu`: the tests on the GPU providers, then their speed against memory bandwidth and transformers. */
+
+const list = (text: string): string[] => text.split(',').map((each) => each.trim());
+const whole = (text: string): number => Number.parseInt(text, 10);
+
+const program = new Command('gpu')
+  .option('--providers <names>', 'comma-separated: cuda, webgpu, cpu', list, ['cuda', 'webgpu'])
+  .option('--model <name>', `a directory, or ${Object.keys(benchModels).join(', ')}`, 'built-in')
+  .option('--batches <numbers>', 'comma-separated', (text) => list(text).map(whole), [1, 8, 32, 128])
+  .option('--context <tokens>', 'tokens in every row', whole, 256)
+  .option('--steps <number>', 'steps measured per batch', whole, 50)
+  .option('--bandwidth <GB/s>', 'of the memory, as stated; measured when absent', Number.parseFloat)
+  .option('--transformers <directory>', 'the same weights for transformers')
+  .option('--python <program>', 'with torch and transformers', 'python3')
+  .option('--skip-tests', 'speed only', false)
+  .option('--out <directory>', 'where the JSON goes', '.continuo/gpu');
+
+interface Options {
+  readonly providers: string[];
+  readonly model: string;
+  readonly batches: number[];
+  readonly context: number;
+  readonly steps: number;
+  readonly bandwidth?: number;
+  readonly transformers?: string;
+  readonly python: string;
+  readonly skipTests: boolean;
+  readonly out: string;
+}
+
+interface Report {
+  readonly provider: string;
+  readonly summary: string;
+  readonly bandwidth: number;
+  readonly rates: readonly DecodeRate[];
+  /** Whether rows have the bits they have alone, and if not, how far off a logit was. */
+  readonly company: string;
+}
+
+const now = () => performance.now();
+
+async function measure({ device, provider }: ProviderAtHand, options: Options): Promise<Report> {
+  const { batches, context, steps } = options;
+  const directory = benchModels[options.model]?.directory() ?? options.model;
+  const slots = Math.max(...batches);
+  const contextLength = Math.max(context + steps, slots) + 16;
+  const size = { directory, slots, contextLength, kvLimitBytes: null };
+  const { weightBytes, layout } = planModel(size);
+  const ortDevice: OrtDevice =
+    provider === 'cuda' ? { provider, deviceId: 0, memoryBytes: null } : { provider };
+  const stated = options.bandwidth;
+  const bandwidth = stated === undefined ? measureBandwidth(ortDevice, now) : stated * 1e9;
+  const { runner, summary } = await openModel({ ...size, threads: 2, device });
+  try {
+    const { positionBytes } = layout;
+    const rates = await decodeRates(runner, {
+      batches,
+      context,
+      steps,
+      weightBytes,
+      positionBytes,
+      bandwidth,
+      now,
+    });
+    const prompt = Array.from({ length: slots + 8 }, (_, at) => (at * 17 + 3) % runner.shape.vocabularySize);
+    const { identical, largestDifference } = await compareRows(runner, prompt, 2);
+    const company = identical
+      ? 'every row has the bits it has alone'
+      : `rows differ by up to ${largestDifference}`;
+    return { provider, summary, bandwidth, rates, company };
+  } finally {
+    runner.dispose();
+  }
+}
+
+function table({ rates }: Report, transformers: ReadonlyMap<number, number>): string {
+  const shown = new Table({ head: ['batch', 'tokens/s', 'bandwidth allows', 'share', 'transformers'] });
+  for (const { batch, tokensPerSecond, limit } of rates) {
+    const other = transformers.get(batch);
+    const share = `${((100 * tokensPerSecond) / limit).toFixed(1)} %`;
+    shown.push([batch, tokensPerSecond.toFixed(0), limit.toFixed(0), share, other?.toFixed(0) ?? '–']);
+  }
+  return shown.toString();
+}
+
+async function main(): Promise<void> {
+  const options = program.parse().opts<Options>();
+  const notRun: string[] = [];
+  const asked = providersAtHand().filter(({ provider }) => options.providers.includes(provider));
+  for (const { provider, absent } of asked) if (absent !== null) notRun.push(`${provider}: ${absent}`);
+  const here = asked.filter(({ absent }) => absent === null);
+  if (!options.skipTests) {
+    const vitest = path.resolve('node_modules/vitest/vitest.mjs');
+    const tests = spawnSync(process.execPath, [vitest, 'run', 'test/device'], { stdio: 'inherit' });
+    if (tests.status !== 0) process.exitCode = 1;
+  }
+  const { transformers: directory, python, batches, context, steps } = options;
+  const found =
+    directory === undefined
+      ? 'no --transformers directory was given'
+      : transformersRates({ python, directory, batches, context, steps });
+  if (typeof found === 'string') notRun.push(`transformers: ${found}`);
+  const reports: Report[] = [];
+  for (const one of here) {
+    const report = await measure(one, options);
+    reports.push(report);
+    console.log(`\n${report.provider}: ${report.summary}`);
+    console.log(`${(report.bandwidth / 1e9).toFixed(1)} GB/s; ${report.company}`);
+    console.log(table(report, typeof found === 'string' ? new Map() : found));
+  }
+  for (const line of notRun) console.log(`not run: ${line}`);
+  mkdirSync(options.out, { recursive: true });
+  writeFileSync(path.join(options.out, 'report.json'), `${JSON.stringify({ reports, notRun }, null, 2)}\n`);
+}
+
+await main();
