@@ -30,7 +30,8 @@ const short = (value: unknown): string => {
 };
 
 /** What the origin was asked for, whichever request asked. */
-const asked = (): Partial<GenerationRequest>[] => origin.requests.map((one) => ({ ...one, requestId: '' }));
+const asked = (): Partial<GenerationRequest>[] =>
+  origin.requests.map((one) => ({ ...one, requestId: '', account: '' }));
 
 test('the table names every field of the request but the model', () => {
   const fields = Object.keys(completionRequest.shape).filter((field) => field !== 'model');
