@@ -5,6 +5,8 @@ import { describeDecoder } from '../../origin/model/decoder-interface.ts';
 import { KvCache, kvLayout } from '../../origin/model/kv-cache.ts';
 import { readModelConfig } from '../../origin/model/model-config.ts';
 import { ElementType, readGraph } from '../../origin/model/onnx-graph.ts';
+
+import type { OrtBinding } from '../../origin/model/ort-binding.ts';
 import { openOrtApi } from '../../origin/model/ort-capi.ts';
 import { OrtSession } from '../../origin/model/ort-session.ts';
 import { median } from './statistics.ts';
@@ -17,54 +19,91 @@ export interface CeilingOptions {
   readonly ms: number;
 }
 
+/** The model as published with every input and output bound once, and the memory they are bound to. */
+class BareLoop {
+  readonly #session: OrtSession;
+  readonly #binding: OrtBinding;
+  /** Held here because ONNX Runtime holds only its address. */
+  readonly #cache: KvCache;
+  readonly #tokens: BigInt64Array<ArrayBuffer>;
+  readonly #positions: BigInt64Array<ArrayBuffer>;
+  readonly #mask: BigInt64Array<ArrayBuffer>;
+  readonly #logits: Float32Array<ArrayBuffer>;
+  readonly #width: number;
+
+  constructor(directory: string, { batch, threads, context }: CeilingOptions) {
+    const model = readFileSync(path.join(directory, 'model.onnx'));
+    const decoder = describeDecoder(readGraph(model), readModelConfig(directory));
+    this.#session = new OrtSession(openOrtApi(), model, { threads, directory });
+    const { api } = this.#session;
+    this.#cache = new KvCache(api, decoder, kvLayout(decoder, batch, Math.min(decoder.maxPositions, 1024)));
+    this.#width = context + 1;
+    this.#tokens = allocateInt64(batch);
+    this.#positions = allocateInt64(batch);
+    this.#mask = allocateInt64(batch * this.#width);
+    this.#logits = new Float32Array(new ArrayBuffer(4 * batch * decoder.vocabularySize));
+    const int64 = (array: BigInt64Array<ArrayBuffer>, dimensions: readonly number[]) => ({
+      address: api.addressOf(array.buffer),
+      elementType: ElementType.int64,
+      elementBytes: 8,
+      dimensions,
+    });
+    this.#binding = this.#session.createBinding();
+    this.#binding.input('input_ids', int64(this.#tokens, [batch, 1]));
+    this.#binding.input('attention_mask', int64(this.#mask, [batch, this.#width]));
+    if (decoder.positionIds !== null) {
+      this.#binding.input('position_ids', int64(this.#positions, [batch, 1]));
+    }
+    this.#binding.output(decoder.logits, {
+      address: api.addressOf(this.#logits.buffer),
+      elementType: ElementType.float32,
+      elementBytes: 4,
+      dimensions: [batch, 1, decoder.vocabularySize],
+    });
+    this.#cache.bind(this.#binding, 0, batch);
+  }
+
+  /**
+   * Computes every position of every row. Left untouched, all of the cache would be the kernel's one page of zeros, read
+   * from the processor's own cache: at batch 32 that looks a quarter faster than any loop that remembers something.
+   */
+  fill(): void {
+    for (let position = 0; position < this.#width; position += 1) {
+      this.#positions.fill(BigInt(position));
+      for (let row = 0; row < this.#tokens.length; row += 1) {
+        this.#tokens[row] = BigInt(32 + ((31 * row + 17 * position) % 224));
+        this.#mask[row * this.#width + position] = 1n;
+      }
+      this.run();
+    }
+  }
+
+  run(): void {
+    this.#session.run(this.#binding);
+  }
+
+  dispose(): void {
+    this.#binding.dispose();
+    this.#session.dispose();
+    if (!this.#logits.some((value) => value !== 0)) throw new Error('The bare loop computed nothing.');
+  }
+}
+
 /**
- * The bare decode loop: the model as published, everything bound once, RunWithBinding called again and again on the
- * same inputs. No sampling, no scheduling, no HTTP; nothing built on ONNX Runtime can be faster. Tokens per second.
+ * The bare decode loop: RunWithBinding again and again on the same inputs. No sampling, no scheduling, no HTTP; nothing
+ * built on ONNX Runtime can be faster. Tokens per second.
  */
 export function measureCeiling(directory: string, options: CeilingOptions): number {
-  const model = readFileSync(path.join(directory, 'model.onnx'));
-  const decoder = describeDecoder(readGraph(model), readModelConfig(directory));
-  const session = new OrtSession(openOrtApi(), model, { threads: options.threads, directory });
-  const { api } = session;
-  const { batch } = options;
-  const contextLength = Math.min(decoder.maxPositions, 1024);
-  const cache = new KvCache(api, decoder, kvLayout(decoder, batch, contextLength));
-  const width = options.context + 1;
-  const tokens = allocateInt64(batch).fill(5n);
-  const positions = allocateInt64(batch).fill(BigInt(options.context));
-  const mask = allocateInt64(batch * width).fill(1n);
-  const logits = new Float32Array(new ArrayBuffer(4 * batch * decoder.vocabularySize));
-  const int64 = (array: BigInt64Array<ArrayBuffer>, dimensions: readonly number[]) => ({
-    address: api.addressOf(array.buffer),
-    elementType: ElementType.int64,
-    elementBytes: 8,
-    dimensions,
-  });
-
-  const binding = session.createBinding();
-  binding.input('input_ids', int64(tokens, [batch, 1]));
-  binding.input('attention_mask', int64(mask, [batch, width]));
-  if (decoder.positionIds !== null) binding.input('position_ids', int64(positions, [batch, 1]));
-  binding.output(decoder.logits, {
-    address: api.addressOf(logits.buffer),
-    elementType: ElementType.float32,
-    elementBytes: 4,
-    dimensions: [batch, 1, decoder.vocabularySize],
-  });
-  cache.bind(binding, 0, batch);
-  for (let warm = 0; warm < 20; warm += 1) session.run(binding);
+  const loop = new BareLoop(directory, options);
+  loop.fill();
   const times: number[] = [];
   const begun = performance.now();
   for (let last = begun; last - begun < options.ms; ) {
-    session.run(binding);
+    loop.run();
     const now = performance.now();
     times.push(now - last);
     last = now;
   }
-  binding.dispose();
-  session.dispose();
-  if (!logits.subarray(0, decoder.vocabularySize).some((value) => value !== 0)) {
-    throw new Error('The bare loop computed nothing.');
-  }
-  return (batch / median(times)) * 1000;
+  loop.dispose();
+  return (options.batch / median(times)) * 1000;
 }

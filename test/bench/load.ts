@@ -3,7 +3,7 @@ import type { Job, Target, Trace } from './target.ts';
 
 export interface LoadResult {
   readonly concurrency: number;
-  /** The bare loop at this batch, measured right before: the machine's speed drifts. */
+  /** The bare loop at this batch and depth, measured before and after, on average: the machine's speed drifts. */
   readonly bareTokensPerSecond: number;
   readonly requests: number;
   readonly errors: number;
@@ -12,6 +12,8 @@ export interface LoadResult {
   readonly tokensPerSecond: number;
   /** Tokens while all streams of a wave were generating: what a decode step of that batch yields. */
   readonly decodeTokensPerSecond: number;
+  /** Tokens generated per stream, on average over that time: with the prompt, how far a step looks back. */
+  readonly meanGenerated: number;
   /** Milliseconds from sending to the first token event. */
   readonly timeToFirstToken: Percentiles;
   /** Milliseconds between token events of one stream. */
@@ -21,20 +23,29 @@ export interface LoadResult {
 const gaps = (trace: Trace): number[] =>
   trace.events.slice(1).map((time, index) => time - (trace.events[index] as number));
 
+export interface Span {
+  readonly tokens: number;
+  readonly ms: number;
+  /** Tokens a stream has generated in the middle of the span, on average over the streams. */
+  readonly meanGenerated: number;
+}
+
 /**
  * Tokens and milliseconds of the span in which every stream of the wave was generating. An event may carry no token
  * (bytes held back) or several, so events are weighted by their stream's tokens per event.
  */
-export function commonSpan(wave: readonly Trace[]): { readonly tokens: number; readonly ms: number } {
+export function commonSpan(wave: readonly Trace[]): Span {
   const begin = Math.max(...wave.map(({ events }) => events[0] ?? Number.POSITIVE_INFINITY));
   const end = Math.min(...wave.map(({ events }) => events.at(-1) ?? Number.NEGATIVE_INFINITY));
-  if (!(end > begin)) return { tokens: 0, ms: 0 };
-  const tokens = wave.reduce(
-    (sum, { events, tokens: total }) =>
-      sum + (events.filter((time) => time > begin && time <= end).length * total) / events.length,
-    0,
-  );
-  return { tokens, ms: end - begin };
+  if (!(end > begin)) return { tokens: 0, ms: 0, meanGenerated: 0 };
+  let tokens = 0;
+  let generated = 0;
+  for (const { events, tokens: total } of wave) {
+    const tokensBy = (time: number) => (events.filter((each) => each <= time).length * total) / events.length;
+    tokens += tokensBy(end) - tokensBy(begin);
+    generated += (tokensBy(begin) + tokensBy(end)) / 2;
+  }
+  return { tokens, ms: end - begin, meanGenerated: generated / wave.length };
 }
 
 /**
@@ -51,6 +62,7 @@ export async function measureLoad(
   const traces: Trace[] = [];
   let decodeTokens = 0;
   let decodeMs = 0;
+  let generated = 0;
   let totalMs = 0;
   for (let wave = 0; wave < waves; wave += 1) {
     const begun = performance.now();
@@ -60,6 +72,7 @@ export async function measureLoad(
     const span = commonSpan(done);
     decodeTokens += span.tokens;
     decodeMs += span.ms;
+    generated += span.meanGenerated;
     traces.push(...done);
     progress();
   }
@@ -72,6 +85,7 @@ export async function measureLoad(
     tokens,
     tokensPerSecond: (tokens / totalMs) * 1000,
     decodeTokensPerSecond: (decodeTokens / decodeMs) * 1000,
+    meanGenerated: generated / waves,
     timeToFirstToken: percentiles(good.map(({ sent, events }) => (events[0] ?? Number.NaN) - sent)),
     interToken: percentiles(good.flatMap(gaps)),
   };

@@ -63,15 +63,17 @@ async function loads(
   let done = 0;
   for (const concurrency of plan.concurrency) {
     const tick = () => progress(++done / steps, `${target.name}, concurrency ${concurrency}`);
-    await measureLoad(target, concurrency, 1, job, () => undefined);
-    const bareTokensPerSecond = measureCeiling(directory, {
-      batch: concurrency,
-      threads: plan.threads,
-      // The middle of what a measured stream goes through.
-      context: plan.promptTokens + plan.tokens / 2,
-      ms: 1000,
-    });
-    results.push({ ...(await measureLoad(target, concurrency, plan.waves, job, tick)), bareTokensPerSecond });
+    const { meanGenerated } = await measureLoad(target, concurrency, 1, job, () => undefined);
+    const ceiling = (): number =>
+      measureCeiling(directory, {
+        batch: concurrency,
+        threads: plan.threads,
+        context: plan.promptTokens + Math.round(meanGenerated),
+        ms: 500,
+      });
+    const before = ceiling();
+    const measured = await measureLoad(target, concurrency, plan.waves, job, tick);
+    results.push({ ...measured, bareTokensPerSecond: (before + ceiling()) / 2 });
   }
   return { name: target.name, loads: results };
 }

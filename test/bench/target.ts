@@ -82,9 +82,13 @@ function exchange({ url, headers, body, agent, read, signal }: Exchange): Promis
 
 const newAgent = () => new Agent({ keepAlive: true, maxSockets: 1024 });
 
-/** Reads OpenAI's SSE chunks; the token count comes with the usage chunk. */
+/**
+ * Reads OpenAI's SSE chunks; the token count comes with the usage chunk. Chunks that only carry text are told by their
+ * look: the client shares the machine with what it measures.
+ */
 function readSse(line: string): ReturnType<LineReader> {
   if (!line.startsWith('data: {')) return {};
+  if (line.includes('"usage":null') && line.includes('"text":"')) return { text: true };
   const chunk = JSON.parse(line.slice(6)) as {
     choices?: readonly unknown[];
     usage?: { completion_tokens: number } | null;
@@ -151,8 +155,8 @@ export function openAiTarget(name: string, options: OpenAiOptions): Target {
 }
 
 function readNdjson(line: string): ReturnType<LineReader> {
+  if (line.startsWith('{"type":"token"')) return { text: true };
   const event = JSON.parse(line) as GenerationEvent;
-  if (event.type === 'token') return { text: true };
   if (event.type === 'done') return { tokens: event.usage.completionTokens };
   if (event.type === 'error') return { error: event.code };
   return {};

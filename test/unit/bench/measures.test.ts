@@ -30,16 +30,17 @@ test('quantiles lie between the extremes, rise with q and meet the median of odd
 test('the common span counts only what came while every stream was generating', () => {
   const wave = [trace([10, 20, 30, 40]), trace([15, 25, 35, 45])];
   // From 15, when the second begins, to 40, when the first ends: 20, 30, 40 and 25, 35.
-  expect(commonSpan(wave)).toEqual({ tokens: 5, ms: 25 });
+  // On average 1 and then 3.5 tokens of each.
+  expect(commonSpan(wave)).toEqual({ tokens: 5, ms: 25, meanGenerated: 2.25 });
 });
 
 test('events that carry two tokens each count twice', () => {
-  expect(commonSpan([trace([10, 20, 30], 6)])).toEqual({ tokens: 4, ms: 20 });
+  expect(commonSpan([trace([10, 20, 30], 6)])).toEqual({ tokens: 4, ms: 20, meanGenerated: 4 });
 });
 
 test('streams that never overlap have no common span', () => {
-  expect(commonSpan([trace([1, 2]), trace([3, 4])])).toEqual({ tokens: 0, ms: 0 });
-  expect(commonSpan([trace([1, 2]), trace([])])).toEqual({ tokens: 0, ms: 0 });
+  expect(commonSpan([trace([1, 2]), trace([3, 4])])).toEqual({ tokens: 0, ms: 0, meanGenerated: 0 });
+  expect(commonSpan([trace([1, 2]), trace([])])).toEqual({ tokens: 0, ms: 0, meanGenerated: 0 });
 });
 
 test('a plot names every series and escapes what is not text', () => {
