@@ -1,4 +1,4 @@
-import type { GenerationEvent, Usage } from '../shared/generation.ts';
+import type { EventOf, GenerationEvent, Usage } from '../shared/generation.ts';
 import type { Metrics } from './metrics.ts';
 
 export interface MeteredRequest {
@@ -14,8 +14,8 @@ export class GenerationMeter {
   readonly #counters: ReturnType<typeof countersOf>;
   readonly #now: () => number;
   readonly #request: MeteredRequest;
-  /** Choice → time of its latest token event. */
-  readonly #latest = new Map<number, number>();
+  /** Of each choice the time of its latest token event and the tokens until then. */
+  readonly #latest = new Map<number, { readonly time: number; readonly tokens: number }>();
   #usage: Usage = { promptTokens: 0, cachedTokens: 0, completionTokens: 0 };
   #outcome = 'aborted';
 
@@ -41,7 +41,7 @@ export class GenerationMeter {
 
   #observe(event: GenerationEvent, now: number): void {
     if (event.type === 'started') this.#counters.queueSeconds.observe(event.queueMs / 1000);
-    else if (event.type === 'token' && this.#request.stream) this.#token(event.choice, now);
+    else if (event.type === 'token' && this.#request.stream) this.#token(event, now);
     else if (event.type === 'done') {
       const { queueMs, promptMs } = event.timings;
       if (!this.#request.stream) this.#counters.firstTokenSeconds.observe((queueMs + promptMs) / 1000);
@@ -52,12 +52,18 @@ export class GenerationMeter {
     }
   }
 
-  #token(choice: number, now: number): void {
+  /** Tokens that come as one event are taken to have come evenly. */
+  #token({ choice, completionTokens: tokens }: EventOf<'token'>, now: number): void {
     const before = this.#latest.get(choice);
     if (this.#latest.size === 0)
       this.#counters.firstTokenSeconds.observe((now - this.#request.receivedAt) / 1000);
-    if (before !== undefined) this.#counters.interTokenSeconds.observe((now - before) / 1000);
-    this.#latest.set(choice, now);
+    if (before !== undefined) {
+      const gap = (now - before.time) / (tokens - before.tokens);
+      for (let token = before.tokens; token < tokens; token++) {
+        this.#counters.interTokenSeconds.observe(gap / 1000);
+      }
+    }
+    this.#latest.set(choice, { time: now, tokens });
   }
 
   #end(outcome: string, usage: Usage | undefined): void {

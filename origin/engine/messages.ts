@@ -35,8 +35,11 @@ export interface Submission {
   readonly scores: boolean;
   readonly tokenIds: boolean;
   readonly skipSpecialTokens: boolean;
-  /** Merge token events of several steps. */
-  readonly stream: boolean;
+  /**
+   * Token events of one choice are merged for so many milliseconds, but for the first and the last; 0 = one per step.
+   * All choices speak at the same moments, so that the engine's reader is woken once for all of them.
+   */
+  readonly eventIntervalMs: number;
   /** Unix milliseconds at which the request is given up. */
   readonly deadline: number;
 }

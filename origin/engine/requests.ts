@@ -119,7 +119,7 @@ export class Requests {
     const sequences: Sequence[] = [];
     const begun = this.#attempt(request, () => {
       for (const pending of prefill.sequences) {
-        const sequence = new Sequence(pending, context, now);
+        const sequence = new Sequence(pending, context);
         if (!sequence.finished) sequence.advance(row(-1), now);
         sequences.push(sequence);
       }

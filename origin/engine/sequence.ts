@@ -23,8 +23,6 @@ interface Finish {
   readonly stopReason: string | number | null;
 }
 
-/** Events of a request that does not stream are merged, but no longer than this, so that usage stays known. */
-const MERGE_MS = 250;
 const NONE: readonly number[] = [];
 
 /** One choice from its first token on, or several that are the same: logits in, tokens and events out. */
@@ -42,9 +40,10 @@ export class Sequence implements DecodeRow {
   readonly #output: SequenceOutput;
   #score = 0;
   #finish: Finish | null = null;
-  #publishedAt: number;
+  /** Time of the last event. */
+  #publishedAt = Number.NEGATIVE_INFINITY;
 
-  constructor(pending: PendingSequence, context: SamplingContext, now: number) {
+  constructor(pending: PendingSequence, context: SamplingContext) {
     const { request, promptIndex, candidate } = pending;
     const { submission } = request;
     const { tokens, maxTokens } = request.prompt(promptIndex);
@@ -64,7 +63,6 @@ export class Sequence implements DecodeRow {
       tokenIds: submission.tokenIds,
       logprobs: submission.logprobs !== null,
     });
-    this.#publishedAt = now;
     if (maxTokens === 0) this.#end('length', null);
   }
 
@@ -128,8 +126,7 @@ export class Sequence implements DecodeRow {
 
   /** The events that are due, the finish included. */
   publish(now: number): GenerationEvent[] {
-    const { stream } = this.request.submission;
-    if (!stream && this.#finish === null && now - this.#publishedAt < MERGE_MS) return [];
+    if (this.#finish === null && !this.#due(now)) return [];
     this.#publishedAt = now;
     const event = this.#output.take(this.#choice, this.completionTokens, this.#finish === null);
     const finish = this.#finish === null ? null : this.#finishEvent(this.#finish);
@@ -140,6 +137,13 @@ export class Sequence implements DecodeRow {
       if (finish !== null) events.push({ ...finish, choice });
     }
     return events;
+  }
+
+  /** The first step after the end of an interval; intervals are counted from the clock's zero, the same for all. */
+  #due(now: number): boolean {
+    const { eventIntervalMs } = this.request.submission;
+    if (eventIntervalMs === 0) return true;
+    return Math.floor(now / eventIntervalMs) > Math.floor(this.#publishedAt / eventIntervalMs);
   }
 
   /** Decides what the token means: text, the end, or both. */

@@ -185,13 +185,29 @@ describe('running streams', () => {
     expect(runner.decodes.at(-50)).toMatchObject({ rows: 2 });
   });
 
-  it('hear of merged tokens at least every 250 ms when they are not streamed', async () => {
-    const driver = new Driver(new ScriptedRunner(shape(1)));
-    driver.submit({ ...endless('plain', 200), stream: false });
-    await driver.finish();
-    const steps = Math.ceil(250 / STEP_MS);
-    expect(tokensSoFar(driver, 'plain')).toBeGreaterThanOrEqual(Math.floor(199 / (steps + 1)));
-    expect(tokensSoFar(driver, 'plain')).toBeLessThanOrEqual(Math.ceil(200 / steps) + 1);
+  it('speak of the first token at once, then once per interval and all in the same step, and lose no token', async () => {
+    const driver = new Driver(new ScriptedRunner(shape(4)));
+    const ids = ['0', '1', '2', '3'];
+    const spoke = new Map<string, number[]>(ids.map((id) => [id, []]));
+    for (const id of ids) driver.submit({ ...endless(id, 200), eventIntervalMs: 50 });
+    while (!driver.engine.idle) {
+      const { now } = driver;
+      const before = ids.map((id) => tokensSoFar(driver, id));
+      await driver.step();
+      for (const [at, id] of ids.entries()) {
+        if (tokensSoFar(driver, id) > before[at]!) spoke.get(id)?.push(now);
+      }
+    }
+    const merged = ids.map((id) => spoke.get(id)!.slice(1, -1));
+    for (const [at, id] of ids.entries()) {
+      const [first = 0] = spoke.get(id)!;
+      expect(first).toBeLessThanOrEqual(1_000_000 + (at + 1) * STEP_MS);
+      for (const time of merged[at]!) expect(time % 50).toBeLessThan(STEP_MS);
+      expect(transcribe(driver.eventsOf(id), 1).choices.get(0)?.ids).toHaveLength(200);
+    }
+    const last = merged[0]!.at(-1)!;
+    expect(last).toBeGreaterThan(1_000_000 + 150 * STEP_MS);
+    for (const times of merged) expect(times).toContain(last);
   });
 });
 

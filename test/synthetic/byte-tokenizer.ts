@@ -1,7 +1,7 @@
 import { writeFileSync } from 'node:fs';
 import path from 'node:path';
 
-/** A byte-level BPE for synthetic models: 256 bytes, then letter pairs and triples, then `<s>` and `</s>`. */
+/** A byte-level BPE for synthetic models: 256 bytes, then runs of two, three and four letters, then `<s>` and `</s>`. */
 
 /** GPT-2's byte characters, from the published rule: printable Latin-1 first, the rest from U+0100 on. */
 function byteCharacters(): string[] {
@@ -14,8 +14,10 @@ const LETTERS = [...'abcdefghijklmnopqrstuvwxyz'];
 
 function* mergedPairs(): Generator<readonly [string, string]> {
   for (const first of LETTERS) for (const second of LETTERS) yield [first, second];
-  for (const first of LETTERS) {
-    for (const second of LETTERS) for (const third of LETTERS) yield [first + second, third];
+  const pairs = LETTERS.flatMap((first) => LETTERS.map((second) => first + second));
+  for (const pair of pairs) for (const third of LETTERS) yield [pair, third];
+  for (const pair of pairs) {
+    for (const third of LETTERS) for (const fourth of LETTERS) yield [pair + third, fourth];
   }
 }
 

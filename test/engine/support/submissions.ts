@@ -27,7 +27,7 @@ export function submission(fields: Partial<Submission> & { readonly requestId: s
     scores: false,
     tokenIds: true,
     skipSpecialTokens: true,
-    stream: true,
+    eventIntervalMs: 0,
     deadline: Number.MAX_SAFE_INTEGER,
     ...fields,
   };
@@ -83,6 +83,6 @@ export const anySubmission = (mostTokens: number): fc.Arbitrary<Omit<Submission,
       scores: fc.boolean(),
       tokenIds: fc.boolean(),
       skipSpecialTokens: fc.boolean(),
-      stream: fc.boolean(),
+      eventIntervalMs: fc.constantFrom(0, 10, 250),
     })
     .map((fields) => submission({ requestId: '', ...fields, cacheKey: fields.tenantId }));

@@ -16,11 +16,11 @@ async function values(metrics: ReturnType<typeof metricsOf>): Promise<Map<string
   );
 }
 
-const token = (choice: number): GenerationEvent => ({
+const token = (choice: number, completionTokens = 1): GenerationEvent => ({
   type: 'token',
   choice,
   text: 'x',
-  completionTokens: 1,
+  completionTokens,
 });
 const done: GenerationEvent = {
   type: 'done',
@@ -33,21 +33,21 @@ describe('GenerationMeter', () => {
     const metrics = metricsOf();
     let now = 1000;
     const meter = new GenerationMeter(metrics, () => now, { model: 'tiny', receivedAt: 400, stream: true });
-    for (const [time, choice] of [
-      [1000, 0],
-      [1200, 1],
-      [1500, 0],
-      [1600, 1],
+    for (const [time, choice, tokens] of [
+      [1000, 0, 1],
+      [1200, 1, 1],
+      [1500, 0, 2],
+      [1600, 1, 5],
     ] as const) {
       now = time;
-      meter.observe([token(choice)]);
+      meter.observe([token(choice, tokens)]);
     }
     meter.observe([done]);
     const seen = await values(metrics);
     expect(seen.get('first_token_seconds_sum{model="tiny"}')).toBe(0.6);
     expect(seen.get('first_token_seconds_count{model="tiny"}')).toBe(1);
     expect(seen.get('inter_token_seconds_sum{model="tiny"}')).toBeCloseTo(0.5 + 0.4);
-    expect(seen.get('inter_token_seconds_count{model="tiny"}')).toBe(2);
+    expect(seen.get('inter_token_seconds_count{model="tiny"}')).toBe(5);
     expect(seen.get('prompt_tokens_total{model="tiny"}')).toBe(5);
     expect(seen.get('cached_tokens_total{model="tiny"}')).toBe(2);
     expect(seen.get('completion_tokens_total{model="tiny"}')).toBe(4);
