@@ -1,7 +1,6 @@
 import type { WireConstraint } from '../../shared/generation.ts';
-import { measureLoad } from './load.ts';
 import { median } from './statistics.ts';
-import type { Job, Target } from './target.ts';
+import type { Job, Target, Trace } from './target.ts';
 
 /** What a constraint costs: the same load with and without one, wave by wave in turn. */
 
@@ -34,41 +33,53 @@ export interface ConstrainedResult {
   readonly share: number;
 }
 
-/** @throws Error when a stream failed or ended early: the figures would not be comparable */
+/**
+ * Tokens/s of all streams of a wave while they generate. By each stream's own time: where bytes of a character are held
+ * back the events of a stream are not evenly spread, so a span that all have in common would not do.
+ */
+function decodeRate(traces: readonly Trace[]): number {
+  return traces.reduce((sum, { tokens, events }) => {
+    const ms = (events.at(-1) as number) - (events[0] as number);
+    return sum + (1000 * (tokens - 1)) / ms;
+  }, 0);
+}
+
+/**
+ * @param pairs waves of each kind
+ * @throws Error when a stream failed or ended early: the figures would not be comparable
+ */
 export async function measureConstrained(
   target: Target,
   concurrency: number,
-  waves: number,
+  pairs: number,
   job: (index: number) => Job,
 ): Promise<ConstrainedResult> {
-  const constrained = (index: number): Job => ({
-    ...job(index),
-    constraint: ENDLESS[index % ENDLESS.length] as WireConstraint,
-  });
-  const plainRates: number[] = [];
-  const constrainedRates: number[] = [];
-  // The first pair warms up: grammars are compiled, masks made.
-  for (let wave = 0; wave <= waves; wave += 1) {
-    const rate = async (of: (index: number) => Job): Promise<number> => {
-      const shifted = (index: number) => of(wave * concurrency + index);
-      const result = await measureLoad(target, concurrency, 1, shifted, () => undefined);
-      const wanted = concurrency * job(0).maxTokens;
-      if (result.errors > 0 || result.tokens !== wanted) {
-        throw new Error(
-          `${target.name}: ${result.errors} errors, ${result.tokens} of ${wanted} tokens with constraints`,
-        );
-      }
-      return result.decodeTokensPerSecond;
-    };
-    const pair = [await rate(job), await rate(constrained)] as const;
-    if (wave === 0) continue;
-    plainRates.push(pair[0]);
-    constrainedRates.push(pair[1]);
+  const rateOf = async (wave: number, kind: 'plain' | 'constrained'): Promise<number> => {
+    const jobs = Array.from({ length: concurrency }, (_, number): Job => {
+      const plain = job(wave * concurrency + number);
+      const constraint = ENDLESS[number % ENDLESS.length] as WireConstraint;
+      return kind === 'plain' ? plain : { ...plain, constraint };
+    });
+    const traces = await Promise.all(jobs.map((each) => target.run(each)));
+    const bad = traces.find(({ tokens, error }) => error !== null || tokens !== job(0).maxTokens);
+    if (bad) throw new Error(`${target.name}, ${kind}: ${bad.status}, ${bad.error}, ${bad.tokens} tokens`);
+    return decodeRate(traces);
+  };
+  const plain: number[] = [];
+  const constrained: number[] = [];
+  // The first pair warms up: grammars are compiled, masks made. The order changes from pair to pair.
+  for (let wave = 0; wave <= pairs; wave += 1) {
+    for (const kind of wave % 2 === 0
+      ? (['plain', 'constrained'] as const)
+      : (['constrained', 'plain'] as const)) {
+      const rate = await rateOf(wave, kind);
+      if (wave > 0) (kind === 'plain' ? plain : constrained).push(rate);
+    }
   }
   return {
     concurrency,
-    plain: median(plainRates),
-    constrained: median(constrainedRates),
-    share: median(plainRates.map((plain, wave) => (constrainedRates[wave] as number) / plain)),
+    plain: median(plain),
+    constrained: median(constrained),
+    share: median(plain.map((rate, wave) => (constrained[wave] as number) / rate)),
   };
 }

@@ -7,7 +7,6 @@ export interface LoadResult {
   readonly bareTokensPerSecond: number;
   readonly requests: number;
   readonly errors: number;
-  readonly tokens: number;
   /** All tokens over the whole time, prefill included. */
   readonly tokensPerSecond: number;
   /** Tokens while all streams of a wave were generating: what a decode step of that batch yields. */
@@ -82,7 +81,6 @@ export async function measureLoad(
     concurrency,
     requests: traces.length,
     errors: traces.length - good.length,
-    tokens,
     tokensPerSecond: (tokens / totalMs) * 1000,
     decodeTokensPerSecond: (decodeTokens / decodeMs) * 1000,
     meanGenerated: generated / waves,

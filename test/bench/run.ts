@@ -120,7 +120,12 @@ const INTRUDERS = 2;
 /** What a constraint costs its own streams. */
 async function constrainedFigures(target: Target, plan: Plan, progress: Progress) {
   progress(0, `${target.name}, constrained load`);
-  const { plain, constrained, share } = await measureConstrained(target, STREAMS, plan.waves, jobOf(plan));
+  const { plain, constrained, share } = await measureConstrained(
+    target,
+    STREAMS,
+    2 * plan.waves,
+    jobOf(plan),
+  );
   return [
     [
       `${target.name}: decode tokens/s at batch ${STREAMS}, plain / constrained`,

@@ -1,13 +1,13 @@
 import { ApiError } from '../../../shared/errors.ts';
 import { BudgetExceeded, WorkBudget } from '../work-budget.ts';
 
-/** Work one call may do, beside some walks through all tokens: ten milliseconds. */
-const PER_CALL = 1_000_000;
+/** Work one call may do, beside some walks through all tokens: five milliseconds. */
+const PER_CALL = 500_000;
 /** A mask that is made from nothing takes up to three walks; tokens have about two nodes each. */
 const PER_TOKEN = 6;
 /** Work a sequence earns with each call, a millisecond, and how many calls of the greatest kind it can save up for. */
 const EARNED = 100_000;
-const SAVED_CALLS = 8;
+const SAVED_CALLS = 10;
 
 /**
  * Bounds the work a grammar may cause while tokens are generated: per call, so that no step of the engine stalls, and
