@@ -32,6 +32,7 @@ describe.concurrent('a start that cannot succeed is exit code 1 and one line on 
     ['a missing model', { CONTINUO_MODEL_DIR: '/nowhere' }, /tokenizer\.json: the file is missing/],
     ['a model without weights', { CONTINUO_MODEL_DIR: WITHOUT_WEIGHTS }, /model\.onnx|config\.json/],
     ['a context the model was not made for', { CONTINUO_CONTEXT: '1000000' }, /context of 1000000/],
+    ['a device id without CUDA', { CONTINUO_DEVICE_ID: '0' }, /a device id is set, .* cpu knows nothing of/],
     ['a KV cache above its limit', { CONTINUO_KV_MEMORY_MIB: '1' }, /KV|memory/i],
   ])('%s', async (_, environment: Record<string, string>, message) => {
     const origin = start(environment);

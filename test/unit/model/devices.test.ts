@@ -6,8 +6,11 @@ import { missingCudaLibraries } from '../../../origin/model/cuda-libraries.ts';
 import { type DeviceSettings, requireMeaning } from '../../../origin/model/device.ts';
 import { type Machine, onDevice } from '../../../origin/model/device-choice.ts';
 import { neededLibraries } from '../../../origin/model/elf-needed.ts';
+import { openModel } from '../../../origin/model/open-model.ts';
 import { cudaOptions, type OrtDevice } from '../../../origin/model/ort-device.ts';
 import { bundledFolder } from '../../../origin/model/ort-library.ts';
+import { writeSyntheticModel } from '../../synthetic/synthetic-model.ts';
+import { modelOptions, temporaryDirectory } from './synthetic-runner.ts';
 
 const AUTO: DeviceSettings = { provider: 'auto', deviceId: 1, memoryBytes: null };
 const GPU = { name: 'A card', isGpu: true };
@@ -177,5 +180,27 @@ describe.runIf(isLinux)('what CUDA lacks is named one by one, with what brings i
 
   it('as the file’s dynamic section says', () => {
     expect(neededLibraries(ONNX_RUNTIME)).toEqual(expect.arrayContaining(['libstdc++.so.6', 'libc.so.6']));
+  });
+});
+
+describe('a decoder without GroupQueryAttention, whose KV cache cannot stay on a device', () => {
+  const directory = () => {
+    const made = temporaryDirectory();
+    writeSyntheticModel(made, { attention: 'concatenated' });
+    return made;
+  };
+
+  it('is refused by name on a device', async () => {
+    const device = { provider: 'webgpu', deviceId: null, memoryBytes: null } as const;
+    await expect(openModel(modelOptions(directory(), { device }))).rejects.toThrow(
+      'model.onnx has no GroupQueryAttention and runs on the provider cpu alone',
+    );
+  });
+
+  it('runs on the CPU with auto, which says so', async () => {
+    const { runner, summary, warning } = await openModel(modelOptions(directory(), { device: AUTO }));
+    runner.dispose();
+    expect(summary).not.toContain(' on ');
+    expect(warning).toMatch(/^no GPU is used; cuda: .*; webgpu: /);
   });
 });
