@@ -183,16 +183,10 @@ export class LifeCycle {
   /** Unloads what has been idle for its limit. */
   expire(now: number): void {
     for (const deployed of this.#models.values()) {
-      const { current, successor, terms } = deployed;
+      const { current, terms } = deployed;
       if (expiryOf(current, terms) > now) continue;
-      if (current.key === terms.key) {
-        this.#unload(current);
-        continue;
-      }
-      // One of an earlier configuration: when it is loaded again, it shall be as configured now.
-      deployed.current = successor ?? this.#engineFor(terms);
-      deployed.successor = null;
-      this.#retire(current);
+      if (current.key === terms.key) this.#unload(current);
+      else this.#moveOn(deployed);
     }
   }
 
@@ -226,6 +220,14 @@ export class LifeCycle {
     this.#waiting.push(engine);
   }
 
+  /** Gives up an engine of an earlier configuration: when it is loaded again, it shall be as configured now. */
+  #moveOn(deployed: Deployment): void {
+    const { current, successor, terms } = deployed;
+    deployed.current = successor ?? this.#engineFor(terms);
+    deployed.successor = null;
+    this.#retire(current);
+  }
+
   #toUnloaded(engine: Engine): void {
     engine.phase = 'unloaded';
     if (engine.wanted) this.#want(engine);
@@ -242,7 +244,14 @@ export class LifeCycle {
   #admit(now: number): void {
     for (;;) {
       const next = this.#waiting[0];
-      if (next === undefined || this.heldBytes + next.bytes > this.#limitBytes) return;
+      if (next === undefined) return;
+      if (this.heldBytes + next.bytes > this.#limitBytes) {
+        // Those that still serve only because their successors failed hold what is meant for others.
+        for (const deployed of this.#models.values()) {
+          if (deployed.successor?.phase === 'failed') this.#moveOn(deployed);
+        }
+        return;
+      }
       this.#waiting.shift();
       next.phase = 'loading';
       next.loadingSince = now;

@@ -98,6 +98,19 @@ describe('one engine', () => {
     expect(life.nextExpiry).toBe(4500);
   });
 
+  test('asked for while it is being unloaded, is loaded again as soon as that is done', () => {
+    const done: string[] = [];
+    const life = new LifeCycle({ load: () => done.push('load'), unload: () => done.push('unload') });
+    life.configure([model], Infinity, 0);
+    life.request('a', 0);
+    life.loaded(1, 0);
+    life.expire(10_000);
+    expect(life.request('a', 10_000).type).toBe('loading');
+    expect(done).toEqual(['load', 'unload']);
+    life.unloaded(1, 10_100);
+    expect(done).toEqual(['load', 'unload', 'load']);
+  });
+
   test('names the time that is left as it has been measured, and more when it is late', () => {
     const life = begun();
     life.request('a', 0);

@@ -145,6 +145,12 @@ export class LifeWorld {
     while (this.#streams.length > 0) this.release(0);
     while (this.#jobs.length > 0) this.answer(0, 'done');
     this.check();
+    expect(this.#life.engines.filter(({ phase }) => phase === 'waiting')).toEqual([]);
+    for (const { name, key } of this.#terms) {
+      // What could not be replaced goes on.
+      const failed = this.#notBefore.has(`${name}${key}`);
+      expect(failed || this.#life.current(name)?.key === key).toBe(true);
+    }
     expect(new Set(this.#life.engines.map(({ name }) => name))).toEqual(new Set(this.configured));
   }
 
