@@ -50,6 +50,8 @@ export async function load(
   const { slots, contextLength, vocabularySize, imagePositions, summary, warning } = await engine.start();
   if (warning !== null) log.warn({ model: name }, warning);
   log.info({ model: name, slots, contextLength, infill: infill !== null }, summary);
+  const images = imagePositions === null ? null : imageInput(directory, tokenizer, imagePositions);
+  images?.catch(() => engine.stop());
   const model = {
     id: name,
     created,
@@ -58,7 +60,7 @@ export async function load(
     tokenizer,
     encoder: new Encoder(tokenizer, { directory, markers: MARKERS }),
     infill,
-    images: imagePositions === null ? null : await imageInput(directory, tokenizer, imagePositions),
+    images: await images,
   };
   return { model, engine };
 }
