@@ -64,10 +64,17 @@ export function readModelsFile(file: string, base: ModelSettings): ModelSet {
     throw new Error(`${file}: ${issue?.path.join('.') || 'the file'}: ${issue?.message}`);
   }
   const { memoryMiB, models } = parsed.data;
-  return {
-    memoryBytes: inBytes(memoryMiB) ?? Infinity,
-    models: models.map((entry) => settingsOf(entry, dirname(file), base)),
-  };
+  const settings = models.map((entry) => settingsOf(entry, dirname(file), base));
+  requireOneOnWebGpu(settings, file);
+  return { memoryBytes: inBytes(memoryMiB) ?? Infinity, models: settings };
+}
+
+/** ONNX Runtime's WebGPU provider has one command queue per process, which crashes when two threads fill it. */
+function requireOneOnWebGpu(models: readonly ModelSettings[], file: string): void {
+  const isOnWebGpu = ({ engine }: ModelSettings) => ['webgpu', 'auto'].includes(engine.device.provider);
+  if (models.filter(isOnWebGpu).length < 2) return;
+  const last = models.findLastIndex(isOnWebGpu);
+  throw new Error(`${file}: models.${last}.provider: only one model of an origin can be on webgpu or auto`);
 }
 
 function readJson(file: string): unknown {
