@@ -12,7 +12,7 @@ import type { ServedModel } from './served-model.ts';
  * Tokens that come faster than a hundred a second share an event: nobody sees the difference, and every event costs the
  * origin, the Worker and the client about as much as computing a token of a small model.
  */
-const STREAM_INTERVAL_MS = 10;
+const STREAM_INTERVAL_MS = 20;
 
 /** A plain answer is sent at its end; until then the Worker hears often enough to know what to bill. */
 const PLAIN_INTERVAL_MS = 250;

@@ -42,7 +42,7 @@ const submission = (job: Job, tokenizer: Tokenizer): Submission => ({
   scores: false,
   tokenIds: false,
   skipSpecialTokens: true,
-  eventIntervalMs: 10,
+  eventIntervalMs: 20,
   deadline: Date.now() + 600_000,
 });
 

@@ -30,8 +30,8 @@ export interface Span {
 }
 
 /**
- * Tokens and milliseconds of the span in which every stream of the wave was generating. An event may carry no token
- * (bytes held back) or several, so events are weighted by their stream's tokens per event.
+ * Tokens and milliseconds of the span in which every stream of the wave was generating. The first event
+ * carries one token; the others none (bytes held back) or several, so they are taken to share the rest evenly.
  */
 export function commonSpan(wave: readonly Trace[]): Span {
   const begin = Math.max(...wave.map(({ events }) => events[0] ?? Number.POSITIVE_INFINITY));
@@ -40,7 +40,8 @@ export function commonSpan(wave: readonly Trace[]): Span {
   let tokens = 0;
   let generated = 0;
   for (const { events, tokens: total } of wave) {
-    const tokensBy = (time: number) => (events.filter((each) => each <= time).length * total) / events.length;
+    const perEvent = (total - 1) / (events.length - 1);
+    const tokensBy = (time: number) => 1 + (events.filter((each) => each <= time).length - 1) * perEvent;
     tokens += tokensBy(end) - tokensBy(begin);
     generated += (tokensBy(begin) + tokensBy(end)) / 2;
   }

@@ -34,8 +34,8 @@ test('the common span counts only what came while every stream was generating', 
   expect(commonSpan(wave)).toEqual({ tokens: 5, ms: 25, meanGenerated: 2.25 });
 });
 
-test('events that carry two tokens each count twice', () => {
-  expect(commonSpan([trace([10, 20, 30], 6)])).toEqual({ tokens: 4, ms: 20, meanGenerated: 4 });
+test('events after the first count for as many tokens as they share', () => {
+  expect(commonSpan([trace([10, 20, 30], 7)])).toEqual({ tokens: 6, ms: 20, meanGenerated: 4 });
 });
 
 test('streams that never overlap have no common span', () => {
