@@ -5,6 +5,8 @@ import type { SamplingParameters } from '../../../shared/sampling.ts';
  * probability meets a cut within 2^-20 it counts as equal to it, as the sampler documents.
  */
 const RESOLUTION = 2 ** -20;
+/** e^−708: weights below it are zero to the sampler. */
+const SMALLEST = Math.exp(-708);
 
 /** The greatest float32. */
 const GREATEST = (2 - 2 ** -23) * 2 ** 127;
@@ -136,7 +138,7 @@ export function distribution(situation: Situation, xtcUniform: number): Share[] 
     kept = normalised(firstOf(ordered, ({ p }, i) => i < least || p >= cut));
   }
   if (s.xtcProbability > xtcUniform && s.xtcThreshold <= 0.5) {
-    const likely = bestFirst(kept, z).filter(({ p }) => p >= s.xtcThreshold - RESOLUTION);
+    const likely = likeliestFirst(kept).filter(({ p }) => p >= s.xtcThreshold - RESOLUTION);
     const removed = likely.slice(0, -1).map(({ id }) => id);
     if (kept.length - removed.length >= s.minKeep) kept = kept.filter(({ id }) => !removed.includes(id));
   }
@@ -166,6 +168,12 @@ export function normalised(shares: readonly Share[]): Share[] {
 
 function bestFirst(shares: readonly Share[], z: readonly number[]): Share[] {
   return shares.toSorted((a, b) => z[b.id]! - z[a.id]! || a.id - b.id);
+}
+
+/** What float64 can no longer tell from zero is equally unlikely, whatever its logit. */
+function likeliestFirst(shares: readonly Share[]): Share[] {
+  const told = ({ p }: Share) => (p < SMALLEST ? 0 : p);
+  return shares.toSorted((a, b) => told(b) - told(a) || a.id - b.id);
 }
 
 function firstOf(ordered: readonly Share[], keeps: (share: Share, i: number) => boolean): Share[] {
