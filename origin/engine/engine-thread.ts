@@ -5,6 +5,7 @@ import { ProgramCompiler } from '../grammar/thread/program-compiler.ts';
 import { NoRoomError } from '../model/kv-cache.ts';
 import { ModelError } from '../model/model-json.ts';
 import { type ModelOptions, openModel } from '../model/open-model.ts';
+import { openBlockKernel } from '../model/ort-block-kernel.ts';
 import type { TokenBytes } from '../tokenizer/token-bytes.ts';
 import { Tokenizer } from '../tokenizer/tokenizer.ts';
 import { Engine } from './engine.ts';
@@ -54,10 +55,12 @@ try {
     if (images === null) throw new Error('the model sees no images');
     return await images.encode(pixels, signal);
   });
+  const kernel = openBlockKernel(vocabularySize);
   const imagePositions = images?.positions ?? null;
   report({ type: 'ready', slots, contextLength, vocabularySize, imagePositions, summary, warning });
   const options = {
     runner,
+    kernel,
     eosIds,
     maxWaiting,
     shortcuts,
@@ -72,6 +75,7 @@ try {
   } finally {
     runner.dispose();
     images?.dispose();
+    kernel?.dispose();
   }
 } catch (error) {
   const message = error instanceof Error ? error.message : String(error);

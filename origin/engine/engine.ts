@@ -1,5 +1,6 @@
 import { ApiError } from '../../shared/errors.ts';
 import { type DecodeBatch, type ModelRunner, RunTerminated } from '../model/model-runner.ts';
+import type { BlockKernel } from '../sampling/block-kernel.ts';
 import type { SamplerVocabulary } from '../sampling/vocabulary.ts';
 import { SamplerWorkspace } from '../sampling/workspace.ts';
 import { type Draft, Drafting, verification } from './drafting.ts';
@@ -19,6 +20,8 @@ import { StepTimer } from './step-timer.ts';
 export interface EngineOptions extends Omit<RequestsOptions, 'roster' | 'context'> {
   readonly runner: ModelRunner;
   readonly vocabulary: SamplerVocabulary;
+  /** What reduces rows of logits for the samplers; they do without where there is none. */
+  readonly kernel?: BlockKernel | null;
   /** None unless given. */
   readonly shortcuts?: Shortcuts;
 }
@@ -41,7 +44,7 @@ export class Engine {
   #failures = 0;
 
   constructor(options: EngineOptions) {
-    const { runner, vocabulary, now, maxWaiting, shortcuts = NO_SHORTCUTS } = options;
+    const { runner, vocabulary, now, maxWaiting, kernel = null, shortcuts = NO_SHORTCUTS } = options;
     const { shape } = runner;
     this.#runner = runner;
     this.#now = now;
@@ -50,7 +53,7 @@ export class Engine {
     this.#drafting = new Drafting(shortcuts, shape.prefillChunk);
     const context = {
       vocabulary,
-      workspace: new SamplerWorkspace(shape.vocabularySize),
+      workspace: new SamplerWorkspace(shape.vocabularySize, kernel),
       mask: new Uint32Array((shape.vocabularySize + 31) >>> 5),
     };
     this.#requests = new Requests({ ...options, roster: this.#roster, context });

@@ -1,7 +1,21 @@
-import { GraphField, type GraphTensor } from './onnx-graph.ts';
+import { ElementType, GraphField, type GraphTensor, ModelField } from './onnx-graph.ts';
 import { encodeInteger, encodeMessage, encodeString } from './wire-format.ts';
 
-/** Parts of an ONNX file (onnx.proto's NodeProto and ValueInfoProto). */
+/** ONNX files and their parts, by the fields of onnx.proto. */
+
+/** ONNX IR and operator set of the graphs made here: reductions take their axes as an input, ScatterND has reductions. */
+const IR = { field: 1, version: 8 };
+const OPERATOR_SET = { field: 8, versionField: 2, version: 18 };
+const GRAPH_NAME = 2;
+
+/** A file (ModelProto) of one graph: its nodes, initializers, inputs and outputs. */
+export function encodeModel(name: string, graph: readonly Uint8Array[]): Uint8Array {
+  return Buffer.concat([
+    encodeInteger(IR.field, IR.version),
+    encodeMessage(ModelField.graph, [...graph, encodeString(GRAPH_NAME, name)]),
+    encodeMessage(OPERATOR_SET.field, [encodeInteger(OPERATOR_SET.versionField, OPERATOR_SET.version)]),
+  ]);
+}
 
 /** A node of a graph, named after its output. */
 export function encodeNode(
@@ -36,4 +50,14 @@ export function encodeTensor(field: number, { name, elementType, dimensions }: G
   });
   const tensor = encodeMessage(1, [encodeInteger(1, elementType), encodeMessage(2, shape)]);
   return encodeMessage(field, [encodeString(1, name), encodeMessage(2, [tensor])]);
+}
+
+/** A constant of a graph: int64 [values.length]. */
+export function encodeInitializer(name: string, values: readonly number[]): Uint8Array {
+  return encodeMessage(GraphField.initializer, [
+    encodeInteger(1, values.length),
+    encodeInteger(2, ElementType.int64),
+    ...values.map((value) => encodeInteger(7, value)),
+    encodeString(8, name),
+  ]);
 }

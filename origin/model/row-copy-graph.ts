@@ -1,17 +1,11 @@
-import { encodeNode, encodeTensor } from './onnx-encode.ts';
-import { ElementType, GraphField, ModelField } from './onnx-graph.ts';
-import { encodeInteger, encodeMessage, encodeString } from './wire-format.ts';
+import { encodeModel, encodeNode, encodeTensor } from './onnx-encode.ts';
+import { ElementType, GraphField } from './onnx-graph.ts';
 
 export const FROM_ROWS = 'from_rows';
 export const TO_ROWS = 'to_rows';
 export const sourceName = (tensor: number): string => `source_${tensor}`;
 export const targetName = (tensor: number): string => `target_${tensor}`;
 export const resultName = (tensor: number): string => `result_${tensor}`;
-
-/** ONNX IR and operator set in which Gather and ScatterND are as used here; fields of ModelProto. */
-const IR = { field: 1, version: 8 };
-const OPERATOR_SET = { field: 8, versionField: 2, version: 18 };
-const GRAPH_NAME = 2;
 
 /**
  * An ONNX model that copies rows between matrices: of each pair, rows `from_rows` [n] of source [·, width] take the
@@ -35,11 +29,6 @@ export function rowCopyGraph(tensors: number, elementType: number): Uint8Array {
   graph.push(
     encodeTensor(GraphField.input, { ...rows, name: FROM_ROWS, dimensions: ['n'] }),
     encodeTensor(GraphField.input, { ...rows, name: TO_ROWS, dimensions: ['n', 1] }),
-    encodeString(GRAPH_NAME, 'row_copy'),
   );
-  return Buffer.concat([
-    encodeInteger(IR.field, IR.version),
-    encodeMessage(ModelField.graph, graph),
-    encodeMessage(OPERATOR_SET.field, [encodeInteger(OPERATOR_SET.versionField, OPERATOR_SET.version)]),
-  ]);
+  return encodeModel('row_copy', graph);
 }

@@ -1,5 +1,5 @@
-import { exponential } from './exponential.ts';
-import { argmax } from './logits/argmax.ts';
+import { LOWEST_LOGIT } from './truncation/gather.ts';
+import { sumWeights } from './truncation/row-sums.ts';
 import type { SamplerWorkspace } from './workspace.ts';
 
 /** Reported for −∞ and anything below; JSON has no infinities. */
@@ -12,8 +12,8 @@ export interface TokenLogprobs {
 }
 
 /**
- * Logprob of a token and the `topN` best ones: log-softmax of the model's own row, z − ln Σ e^z, summed in float64 and
- * rounded to float32. A token's value has the same bits in the scalar and in the list.
+ * Logprob of a token and the `topN` best ones: log-softmax of the model's own row, z − ln Σ e^z, summed in float64 (where
+ * a kernel sums blocks, in float32 within each) and rounded to float32. A token's value has the same bits in the scalar and in the list.
  * @param logits one raw row, one float32 per token id; not modified.
  * @throws InvalidLogitsError, NoCandidatesError as `argmax`.
  */
@@ -23,10 +23,8 @@ export function tokenLogprob(
   topN: number,
   workspace: SamplerWorkspace,
 ): TokenLogprobs {
-  const highest = logits[argmax(logits)]!;
-  const size = logits.length;
-  let sum = 0;
-  for (let i = 0; i < size; i++) sum += exponential(logits[i]! - highest);
+  const highest = logits[workspace.blocks.argmax(logits)]!;
+  const sum = sumWeights({ logits, highest, coldness: 1 }, LOWEST_LOGIT, workspace);
   const normalizer = highest + Math.log(sum);
   const top: [number, number][] = [];
   for (const best of topIds(logits, topN, workspace)) top.push([best, logprobOf(logits[best]!, normalizer)]);
@@ -39,19 +37,24 @@ function logprobOf(logit: number, normalizer: number): number {
 
 /** Ids of the largest logits, by insertion into a short sorted list. */
 function topIds(logits: Float32Array, topN: number, workspace: SamplerWorkspace): Int32Array {
-  const best = workspace.order;
+  const { order: best, blocks } = workspace;
+  const { maxima, blockSize } = blocks;
   const size = logits.length;
   const limit = Math.min(topN, size);
   let listed = 0;
   let threshold = Number.NEGATIVE_INFINITY;
   if (limit === 0) return best.subarray(0, 0);
-  for (let id = 0; id < size; id++) {
-    const logit = logits[id]!;
-    if (listed === limit && logit <= threshold) continue;
-    let rank = listed < limit ? listed++ : limit - 1;
-    for (; rank > 0 && logits[best[rank - 1]!]! < logit; rank--) best[rank] = best[rank - 1]!;
-    best[rank] = id;
-    threshold = logits[best[listed - 1]!]!;
+  for (let start = 0, block = 0; start < size; start += blockSize, block++) {
+    if (listed === limit && maxima[block]! <= threshold) continue;
+    const end = Math.min(start + blockSize, size);
+    for (let id = start; id < end; id++) {
+      const logit = logits[id]!;
+      if (listed === limit && logit <= threshold) continue;
+      let rank = listed < limit ? listed++ : limit - 1;
+      for (; rank > 0 && logits[best[rank - 1]!]! < logit; rank--) best[rank] = best[rank - 1]!;
+      best[rank] = id;
+      threshold = logits[best[listed - 1]!]!;
+    }
   }
   return best.subarray(0, listed);
 }

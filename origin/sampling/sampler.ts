@@ -1,6 +1,5 @@
 import type { SamplingParameters } from '../../shared/sampling.ts';
 import { dynamicTemperature } from './dynamic-temperature.ts';
-import { argmax } from './logits/argmax.ts';
 import { bitSetOf, copyMasked } from './logits/masked-copy.ts';
 import type { LogitProcessor } from './logits/processor.ts';
 import { LOGIT_PROCESSORS } from './logits/registry.ts';
@@ -79,14 +78,14 @@ export class Sampler {
   ): number {
     const row = this.row;
     row.logits = this.process(logits, history, mask, forbidden);
-    const best = argmax(row.logits);
+    const best = this.workspace.blocks.argmax(row.logits);
     row.highest = row.logits[best]!;
     const temperature = this.temperature(row.logits, row.highest);
     if (temperature < GREEDY_BELOW) return best;
     row.coldness = 1 / temperature;
     const uniform = this.draws.uniform(step, DRAW_TOKEN);
     if (this.mirostat) return this.mirostat.draw(row, uniform, this.workspace);
-    if (!this.truncates) return drawFromRow(row, uniform, this.workspace.keys);
+    if (!this.truncates) return drawFromRow(row, uniform, this.workspace);
     shortlist(row, this.parameters, this.workspace);
     for (const truncation of this.truncations) truncation.apply(this.workspace, step);
     const { candidates } = this.workspace;

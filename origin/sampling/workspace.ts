@@ -1,4 +1,6 @@
+import type { BlockKernel } from './block-kernel.ts';
 import { BreakerCache } from './logits/breaker-cache.ts';
+import { RowBlocks } from './row-blocks.ts';
 import { BoundarySearch } from './truncation/boundary-search.ts';
 import { Candidates } from './truncation/candidates.ts';
 
@@ -16,19 +18,22 @@ export class SamplerWorkspace {
   /** Permutation or list of ids of whichever step is running. */
   readonly order: Int32Array;
   readonly search: BoundarySearch;
+  readonly blocks: RowBlocks;
   /** By token id; all zeros between calls. */
   readonly longestRepeat: Int32Array;
   /** DRY's sequence breakers, each compiled once. */
   readonly breakers = new BreakerCache();
   private lengthBuffer = new Int32Array(0);
 
-  constructor(vocabularySize: number) {
+  /** @param kernel what reduces rows faster than JavaScript; worth it for large vocabularies */
+  constructor(vocabularySize: number, kernel: BlockKernel | null = null) {
     this.vocabularySize = vocabularySize;
     this.scores = new Float32Array(vocabularySize);
     this.candidates = new Candidates(vocabularySize);
     this.keys = new Float64Array(vocabularySize);
     this.order = new Int32Array(vocabularySize);
     this.search = new BoundarySearch(this.candidates, this.keys, this.order);
+    this.blocks = new RowBlocks(vocabularySize, kernel);
     this.longestRepeat = new Int32Array(vocabularySize);
   }
 

@@ -3,6 +3,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { Submission } from '../../origin/engine/messages.ts';
 import type { ModelRunner } from '../../origin/model/model-runner.ts';
 import { openModel } from '../../origin/model/open-model.ts';
+import { type OrtBlockKernel, openBlockKernel } from '../../origin/model/ort-block-kernel.ts';
 import { Driver } from './support/driver.ts';
 import { anySubmission } from './support/submissions.ts';
 import { type SyntheticEngine, syntheticEngine } from './support/synthetic-engine.ts';
@@ -16,21 +17,27 @@ describe.each([
   // Their rows run one by one, so that fewer rounds must do.
   ['row-coupling int8', { quantization: 'int8-dynamic' }, 8],
   ['concatenated-past', { attention: 'concatenated', positionIds: true }, 8],
+  // Its logits are reduced in blocks.
+  ['large-vocabulary', { quantization: 'q8', vocabulary: 33_000 }, 2],
 ] as const)('a request to a %s model', (_, options, rounds) => {
   let model: SyntheticEngine;
   let runner: ModelRunner;
+  let kernel: OrtBlockKernel | null;
 
   beforeAll(async () => {
     model = syntheticEngine(options, { slots: 6, prefillChunk: 16 });
     ({ runner } = await openModel(model.data.model));
+    kernel = openBlockKernel(model.vocabularySize);
   });
   afterAll(() => {
     runner.dispose();
+    kernel?.dispose();
     model.remove();
   });
 
   const driver = () =>
     new Driver(runner, {
+      kernel,
       vocabulary: { tokenBytes: model.data.tokenBytes, encode: () => [] },
       eosIds: model.data.eosIds,
     });

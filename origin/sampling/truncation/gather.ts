@@ -1,6 +1,6 @@
 import { exponential } from '../exponential.ts';
 import type { SamplerWorkspace } from '../workspace.ts';
-import { siftDown } from './heap.ts';
+import { heapify, siftDown } from './heap.ts';
 
 /** A row of processed logits about to be truncated or drawn from; one object per sampler, refilled for each token. */
 export interface Row {
@@ -14,21 +14,29 @@ export interface Row {
 /** Below every finite float32, above −∞: the cut that drops forbidden tokens only. */
 export const LOWEST_LOGIT = -3.4028234663852886e38;
 
+/** The maxima of a single block of which nothing is known. */
+const UNKNOWN = Float32Array.of(Number.POSITIVE_INFINITY);
+
 /** Fills the workspace's candidates with all tokens whose logit is finite and at least `cut`. */
 export function gatherAbove(row: Row, cut: number, workspace: SamplerWorkspace): void {
   const { logits, highest, coldness } = row;
   const { ids, weights } = workspace.candidates;
+  const { maxima, blockSize } = workspace.blocks;
   const lowest = Math.max(cut, LOWEST_LOGIT);
   const size = logits.length;
   let count = 0;
   let mass = 0;
-  for (let id = 0; id < size; id++) {
-    const logit = logits[id]!;
-    if (logit < lowest) continue;
-    const weight = exponential((logit - highest) * coldness);
-    ids[count] = id;
-    weights[count++] = weight;
-    mass += weight;
+  for (let start = 0, block = 0; start < size; start += blockSize, block++) {
+    if (maxima[block]! < lowest) continue;
+    const end = Math.min(start + blockSize, size);
+    for (let id = start; id < end; id++) {
+      const logit = logits[id]!;
+      if (logit < lowest) continue;
+      const weight = exponential((logit - highest) * coldness);
+      ids[count] = id;
+      weights[count++] = weight;
+      mass += weight;
+    }
   }
   workspace.candidates.set(count, mass);
 }
@@ -38,14 +46,21 @@ export function gatherAbove(row: Row, cut: number, workspace: SamplerWorkspace):
  * at the boundary the lowest ids.
  *
  * A heap of the k largest logits so far gives a rising threshold; the few tokens that passed it when they were seen
- * are listed in order of ids and filtered by its final value. One comparison for nearly every token.
+ * are listed in order of ids and filtered by its final value. One comparison for nearly every token, or for nearly
+ * every block: the k-th largest of the blocks' maxima is no larger than the k-th largest logit, and so a first threshold.
  */
 export function gatherTop(row: Row, k: number, cut: number, workspace: SamplerWorkspace): void {
   const { logits, highest, coldness } = row;
-  const { keys: heap, order: listed } = workspace;
+  const { keys: heap, order: listed, blocks } = workspace;
+  const { maxima, blockSize } = blocks;
   const { ids, weights } = workspace.candidates;
   const limit = Math.min(k, logits.length);
-  const found = listPassing(logits, limit, Math.max(cut, LOWEST_LOGIT), heap, listed);
+  let lowest = Math.max(cut, LOWEST_LOGIT);
+  if (limit < maxima.length) {
+    listPassing(maxima, UNKNOWN, maxima.length, limit, Number.NEGATIVE_INFINITY, heap, listed);
+    lowest = Math.max(lowest, heap[0]!);
+  }
+  const found = listPassing(logits, maxima, blockSize, limit, lowest, heap, listed);
   const threshold = found < limit ? LOWEST_LOGIT : heap[0]!;
   let equals = found < limit ? limit : limit - countAbove(heap, limit, threshold);
   let count = 0;
@@ -68,6 +83,8 @@ export function gatherTop(row: Row, k: number, cut: number, workspace: SamplerWo
  */
 function listPassing(
   logits: Float32Array,
+  maxima: Float32Array,
+  blockSize: number,
   limit: number,
   cut: number,
   heap: Float64Array,
@@ -75,22 +92,26 @@ function listPassing(
 ): number {
   const size = logits.length;
   let found = 0;
-  let id = 0;
-  for (; id < size && found < limit; id++) {
-    if (logits[id]! < cut) continue;
-    heap[found] = logits[id]!;
-    listed[found++] = id;
-  }
-  if (found < limit) return found;
-  for (let parent = (limit >>> 1) - 1; parent >= 0; parent--) siftDown(heap, limit, parent);
-  let threshold = heap[0]!;
-  for (; id < size; id++) {
-    const logit = logits[id]!;
-    if (logit <= threshold) continue;
-    heap[0] = logit;
-    siftDown(heap, limit, 0);
-    threshold = heap[0]!;
-    listed[found++] = id;
+  let threshold = Number.NEGATIVE_INFINITY;
+  for (let start = 0, block = 0; start < size; start += blockSize, block++) {
+    const highest = maxima[block]!;
+    if (highest < cut || (found >= limit && highest <= threshold)) continue;
+    const end = Math.min(start + blockSize, size);
+    let id = start;
+    for (; id < end && found < limit; id++) {
+      if (logits[id]! < cut) continue;
+      heap[found] = logits[id]!;
+      listed[found++] = id;
+      if (found === limit) threshold = heapify(heap, limit);
+    }
+    for (; id < end; id++) {
+      const logit = logits[id]!;
+      if (logit <= threshold) continue;
+      heap[0] = logit;
+      siftDown(heap, limit, 0);
+      threshold = heap[0]!;
+      listed[found++] = id;
+    }
   }
   return found;
 }

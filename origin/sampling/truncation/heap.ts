@@ -9,3 +9,9 @@ export function siftDown(heap: Float64Array, size: number, parent: number): void
   }
   heap[parent] = value;
 }
+
+/** Brings the first `size` numbers into heap order; the smallest of them. */
+export function heapify(heap: Float64Array, size: number): number {
+  for (let parent = (size >>> 1) - 1; parent >= 0; parent--) siftDown(heap, size, parent);
+  return heap[0]!;
+}

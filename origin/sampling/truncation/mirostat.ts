@@ -45,7 +45,8 @@ export class Mirostat {
 /** Version 2: keeps −log₂ p ≤ μ, and the most likely token in any case. */
 function gatherBySurprise(row: Row, bound: number, workspace: SamplerWorkspace): void {
   const temperature = 1 / row.coldness;
-  const cut = row.highest + temperature * (Math.log(sumWeights(row, LOWEST_LOGIT)) - bound * Math.LN2);
+  const cut =
+    row.highest + temperature * (Math.log(sumWeights(row, LOWEST_LOGIT, workspace)) - bound * Math.LN2);
   if (cut > row.highest) gatherTop(row, 1, LOWEST_LOGIT, workspace);
   else gatherAbove(row, cut, workspace);
 }

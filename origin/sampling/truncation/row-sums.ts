@@ -1,27 +1,39 @@
 import { exponential } from '../exponential.ts';
-import type { Row } from './gather.ts';
+import type { RowBlocks } from '../row-blocks.ts';
+import type { SamplerWorkspace } from '../workspace.ts';
+import { LOWEST_LOGIT, type Row } from './gather.ts';
 
-/** Σ e^((z − max z) / T) over the tokens whose logit is at least `cut`, in ascending order of ids. */
-export function sumWeights(row: Row, cut: number): number {
+/**
+ * Σ e^((z − max z) / T) over the tokens whose logit is at least `cut`, in ascending order of ids. Over the whole
+ * softmax, that is with a cut of LOWEST_LOGIT, it comes from the sums of blocks where there are any.
+ */
+export function sumWeights(row: Row, cut: number, { blocks }: SamplerWorkspace): number {
+  if (blocks.weighs && cut <= LOWEST_LOGIT) return blocks.weigh(row);
   const { logits, highest, coldness } = row;
+  const { maxima, blockSize } = blocks;
   const size = logits.length;
   let sum = 0;
-  for (let id = 0; id < size; id++) {
-    const logit = logits[id]!;
-    if (logit >= cut) sum += exponential((logit - highest) * coldness);
+  for (let start = 0, block = 0; start < size; start += blockSize, block++) {
+    if (maxima[block]! < cut) continue;
+    const end = Math.min(start + blockSize, size);
+    for (let id = start; id < end; id++) {
+      const logit = logits[id]!;
+      if (logit >= cut) sum += exponential((logit - highest) * coldness);
+    }
   }
   return sum;
 }
 
-/** Tokens per partial sum of `drawFromRow`. */
+/** Tokens per partial sum of `drawFromRow` where no kernel sums blocks. */
 const BLOCK = 256;
 
 /**
  * Draws from the whole softmax without storing it: one pass leaves a partial sum per block of ids, and only the block
- * that the uniform number falls into is walked again. Inverse CDF in ascending order of ids.
- * @param sums working memory, one number per 256 tokens.
+ * that the uniform number falls into is walked again. Inverse CDF in ascending order of ids. Where a kernel has summed
+ * the blocks in float32, a block's share is off by about 10⁻⁶ of it, and shares within a block are exact.
  */
-export function drawFromRow(row: Row, uniform: number, sums: Float64Array): number {
+export function drawFromRow(row: Row, uniform: number, { blocks, keys: sums }: SamplerWorkspace): number {
+  if (blocks.weighs) return drawFromBlocks(row, uniform, blocks);
   const { logits, highest, coldness } = row;
   const size = logits.length;
   let total = 0;
@@ -41,4 +53,28 @@ export function drawFromRow(row: Row, uniform: number, sums: Float64Array): numb
     sum += exponential((logits[id]! - highest) * coldness);
     if (before + sum > target) return id;
   }
+}
+
+function drawFromBlocks(row: Row, uniform: number, blocks: RowBlocks): number {
+  const { logits, highest, coldness } = row;
+  const target = uniform * blocks.weigh(row);
+  const { sums, blockSize } = blocks;
+  let before = 0;
+  let block = 0;
+  while (before + sums[block]! <= target) before += sums[block++]!;
+  const start = block * blockSize;
+  const end = Math.min(start + blockSize, logits.length);
+  let exact = 0;
+  for (let id = start; id < end; id++) exact += exponential((logits[id]! - highest) * coldness);
+  const within = ((target - before) / sums[block]!) * exact;
+  let sum = 0;
+  let last = start;
+  for (let id = start; id < end; id++) {
+    const weight = exponential((logits[id]! - highest) * coldness);
+    if (weight === 0) continue;
+    sum += weight;
+    last = id;
+    if (sum > within) break;
+  }
+  return last;
 }

@@ -32,7 +32,7 @@ function gatherLikely(row: Row, parameters: SamplingParameters, sigma: number, w
     gatherAbove(row, Math.max(sigma, minPCut), workspace);
     return;
   }
-  const mass = sumWeights(row, sigma);
+  const mass = sumWeights(row, sigma, workspace);
   // Tokens lighter than this weigh less than the tail that top-p drops, even all of the vocabulary together.
   const lightest = ((1 - topP) * mass * SLACK) / row.logits.length;
   const topPCut = row.highest + temperature * Math.log(lightest);

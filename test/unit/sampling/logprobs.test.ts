@@ -5,6 +5,7 @@ import { exponential } from '../../../origin/sampling/exponential.ts';
 import { tokenLogprob } from '../../../origin/sampling/logprobs.ts';
 import { SamplerWorkspace } from '../../../origin/sampling/workspace.ts';
 import { anyLogits } from './arbitraries.ts';
+import { plainKernel } from './plain-kernel.ts';
 import { sum } from './reference.ts';
 
 describe('the exponential', () => {
@@ -41,6 +42,11 @@ describe('logprobs', () => {
         for (const [token, value] of top) {
           expect(value).toBe(tokenLogprob(row, token, 0, workspace).logprob);
         }
+        const inBlocks = tokenLogprob(row, id, topN, new SamplerWorkspace(row.length, plainKernel(4)));
+        expect(inBlocks.top.map(([token]) => token)).toEqual(top.map(([token]) => token));
+        expect(Math.abs(inBlocks.logprob - expected)).toBeLessThanOrEqual(
+          2 ** -23 * Math.max(1, Math.abs(expected)),
+        );
         expect(row).toEqual(Float32Array.from(logits));
       }),
       { numRuns: 500 },

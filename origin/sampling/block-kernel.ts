@@ -1,0 +1,18 @@
+/**
+ * Reductions of a row over blocks of `blockSize` consecutive ids, faster than JavaScript has them. Only whole blocks are
+ * looked at: ids past the last of them are the caller's. Every result is a function of the row's bits alone, wherever the
+ * row lies in memory, but for the sign of a maximum that is zero.
+ */
+export interface BlockKernel {
+  readonly blockSize: number;
+  /**
+   * Writes each block's largest logit.
+   * @returns false where a block may hold NaN or +∞; then its maximum is worth nothing if it does
+   */
+  maxima(row: Float32Array, maxima: Float32Array): boolean;
+  /**
+   * Writes each block's Σ e^((z − highest) · coldness), to float32's precision. Blocks whose largest term is no normal
+   * float32 may get any number.
+   */
+  sums(row: Float32Array, highest: number, coldness: number, sums: Float64Array): void;
+}

@@ -1,0 +1,73 @@
+import type { BlockKernel } from './block-kernel.ts';
+import { exponential } from './exponential.ts';
+import { argmax } from './logits/argmax.ts';
+import type { Row } from './truncation/gather.ts';
+
+/** Below e^−87 float32 has no normal numbers; all of a large vocabulary at that weighs less than a float64's rounding. */
+const LOWEST_EXPONENT = -87;
+
+/**
+ * What is known of blocks of consecutive ids of one row, so that large vocabularies need not be read id by id: with a
+ * kernel the largest logit of each block and, when asked for, its weight; without one, a single block of which nothing
+ * is known. One object serves all rows: `argmax` begins a row, the rest speaks of that row.
+ */
+export class RowBlocks {
+  readonly blockSize: number;
+  /** The largest logit of each block; +∞ where it is not known. */
+  readonly maxima: Float32Array;
+  /** Filled by `weigh`. */
+  readonly sums: Float64Array;
+  /** Whether there is a kernel, and so whether `weigh` may be called. */
+  readonly weighs: boolean;
+  private readonly kernel: BlockKernel | null;
+
+  constructor(vocabularySize: number, kernel: BlockKernel | null) {
+    this.kernel = kernel;
+    this.weighs = kernel !== null;
+    this.blockSize = kernel?.blockSize ?? vocabularySize;
+    const blocks = Math.ceil(vocabularySize / this.blockSize);
+    this.maxima = new Float32Array(blocks).fill(Number.POSITIVE_INFINITY);
+    this.sums = new Float64Array(blocks);
+  }
+
+  /** As the function `argmax`, errors included. */
+  argmax(row: Float32Array): number {
+    if (this.kernel === null) return argmax(row);
+    const { maxima, blockSize } = this;
+    let sound = this.kernel.maxima(row, maxima);
+    const rest = row.length - (row.length % blockSize);
+    if (rest < row.length) {
+      let highest = Number.NEGATIVE_INFINITY;
+      for (let id = rest; id < row.length; id++) {
+        const logit = row[id]!;
+        if (!(logit < Number.POSITIVE_INFINITY)) sound = false;
+        if (logit > highest) highest = logit;
+      }
+      maxima[rest / blockSize] = highest;
+    }
+    let best = 0;
+    for (let block = 1; block < maxima.length; block++) if (maxima[block]! > maxima[best]!) best = block;
+    const highest = maxima[best]!;
+    // Bad rows, and good ones that look like it, are told apart the plain way.
+    if (!sound || highest === Number.NEGATIVE_INFINITY) return argmax(row);
+    return row.indexOf(highest, best * blockSize);
+  }
+
+  /** Fills `sums` with Σ e^((z − max z) / T) of each block; their total. Relative error about 10⁻⁶, float32's. */
+  weigh({ logits, highest, coldness }: Row): number {
+    const { sums, maxima, blockSize, kernel } = this;
+    kernel?.sums(logits, highest, coldness, sums);
+    const rest = logits.length - (logits.length % blockSize);
+    if (rest < logits.length) {
+      let sum = 0;
+      for (let id = rest; id < logits.length; id++) sum += exponential((logits[id]! - highest) * coldness);
+      sums[rest / blockSize] = sum;
+    }
+    let total = 0;
+    for (let block = 0; block < sums.length; block++) {
+      if ((maxima[block]! - highest) * coldness < LOWEST_EXPONENT) sums[block] = 0;
+      total += sums[block]!;
+    }
+    return total;
+  }
+}

@@ -1,0 +1,166 @@
+import fc from 'fast-check';
+import { afterAll, describe, expect, it } from 'vitest';
+import { OrtBlockKernel, openBlockKernel } from '../../../origin/model/ort-block-kernel.ts';
+import { openOrtApi } from '../../../origin/model/ort-capi.ts';
+import { InvalidLogitsError, NoCandidatesError } from '../../../origin/sampling/errors.ts';
+import { DRAW_TOKEN, DrawSource } from '../../../origin/sampling/rng.ts';
+import { RowBlocks } from '../../../origin/sampling/row-blocks.ts';
+import { SamplerWorkspace } from '../../../origin/sampling/workspace.ts';
+import type { SamplingParameters } from '../../../shared/sampling.ts';
+import { sampleOnce } from '../sampling/one-token.ts';
+
+/** Seven whole blocks and a short one. */
+const SIZE = 7 * 128 + 37;
+const kernel = new OrtBlockKernel(openOrtApi(), SIZE);
+afterAll(() => kernel.dispose());
+
+/** Rows like models' and rows unlike any: ties, forbidden tokens, all but one of them forbidden, ranges beyond float32's exponents. */
+const anyRow = fc
+  .record({
+    seed: fc.integer({ min: 1, max: 2 ** 31 - 2 }),
+    scale: fc.constantFrom(0, 1, 5, 30, 1000, 1e38),
+    step: fc.constantFrom(0, 0.5, 2),
+    forbidden: fc.constantFrom(0, 0.3, 0.99, 1),
+    open: fc.nat(SIZE - 1),
+  })
+  .map(({ seed, scale, step, forbidden, open }) => {
+    let state = seed;
+    const uniform = () => (state = (state * 48_271) % 2_147_483_647) / 2_147_483_647;
+    const row = Float32Array.from({ length: SIZE }, () => {
+      const z = scale * (uniform() + uniform() + uniform() - 1.5);
+      if (uniform() < forbidden) return -Infinity;
+      return step === 0 || scale > 1000 ? z : Math.round(z / step) * step;
+    });
+    row[open] = scale * (uniform() - 0.5);
+    return row;
+  });
+
+interface Reduced {
+  readonly best: number;
+  readonly maxima: number[];
+  readonly sums: number[];
+  readonly total: number;
+}
+
+function reduce(blocks: RowBlocks, row: Float32Array, coldness: number): Reduced {
+  const best = blocks.argmax(row);
+  const total = blocks.weigh({ logits: row, highest: row[best]!, coldness });
+  // The sign of a zero is nothing: maxima are only compared.
+  return { best, maxima: Array.from(blocks.maxima, (maximum) => maximum + 0), sums: [...blocks.sums], total };
+}
+
+const anyColdness = fc.constantFrom(0.5, 1, 1 / 0.8, 10, 9e4);
+
+describe('blocks of a row', () => {
+  it('have the same bits alone and among other rows, wherever in memory the row lies', () => {
+    const rows = fc.array(anyRow, { minLength: 1, maxLength: 5 });
+    fc.assert(
+      fc.property(rows, fc.nat(15), anyColdness, (company, offset, coldness) => {
+        const memory = new Float32Array(offset + company.length * SIZE);
+        for (const [r, row] of company.entries()) memory.set(row, offset + r * SIZE);
+        const shared = new RowBlocks(SIZE, kernel);
+        for (const [r, row] of company.entries()) {
+          const start = offset + r * SIZE;
+          const together = reduce(shared, memory.subarray(start, start + SIZE), coldness);
+          expect(together).toEqual(reduce(new RowBlocks(SIZE, kernel), row.slice(), coldness));
+        }
+      }),
+      { numRuns: 200 },
+    );
+  });
+
+  it('have exactly their largest logits and, within 3·10⁻⁶, their share of the softmax', () => {
+    fc.assert(
+      fc.property(anyRow, anyColdness, (row, coldness) => {
+        const { best, maxima, sums, total } = reduce(new RowBlocks(SIZE, kernel), row, coldness);
+        const highest = Math.max(...row);
+        expect(best).toBe(row.indexOf(highest));
+        let expectedTotal = 0;
+        for (const [block, sum] of sums.entries()) {
+          const logits = [...row.subarray(block * 128, (block + 1) * 128)];
+          expect(maxima[block]! - Math.max(...logits) || 0).toBe(0);
+          const expected = logits.reduce((all, z) => all + Math.exp((z - highest) * coldness), 0);
+          expectedTotal += expected;
+          // The rounding of the exponent, which is what float32 logits of that size mean anyway, comes on top.
+          const largest = Math.min(87, (highest - maxima[block]!) * coldness);
+          expect(Math.abs(sum - expected)).toBeLessThanOrEqual(
+            (3e-6 + largest * 2 ** -22) * expected + 1e-35,
+          );
+        }
+        expect(Math.abs(total / expectedTotal - 1)).toBeLessThan(3e-6);
+      }),
+      { numRuns: 300 },
+    );
+  });
+
+  it('betray NaN and +∞ at any position, beside anything', () => {
+    const bad = fc.constantFrom(Number.NaN, -Number.NaN, Number.POSITIVE_INFINITY);
+    fc.assert(
+      fc.property(anyRow, fc.nat(SIZE - 1), bad, (row, id, value) => {
+        row[id] = value;
+        expect(() => new RowBlocks(SIZE, kernel).argmax(row)).toThrow(InvalidLogitsError);
+      }),
+      { numRuns: 500 },
+    );
+  });
+
+  it('without any finite logit are refused', () => {
+    const row = new Float32Array(SIZE).fill(-Infinity);
+    expect(() => new RowBlocks(SIZE, kernel).argmax(row)).toThrow(NoCandidatesError);
+  });
+});
+
+describe('a sampler with a kernel', () => {
+  const inBlocks = (logits: Float32Array, parameters: Partial<SamplingParameters>, seed: number) =>
+    sampleOnce({ logits, parameters, seed }, new SamplerWorkspace(SIZE, kernel));
+  const byId = (logits: Float32Array, parameters: Partial<SamplingParameters>, seed: number) =>
+    sampleOnce({ logits, parameters, seed }, new SamplerWorkspace(SIZE));
+
+  it.each<Partial<SamplingParameters>>([
+    { temperature: 0 },
+    { topK: 40 },
+    { topK: 3, topP: 0.95, minP: 0.05 },
+    { topK: 400 },
+    { minP: 0.05, temperature: 0.8 },
+    { topNSigma: 1 },
+    { temperature: 0, repetitionPenalty: 1.2, logitBias: [[3, 2]] },
+  ])('takes the same tokens, with the same bits, as without: %o', (parameters) => {
+    fc.assert(
+      fc.property(anyRow, fc.maxSafeInteger(), (row, seed) => {
+        const { token, kept } = inBlocks(row, parameters, seed);
+        expect({ token, kept }).toEqual({
+          token: byId(row, parameters, seed).token,
+          kept: byId(row, parameters, seed).kept,
+        });
+      }),
+      { numRuns: 60 },
+    );
+  });
+
+  it.each([{ temperature: 0.8 }, { temperature: 1 }, { temperature: 2 }])(
+    'draws from the whole softmax where the uniform number falls, within 10⁻⁵: %o',
+    ({ temperature }) => {
+      fc.assert(
+        fc.property(anyRow, fc.maxSafeInteger(), (row, seed) => {
+          const { token } = inBlocks(row, { temperature }, seed);
+          const uniform = new DrawSource({ seed, prompt: 0, choice: 0 }).uniform(0, DRAW_TOKEN);
+          const highest = Math.max(...row);
+          const weights = Array.from(row, (z) => Math.exp((z - highest) / temperature));
+          const total = weights.reduce((sum, weight) => sum + weight, 0);
+          const before = weights.slice(0, token).reduce((sum, weight) => sum + weight, 0) / total;
+          expect(weights[token]).toBeGreaterThan(0);
+          expect(before).toBeLessThan(uniform + 1e-5);
+          expect(before + weights[token]! / total).toBeGreaterThan(uniform - 1e-5);
+        }),
+        { numRuns: 150 },
+      );
+    },
+  );
+});
+
+it('only vocabularies above 32,768 get a kernel', () => {
+  expect(openBlockKernel(32_768)).toBeNull();
+  const large = openBlockKernel(32_769);
+  expect(large).toBeInstanceOf(OrtBlockKernel);
+  large?.dispose();
+});

@@ -1,0 +1,27 @@
+import type { BlockKernel } from '../../../origin/sampling/block-kernel.ts';
+
+/** A kernel in plain JavaScript, exact to float64, which leaves anything at all where it promises nothing. */
+export function plainKernel(blockSize: number): BlockKernel {
+  const whole = (row: Float32Array): Float32Array[] =>
+    Array.from({ length: Math.floor(row.length / blockSize) }, (_, block) =>
+      row.subarray(block * blockSize, (block + 1) * blockSize),
+    );
+  const isBad = (logit: number): boolean => Number.isNaN(logit) || logit === Infinity;
+  return {
+    blockSize,
+    maxima(row, maxima) {
+      const blocks = whole(row);
+      for (const [block, logits] of blocks.entries()) {
+        maxima[block] = logits.some(isBad) ? 12345 : Math.max(...logits);
+      }
+      return !blocks.some((logits) => logits.some(isBad));
+    },
+    sums(row, highest, coldness, sums) {
+      for (const [block, logits] of whole(row).entries()) {
+        const exponents = Array.from(logits, (logit) => (logit - highest) * coldness);
+        const isNormal = Math.max(...exponents) > -87.3;
+        sums[block] = isNormal ? exponents.reduce((sum, x) => sum + Math.exp(x), 0) : Number.NaN;
+      }
+    },
+  };
+}
