@@ -36,6 +36,8 @@ export interface ModelReport {
 /** Positions per slot in every measurement. */
 const CONTEXT = 2048;
 
+const WARM_UP_MS = 1500;
+
 type Progress = (share: number, stage: string) => void;
 
 /** Repeatable "random" ids in the range every vocabulary has: plain bytes and the first merges. */
@@ -51,6 +53,15 @@ const jobOf =
   (plan: Plan) =>
   (index: number): Job => ({ prompt: tokenIds(index, plan.promptTokens), maxTokens: plan.tokens });
 
+/** Waves for so long that the compiler is done with what they run through. */
+async function warmUp(target: Target, concurrency: number, job: (index: number) => Job) {
+  const begun = performance.now();
+  for (;;) {
+    const wave = await measureLoad(target, concurrency, 1, job, () => undefined);
+    if (performance.now() - begun > WARM_UP_MS) return wave;
+  }
+}
+
 async function loads(
   target: Target,
   directory: string,
@@ -63,7 +74,7 @@ async function loads(
   let done = 0;
   for (const concurrency of plan.concurrency) {
     const tick = () => progress(++done / steps, `${target.name}, concurrency ${concurrency}`);
-    const { meanGenerated } = await measureLoad(target, concurrency, 1, job, () => undefined);
+    const { meanGenerated } = await warmUp(target, concurrency, job);
     const ceiling = (): number =>
       measureCeiling(directory, {
         batch: concurrency,
