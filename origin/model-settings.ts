@@ -52,6 +52,10 @@ export interface EngineSettings {
   readonly infill: InfillSetting;
 }
 
+/** It runs on WebGPU, or may. */
+export const mayUseWebGpu = ({ provider }: DeviceSettings): boolean =>
+  provider === 'webgpu' || provider === 'auto';
+
 /** One model as it is configured. */
 export interface ModelSettings {
   /** Name under which it is served. */

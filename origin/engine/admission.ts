@@ -43,7 +43,10 @@ export interface AdmissionOptions {
 export class Admission {
   readonly #options: AdmissionOptions;
   readonly #throughput = new Throughput(THROUGHPUT_WINDOW);
-  readonly #preparing = new Map<string, AbortController>();
+  readonly #preparing = new Map<
+    string,
+    { readonly controller: AbortController; readonly sequences: number }
+  >();
 
   constructor(options: AdmissionOptions) {
     this.#options = options;
@@ -59,8 +62,9 @@ export class Admission {
     const { roster, maxWaiting, now, report, open } = this.#options;
     const { requestId, tenantId, constraint, prompts } = submission;
     const sequences = sequenceCount(submission);
-    if (!roster.hasRoom(tenantId, sequences)) {
-      const ahead = Math.max(1, roster.waiting + sequences - maxWaiting);
+    const expected = [...this.#preparing.values()].reduce((sum, one) => sum + one.sequences, 0);
+    if (!roster.hasRoom(tenantId, sequences, expected)) {
+      const ahead = Math.max(1, roster.waiting + expected + sequences - maxWaiting);
       report({ type: 'refused', requestId, retryAfterMs: this.#throughput.waitFor(ahead, now()) });
       return;
     }
@@ -71,7 +75,7 @@ export class Admission {
 
   /** Forgets a submission that is being prepared. */
   abort(requestId: string): void {
-    this.#preparing.get(requestId)?.abort();
+    this.#preparing.get(requestId)?.controller.abort();
     this.#preparing.delete(requestId);
   }
 
@@ -84,7 +88,7 @@ export class Admission {
     const { encodeImages, open, fail } = this.#options;
     const { requestId } = submission;
     const controller = new AbortController();
-    this.#preparing.set(requestId, controller);
+    this.#preparing.set(requestId, { controller, sequences: sequenceCount(submission) });
     try {
       const grammar = await this.#compile(submission);
       const images = (await encodeImages?.(submission, controller.signal)) ?? [];

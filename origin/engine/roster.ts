@@ -47,8 +47,9 @@ export class Roster {
     return count;
   }
 
-  hasRoom(tenantId: string, sequences: number): boolean {
-    return this.#queue.hasRoom(tenantId, sequences, this.kv.slots - this.admitted);
+  /** @param expected sequences that were promised a place and are still to come */
+  hasRoom(tenantId: string, sequences: number, expected: number): boolean {
+    return this.#queue.hasRoom(tenantId, sequences, this.kv.slots - this.admitted - expected);
   }
 
   open(request: OpenRequest): void {

@@ -16,9 +16,13 @@ export interface DeviceSettings {
 
 export const CPU: DeviceSettings = { provider: 'cpu', deviceId: null, memoryBytes: null };
 
+/** Its devices have numbers and a limit on their memory. */
+export const hasDeviceOptions = (provider: ProviderChoice): boolean =>
+  provider === 'cuda' || provider === 'auto';
+
 /** Throws ModelError when something is set that the provider has no use for. */
 export function requireMeaning({ provider, deviceId, memoryBytes }: DeviceSettings): void {
-  if (provider === 'cuda' || provider === 'auto') return;
+  if (hasDeviceOptions(provider)) return;
   const set = deviceId !== null ? 'a device id' : memoryBytes !== null ? 'a limit on device memory' : null;
   if (set !== null) throw new ModelError(`${set} is set, which the provider ${provider} knows nothing of`);
 }

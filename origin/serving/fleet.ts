@@ -1,5 +1,6 @@
 import type { EngineStatus } from '../engine/messages.ts';
 import type { Logger } from '../log.ts';
+import { mayUseWebGpu } from '../model-settings.ts';
 import type { Loaded } from '../service.ts';
 import type { Phase } from './engine-state.ts';
 import { LifeCycle, type Verdict } from './life-cycle.ts';
@@ -40,6 +41,8 @@ export class Fleet {
   readonly #life: LifeCycle;
   readonly #loaded = new Map<number, Loaded>();
   #models: ReadonlyMap<string, SurveyedModel> = new Map();
+  /** The one that has used WebGPU in this process, or may have. */
+  #onWebGpu: SurveyedModel | null = null;
   #idleTimer: NodeJS.Timeout | null = null;
   /** Models still to be loaded before the origin has started; null = not configured yet. */
   #starting: Set<string> | null = null;
@@ -55,8 +58,12 @@ export class Fleet {
     this.#started.promise.catch(() => undefined);
   }
 
-  /** Takes over a configuration whose models fit together. */
+  /**
+   * Takes over a configuration whose models fit together.
+   * @throws Error one line, and then nothing has changed, when another engine would use WebGPU
+   */
   configure(models: readonly SurveyedModel[], memoryBytes: number): void {
+    this.#requireSameOnWebGpu(models);
     this.#models = new Map(models.map((model) => [model.settings.name, model]));
     const terms = models.map((model) => ({
       name: model.settings.name,
@@ -71,6 +78,7 @@ export class Fleet {
     this.#starting = new Set(atStart.filter((name) => this.#starting?.has(name) ?? true));
     this.#life.configure(terms, memoryBytes, this.#options.now());
     this.#begun();
+    this.#awaitIdleness();
   }
 
   /** All models that are loaded at the start are there, or were once. */
@@ -128,20 +136,25 @@ export class Fleet {
 
   async #load(id: number): Promise<void> {
     const { now, log } = this.#options;
-    const { name } = this.#life.engines.find((engine) => engine.id === id)!;
+    const engine = this.#life.engines.find((one) => one.id === id)!;
+    const { name } = engine;
     const begun = now();
+    const survey = this.#models.get(name)!;
+    if (mayUseWebGpu(survey.settings.engine.device)) this.#onWebGpu = survey;
     try {
-      const loaded = await this.#options.load(this.#models.get(name)!);
+      const loaded = await this.#options.load(survey);
       this.#loaded.set(id, loaded);
       this.#life.loaded(id, now());
       log.info({ model: name, ms: Math.round(now() - begun) }, 'loaded');
-      this.#starting?.delete(name);
+      if (!engine.retired) this.#starting?.delete(name);
       this.#begun();
     } catch (error) {
       const fault: LoadFault = loadFaultOf(error);
       this.#life.loadFailed(id, fault, now());
       log.error({ model: name, reason: fault.message, permanent: fault.permanent }, 'not loaded');
-      this.#started.reject(new Error(`${name}: ${fault.message}`));
+      if (!engine.retired && this.#starting?.has(name)) {
+        this.#started.reject(new Error(`${name}: ${fault.message}`));
+      }
     }
     this.#awaitIdleness();
   }
@@ -152,6 +165,19 @@ export class Fleet {
     await Promise.allSettled([engine.stop(), model.encoder.close()]);
     this.#options.log.info({ model: model.id }, 'unloaded');
     this.#life.unloaded(id, this.#options.now());
+  }
+
+  /** Two engines on WebGPU in one process crash it. */
+  #requireSameOnWebGpu(models: readonly SurveyedModel[]): void {
+    const on = this.#onWebGpu;
+    const other = models.find(
+      (model) => mayUseWebGpu(model.settings.engine.device) && on !== null && !isSameEngine(model, on),
+    );
+    if (other === undefined) return;
+    const { name, engine } = other.settings;
+    throw new Error(
+      `${name}: on ${engine.device.provider} it can neither be changed nor replace another model while the origin runs; restart it`,
+    );
   }
 
   #begun(): void {
@@ -170,6 +196,9 @@ export class Fleet {
     this.#idleTimer = setTimeout(expire, Math.min(Math.max(1, Math.ceil(delay)), LONGEST_TIMER_MS)).unref();
   }
 }
+
+const isSameEngine = (one: SurveyedModel, other: SurveyedModel): boolean =>
+  one.settings.name === other.settings.name && one.key === other.key;
 
 const FIXED_LOAD_MS = 2_000;
 const BYTES_PER_MS = (200 * 2 ** 20) / 1000;

@@ -3,7 +3,8 @@ import { dirname, resolve } from 'node:path';
 import * as z from 'zod';
 import { generationDefaults } from '../../shared/sampling.ts';
 import { infillTemplate } from '../infill/template.ts';
-import { type ModelSettings, modelFields, modelName } from '../model-settings.ts';
+import { CPU, type DeviceSettings, hasDeviceOptions } from '../model/device.ts';
+import { type ModelSettings, mayUseWebGpu, modelFields, modelName } from '../model-settings.ts';
 
 /** The file that declares the models of an origin, and how much memory they may take together. */
 
@@ -71,7 +72,7 @@ export function readModelsFile(file: string, base: ModelSettings): ModelSet {
 
 /** ONNX Runtime's WebGPU provider has one command queue per process, which crashes when two threads fill it. */
 function requireOneOnWebGpu(models: readonly ModelSettings[], file: string): void {
-  const isOnWebGpu = ({ engine }: ModelSettings) => ['webgpu', 'auto'].includes(engine.device.provider);
+  const isOnWebGpu = ({ engine }: ModelSettings) => mayUseWebGpu(engine.device);
   if (models.filter(isOnWebGpu).length < 2) return;
   const last = models.findLastIndex(isOnWebGpu);
   throw new Error(`${file}: models.${last}.provider: only one model of an origin can be on webgpu or auto`);
@@ -92,6 +93,17 @@ function readJson(file: string): unknown {
   }
 }
 
+/** A model that chooses a provider without device options takes none from the environment. */
+function deviceOf(entry: z.infer<typeof model>, base: DeviceSettings): DeviceSettings {
+  const { provider = base.provider } = entry;
+  const inherited = entry.provider === undefined || hasDeviceOptions(provider) ? base : CPU;
+  return {
+    provider,
+    deviceId: entry.deviceId ?? inherited.deviceId,
+    memoryBytes: inBytes(entry.deviceMemoryMiB) ?? inherited.memoryBytes,
+  };
+}
+
 function settingsOf(entry: z.infer<typeof model>, folder: string, base: ModelSettings): ModelSettings {
   const { engine } = base;
   const { speculation, speculationRows, forcedTokens, cacheGenerated } = entry;
@@ -104,11 +116,7 @@ function settingsOf(entry: z.infer<typeof model>, folder: string, base: ModelSet
       slots: entry.slots ?? engine.slots,
       contextLength: entry.context ?? engine.contextLength,
       threads: entry.threads ?? engine.threads,
-      device: {
-        provider: entry.provider ?? engine.device.provider,
-        deviceId: entry.deviceId ?? engine.device.deviceId,
-        memoryBytes: inBytes(entry.deviceMemoryMiB) ?? engine.device.memoryBytes,
-      },
+      device: deviceOf(entry, engine.device),
       kvMemoryBytes: inBytes(entry.kvMemoryMiB) ?? engine.kvMemoryBytes,
       queueLimit: entry.queueLimit ?? engine.queueLimit,
       shortcuts: {

@@ -123,6 +123,17 @@ describe('a full queue', () => {
     expect(driver.eventsOf('e2')).toEqual([]);
   });
 
+  it('counts the requests whose grammar is still being compiled', async () => {
+    const compile = () => new Promise<never>(() => undefined);
+    const driver = new Driver(new ScriptedRunner(shape(2)), { maxWaiting: 2, compile });
+    for (const name of ['a', 'b', 'c', 'd', 'e']) driver.submit({ ...endless(name, 10), constraint: '{}' });
+    driver.submit(endless('f', 10));
+    expect([...driver.refused.keys()]).toEqual(['e', 'f']);
+    driver.engine.abort('a');
+    driver.submit(endless('g', 10));
+    expect([...driver.refused.keys()]).toEqual(['e', 'f']);
+  });
+
   it('runs a request with more choices than slots in waves', async () => {
     const driver = new Driver(new ScriptedRunner(shape(2)), { maxWaiting: 2 });
     driver.submit({ ...endless('many', 6), choices: 9 });

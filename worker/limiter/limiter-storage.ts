@@ -60,9 +60,12 @@ export class LimiterStorage {
   }
 
   saveSubjects(state: QuotaState, ids: readonly string[]): void {
-    const values = ids.flatMap((id) => [id, JSON.stringify(state.subjects.get(id))]);
-    const rows = ids.map(() => '(?, ?)').join(', ');
-    this.#sql.exec(`INSERT OR REPLACE INTO subjects (id, state) VALUES ${rows}`, ...values);
+    // As one value: a statement may bind a hundred, and more keys than that can be settled together.
+    const states = Object.fromEntries(ids.map((id) => [id, JSON.stringify(state.subjects.get(id))]));
+    this.#sql.exec(
+      'INSERT OR REPLACE INTO subjects (id, state) SELECT key, value FROM json_each(?)',
+      JSON.stringify(states),
+    );
   }
 
   saveOpen(open: OpenRequest): void {

@@ -7,22 +7,43 @@ import { readModelsFile } from '../../../origin/serving/models-file.ts';
 
 const BASE = readConfig({ CONTINUO_ORIGIN_SECRET: 'not to be told' }).model;
 
-function read(providers: readonly (string | undefined)[]) {
+function read(models: readonly object[], base = BASE) {
   const folder = mkdtempSync(join(tmpdir(), 'continuo-models-'));
   onTestFinished(() => rmSync(folder, { recursive: true }));
   const file = join(folder, 'models.json');
-  const models = providers.map((provider, index) => ({ name: `m${index}`, directory: '.', provider }));
-  writeFileSync(file, JSON.stringify({ models }));
-  return readModelsFile(file, BASE).models.map(({ engine }) => engine.device.provider);
+  const named = models.map((model, index) => ({ name: `m${index}`, directory: '.', ...model }));
+  writeFileSync(file, JSON.stringify({ models: named }));
+  return readModelsFile(file, base).models.map(({ engine }) => engine.device);
 }
 
 it('one model on WebGPU may stand beside others; two, which would crash the process, are refused', () => {
-  expect(read(['webgpu', 'cuda', undefined, 'cuda'])).toEqual(['webgpu', 'cuda', 'cpu', 'cuda']);
+  const on = (...providers: string[]) => providers.map((provider) => ({ provider }));
+  const devices = read([{ provider: 'webgpu' }, { provider: 'cuda' }, {}, { provider: 'cuda' }]);
+  expect(devices.map(({ provider }) => provider)).toEqual(['webgpu', 'cuda', 'cpu', 'cuda']);
   for (const both of [
     ['webgpu', 'webgpu'],
     ['auto', 'webgpu'],
     ['auto', 'auto'],
   ]) {
-    expect(() => read(['cpu', ...both])).toThrow(/models\.2\.provider: only one model of an origin/);
+    expect(() => read(on('cpu', ...both))).toThrow(/models\.2\.provider: only one model of an origin/);
   }
+});
+
+it('a model that chooses a provider without device options takes none from the environment, but keeps its own', () => {
+  const base = readConfig({
+    CONTINUO_ORIGIN_SECRET: 'not to be told',
+    CONTINUO_PROVIDER: 'cuda',
+    CONTINUO_DEVICE_ID: '1',
+    CONTINUO_DEVICE_MEMORY_MIB: '2',
+  }).model;
+  const given = { deviceId: 1, memoryBytes: 2 ** 21 };
+  const none = { deviceId: null, memoryBytes: null };
+  const models = [{}, { provider: 'auto' }, { provider: 'cpu' }, { provider: 'cpu', deviceId: 3 }];
+  expect(read(models, base)).toEqual([
+    { provider: 'cuda', ...given },
+    { provider: 'auto', ...given },
+    { provider: 'cpu', ...none },
+    { provider: 'cpu', ...none, deviceId: 3 },
+  ]);
+  expect(read([{ provider: 'webgpu' }], base)).toEqual([{ provider: 'webgpu', ...none }]);
 });

@@ -19,14 +19,19 @@ afterAll(() => workerd.dispose());
 const call = (...calls: readonly Call[]): Promise<unknown[]> =>
   Promise.all(calls.map((one) => callLimiter(workerd, one)));
 
-const reservation = (tenant: string, id: string, limits: Partial<Limits>, leaseMs = 30_000): Call => ({
+const reservation = (
+  tenant: string,
+  id: string,
+  limits: Partial<Limits>,
+  { leaseMs = 30_000, keyId = 'key' } = {},
+): Call => ({
   tenant,
   method: 'reserve',
   args: [
     {
       requestId: id,
       tenantId: tenant,
-      keyId: 'key',
+      keyId,
       model: 'tiny',
       tokens: 10,
       leaseMs,
@@ -120,11 +125,24 @@ describe('a tenant limiter in workerd', () => {
     ]);
   });
 
+  test('requests of any number of keys can be settled together', async () => {
+    const keys = Array.from({ length: 120 }, (_, index) => `k${index}`);
+    await call(...keys.map((keyId) => reservation('many', keyId, {}, { keyId })));
+    expect(await call(...keys.map((id) => settlement('many', id, 5)))).toEqual(keys.map(() => true));
+    const rows = await eventually(
+      () => ledger('many'),
+      (all) => all.length === keys.length,
+    );
+    expect(rows.every(({ requests, completion_tokens: tokens }) => requests === 1 && tokens === 5)).toBe(
+      true,
+    );
+  });
+
   test('a lease without a sign of life ends by itself, and what its Worker told last is counted', async () => {
     const limits = { concurrentRequests: 2 };
     await call(
-      reservation('forgotten', 'silent', limits, 100),
-      reservation('forgotten', 'told', limits, 100),
+      reservation('forgotten', 'silent', limits, { leaseMs: 100 }),
+      reservation('forgotten', 'told', limits, { leaseMs: 100 }),
     );
     const usage = { promptTokens: 4, cachedTokens: 0, completionTokens: 6 };
     const told = [{ usage, upstream: 'origin', leaseMs: 100 }];
