@@ -51,10 +51,25 @@ export interface Lease {
   settle(outcome: Outcome): Promise<void>;
 }
 
-type Limiter = DurableObjectStub<TenantLimiter>;
+/** The tenant's home, or its deputy near the caller. */
+interface Limiter {
+  reserve(request: ReservationRequest): Promise<Reservation>;
+  renew(requestId: string, progress: Progress): Promise<unknown>;
+  settle(requestId: string, settlement: Settlement): Promise<unknown>;
+}
 
-export function limiterOf(context: Pick<RequestContext, 'env'>, tenantId: string): Limiter {
+export function limiterOf(
+  context: Pick<RequestContext, 'env'>,
+  tenantId: string,
+): DurableObjectStub<TenantLimiter> {
   return context.env.LIMITER.get(context.env.LIMITER.idFromName(tenantId));
+}
+
+/** Tenants' ids have no `@`. */
+function nearestLimiter(context: RequestContext, tenantId: string): Limiter {
+  const { env, region } = context;
+  if (region === null) return limiterOf(context, tenantId);
+  return env.REGIONS.get(env.REGIONS.idFromName(`${tenantId}@${region}`));
 }
 
 const ATTEMPTS = 3;
@@ -78,7 +93,7 @@ export async function admit(principal: Principal, cost: Cost, context: RequestCo
   const { tenant, key } = principal;
   // A name of our own: the caller chooses its request id, and may choose the same one twice.
   const requestId = `${context.requestId}.${context.randomHex(8)}`;
-  const limiter = limiterOf(context, tenant.id);
+  const limiter = nearestLimiter(context, tenant.id);
   const request: ReservationRequest = {
     requestId,
     tenantId: tenant.id,

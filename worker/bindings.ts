@@ -1,4 +1,5 @@
 import type { IdempotentAnswer } from './idempotency/idempotent-answer.ts';
+import type { RegionLimiter } from './region-limiter.ts';
 import type { StreamTail } from './resumable/stream-tail.ts';
 import type { TenantLimiter } from './tenant-limiter.ts';
 
@@ -8,6 +9,8 @@ export interface Bindings {
   readonly DB: D1Database;
   /** One object per tenant: limits, leases, usage outbox. */
   readonly LIMITER: DurableObjectNamespace<TenantLimiter>;
+  /** One object per tenant and region, where LIMIT_REGIONS is set: slices of the tenant's budget. */
+  readonly REGIONS: DurableObjectNamespace<RegionLimiter>;
   /** One object per resumable stream. */
   readonly STREAMS: DurableObjectNamespace<StreamTail>;
   /** One object per idempotency key in use. */

@@ -29,6 +29,8 @@ export interface RequestContext {
   readonly keys: KeyDirectory;
   readonly answer: Answer;
   readonly caller: Caller;
+  /** Where limits are decided for this caller; null = at the tenant's home. */
+  readonly region: string | null;
   readonly timings: Timings;
   /** W3C trace context of this request, to be passed on. */
   readonly traceparent: string;

@@ -23,6 +23,7 @@ export interface Env extends Bindings {
   readonly ACCEPT_TIMEOUT_MS?: string;
   readonly MODELS_TTL_MS?: string;
   readonly MAX_SEQUENCES?: string;
+  readonly LIMIT_REGIONS?: string;
 }
 
 const milliseconds = (fallback: number) => z.coerce.number().int().min(1).default(fallback);
@@ -61,6 +62,8 @@ const settings = z.object({
   MODELS_TTL_MS: z.coerce.number().int().min(0).default(5_000),
   /** Largest prompts · max(n, best_of) of one request. */
   MAX_SEQUENCES: z.coerce.number().int().min(1).default(256),
+  /** Where limits are decided: at the tenant's home, or from slices of its budget per data centre or continent. */
+  LIMIT_REGIONS: z.enum(['off', 'colo', 'continent']).default('off'),
 });
 
 /** The variables, parsed and complete. */

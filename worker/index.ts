@@ -67,12 +67,20 @@ function createContext(
     ...isolate,
     answer,
     caller: { principal: null },
+    region: regionOf(request, isolate.settings),
     timings: new Timings(now),
     traceparent: traceparentOf(request, randomHex),
     now,
     randomHex,
     waitUntil: (work) => background.waitUntil(work),
   };
+}
+
+/** A place without a name, such as a local server, is one region. */
+function regionOf({ cf }: Request, { LIMIT_REGIONS: by }: Settings): string | null {
+  if (by === 'off') return null;
+  const name = (cf as Partial<IncomingRequestCfProperties> | undefined)?.[by];
+  return name ?? 'local';
 }
 
 type Router = (request: Request, context: RequestContext) => Promise<Response>;
@@ -120,5 +128,6 @@ function createWorker(): ExportedHandler<Env> {
 export default createWorker();
 
 export { IdempotentAnswer } from './idempotency/idempotent-answer.ts';
+export { RegionLimiter } from './region-limiter.ts';
 export { StreamTail } from './resumable/stream-tail.ts';
 export { TenantLimiter } from './tenant-limiter.ts';

@@ -1,5 +1,7 @@
 import { DurableObject } from 'cloudflare:workers';
 import { type Env, parseSettings, secretOf } from './env.ts';
+import type { Exchange, ExchangeAnswer, Wish } from './limiter/exchange.ts';
+import { HomeSlices } from './limiter/home-slices.ts';
 import { LimiterStorage, type OpenRequest } from './limiter/limiter-storage.ts';
 import type { Progress, Reservation, ReservationRequest, Settlement } from './limiter/protocol.ts';
 import { dueLeases, nextExpiry, renew, reserve, settle } from './quota/quota.ts';
@@ -29,6 +31,7 @@ export class TenantLimiter extends DurableObject<Env> {
   readonly #quota: QuotaState;
   readonly #open: Map<string, OpenRequest>;
   readonly #blocked: Set<string>;
+  readonly #slices: HomeSlices;
   /** Ended, but not yet written. */
   #settled: { readonly open: OpenRequest; readonly record: UsageRecord }[] = [];
   #writing: Promise<void> | null = null;
@@ -44,41 +47,52 @@ export class TenantLimiter extends DurableObject<Env> {
     this.#open = this.#storage.loadOpen();
     this.#quota = this.#storage.loadQuota(this.#open);
     this.#blocked = this.#storage.loadBlocked();
+    this.#slices = this.#loadSlices();
     this.#flushAt = this.#storage.outboxIsEmpty() ? null : this.#now();
     ctx.blockConcurrencyWhile(() => this.#scheduleAlarm());
   }
 
   /** Takes what the request needs, or nothing. The same request asked twice is one reservation. */
   async reserve(request: ReservationRequest): Promise<Reservation> {
+    const now = this.#now();
+    this.#slices.endDue(now);
+    const reservation = this.#reserve(request, now);
+    if (!reservation.admitted) return reservation;
+    // This is committed anyway.
+    this.#writeSettled();
+    await this.#scheduleAlarm();
+    return reservation;
+  }
+
+  #reserve(request: ReservationRequest, now: number): Reservation {
     if (this.#blocked.has(TENANT)) return { admitted: false, refusal: 'suspended', headers: {} };
     if (this.#blocked.has(request.keyId)) return { admitted: false, refusal: 'revoked', headers: {} };
-    const now = this.#now();
-    const subjects: Subject[] = [
-      { id: TENANT, limits: request.tenantLimits },
-      { id: request.keyId, limits: request.keyLimits },
-    ];
+    const subjects = subjectsOf(request);
     const headers = () => rateLimitHeaders(this.#quota, subjects, now);
     if (this.#open.has(request.requestId)) return { admitted: true, headers: headers() };
     const claim = { id: request.requestId, subjects, tokens: request.tokens, leaseMs: request.leaseMs };
     const refusal = reserve(this.#quota, claim, now);
     if (refusal) return { admitted: false, refusal, headers: headers() };
     const lease = this.#quota.leases.get(request.requestId)!;
-    const open: OpenRequest = {
-      lease,
-      record: firstRecord(request, now),
-      leaseMs: request.leaseMs,
-      abandonAt: null,
-    };
-    this.#keep(open);
+    this.#keep({ lease, record: firstRecord(request, now), leaseMs: request.leaseMs, abandonAt: null });
     this.#storage.saveSubjects(this.#quota, lease.subjects);
-    // This is committed anyway.
-    this.#writeSettled();
-    await this.#scheduleAlarm();
     return { admitted: true, headers: headers() };
   }
 
+  /** A region tells what it has admitted and settled by itself, and asks for more. Read and answered in one commit. */
+  async exchange(exchange: Exchange): Promise<ExchangeAnswer | null> {
+    const answer = this.#slices.exchange(exchange, this.#now());
+    this.#writeSettled();
+    await this.#scheduleAlarm();
+    return answer;
+  }
+
   /** A sign of life, with what was used so far; false when the lease has already ended. */
-  async renew(requestId: string, { leaseMs, ...progress }: Progress): Promise<boolean> {
+  async renew(requestId: string, progress: Progress): Promise<boolean> {
+    return this.#renew(requestId, progress);
+  }
+
+  #renew(requestId: string, { leaseMs, ...progress }: Progress): boolean {
     const open = this.#open.get(requestId);
     if (!open) return false;
     const alive = renew(this.#quota, requestId, this.#now() + leaseMs);
@@ -88,9 +102,7 @@ export class TenantLimiter extends DurableObject<Env> {
 
   /** Ends a request and writes its record. False when that has happened before; then nothing changes. */
   async settle(requestId: string, settlement: Settlement): Promise<boolean> {
-    const open = this.#open.get(requestId);
-    if (!open) return false;
-    this.#close(open, { ...open.record, ...settlement });
+    if (!this.#settle(requestId, settlement)) return false;
     this.#writing ??= scheduler.wait(SETTLE_TOGETHER_MS).then(() => {
       this.#writing = null;
       this.#writeSettled();
@@ -100,23 +112,50 @@ export class TenantLimiter extends DurableObject<Env> {
     return true;
   }
 
+  #settle(requestId: string, settlement: Settlement): boolean {
+    const open = this.#open.get(requestId);
+    if (open) this.#close(open, { ...open.record, ...settlement });
+    return open !== undefined;
+  }
+
   /** Refuses a key, or the whole tenant, from this moment on, whatever any cache still says. */
   async block(keyId: string | null, blocked: boolean): Promise<void> {
     const id = keyId ?? TENANT;
     if (blocked) this.#blocked.add(id);
     else this.#blocked.delete(id);
     this.#storage.setBlocked(id, blocked);
+    const { REGIONS } = this.env;
+    // A region out of reach asks for its next slice within seconds, and gets none.
+    await Promise.allSettled(
+      this.#slices.holders().map((region) => REGIONS.get(REGIONS.idFromString(region)).recall()),
+    );
   }
 
   override async alarm(): Promise<void> {
     this.#alarmAt = null;
     const now = this.#now();
+    this.#slices.endDue(now);
     for (const id of dueLeases(this.#quota, now)) this.#release(this.#open.get(id)!, now);
     const abandoned = [...this.#open.values()].filter(({ abandonAt }) => (abandonAt ?? now + 1) <= now);
     await Promise.all(abandoned.map((open) => this.#abandon(open, now)));
     this.#writeSettled();
     if (this.#flushAt !== null && this.#flushAt <= now) await this.#flush(now);
     await this.#scheduleAlarm();
+  }
+
+  #loadSlices(): HomeSlices {
+    return new HomeSlices(this.#quota, this.#storage.loadRegions(), {
+      isOpen: (requestId) => this.#open.has(requestId),
+      open: (request, lease, at) =>
+        this.#keep({ lease, record: firstRecord(request, at), leaseMs: request.leaseMs, abandonAt: null }),
+      settle: (requestId, settlement) => this.#settle(requestId, settlement),
+      renew: (requestId, progress) => this.#renew(requestId, progress),
+      reserve: (request, now) => this.#reserve(request, now),
+      subjectsOf,
+      isBlocked: (keyId) => this.#blocked.has(TENANT) || this.#blocked.has(keyId),
+      saveSubjects: (ids) => this.#storage.saveSubjects(this.#quota, ids),
+      saveRegion: (region, state) => this.#storage.saveRegion(region, state),
+    });
   }
 
   #keep(open: OpenRequest): void {
@@ -181,7 +220,9 @@ export class TenantLimiter extends DurableObject<Env> {
   /** One alarm serves both duties: the earlier of them. */
   async #scheduleAlarm(): Promise<void> {
     const abandoned = [...this.#open.values()].map(({ abandonAt }) => abandonAt);
-    const due = [nextExpiry(this.#quota), this.#flushAt, ...abandoned].filter((at) => at !== null);
+    const due = [nextExpiry(this.#quota), this.#slices.nextEnd(), this.#flushAt, ...abandoned].filter(
+      (at) => at !== null,
+    );
     if (due.length === 0) return;
     const at = Math.min(...due);
     if (this.#alarmAt !== null && this.#alarmAt <= at) return;
@@ -195,6 +236,11 @@ export class TenantLimiter extends DurableObject<Env> {
     return this.#clock;
   }
 }
+
+const subjectsOf = ({ keyId, tenantLimits, keyLimits }: Wish): Subject[] => [
+  { id: TENANT, limits: tenantLimits },
+  { id: keyId, limits: keyLimits },
+];
 
 /** What is written if the Worker vanishes right after its reservation. */
 function firstRecord(request: ReservationRequest, now: number): UsageRecord {

@@ -1,5 +1,6 @@
 import { emptyQuota, type QuotaLease, type QuotaState, type SubjectState } from '../quota/state.ts';
 import type { UsageRecord } from '../usage/usage-record.ts';
+import type { RegionState } from './home-slices.ts';
 
 /** A running request: its reservation and the record that would be written if it ended now. */
 export interface OpenRequest {
@@ -21,6 +22,7 @@ const SCHEMA = `
   CREATE TABLE IF NOT EXISTS requests (id TEXT PRIMARY KEY, open TEXT NOT NULL) WITHOUT ROWID;
   CREATE TABLE IF NOT EXISTS outbox (sequence INTEGER PRIMARY KEY AUTOINCREMENT, record TEXT NOT NULL);
   CREATE TABLE IF NOT EXISTS blocked (id TEXT PRIMARY KEY) WITHOUT ROWID;
+  CREATE TABLE IF NOT EXISTS regions (id TEXT PRIMARY KEY, state TEXT NOT NULL) WITHOUT ROWID;
 `;
 
 /**
@@ -66,6 +68,15 @@ export class LimiterStorage {
       'INSERT OR REPLACE INTO subjects (id, state) SELECT key, value FROM json_each(?)',
       JSON.stringify(states),
     );
+  }
+
+  loadRegions(): Map<string, RegionState> {
+    const rows = this.#sql.exec<{ id: string; state: string }>('SELECT id, state FROM regions').toArray();
+    return new Map(rows.map(({ id, state }) => [id, JSON.parse(state) as RegionState]));
+  }
+
+  saveRegion(id: string, state: RegionState): void {
+    this.#sql.exec('INSERT OR REPLACE INTO regions (id, state) VALUES (?, ?)', id, JSON.stringify(state));
   }
 
   saveOpen(open: OpenRequest): void {

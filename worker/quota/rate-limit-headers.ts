@@ -12,10 +12,16 @@ export function goDuration(milliseconds: number): string {
   return minutes > 0 ? `${minutes}m${seconds}` : seconds;
 }
 
-interface Gauge {
+export interface Gauge {
   readonly limit: number;
   readonly remaining: number;
   readonly resetMs: number;
+}
+
+/** How far the limits per minute are used; null where there is none. */
+export interface Standing {
+  readonly requests: Gauge | null;
+  readonly tokens: Gauge | null;
 }
 
 function gauge(window: Window, limit: number | null, now: number): Gauge | null {
@@ -27,20 +33,18 @@ function gauge(window: Window, limit: number | null, now: number): Gauge | null 
 const tightest = (gauges: (Gauge | null)[]): Gauge | null =>
   gauges.reduce((best, next) => (next && (!best || next.remaining < best.remaining) ? next : best), null);
 
-/** `x-ratelimit-*` headers for the tighter of tenant and key; none where there is no limit. */
-export function rateLimitHeaders(
-  state: QuotaState,
-  subjects: readonly Subject[],
-  now: number,
-): Record<string, string> {
+/** Of the tighter of tenant and key. */
+export function standingOf(state: QuotaState, subjects: readonly Subject[], now: number): Standing {
+  const of = (name: keyof Standing, field: 'requestsPerMinute' | 'tokensPerMinute') =>
+    tightest(subjects.map(({ id, limits }) => gauge(subjectState(state, id)[name], limits[field], now)));
+  return { requests: of('requests', 'requestsPerMinute'), tokens: of('tokens', 'tokensPerMinute') };
+}
+
+/** `x-ratelimit-*` headers; none where there is no limit. */
+export function headersOf(standing: Standing): Record<string, string> {
   const headers: Record<string, string> = {};
-  for (const [name, field] of [
-    ['requests', 'requestsPerMinute'],
-    ['tokens', 'tokensPerMinute'],
-  ] as const) {
-    const found = tightest(
-      subjects.map((subject) => gauge(subjectState(state, subject.id)[name], subject.limits[field], now)),
-    );
+  for (const name of ['requests', 'tokens'] as const) {
+    const found = standing[name];
     if (!found) continue;
     headers[`x-ratelimit-limit-${name}`] = String(found.limit);
     headers[`x-ratelimit-remaining-${name}`] = String(found.remaining);
@@ -48,3 +52,10 @@ export function rateLimitHeaders(
   }
   return headers;
 }
+
+/** `x-ratelimit-*` headers for the tighter of tenant and key; none where there is no limit. */
+export const rateLimitHeaders = (
+  state: QuotaState,
+  subjects: readonly Subject[],
+  now: number,
+): Record<string, string> => headersOf(standingOf(state, subjects, now));

@@ -1,0 +1,239 @@
+import { type Limits, UNLIMITED } from '../../../shared/tenant.ts';
+import type {
+  Exchange,
+  ExchangeAnswer,
+  JournalEntry,
+  NumberedEntry,
+} from '../../../worker/limiter/exchange.ts';
+import { type Home, HomeSlices, type RegionState } from '../../../worker/limiter/home-slices.ts';
+import type { ReservationRequest } from '../../../worker/limiter/protocol.ts';
+import { RegionBook } from '../../../worker/limiter/region-book.ts';
+import { renew, reserve, settle } from '../../../worker/quota/quota.ts';
+import { emptyQuota, type Subject } from '../../../worker/quota/state.ts';
+
+/**
+ * One tenant's home and its regions with a network between them that a test controls: it delivers when told to, late,
+ * twice or never. What was truly admitted is noted beside it, in a list that the implementation never sees.
+ */
+
+export const LEASE_MS = 30_000;
+
+/** What truly happened to a request, wherever it was decided. */
+export interface Truth {
+  readonly id: string;
+  readonly key: string;
+  readonly at: number;
+  readonly reserved: number;
+  /** What it used; null while it runs. */
+  used: number | null;
+  region: number;
+}
+
+interface Region {
+  book: RegionBook;
+  readonly name: string;
+  journal: NumberedEntry[];
+  sequence: number;
+  exchanges: number;
+  waiting: ReservationRequest[];
+  sent: { readonly exchange: Exchange; readonly at: number } | null;
+  answer: ExchangeAnswer | null;
+}
+
+export class World {
+  now: number;
+  readonly quota = emptyQuota();
+  readonly truth = new Map<string, Truth>();
+  /** Records written, by request. */
+  readonly records = new Map<string, number>();
+  readonly refused = new Set<string>();
+  readonly regions: Region[];
+  /** Told whenever something was truly admitted. */
+  onAdmitted: (truth: Truth) => void = () => {};
+  readonly #limits: Readonly<Record<string, Limits>>;
+  readonly #open = new Set<string>();
+  readonly #stored = new Map<string, string>();
+  #home: HomeSlices;
+  /** Exchanges that the network still carries although their region has given them up. */
+  #stray: Exchange[] = [];
+
+  constructor(regions: number, limits: Readonly<Record<string, Limits>>, now: number) {
+    this.now = now;
+    this.#limits = limits;
+    this.#home = this.#loadHome();
+    this.regions = Array.from({ length: regions }, (_, index) => ({
+      ...{ book: new RegionBook(), name: `region-${index}`, journal: [], sequence: 0, exchanges: 0 },
+      ...{ waiting: [], sent: null, answer: null },
+    }));
+  }
+
+  #loadHome(): HomeSlices {
+    const stored = [...this.#stored].map(([name, text]) => [name, JSON.parse(text) as RegionState] as const);
+    return new HomeSlices(this.quota, new Map(stored), this.#desk);
+  }
+
+  get #desk(): Home {
+    return {
+      isOpen: (id) => this.#open.has(id),
+      open: (request) => this.#open.add(request.requestId),
+      settle: (id, { usage }) => {
+        if (!this.#open.delete(id)) return;
+        settle(this.quota, id, usage.completionTokens, this.now);
+        this.records.set(id, (this.records.get(id) ?? 0) + 1);
+      },
+      renew: (id) => renew(this.quota, id, this.now + LEASE_MS),
+      reserve: (request, now) => this.#reserve(request, now),
+      subjectsOf: ({ keyId }) => this.#subjects(keyId),
+      isBlocked: () => false,
+      saveSubjects: () => {},
+      saveRegion: (name, state) => this.#stored.set(name, JSON.stringify(state)),
+    };
+  }
+
+  #subjects(key: string): Subject[] {
+    return ['tenant', key].map((id) => ({ id, limits: this.#limits[id] ?? UNLIMITED }));
+  }
+
+  #reserve(request: ReservationRequest, now: number) {
+    const { requestId: id, keyId, tokens } = request;
+    if (this.#open.has(id)) return { admitted: true as const, headers: {} };
+    const refusal = reserve(
+      this.quota,
+      { id, subjects: this.#subjects(keyId), tokens, leaseMs: LEASE_MS },
+      now,
+    );
+    if (refusal) return { admitted: false as const, refusal, headers: {} };
+    this.#open.add(id);
+    this.#admitted(request, 0);
+    return { admitted: true as const, headers: {} };
+  }
+
+  #admitted({ requestId: id, keyId: key, tokens }: ReservationRequest, region: number): void {
+    const truth: Truth = { id, key, at: this.now, reserved: tokens, used: null, region };
+    if (this.truth.has(id)) return;
+    this.truth.set(id, truth);
+    this.onAdmitted(truth);
+  }
+
+  #append(region: Region, entry: JournalEntry): void {
+    region.sequence += 1;
+    region.journal.push({ sequence: region.sequence, entry });
+  }
+
+  ask(index: number, id: string, keyId: string, tokens: number): void {
+    const region = this.regions[index]!;
+    const limits = {
+      tenantLimits: this.#limits.tenant ?? UNLIMITED,
+      keyLimits: this.#limits[keyId] ?? UNLIMITED,
+    };
+    const request = {
+      requestId: id,
+      tenantId: 'tenant',
+      keyId,
+      model: 'tiny',
+      tokens,
+      ...limits,
+      leaseMs: LEASE_MS,
+    };
+    const admitted = region.book.admit(request, this.now);
+    if (!admitted) region.waiting.push(request);
+    else if (admitted.entry) {
+      this.#append(region, admitted.entry);
+      this.#admitted(request, index);
+    }
+  }
+
+  settle(id: string, used: number): void {
+    const truth = this.truth.get(id);
+    if (!truth || truth.used !== null) return;
+    truth.used = used;
+    const region = this.regions[truth.region]!;
+    const usage = { promptTokens: 0, cachedTokens: 0, completionTokens: used };
+    const rest = { errorCode: null, finishReasons: [], upstream: null, latencyMs: 0, firstTokenMs: null };
+    this.#append(region, region.book.settle(id, { status: 'completed', usage, ...rest }, this.now));
+  }
+
+  send(index: number): void {
+    const region = this.regions[index]!;
+    if (region.sent) return;
+    region.exchanges += 1;
+    const claims = region.waiting;
+    region.waiting = [];
+    const told = { region: region.name, number: region.exchanges, entries: [...region.journal] };
+    const exchange = { ...told, ...region.book.compose(claims, this.now) };
+    region.sent = { exchange, at: this.now };
+  }
+
+  /** Home reads what is on its way. */
+  deliver(index: number): void {
+    const region = this.regions[index]!;
+    if (!region.sent || region.answer) return;
+    region.answer = this.#home.exchange(structuredClone(region.sent.exchange), this.now);
+  }
+
+  /** The region reads the answer. */
+  receive(index: number): void {
+    const region = this.regions[index]!;
+    const { sent, answer } = region;
+    if (!sent || !answer) return;
+    region.sent = null;
+    region.answer = null;
+    region.journal = region.journal.filter(({ sequence }) => sequence > answer.cursor);
+    region.book.absorb(answer, sent.at);
+    for (const [at, { requestId }] of sent.exchange.claims.entries()) {
+      if (!answer.reservations[at]!.admitted) this.refused.add(requestId);
+    }
+  }
+
+  talk(index: number): void {
+    this.send(index);
+    this.deliver(index);
+    this.receive(index);
+  }
+
+  /** Connection gone, before or after home has read; the exchange itself may still turn up. */
+  lose(index: number): void {
+    const region = this.regions[index]!;
+    if (!region.sent) return;
+    this.#stray.push(region.sent.exchange);
+    const { claims } = region.sent.exchange;
+    region.sent = null;
+    region.answer = null;
+    // Their callers try again.
+    for (const { requestId, keyId, tokens } of claims) this.ask(index, requestId, keyId, tokens);
+  }
+
+  deliverStray(): void {
+    const exchange = this.#stray.shift();
+    if (exchange) this.#home.exchange(structuredClone(exchange), this.now);
+  }
+
+  /** A region's object goes down: its journal is all that is left. */
+  crash(index: number): void {
+    const region = this.regions[index]!;
+    this.lose(index);
+    region.book = new RegionBook();
+    const lost = region.waiting;
+    region.waiting = [];
+    for (const { requestId, keyId, tokens } of lost) this.ask(index, requestId, keyId, tokens);
+  }
+
+  crashHome(): void {
+    this.#home = this.#loadHome();
+  }
+
+  pass(ms: number): void {
+    this.now += ms;
+    this.#home.endDue(this.now);
+  }
+
+  /** No more exchanges of the past turn up. */
+  forgetStrays(): void {
+    this.#stray = [];
+  }
+
+  /** Whether home knows of a request. */
+  isTold(id: string): boolean {
+    return this.#open.has(id);
+  }
+}

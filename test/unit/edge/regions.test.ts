@@ -1,0 +1,205 @@
+import fc from 'fast-check';
+import { describe, expect, test } from 'vitest';
+import { type Limits, UNLIMITED } from '../../../shared/tenant.ts';
+import { SLICE_GRACE_MS, SLICE_MS } from '../../../worker/quota/slice.ts';
+import { periodUse, subjectState } from '../../../worker/quota/state.ts';
+import { used } from '../../../worker/quota/window.ts';
+import { LEASE_MS, type Truth, World } from './region-world.ts';
+
+const START = Date.UTC(2026, 0, 31, 23, 58, 30);
+const REGIONS = 3;
+
+const maybe = (min: number, max: number) => fc.option(fc.integer({ min, max }), { nil: null });
+
+const anyLimits: fc.Arbitrary<Limits> = fc.record({
+  requestsPerMinute: maybe(1, 60),
+  tokensPerMinute: maybe(40, 1500),
+  concurrentRequests: maybe(1, 40),
+  tokensPerDay: maybe(40, 2500),
+  tokensPerMonth: maybe(40, 4000),
+  maxTokens: fc.constant(null),
+  maxSequences: fc.constant(null),
+});
+
+const region = fc.nat(REGIONS - 1);
+const anyStep = fc.oneof(
+  {
+    weight: 6,
+    arbitrary: fc.record({
+      do: fc.constant('ask' as const),
+      region,
+      key: fc.constantFrom('a', 'b'),
+      tokens: fc.integer({ min: 1, max: 40 }),
+      count: fc.integer({ min: 1, max: 6 }),
+    }),
+  },
+  {
+    weight: 3,
+    arbitrary: fc.record({
+      do: fc.constant('settle' as const),
+      pick: fc.nat(),
+      share: fc.double({ min: 0, max: 1, noNaN: true }),
+    }),
+  },
+  {
+    weight: 6,
+    arbitrary: fc.record({
+      do: fc.constantFrom('talk' as const, 'send' as const, 'deliver' as const, 'receive' as const),
+      region,
+    }),
+  },
+  {
+    weight: 1,
+    arbitrary: fc.record({
+      do: fc.constantFrom('lose' as const, 'crash' as const, 'again' as const),
+      region,
+    }),
+  },
+  { weight: 1, arbitrary: fc.record({ do: fc.constantFrom('stray' as const, 'crashHome' as const) }) },
+  {
+    weight: 3,
+    arbitrary: fc.record({
+      do: fc.constant('pass' as const),
+      ms: fc.oneof(fc.nat(1500), fc.nat(1500), fc.nat(15_000), fc.nat(70_000)),
+    }),
+  },
+);
+type Step = typeof anyStep extends fc.Arbitrary<infer T> ? T : never;
+
+const day = (at: number) => new Date(at).toISOString().slice(0, 10);
+const month = (at: number) => new Date(at).toISOString().slice(0, 7);
+const tokensOf = ({ used: spent, reserved }: Truth) => spent ?? reserved;
+const sum = (some: readonly Truth[]) => some.reduce((total, truth) => total + tokensOf(truth), 0);
+const within = (amount: number, limit: number | null) =>
+  expect(amount).toBeLessThanOrEqual(limit ?? Number.POSITIVE_INFINITY);
+
+/** The definition of the limits, counted anew over everything that was ever admitted anywhere. */
+function recount(world: World, subject: string, limits: Limits): void {
+  const { now } = world;
+  const all = [...world.truth.values()].filter(({ key }) => subject === 'tenant' || key === subject);
+  const minute = all.filter(({ at }) => Math.floor(at / 1000) > Math.floor(now / 1000) - 60);
+  within(minute.length, limits.requestsPerMinute);
+  within(sum(minute), limits.tokensPerMinute);
+  within(sum(all.filter(({ at }) => day(at) === day(now))), limits.tokensPerDay);
+  within(sum(all.filter(({ at }) => month(at) === month(now))), limits.tokensPerMonth);
+  // Whoever gave no sign of life for so long has lost its slot.
+  const alive = all.filter(
+    ({ used: spent, at, id }) => spent === null && (world.isTold(id) || at > now - LEASE_MS),
+  );
+  within(alive.length, limits.concurrentRequests);
+}
+
+/** Everybody is heard, everything ends: what is true must now be what home has counted. */
+function quiesce(world: World): void {
+  world.forgetStrays();
+  for (let round = 0; round < 3; round += 1) {
+    for (let index = 0; index < REGIONS; index += 1) {
+      world.lose(index);
+      world.talk(index);
+    }
+    for (const { id, used: spent } of world.truth.values()) if (spent === null) world.settle(id, 1);
+    world.pass(SLICE_MS);
+  }
+}
+
+function play(world: World, steps: readonly Step[]): void {
+  const asked: { region: number; id: string; key: string; tokens: number }[] = [];
+  for (const [at, step] of steps.entries()) {
+    if (step.do === 'ask') {
+      for (let count = 0; count < step.count; count += 1) {
+        const one = { region: step.region, id: `r${at}.${count}`, key: step.key, tokens: step.tokens };
+        asked.push(one);
+        world.ask(one.region, one.id, one.key, one.tokens);
+      }
+    } else if (step.do === 'settle') {
+      const running = [...world.truth.values()].filter(({ used: spent }) => spent === null);
+      const picked = running[step.pick % Math.max(1, running.length)];
+      if (picked) world.settle(picked.id, Math.floor(picked.reserved * step.share));
+    } else if (step.do === 'again') {
+      // A caller whose answer got lost asks once more.
+      const last = asked.findLast((one) => one.region === step.region);
+      const truth = last && world.truth.get(last.id);
+      if (last && truth?.used === null) world.ask(last.region, last.id, last.key, last.tokens);
+    } else if (step.do === 'pass') world.pass(step.ms);
+    else if (step.do === 'stray') world.deliverStray();
+    else if (step.do === 'crashHome') world.crashHome();
+    else world[step.do](step.region);
+  }
+}
+
+describe('limits kept in many regions', () => {
+  test('whatever is lost, late or repeated: no limit is passed, no request counts twice, everything unused comes back', () => {
+    fc.assert(
+      fc.property(
+        anyLimits,
+        anyLimits,
+        fc.array(anyStep, { minLength: 1, maxLength: 80 }),
+        (tenant, a, steps) => {
+          const limits = { tenant, a, b: UNLIMITED };
+          const world = new World(REGIONS, limits, START);
+          world.onAdmitted = () => {
+            recount(world, 'tenant', tenant);
+            recount(world, 'a', a);
+          };
+          play(world, steps);
+          quiesce(world);
+          for (const { id } of world.truth.values()) expect([id, world.records.get(id)]).toEqual([id, 1]);
+          expect(world.records.size).toBe(world.truth.size);
+          const all = [...world.truth.values()];
+          for (const name of ['tenant', 'a', 'b']) {
+            const own = all.filter(({ key }) => name === 'tenant' || key === name);
+            const counted = subjectState(world.quota, name);
+            expect(counted.running).toBe(0);
+            expect(periodUse(counted, 'day', world.now)).toBe(
+              sum(own.filter(({ at }) => day(at) === day(world.now))),
+            );
+          }
+          world.pass(SLICE_MS + SLICE_GRACE_MS + 60_000);
+          expect(used(subjectState(world.quota, 'tenant').requests, world.now)).toBe(0);
+          expect(used(subjectState(world.quota, 'tenant').tokens, world.now)).toBe(0);
+        },
+      ),
+      { numRuns: 400 },
+    );
+  });
+
+  test('one region alone is refused nothing that its limit has room for, and not one request more passes', () => {
+    fc.assert(
+      fc.property(fc.integer({ min: 1, max: 200 }), fc.integer({ min: 1, max: 20 }), (limit, talkEvery) => {
+        const world = new World(1, { tenant: { ...UNLIMITED, requestsPerMinute: limit } }, START);
+        for (let count = 0; count < limit + 20; count += 1) {
+          world.ask(0, `r${count}`, 'a', 1);
+          if (count % talkEvery === 0 || world.regions[0]!.waiting.length > 0) world.talk(0);
+        }
+        expect([world.truth.size, world.refused.size]).toEqual([limit, 20]);
+      }),
+    );
+  });
+
+  test('a region holds at most an eighth of what is left, and pays with it without asking', () => {
+    const world = new World(2, { tenant: { ...UNLIMITED, requestsPerMinute: 81 } }, START);
+    world.ask(0, 'first', 'a', 1);
+    world.talk(0);
+    for (let count = 0; count < 11; count += 1) world.ask(0, `r${count}`, 'a', 1);
+    expect([world.truth.size, world.regions[0]!.waiting.length]).toEqual([11, 1]);
+    expect(used(subjectState(world.quota, 'tenant').requests, world.now)).toBe(11);
+  });
+
+  test('a region that is never heard again costs its slice for a minute, and nothing more', () => {
+    const world = new World(
+      2,
+      { tenant: { ...UNLIMITED, requestsPerMinute: 80, concurrentRequests: 80 } },
+      START,
+    );
+    world.ask(0, 'first', 'a', 1);
+    world.talk(0);
+    const count = () => used(subjectState(world.quota, 'tenant').requests, world.now);
+    expect([count(), subjectState(world.quota, 'tenant').running]).toEqual([10, 10]);
+    world.pass(SLICE_MS + SLICE_GRACE_MS);
+    expect([count(), subjectState(world.quota, 'tenant').running]).toEqual([10, 1]);
+    world.pass(59_000);
+    expect(count()).toBe(9);
+    world.pass(2_000);
+    expect(count()).toBe(0);
+  });
+});

@@ -1,0 +1,162 @@
+import { DurableObject } from 'cloudflare:workers';
+import type { Env } from './env.ts';
+import type { Exchange, JournalEntry } from './limiter/exchange.ts';
+import type { Progress, Reservation, ReservationRequest, Settlement } from './limiter/protocol.ts';
+import { RegionBook } from './limiter/region-book.ts';
+import { RegionJournal } from './limiter/region-journal.ts';
+
+/** What was decided here waits so long for more before home is told. */
+const TELL_DELAY_MS = 200;
+/** Should the object lose its memory, its alarm tells home. */
+const RETRY_MS = 1000;
+
+interface Waiting {
+  readonly request: ReservationRequest;
+  resolve(reservation: Reservation): void;
+  reject(reason: unknown): void;
+}
+
+/**
+ * One per tenant and region, near its callers: admits from slices of the tenant's budget without asking the tenant's
+ * limiter, its home, and tells it afterwards. What no slice pays for, home decides.
+ */
+export class RegionLimiter extends DurableObject<Env> {
+  readonly #journal: RegionJournal;
+  readonly #book = new RegionBook();
+  #tenant: string | null;
+  #waiting: Waiting[] = [];
+  #exchanging: Promise<void> | null = null;
+  #next: Promise<void> | null = null;
+  #telling = false;
+  #alarmAt: number | null = null;
+  #clock = 0;
+
+  constructor(ctx: DurableObjectState, env: Env) {
+    super(ctx, env);
+    this.#journal = new RegionJournal(ctx.storage.sql);
+    this.#tenant = this.#journal.tenant();
+  }
+
+  /** As the tenant's limiter does: takes what the request needs, or nothing. */
+  async reserve(request: ReservationRequest): Promise<Reservation> {
+    this.#belongTo(request.tenantId);
+    const admitted = this.#book.admit(request, this.#now());
+    if (!admitted) return this.#ask(request);
+    if (admitted.entry) await this.#record(admitted.entry);
+    return admitted.reservation;
+  }
+
+  /** A sign of life; it reaches home with the next exchange. */
+  async renew(requestId: string, progress: Progress): Promise<void> {
+    this.#book.renew(requestId, progress);
+    await this.#tellSoon();
+  }
+
+  /** Ends a request. What it is told here, home learns exactly once. */
+  async settle(requestId: string, settlement: Settlement): Promise<void> {
+    await this.#record(this.#book.settle(requestId, settlement, this.#now()));
+  }
+
+  /** Home has blocked somebody: no slice is worth anything any more. */
+  async recall(): Promise<void> {
+    this.#book.recall();
+    await this.#tellSoon();
+  }
+
+  override async alarm(): Promise<void> {
+    this.#alarmAt = null;
+    if (this.#tenant !== null) await this.#exchange();
+    await this.#scheduleAlarm();
+  }
+
+  #belongTo(tenant: string): void {
+    if (this.#tenant !== null) return;
+    this.#journal.belongTo(tenant);
+    this.#tenant = tenant;
+  }
+
+  async #record(entry: JournalEntry): Promise<void> {
+    this.#journal.append(entry);
+    await this.#tellSoon();
+  }
+
+  /** Home is told in a moment; should this object be gone by then, by alarm. */
+  async #tellSoon(): Promise<void> {
+    if (!this.#telling) {
+      this.#telling = true;
+      const tell = scheduler.wait(TELL_DELAY_MS).then(() => {
+        this.#telling = false;
+        return this.#exchange();
+      });
+      this.ctx.waitUntil(tell);
+    }
+    await this.#setAlarm(this.#now() + RETRY_MS);
+  }
+
+  #ask(request: ReservationRequest): Promise<Reservation> {
+    const { promise, resolve, reject } = Promise.withResolvers<Reservation>();
+    this.#waiting.push({ request, resolve, reject });
+    this.ctx.waitUntil(this.#exchange());
+    return promise;
+  }
+
+  /** One at a time; all who come meanwhile go with the next. */
+  #exchange(): Promise<void> {
+    if (!this.#exchanging) {
+      this.#exchanging = this.#talk().finally(() => {
+        this.#exchanging = null;
+      });
+      return this.#exchanging;
+    }
+    this.#next ??= this.#exchanging.finally(() => {
+      this.#next = null;
+      return this.#exchange();
+    });
+    return this.#next;
+  }
+
+  async #talk(): Promise<void> {
+    const waiting = this.#waiting;
+    this.#waiting = [];
+    const sentAt = this.#now();
+    const { LIMITER } = this.env;
+    try {
+      const exchange: Exchange = {
+        region: this.ctx.id.toString(),
+        number: this.#journal.nextExchange(),
+        entries: this.#journal.entries(),
+        ...this.#book.compose(
+          waiting.map(({ request }) => request),
+          sentAt,
+        ),
+      };
+      const answer = await LIMITER.get(LIMITER.idFromName(this.#tenant!)).exchange(exchange);
+      if (!answer) throw new Error('A later exchange has arrived before this one.');
+      this.#journal.dropTo(answer.cursor);
+      this.#book.absorb(answer, sentAt);
+      for (const [index, { resolve }] of waiting.entries()) resolve(answer.reservations[index]!);
+    } catch (thrown) {
+      for (const { reject } of waiting) reject(thrown);
+    }
+    await this.#scheduleAlarm();
+  }
+
+  /** For what home does not know yet, and for slices that are over. */
+  async #scheduleAlarm(): Promise<void> {
+    const retryAt = this.#journal.isEmpty() ? null : this.#now() + RETRY_MS;
+    const due = [retryAt, this.#book.nextExpiry()].filter((at) => at !== null);
+    if (due.length > 0) await this.#setAlarm(Math.min(...due));
+  }
+
+  async #setAlarm(at: number): Promise<void> {
+    if (this.#alarmAt !== null && this.#alarmAt <= at) return;
+    this.#alarmAt = at;
+    await this.ctx.storage.setAlarm(at);
+  }
+
+  /** The clock, which may step back when the object moves to another machine, made monotone. */
+  #now(): number {
+    this.#clock = Math.max(this.#clock, Date.now());
+    return this.#clock;
+  }
+}
