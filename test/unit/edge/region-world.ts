@@ -26,7 +26,8 @@ export interface Truth {
   readonly reserved: number;
   /** What it used; null while it runs. */
   used: number | null;
-  region: number;
+  /** Where its caller was told so; null = it still waits for the answer. */
+  region: number | null;
 }
 
 interface Region {
@@ -104,11 +105,11 @@ export class World {
     );
     if (refusal) return { admitted: false as const, refusal, headers: {} };
     this.#open.add(id);
-    this.#admitted(request, 0);
+    this.#admitted(request, null);
     return { admitted: true as const, headers: {} };
   }
 
-  #admitted({ requestId: id, keyId: key, tokens }: ReservationRequest, region: number): void {
+  #admitted({ requestId: id, keyId: key, tokens }: ReservationRequest, region: number | null): void {
     const truth: Truth = { id, key, at: this.now, reserved: tokens, used: null, region };
     if (this.truth.has(id)) return;
     this.truth.set(id, truth);
@@ -140,12 +141,13 @@ export class World {
     else if (admitted.entry) {
       this.#append(region, admitted.entry);
       this.#admitted(request, index);
+      this.truth.get(id)!.region = index;
     }
   }
 
   settle(id: string, used: number): void {
     const truth = this.truth.get(id);
-    if (!truth || truth.used !== null) return;
+    if (!truth || truth.region === null || truth.used !== null) return;
     truth.used = used;
     const region = this.regions[truth.region]!;
     const usage = { promptTokens: 0, cachedTokens: 0, completionTokens: used };
@@ -181,7 +183,8 @@ export class World {
     region.journal = region.journal.filter(({ sequence }) => sequence > answer.cursor);
     region.book.absorb(answer, sent.at);
     for (const [at, { requestId }] of sent.exchange.claims.entries()) {
-      if (!answer.reservations[at]!.admitted) this.refused.add(requestId);
+      if (answer.reservations[at]!.admitted) this.truth.get(requestId)!.region = index;
+      else this.refused.add(requestId);
     }
   }
 
