@@ -63,10 +63,10 @@ async function openBare(originUrl: string): Promise<OpenPath> {
   return { path: await directPath(origin, SECRET), close: () => workerd.dispose() };
 }
 
-async function openWorker(originUrl: string, entry = 'worker/index.ts'): Promise<OpenPath> {
+async function openWorker(originUrl: string, entry = 'worker/index.ts', regions = 'off'): Promise<OpenPath> {
   const worker = await startWorker(
     { url: originUrl, secret: SECRET },
-    { ADMIN_KEY_SHA256: await sha256Hex(ADMIN_KEY), MODELS_TTL_MS: '5000' },
+    { ADMIN_KEY_SHA256: await sha256Hex(ADMIN_KEY), MODELS_TTL_MS: '5000', LIMIT_REGIONS: regions },
     { entry },
   );
   return { path: workerPath(worker.url, await createKey(worker.url)), close: () => worker.stop() };
@@ -148,8 +148,11 @@ const MEASUREMENTS: readonly Measurement[] = [
 ];
 
 /** p50 and p99 of a lone client whose tenant's limits are kept 100 ms away. */
-async function measureDistant(originUrl: string): Promise<readonly [number, number]> {
-  const { path, close } = await openWorker(originUrl, 'test/worker/support/distant-limiter.ts');
+async function measureDistant(
+  originUrl: string,
+  regions: 'off' | 'colo',
+): Promise<readonly [number, number]> {
+  const { path, close } = await openWorker(originUrl, 'test/worker/support/distant-limiter.ts', regions);
   try {
     const values = await times(1, 60, 0)(path);
     return [quantile(values, 0.5), quantile(values, 0.99)];
@@ -212,9 +215,14 @@ export async function measureEdge(progress: (share: number, stage: string) => vo
       bare: bare.spreads[index]!,
       worker: worker.spreads[index]!,
     }));
-    const distant = await measureDistant(origin.url);
+    const distant = await measureDistant(origin.url, 'off');
+    const regional = await measureDistant(origin.url, 'colo');
     return {
-      delays: [...delays, { ...delays[0]!, name: 'the first, limits kept 100 ms away', worker: distant }],
+      delays: [
+        ...delays,
+        { ...delays[0]!, name: 'the first, limits kept 100 ms away', worker: distant },
+        { ...delays[0]!, name: 'the same, a region with leased slices', worker: regional },
+      ],
       cpu: CPU_LOADS.map(({ name }, index) => ({ name, bare: bare.cpu[index]!, worker: worker.cpu[index]! })),
     };
   } finally {

@@ -146,7 +146,7 @@ describe('limits kept in many regions', () => {
       fc.property(
         anyLimits,
         anyLimits,
-        fc.array(anyStep, { minLength: 1, maxLength: 80 }),
+        fc.array(anyStep, { minLength: 1, maxLength: 80, size: 'max' }),
         (tenant, a, steps) => {
           const limits = { tenant, a, b: UNLIMITED };
           const world = new World(REGIONS, limits, START);
@@ -177,7 +177,7 @@ describe('limits kept in many regions', () => {
   });
 
   test('one region alone is refused only what its limits have no room for', () => {
-    const claims = fc.array(fc.integer({ min: 1, max: 40 }), { minLength: 40, maxLength: 120 });
+    const claims = fc.array(fc.integer({ min: 1, max: 40 }), { minLength: 40, maxLength: 120, size: 'max' });
     fc.assert(
       fc.property(maybe(8, 60), maybe(100, 900), claims, fc.nat(5), (requests, tokens, sizes, silence) => {
         const limits = { ...UNLIMITED, requestsPerMinute: requests, tokensPerMinute: tokens };

@@ -36,6 +36,7 @@ describe('deployment', () => {
       );
       for (const binding of [
         'LIMITER',
+        'REGIONS',
         'STREAMS',
         'ANSWERS',
         'DB',

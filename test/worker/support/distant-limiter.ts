@@ -1,7 +1,10 @@
 import type { Env } from '../../../worker/env.ts';
-import worker from '../../../worker/index.ts';
+import worker, { RegionLimiter as NearLimiter } from '../../../worker/index.ts';
 
-/** The Worker with limiters that are half the world away: every call to one takes a round trip of this length. */
+/**
+ * The Worker with limiters that are half the world away: every call to one takes a round trip of this length. Where
+ * LIMIT_REGIONS is set, regions are near and it is they who call; the header `x-colo` says in which one a request is.
+ */
 const ROUND_TRIP_MS = 100;
 
 type Limiters = Env['LIMITER'];
@@ -22,10 +25,20 @@ function distant(limiters: Limiters): Limiters {
   return { idFromName: (name: string) => limiters.idFromName(name), get } as Limiters;
 }
 
+const far = (env: Env): Env => ({ ...env, LIMITER: distant(env.LIMITER) });
+
 export default {
   fetch(request, env, context) {
-    return worker.fetch!(request, { ...env, LIMITER: distant(env.LIMITER) }, context);
+    const colo = request.headers.get('x-colo') ?? undefined;
+    const located = new Request(request, { cf: { colo } as never }) as typeof request;
+    return worker.fetch!(located, far(env), context);
   },
 } satisfies ExportedHandler<Env>;
+
+export class RegionLimiter extends NearLimiter {
+  constructor(ctx: DurableObjectState, env: Env) {
+    super(ctx, far(env));
+  }
+}
 
 export { IdempotentAnswer, StreamTail, TenantLimiter } from '../../../worker/index.ts';

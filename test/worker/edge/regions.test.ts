@@ -1,0 +1,106 @@
+import { createHash } from 'node:crypto';
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { type FakeOrigin, startFakeOrigin } from '../support/fake-origin.ts';
+import { defaultScript } from '../support/scripts.ts';
+import { type RunningWorker, startWorker } from '../support/worker.ts';
+import { ADMIN_KEY, type Answer, admin, tenantWithKey } from './admin-client.ts';
+import { eventually } from './eventually.ts';
+
+let origin: FakeOrigin;
+let worker: RunningWorker;
+
+beforeAll(async () => {
+  origin = await startFakeOrigin();
+  const hash = createHash('sha256').update(ADMIN_KEY).digest('hex');
+  const vars = { ADMIN_KEY_SHA256: hash, MODELS_TTL_MS: '5000', LIMIT_REGIONS: 'colo' };
+  worker = await startWorker(origin, vars, { entry: 'test/worker/support/distant-limiter.ts' });
+});
+beforeEach(() => origin.reset());
+afterAll(async () => {
+  await worker?.stop();
+  await origin?.stop();
+});
+
+const REGIONS = ['FRA', 'IAD', 'NRT'];
+
+async function ask(
+  key: string,
+  colo: string,
+): Promise<Pick<Answer, 'status' | 'headers'> & { limitMs: number }> {
+  const body = { model: 'org/tiny', prompt: 'Hi', max_tokens: 4 };
+  const response = await worker.post(body, { headers: { authorization: `Bearer ${key}`, 'x-colo': colo } });
+  await response.text();
+  const timing = /limit;dur=([\d.]+)/.exec(response.headers.get('server-timing') ?? '')?.[1];
+  return { status: response.status, headers: response.headers, limitMs: Number(timing) };
+}
+
+const passed = (answers: readonly { readonly status: number }[]) =>
+  answers.filter(({ status }) => status === 200).length;
+
+const wave = (key: string, count: number) =>
+  Promise.all(Array.from({ length: count }, (_, index) => ask(key, REGIONS[index % REGIONS.length]!)));
+
+describe('limits in many regions', () => {
+  test('of 300 requests in parallel from three regions against a limit of 100, exactly 100 pass once nothing is leased', async () => {
+    const { key } = await tenantWithKey(worker, 'many', { requests_per_minute: 100 });
+    let count = passed(await wave(key, 30));
+    expect(count).toBe(30);
+    count += passed(await wave(key, 300));
+    expect(count).toBeLessThanOrEqual(100);
+    // What one region still holds unspent, the others do not get; it comes back.
+    await eventually(
+      async () => {
+        count += passed(await wave(key, 6));
+        return count;
+      },
+      (now) => now >= 100,
+    );
+    expect(passed(await wave(key, 30))).toBe(0);
+    expect([count, origin.requests.length]).toEqual([100, 100]);
+    const { body } = await eventually(
+      () => admin(worker, 'GET', '/usage?tenant=many'),
+      (answer) => answer.body.total.requests === 100,
+    );
+    expect(body.total).toMatchObject({ requests: 100, completed: 100, prompt_tokens: 200 });
+  }, 30_000);
+
+  test('a region with a slice decides without asking home, and tells what is left', async () => {
+    const { key } = await tenantWithKey(worker, 'near', { requests_per_minute: 800 });
+    const first = await ask(key, 'FRA');
+    const second = await ask(key, 'FRA');
+    expect(first.headers.get('x-ratelimit-remaining-requests')).toBe('799');
+    expect(second.headers.get('x-ratelimit-remaining-requests')).toBe('798');
+    expect(second.headers.get('x-ratelimit-reset-requests')).toMatch(/^[\d.]+s$|^1m0s$/);
+    // The first waited for a round trip of 100 ms.
+    expect(first.limitMs).toBeGreaterThanOrEqual(100);
+    expect(second.limitMs).toBeLessThan(first.limitMs);
+  });
+
+  test('a revoked key is refused at once, whatever its region holds', async () => {
+    const { key, keyId } = await tenantWithKey(worker, 'guarded', { requests_per_minute: 800 });
+    expect([(await ask(key, 'FRA')).status, (await ask(key, 'FRA')).status]).toEqual([200, 200]);
+    await admin(worker, 'DELETE', `/keys/${keyId}`);
+    expect((await ask(key, 'FRA')).status).toBe(401);
+  });
+
+  test('slots are exact over all regions and come back with each settlement', async () => {
+    const slots = 20;
+    const { key } = await tenantWithKey(worker, 'slots', { concurrent_requests: slots });
+    let running = 0;
+    let most = 0;
+    origin.script = async (request, wire) => {
+      running += 1;
+      most = Math.max(most, running);
+      await new Promise((resolve) => setTimeout(resolve, 400));
+      running -= 1;
+      return defaultScript(request, wire);
+    };
+    // A slot that one region holds unused is nobody else's.
+    expect(passed(await wave(key, 60))).toBeGreaterThanOrEqual(slots - 2 * Math.floor(slots / 8));
+    await eventually(
+      () => wave(key, 60),
+      (answers) => passed(answers) >= slots - 2 * Math.floor(slots / 8),
+    );
+    expect(most).toBeLessThanOrEqual(slots);
+  }, 30_000);
+});
