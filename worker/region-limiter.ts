@@ -1,6 +1,6 @@
 import { DurableObject } from 'cloudflare:workers';
 import type { Env } from './env.ts';
-import type { Exchange, JournalEntry } from './limiter/exchange.ts';
+import type { Exchange } from './limiter/exchange.ts';
 import type { Progress, Reservation, ReservationRequest, Settlement } from './limiter/protocol.ts';
 import { RegionBook } from './limiter/region-book.ts';
 import { RegionJournal } from './limiter/region-journal.ts';
@@ -24,7 +24,7 @@ export class RegionLimiter extends DurableObject<Env> {
   readonly #journal: RegionJournal;
   readonly #book = new RegionBook();
   #tenant: string | null;
-  #waiting: Waiting[] = [];
+  readonly #waiting: Waiting[] = [];
   #exchanging: Promise<void> | null = null;
   #next: Promise<void> | null = null;
   #telling = false;
@@ -40,10 +40,10 @@ export class RegionLimiter extends DurableObject<Env> {
   /** As the tenant's limiter does: takes what the request needs, or nothing. */
   async reserve(request: ReservationRequest): Promise<Reservation> {
     this.#belongTo(request.tenantId);
-    const admitted = this.#book.admit(request, this.#now());
-    if (!admitted) return this.#ask(request);
-    if (admitted.entry) await this.#record(admitted.entry);
-    return admitted.reservation;
+    const reservation = this.#admit(request);
+    if (!reservation) return this.#ask(request);
+    await this.#tellSoon();
+    return reservation;
   }
 
   /** A sign of life; it reaches home with the next exchange. */
@@ -54,7 +54,8 @@ export class RegionLimiter extends DurableObject<Env> {
 
   /** Ends a request. What it is told here, home learns exactly once. */
   async settle(requestId: string, settlement: Settlement): Promise<void> {
-    await this.#record(this.#book.settle(requestId, settlement, this.#now()));
+    this.#journal.append(this.#book.settle(requestId, settlement, this.#now()));
+    await this.#tellSoon();
   }
 
   /** Home has blocked somebody: no slice is worth anything any more. */
@@ -75,9 +76,10 @@ export class RegionLimiter extends DurableObject<Env> {
     this.#tenant = tenant;
   }
 
-  async #record(entry: JournalEntry): Promise<void> {
-    this.#journal.append(entry);
-    await this.#tellSoon();
+  #admit(request: ReservationRequest): Reservation | null {
+    const admitted = this.#book.admit(request, this.#now());
+    if (admitted?.entry) this.#journal.append(admitted.entry);
+    return admitted?.reservation ?? null;
   }
 
   /** Home is told in a moment; should this object be gone by then, by alarm. */
@@ -116,8 +118,12 @@ export class RegionLimiter extends DurableObject<Env> {
   }
 
   async #talk(): Promise<void> {
-    const waiting = this.#waiting;
-    this.#waiting = [];
+    // For some a slice has come meanwhile.
+    const waiting = this.#waiting.splice(0).filter(({ request, resolve }) => {
+      const reservation = this.#admit(request);
+      if (reservation) resolve(reservation);
+      return !reservation;
+    });
     const sentAt = this.#now();
     const { LIMITER } = this.env;
     try {
@@ -133,7 +139,8 @@ export class RegionLimiter extends DurableObject<Env> {
       const answer = await LIMITER.get(LIMITER.idFromName(this.#tenant!)).exchange(exchange);
       if (!answer) throw new Error('A later exchange has arrived before this one.');
       this.#journal.dropTo(answer.cursor);
-      this.#book.absorb(answer, sentAt);
+      // An old slice should not lie idle until the next request.
+      if (this.#book.absorb(answer, sentAt)) await this.#tellSoon();
       for (const [index, { resolve }] of waiting.entries()) resolve(answer.reservations[index]!);
     } catch (thrown) {
       for (const { reject } of waiting) reject(thrown);

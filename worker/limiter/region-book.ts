@@ -82,14 +82,20 @@ export class RegionBook {
     return { progress, holding, claims, wishes };
   }
 
-  /** @param sentAt when the exchange was composed: slices live from then on, never longer than home believes */
-  absorb(answer: ExchangeAnswer, sentAt: number): void {
-    if (this.#recalled) return;
+  /**
+   * Takes the slices of an answer; true when home should soon get others back in their place.
+   * @param sentAt when the exchange was composed: slices live from then on, never longer than home believes
+   */
+  absorb(answer: ExchangeAnswer, sentAt: number): boolean {
+    if (this.#recalled) return answer.slices.length > 0;
+    let replaced = false;
     for (const { keyId, number, amounts, lifeMs, standing } of answer.slices) {
       const expiresAt = sentAt + lifeMs;
       const left = { ...amounts };
+      replaced ||= this.#holdings.of(keyId, sentAt) !== null;
       this.#holdings.put(keyId, { number, granted: amounts, left, lifeMs, expiresAt, standing });
     }
+    return replaced;
   }
 
   /** Something was blocked: from now on every decision is home's until it grants anew. */

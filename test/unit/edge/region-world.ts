@@ -136,20 +136,32 @@ export class World {
       ...limits,
       leaseMs: LEASE_MS,
     };
+    if (this.#admitLocally(index, request)) return;
+    region.waiting.push(request);
+    const truth = this.truth.get(id);
+    if (truth) truth.region = null;
+  }
+
+  #admitLocally(index: number, request: ReservationRequest): boolean {
+    const region = this.regions[index]!;
     const admitted = region.book.admit(request, this.now);
-    if (!admitted) region.waiting.push(request);
-    else if (admitted.entry) {
+    if (admitted?.entry) {
       this.#append(region, admitted.entry);
       this.#admitted(request, index);
-      this.truth.get(id)!.region = index;
     }
+    const truth = this.truth.get(request.requestId);
+    if (admitted && truth) truth.region = index;
+    return admitted !== null;
   }
 
   settle(id: string, used: number): void {
     const truth = this.truth.get(id);
     if (!truth || truth.region === null || truth.used !== null) return;
-    truth.used = used;
     const region = this.regions[truth.region]!;
+    // Its caller has asked twice and waits for the other answer.
+    const pending = [...region.waiting, ...(region.sent?.exchange.claims ?? [])];
+    if (pending.some(({ requestId }) => requestId === id)) return;
+    truth.used = used;
     const usage = { promptTokens: 0, cachedTokens: 0, completionTokens: used };
     const rest = { errorCode: null, finishReasons: [], upstream: null, latencyMs: 0, firstTokenMs: null };
     this.#append(region, region.book.settle(id, { status: 'completed', usage, ...rest }, this.now));
@@ -159,7 +171,7 @@ export class World {
     const region = this.regions[index]!;
     if (region.sent) return;
     region.exchanges += 1;
-    const claims = region.waiting;
+    const claims = region.waiting.filter((request) => !this.#admitLocally(index, request));
     region.waiting = [];
     const told = { region: region.name, number: region.exchanges, entries: [...region.journal] };
     const exchange = { ...told, ...region.book.compose(claims, this.now) };

@@ -172,7 +172,7 @@ describe('limits kept in many regions', () => {
           expect(used(subjectState(world.quota, 'tenant').tokens, world.now)).toBe(0);
         },
       ),
-      { numRuns: 400 },
+      { numRuns: 300 },
     );
   });
 
