@@ -1,5 +1,4 @@
-import { LOWEST_LOGIT } from './truncation/gather.ts';
-import { sumWeights } from './truncation/row-sums.ts';
+import { exponential } from './exponential.ts';
 import type { SamplerWorkspace } from './workspace.ts';
 
 /** Reported for −∞ and anything below; JSON has no infinities. */
@@ -24,11 +23,18 @@ export function tokenLogprob(
   workspace: SamplerWorkspace,
 ): TokenLogprobs {
   const highest = logits[workspace.blocks.argmax(logits)]!;
-  const sum = sumWeights({ logits, highest, coldness: 1 }, LOWEST_LOGIT, workspace);
-  const normalizer = highest + Math.log(sum);
+  const normalizer = highest + Math.log(sumOfExponentials(logits, highest, workspace));
   const top: [number, number][] = [];
   for (const best of topIds(logits, topN, workspace)) top.push([best, logprobOf(logits[best]!, normalizer)]);
   return { logprob: logprobOf(logits[id]!, normalizer), top };
+}
+
+function sumOfExponentials(logits: Float32Array, highest: number, { blocks }: SamplerWorkspace): number {
+  if (blocks.weighs) return blocks.weigh({ logits, highest, coldness: 1 });
+  const size = logits.length;
+  let sum = 0;
+  for (let i = 0; i < size; i++) sum += exponential(logits[i]! - highest);
+  return sum;
 }
 
 function logprobOf(logit: number, normalizer: number): number {
