@@ -89,7 +89,8 @@ async function promptIds(prompt: WirePrompt, reading: Reading, options: EncodeOp
   const parts = typeof prompt === 'string' ? [prompt] : prompt;
   for (const [index, part] of parts.entries()) {
     if (typeof part === 'number') {
-      if (part >= model.vocabularySize) throw unknownToken(part, model);
+      if (part >= model.vocabularySize)
+        throw unknownToken(part, `${nameOf(prompt, reading)}[${index}]`, model);
       ids.push(part);
     } else {
       const addSpecialTokens = options.addSpecialTokens && index === 0;
@@ -128,9 +129,13 @@ const cutsImages = (tokens: number, budget: number) =>
     { param: 'truncate_prompt_tokens' },
   );
 
-const unknownToken = (id: number, model: ServedModel) =>
+/** The only prompt is the field itself. */
+const nameOf = (prompt: WirePrompt, { request: { prompts } }: Reading): string =>
+  prompts.length === 1 ? 'prompt' : `prompt[${prompts.indexOf(prompt)}]`;
+
+const unknownToken = (id: number, param: string, model: ServedModel) =>
   new ApiError(
     'invalid_value',
-    `Invalid 'prompt': token id ${id} is outside the vocabulary of this model (0 to ${model.vocabularySize - 1}).`,
-    { param: 'prompt' },
+    `Invalid '${param}': token id ${id} is outside the vocabulary of this model (0 to ${model.vocabularySize - 1}).`,
+    { param },
   );

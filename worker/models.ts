@@ -16,13 +16,14 @@ const modelObject = ({ id, created, contextLength, state }: OriginModel, name = 
   state,
 });
 
-/** A model under each of its names, except names that are other models' ids. */
+/** A model under each of its names, except names that are other models' ids or earlier models' aliases. */
 function modelObjects(models: readonly OriginModel[]) {
-  const ids = new Set(models.map(({ id }) => id));
-  return models.flatMap((model) => [
-    modelObject(model),
-    ...model.aliases.filter((alias) => !ids.has(alias)).map((alias) => modelObject(model, alias)),
-  ]);
+  const taken = new Set(models.map(({ id }) => id));
+  return models.flatMap((model) => {
+    const free = model.aliases.filter((alias) => !taken.has(alias));
+    for (const alias of free) taken.add(alias);
+    return [modelObject(model), ...free.map((alias) => modelObject(model, alias))];
+  });
 }
 
 async function visibleModels(request: Request, context: RequestContext): Promise<readonly OriginModel[]> {

@@ -100,8 +100,7 @@ describe('several models in one origin', () => {
     expect(refused).toMatchObject({ status: 503, code: 'model_loading' });
     await sleep(1000 * Number(refused.headers.get('retry-after')));
     // A machine that is busy with other things may need longer than it thought.
-    for (let late = 0; (await origin.models()).alpha?.state !== 'loaded' && late < 100; late += 1)
-      await sleep(20);
+    while ((await origin.models()).alpha?.state !== 'loaded') await sleep(20);
     expect(await modelOf('alpha')).toMatchObject({ model: 'alpha' });
     await origin.line('unloaded', { model: 'alpha' });
     expect((await origin.models()).alpha?.state).toBe('unloaded');

@@ -37,6 +37,8 @@ export interface CompletionCall {
   readonly generation: GenerationFields;
   /** The field that carries the constraint, for errors found only when it is compiled. */
   readonly constraintField: string | null;
+  /** The only prompt stands in a list, so that its tokens have two indices. */
+  readonly promptIsListed: boolean;
   /** Fields unknown to us, service fields removed. */
   readonly extra: Readonly<Record<string, unknown>>;
 }

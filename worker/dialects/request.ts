@@ -179,6 +179,7 @@ export function parseCompletion(
     answer,
     generation,
     constraintField: resolved.constraint?.field ?? null,
+    promptIsListed: Array.isArray(body.prompt) && body.prompt.length === 1 && Array.isArray(body.prompt[0]),
     extra: extraFields(body),
   };
 }

@@ -262,34 +262,7 @@ const sixteenBitPng = (width: number, height: number, level: Level): Buffer =>
 
 /** With one EXIF entry: tag 0x0112, one short. */
 function turnedPng(width: number, height: number, orientation: number, level: Level): Buffer {
-  const exif = Buffer.from([
-    0x49,
-    0x49,
-    42,
-    0,
-    8,
-    0,
-    0,
-    0,
-    1,
-    0,
-    0x12,
-    1,
-    3,
-    0,
-    1,
-    0,
-    0,
-    0,
-    orientation,
-    0,
-    0,
-    0,
-    0,
-    0,
-    0,
-    0,
-  ]);
+  const exif = Buffer.from(`49492a0008000000010012010300010000000${orientation}00000000000000`, 'hex');
   return png(width, height, 8, pngRows(width, height, 8, level), exif);
 }
 

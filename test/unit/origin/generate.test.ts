@@ -68,14 +68,16 @@ describe('prompts', () => {
 describe('token ids outside the vocabulary', () => {
   const sampling = (changes: object) => ({ sampling: { ...NEUTRAL_SAMPLING, ...changes } });
   test.each([
-    ['prompt', { prompts: [[1, VOCABULARY]] }],
+    ['prompt[1]', { prompts: [[1, VOCABULARY]] }],
+    ['prompt[2][0]', { prompts: ['a', [1], [VOCABULARY, 1]] }],
     ['logit_bias', sampling({ logitBias: [[VOCABULARY, 1]] })],
     ['allowed_token_ids', sampling({ allowedTokenIds: [0, VOCABULARY + 5] })],
     ['stop_token_ids', { stopTokenIds: [VOCABULARY] }],
   ] as const)('in %s are a 400 that names it', async (param, changes) => {
     const failing = prepare(changes as Partial<GenerationRequest>);
     await expect(failing).rejects.toMatchObject({ status: 400, code: 'invalid_value', param });
-    await expect(failing).rejects.toThrow(new RegExp(`'${param}'.*${VOCABULARY}|0 to ${VOCABULARY - 1}`));
+    await expect(failing).rejects.toThrow(`'${param}'`);
+    await expect(failing).rejects.toThrow(`0 to ${VOCABULARY - 1}`);
   });
 
   test('the last id of the vocabulary is inside', async () => {

@@ -229,4 +229,30 @@ export const STATUS_400: readonly ErrorCase[] = [
     param: 'structured_outputs.grammar',
     message: /column 4/,
   },
+  {
+    name: 'a token id that the origin does not know, in a prompt that stands in a list',
+    send: (worker, origin) => {
+      const message = "Invalid 'prompt[1]': token id 9 is outside the vocabulary.";
+      const error = { message, type, param: 'prompt[1]', code: 'invalid_value' };
+      origin.script = (_, wire) => wire.refuse(400, { error });
+      return worker.post({ model: 'default', prompt: [[1, 9]] });
+    },
+    type,
+    code: 'invalid_value',
+    param: 'prompt[0][1]',
+    message: /^Invalid 'prompt\[0\]\[1\]': token id 9/,
+  },
+  {
+    name: 'a token id that the origin does not know, in a prompt of its own',
+    send: (worker, origin) => {
+      const message = "Invalid 'prompt[1]': token id 9 is outside the vocabulary.";
+      const error = { message, type, param: 'prompt[1]', code: 'invalid_value' };
+      origin.script = (_, wire) => wire.refuse(400, { error });
+      return worker.post({ model: 'default', prompt: [1, 9] });
+    },
+    type,
+    code: 'invalid_value',
+    param: 'prompt[1]',
+    message: /^Invalid 'prompt\[1\]': token id 9/,
+  },
 ];
