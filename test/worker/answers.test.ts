@@ -321,7 +321,7 @@ describe('models and health', () => {
   });
 
   test('a model is listed and asked for under its aliases too, and its id wins over an alias of another', async () => {
-    const second = { ...MODEL, id: 'second', aliases: ['short'], state: 'unloaded' } as const;
+    const second = { ...MODEL, id: 'second', aliases: ['short'], state: 'unloaded' as const };
     origin.models = [{ ...MODEL, aliases: ['short', 'second', 'default'] }, second];
     const { data } = (await (await worker.request('/v1/models')).json()) as { data: object[] };
     expect(data).toMatchObject([
