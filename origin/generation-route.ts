@@ -57,7 +57,7 @@ async function generate(
     if (submission.constraint !== null) await untilCompiled(stream, closed);
   } catch (error) {
     response.off('close', abort);
-    account?.end();
+    account?.withdraw();
     throw error;
   }
   stream.open(preamble);

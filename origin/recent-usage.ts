@@ -12,6 +12,14 @@ interface Account {
   endedAt: number | null;
 }
 
+/** The account of one generation, for as long as it runs. */
+export interface OpenAccount {
+  observe(events: readonly GenerationEvent[]): void;
+  end(): void;
+  /** Nothing came of it: it is as if it had never begun. */
+  withdraw(): void;
+}
+
 /** What running and recent generations have used, for whoever must bill one whose reader never reported. */
 export class RecentUsage {
   /** By the name the Worker gave them, in order of their beginning. */
@@ -24,7 +32,7 @@ export class RecentUsage {
   }
 
   /** Counts the events of one generation until its end. */
-  begin(id: string): { observe(events: readonly GenerationEvent[]): void; end(): void } {
+  begin(id: string): OpenAccount {
     this.#forget();
     const account: Account = { count: new UsageCount(), endedAt: null };
     this.#accounts.set(id, account);
@@ -34,6 +42,9 @@ export class RecentUsage {
       },
       end: () => {
         account.endedAt = this.#now();
+      },
+      withdraw: () => {
+        if (this.#accounts.get(id) === account) this.#accounts.delete(id);
       },
     };
   }

@@ -74,8 +74,10 @@ describe('POST /generate', () => {
 
   test('a full queue is 503 with a time to wait, and the engine is not told to abort', async () => {
     origin.engine.admission = { admitted: false, retryAfterMs: 1500 };
-    const error = await origin.error('/generate', { body: request() });
+    const error = await origin.error('/generate', { body: request({ account: 'refused' }) });
     expect(error).toMatchObject({ status: 503, code: 'server_is_overloaded' });
+    // Nothing is to be billed here: another origin may have taken it.
+    expect(await (await origin.call('/usage?account=refused')).json()).toBeNull();
     expect(error.headers.get('retry-after')).toBe('2');
     expect(error.headers.get('retry-after-ms')).toBe('1500');
     expect(origin.engine.aborted).toEqual([]);
