@@ -44,6 +44,14 @@ function createUpstream(
   return new OriginUpstream({ name, url, secret, models: config.models ?? null, acceptTimeoutMs, now });
 }
 
+/** A request may have failed at one upstream before another took it: what runs still counts, else what used most. */
+export function accountOf(accounts: readonly (UsageAccount | null)[]): UsageAccount | null {
+  const known = accounts.filter((account) => account !== null);
+  const total = ({ usage }: UsageAccount): number => usage.promptTokens + usage.completionTokens;
+  const [most] = known.toSorted((a, b) => total(b) - total(a));
+  return known.find(({ ended }) => !ended) ?? most ?? null;
+}
+
 /** The configured upstreams, and what this isolate knows of their models and their health. */
 export function createCatalogue(settings: Settings, now: () => number, secretOf: SecretSource): Catalogue {
   const candidates = new Map<string, Candidate>(
@@ -59,7 +67,7 @@ export function createCatalogue(settings: Settings, now: () => number, secretOf:
     models: (signal) => lists.all(upstreams, signal),
     async usageOf(account, signal) {
       const asked = upstreams.map((upstream) => upstream.usageOf(account, signal).catch(() => null));
-      return (await Promise.all(asked)).find((known) => known !== null) ?? null;
+      return accountOf(await Promise.all(asked));
     },
     upstreamFor(model, { tenantId, prompt }) {
       const serving = upstreams.filter(({ name }) => lists.stateOf(name, model.id) !== null);
