@@ -179,8 +179,8 @@ describe('H.14: max_tokens 0', () => {
 describe('what only the origin can find wrong names the caller’s field', () => {
   const schema = { type: 'nonsense' };
   test.each<[string, Fields, string, string]>([
-    ['prompt', { prompt: [1, VOCABULARY] }, 'invalid_value', 'prompt'],
-    ['prompts', { prompt: [[1], [VOCABULARY]] }, 'invalid_value', 'prompt'],
+    ['prompt', { prompt: [1, VOCABULARY] }, 'invalid_value', 'prompt[1]'],
+    ['prompts', { prompt: [[1], [VOCABULARY]] }, 'invalid_value', 'prompt[1][0]'],
     ['no tokens', { prompt: '' }, 'invalid_value', 'prompt'],
     ['logit_bias', { logit_bias: { [VOCABULARY]: 1 } }, 'invalid_value', 'logit_bias'],
     ['allowed_token_ids', { allowed_token_ids: [VOCABULARY] }, 'invalid_value', 'allowed_token_ids'],
