@@ -1,4 +1,3 @@
-import { RunTerminated } from './model-runner.ts';
 import { ElementType } from './onnx-graph.ts';
 import type { BoundTensor } from './ort-binding.ts';
 import type { OrtSession } from './ort-session.ts';
@@ -54,7 +53,6 @@ export class ImageEncoder {
   async encode(pixels: Float32Array<ArrayBuffer>, signal: AbortSignal): Promise<Float32Array> {
     if (this.#disposed) throw new Error('the encoder has been disposed');
     if (this.#running) throw new Error('the encoder is running');
-    if (signal.aborted) throw new RunTerminated('the image was given up before it was encoded');
     const { input, output, outputRank, size } = this.#options;
     const vectors = new Float32Array(new ArrayBuffer(4 * this.positions * size));
     const binding = this.#session.createBinding();
@@ -64,14 +62,11 @@ export class ImageEncoder {
       const dimensions = [...Array<number>(outputRank - 2).fill(1), this.positions, size];
       binding.output(output, this.#float32(vectors, dimensions));
       await this.#session.runAsync(binding, signal);
-    } catch (error) {
-      if (!signal.aborted) throw error;
     } finally {
       this.#running = false;
       binding.dispose();
       if (this.#disposed) this.#session.dispose();
     }
-    if (signal.aborted) throw new RunTerminated('the image was given up while it was encoded');
     return vectors;
   }
 

@@ -1,13 +1,7 @@
 import { DecodeInputs, PrefillInputs } from './batch-inputs.ts';
 import type { DecoderInterface } from './decoder-interface.ts';
 import { KvCache, type KvLayout, type KvStore } from './kv-cache.ts';
-import {
-  type DecodeBatch,
-  type ModelRunner,
-  type ModelShape,
-  type PrefillChunk,
-  RunTerminated,
-} from './model-runner.ts';
+import type { DecodeBatch, ModelRunner, ModelShape, PrefillChunk } from './model-runner.ts';
 import { ElementType } from './onnx-graph.ts';
 import { LOGITS_INDEX } from './onnx-patch.ts';
 import type { BoundTensor, OrtBinding } from './ort-binding.ts';
@@ -95,18 +89,14 @@ export class OrtRunner implements ModelRunner {
   /** Runs on a pool thread; an abort stops it within one operator. */
   prefill(chunk: PrefillChunk, signal: AbortSignal): Promise<Float32Array> {
     return this.#guard.prefill(async () => {
-      if (signal.aborted) throw new RunTerminated('the prefill was given up before it ran');
       this.#prefillInputs.fill(chunk);
       this.#embedder?.embed(chunk.tokens, chunk.tokens.length, chunk.images);
       const binding = this.#prefillBinding(chunk);
       try {
         await this.#session.runAsync(binding, signal);
-      } catch (error) {
-        if (!signal.aborted) throw error;
       } finally {
         binding.dispose();
       }
-      if (signal.aborted) throw new RunTerminated('the prefill was given up while it ran');
       return this.#logits.subarray(0, chunk.logitsAt.length * this.shape.vocabularySize);
     });
   }

@@ -1,3 +1,4 @@
+import { RunTerminated } from './model-runner.ts';
 import { OrtBinding } from './ort-binding.ts';
 import type { OrtApi, Pointer } from './ort-capi.ts';
 import { appendProvider, type OrtDevice, OrtDeviceMemory } from './ort-device.ts';
@@ -99,18 +100,22 @@ export class OrtSession {
   }
 
   /**
-   * Runs on a pool thread and stops within one operator when `signal` is aborted; the promise then rejects with ONNX
-   * Runtime's error. One such run at a time.
+   * Runs on a pool thread and stops within one operator when `signal` is aborted. One such run at a time.
+   * @throws RunTerminated when the signal was aborted before or while it ran, even if it came to its end
    */
   async runAsync(binding: OrtBinding, signal: AbortSignal): Promise<void> {
+    if (signal.aborted) throw new RunTerminated('the run was given up before it began');
     this.api.RunOptionsUnsetTerminate(this.#runOptions);
     const terminate = () => this.api.RunOptionsSetTerminate(this.#runOptions);
     signal.addEventListener('abort', terminate);
     try {
       await this.api.runWithBindingAsync(this.#session, this.#runOptions, binding.handle);
+    } catch (error) {
+      if (!signal.aborted) throw error;
     } finally {
       signal.removeEventListener('abort', terminate);
     }
+    if (signal.aborted) throw new RunTerminated('the run was given up while it ran');
   }
 
   /** All bindings must have been disposed. */
