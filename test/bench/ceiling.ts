@@ -5,7 +5,6 @@ import { describeDecoder } from '../../origin/model/decoder-interface.ts';
 import { KvCache, kvLayout } from '../../origin/model/kv-cache.ts';
 import { readModelConfig } from '../../origin/model/model-config.ts';
 import { ElementType, readGraph } from '../../origin/model/onnx-graph.ts';
-
 import type { OrtBinding } from '../../origin/model/ort-binding.ts';
 import { openOrtApi } from '../../origin/model/ort-capi.ts';
 import { OrtSession } from '../../origin/model/ort-session.ts';

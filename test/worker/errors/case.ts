@@ -28,6 +28,14 @@ export const sending =
     return worker.request('/v1/completions', init);
   };
 
+/** An origin's error that is its own fault. */
+export const serverError = (code: string, message = 'Said by the origin.') => ({
+  message,
+  type: 'server_error',
+  param: null,
+  code,
+});
+
 /** A good request to an origin that answers with this status and error. */
 export const refusedByOrigin =
   (

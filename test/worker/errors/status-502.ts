@@ -1,7 +1,6 @@
-import { type ErrorCase, refusedByOrigin } from './case.ts';
+import { type ErrorCase, refusedByOrigin, serverError } from './case.ts';
 
 const type = 'server_error';
-const origin = (code: string, message = 'Said by the origin.') => ({ message, type, param: null, code });
 
 const broken = (name: string, send: ErrorCase['send']): ErrorCase => ({
   name,
@@ -14,9 +13,9 @@ const broken = (name: string, send: ErrorCase['send']): ErrorCase => ({
 });
 
 export const STATUS_502: readonly ErrorCase[] = [
-  broken('the origin has a bug', refusedByOrigin(500, origin('internal_error'))),
+  broken('the origin has a bug', refusedByOrigin(500, serverError('internal_error'))),
   broken('something else answers in its place', refusedByOrigin(503, '<html>Bad gateway</html>')),
-  broken('the origin speaks no error of ours', refusedByOrigin(400, origin('confetti'))),
+  broken('the origin speaks no error of ours', refusedByOrigin(400, serverError('confetti'))),
   broken(
     'the origin does not know our signature, which is no fault of the caller',
     refusedByOrigin(401, {

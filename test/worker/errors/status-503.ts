@@ -1,12 +1,11 @@
-import { type ErrorCase, refusedByOrigin } from './case.ts';
+import { type ErrorCase, refusedByOrigin, serverError } from './case.ts';
 
 const type = 'server_error';
-const origin = (code: string, message = 'Said by the origin.') => ({ message, type, param: null, code });
 
 export const STATUS_503: readonly ErrorCase[] = [
   {
     name: 'the queue is full: how long to wait is passed on',
-    send: refusedByOrigin(503, origin('server_is_overloaded'), {
+    send: refusedByOrigin(503, serverError('server_is_overloaded'), {
       'retry-after': '7',
       'retry-after-ms': '6500',
     }),
@@ -18,7 +17,7 @@ export const STATUS_503: readonly ErrorCase[] = [
   },
   {
     name: 'the model is loading',
-    send: refusedByOrigin(503, origin('model_loading')),
+    send: refusedByOrigin(503, serverError('model_loading')),
     type,
     code: 'model_loading',
     param: null,
@@ -27,7 +26,7 @@ export const STATUS_503: readonly ErrorCase[] = [
   },
   {
     name: 'the model cannot be loaded',
-    send: refusedByOrigin(503, origin('model_unavailable'), { 'x-should-retry': 'false' }),
+    send: refusedByOrigin(503, serverError('model_unavailable'), { 'x-should-retry': 'false' }),
     type,
     code: 'model_unavailable',
     param: null,

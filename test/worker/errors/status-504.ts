@@ -1,12 +1,11 @@
-import { type ErrorCase, refusedByOrigin } from './case.ts';
+import { type ErrorCase, refusedByOrigin, serverError } from './case.ts';
 
 const type = 'server_error';
-const origin = (code: string, message = 'Said by the origin.') => ({ message, type, param: null, code });
 
 export const STATUS_504: readonly ErrorCase[] = [
   {
     name: 'the origin says it took too long',
-    send: refusedByOrigin(504, origin('upstream_timeout')),
+    send: refusedByOrigin(504, serverError('upstream_timeout')),
     type,
     code: 'upstream_timeout',
     param: null,
