@@ -1,4 +1,5 @@
 import type { WireConstraint } from '../../shared/generation.ts';
+import { PRODUCT_SCHEMA } from '../support/product-schema.ts';
 import { median } from './statistics.ts';
 import type { Job, Target, Trace } from './target.ts';
 
@@ -9,16 +10,7 @@ const list = (items: object) => ({ type: 'array', items, minItems: 1000 });
 
 /** None of them can be completed within a bench's tokens, so that all streams run to their end. */
 const ENDLESS: readonly WireConstraint[] = [
-  list({
-    type: 'object',
-    properties: {
-      name: { type: 'string' },
-      price: { type: 'number', minimum: 0 },
-      in_stock: { type: 'boolean' },
-      tags: { type: 'array', items: { type: 'string' }, minItems: 1, maxItems: 5 },
-    },
-    required: ['name', 'price'],
-  }),
+  list(PRODUCT_SCHEMA),
   list({ type: 'string', maxLength: 40 }),
   { type: 'object', properties: { story: text(100_000) }, required: ['story'] },
   list({ anyOf: [{ type: 'integer', minimum: 0, maximum: 5000 }, { enum: ['alpha', 'beta', 'gamma'] }] }),

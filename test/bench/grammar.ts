@@ -3,6 +3,7 @@ import { GrammarRuntime } from '../../origin/grammar/runtime/grammar-runtime.ts'
 import { GrammarVocabulary } from '../../origin/grammar/runtime/grammar-vocabulary.ts';
 import type { WireConstraint } from '../../shared/generation.ts';
 import { largeVocabulary, randomFrom } from '../grammar/vocabularies.ts';
+import { PRODUCT_SCHEMA } from '../support/product-schema.ts';
 
 /** Compile times, and the time of every mask along random walks, at a vocabulary of 152,000: run with `node`. */
 
@@ -17,16 +18,7 @@ factor ::= [0-9]+ | '(' expr ')'`,
   },
   product: {
     type: 'json_schema',
-    value: {
-      type: 'object',
-      properties: {
-        name: { type: 'string' },
-        price: { type: 'number', minimum: 0 },
-        in_stock: { type: 'boolean' },
-        tags: { type: 'array', items: { type: 'string' }, minItems: 1, maxItems: 5 },
-      },
-      required: ['name', 'price'],
-    },
+    value: PRODUCT_SCHEMA,
   },
   [`nested schema of ${JSON.stringify(NESTED).length} bytes`]: { type: 'json_schema', value: NESTED },
   'strings of bounded length': {

@@ -1,3 +1,5 @@
+import { PRODUCT_SCHEMA } from '../support/product-schema.ts';
+
 /** The requests printed in the documents of the systems whose clients are served, with the name of their model. */
 export const DOCUMENTED_REQUESTS: Readonly<Record<string, Readonly<Record<string, unknown>>>> = {
   'Pendra: completion of code': {
@@ -69,16 +71,7 @@ export const DOCUMENTED_REQUESTS: Readonly<Record<string, Readonly<Record<string
     model: 'gpt-3.5-turbo',
     prompt: 'Generate a product:',
     max_tokens: 100,
-    json_schema: {
-      type: 'object',
-      properties: {
-        name: { type: 'string' },
-        price: { type: 'number', minimum: 0 },
-        in_stock: { type: 'boolean' },
-        tags: { type: 'array', items: { type: 'string' }, minItems: 1, maxItems: 5 },
-      },
-      required: ['name', 'price'],
-    },
+    json_schema: PRODUCT_SCHEMA,
   },
   'llama.cpp: Mirostat': {
     model: 'gpt-3.5-turbo',

@@ -1,0 +1,11 @@
+/** The product of llama.cpp's document: the schema that tests and benches speak of. */
+export const PRODUCT_SCHEMA = {
+  type: 'object',
+  properties: {
+    name: { type: 'string' },
+    price: { type: 'number', minimum: 0 },
+    in_stock: { type: 'boolean' },
+    tags: { type: 'array', items: { type: 'string' }, minItems: 1, maxItems: 5 },
+  },
+  required: ['name', 'price'],
+};
