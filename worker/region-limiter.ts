@@ -1,5 +1,6 @@
 import { DurableObject } from 'cloudflare:workers';
 import type { Env } from './env.ts';
+import { AlarmClock } from './limiter/alarm-clock.ts';
 import type { Exchange } from './limiter/exchange.ts';
 import type { Progress, Reservation, ReservationRequest, Settlement } from './limiter/protocol.ts';
 import { RegionBook } from './limiter/region-book.ts';
@@ -23,17 +24,17 @@ interface Waiting {
 export class RegionLimiter extends DurableObject<Env> {
   readonly #journal: RegionJournal;
   readonly #book = new RegionBook();
+  readonly #clock: AlarmClock;
   #tenant: string | null;
   readonly #waiting: Waiting[] = [];
   #exchanging: Promise<void> | null = null;
   #next: Promise<void> | null = null;
   #telling = false;
-  #alarmAt: number | null = null;
-  #clock = 0;
 
   constructor(ctx: DurableObjectState, env: Env) {
     super(ctx, env);
     this.#journal = new RegionJournal(ctx.storage.sql);
+    this.#clock = new AlarmClock(ctx.storage);
     this.#tenant = this.#journal.tenant();
   }
 
@@ -54,7 +55,7 @@ export class RegionLimiter extends DurableObject<Env> {
 
   /** Ends a request. What it is told here, home learns exactly once. */
   async settle(requestId: string, settlement: Settlement): Promise<void> {
-    this.#journal.append(this.#book.settle(requestId, settlement, this.#now()));
+    this.#journal.append(this.#book.settle(requestId, settlement, this.#clock.now()));
     await this.#tellSoon();
   }
 
@@ -65,7 +66,7 @@ export class RegionLimiter extends DurableObject<Env> {
   }
 
   override async alarm(): Promise<void> {
-    this.#alarmAt = null;
+    this.#clock.rang();
     if (this.#tenant !== null) await this.#exchange();
     await this.#scheduleAlarm();
   }
@@ -77,7 +78,7 @@ export class RegionLimiter extends DurableObject<Env> {
   }
 
   #admit(request: ReservationRequest): Reservation | null {
-    const admitted = this.#book.admit(request, this.#now());
+    const admitted = this.#book.admit(request, this.#clock.now());
     if (admitted?.entry) this.#journal.append(admitted.entry);
     return admitted?.reservation ?? null;
   }
@@ -92,7 +93,7 @@ export class RegionLimiter extends DurableObject<Env> {
       });
       this.ctx.waitUntil(tell);
     }
-    await this.#setAlarm(this.#now() + RETRY_MS);
+    await this.#clock.ringBy(this.#clock.now() + RETRY_MS);
   }
 
   #ask(request: ReservationRequest): Promise<Reservation> {
@@ -124,7 +125,7 @@ export class RegionLimiter extends DurableObject<Env> {
       if (reservation) resolve(reservation);
       return !reservation;
     });
-    const sentAt = this.#now();
+    const sentAt = this.#clock.now();
     const { LIMITER } = this.env;
     try {
       const exchange: Exchange = {
@@ -149,21 +150,8 @@ export class RegionLimiter extends DurableObject<Env> {
   }
 
   /** For what home does not know yet, and for slices that are over. */
-  async #scheduleAlarm(): Promise<void> {
-    const retryAt = this.#journal.isEmpty() ? null : this.#now() + RETRY_MS;
-    const due = [retryAt, this.#book.nextExpiry()].filter((at) => at !== null);
-    if (due.length > 0) await this.#setAlarm(Math.min(...due));
-  }
-
-  async #setAlarm(at: number): Promise<void> {
-    if (this.#alarmAt !== null && this.#alarmAt <= at) return;
-    this.#alarmAt = at;
-    await this.ctx.storage.setAlarm(at);
-  }
-
-  /** The clock, which may step back when the object moves to another machine, made monotone. */
-  #now(): number {
-    this.#clock = Math.max(this.#clock, Date.now());
-    return this.#clock;
+  #scheduleAlarm(): Promise<void> {
+    const retryAt = this.#journal.isEmpty() ? null : this.#clock.now() + RETRY_MS;
+    return this.#clock.ringBy(retryAt, this.#book.nextExpiry());
   }
 }

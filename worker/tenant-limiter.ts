@@ -1,5 +1,6 @@
 import { DurableObject } from 'cloudflare:workers';
 import { type Env, parseSettings, secretOf } from './env.ts';
+import { AlarmClock } from './limiter/alarm-clock.ts';
 import type { Exchange, ExchangeAnswer, Wish } from './limiter/exchange.ts';
 import { HomeSlices } from './limiter/home-slices.ts';
 import { LimiterStorage, type OpenRequest } from './limiter/limiter-storage.ts';
@@ -32,29 +33,29 @@ export class TenantLimiter extends DurableObject<Env> {
   readonly #open: Map<string, OpenRequest>;
   readonly #blocked: Set<string>;
   readonly #slices: HomeSlices;
+  readonly #clock: AlarmClock;
   /** Ended, but not yet written. */
   #settled: { readonly open: OpenRequest; readonly record: UsageRecord }[] = [];
   #writing: Promise<void> | null = null;
   #catalogue: Catalogue | null = null;
-  #alarmAt: number | null = null;
   #flushAt: number | null;
   #failures = 0;
-  #clock = 0;
 
   constructor(ctx: DurableObjectState, env: Env) {
     super(ctx, env);
     this.#storage = new LimiterStorage(ctx.storage.sql);
+    this.#clock = new AlarmClock(ctx.storage);
     this.#open = this.#storage.loadOpen();
     this.#quota = this.#storage.loadQuota(this.#open);
     this.#blocked = this.#storage.loadBlocked();
     this.#slices = this.#loadSlices();
-    this.#flushAt = this.#storage.outboxIsEmpty() ? null : this.#now();
+    this.#flushAt = this.#storage.outboxIsEmpty() ? null : this.#clock.now();
     ctx.blockConcurrencyWhile(() => this.#scheduleAlarm());
   }
 
   /** Takes what the request needs, or nothing. The same request asked twice is one reservation. */
   async reserve(request: ReservationRequest): Promise<Reservation> {
-    const now = this.#now();
+    const now = this.#clock.now();
     this.#slices.endDue(now);
     const reservation = this.#reserve(request, now);
     if (!reservation.admitted) return reservation;
@@ -81,7 +82,7 @@ export class TenantLimiter extends DurableObject<Env> {
 
   /** A region tells what it has admitted and settled by itself, and asks for more. Read and answered in one commit. */
   async exchange(exchange: Exchange): Promise<ExchangeAnswer | null> {
-    const answer = this.#slices.exchange(exchange, this.#now());
+    const answer = this.#slices.exchange(exchange, this.#clock.now());
     this.#writeSettled();
     await this.#scheduleAlarm();
     return answer;
@@ -95,7 +96,7 @@ export class TenantLimiter extends DurableObject<Env> {
   #renew(requestId: string, { leaseMs, ...progress }: Progress): boolean {
     const open = this.#open.get(requestId);
     if (!open) return false;
-    const alive = renew(this.#quota, requestId, this.#now() + leaseMs);
+    const alive = renew(this.#quota, requestId, this.#clock.now() + leaseMs);
     this.#keep({ ...open, record: { ...open.record, ...progress } });
     return alive;
   }
@@ -132,8 +133,8 @@ export class TenantLimiter extends DurableObject<Env> {
   }
 
   override async alarm(): Promise<void> {
-    this.#alarmAt = null;
-    const now = this.#now();
+    this.#clock.rang();
+    const now = this.#clock.now();
     this.#slices.endDue(now);
     for (const id of dueLeases(this.#quota, now)) this.#release(this.#open.get(id)!, now);
     const abandoned = [...this.#open.values()].filter(({ abandonAt }) => (abandonAt ?? now + 1) <= now);
@@ -190,7 +191,7 @@ export class TenantLimiter extends DurableObject<Env> {
   }
 
   #close(open: OpenRequest, record: UsageRecord): void {
-    settle(this.#quota, open.lease.id, chargedTokens(record.usage), this.#now());
+    settle(this.#quota, open.lease.id, chargedTokens(record.usage), this.#clock.now());
     this.#open.delete(open.lease.id);
     this.#settled.push({ open, record });
   }
@@ -201,7 +202,7 @@ export class TenantLimiter extends DurableObject<Env> {
     const subjects = new Set(this.#settled.flatMap(({ open }) => open.lease.subjects));
     this.#storage.saveSubjects(this.#quota, [...subjects]);
     this.#settled = [];
-    this.#flushAt ??= this.#now() + FLUSH_DELAY_MS;
+    this.#flushAt ??= this.#clock.now() + FLUSH_DELAY_MS;
   }
 
   async #flush(now: number): Promise<void> {
@@ -217,23 +218,10 @@ export class TenantLimiter extends DurableObject<Env> {
     this.#flushAt = this.#storage.outboxIsEmpty() ? null : now + delay;
   }
 
-  /** One alarm serves both duties: the earlier of them. */
-  async #scheduleAlarm(): Promise<void> {
+  /** For leases, slices, the ledger, and requests whose truth may still come. */
+  #scheduleAlarm(): Promise<void> {
     const abandoned = [...this.#open.values()].map(({ abandonAt }) => abandonAt);
-    const due = [nextExpiry(this.#quota), this.#slices.nextEnd(), this.#flushAt, ...abandoned].filter(
-      (at) => at !== null,
-    );
-    if (due.length === 0) return;
-    const at = Math.min(...due);
-    if (this.#alarmAt !== null && this.#alarmAt <= at) return;
-    this.#alarmAt = at;
-    await this.ctx.storage.setAlarm(at);
-  }
-
-  /** The clock, which may step back when the object moves to another machine, made monotone. */
-  #now(): number {
-    this.#clock = Math.max(this.#clock, Date.now());
-    return this.#clock;
+    return this.#clock.ringBy(nextExpiry(this.#quota), this.#slices.nextEnd(), this.#flushAt, ...abandoned);
   }
 }
 

@@ -1,0 +1,80 @@
+import type * as z from 'zod';
+import { ApiError } from '../../shared/errors.ts';
+import type { RequestContext } from '../context.ts';
+import { listOf, pageQuery } from './admin-schemas.ts';
+import { found, page } from './answers.ts';
+import { type Operation, operation } from './operation.ts';
+
+/** A kind of record that is listed, created, shown and changed under /admin/v1. */
+export interface RecordKind<Stored extends { readonly id: string }, Body, Patch> {
+  readonly name: string;
+  readonly body: z.ZodType<Body>;
+  readonly patch: z.ZodType<Patch>;
+  readonly object: z.ZodType;
+  readonly show: (record: Stored) => unknown;
+  /** When a change is effective, for the description. */
+  readonly effect: string;
+  list(db: D1Database, after: string, limit: number): Promise<Stored[]>;
+  read(db: D1Database, id: string): Promise<Stored | null>;
+  /** False when the id is taken. */
+  insert(db: D1Database, record: Stored): Promise<boolean>;
+  update(db: D1Database, record: Stored): Promise<void>;
+  create(body: Body, context: RequestContext): Promise<Stored>;
+  change(record: Stored, patch: Patch, context: RequestContext): Promise<Stored>;
+  /** A record has changed: whoever believes the old one must learn of it. */
+  announce(changed: Stored, context: RequestContext): Promise<void>;
+}
+
+export function recordOperations<Stored extends { readonly id: string }, Body, Patch>(
+  kind: RecordKind<Stored, Body, Patch>,
+): readonly Operation[] {
+  const { name, object, show } = kind;
+  const read = async (id: string, { env }: RequestContext) => found(await kind.read(env.DB, id), name, id);
+  return [
+    operation({
+      method: 'GET',
+      path: `/${name}s`,
+      summary: `List ${name}s`,
+      status: 200,
+      query: pageQuery,
+      response: listOf(object),
+      run: async ({ query }, { env }) =>
+        page(await kind.list(env.DB, query.after, query.limit + 1), query.limit, show),
+    }),
+    operation({
+      method: 'POST',
+      path: `/${name}s`,
+      summary: `Create a ${name}`,
+      status: 201,
+      body: kind.body,
+      response: object,
+      async run({ body }, context) {
+        const record = await kind.create(body, context);
+        if (await kind.insert(context.env.DB, record)) return show(record);
+        throw new ApiError('conflict', `The ${name} '${record.id}' exists already.`, { param: 'id' });
+      },
+    }),
+    operation({
+      method: 'GET',
+      path: `/${name}s/{id}`,
+      summary: `Show a ${name}`,
+      status: 200,
+      response: object,
+      run: async ({ id }, context) => show(await read(id, context)),
+    }),
+    operation({
+      method: 'PATCH',
+      path: `/${name}s/{id}`,
+      summary: `Change a ${name}: ${kind.effect}`,
+      status: 200,
+      body: kind.patch,
+      response: object,
+      async run({ id, body }, context) {
+        const changed = await kind.change(await read(id, context), body, context);
+        await kind.update(context.env.DB, changed);
+        await kind.announce(changed, context);
+        return show(changed);
+      },
+    }),
+  ];
+}
