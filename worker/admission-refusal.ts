@@ -6,7 +6,7 @@ import type { Reservation } from './limiter/protocol.ts';
 import { goDuration } from './quota/rate-limit-headers.ts';
 import type { Refusal } from './quota/state.ts';
 
-type Refused = Extract<Reservation, { admitted: false }>;
+type Reason = Extract<Reservation, { admitted: false }>['refusal'];
 
 const LIMIT_NAMES = {
   requests: 'requests per min (RPM)',
@@ -25,11 +25,10 @@ function facts(opening: string, refusal: Refusal, { tenant, key }: Principal, { 
 }
 
 /** The 429 of a refusal: passing ones say how long to wait, lasting ones tell clients not to try again. */
-export function refused(reservation: Refused, principal: Principal, cost: Cost): ApiError {
-  const { refusal, headers } = reservation;
+export function refused(refusal: Reason, principal: Principal, cost: Cost): ApiError {
   if (refusal === 'revoked') return invalidKey();
   if (refusal === 'suspended') return suspended();
-  const final = { headers: { ...headers, 'x-should-retry': 'false' } };
+  const final = { headers: { 'x-should-retry': 'false' } };
   if (refusal.kind === 'day' || refusal.kind === 'month') {
     return new ApiError('insufficient_quota', facts('Quota exceeded', refusal, principal, cost), final);
   }
@@ -42,7 +41,6 @@ export function refused(reservation: Refused, principal: Principal, cost: Cost):
   const message = `${facts('Rate limit reached', refusal, principal, cost)} Please try again in ${goDuration(wait)}.`;
   return new ApiError(code, message, {
     headers: {
-      ...headers,
       'retry-after': String(Math.ceil(wait / 1000)),
       'retry-after-ms': String(wait),
       'x-should-retry': 'true',

@@ -4,6 +4,7 @@ import type { Principal } from '../shared/tenant.ts';
 import { refused } from './admission-refusal.ts';
 import type { RequestContext } from './context.ts';
 import {
+  type Inquiry,
   LEASE_MS,
   type Progress,
   RENEW_MS,
@@ -44,8 +45,6 @@ export interface Outcome {
 export interface Lease {
   /** Unique; under this name the upstream keeps its own account of the request. */
   readonly id: string;
-  /** Rate-limit headers for the answer. */
-  readonly headers: Readonly<Record<string, string>>;
   /** From now on the lease's signs of life tell what `progress` says; it is billed if no settlement ever comes. */
   watch(progress: () => Pick<Progress, 'usage' | 'upstream'>): void;
   settle(outcome: Outcome): Promise<void>;
@@ -56,6 +55,7 @@ interface Limiter {
   reserve(request: ReservationRequest): Promise<Reservation>;
   renew(requestId: string, progress: Progress): Promise<unknown>;
   settle(requestId: string, settlement: Settlement): Promise<unknown>;
+  standing(inquiry: Inquiry): Promise<Record<string, string>>;
 }
 
 export function limiterOf(
@@ -66,9 +66,11 @@ export function limiterOf(
 }
 
 /** Tenants' ids have no `@`. */
-function nearestLimiter(context: RequestContext, tenantId: string): Limiter {
-  const { env, region } = context;
-  if (region === null) return limiterOf(context, tenantId);
+export function nearestLimiter(
+  { env, region }: Pick<RequestContext, 'env' | 'region'>,
+  tenantId: string,
+): Limiter {
+  if (region === null) return limiterOf({ env }, tenantId);
   return env.REGIONS.get(env.REGIONS.idFromName(`${tenantId}@${region}`));
 }
 
@@ -86,7 +88,7 @@ async function insistently<T>(call: () => Promise<T>): Promise<T> {
 }
 
 /**
- * Reserves requests, tokens and concurrency together, for the tenant and for the key.
+ * Reserves requests, tokens and concurrency together, for the tenant and for the key; the answer will say what is left.
  * @throws ApiError 429; 401 or 403 for a key or tenant that was blocked a moment ago; 503 when nobody can decide
  */
 export async function admit(principal: Principal, cost: Cost, context: RequestContext): Promise<Lease> {
@@ -113,16 +115,12 @@ export async function admit(principal: Principal, cost: Cost, context: RequestCo
         headers: { 'retry-after': '1' },
       });
     });
-  if (!reservation.admitted) throw refused(reservation, principal, cost);
-  return lease(limiter, requestId, reservation.headers, context);
+  for (const [name, value] of Object.entries(reservation.headers)) context.answer.headers.set(name, value);
+  if (!reservation.admitted) throw refused(reservation.refusal, principal, cost);
+  return lease(limiter, requestId, context);
 }
 
-function lease(
-  limiter: Limiter,
-  requestId: string,
-  headers: Readonly<Record<string, string>>,
-  { now, timings }: RequestContext,
-): Lease {
+function lease(limiter: Limiter, requestId: string, { now, timings }: RequestContext): Lease {
   const startedAt = now();
   let progress: Parameters<Lease['watch']>[0] = () => ({ usage: NO_USAGE, upstream: null });
   // The timer dies with the request's context, and with it the signs of life.
@@ -131,7 +129,6 @@ function lease(
   }, RENEW_MS);
   return {
     id: requestId,
-    headers,
     watch(latest) {
       progress = latest;
     },

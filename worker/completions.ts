@@ -19,7 +19,6 @@ export async function complete(request: Request, context: RequestContext): Promi
   const call = parseCompletion(body, context.answer.dialect, bounds, model.defaults);
   checkCapabilities(call, model);
   const lease = await admit(principal, costOf(call, model), context);
-  for (const [name, value] of Object.entries(lease.headers)) context.answer.headers.set(name, value);
   const started = await startGeneration({ request, context, principal, model, call, lease });
   return call.answer.stream ? answerStream(started, context) : answerPlain(started);
 }

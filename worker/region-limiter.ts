@@ -2,9 +2,10 @@ import { DurableObject } from 'cloudflare:workers';
 import type { Env } from './env.ts';
 import { AlarmClock } from './limiter/alarm-clock.ts';
 import type { Exchange } from './limiter/exchange.ts';
-import type { Progress, Reservation, ReservationRequest, Settlement } from './limiter/protocol.ts';
+import type { Inquiry, Progress, Reservation, ReservationRequest, Settlement } from './limiter/protocol.ts';
 import { RegionBook } from './limiter/region-book.ts';
 import { RegionJournal } from './limiter/region-journal.ts';
+import type { TenantLimiter } from './tenant-limiter.ts';
 
 /** What was decided here waits so long for more before home is told. */
 const TELL_DELAY_MS = 200;
@@ -47,6 +48,12 @@ export class RegionLimiter extends DurableObject<Env> {
     return reservation;
   }
 
+  /** How the limits stand, by the key's slice or else by home; changes nothing. */
+  async standing(inquiry: Inquiry): Promise<Record<string, string>> {
+    const here = this.#book.standing(inquiry.keyId, this.#clock.now());
+    return here ?? (await this.#home(inquiry.tenantId).standing(inquiry));
+  }
+
   /** A sign of life; it reaches home with the next exchange. */
   async renew(requestId: string, progress: Progress): Promise<void> {
     this.#book.renew(requestId, progress);
@@ -69,6 +76,11 @@ export class RegionLimiter extends DurableObject<Env> {
     this.#clock.rang();
     if (this.#tenant !== null) await this.#exchange();
     await this.#scheduleAlarm();
+  }
+
+  #home(tenant: string): DurableObjectStub<TenantLimiter> {
+    const { LIMITER } = this.env;
+    return LIMITER.get(LIMITER.idFromName(tenant));
   }
 
   #belongTo(tenant: string): void {
@@ -126,7 +138,6 @@ export class RegionLimiter extends DurableObject<Env> {
       return !reservation;
     });
     const sentAt = this.#clock.now();
-    const { LIMITER } = this.env;
     try {
       const exchange: Exchange = {
         region: this.ctx.id.toString(),
@@ -137,7 +148,7 @@ export class RegionLimiter extends DurableObject<Env> {
           sentAt,
         ),
       };
-      const answer = await LIMITER.get(LIMITER.idFromName(this.#tenant!)).exchange(exchange);
+      const answer = await this.#home(this.#tenant!).exchange(exchange);
       if (!answer) throw new Error('A later exchange has arrived before this one.');
       this.#journal.dropTo(answer.cursor);
       // An old slice should not lie idle until the next request.

@@ -4,6 +4,7 @@ import { complete } from './completions.ts';
 import type { RequestContext } from './context.ts';
 import { jsonResponse } from './http.ts';
 import { idempotent } from './idempotency/idempotent.ts';
+import { tellingLimits } from './limit-headers.ts';
 import { health, listModels, showModel } from './models.ts';
 import { resumable, resumeStream } from './resumable/resumable.ts';
 import { detokenize, showTokenizer, tokenize } from './tokenize.ts';
@@ -21,10 +22,12 @@ export interface RouteSpec {
   readonly handler: Handler;
 }
 
+const completions = tellingLimits(resumable(idempotent(complete)));
+
 export const ROUTES: readonly RouteSpec[] = [
-  { method: 'POST', path: '/v1/completions', handler: resumable(idempotent(complete)) },
-  { method: 'POST', path: '/api/v1/completions', handler: resumable(idempotent(complete)) },
-  { method: 'GET', path: '/v1/completions/:rest/stream', handler: resumeStream },
+  { method: 'POST', path: '/v1/completions', handler: completions },
+  { method: 'POST', path: '/api/v1/completions', handler: completions },
+  { method: 'GET', path: '/v1/completions/:rest/stream', handler: tellingLimits(resumeStream) },
   { method: 'GET', path: '/v1/models', handler: listModels },
   { method: 'GET', path: '/v1/models/:rest+', handler: showModel },
   { method: 'GET', path: '/health', handler: health },

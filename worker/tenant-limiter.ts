@@ -4,7 +4,7 @@ import { AlarmClock } from './limiter/alarm-clock.ts';
 import type { Exchange, ExchangeAnswer, Wish } from './limiter/exchange.ts';
 import { HomeSlices } from './limiter/home-slices.ts';
 import { LimiterStorage, type OpenRequest } from './limiter/limiter-storage.ts';
-import type { Progress, Reservation, ReservationRequest, Settlement } from './limiter/protocol.ts';
+import type { Inquiry, Progress, Reservation, ReservationRequest, Settlement } from './limiter/protocol.ts';
 import { dueLeases, nextExpiry, renew, reserve, settle } from './quota/quota.ts';
 import { rateLimitHeaders } from './quota/rate-limit-headers.ts';
 import type { QuotaState, Subject } from './quota/state.ts';
@@ -63,6 +63,11 @@ export class TenantLimiter extends DurableObject<Env> {
     this.#writeSettled();
     await this.#scheduleAlarm();
     return reservation;
+  }
+
+  /** How the limits stand; changes nothing. */
+  async standing(inquiry: Inquiry): Promise<Record<string, string>> {
+    return rateLimitHeaders(this.#quota, subjectsOf(inquiry), this.#clock.now());
   }
 
   #reserve(request: ReservationRequest, now: number): Reservation {

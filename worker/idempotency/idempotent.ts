@@ -13,9 +13,9 @@ const GRACE_MS = 30_000;
 /** Larger answers are not kept: the platform bounds what one value may hold. */
 const LARGEST_KEPT = 1_000_000;
 
-function keyOf(request: Request): string | null {
-  const key = request.headers.get(IDEMPOTENCY_HEADER);
-  if (key === null || /^[\x21-\x7e]{1,255}$/.test(key)) return key;
+function keyOf(request: Request): string {
+  const key = request.headers.get(IDEMPOTENCY_HEADER) ?? '';
+  if (/^[\x21-\x7e]{1,255}$/.test(key)) return key;
   throw new ApiError(
     'invalid_value',
     "Invalid header 'idempotency-key': expected 1 to 255 printable characters.",
@@ -32,9 +32,9 @@ const worthKeeping = (status: number): boolean => status < 400 || (status < 429 
 /** The handler, run at most once per idempotency key. Streams are left alone; they can be made resumable. */
 export function idempotent(handler: Handler): Handler {
   return async (request, context, argument) => {
-    const key = keyOf(request);
-    if (key === null) return handler(request, context, argument);
+    if (!request.headers.has(IDEMPOTENCY_HEADER)) return handler(request, context, argument);
     const { tenant } = await authenticate(request, context, 'completions');
+    const key = keyOf(request);
     const body = await bodyText(request, context);
     const own = context.env.ANSWERS.get(context.env.ANSWERS.idFromName(`${tenant.id}\n${key}`));
     const lifetime = context.settings.REQUEST_TIMEOUT_MS + GRACE_MS;

@@ -19,6 +19,9 @@ export interface ReservationRequest {
   readonly leaseMs: number;
 }
 
+/** Whose limits are asked about. */
+export type Inquiry = Pick<ReservationRequest, 'tenantId' | 'keyId' | 'tenantLimits' | 'keyLimits'>;
+
 export type Reservation =
   | { readonly admitted: true; readonly headers: Record<string, string> }
   | {

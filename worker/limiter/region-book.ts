@@ -33,7 +33,7 @@ export class RegionBook {
     const { requestId, keyId, tokens, tenantLimits, keyLimits } = request;
     this.#wishes.set(keyId, { keyId, tenantLimits, keyLimits });
     if (this.#running.has(requestId)) {
-      return { reservation: { admitted: true, headers: this.#headers(keyId, now) }, entry: null };
+      return { reservation: { admitted: true, headers: this.standing(keyId, now) ?? {} }, entry: null };
     }
     const paid = this.#holdings.take(keyId, tokens, now);
     if (!paid) {
@@ -43,7 +43,7 @@ export class RegionBook {
     }
     this.#running.set(requestId, { keyId, slice: paid.number, tokens });
     return {
-      reservation: { admitted: true, headers: this.#headers(keyId, now) },
+      reservation: { admitted: true, headers: this.standing(keyId, now) ?? {} },
       entry: { kind: 'admitted', request, slice: paid.number, at: now },
     };
   }
@@ -109,9 +109,10 @@ export class RegionBook {
     return this.#holdings.nextExpiry();
   }
 
-  #headers(keyId: string, now: number): Record<string, string> {
+  /** `x-ratelimit-*` headers as far as the key's slice tells; null without one. */
+  standing(keyId: string, now: number): Record<string, string> | null {
     const holding = this.#holdings.of(keyId, now);
-    if (!holding) return {};
+    if (!holding) return null;
     const { standing, left } = holding;
     const resetMs = resetIn([[Math.floor(now / 1000), 1]], now);
     const gauge = (home: Gauge | null, here: number | null): Gauge | null =>

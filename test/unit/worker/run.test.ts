@@ -37,7 +37,6 @@ function runOver(batches: readonly (readonly GenerationEvent[])[], thrown?: Erro
   const run = new Run(stream(), {
     lease: {
       id: 'lease',
-      headers: {},
       watch: () => {},
       settle: async (outcome) => void settled.push(outcome),
     },

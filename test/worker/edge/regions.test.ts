@@ -41,8 +41,9 @@ const REGIONS = ['FRA', 'IAD', 'NRT'];
 async function ask(
   key: string,
   colo: string,
+  fields: Readonly<Record<string, unknown>> = {},
 ): Promise<Pick<Answer, 'status' | 'headers'> & { limitMs: number }> {
-  const body = { model: 'org/tiny', prompt: 'Hi', max_tokens: 4 };
+  const body = { model: 'org/tiny', prompt: 'Hi', max_tokens: 4, ...fields };
   const response = await worker.post(body, { headers: { authorization: `Bearer ${key}`, 'x-colo': colo } });
   await response.text();
   const timing = /limit;dur=([\d.]+)/.exec(response.headers.get('server-timing') ?? '')?.[1];
@@ -89,6 +90,18 @@ describe('limits in many regions', () => {
     // The first waited for a round trip of 100 ms.
     expect(first.limitMs).toBeGreaterThanOrEqual(100);
     expect(second.limitMs).toBeLessThan(first.limitMs);
+  });
+
+  test('a refused body costs nothing and is told what is left, with a slice and without', async () => {
+    const { key } = await tenantWithKey(worker, 'told', { requests_per_minute: 800 });
+    const left = async (fields: Readonly<Record<string, unknown>>) => {
+      const { status, headers } = await ask(key, 'FRA', fields);
+      return [status, headers.get('x-ratelimit-remaining-requests')];
+    };
+    expect(await left({ n: 0 })).toEqual([400, '800']);
+    expect(await left({})).toEqual([200, '799']);
+    expect(await left({ n: 0 })).toEqual([400, '799']);
+    expect(await left({})).toEqual([200, '798']);
   });
 
   test('a revoked key is refused at once, whatever its region holds', async () => {
