@@ -21,6 +21,12 @@ import { openVision, planVision, type VisionPlan } from './vision.ts';
  */
 export const DEFAULT_PREFILL_CHUNK = 32;
 
+/**
+ * From 32 tokens on ONNX Runtime 1.30 attends by another shader on WebGPU, which loses keys where a subgroup has fewer than 32
+ * lanes: seen with 4, 8 and 16, and GPUs with so few exist.
+ */
+const LONGEST_WEBGPU_RUN = 31;
+
 export interface ModelOptions {
   readonly directory: string;
   /** Of several precisions in the directory; left out, what `findDecoder` finds best. */
@@ -101,7 +107,11 @@ async function open(
   else requireGroupQueryAttention(decoder, file);
   const selection = logitsSelection(graph, decoder);
   const patched = inFile(file, () => insertLogitsIndex(model, decoder.logits, selection));
-  const prefillChunk = Math.min(options.prefillChunk ?? DEFAULT_PREFILL_CHUNK, layout.contextLength);
+  const prefillChunk = Math.min(
+    options.prefillChunk ?? DEFAULT_PREFILL_CHUNK,
+    layout.contextLength,
+    device.provider === 'webgpu' ? LONGEST_WEBGPU_RUN : Infinity,
+  );
   const capacity = Math.max(options.slots, prefillChunk);
   const parts = vision === null ? null : openVision(vision, { ...plan, threads, capacity });
   const embedder = parts?.embedder ?? null;

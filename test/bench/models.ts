@@ -11,19 +11,15 @@ export interface BenchModel {
   directory(): string;
 }
 
-/** The random 32 M network; made once per machine, since it holds nothing but random numbers. */
-function synthetic(
-  name: string,
-  quantization: SyntheticModel['quantization'],
-  vocabulary = BENCHMARK_MODEL.vocabulary,
-): BenchModel {
+/** The random 32 M network, or one that differs; made once per machine, since it holds nothing but random numbers. */
+function synthetic(name: string, options: Partial<SyntheticModel>): BenchModel {
   return {
     name,
     directory: () => {
       const directory = path.join(tmpdir(), 'continuo-bench-models', name);
       const complete = path.join(directory, 'complete');
       if (!existsSync(complete)) {
-        const model = writeSyntheticModel(directory, { ...BENCHMARK_MODEL, quantization, vocabulary });
+        const model = writeSyntheticModel(directory, { ...BENCHMARK_MODEL, ...options });
         writeByteTokenizer(directory, model.vocabulary);
         writeFileSync(complete, '');
       }
@@ -37,9 +33,21 @@ export const benchModels: Readonly<Record<string, BenchModel>> = {
     name: 'built-in',
     directory: () => fileURLToPath(new URL('../../origin/models/continuo-mini', import.meta.url)),
   },
-  '32m-fp32': synthetic('32m-fp32', 'none'),
-  '32m-8bit': synthetic('32m-8bit', 'q8'),
-  '32m-4bit': synthetic('32m-4bit', 'q4'),
+  '32m-fp32': synthetic('32m-fp32', {}),
+  '32m-8bit': synthetic('32m-8bit', { quantization: 'q8' }),
+  '32m-4bit': synthetic('32m-4bit', { quantization: 'q4' }),
+  // For CUDA, which attends in half precision only.
+  '32m-fp16': synthetic('32m-fp16', { precision: 'float16' }),
+  // More than a GPU's caches hold, so that its memory's bandwidth is what counts.
+  '450m-fp16': synthetic('450m-fp16', {
+    precision: 'float16',
+    layers: 24,
+    hidden: 1024,
+    heads: 16,
+    kvHeads: 8,
+    intermediate: 4096,
+    vocabulary: 32_768,
+  }),
   // As large a vocabulary as Qwen's: the sampler's share of a step shows here.
-  '152k-8bit': synthetic('152k-8bit', 'q8', 151_936),
+  '152k-8bit': synthetic('152k-8bit', { quantization: 'q8', vocabulary: 151_936 }),
 };

@@ -17,7 +17,7 @@ const RUNS = 5;
  */
 export function measureBandwidth(device: OrtDevice, now: () => number): number {
   const api = openOrtApi();
-  const session = new OrtSession(api, passesGraph(), { threads: 1, directory: '', device });
+  const session = new OrtSession(api, passesGraph(), { threads: 2, directory: '', device });
   const memory = session.createDeviceMemory();
   const float32 = { elementType: ElementType.float32, elementBytes: 4 };
   const row = new BigInt64Array(new ArrayBuffer(8));

@@ -1,5 +1,6 @@
 import { spawnSync } from 'node:child_process';
-import { mkdirSync, writeFileSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
 import path from 'node:path';
 import Table from 'cli-table3';
 import { Command } from 'commander';
@@ -10,7 +11,9 @@ import { benchModels } from '../bench/models.ts';
 import { type ProviderAtHand, providersAtHand } from '../device/providers.ts';
 import { measureBandwidth } from './bandwidth.ts';
 import { type DecodeRate, decodeRates } from './decode-rate.ts';
-import { transformersRates } from './transformers.ts';
+import { compareStarts, greedyStart } from './greedy-start.ts';
+import { type TransformersRates, transformersRates } from './transformers.ts';
+import { writeTransformersModel } from './transformers-model.ts';
 
 /** `npm run gpu`: the tests on the GPU providers, then their speed against memory bandwidth and transformers. */
 
@@ -19,12 +22,15 @@ const whole = (text: string): number => Number.parseInt(text, 10);
 
 const program = new Command('gpu')
   .option('--providers <names>', 'comma-separated: cuda, webgpu, cpu', list, ['cuda', 'webgpu'])
-  .option('--model <name>', `a directory, or ${Object.keys(benchModels).join(', ')}`, 'built-in')
+  .option('--model <name>', `a directory, or ${Object.keys(benchModels).join(', ')}`, '450m-fp16')
   .option('--batches <numbers>', 'comma-separated', (text) => list(text).map(whole), [1, 8, 32, 128])
   .option('--context <tokens>', 'tokens in every row', whole, 256)
   .option('--steps <number>', 'steps measured per batch', whole, 50)
   .option('--bandwidth <GB/s>', 'of the memory, as stated; measured when absent', Number.parseFloat)
-  .option('--transformers <directory>', 'the same weights for transformers')
+  .option(
+    '--transformers <directory>',
+    'the same weights for transformers; made for the models that have a name',
+  )
   .option('--python <program>', 'with torch and transformers', 'python3')
   .option('--skip-tests', 'speed only', false)
   .option('--out <directory>', 'where the JSON goes', '.continuo/gpu');
@@ -49,13 +55,16 @@ interface Report {
   readonly rates: readonly DecodeRate[];
   /** Whether rows have the bits they have alone, and if not, how far off a logit was. */
   readonly company: string;
+  readonly greedy: readonly number[];
 }
 
 const now = () => performance.now();
 
+const directoryOf = ({ model }: Options): string => benchModels[model]?.directory() ?? model;
+
 async function measure({ device, provider }: ProviderAtHand, options: Options): Promise<Report> {
   const { batches, context, steps } = options;
-  const directory = benchModels[options.model]?.directory() ?? options.model;
+  const directory = directoryOf(options);
   const slots = Math.max(...batches);
   const contextLength = Math.max(context + steps, slots) + 16;
   const size = { directory, slots, contextLength, kvLimitBytes: null };
@@ -67,34 +76,53 @@ async function measure({ device, provider }: ProviderAtHand, options: Options): 
   const { runner, summary } = await openModel({ ...size, threads: 2, device });
   try {
     const { positionBytes } = layout;
-    const rates = await decodeRates(runner, {
-      batches,
-      context,
-      steps,
-      weightBytes,
-      positionBytes,
-      bandwidth,
-      now,
-    });
+    const rated = { batches, context, steps, weightBytes, positionBytes, bandwidth, now };
+    const rates = await decodeRates(runner, rated);
+    const greedy = await greedyStart(runner);
     const prompt = Array.from({ length: slots + 8 }, (_, at) => (at * 17 + 3) % runner.shape.vocabularySize);
     const { identical, largestDifference } = await compareRows(runner, prompt, 2);
     const company = identical
       ? 'every row has the bits it has alone'
       : `rows differ by up to ${largestDifference}`;
-    return { provider, summary, bandwidth, rates, company };
+    return { provider, summary, bandwidth, rates, company, greedy };
   } finally {
     runner.dispose();
   }
 }
 
-function table({ rates }: Report, transformers: ReadonlyMap<number, number>): string {
+function print(report: Report, transformers: TransformersRates | null): void {
+  const { provider, summary, bandwidth, company, rates, greedy } = report;
   const shown = new Table({ head: ['batch', 'tokens/s', 'bandwidth allows', 'share', 'transformers'] });
   for (const { batch, tokensPerSecond, limit } of rates) {
-    const other = transformers.get(batch);
+    const other = transformers?.rates[batch];
     const share = `${((100 * tokensPerSecond) / limit).toFixed(1)} %`;
     shown.push([batch, tokensPerSecond.toFixed(0), limit.toFixed(0), share, other?.toFixed(0) ?? '–']);
   }
-  return shown.toString();
+  console.log(`\n${provider}: ${summary}`);
+  console.log(`${(bandwidth / 1e9).toFixed(1)} GB/s; ${company}`);
+  console.log(shown.toString());
+  if (transformers !== null)
+    console.log(`${transformers.device}: ${compareStarts(greedy, transformers.greedy)}`);
+}
+
+/** Null, and a line for what was not run, when there is nothing to compare with. */
+function measureTransformers(options: Options, notRun: string[]): TransformersRates | null {
+  const { transformers, model, python, batches, context, steps } = options;
+  if (transformers === undefined && benchModels[model] === undefined) {
+    notRun.push('transformers: no --transformers directory was given');
+    return null;
+  }
+  const made = mkdtempSync(path.join(tmpdir(), 'continuo-transformers-'));
+  try {
+    if (transformers === undefined) writeTransformersModel(directoryOf(options), made);
+    const directory = transformers ?? made;
+    const found = transformersRates({ python, directory, batches, context, steps });
+    if (typeof found !== 'string') return found;
+    notRun.push(`transformers: ${found}`);
+    return null;
+  } finally {
+    rmSync(made, { recursive: true });
+  }
 }
 
 async function main(): Promise<void> {
@@ -108,23 +136,23 @@ async function main(): Promise<void> {
     const tests = spawnSync(process.execPath, [vitest, 'run', 'test/device'], { stdio: 'inherit' });
     if (tests.status !== 0) process.exitCode = 1;
   }
-  const { transformers: directory, python, batches, context, steps } = options;
-  const found =
-    directory === undefined
-      ? 'no --transformers directory was given'
-      : transformersRates({ python, directory, batches, context, steps });
-  if (typeof found === 'string') notRun.push(`transformers: ${found}`);
+  const transformers = here.length > 0 ? measureTransformers(options, notRun) : null;
   const reports: Report[] = [];
   for (const one of here) {
-    const report = await measure(one, options);
-    reports.push(report);
-    console.log(`\n${report.provider}: ${report.summary}`);
-    console.log(`${(report.bandwidth / 1e9).toFixed(1)} GB/s; ${report.company}`);
-    console.log(table(report, typeof found === 'string' ? new Map() : found));
+    try {
+      const report = await measure(one, options);
+      reports.push(report);
+      print(report, transformers);
+    } catch (error) {
+      notRun.push(`${one.provider}: ${(error as Error).message}`);
+      process.exitCode = 1;
+    }
   }
   for (const line of notRun) console.log(`not run: ${line}`);
   mkdirSync(options.out, { recursive: true });
-  writeFileSync(path.join(options.out, 'report.json'), `${JSON.stringify({ reports, notRun }, null, 2)}\n`);
+  const file = path.join(options.out, 'report.json');
+  writeFileSync(file, `${JSON.stringify({ reports, transformers, notRun }, null, 2)}\n`);
+  console.log(`written to ${file}`);
 }
 
 await main();

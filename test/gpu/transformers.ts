@@ -3,7 +3,16 @@ import { fileURLToPath } from 'node:url';
 import * as z from 'zod';
 
 const SCRIPT = fileURLToPath(new URL('./transformers_rate.py', import.meta.url));
-const rates = z.record(z.string(), z.number());
+const measured = z.object({
+  /** What computed, and in which precision. */
+  device: z.string(),
+  /** The likeliest continuation of the prompt in greedy-start.ts. */
+  greedy: z.array(z.int()),
+  /** Tokens per second by batch. */
+  rates: z.record(z.string(), z.number()),
+});
+
+export type TransformersRates = z.infer<typeof measured>;
 
 export interface TransformersOptions {
   readonly python: string;
@@ -14,14 +23,13 @@ export interface TransformersOptions {
   readonly steps: number;
 }
 
-/** Tokens per second by batch of transformers on the card, or why there are none. */
-export function transformersRates(options: TransformersOptions): ReadonlyMap<number, number> | string {
+/** What transformers does on the card, on the CPU where there is none; or why nothing was measured. */
+export function transformersRates(options: TransformersOptions): TransformersRates | string {
   const { python, directory, batches, context, steps } = options;
   const run = spawnSync(python, [SCRIPT, directory, batches.join(','), String(context), String(steps)], {
     encoding: 'utf8',
   });
   if (run.error !== undefined) return `${python}: ${run.error.message}`;
   if (run.status !== 0) return run.stderr.trim().split('\n').at(-1) ?? `exit code ${run.status}`;
-  const found = rates.parse(JSON.parse(run.stdout.trim().split('\n').at(-1) ?? '{}'));
-  return new Map(Object.entries(found).map(([batch, rate]) => [Number(batch), rate]));
+  return measured.parse(JSON.parse(run.stdout.trim().split('\n').at(-1) ?? '{}'));
 }

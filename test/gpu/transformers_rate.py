@@ -1,4 +1,7 @@
-"""Decode rate of transformers: python transformers_rate.py DIRECTORY BATCHES CONTEXT STEPS; JSON on the last line."""
+"""Decode rate of transformers: python transformers_rate.py DIRECTORY BATCHES CONTEXT STEPS; JSON on the last line.
+
+Half precision on the first CUDA card, float32 on the CPU where there is none.
+"""
 
 import json
 import statistics
@@ -8,22 +11,53 @@ import time
 import torch
 from transformers import AutoModelForCausalLM
 
+WARM_STEPS = 5
+# As in greedy-start.ts.
+PROMPT, GENERATED = 32, 16
+
 directory, batches, context, steps = sys.argv[1], sys.argv[2].split(","), int(sys.argv[3]), int(sys.argv[4])
-if not torch.cuda.is_available():
-    sys.exit("torch sees no CUDA device")
-model = AutoModelForCausalLM.from_pretrained(directory, torch_dtype=torch.float16).to("cuda").eval()
-rates = {}
-for batch in map(int, batches):
-    ids = (torch.arange(context, device="cuda") * 31 + 7) % model.config.vocab_size
-    with torch.inference_mode():
-        output = model(ids.repeat(batch, 1), use_cache=True, logits_to_keep=1)
-        times = []
-        for step in range(5 + steps):
-            token = torch.full((batch, 1), (step * 13 + 5) % model.config.vocab_size, device="cuda")
-            torch.cuda.synchronize()
-            start = time.perf_counter()
-            output = model(token, past_key_values=output.past_key_values, use_cache=True)
-            output.logits[:, -1].float().cpu()
-            times.append(time.perf_counter() - start)
-    rates[batch] = batch / statistics.median(times[5:])
-print(json.dumps(rates))
+cuda = torch.cuda.is_available()
+device, kind = ("cuda", torch.float16) if cuda else ("cpu", torch.float32)
+model = AutoModelForCausalLM.from_pretrained(directory).to(device=device, dtype=kind).eval()
+vocabulary = model.config.vocab_size
+
+
+def prompt(length):
+    return ((torch.arange(length, device=device) * 31 + 7) % vocabulary)[None]
+
+
+def finish():
+    if cuda:
+        torch.cuda.synchronize()
+
+
+def greedy():
+    """The likeliest continuation, the lowest id of equal ones."""
+    ids = []
+    output = model(prompt(PROMPT), use_cache=True)
+    while True:
+        ids.append(int(output.logits[0, -1].float().argmax()))
+        if len(ids) == GENERATED:
+            return ids
+        token = torch.tensor([[ids[-1]]], device=device)
+        output = model(token, past_key_values=output.past_key_values, use_cache=True)
+
+
+def rate(batch):
+    """Tokens a second of full batches, logits brought back to the CPU; the median of the steps."""
+    output = model(prompt(context).repeat(batch, 1), use_cache=True, logits_to_keep=1)
+    times = []
+    for step in range(WARM_STEPS + steps):
+        token = torch.full((batch, 1), (step * 13 + 5) % vocabulary, device=device)
+        finish()
+        start = time.perf_counter()
+        output = model(token, past_key_values=output.past_key_values, use_cache=True)
+        output.logits[:, -1].float().cpu()
+        times.append(time.perf_counter() - start)
+    return batch / statistics.median(times[WARM_STEPS:])
+
+
+with torch.inference_mode():
+    name = torch.cuda.get_device_name() if cuda else "the CPU"
+    versions = f"transformers in {str(kind).removeprefix('torch.')} on {name}"
+    print(json.dumps({"device": versions, "greedy": greedy(), "rates": {batch: rate(int(batch)) for batch in batches}}))

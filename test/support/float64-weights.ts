@@ -91,11 +91,18 @@ function transposed({ dims }: StoredTensor, stored: Float64Array): Linear {
   return { outputs, inputs, weight };
 }
 
+/** The weights by name, each made when it is asked for. */
+export interface WeightFile {
+  readonly sizes: Sizes;
+  vector(name: string): Float64Array;
+  linear(name: string): Linear;
+}
+
 /**
  * Reads `model.onnx` (MatMul, MatMulNBits of 4 or 8 bits, or MatMulInteger) and the `config.json` beside it.
  * @param parts further graphs of the model, such as the one of the embedding
  */
-export function readWeights(modelPath: string, parts: readonly string[] = []): Weights {
+export function openWeights(modelPath: string, parts: readonly string[] = []): WeightFile {
   const config = JSON.parse(readFileSync(path.join(path.dirname(modelPath), 'config.json'), 'utf8'));
   const sizes: Sizes = config.text_config ?? config;
   const tensors = new Map([modelPath, ...parts].flatMap((file) => [...readTensors(file)]));
@@ -104,30 +111,36 @@ export function readWeights(modelPath: string, parts: readonly string[] = []): W
     if (!tensor) throw new Error(`${modelPath} has no tensor ${name}`);
     return tensor;
   };
-  const doubles = (name: string) => toDoubles(stored(name));
+  const vector = (name: string) => toDoubles(stored(name));
   const linear = (name: string) => {
     const dense = tensors.get(`${name}.weight`);
     if (dense) return transposed(dense, toDoubles(dense));
     const whole = tensors.get(`${name}.weight_quantized`);
     if (whole) {
-      const [scale] = doubles(`${name}.weight_scale`);
+      const [scale] = vector(`${name}.weight_scale`);
       return transposed(
         whole,
         Float64Array.from(new Int8Array(whole.bytes), (level) => level * scale!),
       );
     }
     const bits = tensors.has(`${name}.weight_Q4`) ? 4 : 8;
-    return dequantise(bits, stored(`${name}.weight_Q${bits}`), doubles(`${name}.weight_scales`));
+    return dequantise(bits, stored(`${name}.weight_Q${bits}`), vector(`${name}.weight_scales`));
   };
+  return { sizes, vector, linear };
+}
+
+/** All of a model as `openWeights` finds it. */
+export function readWeights(modelPath: string, parts: readonly string[] = []): Weights {
+  const { sizes, vector, linear } = openWeights(modelPath, parts);
   const layer = (index: number): Layer => {
     const name = `model.layers.${index}`;
     return {
-      inputNorm: doubles(`${name}.input_layernorm.weight`),
+      inputNorm: vector(`${name}.input_layernorm.weight`),
       query: linear(`${name}.attn.q_proj`),
       key: linear(`${name}.attn.k_proj`),
       value: linear(`${name}.attn.v_proj`),
       output: linear(`${name}.attn.o_proj`),
-      mlpNorm: doubles(`${name}.post_attention_layernorm.weight`),
+      mlpNorm: vector(`${name}.post_attention_layernorm.weight`),
       gate: linear(`${name}.mlp.gate_proj`),
       up: linear(`${name}.mlp.up_proj`),
       down: linear(`${name}.mlp.down_proj`),
@@ -135,9 +148,9 @@ export function readWeights(modelPath: string, parts: readonly string[] = []): W
   };
   return {
     sizes,
-    embedding: doubles('model.embed_tokens.weight'),
+    embedding: vector('model.embed_tokens.weight'),
     layers: Array.from({ length: sizes.num_hidden_layers }, (_, index) => layer(index)),
-    finalNorm: doubles('model.norm.weight'),
+    finalNorm: vector('model.norm.weight'),
     head: linear('lm_head'),
   };
 }
