@@ -3,14 +3,13 @@ import type { FinishReason, Usage } from '../shared/generation.ts';
 import type { Principal } from '../shared/tenant.ts';
 import { refused } from './admission-refusal.ts';
 import type { RequestContext } from './context.ts';
-import {
-  type Inquiry,
-  LEASE_MS,
-  type Progress,
-  RENEW_MS,
-  type Reservation,
-  type ReservationRequest,
-  type Settlement,
+import type {
+  Ending,
+  Inquiry,
+  Progress,
+  Reservation,
+  ReservationRequest,
+  Settlement,
 } from './limiter/protocol.ts';
 import type { TenantLimiter } from './tenant-limiter.ts';
 import { NO_USAGE } from './usage/usage-record.ts';
@@ -52,9 +51,10 @@ export interface Lease {
 
 /** The tenant's home, or its deputy near the caller. */
 interface Limiter {
-  reserve(request: ReservationRequest): Promise<Reservation>;
+  /** The endings come first: what they free, the request may take. */
+  reserve(request: ReservationRequest, endings: readonly Ending[]): Promise<Reservation>;
   renew(requestId: string, progress: Progress): Promise<unknown>;
-  settle(requestId: string, settlement: Settlement): Promise<unknown>;
+  settle(endings: readonly Ending[]): Promise<unknown>;
   standing(inquiry: Inquiry): Promise<Record<string, string>>;
 }
 
@@ -65,16 +65,22 @@ export function limiterOf(
   return context.env.LIMITER.get(context.env.LIMITER.idFromName(tenantId));
 }
 
+type Place = Pick<RequestContext, 'env' | 'region'>;
+
 /** Tenants' ids have no `@`. */
-export function nearestLimiter(
-  { env, region }: Pick<RequestContext, 'env' | 'region'>,
-  tenantId: string,
-): Limiter {
-  if (region === null) return limiterOf({ env }, tenantId);
-  return env.REGIONS.get(env.REGIONS.idFromName(`${tenantId}@${region}`));
+const nearestName = ({ region }: Place, tenantId: string): string =>
+  region === null ? tenantId : `${tenantId}@${region}`;
+
+export function nearestLimiter(place: Place, tenantId: string): Limiter {
+  const { env, region } = place;
+  if (region === null) return limiterOf(place, tenantId);
+  return env.REGIONS.get(env.REGIONS.idFromName(nearestName(place, tenantId)));
 }
 
 const ATTEMPTS = 3;
+
+/** Signs of life in the time of one lease; all but one may be lost. */
+const RENEWALS = 3;
 
 /** Every call to the limiter may be repeated: it knows requests by their id. */
 async function insistently<T>(call: () => Promise<T>): Promise<T> {
@@ -104,9 +110,11 @@ export async function admit(principal: Principal, cost: Cost, context: RequestCo
     tokens: cost.tokens,
     tenantLimits: tenant.limits,
     keyLimits: key.limits,
-    leaseMs: LEASE_MS,
+    leaseMs: context.settings.LEASE_MS,
   };
-  const ask = async (): Promise<Reservation> => await limiter.reserve(request);
+  const limiterName = nearestName(context, tenant.id);
+  const ask = () =>
+    context.endings.along(limiterName, async (endings) => await limiter.reserve(request, endings));
   const reservation = await context.timings
     .measure('limit', () => insistently(ask))
     .catch(() => {
@@ -117,16 +125,22 @@ export async function admit(principal: Principal, cost: Cost, context: RequestCo
     });
   for (const [name, value] of Object.entries(reservation.headers)) context.answer.headers.set(name, value);
   if (!reservation.admitted) throw refused(reservation.refusal, principal, cost);
-  return lease(limiter, requestId, context);
+  return lease(limiter, limiterName, requestId, context);
 }
 
-function lease(limiter: Limiter, requestId: string, { now, timings }: RequestContext): Lease {
+function lease(
+  limiter: Limiter,
+  limiterName: string,
+  requestId: string,
+  { now, timings, endings, settings }: RequestContext,
+): Lease {
   const startedAt = now();
+  const leaseMs = settings.LEASE_MS;
   let progress: Parameters<Lease['watch']>[0] = () => ({ usage: NO_USAGE, upstream: null });
   // The timer dies with the request's context, and with it the signs of life.
   const renewal = setInterval(() => {
-    limiter.renew(requestId, { ...progress(), leaseMs: LEASE_MS }).catch(() => {});
-  }, RENEW_MS);
+    limiter.renew(requestId, { ...progress(), leaseMs }).catch(() => {});
+  }, leaseMs / RENEWALS);
   return {
     id: requestId,
     watch(latest) {
@@ -136,9 +150,9 @@ function lease(limiter: Limiter, requestId: string, { now, timings }: RequestCon
       clearInterval(renewal);
       if (outcome.queueMs !== undefined) timings.set('queue', outcome.queueMs);
       if (outcome.firstTokenAt !== null) timings.set('first-token', outcome.firstTokenAt - startedAt);
-      const settlement = settlementOf(outcome, startedAt, now());
+      const ending = { requestId, settlement: settlementOf(outcome, startedAt, now()) };
       // Should this fail too, the lease ends by itself and writes what the last sign of life told.
-      await insistently(() => limiter.settle(requestId, settlement)).catch(() => {});
+      await endings.tell(limiterName, ending, async (all) => await limiter.settle(all));
     },
   };
 }

@@ -1,6 +1,7 @@
 import type { Principal } from '../shared/tenant.ts';
 import type { Dialect } from './dialects/dialect.ts';
 import type { Env, Settings } from './env.ts';
+import type { EndingQueue } from './limiter/ending-queue.ts';
 import type { KeyDirectory } from './tenants/key-directory.ts';
 import type { Timings } from './timings.ts';
 import type { Catalogue } from './upstreams/pool.ts';
@@ -27,6 +28,7 @@ export interface RequestContext {
   readonly settings: Settings;
   readonly catalogue: Catalogue;
   readonly keys: KeyDirectory;
+  readonly endings: EndingQueue;
   readonly answer: Answer;
   readonly caller: Caller;
   /** Where limits are decided for this caller; null = at the tenant's home. */

@@ -24,6 +24,7 @@ export interface Env extends Bindings {
   readonly MODELS_TTL_MS?: string;
   readonly MAX_SEQUENCES?: string;
   readonly LIMIT_REGIONS?: string;
+  readonly LEASE_MS?: string;
 }
 
 const milliseconds = (fallback: number) => z.coerce.number().int().min(1).default(fallback);
@@ -64,6 +65,8 @@ const settings = z.object({
   MAX_SEQUENCES: z.coerce.number().int().min(1).default(256),
   /** Where limits are decided: at the tenant's home, or from slices of its budget per data centre or continent. */
   LIMIT_REGIONS: z.enum(['off', 'colo', 'continent']).default('off'),
+  /** A request without a sign of life for so long has lost its slot. */
+  LEASE_MS: milliseconds(30_000),
 });
 
 /** The variables, parsed and complete. */

@@ -14,9 +14,9 @@ export function jsonResponse(body: unknown, init: ResponseInit = {}): Response {
 }
 
 export function jsonText(text: string, init: ResponseInit = {}): Response {
-  const headers = new Headers(init.headers);
-  headers.set('content-type', 'application/json');
-  return new Response(text, { ...init, headers });
+  const response = new Response(text, init);
+  response.headers.set('content-type', 'application/json');
+  return response;
 }
 
 /** An error's body in the dialect's form. */
@@ -43,9 +43,8 @@ export function errorResponse(error: ApiError, context: RequestContext): Respons
   return response;
 }
 
-/** Puts what belongs on every answer onto one: the request id and what was decided on the way. */
-export function finished(response: Response, context: RequestContext): Response {
-  const answer = new Response(response.body, response);
+/** Puts what belongs on every answer onto one: the request id and what was decided on the way. The headers must be mutable. */
+export function finished(answer: Response, context: RequestContext): Response {
   for (const [name, value] of context.answer.headers) answer.headers.set(name, value);
   answer.headers.set(REQUEST_ID_HEADER, context.requestId);
   return answer;

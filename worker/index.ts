@@ -9,6 +9,7 @@ import { provisionalDialect } from './dialects/dialect.ts';
 import { dressed } from './dressing.ts';
 import { type Env, parseSettings, type Settings, secretOf } from './env.ts';
 import { errorResponse, finished, incomingRequestId } from './http.ts';
+import { EndingQueue } from './limiter/ending-queue.ts';
 import { openApiDocument } from './openapi.ts';
 import type { InnerProps } from './resumable/stream-tail.ts';
 import { decoded, ROUTES, type RouteSpec, refuse } from './routes.ts';
@@ -22,6 +23,7 @@ interface Isolate {
   readonly settings: Settings;
   readonly catalogue: Catalogue;
   readonly keys: KeyDirectory;
+  readonly endings: EndingQueue;
   readonly openApi: () => unknown;
 }
 
@@ -35,6 +37,7 @@ function createIsolate(env: Env): Isolate {
     settings,
     catalogue: createCatalogue(settings, now, (name) => secretOf(env, name)),
     keys: new KeyDirectory(now),
+    endings: new EndingQueue((ms) => scheduler.wait(ms)),
     openApi: once(() => openApiDocument(ROUTES)),
   };
 }

@@ -2,7 +2,7 @@ import { DurableObject } from 'cloudflare:workers';
 import type { Env } from './env.ts';
 import { AlarmClock } from './limiter/alarm-clock.ts';
 import type { Exchange } from './limiter/exchange.ts';
-import type { Inquiry, Progress, Reservation, ReservationRequest, Settlement } from './limiter/protocol.ts';
+import type { Ending, Inquiry, Progress, Reservation, ReservationRequest } from './limiter/protocol.ts';
 import { RegionBook } from './limiter/region-book.ts';
 import { RegionJournal } from './limiter/region-journal.ts';
 import type { TenantLimiter } from './tenant-limiter.ts';
@@ -40,8 +40,9 @@ export class RegionLimiter extends DurableObject<Env> {
   }
 
   /** As the tenant's limiter does: takes what the request needs, or nothing. */
-  async reserve(request: ReservationRequest): Promise<Reservation> {
+  async reserve(request: ReservationRequest, endings: readonly Ending[]): Promise<Reservation> {
     this.#belongTo(request.tenantId);
+    this.#end(endings);
     const reservation = this.#admit(request);
     if (!reservation) return this.#ask(request);
     await this.#tellSoon();
@@ -60,9 +61,9 @@ export class RegionLimiter extends DurableObject<Env> {
     await this.#tellSoon();
   }
 
-  /** Ends a request. What it is told here, home learns exactly once. */
-  async settle(requestId: string, settlement: Settlement): Promise<void> {
-    this.#journal.append(this.#book.settle(requestId, settlement, this.#clock.now()));
+  /** Ends requests. What is told here, home learns exactly once. */
+  async settle(endings: readonly Ending[]): Promise<void> {
+    this.#end(endings);
     await this.#tellSoon();
   }
 
@@ -87,6 +88,11 @@ export class RegionLimiter extends DurableObject<Env> {
     if (this.#tenant !== null) return;
     this.#journal.belongTo(tenant);
     this.#tenant = tenant;
+  }
+
+  #end(endings: readonly Ending[]): void {
+    const now = this.#clock.now();
+    for (const ending of endings) this.#journal.append(this.#book.settle(ending, now));
   }
 
   #admit(request: ReservationRequest): Reservation | null {

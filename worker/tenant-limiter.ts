@@ -4,7 +4,7 @@ import { AlarmClock } from './limiter/alarm-clock.ts';
 import type { Exchange, ExchangeAnswer, Wish } from './limiter/exchange.ts';
 import { HomeSlices } from './limiter/home-slices.ts';
 import { LimiterStorage, type OpenRequest } from './limiter/limiter-storage.ts';
-import type { Inquiry, Progress, Reservation, ReservationRequest, Settlement } from './limiter/protocol.ts';
+import type { Ending, Inquiry, Progress, Reservation, ReservationRequest } from './limiter/protocol.ts';
 import { dueLeases, nextExpiry, renew, reserve, settle } from './quota/quota.ts';
 import { rateLimitHeaders } from './quota/rate-limit-headers.ts';
 import type { QuotaState, Subject } from './quota/state.ts';
@@ -35,7 +35,9 @@ export class TenantLimiter extends DurableObject<Env> {
   readonly #slices: HomeSlices;
   readonly #clock: AlarmClock;
   /** Ended, but not yet written. */
-  #settled: { readonly open: OpenRequest; readonly record: UsageRecord }[] = [];
+  #settled: UsageRecord[] = [];
+  /** Subjects whose counters have changed since they were written. */
+  readonly #touched = new Set<string>();
   #writing: Promise<void> | null = null;
   #catalogue: Catalogue | null = null;
   #flushAt: number | null;
@@ -53,15 +55,14 @@ export class TenantLimiter extends DurableObject<Env> {
     ctx.blockConcurrencyWhile(() => this.#scheduleAlarm());
   }
 
-  /** Takes what the request needs, or nothing. The same request asked twice is one reservation. */
-  async reserve(request: ReservationRequest): Promise<Reservation> {
+  /** Takes what the request needs, or nothing, once others have ended. The same request asked twice is one reservation. */
+  async reserve(request: ReservationRequest, endings: readonly Ending[]): Promise<Reservation> {
     const now = this.#clock.now();
     this.#slices.endDue(now);
+    for (const ending of endings) this.#settle(ending);
     const reservation = this.#reserve(request, now);
-    if (!reservation.admitted) return reservation;
-    // This is committed anyway.
-    this.#writeSettled();
-    await this.#scheduleAlarm();
+    this.#write();
+    await this.#clock.ringBy(reservation.admitted ? now + request.leaseMs : null, this.#flushAt);
     return reservation;
   }
 
@@ -81,14 +82,14 @@ export class TenantLimiter extends DurableObject<Env> {
     if (refusal) return { admitted: false, refusal, headers: headers() };
     const lease = this.#quota.leases.get(request.requestId)!;
     this.#keep({ lease, record: firstRecord(request, now), leaseMs: request.leaseMs, abandonAt: null });
-    this.#storage.saveSubjects(this.#quota, lease.subjects);
+    this.#touch(lease.subjects);
     return { admitted: true, headers: headers() };
   }
 
   /** A region tells what it has admitted and settled by itself, and asks for more. Read and answered in one commit. */
   async exchange(exchange: Exchange): Promise<ExchangeAnswer | null> {
     const answer = this.#slices.exchange(exchange, this.#clock.now());
-    this.#writeSettled();
+    this.#write();
     await this.#scheduleAlarm();
     return answer;
   }
@@ -106,19 +107,20 @@ export class TenantLimiter extends DurableObject<Env> {
     return alive;
   }
 
-  /** Ends a request and writes its record. False when that has happened before; then nothing changes. */
-  async settle(requestId: string, settlement: Settlement): Promise<boolean> {
-    if (!this.#settle(requestId, settlement)) return false;
+  /** Ends requests and writes their records. Tells how many; those that had ended before are left as they are. */
+  async settle(endings: readonly Ending[]): Promise<number> {
+    const ended = endings.filter((ending) => this.#settle(ending)).length;
+    if (ended === 0) return 0;
     this.#writing ??= scheduler.wait(SETTLE_TOGETHER_MS).then(() => {
       this.#writing = null;
-      this.#writeSettled();
-      return this.#scheduleAlarm();
+      this.#write();
+      return this.#clock.ringBy(this.#flushAt);
     });
     await this.#writing;
-    return true;
+    return ended;
   }
 
-  #settle(requestId: string, settlement: Settlement): boolean {
+  #settle({ requestId, settlement }: Ending): boolean {
     const open = this.#open.get(requestId);
     if (open) this.#close(open, { ...open.record, ...settlement });
     return open !== undefined;
@@ -142,9 +144,10 @@ export class TenantLimiter extends DurableObject<Env> {
     const now = this.#clock.now();
     this.#slices.endDue(now);
     for (const id of dueLeases(this.#quota, now)) this.#release(this.#open.get(id)!, now);
+    this.#write();
     const abandoned = [...this.#open.values()].filter(({ abandonAt }) => (abandonAt ?? now + 1) <= now);
     await Promise.all(abandoned.map((open) => this.#abandon(open, now)));
-    this.#writeSettled();
+    this.#write();
     if (this.#flushAt !== null && this.#flushAt <= now) await this.#flush(now);
     await this.#scheduleAlarm();
   }
@@ -154,12 +157,12 @@ export class TenantLimiter extends DurableObject<Env> {
       isOpen: (requestId) => this.#open.has(requestId),
       open: (request, lease, at) =>
         this.#keep({ lease, record: firstRecord(request, at), leaseMs: request.leaseMs, abandonAt: null }),
-      settle: (requestId, settlement) => this.#settle(requestId, settlement),
+      settle: (ending) => this.#settle(ending),
       renew: (requestId, progress) => this.#renew(requestId, progress),
       reserve: (request, now) => this.#reserve(request, now),
       subjectsOf,
       isBlocked: (keyId) => this.#blocked.has(TENANT) || this.#blocked.has(keyId),
-      saveSubjects: (ids) => this.#storage.saveSubjects(this.#quota, ids),
+      touch: (ids) => this.#touch(ids),
       saveRegion: (region, state) => this.#storage.saveRegion(region, state),
     });
   }
@@ -173,7 +176,7 @@ export class TenantLimiter extends DurableObject<Env> {
   #release(open: OpenRequest, now: number): void {
     settle(this.#quota, open.lease.id, chargedTokens(open.record.usage), now);
     this.#keep({ ...open, abandonAt: now + ABANDON_LEASES * open.leaseMs });
-    this.#storage.saveSubjects(this.#quota, open.lease.subjects);
+    this.#touch(open.lease.subjects);
   }
 
   /** Nobody will tell any more: the upstream's own account counts, or what the Worker told last where there is none. */
@@ -198,16 +201,23 @@ export class TenantLimiter extends DurableObject<Env> {
   #close(open: OpenRequest, record: UsageRecord): void {
     settle(this.#quota, open.lease.id, chargedTokens(record.usage), this.#clock.now());
     this.#open.delete(open.lease.id);
-    this.#settled.push({ open, record });
+    this.#settled.push(record);
+    this.#touch(open.lease.subjects);
   }
 
-  #writeSettled(): void {
-    if (this.#settled.length === 0) return;
-    for (const { open, record } of this.#settled) this.#storage.close(open.lease.id, record);
-    const subjects = new Set(this.#settled.flatMap(({ open }) => open.lease.subjects));
-    this.#storage.saveSubjects(this.#quota, [...subjects]);
+  #touch(subjects: readonly string[]): void {
+    for (const id of subjects) this.#touched.add(id);
+  }
+
+  /** Counters and records that belong together are written together, in the commit of whatever called. */
+  #write(): void {
+    if (this.#settled.length > 0) {
+      this.#storage.close(this.#settled);
+      this.#flushAt ??= this.#clock.now() + FLUSH_DELAY_MS;
+    }
+    if (this.#touched.size > 0) this.#storage.saveSubjects(this.#quota, [...this.#touched]);
     this.#settled = [];
-    this.#flushAt ??= this.#clock.now() + FLUSH_DELAY_MS;
+    this.#touched.clear();
   }
 
   async #flush(now: number): Promise<void> {

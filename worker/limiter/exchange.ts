@@ -1,6 +1,6 @@
 import type { Standing } from '../quota/rate-limit-headers.ts';
 import type { Amounts } from '../quota/slice.ts';
-import type { Progress, Reservation, ReservationRequest, Settlement } from './protocol.ts';
+import type { Ending, Progress, Reservation, ReservationRequest } from './protocol.ts';
 
 /**
  * What a region's limiter and the tenant's home say to each other. A region has one exchange on its way at a time. Any
@@ -17,13 +17,11 @@ export type JournalEntry =
       /** Unix milliseconds, for the usage record alone. */
       readonly at: number;
     }
-  | {
+  | (Ending & {
       readonly kind: 'settled';
-      readonly requestId: string;
-      readonly settlement: Settlement;
       /** The slice, still held, that got the slot and the unused tokens back. */
       readonly refund: { readonly slice: number; readonly tokens: number } | null;
-    };
+    });
 
 export interface NumberedEntry {
   /** Increases with every entry of the region, without reuse. */

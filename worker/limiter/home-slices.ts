@@ -2,7 +2,7 @@ import { standingOf } from '../quota/rate-limit-headers.ts';
 import { draw, end, grant, refund, release, type Slice } from '../quota/slice.ts';
 import type { QuotaLease, QuotaState, Subject } from '../quota/state.ts';
 import type { Exchange, ExchangeAnswer, GrantedSlice, JournalEntry, Wish } from './exchange.ts';
-import type { Progress, Reservation, ReservationRequest, Settlement } from './protocol.ts';
+import type { Ending, Progress, Reservation, ReservationRequest } from './protocol.ts';
 
 /** What home knows of a region. Plain data, so that it can be stored as it is. */
 export interface RegionState {
@@ -20,12 +20,13 @@ export interface Home {
   isOpen(requestId: string): boolean;
   /** A request that a region admitted, with what it holds now. */
   open(request: ReservationRequest, lease: QuotaLease, at: number): void;
-  settle(requestId: string, settlement: Settlement): void;
+  settle(ending: Ending): void;
   renew(requestId: string, progress: Progress): void;
   reserve(request: ReservationRequest, now: number): Reservation;
   subjectsOf(wish: Wish): Subject[];
   isBlocked(keyId: string): boolean;
-  saveSubjects(ids: readonly string[]): void;
+  /** Their counters have changed. */
+  touch(subjects: readonly string[]): void;
   saveRegion(region: string, state: RegionState): void;
 }
 
@@ -55,16 +56,14 @@ export class HomeSlices {
       this.#read(state, entry, now);
     }
     for (const { requestId, progress: told } of progress) this.#home.renew(requestId, told);
-    const touched = new Set(state.slices.flatMap(({ subjects }) => subjects));
+    for (const { subjects } of state.slices) this.#home.touch(subjects);
     const gone = state.slices.filter((slice) => !holding.includes(slice.number));
     for (const slice of gone) release(this.#quota, slice);
     state.slices = state.slices.filter((slice) => !gone.includes(slice));
     const reservations = claims.map((claim) => this.#home.reserve(claim, now));
-    const slices = wishes.flatMap((wish) => this.#grant(region, state, wish, now) ?? []);
-    for (const { subjects } of state.slices) for (const id of subjects) touched.add(id);
-    this.#home.saveSubjects([...touched]);
+    const granted = wishes.flatMap((wish) => this.#grant(region, state, wish, now) ?? []);
     this.#home.saveRegion(region, state);
-    return { cursor: state.cursor, reservations, slices };
+    return { cursor: state.cursor, reservations, slices: granted };
   }
 
   /** Takes slices of silent regions for spent. */
@@ -72,8 +71,10 @@ export class HomeSlices {
     for (const [region, state] of this.#regions) {
       const due = state.slices.filter(({ ended, endsAt }) => !ended && endsAt <= now);
       if (due.length === 0) continue;
-      for (const slice of due) end(this.#quota, slice, now);
-      this.#home.saveSubjects([...new Set(due.flatMap(({ subjects }) => subjects))]);
+      for (const slice of due) {
+        end(this.#quota, slice, now);
+        this.#home.touch(slice.subjects);
+      }
       this.#home.saveRegion(region, state);
     }
   }
@@ -92,7 +93,7 @@ export class HomeSlices {
   #read(state: RegionState, entry: JournalEntry, now: number): void {
     const paid = (number: number) => state.slices.find((slice) => slice.number === number);
     if (entry.kind === 'settled') {
-      this.#home.settle(entry.requestId, entry.settlement);
+      this.#home.settle(entry);
       const slice = entry.refund && paid(entry.refund.slice);
       if (slice) refund(this.#quota, slice, entry.refund?.tokens ?? 0);
       return;
@@ -114,6 +115,7 @@ export class HomeSlices {
     if (!slice) return null;
     state.granted = slice.number;
     state.slices.push(slice);
+    this.#home.touch(slice.subjects);
     const { number, left, lifeMs } = slice;
     return { keyId, number, amounts: { ...left }, lifeMs, standing: standingOf(this.#quota, subjects, now) };
   }

@@ -25,6 +25,14 @@ const SCHEMA = `
   CREATE TABLE IF NOT EXISTS regions (id TEXT PRIMARY KEY, state TEXT NOT NULL) WITHOUT ROWID;
 `;
 
+/** Several things are bound as one value, but no value may be larger than two megabytes. */
+const TOGETHER = 100;
+
+const parts = <T>(all: readonly T[]): T[][] =>
+  Array.from({ length: Math.ceil(all.length / TOGETHER) }, (_, part) =>
+    all.slice(part * TOGETHER, (part + 1) * TOGETHER),
+  );
+
 /**
  * The limiter's SQLite tables. Every change is written before the answer leaves (the platform's output gate), so that
  * neither a counter nor a record depends on the object staying in memory.
@@ -62,12 +70,11 @@ export class LimiterStorage {
   }
 
   saveSubjects(state: QuotaState, ids: readonly string[]): void {
-    // As one value: a statement may bind a hundred, and more keys than that can be settled together.
-    const states = Object.fromEntries(ids.map((id) => [id, JSON.stringify(state.subjects.get(id))]));
-    this.#sql.exec(
-      'INSERT OR REPLACE INTO subjects (id, state) SELECT key, value FROM json_each(?)',
-      JSON.stringify(states),
-    );
+    for (const some of parts(ids)) {
+      const states = Object.fromEntries(some.map((id) => [id, state.subjects.get(id)]));
+      const sql = 'INSERT OR REPLACE INTO subjects (id, state) SELECT key, value FROM json_each(?)';
+      this.#sql.exec(sql, JSON.stringify(states));
+    }
   }
 
   loadRegions(): Map<string, RegionState> {
@@ -84,10 +91,13 @@ export class LimiterStorage {
     this.#sql.exec('INSERT OR REPLACE INTO requests (id, open) VALUES (?, ?)', open.lease.id, value);
   }
 
-  /** The request has ended: its record goes to the outbox. */
-  close(id: string, record: UsageRecord): void {
-    this.#sql.exec('DELETE FROM requests WHERE id = ?', id);
-    this.#sql.exec('INSERT INTO outbox (record) VALUES (?)', JSON.stringify(record));
+  /** These requests have ended: their records go to the outbox. */
+  close(records: readonly UsageRecord[]): void {
+    for (const some of parts(records)) {
+      const ids = JSON.stringify(some.map(({ requestId }) => requestId));
+      this.#sql.exec('DELETE FROM requests WHERE id IN (SELECT value FROM json_each(?))', ids);
+      this.#sql.exec('INSERT INTO outbox (record) SELECT value FROM json_each(?)', JSON.stringify(some));
+    }
   }
 
   outbox(limit: number): OutboxEntry[] {

@@ -37,6 +37,12 @@ export type Settlement = Pick<
   'status' | 'usage' | 'errorCode' | 'finishReasons' | 'upstream' | 'latencyMs' | 'firstTokenMs'
 >;
 
+/** A request that has ended. Telling it twice is telling it once. */
+export interface Ending {
+  readonly requestId: string;
+  readonly settlement: Settlement;
+}
+
 /** What a running request has used so far. */
 export interface Progress {
   /** As in the reservation. */
@@ -44,8 +50,3 @@ export interface Progress {
   readonly usage: Usage;
   readonly upstream: string | null;
 }
-
-/** How long a lease lives after its last sign of life. */
-export const LEASE_MS = 30_000;
-/** How often a Worker gives one; two may be lost. */
-export const RENEW_MS = 10_000;

@@ -3,7 +3,7 @@ import { type Gauge, headersOf } from '../quota/rate-limit-headers.ts';
 import { resetIn } from '../quota/window.ts';
 import { chargedTokens } from '../usage/usage-record.ts';
 import type { Exchange, ExchangeAnswer, JournalEntry, Wish } from './exchange.ts';
-import type { Progress, Reservation, ReservationRequest, Settlement } from './protocol.ts';
+import type { Ending, Progress, Reservation, ReservationRequest } from './protocol.ts';
 
 /** A request that a slice of this region pays for. */
 interface Running {
@@ -48,7 +48,7 @@ export class RegionBook {
     };
   }
 
-  settle(requestId: string, settlement: Settlement, now: number): JournalEntry {
+  settle({ requestId, settlement }: Ending, now: number): JournalEntry {
     const running = this.#running.get(requestId);
     this.#running.delete(requestId);
     this.#progress.delete(requestId);

@@ -28,7 +28,9 @@ export function resumable(handler: Handler): Handler {
       headers,
       body: await bodyText(request, context),
     });
-    return await tailOf(context, completion).begin(inner, tenant.id, completion);
+    const answer = await tailOf(context, completion).begin(inner, tenant.id, completion);
+    // What comes from elsewhere has headers that cannot be changed.
+    return new Response(answer.body, answer);
   };
 }
 

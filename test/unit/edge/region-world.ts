@@ -77,7 +77,7 @@ export class World {
     return {
       isOpen: (id) => this.#open.has(id),
       open: (request) => this.#open.add(request.requestId),
-      settle: (id, { usage }) => {
+      settle: ({ requestId: id, settlement: { usage } }) => {
         if (!this.#open.delete(id)) return;
         settle(this.quota, id, usage.completionTokens, this.now);
         this.records.set(id, (this.records.get(id) ?? 0) + 1);
@@ -86,7 +86,7 @@ export class World {
       reserve: (request, now) => this.#reserve(request, now),
       subjectsOf: ({ keyId }) => this.#subjects(keyId),
       isBlocked: () => false,
-      saveSubjects: () => {},
+      touch: () => {},
       saveRegion: (name, state) => this.#stored.set(name, JSON.stringify(state)),
     };
   }
@@ -164,7 +164,10 @@ export class World {
     truth.used = used;
     const usage = { promptTokens: 0, cachedTokens: 0, completionTokens: used };
     const rest = { errorCode: null, finishReasons: [], upstream: null, latencyMs: 0, firstTokenMs: null };
-    this.#append(region, region.book.settle(id, { status: 'completed', usage, ...rest }, this.now));
+    this.#append(
+      region,
+      region.book.settle({ requestId: id, settlement: { status: 'completed', usage, ...rest } }, this.now),
+    );
   }
 
   send(index: number): void {

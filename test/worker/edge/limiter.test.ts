@@ -38,24 +38,27 @@ const reservation = (
       tenantLimits: { ...UNLIMITED, ...limits },
       keyLimits: UNLIMITED,
     },
+    [],
   ],
+});
+
+const ending = (requestId: string, completionTokens: number) => ({
+  requestId,
+  settlement: {
+    status: 'completed',
+    usage: { promptTokens: 3, cachedTokens: 1, completionTokens },
+    errorCode: null,
+    finishReasons: ['stop'],
+    upstream: 'origin',
+    latencyMs: 12,
+    firstTokenMs: 4,
+  },
 });
 
 const settlement = (tenant: string, id: string, completionTokens: number): Call => ({
   tenant,
   method: 'settle',
-  args: [
-    id,
-    {
-      status: 'completed',
-      usage: { promptTokens: 3, cachedTokens: 1, completionTokens },
-      errorCode: null,
-      finishReasons: ['stop'],
-      upstream: 'origin',
-      latencyMs: 12,
-      firstTokenMs: 4,
-    },
-  ],
+  args: [[ending(id, completionTokens)]],
 });
 
 const admitted = (results: unknown[]) =>
@@ -103,7 +106,7 @@ describe('a tenant limiter in workerd', () => {
     await call(...ids.map((id) => reservation('counted', id, {})));
     const both = ids.flatMap((id) => [settlement('counted', id, 5), settlement('counted', id, 5)]);
     const results = await call(...both);
-    expect(results.filter((settled) => settled === true)).toHaveLength(20);
+    expect(results.filter((ended) => ended === 1)).toHaveLength(20);
     const rows = await eventually(
       () => ledger('counted'),
       ([row]) => row?.requests === 20,
@@ -128,7 +131,7 @@ describe('a tenant limiter in workerd', () => {
   test('requests of any number of keys can be settled together', async () => {
     const keys = Array.from({ length: 120 }, (_, index) => `k${index}`);
     await call(...keys.map((keyId) => reservation('many', keyId, {}, { keyId })));
-    expect(await call(...keys.map((id) => settlement('many', id, 5)))).toEqual(keys.map(() => true));
+    expect(await call(...keys.map((id) => settlement('many', id, 5)))).toEqual(keys.map(() => 1));
     const rows = await eventually(
       () => ledger('many'),
       (all) => all.length === keys.length,
@@ -152,7 +155,7 @@ describe('a tenant limiter in workerd', () => {
       ([row]) => row?.requests === 2,
     );
     expect(rows[0]).toMatchObject({ abandoned: 2, prompt_tokens: 4, completion_tokens: 6 });
-    expect(await call(settlement('forgotten', 'told', 99))).toEqual([false]);
+    expect(await call(settlement('forgotten', 'told', 99))).toEqual([0]);
     expect(await call({ tenant: 'forgotten', method: 'renew', args: ['told', ...told] })).toEqual([false]);
     expect(
       admitted(await call(reservation('forgotten', 'a', limits), reservation('forgotten', 'b', limits))),

@@ -93,9 +93,9 @@ async function request(id: string, draw: (below: number) => number, generated: G
     keyLimits: UNLIMITED,
     leaseMs: LEASE_MS,
   };
-  await call('reserve', reservation);
+  await call('reserve', reservation, []);
   // The answer got lost and the Worker asks again: still one request.
-  if (draw(5) === 0) await call('reserve', reservation);
+  if (draw(5) === 0) await call('reserve', reservation, []);
   generated.requests += 1;
   const usage = { promptTokens: 1 + draw(50), cachedTokens: 0, completionTokens: 0 };
   generated.prompt += usage.promptTokens;
@@ -120,16 +120,16 @@ async function request(id: string, draw: (below: number) => number, generated: G
   }
   const settlement = {
     status: ['completed', 'failed', 'cancelled'][draw(3)],
-    usage,
     errorCode: null,
     finishReasons: [],
     upstream: 'origin',
     latencyMs: 1,
     firstTokenMs: null,
   };
-  await call('settle', id, settlement);
-  if (draw(3) === 0)
-    await call('settle', id, { ...settlement, usage: { ...usage, completionTokens: 10_000 } });
+  const settle = (told: typeof usage) =>
+    call('settle', [{ requestId: id, settlement: { ...settlement, usage: told } }]);
+  await settle(usage);
+  if (draw(3) === 0) await settle({ ...usage, completionTokens: 10_000 });
 }
 
 const totals = async (): Promise<Record<string, number>> => {
