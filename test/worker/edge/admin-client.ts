@@ -1,4 +1,4 @@
-import type { RunningWorker } from '../support/worker.ts';
+import type { WorkerClient } from '../support/worker.ts';
 
 export const ADMIN_KEY = 'admin-key-of-the-tests';
 
@@ -46,7 +46,7 @@ async function answerOf(response: Response): Promise<Answer> {
 
 /** Calls the admin API; the key is the bootstrap one unless another is given. */
 export async function admin(
-  worker: RunningWorker,
+  worker: WorkerClient,
   method: string,
   path: string,
   body?: unknown,
@@ -62,7 +62,7 @@ export async function admin(
 
 /** A tenant with one key; the key itself is returned. */
 export async function tenantWithKey(
-  worker: RunningWorker,
+  worker: WorkerClient,
   id: string,
   limits: Readonly<Record<string, number>> = {},
   key: Readonly<Record<string, unknown>> = {},
@@ -74,7 +74,7 @@ export async function tenantWithKey(
 
 /** POST /v1/completions with a key. */
 export async function completion(
-  worker: RunningWorker,
+  worker: WorkerClient,
   key: string,
   fields: Readonly<Record<string, unknown>> = {},
 ): Promise<Answer> {

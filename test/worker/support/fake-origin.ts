@@ -7,6 +7,7 @@ import {
   generationEvent,
   generationRequest,
   type OriginModel,
+  type UsageAccount,
 } from '../../../shared/generation.ts';
 import { importSigningKey, SIGNATURE_HEADER, verify } from '../../../shared/signing.ts';
 import { defaultScript } from './scripts.ts';
@@ -40,6 +41,8 @@ export interface FakeOrigin {
   readonly requests: GenerationRequest[];
   /** Headers of those. */
   readonly headers: IncomingMessage['headers'][];
+  /** What it says generations have used, by the name of their account. */
+  readonly accounts: Map<string, UsageAccount>;
   /** Back to the first script and models, with nothing recorded. */
   reset(): void;
   stop(): Promise<void>;
@@ -139,6 +142,10 @@ export async function startFakeOrigin(): Promise<FakeOrigin> {
       return wire.refuse(401, { error });
     }
     if (path === '/models') return wire.refuse(200, { models: origin.models });
+    if (path.startsWith('/usage')) {
+      const account = new URL(path, 'http://origin').searchParams.get('account') ?? '';
+      return wire.refuse(200, JSON.stringify(origin.accounts.get(account) ?? null));
+    }
     if (path !== '/generate') return wire.refuse(200, tokenizerAnswer(path.split('?')[0] ?? '', body));
     const generation = generationRequest.parse(JSON.parse(body));
     origin.requests.push(generation);
@@ -154,11 +161,13 @@ export async function startFakeOrigin(): Promise<FakeOrigin> {
     models: [MODEL],
     requests: [],
     headers: [],
+    accounts: new Map(),
     reset() {
       origin.script = defaultScript;
       origin.models = [MODEL];
       origin.requests.length = 0;
       origin.headers.length = 0;
+      origin.accounts.clear();
     },
     stop: () =>
       new Promise((resolve) => {

@@ -1,3 +1,4 @@
+import { existsSync, readdirSync } from 'node:fs';
 import path from 'node:path';
 import { convertV4MiniflareOptions, Miniflare } from 'miniflare';
 import { unstable_getMiniflareWorkerOptions } from 'wrangler';
@@ -6,15 +7,19 @@ import { bundleWorker } from './bundle.ts';
 import { type Database, migrate } from './database.ts';
 import type { FakeOrigin } from './fake-origin.ts';
 
-/** The Worker in a real workerd, reached over HTTP. */
-export interface RunningWorker {
+/** A Worker as its callers see it. */
+export interface WorkerClient {
   readonly url: string;
-  /** Its D1 database, migrated. */
-  readonly database: Database;
   /** A request with the development key. */
   request(path: string, init?: RequestInit): Promise<Response>;
   /** POST of JSON with the development key. */
   post(body: unknown, init?: RequestInit): Promise<Response>;
+}
+
+/** The Worker in a real workerd, reached over HTTP. */
+export interface RunningWorker extends WorkerClient {
+  /** Its D1 database, migrated. */
+  readonly database: Database;
   stop(): Promise<void>;
 }
 
@@ -33,18 +38,39 @@ export interface WorkerOptions {
   readonly ratelimits?: Record<string, Shield>;
   /** Module to start instead of the Worker's own. */
   readonly entry?: string;
+  /** Directory that keeps databases and objects; a later Worker goes on with what is there. */
+  readonly state?: string;
+}
+
+export function clientOf(url: string): WorkerClient {
+  const request = (to: string, init: RequestInit = {}) => {
+    const headers = new Headers(init.headers);
+    if (!headers.has('authorization')) headers.set('authorization', `Bearer ${KEY}`);
+    return fetch(url + to, { ...init, headers });
+  };
+  return {
+    url,
+    request,
+    post(body, init = {}) {
+      const headers = new Headers(init.headers);
+      if (!headers.has('content-type')) headers.set('content-type', 'application/json');
+      const text = typeof body === 'string' ? body : JSON.stringify(body);
+      return request('/v1/completions', { method: 'POST', body: text, ...init, headers });
+    },
+  };
 }
 
 /** @param vars variables besides those of wrangler.toml */
 export async function startWorker(
   origin: Pick<FakeOrigin, 'url' | 'secret'>,
   vars: Readonly<Record<string, string>> = {},
-  { ratelimits = {}, entry = 'worker/index.ts' }: WorkerOptions = {},
+  { ratelimits = {}, entry = 'worker/index.ts', state }: WorkerOptions = {},
 ): Promise<RunningWorker> {
   const { workerOptions } = unstable_getMiniflareWorkerOptions(path.join(ROOT, 'wrangler.toml'));
   const { modulesRules: _, ...options } = workerOptions;
-  const miniflare = new Miniflare(
-    convertV4MiniflareOptions({
+  const used = state !== undefined && existsSync(state) && readdirSync(state).length > 0;
+  const miniflare = new Miniflare({
+    ...convertV4MiniflareOptions({
       ...options,
       name: 'continuo',
       ratelimits,
@@ -63,25 +89,10 @@ export async function startWorker(
       },
       cf: false,
     }),
-  );
+    ...(state === undefined ? {} : { resourcePersistencePath: state }),
+  });
   const url = (await miniflare.unsafeGetDirectURL('continuo')).origin;
   const database = (await miniflare.getD1Database('DB')) as unknown as Database;
-  await migrate(database);
-  const request = (to: string, init: RequestInit = {}) => {
-    const headers = new Headers(init.headers);
-    if (!headers.has('authorization')) headers.set('authorization', `Bearer ${KEY}`);
-    return fetch(url + to, { ...init, headers });
-  };
-  return {
-    url,
-    database,
-    request,
-    post(body, init = {}) {
-      const headers = new Headers(init.headers);
-      if (!headers.has('content-type')) headers.set('content-type', 'application/json');
-      const text = typeof body === 'string' ? body : JSON.stringify(body);
-      return request('/v1/completions', { method: 'POST', body: text, ...init, headers });
-    },
-    stop: () => miniflare.dispose(),
-  };
+  if (!used) await migrate(database);
+  return { ...clientOf(url), database, stop: () => miniflare.dispose() };
 }

@@ -1,0 +1,20 @@
+import type { Env } from '../../../worker/env.ts';
+import worker from '../../../worker/index.ts';
+
+/**
+ * The Worker with a clock that stands still where the header `x-now` puts it (Unix milliseconds), for the objects, too:
+ * they live in the same isolate.
+ */
+const running = Date.now;
+let standing: number | null = null;
+Date.now = () => standing ?? running();
+
+export default {
+  fetch(request, env, context) {
+    const now = request.headers.get('x-now');
+    if (now !== null) standing = Number(now);
+    return worker.fetch!(request, env, context);
+  },
+} satisfies ExportedHandler<Env>;
+
+export { IdempotentAnswer, RegionLimiter, StreamTail, TenantLimiter } from '../../../worker/index.ts';
