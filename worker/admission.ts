@@ -123,7 +123,7 @@ export async function admit(principal: Principal, cost: Cost, context: RequestCo
         headers: { 'retry-after': '1' },
       });
     });
-  for (const [name, value] of Object.entries(reservation.headers)) context.answer.headers.set(name, value);
+  context.answer.limits = reservation.headers;
   if (!reservation.admitted) throw refused(reservation.refusal, principal, cost);
   return lease(limiter, limiterName, requestId, context);
 }

@@ -16,28 +16,19 @@ function checkMediaType(request: Request): void {
 const tooLarge = (limit: number): ApiError =>
   new ApiError('request_too_large', `The request body is larger than the limit of ${limit} bytes.`);
 
-/** The body's bytes as text; stops reading as soon as a limit is passed, whatever content-length claims. */
+/** The body's bytes as text; stops reading as soon as a limit is passed. */
 async function readText(request: Request, { MAX_BODY_BYTES, BODY_TIMEOUT_MS }: Settings): Promise<string> {
-  if (Number(request.headers.get('content-length') ?? 0) > MAX_BODY_BYTES) throw tooLarge(MAX_BODY_BYTES);
+  const claimed = lengthOf(request);
+  if (claimed !== null && claimed > MAX_BODY_BYTES) throw tooLarge(MAX_BODY_BYTES);
   if (request.body === null) return '';
-  const reader = request.body.getReader();
-  const decoder = new TextDecoder('utf-8', { fatal: true, ignoreBOM: false });
   const late = Promise.withResolvers<never>();
-  let waiting = true;
-  const timer = setTimeout(() => {
-    waiting = false;
-    late.reject(new ApiError('request_timeout', 'The request body did not arrive in time.'));
-  }, BODY_TIMEOUT_MS);
-  let size = 0;
-  let text = '';
+  const timer = setTimeout(
+    () => late.reject(new ApiError('request_timeout', 'The request body did not arrive in time.')),
+    BODY_TIMEOUT_MS,
+  );
   try {
-    for (;;) {
-      const { value, done } = await Promise.race([reader.read(), late.promise]);
-      if (done) return text + decoder.decode();
-      size += value.byteLength;
-      if (size > MAX_BODY_BYTES) throw tooLarge(MAX_BODY_BYTES);
-      text += decoder.decode(value, { stream: true });
-    }
+    if (claimed === null) return await readPieces(request.body, MAX_BODY_BYTES, late.promise);
+    return newDecoder().decode(await Promise.race([request.arrayBuffer(), late.promise]));
   } catch (thrown) {
     if (thrown instanceof ApiError) throw thrown;
     throw new ApiError(
@@ -46,9 +37,41 @@ async function readText(request: Request, { MAX_BODY_BYTES, BODY_TIMEOUT_MS }: S
     );
   } finally {
     clearTimeout(timer);
+  }
+}
+
+/** A length that HTTP itself keeps the body to; null for one that ends when it ends. */
+function lengthOf({ headers }: Request): number | null {
+  const claimed = headers.get('content-length');
+  return claimed === null || headers.has('transfer-encoding') ? null : Number(claimed);
+}
+
+const newDecoder = () => new TextDecoder('utf-8', { fatal: true, ignoreBOM: false });
+
+async function readPieces(
+  body: ReadableStream<Uint8Array>,
+  limit: number,
+  late: Promise<never>,
+): Promise<string> {
+  const reader = body.getReader();
+  const decoder = newDecoder();
+  let size = 0;
+  let text = '';
+  let reading = true;
+  try {
+    for (;;) {
+      const { value, done } = await Promise.race([reader.read(), late]);
+      reading = false;
+      if (done) return text + decoder.decode();
+      size += value.byteLength;
+      if (size > limit) throw tooLarge(limit);
+      text += decoder.decode(value, { stream: true });
+      reading = true;
+    }
+  } finally {
     // A lock cannot be released while a read is pending.
-    if (waiting) reader.releaseLock();
-    else void reader.cancel().catch(() => {});
+    if (reading) void reader.cancel().catch(() => {});
+    else reader.releaseLock();
   }
 }
 
@@ -60,7 +83,7 @@ const DRAIN = { times: 2, ms: 1_000 };
  * closes sees a broken pipe instead of its error.
  */
 export async function drain(request: Request, { MAX_BODY_BYTES }: Settings): Promise<void> {
-  if (request.body === null || request.body.locked) return;
+  if (request.body === null || request.bodyUsed || request.body.locked) return;
   const reader = request.body.getReader();
   const timer = setTimeout(() => void reader.cancel().catch(() => {}), DRAIN.ms);
   try {

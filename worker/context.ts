@@ -10,8 +10,8 @@ import type { Catalogue } from './upstreams/pool.ts';
 export interface Answer {
   /** Whose habits the answer follows; known fully once the caller is. */
   dialect: Dialect;
-  /** Headers for whatever answer comes: rate limits, timings. */
-  readonly headers: Headers;
+  /** Headers that tell how the caller's limits stand; empty until the limiter has said it. */
+  limits: Readonly<Record<string, string>>;
 }
 
 /** Known once the key has been checked; for the log. */

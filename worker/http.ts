@@ -45,7 +45,7 @@ export function errorResponse(error: ApiError, context: RequestContext): Respons
 
 /** Puts what belongs on every answer onto one: the request id and what was decided on the way. The headers must be mutable. */
 export function finished(answer: Response, context: RequestContext): Response {
-  for (const [name, value] of context.answer.headers) answer.headers.set(name, value);
+  for (const [name, value] of Object.entries(context.answer.limits)) answer.headers.set(name, value);
   answer.headers.set(REQUEST_ID_HEADER, context.requestId);
   return answer;
 }

@@ -62,7 +62,7 @@ function createContext(
   background: ExecutionContext,
   isolate: Isolate,
 ): RequestContext {
-  const answer: Answer = { dialect: provisionalDialect(request), headers: new Headers() };
+  const answer: Answer = { dialect: provisionalDialect(request), limits: {} };
   return {
     requestId: incomingRequestId(request) ?? `req_${randomHex(16)}`,
     completionId: `cmpl-${completionOf(background) ?? randomHex(16)}`,

@@ -4,8 +4,7 @@ import { nearestLimiter } from './admission.ts';
 import type { RequestContext } from './context.ts';
 import type { Handler } from './routes.ts';
 
-/** Set where there is a limit per minute, and then both times: one for each unit. */
-const told = (headers: Headers): boolean =>
+const bears = ({ headers }: Response): boolean =>
   headers.has('x-ratelimit-limit-requests') || headers.has('x-ratelimit-limit-tokens');
 
 const isLimited = ({ tenant, key }: Principal): boolean =>
@@ -14,16 +13,17 @@ const isLimited = ({ tenant, key }: Principal): boolean =>
   );
 
 /** How the caller's limits stand, for an answer that no reservation has told of them. Changes no counter. */
-async function tell({ caller, answer, timings, ...context }: RequestContext): Promise<void> {
+async function tell(context: RequestContext): Promise<void> {
+  const { caller, answer, timings } = context;
   const { principal } = caller;
-  if (principal === null || told(answer.headers) || !isLimited(principal)) return;
+  const told = Object.keys(answer.limits).length > 0;
+  if (told || principal === null || !isLimited(principal)) return;
   const { tenant, key } = principal;
   const inquiry = { tenantId: tenant.id, keyId: key.id, tenantLimits: tenant.limits, keyLimits: key.limits };
-  const standing = await timings
+  answer.limits = await timings
     .measure('limit', async () => await nearestLimiter(context, tenant.id).standing(inquiry))
     // The answer is as it is, whether or not anybody can say how the limits stand.
     .catch(() => ({}));
-  for (const [name, value] of Object.entries(standing)) answer.headers.set(name, value);
 }
 
 /** The handler; whatever it answers to a caller it knows bears the headers of the caller's limits. */
@@ -32,7 +32,7 @@ export function tellingLimits(handler: Handler): Handler {
     try {
       const answer = await handler(request, context, argument);
       // A resumable stream brings those of the request it has made itself.
-      if (!told(answer.headers)) await tell(context);
+      if (!bears(answer)) await tell(context);
       return answer;
     } catch (thrown) {
       // A key that was revoked a moment ago is a stranger's.

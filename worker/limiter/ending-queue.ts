@@ -1,7 +1,7 @@
 import type { Ending } from './protocol.ts';
 
 /** So long an ending waits for a reservation to go with, or for others. */
-const GATHER_MS = 5;
+const GATHER_MS = 10;
 /** A call that was to take it along and says nothing for so long has died with its request. */
 const PATIENCE_MS = 1000;
 const ATTEMPTS = 3;

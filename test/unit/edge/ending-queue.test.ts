@@ -57,7 +57,7 @@ describe('endings on their way to their limiter', () => {
     const calls: string[][] = [];
     const send = async (all: readonly Ending[]) => calls.push(ids(all));
     const told = ['a', 'b', 'c'].map((id) => queue.tell('acme', ending(id), send));
-    await clock.pass(10);
+    await clock.pass(20);
     await Promise.all(told);
     expect(calls).toEqual([['a', 'b', 'c']]);
   });

@@ -1,3 +1,6 @@
+import { request as httpRequest } from 'node:http';
+import { text } from 'node:stream/consumers';
+import { KEY } from '../support/worker.ts';
 import { type ErrorCase, sending } from './case.ts';
 
 /** A body of which only the beginning comes. */
@@ -6,14 +9,35 @@ const stalled = (): ReadableStream<Uint8Array> =>
     start: (controller) => controller.enqueue(new TextEncoder().encode('{"model":')),
   });
 
+/** The same of one that claims to be longer. */
+const cutShort: ErrorCase['send'] = ({ url }) =>
+  new Promise((resolve, reject) => {
+    const headers = {
+      authorization: `Bearer ${KEY}`,
+      'content-type': 'application/json',
+      'content-length': '100',
+    };
+    const outgoing = httpRequest(`${url}/v1/completions`, { method: 'POST', headers }, async (answer) => {
+      const init = { status: answer.statusCode ?? 0, headers: answer.headers as Record<string, string> };
+      resolve(new Response(await text(answer), init));
+      outgoing.destroy();
+    });
+    outgoing.on('error', reject).write('{"model":');
+  });
+
+const LATE: Omit<ErrorCase, 'name' | 'send'> = {
+  type: 'invalid_request_error',
+  code: 'request_timeout',
+  param: null,
+  message: /did not arrive in time/,
+  headers: { 'x-should-retry': 'true' },
+};
+
 export const STATUS_408: readonly ErrorCase[] = [
   {
     name: 'a body that does not arrive in time',
     send: sending(stalled),
-    type: 'invalid_request_error',
-    code: 'request_timeout',
-    param: null,
-    message: /did not arrive in time/,
-    headers: { 'x-should-retry': 'true' },
+    ...LATE,
   },
+  { name: 'a body that does not become as long as it claims', send: cutShort, ...LATE },
 ];
