@@ -1,3 +1,4 @@
+import { availableParallelism } from 'node:os';
 import { parentPort, workerData } from 'node:worker_threads';
 import { GrammarVocabulary } from '../grammar/runtime/grammar-vocabulary.ts';
 import { GrammarCache } from '../grammar/thread/grammar-cache.ts';
@@ -69,6 +70,7 @@ try {
     encodeImages: (submission: Submission, signal: AbortSignal) => features.of(submission, signal),
     now: () => performance.now(),
     unixNow: () => Date.now(),
+    cores: availableParallelism(),
   };
   try {
     await serveEngine(port, (hooks) => new Engine({ ...options, ...hooks }));

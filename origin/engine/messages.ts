@@ -36,8 +36,9 @@ export interface Submission {
   readonly tokenIds: boolean;
   readonly skipSpecialTokens: boolean;
   /**
-   * Token events of one choice are merged for so many milliseconds, but for the first and the last; 0 = one per step.
-   * All choices speak at the same moments, so that the engine's reader is woken once for all of them.
+   * Token events of one choice are merged for so many milliseconds at least (longer where many run, see event-pace.ts),
+   * but for the first and the last; 0 = one per step. All choices speak at the same moments, so that the engine's
+   * reader is woken once for all of them.
    */
   readonly eventIntervalMs: number;
   /** Unix milliseconds at which the request is given up. */

@@ -2,6 +2,7 @@ import { ApiError } from '../../shared/errors.ts';
 import { InvalidLogitsError } from '../sampling/errors.ts';
 import { Admission, type AdmissionOptions } from './admission.ts';
 import { Deadlines } from './deadlines.ts';
+import { affordableIntervalMs } from './event-pace.ts';
 import type { KvCopy } from './kv-slots.ts';
 import type { EngineStatus, StepReport, Submission } from './messages.ts';
 import { OpenRequest } from './open-request.ts';
@@ -21,6 +22,8 @@ export interface RequestsOptions
   readonly unixNow: () => number;
   /** Called when there is something to do or to say again: maybe some time after a submission, once it is prepared. */
   readonly onWork: () => void;
+  /** Cores that all streams share; Infinity unless given: then events come as often as each submission asks. */
+  readonly cores?: number;
 }
 
 /**
@@ -32,6 +35,8 @@ export class Requests {
   readonly #admission: Admission;
   readonly #outbox = new Outbox();
   readonly #deadlines = new Deadlines();
+  /** Between the events of one choice, as crowded as it was after the last step. */
+  #affordableMs = 0;
 
   constructor(options: RequestsOptions) {
     this.#options = options;
@@ -148,6 +153,8 @@ export class Requests {
    * @param urgent even if no request has heard anything
    */
   flush(status: EngineStatus, urgent: boolean, report?: StepReport): void {
+    const { cores = Number.POSITIVE_INFINITY } = this.#options;
+    this.#affordableMs = affordableIntervalMs(status.running, cores);
     if (report !== undefined) this.#outbox.addReport(report);
     const message = this.#outbox.take(status, urgent);
     if (message !== null) this.#options.report(message);
@@ -168,7 +175,7 @@ export class Requests {
     const { roster } = this.#options;
     const { request } = sequence;
     const { requestId } = request.submission;
-    this.#outbox.add(requestId, ...sequence.publish(now));
+    this.#outbox.add(requestId, ...sequence.publish(now, this.#affordableMs));
     if (!sequence.finished) return;
     roster.refund(sequence);
     this.#admission.recordFinish(now);

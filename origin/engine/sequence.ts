@@ -124,9 +124,12 @@ export class Sequence implements DecodeRow {
     }
   }
 
-  /** The events that are due, the finish included. */
-  publish(now: number): GenerationEvent[] {
-    if (this.#finish === null && !this.#due(now)) return [];
+  /**
+   * The events that are due, the finish included.
+   * @param affordableMs the least interval there is time for; a submission's own is never shortened by it
+   */
+  publish(now: number, affordableMs: number): GenerationEvent[] {
+    if (this.#finish === null && !this.#due(now, affordableMs)) return [];
     this.#publishedAt = now;
     const event = this.#output.take(this.#choice, this.completionTokens, this.#finish === null);
     const finish = this.#finish === null ? null : this.#finishEvent(this.#finish);
@@ -140,10 +143,11 @@ export class Sequence implements DecodeRow {
   }
 
   /** The first step after the end of an interval; intervals are counted from the clock's zero, the same for all. */
-  #due(now: number): boolean {
+  #due(now: number, affordableMs: number): boolean {
     const { eventIntervalMs } = this.request.submission;
     if (eventIntervalMs === 0) return true;
-    return Math.floor(now / eventIntervalMs) > Math.floor(this.#publishedAt / eventIntervalMs);
+    const interval = Math.max(eventIntervalMs, affordableMs);
+    return Math.floor(now / interval) > Math.floor(this.#publishedAt / interval);
   }
 
   /** Decides what the token means: text, the end, or both. */

@@ -220,6 +220,24 @@ describe('running streams', () => {
     expect(last).toBeGreaterThan(1_000_000 + 150 * STEP_MS);
     for (const times of merged) expect(times).toContain(last);
   });
+
+  it.each([
+    { streams: 1, interval: 50 },
+    { streams: 2, interval: 80 },
+    { streams: 4, interval: 100 },
+  ])(
+    'speak every $interval ms when $streams share cores that have time for 25 events a second',
+    async ({ streams, interval }) => {
+      const driver = new Driver(new ScriptedRunner(shape(4)), { cores: 25 / 200 });
+      for (let id = 0; id < streams; id++) driver.submit({ ...endless(`${id}`, 200), eventIntervalMs: 50 });
+      await driver.finish();
+      for (let id = 0; id < streams; id++) {
+        const events = driver.eventsOf(`${id}`).filter(({ type }) => type === 'token');
+        expect(Math.abs(events.length - (200 * STEP_MS) / interval)).toBeLessThanOrEqual(2);
+        expect(transcribe(driver.eventsOf(`${id}`), 1).choices.get(0)?.ids).toHaveLength(200);
+      }
+    },
+  );
 });
 
 describe('the prefix cache', () => {
