@@ -80,10 +80,13 @@ export interface DecodeRow {
 export class DecodeBatchBuilder {
   readonly #tokens: Int32Array;
   readonly #positions: Int32Array;
+  readonly #leastRows: number;
 
-  constructor(slots: number) {
+  /** @param leastRows idle slots beside the others make up for rows that are missing */
+  constructor(slots: number, leastRows: number) {
     this.#tokens = new Int32Array(slots);
     this.#positions = new Int32Array(slots);
+    this.#leastRows = leastRows;
   }
 
   /**
@@ -91,9 +94,11 @@ export class DecodeBatchBuilder {
    * @param idlePosition where a slot without one may be written without harm
    */
   build(bySlot: readonly (DecodeRow | null)[], idlePosition: (slot: number) => number): DecodeBatch | null {
-    const firstSlot = bySlot.findIndex((row) => row !== null);
-    if (firstSlot < 0) return null;
-    const rows = bySlot.findLastIndex((row) => row !== null) - firstSlot + 1;
+    const first = bySlot.findIndex((row) => row !== null);
+    if (first < 0) return null;
+    const last = bySlot.findLastIndex((row) => row !== null);
+    const rows = Math.max(this.#leastRows, last - first + 1);
+    const firstSlot = Math.min(first, bySlot.length - rows);
     for (let row = 0; row < rows; row++) {
       const sequence = bySlot[firstSlot + row] ?? null;
       this.#tokens[row] = sequence === null ? 0 : sequence.lastToken;

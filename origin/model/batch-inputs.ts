@@ -77,14 +77,14 @@ export class PrefillInputs {
   readonly positions: BigInt64Array<ArrayBuffer>;
   /** [1, start + tokens], all ones. */
   readonly mask: BigInt64Array<ArrayBuffer>;
-  /** [logitsAt] */
+  /** [logitsAt + 1]: the last once more, for runs that must not have a single row. */
   readonly logitsIndex: BigInt64Array<ArrayBuffer>;
 
   constructor(prefillChunk: number, contextLength: number) {
     this.tokens = allocateInt64(prefillChunk);
     this.positions = allocateInt64(prefillChunk);
     this.mask = allocateInt64(contextLength).fill(1n);
-    this.logitsIndex = allocateInt64(prefillChunk);
+    this.logitsIndex = allocateInt64(prefillChunk + 1);
   }
 
   fill({ start, tokens, logitsAt }: PrefillChunk): void {
@@ -93,5 +93,6 @@ export class PrefillInputs {
       this.positions[i] = BigInt(start + i);
     }
     for (let i = 0; i < logitsAt.length; i++) this.logitsIndex[i] = BigInt(logitsAt[i]!);
+    this.logitsIndex[logitsAt.length] = BigInt(logitsAt.at(-1) ?? 0);
   }
 }

@@ -12,6 +12,11 @@ export interface ModelShape {
    * exist by configuration only, begin anywhere; no run is longer than this.
    */
   readonly prefillChunk: number;
+  /**
+   * Rows a decode run should have at least, some of them idle: a row that is alone in a run may meet another kernel,
+   * which rounds otherwise. Never more than there are slots.
+   */
+  readonly leastRows: number;
 }
 
 /** One decode step: row r is the sequence in slot `firstSlot + r`. */
@@ -65,7 +70,7 @@ export interface ModelRunner {
   readonly shape: ModelShape;
   /**
    * Logits of row r at [r · vocabularySize, (r + 1) · vocabularySize), raw float32, valid until the next call of the
-   * runner. Every row's bits are those it would have alone.
+   * runner. In runs of `leastRows` or more, every row's bits are its own, whatever the others are.
    */
   decode(batch: DecodeBatch): Float32Array | Promise<Float32Array>;
   /** Logits of logitsAt[i] at row i, valid until the next call. The event loop turns while it runs. */

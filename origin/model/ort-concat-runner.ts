@@ -48,7 +48,7 @@ export class OrtConcatRunner implements ModelRunner {
   ) {
     const { slots, contextLength } = layout;
     const { vocabularySize } = decoder;
-    this.shape = { vocabularySize, contextLength, slots, prefillChunk };
+    this.shape = { vocabularySize, contextLength, slots, prefillChunk, leastRows: 1 };
     this.#session = session;
     this.#decoder = decoder;
     this.#logitsName = logits;

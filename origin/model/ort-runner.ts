@@ -32,13 +32,14 @@ export interface RunnerOptions {
 /**
  * A ModelRunner over ONNX Runtime with the KV cache updated in place. Owns the session.
  *
- * On the CPU every decode row has the bits it has alone: at any number of rows, in any slot, at any width of the mask, with 1 or 2
- * threads, for float32, float16, 4-bit and 8-bit MatMulNBits; so has every prefill position, however many are asked for
- * with it. This is tested, not promised by ONNX Runtime, hence its pinned version. It does not hold between prefill and
- * decode of one token, between two splits into chunks, nor for models whose activations are quantised per tensor.
+ * On the CPU every decode row has bits of its own: in any slot, at any width of the mask, with 1 or 2 threads, for
+ * float32, float16, 4-bit and 8-bit MatMulNBits, at any number of rows that is not below `leastRows`; so has every
+ * prefill position, however many are asked for with it. This is tried out at the start and tested, not promised by ONNX
+ * Runtime, hence its pinned version. It does not hold between prefill and decode of one token, between two splits into
+ * chunks, nor for models whose activations are quantised per tensor.
  */
 export class OrtRunner implements ModelRunner {
-  readonly shape: ModelShape;
+  #shape: ModelShape;
   readonly #session: RunSession;
   readonly #decoder: DecoderInterface;
   readonly #logitsName: string;
@@ -57,7 +58,7 @@ export class OrtRunner implements ModelRunner {
   ) {
     const { slots, contextLength } = layout;
     const { vocabularySize } = decoder;
-    this.shape = { vocabularySize, contextLength, slots, prefillChunk };
+    this.#shape = { vocabularySize, contextLength, slots, prefillChunk, leastRows: 1 };
     this.#session = session;
     this.#decoder = decoder;
     this.#logitsName = logits;
@@ -67,6 +68,15 @@ export class OrtRunner implements ModelRunner {
     this.#embedder = embedder;
     const rows = Math.max(slots, prefillChunk);
     this.#logits = new Float32Array(new ArrayBuffer(4 * rows * vocabularySize));
+  }
+
+  get shape(): ModelShape {
+    return this.#shape;
+  }
+
+  /** Known only after the runner has been tried out. */
+  set leastRows(leastRows: number) {
+    this.#shape = { ...this.#shape, leastRows };
   }
 
   /** Runs on the calling thread. */
@@ -159,8 +169,10 @@ export class OrtRunner implements ModelRunner {
     binding.input(tokenInput, this.#tokens(inputs.tokens, [1, length]));
     binding.input(this.#decoder.attentionMask, this.#int64(inputs.mask, [1, start + length]));
     if (positionIds !== null) binding.input(positionIds, this.#int64(inputs.positions, [1, length]));
-    binding.input(LOGITS_INDEX, this.#int64(inputs.logitsIndex, [logitsAt.length]));
-    binding.output(this.#logitsName, this.#logitsTensor(logitsAt.length, this.shape.vocabularySize));
+    const { leastRows, vocabularySize } = this.shape;
+    const rows = logitsAt.length === 0 ? 0 : Math.max(logitsAt.length, leastRows);
+    binding.input(LOGITS_INDEX, this.#int64(inputs.logitsIndex, [rows]));
+    binding.output(this.#logitsName, this.#logitsTensor(rows, vocabularySize));
     this.#cache.bind(binding, slot, 1);
     return binding;
   }

@@ -8,6 +8,7 @@ import { OrtConcatRunner } from './ort-concat-runner.ts';
 import { OrtRunner, type RunnerOptions } from './ort-runner.ts';
 import type { OrtSession } from './ort-session.ts';
 import { readsSeveralAfterPast, requireNumbers } from './probe.ts';
+import { leastRowsOf } from './row-probe.ts';
 import { SingleRowRunner } from './single-row-runner.ts';
 
 /** ONNX Runtime's name of the memory that the CPU's operators read. */
@@ -28,10 +29,9 @@ export async function startRunner(
   options: RunnerOptions,
   file: GraphFile,
 ): Promise<ModelRunner> {
-  const { cache, couplesRows } = options.decoder;
   const runner = session.copiesInputs
     ? startOnDevice(session, options, file)
-    : cache === 'in-place'
+    : options.decoder.cache === 'in-place'
       ? new OrtRunner(session, options)
       : new OrtConcatRunner(session, options);
   try {
@@ -39,11 +39,15 @@ export async function startRunner(
     if (runner instanceof OrtConcatRunner) {
       runner.severalAfterPast = await readsSeveralAfterPast(runner, file.file);
     }
+    if (!(runner instanceof OrtRunner)) return runner;
+    const leastRows = options.decoder.couplesRows ? null : await leastRowsOf(runner);
+    if (leastRows === null) return new SingleRowRunner(runner);
+    runner.leastRows = leastRows;
+    return runner;
   } catch (error) {
     runner.dispose();
     throw error;
   }
-  return couplesRows && cache === 'in-place' ? new SingleRowRunner(runner) : runner;
 }
 
 function startOnDevice(session: OrtSession, options: RunnerOptions, { file, graph }: GraphFile): ModelRunner {

@@ -11,6 +11,7 @@ const shape = (slots: number) => ({
   contextLength: 4096,
   prefillChunk: CHUNK,
   vocabularySize: VOCABULARY,
+  leastRows: 1,
 });
 
 /** Runs until its maximum, whatever is sampled. */

@@ -14,6 +14,8 @@ describe.each([
   ['fp32', { quantization: 'none' }, 12],
   ['4-bit', { quantization: 'q4' }, 12],
   ['8-bit', { quantization: 'q8' }, 12],
+  ['4-bit, full-precision', { quantization: 'q4', accuracyLevel: 0 }, 6],
+  ['8-bit, full-precision', { quantization: 'q8', accuracyLevel: 0 }, 6],
   // Their rows run one by one, so that fewer rounds must do.
   ['row-coupling int8', { quantization: 'int8-dynamic' }, 8],
   ['concatenated-past', { attention: 'concatenated', positionIds: true }, 8],

@@ -15,7 +15,7 @@ export interface SyntheticModel {
   readonly ropeTheta: number;
   readonly normEpsilon: number;
   /**
-   * Linear layers as MatMul, as MatMulNBits with 4 or 8 bits (accuracy level 4), or as MatMulInteger of 8 bits with
+   * Linear layers as MatMul, as MatMulNBits with 4 or 8 bits, or as MatMulInteger of 8 bits with
    * activations scaled by the largest of a run.
    */
   readonly quantization: 'none' | 'q4' | 'q8' | 'int8-dynamic';
@@ -32,6 +32,8 @@ export interface SyntheticModel {
   readonly logits: 'float32' | 'float16';
   /** Block size of the quantisation; divides hidden, heads · headSize and intermediate. */
   readonly block: number;
+  /** Of MatMulNBits: 4 = activations in 8 bits, 0 = as they are. */
+  readonly accuracyLevel: 0 | 4;
   /** Type of weights, activations and KV. */
   readonly precision: 'float32' | 'float16';
   /** Explicit position_ids input [batch, sequence] besides the attention mask. */

@@ -17,6 +17,7 @@ export const TINY_MODEL: SyntheticModel = {
   ropeTheta: 10_000,
   normEpsilon: 1e-5,
   quantization: 'none',
+  accuracyLevel: 4,
   attention: 'group-query',
   cachedBranch: 'several-tokens',
   slidingWindow: -1,

@@ -57,7 +57,7 @@ export class SyntheticWeights {
     output: string,
     random: () => Float32Array,
   ): string {
-    const { quantization, block, precision } = this.#model;
+    const { quantization, block, precision, accuracyLevel } = this.#model;
     const bits = quantization === 'q4' ? 4 : 8;
     const weight = this.once(`${name}.weight_Q${bits}`, () => {
       const { packed, scales } = quantizeBlocks(random(), bits, block);
@@ -72,7 +72,7 @@ export class SyntheticWeights {
         N: { int: columns },
         bits: { int: bits },
         block_size: { int: block },
-        accuracy_level: { int: precision === 'float32' ? 4 : 0 },
+        accuracy_level: { int: precision === 'float32' ? accuracyLevel : 0 },
       },
     });
   }

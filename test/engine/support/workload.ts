@@ -8,12 +8,13 @@ import type { Transcript } from './transcript.ts';
 
 const MOST_TOKENS = 20;
 
-/** A context that every arrival fits into. */
+/** A context that every arrival fits into; a sequence that decodes alone does so beside an idle row. */
 export const shape = (slots: number) => ({
   slots,
   contextLength: 64,
   prefillChunk: 8,
   vocabularySize: VOCABULARY,
+  leastRows: Math.min(2, slots),
 });
 
 export interface Arrival {

@@ -71,15 +71,21 @@ describe('the decode batch', () => {
   it('covers every decoding slot, and writes nothing of worth where nobody decodes', () => {
     const row = fc.option(fc.record({ slot: fc.nat(), computed: fc.nat(50), lastToken: fc.nat(50) }));
     fc.assert(
-      fc.property(fc.array(row, { minLength: 1, maxLength: 10 }), (bySlot) => {
-        const batch = new DecodeBatchBuilder(bySlot.length).build(bySlot, (slot) => 100 + slot);
+      fc.property(fc.array(row, { minLength: 1, maxLength: 10 }), fc.nat(9), (bySlot, least) => {
+        const leastRows = 1 + (least % bySlot.length);
+        const builder = new DecodeBatchBuilder(bySlot.length, leastRows);
+        const batch = builder.build(bySlot, (slot) => 100 + slot);
         const decoding = bySlot.flatMap((sequence, slot) => (sequence === null ? [] : [slot]));
         if (batch === null) {
           expect(decoding).toEqual([]);
           return;
         }
-        expect(batch.firstSlot).toBe(decoding[0]);
-        expect(batch.firstSlot + batch.rows - 1).toBe(decoding.at(-1));
+        const [first, last] = [decoding[0]!, decoding.at(-1)!];
+        expect(batch.rows).toBe(Math.max(leastRows, last - first + 1));
+        expect(batch.firstSlot).toBeGreaterThanOrEqual(0);
+        expect(batch.firstSlot).toBeLessThanOrEqual(first);
+        expect(batch.firstSlot + batch.rows).toBeGreaterThan(last);
+        expect(batch.firstSlot + batch.rows).toBeLessThanOrEqual(bySlot.length);
         for (let at = 0; at < batch.rows; at++) {
           const slot = batch.firstSlot + at;
           const sequence = bySlot[slot];

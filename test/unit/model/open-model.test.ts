@@ -159,7 +159,13 @@ it('a sound directory gives its shape, its special tokens and a line for the log
   rmSync(join(directory, 'generation_config.json'));
   const { runner, shape, config, summary } = await openModel(modelOptions(directory, { contextLength: 100 }));
   runner.dispose();
-  expect(shape).toEqual({ vocabularySize: 256, contextLength: 100, slots: 4, prefillChunk: 32 });
+  expect(shape).toEqual({
+    vocabularySize: 256,
+    contextLength: 100,
+    slots: 4,
+    prefillChunk: 32,
+    leastRows: 1,
+  });
   expect(config).toMatchObject({ bosTokenId: 254, eosTokenIds: [255] });
   expect(summary).toBe(
     'model.onnx: 2 layers, 2 KV heads of 16 in float32, vocabulary 256; ' +
