@@ -51,10 +51,10 @@ async function main(): Promise<void> {
   const server = createOriginServer(context);
   await listen(server, config, log);
   const stopped = stopOnSignal(service, config, log);
-  const { models, memoryBytes } = readModels(config);
+  const { models, limits } = readModels(config);
   const surveyed = models.map(surveyModel);
-  requireBudget(surveyed, memoryBytes);
-  fleet.configure(surveyed, memoryBytes);
+  requireBudget(surveyed, limits);
+  fleet.configure(surveyed, limits);
   if (config.modelsFile !== null) reloadOnSignal(config, fleet, log);
   await Promise.race([fleet.whenStarted(), stopped]);
   await stopped;

@@ -5,6 +5,8 @@ export interface ModelTerms {
   readonly name: string;
   /** Equal keys mean that one engine serves both. */
   readonly key: string;
+  /** What weights and KV cache lie in, main memory or a device's: engines in the same one share its limit. */
+  readonly memory: string;
   /** Of weights and KV cache. */
   readonly bytes: number;
   readonly loadAtStart: boolean;
@@ -14,12 +16,16 @@ export interface ModelTerms {
   readonly expectedLoadMs: number;
 }
 
+/** Most bytes that engines may hold of a memory. */
+export type LimitOf = (memory: string) => number;
+
 export type Phase = 'unloaded' | 'waiting' | 'loading' | 'loaded' | 'unloading' | 'failed';
 
 export interface Engine {
   readonly id: number;
   readonly name: string;
   readonly key: string;
+  readonly memory: string;
   readonly bytes: number;
   phase: Phase;
   /** No longer configured, or replaced. */

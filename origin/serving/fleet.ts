@@ -5,7 +5,7 @@ import type { Loaded } from '../service.ts';
 import type { Phase } from './engine-state.ts';
 import { LifeCycle, type Verdict } from './life-cycle.ts';
 import { type LoadFault, loadFaultOf } from './load-fault.ts';
-import { bytesOf } from './memory-budget.ts';
+import { bytesOf, limitOf, type MemoryLimits, memoryOf } from './memory-budget.ts';
 import type { SurveyedModel } from './survey.ts';
 
 export interface FleetOptions {
@@ -62,12 +62,13 @@ export class Fleet {
    * Takes over a configuration whose models fit together.
    * @throws Error one line, and then nothing has changed, when another engine would use WebGPU
    */
-  configure(models: readonly SurveyedModel[], memoryBytes: number): void {
+  configure(models: readonly SurveyedModel[], limits: MemoryLimits): void {
     this.#requireSameOnWebGpu(models);
     this.#models = new Map(models.map((model) => [model.settings.name, model]));
     const terms = models.map((model) => ({
       name: model.settings.name,
       key: model.key,
+      memory: memoryOf(model),
       bytes: bytesOf(model),
       loadAtStart: model.settings.load === 'start',
       idleMs: model.settings.idleMs,
@@ -76,7 +77,7 @@ export class Fleet {
     const atStart = terms.filter(({ loadAtStart }) => loadAtStart).map(({ name }) => name);
     // What a reload takes away while it is being loaded is not waited for.
     this.#starting = new Set(atStart.filter((name) => this.#starting?.has(name) ?? true));
-    this.#life.configure(terms, memoryBytes, this.#options.now());
+    this.#life.configure(terms, limitOf(limits), this.#options.now());
     this.#begun();
     this.#awaitIdleness();
   }

@@ -2,6 +2,7 @@ import {
   type Engine,
   expectedMs,
   holdsMemory,
+  type LimitOf,
   MARGIN,
   type ModelTerms,
   retryDelayMs,
@@ -36,7 +37,7 @@ interface Deployment {
  *                                       loading → failed → waiting …
  *
  * An engine with users is never unloaded, none is loaded twice, and those that hold memory (loading, loaded, unloading)
- * never exceed the limit. An engine that the configuration no longer names is retired: it takes no new request, is
+ * never exceed their memory's limit. An engine that the configuration no longer names is retired: it takes no new request, is
  * unloaded after its last user, and then forgotten. No clock and no I/O: time comes in, actions go out.
  */
 export class LifeCycle {
@@ -44,9 +45,9 @@ export class LifeCycle {
   readonly #models = new Map<string, Deployment>();
   /** All there are, retired ones too. */
   readonly #engines = new Map<number, Engine>();
-  /** First come, first loaded: who does not fit yet is not overtaken. */
+  /** First come, first loaded: who does not fit yet is not overtaken in its memory. */
   #waiting: Engine[] = [];
-  #limitBytes = Infinity;
+  #limitOf: LimitOf = () => Infinity;
   #lastId = 0;
 
   constructor(actions: Actions) {
@@ -63,16 +64,16 @@ export class LifeCycle {
     return [...this.#engines.values()];
   }
 
-  get heldBytes(): number {
-    return this.engines.filter(holdsMemory).reduce((sum, { bytes }) => sum + bytes, 0);
+  heldBytes(memory: string): number {
+    return bytesIn(this.engines.filter(holdsMemory), memory);
   }
 
   /**
    * Replaces the configuration. An engine whose key stays the same goes on, tried again if it had failed. Another key
    * means another engine: it is loaded beside the old one where both fit, and else after the old one's last user.
    */
-  configure(models: readonly ModelTerms[], limitBytes: number, now: number): void {
-    this.#limitBytes = limitBytes;
+  configure(models: readonly ModelTerms[], limitOf: LimitOf, now: number): void {
+    this.#limitOf = limitOf;
     const names = new Set(models.map(({ name }) => name));
     for (const [name, { current, successor }] of this.#models) {
       if (names.has(name)) continue;
@@ -196,7 +197,7 @@ export class LifeCycle {
   }
 
   /** A new one, or a retired one of the same key that is still there. */
-  #engineFor({ name, key, bytes, expectedLoadMs }: ModelTerms): Engine {
+  #engineFor({ name, key, memory, bytes, expectedLoadMs }: ModelTerms): Engine {
     for (const engine of this.#engines.values()) {
       const there = engine.phase === 'loaded' || engine.phase === 'loading';
       if (!there || !engine.retired || engine.name !== name || engine.key !== key) continue;
@@ -205,7 +206,7 @@ export class LifeCycle {
     }
     this.#lastId += 1;
     const engine: Engine = {
-      ...{ id: this.#lastId, name, key, bytes, loadMs: expectedLoadMs },
+      ...{ id: this.#lastId, name, key, memory, bytes, loadMs: expectedLoadMs },
       ...{ phase: 'unloaded', retired: false, wanted: false, users: 0, failures: 0 },
       ...{ loadingSince: 0, expectedAt: 0, idleSince: 0, retryAt: 0 },
     };
@@ -237,22 +238,28 @@ export class LifeCycle {
   /** Now, with all that wait for memory ahead of it. */
   #fits(engine: Engine): boolean {
     if (holdsMemory(engine)) return true;
-    const ahead = this.#waiting.reduce((sum, { bytes }) => sum + bytes, 0);
-    return this.heldBytes + ahead + engine.bytes <= this.#limitBytes;
+    return this.#hasRoom(engine, bytesIn(this.#waiting, engine.memory));
+  }
+
+  #hasRoom({ memory, bytes }: Engine, ahead = 0): boolean {
+    return this.heldBytes(memory) + ahead + bytes <= this.#limitOf(memory);
   }
 
   #admit(now: number): void {
-    for (;;) {
-      const next = this.#waiting[0];
-      if (next === undefined) return;
-      if (this.heldBytes + next.bytes > this.#limitBytes) {
+    const full = new Set<string>();
+    for (const next of this.#waiting) {
+      const { memory } = next;
+      if (full.has(memory)) continue;
+      if (!this.#hasRoom(next)) {
+        full.add(memory);
         // Those that still serve only because their successors failed hold what is meant for others.
         for (const deployed of this.#models.values()) {
-          if (deployed.successor?.phase === 'failed') this.#moveOn(deployed);
+          const { current, successor } = deployed;
+          if (current.memory === memory && successor?.phase === 'failed') this.#moveOn(deployed);
         }
-        return;
+        continue;
       }
-      this.#waiting.shift();
+      this.#waiting = this.#waiting.filter((other) => other !== next);
       next.phase = 'loading';
       next.loadingSince = now;
       this.#actions.load(next.id);
@@ -273,6 +280,9 @@ export class LifeCycle {
     this.#engines.delete(engine.id);
   }
 }
+
+const bytesIn = (engines: readonly Engine[], memory: string): number =>
+  engines.reduce((sum, engine) => sum + (engine.memory === memory ? engine.bytes : 0), 0);
 
 function expiryOf({ phase, users, idleSince }: Engine, { idleMs }: ModelTerms): number {
   return phase === 'loaded' && users === 0 && idleMs !== null ? idleSince + idleMs : Infinity;

@@ -5,13 +5,13 @@ import { generationDefaults } from '../../shared/sampling.ts';
 import { infillTemplate } from '../infill/template.ts';
 import { CPU, type DeviceSettings, hasDeviceOptions } from '../model/device.ts';
 import { type ModelSettings, mayUseWebGpu, modelFields, modelName } from '../model-settings.ts';
+import { type MemoryLimits, UNLIMITED } from './memory-budget.ts';
 
 /** The file that declares the models of an origin, and how much memory they may take together. */
 
 export interface ModelSet {
   readonly models: readonly ModelSettings[];
-  /** Of weights and KV caches together; Infinity = only each model's own limit counts. */
-  readonly memoryBytes: number;
+  readonly limits: MemoryLimits;
 }
 
 const inBytes = (mebibytes: number | undefined): number | undefined =>
@@ -35,6 +35,7 @@ const model = z.strictObject({
 const modelsFile = z
   .strictObject({
     memoryMiB: z.int().min(1).optional(),
+    deviceMemoryMiB: z.int().min(1).optional(),
     models: z.array(model).min(1),
   })
   .superRefine(({ models }, context) => {
@@ -64,10 +65,14 @@ export function readModelsFile(file: string, base: ModelSettings): ModelSet {
     const issue = parsed.error.issues[0];
     throw new Error(`${file}: ${issue?.path.join('.') || 'the file'}: ${issue?.message}`);
   }
-  const { memoryMiB, models } = parsed.data;
+  const { memoryMiB, deviceMemoryMiB, models } = parsed.data;
   const settings = models.map((entry) => settingsOf(entry, dirname(file), base));
   requireOneOnWebGpu(settings, file);
-  return { memoryBytes: inBytes(memoryMiB) ?? Infinity, models: settings };
+  const limits = {
+    mainBytes: inBytes(memoryMiB) ?? UNLIMITED.mainBytes,
+    cardBytes: inBytes(deviceMemoryMiB) ?? UNLIMITED.cardBytes,
+  };
+  return { limits, models: settings };
 }
 
 /** ONNX Runtime's WebGPU provider has one command queue per process, which crashes when two threads fill it. */

@@ -1,13 +1,13 @@
 import type { OriginConfig } from '../config.ts';
 import type { Logger } from '../log.ts';
 import type { Fleet } from './fleet.ts';
-import { requireBudget } from './memory-budget.ts';
+import { requireBudget, UNLIMITED } from './memory-budget.ts';
 import { type ModelSet, readModelsFile } from './models-file.ts';
 import { surveyBeside } from './survey-beside.ts';
 
 /** The configured models: those of the file, or the one of the variables. @throws Error one line */
 export const readModels = ({ modelsFile, model }: OriginConfig): ModelSet =>
-  modelsFile === null ? { models: [model], memoryBytes: Infinity } : readModelsFile(modelsFile, model);
+  modelsFile === null ? { models: [model], limits: UNLIMITED } : readModelsFile(modelsFile, model);
 
 /**
  * From now on SIGHUP reads the models' file again: what is new appears, what is gone finishes its streams and goes, what
@@ -22,10 +22,10 @@ export function reloadOnSignal(config: OriginConfig, fleet: Fleet, log: Logger):
 
 async function reload(config: OriginConfig, fleet: Fleet, log: Logger): Promise<void> {
   try {
-    const { models, memoryBytes } = readModels(config);
+    const { models, limits } = readModels(config);
     const surveyed = await surveyBeside(models);
-    requireBudget(surveyed, memoryBytes);
-    fleet.configure(surveyed, memoryBytes);
+    requireBudget(surveyed, limits);
+    fleet.configure(surveyed, limits);
     log.info({ models: models.map(({ name }) => name) }, 'models reloaded');
   } catch (error) {
     log.error({ reason: (error as Error).message }, 'the new models are refused, the old ones stay');

@@ -10,6 +10,7 @@ import type { ServedModel } from '../../origin/served-model.ts';
 import { createOriginServer } from '../../origin/server.ts';
 import { Service } from '../../origin/service.ts';
 import { Fleet } from '../../origin/serving/fleet.ts';
+import { UNLIMITED } from '../../origin/serving/memory-budget.ts';
 import { importSigningKey, SIGNATURE_HEADER, sign } from '../../shared/signing.ts';
 import { servedModel, surveyed } from '../unit/origin/support.ts';
 import { byteLevelDirectory } from '../unit/tokenizer/fixtures.ts';
@@ -76,7 +77,7 @@ export class RunningOrigin {
 
   /** The model is there. */
   async ready(): Promise<this> {
-    this.fleet.configure([surveyed(this.model)], Infinity);
+    this.fleet.configure([surveyed(this.model)], UNLIMITED);
     await this.fleet.whenStarted();
     return this;
   }

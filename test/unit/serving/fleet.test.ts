@@ -6,6 +6,7 @@ import type { ProviderChoice } from '../../../origin/model/device.ts';
 import type { ModelSettings } from '../../../origin/model-settings.ts';
 import type { Loaded } from '../../../origin/service.ts';
 import { Fleet } from '../../../origin/serving/fleet.ts';
+import { UNLIMITED } from '../../../origin/serving/memory-budget.ts';
 import type { SurveyedModel } from '../../../origin/serving/survey.ts';
 import { ScriptedEngine } from '../../origin/scripted-engine.ts';
 
@@ -74,7 +75,7 @@ async function startOf(fleet: Fleet): Promise<string> {
 describe('the start', () => {
   it('waits for the models that are loaded at the start, and fails with the first of them', async () => {
     const { fleet, loaded, failed } = fleetOfLoads();
-    fleet.configure([survey('a'), survey('b')], Infinity);
+    fleet.configure([survey('a'), survey('b')], UNLIMITED);
     await loaded('a first');
     expect(await startOf(fleet)).toBe('waiting');
     await failed('b first');
@@ -84,7 +85,7 @@ describe('the start', () => {
   it('does not fail with a model that a request has asked for meanwhile', async () => {
     const { fleet, loaded, failed } = fleetOfLoads();
     const lazy = survey('lazy', { load: 'first-use' });
-    fleet.configure([survey('a'), lazy], Infinity);
+    fleet.configure([survey('a'), lazy], UNLIMITED);
     expect(fleet.take(lazy)).toMatchObject({ type: 'loading' });
     await failed('lazy first');
     expect(await startOf(fleet)).toBe('waiting');
@@ -94,7 +95,7 @@ describe('the start', () => {
 
   it('neither ends nor fails with an engine that a reload has replaced', async () => {
     const { fleet, loaded, failed } = fleetOfLoads();
-    for (const key of ['first', 'second', 'third']) fleet.configure([survey('a', { key })], Infinity);
+    for (const key of ['first', 'second', 'third']) fleet.configure([survey('a', { key })], UNLIMITED);
     await failed('a first');
     await loaded('a second');
     expect(await startOf(fleet)).toBe('waiting');
@@ -109,9 +110,9 @@ describe('a reload', () => {
     vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'performance'] });
     onTestFinished(() => void vi.useRealTimers());
     const { fleet, loaded } = fleetOfLoads();
-    fleet.configure([survey('a')], Infinity);
+    fleet.configure([survey('a')], UNLIMITED);
     await loaded('a first');
-    fleet.configure([survey('a', { idleMs: 1000 })], Infinity);
+    fleet.configure([survey('a', { idleMs: 1000 })], UNLIMITED);
     vi.advanceTimersByTime(999);
     expect(fleet.models[0]!.phase).toBe('loaded');
     vi.advanceTimersByTime(2);
@@ -121,16 +122,16 @@ describe('a reload', () => {
   it('that would need a second engine on WebGPU in the process is refused and changes nothing', async () => {
     const { fleet, loaded } = fleetOfLoads();
     const onGpu = survey('gpu', { provider: 'webgpu' });
-    fleet.configure([onGpu, survey('a')], Infinity);
+    fleet.configure([onGpu, survey('a')], UNLIMITED);
     await loaded('gpu first');
     const changed = survey('gpu', { provider: 'webgpu', key: 'second' });
     const other = survey('other', { provider: 'auto' });
     for (const models of [[changed], [other]]) {
-      expect(() => fleet.configure(models, Infinity)).toThrow(/on (webgpu|auto) it can neither be changed/);
+      expect(() => fleet.configure(models, UNLIMITED)).toThrow(/on (webgpu|auto) it can neither be changed/);
     }
     expect(fleet.models.map(({ survey: { settings } }) => settings.name)).toEqual(['gpu', 'a']);
-    fleet.configure([onGpu, survey('a', { key: 'second' })], Infinity);
-    fleet.configure([survey('a')], Infinity);
-    expect(() => fleet.configure([other], Infinity)).toThrow(/restart it/);
+    fleet.configure([onGpu, survey('a', { key: 'second' })], UNLIMITED);
+    fleet.configure([survey('a')], UNLIMITED);
+    expect(() => fleet.configure([other], UNLIMITED)).toThrow(/restart it/);
   });
 });

@@ -7,10 +7,9 @@ import { LifeWorld } from './life-world.ts';
 
 const NAMES = ['a', 'b', 'c'];
 
-/** Sizes of which any three fit into 12, but not always with replacements beside them. */
+/** Sizes of which any three fit into either memory, but not always with replacements beside them. */
 const terms = fc.record({
   version: fc.nat(2),
-  bytes: fc.integer({ min: 1, max: 4 }),
   loadAtStart: fc.boolean(),
   idleMs: fc.option(fc.integer({ min: 1, max: 50 })),
 });
@@ -43,9 +42,10 @@ const plan = (models: readonly (Terms | null)[]) =>
   models.flatMap((model, index) => {
     if (model === null) return [];
     const { version, ...rest } = model;
-    // The version decides the size, so that equal keys are equal engines.
+    // The version decides size and memory, so that equal keys are equal engines.
     const bytes = ((version + index) % 4) + 1;
-    return [{ ...rest, bytes, name: NAMES[index]!, key: `${version}`, expectedLoadMs: 100 }];
+    const memory = version === 2 ? 'card' : 'main';
+    return [{ ...rest, bytes, memory, name: NAMES[index]!, key: `${version}`, expectedLoadMs: 100 }];
   });
 
 describe('the life of engines, whatever happens', () => {
@@ -56,7 +56,7 @@ describe('the life of engines, whatever happens', () => {
         configuration,
         fc.array(step, { minLength: 20, maxLength: 120, size: 'max' }),
         (first, steps) => {
-          const world = new LifeWorld(12);
+          const world = new LifeWorld({ main: 12, card: 11 });
           world.configure(plan(first));
           for (const one of steps) {
             if (one.do === 'request') world.request(one.name);
@@ -81,10 +81,18 @@ describe('the life of engines, whatever happens', () => {
 });
 
 describe('one engine', () => {
-  const model = { name: 'a', key: '1', bytes: 1, loadAtStart: false, idleMs: 500, expectedLoadMs: 3000 };
+  const model = {
+    name: 'a',
+    key: '1',
+    memory: 'cpu',
+    bytes: 1,
+    loadAtStart: false,
+    idleMs: 500,
+    expectedLoadMs: 3000,
+  };
   const begun = () => {
     const life = new LifeCycle({ load: () => undefined, unload: () => undefined });
-    life.configure([model], Infinity, 0);
+    life.configure([model], () => Infinity, 0);
     return life;
   };
 
@@ -101,7 +109,7 @@ describe('one engine', () => {
   test('asked for while it is being unloaded, is loaded again as soon as that is done', () => {
     const done: string[] = [];
     const life = new LifeCycle({ load: () => done.push('load'), unload: () => done.push('unload') });
-    life.configure([model], Infinity, 0);
+    life.configure([model], () => Infinity, 0);
     life.request('a', 0);
     life.loaded(1, 0);
     life.expire(10_000);
@@ -134,7 +142,29 @@ describe('one engine', () => {
     expect(life.request('a', 2000)).toEqual({ type: 'failed', retryAfterMs: 4000 });
     failAt(6000, true);
     expect(life.request('a', 1e12)).toEqual({ type: 'failed', retryAfterMs: null });
-    life.configure([model], Infinity, 1e12);
+    life.configure([model], () => Infinity, 1e12);
     expect(life.request('a', 1e12).type).toBe('loading');
   });
+});
+
+test('an engine that waits for room on a card keeps nobody from main memory', () => {
+  const loads: number[] = [];
+  const life = new LifeCycle({ load: (engine) => loads.push(engine), unload: () => undefined });
+  const rest = { bytes: 1, loadAtStart: false, idleMs: null, expectedLoadMs: 3000 };
+  const card = { ...rest, name: 'card', memory: 'card' };
+  const main = { ...rest, name: 'main', key: '1', memory: 'main' };
+  const limitOf = () => 1;
+  life.configure([{ ...card, key: '1' }, main], limitOf, 0);
+  life.request('card', 0);
+  life.loaded(1, 0);
+  life.request('card', 0);
+  // The old one serves somebody still.
+  life.configure([{ ...card, key: '2' }, main], limitOf, 10);
+  expect(life.request('card', 10).type).toBe('loading');
+  expect(loads).toEqual([1]);
+  life.request('main', 10);
+  expect(loads).toEqual([1, 2]);
+  life.release(1, 20);
+  life.unloaded(1, 30);
+  expect(loads).toEqual([1, 2, 3]);
 });

@@ -13,11 +13,12 @@ interface Job {
  */
 export class LifeWorld {
   readonly #life: LifeCycle;
-  readonly #limit: number;
+  /** By memory. */
+  readonly #limits: Readonly<Record<string, number>>;
   /** Loading, loaded or unloading → bytes and key. */
   readonly #present = new Map<
     number,
-    { readonly name: string; readonly key: string; readonly bytes: number }
+    { readonly name: string; readonly key: string; readonly memory: string; readonly bytes: number }
   >();
   readonly #loaded = new Set<number>();
   readonly #jobs: Job[] = [];
@@ -29,8 +30,8 @@ export class LifeWorld {
   #now = 0;
   readonly seen = { served: 0, failed: 0, unloads: 0, replaced: 0, waited: 0 };
 
-  constructor(limit: number) {
-    this.#limit = limit;
+  constructor(limits: Readonly<Record<string, number>>) {
+    this.#limits = limits;
     this.#life = new LifeCycle({
       load: (engine) => this.#load(engine),
       unload: (engine) => this.#unload(engine),
@@ -42,7 +43,7 @@ export class LifeWorld {
   }
 
   #load(id: number): void {
-    const { name, key, bytes } = this.#life.engines.find((engine) => engine.id === id)!;
+    const { name, key, memory, bytes } = this.#life.engines.find((engine) => engine.id === id)!;
     expect(this.#terms).toContainEqual(expect.objectContaining({ name, key }));
     expect(this.#present.has(id)).toBe(false);
     for (const [other, there] of this.#present) {
@@ -51,9 +52,10 @@ export class LifeWorld {
       expect(same && !leaving).toBe(false);
     }
     expect(this.#now).toBeGreaterThanOrEqual(this.#notBefore.get(`${name}${key}`) ?? 0);
-    this.#present.set(id, { name, key, bytes });
-    const held = [...this.#present.values()].reduce((sum, there) => sum + there.bytes, 0);
-    expect(held).toBeLessThanOrEqual(this.#limit);
+    this.#present.set(id, { name, key, memory, bytes });
+    const sharing = [...this.#present.values()].filter((there) => there.memory === memory);
+    const held = sharing.reduce((sum, there) => sum + there.bytes, 0);
+    expect(held).toBeLessThanOrEqual(this.#limits[memory]!);
     this.#jobs.push({ kind: 'load', engine: id });
   }
 
@@ -126,7 +128,7 @@ export class LifeWorld {
     this.#terms = terms;
     // What had failed may be tried again.
     this.#notBefore.clear();
-    this.#life.configure(terms, this.#limit, this.#now);
+    this.#life.configure(terms, (memory) => this.#limits[memory]!, this.#now);
   }
 
   check(): void {
@@ -137,7 +139,9 @@ export class LifeWorld {
     for (const engine of this.#life.engines) {
       expect(engine.users).toBe(this.#streams.filter((id) => id === engine.id).length);
     }
-    expect(this.#life.heldBytes).toBeLessThanOrEqual(this.#limit);
+    for (const [memory, limit] of Object.entries(this.#limits)) {
+      expect(this.#life.heldBytes(memory)).toBeLessThanOrEqual(limit);
+    }
   }
 
   /** All streams end and everything begun is finished: nothing that is not configured stays. */
