@@ -108,6 +108,7 @@ describe('several models in one origin', () => {
     expect(await refusal('alpha')).toMatchObject({ code: 'model_loading' });
     await origin.line('loaded', { model: 'alpha' }, from);
     expect(await modelOf('alpha')).toMatchObject({ model: 'alpha' });
+    await origin.line('unloaded', { model: 'alpha' }, from);
   });
 
   test('a broken file, or one that cannot fit, is one line in the log, and everything stays', async () => {
