@@ -97,6 +97,11 @@ describe('limits over HTTP', () => {
     await held.catch(() => {});
   });
 
+  test('one slot is enough for a client that waits for each answer', async () => {
+    const { key } = await tenantWithKey(worker, 'serial', { concurrent_requests: 1 });
+    for (let count = 0; count < 30; count += 1) expect((await completion(worker, key)).status).toBe(200);
+  });
+
   test('what a body does wrong costs nothing', async () => {
     const { key } = await tenantWithKey(worker, 'free', { requests_per_minute: 1 });
     for (const fields of [{ max_tokens: -5 }, { model: 'nope' }, { n: 0 }]) {
