@@ -27,6 +27,8 @@ export interface CheckRequest {
 export interface CheckReport {
   /** Dimensions and KV cache in one line. */
   readonly summary: string;
+  /** What the origin would warn of at the start; null if all is well. */
+  readonly warning: string | null;
   /** Of every file in the directory. */
   readonly bytes: number;
   readonly promptTokens: number;
@@ -53,7 +55,7 @@ export async function checkModel(request: CheckRequest): Promise<CheckReport> {
   const { directory, variant, threads, kvLimitBytes, now } = request;
   const tokenizer = Tokenizer.fromDirectory(directory, MARKERS);
   const contextLength = Math.min(LONGEST_CONTEXT, readModelConfig(directory).maxPositions);
-  const { runner, images, summary } = await openModel({
+  const { runner, images, summary, warning } = await openModel({
     directory,
     variant,
     slots: SLOTS,
@@ -72,6 +74,7 @@ export async function checkModel(request: CheckRequest): Promise<CheckReport> {
     const generated = await continueGreedily(runner, prompt, new Set(tokenizer.eosIds));
     return {
       summary,
+      warning,
       bytes: await bytesBelow(directory),
       promptTokens: prompt.length,
       text: tokenizer.decode(generated, { skipSpecialTokens: true }),

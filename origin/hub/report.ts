@@ -25,7 +25,15 @@ export function modelTable(models: readonly CachedModel[]): string {
 
 const perSecond = (rate: number): string => `${rate < 100 ? rate.toPrecision(2) : Math.round(rate)} tokens/s`;
 
-export function checkReport({ summary, bytes, promptTokens, text, speed, rows }: CheckReport): string {
+export function checkReport({
+  summary,
+  warning,
+  bytes,
+  promptTokens,
+  text,
+  speed,
+  rows,
+}: CheckReport): string {
   const { prefill, decode, batch } = speed;
   const same = rows.identical
     ? `identical, alone and among ${rows.rows}: the same answer in any company`
@@ -33,6 +41,7 @@ export function checkReport({ summary, bytes, promptTokens, text, speed, rows }:
   const table = new Table({ ...plain, colWidths: [null, 80], wordWrap: true });
   table.push(
     { model: summary },
+    ...(warning === null ? [] : [{ warning }]),
     { files: byteSize(bytes) },
     { answer: JSON.stringify(text) },
     { prompt: `${promptTokens} tokens` },

@@ -12,6 +12,7 @@ import { insertLogitsIndex } from './onnx-patch.ts';
 import type { OrtDevice } from './ort-device.ts';
 import { requireGroupQueryAttention, startRunner } from './start-runner.ts';
 import { openVision, planVision, type VisionPlan } from './vision.ts';
+import { hasVnni, overflowWarning } from './vnni.ts';
 
 /**
  * Tokens of one prefill run. Measured on 2 cores with 8 layers of 512 in 8 bits, prompts of 1,024: chunks of 16, 32, 64
@@ -51,7 +52,7 @@ export interface OpenedModel {
   readonly config: ModelConfig;
   /** One line for the log: the model's dimensions and the KV cache's size. */
   readonly summary: string;
-  /** One line saying why no GPU is used, where one was looked for; else null. */
+  /** One line: why no GPU is used, where one was looked for, and what this machine computes badly; null if all is well. */
   readonly warning: string | null;
 }
 
@@ -93,7 +94,8 @@ export async function openModel(options: ModelOptions): Promise<OpenedModel> {
   requireMeaning(device);
   const plan = planModel(options);
   const { opened, warning } = await onDevice(device, thisMachine(), (chosen) => open(plan, options, chosen));
-  return { ...opened, warning };
+  const warnings = [warning, overflowWarning(plan.decoder, hasVnni())].filter((line) => line !== null);
+  return { ...opened, warning: warnings.join('; ') || null };
 }
 
 async function open(

@@ -4,9 +4,9 @@ import { describe, expect, it } from 'vitest';
 import { VARIANTS } from '../../../origin/model/model-files.ts';
 import type { ModelRunner } from '../../../origin/model/model-runner.ts';
 import { openModel } from '../../../origin/model/open-model.ts';
+import { hasVnni } from '../../../origin/model/vnni.ts';
 import { Tokenizer } from '../../../origin/tokenizer/tokenizer.ts';
 import { float64Llama, type Variation } from '../../support/float64-llama.ts';
-import { hasVnni } from '../../support/vnni.ts';
 import { writeByteTokenizer } from '../../synthetic/byte-tokenizer.ts';
 import {
   type SyntheticLayout,
