@@ -128,7 +128,10 @@ function measureTransformers(options: Options, notRun: string[]): TransformersRa
 async function main(): Promise<void> {
   const options = program.parse().opts<Options>();
   const notRun: string[] = [];
-  const asked = providersAtHand().filter(({ provider }) => options.providers.includes(provider));
+  const known = providersAtHand();
+  const unknown = options.providers.find((name) => !known.some(({ provider }) => provider === name));
+  if (unknown !== undefined) program.error(`--providers: ${unknown} is none of cuda, webgpu, cpu`);
+  const asked = known.filter(({ provider }) => options.providers.includes(provider));
   for (const { provider, absent } of asked) if (absent !== null) notRun.push(`${provider}: ${absent}`);
   const here = asked.filter(({ absent }) => absent === null);
   if (!options.skipTests) {
