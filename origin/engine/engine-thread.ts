@@ -6,7 +6,7 @@ import { ProgramCompiler } from '../grammar/thread/program-compiler.ts';
 import { NoRoomError } from '../model/kv-cache.ts';
 import { ModelError } from '../model/model-json.ts';
 import { type ModelOptions, openModel } from '../model/open-model.ts';
-import { openBlockKernel } from '../model/ort-block-kernel.ts';
+import { isLargeVocabulary, SimdKernel } from '../sampling/simd/simd-kernel.ts';
 import type { TokenBytes } from '../tokenizer/token-bytes.ts';
 import { Tokenizer } from '../tokenizer/tokenizer.ts';
 import { Engine } from './engine.ts';
@@ -46,7 +46,10 @@ function lazyEncoder(directory: string): (text: string) => number[] {
 const compiler = new ProgramCompiler();
 
 try {
-  const { runner, images, shape, summary, warning } = await openModel(model);
+  const simd = new SimdKernel();
+  const { runner, images, shape, summary, warning } = await openModel(model, (length) =>
+    simd.allocate(length),
+  );
   const { slots, contextLength, vocabularySize } = shape;
   // Built before the first constraint comes: for a large vocabulary it would hold up running streams.
   const grammars = new GrammarCache(new GrammarVocabulary(tokenBytes), (wire, tenantId) =>
@@ -56,7 +59,7 @@ try {
     if (images === null) throw new Error('the model sees no images');
     return await images.encode(pixels, signal);
   });
-  const kernel = openBlockKernel(vocabularySize);
+  const kernel = isLargeVocabulary(vocabularySize) ? simd : null;
   const imagePositions = images?.positions ?? null;
   report({ type: 'ready', slots, contextLength, vocabularySize, imagePositions, summary, warning });
   const options = {
@@ -77,7 +80,6 @@ try {
   } finally {
     runner.dispose();
     images?.dispose();
-    kernel?.dispose();
   }
 } catch (error) {
   const message = error instanceof Error ? error.message : String(error);

@@ -10,6 +10,7 @@ import type { ModelRunner, ModelShape } from './model-runner.ts';
 import type { OnnxGraph } from './onnx-graph.ts';
 import { insertLogitsIndex } from './onnx-patch.ts';
 import type { OrtDevice } from './ort-device.ts';
+import type { AllocateLogits } from './ort-runner.ts';
 import { requireGroupQueryAttention, startRunner } from './start-runner.ts';
 import { openVision, planVision, type VisionPlan } from './vision.ts';
 import { hasVnni, overflowWarning } from './vnni.ts';
@@ -89,11 +90,16 @@ export function planModel(options: Omit<ModelOptions, 'threads' | 'prefillChunk'
 }
 
 /** Loads a model directory and runs it. Throws ModelError as `planModel` does, and when anything is damaged. */
-export async function openModel(options: ModelOptions): Promise<OpenedModel> {
+export async function openModel(
+  options: ModelOptions,
+  allocateLogits?: AllocateLogits,
+): Promise<OpenedModel> {
   const { device = CPU } = options;
   requireMeaning(device);
   const plan = planModel(options);
-  const { opened, warning } = await onDevice(device, thisMachine(), (chosen) => open(plan, options, chosen));
+  const { opened, warning } = await onDevice(device, thisMachine(), (chosen) =>
+    open(plan, options, chosen, allocateLogits),
+  );
   const warnings = [warning, overflowWarning(plan.decoder, hasVnni())].filter((line) => line !== null);
   return { ...opened, warning: warnings.join('; ') || null };
 }
@@ -102,6 +108,7 @@ async function open(
   plan: ModelPlan,
   options: ModelOptions,
   device: OrtDevice,
+  allocateLogits: AllocateLogits | undefined,
 ): Promise<Omit<OpenedModel, 'warning'>> {
   const { config, decoder, layout, file, model, graph, vision } = plan;
   const { threads } = options;
@@ -120,7 +127,7 @@ async function open(
   const images = parts?.encoder ?? null;
   try {
     const session = loadSession(plan, patched.model, { threads, device });
-    const runnerOptions = { decoder, logits: patched.logits, layout, prefillChunk, embedder };
+    const runnerOptions = { decoder, logits: patched.logits, layout, prefillChunk, embedder, allocateLogits };
     const runner = await startRunner(session, runnerOptions, plan);
     const where = device.provider === 'cpu' ? '' : ` on ${device.provider}`;
     const summary = summarise(file, decoder, describeLayout(layout) + where, images);

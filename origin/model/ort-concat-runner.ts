@@ -11,7 +11,7 @@ import {
 import { ElementType } from './onnx-graph.ts';
 import { LOGITS_INDEX } from './onnx-patch.ts';
 import type { BoundTensor, OrtBinding } from './ort-binding.ts';
-import type { RunnerOptions } from './ort-runner.ts';
+import { inOrdinaryMemory, type RunnerOptions } from './ort-runner.ts';
 import type { OrtSession } from './ort-session.ts';
 import { RunGuard } from './run-guard.ts';
 import type { TokenEmbedder } from './token-embedder.ts';
@@ -44,7 +44,14 @@ export class OrtConcatRunner implements ModelRunner {
 
   constructor(
     session: OrtSession,
-    { decoder, logits, layout, prefillChunk, embedder = null }: RunnerOptions,
+    {
+      decoder,
+      logits,
+      layout,
+      prefillChunk,
+      embedder = null,
+      allocateLogits = inOrdinaryMemory,
+    }: RunnerOptions,
   ) {
     const { slots, contextLength } = layout;
     const { vocabularySize } = decoder;
@@ -55,7 +62,7 @@ export class OrtConcatRunner implements ModelRunner {
     this.#cache = new ConcatenatedCache(session.api, decoder, layout);
     this.#inputs = new PrefillInputs(prefillChunk, contextLength);
     this.#embedder = embedder;
-    this.#logits = new Float32Array(new ArrayBuffer(4 * Math.max(slots, prefillChunk) * vocabularySize));
+    this.#logits = allocateLogits(Math.max(slots, prefillChunk) * vocabularySize);
   }
 
   /** Runs on the calling thread, row after row. */

@@ -27,7 +27,14 @@ export interface RunnerOptions {
   readonly cache?: KvStore;
   /** For decoders that read vectors in place of ids; the runner then owns it. */
   readonly embedder?: TokenEmbedder | null;
+  /** Makes the memory that logits are written to; ordinary memory unless given. */
+  readonly allocateLogits?: AllocateLogits | undefined;
 }
+
+/** Zeros, so many. */
+export type AllocateLogits = (length: number) => Float32Array<ArrayBuffer>;
+
+export const inOrdinaryMemory: AllocateLogits = (length) => new Float32Array(new ArrayBuffer(4 * length));
 
 /**
  * A ModelRunner over ONNX Runtime with the KV cache updated in place. Owns the session.
@@ -54,7 +61,15 @@ export class OrtRunner implements ModelRunner {
 
   constructor(
     session: RunSession,
-    { decoder, logits, layout, prefillChunk, cache, embedder = null }: RunnerOptions,
+    {
+      decoder,
+      logits,
+      layout,
+      prefillChunk,
+      cache,
+      embedder = null,
+      allocateLogits = inOrdinaryMemory,
+    }: RunnerOptions,
   ) {
     const { slots, contextLength } = layout;
     const { vocabularySize } = decoder;
@@ -67,7 +82,7 @@ export class OrtRunner implements ModelRunner {
     this.#prefillInputs = new PrefillInputs(prefillChunk, contextLength);
     this.#embedder = embedder;
     const rows = Math.max(slots, prefillChunk);
-    this.#logits = new Float32Array(new ArrayBuffer(4 * rows * vocabularySize));
+    this.#logits = allocateLogits(rows * vocabularySize);
   }
 
   get shape(): ModelShape {

@@ -1,4 +1,5 @@
 import type { DecodeBatch, ModelRunner, ModelShape, PrefillChunk } from './model-runner.ts';
+import { type AllocateLogits, inOrdinaryMemory } from './ort-runner.ts';
 
 /**
  * Decodes every row of a batch in a run of its own, for models whose rows would influence each other in one run (int8
@@ -8,9 +9,9 @@ export class SingleRowRunner implements ModelRunner {
   readonly #inner: ModelRunner;
   readonly #logits: Float32Array;
 
-  constructor(inner: ModelRunner) {
+  constructor(inner: ModelRunner, allocateLogits: AllocateLogits = inOrdinaryMemory) {
     this.#inner = inner;
-    this.#logits = new Float32Array(inner.shape.slots * inner.shape.vocabularySize);
+    this.#logits = allocateLogits(inner.shape.slots * inner.shape.vocabularySize);
   }
 
   get shape(): ModelShape {

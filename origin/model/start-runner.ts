@@ -41,7 +41,7 @@ export async function startRunner(
     }
     if (!(runner instanceof OrtRunner)) return runner;
     const leastRows = options.decoder.couplesRows ? null : await leastRowsOf(runner);
-    if (leastRows === null) return new SingleRowRunner(runner);
+    if (leastRows === null) return new SingleRowRunner(runner, options.allocateLogits);
     runner.leastRows = leastRows;
     return runner;
   } catch (error) {

@@ -5,6 +5,8 @@
  */
 export interface BlockKernel {
   readonly blockSize: number;
+  /** Numbers that lie where the kernel reads them fastest; kept as long as the kernel. */
+  allocate(length: number): Float32Array<ArrayBuffer>;
   /**
    * Writes each block's largest logit.
    * @returns false where a block may hold NaN or +∞; then its maximum is worth nothing if it does

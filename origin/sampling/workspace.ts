@@ -28,7 +28,7 @@ export class SamplerWorkspace {
   /** @param kernel what reduces rows faster than JavaScript; worth it for large vocabularies */
   constructor(vocabularySize: number, kernel: BlockKernel | null = null) {
     this.vocabularySize = vocabularySize;
-    this.scores = new Float32Array(vocabularySize);
+    this.scores = kernel?.allocate(vocabularySize) ?? new Float32Array(vocabularySize);
     this.candidates = new Candidates(vocabularySize);
     this.keys = new Float64Array(vocabularySize);
     this.order = new Int32Array(vocabularySize);

@@ -1,6 +1,6 @@
-import { openBlockKernel } from '../../origin/model/ort-block-kernel.ts';
 import { tokenLogprob } from '../../origin/sampling/logprobs.ts';
 import { Sampler } from '../../origin/sampling/sampler.ts';
+import { isLargeVocabulary, SimdKernel } from '../../origin/sampling/simd/simd-kernel.ts';
 import { TokenHistory } from '../../origin/sampling/token-history.ts';
 import type { SamplerVocabulary } from '../../origin/sampling/vocabulary.ts';
 import { SamplerWorkspace } from '../../origin/sampling/workspace.ts';
@@ -70,7 +70,7 @@ function microseconds(call: (round: number) => void): number {
 function measure(size: number): Map<string, number> {
   const rows = modelLikeRows(size);
   const vocabulary = plainVocabulary(size);
-  const kernel = openBlockKernel(size);
+  const kernel = isLargeVocabulary(size) ? new SimdKernel() : null;
   const workspace = new SamplerWorkspace(size, kernel);
   const prompt = Int32Array.from({ length: HISTORY }, (_, i) => (i * i * 31) % Math.min(size, 700));
   const results = new Map<string, number>();
@@ -89,7 +89,6 @@ function measure(size: number): Map<string, number> {
       microseconds((round) => tokenLogprob(rows[round % ROWS]!, 1, top, workspace)),
     );
   }
-  kernel?.dispose();
   return results;
 }
 

@@ -3,7 +3,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { Submission } from '../../origin/engine/messages.ts';
 import type { ModelRunner } from '../../origin/model/model-runner.ts';
 import { openModel } from '../../origin/model/open-model.ts';
-import { type OrtBlockKernel, openBlockKernel } from '../../origin/model/ort-block-kernel.ts';
+import { isLargeVocabulary, SimdKernel } from '../../origin/sampling/simd/simd-kernel.ts';
 import { Driver } from './support/driver.ts';
 import { anySubmission } from './support/submissions.ts';
 import { type SyntheticEngine, syntheticEngine } from './support/synthetic-engine.ts';
@@ -24,16 +24,16 @@ describe.each([
 ] as const)('a request to a %s model', (_, options, rounds) => {
   let model: SyntheticEngine;
   let runner: ModelRunner;
-  let kernel: OrtBlockKernel | null;
+  let kernel: SimdKernel | null;
 
   beforeAll(async () => {
     model = syntheticEngine(options, { slots: 6, prefillChunk: 16 });
-    ({ runner } = await openModel(model.data.model));
-    kernel = openBlockKernel(model.vocabularySize);
+    const simd = new SimdKernel();
+    ({ runner } = await openModel(model.data.model, (length) => simd.allocate(length)));
+    kernel = isLargeVocabulary(model.vocabularySize) ? simd : null;
   });
   afterAll(() => {
     runner.dispose();
-    kernel?.dispose();
     model.remove();
   });
 

@@ -7,7 +7,6 @@ import { readModelConfig } from '../../../origin/model/model-config.ts';
 import { RunTerminated } from '../../../origin/model/model-runner.ts';
 import { readGraph } from '../../../origin/model/onnx-graph.ts';
 import { insertLogitsIndex } from '../../../origin/model/onnx-patch.ts';
-import { OrtBlockKernel } from '../../../origin/model/ort-block-kernel.ts';
 import { type OrtApi, openOrtApi } from '../../../origin/model/ort-capi.ts';
 import { OrtConcatRunner } from '../../../origin/model/ort-concat-runner.ts';
 import { OrtRunner } from '../../../origin/model/ort-runner.ts';
@@ -126,19 +125,5 @@ it.each([true, false])('a KV cache on a device leaves no native object behind: s
   await decodeRows(runner, 1, Array(2).fill({ token: 3, position: 16 }));
   expect(alive.get('Value')).toBe(0);
   runner.dispose();
-  expect(new Set(alive.values())).toEqual(new Set([0]));
-});
-
-it('a kernel over blocks of logits leaves no native object behind a row, nor behind dispose', () => {
-  const { api, alive } = countingApi();
-  const kernel = new OrtBlockKernel(api, 300);
-  const before = new Map(alive);
-  const row = new Float32Array(300);
-  for (let step = 0; step < 50; step++) {
-    kernel.maxima(row, new Float32Array(3));
-    kernel.sums(row, 0, 1, new Float64Array(3));
-  }
-  expect(alive).toEqual(before);
-  kernel.dispose();
   expect(new Set(alive.values())).toEqual(new Set([0]));
 });

@@ -9,6 +9,7 @@ export function plainKernel(blockSize: number): BlockKernel {
   const isBad = (logit: number): boolean => Number.isNaN(logit) || logit === Infinity;
   return {
     blockSize,
+    allocate: (length) => new Float32Array(length),
     maxima(row, maxima) {
       const blocks = whole(row);
       for (const [block, logits] of blocks.entries()) {
