@@ -5,6 +5,7 @@ import { describeLayout } from './kv-cache.ts';
 import { ModelError } from './model-json.ts';
 import type { ModelRunner } from './model-runner.ts';
 import { OrtConcatRunner } from './ort-concat-runner.ts';
+import type { OrtDevice } from './ort-device.ts';
 import { OrtRunner, type RunnerOptions } from './ort-runner.ts';
 import type { OrtSession } from './ort-session.ts';
 import { readsSeveralAfterPast, requireNumbers } from './probe.ts';
@@ -39,15 +40,31 @@ export async function startRunner(
     if (runner instanceof OrtConcatRunner) {
       runner.severalAfterPast = await readsSeveralAfterPast(runner, file.file);
     }
-    if (!(runner instanceof OrtRunner)) return runner;
-    const leastRows = options.decoder.couplesRows ? null : await leastRowsOf(runner);
-    if (leastRows === null) return new SingleRowRunner(runner, options.allocateLogits);
-    runner.leastRows = leastRows;
-    return runner;
+    return await keepRowsApart(runner, options, session.device);
   } catch (error) {
     runner.dispose();
     throw error;
   }
+}
+
+interface RowOptions extends Pick<RunnerOptions, 'allocateLogits'> {
+  readonly decoder: Pick<DecoderInterface, 'cache' | 'couplesRows'>;
+}
+
+/** The runner so that no row depends on its company: on the CPU to the bit, elsewhere as far as the graph couples rows. */
+export async function keepRowsApart(
+  runner: ModelRunner,
+  { decoder, allocateLogits }: RowOptions,
+  { provider }: Pick<OrtDevice, 'provider'>,
+): Promise<ModelRunner> {
+  if (decoder.cache !== 'in-place') return runner;
+  if (decoder.couplesRows) return new SingleRowRunner(runner, allocateLogits);
+  // Devices choose kernels by the number of rows: row by row, they would lose what they are there for.
+  if (provider !== 'cpu' || !(runner instanceof OrtRunner)) return runner;
+  const leastRows = await leastRowsOf(runner);
+  if (leastRows === null) return new SingleRowRunner(runner, allocateLogits);
+  runner.leastRows = leastRows;
+  return runner;
 }
 
 function startOnDevice(session: OrtSession, options: RunnerOptions, { file, graph }: GraphFile): ModelRunner {
