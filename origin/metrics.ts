@@ -73,6 +73,8 @@ export function createMetrics(measured: Measured) {
     promptTokens: counter('prompt_tokens_total', 'Prompt tokens of finished generations.', ['model']),
     cachedTokens: counter('cached_tokens_total', 'Prompt tokens taken from the prefix cache.', ['model']),
     completionTokens: counter('completion_tokens_total', 'Tokens generated.', ['model']),
+    draftedTokens: counter('drafted_tokens_total', 'Tokens that speculation guessed ahead.', ['model']),
+    acceptedTokens: counter('accepted_tokens_total', 'Guessed tokens that came true.', ['model']),
     queueSeconds: histogram('queue_seconds', 'From submission to a slot.', TIMES, ['model']),
     firstTokenSeconds: histogram('first_token_seconds', 'From arrival to the first token.', TIMES, ['model']),
     interTokenSeconds: histogram('inter_token_seconds', 'Between token events of one choice.', TIMES, [
@@ -85,7 +87,9 @@ export function createMetrics(measured: Measured) {
 
 /** Adds the counters of the engine's steps. */
 export function recordSteps(metrics: Metrics, model: string, reports: readonly StepReport[]): void {
-  for (const { kind, rows, modelMs, samplingMs, otherMs } of reports) {
+  for (const { kind, rows, drafted, accepted, modelMs, samplingMs, otherMs } of reports) {
+    metrics.draftedTokens.inc({ model }, drafted);
+    metrics.acceptedTokens.inc({ model }, accepted);
     metrics.batchRows.observe({ model, kind }, rows);
     metrics.stepSeconds.observe({ model, kind, part: 'model' }, modelMs / 1000);
     metrics.stepSeconds.observe({ model, kind, part: 'sampling' }, samplingMs / 1000);

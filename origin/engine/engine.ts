@@ -168,9 +168,12 @@ export class Engine {
       drawn = sequence.lastToken === draft.tokens[tokens];
       tokens++;
     }
-    this.#drafting.observe(draft, drawn ? tokens : tokens - 1);
+    const accepted = drawn ? tokens : tokens - 1;
+    this.#drafting.observe(draft, accepted);
     timer.mark('sampling');
-    this.#flush(false, timer.report('decode', 1, tokens));
+    // What a grammar forces is no guess.
+    const guesses = draft.guessed ? ([draft.tokens.length, accepted] as const) : ([0, 0] as const);
+    this.#flush(false, timer.report('decode', 1, tokens, ...guesses));
   }
 
   async #prefill(prefill: PromptPrefill): Promise<void> {

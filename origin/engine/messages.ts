@@ -71,6 +71,9 @@ export interface StepReport {
   readonly rows: number;
   /** Tokens the step has brought: one per row of a decode or more where drafts came true, the chunk's length of a prefill. */
   readonly tokens: number;
+  /** Tokens that speculation guessed in the step, and how many of them came true. */
+  readonly drafted: number;
+  readonly accepted: number;
   readonly modelMs: number;
   readonly samplingMs: number;
   readonly otherMs: number;

@@ -20,9 +20,9 @@ export class StepTimer {
     return now;
   }
 
-  report(kind: StepReport['kind'], rows: number, tokens: number): StepReport {
+  report(kind: StepReport['kind'], rows: number, tokens: number, drafted = 0, accepted = 0): StepReport {
     this.mark('other');
     const { model, sampling, other } = this.#spent;
-    return { kind, rows, tokens, modelMs: model, samplingMs: sampling, otherMs: other };
+    return { kind, rows, tokens, drafted, accepted, modelMs: model, samplingMs: sampling, otherMs: other };
   }
 }

@@ -76,6 +76,25 @@ describe('speculation', () => {
     expect(transcribe(driver.eventsOf('r'), 1).end).toEqual({ promptTokens: 20, completionTokens: 100 });
   });
 
+  it('reports how many tokens it guessed and how many came true, down to the last token', async () => {
+    const runner = runnerOf(2, EXACT);
+    const driver = new Driver(runner, { shortcuts: speculating });
+    driver.submit(round('r'));
+    while (driver.eventsOf('r').every(({ type }) => type !== 'token')) await driver.step();
+    runner.prefills.length = 0;
+    await driver.finish();
+    const steps = driver.reports
+      .flatMap((report) => (report.type === 'step' ? report.reports : []))
+      .filter(({ kind }) => kind === 'decode');
+    const sum = (of: (step: (typeof steps)[number]) => number) =>
+      steps.reduce((all, step) => all + of(step), 0);
+    // A run that verifies computes the last token along with the guesses.
+    expect(sum(({ drafted }) => drafted)).toBe(runner.prefills.reduce((all, length) => all + length - 1, 0));
+    // Every step brings one token of its own; the prompt's last chunk has brought the first.
+    expect(sum(({ accepted }) => accepted)).toBe(100 - 1 - steps.length);
+    expect(sum(({ accepted }) => accepted)).toBeGreaterThan(50);
+  });
+
   it('leaves off while more sequences are decoding than it is meant for', async () => {
     const runner = runnerOf(2, EXACT);
     const driver = new Driver(runner, { shortcuts: speculating });

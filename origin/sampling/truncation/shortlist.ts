@@ -36,6 +36,42 @@ function gatherLikely(row: Row, parameters: SamplingParameters, sigma: number, w
   // Tokens lighter than this weigh less than the tail that top-p drops, even all of the vocabulary together.
   const lightest = ((1 - topP) * mass * SLACK) / row.logits.length;
   const topPCut = row.highest + temperature * Math.log(lightest);
-  gatherAbove(row, Math.max(sigma, minPCut, topPCut), workspace);
+  gatherNucleus(row, topP * mass, Math.max(sigma, minPCut, topPCut), workspace);
   workspace.candidates.mass = mass;
+}
+
+/**
+ * Gathers tokens down to a cut at which they weigh `target`, or all at and above `lowest` where they do not. As long as
+ * they fall short, the cut falls: by a factor e of the weights, then e², e⁴ …
+ */
+function gatherNucleus(row: Row, target: number, lowest: number, workspace: SamplerWorkspace): void {
+  const { blocks, candidates } = workspace;
+  let cut = blocks.weighs ? highestCut(row, target, lowest, workspace) : lowest;
+  for (let fall = 1 / row.coldness; ; fall *= 2) {
+    cut = Math.max(cut - fall, lowest);
+    gatherAbove(row, cut, workspace);
+    if (cut === lowest || candidates.mass >= target) return;
+  }
+}
+
+/** Halvings of the range in which the cut is looked for: finer than a cut needs to be. */
+const HALVINGS = 12;
+
+/**
+ * No cut above this one leaves tokens that weigh `target`: the blocks with such tokens do not weigh as much, whole as
+ * they are. After `blocks.weigh`.
+ */
+function highestCut({ highest }: Row, target: number, lowest: number, { blocks }: SamplerWorkspace): number {
+  const { maxima, sums } = blocks;
+  const count = maxima.length;
+  let below = lowest;
+  let above = highest;
+  for (let halving = 0; halving < HALVINGS; halving++) {
+    const middle = (below + above) / 2;
+    let weight = 0;
+    for (let block = 0; block < count; block++) if (maxima[block]! >= middle) weight += sums[block]!;
+    if (weight >= target) below = middle;
+    else above = middle;
+  }
+  return above;
 }

@@ -123,6 +123,9 @@ describe('a sampler with a kernel', () => {
     { topK: 3, topP: 0.95, minP: 0.05 },
     { topK: 400 },
     { minP: 0.05, temperature: 0.8 },
+    { topP: 0.9 },
+    { topP: 0.3, temperature: 0.5, minKeep: 3 },
+    { topP: 0.999, temperature: 2, minP: 0.001 },
     { topNSigma: 1 },
     { temperature: 0, repetitionPenalty: 1.2, logitBias: [[3, 2]] },
   ])('takes the same tokens, with the same bits, as without: %o', (parameters) => {
