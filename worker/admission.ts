@@ -71,6 +71,7 @@ type Place = Pick<RequestContext, 'env' | 'region'>;
 const nearestName = ({ region }: Place, tenantId: string): string =>
   region === null ? tenantId : `${tenantId}@${region}`;
 
+/** For one call: a limiter that restarts breaks the handles there are of it. */
 export function nearestLimiter(place: Place, tenantId: string): Limiter {
   const { env, region } = place;
   if (region === null) return limiterOf(place, tenantId);
@@ -101,7 +102,7 @@ export async function admit(principal: Principal, cost: Cost, context: RequestCo
   const { tenant, key } = principal;
   // A name of our own: the caller chooses its request id, and may choose the same one twice.
   const requestId = `${context.requestId}.${context.randomHex(8)}`;
-  const limiter = nearestLimiter(context, tenant.id);
+  const limiter = () => nearestLimiter(context, tenant.id);
   const request: ReservationRequest = {
     requestId,
     tenantId: tenant.id,
@@ -114,7 +115,7 @@ export async function admit(principal: Principal, cost: Cost, context: RequestCo
   };
   const limiterName = nearestName(context, tenant.id);
   const ask = () =>
-    context.endings.along(limiterName, async (endings) => await limiter.reserve(request, endings));
+    context.endings.along(limiterName, async (endings) => await limiter().reserve(request, endings));
   const reservation = await context.timings
     .measure('limit', () => insistently(ask))
     .catch(() => {
@@ -129,7 +130,7 @@ export async function admit(principal: Principal, cost: Cost, context: RequestCo
 }
 
 function lease(
-  limiter: Limiter,
+  limiter: () => Limiter,
   limiterName: string,
   requestId: string,
   { now, timings, endings, settings }: RequestContext,
@@ -139,7 +140,9 @@ function lease(
   let progress: Parameters<Lease['watch']>[0] = () => ({ usage: NO_USAGE, upstream: null });
   // The timer dies with the request's context, and with it the signs of life.
   const renewal = setInterval(() => {
-    limiter.renew(requestId, { ...progress(), leaseMs }).catch(() => {});
+    limiter()
+      .renew(requestId, { ...progress(), leaseMs })
+      .catch(() => {});
   }, leaseMs / RENEWALS);
   return {
     id: requestId,
@@ -152,7 +155,7 @@ function lease(
       if (outcome.firstTokenAt !== null) timings.set('first-token', outcome.firstTokenAt - startedAt);
       const ending = { requestId, settlement: settlementOf(outcome, startedAt, now()) };
       // Should this fail too, the lease ends by itself and writes what the last sign of life told.
-      await endings.tell(limiterName, ending, async (all) => await limiter.settle(all));
+      await endings.tell(limiterName, ending, async (all) => await limiter().settle(all));
     },
   };
 }

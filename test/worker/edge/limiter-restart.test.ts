@@ -1,0 +1,41 @@
+import { createHash } from 'node:crypto';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { type FakeOrigin, startFakeOrigin } from '../support/fake-origin.ts';
+import { type RunningWorker, startWorker } from '../support/worker.ts';
+import { ADMIN_KEY, admin, completion, tenantWithKey } from './admin-client.ts';
+import { eventually } from './eventually.ts';
+import { open, Stage } from './stage.ts';
+
+let origin: FakeOrigin;
+let worker: RunningWorker;
+
+beforeAll(async () => {
+  origin = await startFakeOrigin();
+  worker = await startWorker(
+    origin,
+    { ADMIN_KEY_SHA256: createHash('sha256').update(ADMIN_KEY).digest('hex') },
+    { entry: 'test/worker/support/restarting-limiter.ts' },
+  );
+});
+afterAll(async () => {
+  await worker?.stop();
+  await origin?.stop();
+});
+
+const restart = (tenant: string) => worker.request(`/restart/${tenant}`);
+
+test('a limiter that restarts while a request runs is told of its end, long before its lease is over', async () => {
+  const { key } = await tenantWithKey(worker, 'running', { concurrent_requests: 1 });
+  const stage = new Stage(origin);
+  const [stream] = await open(worker, key, 1);
+  await restart('running');
+  stage.endAll();
+  await stream!.text();
+  const { body } = await eventually(
+    () => admin(worker, 'GET', '/usage?tenant=running'),
+    ({ body }) => body.total.requests === 1,
+  );
+  expect(body.total).toMatchObject({ completion_tokens: stage.generated().completionTokens });
+  origin.reset();
+  expect((await completion(worker, key)).status).toBe(200);
+}, 15_000);
