@@ -16,8 +16,14 @@ function checkMediaType(request: Request): void {
 const tooLarge = (limit: number): ApiError =>
   new ApiError('request_too_large', `The request body is larger than the limit of ${limit} bytes.`);
 
-/** The body's bytes as text; stops reading as soon as a limit is passed. */
-async function readText(request: Request, { MAX_BODY_BYTES, BODY_TIMEOUT_MS }: Settings): Promise<string> {
+/**
+ * The body's bytes as text; stops reading as soon as a limit is passed.
+ * @throws ApiError 413 above the size limit, 408 when it arrives too slowly, 400 when it is no UTF-8
+ */
+export async function readText(
+  request: Request,
+  { MAX_BODY_BYTES, BODY_TIMEOUT_MS }: Settings,
+): Promise<string> {
   const claimed = lengthOf(request);
   if (claimed !== null && claimed > MAX_BODY_BYTES) throw tooLarge(MAX_BODY_BYTES);
   if (request.body === null) return '';

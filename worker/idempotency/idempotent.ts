@@ -1,7 +1,7 @@
 import { ApiError } from '../../shared/errors.ts';
 import { sha256Hex } from '../../shared/signing.ts';
 import { authenticate } from '../auth.ts';
-import { bodyText } from '../buffered-body.ts';
+import { readText } from '../body.ts';
 import type { RequestContext } from '../context.ts';
 import type { Handler } from '../routes.ts';
 import type { KeptAnswer } from './idempotent-answer.ts';
@@ -35,7 +35,7 @@ export function idempotent(handler: Handler): Handler {
     if (!request.headers.has(IDEMPOTENCY_HEADER)) return handler(request, context, argument);
     const { tenant } = await authenticate(request, context, 'completions');
     const key = keyOf(request);
-    const body = await bodyText(request, context);
+    const body = await readText(request, context.settings);
     const own = context.env.ANSWERS.get(context.env.ANSWERS.idFromName(`${tenant.id}\n${key}`));
     const lifetime = context.settings.REQUEST_TIMEOUT_MS + GRACE_MS;
     const claim = await own.claim(await sha256Hex(body), lifetime);

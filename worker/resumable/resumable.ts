@@ -1,6 +1,6 @@
 import { ApiError } from '../../shared/errors.ts';
 import { authenticate } from '../auth.ts';
-import { bodyText } from '../buffered-body.ts';
+import { readText } from '../body.ts';
 import type { RequestContext } from '../context.ts';
 import type { Handler } from '../routes.ts';
 import type { StreamTail } from './stream-tail.ts';
@@ -26,7 +26,7 @@ export function resumable(handler: Handler): Handler {
     const inner = new Request(request.url, {
       method: 'POST',
       headers,
-      body: await bodyText(request, context),
+      body: await readText(request, context.settings),
     });
     const answer = await tailOf(context, completion).begin(inner, tenant.id, completion);
     // What comes from elsewhere has headers that cannot be changed.

@@ -21,9 +21,12 @@ export const posting =
 
 /** POST of a body as it is; Node's fetch wants `duplex` for a streamed one, which workerd's types do not know. */
 export const sending =
-  (body: () => string | ReadableStream<Uint8Array>): ErrorCase['send'] =>
+  (
+    body: () => string | ReadableStream<Uint8Array>,
+    more: Readonly<Record<string, string>> = {},
+  ): ErrorCase['send'] =>
   (worker) => {
-    const headers = { 'content-type': 'application/json' };
+    const headers = { 'content-type': 'application/json', ...more };
     const init = { method: 'POST', headers, body: body(), duplex: 'half' };
     return worker.request('/v1/completions', init);
   };

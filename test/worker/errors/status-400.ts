@@ -25,19 +25,21 @@ export const STATUS_400: readonly ErrorCase[] = [
     param: null,
     message: /could not parse the JSON body/,
   },
-  {
-    name: 'bytes that are no UTF-8',
-    send: (worker) =>
-      worker.request('/v1/completions', {
-        method: 'POST',
-        headers: { 'content-type': 'application/json' },
-        body: new Uint8Array([0x22, 0xff, 0x22]),
-      }),
-    type,
-    code: 'invalid_json',
-    param: null,
-    message: /UTF-8/,
-  },
+  ...[{}, { 'idempotency-key': 'no-utf-8' }, { 'x-resumable': 'true' }].map(
+    (headers): ErrorCase => ({
+      name: `bytes that are no UTF-8, ${Object.keys(headers)[0] ?? 'plain'}`,
+      send: (worker) =>
+        worker.request('/v1/completions', {
+          method: 'POST',
+          headers: { 'content-type': 'application/json', ...headers },
+          body: new Uint8Array([0x22, 0xff, 0x22]),
+        }),
+      type,
+      code: 'invalid_json',
+      param: null,
+      message: /UTF-8/,
+    }),
+  ),
   {
     name: 'no body',
     send: (worker) => worker.post(''),

@@ -39,5 +39,10 @@ export const STATUS_408: readonly ErrorCase[] = [
     send: sending(stalled),
     ...LATE,
   },
+  {
+    name: 'a body with an idempotency key that does not arrive in time',
+    send: sending(stalled, { 'idempotency-key': 'stalled' }),
+    ...LATE,
+  },
   { name: 'a body that does not become as long as it claims', send: cutShort, ...LATE },
 ];
