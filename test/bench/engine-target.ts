@@ -64,15 +64,18 @@ export async function engineTarget(name: string, options: EngineTargetOptions): 
       new Promise((resolve) => {
         const sent = performance.now();
         const events: number[] = [];
+        const generated: number[] = [];
         const end = (status: number, tokens: number, error: string | null): void => {
-          const trace: Trace = { sent, events, ended: performance.now(), tokens, status, error };
+          const trace: Trace = { sent, events, generated, ended: performance.now(), tokens, status, error };
           resolve(trace);
         };
         const admission = engine.submit(submission(job, tokenizer), (batch) => {
           const now = performance.now();
           for (const event of batch) {
-            if (event.type === 'token') events.push(now);
-            else if (event.type === 'done') end(200, event.usage.completionTokens, null);
+            if (event.type === 'token') {
+              events.push(now);
+              generated.push(event.completionTokens);
+            } else if (event.type === 'done') end(200, event.usage.completionTokens, null);
             else if (event.type === 'error') end(200, 0, event.code);
           }
         });

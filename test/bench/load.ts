@@ -30,8 +30,9 @@ export interface Span {
 }
 
 /**
- * Tokens and milliseconds of the span in which every stream of the wave was generating. The first event
- * carries one token; the others none (bytes held back) or several, so they are taken to share the rest evenly.
+ * Tokens and milliseconds of the span in which every stream of the wave was generating. Where the target does not say how
+ * many tokens each event brought, the first is taken to carry one and the others to share the rest evenly. That makes the
+ * span look slower than it is: while others' prompts are computed, early streams get fewer tokens into an event.
  */
 export function commonSpan(wave: readonly Trace[]): Span {
   const begin = Math.max(...wave.map(({ events }) => events[0] ?? Number.POSITIVE_INFINITY));
@@ -39,9 +40,12 @@ export function commonSpan(wave: readonly Trace[]): Span {
   if (!(end > begin)) return { tokens: 0, ms: 0, meanGenerated: 0 };
   let tokens = 0;
   let generated = 0;
-  for (const { events, tokens: total } of wave) {
+  for (const { events, tokens: total, generated: counts } of wave) {
     const perEvent = (total - 1) / (events.length - 1);
-    const tokensBy = (time: number) => 1 + (events.filter((each) => each <= time).length - 1) * perEvent;
+    const tokensBy = (time: number) => {
+      const last = events.filter((each) => each <= time).length - 1;
+      return counts?.[last] ?? 1 + last * perEvent;
+    };
     tokens += tokensBy(end) - tokensBy(begin);
     generated += (tokensBy(begin) + tokensBy(end)) / 2;
   }

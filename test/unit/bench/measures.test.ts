@@ -38,6 +38,12 @@ test('events after the first count for as many tokens as they share', () => {
   expect(commonSpan([trace([10, 20, 30], 7)])).toEqual({ tokens: 6, ms: 20, meanGenerated: 4 });
 });
 
+test('where a target tells how many tokens each event brought, they are not shared out', () => {
+  const early = { ...trace([10, 20, 30, 40], 16), generated: [1, 2, 9, 16] };
+  const late = { ...trace([20, 30, 40], 15), generated: [1, 8, 15] };
+  expect(commonSpan([early, late])).toEqual({ tokens: 28, ms: 20, meanGenerated: 8.5 });
+});
+
 test('streams that never overlap have no common span', () => {
   expect(commonSpan([trace([1, 2]), trace([3, 4])])).toEqual({ tokens: 0, ms: 0, meanGenerated: 0 });
   expect(commonSpan([trace([1, 2]), trace([])])).toEqual({ tokens: 0, ms: 0, meanGenerated: 0 });
