@@ -9,7 +9,7 @@ import type { ServedModel } from './served-model.ts';
 /** A request made ready for the engine: tokenised, fitted to the context, every limit known. */
 
 /**
- * Tokens that come faster than a hundred a second share an event: nobody sees the difference, and every event costs the
+ * Tokens that come faster than fifty a second share an event: nobody sees the difference, and every event costs the
  * origin, the Worker and the client about as much as computing a token of a small model.
  */
 const STREAM_INTERVAL_MS = 20;
