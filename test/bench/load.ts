@@ -3,7 +3,7 @@ import type { Job, Target, Trace } from './target.ts';
 
 export interface LoadResult {
   readonly concurrency: number;
-  /** The bare loop at this batch and depth, measured before and after, on average: the machine's speed drifts. */
+  /** The bare loop at this batch and depth, measured before and after each wave, on average: the machine's speed drifts. */
   readonly bareTokensPerSecond: number;
   readonly requests: number;
   readonly errors: number;
@@ -61,7 +61,7 @@ export async function measureLoad(
   concurrency: number,
   waves: number,
   job: (index: number) => Job,
-  progress: () => void,
+  afterWave: () => void,
 ): Promise<Omit<LoadResult, 'bareTokensPerSecond'>> {
   const traces: Trace[] = [];
   let decodeTokens = 0;
@@ -78,7 +78,7 @@ export async function measureLoad(
     decodeMs += span.ms;
     generated += span.meanGenerated;
     traces.push(...done);
-    progress();
+    afterWave();
   }
   const good = traces.filter(({ status, error }) => status === 200 && error === null);
   const tokens = good.reduce((sum, trace) => sum + trace.tokens, 0);

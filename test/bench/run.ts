@@ -8,6 +8,7 @@ import type { BenchModel } from './models.ts';
 import { rounded, type TargetReport } from './report.ts';
 import { measureInterference, measurePrefill, measurePrefixHit } from './scenarios.ts';
 import { soak } from './soak.ts';
+import { mean } from './statistics.ts';
 import { type Job, openAiTarget, originTarget, type Target } from './target.ts';
 
 export interface Plan {
@@ -82,9 +83,12 @@ async function loads(
         context: plan.promptTokens + Math.round(meanGenerated),
         ms: 500,
       });
-    const before = ceiling();
-    const measured = await measureLoad(target, concurrency, plan.waves, job, tick);
-    results.push({ ...measured, bareTokensPerSecond: (before + ceiling()) / 2 });
+    const ceilings = [ceiling()];
+    const measured = await measureLoad(target, concurrency, plan.waves, job, () => {
+      ceilings.push(ceiling());
+      tick();
+    });
+    results.push({ ...measured, bareTokensPerSecond: mean(ceilings) });
   }
   return { name: target.name, loads: results };
 }

@@ -1,3 +1,4 @@
+import { mean } from './statistics.ts';
 import type { Job, Target, Trace } from './target.ts';
 
 export interface SoakOptions {
@@ -23,8 +24,6 @@ export interface SoakResult {
 }
 
 const sleep = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms));
-
-const mean = (values: readonly number[]) => values.reduce((sum, value) => sum + value, 0) / values.length;
 
 /** Overload that lasts: what was refused, what failed, who got how much, whether memory grew. */
 export async function soak(target: Target, options: SoakOptions): Promise<SoakResult> {

@@ -20,4 +20,7 @@ export const percentiles = (values: readonly number[]): Percentiles => ({
   p99: quantile(values, 0.99),
 });
 
+export const mean = (values: readonly number[]): number =>
+  values.reduce((sum, value) => sum + value, 0) / values.length;
+
 export const median = (values: readonly number[]): number => quantile(values, 0.5);

@@ -99,13 +99,20 @@ function exchange({ url, headers, body, agent, read, signal }: Exchange): Promis
 
 const newAgent = () => new Agent({ keepAlive: true, maxSockets: 1024 });
 
+const COUNT = '"completion_tokens":';
+
 /**
- * Reads OpenAI's SSE chunks; the token count comes with the usage chunk. Chunks that only carry text are told by their
- * look: the client shares the machine with what it measures.
+ * Reads OpenAI's SSE chunks; the token count comes with each of them where the server knows `continuous_usage_stats`, else
+ * with the last. Chunks of text are told by their look: the client shares the machine with what it measures.
  */
 function readSse(line: string): ReturnType<LineReader> {
   if (!line.startsWith('data: {')) return {};
-  if (line.includes('"usage":null') && line.includes('"text":"')) return { text: true };
+  if (line.includes('"text":"')) {
+    if (line.includes('"usage":null')) return { text: true };
+    // No text can look like this: its quotation marks are escaped.
+    const count = line.lastIndexOf(COUNT);
+    if (count > 0) return { text: true, generated: Number.parseInt(line.slice(count + COUNT.length), 10) };
+  }
   const chunk = JSON.parse(line.slice(6)) as {
     choices?: readonly unknown[];
     usage?: { completion_tokens: number } | null;
@@ -162,7 +169,7 @@ export function openAiTarget(name: string, options: OpenAiOptions): Target {
           ignore_eos: true,
           cache_prompt: job.cachePrompt ?? false,
           stream: true,
-          stream_options: { include_usage: true },
+          stream_options: { include_usage: true, continuous_usage_stats: true },
           ...constraintField(job.constraint),
           ...options.extra,
         }),
