@@ -3,6 +3,7 @@ import type { FinishReason, Usage } from '../shared/generation.ts';
 import type { Principal } from '../shared/tenant.ts';
 import { refused } from './admission-refusal.ts';
 import type { RequestContext } from './context.ts';
+import { insistently } from './insistently.ts';
 import type {
   Ending,
   Inquiry,
@@ -78,21 +79,8 @@ export function nearestLimiter(place: Place, tenantId: string): Limiter {
   return env.REGIONS.get(env.REGIONS.idFromName(nearestName(place, tenantId)));
 }
 
-const ATTEMPTS = 3;
-
 /** Signs of life in the time of one lease; all but one may be lost. */
 const RENEWALS = 3;
-
-/** Every call to the limiter may be repeated: it knows requests by their id. */
-async function insistently<T>(call: () => Promise<T>): Promise<T> {
-  for (let attempt = 1; ; attempt += 1) {
-    try {
-      return await call();
-    } catch (thrown) {
-      if (attempt === ATTEMPTS) throw thrown;
-    }
-  }
-}
 
 /**
  * Reserves requests, tokens and concurrency together, for the tenant and for the key; the answer will say what is left.
@@ -114,6 +102,7 @@ export async function admit(principal: Principal, cost: Cost, context: RequestCo
     leaseMs: context.settings.LEASE_MS,
   };
   const limiterName = nearestName(context, tenant.id);
+  // May be repeated: the limiter knows requests by their id.
   const ask = () =>
     context.endings.along(limiterName, async (endings) => await limiter().reserve(request, endings));
   const reservation = await context.timings
@@ -154,7 +143,7 @@ function lease(
       if (outcome.queueMs !== undefined) timings.set('queue', outcome.queueMs);
       if (outcome.firstTokenAt !== null) timings.set('first-token', outcome.firstTokenAt - startedAt);
       const ending = { requestId, settlement: settlementOf(outcome, startedAt, now()) };
-      // Should this fail too, the lease ends by itself and writes what the last sign of life told.
+      // Should nobody hear of it, the lease ends by itself, and the upstream's own account is written.
       await endings.tell(limiterName, ending, async (all) => await limiter().settle(all));
     },
   };

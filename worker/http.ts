@@ -1,7 +1,7 @@
 import type { ApiError } from '../shared/errors.ts';
 import type { RequestContext } from './context.ts';
 
-export const REQUEST_ID_HEADER = 'x-request-id';
+const REQUEST_ID_HEADER = 'x-request-id';
 
 /** The caller's own request id where it is harmless to log and to send on; null otherwise. */
 export function incomingRequestId(request: Request): string | null {

@@ -21,7 +21,7 @@ import { hasVnni, overflowWarning } from './vnni.ts';
  * streams up for 8, 14, 24 and 45 ms, where their own step of 8 rows takes 5 ms and of 16 rows 8 ms. 32 keeps 85 to 90 %
  * of the rate and stays near twice a busy batch's step; it is also the grain at which cached prefixes can be reused.
  */
-export const DEFAULT_PREFILL_CHUNK = 32;
+const DEFAULT_PREFILL_CHUNK = 32;
 
 /**
  * From 32 tokens on ONNX Runtime 1.30 attends by another shader on WebGPU, which loses keys where a subgroup has fewer than 32

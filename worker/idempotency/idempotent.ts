@@ -3,11 +3,12 @@ import { sha256Hex } from '../../shared/signing.ts';
 import { authenticate } from '../auth.ts';
 import { readText } from '../body.ts';
 import type { RequestContext } from '../context.ts';
+import { insistently } from '../insistently.ts';
 import type { Handler } from '../routes.ts';
 import type { KeptAnswer } from './idempotent-answer.ts';
 
 /** A plain request that names this header runs once; repeated, it gets the first one's answer. */
-export const IDEMPOTENCY_HEADER = 'idempotency-key';
+const IDEMPOTENCY_HEADER = 'idempotency-key';
 
 const GRACE_MS = 30_000;
 /** Larger answers are not kept: the platform bounds what one value may hold. */
@@ -36,9 +37,10 @@ export function idempotent(handler: Handler): Handler {
     const { tenant } = await authenticate(request, context, 'completions');
     const key = keyOf(request);
     const body = await readText(request, context.settings);
-    const own = context.env.ANSWERS.get(context.env.ANSWERS.idFromName(`${tenant.id}\n${key}`));
+    const { ANSWERS } = context.env;
+    const own = () => ANSWERS.get(ANSWERS.idFromName(`${tenant.id}\n${key}`));
     const lifetime = context.settings.REQUEST_TIMEOUT_MS + GRACE_MS;
-    const claim = await own.claim(await sha256Hex(body), lifetime);
+    const claim = await own().claim(await sha256Hex(body), lifetime);
     if (claim.turn === 'replay') return replayed(claim.answer);
     if (claim.turn === 'mismatch') {
       const message = 'This idempotency key was used with another request body.';
@@ -64,24 +66,31 @@ export function idempotent(handler: Handler): Handler {
 }
 
 async function settle(
-  own: { keep(answer: KeptAnswer): Promise<void>; release(): Promise<void> },
+  own: () => { keep(answer: KeptAnswer): Promise<void>; release(): Promise<void> },
   run: () => Promise<Response>,
   { waitUntil }: RequestContext,
 ): Promise<Response> {
+  // Once only: told twice, it would free the key of whoever came next. Unheard, it keeps the key until the claim ends.
+  const release = () =>
+    own()
+      .release()
+      .catch(() => {});
   let answer: Response;
   try {
     answer = await run();
   } catch (thrown) {
     // What was thrown is an error answer; the same request gets it again by being checked again.
-    waitUntil(own.release());
+    waitUntil(release());
     throw thrown;
   }
   const contentType = answer.headers.get('content-type') ?? '';
   if (!contentType.startsWith('application/json') || !worthKeeping(answer.status)) {
-    waitUntil(own.release());
+    waitUntil(release());
     return answer;
   }
   const body = await answer.text();
-  await (body.length > LARGEST_KEPT ? own.release() : own.keep({ status: answer.status, contentType, body }));
+  const kept = { status: answer.status, contentType, body };
+  // An answer that cannot be kept is an answer all the same.
+  await (body.length > LARGEST_KEPT ? release() : insistently(() => own().keep(kept)).catch(() => {}));
   return new Response(body, answer);
 }

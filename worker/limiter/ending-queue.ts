@@ -5,6 +5,7 @@ const GATHER_MS = 10;
 /** A call that was to take it along and says nothing for so long has died with its request. */
 const PATIENCE_MS = 1000;
 const ATTEMPTS = 3;
+const RETRY_MS = 250;
 
 type Call<T> = (endings: readonly Ending[]) => Promise<T>;
 
@@ -60,9 +61,13 @@ export class EndingQueue {
           ));
       if (heard) break;
       this.#wait(limiter, entry);
+      // A limiter that fails at once may need a moment; meanwhile a reservation may take it along.
+      await this.#pause(RETRY_MS);
     }
     entry.over = true;
-    this.#waiting.get(limiter)?.delete(entry);
+    const others = this.#waiting.get(limiter);
+    others?.delete(entry);
+    if (others?.size === 0) this.#waiting.delete(limiter);
   }
 
   #wait(limiter: string, entry: Entry): void {

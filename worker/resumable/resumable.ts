@@ -6,7 +6,7 @@ import type { Handler } from '../routes.ts';
 import type { StreamTail } from './stream-tail.ts';
 
 /** `x-resumable: true` lets a streaming completion outlive its client's connection. */
-export const RESUMABLE_HEADER = 'x-resumable';
+const RESUMABLE_HEADER = 'x-resumable';
 
 const tailOf = ({ env }: RequestContext, completion: string): DurableObjectStub<StreamTail> =>
   env.STREAMS.get(env.STREAMS.idFromName(completion));

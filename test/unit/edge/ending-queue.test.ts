@@ -68,7 +68,7 @@ describe('endings on their way to their limiter', () => {
     const calls: string[][] = [];
     const told = queue.tell('acme', ending('a'), async (all) => calls.push(ids(all)));
     void queue.along('acme', () => new Promise(() => {}));
-    await clock.pass(1100);
+    await clock.pass(1400);
     await told;
     expect(calls).toEqual([['a']]);
   });

@@ -14,7 +14,7 @@ beforeAll(async () => {
   worker = await startWorker(
     origin,
     { ADMIN_KEY_SHA256: createHash('sha256').update(ADMIN_KEY).digest('hex') },
-    { entry: 'test/worker/support/restarting-limiter.ts' },
+    { entry: 'test/worker/support/restarting-objects.ts' },
   );
 });
 afterAll(async () => {
@@ -22,13 +22,13 @@ afterAll(async () => {
   await origin?.stop();
 });
 
-const restart = (tenant: string) => worker.request(`/restart/${tenant}`);
+const restart = (object: string) => worker.request(`/restart/${object}`);
 
 test('a limiter that restarts while a request runs is told of its end, long before its lease is over', async () => {
   const { key } = await tenantWithKey(worker, 'running', { concurrent_requests: 1 });
   const stage = new Stage(origin);
   const [stream] = await open(worker, key, 1);
-  await restart('running');
+  await restart('limiter/running');
   stage.endAll();
   await stream!.text();
   const { body } = await eventually(
@@ -39,3 +39,23 @@ test('a limiter that restarts while a request runs is told of its end, long befo
   origin.reset();
   expect((await completion(worker, key)).status).toBe(200);
 }, 15_000);
+
+test('an answer is kept, and reaches its caller, although the object that keeps it has restarted meanwhile', async () => {
+  const { key } = await tenantWithKey(worker, 'keeping', {});
+  const stage = new Stage(origin);
+  const ask = () =>
+    worker.post(
+      { model: 'org/tiny', prompt: 'Hi', max_tokens: 2000 },
+      { headers: { authorization: `Bearer ${key}`, 'idempotency-key': 'once' } },
+    );
+  const first = ask();
+  await eventually(
+    async () => stage.running,
+    (running) => running === 1,
+  );
+  await restart('answer/keeping/once');
+  stage.endAll();
+  expect((await first).status).toBe(200);
+  const second = await ask();
+  expect(second.headers.get('idempotent-replayed')).toBe('true');
+});
