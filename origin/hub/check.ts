@@ -4,10 +4,9 @@ import path from 'node:path';
 import { MARKERS } from '../infill/families.ts';
 import { readModelConfig } from '../model/model-config.ts';
 import type { Variant } from '../model/model-files.ts';
-import type { ModelRunner } from '../model/model-runner.ts';
 import { openModel } from '../model/open-model.ts';
 import { Tokenizer } from '../tokenizer/tokenizer.ts';
-import { decode, mostLikely, prefill } from './greedy.ts';
+import { continueGreedily } from './greedy.ts';
 import { HubError } from './hub-error.ts';
 import { compareRows, type RowComparison } from './row-comparison.ts';
 import { measureSpeed, type Speed } from './speed.ts';
@@ -71,7 +70,7 @@ export async function checkModel(request: CheckRequest): Promise<CheckReport> {
       );
     }
     const room = contextLength - STEPS;
-    const generated = await continueGreedily(runner, prompt, new Set(tokenizer.eosIds));
+    const generated = await continueGreedily(runner, prompt, STEPS, new Set(tokenizer.eosIds));
     return {
       summary,
       warning,
@@ -85,21 +84,6 @@ export async function checkModel(request: CheckRequest): Promise<CheckReport> {
     runner.dispose();
     images?.dispose();
   }
-}
-
-async function continueGreedily(
-  runner: ModelRunner,
-  prompt: readonly number[],
-  ends: ReadonlySet<number>,
-): Promise<number[]> {
-  const tokens: number[] = [];
-  let token = mostLikely(await prefill(runner, 0, prompt));
-  while (!ends.has(token) && tokens.length < STEPS) {
-    const [logits] = await decode(runner, 0, [{ token, position: prompt.length + tokens.length }]);
-    tokens.push(token);
-    token = mostLikely(logits!);
-  }
-  return tokens;
 }
 
 /** The tokens over and over, `length` in all. */

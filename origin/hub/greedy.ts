@@ -46,3 +46,20 @@ export function mostLikely(logits: Float32Array): number {
   for (let id = 1; id < logits.length; id += 1) if (logits[id]! > logits[best]!) best = id;
   return best;
 }
+
+/** The likeliest continuation of a prompt in slot 0: at most so many tokens, up to one that ends the text. */
+export async function continueGreedily(
+  runner: ModelRunner,
+  prompt: readonly number[],
+  most: number,
+  ends: ReadonlySet<number>,
+): Promise<number[]> {
+  const tokens: number[] = [];
+  let token = mostLikely(await prefill(runner, 0, prompt));
+  while (!ends.has(token) && tokens.length < most) {
+    const [logits] = await decode(runner, 0, [{ token, position: prompt.length + tokens.length }]);
+    tokens.push(token);
+    token = mostLikely(logits!);
+  }
+  return tokens;
+}

@@ -1,4 +1,5 @@
 import type { ModelRunner } from '../model/model-runner.ts';
+import { sameBits } from '../model/row-probe.ts';
 import { decode, mostLikely, prefill } from './greedy.ts';
 
 /** Whether a sequence's logits depend on the sequences that are computed beside it. */
@@ -45,11 +46,6 @@ export async function compareRows(
     rows = rows.map(({ position }, slot) => ({ token: mostLikely(alone[slot]!), position: position + 1 }));
   }
   return { rows: slots, steps, identical, largestDifference };
-}
-
-function sameBits(one: Float32Array, other: Float32Array): boolean {
-  const bytes = (values: Float32Array) => Buffer.from(values.buffer, values.byteOffset, values.byteLength);
-  return bytes(one).equals(bytes(other));
 }
 
 function difference(one: Float32Array, other: Float32Array): number {

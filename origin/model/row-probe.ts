@@ -30,8 +30,8 @@ async function firstTokens(runner: ModelRunner, rows: number): Promise<Float32Ar
   return (await runner.decode(batch)).slice();
 }
 
-/** Of the rows that are in both. */
-function sameBits(some: Float32Array, all: Float32Array): boolean {
+/** Whether what is in `some` has the bits of what `all` begins with. */
+export function sameBits(some: Float32Array, all: Float32Array): boolean {
   const bytes = ({ buffer, byteOffset }: Float32Array) => Buffer.from(buffer, byteOffset, some.byteLength);
   return bytes(some).equals(bytes(all));
 }

@@ -1,4 +1,4 @@
-import { decode, mostLikely, prefill } from '../../origin/hub/greedy.ts';
+import { continueGreedily } from '../../origin/hub/greedy.ts';
 import type { ModelRunner } from '../../origin/model/model-runner.ts';
 
 /** As in transformers_rate.py. */
@@ -6,16 +6,10 @@ const PROMPT = 32;
 const GENERATED = 16;
 
 /** The likeliest continuation of a fixed prompt: the same weights give the same one, whoever computes it. */
-export async function greedyStart(runner: ModelRunner): Promise<number[]> {
+export function greedyStart(runner: ModelRunner): Promise<number[]> {
   const { vocabularySize } = runner.shape;
   const prompt = Array.from({ length: PROMPT }, (_, at) => (at * 31 + 7) % vocabularySize);
-  const ids = [mostLikely(await prefill(runner, 0, prompt))];
-  while (ids.length < GENERATED) {
-    const row = { token: ids.at(-1)!, position: PROMPT + ids.length - 1 };
-    const [logits] = await decode(runner, 0, [row]);
-    ids.push(mostLikely(logits!));
-  }
-  return ids;
+  return continueGreedily(runner, prompt, GENERATED, new Set());
 }
 
 /** One line: how much of two continuations is the same. */
