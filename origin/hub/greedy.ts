@@ -1,3 +1,4 @@
+import { DecodeBatchBuilder } from '../engine/scheduler.ts';
 import type { ModelRunner } from '../model/model-runner.ts';
 
 /** The plainest use of a runner: one sequence, or a few side by side, the most likely token each time. */
@@ -22,22 +23,29 @@ export async function prefill(
 }
 
 /**
- * One decode step of neighbouring slots.
+ * One decode step of neighbouring slots, in a batch as the engine's: a lone row gets an idle one beside it where the
+ * runner wants that.
+ * @param idlePosition where a slot without a row may be written without harm
  * @returns one copy of the logits per row
  */
 export async function decode(
   runner: ModelRunner,
   firstSlot: number,
   rows: readonly { readonly token: number; readonly position: number }[],
+  idlePosition: (slot: number) => number,
 ): Promise<Float32Array[]> {
-  const { vocabularySize } = runner.shape;
-  const logits = await runner.decode({
-    firstSlot,
-    rows: rows.length,
-    tokens: Int32Array.from(rows, ({ token }) => token),
-    positions: Int32Array.from(rows, ({ position }) => position),
+  const { slots, leastRows, vocabularySize } = runner.shape;
+  const bySlot = Array.from({ length: slots }, (_, slot) => {
+    const row = rows[slot - firstSlot];
+    return row === undefined ? null : { slot, computed: row.position, lastToken: row.token };
   });
-  return rows.map((_, row) => logits.slice(row * vocabularySize, (row + 1) * vocabularySize));
+  const batch = new DecodeBatchBuilder(slots, leastRows).build(bySlot, idlePosition);
+  if (batch === null) return [];
+  const logits = await runner.decode(batch);
+  return rows.map((_, row) => {
+    const start = (firstSlot + row - batch.firstSlot) * vocabularySize;
+    return logits.slice(start, start + vocabularySize);
+  });
 }
 
 /** The lowest of the ids with the highest logit. */
@@ -57,7 +65,7 @@ export async function continueGreedily(
   const tokens: number[] = [];
   let token = mostLikely(await prefill(runner, 0, prompt));
   while (!ends.has(token) && tokens.length < most) {
-    const [logits] = await decode(runner, 0, [{ token, position: prompt.length + tokens.length }]);
+    const [logits] = await decode(runner, 0, [{ token, position: prompt.length + tokens.length }], () => 0);
     tokens.push(token);
     token = mostLikely(logits!);
   }

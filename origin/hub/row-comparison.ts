@@ -15,7 +15,7 @@ export interface RowComparison {
 
 /**
  * Gives every slot a prompt of another length, then decodes greedily, each step first row by row and then all rows at
- * once: both write the same tokens at the same positions.
+ * once, which writes over what an idle row beside a lone one has left.
  * @param prompt Tokens, at least as many as the runner has slots
  */
 export async function compareRows(
@@ -23,7 +23,7 @@ export async function compareRows(
   prompt: readonly number[],
   steps: number,
 ): Promise<RowComparison> {
-  const { slots, leastRows } = runner.shape;
+  const { slots } = runner.shape;
   const prompts = Array.from({ length: slots }, (_, slot) => prompt.slice(slot));
   let rows: { readonly token: number; readonly position: number }[] = [];
   for (const [slot, tokens] of prompts.entries()) {
@@ -32,13 +32,12 @@ export async function compareRows(
   let identical = true;
   let largestDifference = 0;
   for (let step = 0; step < steps; step += 1) {
+    const nextPosition = (slot: number) => rows[slot]!.position;
     const alone: Float32Array[] = [];
-    for (let slot = 0; slot < slots; slot += 1) {
-      const first = Math.min(slot, slots - leastRows);
-      const logits = await decode(runner, first, rows.slice(first, first + leastRows));
-      alone.push(logits[slot - first]!);
+    for (const [slot, row] of rows.entries()) {
+      alone.push(...(await decode(runner, slot, [row], nextPosition)));
     }
-    const together = await decode(runner, 0, rows);
+    const together = await decode(runner, 0, rows, nextPosition);
     for (const [slot, logits] of together.entries()) {
       identical &&= sameBits(logits, alone[slot]!);
       largestDifference = Math.max(largestDifference, difference(logits, alone[slot]!));

@@ -6,7 +6,7 @@ import { decode, prefill } from './greedy.ts';
 export interface Speed {
   /** Tokens per second of a prompt. */
   readonly prefill: number;
-  /** Tokens per second of one sequence. */
+  /** Tokens per second of one sequence that is alone. */
   readonly decode: number;
   /** Tokens per second of all slots together. */
   readonly batch: number;
@@ -28,7 +28,7 @@ export async function measureSpeed(
   const decodeAll = async (rows: number) => {
     for (let step = 0; step < steps; step += 1) {
       const row = { token: tokens[step % tokens.length]!, position: tokens.length + step };
-      await decode(runner, 0, Array<typeof row>(rows).fill(row));
+      await decode(runner, 0, Array<typeof row>(rows).fill(row), () => tokens.length);
     }
   };
   const prefillRate = await timed(tokens.length, () => prefill(runner, 0, tokens));

@@ -38,7 +38,7 @@ export async function decodeRates(runner: ModelRunner, options: RateOptions): Pr
     for (let step = 0; step < WARM_STEPS + steps; step++) {
       const row = { token: (step * 13 + 5) % vocabularySize, position: context + step };
       const start = now();
-      await decode(runner, 0, Array<typeof row>(batch).fill(row));
+      await decode(runner, 0, Array<typeof row>(batch).fill(row), () => context);
       times.push(now() - start);
     }
     const bytes = weightBytes + batch * (context + steps / 2) * positionBytes;
