@@ -23,6 +23,8 @@ export interface PreparationContext {
   readonly engineId: string;
   /** Unix milliseconds at which the request arrived. */
   readonly receivedAt: number;
+  /** Aborted when the caller leaves. */
+  readonly signal: AbortSignal;
   /** A fresh random seed, for requests that name none. */
   drawSeed(): number;
 }
@@ -33,12 +35,12 @@ export interface PreparedGeneration {
   readonly preamble: readonly GenerationEvent[];
 }
 
-/** @throws ApiError what the caller should see instead of a stream */
+/** @throws ApiError what the caller should see instead of a stream; the signal's reason, where there is no caller */
 export async function prepareGeneration(
   request: GenerationRequest,
   context: PreparationContext,
 ): Promise<PreparedGeneration> {
-  const { model } = context;
+  const { model, signal } = context;
   checkInfill(request, model);
   checkImages(request, model);
   checkTokenIds(request, model.vocabularySize);
@@ -46,7 +48,7 @@ export async function prepareGeneration(
   for (const prompt of request.prompts) prompts.push(await tokenisePrompt(prompt, request, model));
   const submission = submissionOf(request, prompts, context);
   return {
-    submission: await withImages(submission, request.images ?? [], prompts, model),
+    submission: await withImages(submission, request.images ?? [], prompts, model, signal),
     preamble: [
       {
         type: 'accepted',
@@ -85,11 +87,12 @@ async function withImages(
   images: readonly string[],
   prompts: readonly TokenisedPrompt[],
   model: ServedModel,
+  signal: AbortSignal,
 ): Promise<Submission> {
   const places = prompts.map((prompt) => prompt.places);
   checkCount(images, places);
   if (model.images === null || images.length === 0) return submission;
-  const read = await readImages(images, places, model.images);
+  const read = await readImages(images, places, model.images, signal);
   const withThem = submission.prompts.map((prompt, index) => {
     const own = read[index] ?? [];
     return own.length === 0 ? prompt : { ...prompt, images: own };

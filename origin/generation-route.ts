@@ -1,4 +1,5 @@
 import { once } from 'node:events';
+import type { ServerResponse } from 'node:http';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { ApiError, isErrorCode, toApiError } from '../shared/errors.ts';
 import { type GenerationRequest, generationRequest } from '../shared/generation.ts';
@@ -26,13 +27,19 @@ async function generate(
 ): Promise<void> {
   const { response, receivedAt } = exchange;
   const engineId = context.newId();
-  const { submission, preamble } = await prepareGeneration(request, {
+  const signal = leaving(response);
+  const prepared = await prepareGeneration(request, {
     ...context,
     model,
     engineId,
     receivedAt,
+    signal,
+  }).catch((error) => {
+    if (error === signal.reason) return null;
+    throw error;
   });
-  if (response.destroyed) return;
+  if (prepared === null || signal.aborted) return;
+  const { submission, preamble } = prepared;
 
   const stream = new EventStream(response, context.readerLimits);
   const meter = new GenerationMeter(context.metrics, context.now, {
@@ -70,6 +77,14 @@ async function generate(
     { model: model.id, requestId, tenantId, outcome: meter.outcome, ...meter.usage, ms },
     'generation',
   );
+}
+
+/** Aborted as soon as the caller has gone. */
+function leaving(response: ServerResponse): AbortSignal {
+  const controller = new AbortController();
+  if (response.destroyed) controller.abort();
+  else response.once('close', () => controller.abort());
+  return controller.signal;
 }
 
 /** Longer than a grammar may take to compile; a request that waits for a slot is accepted after this. */

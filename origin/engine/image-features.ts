@@ -1,5 +1,6 @@
 import { ApiError } from '../../shared/errors.ts';
 import type { PlacedVectors } from '../model/model-runner.ts';
+import { Turns } from '../turns.ts';
 import type { Submission, SubmittedImage } from './messages.ts';
 
 /** [3, height, width] to [positions, width of a vector]; one call at a time. */
@@ -19,7 +20,7 @@ export class ImageFeatures {
   /** Least recently used first. */
   readonly #kept = new Map<string, Float32Array>();
   #bytes = 0;
-  #last: Promise<unknown> = Promise.resolve();
+  readonly #turns = new Turns();
 
   constructor(encode: EncodeImage, mostBytes = KEPT_FEATURES) {
     this.#encode = encode;
@@ -36,17 +37,12 @@ export class ImageFeatures {
       const one: PlacedVectors[] = [];
       for (const image of images) {
         const key = cachePrompt ? JSON.stringify([cacheKey, image.key]) : null;
-        one.push({ at: image.at, count: image.count, vectors: await this.#inTurn(image, key, signal) });
+        const vectors = await this.#turns.take(() => this.#vectors(image, key, signal), signal);
+        one.push({ at: image.at, count: image.count, vectors });
       }
       placed.push(one);
     }
     return placed;
-  }
-
-  #inTurn(image: SubmittedImage, key: string | null, signal: AbortSignal): Promise<Float32Array> {
-    const turn = this.#last.then(() => this.#vectors(image, key, signal));
-    this.#last = turn.catch(() => undefined);
-    return turn;
   }
 
   async #vectors({ pixels }: SubmittedImage, key: string | null, signal: AbortSignal): Promise<Float32Array> {

@@ -1,5 +1,6 @@
 import sharp, { type Sharp } from 'sharp';
 import type { ImageRecipe, Kernel } from '../model/preprocessor-config.ts';
+import { Turns } from '../turns.ts';
 import { ImageFault } from './image-fault.ts';
 
 /** Pixels of the largest image, before and after resizing: 100 MB of RGB. A few kilobytes can claim any number. */
@@ -37,7 +38,7 @@ export class ImageReader {
   readonly #recipe: ImageRecipe;
   /** [channel, level] */
   readonly #values: Float32Array;
-  #last: Promise<unknown> = Promise.resolve();
+  readonly #turns = new Turns();
 
   constructor(recipe: ImageRecipe) {
     this.#recipe = recipe;
@@ -53,14 +54,12 @@ export class ImageReader {
   }
 
   /**
-   * Reads one image after the other, on a pool thread.
+   * Reads one image after the other, on a pool thread; none whose signal was aborted before its turn.
    * @returns [3, height, width]
-   * @throws ImageFault
+   * @throws ImageFault; the signal's reason
    */
-  read(bytes: Uint8Array): Promise<Float32Array<ArrayBuffer>> {
-    const turn = this.#last.then(() => this.#read(bytes));
-    this.#last = turn.catch(() => undefined);
-    return turn;
+  read(bytes: Uint8Array, signal: AbortSignal): Promise<Float32Array<ArrayBuffer>> {
+    return this.#turns.take(() => this.#read(bytes), signal);
   }
 
   async #read(bytes: Uint8Array): Promise<Float32Array<ArrayBuffer>> {

@@ -13,9 +13,9 @@ export interface ImageInput {
   readonly positions: number;
   /**
    * Pixels [3, height, width] as the model's encoder wants them.
-   * @throws ImageFault
+   * @throws ImageFault; the signal's reason when it was aborted before the image's turn
    */
-  readonly read: (bytes: Uint8Array) => Promise<Float32Array<ArrayBuffer>>;
+  readonly read: (bytes: Uint8Array, signal: AbortSignal) => Promise<Float32Array<ArrayBuffer>>;
 }
 
 /** What stands for an image in prompts of every model. */
@@ -51,19 +51,20 @@ export function checkCount(images: readonly string[], places: readonly Places[])
 
 /**
  * The images in their places, prompt by prompt. Images fill the places in order, whichever prompt these are in.
- * @throws ApiError 400 naming the image
+ * @throws ApiError 400 naming the image; the signal's reason, with what has not begun left undone
  */
 export async function readImages(
   images: readonly string[],
   places: readonly Places[],
   input: ImageInput,
+  signal: AbortSignal,
 ): Promise<SubmittedImage[][]> {
   const read: SubmittedImage[][] = [];
   let index = 0;
   for (const prompt of places) {
     const inPrompt: SubmittedImage[] = [];
     for (const place of prompt) {
-      const pixels = await readImage(images[index]!, index, input);
+      const pixels = await readImage(images[index]!, index, input, signal);
       inPrompt.push({ ...place, key: createHash('sha256').update(pixels).digest('base64'), pixels });
       index++;
     }
@@ -76,11 +77,12 @@ async function readImage(
   image: string,
   index: number,
   { read }: ImageInput,
+  signal: AbortSignal,
 ): Promise<Float32Array<ArrayBuffer>> {
   const parsed = imageBase64(image);
   if ('fault' in parsed) throw invalidImage(index, parsed.fault);
   try {
-    return await read(Buffer.from(parsed.base64, 'base64'));
+    return await read(Buffer.from(parsed.base64, 'base64'), signal);
   } catch (error) {
     throw error instanceof ImageFault ? invalidImage(index, error.message) : error;
   }

@@ -3,6 +3,7 @@ import { once } from 'node:events';
 import type { AddressInfo } from 'node:net';
 import { Authenticator } from '../../origin/authentication.ts';
 import { READER_LIMITS, type ReaderLimits } from '../../origin/event-stream.ts';
+import type { ImageInput } from '../../origin/images/prompt-images.ts';
 import { createLog } from '../../origin/log.ts';
 import { createMetrics } from '../../origin/metrics.ts';
 import { RecentUsage } from '../../origin/recent-usage.ts';
@@ -29,12 +30,14 @@ export interface Call {
 export interface StartOptions {
   readonly readerLimits?: ReaderLimits;
   readonly timeouts?: Parameters<typeof createOriginServer>[1];
+  /** How the model sees, with an image in the place of every `<|endoftext|>`. */
+  readonly readImage?: ImageInput['read'];
 }
 
 /** The HTTP half on a real port, over a scripted engine and a tiny tokenizer. */
 export class RunningOrigin {
   readonly engine = new ScriptedEngine();
-  readonly model: ServedModel = servedModel(byteLevelDirectory());
+  readonly model: ServedModel;
   readonly logLines: string[] = [];
   readonly #log = createLog('trace', { write: (line: string) => void this.logLines.push(line) });
   readonly fleet = new Fleet({
@@ -47,8 +50,19 @@ export class RunningOrigin {
   #url = '';
   #close: () => void = () => undefined;
 
-  static async start({ readerLimits = READER_LIMITS, timeouts }: StartOptions = {}): Promise<RunningOrigin> {
-    const origin = new RunningOrigin();
+  private constructor(readImage: ImageInput['read'] | undefined) {
+    const blind = servedModel(byteLevelDirectory());
+    const token = '<|endoftext|>';
+    const tokenId = blind.tokenizer.addedTokens.get(token)!;
+    this.model = readImage ? { ...blind, images: { tokenId, token, positions: 2, read: readImage } } : blind;
+  }
+
+  static async start({
+    readerLimits = READER_LIMITS,
+    timeouts,
+    readImage,
+  }: StartOptions = {}): Promise<RunningOrigin> {
+    const origin = new RunningOrigin(readImage);
     const context = {
       service: origin.service,
       metrics: origin.metrics,

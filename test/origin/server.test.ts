@@ -1,5 +1,5 @@
 import { connect } from 'node:net';
-import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { afterEach, beforeEach, describe, expect, onTestFinished, test } from 'vitest';
 import { generationEvent, originHealth } from '../../shared/generation.ts';
 import { detokenizeResult, tokenizeResult, tokenizerInfo } from '../../shared/tokenization.ts';
 import { request } from '../support/generation-request.ts';
@@ -126,6 +126,27 @@ describe('POST /generate', () => {
     await expect(call).rejects.toThrow();
     await aborted;
     expect(origin.engine.aborted).toHaveLength(1);
+  });
+
+  test('a caller that leaves while its images wait to be read ends there', async () => {
+    const waiting = Promise.withResolvers<void>();
+    const sighted = await RunningOrigin.start({
+      readImage: (_, signal) => {
+        waiting.resolve();
+        return new Promise((_, reject) => signal.addEventListener('abort', () => reject(signal.reason)));
+      },
+    });
+    onTestFinished(() => sighted.stop());
+    await sighted.ready();
+    const controller = new AbortController();
+    const body = request({ prompts: ['a<image>'], images: ['data:image/png;base64,AQ=='] });
+    const call = sighted.call('/generate', { body, signal: controller.signal });
+    await waiting.promise;
+    controller.abort();
+    await expect(call).rejects.toThrow();
+    await sighted.service.whenIdle();
+    expect(sighted.engine.submissions).toEqual([]);
+    expect(sighted.logLines.join('')).not.toMatch(/"msg":"(failed|refused)"/);
   });
 
   test('a finished generation is never aborted', async () => {

@@ -3,6 +3,7 @@ import sharp from 'sharp';
 import { describe, expect, it } from 'vitest';
 import { ImageReader } from '../../../origin/images/image-reader.ts';
 import type { ImageRecipe } from '../../../origin/model/preprocessor-config.ts';
+import { STAYS } from '../origin/support.ts';
 import { plainResize } from './plain-resize.ts';
 
 const MEAN = [0.48145466, 0.4578275, 0.40821073] as const;
@@ -41,7 +42,7 @@ const expectLevels = (pixels: Float32Array, width: number, height: number, level
 };
 
 const read = async (recipe: ImageRecipe, image: Buffer | Promise<Buffer>) =>
-  new ImageReader(recipe).read(await image);
+  new ImageReader(recipe).read(await image, STAYS);
 
 describe('what an image is read as', () => {
   it.each([
@@ -202,21 +203,35 @@ describe('what is refused', () => {
     ],
     ['a line that would become thousands of millions of pixels', claimingLine(), /^it is too narrow/],
   ])('%s', async (_, image, message) => {
-    await expect(reader.read(await image)).rejects.toThrow(message);
+    await expect(reader.read(await image, STAYS)).rejects.toThrow(message);
   });
 
   it('an image that is cut off, wherever', async () => {
     const whole = await raw(64, 64, 3, speckled).png().toBuffer();
     for (let part = 1; part < 10; part++) {
       const cut = whole.subarray(0, Math.floor((whole.length * part) / 10));
-      await expect(reader.read(cut)).rejects.toThrow(/^it is (damaged or cut off|no JPEG)/);
+      await expect(reader.read(cut, STAYS)).rejects.toThrow(/^it is (damaged or cut off|no JPEG)/);
     }
   });
 
   it('one bad image leaves the reader as it was', async () => {
     const good = await raw(4, 4, 3, speckled).png().toBuffer();
-    const [bad, read] = await Promise.allSettled([reader.read(Buffer.from('no')), reader.read(good)]);
+    const [bad, read] = await Promise.allSettled([
+      reader.read(Buffer.from('no'), STAYS),
+      reader.read(good, STAYS),
+    ]);
     expect([bad.status, read.status]).toEqual(['rejected', 'fulfilled']);
+  });
+
+  it('an image whose caller has left is not looked at, and the next takes its place', async () => {
+    const good = await raw(4, 4, 3, speckled).png().toBuffer();
+    const caller = new AbortController();
+    const first = reader.read(good, STAYS);
+    const left = reader.read(Buffer.from('no'), caller.signal);
+    const next = reader.read(good, STAYS);
+    caller.abort();
+    await expect(left).rejects.toBe(caller.signal.reason);
+    expect(await next).toEqual(await first);
   });
 });
 

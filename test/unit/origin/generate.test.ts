@@ -6,7 +6,7 @@ import type { GenerationRequest } from '../../../shared/generation.ts';
 import { NEUTRAL_SAMPLING } from '../../../shared/sampling.ts';
 import { request } from '../../support/generation-request.ts';
 import { byteLevelDirectory, sentencePieceDirectory } from '../tokenizer/fixtures.ts';
-import { servedModel } from './support.ts';
+import { STAYS, servedModel } from './support.ts';
 
 const CONTEXT = 64;
 const model = servedModel(byteLevelDirectory(), CONTEXT);
@@ -19,6 +19,7 @@ const prepare = (changes: Partial<GenerationRequest> = {}, served = model) =>
     model: served,
     engineId: 'engine-1',
     receivedAt: 1000,
+    signal: STAYS,
     drawSeed: () => 77,
   });
 const promptOf = async (changes: Partial<GenerationRequest>, served = model) => {

@@ -9,7 +9,7 @@ import { describeModel } from '../../../origin/served-model.ts';
 import type { GenerationRequest } from '../../../shared/generation.ts';
 import { request } from '../../support/generation-request.ts';
 import { writeByteTokenizer } from '../../synthetic/byte-tokenizer.ts';
-import { servedModel } from './support.ts';
+import { STAYS, servedModel } from './support.ts';
 
 const directory = mkdtempSync(join(tmpdir(), 'continuo-images-'));
 writeByteTokenizer(directory, 320, ['<|fim_prefix|>', '<|fim_suffix|>', '<|fim_middle|>', '<picture>']);
@@ -35,7 +35,14 @@ const image = (byte: number) => `data:image/png;base64,${Buffer.from([byte]).toS
 const prepare = (
   changes: Partial<GenerationRequest>,
   model: Parameters<typeof prepareGeneration>[1]['model'] = sighted(),
-) => prepareGeneration(request(changes), { model, engineId: 'engine-1', receivedAt: 0, drawSeed: () => 1 });
+) =>
+  prepareGeneration(request(changes), {
+    model,
+    engineId: 'engine-1',
+    receivedAt: 0,
+    signal: STAYS,
+    drawSeed: () => 1,
+  });
 const refusal = (changes: Partial<GenerationRequest>, model?: Parameters<typeof prepare>[1]) =>
   prepare(changes, model).then(
     () => null,

@@ -13,7 +13,7 @@ import {
   modelDirectory,
   sentencePieceDirectory,
 } from '../tokenizer/fixtures.ts';
-import { servedModel } from './support.ts';
+import { STAYS, servedModel } from './support.ts';
 
 /** Marker sequences as the model authors publish them; P and S stand for the texts. */
 const PUBLISHED = {
@@ -36,7 +36,13 @@ const directoryWith = (texts: readonly string[]) =>
     ),
   });
 const prepare = (changes: Partial<GenerationRequest>, served: ReturnType<typeof servedModel>) =>
-  prepareGeneration(request(changes), { model: served, engineId: 'e', receivedAt: 0, drawSeed: () => 1 });
+  prepareGeneration(request(changes), {
+    model: served,
+    engineId: 'e',
+    receivedAt: 0,
+    signal: STAYS,
+    drawSeed: () => 1,
+  });
 const tokensOf = async (changes: Partial<GenerationRequest>, served: ReturnType<typeof servedModel>) =>
   Array.from((await prepare(changes, served)).submission.prompts[0]?.tokens ?? []);
 

@@ -7,6 +7,9 @@ import type { SurveyedModel } from '../../../origin/serving/survey.ts';
 import { Encoder } from '../../../origin/tokenizer/encoder.ts';
 import { Tokenizer } from '../../../origin/tokenizer/tokenizer.ts';
 
+/** The signal of a caller who does not leave. */
+export const STAYS = new AbortController().signal;
+
 export function servedModel(directory: string, contextLength = 64): ServedModel {
   const tokenizer = Tokenizer.fromDirectory(directory, MARKERS);
   return {
