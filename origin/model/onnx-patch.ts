@@ -91,7 +91,8 @@ export function appendShape(model: Uint8Array, of: string): { model: Uint8Array;
   return { model: withGraph(model, [...fields, ...added]), shape };
 }
 
-function withGraph(model: Uint8Array, graph: readonly Uint8Array[]): Uint8Array {
+/** The model with its graph's fields replaced. */
+export function withGraph(model: Uint8Array, graph: readonly Uint8Array[]): Uint8Array {
   const parts = [...wireFields(model)].map((field) =>
     field.field === ModelField.graph
       ? encodeMessage(ModelField.graph, graph)

@@ -1,3 +1,4 @@
+import { packAttention } from './attention-packing.ts';
 import { type DecoderInterface, describeDecoder } from './decoder-interface.ts';
 import { CPU, type DeviceSettings, requireMeaning } from './device.ts';
 import { onDevice, thisMachine } from './device-choice.ts';
@@ -115,7 +116,10 @@ async function open(
   if (device.provider === 'cpu') requireFit(layout, options.kvLimitBytes ?? process.availableMemory());
   else requireGroupQueryAttention(decoder, file);
   const selection = logitsSelection(graph, decoder);
-  const patched = inFile(file, () => insertLogitsIndex(model, decoder.logits, selection));
+  const patched = inFile(file, () => {
+    const packed = device.provider === 'cpu' ? packAttention(model) : model;
+    return insertLogitsIndex(packed, decoder.logits, selection);
+  });
   const prefillChunk = Math.min(
     options.prefillChunk ?? DEFAULT_PREFILL_CHUNK,
     layout.contextLength,

@@ -88,8 +88,8 @@ class BareLoop {
 }
 
 /**
- * The bare decode loop: RunWithBinding again and again on the same inputs. No sampling, no scheduling, no HTTP; nothing
- * built on ONNX Runtime can be faster. Tokens per second.
+ * The bare decode loop: RunWithBinding again and again on the same inputs, the graph as it was published. No sampling, no
+ * scheduling, no HTTP; only a better graph can be faster. Tokens per second.
  */
 export function measureCeiling(directory: string, options: CeilingOptions): number {
   const loop = new BareLoop(directory, options);

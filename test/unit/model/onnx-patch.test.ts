@@ -2,6 +2,7 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import fc from 'fast-check';
 import { expect, it } from 'vitest';
+import { packAttention } from '../../../origin/model/attention-packing.ts';
 import { ElementType, readGraph } from '../../../origin/model/onnx-graph.ts';
 import { insertLogitsIndex, LOGITS_INDEX } from '../../../origin/model/onnx-patch.ts';
 import { type SyntheticModel, writeSyntheticModel } from '../../synthetic/synthetic-model.ts';
@@ -69,7 +70,8 @@ it('a graph whose logits come from no projection is refused', () => {
 });
 
 it('a cut or damaged file gives an error or a graph, never a crash or a hang', () => {
-  const model = modelBytes({ layers: 1, hidden: 32, headSize: 8, intermediate: 32, vocabulary: 16 });
+  const sizes = { layers: 1, hidden: 32, headSize: 8, intermediate: 32, vocabulary: 16 };
+  const model = modelBytes({ ...sizes, quantization: 'q8' });
   const damaged = fc
     .tuple(fc.nat(model.length), fc.array(fc.tuple(fc.nat(2000), fc.nat(255)), { maxLength: 4 }))
     .map(([length, changes]) => {
@@ -80,7 +82,7 @@ it('a cut or damaged file gives an error or a graph, never a crash or a hang', (
   fc.assert(
     fc.property(damaged, (bytes) => {
       try {
-        readGraph(insertLogitsIndex(bytes, 'logits').model);
+        readGraph(insertLogitsIndex(packAttention(bytes), 'logits').model);
       } catch (error) {
         expect((error as Error).message).toMatch(/^(is|holds|has) /);
       }

@@ -1,0 +1,165 @@
+import { GraphField, type GraphNode, graphMessage, readNode, readTensor } from './onnx-graph.ts';
+import { withGraph } from './onnx-patch.ts';
+import { joinRows, type RawTensor, readRawTensor } from './raw-tensor.ts';
+import {
+  encodeInteger,
+  encodeMessage,
+  encodeString,
+  readString,
+  type WireField,
+  wireFields,
+} from './wire-format.ts';
+
+/** MatMulNBits: its inputs are activations, weights, scales and maybe zero points; N counts its columns. */
+const PROJECTION = 'MatMulNBits';
+const COLUMNS = 'N';
+const VALUE_INFO = 13;
+const INTEGER_ATTRIBUTE = 2;
+
+interface PlacedNode {
+  readonly field: WireField;
+  readonly node: GraphNode;
+}
+
+/** Query, key and value of one layer, and what takes their place. */
+interface Projections {
+  readonly attention: PlacedNode;
+  readonly nodes: readonly PlacedNode[];
+  /** By input of the joined node, from its second on. */
+  readonly constants: readonly (readonly RawTensor[])[];
+  readonly output: string;
+}
+
+/**
+ * Joins the projections to query, key and value in front of each GroupQueryAttention into one, which that operator takes
+ * as well: their quantised weights are columns of one matrix, and every column is computed as before, to the bit. Two
+ * operators less per layer, whose starts cost a lone sequence time: measured on 2 cores, steps of one or two rows take 3
+ * to 15 % less for 32 M parameters; from 8 rows on there is no difference.
+ *
+ * Projections stay as they are where their weights lie beside the model file (such models are large, and their operators
+ * long), have biases, or are read by anything else.
+ */
+export function packAttention(model: Uint8Array): Uint8Array {
+  const graph = graphMessage(model);
+  const fields = [...wireFields(graph)];
+  const layers = findProjections(fields);
+  if (layers.length === 0) return model;
+  const replaced = new Map<WireField, readonly Uint8Array[]>();
+  const gone = new Set<string>();
+  for (const layer of layers) {
+    const [first, ...others] = layer.nodes;
+    replaced.set(first!.field, encodeProjection(layer));
+    for (const { field } of others) replaced.set(field, []);
+    replaced.set(layer.attention.field, [encodeAttention(layer)]);
+    for (const { node } of layer.nodes) gone.add(node.outputs[0]!);
+    for (const { field } of layer.constants.flat()) replaced.set(field, []);
+  }
+  const runs = fields.flatMap((field) => {
+    const isStale = field.field === VALUE_INFO && gone.has(readTensor(field).name);
+    return isStale ? [] : (replaced.get(field) ?? [graph.subarray(field.start, field.end)]);
+  });
+  return withGraph(model, runs);
+}
+
+function findProjections(fields: readonly WireField[]): Projections[] {
+  const placed = fields
+    .filter(({ field }) => field === GraphField.node)
+    .map((field) => ({ field, node: readNode(field) }));
+  // The graphs inside a node read this one's tensors by name.
+  if (placed.some(({ node }) => node.branches.length > 0)) return [];
+  const readers = new Map<string, number>();
+  const count = (name: string) => readers.set(name, (readers.get(name) ?? 0) + 1);
+  for (const { node } of placed) node.inputs.forEach(count);
+  for (const field of fields) if (field.field === GraphField.output) count(readTensor(field).name);
+  const producers = new Map(placed.flatMap((one) => one.node.outputs.map((name) => [name, one] as const)));
+  const constants = new Map<string, WireField>();
+  for (const field of fields) {
+    if (field.field === GraphField.initializer) constants.set(tensorName(field), field);
+  }
+  const found: Projections[] = [];
+  for (const attention of placed) {
+    if (attention.node.operator !== 'GroupQueryAttention') continue;
+    const nodes = attention.node.inputs.slice(0, 3).map((name) => producers.get(name));
+    if (!nodes.every((one) => one !== undefined) || !areAlike(nodes.map(({ node }) => node))) continue;
+    const names = nodes.flatMap(({ node }) => [...node.inputs.slice(1), ...node.outputs]);
+    if (names.some((name) => readers.get(name) !== 1)) continue;
+    const joined = readConstants(nodes, constants);
+    if (joined === null) continue;
+    found.push({ attention, nodes, constants: joined, output: `continuo/qkv/${found.length}` });
+  }
+  return found;
+}
+
+/** Whether these are projections of the same input that differ in nothing but their columns. */
+function areAlike(nodes: readonly GraphNode[]): boolean {
+  const [first] = nodes;
+  const kind = ({ operator, inputs, integers }: GraphNode) => {
+    const attributes = [...integers].filter(([name]) => name !== COLUMNS).sort();
+    return JSON.stringify([operator, inputs[0], inputs.length, attributes]);
+  };
+  const longest = 4;
+  return (
+    nodes.length === 3 &&
+    first!.operator === PROJECTION &&
+    first!.inputs.length <= longest &&
+    nodes.every((node) => kind(node) === kind(first!))
+  );
+}
+
+/** Null where one of them is not in the model file. */
+function readConstants(
+  nodes: readonly PlacedNode[],
+  constants: ReadonlyMap<string, WireField>,
+): RawTensor[][] | null {
+  const kinds = nodes[0]!.node.inputs.slice(1).map((_, index) =>
+    nodes.map(({ node }) => {
+      const field = constants.get(node.inputs[index + 1]!);
+      return field === undefined ? null : readRawTensor(field);
+    }),
+  );
+  const complete = kinds.map((tensors) => tensors.filter((tensor) => tensor !== null));
+  return complete.every((tensors) => tensors.length === nodes.length) ? complete : null;
+}
+
+/** The joined weights, and the node that reads them. */
+function encodeProjection({ nodes, constants, output }: Projections): Uint8Array[] {
+  const { field, node } = nodes[0]!;
+  const columns = nodes.reduce((sum, one) => sum + (one.node.integers.get(COLUMNS) ?? 0), 0);
+  const names = constants.map((_, index) => `${output}/${index}`);
+  const kept = [...wireFields(field.bytes)]
+    .filter((part) => part.field > 3 && !isColumns(part))
+    .map((part) => field.bytes.subarray(part.start, part.end));
+  return [
+    ...constants.map((tensors, index) => joinRows(names[index]!, tensors)),
+    encodeMessage(GraphField.node, [
+      ...[node.inputs[0]!, ...names].map((name) => encodeString(1, name)),
+      encodeString(2, output),
+      encodeString(3, output),
+      ...kept,
+      encodeMessage(5, [
+        encodeString(1, COLUMNS),
+        encodeInteger(3, columns),
+        encodeInteger(20, INTEGER_ATTRIBUTE),
+      ]),
+    ]),
+  ];
+}
+
+function isColumns(part: WireField): boolean {
+  if (part.field !== 5) return false;
+  return [...wireFields(part.bytes)].some((one) => one.field === 1 && readString(one) === COLUMNS);
+}
+
+/** The operator with everything in its first input, and nothing in the next two. */
+function encodeAttention({ attention: { field, node }, output }: Projections): Uint8Array {
+  const inputs = [output, '', '', ...node.inputs.slice(3)];
+  const kept = [...wireFields(field.bytes)]
+    .filter((part) => part.field !== 1)
+    .map((part) => field.bytes.subarray(part.start, part.end));
+  return encodeMessage(GraphField.node, [...inputs.map((name) => encodeString(1, name)), ...kept]);
+}
+
+function tensorName(field: WireField): string {
+  for (const part of wireFields(field.bytes)) if (part.field === 8) return readString(part);
+  return '';
+}

@@ -1,0 +1,49 @@
+import { GraphField } from './onnx-graph.ts';
+import {
+  encodeInteger,
+  encodeMessage,
+  encodeString,
+  readInteger,
+  readIntegers,
+  type WireField,
+  wireFields,
+} from './wire-format.ts';
+
+/** A constant of a graph (TensorProto) whose data stand in the file as plain bytes. */
+export interface RawTensor {
+  readonly field: WireField;
+  readonly elementType: number;
+  readonly dimensions: readonly number[];
+  readonly bytes: Uint8Array;
+}
+
+const RAW_DATA = 9;
+const NAME = 8;
+
+/** Null where the data are elsewhere or in another form, and for a single number. */
+export function readRawTensor(field: WireField): RawTensor | null {
+  const dimensions: number[] = [];
+  let elementType = 0;
+  let bytes: Uint8Array | null = null;
+  for (const part of wireFields(field.bytes)) {
+    if (part.field === 1) dimensions.push(...readIntegers(part));
+    else if (part.field === 2) elementType = readInteger(part);
+    else if (part.field === RAW_DATA) bytes = part.bytes;
+  }
+  return bytes === null || dimensions.length === 0 ? null : { field, elementType, dimensions, bytes };
+}
+
+/** One constant of the rows of all: the first dimensions add up, the others are equal. */
+export function joinRows(name: string, tensors: readonly RawTensor[]): Uint8Array {
+  const { dimensions, elementType } = tensors[0]!;
+  const rows = tensors.reduce((sum, tensor) => sum + tensor.dimensions[0]!, 0);
+  return encodeMessage(GraphField.initializer, [
+    ...[rows, ...dimensions.slice(1)].map((size) => encodeInteger(1, size)),
+    encodeInteger(2, elementType),
+    encodeString(NAME, name),
+    encodeMessage(
+      RAW_DATA,
+      tensors.map(({ bytes }) => bytes),
+    ),
+  ]);
+}
