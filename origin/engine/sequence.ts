@@ -160,7 +160,7 @@ export class Sequence implements DecodeRow {
     const visible = ends ? stopsHere && submission.includeStop : !(submission.skipSpecialTokens && special);
     let entry = null;
     if (submission.logprobs !== null || submission.scores) {
-      const scored = tokenLogprob(logits, id, submission.logprobs ?? 0, workspace);
+      const scored = tokenLogprob(logits, id, submission.logprobs ?? 0, workspace, this.#sampler.sampledRaw);
       this.#score += scored.logprob;
       if (submission.logprobs !== null) entry = tokenEntry(vocabulary.tokenBytes, id, scored, !visible);
     }

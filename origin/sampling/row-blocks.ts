@@ -17,8 +17,13 @@ export class RowBlocks {
   readonly maxima: Float32Array;
   /** Filled by `weigh`. */
   readonly sums: Float64Array;
-  /** Whether there is a kernel, and so whether `weigh` may be called. */
+  /** Whether there is a kernel, and so whether `weigh` and `list` may be called. */
   readonly weighs: boolean;
+  /** The largest logit. */
+  highest = Number.NEGATIVE_INFINITY;
+  /** What `weigh` returned for this coldness; it returns it again. */
+  private total = 0;
+  private weighedAt = Number.NaN;
   private readonly kernel: BlockKernel | null;
 
   constructor(vocabularySize: number, kernel: BlockKernel | null) {
@@ -32,9 +37,15 @@ export class RowBlocks {
 
   /** As the function `argmax`, errors included. */
   argmax(row: Float32Array): number {
-    if (this.kernel === null) return argmax(row);
+    const best = this.kernel === null ? argmax(row) : this.bestByBlocks(row, this.kernel);
+    this.highest = row[best]!;
+    this.weighedAt = Number.NaN;
+    return best;
+  }
+
+  private bestByBlocks(row: Float32Array, kernel: BlockKernel): number {
     const { maxima, blockSize } = this;
-    let sound = this.kernel.maxima(row, maxima);
+    let sound = kernel.maxima(row, maxima);
     const rest = row.length - (row.length % blockSize);
     if (rest < row.length) {
       let highest = Number.NEGATIVE_INFINITY;
@@ -55,6 +66,7 @@ export class RowBlocks {
 
   /** Fills `sums` with Σ e^((z − max z) / T) of each block; their total. Relative error about 10⁻⁶, float32's. */
   weigh({ logits, highest, coldness }: Row): number {
+    if (coldness === this.weighedAt) return this.total;
     const { sums, maxima, blockSize, kernel } = this;
     kernel?.sums(logits, highest, coldness, sums);
     const rest = logits.length - (logits.length % blockSize);
@@ -68,6 +80,25 @@ export class RowBlocks {
       if ((maxima[block]! - highest) * coldness < LOWEST_EXPONENT) sums[block] = 0;
       total += sums[block]!;
     }
+    this.weighedAt = coldness;
+    this.total = total;
     return total;
+  }
+
+  /** Writes the ids of the logits that are at least `cut`, in ascending order; how many. */
+  list(row: Float32Array, cut: number, ids: Int32Array): number {
+    const words = this.kernel?.marks(row, cut) ?? [];
+    let count = 0;
+    for (let word = 0; word < words.length; word++) {
+      for (let bits = words[word]!; bits !== 0; bits &= bits - 1) {
+        const id = (word << 5) + 31 - Math.clz32(bits & -bits);
+        // The kernel's cut is rounded, perhaps down.
+        if (row[id]! >= cut) ids[count++] = id;
+      }
+    }
+    for (let id = row.length - (row.length % this.blockSize); id < row.length; id++) {
+      if (row[id]! >= cut) ids[count++] = id;
+    }
+    return count;
   }
 }

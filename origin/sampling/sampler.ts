@@ -38,6 +38,8 @@ export class Sampler {
   private readonly mirostat: Mirostat | null;
   /** False where the draw is from the whole softmax. */
   private readonly truncates: boolean;
+  /** Whether the last row was sampled as it came, so that the workspace's blocks speak of it. */
+  sampledRaw = false;
   private readonly row: Row = { logits: new Float32Array(0), highest: 0, coldness: 1 };
 
   constructor(
@@ -78,6 +80,7 @@ export class Sampler {
   ): number {
     const row = this.row;
     row.logits = this.process(logits, history, mask, forbidden);
+    this.sampledRaw = row.logits === logits;
     const best = this.workspace.blocks.argmax(row.logits);
     row.highest = row.logits[best]!;
     const temperature = this.temperature(row.logits, row.highest);

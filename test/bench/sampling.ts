@@ -37,14 +37,18 @@ const CONFIGURATIONS: Record<string, Partial<SamplingParameters>> = {
   'DRY, top_k 40': { dryMultiplier: 0.8, topK: 40 },
 };
 
-/** Bell-shaped logits with a heavy upper tail, as language models give them; the same on every run. */
-function modelLikeRows(size: number): Float32Array[] {
+/**
+ * Bell-shaped logits with a heavy upper tail, as language models give them; the same on every run. They lie where the
+ * engine's do.
+ */
+function modelLikeRows(size: number, memory: Float32Array): Float32Array[] {
   let state = 1;
   const uniform = () => (state = (state * 48_271) % 2_147_483_647) / 2_147_483_647;
   const normal = () => Math.sqrt(-2 * Math.log(uniform())) * Math.cos(2 * Math.PI * uniform());
-  return Array.from({ length: ROWS }, () =>
-    Float32Array.from({ length: size }, () => 2.5 * normal() + (uniform() < 0.001 ? 8 * uniform() : 0)),
-  );
+  for (let i = 0; i < memory.length; i++) {
+    memory[i] = 2.5 * normal() + (uniform() < 0.001 ? 8 * uniform() : 0);
+  }
+  return Array.from({ length: ROWS }, (_, row) => memory.subarray(row * size, (row + 1) * size));
 }
 
 function plainVocabulary(vocabularySize: number): SamplerVocabulary {
@@ -68,9 +72,9 @@ function microseconds(call: (round: number) => void): number {
 }
 
 function measure(size: number): Map<string, number> {
-  const rows = modelLikeRows(size);
-  const vocabulary = plainVocabulary(size);
   const kernel = isLargeVocabulary(size) ? new SimdKernel() : null;
+  const rows = modelLikeRows(size, kernel?.allocate(ROWS * size) ?? new Float32Array(ROWS * size));
+  const vocabulary = plainVocabulary(size);
   const workspace = new SamplerWorkspace(size, kernel);
   const prompt = Int32Array.from({ length: HISTORY }, (_, i) => (i * i * 31) % Math.min(size, 700));
   const results = new Map<string, number>();

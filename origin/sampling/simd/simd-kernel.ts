@@ -1,8 +1,12 @@
 import type { BlockKernel } from '../block-kernel.ts';
-import { BLOCK_SIZE, type BlockReductions, blockReductions } from './block-reductions.ts';
+import { BLOCK_SIZE } from './block-loop.ts';
+import { type BlockReductions, blockReductions } from './block-reductions.ts';
 import { Instance, Memory, Module } from './webassembly.ts';
 
 const PAGE_BYTES = 65_536;
+
+/** Of a block's marks: the largest results there are. */
+const WORDS = BLOCK_SIZE / 32;
 
 /** Above, a kernel is worth its calls; up to there, sums keep all of float64's precision. */
 const LARGE_VOCABULARY = 32_768;
@@ -15,8 +19,9 @@ export function isLargeVocabulary(vocabularySize: number): boolean {
 interface Arena {
   readonly reductions: BlockReductions;
   readonly rows: Float32Array<ArrayBuffer>;
-  /** For the results of one row; behind `rows`. */
+  /** For the results of one row, as numbers or as bits; behind `rows`. */
   readonly results: Float32Array<ArrayBuffer>;
+  readonly words: Uint32Array<ArrayBuffer>;
 }
 
 /**
@@ -53,6 +58,13 @@ export class SimdKernel implements BlockKernel {
     sums.set(arena.results.subarray(0, blocks));
   }
 
+  marks(row: Float32Array, cut: number): Uint32Array {
+    const arena = this.#arenaOf(row);
+    const blocks = Math.floor(row.length / BLOCK_SIZE);
+    arena.reductions.marks(this.#addressOf(row, arena), blocks, arena.words.byteOffset, cut);
+    return arena.words.subarray(0, blocks * WORDS);
+  }
+
   #arenaOf(row: Float32Array): Arena {
     const own = this.#arenas.get(row.buffer);
     if (own !== undefined) return own;
@@ -66,15 +78,16 @@ export class SimdKernel implements BlockKernel {
   }
 
   #open(length: number): Arena {
-    const results = Math.ceil(length / BLOCK_SIZE);
-    const pages = Math.ceil((4 * (length + results)) / PAGE_BYTES);
+    const blocks = Math.ceil(length / BLOCK_SIZE);
+    const pages = Math.ceil((4 * (length + blocks * WORDS)) / PAGE_BYTES);
     const memory = new Memory({ initial: pages, maximum: pages });
     const { exports } = new Instance(this.#module, { memory: { of: memory } });
     return {
       // The module is made here, so that its exports are known.
       reductions: exports as BlockReductions,
       rows: new Float32Array(memory.buffer, 0, length),
-      results: new Float32Array(memory.buffer, 4 * length, results),
+      results: new Float32Array(memory.buffer, 4 * length, blocks),
+      words: new Uint32Array(memory.buffer, 4 * length, blocks * WORDS),
     };
   }
 }

@@ -60,6 +60,14 @@ export const i32 = {
   const: (value: number): Code => [0x41, ...signed(value)],
   add: (a: Code, b: Code): Code => [...a, ...b, 0x6a],
   sub: (a: Code, b: Code): Code => [...a, ...b, 0x6b],
+  /** The low half, `offset` bytes behind the address. */
+  store16: (address: Code, offset: number, value: Code): Code => [
+    ...address,
+    ...value,
+    0x3b,
+    1,
+    ...unsigned(offset),
+  ],
 };
 
 export const f32 = {
@@ -87,7 +95,9 @@ export const f32x4 = {
     const bytes = lanes.flatMap((lane) => [0, 1, 2, 3].map((byte) => 4 * lane + byte));
     return [...vector, ...vector, ...simd(0x0d, ...bytes)];
   },
+  /** Comparisons set all bits of a lane, or none. */
   lessThan: binary(0x43),
+  atLeast: binary(0x46),
   add: binary(0xe4),
   sub: binary(0xe5),
   mul: binary(0xe6),
@@ -102,6 +112,14 @@ export const i32x4 = {
   shiftLeft: (vector: Code, bits: number): Code => [...vector, ...i32.const(bits), ...simd(0xab)],
   /** 1 where no lane is zero. */
   allTrue: (vector: Code): Code => [...vector, ...simd(0xa3)],
+};
+
+/** Lanes of twice as many bits, cut to what these can hold: first those of one vector, then of another. */
+export const i16x8 = { narrow: binary(0x85) };
+export const i8x16 = {
+  narrow: binary(0x65),
+  /** A bit for each lane, 1 where it is negative. */
+  signs: (vector: Code): Code => [...vector, ...simd(0x64)],
 };
 
 /** LEB128. */

@@ -14,31 +14,27 @@ export interface Row {
 /** Below every finite float32, above −∞: the cut that drops forbidden tokens only. */
 export const LOWEST_LOGIT = -3.4028234663852886e38;
 
-/** The maxima of a single block of which nothing is known. */
-const UNKNOWN = Float32Array.of(Number.POSITIVE_INFINITY);
-
 /** Fills the workspace's candidates with all tokens whose logit is finite and at least `cut`. */
 export function gatherAbove(row: Row, cut: number, workspace: SamplerWorkspace): void {
   const { logits, highest, coldness } = row;
-  const { ids, weights } = workspace.candidates;
-  const { maxima, blockSize } = workspace.blocks;
+  const { candidates, blocks } = workspace;
+  const { ids, weights } = candidates;
   const lowest = Math.max(cut, LOWEST_LOGIT);
+  const count = blocks.weighs ? blocks.list(logits, lowest, ids) : listAbove(logits, lowest, ids);
+  let mass = 0;
+  for (let i = 0; i < count; i++) {
+    const weight = exponential((logits[ids[i]!]! - highest) * coldness);
+    weights[i] = weight;
+    mass += weight;
+  }
+  candidates.set(count, mass);
+}
+
+function listAbove(logits: Float32Array, cut: number, ids: Int32Array): number {
   const size = logits.length;
   let count = 0;
-  let mass = 0;
-  for (let start = 0, block = 0; start < size; start += blockSize, block++) {
-    if (maxima[block]! < lowest) continue;
-    const end = Math.min(start + blockSize, size);
-    for (let id = start; id < end; id++) {
-      const logit = logits[id]!;
-      if (logit < lowest) continue;
-      const weight = exponential((logit - highest) * coldness);
-      ids[count] = id;
-      weights[count++] = weight;
-      mass += weight;
-    }
-  }
-  workspace.candidates.set(count, mass);
+  for (let id = 0; id < size; id++) if (logits[id]! >= cut) ids[count++] = id;
+  return count;
 }
 
 /**
@@ -46,21 +42,23 @@ export function gatherAbove(row: Row, cut: number, workspace: SamplerWorkspace):
  * at the boundary the lowest ids.
  *
  * A heap of the k largest logits so far gives a rising threshold; the few tokens that passed it when they were seen
- * are listed in order of ids and filtered by its final value. One comparison for nearly every token, or for nearly
- * every block: the k-th largest of the blocks' maxima is no larger than the k-th largest logit, and so a first threshold.
+ * are listed in order of ids and filtered by its final value. One comparison for nearly every token, or for those alone
+ * that reach a first threshold: the k-th largest of the blocks' maxima is no larger than the k-th largest logit.
  */
 export function gatherTop(row: Row, k: number, cut: number, workspace: SamplerWorkspace): void {
   const { logits, highest, coldness } = row;
   const { keys: heap, order: listed, blocks } = workspace;
-  const { maxima, blockSize } = blocks;
+  const { maxima } = blocks;
   const { ids, weights } = workspace.candidates;
   const limit = Math.min(k, logits.length);
   let lowest = Math.max(cut, LOWEST_LOGIT);
   if (limit < maxima.length) {
-    listPassing(maxima, UNKNOWN, maxima.length, limit, Number.NEGATIVE_INFINITY, heap, listed);
+    listPassing(maxima, null, maxima.length, limit, Number.NEGATIVE_INFINITY, heap, listed);
     lowest = Math.max(lowest, heap[0]!);
   }
-  const found = listPassing(logits, maxima, blockSize, limit, lowest, heap, listed);
+  const found = blocks.weighs
+    ? listPassing(logits, listed, blocks.list(logits, lowest, listed), limit, lowest, heap, listed)
+    : listPassing(logits, null, logits.length, limit, lowest, heap, listed);
   const threshold = found < limit ? LOWEST_LOGIT : heap[0]!;
   let equals = found < limit ? limit : limit - countAbove(heap, limit, threshold);
   let count = 0;
@@ -78,40 +76,37 @@ export function gatherTop(row: Row, k: number, cut: number, workspace: SamplerWo
 }
 
 /**
- * Lists, in ascending order, the ids that were among the `limit` best at or above `cut` when their turn came; leaves
- * the `limit` largest logits in the heap, if there are that many. Returns the list's length.
+ * Of `count` tokens lists those, in the same order, that were among the `limit` best at or above `cut` when their turn
+ * came; leaves the `limit` largest logits in the heap, if there are that many. Returns the list's length.
+ * @param ids the tokens, null for all up to `count`; may be the list
  */
 function listPassing(
   logits: Float32Array,
-  maxima: Float32Array,
-  blockSize: number,
+  ids: Int32Array | null,
+  count: number,
   limit: number,
   cut: number,
   heap: Float64Array,
   listed: Int32Array,
 ): number {
-  const size = logits.length;
   let found = 0;
-  let threshold = Number.NEGATIVE_INFINITY;
-  for (let start = 0, block = 0; start < size; start += blockSize, block++) {
-    const highest = maxima[block]!;
-    if (highest < cut || (found >= limit && highest <= threshold)) continue;
-    const end = Math.min(start + blockSize, size);
-    let id = start;
-    for (; id < end && found < limit; id++) {
-      if (logits[id]! < cut) continue;
-      heap[found] = logits[id]!;
-      listed[found++] = id;
-      if (found === limit) threshold = heapify(heap, limit);
-    }
-    for (; id < end; id++) {
-      const logit = logits[id]!;
-      if (logit <= threshold) continue;
-      heap[0] = logit;
-      siftDown(heap, limit, 0);
-      threshold = heap[0]!;
-      listed[found++] = id;
-    }
+  let i = 0;
+  for (; i < count && found < limit; i++) {
+    const id = ids === null ? i : ids[i]!;
+    if (logits[id]! < cut) continue;
+    heap[found] = logits[id]!;
+    listed[found++] = id;
+  }
+  if (found < limit) return found;
+  let threshold = heapify(heap, limit);
+  for (; i < count; i++) {
+    const id = ids === null ? i : ids[i]!;
+    const logit = logits[id]!;
+    if (logit <= threshold) continue;
+    heap[0] = logit;
+    siftDown(heap, limit, 0);
+    threshold = heap[0]!;
+    listed[found++] = id;
   }
   return found;
 }

@@ -3,8 +3,11 @@ import { describe, expect, it } from 'vitest';
 import { InvalidLogitsError, NoCandidatesError } from '../../../origin/sampling/errors.ts';
 import { exponential } from '../../../origin/sampling/exponential.ts';
 import { tokenLogprob } from '../../../origin/sampling/logprobs.ts';
+import { Sampler } from '../../../origin/sampling/sampler.ts';
 import { SamplerWorkspace } from '../../../origin/sampling/workspace.ts';
+import { NEUTRAL_SAMPLING, type SamplingParameters } from '../../../shared/sampling.ts';
 import { anyLogits } from './arbitraries.ts';
+import { bitsOf, historyOf, vocabularyOf } from './one-token.ts';
 import { plainKernel } from './plain-kernel.ts';
 import { sum } from './reference.ts';
 
@@ -50,6 +53,36 @@ describe('logprobs', () => {
         expect(row).toEqual(Float32Array.from(logits));
       }),
       { numRuns: 500 },
+    );
+  });
+
+  it.each<Partial<SamplingParameters>>([
+    { temperature: 0 },
+    { temperature: 0, repetitionPenalty: 2 },
+    { temperature: 0.8 },
+    { temperature: 1 },
+    { temperature: 1, logitBias: [[0, 3]] },
+    { topP: 0.9 },
+    { topK: 2, temperature: 0.5 },
+  ])('after sampling have the bits that they have without: %o', (parameters) => {
+    fc.assert(
+      fc.property(anyRow, fc.nat(60), fc.boolean(), ([logits, id], topN, masked) => {
+        const row = Float32Array.from(logits);
+        const workspace = new SamplerWorkspace(row.length, plainKernel(4));
+        const texts = logits.map((_, token) => `<${token}>`);
+        const sampler = new Sampler(
+          { ...NEUTRAL_SAMPLING, ...parameters },
+          { seed: 1, prompt: 0, choice: 0 },
+          vocabularyOf(texts),
+          workspace,
+        );
+        const mask = masked ? bitsOf([id], row.length) : null;
+        fc.pre(!masked || logits[id]! > -Infinity);
+        sampler.sample(row, historyOf([0], []), 0, mask, []);
+        const after = tokenLogprob(row, id, topN, workspace, sampler.sampledRaw);
+        expect(after).toEqual(tokenLogprob(row, id, topN, new SamplerWorkspace(row.length, plainKernel(4))));
+      }),
+      { numRuns: 100 },
     );
   });
 

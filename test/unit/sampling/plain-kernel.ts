@@ -24,5 +24,13 @@ export function plainKernel(blockSize: number): BlockKernel {
         sums[block] = isNormal ? exponents.reduce((sum, x) => sum + Math.exp(x), 0) : Number.NaN;
       }
     },
+    marks(row, cut) {
+      const blocks = whole(row).length * blockSize;
+      const words = new Uint32Array(Math.ceil(blocks / 32));
+      for (let id = 0; id < blocks; id++) {
+        if (row[id]! >= Math.fround(cut)) words[Math.floor(id / 32)]! |= 2 ** (id % 32);
+      }
+      return words;
+    },
   };
 }

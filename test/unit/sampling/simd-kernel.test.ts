@@ -4,6 +4,7 @@ import { InvalidLogitsError, NoCandidatesError } from '../../../origin/sampling/
 import { DRAW_TOKEN, DrawSource } from '../../../origin/sampling/rng.ts';
 import { RowBlocks } from '../../../origin/sampling/row-blocks.ts';
 import { isLargeVocabulary, SimdKernel } from '../../../origin/sampling/simd/simd-kernel.ts';
+import { LOWEST_LOGIT } from '../../../origin/sampling/truncation/gather.ts';
 import { SamplerWorkspace } from '../../../origin/sampling/workspace.ts';
 import type { SamplingParameters } from '../../../shared/sampling.ts';
 import { sampleOnce } from './one-token.ts';
@@ -89,6 +90,27 @@ describe('blocks of a row', () => {
           );
         }
         expect(Math.abs(total / expectedTotal - 1)).toBeLessThan(1e-6);
+      }),
+      { numRuns: 300 },
+    );
+  });
+
+  it('list the ids of exactly the logits that reach a cut, a float32 or not', () => {
+    const anyCut = fc.tuple(
+      fc.nat(SIZE - 1),
+      fc.constantFrom(0, -1e-9, 1e-9, -Infinity, Infinity, LOWEST_LOGIT),
+      fc.boolean(),
+    );
+    fc.assert(
+      fc.property(anyRow, fc.nat(MOST_OFFSET), anyCut, (row, offset, [id, beside, copied]) => {
+        inPlace.set(row, offset);
+        const read = copied ? row : inPlace.subarray(offset, offset + SIZE);
+        const logit = Math.max(LOWEST_LOGIT, row[id]!);
+        const cut = beside === LOWEST_LOGIT ? beside : logit + beside * Math.max(1, Math.abs(logit));
+        const ids = new Int32Array(SIZE);
+        const count = new RowBlocks(SIZE, kernel).list(read, cut, ids);
+        const expected = Array.from(row, (z, id) => (z >= cut ? id : -1)).filter((id) => id >= 0);
+        expect([...ids.subarray(0, count)]).toEqual(expected);
       }),
       { numRuns: 300 },
     );
