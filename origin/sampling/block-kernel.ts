@@ -17,6 +17,10 @@ export interface BlockKernel {
    * float32 may get any number.
    */
   sums(row: Float32Array, highest: number, coldness: number, sums: Float64Array): void;
-  /** A bit for each logit of the whole blocks, 1 where it is at least `cut` as a float32; bit id & 31 of word id >>> 5, until the next call. */
-  marks(row: Float32Array, cut: number): Uint32Array;
+  /**
+   * A bit for each logit of the whole blocks, 1 where it is at least `cut` as a float32; bit id & 31 of word id >>> 5.
+   * They stand until the next call.
+   * @param maxima each block's largest logit, so that blocks without such logits need not be read
+   */
+  marks(row: Float32Array, maxima: Float32Array, cut: number): Uint32Array;
 }

@@ -87,7 +87,7 @@ export class RowBlocks {
 
   /** Writes the ids of the logits that are at least `cut`, in ascending order; how many. */
   list(row: Float32Array, cut: number, ids: Int32Array): number {
-    const words = this.kernel?.marks(row, cut) ?? [];
+    const words = this.kernel?.marks(row, this.maxima, cut) ?? [];
     let count = 0;
     for (let word = 0; word < words.length; word++) {
       for (let bits = words[word]!; bits !== 0; bits &= bits - 1) {

@@ -9,8 +9,8 @@ export interface BlockReductions {
   maxima(row: number, blocks: number, results: number): number;
   /** Writes each block's Σ e^((z − highest) · coldness). */
   sums(row: number, blocks: number, results: number, highest: number, coldness: number): void;
-  /** Writes a bit for each logit, the lowest first: whether it is at least `cut`. */
-  marks(row: number, blocks: number, results: number, cut: number): void;
+  /** Writes a bit for each logit, the lowest first: whether it is at least `cut`. Reads each block's largest at `maxima`. */
+  marks(row: number, blocks: number, results: number, cut: number, maxima: number): void;
 }
 
 /** IEEE operations alone, in an order that nothing changes: the same bits on every machine. */

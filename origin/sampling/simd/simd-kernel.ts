@@ -5,7 +5,7 @@ import { Instance, Memory, Module } from './webassembly.ts';
 
 const PAGE_BYTES = 65_536;
 
-/** Of a block's marks: the largest results there are. */
+/** Of a block's marks. */
 const WORDS = BLOCK_SIZE / 32;
 
 /** Above, a kernel is worth its calls; up to there, sums keep all of float64's precision. */
@@ -19,8 +19,9 @@ export function isLargeVocabulary(vocabularySize: number): boolean {
 interface Arena {
   readonly reductions: BlockReductions;
   readonly rows: Float32Array<ArrayBuffer>;
-  /** For the results of one row, as numbers or as bits; behind `rows`. */
+  /** For a number of each block of one row; behind `rows`. */
   readonly results: Float32Array<ArrayBuffer>;
+  /** For a bit of each logit; behind `results`. */
   readonly words: Uint32Array<ArrayBuffer>;
 }
 
@@ -58,11 +59,13 @@ export class SimdKernel implements BlockKernel {
     sums.set(arena.results.subarray(0, blocks));
   }
 
-  marks(row: Float32Array, cut: number): Uint32Array {
+  marks(row: Float32Array, maxima: Float32Array, cut: number): Uint32Array {
     const arena = this.#arenaOf(row);
+    const { reductions, results, words } = arena;
     const blocks = Math.floor(row.length / BLOCK_SIZE);
-    arena.reductions.marks(this.#addressOf(row, arena), blocks, arena.words.byteOffset, cut);
-    return arena.words.subarray(0, blocks * WORDS);
+    results.set(maxima);
+    reductions.marks(this.#addressOf(row, arena), blocks, words.byteOffset, cut, results.byteOffset);
+    return words.subarray(0, blocks * WORDS);
   }
 
   #arenaOf(row: Float32Array): Arena {
@@ -79,7 +82,7 @@ export class SimdKernel implements BlockKernel {
 
   #open(length: number): Arena {
     const blocks = Math.ceil(length / BLOCK_SIZE);
-    const pages = Math.ceil((4 * (length + blocks * WORDS)) / PAGE_BYTES);
+    const pages = Math.ceil((4 * (length + blocks + blocks * WORDS)) / PAGE_BYTES);
     const memory = new Memory({ initial: pages, maximum: pages });
     const { exports } = new Instance(this.#module, { memory: { of: memory } });
     return {
@@ -87,7 +90,7 @@ export class SimdKernel implements BlockKernel {
       reductions: exports as BlockReductions,
       rows: new Float32Array(memory.buffer, 0, length),
       results: new Float32Array(memory.buffer, 4 * length, blocks),
-      words: new Uint32Array(memory.buffer, 4 * length, blocks * WORDS),
+      words: new Uint32Array(memory.buffer, 4 * (length + blocks), blocks * WORDS),
     };
   }
 }

@@ -56,6 +56,15 @@ export const loopWhile = (body: readonly Code[], condition: Code): Code => [
   END,
 ];
 
+/** The body where the condition, a number, is not zero. */
+export const when = (condition: Code, body: readonly Code[]): Code => [
+  ...condition,
+  0x04,
+  VOID,
+  ...body.flat(),
+  END,
+];
+
 export const i32 = {
   const: (value: number): Code => [0x41, ...signed(value)],
   add: (a: Code, b: Code): Code => [...a, ...b, 0x6a],
@@ -73,6 +82,9 @@ export const i32 = {
 export const f32 = {
   const: (value: number): Code => [0x43, ...bytesOf(Float32Array.of(value))],
   mul: (a: Code, b: Code): Code => [...a, ...b, 0x94],
+  /** 1 or 0. */
+  atLeast: (a: Code, b: Code): Code => [...a, ...b, 0x60],
+  load: (address: Code): Code => [...address, 0x2a, 2, 0],
   store: (address: Code, value: Code): Code => [...address, ...value, 0x38, 2, 0],
 };
 
@@ -87,6 +99,7 @@ const binary =
 
 export const f32x4 = {
   load: (address: Code, offset: number): Code => [...address, ...simd(0x00, 2, ...unsigned(offset))],
+  store: (address: Code, value: Code): Code => [...address, ...value, ...simd(0x0b, 2, 0)],
   const: (value: number): Code => simd(0x0c, ...bytesOf(new Float32Array(4).fill(value))),
   splat: (value: Code): Code => [...value, ...simd(0x13)],
   lane: (lane: number, vector: Code): Code => [...vector, ...simd(0x1f, lane)],

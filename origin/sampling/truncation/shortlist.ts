@@ -61,17 +61,26 @@ const HALVINGS = 12;
  * No cut above this one leaves tokens that weigh `target`: the blocks with such tokens do not weigh as much, whole as
  * they are. After `blocks.weigh`.
  */
-function highestCut({ highest }: Row, target: number, lowest: number, { blocks }: SamplerWorkspace): number {
+function highestCut({ highest }: Row, target: number, lowest: number, workspace: SamplerWorkspace): number {
+  const { blocks, order: open } = workspace;
   const { maxima, sums } = blocks;
-  const count = maxima.length;
+  let count = maxima.length;
+  for (let block = 0; block < count; block++) open[block] = block;
   let below = lowest;
   let above = highest;
   for (let halving = 0; halving < HALVINGS; halving++) {
     const middle = (below + above) / 2;
     let weight = 0;
-    for (let block = 0; block < count; block++) if (maxima[block]! >= middle) weight += sums[block]!;
-    if (weight >= target) below = middle;
-    else above = middle;
+    for (let i = 0; i < count; i++) if (maxima[open[i]!]! >= middle) weight += sums[open[i]!]!;
+    if (weight < target) {
+      above = middle;
+      continue;
+    }
+    below = middle;
+    // Blocks below it will not count again.
+    let left = 0;
+    for (let i = 0; i < count; i++) if (maxima[open[i]!]! >= middle) open[left++] = open[i]!;
+    count = left;
   }
   return above;
 }

@@ -12,14 +12,16 @@ export const typical: TruncationFactory = ({ typicalP, minKeep }) => {
   return {
     apply({ candidates, keys, search }) {
       const { weights, count, mass } = candidates;
+      // Logarithms are what costs here, so each is kept until its key takes its place.
       let weighted = 0;
       for (let i = 0; i < count; i++) {
         const weight = weights[i]!;
-        if (weight > 0) weighted += weight * Math.log(weight);
+        keys[i] = Math.log(weight);
+        if (weight > 0) weighted += weight * keys[i]!;
       }
       // ln p = ln w − ln mass, so |−ln p − H| = |ln w − Σ p ln w|. The key turns the smallest into the largest.
       const expected = weighted / mass;
-      for (let i = 0; i < count; i++) keys[i] = 1 / (1 + Math.abs(Math.log(weights[i]!) - expected));
+      for (let i = 0; i < count; i++) keys[i] = 1 / (1 + Math.abs(keys[i]! - expected));
       keepPrefix(candidates, keys, share, Math.max(1, minKeep), search);
     },
   };

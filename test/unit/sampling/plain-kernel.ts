@@ -24,7 +24,7 @@ export function plainKernel(blockSize: number): BlockKernel {
         sums[block] = isNormal ? exponents.reduce((sum, x) => sum + Math.exp(x), 0) : Number.NaN;
       }
     },
-    marks(row, cut) {
+    marks(row, _maxima, cut) {
       const blocks = whole(row).length * blockSize;
       const words = new Uint32Array(Math.ceil(blocks / 32));
       for (let id = 0; id < blocks; id++) {

@@ -108,7 +108,9 @@ describe('blocks of a row', () => {
         const logit = Math.max(LOWEST_LOGIT, row[id]!);
         const cut = beside === LOWEST_LOGIT ? beside : logit + beside * Math.max(1, Math.abs(logit));
         const ids = new Int32Array(SIZE);
-        const count = new RowBlocks(SIZE, kernel).list(read, cut, ids);
+        const blocks = new RowBlocks(SIZE, kernel);
+        blocks.argmax(read);
+        const count = blocks.list(read, cut, ids);
         const expected = Array.from(row, (z, id) => (z >= cut ? id : -1)).filter((id) => id >= 0);
         expect([...ids.subarray(0, count)]).toEqual(expected);
       }),
