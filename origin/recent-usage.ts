@@ -20,7 +20,7 @@ export interface OpenAccount {
   withdraw(): void;
 }
 
-/** What running and recent generations have used, for whoever must bill one whose reader never reported. */
+/** What running and recent generations have used and how they ended, for whoever must bill one whose reader never reported. */
 export class RecentUsage {
   /** By the name the Worker gave them, in order of their beginning. */
   readonly #accounts = new Map<string, Account>();
@@ -52,7 +52,9 @@ export class RecentUsage {
   /** Null for a name that is unknown, or whose generation ended too long ago. */
   of(id: string): UsageAccount | null {
     const account = this.#accounts.get(id);
-    return account ? { usage: account.count.usage, ended: account.endedAt !== null } : null;
+    if (account === undefined) return null;
+    const { usage, finishReasons } = account.count;
+    return { usage, finishReasons: [...finishReasons], ended: account.endedAt !== null };
   }
 
   /** Accounts behind a long generation wait for it; there are never more than the bound. */

@@ -116,8 +116,15 @@ export const usage = z.object({
 });
 export type Usage = z.infer<typeof usage>;
 
-/** GET /usage?account=… of the origin: what a generation has used; null when none of that name is remembered. */
-export const usageAccount = z.object({ usage, ended: z.boolean() }).nullable();
+/** GET /usage?account=… of the origin: what a generation has used, and how it ended; null when none of that name is remembered. */
+export const usageAccount = z
+  .object({
+    usage,
+    /** Of the choices that have ended, in the order of their ends. */
+    finishReasons: z.array(finishReason),
+    ended: z.boolean(),
+  })
+  .nullable();
 export type UsageAccount = NonNullable<z.infer<typeof usageAccount>>;
 
 /** `choice` = prompt index · choices + candidate index. */

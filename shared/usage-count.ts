@@ -1,7 +1,8 @@
-import type { GenerationEvent, Usage } from './generation.ts';
+import type { FinishReason, GenerationEvent, Usage } from './generation.ts';
 
-/** What a generation has used so far, by its events; both sides count alike, so that both agree wherever it stops. */
+/** What a generation has used so far and how its choices have ended, by its events; both sides count alike, so that both agree wherever it stops. */
 export class UsageCount {
+  readonly finishReasons: FinishReason[] = [];
   /** Choice → tokens generated. */
   readonly #completion = new Map<number, number>();
   #promptTokens = 0;
@@ -22,6 +23,7 @@ export class UsageCount {
       case 'finish':
         this.#completionTokens += event.completionTokens - (this.#completion.get(event.choice) ?? 0);
         this.#completion.set(event.choice, event.completionTokens);
+        if (event.type === 'finish') this.finishReasons.push(event.reason);
         break;
       case 'done':
       case 'error':

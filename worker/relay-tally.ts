@@ -3,7 +3,6 @@ import { UsageCount } from '../shared/usage-count.ts';
 
 /** Watches a generation, so that it can be billed wherever it stops. */
 export class Tally {
-  readonly finishReasons: FinishReason[] = [];
   /** Unix milliseconds of the first generated token. */
   firstTokenAt: number | null = null;
   /** The longest wait of a prompt, in milliseconds. */
@@ -19,7 +18,10 @@ export class Tally {
     this.#count.add(event);
     if (event.type === 'started') this.queueMs = Math.max(this.queueMs, event.queueMs);
     else if (event.type === 'token') this.firstTokenAt ??= this.#now();
-    else if (event.type === 'finish') this.finishReasons.push(event.reason);
+  }
+
+  get finishReasons(): readonly FinishReason[] {
+    return this.#count.finishReasons;
   }
 
   get usage(): Usage {

@@ -187,8 +187,9 @@ export class TenantLimiter extends DurableObject<Env> {
     // Its Worker may have come back meanwhile.
     if (this.#open.get(open.lease.id) !== open) return;
     if (account?.ended === false) return this.#keep({ ...open, abandonAt: now + open.leaseMs });
-    const usage = account?.usage ?? open.record.usage;
-    this.#close(open, { ...open.record, usage, latencyMs: now - open.record.startedAt });
+    const { usage, finishReasons } = account ?? open.record;
+    const latencyMs = now - open.record.startedAt;
+    this.#close(open, { ...open.record, usage, finishReasons, latencyMs });
   }
 
   #upstreams(): Catalogue {

@@ -24,7 +24,11 @@ describe('GET /usage', () => {
 
   test('tells what a generation has used, also of one whose reader left, and nothing of others', async () => {
     await lines(await origin.call('/generate', { body: request({ account: 'whole' }) }));
-    expect(await account('whole')).toMatchObject({ ended: true, usage: { promptTokens: 3 } });
+    expect(await account('whole')).toMatchObject({
+      ended: true,
+      usage: { promptTokens: 3 },
+      finishReasons: ['length'],
+    });
     expect(await account('other')).toBeNull();
     expect((await origin.error('/usage?account=whole', { signature: null })).status).toBe(401);
 
@@ -32,11 +36,14 @@ describe('GET /usage', () => {
       engine.say(id, { type: 'token', choice: 0, text: 'a', completionTokens: 2 });
     const controller = new AbortController();
     const call = origin.call('/generate', { body: request({ account: 'left' }), signal: controller.signal });
-    const usage = { promptTokens: 3, cachedTokens: 0, completionTokens: 2 };
+    const used = {
+      usage: { promptTokens: 3, cachedTokens: 0, completionTokens: 2 },
+      finishReasons: [],
+    };
     await call;
-    expect(await account('left')).toEqual({ usage, ended: false });
+    expect(await account('left')).toEqual({ ...used, ended: false });
     controller.abort();
-    await expect.poll(() => account('left')).toEqual({ usage, ended: true });
+    await expect.poll(() => account('left')).toEqual({ ...used, ended: true });
   });
 });
 

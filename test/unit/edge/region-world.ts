@@ -162,6 +162,17 @@ export class World {
     const pending = [...region.waiting, ...(region.sent?.exchange.claims ?? [])];
     if (pending.some(({ requestId }) => requestId === id)) return;
     truth.used = used;
+    this.#tellEnding(region, id, used);
+  }
+
+  /** An ending whose first telling nobody confirmed. */
+  settleAgain(id: string): void {
+    const { used, region } = this.truth.get(id) ?? {};
+    if (typeof used === 'number' && typeof region === 'number')
+      this.#tellEnding(this.regions[region]!, id, used);
+  }
+
+  #tellEnding(region: Region, id: string, used: number): void {
     const usage = { promptTokens: 0, cachedTokens: 0, completionTokens: used };
     const rest = { errorCode: null, finishReasons: [], upstream: null, latencyMs: 0, firstTokenMs: null };
     this.#append(

@@ -56,6 +56,7 @@ const anyStep = fc.oneof(
     }),
   },
   { weight: 1, arbitrary: fc.record({ do: fc.constant('again' as const), pick: fc.nat() }) },
+  { weight: 1, arbitrary: fc.record({ do: fc.constant('settleAgain' as const), pick: fc.nat() }) },
   { weight: 1, arbitrary: fc.record({ do: fc.constant('stray' as const) }) },
   { weight: 1, arbitrary: fc.record({ do: fc.constant('crashHome' as const) }) },
   {
@@ -123,6 +124,10 @@ function play(world: World, steps: readonly Step[]): void {
       // A caller whose answer got lost asks once more.
       const one = asked[step.pick % Math.max(1, asked.length)];
       if (one && world.truth.get(one.id)?.used === null) world.ask(one.region, one.id, one.key, one.tokens);
+    } else if (step.do === 'settleAgain') {
+      const ended = [...world.truth.values()].filter(({ used: spent }) => spent !== null);
+      const picked = ended[step.pick % Math.max(1, ended.length)];
+      if (picked) world.settleAgain(picked.id);
     } else if (step.do === 'pass') world.pass(step.ms);
     else if (step.do === 'stray') world.deliverStray();
     else if (step.do === 'crashHome') world.crashHome();

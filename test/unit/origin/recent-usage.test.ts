@@ -3,7 +3,7 @@ import { RecentUsage } from '../../../origin/recent-usage.ts';
 
 const MINUTE = 60_000;
 
-test('an account counts what was sent, says when the generation has ended, and is kept for ten minutes', () => {
+test('an account counts what was sent, says how choices and when the generation ended, and is kept for ten minutes', () => {
   let now = 0;
   const recent = new RecentUsage(() => now);
   const first = recent.begin('first');
@@ -12,14 +12,18 @@ test('an account counts what was sent, says when the generation has ended, and i
     { type: 'started', prompt: 0, cachedTokens: 2, queueMs: 0 },
     { type: 'token', choice: 0, text: 'a', completionTokens: 1 },
     { type: 'token', choice: 1, text: 'b', completionTokens: 2 },
+    { type: 'finish', choice: 1, reason: 'stop', stopReason: null, completionTokens: 2 },
   ]);
-  const usage = { promptTokens: 7, cachedTokens: 2, completionTokens: 3 };
-  expect(recent.of('first')).toEqual({ usage, ended: false });
+  const used = {
+    usage: { promptTokens: 7, cachedTokens: 2, completionTokens: 3 },
+    finishReasons: ['stop'],
+  };
+  expect(recent.of('first')).toEqual({ ...used, ended: false });
   first.end();
-  expect(recent.of('first')).toEqual({ usage, ended: true });
+  expect(recent.of('first')).toEqual({ ...used, ended: true });
   now = 10 * MINUTE;
   recent.begin('second');
-  expect(recent.of('first')).toEqual({ usage, ended: true });
+  expect(recent.of('first')).toEqual({ ...used, ended: true });
   now += 1;
   recent.begin('third');
   expect(recent.of('first')).toBeNull();

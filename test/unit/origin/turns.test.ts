@@ -4,14 +4,24 @@ import { expect, it } from 'vitest';
 import { Turns } from '../../../origin/turns.ts';
 
 type Move =
-  | { readonly type: 'come'; readonly fails: boolean }
-  | { readonly type: 'leave'; readonly who: number }
+  | { readonly type: 'come'; readonly fails: boolean; readonly gone: boolean }
+  | { readonly type: 'leave'; readonly who: number; readonly ticks: number }
   | { readonly type: 'end' }
   | { readonly type: 'settle' };
 
 const move: fc.Arbitrary<Move> = fc.oneof(
-  { weight: 3, arbitrary: fc.record({ type: fc.constant('come' as const), fails: fc.boolean() }) },
-  { weight: 2, arbitrary: fc.record({ type: fc.constant('leave' as const), who: fc.nat(12) }) },
+  {
+    weight: 3,
+    arbitrary: fc.record({
+      type: fc.constant('come' as const),
+      fails: fc.boolean(),
+      gone: fc.nat(5).map((n) => n === 0),
+    }),
+  },
+  {
+    weight: 2,
+    arbitrary: fc.record({ type: fc.constant('leave' as const), who: fc.nat(12), ticks: fc.nat(8) }),
+  },
   { weight: 2, arbitrary: fc.constant({ type: 'end' as const }) },
   { weight: 1, arbitrary: fc.constant({ type: 'settle' as const }) },
 );
@@ -25,9 +35,10 @@ class Crowd {
   /** One under way at most, or the test fails. */
   readonly #working: (() => void)[] = [];
 
-  come(fails: boolean): void {
+  come(fails: boolean, gone: boolean): void {
     const who = this.callers.length;
     const caller = new AbortController();
+    if (gone) caller.abort();
     this.callers.push(caller);
     const work = async () => {
       if (caller.signal.aborted || this.#working.length > 0) throw new Error('must not begin');
@@ -56,10 +67,12 @@ it('one works at a time, in order of arrival; who leaves while waiting is gone a
     fc.asyncProperty(fc.array(move, { maxLength: 40 }), async (moves) => {
       const crowd = new Crowd();
       for (const made of moves) {
-        if (made.type === 'come') crowd.come(made.fails);
+        if (made.type === 'come') crowd.come(made.fails, made.gone);
         else if (made.type === 'end') crowd.end();
         else if (made.type === 'settle') await setImmediate();
         else {
+          // In the middle of a turn's handing over, too.
+          for (let tick = 0; tick < made.ticks; tick += 1) await Promise.resolve();
           crowd.callers[made.who]?.abort();
           await setImmediate();
           const known = made.who >= crowd.callers.length || crowd.begun.includes(made.who);

@@ -3,6 +3,7 @@ import { accountOf } from '../../../worker/upstreams/pool.ts';
 
 const account = (completionTokens: number, ended: boolean) => ({
   usage: { promptTokens: 3, cachedTokens: 0, completionTokens },
+  finishReasons: [],
   ended,
 });
 

@@ -1,4 +1,4 @@
-import type { GenerationRequest } from '../../../shared/generation.ts';
+import type { GenerationRequest, UsageAccount } from '../../../shared/generation.ts';
 import type { FakeOrigin, Wire } from '../support/fake-origin.ts';
 import { acceptedFor } from '../support/scripts.ts';
 import type { WorkerClient } from '../support/worker.ts';
@@ -41,7 +41,7 @@ export class Stage {
     this.running += 1;
     this.most = Math.max(this.most, this.running);
     const usage = { promptTokens: PROMPT_TOKENS, cachedTokens: 0, completionTokens: 0 };
-    const account = { usage, ended: false };
+    const account: UsageAccount = { usage, finishReasons: [], ended: false };
     this.#origin.accounts.set(request.account ?? '', account);
     wire.send(...acceptedFor(request));
     while (!play.ending && !wire.gone()) {

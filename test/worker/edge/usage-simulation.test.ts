@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import type { Miniflare } from 'miniflare';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import type { UsageAccount } from '../../../shared/generation.ts';
+import type { FinishReason, UsageAccount } from '../../../shared/generation.ts';
 import { UNLIMITED } from '../../../shared/tenant.ts';
 import { type Database, migrate } from '../support/database.ts';
 import { eventually } from './eventually.ts';
@@ -14,7 +14,7 @@ import { startWorkerd } from './workerd.ts';
 
 /**
  * The ledger under faults: Workers that vanish, with or without a last word, settle twice or too late, a database that is away for a while, and a
- * limiter that loses its memory. In the end it must hold what was generated, to the token.
+ * limiter that loses its memory. In the end it must hold what was generated, to the token, and how it ended.
  */
 
 const REQUESTS = 60;
@@ -79,6 +79,8 @@ interface Generated {
   requests: number;
   prompt: number;
   completion: number;
+  stop: number;
+  length: number;
 }
 
 /** One request from reservation to whatever end it finds; what was generated goes to `generated`. */
@@ -107,21 +109,27 @@ async function request(id: string, draw: (below: number) => number, generated: G
   }
   // It vanishes: the lease's end must write what it told last,
   if (draw(4) === 0) return;
+  // the origin's account, where it has one, tells how it ended,
+  const finishReasons = Array.from(
+    { length: 1 + draw(2) },
+    (): FinishReason => (draw(2) === 0 ? 'stop' : 'length'),
+  );
+  for (const reason of finishReasons) generated[reason] += 1;
   // or what the origin has generated since, which nobody has told; a stream may even go on for a while.
   if (draw(3) === 0) {
     const sofar = { ...usage, completionTokens: usage.completionTokens + draw(30) };
     const total = { ...usage, completionTokens: sofar.completionTokens + draw(30) };
     generated.completion += total.completionTokens - usage.completionTokens;
     accounts.known.set(id, [
-      { usage: sofar, ended: false },
-      { usage: total, ended: true },
+      { usage: sofar, finishReasons: [], ended: false },
+      { usage: total, finishReasons, ended: true },
     ]);
     return;
   }
   const settlement = {
     status: ['completed', 'failed', 'cancelled'][draw(3)],
     errorCode: null,
-    finishReasons: [],
+    finishReasons,
     upstream: 'origin',
     latencyMs: 1,
     firstTokenMs: null,
@@ -135,15 +143,15 @@ async function request(id: string, draw: (below: number) => number, generated: G
 const totals = async (): Promise<Record<string, number>> => {
   const { results } = await db
     .prepare(
-      "SELECT SUM(requests) AS requests, SUM(prompt_tokens) AS prompt, SUM(completion_tokens) AS completion FROM usage_daily WHERE tenant_id = 'simulated'",
+      "SELECT SUM(requests) AS requests, SUM(prompt_tokens) AS prompt, SUM(completion_tokens) AS completion, SUM(finish_stop) AS stop, SUM(finish_length) AS length FROM usage_daily WHERE tenant_id = 'simulated'",
     )
     .all();
   return results[0] as Record<string, number>;
 };
 
-test('whatever goes wrong, the ledger ends with what was generated, to the token', async () => {
+test('whatever goes wrong, the ledger ends with what was generated, to the token, and how it ended', async () => {
   const draw = random(20_261_120);
-  const generated: Generated = { requests: 0, prompt: 0, completion: 0 };
+  const generated: Generated = { requests: 0, prompt: 0, completion: 0, stop: 0, length: 0 };
   const wave = (from: number) =>
     Promise.all(
       Array.from({ length: REQUESTS / 3 }, (_, index) => request(`r${from + index}`, draw, generated)),
