@@ -1,8 +1,8 @@
 import { availableParallelism } from 'node:os';
 import { parentPort, workerData } from 'node:worker_threads';
+import { CompilerClient } from '../grammar/process/compiler-client.ts';
+import { GrammarCache } from '../grammar/process/grammar-cache.ts';
 import { GrammarVocabulary } from '../grammar/runtime/grammar-vocabulary.ts';
-import { GrammarCache } from '../grammar/thread/grammar-cache.ts';
-import { ProgramCompiler } from '../grammar/thread/program-compiler.ts';
 import { NoRoomError } from '../model/kv-cache.ts';
 import { ModelError } from '../model/model-json.ts';
 import { type ModelOptions, openModel } from '../model/open-model.ts';
@@ -43,7 +43,8 @@ function lazyEncoder(directory: string): (text: string) => number[] {
   };
 }
 
-const compiler = new ProgramCompiler();
+// Before the model is opened: the smaller this process is, the faster it starts another.
+const compiler = new CompilerClient();
 
 try {
   const simd = new SimdKernel();

@@ -26,7 +26,7 @@ export function compileConstraint(wire: WireConstraint, vocabulary: GrammarVocab
 }
 
 /**
- * Compiles a constraint to tables that know no vocabulary and may cross threads.
+ * Compiles a constraint to tables that know no vocabulary and may cross processes.
  * @param isLate asked now and then; the compilation is given up when it says so
  */
 export function compileProgram(wire: WireConstraint, isLate?: () => boolean): Program {

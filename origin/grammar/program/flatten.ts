@@ -30,26 +30,18 @@ export function flatten(automata: ReadonlyMap<number, Dfa>, matchesEmpty: boolea
     });
   }
   const network = {
-    classOf: shared(Uint8Array, classOf),
+    classOf,
     classCount,
-    ruleStart: shared(Int32Array, ruleStart),
-    ruleOf: shared(Int32Array, ruleOf),
-    final: shared(Uint8Array, final),
-    byteOffsets: shared(Int32Array, byteOffsets),
-    byteEdges: shared(Int32Array, byteEdges),
-    callOffsets: shared(Int32Array, callOffsets),
-    callEdges: shared(Int32Array, callEdges),
+    ruleStart: new Int32Array(ruleStart),
+    ruleOf: new Int32Array(ruleOf),
+    final: new Uint8Array(final),
+    byteOffsets: new Int32Array(byteOffsets),
+    byteEdges: new Int32Array(byteEdges),
+    callOffsets: new Int32Array(callOffsets),
+    callEdges: new Int32Array(callEdges),
     matchesEmpty,
   };
-  const { order, place, apart } = likenessOf(network);
-  return {
-    ...network,
-    likeness: {
-      order: shared(Int32Array, order),
-      place: shared(Int32Array, place),
-      apart: shared(Int32Array, apart),
-    },
-  };
+  return { ...network, likeness: likenessOf(network) };
 }
 
 /** Classes are the pieces between all edge boundaries, numbered in byte order: edges stay ranges. */
@@ -68,13 +60,4 @@ function byteClasses(automata: readonly Dfa[]): { classOf: Uint8Array; classCoun
   let current = 0;
   for (let byte = 1; byte < 256; byte++) classOf[byte] = cut[byte] === 1 ? ++current : current;
   return { classOf, classCount: current + 1 };
-}
-
-function shared<T extends Uint8Array | Int32Array>(
-  type: { new (buffer: SharedArrayBuffer): T; readonly BYTES_PER_ELEMENT: number },
-  values: ArrayLike<number>,
-): T {
-  const array = new type(new SharedArrayBuffer(values.length * type.BYTES_PER_ELEMENT));
-  array.set(values);
-  return array;
 }

@@ -1,8 +1,8 @@
 import { afterAll, describe, expect, it } from 'vitest';
+import { ProgramCompiler } from '../../../origin/grammar/process/program-compiler.ts';
 import type { Program } from '../../../origin/grammar/program/program.ts';
 import { GrammarRuntime } from '../../../origin/grammar/runtime/grammar-runtime.ts';
 import { GrammarVocabulary } from '../../../origin/grammar/runtime/grammar-vocabulary.ts';
-import { ProgramCompiler } from '../../../origin/grammar/thread/program-compiler.ts';
 import { ApiError } from '../../../shared/errors.ts';
 import { HOSTILE_CASES } from '../../grammar/hostile-cases.ts';
 import { allowedTokens } from '../../grammar/random-walk.ts';

@@ -1,17 +1,18 @@
 import { ApiError } from '../../../shared/errors.ts';
 import type { Program } from '../program/program.ts';
-import { CompilerThread } from './compiler-thread.ts';
+import { closedError } from './compile-messages.ts';
+import { CompilerProcess } from './compiler-process.ts';
 
 export interface ProgramCompilerOptions {
   /** Milliseconds a compilation may take; default 2,000. */
   readonly timeLimitMs?: number;
   /** Compilations at a time; default 2, so that one that runs to its limit does not hold up all others. */
-  readonly threads?: number;
-  /** Compilations of one tenant that may wait for a thread; default 64. Beyond it the answer is 503. */
+  readonly processes?: number;
+  /** Compilations of one tenant that may wait for a process; default 64. Beyond it the answer is 503. */
   readonly maxWaiting?: number;
-  /** Milliseconds that a compilation may wait for a thread; default 1,000. After that the answer is 503. */
+  /** Milliseconds that a compilation may wait for a process; default 1,000. After that the answer is 503. */
   readonly patienceMs?: number;
-  /** The threads' entry. */
+  /** The processes' entry. */
   readonly entry?: URL;
 }
 
@@ -23,29 +24,29 @@ interface Job {
   readonly patience: NodeJS.Timeout;
 }
 
-/** Wait before a thread is started in the place of one that could not start. */
+/** Wait before a process is started in the place of one that could not start. */
 const RESTART_MS = 1000;
 
 /**
- * Compiles constraints in threads of its own. A tenant has at most one compilation under way, and tenants take turns, so
+ * Compiles constraints in processes of their own. A tenant has at most one compilation under way, and tenants take turns, so
  * that whoever sends grammars that take long waits for them alone.
  */
 export class ProgramCompiler {
-  readonly #startThread: (onEnd: (wasReady: boolean) => void) => CompilerThread;
+  readonly #startProcess: (onEnd: (wasReady: boolean) => void) => CompilerProcess;
   readonly #maxWaiting: number;
   readonly #patienceMs: number;
-  readonly #threads = new Set<CompilerThread>();
+  readonly #processes = new Set<CompilerProcess>();
   readonly #compiling = new Set<string>();
   #waiting: Job[] = [];
   #closed = false;
 
   constructor(options: ProgramCompilerOptions = {}) {
-    const { timeLimitMs = 2000, threads = 2, maxWaiting = 64, patienceMs = 1000 } = options;
-    const { entry = new URL('./compile-thread.ts', import.meta.url) } = options;
-    this.#startThread = (onEnd) => new CompilerThread(entry, timeLimitMs, onEnd);
+    const { timeLimitMs = 2000, processes = 2, maxWaiting = 64, patienceMs = 1000 } = options;
+    const { entry = new URL('./compile-process.ts', import.meta.url) } = options;
+    this.#startProcess = (onEnd) => new CompilerProcess(entry, timeLimitMs, onEnd);
     this.#maxWaiting = maxWaiting;
     this.#patienceMs = patienceMs;
-    for (let i = 0; i < threads; i++) this.#addThread();
+    for (let i = 0; i < processes; i++) this.#addProcess();
   }
 
   /**
@@ -67,38 +68,38 @@ export class ProgramCompiler {
     });
   }
 
-  /** Ends the threads; compilations under way and later ones fail. */
+  /** Ends the processes; compilations under way and later ones fail. */
   async close(): Promise<void> {
     this.#closed = true;
     for (const { patience, reject } of this.#waiting.splice(0)) {
       clearTimeout(patience);
       reject(closedError());
     }
-    await Promise.all([...this.#threads].map((thread) => thread.terminate(closedError())));
+    await Promise.all([...this.#processes].map((process) => process.terminate(closedError())));
   }
 
-  #addThread(): void {
+  #addProcess(): void {
     if (this.#closed) return;
-    const thread = this.#startThread((wasReady) => {
-      this.#threads.delete(thread);
-      if (wasReady) this.#addThread();
-      else setTimeout(() => this.#addThread(), RESTART_MS).unref();
+    const process = this.#startProcess((wasReady) => {
+      this.#processes.delete(process);
+      if (wasReady) this.#addProcess();
+      else setTimeout(() => this.#addProcess(), RESTART_MS).unref();
     });
-    this.#threads.add(thread);
+    this.#processes.add(process);
     this.#assign();
   }
 
   #assign(): void {
-    for (const thread of this.#threads) {
-      const job = thread.idle ? this.#next() : null;
-      if (job !== null) void this.#run(thread, job);
+    for (const process of this.#processes) {
+      const job = process.idle ? this.#next() : null;
+      if (job !== null) void this.#run(process, job);
     }
   }
 
-  async #run(thread: CompilerThread, { wire, tenantId, resolve, reject, patience }: Job): Promise<void> {
+  async #run(process: CompilerProcess, { wire, tenantId, resolve, reject, patience }: Job): Promise<void> {
     clearTimeout(patience);
     this.#compiling.add(tenantId);
-    await thread.run(wire).then(resolve, reject);
+    await process.run(wire).then(resolve, reject);
     this.#compiling.delete(tenantId);
     this.#assign();
   }
@@ -120,8 +121,4 @@ function crowdedError(): ApiError {
     'Too many grammars are waiting to be compiled. Please retry your request.',
     { headers: { 'retry-after': '2' } },
   );
-}
-
-function closedError(): ApiError {
-  return new ApiError('server_is_overloaded', 'The server is shutting down.');
 }

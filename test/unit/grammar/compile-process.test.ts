@@ -1,8 +1,8 @@
 import { afterAll, describe, expect, it } from 'vitest';
 import { compileProgram } from '../../../origin/grammar/compile.ts';
+import { GrammarCache } from '../../../origin/grammar/process/grammar-cache.ts';
+import { ProgramCompiler } from '../../../origin/grammar/process/program-compiler.ts';
 import { GrammarVocabulary } from '../../../origin/grammar/runtime/grammar-vocabulary.ts';
-import { GrammarCache } from '../../../origin/grammar/thread/grammar-cache.ts';
-import { ProgramCompiler } from '../../../origin/grammar/thread/program-compiler.ts';
 import type { WireConstraint } from '../../../shared/generation.ts';
 import { smallVocabulary } from '../../grammar/vocabularies.ts';
 
@@ -17,12 +17,12 @@ const PRODUCT: WireConstraint = {
 /** An automaton of hundreds of thousands of states. */
 const SLOW = { type: 'regex', value: '(^|a)((b{60}){50}){50}($|c)' };
 
-describe('the compile thread', () => {
-  const compiler = new ProgramCompiler({ threads: 1, timeLimitMs: 200 });
+describe('the compile process', () => {
+  const compiler = new ProgramCompiler({ processes: 1, timeLimitMs: 200 });
   afterAll(() => compiler.close());
 
-  it('makes the same tables as a compilation in this thread', async () => {
-    expect(await compiler.compile(JSON.stringify(PRODUCT), 'a')).toEqual(compileProgram(PRODUCT));
+  it('makes the same tables as a compilation in this process', async () => {
+    expect(await compiler.compile(JSON.stringify(PRODUCT), 'a')).toStrictEqual(compileProgram(PRODUCT));
   });
 
   it('hands errors on with code, message and field', async () => {
@@ -42,7 +42,7 @@ describe('the compile thread', () => {
   });
 
   it('turns away what a tenant sends beyond its bound, and nobody else', async () => {
-    const crowded = new ProgramCompiler({ threads: 1, maxWaiting: 1 });
+    const crowded = new ProgramCompiler({ processes: 1, maxWaiting: 1 });
     const source = JSON.stringify(PRODUCT);
     const outcomes = await Promise.allSettled(['a', 'a', 'a', 'b'].map((t) => crowded.compile(source, t)));
     expect(outcomes.map(({ status }) => status)).toEqual(['fulfilled', 'fulfilled', 'rejected', 'fulfilled']);
@@ -51,7 +51,7 @@ describe('the compile thread', () => {
   });
 
   it('turns away what has waited too long', async () => {
-    const busy = new ProgramCompiler({ threads: 1, patienceMs: 50, timeLimitMs: 400 });
+    const busy = new ProgramCompiler({ processes: 1, patienceMs: 50, timeLimitMs: 400 });
     const slow = busy.compile(JSON.stringify(SLOW), 'a');
     await expect(busy.compile(JSON.stringify(PRODUCT), 'b')).rejects.toMatchObject({ status: 503 });
     await expect(slow).rejects.toMatchObject({ status: 400 });
@@ -59,7 +59,7 @@ describe('the compile thread', () => {
   });
 
   it('lets tenants take turns, so that nobody waits behind another one’s queue', async () => {
-    const fair = new ProgramCompiler({ threads: 1, patienceMs: 60_000 });
+    const fair = new ProgramCompiler({ processes: 1, patienceMs: 60_000 });
     const order: string[] = [];
     const compile = (tenant: string) =>
       fair.compile(JSON.stringify(PRODUCT), tenant).then(() => order.push(tenant));
@@ -68,8 +68,8 @@ describe('the compile thread', () => {
     await fair.close();
   });
 
-  it('leaves a thread to the others while one tenant’s grammar takes its time', async () => {
-    const two = new ProgramCompiler({ threads: 2, timeLimitMs: 600 });
+  it('leaves a process to the others while one tenant’s grammar takes its time', async () => {
+    const two = new ProgramCompiler({ processes: 2, timeLimitMs: 600 });
     // Both have started: their start counts for nobody.
     await Promise.all(['a', 'b'].map((tenant) => two.compile(JSON.stringify(PRODUCT), tenant)));
     const order: string[] = [];
@@ -84,24 +84,8 @@ describe('the compile thread', () => {
     await two.close();
   });
 
-  it('answers for a thread that hangs or dies, and goes on in a fresh one', async () => {
-    const entry = new URL('../../grammar/frail-compile-thread.ts', import.meta.url);
-    const frail = new ProgramCompiler({ threads: 1, timeLimitMs: 500, entry });
-    for (const [wire, error] of [
-      ['"hang"', { status: 400, code: 'invalid_grammar', message: /more than 0.5 s/ }],
-      ['"die"', { message: /a defect of the compiler/ }],
-    ] as const) {
-      await expect(frail.compile(wire, 'a')).rejects.toMatchObject({
-        ...error,
-        message: expect.stringMatching(error.message),
-      });
-      expect((await frail.compile(JSON.stringify(PRODUCT), 'a')).ruleOf.length).toBeGreaterThan(0);
-    }
-    await frail.close();
-  });
-
   it('fails what is under way and what comes later once it is closed', async () => {
-    const closing = new ProgramCompiler({ threads: 1 });
+    const closing = new ProgramCompiler({ processes: 1 });
     const pending = [
       closing.compile(JSON.stringify(PRODUCT), 'a'),
       closing.compile(JSON.stringify(PRODUCT), 'b'),

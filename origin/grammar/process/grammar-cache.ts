@@ -11,7 +11,7 @@ export interface GrammarCacheOptions {
   readonly maxBytes?: number;
 }
 
-/** See ProgramCompiler.compile. */
+/** See CompilerClient.compile. */
 type Compile = (wire: string, tenantId: string) => Promise<Program>;
 
 /**

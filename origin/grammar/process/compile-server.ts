@@ -1,0 +1,21 @@
+import { leaveSignalsToParent } from './bare-process.ts';
+import { type CompileAnswer, type CompileRequest, failed } from './compile-messages.ts';
+import { ProgramCompiler } from './program-compiler.ts';
+
+/**
+ * Entry of the compile server, the process that starts the compile processes. It is small, and this is why it exists:
+ * to start a process, the kernel copies the page tables of the one that asks, which holds an origin up for tens of
+ * milliseconds per GiB of its memory, and grammars that die of their limits make new processes necessary all the time.
+ */
+
+const compiler = new ProgramCompiler();
+
+leaveSignalsToParent();
+process.on('disconnect', async () => {
+  await compiler.close();
+  process.exit();
+});
+process.on('message', async ({ id, wire, tenantId }: CompileRequest) => {
+  const outcome = await compiler.compile(wire, tenantId).then((program) => ({ program }), failed);
+  if (process.connected) process.send?.({ id, outcome } satisfies CompileAnswer);
+});
