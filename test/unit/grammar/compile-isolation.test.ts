@@ -119,7 +119,9 @@ describe('the compile server', () => {
       const server = client.pid as number;
       const compilers = childrenOf(server);
       expect(compilers.map((pid) => getPriority(pid) - getPriority(server))).toEqual([10, 10]);
-      await Promise.all(['b', 'c'].map((tenant) => client.compile(JSON_OBJECT, tenant)));
+      // Long enough that both processes get one and so have started.
+      const long = JSON.stringify({ type: 'choice', value: Array.from({ length: 3000 }, (_, i) => `w${i}`) });
+      await Promise.all(['b', 'c'].map((tenant) => client.compile(long, tenant)));
       for (const pid of [server, ...compilers]) {
         for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP']) process.kill(pid, signal);
       }
