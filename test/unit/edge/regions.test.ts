@@ -224,6 +224,19 @@ describe('limits kept in many regions', () => {
     expect(used(subjectState(world.quota, 'tenant').tokens, world.now)).toBe(101);
   });
 
+  test('an ending told twice gives its slot and tokens back once, and is one record', () => {
+    const world = new World(1, { tenant: { ...UNLIMITED, tokensPerMinute: 801 } }, START);
+    world.ask(0, 'first', 'a', 1);
+    world.talk(0);
+    world.ask(0, 'second', 'a', 60);
+    world.settle('second', 20);
+    world.settleAgain('second');
+    world.send(0);
+    world.deliver(0);
+    expect(used(subjectState(world.quota, 'tenant').tokens, world.now)).toBe(101);
+    expect(world.records.get('second')).toBe(1);
+  });
+
   test('a region that is never heard again costs its slice for a minute, and nothing more', () => {
     const world = new World(
       2,
