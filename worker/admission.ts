@@ -122,24 +122,26 @@ function lease(
   limiter: () => Limiter,
   limiterName: string,
   requestId: string,
-  { now, timings, endings, settings }: RequestContext,
+  { now, timings, timers, endings, settings }: RequestContext,
 ): Lease {
   const startedAt = now();
   const leaseMs = settings.LEASE_MS;
   let progress: Parameters<Lease['watch']>[0] = () => ({ usage: NO_USAGE, upstream: null });
   // The timer dies with the request's context, and with it the signs of life.
-  const renewal = setInterval(() => {
+  const renew = (): void => {
     limiter()
       .renew(requestId, { ...progress(), leaseMs })
       .catch(() => {});
-  }, leaseMs / RENEWALS);
+    renewed = timers.after(leaseMs / RENEWALS, renew);
+  };
+  let renewed = timers.after(leaseMs / RENEWALS, renew);
   return {
     id: requestId,
     watch(latest) {
       progress = latest;
     },
     async settle(outcome) {
-      clearInterval(renewal);
+      renewed();
       if (outcome.queueMs !== undefined) timings.set('queue', outcome.queueMs);
       if (outcome.firstTokenAt !== null) timings.set('first-token', outcome.firstTokenAt - startedAt);
       const ending = { requestId, settlement: settlementOf(outcome, startedAt, now()) };

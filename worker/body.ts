@@ -1,5 +1,9 @@
 import { ApiError } from '../shared/errors.ts';
+import type { RequestContext } from './context.ts';
 import type { Settings } from './env.ts';
+
+/** What bounds the reading of a body. */
+type Reading = Pick<RequestContext, 'settings' | 'timers'>;
 
 type JsonObject = Readonly<Record<string, unknown>>;
 
@@ -20,17 +24,14 @@ const tooLarge = (limit: number): ApiError =>
  * The body's bytes as text; stops reading as soon as a limit is passed.
  * @throws ApiError 413 above the size limit, 408 when it arrives too slowly, 400 when it is no UTF-8
  */
-export async function readText(
-  request: Request,
-  { MAX_BODY_BYTES, BODY_TIMEOUT_MS }: Settings,
-): Promise<string> {
+export async function readText(request: Request, { settings, timers }: Reading): Promise<string> {
+  const { MAX_BODY_BYTES, BODY_TIMEOUT_MS } = settings;
   const claimed = lengthOf(request);
   if (claimed !== null && claimed > MAX_BODY_BYTES) throw tooLarge(MAX_BODY_BYTES);
   if (request.body === null) return '';
   const late = Promise.withResolvers<never>();
-  const timer = setTimeout(
-    () => late.reject(new ApiError('request_timeout', 'The request body did not arrive in time.')),
-    BODY_TIMEOUT_MS,
+  const arrived = timers.after(BODY_TIMEOUT_MS, () =>
+    late.reject(new ApiError('request_timeout', 'The request body did not arrive in time.')),
   );
   try {
     if (claimed === null) return await readPieces(request.body, MAX_BODY_BYTES, late.promise);
@@ -42,7 +43,7 @@ export async function readText(
       'We could not parse the JSON body of your request: it is not valid UTF-8.',
     );
   } finally {
-    clearTimeout(timer);
+    arrived();
   }
 }
 
@@ -109,9 +110,9 @@ export async function drain(request: Request, { MAX_BODY_BYTES }: Settings): Pro
  * The JSON object in the body.
  * @throws ApiError 415 for another media type, 413 above the size limit, 408 when it arrives too slowly, 400 otherwise
  */
-export async function readJsonObject(request: Request, settings: Settings): Promise<JsonObject> {
+export async function readJsonObject(request: Request, reading: Reading): Promise<JsonObject> {
   checkMediaType(request);
-  const text = await readText(request, settings);
+  const text = await readText(request, reading);
   let body: unknown;
   try {
     body = JSON.parse(text);

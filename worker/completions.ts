@@ -13,7 +13,7 @@ import { checkCapabilities, resolveModel } from './served-model.ts';
 export async function complete(request: Request, context: RequestContext): Promise<Response> {
   const principal = await authenticate(request, context, 'completions');
   context.answer.dialect = chooseDialect(request, principal.tenant);
-  const body = await readJsonObject(request, context.settings);
+  const body = await readJsonObject(request, context);
   const model = await resolveModel(body.model, principal, context, request.signal);
   const bounds = boundsOf(principal, context.settings);
   const call = parseCompletion(body, context.answer.dialect, bounds, model.defaults);

@@ -2,6 +2,7 @@ import type { Principal } from '../shared/tenant.ts';
 import type { Dialect } from './dialects/dialect.ts';
 import type { Env, Settings } from './env.ts';
 import type { EndingQueue } from './limiter/ending-queue.ts';
+import type { RequestTimers } from './request-timers.ts';
 import type { KeyDirectory } from './tenants/key-directory.ts';
 import type { Timings } from './timings.ts';
 import type { Catalogue } from './upstreams/pool.ts';
@@ -34,6 +35,7 @@ export interface RequestContext {
   /** Where limits are decided for this caller; null = at the tenant's home. */
   readonly region: string | null;
   readonly timings: Timings;
+  readonly timers: RequestTimers;
   /** W3C trace context of this request, to be passed on. */
   readonly traceparent: string;
   /** The OpenAPI document of all routes, built at the first call. */

@@ -36,18 +36,18 @@ export async function startGeneration({
   call,
   lease,
 }: Admitted): Promise<Started> {
-  const { settings, now } = context;
+  const { settings, now, timers } = context;
   const envelope = envelopeOf(call, model, context);
   const abort = new AbortController();
   let run: Run | null = null;
-  const deadline = setTimeout(() => {
+  const inTime = timers.after(settings.REQUEST_TIMEOUT_MS + GRACE_MS, () => {
     const late = new ApiError('upstream_timeout', 'The completion did not finish in time.');
     abort.abort(late);
     // A client that has stopped reading asks for no more events, and so would never learn of it.
     run?.fail(late);
-  }, settings.REQUEST_TIMEOUT_MS + GRACE_MS);
+  });
   const settle: Lease['settle'] = (outcome) => {
-    clearTimeout(deadline);
+    inTime();
     return lease.settle(outcome);
   };
   const leave = (): void => {
@@ -66,6 +66,7 @@ export async function startGeneration({
     const stream = await upstream.generate(generationRequest(call, model, principal, context, lease), {
       signal: abort.signal,
       traceparent: context.traceparent,
+      after: timers.after,
       extra: call.extra,
     });
     const { waitUntil } = context;

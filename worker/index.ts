@@ -11,6 +11,7 @@ import { type Env, parseSettings, type Settings, secretOf } from './env.ts';
 import { errorResponse, finished, incomingRequestId } from './http.ts';
 import { EndingQueue } from './limiter/ending-queue.ts';
 import { openApiDocument } from './openapi.ts';
+import { RequestTimers } from './request-timers.ts';
 import type { InnerProps } from './resumable/stream-tail.ts';
 import { decoded, ROUTES, type RouteSpec, refuse } from './routes.ts';
 import { KeyDirectory } from './tenants/key-directory.ts';
@@ -72,6 +73,7 @@ function createContext(
     caller: { principal: null },
     region: regionOf(request, isolate.settings),
     timings: new Timings(now),
+    timers: new RequestTimers(now),
     traceparent: traceparentOf(request, randomHex),
     now,
     randomHex,

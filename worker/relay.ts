@@ -81,8 +81,8 @@ class SseSource implements UnderlyingSource<Uint8Array> {
   }
 
   start(controller: Controller): void {
-    const { now, settings } = this.#context;
-    const silence = new SilenceTimer(now, () => {
+    const { now, timers, settings } = this.#context;
+    const silence = new SilenceTimer(now, timers.after, () => {
       silence.begin(settings.KEEP_ALIVE_MS);
       controller.enqueue(this.#encoder.encode(SSE_KEEP_ALIVE));
     });

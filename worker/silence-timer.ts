@@ -1,17 +1,20 @@
+import type { After } from './request-timers.ts';
+
 /**
- * Tells when a wait lasts too long. One timer serves all waits of a stream: setting one per event would cost more than
- * the event itself.
+ * Tells when a wait lasts too long. One time limit serves all waits of a stream: this runs twice per event.
  */
 export class SilenceTimer {
   readonly #now: () => number;
+  readonly #after: After;
   readonly #onSilence: () => void;
   /** When the present wait is too long; null between waits. */
   #deadline: number | null = null;
-  #timer: { readonly id: ReturnType<typeof setTimeout>; readonly due: number } | null = null;
+  #timer: { readonly cancel: () => void; readonly due: number } | null = null;
 
   /** @param now Unix milliseconds */
-  constructor(now: () => number, onSilence: () => void) {
+  constructor(now: () => number, after: After, onSilence: () => void) {
     this.#now = now;
+    this.#after = after;
     this.#onSilence = onSilence;
   }
 
@@ -29,13 +32,13 @@ export class SilenceTimer {
   /** No wait will follow. */
   stop(): void {
     this.end();
-    if (this.#timer !== null) clearTimeout(this.#timer.id);
+    this.#timer?.cancel();
     this.#timer = null;
   }
 
   #arm(due: number): void {
-    if (this.#timer !== null) clearTimeout(this.#timer.id);
-    this.#timer = { id: setTimeout(() => this.#look(), due - this.#now()), due };
+    this.#timer?.cancel();
+    this.#timer = { cancel: this.#after(due - this.#now(), () => this.#look()), due };
   }
 
   #look(): void {

@@ -42,9 +42,7 @@ function parse<T>(schema: z.ZodType<T>, body: Body): T {
 
 /** POST /tokenize {prompt, add_special_tokens?} → {tokens, count, max_model_len, token_strs?}. */
 export async function tokenize(request: Request, context: RequestContext): Promise<Response> {
-  const [body, { model, tokenizer }] = await target(request, context, () =>
-    readJsonObject(request, context.settings),
-  );
+  const [body, { model, tokenizer }] = await target(request, context, () => readJsonObject(request, context));
   const { prompt, add_special_tokens, return_token_strs } = parse(publicTokenizeRequest, body);
   const wire = { model: model.id, prompt, addSpecialTokens: add_special_tokens ?? true };
   const { tokens, tokenStrings } = await tokenizer.tokenize(wire, request.signal);
@@ -58,9 +56,7 @@ export async function tokenize(request: Request, context: RequestContext): Promi
 
 /** POST /detokenize {tokens} → {prompt}. */
 export async function detokenize(request: Request, context: RequestContext): Promise<Response> {
-  const [body, { model, tokenizer }] = await target(request, context, () =>
-    readJsonObject(request, context.settings),
-  );
+  const [body, { model, tokenizer }] = await target(request, context, () => readJsonObject(request, context));
   const { tokens } = parse(publicDetokenizeRequest, body);
   const { text } = await tokenizer.detokenize({ model: model.id, tokens }, request.signal);
   return jsonResponse({ prompt: text });

@@ -50,7 +50,7 @@ export function operation<Body = undefined, Query = undefined>(spec: OperationSp
 
 /** An operation whose fields all have defaults may be asked without a body. */
 async function bodyOf(request: Request, context: RequestContext): Promise<unknown> {
-  return request.body === null ? {} : await readJsonObject(request, context.settings);
+  return request.body === null ? {} : await readJsonObject(request, context);
 }
 
 /** @throws ApiError 400 naming the field */

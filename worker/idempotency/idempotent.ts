@@ -36,7 +36,7 @@ export function idempotent(handler: Handler): Handler {
     if (!request.headers.has(IDEMPOTENCY_HEADER)) return handler(request, context, argument);
     const { tenant } = await authenticate(request, context, 'completions');
     const key = keyOf(request);
-    const body = await readText(request, context.settings);
+    const body = await readText(request, context);
     const { ANSWERS } = context.env;
     const own = () => ANSWERS.get(ANSWERS.idFromName(`${tenant.id}\n${key}`));
     const lifetime = context.settings.REQUEST_TIMEOUT_MS + GRACE_MS;

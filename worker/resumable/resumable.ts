@@ -26,7 +26,7 @@ export function resumable(handler: Handler): Handler {
     const inner = new Request(request.url, {
       method: 'POST',
       headers,
-      body: await readText(request, context.settings),
+      body: await readText(request, context),
     });
     const answer = await tailOf(context, completion).begin(inner, tenant.id, completion);
     // What comes from elsewhere has headers that cannot be changed.

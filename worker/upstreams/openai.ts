@@ -61,7 +61,7 @@ export class OpenAiUpstream implements Upstream {
   async #post(body: Readonly<Record<string, unknown>>, context: UpstreamContext): Promise<Response> {
     const { url, apiKey, acceptTimeoutMs } = this.#options;
     const timeout = new AbortController();
-    const timer = setTimeout(() => timeout.abort(), acceptTimeoutMs);
+    const accepted = context.after(acceptTimeoutMs, () => timeout.abort());
     try {
       return await fetch(`${url.replace(/\/+$/, '')}/completions`, {
         method: 'POST',
@@ -77,7 +77,7 @@ export class OpenAiUpstream implements Upstream {
     } catch {
       throw timeout.signal.aborted ? unreachable('timeout') : unreachable('connection');
     } finally {
-      clearTimeout(timer);
+      accepted();
     }
   }
 }

@@ -8,7 +8,7 @@ import {
   type UsageAccount,
   usageAccount,
 } from '../../shared/generation.ts';
-import { importSigningKey, SIGNATURE_HEADER, sign } from '../../shared/signing.ts';
+import { importSigningKey, SIGNATURE_HEADER, type SigningKey, sign } from '../../shared/signing.ts';
 import {
   type DetokenizeRequest,
   detokenizeResult,
@@ -16,6 +16,7 @@ import {
   tokenizeResult,
   tokenizerInfo,
 } from '../../shared/tokenization.ts';
+import { type After, afterAlone } from '../request-timers.ts';
 import { errorOfAnswer, interrupted, loading, malformed, unreachable } from './origin-errors.ts';
 import { parseEvent } from './origin-events.ts';
 import type { EventStream, TokenizerService, Upstream, UpstreamContext } from './upstream.ts';
@@ -39,6 +40,8 @@ interface OriginCall {
   readonly path: string;
   readonly body?: unknown;
   readonly signal: AbortSignal;
+  /** The caller's own time limits, where it is a request. */
+  readonly after?: After;
   readonly headers?: Readonly<Record<string, string>>;
 }
 
@@ -49,10 +52,14 @@ export class OriginUpstream implements Upstream {
   readonly name: string;
   readonly tokenizer: TokenizerService;
   readonly #options: OriginOptions;
+  /** Where paths begin, without a slash at its end. */
+  readonly #base: string;
+  #key: SigningKey | null = null;
 
   constructor(options: OriginOptions) {
     this.name = options.name;
     this.#options = options;
+    this.#base = new URL('/', options.url).href.slice(0, -1);
     this.tokenizer = {
       tokenize: (body, signal) => this.#ask('/tokenize', this.#named(body), signal, tokenizeResult),
       detokenize: (body, signal) => this.#ask('/detokenize', this.#named(body), signal, detokenizeResult),
@@ -66,11 +73,11 @@ export class OriginUpstream implements Upstream {
 
   async generate(request: GenerationRequest, context: UpstreamContext): Promise<EventStream> {
     const headers = context.traceparent === null ? {} : { traceparent: context.traceparent };
-    const { signal } = context;
+    const { signal, after } = context;
     const body = this.#named(request);
-    const response = await this.#call({ method: 'POST', path: '/generate', body, signal, headers });
+    const response = await this.#call({ method: 'POST', path: '/generate', body, signal, after, headers });
     if (response.body === null) throw malformed();
-    return readEvents(response.body);
+    return new EventReader(response.body);
   }
 
   async models(signal: AbortSignal): Promise<readonly OriginModel[]> {
@@ -120,9 +127,10 @@ export class OriginUpstream implements Upstream {
 
   async #fetch(call: OriginCall, body: string): Promise<Response> {
     const timeout = new AbortController();
-    const timer = setTimeout(() => timeout.abort(), this.#options.acceptTimeoutMs);
+    const { after = afterAlone } = call;
+    const accepted = after(this.#options.acceptTimeoutMs, () => timeout.abort());
     try {
-      return await fetch(new URL(call.path, this.#options.url), {
+      return await fetch(this.#base + call.path, {
         method: call.method,
         headers: {
           ...call.headers,
@@ -135,15 +143,15 @@ export class OriginUpstream implements Upstream {
     } catch {
       throw timeout.signal.aborted ? unreachable('timeout') : unreachable('connection');
     } finally {
-      clearTimeout(timer);
+      accepted();
     }
   }
 
   async #signature(call: OriginCall, body: string): Promise<string> {
-    // Key import costs microseconds; keeping the key would tie it to the request that made it.
-    const key = await importSigningKey(this.#options.secret);
+    // Unlike streams and sockets, a key does not belong to the request that made it; the promise of one would.
+    this.#key ??= await importSigningKey(this.#options.secret);
     const claims = { timestamp: this.#options.now(), nonce: crypto.randomUUID() };
-    return sign(key, { method: call.method, path: call.path, body }, claims);
+    return sign(this.#key, { method: call.method, path: call.path, body }, claims);
   }
 }
 
@@ -154,23 +162,39 @@ function renamed(models: readonly OriginModel[], { id, upstreamId = id }: Origin
 }
 
 /** Events as they arrive, one batch per network chunk; lines and characters may be split anywhere. */
-async function* readEvents(body: ReadableStream<Uint8Array>): AsyncGenerator<readonly GenerationEvent[]> {
-  const reader = body.getReader();
-  const decoder = new TextDecoder('utf-8', { fatal: false, ignoreBOM: true });
-  const lines = new LineDecoder();
-  try {
-    for (;;) {
-      const { value, done } = await reader.read().catch(() => {
-        throw interrupted();
-      });
-      if (done) return;
-      const events = lines
-        .push(decoder.decode(value, { stream: true }))
-        .filter((line) => line !== '')
-        .map(parseEvent);
-      if (events.length > 0) yield events;
+class EventReader implements AsyncIterableIterator<readonly GenerationEvent[]> {
+  readonly #reader: ReadableStreamDefaultReader<Uint8Array>;
+  readonly #decoder = new TextDecoder('utf-8', { fatal: false, ignoreBOM: true });
+  readonly #lines = new LineDecoder();
+
+  constructor(body: ReadableStream<Uint8Array>) {
+    this.#reader = body.getReader();
+  }
+
+  [Symbol.asyncIterator](): this {
+    return this;
+  }
+
+  /** Runs once per event, hence no generator. */
+  async next(): Promise<IteratorResult<readonly GenerationEvent[]>> {
+    try {
+      for (;;) {
+        const { value, done } = await this.#reader.read().catch(() => {
+          throw interrupted();
+        });
+        if (done) return { value: undefined, done };
+        const lines = this.#lines.push(this.#decoder.decode(value, { stream: true }));
+        const events = lines.filter((line) => line !== '').map(parseEvent);
+        if (events.length > 0) return { value: events, done: false };
+      }
+    } catch (thrown) {
+      void this.return();
+      throw thrown;
     }
-  } finally {
-    await reader.cancel().catch(() => {});
+  }
+
+  async return(): Promise<IteratorResult<readonly GenerationEvent[]>> {
+    await this.#reader.cancel().catch(() => {});
+    return { value: undefined, done: true };
   }
 }

@@ -100,12 +100,22 @@ export class RoutedUpstream implements Upstream {
   ): Promise<EventStream | null> {
     const verdict = this.#health.begin(upstream.name);
     const abort = new AbortController();
-    const signal = AbortSignal.any([context.signal, abort.signal]);
-    context.signal.addEventListener('abort', () => verdict('unknown'), { once: true });
+    const leave = (): void => {
+      verdict('unknown');
+      abort.abort(context.signal.reason);
+    };
+    if (context.signal.aborted) leave();
+    else context.signal.addEventListener('abort', leave, { once: true });
     try {
-      const stream = await upstream.generate(request, { ...context, signal });
+      const stream = await upstream.generate(request, { ...context, signal: abort.signal });
       const ended = (code: string | null) => verdict(verdictOf(code));
-      const events = new WatchedEvents(stream, { timeouts, now: this.#now, abort, ended });
+      const events = new WatchedEvents(stream, {
+        timeouts,
+        now: this.#now,
+        after: context.after,
+        abort,
+        ended,
+      });
       const failure = (await events.peek()).find((event) => event.type === 'error');
       if (!failure?.retryable || last) return events;
       abort.abort();

@@ -11,6 +11,7 @@ import type {
   TokenizeResult,
   TokenizerInfo,
 } from '../../shared/tokenization.ts';
+import type { After } from '../request-timers.ts';
 
 /**
  * A started generation: batches of events that arrived together, in order. The last event of all is exactly one `done`
@@ -23,6 +24,8 @@ export interface UpstreamContext {
   readonly signal: AbortSignal;
   /** W3C traceparent to pass on, when the caller sent one. */
   readonly traceparent: string | null;
+  /** Time limits of this request. */
+  readonly after: After;
   /** Body fields unknown to us; an OpenAI-compatible server gets them as they are, our origin does not. */
   readonly extra: Readonly<Record<string, unknown>>;
 }

@@ -1,5 +1,6 @@
 import { ApiError } from '../../shared/errors.ts';
 import type { GenerationEvent } from '../../shared/generation.ts';
+import type { After } from '../request-timers.ts';
 import { SilenceTimer } from '../silence-timer.ts';
 import type { EventStream } from './upstream.ts';
 
@@ -16,6 +17,7 @@ export interface Watch {
   readonly timeouts: EventTimeouts;
   /** Unix milliseconds. */
   readonly now: () => number;
+  readonly after: After;
   /** Ends this attempt at the upstream; its reason, if it is an ApiError, says why. */
   readonly abort: AbortController;
   /** Told how the stream ended: null = as it should, otherwise the code of the error. */
@@ -38,7 +40,7 @@ export class WatchedEvents implements AsyncIterableIterator<Events> {
   constructor(stream: EventStream, watch: Watch) {
     this.#events = stream[Symbol.asyncIterator]();
     this.#watch = watch;
-    this.#silence = new SilenceTimer(watch.now, () => watch.abort.abort(silent()));
+    this.#silence = new SilenceTimer(watch.now, watch.after, () => watch.abort.abort(silent()));
   }
 
   [Symbol.asyncIterator](): this {
@@ -52,11 +54,11 @@ export class WatchedEvents implements AsyncIterableIterator<Events> {
     return this.#first ?? [];
   }
 
-  async next(): Promise<IteratorResult<Events>> {
+  next(): Promise<IteratorResult<Events>> {
     const first = this.#first;
     if (first === null) return this.#read(this.#watch.timeouts.idleMs);
     this.#first = null;
-    return { value: first, done: false };
+    return Promise.resolve({ value: first, done: false });
   }
 
   async #read(ms: number): Promise<IteratorResult<Events>> {

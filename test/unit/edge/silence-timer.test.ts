@@ -1,5 +1,6 @@
 import * as fc from 'fast-check';
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
+import { afterAlone } from '../../../worker/request-timers.ts';
 import { SilenceTimer } from '../../../worker/silence-timer.ts';
 
 beforeEach(() => void vi.useFakeTimers());
@@ -17,7 +18,7 @@ test('silence is told at the very moment a wait has lasted too long, and never e
     fc.property(fc.array(anyWait, { maxLength: 12 }), (waits) => {
       const told: number[] = [];
       const expected: number[] = [];
-      const timer = new SilenceTimer(Date.now, () => told.push(Date.now()));
+      const timer = new SilenceTimer(Date.now, afterAlone, () => told.push(Date.now()));
       for (const { allowed, lasts, pause } of waits) {
         if (lasts >= allowed) expected.push(Date.now() + allowed);
         timer.begin(allowed);
@@ -35,7 +36,7 @@ test('silence is told at the very moment a wait has lasted too long, and never e
 
 test('many short waits set few timers', () => {
   const set = vi.spyOn(globalThis, 'setTimeout');
-  const timer = new SilenceTimer(Date.now, () => {});
+  const timer = new SilenceTimer(Date.now, afterAlone, () => {});
   for (let count = 0; count < 1_000; count += 1) {
     timer.begin(10_000);
     vi.advanceTimersByTime(15);
