@@ -120,8 +120,8 @@ export type Usage = z.infer<typeof usage>;
 export const usageAccount = z
   .object({
     usage,
-    /** Of the choices that have ended, in the order of their ends. */
-    finishReasons: z.array(finishReason),
+    /** Of the choices that have ended, in the order of their ends. An origin of an older release does not tell. */
+    finishReasons: z.array(finishReason).default([]),
     ended: z.boolean(),
   })
   .nullable();
