@@ -17,7 +17,7 @@ interface Wait {
 
 /**
  * All time limits of one request, on one timer of the platform. Nearly all are lifted long before they pass, and setting
- * and clearing a timer for each would cost a tenth of a plain request, and more than a stream's event.
+ * and clearing a timer for each took up to a tenth of a plain request's CPU.
  */
 export class RequestTimers {
   readonly #now: () => number;

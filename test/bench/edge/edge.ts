@@ -141,7 +141,7 @@ const delays =
 
 const MEASUREMENTS: readonly Measurement[] = [
   { name: 'plain request, 1 client', measure: times(1, 150, 0) },
-  { name: 'plain request, 16 clients, origin takes 100 ms', measure: times(16, 20, 100) },
+  { name: 'plain request, 16 clients, origin takes 50 to 150 ms', measure: times(16, 20, 100) },
   { name: 'plain request, 16 clients, origin takes 0 ms', measure: times(16, 40, 0) },
   { name: 'event, 1 stream of 100 tokens/s', measure: delays(1, 10, 150) },
   { name: 'event, 16 streams of 50 tokens/s', measure: delays(16, 20, 80) },
