@@ -28,6 +28,8 @@ export interface Truth {
   used: number | null;
   /** Where its caller was told so; null = it still waits for the answer. */
   region: number | null;
+  /** When home first knew of it; null = it does not yet. */
+  toldAt: number | null;
 }
 
 interface Region {
@@ -76,7 +78,10 @@ export class World {
   get #desk(): Home {
     return {
       isOpen: (id) => this.#open.has(id),
-      open: (request) => this.#open.add(request.requestId),
+      open: ({ requestId: id }) => {
+        this.#open.add(id);
+        this.truth.get(id)!.toldAt ??= this.now;
+      },
       settle: ({ requestId: id, settlement: { usage } }) => {
         if (!this.#open.delete(id)) return;
         settle(this.quota, id, usage.completionTokens, this.now);
@@ -105,12 +110,16 @@ export class World {
     );
     if (refusal) return { admitted: false as const, refusal, headers: {} };
     this.#open.add(id);
-    this.#admitted(request, null);
+    this.#admitted(request, null, now);
     return { admitted: true as const, headers: {} };
   }
 
-  #admitted({ requestId: id, keyId: key, tokens }: ReservationRequest, region: number | null): void {
-    const truth: Truth = { id, key, at: this.now, reserved: tokens, used: null, region };
+  #admitted(
+    { requestId: id, keyId: key, tokens }: ReservationRequest,
+    region: number | null,
+    toldAt: number | null,
+  ): void {
+    const truth: Truth = { id, key, at: this.now, reserved: tokens, used: null, region, toldAt };
     if (this.truth.has(id)) return;
     this.truth.set(id, truth);
     this.onAdmitted(truth);
@@ -147,7 +156,7 @@ export class World {
     const admitted = region.book.admit(request, this.now);
     if (admitted?.entry) {
       this.#append(region, admitted.entry);
-      this.#admitted(request, index);
+      this.#admitted(request, index, null);
     }
     const truth = this.truth.get(request.requestId);
     if (admitted && truth) truth.region = index;
@@ -259,10 +268,5 @@ export class World {
   /** No more exchanges of the past turn up. */
   forgetStrays(): void {
     this.#stray = [];
-  }
-
-  /** Whether home knows of a request. */
-  isTold(id: string): boolean {
-    return this.#open.has(id);
   }
 }

@@ -85,9 +85,9 @@ function recount(world: World, subject: string, limits: Limits): void {
   within(sum(minute), limits.tokensPerMinute);
   within(sum(all.filter(({ at }) => day(at) === day(now))), limits.tokensPerDay);
   within(sum(all.filter(({ at }) => month(at) === month(now))), limits.tokensPerMonth);
-  // Whoever gave no sign of life for so long has lost its slot.
+  // Whoever gives no sign of life for so long loses its slot, and has none when home hears of it after all.
   const alive = all.filter(
-    ({ used: spent, at, id }) => spent === null && (world.isTold(id) || at > now - LEASE_MS),
+    ({ used: spent, at, toldAt }) => spent === null && (toldAt ?? now) < at + LEASE_MS,
   );
   within(alive.length, limits.concurrentRequests);
 }
