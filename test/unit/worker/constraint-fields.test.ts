@@ -1,0 +1,82 @@
+import { describe, expect, test } from 'vitest';
+import { parse } from './parsing.ts';
+
+describe('constraints', () => {
+  const tool = { type: 'function', function: { name: 'f', strict: true, parameters: { type: 'object' } } };
+  const schema = { type: 'integer' };
+  test.each([
+    ['grammar text', { grammar: 'root ::= "a"' }, { type: 'gbnf', value: 'root ::= "a"' }],
+    ['guided_grammar', { guided_grammar: 'root ::= "a"' }, { type: 'gbnf', value: 'root ::= "a"' }],
+    ['ebnf', { ebnf: 'root ::= "a"' }, { type: 'gbnf', value: 'root ::= "a"' }],
+    ['grammar of type regex', { grammar: { type: 'regex', value: 'a' } }, { type: 'regex', value: 'a' }],
+    [
+      'grammar of type lark',
+      { grammar: { type: 'lark', value: 'start: "a"' } },
+      { type: 'lark', value: 'start: "a"' },
+    ],
+    [
+      "llguidance's list with Lark",
+      { grammar: { type: 'llguidance', value: { grammars: [{ lark_grammar: 'start: "a"' }] } } },
+      { type: 'lark', value: 'start: "a"' },
+    ],
+    [
+      "llguidance's list with a schema",
+      { grammar: { type: 'llguidance', value: { grammars: [{ json_schema: schema }] } } },
+      { type: 'json_schema', value: schema },
+    ],
+    [
+      'grammar of type json_schema',
+      { grammar: { type: 'json_schema', value: schema } },
+      { type: 'json_schema', value: schema },
+    ],
+    [
+      'structured_outputs.grammar',
+      { structured_outputs: { grammar: 'root ::= "a"' } },
+      { type: 'gbnf', value: 'root ::= "a"' },
+    ],
+    [
+      'structured_outputs.json',
+      { structured_outputs: { json: schema } },
+      { type: 'json_schema', value: schema },
+    ],
+    ['structured_outputs.regex', { structured_outputs: { regex: 'a' } }, { type: 'regex', value: 'a' }],
+    [
+      'structured_outputs.json_object',
+      { structured_outputs: { json_object: true } },
+      { type: 'json_object' },
+    ],
+    ['guided_regex', { guided_regex: 'a' }, { type: 'regex', value: 'a' }],
+    ['guided_json', { guided_json: schema }, { type: 'json_schema', value: schema }],
+    [
+      'response_format grammar',
+      { response_format: { type: 'grammar', grammar: 'root ::= "a"' } },
+      { type: 'gbnf', value: 'root ::= "a"' },
+    ],
+    ['json_schema', { json_schema: schema }, { type: 'json_schema', value: schema }],
+    ['a schema as text', { guided_json: JSON.stringify(schema) }, { type: 'json_schema', value: schema }],
+    ['json_object', { response_format: { type: 'json_object' } }, { type: 'json_object' }],
+    [
+      'json_object with a schema',
+      { response_format: { type: 'json_object', schema } },
+      { type: 'json_schema', value: schema },
+    ],
+    [
+      'response_format json_schema',
+      { response_format: { type: 'json_schema', json_schema: { name: 'n', schema } } },
+      { type: 'json_schema', value: schema },
+    ],
+    ['choices', { guided_choice: ['a', 'b'] }, { type: 'choice', value: ['a', 'b'] }],
+    ['structured choices', { structured_outputs: { choice: ['a'] } }, { type: 'choice', value: ['a'] }],
+    ['regex', { regex: 'a+' }, { type: 'regex', value: 'a+' }],
+    [
+      'a forced strict function',
+      { tools: [tool], tool_choice: { type: 'function', function: { name: 'f' } } },
+      { type: 'json_schema', value: { type: 'object' } },
+    ],
+    ['response_format text', { response_format: { type: 'text' } }, null],
+    ['no tools', { tools: [], tool_choice: 'none' }, null],
+    ['null tools', { tools: null, tool_choice: 'auto' }, null],
+  ])('%s', (_, body, constraint) => {
+    expect(parse(body).generation.constraint).toEqual(constraint);
+  });
+});

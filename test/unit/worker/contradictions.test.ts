@@ -1,0 +1,39 @@
+import { describe, expect, test } from 'vitest';
+import { parse, refusal } from './parsing.ts';
+
+describe('fields that contradict each other', () => {
+  const tool = { type: 'function', function: { name: 'f', strict: true } };
+  test.each([
+    ['best_of below n', { best_of: 2, n: 3 }, 'best_of'],
+    ['best_of with stream', { best_of: 2, stream: true }, 'best_of'],
+    ['stream_options without stream', { stream_options: {} }, 'stream_options'],
+    ['min_tokens above max_tokens', { min_tokens: 5, max_tokens: 4 }, 'min_tokens'],
+    ['min_tokens above the default max_tokens', { min_tokens: 17 }, 'min_tokens'],
+    ['prompt_logprobs with stream', { prompt_logprobs: 1, stream: true }, 'prompt_logprobs'],
+    ['images with a suffix', { images: ['data:,'], suffix: 'b' }, 'images'],
+    ['images with echoed logprobs', { images: ['data:,'], echo: true, logprobs: 1 }, 'images'],
+    ['images with echo_last', { images: ['data:,'], echo_last: 2 }, 'images'],
+    ['images with prompt_logprobs', { images: ['data:,'], prompt_logprobs: 0 }, 'images'],
+    ['two truncations', { truncate_sequence: true, truncate_prompt_tokens: 5 }, 'truncate_sequence'],
+    ['suffix with a grammar', { suffix: 'b', grammar: 'root ::= "a"' }, 'suffix'],
+    ['suffix with echoed logprobs', { suffix: 'b', echo: true, logprobs: 1 }, 'echo'],
+    ['suffix with echo_last', { suffix: 'b', echo_last: 1 }, 'echo'],
+    ['two constraints', { grammar: 'root ::= "a"', json_schema: {} }, 'grammar'],
+    [
+      'two constraints of different systems',
+      { guided_regex: 'a', response_format: { type: 'json_object' } },
+      'response_format',
+    ],
+    [
+      'a tool and a grammar',
+      { tools: [tool], tool_choice: { type: 'function', function: { name: 'f' } }, regex: 'a' },
+      'regex',
+    ],
+  ])('%s', (_, body, param) => {
+    expect(refusal(body)).toMatchObject({ code: 'conflicting_parameters', param });
+  });
+
+  test('an empty suffix is a plain completion and contradicts nothing', () => {
+    expect(parse({ suffix: '', grammar: 'root ::= "a"' }).generation.suffix).toBeNull();
+  });
+});

@@ -1,0 +1,36 @@
+import { describe, expect, test } from 'vitest';
+import { NEUTRAL_SAMPLING } from '../../../shared/sampling.ts';
+import { parse } from './parsing.ts';
+
+describe('defaults', () => {
+  test('a bare request is neutral sampling, sixteen tokens, nothing special', () => {
+    const { generation, answer, extra } = parse({});
+    expect(generation).toEqual({
+      prompts: ['x'],
+      suffix: null,
+      choices: 1,
+      maxTokens: 16,
+      minTokens: 0,
+      stop: [],
+      stopTokenIds: [],
+      includeStop: false,
+      ignoreEos: false,
+      sampling: NEUTRAL_SAMPLING,
+      constraint: null,
+      logprobs: null,
+      promptLogprobs: null,
+      echo: false,
+      scores: false,
+      tokenIds: false,
+      skipSpecialTokens: true,
+      addSpecialTokens: true,
+      contextOverflow: 'truncate',
+      truncatePromptTokens: null,
+      cachePrompt: true,
+      cacheSalt: '',
+      stream: false,
+    });
+    expect(answer).toMatchObject({ n: 1, rank: false, echo: false, logprobs: null, streamUsage: 'none' });
+    expect(extra).toEqual({});
+  });
+});

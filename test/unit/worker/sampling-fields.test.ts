@@ -1,0 +1,37 @@
+import { describe, expect, test } from 'vitest';
+import { parse } from './parsing.ts';
+
+describe('sampling', () => {
+  const sampling = (body: Record<string, unknown>) => parse(body).generation.sampling;
+
+  test('a target or a rate alone switches Mirostat 2 on, with the lower default target', () => {
+    expect(sampling({ mirostat_lr: 0.2 })).toMatchObject({ mirostat: 2, mirostatTau: 1.5, mirostatEta: 0.2 });
+    expect(sampling({ mirostat_target: 3 })).toMatchObject({ mirostat: 2, mirostatTau: 3, mirostatEta: 0.1 });
+    expect(sampling({ mirostat: 1 })).toMatchObject({ mirostat: 1, mirostatTau: 5 });
+    expect(sampling({ mirostat: 0, mirostat_target: 3 })).toMatchObject({ mirostat: 0 });
+    expect(sampling({ mirostat_tau: 3 })).toMatchObject({ mirostat: 0 });
+  });
+
+  test('top_k -1 and 0 are off; seed -1 is random', () => {
+    expect(sampling({ top_k: -1 }).topK).toBe(0);
+    expect(sampling({ top_k: 0 }).topK).toBe(0);
+    expect(sampling({ seed: -1 }).seed).toBeNull();
+    expect(sampling({ seed: 0 }).seed).toBe(0);
+  });
+
+  test('logit_bias as a map and as pairs; false forbids', () => {
+    const pairs = [
+      [5, -100],
+      [7, null],
+    ];
+    expect(sampling({ logit_bias: { 5: -100, 7: false } }).logitBias).toEqual(pairs);
+    expect(
+      sampling({
+        logit_bias: [
+          [5, -100],
+          [7, false],
+        ],
+      }).logitBias,
+    ).toEqual(pairs);
+  });
+});
