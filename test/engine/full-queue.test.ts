@@ -1,0 +1,44 @@
+import { describe, expect, it } from 'vitest';
+import { Driver, STEP_MS } from './support/driver.ts';
+import { endless, shape } from './support/long-requests.ts';
+import { ScriptedRunner } from './support/scripted-runner.ts';
+import { transcribe } from './support/transcript.ts';
+
+describe('a full queue', () => {
+  it('refuses what does not fit, with a wait that follows from what has lately finished', async () => {
+    const driver = new Driver(new ScriptedRunner(shape(2)), { maxWaiting: 2 });
+    for (const name of ['a', 'b', 'c', 'd']) driver.submit(endless(name, 10));
+    expect(driver.refused.size).toBe(0);
+    driver.submit(endless('e', 10));
+    expect(driver.refused.get('e')).toBe(1000);
+    await driver.finish();
+    for (const name of ['a', 'b', 'c', 'd']) driver.submit(endless(`${name}2`, 10));
+    driver.submit(endless('e2', 10));
+    // Four sequences of ten tokens in two slots: one every ten steps or so.
+    expect(driver.refused.get('e2')).toBeGreaterThan(STEP_MS * 3);
+    expect(driver.refused.get('e2')).toBeLessThan(STEP_MS * 30);
+    await driver.finish();
+    expect(driver.eventsOf('e2')).toEqual([]);
+  });
+
+  it('counts the requests whose grammar is still being compiled', async () => {
+    const compile = () => new Promise<never>(() => undefined);
+    const driver = new Driver(new ScriptedRunner(shape(2)), { maxWaiting: 2, compile });
+    for (const name of ['a', 'b', 'c', 'd', 'e']) driver.submit({ ...endless(name, 10), constraint: '{}' });
+    driver.submit(endless('f', 10));
+    expect([...driver.refused.keys()]).toEqual(['e', 'f']);
+    driver.engine.abort('a');
+    driver.submit(endless('g', 10));
+    expect([...driver.refused.keys()]).toEqual(['e', 'f']);
+  });
+
+  it('runs a request with more choices than slots in waves', async () => {
+    const driver = new Driver(new ScriptedRunner(shape(2)), { maxWaiting: 2 });
+    driver.submit({ ...endless('many', 6), choices: 9 });
+    expect(driver.refused.size).toBe(0);
+    await driver.finish();
+    const { choices, end } = transcribe(driver.eventsOf('many'), 9);
+    expect(choices.size).toBe(9);
+    expect(end).toEqual({ promptTokens: 2, completionTokens: 54 });
+  });
+});

@@ -1,0 +1,68 @@
+import { describe, expect, it } from 'vitest';
+import { Driver } from './support/driver.ts';
+import { CHUNK, longPrompt, shape } from './support/long-requests.ts';
+import { ScriptedRunner } from './support/scripted-runner.ts';
+
+describe('the prefix cache', () => {
+  const cached = (driver: Driver, requestId: string) => {
+    const started = driver.eventsOf(requestId).find(({ type }) => type === 'started');
+    return started?.type === 'started' ? started.cachedTokens : null;
+  };
+  const again = (requestId: string, fields: object = {}) => ({
+    ...longPrompt(requestId, 3 * CHUNK + 2),
+    cacheKey: 'key',
+    ...fields,
+  });
+
+  it('is taken up to the last whole chunk, and computes only the rest', async () => {
+    const runner = new ScriptedRunner(shape(2));
+    const driver = new Driver(runner);
+    driver.submit(again('first'));
+    await driver.finish();
+    runner.prefills.length = 0;
+    driver.submit(again('second'));
+    await driver.finish();
+    expect(cached(driver, 'first')).toBe(0);
+    expect(cached(driver, 'second')).toBe(3 * CHUNK);
+    expect(runner.prefills).toEqual([2]);
+    expect(driver.eventsOf('second').at(-1)).toMatchObject({ usage: { cachedTokens: 3 * CHUNK } });
+  });
+
+  it('serves a prompt that arrives together with its like', async () => {
+    const driver = new Driver(new ScriptedRunner(shape(4)));
+    driver.submit(again('first'));
+    driver.submit(again('second'));
+    await driver.finish();
+    expect(cached(driver, 'second')).toBe(3 * CHUNK);
+  });
+
+  it('is shared by the prompts of one request', async () => {
+    const driver = new Driver(new ScriptedRunner(shape(4)));
+    const { prompts } = again('one');
+    driver.submit(again('both', { prompts: [...prompts, ...prompts], cachePrompt: false }));
+    await driver.finish();
+    expect(driver.eventsOf('both').at(-1)).toMatchObject({ usage: { cachedTokens: 3 * CHUNK } });
+  });
+
+  it.each([
+    ['of another key', { cacheKey: 'other' }],
+    ['when the request opts out', { cachePrompt: false }],
+    ['when prompt logprobs are wanted', { promptLogprobs: 0 }],
+  ])('is not taken %s', async (_, fields) => {
+    const driver = new Driver(new ScriptedRunner(shape(2)));
+    driver.submit(again('first'));
+    await driver.finish();
+    driver.submit(again('second', fields));
+    await driver.finish();
+    expect(cached(driver, 'second')).toBe(0);
+  });
+
+  it('is not filled by a request that opts out', async () => {
+    const driver = new Driver(new ScriptedRunner(shape(2)));
+    driver.submit(again('first', { cachePrompt: false }));
+    await driver.finish();
+    driver.submit(again('second'));
+    await driver.finish();
+    expect(cached(driver, 'second')).toBe(0);
+  });
+});
