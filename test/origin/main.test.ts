@@ -9,7 +9,8 @@ import { afterAll, describe, expect, test } from 'vitest';
 import { writeByteTokenizer } from '../synthetic/byte-tokenizer.ts';
 import { writeSyntheticModel } from '../synthetic/synthetic-model.ts';
 import { byteLevelTokenizer, modelDirectory } from '../unit/tokenizer/fixtures.ts';
-import { eventsOf, OriginProcess, SECRET } from './origin-process.ts';
+import { eventsOf } from './generation-events.ts';
+import { OriginProcess, SECRET } from './origin-process.ts';
 
 /** The process itself: what stops its start, and how it ends. */
 

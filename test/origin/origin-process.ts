@@ -1,6 +1,6 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { type GenerationRequest, generationEvent, type OriginModel } from '../../shared/generation.ts';
+import type { GenerationRequest, OriginModel } from '../../shared/generation.ts';
 import { importSigningKey, SIGNATURE_HEADER, sign } from '../../shared/signing.ts';
 import { request } from '../support/generation-request.ts';
 
@@ -77,9 +77,3 @@ export class OriginProcess {
     return Object.fromEntries(models.map((model) => [model.id, model]));
   }
 }
-
-export const eventsOf = async (response: Response) =>
-  (await response.text())
-    .trimEnd()
-    .split('\n')
-    .map((line) => generationEvent.parse(JSON.parse(line)));

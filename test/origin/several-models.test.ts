@@ -6,7 +6,8 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { GenerationRequest } from '../../shared/generation.ts';
 import { writeByteTokenizer } from '../synthetic/byte-tokenizer.ts';
 import { type SyntheticModel, writeSyntheticModel } from '../synthetic/synthetic-model.ts';
-import { eventsOf, OriginProcess } from './origin-process.ts';
+import { eventsOf } from './generation-events.ts';
+import { OriginProcess } from './origin-process.ts';
 
 /** Several models in one process: the built-in one and tiny random ones, declared in a file. */
 

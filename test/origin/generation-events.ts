@@ -1,0 +1,8 @@
+import { generationEvent } from '../../shared/generation.ts';
+
+/** The events of an answer, read to its end. */
+export const eventsOf = async (response: Response) =>
+  (await response.text())
+    .trimEnd()
+    .split('\n')
+    .map((line) => generationEvent.parse(JSON.parse(line)));

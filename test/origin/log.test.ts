@@ -1,0 +1,22 @@
+import { afterEach, beforeEach, expect, test } from 'vitest';
+import { request } from '../support/generation-request.ts';
+import { RunningOrigin } from './running-origin.ts';
+
+let origin: RunningOrigin;
+beforeEach(async () => {
+  origin = await (await RunningOrigin.start()).ready();
+});
+afterEach(() => origin.stop());
+
+test('the log has no prompt, completion, secret or signature, whatever happens', async () => {
+  const prompts = ['the PROMPT nobody may see'];
+  await (await origin.call('/generate', { body: request({ prompts }) })).text();
+  await origin.error('/generate', { body: request({ prompts, suffix: 'SUFFIX', model: 'other' }) });
+  await origin.error('/generate', { body: { ...request({ prompts }), stop: ['PROMPT', 4] } });
+  origin.engine.script = () => {
+    throw new Error('unreachable');
+  };
+  const log = origin.logLines.join('');
+  expect(log).toContain('"requestId":"request-1"');
+  for (const secret of ['PROMPT', 'SUFFIX', ' two', 'a secret of', 'v1.']) expect(log).not.toContain(secret);
+});

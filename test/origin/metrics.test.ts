@@ -1,0 +1,33 @@
+import { afterEach, beforeEach, expect, test } from 'vitest';
+import { request } from '../support/generation-request.ts';
+import { RunningOrigin } from './running-origin.ts';
+
+let origin: RunningOrigin;
+beforeEach(async () => {
+  origin = await (await RunningOrigin.start()).ready();
+});
+afterEach(() => origin.stop());
+
+test('GET /metrics counts requests, tokens, times and aborts', async () => {
+  origin.engine.status = { running: 3, waiting: 2, healthy: true };
+  await (await origin.call('/generate', { body: request() })).text();
+  await origin.error('/generate', { body: '{' });
+  const response = await origin.call('/metrics', { signature: null });
+  expect(response.headers.get('content-type')).toMatch(/^text\/plain/);
+  const text = await response.text();
+  for (const line of [
+    'continuo_origin_running_sequences{model="tiny"} 3',
+    'continuo_origin_waiting_sequences{model="tiny"} 2',
+    'continuo_origin_requests_total{route="/generate",status="200"} 1',
+    'continuo_origin_requests_total{route="/generate",status="400"} 1',
+    'continuo_origin_prompt_tokens_total{model="tiny"} 3',
+    'continuo_origin_cached_tokens_total{model="tiny"} 1',
+    'continuo_origin_completion_tokens_total{model="tiny"} 2',
+    'continuo_origin_first_token_seconds_count{model="tiny"} 1',
+    'continuo_origin_inter_token_seconds_count{model="tiny"} 1',
+    'continuo_origin_model_state{model="tiny",state="loaded"} 1',
+    'continuo_origin_model_state{model="tiny",state="failed"} 0',
+  ]) {
+    expect(text.split('\n')).toContain(line);
+  }
+});

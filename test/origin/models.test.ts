@@ -1,0 +1,25 @@
+import { afterEach, beforeEach, expect, test } from 'vitest';
+import { RunningOrigin } from './running-origin.ts';
+
+let origin: RunningOrigin;
+beforeEach(async () => {
+  origin = await (await RunningOrigin.start()).ready();
+});
+afterEach(() => origin.stop());
+
+test('GET /models describes what is served', async () => {
+  const { models } = (await (await origin.call('/models')).json()) as { models: unknown[] };
+  const { vocabularySize } = origin.model;
+  expect(models).toEqual([
+    {
+      id: 'tiny',
+      created: 1_700_000_000,
+      contextLength: 64,
+      vocabularySize,
+      infill: true,
+      aliases: [],
+      defaults: {},
+      state: 'loaded',
+    },
+  ]);
+});

@@ -1,0 +1,54 @@
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { request } from '../support/generation-request.ts';
+import { RunningOrigin } from './running-origin.ts';
+
+let origin: RunningOrigin;
+beforeEach(async () => {
+  origin = await (await RunningOrigin.start()).ready();
+});
+afterEach(() => origin.stop());
+
+describe('signatures', () => {
+  const refused = { status: 401, code: 'invalid_api_key' };
+  const paths = ['/generate', '/tokenize', '/detokenize', '/tokenizer_info', '/models'];
+  const verb = (path: string) => (['/tokenizer_info', '/models'].includes(path) ? 'GET' : 'POST');
+
+  test.each(paths)('%s refuses the unsigned', async (path) => {
+    const call = { method: verb(path), signature: null };
+    expect(await origin.error(path, call)).toMatchObject(refused);
+    expect(await origin.error(path, { ...call, signature: 'v1.nonsense' })).toMatchObject(refused);
+  });
+
+  test('a signature holds for its method, path, query and body alone', async () => {
+    const body = JSON.stringify(request());
+    const signed = (method: string, path: string, text: string) => origin.signature(method, path, text);
+    for (const signature of [
+      await signed('PUT', '/generate', body),
+      await signed('POST', '/tokenize', body),
+      await signed('POST', '/generate?x=1', body),
+      await signed('POST', '/generate', `${body} `),
+    ]) {
+      expect(await origin.error('/generate', { body, signature })).toMatchObject(refused);
+    }
+    const signature = await signed('POST', '/generate', body);
+    expect((await origin.call('/generate', { body, signature })).status).toBe(200);
+  });
+
+  test('a timestamp more than a minute away, either way, is refused', async () => {
+    for (const [age, status] of [
+      [-59_000, 200],
+      [-61_500, 401],
+      [59_000, 200],
+      [62_000, 401],
+    ] as const) {
+      const signature = await origin.signature('GET', '/models', '', Date.now() + age);
+      expect([age, (await origin.call('/models', { signature })).status]).toEqual([age, status]);
+    }
+  });
+
+  test('a replay is refused', async () => {
+    const signature = await origin.signature('GET', '/models', '');
+    expect((await origin.call('/models', { signature })).status).toBe(200);
+    expect(await origin.error('/models', { signature })).toMatchObject(refused);
+  });
+});
