@@ -1,18 +1,15 @@
-import { rmSync } from 'node:fs';
 import { join } from 'node:path';
-import { describe, expect, it } from 'vitest';
-import { VARIANTS } from '../../../origin/model/model-files.ts';
+import { expect, it } from 'vitest';
 import type { ModelRunner } from '../../../origin/model/model-runner.ts';
 import { openModel } from '../../../origin/model/open-model.ts';
 import { hasVnni } from '../../../origin/model/vnni.ts';
-import { Tokenizer } from '../../../origin/tokenizer/tokenizer.ts';
 import { float64Llama, type Variation } from '../../support/float64-llama.ts';
-import { writeByteTokenizer } from '../../synthetic/byte-tokenizer.ts';
 import {
   type SyntheticLayout,
   type SyntheticModel,
   writeSyntheticModel,
 } from '../../synthetic/synthetic-model.ts';
+import { builder, community, int8, merged, plain } from './layout-parts.ts';
 import {
   decodeRows,
   modelOptions,
@@ -37,15 +34,7 @@ const FLOAT16 = 1e-2;
 /** Where activations are rounded, kernel and reference round alike; none of this prompt's stands on an edge. */
 const ROUNDED = FLOAT32;
 
-const community = (name: string): Partial<SyntheticLayout> => ({
-  file: `onnx/${name}.onnx`,
-  dataFile: `${name}.onnx_data`,
-});
 const half = { precision: 'float16' } as const;
-const builder = { configuration: 'genai' } as const;
-const plain = { attention: 'concatenated' } as const;
-const merged = { attention: 'merged' } as const;
-const int8 = { quantization: 'int8-dynamic' } as const;
 const rows = { variation: { roundRows: true }, prefillChunk: 1 } as const;
 const blocks = { variation: { roundActivations: true } } as const;
 const window = { slidingWindow: 12 };
@@ -202,108 +191,4 @@ it('a reference without the sliding window would be noticed', () => {
   const [first] = expected(window);
   const [windowed] = expected(window, { window: 12 });
   expect(Math.abs(first!.logprobs[7]! - windowed!.logprobs[7]!)).toBeGreaterThan(1000 * FLOAT32);
-});
-
-it('the tokens that end a text are read from genai_config.json where there is no other file', () => {
-  const directory = temporaryDirectory();
-  const model = writeSyntheticModel(directory, { vocabulary: 320 }, builder);
-  writeByteTokenizer(directory, model.vocabulary);
-  rmSync(join(directory, 'tokenizer_config.json'));
-  expect(Tokenizer.fromDirectory(directory).eosIds).toEqual([319]);
-});
-
-describe('of several variants in one directory', () => {
-  const FILES = {
-    fp32: { quantization: 'none' },
-    fp16: { precision: 'float16' },
-    q4: { quantization: 'q4' },
-    q8: int8,
-  } as const;
-  const names = { fp32: 'model', fp16: 'model_fp16', q4: 'model_q4', q8: 'model_quantized' };
-
-  function severalVariants(variants: readonly (keyof typeof FILES)[]): string {
-    const directory = temporaryDirectory();
-    for (const variant of variants) writeSyntheticModel(directory, FILES[variant], community(names[variant]));
-    return directory;
-  }
-
-  it.each([
-    { there: ['fp32', 'fp16', 'q4', 'q8'], best: 'model_q4' },
-    { there: ['fp32', 'fp16', 'q8'], best: 'model_fp16' },
-    { there: ['fp32', 'q8'], best: 'model' },
-    { there: ['q8'], best: 'model_quantized' },
-  ] as const)('$best is the best of $there', async ({ there, best }) => {
-    const { runner, summary } = await openModel(modelOptions(severalVariants(there)));
-    runner.dispose();
-    expect(summary.startsWith(`onnx/${best}.onnx: `)).toBe(true);
-  });
-
-  it('the one asked for is loaded, and one that is not there is refused with those that are', async () => {
-    const directory = severalVariants(['fp32', 'q4', 'q8']);
-    const { runner, summary } = await openModel(modelOptions(directory, { variant: 'q8' }));
-    runner.dispose();
-    expect(summary).toMatch(/^onnx\/model_quantized\.onnx: .* rows run one by one/);
-    await expect(openModel(modelOptions(directory, { variant: 'fp16' }))).rejects.toThrow(
-      /has no variant fp16; there are: q4, fp32, q8$/,
-    );
-    expect(VARIANTS).toContain('fp16');
-  });
-});
-
-describe.each([
-  { name: 'int8 with GroupQueryAttention', model: int8 },
-  { name: 'past concatenated', model: plain },
-  { name: 'past concatenated, int8', model: { ...plain, ...int8 } },
-  { name: 'merged', model: merged },
-  { name: 'merged, one token after a past', model: { ...merged, cachedBranch: 'one-token' } },
-] as const)('every bit of a row is its own: $name', ({ model }) => {
-  const LENGTHS = [1, 7, 33, 90, 16];
-
-  it('in any company, in any slot, after copies and shorter prompts', async () => {
-    const directory = temporaryDirectory();
-    writeSyntheticModel(directory, model);
-    const slots = LENGTHS.length + 1;
-    const { runner } = await openModel(modelOptions(directory, { slots, prefillChunk: 16 }));
-    const alone: Float32Array[] = [];
-    for (const [row, length] of LENGTHS.entries()) {
-      await prefillPrompt(runner, 0, randomTokens(length, row));
-      alone.push(...(await decodeRows(runner, 0, [{ token: row, position: length }])));
-    }
-    for (const [row, length] of LENGTHS.entries()) {
-      await prefillPrompt(runner, 0, randomTokens(length, row));
-      for (let step = 0; step < 3; step++)
-        await decodeRows(runner, 0, [{ token: 9, position: length + step }]);
-      runner.copy(0, row + 1, length);
-    }
-    const batch = LENGTHS.map((position, token) => ({ token, position }));
-    for (let first = 0; first < batch.length; first++) {
-      for (let end = first + 1; end <= batch.length; end++) {
-        const together = await decodeRows(runner, first + 1, batch.slice(first, end));
-        expect(together).toEqual(alone.slice(first, end));
-      }
-    }
-    runner.dispose();
-  });
-
-  it('however many positions are asked for with it', async () => {
-    const directory = temporaryDirectory();
-    writeSyntheticModel(directory, model);
-    const { runner } = await openModel(modelOptions(directory, { prefillChunk: 8 }));
-    const tokens = randomTokens(16, 1);
-    const at = async (wanted: readonly number[]) => {
-      const never = new AbortController().signal;
-      await runner.prefill(
-        { slot: 1, start: 0, tokens: tokens.subarray(0, 8), logitsAt: new Int32Array() },
-        never,
-      );
-      const chunk = { slot: 1, start: 8, tokens: tokens.subarray(8), logitsAt: Int32Array.from(wanted) };
-      return (await runner.prefill(chunk, never)).slice();
-    };
-    const all = await at([0, 1, 2, 3, 4, 5, 6, 7]);
-    for (const wanted of [[7], [0], [2, 5], []]) {
-      const chosen = wanted.flatMap((i) => [...all.subarray(256 * i, 256 * (i + 1))]);
-      expect(await at(wanted)).toEqual(Float32Array.from(chosen));
-    }
-    runner.dispose();
-  });
 });
