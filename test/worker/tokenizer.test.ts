@@ -1,0 +1,46 @@
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { type FakeOrigin, startFakeOrigin } from './support/fake-origin.ts';
+import { type RunningWorker, startWorker } from './support/worker.ts';
+
+let origin: FakeOrigin;
+let worker: RunningWorker;
+
+beforeAll(async () => {
+  origin = await startFakeOrigin();
+  worker = await startWorker(origin);
+});
+beforeEach(() => origin.reset());
+afterAll(async () => {
+  await worker?.stop();
+  await origin?.stop();
+});
+
+describe('tokenizer routes', () => {
+  const post = (path: string, body: unknown) =>
+    worker.request(path, {
+      method: 'POST',
+      body: JSON.stringify(body),
+      headers: { 'content-type': 'application/json' },
+    });
+
+  test('tokenize, detokenize and tokenizer_info answer as evaluation clients expect', async () => {
+    expect(await (await post('/tokenize', { prompt: 'Hi', add_special_tokens: false })).json()).toEqual({
+      count: 2,
+      max_model_len: 2_048,
+      tokens: [72, 105],
+    });
+    expect(await (await post('/tokenize', { prompt: 'Hi', return_token_strs: true })).json()).toMatchObject({
+      token_strs: ['H', 'i'],
+    });
+    expect(await (await post('/detokenize', { tokens: [72, 105] })).json()).toEqual({ prompt: 'Hi' });
+    expect(await (await worker.request('/tokenizer_info')).json()).toMatchObject({ eos_token: '<|end|>' });
+  });
+
+  test('they validate and need a key', async () => {
+    expect(await (await post('/tokenize', {})).json()).toMatchObject({ error: { param: 'prompt' } });
+    expect(await (await post('/detokenize', { tokens: [-1] })).json()).toMatchObject({
+      error: { param: 'tokens[0]' },
+    });
+    expect((await fetch(`${worker.url}/tokenizer_info`)).status).toBe(401);
+  });
+});
