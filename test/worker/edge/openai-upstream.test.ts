@@ -1,0 +1,105 @@
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { KEY, type RunningWorker } from '../support/worker.ts';
+import { completion } from './admin-client.ts';
+import { type FakeOpenAi, sse } from './fake-openai.ts';
+import { startUpstreams, type UpstreamStage } from './upstream-stage.ts';
+
+let openAi: FakeOpenAi;
+let worker: RunningWorker;
+let stage: UpstreamStage;
+beforeAll(async () => {
+  stage = await startUpstreams();
+  ({ openAi, worker } = stage);
+});
+beforeEach(() => stage.reset());
+afterAll(() => stage?.stop());
+
+const foreign = (fields: Record<string, unknown> = {}) =>
+  completion(worker, KEY, { model: 'foreign', ...fields });
+
+describe('an OpenAI-compatible server', () => {
+  test('is asked for a stream in its own words, with its own key and the fields we do not know', async () => {
+    const { status, body } = await foreign({ some_future_field: { a: 1 }, top_k: 5, seed: 3, stop: ['x'] });
+    expect([status, body.choices[0]?.text, body.choices[0]?.finish_reason]).toEqual([
+      200,
+      'Hello there',
+      'length',
+    ]);
+    expect(body.usage).toMatchObject({ prompt_tokens: 7, completion_tokens: 2 });
+    expect(openAi.headers[0]?.authorization).toBe('Bearer secret-of-the-foreign-server');
+    expect(openAi.bodies[0]).toMatchObject({
+      model: 'real-name',
+      prompt: 'Hi',
+      max_tokens: 4,
+      stream: true,
+      stream_options: { include_usage: true },
+      some_future_field: { a: 1 },
+      top_k: 5,
+      seed: 3,
+      stop: ['x'],
+    });
+    expect(openAi.bodies[0]).not.toHaveProperty('min_p');
+  });
+
+  test('its logprobs keep their names, partial characters included', async () => {
+    openAi.script = (_, response) => {
+      const logprobs = {
+        tokens: ['bytes:\\xe2\\x82', 'bytes:\\xac'],
+        token_logprobs: [-0.5, -0.25],
+        top_logprobs: [{ 'bytes:\\xe2\\x82': -0.5, a: -1.5 }, null],
+      };
+      response.writeHead(200, { 'content-type': 'text/event-stream' });
+      response.write(sse({ choices: [{ index: 0, text: '€', logprobs, finish_reason: 'stop' }] }));
+      response.end('data: [DONE]\n\n');
+    };
+    const { body } = await foreign({ logprobs: 1 });
+    expect(body.choices[0]?.logprobs).toMatchObject({
+      tokens: ['bytes:\\xe2\\x82', 'bytes:\\xac'],
+      token_logprobs: [-0.5, -0.25],
+    });
+    expect(body.choices[0]?.logprobs.top_logprobs[0]).toEqual({ 'bytes:\\xe2\\x82': -0.5 });
+  });
+
+  test('that has no raw completions gives 415, saying what to do', async () => {
+    const configured = await completion(worker, KEY, { model: 'chat-only' });
+    expect([configured.status, configured.body.error.code]).toEqual([415, 'unsupported_endpoint']);
+    expect(configured.body.error.message).toMatch(/vLLM, Ollama, LM Studio/);
+    expect(openAi.bodies).toHaveLength(0);
+    openAi.script = (_, response) => response.writeHead(404).end('<html>');
+    expect((await foreign()).status).toBe(415);
+  });
+
+  test.each([
+    [400, { error: { message: 'bad n', param: 'n', code: 400 } }, 400, 'invalid_value'],
+    [401, { error: { message: 'bad key' } }, 502, 'upstream_error'],
+    [429, {}, 503, 'server_is_overloaded'],
+    [500, 'boom', 502, 'upstream_error'],
+  ])('its %d becomes what the caller can act on', async (theirs, body, status, code) => {
+    openAi.script = (_, response) => response.writeHead(theirs).end(JSON.stringify(body));
+    const answered = await foreign();
+    expect([answered.status, answered.body.error.code]).toEqual([status, code]);
+    expect(JSON.stringify(answered.body)).not.toMatch(/bad key|boom/);
+  });
+
+  test.each([
+    ['an error event', sse({ error: { message: 'out of memory' } })],
+    ['an end without [DONE]', ''],
+    ['something that is no chunk', 'data: {"choices": 3}\n\n'],
+  ])('%s in its stream becomes an error in ours', async (_, tail) => {
+    openAi.script = (_body, response) => {
+      response.writeHead(200, { 'content-type': 'text/event-stream' });
+      response.write(sse({ choices: [{ index: 0, text: 'Hello' }] }));
+      setTimeout(() => response.end(tail), 50);
+    };
+    const { status, body } = await foreign();
+    expect([status, body.error.code]).toEqual([502, 'upstream_error']);
+  });
+
+  test('that accepts and then says nothing gives 504', async () => {
+    openAi.script = (_, response) => {
+      response.writeHead(200, { 'content-type': 'text/event-stream' });
+      response.flushHeaders();
+    };
+    expect((await foreign()).status).toBe(504);
+  });
+});
