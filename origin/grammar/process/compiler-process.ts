@@ -1,4 +1,5 @@
 import type { ChildProcess } from 'node:child_process';
+import { readdirSync } from 'node:fs';
 import { setPriority } from 'node:os';
 import { ApiError } from '../../../shared/errors.ts';
 import type { Program } from '../program/program.ts';
@@ -38,7 +39,6 @@ export class CompilerProcess {
     this.#timeLimitMs = timeLimitMs;
     this.#onEnd = onEnd;
     this.#process = startBareProcess(entry, LIMITS);
-    lowerPriority(this.#process);
     this.#process.on('message', (result: CompileResult) => this.#take(result));
     this.#exited = new Promise<void>((resolve) => {
       this.#process.once('exit', (_code, signal) => {
@@ -94,6 +94,7 @@ export class CompilerProcess {
     if (this.#ended) return;
     if ('ready' in result) {
       this.#ready = true;
+      lowerPriority(this.#process);
       if (this.#running !== null) this.#send(this.#running);
       return;
     }
@@ -116,13 +117,28 @@ export class CompilerProcess {
   }
 }
 
-/** At once: on Linux a priority belongs to a thread, and those that the process starts later inherit it. */
+/**
+ * Only once it has started: at a low priority that takes seconds where all cores are busy, and grammars wait for it. On
+ * Linux a priority belongs to a thread, and threads that start later inherit it.
+ */
 function lowerPriority({ pid }: ChildProcess): void {
   if (pid === undefined) return;
+  for (const thread of threadsOf(pid)) {
+    try {
+      setPriority(thread, NICE);
+    } catch {
+      // It has ended already, or the system knows no priorities.
+    }
+  }
+}
+
+function threadsOf(pid: number): number[] {
+  if (process.platform !== 'linux') return [pid];
   try {
-    setPriority(pid, NICE);
+    return readdirSync(`/proc/${pid}/task`).map(Number);
   } catch {
-    // It has ended already, which its owner is about to hear, or the system knows no priorities.
+    // It has ended already, which its owner is about to hear.
+    return [];
   }
 }
 
