@@ -1,6 +1,9 @@
 import type { FinishReason, GenerationEvent, Usage } from './generation.ts';
 
-/** What a generation has used so far and how its choices have ended, by its events; both sides count alike, so that both agree wherever it stops. */
+/**
+ * What a generation has used so far and how its choices have ended, by its events; both sides count alike, so that both
+ * agree wherever it stops.
+ */
 export class UsageCount {
   readonly finishReasons: FinishReason[] = [];
   /** Choice → tokens generated. */

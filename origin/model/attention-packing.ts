@@ -1,20 +1,13 @@
+import { encodeAttribute } from './onnx-encode.ts';
 import { GraphField, type GraphNode, graphMessage, readNode, readTensor } from './onnx-graph.ts';
 import { withGraph } from './onnx-patch.ts';
 import { joinRows, type RawTensor, readRawTensor } from './raw-tensor.ts';
-import {
-  encodeInteger,
-  encodeMessage,
-  encodeString,
-  readString,
-  type WireField,
-  wireFields,
-} from './wire-format.ts';
+import { encodeMessage, encodeString, readString, type WireField, wireFields } from './wire-format.ts';
 
 /** MatMulNBits: its inputs are activations, weights, scales and maybe zero points; N counts its columns. */
 const PROJECTION = 'MatMulNBits';
 const COLUMNS = 'N';
 const VALUE_INFO = 13;
-const INTEGER_ATTRIBUTE = 2;
 
 interface PlacedNode {
   readonly field: WireField;
@@ -72,9 +65,10 @@ function findProjections(fields: readonly WireField[]): Projections[] {
   for (const { node } of placed) node.inputs.forEach(count);
   for (const field of fields) if (field.field === GraphField.output) count(readTensor(field).name);
   const producers = new Map(placed.flatMap((one) => one.node.outputs.map((name) => [name, one] as const)));
-  const constants = new Map<string, WireField>();
+  const constants = new Map<string, RawTensor>();
   for (const field of fields) {
-    if (field.field === GraphField.initializer) constants.set(tensorName(field), field);
+    const tensor = field.field === GraphField.initializer ? readRawTensor(field) : null;
+    if (tensor !== null) constants.set(tensor.name, tensor);
   }
   const found: Projections[] = [];
   for (const attention of placed) {
@@ -109,16 +103,11 @@ function areAlike(nodes: readonly GraphNode[]): boolean {
 /** Null where one of them is not in the model file. */
 function readConstants(
   nodes: readonly PlacedNode[],
-  constants: ReadonlyMap<string, WireField>,
+  constants: ReadonlyMap<string, RawTensor>,
 ): RawTensor[][] | null {
-  const kinds = nodes[0]!.node.inputs.slice(1).map((_, index) =>
-    nodes.map(({ node }) => {
-      const field = constants.get(node.inputs[index + 1]!);
-      return field === undefined ? null : readRawTensor(field);
-    }),
-  );
-  const complete = kinds.map((tensors) => tensors.filter((tensor) => tensor !== null));
-  return complete.every((tensors) => tensors.length === nodes.length) ? complete : null;
+  const [, ...inputs] = nodes[0]!.node.inputs.keys();
+  const joined = inputs.map((input) => nodes.flatMap(({ node }) => constants.get(node.inputs[input]!) ?? []));
+  return joined.every((tensors) => tensors.length === nodes.length) ? joined : null;
 }
 
 /** The joined weights, and the node that reads them. */
@@ -136,11 +125,7 @@ function encodeProjection({ nodes, constants, output }: Projections): Uint8Array
       encodeString(2, output),
       encodeString(3, output),
       ...kept,
-      encodeMessage(5, [
-        encodeString(1, COLUMNS),
-        encodeInteger(3, columns),
-        encodeInteger(20, INTEGER_ATTRIBUTE),
-      ]),
+      encodeAttribute(COLUMNS, columns),
     ]),
   ];
 }
@@ -157,9 +142,4 @@ function encodeAttention({ attention: { field, node }, output }: Projections): U
     .filter((part) => part.field !== 1)
     .map((part) => field.bytes.subarray(part.start, part.end));
   return encodeMessage(GraphField.node, [...inputs.map((name) => encodeString(1, name)), ...kept]);
-}
-
-function tensorName(field: WireField): string {
-  for (const part of wireFields(field.bytes)) if (part.field === 8) return readString(part);
-  return '';
 }

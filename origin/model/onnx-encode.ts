@@ -24,20 +24,19 @@ export function encodeNode(
   output: string,
   integers: Readonly<Record<string, number>> = {},
 ): Uint8Array {
-  const INTEGER_ATTRIBUTE = 2;
   return encodeMessage(GraphField.node, [
     ...inputs.map((name) => encodeString(1, name)),
     encodeString(2, output),
     encodeString(3, output),
     encodeString(4, operator),
-    ...Object.entries(integers).map(([name, value]) =>
-      encodeMessage(5, [
-        encodeString(1, name),
-        encodeInteger(3, value),
-        encodeInteger(20, INTEGER_ATTRIBUTE),
-      ]),
-    ),
+    ...Object.entries(integers).map(([name, value]) => encodeAttribute(name, value)),
   ]);
+}
+
+/** An integer attribute of a node. */
+export function encodeAttribute(name: string, value: number): Uint8Array {
+  const INTEGER = 2;
+  return encodeMessage(5, [encodeString(1, name), encodeInteger(3, value), encodeInteger(20, INTEGER)]);
 }
 
 /** An input or output of a graph: `field` says which. */

@@ -5,6 +5,7 @@ import {
   encodeString,
   readInteger,
   readIntegers,
+  readString,
   type WireField,
   wireFields,
 } from './wire-format.ts';
@@ -12,6 +13,7 @@ import {
 /** A constant of a graph (TensorProto) whose data stand in the file as plain bytes. */
 export interface RawTensor {
   readonly field: WireField;
+  readonly name: string;
   readonly elementType: number;
   readonly dimensions: readonly number[];
   readonly bytes: Uint8Array;
@@ -23,14 +25,16 @@ const NAME = 8;
 /** Null where the data are elsewhere or in another form, and for a single number. */
 export function readRawTensor(field: WireField): RawTensor | null {
   const dimensions: number[] = [];
+  let name = '';
   let elementType = 0;
   let bytes: Uint8Array | null = null;
   for (const part of wireFields(field.bytes)) {
     if (part.field === 1) dimensions.push(...readIntegers(part));
     else if (part.field === 2) elementType = readInteger(part);
+    else if (part.field === NAME) name = readString(part);
     else if (part.field === RAW_DATA) bytes = part.bytes;
   }
-  return bytes === null || dimensions.length === 0 ? null : { field, elementType, dimensions, bytes };
+  return bytes === null || dimensions.length === 0 ? null : { field, name, elementType, dimensions, bytes };
 }
 
 /** One constant of the rows of all: the first dimensions add up, the others are equal. */

@@ -17,7 +17,7 @@ export class RowBlocks {
   readonly maxima: Float32Array;
   /** Filled by `weigh`. */
   readonly sums: Float64Array;
-  /** Whether there is a kernel, and so whether `weigh` and `list` may be called. */
+  /** Whether there is a kernel, and so whether `weigh` may be called. */
   readonly weighs: boolean;
   /** The largest logit. */
   highest = Number.NEGATIVE_INFINITY;
@@ -87,7 +87,15 @@ export class RowBlocks {
 
   /** Writes the ids of the logits that are at least `cut`, in ascending order; how many. */
   list(row: Float32Array, cut: number, ids: Int32Array): number {
-    const words = this.kernel?.marks(row, this.maxima, cut) ?? [];
+    let count = this.kernel === null ? 0 : this.listMarked(row, cut, ids, this.kernel);
+    const rest = this.kernel === null ? 0 : row.length - (row.length % this.blockSize);
+    for (let id = rest; id < row.length; id++) if (row[id]! >= cut) ids[count++] = id;
+    return count;
+  }
+
+  /** The same of the whole blocks. */
+  private listMarked(row: Float32Array, cut: number, ids: Int32Array, kernel: BlockKernel): number {
+    const words = kernel.marks(row, this.maxima, cut);
     let count = 0;
     for (let word = 0; word < words.length; word++) {
       for (let bits = words[word]!; bits !== 0; bits &= bits - 1) {
@@ -95,9 +103,6 @@ export class RowBlocks {
         // The kernel's cut is rounded, perhaps down.
         if (row[id]! >= cut) ids[count++] = id;
       }
-    }
-    for (let id = row.length - (row.length % this.blockSize); id < row.length; id++) {
-      if (row[id]! >= cut) ids[count++] = id;
     }
     return count;
   }

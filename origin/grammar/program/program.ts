@@ -1,8 +1,9 @@
 import type { Likeness } from './likeness.ts';
 
 /**
- * A compiled grammar, independent of any vocabulary: flat tables, which processes pass on for little. It is a recursive transition network: each rule is an automaton over byte classes and calls of rules; no
- * rule matches the empty text, and every state can be completed.
+ * A compiled grammar, independent of any vocabulary: flat tables, which processes pass on for little. It is a recursive
+ * transition network: each rule is an automaton over byte classes and calls of rules; no rule matches the empty text, and
+ * every state can be completed.
  */
 export interface Program extends Network {
   readonly likeness: Likeness;

@@ -20,7 +20,7 @@ export function gatherAbove(row: Row, cut: number, workspace: SamplerWorkspace):
   const { candidates, blocks } = workspace;
   const { ids, weights } = candidates;
   const lowest = Math.max(cut, LOWEST_LOGIT);
-  const count = blocks.weighs ? blocks.list(logits, lowest, ids) : listAbove(logits, lowest, ids);
+  const count = blocks.list(logits, lowest, ids);
   let mass = 0;
   for (let i = 0; i < count; i++) {
     const weight = exponential((logits[ids[i]!]! - highest) * coldness);
@@ -28,13 +28,6 @@ export function gatherAbove(row: Row, cut: number, workspace: SamplerWorkspace):
     mass += weight;
   }
   candidates.set(count, mass);
-}
-
-function listAbove(logits: Float32Array, cut: number, ids: Int32Array): number {
-  const size = logits.length;
-  let count = 0;
-  for (let id = 0; id < size; id++) if (logits[id]! >= cut) ids[count++] = id;
-  return count;
 }
 
 /**
