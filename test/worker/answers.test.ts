@@ -1,25 +1,14 @@
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { completionResponse } from '../../shared/completion-response.ts';
 import type { GenerationEvent } from '../../shared/generation.ts';
 import { DOCUMENTED_REQUESTS } from './documents.ts';
 import { complete, stream } from './support/completions.ts';
-import { type FakeOrigin, MODEL, startFakeOrigin } from './support/fake-origin.ts';
+import { MODEL } from './support/fake-origin.ts';
 import { acceptedFor, stepsFor, token } from './support/scripts.ts';
 import { assemble, chunksOf } from './support/sse.ts';
-import { type RunningWorker, startWorker } from './support/worker.ts';
+import { workerForTests } from './support/worker-for-tests.ts';
 
-let origin: FakeOrigin;
-let worker: RunningWorker;
-
-beforeAll(async () => {
-  origin = await startFakeOrigin();
-  worker = await startWorker(origin);
-});
-beforeEach(() => origin.reset());
-afterAll(async () => {
-  await worker?.stop();
-  await origin?.stop();
-});
+const { worker, origin } = workerForTests();
 
 describe('H.1: requests of the documents are answered as they are printed', () => {
   test.each(Object.entries(DOCUMENTED_REQUESTS))('%s', async (_, body) => {

@@ -1,13 +1,12 @@
 import { readFileSync } from 'node:fs';
 import path from 'node:path';
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { NEUTRAL_SAMPLING, type SamplingParameters } from '../../shared/sampling.ts';
-import { sha256Hex } from '../../shared/signing.ts';
 import { type DialectName, dialectName } from '../../shared/tenant.ts';
-import { ADMIN_KEY, admin, tenantWithKey } from './edge/admin-client.ts';
-import { type FakeOrigin, MODEL, startFakeOrigin } from './support/fake-origin.ts';
+import { ADMIN_KEY_SHA256, admin, tenantWithKey } from './edge/admin-client.ts';
+import { MODEL } from './support/fake-origin.ts';
 import { type Chunk, chunksOf } from './support/sse.ts';
-import { type RunningWorker, startWorker } from './support/worker.ts';
+import { workerForTests } from './support/worker-for-tests.ts';
 
 /** How each system behaves by itself, as its document says; written down apart from the Worker's own table. */
 interface Habits {
@@ -56,18 +55,7 @@ const HABITS: Readonly<Record<DialectName, Habits>> = {
   vllm: { ...OPENAI, contextOverflow: 'error', logprobsCeiling: 20, codeOf400: 400 },
 };
 
-let origin: FakeOrigin;
-let worker: RunningWorker;
-
-beforeAll(async () => {
-  origin = await startFakeOrigin();
-  worker = await startWorker(origin, { ADMIN_KEY_SHA256: await sha256Hex(ADMIN_KEY) });
-});
-beforeEach(() => origin.reset());
-afterAll(async () => {
-  await worker?.stop();
-  await origin?.stop();
-});
+const { worker, origin } = workerForTests({ ADMIN_KEY_SHA256 });
 
 type Fields = Readonly<Record<string, unknown>>;
 

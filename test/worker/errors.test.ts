@@ -1,7 +1,6 @@
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { errorResponse } from '../../shared/completion-response.ts';
-import { sha256Hex } from '../../shared/signing.ts';
-import { ADMIN_KEY } from './edge/admin-client.ts';
+import { ADMIN_KEY_SHA256 } from './edge/admin-client.ts';
 import type { ErrorCase } from './errors/case.ts';
 import { STATUS_400 } from './errors/status-400.ts';
 import { STATUS_401 } from './errors/status-401.ts';
@@ -16,24 +15,14 @@ import { STATUS_500 } from './errors/status-500.ts';
 import { STATUS_502 } from './errors/status-502.ts';
 import { STATUS_503 } from './errors/status-503.ts';
 import { STATUS_504 } from './errors/status-504.ts';
-import { type FakeOrigin, startFakeOrigin } from './support/fake-origin.ts';
-import { type RunningWorker, startWorker } from './support/worker.ts';
+import { startFakeOrigin } from './support/fake-origin.ts';
+import { startWorker } from './support/worker.ts';
+import { workerForTests } from './support/worker-for-tests.ts';
 
-let origin: FakeOrigin;
-let worker: RunningWorker;
-
-beforeAll(async () => {
-  origin = await startFakeOrigin();
-  worker = await startWorker(origin, {
-    BODY_TIMEOUT_MS: '300',
-    ACCEPT_TIMEOUT_MS: '500',
-    ADMIN_KEY_SHA256: await sha256Hex(ADMIN_KEY),
-  });
-});
-beforeEach(() => origin.reset());
-afterAll(async () => {
-  await worker?.stop();
-  await origin?.stop();
+const { worker, origin } = workerForTests({
+  BODY_TIMEOUT_MS: '300',
+  ACCEPT_TIMEOUT_MS: '500',
+  ADMIN_KEY_SHA256,
 });
 
 const BY_STATUS: readonly (readonly [number, readonly ErrorCase[]])[] = [

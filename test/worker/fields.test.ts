@@ -1,25 +1,13 @@
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { completionRequest } from '../../shared/completion.ts';
 import { errorResponse } from '../../shared/completion-response.ts';
 import type { GenerationRequest } from '../../shared/generation.ts';
 import { FIELD_TABLE, IGNORED_FIELDS, SERVICE_FIELDS } from './field-table.ts';
-import { type FakeOrigin, startFakeOrigin } from './support/fake-origin.ts';
-import { type RunningWorker, startWorker } from './support/worker.ts';
+import { workerForTests } from './support/worker-for-tests.ts';
 
 /** Every field over HTTP: absent, null, at its bounds, beyond them, and of another type. */
 
-let origin: FakeOrigin;
-let worker: RunningWorker;
-
-beforeAll(async () => {
-  origin = await startFakeOrigin();
-  worker = await startWorker(origin, { MODELS_TTL_MS: '60000' });
-});
-beforeEach(() => origin.reset());
-afterAll(async () => {
-  await worker?.stop();
-  await origin?.stop();
-});
+const { worker, origin } = workerForTests({ MODELS_TTL_MS: '60000' });
 
 const send = (fields: Readonly<Record<string, unknown>>) =>
   worker.post({ model: 'default', prompt: 'x', ...fields });

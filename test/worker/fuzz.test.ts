@@ -1,29 +1,18 @@
 import * as fc from 'fast-check';
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { completionRequest } from '../../shared/completion.ts';
 import { errorResponse } from '../../shared/completion-response.ts';
 import { ERROR_TABLE } from '../../shared/errors.ts';
 import { DOCUMENTED_REQUESTS } from './documents.ts';
 import { FIELD_TABLE } from './field-table.ts';
-import { type FakeOrigin, startFakeOrigin } from './support/fake-origin.ts';
 import { payloadsOf } from './support/sse.ts';
-import { type RunningWorker, startWorker } from './support/worker.ts';
+import { workerForTests } from './support/worker-for-tests.ts';
 
 /** `FUZZ_BODIES=20000 npx vitest run test/worker/fuzz.test.ts` for the long run. */
 const BODIES = Number(process.env.FUZZ_BODIES ?? 1_500);
 const AT_ONCE = 8;
 
-let origin: FakeOrigin;
-let worker: RunningWorker;
-
-beforeAll(async () => {
-  origin = await startFakeOrigin();
-  worker = await startWorker(origin, { MODELS_TTL_MS: '60000' });
-});
-afterAll(async () => {
-  await worker?.stop();
-  await origin?.stop();
-});
+const { worker, origin } = workerForTests({ MODELS_TTL_MS: '60000' });
 
 const anything = fc.oneof(
   fc.jsonValue({ maxDepth: 3 }),

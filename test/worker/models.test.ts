@@ -1,20 +1,9 @@
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { complete } from './support/completions.ts';
-import { type FakeOrigin, MODEL, startFakeOrigin } from './support/fake-origin.ts';
-import { type RunningWorker, startWorker } from './support/worker.ts';
+import { MODEL } from './support/fake-origin.ts';
+import { workerForTests } from './support/worker-for-tests.ts';
 
-let origin: FakeOrigin;
-let worker: RunningWorker;
-
-beforeAll(async () => {
-  origin = await startFakeOrigin();
-  worker = await startWorker(origin);
-});
-beforeEach(() => origin.reset());
-afterAll(async () => {
-  await worker?.stop();
-  await origin?.stop();
-});
+const { worker, origin } = workerForTests();
 
 describe('models and health', () => {
   test('lists models and shows one whose id has slashes', async () => {

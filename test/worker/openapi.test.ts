@@ -1,13 +1,12 @@
 import { gzipSync } from 'node:zlib';
 import { Ajv2020 } from 'ajv/dist/2020.js';
 import addFormats from 'ajv-formats';
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { beforeAll, expect, test } from 'vitest';
 import * as z from 'zod';
 import { FIELD_TABLE } from './field-table.ts';
 import { bundleWorker } from './support/bundle.ts';
-import { type FakeOrigin, startFakeOrigin } from './support/fake-origin.ts';
 import { chunksOf } from './support/sse.ts';
-import { type RunningWorker, startWorker } from './support/worker.ts';
+import { workerForTests } from './support/worker-for-tests.ts';
 
 /** The outline of OpenAPI 3.1, as far as it is used; strict, so that a misplaced key is found. */
 const schemaObject = z.record(z.string(), z.unknown());
@@ -62,22 +61,15 @@ const document = z.strictObject({
 });
 type Document = z.infer<typeof document>;
 
-let origin: FakeOrigin;
-let worker: RunningWorker;
 let api: Document;
 const ajv = new Ajv2020({ strict: true, allErrors: true, allowUnionTypes: true });
 addFormats.default(ajv);
 
+const { worker } = workerForTests();
 beforeAll(async () => {
-  origin = await startFakeOrigin();
-  worker = await startWorker(origin);
   api = document.parse(await (await fetch(`${worker.url}/openapi.json`)).json());
   // None of the components refers to another, so that each compiles alone.
   for (const [name, schema] of Object.entries(api.components.schemas)) ajv.addSchema(schema, name);
-});
-afterAll(async () => {
-  await worker?.stop();
-  await origin?.stop();
 });
 
 function validate(name: string, value: unknown): string | null {

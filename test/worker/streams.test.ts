@@ -1,28 +1,18 @@
 import { once } from 'node:events';
 import { type ClientRequest, request as httpRequest, type IncomingMessage } from 'node:http';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { ndjsonLine } from '../../shared/framing.ts';
 import type { GenerationEvent } from '../../shared/generation.ts';
-import { type FakeOrigin, type Script, startFakeOrigin, type Wire } from './support/fake-origin.ts';
+import type { Script, Wire } from './support/fake-origin.ts';
 import { acceptedFor, stepsFor } from './support/scripts.ts';
 import { blocksOf, chunksOf, payloadsOf } from './support/sse.ts';
-import { KEY, type RunningWorker, startWorker } from './support/worker.ts';
+import { KEY } from './support/worker.ts';
+import { workerForTests } from './support/worker-for-tests.ts';
 
 const KEEP_ALIVE_MS = 150;
 
-let origin: FakeOrigin;
-let worker: RunningWorker;
-
-beforeAll(async () => {
-  origin = await startFakeOrigin();
-  worker = await startWorker(origin, { KEEP_ALIVE_MS: String(KEEP_ALIVE_MS) });
-});
-beforeEach(() => origin.reset());
-afterAll(async () => {
-  await worker?.stop();
-  await origin?.stop();
-});
+const { worker, origin } = workerForTests({ KEEP_ALIVE_MS: String(KEEP_ALIVE_MS) });
 
 const BODY = { model: 'default', prompt: 'Hi', max_tokens: 4 };
 const post = (body: Record<string, unknown> = {}) => worker.post({ ...BODY, ...body });

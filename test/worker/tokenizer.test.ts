@@ -1,19 +1,7 @@
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import { type FakeOrigin, startFakeOrigin } from './support/fake-origin.ts';
-import { type RunningWorker, startWorker } from './support/worker.ts';
+import { describe, expect, test } from 'vitest';
+import { workerForTests } from './support/worker-for-tests.ts';
 
-let origin: FakeOrigin;
-let worker: RunningWorker;
-
-beforeAll(async () => {
-  origin = await startFakeOrigin();
-  worker = await startWorker(origin);
-});
-beforeEach(() => origin.reset());
-afterAll(async () => {
-  await worker?.stop();
-  await origin?.stop();
-});
+const { worker } = workerForTests();
 
 describe('tokenizer routes', () => {
   const post = (path: string, body: unknown) =>

@@ -1,6 +1,8 @@
+import { createHash } from 'node:crypto';
 import type { WorkerClient } from '../support/worker.ts';
 
 export const ADMIN_KEY = 'admin-key-of-the-tests';
+export const ADMIN_KEY_SHA256 = createHash('sha256').update(ADMIN_KEY).digest('hex');
 
 /** Fields that one answer or another has; a test that looks at a missing one fails at what it expects. */
 export interface AnswerBody {

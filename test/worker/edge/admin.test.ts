@@ -1,22 +1,12 @@
 import { createHash } from 'node:crypto';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { type FakeOrigin, startFakeOrigin } from '../support/fake-origin.ts';
-import { KEY, type RunningWorker, startWorker } from '../support/worker.ts';
-import { ADMIN_KEY, admin, completion, tenantWithKey } from './admin-client.ts';
+import { describe, expect, test } from 'vitest';
+import { KEY } from '../support/worker.ts';
+import { workerForTests } from '../support/worker-for-tests.ts';
+import { ADMIN_KEY, ADMIN_KEY_SHA256, admin, completion, tenantWithKey } from './admin-client.ts';
 
 const sha256 = (text: string) => createHash('sha256').update(text).digest('hex');
 
-let origin: FakeOrigin;
-let worker: RunningWorker;
-
-beforeAll(async () => {
-  origin = await startFakeOrigin();
-  worker = await startWorker(origin, { ADMIN_KEY_SHA256: sha256(ADMIN_KEY) });
-});
-afterAll(async () => {
-  await worker?.stop();
-  await origin?.stop();
-});
+const { worker } = workerForTests({ ADMIN_KEY_SHA256 });
 
 describe('keys', () => {
   test('a new key works at once, and what is stored of it is its hash', async () => {

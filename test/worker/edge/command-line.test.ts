@@ -1,24 +1,11 @@
-import { createHash } from 'node:crypto';
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { CommandError } from '../../../worker/cli/api.ts';
 import { createProgram } from '../../../worker/cli/program.ts';
-import { type FakeOrigin, startFakeOrigin } from '../support/fake-origin.ts';
-import { type RunningWorker, startWorker } from '../support/worker.ts';
-import { ADMIN_KEY, type AnswerBody, completion } from './admin-client.ts';
+import { workerForTests } from '../support/worker-for-tests.ts';
+import { ADMIN_KEY, ADMIN_KEY_SHA256, type AnswerBody, completion } from './admin-client.ts';
 import { eventually } from './eventually.ts';
 
-let origin: FakeOrigin;
-let worker: RunningWorker;
-
-beforeAll(async () => {
-  origin = await startFakeOrigin();
-  const hash = createHash('sha256').update(ADMIN_KEY).digest('hex');
-  worker = await startWorker(origin, { ADMIN_KEY_SHA256: hash });
-});
-afterAll(async () => {
-  await worker?.stop();
-  await origin?.stop();
-});
+const { worker } = workerForTests({ ADMIN_KEY_SHA256 });
 
 /** What `admin …` prints. */
 async function admin(...words: string[]): Promise<string> {

@@ -1,21 +1,11 @@
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { type FakeOrigin, startFakeOrigin } from '../support/fake-origin.ts';
-import { KEY, type RunningWorker, startWorker } from '../support/worker.ts';
+import { describe, expect, test } from 'vitest';
+import { KEY } from '../support/worker.ts';
+import { workerForTests } from '../support/worker-for-tests.ts';
 import { completion } from './admin-client.ts';
 
 const PAGE = 'https://app.example.com';
 
-let origin: FakeOrigin;
-let worker: RunningWorker;
-
-beforeAll(async () => {
-  origin = await startFakeOrigin();
-  worker = await startWorker(origin, { CORS_ORIGINS: `${PAGE}, https://other.example.com` });
-});
-afterAll(async () => {
-  await worker?.stop();
-  await origin?.stop();
-});
+const { worker, origin } = workerForTests({ CORS_ORIGINS: `${PAGE}, https://other.example.com` });
 
 describe('headers of every answer', () => {
   test.each([

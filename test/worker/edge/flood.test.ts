@@ -1,33 +1,20 @@
-import { createHash } from 'node:crypto';
-import { afterAll, beforeAll, expect, test } from 'vitest';
-import { type FakeOrigin, startFakeOrigin } from '../support/fake-origin.ts';
-import { type RunningWorker, type Shield, startWorker } from '../support/worker.ts';
-import { ADMIN_KEY, completion, tenantWithKey } from './admin-client.ts';
+import { expect, test } from 'vitest';
+import type { Shield } from '../support/worker.ts';
+import { workerForTests } from '../support/worker-for-tests.ts';
+import { ADMIN_KEY_SHA256, completion, tenantWithKey } from './admin-client.ts';
 
 /** The platform's own rate limits in front of everything, with small numbers. */
 const BY_ADDRESS = 60;
 const BY_KEY = 4;
 
-let origin: FakeOrigin;
-let worker: RunningWorker;
-
-beforeAll(async () => {
-  origin = await startFakeOrigin();
-  const hash = createHash('sha256').update(ADMIN_KEY).digest('hex');
-  const shield = (name: string, limit: number): Shield => ({
-    namespace_id: name,
-    simple: { limit, period: 60 },
-  });
-  worker = await startWorker(
-    origin,
-    { ADMIN_KEY_SHA256: hash },
-    { ratelimits: { FLOOD_BY_ADDRESS: shield('1', BY_ADDRESS), FLOOD_BY_KEY: shield('2', BY_KEY) } },
-  );
+const shield = (name: string, limit: number): Shield => ({
+  namespace_id: name,
+  simple: { limit, period: 60 },
 });
-afterAll(async () => {
-  await worker?.stop();
-  await origin?.stop();
-});
+const { worker } = workerForTests(
+  { ADMIN_KEY_SHA256 },
+  { ratelimits: { FLOOD_BY_ADDRESS: shield('1', BY_ADDRESS), FLOOD_BY_KEY: shield('2', BY_KEY) } },
+);
 
 test('the shields turn a flood away, per key and per address, before anything is looked up or counted', async () => {
   const { key } = await tenantWithKey(worker, 'noisy', { requests_per_minute: 1000 });

@@ -1,21 +1,9 @@
-import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
-import { type FakeOrigin, startFakeOrigin } from '../support/fake-origin.ts';
+import { expect, test } from 'vitest';
 import { defaultScript } from '../support/scripts.ts';
-import { type RunningWorker, startWorker } from '../support/worker.ts';
+import { workerForTests } from '../support/worker-for-tests.ts';
 import { eventually } from './eventually.ts';
 
-let origin: FakeOrigin;
-let worker: RunningWorker;
-
-beforeAll(async () => {
-  origin = await startFakeOrigin();
-  worker = await startWorker(origin);
-});
-beforeEach(() => origin.reset());
-afterAll(async () => {
-  await worker?.stop();
-  await origin?.stop();
-});
+const { worker, origin } = workerForTests();
 
 const ask = (key: string, fields: Record<string, unknown> = {}) =>
   worker.post({ model: 'org/tiny', prompt: 'Hi', ...fields }, { headers: { 'idempotency-key': key } });

@@ -1,30 +1,16 @@
-import { createHash } from 'node:crypto';
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import { type FakeOrigin, startFakeOrigin } from '../support/fake-origin.ts';
+import { beforeEach, describe, expect, test } from 'vitest';
 import { defaultScript } from '../support/scripts.ts';
-import { type RunningWorker, startWorker } from '../support/worker.ts';
-import { ADMIN_KEY, admin, tenantWithKey } from './admin-client.ts';
+import { workerForTests } from '../support/worker-for-tests.ts';
+import { ADMIN_KEY_SHA256, admin, tenantWithKey } from './admin-client.ts';
 
-let origin: FakeOrigin;
-let worker: RunningWorker;
-
-beforeAll(async () => {
-  origin = await startFakeOrigin();
-  const hash = createHash('sha256').update(ADMIN_KEY).digest('hex');
-  worker = await startWorker(origin, { ADMIN_KEY_SHA256: hash, MAX_BODY_BYTES: '2000' });
-});
+const { worker, origin } = workerForTests({ ADMIN_KEY_SHA256, MAX_BODY_BYTES: '2000' });
 beforeEach(() => {
-  origin.reset();
   origin.script = (request, wire) => {
     const error = { message: 'no', type: 'x', param: 'prompt', code: 'invalid_value' };
     if (request.prompts[0] === 'refused') wire.refuse(400, { error });
     else if (request.prompts[0] === 'broken') wire.refuse(500, {});
     else return defaultScript(request, wire);
   };
-});
-afterAll(async () => {
-  await worker?.stop();
-  await origin?.stop();
 });
 
 const LIMITS = { requests_per_minute: 50, tokens_per_minute: 1000 };

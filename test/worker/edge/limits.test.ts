@@ -1,24 +1,10 @@
-import { createHash } from 'node:crypto';
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import { type FakeOrigin, startFakeOrigin } from '../support/fake-origin.ts';
+import { describe, expect, test } from 'vitest';
 import { acceptedFor, defaultScript } from '../support/scripts.ts';
-import { type RunningWorker, startWorker } from '../support/worker.ts';
-import { ADMIN_KEY, admin, completion, tenantWithKey } from './admin-client.ts';
+import { workerForTests } from '../support/worker-for-tests.ts';
+import { ADMIN_KEY_SHA256, admin, completion, tenantWithKey } from './admin-client.ts';
 import { eventually } from './eventually.ts';
 
-let origin: FakeOrigin;
-let worker: RunningWorker;
-
-beforeAll(async () => {
-  origin = await startFakeOrigin();
-  const hash = createHash('sha256').update(ADMIN_KEY).digest('hex');
-  worker = await startWorker(origin, { ADMIN_KEY_SHA256: hash, MODELS_TTL_MS: '5000', KEEP_ALIVE_MS: '200' });
-});
-beforeEach(() => origin.reset());
-afterAll(async () => {
-  await worker?.stop();
-  await origin?.stop();
-});
+const { worker, origin } = workerForTests({ ADMIN_KEY_SHA256, MODELS_TTL_MS: '5000', KEEP_ALIVE_MS: '200' });
 
 const times = <T>(count: number, make: (index: number) => Promise<T>): Promise<T[]> =>
   Promise.all(Array.from({ length: count }, (_, index) => make(index)));

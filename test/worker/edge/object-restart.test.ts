@@ -1,26 +1,13 @@
-import { createHash } from 'node:crypto';
-import { afterAll, beforeAll, expect, test } from 'vitest';
-import { type FakeOrigin, startFakeOrigin } from '../support/fake-origin.ts';
-import { type RunningWorker, startWorker } from '../support/worker.ts';
-import { ADMIN_KEY, admin, completion, tenantWithKey } from './admin-client.ts';
+import { expect, test } from 'vitest';
+import { workerForTests } from '../support/worker-for-tests.ts';
+import { ADMIN_KEY_SHA256, admin, completion, tenantWithKey } from './admin-client.ts';
 import { eventually } from './eventually.ts';
 import { open, Stage } from './stage.ts';
 
-let origin: FakeOrigin;
-let worker: RunningWorker;
-
-beforeAll(async () => {
-  origin = await startFakeOrigin();
-  worker = await startWorker(
-    origin,
-    { ADMIN_KEY_SHA256: createHash('sha256').update(ADMIN_KEY).digest('hex') },
-    { entry: 'test/worker/support/restarting-objects.ts' },
-  );
-});
-afterAll(async () => {
-  await worker?.stop();
-  await origin?.stop();
-});
+const { worker, origin } = workerForTests(
+  { ADMIN_KEY_SHA256 },
+  { entry: 'test/worker/support/restarting-objects.ts' },
+);
 
 const restart = (object: string) => worker.request(`/restart/${object}`);
 

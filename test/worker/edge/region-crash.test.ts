@@ -1,10 +1,9 @@
-import { createHash } from 'node:crypto';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { type FakeOrigin, startFakeOrigin } from '../support/fake-origin.ts';
-import { ADMIN_KEY, admin, tenantWithKey } from './admin-client.ts';
+import { ADMIN_KEY_SHA256, admin, tenantWithKey } from './admin-client.ts';
 import { eventually } from './eventually.ts';
 import { open, Stage, takeAll } from './stage.ts';
 import { spawnWorker, type WorkerProcess } from './worker-process.ts';
@@ -25,7 +24,7 @@ const start = (): Promise<WorkerProcess> =>
   spawnWorker({
     origin: { url: origin.url, secret: origin.secret },
     vars: {
-      ADMIN_KEY_SHA256: createHash('sha256').update(ADMIN_KEY).digest('hex'),
+      ADMIN_KEY_SHA256,
       MODELS_TTL_MS: '5000',
       LIMIT_REGIONS: 'colo',
       // Longer than a busy test machine pauses, shorter than a test may take.

@@ -1,27 +1,15 @@
-import { createHash } from 'node:crypto';
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { UNLIMITED } from '../../../shared/tenant.ts';
-import { type FakeOrigin, startFakeOrigin } from '../support/fake-origin.ts';
-import { type RunningWorker, startWorker } from '../support/worker.ts';
-import { ADMIN_KEY, type Answer, admin, tenantWithKey } from './admin-client.ts';
+import { workerForTests } from '../support/worker-for-tests.ts';
+import { ADMIN_KEY_SHA256, type Answer, admin, tenantWithKey } from './admin-client.ts';
 import { eventually } from './eventually.ts';
 import { open, REGIONS, Stage, takeAll } from './stage.ts';
 import { startWorkerd } from './workerd.ts';
 
-let origin: FakeOrigin;
-let worker: RunningWorker;
-
-beforeAll(async () => {
-  origin = await startFakeOrigin();
-  const hash = createHash('sha256').update(ADMIN_KEY).digest('hex');
-  const vars = { ADMIN_KEY_SHA256: hash, MODELS_TTL_MS: '5000', LIMIT_REGIONS: 'colo' };
-  worker = await startWorker(origin, vars, { entry: 'test/worker/support/distant-limiter.ts' });
-});
-beforeEach(() => origin.reset());
-afterAll(async () => {
-  await worker?.stop();
-  await origin?.stop();
-});
+const { worker, origin } = workerForTests(
+  { ADMIN_KEY_SHA256, MODELS_TTL_MS: '5000', LIMIT_REGIONS: 'colo' },
+  { entry: 'test/worker/support/distant-limiter.ts' },
+);
 
 /** A Worker around the limiters alone. */
 const OBJECTS = `

@@ -1,20 +1,13 @@
-import { createHash } from 'node:crypto';
-import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
-import { type FakeOrigin, startFakeOrigin } from '../support/fake-origin.ts';
+import { beforeEach, expect, test } from 'vitest';
 import { stepsFor } from '../support/scripts.ts';
-import { KEY, type RunningWorker, startWorker } from '../support/worker.ts';
-import { ADMIN_KEY, tenantWithKey } from './admin-client.ts';
+import { KEY } from '../support/worker.ts';
+import { workerForTests } from '../support/worker-for-tests.ts';
+import { ADMIN_KEY_SHA256, tenantWithKey } from './admin-client.ts';
 
-let origin: FakeOrigin;
-let worker: RunningWorker;
 /** True when the Worker dropped the origin's stream before its end. */
 let dropped = false;
 
-beforeAll(async () => {
-  origin = await startFakeOrigin();
-  const hash = createHash('sha256').update(ADMIN_KEY).digest('hex');
-  worker = await startWorker(origin, { ADMIN_KEY_SHA256: hash });
-});
+const { worker, origin } = workerForTests({ ADMIN_KEY_SHA256 });
 beforeEach(() => {
   dropped = false;
   origin.script = async (request, wire) => {
@@ -25,10 +18,6 @@ beforeEach(() => {
     }
     wire.end();
   };
-});
-afterAll(async () => {
-  await worker?.stop();
-  await origin?.stop();
 });
 
 interface SeenEvent {

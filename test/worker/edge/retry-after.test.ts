@@ -1,27 +1,15 @@
-import { createHash } from 'node:crypto';
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import { type FakeOrigin, startFakeOrigin } from '../support/fake-origin.ts';
+import { describe, expect, test } from 'vitest';
 import { defaultScript } from '../support/scripts.ts';
-import { type RunningWorker, startWorker } from '../support/worker.ts';
-import { ADMIN_KEY, type AnswerBody, tenantWithKey } from './admin-client.ts';
-
-let origin: FakeOrigin;
-let worker: RunningWorker;
+import { workerForTests } from '../support/worker-for-tests.ts';
+import { ADMIN_KEY_SHA256, type AnswerBody, tenantWithKey } from './admin-client.ts';
 
 /** Half an hour before a day and a month end. */
 const START = Date.UTC(2100, 0, 31, 23, 30);
 
-beforeAll(async () => {
-  origin = await startFakeOrigin();
-  const hash = createHash('sha256').update(ADMIN_KEY).digest('hex');
-  const vars = { ADMIN_KEY_SHA256: hash };
-  worker = await startWorker(origin, vars, { entry: 'test/worker/support/standing-clock.ts' });
-});
-beforeEach(() => origin.reset());
-afterAll(async () => {
-  await worker?.stop();
-  await origin?.stop();
-});
+const { worker, origin } = workerForTests(
+  { ADMIN_KEY_SHA256 },
+  { entry: 'test/worker/support/standing-clock.ts' },
+);
 
 /** One request at this time of the Worker's clock. */
 async function ask(key: string, at: number, maxTokens: number) {
