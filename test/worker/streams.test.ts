@@ -1,124 +1,79 @@
-import { once } from 'node:events';
-import { type ClientRequest, request as httpRequest, type IncomingMessage } from 'node:http';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, test } from 'vitest';
 import { ndjsonLine } from '../../shared/framing.ts';
 import type { GenerationEvent } from '../../shared/generation.ts';
-import type { Script, Wire } from './support/fake-origin.ts';
-import { acceptedFor, stepsFor } from './support/scripts.ts';
-import { blocksOf, chunksOf, payloadsOf } from './support/sse.ts';
-import { KEY } from './support/worker.ts';
+import { complete, stream } from './support/completions.ts';
+import { openStream } from './support/raw-request.ts';
+import { acceptedFor, stepsFor, token, tokenEvent } from './support/scripts.ts';
+import { assemble, blocksOf, chunksOf } from './support/sse.ts';
 import { workerForTests } from './support/worker-for-tests.ts';
 
 const KEEP_ALIVE_MS = 150;
 
 const { worker, origin } = workerForTests({ KEEP_ALIVE_MS: String(KEEP_ALIVE_MS) });
 
-const BODY = { model: 'default', prompt: 'Hi', max_tokens: 4 };
-const post = (body: Record<string, unknown> = {}) => worker.post({ ...BODY, ...body });
-
-const tokenEvent = (step: number, text = ` t${step}`): GenerationEvent => ({
-  type: 'token',
-  choice: 0,
-  text,
-  completionTokens: step,
+describe('H.4: stream and plain answer are the same', () => {
+  const cases = [1, 3].flatMap((n) =>
+    ['Hi', ['a', 'bc', 'def']].flatMap((prompt) =>
+      [{}, { logprobs: 2 }, { echo: true, logprobs: 0 }].map((more) => ({
+        n,
+        prompt,
+        max_tokens: 4,
+        ...more,
+      })),
+    ),
+  );
+  test.each(cases.map((body) => [JSON.stringify(body), body] as const))('%s', async (_, body) => {
+    const plain = await complete(worker, body);
+    expect(assemble(await stream(worker, body))).toEqual(plain.choices);
+  });
 });
 
-const ENDINGS: Readonly<Record<string, (wire: Wire) => void | Promise<void>>> = {
-  'cuts the connection': async (wire) => {
-    await sleep(20);
-    wire.die();
-  },
-  'ends as if all were well': (wire) => wire.end(),
-  'ends in the middle of a line': async (wire) => {
-    await wire.raw('{"type":"tok');
-    wire.end();
-  },
-  'sends what is no JSON': (wire) => void wire.raw('oops\n'),
-  'sends an event of no known type': (wire) => void wire.raw(ndjsonLine({ type: 'confetti' })),
-  'sends an event without its fields': (wire) => void wire.raw(ndjsonLine({ type: 'token', choice: 0 })),
-};
-
-const dying =
-  (end: (wire: Wire) => void | Promise<void>): Script =>
-  async (request, wire) => {
-    wire.send(...acceptedFor(request), tokenEvent(1), tokenEvent(2));
-    await end(wire);
-  };
-
-describe('C.7: an origin that fails mid-stream', () => {
-  test.each(Object.entries(ENDINGS))('%s: one error event and [DONE] for a stream', async (_, end) => {
-    origin.script = dying(end);
-    const payloads = payloadsOf(await (await post({ stream: true })).text());
-    expect(payloads.slice(0, -1)).toMatchObject([
-      { choices: [{ text: ' t1' }] },
-      { choices: [{ text: ' t2' }] },
-    ]);
-    expect(payloads.at(-1)).toMatchObject({
-      error: { type: 'server_error', code: 'upstream_error', param: null, message: expect.any(String) },
-    });
+describe('the stream', () => {
+  test('chunks share id, created, model and fingerprint; usage is absent unless asked for', async () => {
+    const chunks = await stream(worker, { n: 2, max_tokens: 3 });
+    for (const field of ['id', 'created', 'model', 'system_fingerprint'] as const) {
+      expect(new Set(chunks.map((chunk) => chunk[field])).size).toBe(1);
+    }
+    expect(chunks.every((chunk) => chunk.choices.length === 1 && !('usage' in chunk))).toBe(true);
   });
 
-  test.each(Object.entries(ENDINGS))('%s: 502 for a plain request', async (_, end) => {
-    origin.script = dying(end);
-    const response = await post();
-    expect(response.status).toBe(502);
-    expect(response.headers.get('retry-after')).toBe('1');
-    expect(await response.json()).toMatchObject({ error: { code: 'upstream_error' } });
+  test('include_usage: null in every chunk, then one chunk without choices', async () => {
+    const chunks = await stream(worker, { max_tokens: 2, n: 2, stream_options: { include_usage: true } });
+    expect(chunks.slice(0, -1).every(({ usage }) => usage === null)).toBe(true);
+    expect(chunks.at(-1)).toMatchObject({ choices: [], usage: { prompt_tokens: 2, completion_tokens: 4 } });
   });
 
-  test('its own error event reaches the client with its code, after the text before it', async () => {
-    const error = {
-      code: 'upstream_timeout',
-      message: 'Out of time.',
-      param: null,
-      retryable: true,
-    } as const;
+  test('continuous_usage_stats: the count so far in every chunk', async () => {
+    const stream_options = { include_usage: true, continuous_usage_stats: true };
+    const chunks = await stream(worker, { max_tokens: 3, stream_options });
+    expect(chunks.map(({ usage }) => usage?.completion_tokens)).toEqual([1, 2, 3, 3, 3]);
+  });
+
+  test('tokens whose text is held back come with the text they make, or at the end', async () => {
     origin.script = (request, wire) => {
-      wire.send(...acceptedFor(request), tokenEvent(1), { type: 'error', ...error });
-      wire.end();
-    };
-    const payloads = payloadsOf(await (await post({ stream: true })).text());
-    expect(payloads).toMatchObject([
-      { choices: [{ text: ' t1' }] },
-      { error: { code: 'upstream_timeout', message: 'Out of time.' } },
-    ]);
-    expect((await post()).status).toBe(504);
-  });
-
-  test('choices that had finished stay finished', async () => {
-    origin.script = (request, wire) => {
-      const finish: GenerationEvent = {
-        type: 'finish',
+      const steps = stepsFor({ ...request, maxTokens: 0 });
+      const held = (text: string, id: number, shown: string): GenerationEvent => ({
+        type: 'token',
         choice: 0,
-        reason: 'stop',
-        stopReason: null,
-        completionTokens: 1,
-      };
-      wire.send(...acceptedFor(request), tokenEvent(1), finish);
-      setTimeout(() => wire.die(), 20);
-    };
-    const payloads = payloadsOf(await (await post({ stream: true, n: 2 })).text());
-    expect(payloads[1]).toMatchObject({ choices: [{ index: 0, finish_reason: 'stop' }] });
-    expect(payloads.at(-1)).toHaveProperty('error');
-  });
-
-  test('an error before anything was generated is an HTTP status, also for a stream', async () => {
-    origin.script = (_, wire) => {
-      const message = 'Invalid grammar.';
-      wire.send({ type: 'error', code: 'invalid_grammar', message, param: 'grammar', retryable: false });
+        text: shown,
+        completionTokens: id,
+        tokens: [token(id, text, -1, 0)],
+      });
+      wire.send(
+        ...(steps[0] ?? []),
+        held('a', 1, ''),
+        held('b', 2, 'ab'),
+        held('c', 3, ''),
+        ...steps.slice(1).flat(),
+      );
       wire.end();
     };
-    const response = await post({ stream: true });
-    expect(response.status).toBe(400);
-    expect(await response.json()).toMatchObject({ error: { code: 'invalid_grammar', param: 'grammar' } });
-  });
-
-  test('the next request after a failure is served', async () => {
-    origin.script = dying((wire) => wire.die());
-    await (await post({ stream: true })).text();
-    origin.reset();
-    expect((await post()).status).toBe(200);
+    const chunks = await stream(worker, { logprobs: 0 });
+    expect(chunks.map(({ choices }) => [choices[0]?.text, choices[0]?.logprobs?.tokens ?? null])).toEqual([
+      ['ab', ['a', 'b']],
+      ['', ['c']],
+    ]);
   });
 });
 
@@ -138,7 +93,8 @@ describe('framing', () => {
       await wire.raw(bytes.subarray(from + 20));
       wire.end();
     };
-    const chunks = chunksOf(await (await post({ stream: true })).text());
+    const body = { model: 'default', prompt: 'Hi', max_tokens: 4, stream: true };
+    const chunks = chunksOf(await (await worker.post(body)).text());
     expect(chunks[0]?.choices[0]?.text).toBe('🙂 – ünï');
   });
 
@@ -149,7 +105,7 @@ describe('framing', () => {
       for (const events of stepsFor(request).slice(1)) wire.send(...events);
       wire.end();
     };
-    const { response } = await openStream();
+    const { response } = await openStream(worker);
     const writes: string[] = [];
     for await (const part of response) writes.push(String(part));
     const comments = writes.filter((write) => write.includes(':') && !write.includes('data:'));
@@ -160,123 +116,4 @@ describe('framing', () => {
       blocks.findIndex((block) => block.startsWith('data:')),
     );
   });
-});
-
-interface OpenStream {
-  readonly response: IncomingMessage;
-  /** Closes the client's connection. */
-  leave(): void;
-}
-
-/** A streaming request on a connection of its own; undici would hide when it really closes. */
-async function openStream(body: Record<string, unknown> = {}): Promise<OpenStream> {
-  const request = sendRaw({ stream: true, ...body });
-  const [response] = (await once(request, 'response')) as [IncomingMessage];
-  return { response, leave: () => request.destroy() };
-}
-
-function sendRaw(body: Record<string, unknown>) {
-  const request = httpRequest(`${worker.url}/v1/completions`, {
-    method: 'POST',
-    agent: false,
-    headers: { authorization: `Bearer ${KEY}`, 'content-type': 'application/json' },
-  });
-  request.on('error', () => {});
-  request.end(JSON.stringify({ ...BODY, ...body }));
-  return request;
-}
-
-/**
- * Drops the connection. A polite close says no more than that the client has sent everything, which workerd by itself
- * cannot tell from waiting; on the platform the edge in front of it can.
- */
-const reset = (request: ClientRequest): void => {
-  request.socket?.resetAndDestroy();
-};
-
-/** A generation that goes on until the Worker leaves; resolves when it has. */
-function endless(everyMs: number | null): {
-  started: Promise<void>;
-  left: Promise<void>;
-  sent: () => number;
-} {
-  const started = Promise.withResolvers<void>();
-  const left = Promise.withResolvers<void>();
-  let step = 0;
-  origin.script = async (request, wire) => {
-    void wire.closed.then(left.resolve);
-    wire.send(...acceptedFor(request));
-    started.resolve();
-    while (everyMs !== null && !wire.gone()) {
-      step += 1;
-      wire.send(tokenEvent(step));
-      await sleep(everyMs);
-    }
-  };
-  return { started: started.promise, left: left.promise, sent: () => step };
-}
-
-describe('H.8 and C.8: the client leaves', () => {
-  test('while events flow: the origin’s connection is closed', async () => {
-    const generation = endless(5);
-    const { response, leave } = await openStream();
-    let seen = '';
-    for await (const part of response) {
-      seen += String(part);
-      if (blocksOf(seen).length >= 3) break;
-    }
-    leave();
-    await generation.left;
-  });
-
-  test('while nothing is written: the origin’s connection is closed', async () => {
-    const generation = endless(null);
-    const { leave } = await openStream();
-    await generation.started;
-    leave();
-    await generation.left;
-  });
-
-  test('in the middle of a plain request: the origin’s connection is closed', async () => {
-    const generation = endless(null);
-    const request = sendRaw({});
-    await generation.started;
-    reset(request);
-    await generation.left;
-  });
-
-  test('before the origin has answered at all: the origin’s connection is closed', async () => {
-    const arrived = Promise.withResolvers<void>();
-    const left = Promise.withResolvers<void>();
-    origin.script = (_, wire) => {
-      void wire.closed.then(left.resolve);
-      arrived.resolve();
-    };
-    const request = sendRaw({ stream: true });
-    await arrived.promise;
-    reset(request);
-    await left.promise;
-  });
-});
-
-test('a client that does not read stops the origin instead of filling the Worker', async () => {
-  const drained = Promise.withResolvers<number>();
-  origin.script = async (request, wire) => {
-    wire.send(...acceptedFor(request));
-    const line = ndjsonLine(tokenEvent(1, 'x'.repeat(64 * 1_024)));
-    let sent = 0;
-    // Until a write does not leave within a second: the pipe is full.
-    while (
-      sent < 64 * 2 ** 20 &&
-      (await Promise.race([wire.raw(line).then(() => true), sleep(1_000, false)]))
-    ) {
-      sent += line.length;
-    }
-    drained.resolve(sent);
-    wire.die();
-  };
-  const { response, leave } = await openStream();
-  response.pause();
-  expect(await drained.promise).toBeLessThan(64 * 2 ** 20);
-  leave();
 });

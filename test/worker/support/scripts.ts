@@ -30,6 +30,14 @@ export function token(id: number, text: string, logprob: number | null, alternat
   return { id, bytes, logprob, top: others };
 }
 
+/** The token of this number of a request's first choice. */
+export const tokenEvent = (step: number, text = ` t${step}`): GenerationEvent => ({
+  type: 'token',
+  choice: 0,
+  text,
+  completionTokens: step,
+});
+
 export const logprobOf = (choice: number, step: number): number =>
   Math.fround(-0.1 * (step + 1) - 0.01 * choice);
 
