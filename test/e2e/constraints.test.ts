@@ -1,17 +1,12 @@
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { constraintField } from '../bench/target.ts';
 import { HOSTILE_CASES } from '../grammar/hostile-cases.ts';
-import { type System, startSystem } from '../support/system.ts';
+import { forAllTests } from '../support/for-tests.ts';
+import { startSystem } from '../support/system.ts';
 
 /** Constraints through the whole product, together with everything else a request can ask for. */
 
-let system: System;
-beforeAll(async () => {
-  system = await startSystem();
-});
-afterAll(async () => {
-  await system.stop();
-});
+const system = forAllTests(startSystem);
 
 interface Answer {
   readonly choices: readonly {

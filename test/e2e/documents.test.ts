@@ -1,16 +1,11 @@
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { type System, startSystem } from '../support/system.ts';
+import { describe, expect, test } from 'vitest';
+import { forAllTests } from '../support/for-tests.ts';
+import { startSystem } from '../support/system.ts';
 import { DOCUMENTED_REQUESTS } from '../worker/documents.ts';
 
 /** Every example request of the five documents this endpoint is compatible with, the model's name replaced. */
 
-let system: System;
-beforeAll(async () => {
-  system = await startSystem();
-});
-afterAll(async () => {
-  await system.stop();
-});
+const system = forAllTests(startSystem);
 
 const model = 'continuo-mini';
 

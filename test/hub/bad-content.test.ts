@@ -1,15 +1,12 @@
 import { existsSync, mkdirSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
-import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
+import { forEachTest } from '../support/for-tests.ts';
 import { COMMIT } from './fake-hub.ts';
 import { FILES, PullStage, WEIGHTS } from './pull-stage.ts';
 import { patternless } from './tiny-repository.ts';
 
-let stage: PullStage;
-beforeEach(async () => {
-  stage = await PullStage.start();
-});
-afterEach(() => stage.stop());
+const stage = forEachTest(() => PullStage.start());
 
 describe('bad content', () => {
   test('wrong bytes are refused and not kept', async () => {

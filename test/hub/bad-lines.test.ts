@@ -1,14 +1,11 @@
 import { readFileSync, statSync } from 'node:fs';
-import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { HubClient } from '../../origin/hub/hub-client.ts';
+import { forEachTest } from '../support/for-tests.ts';
 import { FakeHub } from './fake-hub.ts';
 import { FILES, NAME, PullStage, WEIGHTS } from './pull-stage.ts';
 
-let stage: PullStage;
-beforeEach(async () => {
-  stage = await PullStage.start();
-});
-afterEach(() => stage.stop());
+const stage = forEachTest(() => PullStage.start());
 
 describe('bad lines', () => {
   test('three cuts during one file cost nothing that had arrived', async () => {

@@ -1,16 +1,13 @@
 import { mkdirSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
-import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { repositoryPaths } from '../../origin/hub/cache-layout.ts';
+import { forEachTest } from '../support/for-tests.ts';
 import { COMMIT, gitDigest, sha256 } from './fake-hub.ts';
 import { FILES, NAME, PullStage, WEIGHTS } from './pull-stage.ts';
 import { emptyDirectory } from './tiny-repository.ts';
 
-let stage: PullStage;
-beforeEach(async () => {
-  stage = await PullStage.start();
-});
-afterEach(() => stage.stop());
+const stage = forEachTest(() => PullStage.start());
 
 describe('what a pull leaves in the cache', () => {
   test('the files of one variant, each with the hub’s bytes, and nothing else', async () => {

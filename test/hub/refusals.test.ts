@@ -1,11 +1,8 @@
-import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
+import { forEachTest } from '../support/for-tests.ts';
 import { NAME, PullStage } from './pull-stage.ts';
 
-let stage: PullStage;
-beforeEach(async () => {
-  stage = await PullStage.start();
-});
-afterEach(() => stage.stop());
+const stage = forEachTest(() => PullStage.start());
 
 describe('refusals', () => {
   test('a gated model says where to ask, and for a token where there is none', async () => {

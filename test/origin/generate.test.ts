@@ -1,13 +1,9 @@
-import { afterEach, beforeEach, describe, expect, onTestFinished, test } from 'vitest';
+import { describe, expect, onTestFinished, test } from 'vitest';
 import { request } from '../support/generation-request.ts';
 import { eventsOf } from './generation-events.ts';
-import { RunningOrigin } from './running-origin.ts';
+import { originForEachTest, RunningOrigin } from './running-origin.ts';
 
-let origin: RunningOrigin;
-beforeEach(async () => {
-  origin = await (await RunningOrigin.start()).ready();
-});
-afterEach(() => origin.stop());
+const origin = originForEachTest();
 
 describe('POST /generate', () => {
   test('answers NDJSON: accepted first, then the engine’s events in order, ending with done', async () => {

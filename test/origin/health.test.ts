@@ -1,14 +1,10 @@
-import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { originHealth } from '../../shared/generation.ts';
 import { request } from '../support/generation-request.ts';
 import { eventsOf } from './generation-events.ts';
-import { RunningOrigin } from './running-origin.ts';
+import { originForEachTest, RunningOrigin } from './running-origin.ts';
 
-let origin: RunningOrigin;
-beforeEach(async () => {
-  origin = await (await RunningOrigin.start()).ready();
-});
-afterEach(() => origin.stop());
+const origin = originForEachTest();
 
 describe('GET /health', () => {
   const health = async () => {

@@ -1,12 +1,8 @@
-import { afterEach, beforeEach, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { request } from '../support/generation-request.ts';
-import { RunningOrigin } from './running-origin.ts';
+import { originForEachTest } from './running-origin.ts';
 
-let origin: RunningOrigin;
-beforeEach(async () => {
-  origin = await (await RunningOrigin.start()).ready();
-});
-afterEach(() => origin.stop());
+const origin = originForEachTest();
 
 test('the log has no prompt, completion, secret or signature, whatever happens', async () => {
   const prompts = ['the PROMPT nobody may see'];

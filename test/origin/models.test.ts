@@ -1,11 +1,7 @@
-import { afterEach, beforeEach, expect, test } from 'vitest';
-import { RunningOrigin } from './running-origin.ts';
+import { expect, test } from 'vitest';
+import { originForEachTest } from './running-origin.ts';
 
-let origin: RunningOrigin;
-beforeEach(async () => {
-  origin = await (await RunningOrigin.start()).ready();
-});
-afterEach(() => origin.stop());
+const origin = originForEachTest();
 
 test('GET /models describes what is served', async () => {
   const { models } = (await (await origin.call('/models')).json()) as { models: unknown[] };

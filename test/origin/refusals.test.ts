@@ -1,13 +1,9 @@
 import { connect } from 'node:net';
-import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { describe, expect, onTestFinished, test } from 'vitest';
 import { request } from '../support/generation-request.ts';
-import { RunningOrigin } from './running-origin.ts';
+import { originForEachTest, RunningOrigin } from './running-origin.ts';
 
-let origin: RunningOrigin;
-beforeEach(async () => {
-  origin = await (await RunningOrigin.start()).ready();
-});
-afterEach(() => origin.stop());
+const origin = originForEachTest();
 
 describe('refusals', () => {
   test.each([
@@ -62,9 +58,10 @@ describe('refusals', () => {
       connectionsCheckingInterval: 10,
       keepAliveTimeout: 0,
     };
-    origin = await RunningOrigin.start({ timeouts });
+    const impatient = await RunningOrigin.start({ timeouts });
+    onTestFinished(() => impatient.stop());
     const answer = await new Promise<string>((resolve) => {
-      const socket = connect(Number(new URL(origin.url).port), '127.0.0.1', () =>
+      const socket = connect(Number(new URL(impatient.url).port), '127.0.0.1', () =>
         socket.write(
           'POST /generate HTTP/1.1\r\nhost: x\r\ncontent-length: 9\r\nx-continuo-signature: x\r\n\r\n{',
         ),

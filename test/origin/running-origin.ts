@@ -13,6 +13,7 @@ import { Service } from '../../origin/service.ts';
 import { Fleet } from '../../origin/serving/fleet.ts';
 import { UNLIMITED } from '../../origin/serving/memory-budget.ts';
 import { importSigningKey, SIGNATURE_HEADER, sign } from '../../shared/signing.ts';
+import { forEachTest } from '../support/for-tests.ts';
 import { servedModel, surveyed } from '../unit/origin/support.ts';
 import { byteLevelDirectory } from '../unit/tokenizer/fixtures.ts';
 import { ScriptedEngine } from './scripted-engine.ts';
@@ -122,3 +123,7 @@ export class RunningOrigin {
     return { status: response.status, headers: response.headers, ...error };
   }
 }
+
+/** A new one for each test of a file, its model there. */
+export const originForEachTest = (): RunningOrigin =>
+  forEachTest(async () => (await RunningOrigin.start()).ready());

@@ -1,12 +1,8 @@
-import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { request } from '../support/generation-request.ts';
-import { RunningOrigin } from './running-origin.ts';
+import { originForEachTest } from './running-origin.ts';
 
-let origin: RunningOrigin;
-beforeEach(async () => {
-  origin = await (await RunningOrigin.start()).ready();
-});
-afterEach(() => origin.stop());
+const origin = originForEachTest();
 
 describe('signatures', () => {
   const refused = { status: 401, code: 'invalid_api_key' };

@@ -1,12 +1,8 @@
-import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { detokenizeResult, tokenizeResult, tokenizerInfo } from '../../shared/tokenization.ts';
-import { RunningOrigin } from './running-origin.ts';
+import { originForEachTest } from './running-origin.ts';
 
-let origin: RunningOrigin;
-beforeEach(async () => {
-  origin = await (await RunningOrigin.start()).ready();
-});
-afterEach(() => origin.stop());
+const origin = originForEachTest();
 
 describe('the tokenizer', () => {
   test('tokenises as a prompt would be, and back', async () => {

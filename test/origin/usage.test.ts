@@ -1,13 +1,9 @@
-import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { request } from '../support/generation-request.ts';
 import { eventsOf } from './generation-events.ts';
-import { RunningOrigin } from './running-origin.ts';
+import { originForEachTest } from './running-origin.ts';
 
-let origin: RunningOrigin;
-beforeEach(async () => {
-  origin = await (await RunningOrigin.start()).ready();
-});
-afterEach(() => origin.stop());
+const origin = originForEachTest();
 
 describe('GET /usage', () => {
   const account = async (name: string) => (await origin.call(`/usage?account=${name}`)).json();

@@ -1,8 +1,9 @@
 import * as fc from 'fast-check';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { completionResponse, errorResponse } from '../../../shared/completion-response.ts';
+import { forAllTests } from '../../support/for-tests.ts';
 import { FIELD_TABLE } from '../field-table.ts';
-import { BEGIN, CONTEXT, END, type RealSystem, startRealSystem, VOCABULARY } from '../support/real-origin.ts';
+import { BEGIN, CONTEXT, END, startRealSystem, VOCABULARY } from '../support/real-origin.ts';
 import { assemble, payloadsOf } from '../support/sse.ts';
 
 /** What the whole product generates: Worker, origin and a random fp32 model whose tokens include every byte. */
@@ -10,13 +11,7 @@ import { assemble, payloadsOf } from '../support/sse.ts';
 /** `FUZZ_COMBINATIONS=5000` for a long run. */
 const COMBINATIONS = Number(process.env.FUZZ_COMBINATIONS ?? 300);
 
-let system: RealSystem;
-beforeAll(async () => {
-  system = await startRealSystem();
-});
-afterAll(async () => {
-  await system?.stop();
-});
+const system = forAllTests(startRealSystem);
 
 type Fields = Readonly<Record<string, unknown>>;
 
