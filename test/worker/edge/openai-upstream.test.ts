@@ -1,18 +1,10 @@
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import { KEY, type RunningWorker } from '../support/worker.ts';
+import { describe, expect, test } from 'vitest';
+import { KEY } from '../support/worker.ts';
 import { completion } from './admin-client.ts';
-import { type FakeOpenAi, sse } from './fake-openai.ts';
-import { startUpstreams, type UpstreamStage } from './upstream-stage.ts';
+import { sse } from './fake-openai.ts';
+import { upstreamsForTests } from './upstreams-for-tests.ts';
 
-let openAi: FakeOpenAi;
-let worker: RunningWorker;
-let stage: UpstreamStage;
-beforeAll(async () => {
-  stage = await startUpstreams();
-  ({ openAi, worker } = stage);
-});
-beforeEach(() => stage.reset());
-afterAll(() => stage?.stop());
+const { openAi, worker } = upstreamsForTests();
 
 const foreign = (fields: Record<string, unknown> = {}) =>
   completion(worker, KEY, { model: 'foreign', ...fields });

@@ -1,19 +1,11 @@
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { type FakeOrigin, MODEL } from '../support/fake-origin.ts';
-import { KEY, type RunningWorker } from '../support/worker.ts';
+import { KEY } from '../support/worker.ts';
 import { completion } from './admin-client.ts';
 import { eventually } from './eventually.ts';
-import { startUpstreams, type UpstreamStage } from './upstream-stage.ts';
+import { upstreamsForTests } from './upstreams-for-tests.ts';
 
-let origins: UpstreamStage['origins'];
-let worker: RunningWorker;
-let stage: UpstreamStage;
-beforeAll(async () => {
-  stage = await startUpstreams();
-  ({ origins, worker } = stage);
-});
-beforeEach(() => stage.reset());
-afterAll(() => stage?.stop());
+const { origins, worker } = upstreamsForTests();
 
 /** A prompt that goes to this origin as long as both are well. */
 async function promptFor(origin: FakeOrigin): Promise<string> {
