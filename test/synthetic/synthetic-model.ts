@@ -84,27 +84,31 @@ const specialIds = ({ vocabulary }: SyntheticModel) => ({
   eos_token_id: vocabulary - 1,
 });
 
+/** Sizes and special tokens as transformers' config.json has them. */
+export const llamaConfig = (model: SyntheticModel) => ({
+  model_type: 'llama',
+  hidden_size: model.hidden,
+  intermediate_size: model.intermediate,
+  num_hidden_layers: model.layers,
+  num_attention_heads: model.heads,
+  num_key_value_heads: model.kvHeads,
+  head_dim: model.headSize,
+  vocab_size: model.vocabulary,
+  max_position_embeddings: model.contextLength,
+  rms_norm_eps: model.normEpsilon,
+  rope_theta: model.ropeTheta,
+  ...specialIds(model),
+});
+
 function writeHuggingFaceConfig(directory: string, model: SyntheticModel): void {
-  const special = specialIds(model);
   writeJson(join(directory, 'config.json'), {
     architectures: ['LlamaForCausalLM'],
-    model_type: 'llama',
     hidden_act: 'silu',
-    hidden_size: model.hidden,
-    intermediate_size: model.intermediate,
-    num_hidden_layers: model.layers,
-    num_attention_heads: model.heads,
-    num_key_value_heads: model.kvHeads,
-    head_dim: model.headSize,
-    vocab_size: model.vocabulary,
-    max_position_embeddings: model.contextLength,
     ...(model.slidingWindow > 0 && { sliding_window: model.slidingWindow }),
-    rms_norm_eps: model.normEpsilon,
-    rope_theta: model.ropeTheta,
     tie_word_embeddings: false,
-    ...special,
+    ...llamaConfig(model),
   });
-  writeJson(join(directory, 'generation_config.json'), special);
+  writeJson(join(directory, 'generation_config.json'), specialIds(model));
 }
 
 function writeGenaiConfig(directory: string, file: string, model: SyntheticModel): void {

@@ -4,7 +4,7 @@ import { writeByteTokenizer } from './byte-tokenizer.ts';
 import { embedTokensGraph, llamaGraph, type SyntheticModel } from './llama-graph.ts';
 import { OnnxWriter } from './onnx-writer.ts';
 import { WeightSource } from './random-weights.ts';
-import { TINY_MODEL, writeJson } from './synthetic-model.ts';
+import { llamaConfig, TINY_MODEL, writeJson } from './synthetic-model.ts';
 
 /** How the synthetic encoder sees: square patches of a square image, each of which becomes one vector. */
 export const EYE = { edge: 12, patch: 4, positions: 9, width: 24 } as const;
@@ -50,21 +50,7 @@ export function writeVisionModel(directory: string, options: Partial<SyntheticMo
     image_token_index: IMAGE_TOKEN,
     image_seq_length: EYE.positions,
     vision_config: { hidden_size: EYE.width, image_size: EYE.edge, patch_size: EYE.patch },
-    text_config: {
-      model_type: 'llama',
-      hidden_size: model.hidden,
-      intermediate_size: model.intermediate,
-      num_hidden_layers: model.layers,
-      num_attention_heads: model.heads,
-      num_key_value_heads: model.kvHeads,
-      head_dim: model.headSize,
-      vocab_size: vocabulary,
-      max_position_embeddings: model.contextLength,
-      rms_norm_eps: model.normEpsilon,
-      rope_theta: model.ropeTheta,
-      bos_token_id: vocabulary - 2,
-      eos_token_id: vocabulary - 1,
-    },
+    text_config: llamaConfig(model),
   });
   return model;
 }
