@@ -1,3 +1,5 @@
+import type { Row } from './truncation/gather.ts';
+
 /**
  * Reductions of a row over blocks of `blockSize` consecutive ids, faster than JavaScript has them. Only whole blocks are
  * looked at: ids past the last of them are the caller's. Every result is a function of the row's bits alone, wherever the
@@ -18,9 +20,9 @@ export interface BlockKernel {
    */
   sums(row: Float32Array, highest: number, coldness: number, sums: Float64Array): void;
   /**
-   * A bit for each logit of the whole blocks, 1 where it is at least `cut` as a float32; bit id & 31 of word id >>> 5.
-   * They stand until the next call.
+   * Writes the ids of the logits that are at least `cut`, a float32, in ascending order and, if asked for, their weights
+   * e^((z − highest) · coldness) with the bits of `exponential`; how many.
    * @param maxima each block's largest logit, so that blocks without such logits need not be read
    */
-  marks(row: Float32Array, maxima: Float32Array, cut: number): Uint32Array;
+  list(row: Row, maxima: Float32Array, cut: number, ids: Int32Array, weights: Float64Array | null): number;
 }

@@ -14,10 +14,10 @@ export function exponential(x: number): number {
   return FRACTIONS[n & 63]! * POWERS[n >> 6]! * series;
 }
 
-const LOWEST = -708;
-const STEPS_PER_UNIT = 64 * Math.LOG2E;
-const UNIT_PER_STEP = Math.LN2 / 64;
+export const LOWEST = -708;
+export const STEPS_PER_UNIT = 64 * Math.LOG2E;
+export const UNIT_PER_STEP = Math.LN2 / 64;
 /** 2^(−i/64). */
-const FRACTIONS = Float64Array.from({ length: 64 }, (_, i) => 2 ** (-i / 64));
+export const FRACTIONS = Float64Array.from({ length: 64 }, (_, i) => 2 ** (-i / 64));
 /** 2^−i down to the smallest normal number. */
 const POWERS = Float64Array.from({ length: 1023 }, (_, i) => 2 ** -i);

@@ -25,6 +25,8 @@ export class RowBlocks {
   private total = 0;
   private weighedAt = Number.NaN;
   private readonly kernel: BlockKernel | null;
+  private readonly float = new Float32Array(1);
+  private readonly floatBits = new Int32Array(this.float.buffer);
 
   constructor(vocabularySize: number, kernel: BlockKernel | null) {
     this.kernel = kernel;
@@ -85,25 +87,26 @@ export class RowBlocks {
     return total;
   }
 
-  /** Writes the ids of the logits that are at least `cut`, in ascending order; how many. */
-  list(row: Float32Array, cut: number, ids: Int32Array): number {
-    let count = this.kernel === null ? 0 : this.listMarked(row, cut, ids, this.kernel);
-    const rest = this.kernel === null ? 0 : row.length - (row.length % this.blockSize);
-    for (let id = rest; id < row.length; id++) if (row[id]! >= cut) ids[count++] = id;
+  /** Writes the ids of the logits that are at least `cut`, in ascending order, and, if asked for, their weights; how many. */
+  list(row: Row, cut: number, ids: Int32Array, weights: Float64Array | null): number {
+    const { kernel, maxima, blockSize } = this;
+    const { logits, highest, coldness } = row;
+    let count = kernel === null ? 0 : kernel.list(row, maxima, this.roundedUp(cut), ids, weights);
+    const rest = kernel === null ? 0 : logits.length - (logits.length % blockSize);
+    for (let id = rest; id < logits.length; id++) {
+      const logit = logits[id]!;
+      if (logit < cut) continue;
+      if (weights !== null) weights[count] = exponential((logit - highest) * coldness);
+      ids[count++] = id;
+    }
     return count;
   }
 
-  /** The same of the whole blocks. */
-  private listMarked(row: Float32Array, cut: number, ids: Int32Array, kernel: BlockKernel): number {
-    const words = kernel.marks(row, this.maxima, cut);
-    let count = 0;
-    for (let word = 0; word < words.length; word++) {
-      for (let bits = words[word]!; bits !== 0; bits &= bits - 1) {
-        const id = (word << 5) + 31 - Math.clz32(bits & -bits);
-        // The kernel's cut is rounded, perhaps down.
-        if (row[id]! >= cut) ids[count++] = id;
-      }
-    }
-    return count;
+  /** The smallest float32 that is no smaller. */
+  private roundedUp(cut: number): number {
+    const { float } = this;
+    float[0] = cut;
+    if (float[0] < cut) this.floatBits[0]! += float[0] < 0 ? -1 : 1;
+    return float[0];
   }
 }

@@ -1,4 +1,5 @@
-import { type Code, f32, f32x4, get, I32, i32, loopWhile, set, type WasmFunction } from './wasm-encode.ts';
+import { type Code, I32, type WasmFunction } from './wasm-encode.ts';
+import { f32, f32x4, get, i32, loopWhile, set, v128 } from './wasm-instructions.ts';
 
 /** Logits per block: 32 vectors of four. */
 export const BLOCK_SIZE = 128;
@@ -47,7 +48,7 @@ export function overBlocks(each: BlockFunction): WasmFunction {
 
 /** Four logits of the block at hand. */
 export function logits(vector: number): Code {
-  return f32x4.load(get(ROW), 16 * vector);
+  return v128.load(get(ROW), 16 * vector);
 }
 
 /** Stores the combination of a vector's four lanes as the block's result. */

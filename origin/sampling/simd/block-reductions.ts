@@ -1,19 +1,34 @@
-import { blockMarks } from './block-marks.ts';
+import { blockList } from './block-list.ts';
 import { blockMaxima } from './block-maxima.ts';
 import { blockSums } from './block-sums.ts';
 import { encodeModule } from './wasm-encode.ts';
+import { weights } from './weights.ts';
 
-/** What the module exports; addresses in bytes of its memory, at least one block. */
+/** What the module exports; addresses in bytes of its memory, at least one block or number. */
 export interface BlockReductions {
   /** Writes each block's largest logit; 0 where one of them may be NaN or +∞. */
   maxima(row: number, blocks: number, results: number): number;
   /** Writes each block's Σ e^((z − highest) · coldness). */
   sums(row: number, blocks: number, results: number, highest: number, coldness: number): void;
-  /** Writes a bit for each logit, the lowest first: whether it is at least `cut`. Reads each block's largest at `maxima`. */
-  marks(row: number, blocks: number, results: number, cut: number, maxima: number): void;
+  /**
+   * Writes the ids of the logits that are at least `cut` and, elsewhere, those logits; returns where the ids end.
+   * @param maxima each block's largest logit
+   * @param first the id of the row's first logit
+   */
+  list(
+    row: number,
+    blocks: number,
+    ids: number,
+    cut: number,
+    maxima: number,
+    logits: number,
+    first: number,
+  ): number;
+  /** Writes e^((z − highest) · coldness) of the logits from one address to another. */
+  weights(logits: number, end: number, weights: number, highest: number, coldness: number): void;
 }
 
 /** IEEE operations alone, in an order that nothing changes: the same bits on every machine. */
 export function blockReductions(): Uint8Array<ArrayBuffer> {
-  return encodeModule([blockMaxima(), blockSums(), blockMarks()]);
+  return encodeModule([blockMaxima(), blockSums(), blockList(), weights()]);
 }

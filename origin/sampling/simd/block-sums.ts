@@ -1,5 +1,6 @@
 import { logits, OWN, overBlocks, storeAcrossLanes, VECTORS } from './block-loop.ts';
-import { type Code, F32, f32, f32x4, get, i32x4, set, V128, type WasmFunction } from './wasm-encode.ts';
+import { type Code, F32, V128, type WasmFunction } from './wasm-encode.ts';
+import { f32, f32x4, get, i32x4, set } from './wasm-instructions.ts';
 
 /** Added to a small number it leaves the nearest integer in the low bits. */
 const ROUNDING = 1.5 * 2 ** 23;

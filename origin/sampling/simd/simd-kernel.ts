@@ -1,12 +1,16 @@
 import type { BlockKernel } from '../block-kernel.ts';
+import type { Row } from '../truncation/gather.ts';
 import { BLOCK_SIZE } from './block-loop.ts';
 import { type BlockReductions, blockReductions } from './block-reductions.ts';
+import { TABLE_BYTES, writeTables } from './tables.ts';
 import { Instance, Memory, Module } from './webassembly.ts';
 
 const PAGE_BYTES = 65_536;
 
-/** Of a block's marks. */
-const WORDS = BLOCK_SIZE / 32;
+/** Tokens are listed and weighed in parts of as many blocks, so that a part stays in the cache. */
+const BLOCKS_LISTED = 64;
+/** The numbers of a part, and three that the kernel may write behind them, in whole vectors. */
+const LISTED = BLOCKS_LISTED * BLOCK_SIZE + 4;
 
 /** Above, a kernel is worth its calls; up to there, sums keep all of float64's precision. */
 const LARGE_VOCABULARY = 32_768;
@@ -15,14 +19,16 @@ export function isLargeVocabulary(vocabularySize: number): boolean {
   return vocabularySize > LARGE_VOCABULARY;
 }
 
-/** A memory of its own with an instance of the module over it. */
+/** A memory of its own with an instance of the module over it: tables, rows, and what is found about one row. */
 interface Arena {
   readonly reductions: BlockReductions;
   readonly rows: Float32Array<ArrayBuffer>;
-  /** For a number of each block of one row; behind `rows`. */
+  /** For a number of each block. */
   readonly results: Float32Array<ArrayBuffer>;
-  /** For a bit of each logit; behind `results`. */
-  readonly words: Uint32Array<ArrayBuffer>;
+  /** For the tokens of a part. */
+  readonly ids: Int32Array<ArrayBuffer>;
+  readonly logits: Float32Array<ArrayBuffer>;
+  readonly weights: Float64Array<ArrayBuffer>;
 }
 
 /**
@@ -59,13 +65,23 @@ export class SimdKernel implements BlockKernel {
     sums.set(arena.results.subarray(0, blocks));
   }
 
-  marks(row: Float32Array, maxima: Float32Array, cut: number): Uint32Array {
-    const arena = this.#arenaOf(row);
-    const { reductions, results, words } = arena;
-    const blocks = Math.floor(row.length / BLOCK_SIZE);
-    results.set(maxima);
-    reductions.marks(this.#addressOf(row, arena), blocks, words.byteOffset, cut, results.byteOffset);
-    return words.subarray(0, blocks * WORDS);
+  list(row: Row, maxima: Float32Array, cut: number, ids: Int32Array, weights: Float64Array | null): number {
+    const arena = this.#arenaOf(row.logits);
+    const blocks = Math.floor(row.logits.length / BLOCK_SIZE);
+    const address = this.#addressOf(row.logits, arena);
+    arena.results.set(maxima);
+    let listed = 0;
+    for (let block = 0; block < blocks; block += BLOCKS_LISTED) {
+      const count = listPart(arena, address, block, Math.min(BLOCKS_LISTED, blocks - block), cut);
+      if (count === 0) continue;
+      ids.set(arena.ids.subarray(0, count), listed);
+      if (weights !== null) {
+        weighPart(arena, count, row);
+        weights.set(arena.weights.subarray(0, count), listed);
+      }
+      listed += count;
+    }
+    return listed;
   }
 
   #arenaOf(row: Float32Array): Arena {
@@ -82,15 +98,45 @@ export class SimdKernel implements BlockKernel {
 
   #open(length: number): Arena {
     const blocks = Math.ceil(length / BLOCK_SIZE);
-    const pages = Math.ceil((4 * (length + blocks + blocks * WORDS)) / PAGE_BYTES);
+    // The lists come first, so that all of them lie where their numbers may.
+    const [ids, logits, weights] = [TABLE_BYTES, TABLE_BYTES + 4 * LISTED, TABLE_BYTES + 8 * LISTED];
+    const rows = weights + 8 * LISTED;
+    const results = rows + 4 * length;
+    const pages = Math.ceil((results + 4 * blocks) / PAGE_BYTES);
     const memory = new Memory({ initial: pages, maximum: pages });
+    const { buffer } = memory;
+    writeTables(buffer);
     const { exports } = new Instance(this.#module, { memory: { of: memory } });
     return {
       // The module is made here, so that its exports are known.
       reductions: exports as BlockReductions,
-      rows: new Float32Array(memory.buffer, 0, length),
-      results: new Float32Array(memory.buffer, 4 * length, blocks),
-      words: new Uint32Array(memory.buffer, 4 * (length + blocks), blocks * WORDS),
+      ids: new Int32Array(buffer, ids, LISTED),
+      logits: new Float32Array(buffer, logits, LISTED),
+      weights: new Float64Array(buffer, weights, LISTED),
+      rows: new Float32Array(buffer, rows, length),
+      results: new Float32Array(buffer, results, blocks),
     };
   }
+}
+
+/** Lists the tokens of some blocks of a row; how many. */
+function listPart(arena: Arena, row: number, block: number, blocks: number, cut: number): number {
+  const { reductions, results, ids, logits } = arena;
+  const first = block * BLOCK_SIZE;
+  const end = reductions.list(
+    row + 4 * first,
+    blocks,
+    ids.byteOffset,
+    cut,
+    results.byteOffset + 4 * block,
+    logits.byteOffset,
+    first,
+  );
+  return (end - ids.byteOffset) / 4;
+}
+
+/** Weighs the tokens listed last. */
+function weighPart({ reductions, logits, weights }: Arena, count: number, row: Row): void {
+  const { byteOffset } = logits;
+  reductions.weights(byteOffset, byteOffset + 4 * count, weights.byteOffset, row.highest, row.coldness);
 }

@@ -16,17 +16,11 @@ export const LOWEST_LOGIT = -3.4028234663852886e38;
 
 /** Fills the workspace's candidates with all tokens whose logit is finite and at least `cut`. */
 export function gatherAbove(row: Row, cut: number, workspace: SamplerWorkspace): void {
-  const { logits, highest, coldness } = row;
   const { candidates, blocks } = workspace;
   const { ids, weights } = candidates;
-  const lowest = Math.max(cut, LOWEST_LOGIT);
-  const count = blocks.list(logits, lowest, ids);
+  const count = blocks.list(row, Math.max(cut, LOWEST_LOGIT), ids, weights);
   let mass = 0;
-  for (let i = 0; i < count; i++) {
-    const weight = exponential((logits[ids[i]!]! - highest) * coldness);
-    weights[i] = weight;
-    mass += weight;
-  }
+  for (let i = 0; i < count; i++) mass += weights[i]!;
   candidates.set(count, mass);
 }
 
@@ -50,7 +44,7 @@ export function gatherTop(row: Row, k: number, cut: number, workspace: SamplerWo
     lowest = Math.max(lowest, heap[0]!);
   }
   const found = blocks.weighs
-    ? listPassing(logits, listed, blocks.list(logits, lowest, listed), limit, lowest, heap, listed)
+    ? listPassing(logits, listed, blocks.list(row, lowest, listed, null), limit, lowest, heap, listed)
     : listPassing(logits, null, logits.length, limit, lowest, heap, listed);
   const threshold = found < limit ? LOWEST_LOGIT : heap[0]!;
   let equals = found < limit ? limit : limit - countAbove(heap, limit, threshold);

@@ -1,6 +1,7 @@
 import type { BlockKernel } from '../../../origin/sampling/block-kernel.ts';
+import { exponential } from '../../../origin/sampling/exponential.ts';
 
-/** A kernel in plain JavaScript, exact to float64, which leaves anything at all where it promises nothing. */
+/** A kernel in plain JavaScript, exact to float64 (listed weights to the bits of `exponential`), which leaves anything at all where it promises nothing. */
 export function plainKernel(blockSize: number): BlockKernel {
   const whole = (row: Float32Array): Float32Array[] =>
     Array.from({ length: Math.floor(row.length / blockSize) }, (_, block) =>
@@ -24,13 +25,14 @@ export function plainKernel(blockSize: number): BlockKernel {
         sums[block] = isNormal ? exponents.reduce((sum, x) => sum + Math.exp(x), 0) : Number.NaN;
       }
     },
-    marks(row, _maxima, cut) {
-      const blocks = whole(row).length * blockSize;
-      const words = new Uint32Array(Math.ceil(blocks / 32));
-      for (let id = 0; id < blocks; id++) {
-        if (row[id]! >= Math.fround(cut)) words[Math.floor(id / 32)]! |= 2 ** (id % 32);
+    list({ logits, highest, coldness }, _maxima, cut, ids, weights) {
+      let count = 0;
+      for (let id = 0; id < whole(logits).length * blockSize; id++) {
+        if (logits[id]! < cut) continue;
+        if (weights !== null) weights[count] = exponential((logits[id]! - highest) * coldness);
+        ids[count++] = id;
       }
-      return words;
+      return count;
     },
   };
 }

@@ -1,6 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { InvalidLogitsError, NoCandidatesError } from '../../../origin/sampling/errors.ts';
+import { exponential } from '../../../origin/sampling/exponential.ts';
 import { DRAW_TOKEN, DrawSource } from '../../../origin/sampling/rng.ts';
 import { RowBlocks } from '../../../origin/sampling/row-blocks.ts';
 import { isLargeVocabulary, SimdKernel } from '../../../origin/sampling/simd/simd-kernel.ts';
@@ -95,26 +96,53 @@ describe('blocks of a row', () => {
     );
   });
 
-  it('list the ids of exactly the logits that reach a cut, a float32 or not', () => {
+  it('list exactly the logits that reach a cut, a float32 or not, with the weights that JavaScript gives', () => {
     const anyCut = fc.tuple(
       fc.nat(SIZE - 1),
       fc.constantFrom(0, -1e-9, 1e-9, -Infinity, Infinity, LOWEST_LOGIT),
       fc.boolean(),
     );
     fc.assert(
-      fc.property(anyRow, fc.nat(MOST_OFFSET), anyCut, (row, offset, [id, beside, copied]) => {
-        inPlace.set(row, offset);
-        const read = copied ? row : inPlace.subarray(offset, offset + SIZE);
-        const logit = Math.max(LOWEST_LOGIT, row[id]!);
-        const cut = beside === LOWEST_LOGIT ? beside : logit + beside * Math.max(1, Math.abs(logit));
-        const ids = new Int32Array(SIZE);
-        const blocks = new RowBlocks(SIZE, kernel);
-        blocks.argmax(read);
-        const count = blocks.list(read, cut, ids);
-        const expected = Array.from(row, (z, id) => (z >= cut ? id : -1)).filter((id) => id >= 0);
-        expect([...ids.subarray(0, count)]).toEqual(expected);
-      }),
+      fc.property(
+        anyRow,
+        fc.nat(MOST_OFFSET),
+        anyCut,
+        anyColdness,
+        (row, offset, [id, beside, copied], coldness) => {
+          inPlace.set(row, offset);
+          const read = copied ? row : inPlace.subarray(offset, offset + SIZE);
+          const logit = Math.max(LOWEST_LOGIT, row[id]!);
+          const cut = beside === LOWEST_LOGIT ? beside : logit + beside * Math.max(1, Math.abs(logit));
+          const ids = new Int32Array(SIZE);
+          const blocks = new RowBlocks(SIZE, kernel);
+          blocks.argmax(read);
+          const weights = new Float64Array(SIZE);
+          const count = blocks.list({ logits: read, highest: blocks.highest, coldness }, cut, ids, weights);
+          const expected = Array.from(row, (z, id) => (z >= cut ? id : -1)).filter((id) => id >= 0);
+          expect([...ids.subarray(0, count)]).toEqual(expected);
+          const expectedWeights = expected.map((id) => exponential((row[id]! - blocks.highest) * coldness));
+          expect([...weights.subarray(0, count)]).toEqual(expectedWeights);
+        },
+      ),
       { numRuns: 300 },
+    );
+  });
+
+  it('are listed alike where there are more of them than the kernel lists at a time', () => {
+    const size = 150 * 128 + 37;
+    fc.assert(
+      fc.property(anyRow, anyColdness, fc.nat(SIZE - 1), (pattern, coldness, at) => {
+        const row = Float32Array.from({ length: size }, (_, id) => pattern[(id * 31) % SIZE]!);
+        const listed = (blocks: RowBlocks) => {
+          const [ids, weights] = [new Int32Array(size), new Float64Array(size)];
+          const highest = row[blocks.argmax(row)]!;
+          const cut = Math.max(LOWEST_LOGIT, pattern[at]!);
+          const count = blocks.list({ logits: row, highest, coldness }, cut, ids, weights);
+          return [ids.subarray(0, count), weights.subarray(0, count)];
+        };
+        expect(listed(new RowBlocks(size, kernel))).toEqual(listed(new RowBlocks(size, null)));
+      }),
+      { numRuns: 30 },
     );
   });
 
