@@ -1,4 +1,4 @@
-import { ElementType } from './onnx-graph.ts';
+import { arrayTensor } from './array-tensor.ts';
 import type { BoundTensor } from './ort-binding.ts';
 import type { OrtSession } from './ort-session.ts';
 
@@ -60,7 +60,7 @@ export class ImageEncoder {
     try {
       binding.input(input, this.#pixels(pixels));
       const dimensions = [...Array<number>(outputRank - 2).fill(1), this.positions, size];
-      binding.output(output, this.#float32(vectors, dimensions));
+      binding.output(output, arrayTensor(this.#session.api, vectors, dimensions));
       await this.#session.runAsync(binding, signal);
     } finally {
       this.#running = false;
@@ -84,9 +84,7 @@ export class ImageEncoder {
     const binding = this.#session.createBinding();
     try {
       binding.input(input, this.#pixels(black));
-      const address = this.#session.api.addressOf(sizes);
-      const dimensions = [outputRank];
-      binding.output(shape, { address, elementType: ElementType.int64, elementBytes: 8, dimensions });
+      binding.output(shape, arrayTensor(this.#session.api, sizes, [outputRank]));
       this.#session.run(binding);
     } finally {
       binding.dispose();
@@ -95,11 +93,6 @@ export class ImageEncoder {
   }
 
   #pixels(pixels: Float32Array<ArrayBuffer>): BoundTensor {
-    return this.#float32(pixels, [1, 3, this.height, this.width]);
-  }
-
-  #float32(values: Float32Array<ArrayBuffer>, dimensions: readonly number[]): BoundTensor {
-    const address = this.#session.api.addressOf(values);
-    return { address, elementType: ElementType.float32, elementBytes: 4, dimensions };
+    return arrayTensor(this.#session.api, pixels, [1, 3, this.height, this.width]);
   }
 }

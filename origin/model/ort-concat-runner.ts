@@ -1,3 +1,4 @@
+import { arrayTensor, type Elements } from './array-tensor.ts';
 import { PrefillInputs } from './batch-inputs.ts';
 import { ConcatenatedCache } from './concatenated-cache.ts';
 import type { DecoderInterface } from './decoder-interface.ts';
@@ -141,12 +142,13 @@ export class OrtConcatRunner implements ModelRunner {
     try {
       this.#cache.bind(binding, slot, start, tokens.length);
       const dimensions = [1, tokens.length];
-      const ids = this.#int64(inputs.tokens, dimensions);
+      const ids = this.#tensor(inputs.tokens, dimensions);
       binding.input(tokenInput, this.#embedder?.vectors(dimensions) ?? ids);
-      binding.input(attentionMask, this.#int64(inputs.mask, [1, start + tokens.length]));
-      if (positionIds !== null) binding.input(positionIds, this.#int64(inputs.positions, [1, tokens.length]));
+      binding.input(attentionMask, this.#tensor(inputs.mask, [1, start + tokens.length]));
+      if (positionIds !== null)
+        binding.input(positionIds, this.#tensor(inputs.positions, [1, tokens.length]));
       if (useCacheBranch !== null) binding.input(useCacheBranch, this.#branch(start > 0));
-      binding.input(LOGITS_INDEX, this.#int64(inputs.logitsIndex, [logitsAt.length]));
+      binding.input(LOGITS_INDEX, this.#tensor(inputs.logitsIndex, [logitsAt.length]));
       binding.output(this.#logitsName, this.#logitsTensor(piece));
     } catch (error) {
       binding.dispose();
@@ -161,15 +163,13 @@ export class OrtConcatRunner implements ModelRunner {
     return { address, elementType: ElementType.bool, elementBytes: 1, dimensions: [1] };
   }
 
-  #int64(array: BigInt64Array<ArrayBuffer>, dimensions: readonly number[]): BoundTensor {
-    const address = this.#session.api.addressOf(array);
-    return { address, elementType: ElementType.int64, elementBytes: 8, dimensions };
+  #tensor(array: Elements, dimensions: readonly number[]): BoundTensor {
+    return arrayTensor(this.#session.api, array, dimensions);
   }
 
   #logitsTensor({ firstRow, logitsAt }: Piece): BoundTensor {
     const { vocabularySize } = this.shape;
-    const address = this.#session.api.addressOf(this.#logits) + BigInt(4 * firstRow * vocabularySize);
-    const dimensions = [logitsAt.length, vocabularySize];
-    return { address, elementType: ElementType.float32, elementBytes: 4, dimensions };
+    const rows = this.#logits.subarray(firstRow * vocabularySize);
+    return this.#tensor(rows, [logitsAt.length, vocabularySize]);
   }
 }

@@ -1,4 +1,4 @@
-import { ElementType } from './onnx-graph.ts';
+import { arrayTensor } from './array-tensor.ts';
 import type { BoundTensor } from './ort-binding.ts';
 import type { OrtSession } from './ort-session.ts';
 import { FROM_ROWS, resultName, sourceName, TO_ROWS, targetName } from './row-copy-graph.ts';
@@ -24,8 +24,8 @@ export class OrtRowCopier {
   copy(sources: readonly BoundTensor[], targets: readonly BoundTensor[], { from, to }: RowMoves): void {
     const binding = this.#session.createBinding();
     try {
-      binding.input(FROM_ROWS, this.#int64(from, [from.length]));
-      binding.input(TO_ROWS, this.#int64(to, [to.length, 1]));
+      binding.input(FROM_ROWS, arrayTensor(this.#session.api, from, [from.length]));
+      binding.input(TO_ROWS, arrayTensor(this.#session.api, to, [to.length, 1]));
       for (const [index, source] of sources.entries()) {
         binding.input(sourceName(index), source);
         binding.inPlace(targetName(index), resultName(index), targets[index]!);
@@ -38,10 +38,5 @@ export class OrtRowCopier {
 
   dispose(): void {
     this.#session.dispose();
-  }
-
-  #int64(array: BigInt64Array<ArrayBuffer>, dimensions: readonly number[]): BoundTensor {
-    const address = this.#session.api.addressOf(array);
-    return { address, elementType: ElementType.int64, elementBytes: 8, dimensions };
   }
 }

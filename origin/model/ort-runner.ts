@@ -1,8 +1,8 @@
+import { arrayTensor, type Elements } from './array-tensor.ts';
 import { DecodeInputs, PrefillInputs } from './batch-inputs.ts';
 import type { DecoderInterface } from './decoder-interface.ts';
 import { KvCache, type KvLayout, type KvStore } from './kv-cache.ts';
 import type { DecodeBatch, ModelRunner, ModelShape, PrefillChunk } from './model-runner.ts';
-import { ElementType } from './onnx-graph.ts';
 import { LOGITS_INDEX } from './onnx-patch.ts';
 import type { BoundTensor, OrtBinding } from './ort-binding.ts';
 import type { RunSession } from './ort-session.ts';
@@ -104,7 +104,7 @@ export class OrtRunner implements ModelRunner {
     if (this.#session.copiesInputs) this.#bindDecodeInputs(kept.binding, rows);
     const { mask, maskWidth } = this.#decodeInputs;
     if (kept.maskWidth !== maskWidth || this.#session.copiesInputs) {
-      kept.binding.input(this.#decoder.attentionMask, this.#int64(mask, [rows, maskWidth]));
+      kept.binding.input(this.#decoder.attentionMask, this.#tensor(mask, [rows, maskWidth]));
       kept.maskWidth = maskWidth;
     }
     this.#session.run(kept.binding);
@@ -152,8 +152,8 @@ export class OrtRunner implements ModelRunner {
       return kept;
     }
     this.#bindDecodeInputs(kept.binding, rows);
-    kept.binding.input(LOGITS_INDEX, this.#int64(this.#decodeInputs.logitsIndex, [rows]));
-    kept.binding.output(this.#logitsName, this.#logitsTensor(rows, vocabularySize));
+    kept.binding.input(LOGITS_INDEX, this.#tensor(this.#decodeInputs.logitsIndex, [rows]));
+    kept.binding.output(this.#logitsName, this.#tensor(this.#logits, [rows, vocabularySize]));
     this.#cache.bind(kept.binding, firstSlot, rows);
     this.#bindings.set(key, kept);
     this.#dropOldestBinding();
@@ -164,7 +164,7 @@ export class OrtRunner implements ModelRunner {
     const { tokens, positions } = this.#decodeInputs;
     const { tokenInput, positionIds } = this.#decoder;
     binding.input(tokenInput, this.#tokens(tokens, [rows, 1]));
-    if (positionIds !== null) binding.input(positionIds, this.#int64(positions, [rows, 1]));
+    if (positionIds !== null) binding.input(positionIds, this.#tensor(positions, [rows, 1]));
   }
 
   #dropOldestBinding(): void {
@@ -182,28 +182,22 @@ export class OrtRunner implements ModelRunner {
     const binding = this.#session.createBinding();
     const { tokenInput, positionIds } = this.#decoder;
     binding.input(tokenInput, this.#tokens(inputs.tokens, [1, length]));
-    binding.input(this.#decoder.attentionMask, this.#int64(inputs.mask, [1, start + length]));
-    if (positionIds !== null) binding.input(positionIds, this.#int64(inputs.positions, [1, length]));
+    binding.input(this.#decoder.attentionMask, this.#tensor(inputs.mask, [1, start + length]));
+    if (positionIds !== null) binding.input(positionIds, this.#tensor(inputs.positions, [1, length]));
     const { leastRows, vocabularySize } = this.shape;
     const rows = logitsAt.length === 0 ? 0 : Math.max(logitsAt.length, leastRows);
-    binding.input(LOGITS_INDEX, this.#int64(inputs.logitsIndex, [rows]));
-    binding.output(this.#logitsName, this.#logitsTensor(rows, vocabularySize));
+    binding.input(LOGITS_INDEX, this.#tensor(inputs.logitsIndex, [rows]));
+    binding.output(this.#logitsName, this.#tensor(this.#logits, [rows, vocabularySize]));
     this.#cache.bind(binding, slot, 1);
     return binding;
   }
 
   /** The ids, or the vectors they have become. */
   #tokens(ids: BigInt64Array<ArrayBuffer>, dimensions: readonly number[]): BoundTensor {
-    return this.#embedder?.vectors(dimensions) ?? this.#int64(ids, dimensions);
+    return this.#embedder?.vectors(dimensions) ?? this.#tensor(ids, dimensions);
   }
 
-  #int64(array: BigInt64Array<ArrayBuffer>, dimensions: readonly number[]): BoundTensor {
-    const address = this.#session.api.addressOf(array);
-    return { address, elementType: ElementType.int64, elementBytes: 8, dimensions };
-  }
-
-  #logitsTensor(rows: number, vocabulary: number): BoundTensor {
-    const address = this.#session.api.addressOf(this.#logits);
-    return { address, elementType: ElementType.float32, elementBytes: 4, dimensions: [rows, vocabulary] };
+  #tensor(array: Elements, dimensions: readonly number[]): BoundTensor {
+    return arrayTensor(this.#session.api, array, dimensions);
   }
 }

@@ -1,6 +1,6 @@
+import { arrayTensor } from './array-tensor.ts';
 import { allocateInt64 } from './batch-inputs.ts';
 import type { PlacedVectors } from './model-runner.ts';
-import { ElementType } from './onnx-graph.ts';
 import type { BoundTensor, OrtBinding } from './ort-binding.ts';
 import type { OrtSession } from './ort-session.ts';
 
@@ -43,9 +43,7 @@ export class TokenEmbedder {
 
   /** The vectors of the last `embed`, as [...dimensions, size]. Always the same memory. */
   vectors(dimensions: readonly number[]): BoundTensor {
-    const address = this.#session.api.addressOf(this.#vectors);
-    const shape = [...dimensions, this.#options.size];
-    return { address, elementType: ElementType.float32, elementBytes: 4, dimensions: shape };
+    return arrayTensor(this.#session.api, this.#vectors, [...dimensions, this.#options.size]);
   }
 
   dispose(): void {
@@ -60,9 +58,7 @@ export class TokenEmbedder {
     const kept = this.#bindings.get(count);
     if (kept !== undefined) return kept;
     const binding = this.#session.createBinding();
-    const address = this.#session.api.addressOf(this.#ids);
-    const ids = { address, elementType: ElementType.int64, elementBytes: 8, dimensions: [1, count] };
-    binding.input(this.#options.input, ids);
+    binding.input(this.#options.input, arrayTensor(this.#session.api, this.#ids, [1, count]));
     binding.output(this.#options.output, this.vectors([1, count]));
     this.#bindings.set(count, binding);
     return binding;
