@@ -1,12 +1,10 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { reachable } from '../../../origin/context.ts';
-import { prepareGeneration } from '../../../origin/generate.ts';
 import type { GenerationRequest } from '../../../shared/generation.ts';
 import { NEUTRAL_SAMPLING } from '../../../shared/sampling.ts';
-import { request } from '../../support/generation-request.ts';
 import { byteLevelDirectory, sentencePieceDirectory } from '../tokenizer/fixtures.ts';
-import { STAYS, servedModel } from './support.ts';
+import { prepare as prepareFor, servedModel } from './support.ts';
 
 const CONTEXT = 64;
 const model = servedModel(byteLevelDirectory(), CONTEXT);
@@ -14,14 +12,8 @@ const withBos = servedModel(sentencePieceDirectory(), CONTEXT);
 const VOCABULARY = model.vocabularySize;
 const ids = (count: number) => Array.from({ length: count }, (_, i) => 10 + (i % 90));
 
-const prepare = (changes: Partial<GenerationRequest> = {}, served = model) =>
-  prepareGeneration(request(changes), {
-    model: served,
-    engineId: 'engine-1',
-    receivedAt: 1000,
-    signal: STAYS,
-    drawSeed: () => 77,
-  });
+const prepare = (changes: Partial<GenerationRequest>, served = model) =>
+  prepareFor(changes, served, { engineId: 'engine-1', receivedAt: 1000, drawSeed: () => 77 });
 const promptOf = async (changes: Partial<GenerationRequest>, served = model) => {
   const { submission } = await prepare(changes, served);
   return Array.from(submission.prompts[0]?.tokens ?? []);

@@ -3,13 +3,11 @@ import { mkdtempSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
-import { prepareGeneration } from '../../../origin/generate.ts';
 import { ImageFault } from '../../../origin/images/image-fault.ts';
-import { describeModel } from '../../../origin/served-model.ts';
+import { describeModel, type ServedModel } from '../../../origin/served-model.ts';
 import type { GenerationRequest } from '../../../shared/generation.ts';
-import { request } from '../../support/generation-request.ts';
 import { writeByteTokenizer } from '../../synthetic/byte-tokenizer.ts';
-import { STAYS, servedModel } from './support.ts';
+import { prepare as prepareFor, servedModel } from './support.ts';
 
 const directory = mkdtempSync(join(tmpdir(), 'continuo-images-'));
 writeByteTokenizer(directory, 320, ['<|fim_prefix|>', '<|fim_suffix|>', '<|fim_middle|>', '<picture>']);
@@ -32,17 +30,8 @@ const sighted = (token = '<picture>') => ({
 const blind = servedModel(directory, 64);
 
 const image = (byte: number) => `data:image/png;base64,${Buffer.from([byte]).toString('base64')}`;
-const prepare = (
-  changes: Partial<GenerationRequest>,
-  model: Parameters<typeof prepareGeneration>[1]['model'] = sighted(),
-) =>
-  prepareGeneration(request(changes), {
-    model,
-    engineId: 'engine-1',
-    receivedAt: 0,
-    signal: STAYS,
-    drawSeed: () => 1,
-  });
+const prepare = (changes: Partial<GenerationRequest>, model: ServedModel = sighted()) =>
+  prepareFor(changes, model);
 const refusal = (changes: Partial<GenerationRequest>, model?: Parameters<typeof prepare>[1]) =>
   prepare(changes, model).then(
     () => null,

@@ -1,19 +1,17 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { prepareGeneration } from '../../../origin/generate.ts';
 import { FAMILIES } from '../../../origin/infill/families.ts';
 import { assemble, cutToFit, findInfill } from '../../../origin/infill/infill.ts';
 import { infillSetting } from '../../../origin/infill/template.ts';
 import { Tokenizer } from '../../../origin/tokenizer/tokenizer.ts';
 import type { GenerationRequest } from '../../../shared/generation.ts';
-import { request } from '../../support/generation-request.ts';
 import {
   byteLevelDirectory,
   byteLevelTokenizer,
   modelDirectory,
   sentencePieceDirectory,
 } from '../tokenizer/fixtures.ts';
-import { STAYS, servedModel } from './support.ts';
+import { prepare, servedModel } from './support.ts';
 
 /** Marker sequences as the model authors publish them; P and S stand for the texts. */
 const PUBLISHED = {
@@ -34,14 +32,6 @@ const directoryWith = (texts: readonly string[]) =>
     'tokenizer.json': byteLevelTokenizer(
       texts.map((content, index) => ({ id: 500 + index, content, special: false })),
     ),
-  });
-const prepare = (changes: Partial<GenerationRequest>, served: ReturnType<typeof servedModel>) =>
-  prepareGeneration(request(changes), {
-    model: served,
-    engineId: 'e',
-    receivedAt: 0,
-    signal: STAYS,
-    drawSeed: () => 1,
   });
 const tokensOf = async (changes: Partial<GenerationRequest>, served: ReturnType<typeof servedModel>) =>
   Array.from((await prepare(changes, served)).submission.prompts[0]?.tokens ?? []);

@@ -1,4 +1,5 @@
 import { readConfig } from '../../../origin/config.ts';
+import { prepareGeneration } from '../../../origin/generate.ts';
 import { MARKERS } from '../../../origin/infill/families.ts';
 import { findInfill } from '../../../origin/infill/infill.ts';
 import type { ModelSettings } from '../../../origin/model-settings.ts';
@@ -6,9 +7,26 @@ import type { ServedModel } from '../../../origin/served-model.ts';
 import type { SurveyedModel } from '../../../origin/serving/survey.ts';
 import { Encoder } from '../../../origin/tokenizer/encoder.ts';
 import { Tokenizer } from '../../../origin/tokenizer/tokenizer.ts';
+import type { GenerationRequest } from '../../../shared/generation.ts';
+import { request } from '../../support/generation-request.ts';
 
 /** The signal of a caller who does not leave. */
 export const STAYS = new AbortController().signal;
+
+/** A request, plain but for its changes, made ready for the engine. */
+export const prepare = (
+  changes: Partial<GenerationRequest>,
+  model: ServedModel,
+  context: Partial<Parameters<typeof prepareGeneration>[1]> = {},
+) =>
+  prepareGeneration(request(changes), {
+    model,
+    engineId: 'engine-1',
+    receivedAt: 0,
+    signal: STAYS,
+    drawSeed: () => 1,
+    ...context,
+  });
 
 export function servedModel(directory: string, contextLength = 64): ServedModel {
   const tokenizer = Tokenizer.fromDirectory(directory, MARKERS);
