@@ -1,9 +1,10 @@
 import { SseDecoder } from '../../shared/framing.ts';
 import type { GenerationEvent, GenerationRequest, OriginModel } from '../../shared/generation.ts';
+import { ask } from './ask.ts';
 import { errorOfOpenAiAnswer, noRawCompletions } from './openai-errors.ts';
 import { OpenAiEvents } from './openai-events.ts';
 import { openAiBody } from './openai-request.ts';
-import { interrupted, malformed, unreachable } from './origin-errors.ts';
+import { interrupted, malformed } from './origin-errors.ts';
 import type { EventStream, Upstream, UpstreamContext } from './upstream.ts';
 import type { OpenAiModel } from './upstream-config.ts';
 
@@ -58,27 +59,22 @@ export class OpenAiUpstream implements Upstream {
     return readChunks(response.body, new OpenAiEvents(request));
   }
 
-  async #post(body: Readonly<Record<string, unknown>>, context: UpstreamContext): Promise<Response> {
+  #post(
+    body: Readonly<Record<string, unknown>>,
+    { signal, after, traceparent }: UpstreamContext,
+  ): Promise<Response> {
     const { url, apiKey, acceptTimeoutMs } = this.#options;
-    const timeout = new AbortController();
-    const accepted = context.after(acceptTimeoutMs, () => timeout.abort());
-    try {
-      return await fetch(`${url.replace(/\/+$/, '')}/completions`, {
-        method: 'POST',
-        headers: {
-          'content-type': 'application/json',
-          accept: 'text/event-stream',
-          ...(apiKey !== null && { authorization: `Bearer ${apiKey}` }),
-          ...(context.traceparent !== null && { traceparent: context.traceparent }),
-        },
-        body: JSON.stringify(body),
-        signal: AbortSignal.any([context.signal, timeout.signal]),
-      });
-    } catch {
-      throw timeout.signal.aborted ? unreachable('timeout') : unreachable('connection');
-    } finally {
-      accepted();
-    }
+    const headers = {
+      'content-type': 'application/json',
+      accept: 'text/event-stream',
+      ...(apiKey !== null && { authorization: `Bearer ${apiKey}` }),
+      ...(traceparent !== null && { traceparent }),
+    };
+    return ask(
+      `${url.replace(/\/+$/, '')}/completions`,
+      { method: 'POST', headers, body: JSON.stringify(body) },
+      { signal, after, acceptTimeoutMs },
+    );
   }
 }
 

@@ -1,4 +1,5 @@
 import * as z from 'zod';
+import { ApiError } from '../../shared/errors.ts';
 import { LineDecoder } from '../../shared/framing.ts';
 import {
   type GenerationEvent,
@@ -17,7 +18,8 @@ import {
   tokenizerInfo,
 } from '../../shared/tokenization.ts';
 import { type After, afterAlone } from '../request-timers.ts';
-import { errorOfAnswer, interrupted, loading, malformed, unreachable } from './origin-errors.ts';
+import { ask } from './ask.ts';
+import { errorOfAnswer, interrupted, loading, malformed } from './origin-errors.ts';
 import { parseEvent } from './origin-events.ts';
 import type { EventStream, TokenizerService, Upstream, UpstreamContext } from './upstream.ts';
 import type { OriginModelName } from './upstream-config.ts';
@@ -119,32 +121,21 @@ export class OriginUpstream implements Upstream {
 
   /** A 200 from the origin; anything else is thrown as what the caller should see. */
   async #call(call: OriginCall): Promise<Response> {
+    const { method, signal, after = afterAlone } = call;
     const body = call.body === undefined ? '' : JSON.stringify(call.body);
-    const response = await this.#fetch(call, body);
+    const headers = {
+      ...call.headers,
+      'content-type': 'application/json',
+      [SIGNATURE_HEADER]: await this.#signature(call, body),
+    };
+    const { acceptTimeoutMs } = this.#options;
+    const response = await ask(
+      this.#base + call.path,
+      { method, headers, ...(call.body === undefined ? {} : { body }) },
+      { signal, after, acceptTimeoutMs },
+    );
     if (response.status !== 200) throw await errorOfAnswer(response);
     return response;
-  }
-
-  async #fetch(call: OriginCall, body: string): Promise<Response> {
-    const timeout = new AbortController();
-    const { after = afterAlone } = call;
-    const accepted = after(this.#options.acceptTimeoutMs, () => timeout.abort());
-    try {
-      return await fetch(this.#base + call.path, {
-        method: call.method,
-        headers: {
-          ...call.headers,
-          'content-type': 'application/json',
-          [SIGNATURE_HEADER]: await this.#signature(call, body),
-        },
-        ...(call.body === undefined ? {} : { body }),
-        signal: AbortSignal.any([call.signal, timeout.signal]),
-      });
-    } catch {
-      throw timeout.signal.aborted ? unreachable('timeout') : unreachable('connection');
-    } finally {
-      accepted();
-    }
   }
 
   async #signature(call: OriginCall, body: string): Promise<string> {
@@ -179,9 +170,7 @@ class EventReader implements AsyncIterableIterator<readonly GenerationEvent[]> {
   async next(): Promise<IteratorResult<readonly GenerationEvent[]>> {
     try {
       for (;;) {
-        const { value, done } = await this.#reader.read().catch(() => {
-          throw interrupted();
-        });
+        const { value, done } = await this.#reader.read();
         if (done) return { value: undefined, done };
         const lines = this.#lines.push(this.#decoder.decode(value, { stream: true }));
         const events = lines.filter((line) => line !== '').map(parseEvent);
@@ -189,7 +178,7 @@ class EventReader implements AsyncIterableIterator<readonly GenerationEvent[]> {
       }
     } catch (thrown) {
       void this.return();
-      throw thrown;
+      throw thrown instanceof ApiError ? thrown : interrupted();
     }
   }
 
