@@ -53,6 +53,9 @@ const ORIGIN_LIBRARIES = [
   'zod',
 ];
 
+/** What the launcher runs the Worker in, and nobody else knows. */
+const LOCAL_PLATFORM = ['esbuild', 'miniflare', 'wrangler'];
+
 const PURE = [
   /^worker\/dialects\//,
   /^worker\/quota/,
@@ -82,12 +85,19 @@ describe('import rules', () => {
     expect(edge.filter(({ imports }) => imports.some(isCommandLine)).map(({ file }) => file)).toEqual([]);
   });
 
-  test('origin imports shared, node:* and its libraries, never worker', () => {
+  test('origin imports shared, node:* and its libraries, never worker; its launcher the local platform, too', () => {
     const allowed = (name: string) =>
       /^(origin|shared)\//.test(name) ||
       name.startsWith('node:') ||
       ORIGIN_LIBRARIES.includes(packageOf(name));
-    expect(breaches(inRoom('origin'), allowed)).toEqual([]);
+    const local = (name: string) => LOCAL_PLATFORM.includes(packageOf(name));
+    expect(breaches(inRoom('origin/start'), (name) => allowed(name) || local(name))).toEqual([]);
+    expect(
+      breaches(
+        inRoom('origin').filter(({ file }) => !file.startsWith('origin/start/')),
+        allowed,
+      ),
+    ).toEqual([]);
   });
 
   test('the pure rooms take no I/O, no clock and no randomness', () => {

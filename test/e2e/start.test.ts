@@ -21,6 +21,8 @@ function processesNaming(directory: string): number[] {
   });
 }
 
+const isWorkerd = (pid: number): boolean => readFileSync(`/proc/${pid}/comm`, 'utf8').trim() === 'workerd';
+
 /** The pasted line's URL, headers and body. */
 function readCurl(banner: string) {
   const url = /curl (\S+)/.exec(banner)?.[1] ?? '';
@@ -84,6 +86,29 @@ describe('npm start', () => {
         timeout: 20_000,
       })
       .toBe(200);
+  });
+
+  test('a workerd that dies is started again, with its database', async () => {
+    const usage = () =>
+      fetch(`${system.url}/admin/v1/tenants`, { headers: { authorization: `Bearer ${system.apiKey}` } });
+    const before = await (await usage()).json();
+    const [workerd] = processesNaming(directory).filter(isWorkerd);
+    process.kill(workerd!, 'SIGKILL');
+    const after = () => usage().then((response) => response.json());
+    await expect.poll(() => after().catch(() => null), { timeout: 20_000 }).toEqual(before);
+    expect((await complete({ prompt: 'Hello', max_tokens: 2 })).status).toBe(200);
+  });
+
+  test('nothing but the Worker answers at its address: no explorer of the database', async () => {
+    for (const path of [
+      '/cdn-cgi/explorer',
+      '/cdn-cgi/explorer/api/d1/database',
+      '/cdn-cgi/handler/scheduled',
+    ]) {
+      const response = await fetch(system.url + path);
+      expect(response.status, path).toBe(404);
+      expect(await response.json(), path).toMatchObject({ error: { code: 'unknown_url' } });
+    }
   });
 
   test('no log holds prompt, completion or key', async () => {

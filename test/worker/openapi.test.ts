@@ -3,8 +3,8 @@ import { Ajv2020 } from 'ajv/dist/2020.js';
 import addFormats from 'ajv-formats';
 import { beforeAll, expect, test } from 'vitest';
 import * as z from 'zod';
+import { bundleWorker } from '../../origin/start/worker-bundle.ts';
 import { FIELD_TABLE } from './field-table.ts';
-import { bundleWorker } from './support/bundle.ts';
 import { chunksOf } from './support/sse.ts';
 import { workerForTests } from './support/worker-for-tests.ts';
 

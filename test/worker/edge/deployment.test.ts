@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { gzipSync } from 'node:zlib';
 import { describe, expect, test } from 'vitest';
-import { bundleWorker } from '../support/bundle.ts';
+import { bundleWorker } from '../../../origin/start/worker-bundle.ts';
 import { startFakeOrigin } from '../support/fake-origin.ts';
 import { KEY, startWorker } from '../support/worker.ts';
 import { completion } from './admin-client.ts';

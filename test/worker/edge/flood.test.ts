@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import type { Shield } from '../support/worker.ts';
+import type { Shield } from '../../../origin/start/local-worker.ts';
 import { workerForTests } from '../support/worker-for-tests.ts';
 import { ADMIN_KEY_SHA256, completion, tenantWithKey } from './admin-client.ts';
 

@@ -1,7 +1,7 @@
 import path from 'node:path';
 import { build } from 'esbuild';
 
-const ROOT = path.resolve(import.meta.dirname, '../../..');
+const ROOT = path.resolve(import.meta.dirname, '../..');
 
 /** The Worker as one module, the way it is deployed. */
 export async function bundleWorker(minify = false, entry = 'worker/index.ts'): Promise<string> {

@@ -1,0 +1,25 @@
+import * as z from 'zod';
+import { openLocalWorker } from './local-worker.ts';
+
+/** The process of the local Worker; the launcher says by environment variables where and with what. */
+
+const schema = z.object({
+  CONTINUO_HOST: z.string(),
+  CONTINUO_PORT: z.coerce.number(),
+  CONTINUO_WORKER_STATE: z.string(),
+  /** Variables and secrets as JSON: a command line is visible to every user of the machine. */
+  CONTINUO_WORKER_VARS: z.string(),
+});
+const vars = z.record(z.string(), z.string());
+
+const settings = schema.parse(process.env);
+const { miniflare } = await openLocalWorker({
+  host: settings.CONTINUO_HOST,
+  port: settings.CONTINUO_PORT,
+  vars: vars.parse(JSON.parse(settings.CONTINUO_WORKER_VARS)),
+  state: settings.CONTINUO_WORKER_STATE,
+});
+
+for (const signal of ['SIGINT', 'SIGTERM'] as const) {
+  process.once(signal, () => void miniflare.dispose());
+}
