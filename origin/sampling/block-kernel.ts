@@ -19,6 +19,8 @@ export interface BlockKernel {
    * float32 may get any number.
    */
   sums(row: Float32Array, highest: number, coldness: number, sums: Float64Array): void;
+  /** The same sums, and each block's Σ e^x · x with x = (z − highest) · coldness. */
+  moments(row: Row, sums: Float64Array, moments: Float64Array): void;
   /**
    * Writes the ids of the logits that are at least `cut`, a float32, in ascending order and, if asked for, their weights
    * e^((z − highest) · coldness) with the bits of `exponential`; how many.

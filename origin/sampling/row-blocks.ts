@@ -17,6 +17,7 @@ export class RowBlocks {
   readonly maxima: Float32Array;
   /** Filled by `weigh`. */
   readonly sums: Float64Array;
+  private readonly moments: Float64Array;
   /** Whether there is a kernel, and so whether `weigh` may be called. */
   readonly weighs: boolean;
   /** The largest logit. */
@@ -35,6 +36,7 @@ export class RowBlocks {
     const blocks = Math.ceil(vocabularySize / this.blockSize);
     this.maxima = new Float32Array(blocks).fill(Number.POSITIVE_INFINITY);
     this.sums = new Float64Array(blocks);
+    this.moments = new Float64Array(blocks);
   }
 
   /** As the function `argmax`, errors included. */
@@ -67,19 +69,44 @@ export class RowBlocks {
   }
 
   /** Fills `sums` with Σ e^((z − max z) / T) of each block; their total. Relative error about 10⁻⁶, float32's. */
-  weigh({ logits, highest, coldness }: Row): number {
-    if (coldness === this.weighedAt) return this.total;
-    const { sums, maxima, blockSize, kernel } = this;
-    kernel?.sums(logits, highest, coldness, sums);
+  weigh(row: Row): number {
+    if (row.coldness === this.weighedAt) return this.total;
+    const { logits, highest, coldness } = row;
+    this.kernel?.sums(logits, highest, coldness, this.sums);
+    return this.addUp(row);
+  }
+
+  /** Σ p·x with x = (z − max z) / T and p the softmax, as exact as `weigh`, which it does besides. With a kernel only. */
+  meanExponent(row: Row): number {
+    const moments = this.moments;
+    this.kernel?.moments(row, this.sums, moments);
+    const total = this.addUp(row, moments);
+    let weighted = 0;
+    for (let block = 0; block < moments.length; block++) weighted += moments[block]!;
+    return weighted / total;
+  }
+
+  /** The total of the sums; completes them (and the moments) where the kernel has not. */
+  private addUp({ logits, highest, coldness }: Row, moments: Float64Array | null = null): number {
+    const { sums, maxima, blockSize } = this;
     const rest = logits.length - (logits.length % blockSize);
     if (rest < logits.length) {
-      let sum = 0;
-      for (let id = rest; id < logits.length; id++) sum += exponential((logits[id]! - highest) * coldness);
+      let [sum, weighted] = [0, 0];
+      for (let id = rest; id < logits.length; id++) {
+        const x = (logits[id]! - highest) * coldness;
+        const weight = exponential(x);
+        sum += weight;
+        if (weight > 0) weighted += weight * x;
+      }
       sums[rest / blockSize] = sum;
+      if (moments !== null) moments[rest / blockSize] = weighted;
     }
     let total = 0;
     for (let block = 0; block < sums.length; block++) {
-      if ((maxima[block]! - highest) * coldness < LOWEST_EXPONENT) sums[block] = 0;
+      if ((maxima[block]! - highest) * coldness < LOWEST_EXPONENT) {
+        sums[block] = 0;
+        if (moments !== null) moments[block] = 0;
+      }
       total += sums[block]!;
     }
     this.weighedAt = coldness;

@@ -51,12 +51,16 @@ export function logits(vector: number): Code {
   return v128.load(get(ROW), 16 * vector);
 }
 
-/** Stores the combination of a vector's four lanes as the block's result. */
-export function storeAcrossLanes(vector: number, combine: (a: Code, b: Code) => Code): Code[] {
+/** Stores the combination of a vector's four lanes as one of the block's results. */
+export function storeAcrossLanes(
+  vector: number,
+  combine: (a: Code, b: Code) => Code,
+  result: number = 0,
+): Code[] {
   return [
     set(vector, combine(get(vector), f32x4.permute([2, 3, 0, 1], get(vector)))),
     set(vector, combine(get(vector), f32x4.permute([1, 0, 3, 2], get(vector)))),
-    f32.store(get(RESULTS), f32x4.lane(0, get(vector))),
+    f32.store(get(RESULTS), f32x4.lane(0, get(vector)), 4 * result),
   ];
 }
 

@@ -10,6 +10,8 @@ export interface BlockReductions {
   maxima(row: number, blocks: number, results: number): number;
   /** Writes each block's Σ e^((z − highest) · coldness). */
   sums(row: number, blocks: number, results: number, highest: number, coldness: number): void;
+  /** Writes each block's Σ e^x and Σ e^x · x / ln 2 with x = (z − highest) · coldness. */
+  moments(row: number, blocks: number, results: number, highest: number, coldness: number): void;
   /**
    * Writes the ids of the logits that are at least `cut` and, elsewhere, those logits; returns where the ids end.
    * @param maxima each block's largest logit
@@ -30,5 +32,11 @@ export interface BlockReductions {
 
 /** IEEE operations alone, in an order that nothing changes: the same bits on every machine. */
 export function blockReductions(): Uint8Array<ArrayBuffer> {
-  return encodeModule([blockMaxima(), blockSums(), blockList(), weights()]);
+  return encodeModule([
+    blockMaxima(),
+    blockSums('sums', false),
+    blockSums('moments', true),
+    blockList(),
+    weights(),
+  ]);
 }

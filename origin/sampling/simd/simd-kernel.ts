@@ -7,6 +7,9 @@ import { Instance, Memory, Module } from './webassembly.ts';
 
 const PAGE_BYTES = 65_536;
 
+/** Numbers that a function gives of each block, at most. */
+const RESULTS = 2;
+
 /** Tokens are listed and weighed in parts of as many blocks, so that a part stays in the cache. */
 const BLOCKS_LISTED = 64;
 /** The numbers of a part, and three that the kernel may write behind them, in whole vectors. */
@@ -23,7 +26,7 @@ export function isLargeVocabulary(vocabularySize: number): boolean {
 interface Arena {
   readonly reductions: BlockReductions;
   readonly rows: Float32Array<ArrayBuffer>;
-  /** For a number of each block. */
+  /** For a number or two of each block. */
   readonly results: Float32Array<ArrayBuffer>;
   /** For the tokens of a part. */
   readonly ids: Int32Array<ArrayBuffer>;
@@ -65,6 +68,17 @@ export class SimdKernel implements BlockKernel {
     sums.set(arena.results.subarray(0, blocks));
   }
 
+  moments({ logits, highest, coldness }: Row, sums: Float64Array, moments: Float64Array): void {
+    const arena = this.#arenaOf(logits);
+    const { reductions, results } = arena;
+    const blocks = Math.floor(logits.length / BLOCK_SIZE);
+    reductions.moments(this.#addressOf(logits, arena), blocks, results.byteOffset, highest, coldness);
+    for (let block = 0; block < blocks; block++) {
+      sums[block] = results[2 * block]!;
+      moments[block] = results[2 * block + 1]! * Math.LN2;
+    }
+  }
+
   list(row: Row, maxima: Float32Array, cut: number, ids: Int32Array, weights: Float64Array | null): number {
     const arena = this.#arenaOf(row.logits);
     const blocks = Math.floor(row.logits.length / BLOCK_SIZE);
@@ -102,7 +116,7 @@ export class SimdKernel implements BlockKernel {
     const [ids, logits, weights] = [TABLE_BYTES, TABLE_BYTES + 4 * LISTED, TABLE_BYTES + 8 * LISTED];
     const rows = weights + 8 * LISTED;
     const results = rows + 4 * length;
-    const pages = Math.ceil((results + 4 * blocks) / PAGE_BYTES);
+    const pages = Math.ceil((results + 4 * RESULTS * blocks) / PAGE_BYTES);
     const memory = new Memory({ initial: pages, maximum: pages });
     const { buffer } = memory;
     writeTables(buffer);
@@ -114,7 +128,7 @@ export class SimdKernel implements BlockKernel {
       logits: new Float32Array(buffer, logits, LISTED),
       weights: new Float64Array(buffer, weights, LISTED),
       rows: new Float32Array(buffer, rows, length),
-      results: new Float32Array(buffer, results, blocks),
+      results: new Float32Array(buffer, results, RESULTS * blocks),
     };
   }
 }

@@ -54,7 +54,13 @@ export const f32 = {
   /** 1 or 0. */
   atLeast: binary(0x60),
   load: memory([0x2a], 2),
-  store: (address: Code, value: Code): Code => [...address, ...value, 0x38, 2, 0],
+  store: (address: Code, value: Code, offset: number): Code => [
+    ...address,
+    ...value,
+    0x38,
+    2,
+    ...unsigned(offset),
+  ],
 };
 
 const simd = (operation: number): Code => [0xfd, ...unsigned(operation)];

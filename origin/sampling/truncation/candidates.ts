@@ -16,6 +16,8 @@ export class Candidates {
    * that a later truncation is known to drop anyway.
    */
   mass = 0;
+  /** Σ p ln w over all that `mass` counts, where it is known beforehand; else NaN. */
+  meanLog = Number.NaN;
 
   constructor(capacity: number) {
     this.ids = new Int32Array(capacity);
@@ -26,6 +28,7 @@ export class Candidates {
   set(count: number, mass: number): void {
     this.count = count;
     this.mass = mass;
+    this.meanLog = Number.NaN;
   }
 
   /** The largest weight. */

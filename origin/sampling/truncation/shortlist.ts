@@ -1,8 +1,10 @@
 import type { SamplingParameters } from '../../../shared/sampling.ts';
 import type { SamplerWorkspace } from '../workspace.ts';
+import type { Candidates } from './candidates.ts';
 import { gatherAbove, gatherTop, LOWEST_LOGIT, type Row } from './gather.ts';
 import { sumWeights } from './row-sums.ts';
 import { sigmaCut } from './top-n-sigma.ts';
+import { typicalShare } from './typical.ts';
 
 /** Slack on cuts that merely save work, so that rounding never drops what the exact step would keep. */
 const SLACK = 1 - 2 ** -16;
@@ -15,9 +17,8 @@ const SLACK = 1 - 2 ** -16;
 export function shortlist(row: Row, parameters: SamplingParameters, workspace: SamplerWorkspace): void {
   const { topNSigma, topK, minKeep, typicalP } = parameters;
   const sigma = topNSigma > 0 ? sigmaCut(row.logits, row.highest, topNSigma) : LOWEST_LOGIT;
-  // Typical sampling looks at the whole distribution.
   if (topK > 0) gatherTop(row, Math.max(topK, minKeep), sigma, workspace);
-  else if (typicalP < 1) gatherAbove(row, sigma, workspace);
+  else if (typicalP < 1) gatherForTypical(row, parameters, sigma, workspace);
   else gatherLikely(row, parameters, sigma, workspace);
   // Fewer than min_keep: then that many are what is left in the end.
   if (workspace.candidates.count < minKeep) gatherTop(row, minKeep, LOWEST_LOGIT, workspace);
@@ -52,6 +53,59 @@ function gatherNucleus(row: Row, target: number, lowest: number, workspace: Samp
     gatherAbove(row, cut, workspace);
     if (cut === lowest || candidates.mass >= target) return;
   }
+}
+
+/** Where typical sampling comes next. It looks at the whole distribution; what that is, the blocks may know. */
+function gatherForTypical(
+  row: Row,
+  { typicalP, minKeep }: SamplingParameters,
+  sigma: number,
+  workspace: SamplerWorkspace,
+): void {
+  if (workspace.blocks.weighs && sigma === LOWEST_LOGIT) {
+    gatherTypical(row, typicalShare(typicalP), minKeep, workspace);
+  } else {
+    gatherAbove(row, sigma, workspace);
+  }
+}
+
+/**
+ * Gathers the tokens whose ln w is at most so far from the mean that they weigh `share` of all, and are `atLeast` as many
+ * if there are. As long as they fall short, the distance grows: by 1, then 2, 4 …
+ */
+function gatherTypical(row: Row, share: number, atLeast: number, workspace: SamplerWorkspace): void {
+  const { blocks, candidates } = workspace;
+  const { highest, coldness } = row;
+  const mean = blocks.meanExponent(row);
+  const mass = blocks.weigh(row);
+  const target = share * mass;
+  const nearest = (highestCut(row, target, LOWEST_LOGIT, workspace) - highest) * coldness;
+  let distance = Math.max(0, mean - nearest);
+  for (let growth = 1; ; growth *= 2) {
+    distance += growth;
+    const cut = highest + (mean - distance) / coldness;
+    gatherAbove(row, cut, workspace);
+    keepBelow(row, mean + distance, candidates);
+    const all = cut <= LOWEST_LOGIT && mean + distance >= 0;
+    if (all || (candidates.mass >= target && candidates.count >= atLeast)) break;
+  }
+  candidates.mass = mass;
+  candidates.meanLog = mean;
+}
+
+/** Drops the candidates with x = (z − max z) / T above `most`. */
+function keepBelow({ logits, highest, coldness }: Row, most: number, candidates: Candidates): void {
+  if (most >= 0) return;
+  const { ids, weights, count } = candidates;
+  let left = 0;
+  let mass = 0;
+  for (let i = 0; i < count; i++) {
+    if ((logits[ids[i]!]! - highest) * coldness > most) continue;
+    ids[left] = ids[i]!;
+    weights[left] = weights[i]!;
+    mass += weights[left++]!;
+  }
+  candidates.set(left, mass);
 }
 
 /** Halvings of the range in which the cut is looked for: finer than a cut needs to be. */

@@ -1,5 +1,6 @@
 import type { BlockKernel } from '../../../origin/sampling/block-kernel.ts';
 import { exponential } from '../../../origin/sampling/exponential.ts';
+import { sum } from './reference.ts';
 
 /** A kernel in plain JavaScript, exact to float64 (listed weights to the bits of `exponential`), which leaves anything at all where it promises nothing. */
 export function plainKernel(blockSize: number): BlockKernel {
@@ -18,11 +19,16 @@ export function plainKernel(blockSize: number): BlockKernel {
       }
       return !blocks.some((logits) => logits.some(isBad));
     },
-    sums(row, highest, coldness, sums) {
+    sums(logits, highest, coldness, sums) {
+      this.moments({ logits, highest, coldness }, sums, new Float64Array(sums.length));
+    },
+    moments({ logits: row, highest, coldness }, sums, moments) {
       for (const [block, logits] of whole(row).entries()) {
         const exponents = Array.from(logits, (logit) => (logit - highest) * coldness);
         const isNormal = Math.max(...exponents) > -87.3;
-        sums[block] = isNormal ? exponents.reduce((sum, x) => sum + Math.exp(x), 0) : Number.NaN;
+        const terms = exponents.filter((x) => x > -Infinity);
+        sums[block] = isNormal ? sum(terms.map((x) => Math.exp(x))) : Number.NaN;
+        moments[block] = isNormal ? sum(terms.map((x) => Math.exp(x) * x)) : Number.NaN;
       }
     },
     list({ logits, highest, coldness }, _maxima, cut, ids, weights) {

@@ -9,6 +9,7 @@ import { LOWEST_LOGIT } from '../../../origin/sampling/truncation/gather.ts';
 import { SamplerWorkspace } from '../../../origin/sampling/workspace.ts';
 import type { SamplingParameters } from '../../../shared/sampling.ts';
 import { sampleOnce } from './one-token.ts';
+import { softmax, sum } from './reference.ts';
 
 /** Seven whole blocks and a short one. */
 const SIZE = 7 * 128 + 37;
@@ -91,6 +92,21 @@ describe('blocks of a row', () => {
           );
         }
         expect(Math.abs(total / expectedTotal - 1)).toBeLessThan(1e-6);
+      }),
+      { numRuns: 300 },
+    );
+  });
+
+  it('have the mean exponent of the softmax, within 10⁻⁶ of one or of itself', () => {
+    fc.assert(
+      fc.property(anyRow, anyColdness, (row, coldness) => {
+        const blocks = new RowBlocks(SIZE, kernel);
+        const highest = row[blocks.argmax(row)]!;
+        const exponents = Array.from(row, (z) => (z - highest) * coldness).filter((x) => x > -700);
+        const total = sum(exponents.map((x) => Math.exp(x)));
+        const mean = sum(exponents.map((x) => (x * Math.exp(x)) / total));
+        const found = blocks.meanExponent({ logits: row, highest, coldness });
+        expect(Math.abs(found - mean)).toBeLessThan(1e-6 * Math.max(1, -mean));
       }),
       { numRuns: 300 },
     );
@@ -190,6 +206,31 @@ describe('a sampler with a kernel', () => {
         });
       }),
       { numRuns: 60 },
+    );
+  });
+
+  it.each([
+    { typicalP: 0.9 },
+    { typicalP: 0.2, temperature: 0.7 },
+    { typicalP: 0.99, temperature: 2, minKeep: 5 },
+  ])('keeps the tokens nearest to the entropy, as many as it takes, within 10⁻⁵: %o', (parameters) => {
+    fc.assert(
+      fc.property(anyRow, fc.maxSafeInteger(), (row, seed) => {
+        const { typicalP, temperature = 1, minKeep = 1 } = parameters;
+        const kept = new Set(inBlocks(row, parameters, seed).kept.map(({ id }) => id));
+        const shares = softmax([...row], temperature).filter(({ p }) => p > 0);
+        const entropy = sum(shares.map(({ p }) => -p * Math.log(p)));
+        const ordered = shares
+          .map(({ id, p }) => ({ id, p, distance: Math.abs(-Math.log(p) - entropy) }))
+          .toSorted((a, b) => a.distance - b.distance);
+        const [inside, outside] = [true, false].map((is) => ordered.filter(({ id }) => kept.has(id) === is));
+        const last = inside!.at(-1)!;
+        expect(last.distance).toBeLessThan((outside![0]?.distance ?? Infinity) * (1 + 1e-6) + 1e-5);
+        const mass = sum(inside!.map(({ p }) => p));
+        if (outside!.length > 0) expect(mass).toBeGreaterThan(typicalP - 1e-5);
+        if (kept.size > minKeep) expect(mass - last.p).toBeLessThan(typicalP + 1e-5);
+      }),
+      { numRuns: 150 },
     );
   });
 
