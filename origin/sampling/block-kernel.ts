@@ -21,6 +21,8 @@ export interface BlockKernel {
   sums(row: Float32Array, highest: number, coldness: number, sums: Float64Array): void;
   /** The same sums, and each block's Σ e^x · x with x = (z − highest) · coldness. */
   moments(row: Row, sums: Float64Array, moments: Float64Array): void;
+  /** Writes the number of the logits that are not −∞, and their Σ (highest − z) and Σ (highest − z)² in float64. */
+  deviations(row: Float32Array, highest: number, sums: Float64Array): void;
   /**
    * Writes the ids of the logits that are at least `cut`, a float32, in ascending order and, if asked for, their weights
    * e^((z − highest) · coldness) with the bits of `exponential`; how many.

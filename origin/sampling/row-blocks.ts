@@ -1,7 +1,7 @@
 import type { BlockKernel } from './block-kernel.ts';
 import { exponential } from './exponential.ts';
 import { argmax } from './logits/argmax.ts';
-import type { Row } from './truncation/gather.ts';
+import { LOWEST_LOGIT, type Row } from './truncation/gather.ts';
 
 /** Below e^−87 float32 has no normal numbers; all of a large vocabulary at that weighs less than a float64's rounding. */
 const LOWEST_EXPONENT = -87;
@@ -26,6 +26,7 @@ export class RowBlocks {
   private total = 0;
   private weighedAt = Number.NaN;
   private readonly kernel: BlockKernel | null;
+  private readonly deviationSums = new Float64Array(3);
   private readonly float = new Float32Array(1);
   private readonly floatBits = new Int32Array(this.float.buffer);
 
@@ -114,19 +115,37 @@ export class RowBlocks {
     return total;
   }
 
+  /** The number of the logits that are not −∞, and their Σ (highest − z) and Σ (highest − z)²; good until the next call. */
+  deviations({ logits, highest }: Row): Float64Array {
+    const sums = this.deviationSums;
+    if (this.kernel === null) sums.fill(0);
+    else this.kernel.deviations(logits, highest, sums);
+    for (let id = this.restOf(logits); id < logits.length; id++) {
+      if (logits[id]! < LOWEST_LOGIT) continue;
+      const below = highest - logits[id]!;
+      sums[0]! += 1;
+      sums[1]! += below;
+      sums[2]! += below * below;
+    }
+    return sums;
+  }
+
   /** Writes the ids of the logits that are at least `cut`, in ascending order, and, if asked for, their weights; how many. */
   list(row: Row, cut: number, ids: Int32Array, weights: Float64Array | null): number {
-    const { kernel, maxima, blockSize } = this;
     const { logits, highest, coldness } = row;
-    let count = kernel === null ? 0 : kernel.list(row, maxima, this.roundedUp(cut), ids, weights);
-    const rest = kernel === null ? 0 : logits.length - (logits.length % blockSize);
-    for (let id = rest; id < logits.length; id++) {
+    let count = this.kernel?.list(row, this.maxima, this.roundedUp(cut), ids, weights) ?? 0;
+    for (let id = this.restOf(logits); id < logits.length; id++) {
       const logit = logits[id]!;
       if (logit < cut) continue;
       if (weights !== null) weights[count] = exponential((logit - highest) * coldness);
       ids[count++] = id;
     }
     return count;
+  }
+
+  /** The first id that a kernel leaves to others. */
+  private restOf(row: Float32Array): number {
+    return this.kernel === null ? 0 : row.length - (row.length % this.blockSize);
   }
 
   /** The smallest float32 that is no smaller. */

@@ -1,6 +1,7 @@
 import { blockList } from './block-list.ts';
 import { blockMaxima } from './block-maxima.ts';
 import { blockSums } from './block-sums.ts';
+import { deviations } from './deviations.ts';
 import { encodeModule } from './wasm-encode.ts';
 import { weights } from './weights.ts';
 
@@ -26,6 +27,11 @@ export interface BlockReductions {
     logits: number,
     first: number,
   ): number;
+  /**
+   * Writes of the logits of all blocks that are not −∞ minus their number, Σ (highest − z) and Σ (highest − z)², each as two
+   * float64 that add up to it.
+   */
+  deviations(row: number, blocks: number, results: number, highest: number): void;
   /** Writes e^((z − highest) · coldness) of the logits from one address to another. */
   weights(logits: number, end: number, weights: number, highest: number, coldness: number): void;
 }
@@ -37,6 +43,7 @@ export function blockReductions(): Uint8Array<ArrayBuffer> {
     blockSums('sums', false),
     blockSums('moments', true),
     blockList(),
+    deviations(),
     weights(),
   ]);
 }

@@ -79,6 +79,17 @@ export class SimdKernel implements BlockKernel {
     }
   }
 
+  deviations(row: Float32Array, highest: number, sums: Float64Array): void {
+    const arena = this.#arenaOf(row);
+    // Weights have the room for the results and are not needed at the same time.
+    const { reductions, weights: results } = arena;
+    const blocks = Math.floor(row.length / BLOCK_SIZE);
+    reductions.deviations(this.#addressOf(row, arena), blocks, results.byteOffset, highest);
+    sums[0] = -(results[0]! + results[1]!);
+    sums[1] = results[2]! + results[3]!;
+    sums[2] = results[4]! + results[5]!;
+  }
+
   list(row: Row, maxima: Float32Array, cut: number, ids: Int32Array, weights: Float64Array | null): number {
     const arena = this.#arenaOf(row.logits);
     const blocks = Math.floor(row.logits.length / BLOCK_SIZE);

@@ -73,7 +73,15 @@ const shift =
 /** All 128 bits, whatever they stand for. */
 export const v128 = {
   load: memory(simd(0x00), 2),
-  store: (address: Code, value: Code): Code => [...address, ...value, ...simd(0x0b), 2, 0],
+  /** Half as many, then zeros. */
+  loadHalf: memory(simd(0x5d), 2),
+  store: (address: Code, value: Code, offset = 0): Code => [
+    ...address,
+    ...value,
+    ...simd(0x0b),
+    2,
+    ...unsigned(offset),
+  ],
   and: binaryVector(0x4e),
 };
 
@@ -126,14 +134,14 @@ export const f64x2 = {
   /** One number from each address. */
   loadPair: (first: Code, second: Code, offset: number): Code => [
     ...second,
-    ...memory(simd(0x5d), 3)(first, offset),
+    ...v128.loadHalf(first, offset),
     ...simd(0x57),
     3,
     ...unsigned(offset),
     1,
   ],
-  /** Two float32 from an address on. */
-  loadNarrow: (address: Code): Code => [...memory(simd(0x5d), 2)(address), ...simd(0x5f)],
+  /** The first two of four float32. */
+  promoted: unaryVector(0x5f),
   /** The first two of four signed 32-bit lanes. */
   ofIntegers: unaryVector(0xfe),
   atLeast: binaryVector(0x4c),

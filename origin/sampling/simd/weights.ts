@@ -52,7 +52,7 @@ function weighPair(): Code[] {
   const halvings = v128.and(get(n), get(WHOLE));
   const fractions = f64x2.loadPair(entry(0), entry(1), FRACTIONS_AT);
   return [
-    set(x, f64x2.sub(f64x2.loadNarrow(get(LOGITS)), get(highest))),
+    set(x, f64x2.sub(f64x2.promoted(v128.loadHalf(get(LOGITS))), get(highest))),
     set(x, f64x2.mul(get(x), get(coldness))),
     set(n, f64x2.sub(constant(0.5), f64x2.mul(get(x), constant(STEPS_PER_UNIT)))),
     set(n, i32x4.truncated(get(n))),

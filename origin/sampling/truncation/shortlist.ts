@@ -16,7 +16,7 @@ const SLACK = 1 - 2 ** -16;
  */
 export function shortlist(row: Row, parameters: SamplingParameters, workspace: SamplerWorkspace): void {
   const { topNSigma, topK, minKeep, typicalP } = parameters;
-  const sigma = topNSigma > 0 ? sigmaCut(row.logits, row.highest, topNSigma) : LOWEST_LOGIT;
+  const sigma = topNSigma > 0 ? sigmaCut(row, topNSigma, workspace.blocks) : LOWEST_LOGIT;
   if (topK > 0) gatherTop(row, Math.max(topK, minKeep), sigma, workspace);
   else if (typicalP < 1) gatherForTypical(row, parameters, sigma, workspace);
   else gatherLikely(row, parameters, sigma, workspace);

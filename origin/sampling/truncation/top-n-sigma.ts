@@ -1,22 +1,14 @@
-import { LOWEST_LOGIT } from './gather.ts';
+import type { RowBlocks } from '../row-blocks.ts';
+import type { Row } from './gather.ts';
 
 /**
  * The logit below which top-nσ drops a token: max z − n·σ, σ the population standard deviation of the logits that are
  * not −∞ (Tang et al., "Top-nσ: Not All Logits Are You Need", 2024). Scaling by the temperature scales both sides, so
  * the unscaled logits give the same set.
  */
-export function sigmaCut(logits: Float32Array, highest: number, n: number): number {
-  const size = logits.length;
-  let count = 0;
-  let sum = 0;
-  let squares = 0;
-  for (let id = 0; id < size; id++) {
-    const below = highest - logits[id]!;
-    if (below > highest - LOWEST_LOGIT) continue;
-    count++;
-    sum += below;
-    squares += below * below;
-  }
+export function sigmaCut(row: Row, n: number, blocks: RowBlocks): number {
+  const sums = blocks.deviations(row);
+  const [count, sum, squares] = [sums[0]!, sums[1]!, sums[2]!];
   const mean = sum / count;
-  return highest - n * Math.sqrt(Math.max(0, squares / count - mean * mean));
+  return row.highest - n * Math.sqrt(Math.max(0, squares / count - mean * mean));
 }

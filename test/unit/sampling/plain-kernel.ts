@@ -31,9 +31,16 @@ export function plainKernel(blockSize: number): BlockKernel {
         moments[block] = isNormal ? sum(terms.map((x) => Math.exp(x) * x)) : Number.NaN;
       }
     },
+    deviations(row, highest, sums) {
+      const finite = whole(row).flatMap((logits) => [...logits].filter((logit) => logit > -Infinity));
+      sums[0] = finite.length;
+      sums[1] = sum(finite.map((logit) => highest - logit));
+      sums[2] = sum(finite.map((logit) => (highest - logit) ** 2));
+    },
     list({ logits, highest, coldness }, _maxima, cut, ids, weights) {
       let count = 0;
-      for (let id = 0; id < whole(logits).length * blockSize; id++) {
+      const end = logits.length - (logits.length % blockSize);
+      for (let id = 0; id < end; id++) {
         if (logits[id]! < cut) continue;
         if (weights !== null) weights[count] = exponential((logits[id]! - highest) * coldness);
         ids[count++] = id;

@@ -112,6 +112,21 @@ describe('blocks of a row', () => {
     );
   });
 
+  it('have the deviations from the largest logit, to float64’s precision', () => {
+    fc.assert(
+      fc.property(anyRow, (row) => {
+        const highest = Math.max(...row);
+        const below = Array.from(row, (z) => highest - z).filter((x) => x < Infinity);
+        const expected = [below.length, sum(below), sum(below.map((x) => x * x))];
+        const found = new RowBlocks(SIZE, kernel).deviations({ logits: row, highest, coldness: 1 });
+        expect(found[0]).toBe(below.length);
+        for (const [i, x] of expected.entries())
+          expect(Math.abs(found[i]! - x)).toBeLessThanOrEqual(1e-13 * x);
+      }),
+      { numRuns: 200 },
+    );
+  });
+
   it('list exactly the logits that reach a cut, a float32 or not, with the weights that JavaScript gives', () => {
     const anyCut = fc.tuple(
       fc.nat(SIZE - 1),

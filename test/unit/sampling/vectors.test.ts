@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { dynamicTemperature } from '../../../origin/sampling/dynamic-temperature.ts';
 import { tokenLogprob } from '../../../origin/sampling/logprobs.ts';
+import { RowBlocks } from '../../../origin/sampling/row-blocks.ts';
 import { Mirostat, rankBound, zipfExponent } from '../../../origin/sampling/truncation/mirostat.ts';
 import { sigmaCut } from '../../../origin/sampling/truncation/top-n-sigma.ts';
 import { SamplerWorkspace } from '../../../origin/sampling/workspace.ts';
@@ -81,7 +82,8 @@ it('H.9: typical .5 of [.97, .01, .01, .01] keeps the most likely token alone', 
 
 it('H.9: top-nσ 1 of [3, 2, 1, 0, −4]: σ = 2.416609 keeps the first three', () => {
   const logits = [3, 2, 1, 0, -4];
-  expect(3 - sigmaCut(Float32Array.from(logits), 3, 1)).toBeCloseTo(2.416609, 6);
+  const row = { logits: Float32Array.from(logits), highest: 3, coldness: 1 };
+  expect(3 - sigmaCut(row, 1, new RowBlocks(logits.length, null))).toBeCloseTo(2.416609, 6);
   expect(sampleOnce({ logits, parameters: { topNSigma: 1 } }).kept.map(({ id }) => id)).toEqual([0, 1, 2]);
 });
 
