@@ -5,8 +5,9 @@ import { convertV4MiniflareOptions, Miniflare } from 'miniflare';
 import { sha256Hex } from '../../../shared/signing.ts';
 import { startWorker } from '../../worker/support/worker.ts';
 import { quantile } from '../statistics.ts';
-import type { Pace } from './pace.ts';
-import { directPath, type Path, type Seen, workerPath } from './path.ts';
+import { type Clients, startClients } from './client-process.ts';
+import type { Load } from './load.ts';
+import type { Way } from './path.ts';
 import { workerdCpuMs } from './workerd-cpu.ts';
 
 /**
@@ -39,15 +40,13 @@ async function createKey(url: string): Promise<string> {
   return (await admin('/keys', { tenant: 'bench', name: 'bench' })).key;
 }
 
-interface OpenPath {
-  readonly path: Path;
+interface OpenWay {
+  readonly way: Way;
   readonly close: () => Promise<void>;
 }
 
-const close = async (): Promise<void> => {};
-
 /** What workerd itself costs: no line of JavaScript per event. */
-async function openBare(originUrl: string): Promise<OpenPath> {
+async function openBare(originUrl: string): Promise<OpenWay> {
   const script = `export default { fetch: (r) => fetch('${originUrl}' + new URL(r.url).pathname, r) }`;
   const workerd = new Miniflare(
     convertV4MiniflareOptions({
@@ -59,41 +58,18 @@ async function openBare(originUrl: string): Promise<OpenPath> {
       cf: false,
     }),
   );
-  const { origin } = await workerd.unsafeGetDirectURL('bare');
-  return { path: await directPath(origin, SECRET), close: () => workerd.dispose() };
+  const { origin: url } = await workerd.unsafeGetDirectURL('bare');
+  return { way: { kind: 'origin', url, secret: SECRET }, close: () => workerd.dispose() };
 }
 
-async function openWorker(originUrl: string, entry = 'worker/index.ts', regions = 'off'): Promise<OpenPath> {
+async function openWorker(originUrl: string, entry = 'worker/index.ts', regions = 'off'): Promise<OpenWay> {
   const worker = await startWorker(
     { url: originUrl, secret: SECRET },
     { ADMIN_KEY_SHA256: await sha256Hex(ADMIN_KEY), MODELS_TTL_MS: '5000', LIMIT_REGIONS: regions },
     { entry },
   );
-  return { path: workerPath(worker.url, await createKey(worker.url)), close: () => worker.stop() };
-}
-
-interface Load {
-  readonly clients: number;
-  /** Of each client, one after the other. */
-  readonly requests: number;
-  readonly tokens: number;
-  readonly stream: boolean;
-  readonly pace: (index: number) => Pace;
-}
-
-/** What was seen of each request, its `ms` without the time the origin took by its pace. */
-async function run(path: Path, { clients, requests, tokens, stream, pace }: Load): Promise<Seen[]> {
-  const seen: Seen[] = [];
-  let begun = 0;
-  const client = async (): Promise<void> => {
-    for (let count = 0; count < requests; count += 1) {
-      const own = pace(begun++);
-      const { ms, delays } = await path.run(own, tokens, stream);
-      seen.push({ ms: ms - own.startMs, delays });
-    }
-  };
-  await Promise.all(Array.from({ length: clients }, client));
-  return seen;
+  const { url } = worker;
+  return { way: { kind: 'worker', url, apiKey: await createKey(url) }, close: () => worker.stop() };
 }
 
 /** p50 and p99 of one figure, in milliseconds, by way. */
@@ -110,55 +86,53 @@ export interface EdgeReport {
   readonly cpu: readonly { readonly name: string; readonly bare: number; readonly worker: number }[];
 }
 
-const ROUNDS = 3;
-
 interface Measurement {
   readonly name: string;
-  readonly measure: (path: Path) => Promise<readonly number[]>;
+  readonly load: Load;
+  /** How often, one after the other. */
+  readonly rounds: number;
 }
 
-/** Origins that take about so long, each time differently: clients that move in step would only wait for each other. */
-const about =
-  (ms: number) =>
-  (index: number): Pace => ({ startMs: ms * (0.5 + ((index * 37) % 101) / 101), intervalMs: 0 });
-
-const times =
-  (clients: number, requests: number, startMs: number) =>
-  async (path: Path): Promise<number[]> => {
-    const load = { clients, requests, tokens: 1, stream: false, pace: about(startMs) };
-    return (await run(path, load)).map(({ ms }) => ms);
-  };
-
-const streams = (clients: number, intervalMs: number, tokens: number): Load => ({
-  ...{ clients, requests: 1, tokens, stream: true },
-  pace: () => ({ startMs: 0, intervalMs }),
+const plain = (clients: number, requests: number, startMs: number): Load => ({
+  ...{ clients, requests, startMs, tokens: 1, stream: false, intervalMs: 0 },
 });
 
-const delays =
-  (...load: Parameters<typeof streams>) =>
-  async (path: Path): Promise<number[]> =>
-    (await run(path, streams(...load))).flatMap((seen) => seen.delays);
+const streams = (clients: number, intervalMs: number, tokens: number): Load => ({
+  ...{ clients, intervalMs, tokens, requests: 1, startMs: 0, stream: true },
+});
 
 const MEASUREMENTS: readonly Measurement[] = [
-  { name: 'plain request, 1 client', measure: times(1, 150, 0) },
-  { name: 'plain request, 16 clients, origin takes 50 to 150 ms', measure: times(16, 20, 100) },
-  { name: 'plain request, 16 clients, origin takes 0 ms', measure: times(16, 40, 0) },
-  { name: 'event, 1 stream of 100 tokens/s', measure: delays(1, 10, 150) },
-  { name: 'event, 16 streams of 50 tokens/s', measure: delays(16, 20, 80) },
+  { name: 'plain request, 1 client', load: plain(1, 150, 0), rounds: 3 },
+  { name: 'plain request, 16 clients, origin takes 50 to 150 ms', load: plain(16, 30, 100), rounds: 3 },
+  { name: '16 plain requests at once', load: { ...plain(16, 1, 100), atOnce: true }, rounds: 20 },
+  { name: 'plain request, 16 clients, origin takes 0 ms', load: plain(16, 40, 0), rounds: 3 },
+  { name: 'event, 1 stream of 100 tokens/s', load: streams(1, 10, 150), rounds: 3 },
+  { name: 'event, 16 streams of 50 tokens/s', load: streams(16, 20, 80), rounds: 3 },
 ];
+
+/** Milliseconds: of each plain request, or of each event from the origin's write to the client's read. */
+async function measure(clients: Clients, { load, rounds }: Measurement): Promise<number[]> {
+  const values: number[] = [];
+  for (let round = 0; round < rounds; round += 1) {
+    for (const { ms, delays } of await clients.run(load)) values.push(...(load.stream ? delays : [ms]));
+  }
+  return values;
+}
+
+const spread = (values: readonly number[]) => [quantile(values, 0.5), quantile(values, 0.99)] as const;
 
 /** p50 and p99 of a lone client whose tenant's limits are kept 100 ms away. */
 async function measureDistant(
   originUrl: string,
   regions: 'off' | 'colo',
 ): Promise<readonly [number, number]> {
-  const { path, close } = await openWorker(originUrl, 'test/worker/support/distant-limiter.ts', regions);
+  const distant = await openWorker(originUrl, 'test/worker/support/distant-limiter.ts', regions);
+  const clients = await startClients(distant.way);
   try {
-    const values = await times(1, 60, 0)(path);
-    return [quantile(values, 0.5), quantile(values, 0.99)];
+    return spread(await measure(clients, { name: regions, load: plain(1, 60, 0), rounds: 1 }));
   } finally {
-    path.close();
-    await close();
+    clients.close();
+    await distant.close();
   }
 }
 
@@ -168,30 +142,27 @@ const CPU_LOADS = [
   { name: '16 streams, all tokens in few writes', clients: 16, intervalMs: 0, tokens: 2000 },
 ] as const;
 
-async function cpuPerThousand(path: Path): Promise<number[]> {
+async function cpuPerThousand(clients: Clients): Promise<number[]> {
   const figures: number[] = [];
-  for (const { clients, intervalMs, tokens } of CPU_LOADS) {
+  for (const { clients: count, intervalMs, tokens } of CPU_LOADS) {
     const before = workerdCpuMs();
-    await run(path, streams(clients, intervalMs, tokens));
-    figures.push(((workerdCpuMs() - before) * 1000) / (clients * tokens));
+    await clients.run(streams(count, intervalMs, tokens));
+    figures.push(((workerdCpuMs() - before) * 1000) / (count * tokens));
   }
   return figures;
 }
 
 /** Measures one way after the other; each `open` starts its workerd alone, so that its CPU is its own. */
-async function measureWay(open: () => Promise<OpenPath>, withCpu: boolean) {
-  const { path, close } = await open();
+async function measureWay(open: () => Promise<OpenWay>, withCpu: boolean) {
+  const { way, close } = await open();
+  const clients = await startClients(way);
   try {
-    await times(16, 40, 0)(path); // warming up
+    await clients.run(plain(16, 60, 0)); // warming up
     const spreads: (readonly [number, number])[] = [];
-    for (const { measure } of MEASUREMENTS) {
-      const values: number[] = [];
-      for (let round = 0; round < ROUNDS; round += 1) values.push(...(await measure(path)));
-      spreads.push([quantile(values, 0.5), quantile(values, 0.99)]);
-    }
-    return { spreads, cpu: withCpu ? await cpuPerThousand(path) : [] };
+    for (const measurement of MEASUREMENTS) spreads.push(spread(await measure(clients, measurement)));
+    return { spreads, cpu: withCpu ? await cpuPerThousand(clients) : [] };
   } finally {
-    path.close();
+    clients.close();
     await close();
   }
 }
@@ -201,7 +172,7 @@ export async function measureEdge(progress: (share: number, stage: string) => vo
   try {
     progress(0, 'edge: the origin alone');
     const direct = await measureWay(
-      async () => ({ path: await directPath(origin.url, SECRET), close }),
+      async () => ({ way: { kind: 'origin', url: origin.url, secret: SECRET }, close: async () => {} }),
       false,
     );
     progress(0.3, 'edge: workerd alone');

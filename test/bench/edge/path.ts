@@ -43,8 +43,16 @@ function exchange(url: string, headers: Headers, body: string, agent: Agent): Pr
 
 const newAgent = () => new Agent({ keepAlive: true, maxSockets: 1024 });
 
+/** Where a path leads and what opens it; plain data. */
+export type Way =
+  | { readonly kind: 'origin'; readonly url: string; readonly secret: string }
+  | { readonly kind: 'worker'; readonly url: string; readonly apiKey: string };
+
+export const openPath = async (way: Way): Promise<Path> =>
+  way.kind === 'origin' ? directPath(way.url, way.secret) : workerPath(way.url, way.apiKey);
+
 /** The origin asked directly, signed like the Worker's own requests. */
-export async function directPath(url: string, secret: string): Promise<Path> {
+async function directPath(url: string, secret: string): Promise<Path> {
   const agent = newAgent();
   const key = await importSigningKey(secret);
   return {
@@ -60,7 +68,7 @@ export async function directPath(url: string, secret: string): Promise<Path> {
 }
 
 /** The same origin behind the Worker. */
-export function workerPath(url: string, apiKey: string): Path {
+function workerPath(url: string, apiKey: string): Path {
   const agent = newAgent();
   const headers = { authorization: `Bearer ${apiKey}`, 'content-type': 'application/json' };
   return {
