@@ -23,8 +23,8 @@ const OF_VECTORS = OWN + 8 + POWERS.length;
 
 /**
  * Σ e^x of each block, x = (z − highest) · coldness, with e^x = 2^n · 2^f and n the nearest integer to x / ln 2: the
- * polynomial's bits plus n in the exponent. With moments Σ e^x · x / ln 2 follows each sum. The constants are locals because the compiler would else build each anew for
- * every vector.
+ * polynomial's bits plus n in the exponent. With moments Σ e^x · x / ln 2 follows each sum. The constants are locals
+ * because the compiler would else build each anew for every vector.
  */
 export function blockSums(name: string, withMoments: boolean): WasmFunction {
   return overBlocks({
