@@ -1,8 +1,8 @@
 /**
  * Most token events a second for each core of the machine. One costs up to half a millisecond on its way through the
- * origin, the Worker and a client: with this many it is a tenth of the cores at most, where all of them share a machine.
+ * origin, the Worker and a client: this many take less than a tenth of the cores, where all of them share a machine.
  */
-const EVENTS_PER_SECOND_AND_CORE = 200;
+const EVENTS_PER_SECOND_AND_CORE = 150;
 
 /** However crowded it is, a stream speaks ten times a second. */
 const LONGEST_INTERVAL_MS = 100;

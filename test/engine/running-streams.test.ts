@@ -62,7 +62,7 @@ describe('running streams', () => {
   ])(
     'speak every $interval ms when $streams share cores that have time for 25 events a second',
     async ({ streams, interval }) => {
-      const driver = new Driver(new ScriptedRunner(shape(4)), { cores: 25 / 200 });
+      const driver = new Driver(new ScriptedRunner(shape(4)), { cores: 25 / 150 });
       for (let id = 0; id < streams; id++) driver.submit({ ...endless(`${id}`, 200), eventIntervalMs: 50 });
       await driver.finish();
       for (let id = 0; id < streams; id++) {
