@@ -17,22 +17,21 @@ const later = <T extends object>(made: () => T): T =>
     set: (_, name, value) => Reflect.set(made(), name, value),
   });
 
+type Hook = (start: () => Promise<() => unknown>) => void;
+
+const madeBy =
+  (hook: Hook) =>
+  <T extends Stoppable>(start: Start<T>): T => {
+    let made: T;
+    hook(async () => {
+      made = await start();
+      return () => made.stop();
+    });
+    return later(() => made);
+  };
+
 /** One for all tests of a file. */
-export function forAllTests<T extends Stoppable>(start: Start<T>): T {
-  let made: T;
-  beforeAll(async () => {
-    made = await start();
-    return () => made.stop();
-  });
-  return later(() => made);
-}
+export const forAllTests = madeBy(beforeAll);
 
 /** A new one for each test of a file. */
-export function forEachTest<T extends Stoppable>(start: Start<T>): T {
-  let made: T;
-  beforeEach(async () => {
-    made = await start();
-    return () => made.stop();
-  });
-  return later(() => made);
-}
+export const forEachTest = madeBy(beforeEach);

@@ -1,5 +1,4 @@
-import type { Load } from './load.ts';
-import { runLoad } from './load.ts';
+import { type Load, runLoad } from './load.ts';
 import { openPath, type Way } from './path.ts';
 
 /**
