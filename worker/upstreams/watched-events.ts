@@ -2,6 +2,7 @@ import { ApiError } from '../../shared/errors.ts';
 import type { GenerationEvent } from '../../shared/generation.ts';
 import type { After } from '../request-timers.ts';
 import { SilenceTimer } from '../silence-timer.ts';
+import { interrupted } from './origin-errors.ts';
 import type { EventStream } from './upstream.ts';
 
 type Events = readonly GenerationEvent[];
@@ -47,11 +48,15 @@ export class WatchedEvents implements AsyncIterableIterator<Events> {
     return this;
   }
 
-  /** Waits for the first batch, which `next` will give once more. @throws ApiError 504 when it does not come in time */
+  /**
+   * Waits for the first batch, which `next` will give once more.
+   * @throws ApiError 504 when it does not come in time, 502 when the stream ends without one
+   */
   async peek(): Promise<Events> {
     const { value, done } = await this.#read(this.#watch.timeouts.firstEventMs);
-    this.#first = done ? null : value;
-    return this.#first ?? [];
+    if (done) throw interrupted();
+    this.#first = value;
+    return value;
   }
 
   next(): Promise<IteratorResult<Events>> {

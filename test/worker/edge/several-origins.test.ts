@@ -81,6 +81,7 @@ describe('several origins', () => {
   test.each([
     ['an error status', 'status'],
     ['a cut connection', 'cut'],
+    ['an answer that ends before its first event', 'empty'],
     ['an error as first event', 'event'],
   ])('%s is retried once on the other one', async (_, how) => {
     let asked = 0;
@@ -91,6 +92,7 @@ describe('several origins', () => {
         if (asked > 1) return usual(request, wire);
         if (how === 'status') wire.refuse(500, {});
         else if (how === 'cut') wire.die();
+        else if (how === 'empty') wire.end();
         else {
           wire.send({ type: 'error', code: 'upstream_error', message: 'x', param: null, retryable: true });
           wire.end();
