@@ -1,5 +1,9 @@
 import type { ModelState, OriginModel } from '../../shared/generation.ts';
+import type { After } from '../request-timers.ts';
 import type { Upstream } from './upstream.ts';
+
+/** So long a request waits for an upstream whose list it knows from before. */
+const PATIENCE_MS = 1_000;
 
 interface KnownList {
   readonly models: readonly OriginModel[];
@@ -10,11 +14,14 @@ interface KnownList {
 export class ModelLists {
   readonly #ttlMs: number;
   readonly #now: () => number;
+  readonly #after: After;
   readonly #known = new Map<string, KnownList>();
 
-  constructor(ttlMs: number, now: () => number) {
+  /** @param now Unix milliseconds */
+  constructor(ttlMs: number, now: () => number, after: After) {
     this.#ttlMs = ttlMs;
     this.#now = now;
+    this.#after = after;
   }
 
   /**
@@ -43,12 +50,18 @@ export class ModelLists {
     const remember = (models: readonly OriginModel[]): void => {
       this.#known.set(upstream.name, { models, until: this.#now() + this.#ttlMs });
     };
+    // One request asks, and the others go on meanwhile: an upstream that swallows what it is sent must not hold up all.
+    if (known) remember(known.models);
+    const patience = new AbortController();
+    const answered = known ? this.#after(PATIENCE_MS, () => patience.abort()) : () => {};
     try {
-      remember(await upstream.models(signal));
+      remember(await upstream.models(AbortSignal.any([signal, patience.signal])));
     } catch (thrown) {
       // While others can serve, nobody waits again and again for one that is away.
       if (this.#known.size > 0) remember(known?.models ?? []);
       throw thrown;
+    } finally {
+      answered();
     }
   }
 

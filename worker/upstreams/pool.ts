@@ -1,5 +1,6 @@
 import type { OriginModel, UsageAccount, WirePrompt } from '../../shared/generation.ts';
 import type { Settings } from '../env.ts';
+import { afterAlone } from '../request-timers.ts';
 import { ModelLists } from './model-lists.ts';
 import { OpenAiUpstream } from './openai.ts';
 import { OriginUpstream } from './origin.ts';
@@ -61,7 +62,7 @@ export function createCatalogue(settings: Settings, now: () => number, secretOf:
     }),
   );
   const upstreams = [...candidates.values()].map(({ upstream }) => upstream);
-  const lists = new ModelLists(settings.MODELS_TTL_MS, now);
+  const lists = new ModelLists(settings.MODELS_TTL_MS, now, afterAlone);
   const health = new UpstreamHealth(now);
   return {
     models: (signal) => lists.all(upstreams, signal),
