@@ -2,6 +2,7 @@ import { ApiError } from '../../shared/errors.ts';
 import { authenticate } from '../auth.ts';
 import { readText } from '../body.ts';
 import type { RequestContext } from '../context.ts';
+import { insistently } from '../insistently.ts';
 import type { Handler } from '../routes.ts';
 import type { StreamTail } from './stream-tail.ts';
 
@@ -10,6 +11,10 @@ const RESUMABLE_HEADER = 'x-resumable';
 
 const tailOf = ({ env }: RequestContext, completion: string): DurableObjectStub<StreamTail> =>
   env.STREAMS.get(env.STREAMS.idFromName(completion));
+
+function unavailable(): never {
+  throw new ApiError('server_is_overloaded', 'Resumable streams cannot be reached right now.');
+}
 
 /** The handler, with resumable requests going through an object of their own; the others pass as they are. */
 export function resumable(handler: Handler): Handler {
@@ -28,7 +33,7 @@ export function resumable(handler: Handler): Handler {
       headers,
       body: await readText(request, context),
     });
-    const answer = await tailOf(context, completion).begin(inner, tenant.id, completion);
+    const answer = await tailOf(context, completion).begin(inner, tenant.id, completion).catch(unavailable);
     // What comes from elsewhere has headers that cannot be changed.
     return new Response(answer.body, answer);
   };
@@ -49,7 +54,10 @@ export async function resumeStream(request: Request, context: RequestContext, id
   const { tenant } = await authenticate(request, context, 'completions');
   const completion = ID.exec(id)?.[1];
   const from = lastEventId(request);
-  const stream = completion === undefined ? null : await tailOf(context, completion).resume(from, tenant.id);
+  const stream =
+    completion === undefined
+      ? null
+      : await insistently(() => tailOf(context, completion).resume(from, tenant.id)).catch(unavailable);
   if (stream === null) {
     const message = 'There is no such stream: it was not resumable, or it ended more than a minute ago.';
     throw new ApiError('not_found', message);

@@ -1,6 +1,8 @@
 import { DurableObject } from 'cloudflare:workers';
+import { ApiError } from '../../shared/errors.ts';
 import { SSE_DONE, SSE_KEEP_ALIVE, sseData } from '../../shared/framing.ts';
 import type { Env } from '../env.ts';
+import { afterAlone } from '../request-timers.ts';
 import { EventBlocks } from './event-blocks.ts';
 
 /** A stream can be resumed for this long after its end. */
@@ -15,12 +17,10 @@ const SCHEMA = `
   CREATE TABLE IF NOT EXISTS stream (only INTEGER PRIMARY KEY CHECK (only = 0), tenant TEXT NOT NULL, ended INTEGER NOT NULL);
 `;
 
-const INTERRUPTED = {
-  message: 'The stream was interrupted.',
-  type: 'server_error',
-  param: null,
-  code: 'upstream_error',
-};
+/** What ends a stream in the place of the end that will not come. */
+const INTERRUPTION = new EventBlocks().push(
+  sseData(new ApiError('upstream_error', 'The stream was interrupted.').envelope()) + SSE_DONE,
+);
 
 /** The Worker itself, seen from inside, with what only it can say to itself. */
 export type OwnWorker = (options: { props: InnerProps }) => Fetcher;
@@ -44,7 +44,6 @@ export class StreamTail extends DurableObject<Env> {
   constructor(ctx: DurableObjectState, env: Env) {
     super(ctx, env);
     this.#sql = ctx.storage.sql;
-    this.#sql.exec(SCHEMA);
   }
 
   /** The answer to a resumable request: a numbered stream, or whatever else the Worker answers. */
@@ -53,9 +52,10 @@ export class StreamTail extends DurableObject<Env> {
     const answer = await exports.default({ props: { completion } }).fetch(request);
     const streams = answer.headers.get('content-type')?.startsWith('text/event-stream') ?? false;
     if (!streams || answer.body === null) return answer;
+    this.#sql.exec(SCHEMA);
     this.#sql.exec('INSERT INTO stream (only, tenant, ended) VALUES (0, ?, 0)', tenantId);
-    await this.ctx.storage.setAlarm(Date.now() + LONGEST_MS);
     this.#pumping = true;
+    await this.ctx.storage.setAlarm(Date.now() + LONGEST_MS);
     this.ctx.waitUntil(this.#pump(answer.body));
     return new Response(this.#follow(0), answer);
   }
@@ -66,22 +66,35 @@ export class StreamTail extends DurableObject<Env> {
   }
 
   override async alarm(): Promise<void> {
-    this.#sql.exec('DELETE FROM events');
-    this.#sql.exec('DELETE FROM stream');
+    this.#pumping = false;
+    await this.ctx.storage.deleteAll();
+    this.#tell();
   }
 
+  /** Tables come with a stream: who asks for one that never was leaves nothing behind. */
   #stream(): { tenant: string; ended: number } | undefined {
+    const tables = this.#sql.exec("SELECT 1 FROM sqlite_master WHERE name = 'stream'").toArray();
+    if (tables.length === 0) return undefined;
     return this.#sql.exec<{ tenant: string; ended: number }>('SELECT tenant, ended FROM stream').toArray()[0];
   }
 
   async #pump(body: ReadableStream<Uint8Array>): Promise<void> {
     const blocks = new EventBlocks();
     const decoder = new TextDecoder();
+    let last: readonly string[] = [];
     try {
-      for await (const bytes of body) this.#keep(blocks.push(decoder.decode(bytes, { stream: true })));
+      for await (const bytes of body) {
+        if (!this.#pumping) return;
+        this.#keep(blocks.push(decoder.decode(bytes, { stream: true })));
+      }
     } catch {
-      this.#keep(blocks.push(sseData({ error: INTERRUPTED }) + SSE_DONE));
+      last = INTERRUPTION;
     }
+    await this.#end(last);
+  }
+
+  async #end(last: readonly string[]): Promise<void> {
+    this.#keep(last);
     this.#sql.exec('UPDATE stream SET ended = 1');
     this.#pumping = false;
     this.#tell();
@@ -103,28 +116,39 @@ export class StreamTail extends DurableObject<Env> {
     const encoder = new TextEncoder();
     let last = from;
     const pull = async (controller: ReadableStreamDefaultController<Uint8Array>): Promise<void> => {
-      const news = this.#news.promise;
-      const rows = this.#sql
-        .exec<{ id: number; block: string }>('SELECT id, block FROM events WHERE id > ? ORDER BY id', last)
-        .toArray();
-      const latest = rows.at(-1);
-      if (latest) {
-        last = latest.id;
-        controller.enqueue(encoder.encode(rows.map(({ id, block }) => `id: ${id}\n${block}\n\n`).join('')));
-        return;
+      for (;;) {
+        const news = this.#news.promise;
+        const stream = this.#stream();
+        if (!stream) return controller.close();
+        if (stream.ended === 0 && !this.#pumping) await this.#end(INTERRUPTION);
+        const rows = this.#after(last);
+        const latest = rows.at(-1);
+        if (latest) {
+          last = latest.id;
+          const text = rows.map(({ id, block }) => `id: ${id}\n${block}\n\n`).join('');
+          return controller.enqueue(encoder.encode(text));
+        }
+        if (!this.#pumping) return controller.close();
+        if (!(await inTime(news))) return controller.enqueue(encoder.encode(SSE_KEEP_ALIVE));
       }
-      const stream = this.#stream();
-      if (!stream || stream.ended === 1) return controller.close();
-      if (!this.#pumping) return controller.error(new Error('The stream was interrupted.'));
-      const silence = new Promise<'silence'>((resolve) =>
-        setTimeout(() => resolve('silence'), KEEP_ALIVE_MS),
-      );
-      if ((await Promise.race([news, silence])) === 'silence') {
-        controller.enqueue(encoder.encode(SSE_KEEP_ALIVE));
-        return;
-      }
-      return pull(controller);
     };
     return new ReadableStream({ pull }, { highWaterMark: 0 });
   }
+
+  #after(id: number): { id: number; block: string }[] {
+    return this.#sql
+      .exec<{ id: number; block: string }>('SELECT id, block FROM events WHERE id > ? ORDER BY id', id)
+      .toArray();
+  }
+}
+
+/** False when silence lasts too long. */
+function inTime(news: Promise<void>): Promise<boolean> {
+  const { promise, resolve } = Promise.withResolvers<boolean>();
+  const lift = afterAlone(KEEP_ALIVE_MS, () => resolve(false));
+  void news.then(() => {
+    lift();
+    resolve(true);
+  });
+  return promise;
 }
