@@ -16,6 +16,8 @@ export type Claim =
   | { readonly turn: 'replay'; readonly answer: KeptAnswer };
 
 interface State {
+  /** The request that runs or ran, by a name of its own: only it may keep an answer or free the key. */
+  readonly claimant: string;
   /** SHA-256 of the request's body. */
   readonly bodyHash: string;
   /** Null while the first request runs. */
@@ -25,34 +27,41 @@ interface State {
 /** Answers are kept this long. */
 const RETENTION_MS = 3_600_000;
 
-/** One idempotency key of one tenant: the first request runs, the others get its answer. */
+/** One idempotency key of one tenant: the first request runs, the others get its answer. Every call may be repeated. */
 export class IdempotentAnswer extends DurableObject<Env> {
   /** @param runningMs after which a running request is taken for lost */
-  async claim(bodyHash: string, runningMs: number): Promise<Claim> {
-    const state = await this.ctx.storage.get<State>('state');
+  async claim(claimant: string, bodyHash: string, runningMs: number): Promise<Claim> {
+    const state = await this.#state();
     if (state === undefined) {
-      await this.ctx.storage.put('state', { bodyHash, answer: null } satisfies State);
+      await this.ctx.storage.put('state', { claimant, bodyHash, answer: null } satisfies State);
       await this.ctx.storage.setAlarm(Date.now() + runningMs);
       return { turn: 'run' };
     }
+    if (state.claimant === claimant) return { turn: 'run' };
     if (state.bodyHash !== bodyHash) return { turn: 'mismatch' };
     return state.answer === null ? { turn: 'wait' } : { turn: 'replay', answer: state.answer };
   }
 
-  async keep(answer: KeptAnswer): Promise<void> {
-    const state = await this.ctx.storage.get<State>('state');
-    if (state === undefined) return;
+  async keep(claimant: string, answer: KeptAnswer): Promise<void> {
+    const state = await this.#state();
+    if (state?.claimant !== claimant) return;
     await this.ctx.storage.put('state', { ...state, answer } satisfies State);
     await this.ctx.storage.setAlarm(Date.now() + RETENTION_MS);
   }
 
   /** The request ended without an answer worth keeping: the key may be used again. */
-  async release(): Promise<void> {
+  async release(claimant: string): Promise<void> {
+    const state = await this.#state();
+    if (state?.claimant !== claimant) return;
     await this.ctx.storage.deleteAlarm();
     await this.ctx.storage.deleteAll();
   }
 
   override alarm(): Promise<void> {
     return this.ctx.storage.deleteAll();
+  }
+
+  #state(): Promise<State | undefined> {
+    return this.ctx.storage.get<State>('state');
   }
 }

@@ -5,7 +5,7 @@ import { readText } from '../body.ts';
 import type { RequestContext } from '../context.ts';
 import { insistently } from '../insistently.ts';
 import type { Handler } from '../routes.ts';
-import type { KeptAnswer } from './idempotent-answer.ts';
+import type { Claim, KeptAnswer } from './idempotent-answer.ts';
 
 /** A plain request that names this header runs once; repeated, it gets the first one's answer. */
 const IDEMPOTENCY_HEADER = 'idempotency-key';
@@ -37,10 +37,14 @@ export function idempotent(handler: Handler): Handler {
     const { tenant } = await authenticate(request, context, 'completions');
     const key = keyOf(request);
     const body = await readText(request, context);
+    const bodyHash = await sha256Hex(body);
     const { ANSWERS } = context.env;
     const own = () => ANSWERS.get(ANSWERS.idFromName(`${tenant.id}\n${key}`));
+    const claimant = context.randomHex(16);
     const lifetime = context.settings.REQUEST_TIMEOUT_MS + GRACE_MS;
-    const claim = await own().claim(await sha256Hex(body), lifetime);
+    const claim = await insistently<Claim>(async () => await own().claim(claimant, bodyHash, lifetime)).catch(
+      unavailable,
+    );
     if (claim.turn === 'replay') return replayed(claim.answer);
     if (claim.turn === 'mismatch') {
       const message = 'This idempotency key was used with another request body.';
@@ -61,20 +65,31 @@ export function idempotent(handler: Handler): Handler {
       body,
       signal: request.signal,
     });
-    return settle(own, () => Promise.resolve(handler(inner, context, argument)), context);
+    const claimed: Claimed = {
+      keep: (answer) => insistently(() => own().keep(claimant, answer)),
+      release: () => insistently(() => own().release(claimant)),
+    };
+    return settle(claimed, () => Promise.resolve(handler(inner, context, argument)), context);
   };
 }
 
+function unavailable(): never {
+  throw new ApiError('server_is_overloaded', 'Idempotency keys cannot be checked right now.');
+}
+
+/** A key that this request holds. */
+interface Claimed {
+  keep(answer: KeptAnswer): Promise<void>;
+  release(): Promise<void>;
+}
+
 async function settle(
-  own: () => { keep(answer: KeptAnswer): Promise<void>; release(): Promise<void> },
+  claimed: Claimed,
   run: () => Promise<Response>,
   { waitUntil }: RequestContext,
 ): Promise<Response> {
-  // Once only: told twice, it would free the key of whoever came next. Unheard, it keeps the key until the claim ends.
-  const release = () =>
-    own()
-      .release()
-      .catch(() => {});
+  // Unheard, it keeps the key until the claim ends.
+  const release = () => claimed.release().catch(() => {});
   let answer: Response;
   try {
     answer = await run();
@@ -91,6 +106,6 @@ async function settle(
   const body = await answer.text();
   const kept = { status: answer.status, contentType, body };
   // An answer that cannot be kept is an answer all the same.
-  await (body.length > LARGEST_KEPT ? release() : insistently(() => own().keep(kept)).catch(() => {}));
+  await (body.length > LARGEST_KEPT ? release() : claimed.keep(kept).catch(() => {}));
   return new Response(body, answer);
 }

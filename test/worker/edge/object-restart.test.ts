@@ -9,13 +9,14 @@ const { worker, origin } = workerForTests(
   { entry: 'test/worker/support/restarting-objects.ts' },
 );
 
-const restart = (object: string) => worker.request(`/restart/${object}`);
+const tell = async (kind: 'limiter' | 'answer' | 'stream', action: string, name: string) =>
+  (await worker.request(`/object/${kind}/${action}/${name}`)).json();
 
 test('a limiter that restarts while a request runs is told of its end, long before its lease is over', async () => {
   const { key } = await tenantWithKey(worker, 'running', { concurrent_requests: 1 });
   const stage = new Stage(origin);
   const [stream] = await open(worker, key, 1);
-  await restart('limiter/running');
+  await tell('limiter', 'restart', 'running');
   stage.endAll();
   await stream!.text();
   const { body } = await eventually(
@@ -40,9 +41,57 @@ test('an answer is kept, and reaches its caller, although the object that keeps 
     async () => stage.running,
     (running) => running === 1,
   );
-  await restart('answer/keeping/once');
+  await tell('answer', 'restart', 'keeping/once');
   stage.endAll();
   expect((await first).status).toBe(200);
   const second = await ask();
   expect(second.headers.get('idempotent-replayed')).toBe('true');
+});
+
+test('a claim whose answer gets lost is the claim of the same request all the same', async () => {
+  const ask = () =>
+    worker.post({ model: 'org/tiny', prompt: 'Hi' }, { headers: { 'idempotency-key': 'unheard' } });
+  await tell('answer', 'deafen', 'development/unheard');
+  const first = await ask();
+  expect([first.status, first.headers.get('idempotent-replayed')]).toEqual([200, null]);
+  const second = await ask();
+  expect([second.status, second.headers.get('idempotent-replayed')]).toEqual([200, 'true']);
+  expect(origin.requests).toHaveLength(1);
+});
+
+/** A resumable stream that has begun: the hexadecimal part of its name. */
+async function beginStream(): Promise<string> {
+  const answer = await worker.post(
+    { model: 'org/tiny', prompt: 'Hi', max_tokens: 2000, stream: true },
+    { headers: { 'x-resumable': 'true' } },
+  );
+  const reader = answer.body!.pipeThrough(new TextDecoderStream()).getReader();
+  const { value } = await reader.read();
+  reader.cancel().catch(() => {});
+  return /"cmpl-([0-9a-f]{32})"/.exec(value ?? '')![1]!;
+}
+
+const resume = async (stream: string): Promise<string> =>
+  (await worker.request(`/v1/completions/cmpl-${stream}/stream`)).text();
+
+test('a resumable stream whose object restarts ends with an error, and says so to everyone who resumes it', async () => {
+  new Stage(origin);
+  const stream = await beginStream();
+  await tell('stream', 'restart', stream);
+  const rest = await resume(stream);
+  const events = [...rest.matchAll(/^data: (.*)$/gm)].map(([, data]) => data!);
+  expect(events.at(-1)).toBe('[DONE]');
+  expect(JSON.parse(events.at(-2)!)).toMatchObject({ error: { code: 'upstream_error', param: null } });
+  expect(await resume(stream)).toBe(rest);
+});
+
+test('nothing is stored of a stream that never was, and nothing is left of one whose time is over', async () => {
+  const unknown = '0'.repeat(32);
+  expect(await resume(unknown)).toContain('not_found');
+  expect(await tell('stream', 'tables', unknown)).toBe(0);
+  const stream = await beginStream();
+  expect(await tell('stream', 'tables', stream)).toBeGreaterThan(0);
+  await tell('stream', 'forget', stream);
+  expect(await tell('stream', 'tables', stream)).toBe(0);
+  expect(await resume(stream)).toContain('not_found');
 });

@@ -1,5 +1,9 @@
 import type { Env } from '../../../worker/env.ts';
-import worker, { IdempotentAnswer as Answer, TenantLimiter as Limiter } from '../../../worker/index.ts';
+import worker, {
+  IdempotentAnswer as Answer,
+  TenantLimiter as Limiter,
+  StreamTail as Tail,
+} from '../../../worker/index.ts';
 
 export class TenantLimiter extends Limiter {
   async restart(): Promise<void> {
@@ -8,31 +12,59 @@ export class TenantLimiter extends Limiter {
 }
 
 export class IdempotentAnswer extends Answer {
+  #deaf = false;
+
   async restart(): Promise<void> {
     this.ctx.abort('restarted');
   }
-}
 
-/** The object that a path names: `/restart/limiter/{tenant}` or `/restart/answer/{tenant}/{idempotency key}`. */
-function named(path: string, { LIMITER, ANSWERS }: Env): { restart(): Promise<void> } | null {
-  const [, kind, tenant, key] = /^\/restart\/(limiter|answer)\/(\w+)(?:\/(\w+))?$/.exec(path) ?? [];
-  if (kind === 'limiter') {
-    const limiters = LIMITER as unknown as DurableObjectNamespace<TenantLimiter>;
-    return limiters.get(limiters.idFromName(tenant!));
+  /** The next claim is written, but its answer gets lost. */
+  async deafen(): Promise<void> {
+    this.#deaf = true;
   }
-  if (kind !== 'answer') return null;
-  const answers = ANSWERS as unknown as DurableObjectNamespace<IdempotentAnswer>;
-  return answers.get(answers.idFromName(`${tenant}\n${key}`));
+
+  override async claim(...claim: Parameters<Answer['claim']>): ReturnType<Answer['claim']> {
+    const answer = await super.claim(...claim);
+    if (!this.#deaf) return answer;
+    await this.ctx.storage.sync();
+    this.ctx.abort('restarted');
+    throw new Error('lost');
+  }
 }
 
-/** The Worker with paths of its own, at which an object loses its memory. */
+export class StreamTail extends Tail {
+  async restart(): Promise<void> {
+    this.ctx.abort('restarted');
+  }
+
+  /** As when its time is over. */
+  async forget(): Promise<void> {
+    await this.alarm();
+  }
+
+  async tables(): Promise<number> {
+    return this.ctx.storage.sql.exec('SELECT 1 FROM sqlite_master WHERE type = ?', 'table').toArray().length;
+  }
+}
+
+type Action = Record<string, () => Promise<unknown>>;
+
+/** The object of a tenant's limiter, of an answer (`{tenant}/{idempotency key}`) or of a resumable stream. */
+function objectOf(kind: string, name: string, { LIMITER, ANSWERS, STREAMS }: Env): unknown {
+  if (kind === 'limiter') return LIMITER.get(LIMITER.idFromName(name));
+  if (kind === 'answer') return ANSWERS.get(ANSWERS.idFromName(name.replace('/', '\n')));
+  return STREAMS.get(STREAMS.idFromName(name));
+}
+
+/** The Worker with paths of its own, `/object/{kind}/{action}/{name}`, at which an object loses its memory, and more. */
 export default {
   async fetch(request, env, context) {
-    const object = named(new URL(request.url).pathname, env);
-    if (object === null) return worker.fetch!(request, env, context);
-    await object.restart().catch(() => {});
-    return new Response();
+    const [, kind, action, name] =
+      /^\/object\/(\w+)\/(\w+)\/([\w/]+)$/.exec(new URL(request.url).pathname) ?? [];
+    if (kind === undefined) return worker.fetch!(request, env, context);
+    const object = objectOf(kind, name!, env) as Action;
+    return Response.json((await object[action!]!().catch(() => null)) ?? null);
   },
 } satisfies ExportedHandler<Env>;
 
-export { RegionLimiter, StreamTail } from '../../../worker/index.ts';
+export { RegionLimiter } from '../../../worker/index.ts';
