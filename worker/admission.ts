@@ -109,9 +109,7 @@ export async function admit(principal: Principal, cost: Cost, context: RequestCo
     .measure('limit', () => insistently(ask))
     .catch(() => {
       // Letting everybody in would make the limits worthless in the very moment they are needed.
-      throw new ApiError('server_is_overloaded', 'The limits of this tenant cannot be checked right now.', {
-        headers: { 'retry-after': '1' },
-      });
+      throw new ApiError('server_is_overloaded', 'The limits of this tenant cannot be checked right now.');
     });
   context.answer.limits = reservation.headers;
   if (!reservation.admitted) throw refused(reservation.refusal, principal, cost);

@@ -59,7 +59,5 @@ async function storedPrincipal(
 }
 
 function unavailable(): never {
-  throw new ApiError('server_is_overloaded', 'API keys cannot be checked right now.', {
-    headers: { 'retry-after': '1' },
-  });
+  throw new ApiError('server_is_overloaded', 'API keys cannot be checked right now.');
 }

@@ -25,10 +25,7 @@ export interface Watch {
   readonly ended: (code: string | null) => void;
 }
 
-const silent = (): ApiError =>
-  new ApiError('upstream_timeout', 'The model server stopped sending events.', {
-    headers: { 'retry-after': '1' },
-  });
+const silent = (): ApiError => new ApiError('upstream_timeout', 'The model server stopped sending events.');
 
 /** The events of one attempt at an upstream: an upstream that falls silent fails, and somebody hears how it ended. */
 export class WatchedEvents implements AsyncIterableIterator<Events> {
