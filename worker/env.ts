@@ -4,6 +4,8 @@ import type { Bindings } from './bindings.ts';
 /** Bindings and variables as the platform hands them over. Variables are text; `parseSettings` gives them types. */
 export interface Env extends Bindings {
   readonly ORIGIN_URL?: string;
+  /** Name of the binding that carries requests there; without it the platform's `fetch` does. */
+  readonly ORIGIN_BINDING?: string;
   /** JSON list of upstreams; without it there is one, the origin at ORIGIN_URL. */
   readonly UPSTREAMS?: string;
   /** Shared with the origin; signs every request to it. */
@@ -35,6 +37,7 @@ const settings = z.object({
   /** Where this runs; the development key is accepted in `development` alone. */
   ENVIRONMENT: z.enum(['development', 'staging', 'production']).default('development'),
   ORIGIN_URL: z.url().default('http://127.0.0.1:9100'),
+  ORIGIN_BINDING: z.string().min(1).optional(),
   UPSTREAMS: z.string().optional(),
   CORS_ORIGINS: z
     .string()
@@ -42,7 +45,6 @@ const settings = z.object({
     .transform((text) => text.split(/[\s,]+/).filter((origin) => origin !== '')),
   /** A line of JSON per request. */
   LOG_REQUESTS: z.stringbool().default(false),
-  ORIGIN_SECRET: z.string().min(1).default('development'),
   DEVELOPMENT_KEY_SHA256: sha256.optional(),
   ADMIN_KEY_SHA256: sha256.optional(),
   /** Larger bodies get 413. */
@@ -75,25 +77,21 @@ export type Settings = z.infer<typeof settings>;
 /** @throws Error naming the variable that is wrong; the deployment is at fault, no caller. */
 export function parseSettings(env: Env): Settings {
   const parsed = settings.safeParse(env);
-  if (parsed.success) return checked(parsed.data, env);
+  if (parsed.success) return parsed.data;
   const issue = parsed.error.issues[0];
   throw new Error(`The variable ${issue?.path.join('.')} is wrong: ${issue?.message}`);
 }
 
-/** Outside development nothing may rest on a secret that everybody can read here. */
-function checked(parsed: Settings, env: Env): Settings {
-  if (
-    parsed.ENVIRONMENT !== 'development' &&
-    env.ORIGIN_SECRET === undefined &&
-    env.UPSTREAMS === undefined
-  ) {
-    throw new Error('The secret ORIGIN_SECRET is not set.');
-  }
-  return parsed;
+/** A secret that the configuration names. @throws Error when it is not there */
+export function secretOf(env: Env, name: string): string {
+  const value: unknown = Reflect.get(env, name);
+  if (typeof value === 'string') return value;
+  throw new Error(`The secret ${name} is not set.`);
 }
 
-/** A secret that the configuration names; variables are text, bindings are not. */
-export function secretOf(env: Env, name: string): string | undefined {
+/** A binding that the configuration names. @throws Error when it is not there, or nothing to fetch with */
+export function fetcherOf(env: Env, name: string): Fetcher {
   const value: unknown = Reflect.get(env, name);
-  return typeof value === 'string' ? value : undefined;
+  if (typeof value === 'object' && value !== null && 'fetch' in value) return value as Fetcher;
+  throw new Error(`There is no binding ${name} to fetch with.`);
 }

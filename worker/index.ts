@@ -7,9 +7,10 @@ import type { Answer, RequestContext } from './context.ts';
 import { preflight } from './cors.ts';
 import { provisionalDialect } from './dialects/dialect.ts';
 import { dressed } from './dressing.ts';
-import { type Env, parseSettings, type Settings, secretOf } from './env.ts';
+import { type Env, parseSettings, type Settings } from './env.ts';
 import { errorResponse, finished, incomingRequestId } from './http.ts';
 import { EndingQueue } from './limiter/ending-queue.ts';
+import { misconfigured } from './misconfigured.ts';
 import { openApiDocument } from './openapi.ts';
 import { RequestTimers } from './request-timers.ts';
 import type { InnerProps } from './resumable/stream-tail.ts';
@@ -36,7 +37,7 @@ function createIsolate(env: Env): Isolate {
   const settings = parseSettings(env);
   return {
     settings,
-    catalogue: createCatalogue(settings, now, (name) => secretOf(env, name)),
+    catalogue: createCatalogue(env, settings, now),
     keys: new KeyDirectory(now),
     endings: new EndingQueue((ms) => scheduler.wait(ms)),
     openApi: once(() => openApiDocument(ROUTES)),
@@ -110,22 +111,29 @@ function createRouter(routes: readonly RouteSpec[]): Router {
   };
 }
 
+async function serve(route: Router, request: Request, context: RequestContext): Promise<Response> {
+  try {
+    const answer = preflight(request, context.settings) ?? (await route(request, context));
+    return dressed(finished(answer, context), request, context);
+  } catch (thrown) {
+    const error = toApiError(thrown);
+    if (error !== thrown) reportBug(thrown, context);
+    await drain(request, context.settings);
+    return dressed(finished(errorResponse(error, context), context), request, context);
+  }
+}
+
 function createWorker(): ExportedHandler<Env> {
   const route = createRouter(ROUTES);
   let isolate: Isolate | null = null;
   return {
     async fetch(request, env, background) {
-      isolate ??= createIsolate(env);
-      const context = createContext(request, env, background, isolate);
       try {
-        const answer = preflight(request, isolate.settings) ?? (await route(request, context));
-        return dressed(finished(answer, context), request, context);
+        isolate ??= createIsolate(env);
       } catch (thrown) {
-        const error = toApiError(thrown);
-        if (error !== thrown) reportBug(thrown, context);
-        await drain(request, isolate.settings);
-        return dressed(finished(errorResponse(error, context), context), request, context);
+        return misconfigured(thrown);
       }
+      return serve(route, request, createContext(request, env, background, isolate));
     },
   };
 }

@@ -1,5 +1,6 @@
 import { DurableObject } from 'cloudflare:workers';
-import { type Env, parseSettings, secretOf } from './env.ts';
+import type { UsageAccount } from '../shared/generation.ts';
+import { type Env, parseSettings } from './env.ts';
 import { AlarmClock } from './limiter/alarm-clock.ts';
 import type { Exchange, ExchangeAnswer, Wish } from './limiter/exchange.ts';
 import { HomeSlices } from './limiter/home-slices.ts';
@@ -181,9 +182,7 @@ export class TenantLimiter extends DurableObject<Env> {
 
   /** Nobody will tell any more: the upstream's own account counts, or what the Worker told last where there is none. */
   async #abandon(open: OpenRequest, now: number): Promise<void> {
-    const account = await this.#upstreams()
-      .usageOf(open.lease.id, AbortSignal.timeout(ACCOUNT_TIMEOUT_MS))
-      .catch(() => null);
+    const account = await this.#accountOf(open.lease.id).catch(() => null);
     // Its Worker may have come back meanwhile.
     if (this.#open.get(open.lease.id) !== open) return;
     if (account?.ended === false) return this.#keep({ ...open, abandonAt: now + open.leaseMs });
@@ -192,11 +191,10 @@ export class TenantLimiter extends DurableObject<Env> {
     this.#close(open, { ...open.record, usage, finishReasons, latencyMs });
   }
 
-  #upstreams(): Catalogue {
-    this.#catalogue ??= createCatalogue(parseSettings(this.env), Date.now, (name) =>
-      secretOf(this.env, name),
-    );
-    return this.#catalogue;
+  /** Asynchronous, so that a deployment's wrong variable is one more upstream that does not answer. */
+  async #accountOf(lease: string): Promise<UsageAccount | null> {
+    this.#catalogue ??= createCatalogue(this.env, parseSettings(this.env), Date.now);
+    return this.#catalogue.usageOf(lease, AbortSignal.timeout(ACCOUNT_TIMEOUT_MS));
   }
 
   #close(open: OpenRequest, record: UsageRecord): void {

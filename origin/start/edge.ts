@@ -7,6 +7,7 @@ const schema = z.object({
   CONTINUO_HOST: z.string(),
   CONTINUO_PORT: z.coerce.number(),
   CONTINUO_WORKER_STATE: z.string(),
+  CONTINUO_ORIGIN_URL: z.url(),
   /** Variables and secrets as JSON: a command line is visible to every user of the machine. */
   CONTINUO_WORKER_VARS: z.string(),
 });
@@ -18,6 +19,7 @@ const { miniflare } = await openLocalWorker({
   port: settings.CONTINUO_PORT,
   vars: vars.parse(JSON.parse(settings.CONTINUO_WORKER_VARS)),
   state: settings.CONTINUO_WORKER_STATE,
+  originUrl: settings.CONTINUO_ORIGIN_URL,
 });
 
 for (const signal of ['SIGINT', 'SIGTERM'] as const) {

@@ -13,6 +13,8 @@ export interface LocalWorkerOptions {
   readonly host: string;
   /** 0 = any that is free. */
   readonly port: number;
+  /** Base address of the origin. */
+  readonly originUrl: string;
   /** Variables and secrets, besides those of wrangler.toml. */
   readonly vars: Readonly<Record<string, string>>;
   /** Directory that keeps databases and objects; without one they are gone at the end. */
@@ -29,14 +31,16 @@ export interface LocalWorker {
 
 const ROOT = path.resolve(import.meta.dirname, '../..');
 const NAME = 'continuo';
+const ORIGIN = 'ORIGIN';
 
 /**
  * The Worker in a workerd of its own, with a local database and local objects, bound as wrangler.toml says. Callers
  * reach it without the proxies of `wrangler dev`, which cost each request milliseconds and hide that a client has gone,
- * and without its explorer, which shows the database to whoever asks.
+ * and without its explorer, which shows the database to whoever asks. A binding carries requests to the origin: the
+ * simulator sends what `fetch` sends through a Worker of its own.
  */
 export async function openLocalWorker(options: LocalWorkerOptions): Promise<LocalWorker> {
-  const { host, port, vars, state, ratelimits = {}, entry } = options;
+  const { host, port, originUrl, vars, state, ratelimits = {}, entry } = options;
   const { workerOptions } = unstable_getMiniflareWorkerOptions(path.join(ROOT, 'wrangler.toml'));
   const { modulesRules: _, ...configured } = workerOptions;
   const miniflare = new Miniflare({
@@ -47,7 +51,13 @@ export async function openLocalWorker(options: LocalWorkerOptions): Promise<Loca
       modules: true,
       unsafeDirectSockets: [{ host, port }],
       script: await bundleWorker(false, entry),
-      bindings: { ...(configured.bindings as Readonly<Record<string, string>>), ...vars },
+      bindings: {
+        ...(configured.bindings as Readonly<Record<string, string>>),
+        ORIGIN_URL: originUrl,
+        ORIGIN_BINDING: ORIGIN,
+        ...vars,
+      },
+      serviceBindings: { [ORIGIN]: { external: { address: new URL(originUrl).host, http: {} } } },
       cf: false,
     }),
     ...(state === undefined ? {} : { resourcePersistencePath: state }),

@@ -1,7 +1,11 @@
 import type { After } from '../request-timers.ts';
 import { unreachable } from './origin-errors.ts';
 
+/** What carries requests to an upstream: the platform's `fetch`, or that of a binding. */
+export type Carrier = (url: string, init: RequestInit) => Promise<Response>;
+
 export interface Asking {
+  readonly carrier: Carrier;
   /** Ends the exchange, the reading of the answer included. */
   readonly signal: AbortSignal;
   readonly after: After;
@@ -13,12 +17,12 @@ export interface Asking {
 export async function ask(
   url: string,
   init: Omit<RequestInit, 'signal'>,
-  { signal, after, acceptTimeoutMs }: Asking,
+  { carrier, signal, after, acceptTimeoutMs }: Asking,
 ): Promise<Response> {
   const timeout = new AbortController();
   const accepted = after(acceptTimeoutMs, () => timeout.abort());
   try {
-    return await fetch(url, { ...init, signal: AbortSignal.any([signal, timeout.signal]) });
+    return await carrier(url, { ...init, signal: AbortSignal.any([signal, timeout.signal]) });
   } catch {
     throw unreachable(timeout.signal.aborted ? 'timeout' : 'connection');
   } finally {

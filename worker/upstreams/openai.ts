@@ -1,6 +1,6 @@
 import { SseDecoder } from '../../shared/framing.ts';
 import type { GenerationEvent, GenerationRequest, OriginModel } from '../../shared/generation.ts';
-import { ask } from './ask.ts';
+import { ask, type Carrier } from './ask.ts';
 import { errorOfOpenAiAnswer, noRawCompletions } from './openai-errors.ts';
 import { OpenAiEvents } from './openai-events.ts';
 import { openAiBody } from './openai-request.ts';
@@ -12,6 +12,7 @@ export interface OpenAiOptions {
   readonly name: string;
   /** Base address with version. */
   readonly url: string;
+  readonly carrier: Carrier;
   readonly apiKey: string | null;
   readonly models: readonly OpenAiModel[];
   /** Milliseconds until the server must have answered with a status. */
@@ -63,7 +64,7 @@ export class OpenAiUpstream implements Upstream {
     body: Readonly<Record<string, unknown>>,
     { signal, after, traceparent }: UpstreamContext,
   ): Promise<Response> {
-    const { url, apiKey, acceptTimeoutMs } = this.#options;
+    const { url, carrier, apiKey, acceptTimeoutMs } = this.#options;
     const headers = {
       'content-type': 'application/json',
       accept: 'text/event-stream',
@@ -73,7 +74,7 @@ export class OpenAiUpstream implements Upstream {
     return ask(
       `${url.replace(/\/+$/, '')}/completions`,
       { method: 'POST', headers, body: JSON.stringify(body) },
-      { signal, after, acceptTimeoutMs },
+      { carrier, signal, after, acceptTimeoutMs },
     );
   }
 }

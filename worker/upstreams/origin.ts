@@ -18,7 +18,7 @@ import {
   tokenizerInfo,
 } from '../../shared/tokenization.ts';
 import { type After, afterAlone } from '../request-timers.ts';
-import { ask } from './ask.ts';
+import { ask, type Carrier } from './ask.ts';
 import { errorOfAnswer, interrupted, loading, malformed } from './origin-errors.ts';
 import { parseEvent } from './origin-events.ts';
 import type { EventStream, TokenizerService, Upstream, UpstreamContext } from './upstream.ts';
@@ -28,6 +28,7 @@ export interface OriginOptions {
   readonly name: string;
   /** Base address, e.g. `http://10.0.0.7:9100`. */
   readonly url: string;
+  readonly carrier: Carrier;
   readonly secret: string;
   /** The names callers know its models by; null = its own. */
   readonly models: readonly OriginModelName[] | null;
@@ -128,11 +129,11 @@ export class OriginUpstream implements Upstream {
       'content-type': 'application/json',
       [SIGNATURE_HEADER]: await this.#signature(call, body),
     };
-    const { acceptTimeoutMs } = this.#options;
+    const { carrier, acceptTimeoutMs } = this.#options;
     const response = await ask(
       this.#base + call.path,
       { method, headers, ...(call.body === undefined ? {} : { body }) },
-      { signal, after, acceptTimeoutMs },
+      { carrier, signal, after, acceptTimeoutMs },
     );
     if (response.status !== 200) throw await errorOfAnswer(response);
     return response;

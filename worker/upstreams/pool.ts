@@ -1,6 +1,7 @@
 import type { OriginModel, UsageAccount, WirePrompt } from '../../shared/generation.ts';
-import type { Settings } from '../env.ts';
+import { type Env, fetcherOf, type Settings, secretOf } from '../env.ts';
 import { afterAlone } from '../request-timers.ts';
+import type { Carrier } from './ask.ts';
 import { ModelLists } from './model-lists.ts';
 import { OpenAiUpstream } from './openai.ts';
 import { OriginUpstream } from './origin.ts';
@@ -26,23 +27,26 @@ export interface Catalogue {
   upstreamFor(model: OriginModel, affinity: Affinity): Upstream;
 }
 
-/** Where secrets named by the configuration are found. */
-export type SecretSource = (name: string) => string | undefined;
-
-function createUpstream(
-  config: UpstreamConfig,
-  settings: Settings,
-  secretOf: SecretSource,
-  now: () => number,
-): Upstream {
-  const acceptTimeoutMs = config.timeouts.connectMs ?? settings.ACCEPT_TIMEOUT_MS;
+function createUpstream(config: UpstreamConfig, settings: Settings, env: Env, now: () => number): Upstream {
   const { name, url } = config;
+  const shared = {
+    name,
+    url,
+    carrier: carrierOf(config, env),
+    acceptTimeoutMs: config.timeouts.connectMs ?? settings.ACCEPT_TIMEOUT_MS,
+  };
   if (config.kind === 'openai') {
-    const apiKey = config.apiKey === undefined ? null : (secretOf(config.apiKey) ?? null);
-    return new OpenAiUpstream({ name, url, apiKey, models: config.models, acceptTimeoutMs });
+    const apiKey = config.apiKey === undefined ? null : secretOf(env, config.apiKey);
+    return new OpenAiUpstream({ ...shared, apiKey, models: config.models });
   }
-  const secret = secretOf(config.secret) ?? settings.ORIGIN_SECRET;
-  return new OriginUpstream({ name, url, secret, models: config.models ?? null, acceptTimeoutMs, now });
+  const secret = secretOf(env, config.secret);
+  return new OriginUpstream({ ...shared, secret, models: config.models ?? null, now });
+}
+
+function carrierOf({ binding }: UpstreamConfig, env: Env): Carrier {
+  if (binding === undefined) return (url, init) => fetch(url, init);
+  const fetcher = fetcherOf(env, binding);
+  return (url, init) => fetcher.fetch(url, init);
 }
 
 /** A request may have failed at one upstream before another took it: what runs still counts, else what used most. */
@@ -54,10 +58,10 @@ export function accountOf(accounts: readonly (UsageAccount | null)[]): UsageAcco
 }
 
 /** The configured upstreams, and what this isolate knows of their models and their health. */
-export function createCatalogue(settings: Settings, now: () => number, secretOf: SecretSource): Catalogue {
+export function createCatalogue(env: Env, settings: Settings, now: () => number): Catalogue {
   const candidates = new Map<string, Candidate>(
     parseUpstreams(settings).map((config) => {
-      const upstream = createUpstream(config, settings, secretOf, now);
+      const upstream = createUpstream(config, settings, env, now);
       return [config.name, { upstream, timeouts: config.timeouts }];
     }),
   );

@@ -24,15 +24,23 @@ const originModelName = z.strictObject({
 });
 export type OriginModelName = z.infer<typeof originModelName>;
 
-const origin = z.strictObject({
-  kind: z.literal('origin'),
+/** Of every kind. */
+const reached = {
   name,
+  /** Base address; that of an OpenAI-compatible server with its version, e.g. `http://10.0.0.8:8000/v1`. */
   url: z.url(),
+  /** Name of the binding that carries requests there: a VPC service, a client certificate. Without it `fetch` does. */
+  binding: z.string().min(1).optional(),
+  timeouts: timeouts.prefault({}),
+};
+
+const origin = z.strictObject({
+  ...reached,
+  kind: z.literal('origin'),
   /** Name of the variable with the shared secret. */
   secret: z.string().default('ORIGIN_SECRET'),
   /** What callers may ask it for, and under which names; all it has under its own when absent. */
   models: z.array(originModelName).min(1).optional(),
-  timeouts: timeouts.prefault({}),
 });
 
 const openAiModel = z.strictObject({
@@ -51,14 +59,11 @@ const openAiModel = z.strictObject({
 export type OpenAiModel = z.infer<typeof openAiModel>;
 
 const openAi = z.strictObject({
+  ...reached,
   kind: z.literal('openai'),
-  name,
-  /** Base address with version, e.g. `http://10.0.0.8:8000/v1`. */
-  url: z.url(),
   /** Name of the variable with the server's API key; none = no key is sent. */
   apiKey: z.string().optional(),
   models: z.array(openAiModel).min(1),
-  timeouts: timeouts.prefault({}),
 });
 
 const upstreams = z
@@ -68,9 +73,13 @@ const upstreams = z
 export type UpstreamConfig = z.infer<typeof upstreams>[number];
 
 /** @throws Error saying what is wrong with the variable; the deployment is at fault, no caller */
-export function parseUpstreams({ UPSTREAMS, ORIGIN_URL }: Settings): readonly UpstreamConfig[] {
+export function parseUpstreams({
+  UPSTREAMS,
+  ORIGIN_URL,
+  ORIGIN_BINDING,
+}: Settings): readonly UpstreamConfig[] {
   if (UPSTREAMS === undefined) {
-    return upstreams.parse([{ kind: 'origin', name: 'origin', url: ORIGIN_URL }]);
+    return upstreams.parse([{ kind: 'origin', name: 'origin', url: ORIGIN_URL, binding: ORIGIN_BINDING }]);
   }
   let value: unknown;
   try {

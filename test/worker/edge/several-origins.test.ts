@@ -202,3 +202,8 @@ test('requests go where the model is loaded, as long as there is such a place', 
   const shown = (await (await worker.request('/v1/models/org/tiny')).json()) as { state: string };
   expect(shown.state).toBe('loaded');
 });
+
+test('an origin that no address leads to is reached through its binding', async () => {
+  expect((await completion(worker, KEY, { model: 'bound' })).status).toBe(200);
+  expect(origins[0].requests).toHaveLength(1);
+});

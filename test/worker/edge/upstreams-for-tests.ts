@@ -4,7 +4,7 @@ import { type FakeOrigin, SECRET, startFakeOrigin } from '../support/fake-origin
 import { startWorker } from '../support/worker.ts';
 import { answer, type FakeOpenAi, startFakeOpenAi } from './fake-openai.ts';
 
-/** Two origins, one of them under a second name, and an OpenAI-compatible server. */
+/** Two origins, one of them once more under other names and once more behind a binding, and an OpenAI-compatible server. */
 const configured = (first: FakeOrigin, second: FakeOrigin, openAi: FakeOpenAi) => [
   { kind: 'origin', name: 'first', url: first.url, timeouts: { connectMs: 500 } },
   { kind: 'origin', name: 'second', url: second.url, timeouts: { connectMs: 500, idleMs: 400 } },
@@ -13,6 +13,13 @@ const configured = (first: FakeOrigin, second: FakeOrigin, openAi: FakeOpenAi) =
     name: 'named',
     url: first.url,
     models: [{ id: 'writer', upstreamId: 'org/tiny' }, { id: 'coder', upstreamId: 'fim' }, { id: 'gone' }],
+  },
+  {
+    kind: 'origin',
+    name: 'bound',
+    url: 'http://no-such-host.invalid',
+    binding: 'ORIGIN',
+    models: [{ id: 'bound', upstreamId: 'org/tiny' }],
   },
   {
     kind: 'openai',

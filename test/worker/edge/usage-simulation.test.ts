@@ -28,7 +28,10 @@ let db: Database;
 
 const start = async (): Promise<void> => {
   const objects = { LIMITER: 'TenantLimiter' };
-  ({ workerd, db } = await startWorkerd(LIMITER_WORKER, objects, state, { ORIGIN_URL: accounts.url }));
+  ({ workerd, db } = await startWorkerd(LIMITER_WORKER, objects, state, {
+    ORIGIN_URL: accounts.url,
+    ORIGIN_SECRET: 'not checked here',
+  }));
 };
 
 beforeAll(async () => {

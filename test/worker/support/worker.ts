@@ -54,8 +54,8 @@ export async function startWorker(
   const { url, miniflare } = await openLocalWorker({
     host: '127.0.0.1',
     port: 0,
+    originUrl: origin.url,
     vars: {
-      ORIGIN_URL: origin.url,
       ORIGIN_SECRET: origin.secret,
       DEVELOPMENT_KEY_SHA256: await sha256Hex(KEY),
       // Tests change the models between requests.
