@@ -7,7 +7,7 @@ import { banner } from './banner.ts';
 import { edgeCommand, originCommand } from './commands.ts';
 import { developmentState } from './development-state.ts';
 import { migrateOnce } from './migration.ts';
-import { portIsFree } from './port.ts';
+import { portFault } from './port.ts';
 import { ProcessGroup } from './process-group.ts';
 import { readStartSettings, type StartSettings } from './settings.ts';
 import { Supervisor } from './supervisor.ts';
@@ -20,14 +20,16 @@ import { Supervisor } from './supervisor.ts';
 const READY_WITHIN_MS = 60_000;
 const STOP_GRACE_MS = 10_000;
 
-async function refuseTakenPorts({ host, port, originPort }: StartSettings): Promise<void> {
+async function refuseUnusablePorts({ host, port, originPort }: StartSettings): Promise<void> {
   for (const [variable, number, address] of [
     ['CONTINUO_PORT', port, host],
     ['CONTINUO_ORIGIN_PORT', originPort, '127.0.0.1'],
   ] as const) {
-    if (!(await portIsFree(number, address))) {
+    const fault = await portFault(number, address);
+    if (fault === 'EADDRINUSE') {
       throw new Error(`Port ${number} on ${address} is taken; set ${variable} to a free one.`);
     }
+    if (fault !== null) throw new Error(`Cannot listen on port ${number} of ${address} (${fault}).`);
   }
 }
 
@@ -41,10 +43,11 @@ async function answersReady(url: string): Promise<boolean> {
   }
 }
 
-/** @throws Error when it is not ready in time */
-async function untilReady(url: string): Promise<void> {
+/** @throws Error when it is not ready in time, or `over` says that nobody waits any more */
+async function untilReady(url: string, over: AbortSignal): Promise<void> {
   const deadline = performance.now() + READY_WITHIN_MS;
   while (!(await answersReady(url))) {
+    over.throwIfAborted();
     if (performance.now() > deadline) throw new Error(`Not ready within ${READY_WITHIN_MS / 1000} s.`);
     await sleep(50);
   }
@@ -57,7 +60,7 @@ const lastWords = (logFile: string): string =>
 async function run(): Promise<void> {
   const root = fileURLToPath(new URL('../..', import.meta.url));
   const settings = readStartSettings(process.env);
-  await refuseTakenPorts(settings);
+  await refuseUnusablePorts(settings);
   const stateDirectory = path.resolve(root, settings.stateDirectory);
   mkdirSync(stateDirectory, { recursive: true });
   const state = developmentState(stateDirectory);
@@ -77,11 +80,11 @@ async function run(): Promise<void> {
       console.error(`The ${name} died (${signal ?? code}); starting it again.`),
   });
   const children: { stop(graceMs: number): Promise<void> }[] = [originProcess];
-  let stopping = false;
+  const stopping = new AbortController();
   const own = (group: ProcessGroup): ProcessGroup => {
     children.push(group);
     // Everything else may be on its way down already when a late child appears.
-    if (stopping) void group.stop(STOP_GRACE_MS);
+    if (stopping.signal.aborted) void group.stop(STOP_GRACE_MS);
     return group;
   };
   const died = (name: string, logFile: string) => () => {
@@ -94,7 +97,7 @@ async function run(): Promise<void> {
     const edgeProcess = migrated.then(() => own(new ProcessGroup(edge)));
     const edgeDied = edgeProcess.then((group) => group.ended).then(died(edge.name, edge.logFile));
     const url = `http://${settings.host}:${settings.port}`;
-    const ready = edgeProcess.then(() => untilReady(`${url}/health`));
+    const ready = edgeProcess.then(() => untilReady(`${url}/health`, stopping.signal));
     // These also settle while everything is being taken down, when nobody waits for them any more.
     for (const promise of [originDied, edgeDied, ready]) promise.catch(() => undefined);
     const first = await Promise.race([ready, originDied, edgeDied, stopRequested]);
@@ -103,7 +106,7 @@ async function run(): Promise<void> {
       await Promise.race([originDied, edgeDied, stopRequested]);
     }
   } finally {
-    stopping = true;
+    stopping.abort();
     await Promise.all(children.map((child) => child.stop(STOP_GRACE_MS)));
   }
 }

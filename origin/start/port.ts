@@ -1,10 +1,10 @@
 import { createServer } from 'node:net';
 
-/** True when nothing listens on the port of the loopback address. */
-export function portIsFree(port: number, host: string): Promise<boolean> {
+/** Why nothing can listen on the port of the address, as the system's code; null when something can. */
+export function portFault(port: number, host: string): Promise<string | null> {
   return new Promise((resolve) => {
     const probe = createServer();
-    probe.once('error', () => resolve(false));
-    probe.listen(port, host, () => probe.close(() => resolve(true)));
+    probe.once('error', ({ code, message }: NodeJS.ErrnoException) => resolve(code ?? message));
+    probe.listen(port, host, () => probe.close(() => resolve(null)));
   });
 }

@@ -27,6 +27,11 @@ export function readStartSettings(environment: Readonly<Record<string, string | 
     throw new Error(`${issue?.path.join('.')}: ${issue?.message}`);
   }
   const values = parsed.data;
+  if (values.CONTINUO_PORT === values.CONTINUO_ORIGIN_PORT) {
+    throw new Error(
+      `CONTINUO_ORIGIN_PORT: ${values.CONTINUO_PORT} is CONTINUO_PORT already; set another one.`,
+    );
+  }
   return {
     host: values.CONTINUO_HOST,
     port: values.CONTINUO_PORT,

@@ -1,0 +1,54 @@
+import { existsSync, mkdtempSync, statSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { describe, expect, test } from 'vitest';
+import { exitOf, freePort, launch, startSystem } from '../support/system.ts';
+
+const newDirectory = (): string => mkdtempSync(path.join(tmpdir(), 'continuo-failed-start-'));
+
+async function launchOnFreePorts(environment: Readonly<Record<string, string>>) {
+  const ports = {
+    CONTINUO_PORT: String(await freePort()),
+    CONTINUO_ORIGIN_PORT: String(await freePort()),
+  };
+  return launch({ ...ports, CONTINUO_STATE_DIR: newDirectory(), ...environment });
+}
+
+/** None of these may go on waiting for a Worker that will never be ready: a test ends long before that wait does. */
+describe('npm start', () => {
+  test('an origin that cannot start is told with its reason, and ends the launcher', async () => {
+    const { child, output } = await launchOnFreePorts({ CONTINUO_SLOTS: 'eight' });
+    expect(await exitOf(child)).toBe(1);
+    expect(output()).toMatch(/^The origin stopped:\n.*CONTINUO_SLOTS: /);
+  });
+
+  test('Ctrl-C before anything is ready ends the launcher', async () => {
+    const directory = newDirectory();
+    const { child } = await launchOnFreePorts({ CONTINUO_STATE_DIR: directory });
+    // It listens for signals before it starts anything.
+    const log = path.join(directory, 'origin.log');
+    await expect.poll(() => existsSync(log) && statSync(log).size > 0, { timeout: 20_000 }).toBe(true);
+    child.kill('SIGINT');
+    expect(await exitOf(child)).toBe(0);
+  });
+
+  test('one port for Worker and origin is refused', async () => {
+    const port = String(await freePort());
+    const { child, output } = launch({ CONTINUO_PORT: port, CONTINUO_ORIGIN_PORT: port });
+    expect(await exitOf(child)).toBe(1);
+    expect(output().trim()).toBe(`CONTINUO_ORIGIN_PORT: ${port} is CONTINUO_PORT already; set another one.`);
+  });
+
+  test('an address that is none of this machine is not called a taken port', async () => {
+    const { child, output } = await launchOnFreePorts({ CONTINUO_HOST: '192.0.2.1' });
+    expect(await exitOf(child)).toBe(1);
+    expect(output().trim()).toMatch(/^Cannot listen on port \d+ of 192\.0\.2\.1 \(EADDRNOTAVAIL\)\.$/);
+  });
+
+  test('half a state file, as a full disk leaves it, is made anew', async () => {
+    const directory = newDirectory();
+    writeFileSync(path.join(directory, 'development.json'), '{"apiKey": "sk-');
+    const system = await startSystem({}, directory);
+    expect(await system.stop()).toBe(0);
+  });
+});
