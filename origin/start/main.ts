@@ -17,6 +17,7 @@ import { Supervisor } from './supervisor.ts';
  * work, says how to ask for one, and takes everything down again.
  */
 
+/** For the Worker; the origin may take as long as its models take to load, which it would not survive in vain. */
 const READY_WITHIN_MS = 60_000;
 const STOP_GRACE_MS = 10_000;
 
@@ -44,11 +45,11 @@ async function answersReady(url: string): Promise<boolean> {
 }
 
 /** @throws Error when it is not ready in time, or `over` says that nobody waits any more */
-async function untilReady(url: string, over: AbortSignal): Promise<void> {
-  const deadline = performance.now() + READY_WITHIN_MS;
+async function untilReady(url: string, withinMs: number, over: AbortSignal): Promise<void> {
+  const deadline = performance.now() + withinMs;
   while (!(await answersReady(url))) {
     over.throwIfAborted();
-    if (performance.now() > deadline) throw new Error(`Not ready within ${READY_WITHIN_MS / 1000} s.`);
+    if (performance.now() > deadline) throw new Error(`Not ready within ${withinMs / 1000} s.`);
     await sleep(50);
   }
 }
@@ -97,7 +98,11 @@ async function run(): Promise<void> {
     const edgeProcess = migrated.then(() => own(new ProcessGroup(edge)));
     const edgeDied = edgeProcess.then((group) => group.ended).then(died(edge.name, edge.logFile));
     const url = `http://${settings.host}:${settings.port}`;
-    const ready = edgeProcess.then(() => untilReady(`${url}/health`, stopping.signal));
+    const originHealth = `http://127.0.0.1:${settings.originPort}/health`;
+    const ready = Promise.all([
+      edgeProcess.then(() => untilReady(`${url}/health`, READY_WITHIN_MS, stopping.signal)),
+      untilReady(originHealth, Number.POSITIVE_INFINITY, stopping.signal),
+    ]);
     // These also settle while everything is being taken down, when nobody waits for them any more.
     for (const promise of [originDied, edgeDied, ready]) promise.catch(() => undefined);
     const first = await Promise.race([ready, originDied, edgeDied, stopRequested]);

@@ -1,5 +1,5 @@
 import { type ChildProcess, spawn } from 'node:child_process';
-import { openSync } from 'node:fs';
+import { closeSync, openSync } from 'node:fs';
 
 export interface Command {
   readonly name: string;
@@ -28,6 +28,7 @@ export class ProcessGroup {
       env: { ...process.env, ...command.env },
       stdio: ['ignore', log, log],
     });
+    closeSync(log);
     this.ended = new Promise((resolve, reject) => {
       this.#child.once('error', reject);
       this.#child.once('exit', (code, signal) => resolve({ code, signal }));

@@ -1,8 +1,9 @@
-import { mkdtempSync, readdirSync, readFileSync } from 'node:fs';
+import { mkdtempSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest';
 import { exitOf, freePort, launch, type System, startSystem } from '../support/system.ts';
 
 /** Pids of all processes whose command line or environment names the directory; Linux only. */
@@ -128,6 +129,31 @@ describe('npm start', () => {
     for (const secret of [marker, generated.trim().slice(0, 20), system.apiKey, system.apiKey.slice(16)]) {
       expect(everything).not.toContain(secret);
     }
+  });
+
+  test('the curl line is printed only when the model is there', async () => {
+    const state = mkdtempSync(path.join(tmpdir(), 'continuo-start-'));
+    const url = `http://127.0.0.1:${await freePort()}`;
+    const { child, output } = launch({
+      CONTINUO_STATE_DIR: state,
+      CONTINUO_PORT: new URL(url).port,
+      CONTINUO_ORIGIN_PORT: String(await freePort()),
+    });
+    onTestFinished(() => void child.kill('SIGINT'));
+    writeFileSync(path.join(state, 'origin.log'), '');
+    const log = () => readFileSync(path.join(state, 'origin.log'), 'utf8');
+    const pid = await vi.waitUntil(() => /"pid":(\d+).*"listening"/.exec(log())?.[1], {
+      timeout: 20_000,
+      interval: 5,
+    });
+    process.kill(Number(pid), 'SIGSTOP');
+    await vi.waitUntil(() => fetch(`${url}/health`).catch(() => null), { timeout: 20_000 });
+    await sleep(300);
+    expect(output()).toBe('');
+    process.kill(Number(pid), 'SIGCONT');
+    await expect.poll(output, { timeout: 20_000 }).toContain('curl');
+    child.kill('SIGINT');
+    expect(await exitOf(child)).toBe(0);
   });
 
   test('a taken port is one clear line and exit code 1', async () => {
