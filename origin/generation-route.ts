@@ -1,4 +1,3 @@
-import { once } from 'node:events';
 import type { ServerResponse } from 'node:http';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { ApiError, isErrorCode, toApiError } from '../shared/errors.ts';
@@ -49,7 +48,7 @@ async function generate(
   });
   const account = request.account === undefined ? null : context.recentUsage.begin(request.account);
   account?.observe(preamble);
-  const closed = once(response, 'close');
+  const closed = new Promise<void>((resolve) => response.once('close', resolve));
   const abort = () => {
     if (!stream.ended) engine.abort(engineId);
   };

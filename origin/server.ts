@@ -1,5 +1,6 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
+import { bugTrace } from '../shared/bug-trace.ts';
 import { ApiError, toApiError } from '../shared/errors.ts';
 import { SIGNATURE_HEADER } from '../shared/signing.ts';
 import { notSigned } from './authentication.ts';
@@ -111,7 +112,8 @@ function refuse(
 ): void {
   const error = toApiError(thrown);
   const { status, code, param } = error;
-  if (error !== thrown && !response.destroyed) context.log.error({ err: thrown, url: request.url }, 'failed');
+  if (error !== thrown && !response.destroyed)
+    context.log.error({ ...bugTrace(thrown), url: request.url }, 'failed');
   else context.log.info({ url: request.url, status, code, param }, 'refused');
   if (response.headersSent) {
     response.destroy(); // a stream without its terminal event is an error to its reader

@@ -1,8 +1,7 @@
+import { bugTrace } from '../shared/bug-trace.ts';
 import type { RequestContext } from './context.ts';
 
-/** Logs where a bug is, without its message: messages may quote what the caller sent. */
+/** Logs where a bug is. */
 export function reportBug(thrown: unknown, { requestId }: Pick<RequestContext, 'requestId'>): void {
-  const [name, frames] =
-    thrown instanceof Error ? [thrown.name, thrown.stack?.match(/^ +at .*$/gm)] : [typeof thrown, null];
-  console.error(JSON.stringify({ requestId, event: 'bug', name, frames }));
+  console.error(JSON.stringify({ requestId, event: 'bug', ...bugTrace(thrown) }));
 }
