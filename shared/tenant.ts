@@ -1,16 +1,19 @@
 import * as z from 'zod';
+import { integer } from './json-fields.ts';
+
+const limit = integer(1, Number.MAX_SAFE_INTEGER).nullable();
 
 /** Limits of a tenant or of one key; null = no limit. */
 export const limits = z.strictObject({
-  requestsPerMinute: z.int().min(1).nullable(),
-  tokensPerMinute: z.int().min(1).nullable(),
-  concurrentRequests: z.int().min(1).nullable(),
-  tokensPerDay: z.int().min(1).nullable(),
-  tokensPerMonth: z.int().min(1).nullable(),
+  requestsPerMinute: limit,
+  tokensPerMinute: limit,
+  concurrentRequests: limit,
+  tokensPerDay: limit,
+  tokensPerMonth: limit,
   /** Largest max_tokens of one request. */
-  maxTokens: z.int().min(1).nullable(),
+  maxTokens: limit,
   /** Largest number of sequences (prompts · max(n, best_of)) of one request. */
-  maxSequences: z.int().min(1).nullable(),
+  maxSequences: limit,
 });
 export type Limits = z.infer<typeof limits>;
 

@@ -1,4 +1,5 @@
 import * as z from 'zod';
+import { integer } from '../../shared/json-fields.ts';
 import { dialectName, type Limits, limits, scope } from '../../shared/tenant.ts';
 import { toCamelCase, toSnakeCase } from './casing.ts';
 
@@ -81,7 +82,7 @@ export const keyBody = z.strictObject({
 });
 export const rotation = z.strictObject({
   /** How long the old key goes on working. */
-  overlap_seconds: z.int().min(0).max(2_592_000).default(86_400),
+  overlap_seconds: integer(0, 2_592_000).default(86_400),
 });
 export const keyObject = z.object({
   object: z.literal('key'),

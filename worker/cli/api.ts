@@ -17,10 +17,17 @@ const failure = z.object({ error: z.object({ message: z.string() }) });
 const list = z.object({ data: z.array(z.record(z.string(), z.unknown())), has_more: z.boolean() });
 
 export interface Access {
-  /** Base address of the Worker, e.g. `https://api.example.com`. */
-  readonly url: string;
+  /** Base address of the Worker. */
+  readonly url: URL;
   readonly key: string;
   readonly fetch: typeof fetch;
+}
+
+/** @throws CommandError for what is no address of a Worker */
+export function readAddress(text: string): URL {
+  const address = URL.parse(text);
+  if (address && ['http:', 'https:'].includes(address.protocol)) return address;
+  throw new CommandError(`'${text}' is no address such as https://api.example.com.`);
 }
 
 export function createAdminApi(access: Access): AdminApi {

@@ -1,5 +1,5 @@
 import type { Command } from 'commander';
-import { collectLimit, commaList, duration, given, instant, queryOf } from './options.ts';
+import { collectLimit, commaList, duration, given, instant, pathTo, queryOf } from './options.ts';
 import type { OpenSession } from './program.ts';
 
 const COLUMNS = ['id', 'tenant', 'name', 'scopes', 'models', 'limits', 'expires_at', 'revoked_at'];
@@ -15,7 +15,7 @@ interface KeyOptions {
 
 export function addKeyCommands(program: Command, open: OpenSession): void {
   const keys = program.command('keys').description('what callers present');
-  const path = (id: string): string => `/keys/${encodeURIComponent(id)}`;
+  const path = (id: string): string => pathTo('keys', id);
   keys
     .command('list')
     .option('--tenant <id>')

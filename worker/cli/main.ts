@@ -7,8 +7,8 @@ import { createProgram } from './program.ts';
 const LOCAL = 'http://127.0.0.1:8787';
 
 /** The key `npm start` made for this checkout; good for a server on this machine alone. */
-function developmentKey(url: string): string | null {
-  if (!['127.0.0.1', 'localhost', '[::1]'].includes(new URL(url).hostname)) return null;
+function developmentKey(url: URL): string | null {
+  if (!['127.0.0.1', 'localhost', '[::1]'].includes(url.hostname)) return null;
   try {
     const text = readFileSync(new URL('../../.continuo/development.json', import.meta.url), 'utf8');
     return z.object({ apiKey: z.string() }).parse(JSON.parse(text)).apiKey;
@@ -17,14 +17,14 @@ function developmentKey(url: string): string | null {
   }
 }
 
-function keyFor(url: string): string {
-  const key = process.env.CONTINUO_ADMIN_KEY ?? developmentKey(url);
+function keyFor(url: URL): string {
+  const key = process.env.CONTINUO_ADMIN_KEY || developmentKey(url);
   if (key === null) throw new CommandError('Set CONTINUO_ADMIN_KEY to an admin key.');
   return key;
 }
 
 const program = createProgram({
-  url: process.env.CONTINUO_URL ?? LOCAL,
+  url: process.env.CONTINUO_URL || LOCAL,
   keyFor,
   fetch,
   print: (text) => console.log(text),

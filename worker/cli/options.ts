@@ -1,4 +1,5 @@
 import { InvalidArgumentError } from 'commander';
+import { CommandError } from './api.ts';
 
 /** `--limit requests_per_minute=60`, repeatable; `none` lifts the limit of the plan. */
 export function collectLimit(text: string, previous: Record<string, number | null> = {}) {
@@ -25,9 +26,16 @@ export function duration(text: string): number {
 
 /** A date, or a date with time → Unix seconds */
 export function instant(text: string): number {
-  const time = Date.parse(text);
+  // Date.parse alone takes `1` for a day of 2001.
+  const time = /^\d{4}-\d\d-\d\d/.test(text) ? Date.parse(text) : Number.NaN;
   if (Number.isNaN(time)) throw new InvalidArgumentError('Expected a date such as 2030-01-31.');
   return Math.floor(time / 1000);
+}
+
+/** Where one object is. @throws CommandError for what would be another path */
+export function pathTo(kind: 'tenants' | 'keys' | 'plans', id: string): string {
+  if (['', '.', '..'].includes(id)) throw new CommandError(`'${id}' is no id.`);
+  return `/${kind}/${encodeURIComponent(id)}`;
 }
 
 /** Without the fields that were not given. */

@@ -1,5 +1,5 @@
 import type { Command } from 'commander';
-import { collectLimit, given, positive } from './options.ts';
+import { collectLimit, given, pathTo, positive } from './options.ts';
 import type { OpenSession } from './program.ts';
 
 interface PlanOptions {
@@ -31,7 +31,7 @@ export function addPlanCommands(program: Command, open: OpenSession): void {
   withTerms(plans.command('update <id>').option('--name <name>')).action(
     async (id: string, options: PlanOptions) => {
       const { api, showOne } = open();
-      showOne(await api.call('PATCH', `/plans/${encodeURIComponent(id)}`, bodyOf(options)));
+      showOne(await api.call('PATCH', pathTo('plans', id), bodyOf(options)));
     },
   );
 }

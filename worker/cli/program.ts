@@ -1,5 +1,5 @@
 import { Command } from 'commander';
-import { type AdminApi, type AdminObject, createAdminApi } from './api.ts';
+import { type AdminApi, type AdminObject, createAdminApi, readAddress } from './api.ts';
 import { addKeyCommands } from './key-commands.ts';
 import { addPlanCommands } from './plan-commands.ts';
 import { cardOf, tableOf } from './table.ts';
@@ -10,7 +10,7 @@ import { addUsageCommand } from './usage-command.ts';
 export interface Surroundings {
   readonly url: string;
   /** The admin key to use for an address. @throws CommandError when there is none */
-  readonly keyFor: (url: string) => string;
+  readonly keyFor: (url: URL) => string;
   readonly fetch: typeof fetch;
   readonly print: (text: string) => void;
   readonly printError: (text: string) => void;
@@ -39,9 +39,10 @@ export function createProgram(surroundings: Surroundings): Command {
     });
   const open: OpenSession = () => {
     const { url, json } = program.opts<{ url: string; json: boolean }>();
+    const address = readAddress(url);
     const asJson = (value: unknown): void => print(JSON.stringify(value, null, 2));
     return {
-      api: createAdminApi({ url, key: surroundings.keyFor(url), fetch: surroundings.fetch }),
+      api: createAdminApi({ url: address, key: surroundings.keyFor(address), fetch: surroundings.fetch }),
       showList: (rows, columns) => (json ? asJson(rows) : print(tableOf(rows, columns))),
       showOne: (object) => (json ? asJson(object) : print(cardOf(object))),
     };

@@ -1,5 +1,5 @@
 import type { Command } from 'commander';
-import { collectLimit, given, positive } from './options.ts';
+import { collectLimit, given, pathTo, positive } from './options.ts';
 import type { OpenSession } from './program.ts';
 
 const COLUMNS = ['id', 'name', 'plan', 'limits', 'weight', 'dialect', 'suspended', 'created_at'];
@@ -31,7 +31,7 @@ export function addTenantCommands(program: Command, open: OpenSession): void {
   });
   tenants.command('show <id>').action(async (id: string) => {
     const { api, showOne } = open();
-    showOne(await api.call('GET', `/tenants/${encodeURIComponent(id)}`));
+    showOne(await api.call('GET', pathTo('tenants', id)));
   });
   withTerms(tenants.command('create').requiredOption('--name <name>').option('--id <id>')).action(
     async (options: TenantOptions) => {
@@ -41,7 +41,7 @@ export function addTenantCommands(program: Command, open: OpenSession): void {
   );
   const change = async (id: string, body: unknown): Promise<void> => {
     const { api, showOne } = open();
-    showOne(await api.call('PATCH', `/tenants/${encodeURIComponent(id)}`, body));
+    showOne(await api.call('PATCH', pathTo('tenants', id), body));
   };
   withTerms(tenants.command('update <id>').option('--name <name>')).action(
     (id: string, options: TenantOptions) => change(id, bodyOf(options)),

@@ -8,10 +8,12 @@ import { eventually } from './eventually.ts';
 const { worker } = workerForTests({ ADMIN_KEY_SHA256 });
 
 /** What `admin …` prints. */
-async function admin(...words: string[]): Promise<string> {
+const admin = (...words: string[]): Promise<string> => adminAt(worker.url, words);
+
+async function adminAt(url: string, words: readonly string[]): Promise<string> {
   const printed: string[] = [];
   const program = createProgram({
-    url: worker.url,
+    url,
     keyFor: () => ADMIN_KEY,
     fetch,
     print: (text) => printed.push(text),
@@ -74,5 +76,24 @@ test("what goes wrong is said in the server's words", async () => {
   );
   await expect(admin('tenants', 'create', '--name', 'x', '--limit', 'nonsense')).rejects.toThrow(
     /name=number/,
+  );
+  await expect(admin('tenants', 'create', '--name', 'x', '--limit', 'max_tokens=0')).rejects.toThrow(
+    new CommandError(
+      "Invalid 'limits.max_tokens': integer below minimum value. Expected a value >= 1, but got 0 instead.",
+    ),
+  );
+});
+
+test('what cannot be sent is refused in a line', async () => {
+  await expect(admin('--url', 'nonsense', 'tenants', 'list')).rejects.toThrow(
+    new CommandError("'nonsense' is no address such as https://api.example.com."),
+  );
+  await expect(adminAt('ftp://127.0.0.1', ['tenants', 'list'])).rejects.toThrow(CommandError);
+  // Each of these would be another path: that of the list, or one above it.
+  for (const id of ['', '.', '..']) {
+    await expect(admin('tenants', 'show', id)).rejects.toThrow(new CommandError(`'${id}' is no id.`));
+  }
+  await expect(admin('keys', 'create', '--tenant', 'acme', '--name', 'x', '--expires', '1')).rejects.toThrow(
+    /2030-01-31/,
   );
 });
