@@ -22,7 +22,7 @@ const tooLarge = (limit: number): ApiError =>
 
 /**
  * The body's bytes as text; stops reading as soon as a limit is passed.
- * @throws ApiError 413 above the size limit, 408 when it arrives too slowly, 400 when it is no UTF-8
+ * @throws ApiError 413 above the size limit, 408 when it arrives too slowly, 400 when it is no UTF-8 or breaks off
  */
 export async function readText(request: Request, { settings, timers }: Reading): Promise<string> {
   const { MAX_BODY_BYTES, BODY_TIMEOUT_MS } = settings;
@@ -35,13 +35,9 @@ export async function readText(request: Request, { settings, timers }: Reading):
   );
   try {
     if (claimed === null) return await readPieces(request.body, MAX_BODY_BYTES, late.promise);
-    return newDecoder().decode(await Promise.race([request.arrayBuffer(), late.promise]));
+    return new BodyDecoder().last(await Promise.race([request.arrayBuffer(), late.promise]));
   } catch (thrown) {
-    if (thrown instanceof ApiError) throw thrown;
-    throw new ApiError(
-      'invalid_json',
-      'We could not parse the JSON body of your request: it is not valid UTF-8.',
-    );
+    throw thrown instanceof ApiError ? thrown : unreadable('it did not arrive whole');
   } finally {
     arrived();
   }
@@ -53,7 +49,29 @@ function lengthOf({ headers }: Request): number | null {
   return claimed === null || headers.has('transfer-encoding') ? null : Number(claimed);
 }
 
-const newDecoder = () => new TextDecoder('utf-8', { fatal: true, ignoreBOM: false });
+const unreadable = (why: string): ApiError =>
+  new ApiError('invalid_json', `We could not parse the JSON body of your request: ${why}.`);
+
+/** @throws ApiError 400 for bytes that are no UTF-8 */
+class BodyDecoder {
+  readonly #decoder = new TextDecoder('utf-8', { fatal: true, ignoreBOM: false });
+
+  next(bytes: Uint8Array): string {
+    return this.#decode(bytes, true);
+  }
+
+  last(bytes?: ArrayBuffer): string {
+    return this.#decode(bytes, false);
+  }
+
+  #decode(bytes: ArrayBuffer | Uint8Array | undefined, stream: boolean): string {
+    try {
+      return this.#decoder.decode(bytes, { stream });
+    } catch {
+      throw unreadable('it is not valid UTF-8');
+    }
+  }
+}
 
 async function readPieces(
   body: ReadableStream<Uint8Array>,
@@ -61,7 +79,7 @@ async function readPieces(
   late: Promise<never>,
 ): Promise<string> {
   const reader = body.getReader();
-  const decoder = newDecoder();
+  const decoder = new BodyDecoder();
   let size = 0;
   let text = '';
   let reading = true;
@@ -69,10 +87,10 @@ async function readPieces(
     for (;;) {
       const { value, done } = await Promise.race([reader.read(), late]);
       reading = false;
-      if (done) return text + decoder.decode();
+      if (done) return text + decoder.last();
       size += value.byteLength;
       if (size > limit) throw tooLarge(limit);
-      text += decoder.decode(value, { stream: true });
+      text += decoder.next(value);
       reading = true;
     }
   } finally {
