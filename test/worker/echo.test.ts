@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { complete, stream } from './support/completions.ts';
-import { acceptedFor, token } from './support/scripts.ts';
+import { acceptedFor, promptEvents, token } from './support/scripts.ts';
 import { workerForTests } from './support/worker-for-tests.ts';
 
 const { worker, origin } = workerForTests();
@@ -47,6 +47,24 @@ describe('echo', () => {
     expect(choice?.text).toBe('<6><7> 0');
     expect(choice?.logprobs).toMatchObject({ tokens: ['<6>', '<7>', ' 0'], text_offset: [0, 3, 6] });
   });
+});
+
+test('C.2: an echo without visible text and without logprobs is no chunk', async () => {
+  origin.script = (request, wire) => {
+    wire.send(
+      ...acceptedFor(request),
+      ...promptEvents(request).map((event) => ({ ...event, text: '' })),
+      { type: 'finish', choice: 0, reason: 'length', stopReason: null, completionTokens: 0 },
+      {
+        type: 'done',
+        usage: { promptTokens: 2, cachedTokens: 0, completionTokens: 0 },
+        timings: { queueMs: 0, promptMs: 0, generationMs: 0 },
+      },
+    );
+    wire.end();
+  };
+  const chunks = await stream(worker, { prompt: [5, 6], echo: true, max_tokens: 0 });
+  expect(chunks.map(({ choices }) => choices[0]?.finish_reason)).toEqual(['length']);
 });
 
 describe('H.14: max_tokens 0', () => {

@@ -93,11 +93,14 @@ export class ChoiceDeltas {
       promptLogprobs: alternatives === null ? null : promptLogprobs(all, alternatives),
     };
     const start = codePointLength(text);
-    return Array.from({ length: this.#candidates }, (_, candidate) => {
+    const deltas = Array.from({ length: this.#candidates }, (_, candidate) => {
       const choice = event.prompt * this.#candidates + candidate;
       this.#pendingOf(choice).formatter = this.#formatter(start);
       return { ...delta, choice };
     });
+    // A prompt of special tokens alone shows nothing.
+    const shows = text !== '' || delta.logprobs || delta.promptTokenIds || delta.promptLogprobs;
+    return shows ? deltas : [];
   }
 
   #token(event: EventOf<'token'>): readonly ChoiceDelta[] {

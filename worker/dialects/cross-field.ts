@@ -58,6 +58,11 @@ const RULES: readonly Rule[] = [
     message: "Conflicting parameters: 'suffix' cannot be used with a grammar or a schema.",
   },
   {
+    param: 'prompt_logprobs',
+    broken: (request, { suffix }) => suffix !== null && typeof request.prompt_logprobs === 'number',
+    message: "Conflicting parameters: 'prompt_logprobs' cannot be used with 'suffix'.",
+  },
+  {
     param: 'images',
     broken: (request, { suffix, echo, logprobs }) =>
       (request.images ?? []).length > 0 &&

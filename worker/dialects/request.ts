@@ -79,7 +79,7 @@ function checkSequences(prompts: number, choices: number, bestOf: boolean, bound
 function streamUsageOf(request: CompletionRequest, dialect: Dialect): AnswerOptions['streamUsage'] {
   const options = request.stream_options;
   if (options?.include_usage) return options.continuous_usage_stats ? 'continuous' : 'final';
-  return dialect.streamUsage === 'last-choice' ? 'last-choice' : 'none';
+  return dialect.streamUsage === 'last-choice' && options?.include_usage !== false ? 'last-choice' : 'none';
 }
 
 function answerOf(request: CompletionRequest, resolved: Resolved, dialect: Dialect): AnswerOptions {

@@ -17,6 +17,7 @@ describe('fields that contradict each other', () => {
     ['two truncations', { truncate_sequence: true, truncate_prompt_tokens: 5 }, 'truncate_sequence'],
     ['suffix with a grammar', { suffix: 'b', grammar: 'root ::= "a"' }, 'suffix'],
     ['suffix with echoed logprobs', { suffix: 'b', echo: true, logprobs: 1 }, 'echo'],
+    ['suffix with prompt_logprobs', { suffix: 'b', prompt_logprobs: 1 }, 'prompt_logprobs'],
     ['suffix with echo_last', { suffix: 'b', echo_last: 1 }, 'echo'],
     ['two constraints', { grammar: 'root ::= "a"', json_schema: {} }, 'grammar'],
     [

@@ -33,4 +33,13 @@ describe('defaults', () => {
     expect(answer).toMatchObject({ n: 1, rank: false, echo: false, logprobs: null, streamUsage: 'none' });
     expect(extra).toEqual({});
   });
+
+  test.each([
+    [{ include_usage: false }, 'none'],
+    [{ include_usage: true }, 'final'],
+    [{ include_usage: null }, 'last-choice'],
+    [{}, 'last-choice'],
+  ])('fireworks sends usage in streams unasked, but not against %j', (stream_options, streamUsage) => {
+    expect(parse({ stream: true, stream_options }, 'fireworks').answer.streamUsage).toBe(streamUsage);
+  });
 });
