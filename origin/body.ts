@@ -2,7 +2,7 @@ import type { IncomingMessage } from 'node:http';
 import type * as z from 'zod';
 import { ApiError } from '../shared/errors.ts';
 
-export const BODY_LIMIT = 8 * 2 ** 20;
+const BODY_LIMIT = 8 * 2 ** 20;
 
 /**
  * The whole body as text. What comes after the limit is read and dropped (a connection closed over unread bytes would

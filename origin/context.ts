@@ -31,7 +31,7 @@ export function completionBudget(
 }
 
 /** The words "maximum context length is X tokens" are what clients search for. */
-export function contextExceeded(context: number, promptTokens: number, maxTokens: number): ApiError {
+function contextExceeded(context: number, promptTokens: number, maxTokens: number): ApiError {
   const completion = Math.max(maxTokens, 1);
   return new ApiError(
     'context_length_exceeded',

@@ -31,7 +31,7 @@ const choice = z.object({
   prompt_logprobs: z.array(z.record(z.string(), promptCandidate).nullable()).optional(),
 });
 
-export const completionUsage = z.object({
+const completionUsage = z.object({
   prompt_tokens: z.int().min(0),
   completion_tokens: z.int().min(0),
   total_tokens: z.int().min(0),

@@ -11,11 +11,11 @@ export const PROTOCOL_VERSION = 1;
 export const MOST_IMAGES = 64;
 
 /** A text, token ids, or a mixture of both; the parts of a mixture are joined in order. */
-export const wirePrompt = z.union([z.string(), z.array(z.union([z.int().min(0), z.string()])).min(1)]);
+const wirePrompt = z.union([z.string(), z.array(z.union([z.int().min(0), z.string()])).min(1)]);
 export type WirePrompt = z.infer<typeof wirePrompt>;
 
 /** What the generated text must match. `value` is the source text, or a JSON Schema as it was sent. */
-export const wireConstraint = z.discriminatedUnion('type', [
+const wireConstraint = z.discriminatedUnion('type', [
   z.strictObject({ type: z.literal('gbnf'), value: z.string() }),
   z.strictObject({ type: z.literal('regex'), value: z.string() }),
   z.strictObject({ type: z.literal('lark'), value: z.string() }),

@@ -7,7 +7,7 @@ import type { Submission, SubmittedImage } from './messages.ts';
 export type EncodeImage = (pixels: Float32Array<ArrayBuffer>, signal: AbortSignal) => Promise<Float32Array>;
 
 /** Bytes of vectors kept for images that come again: about thirty of 576 positions of 4,096. */
-export const KEPT_FEATURES = 256 * 2 ** 20;
+const KEPT_FEATURES = 256 * 2 ** 20;
 
 /**
  * The vectors of submissions' images, encoded beside the decode loop, one image after the other, in the order in which

@@ -4,7 +4,7 @@ import { Turns } from '../turns.ts';
 import { ImageFault } from './image-fault.ts';
 
 /** Pixels of the largest image, before and after resizing: 100 MB of RGB. A few kilobytes can claim any number. */
-export const MOST_PIXELS = 2 ** 25;
+const MOST_PIXELS = 2 ** 25;
 const MOST_SECONDS = 10;
 const CHANNELS = 3;
 

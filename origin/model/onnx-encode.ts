@@ -1,4 +1,4 @@
-import { ElementType, GraphField, type GraphTensor, ModelField } from './onnx-graph.ts';
+import { GraphField, type GraphTensor, ModelField } from './onnx-graph.ts';
 import { encodeInteger, encodeMessage, encodeString } from './wire-format.ts';
 
 /** ONNX files and their parts, by the fields of onnx.proto. */
@@ -49,14 +49,4 @@ export function encodeTensor(field: number, { name, elementType, dimensions }: G
   });
   const tensor = encodeMessage(1, [encodeInteger(1, elementType), encodeMessage(2, shape)]);
   return encodeMessage(field, [encodeString(1, name), encodeMessage(2, [tensor])]);
-}
-
-/** A constant of a graph: int64 [values.length]. */
-export function encodeInitializer(name: string, values: readonly number[]): Uint8Array {
-  return encodeMessage(GraphField.initializer, [
-    encodeInteger(1, values.length),
-    encodeInteger(2, ElementType.int64),
-    ...values.map((value) => encodeInteger(7, value)),
-    encodeString(8, name),
-  ]);
 }

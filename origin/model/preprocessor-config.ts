@@ -3,7 +3,7 @@ import { count, ModelError, readModelJson } from './model-json.ts';
 
 /** preprocessor_config.json: how an image becomes what the model's encoder reads. */
 
-export const PREPROCESSOR_CONFIG = 'preprocessor_config.json';
+const PREPROCESSOR_CONFIG = 'preprocessor_config.json';
 
 /** By Pillow's numbers, which the file uses. */
 const KERNELS = ['nearest', 'lanczos', 'bilinear', 'bicubic'] as const;

@@ -84,7 +84,7 @@ export function readIntegers(field: WireField): number[] {
   return values;
 }
 
-export function encodeVarint(value: number): Uint8Array {
+function encodeVarint(value: number): Uint8Array {
   const bytes: number[] = [];
   let rest = BigInt.asUintN(64, BigInt(value));
   for (; rest > 127n; rest >>= 7n) bytes.push(Number(rest & 127n) | 128);

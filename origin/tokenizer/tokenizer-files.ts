@@ -13,7 +13,7 @@ const addedToken = z.looseObject({
 /** A step of the tokenizer's pipeline; sequences nest under a key that depends on the kind of step. */
 const step = z.looseObject({ type: z.string() }).nullish();
 
-export const tokenizerJson = z.looseObject({
+const tokenizerJson = z.looseObject({
   added_tokens: z.array(addedToken).nullish(),
   normalizer: step,
   pre_tokenizer: step,

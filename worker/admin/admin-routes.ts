@@ -14,7 +14,7 @@ const DATA_OPERATIONS: readonly Operation[] = [
   ...USAGE_OPERATIONS,
 ];
 
-export const ADMIN_OPERATIONS: readonly Operation[] = [
+const ADMIN_OPERATIONS: readonly Operation[] = [
   ...DATA_OPERATIONS,
   operation({
     method: 'GET',

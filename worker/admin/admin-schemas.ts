@@ -15,7 +15,7 @@ type Snake<S extends string> = S extends `${infer Head}${infer Tail}`
 export type LimitFields = { [K in keyof Limits as Snake<K>]?: Limits[K] | undefined };
 
 /** Limits that are set; null lifts the limit of the plan, an absent one follows it. */
-export const limitFields = z
+const limitFields = z
   .strictObject(toSnakeCase(limits.shape) as Record<keyof LimitFields, z.ZodNullable<z.ZodInt>>)
   .partial();
 
@@ -108,7 +108,7 @@ export const pageQuery = z.strictObject({
 export const keyQuery = pageQuery.extend({ tenant: z.string().optional() });
 
 const day = z.iso.date();
-export const usageGroup = z.enum(['day', 'tenant', 'model', 'key']);
+const usageGroup = z.enum(['day', 'tenant', 'model', 'key']);
 export const usageQuery = z.strictObject({
   /** First and last UTC day, both included. */
   from: day.optional(),

@@ -52,7 +52,7 @@ function describe(operation: Operation): unknown {
 }
 
 /** The admin API's part of the OpenAPI 3.1 description: `paths` for these operations. */
-export function openApiPaths(operations: readonly Operation[]): Record<string, Record<string, unknown>> {
+function openApiPaths(operations: readonly Operation[]): Record<string, Record<string, unknown>> {
   const paths: Record<string, Record<string, unknown>> = {};
   for (const operation of operations) {
     const path = ADMIN_BASE + operation.path;

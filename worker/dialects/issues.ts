@@ -10,7 +10,7 @@ interface Wording {
 }
 
 /** `['stop', 2]` → `stop[2]`, `['stream_options', 'include_usage']` → `stream_options.include_usage`. */
-export function paramOf(path: Path): string {
+function paramOf(path: Path): string {
   return path.reduce<string>(
     (name, part) =>
       typeof part === 'number' ? `${name}[${part}]` : name === '' ? String(part) : `${name}.${String(part)}`,

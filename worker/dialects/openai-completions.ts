@@ -23,11 +23,7 @@ export interface Trailer {
   readonly timings?: EventOf<'done'>;
 }
 
-export function usageObject({
-  promptTokens,
-  cachedTokens,
-  completionTokens,
-}: Usage): Record<string, unknown> {
+function usageObject({ promptTokens, cachedTokens, completionTokens }: Usage): Record<string, unknown> {
   return {
     prompt_tokens: promptTokens,
     completion_tokens: completionTokens,

@@ -2,7 +2,7 @@ import { type Claim, periodUse, type QuotaState, type Refusal, type Subject, sub
 import { used, waitFor } from './window.ts';
 
 /** Nobody knows when a running request ends; clients ask again after this time. */
-export const CONCURRENCY_RETRY_MS = 1000;
+const CONCURRENCY_RETRY_MS = 1000;
 
 const fact = (
   subject: Subject,

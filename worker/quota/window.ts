@@ -4,7 +4,7 @@
  * lets more than the limit pass while a burst is being answered, and its refill makes "exactly 50" a matter of speed.
  */
 
-export const WINDOW_SECONDS = 60;
+const WINDOW_SECONDS = 60;
 
 /** [second of the clock, amount], oldest first. Plain data, so that it can be stored as it is. */
 export type Window = [second: number, amount: number][];

@@ -1,9 +1,9 @@
 import type { StoredKey } from './stored-key.ts';
 
 /** How long a key is believed without asking again; the upper bound of a revocation's delay in other places. */
-export const KEY_TTL_MS = 60_000;
+const KEY_TTL_MS = 60_000;
 /** Unknown ids are remembered too, but shorter: a new key should work soon. */
-export const UNKNOWN_TTL_MS = 5_000;
+const UNKNOWN_TTL_MS = 5_000;
 const CAPACITY = 10_000;
 
 interface Entry {

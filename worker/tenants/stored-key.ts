@@ -2,7 +2,7 @@ import * as z from 'zod';
 import { dialectName, limits, type Principal, scope, UNLIMITED } from '../../shared/tenant.ts';
 
 /** Limits of which some are set; the others come from the plan, or do not exist. */
-export const partialLimits = limits.partial();
+const partialLimits = limits.partial();
 
 /** A key as it is looked up: whom it stands for, and what a presented key must hash to. */
 export interface StoredKey {

@@ -54,7 +54,7 @@ function entry(logits: Float32Array, id: number, top: number, hidden: boolean): 
 }
 
 /** One choice, computed alone in the plainest way: no batch, no cache, no streaming, everything from the start. */
-export function plainChoice(
+function plainChoice(
   submission: Submission,
   promptIndex: number,
   candidate: number,

@@ -111,7 +111,7 @@ export const service = z.strictObject({
   }),
 });
 
-export const disruptionBudget = z.strictObject({
+const disruptionBudget = z.strictObject({
   apiVersion: z.literal('policy/v1'),
   kind: z.literal('PodDisruptionBudget'),
   metadata,
@@ -132,7 +132,7 @@ const scalingRules = z.strictObject({
     .optional(),
 });
 
-export const autoscaler = z.strictObject({
+const autoscaler = z.strictObject({
   apiVersion: z.literal('autoscaling/v2'),
   kind: z.literal('HorizontalPodAutoscaler'),
   metadata,
@@ -153,7 +153,7 @@ export const autoscaler = z.strictObject({
   }),
 });
 
-export const scaledObject = z.strictObject({
+const scaledObject = z.strictObject({
   apiVersion: z.literal('keda.sh/v1alpha1'),
   kind: z.literal('ScaledObject'),
   metadata,

@@ -90,7 +90,7 @@ function sampleIn(workspace: SamplerWorkspace, trial: Trial): Outcome {
   return { token, kept: keptIn(workspace), scores: [...workspace.scores] };
 }
 
-export function keptIn({ candidates }: SamplerWorkspace): Share[] {
+function keptIn({ candidates }: SamplerWorkspace): Share[] {
   return Array.from({ length: candidates.count }, (_, i) => ({
     id: candidates.ids[i]!,
     p: candidates.weights[i]! / candidates.mass,

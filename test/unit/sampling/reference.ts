@@ -96,7 +96,7 @@ function dryPenalised(
 }
 
 /** Softmax over everything not forbidden, in order of ids; one sure token where the temperature is greedy. */
-export function tempered(z: readonly number[], s: SamplingParameters): Share[] {
+function tempered(z: readonly number[], s: SamplingParameters): Share[] {
   const best = z.indexOf(Math.max(...z));
   let t = s.temperature;
   if (t >= 1e-5 && s.dynatempRange > 0) {

@@ -14,7 +14,7 @@ const decodedLength = (bytes: Buffer): number =>
 const completeLength = (bytes: Buffer): number =>
   codePoints(new TextDecoder('utf-8', { ignoreBOM: true, fatal: false }).decode(bytes, { stream: true }));
 
-export function slowName(units: string): string {
+function slowName(units: string): string {
   const bytes = bytesOf(units);
   const text = bytes.toString('utf8');
   if (Buffer.from(text, 'utf8').equals(bytes)) return text;
