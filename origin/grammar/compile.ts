@@ -1,7 +1,6 @@
 import { ApiError } from '../../shared/errors.ts';
 import type { WireConstraint } from '../../shared/generation.ts';
 import { choiceGrammar } from './choice.ts';
-import type { CompiledGrammar } from './constraint.ts';
 import type { Grammar } from './expression.ts';
 import { parseGbnf } from './gbnf/gbnf-parser.ts';
 import { GrammarError } from './grammar-error.ts';
@@ -11,19 +10,12 @@ import { lower } from './program/lower.ts';
 import type { Program } from './program/program.ts';
 import { wholeMatchExpression } from './regex/regex-expression.ts';
 import { parseRegex } from './regex/regex-parser.ts';
-import { GrammarRuntime } from './runtime/grammar-runtime.ts';
-import type { GrammarVocabulary } from './runtime/grammar-vocabulary.ts';
 import { BudgetExceeded, WorkBudget } from './work-budget.ts';
 
 /** Work one compilation may do; about a second. */
 const COMPILE_BUDGET = 40_000_000;
 /** Characters of a grammar, or of a schema as JSON. */
 const MAX_SOURCE = 1_000_000;
-
-/** Compiles a constraint in this thread. ApiError naming the fault when it cannot be done. */
-export function compileConstraint(wire: WireConstraint, vocabulary: GrammarVocabulary): CompiledGrammar {
-  return new GrammarRuntime(compileProgram(wire), vocabulary);
-}
 
 /**
  * Compiles a constraint to tables that know no vocabulary and may cross processes.

@@ -1,10 +1,11 @@
 import { describe, expect, it } from 'vitest';
-import { compileConstraint, compileProgram } from '../../../origin/grammar/compile.ts';
+import { compileProgram } from '../../../origin/grammar/compile.ts';
 import type { Constraint } from '../../../origin/grammar/constraint.ts';
 import { GrammarRuntime } from '../../../origin/grammar/runtime/grammar-runtime.ts';
 import { GrammarVocabulary } from '../../../origin/grammar/runtime/grammar-vocabulary.ts';
 import { bytesOf } from '../../../origin/tokenizer/token-bytes.ts';
 import { firstDifference } from '../../grammar/compare-masks.ts';
+import { compileConstraint } from '../../grammar/compile-constraint.ts';
 import { bnfOfGbnf } from '../../grammar/oracle/gbnf-to-bnf.ts';
 import { allowedTokens, randomText } from '../../grammar/random-walk.ts';
 import { randomFrom, smallVocabulary, tokenTable } from '../../grammar/vocabularies.ts';

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
-import { compileConstraint } from '../../../origin/grammar/compile.ts';
 import { GrammarVocabulary } from '../../../origin/grammar/runtime/grammar-vocabulary.ts';
 import { firstDifference } from '../../grammar/compare-masks.ts';
+import { compileConstraint } from '../../grammar/compile-constraint.ts';
 import { GBNF_CASES } from '../../grammar/gbnf-cases.ts';
 import { bnfOfGbnf } from '../../grammar/oracle/gbnf-to-bnf.ts';
 import { randomFrom, smallVocabulary } from '../../grammar/vocabularies.ts';

@@ -1,5 +1,4 @@
 import { describe, expect, it } from 'vitest';
-import { compileConstraint } from '../../../origin/grammar/compile.ts';
 import type { CompiledGrammar } from '../../../origin/grammar/constraint.ts';
 import { jsonSchemaGrammar } from '../../../origin/grammar/json-schema/json-schema.ts';
 import { GrammarVocabulary } from '../../../origin/grammar/runtime/grammar-vocabulary.ts';
@@ -7,6 +6,7 @@ import { WorkBudget } from '../../../origin/grammar/work-budget.ts';
 import { acceptsText } from '../../grammar/acceptance.ts';
 import { ajvValidator } from '../../grammar/ajv-validator.ts';
 import { firstDifference } from '../../grammar/compare-masks.ts';
+import { compileConstraint } from '../../grammar/compile-constraint.ts';
 import { bnfOfGrammar } from '../../grammar/oracle/expression-to-bnf.ts';
 import { randomText } from '../../grammar/random-walk.ts';
 import { SCHEMA_CASES } from '../../grammar/schema-cases.ts';

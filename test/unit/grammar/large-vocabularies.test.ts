@@ -1,12 +1,12 @@
 import { existsSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
-import { compileConstraint } from '../../../origin/grammar/compile.ts';
 import { jsonSchemaGrammar } from '../../../origin/grammar/json-schema/json-schema.ts';
 import { GrammarVocabulary } from '../../../origin/grammar/runtime/grammar-vocabulary.ts';
 import { WorkBudget } from '../../../origin/grammar/work-budget.ts';
 import { bytesOf, type TokenBytes } from '../../../origin/tokenizer/token-bytes.ts';
 import { readTokenizerFiles } from '../../../origin/tokenizer/tokenizer-files.ts';
 import { tokenBytesOf } from '../../../origin/tokenizer/vocabulary.ts';
+import { compileConstraint } from '../../grammar/compile-constraint.ts';
 import { GBNF_CASES } from '../../grammar/gbnf-cases.ts';
 import type { Bnf } from '../../grammar/oracle/bnf.ts';
 import { EarleyChart } from '../../grammar/oracle/earley.ts';

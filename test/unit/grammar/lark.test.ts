@@ -1,11 +1,12 @@
 import { describe, expect, it } from 'vitest';
-import { compileConstraint, compileProgram } from '../../../origin/grammar/compile.ts';
+import { compileProgram } from '../../../origin/grammar/compile.ts';
 import { COMMON_TERMINALS } from '../../../origin/grammar/lark/lark-library.ts';
 import { larkGrammar } from '../../../origin/grammar/lark/llguidance.ts';
 import { GrammarVocabulary } from '../../../origin/grammar/runtime/grammar-vocabulary.ts';
 import { WorkBudget } from '../../../origin/grammar/work-budget.ts';
 import { acceptsText } from '../../grammar/acceptance.ts';
 import { firstDifference } from '../../grammar/compare-masks.ts';
+import { compileConstraint } from '../../grammar/compile-constraint.ts';
 import { LARK_CASES, LARK_FAULTS } from '../../grammar/lark-cases.ts';
 import { bnfOfGrammar } from '../../grammar/oracle/expression-to-bnf.ts';
 import { randomFrom, smallVocabulary } from '../../grammar/vocabularies.ts';

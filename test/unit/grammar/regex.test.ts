@@ -1,11 +1,12 @@
 import { describe, expect, it } from 'vitest';
-import { compileConstraint, compileProgram } from '../../../origin/grammar/compile.ts';
+import { compileProgram } from '../../../origin/grammar/compile.ts';
 import { wholeMatchExpression } from '../../../origin/grammar/regex/regex-expression.ts';
 import { parseRegex } from '../../../origin/grammar/regex/regex-parser.ts';
 import { GrammarVocabulary } from '../../../origin/grammar/runtime/grammar-vocabulary.ts';
 import { WorkBudget } from '../../../origin/grammar/work-budget.ts';
 import { acceptsText } from '../../grammar/acceptance.ts';
 import { firstDifference } from '../../grammar/compare-masks.ts';
+import { compileConstraint } from '../../grammar/compile-constraint.ts';
 import { bnfOfGrammar } from '../../grammar/oracle/expression-to-bnf.ts';
 import { randomText } from '../../grammar/random-walk.ts';
 import { REGEX_CASES, REGEX_FAULTS } from '../../grammar/regex-cases.ts';
