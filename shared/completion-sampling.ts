@@ -69,7 +69,8 @@ export const samplingFields = {
     .min(-(2 ** 63), 'integer')
     .max(2 ** 63, 'integer')
     .refine(Number.isInteger, { error: 'integer' })
-    .meta({ [DOCUMENTED_AS]: z.int() })
+    // A plain integer would be documented as ending where doubles are exact.
+    .meta({ [DOCUMENTED_AS]: z.int().meta({ minimum: -(2 ** 63), maximum: 2 ** 63 }) })
     .nullish(),
   frequency_penalty: decimal(-2, 2).nullish(),
   presence_penalty: decimal(-2, 2).nullish(),

@@ -101,7 +101,7 @@ export const keyObject = z.object({
 export const newKeyObject = keyObject.extend({ key: z.string() });
 
 export const pageQuery = z.strictObject({
-  limit: z.coerce.number().int().min(1).max(1000).default(100),
+  limit: z.coerce.number('integer').pipe(integer(1, 1000)).default(100),
   /** The last id of the page before. */
   after: z.string().default(''),
 });

@@ -39,6 +39,6 @@ export interface CompletionCall {
   readonly constraintField: string | null;
   /** The only prompt stands in a list, so that its tokens have two indices. */
   readonly promptIsListed: boolean;
-  /** Fields unknown to us, service fields removed. */
+  /** What other servers get as it was sent: fields unknown to us, service fields removed, and those of sampling. */
   readonly extra: Readonly<Record<string, unknown>>;
 }

@@ -1,4 +1,5 @@
 import { type CompletionRequest, completionRequest } from '../../shared/completion.ts';
+import { samplingFields } from '../../shared/completion-sampling.ts';
 import { ApiError } from '../../shared/errors.ts';
 import type { GenerationDefaults } from '../../shared/sampling.ts';
 import { either } from './aliases.ts';
@@ -40,11 +41,18 @@ function refuseUnsupported(request: CompletionRequest): void {
     throw unsupported('truncation_side', "is available as 'left' only");
 }
 
+/** Sampling fields that are written anew for other servers, which read them otherwise. */
+const REWRITTEN: ReadonlySet<string> = new Set(['seed', 'logit_bias', 'use_beam_search']);
+
+/** Whether another server is to see a field as it was sent. */
+function travels(name: string, value: unknown): boolean {
+  // What is neutral here, and then left out, may be no server's default.
+  if (Object.hasOwn(samplingFields, name)) return value !== null && !REWRITTEN.has(name);
+  return !Object.hasOwn(completionRequest.shape, name) && !SERVICE_FIELDS.has(name);
+}
+
 function extraFields(body: Readonly<Record<string, unknown>>): Record<string, unknown> {
-  const known = completionRequest.shape;
-  const extra = Object.entries(body).filter(
-    ([key]) => !Object.hasOwn(known, key) && !SERVICE_FIELDS.has(key),
-  );
+  const extra = Object.entries(body).filter(([name, value]) => travels(name, value));
   const deep = extra.find(([, value]) => nestsTooDeep(value));
   if (deep) {
     const name = deep[0].slice(0, 40);

@@ -6,7 +6,7 @@ import { NEUTRAL_SAMPLING, type SamplingParameters } from '../../shared/sampling
 
 type Fields = Record<string, unknown>;
 
-/** Sampling fields outside OpenAI's own, by the names vLLM and llama.cpp share; sent only when they do something. */
+/** Sampling fields outside OpenAI's own, by the names vLLM and llama.cpp share; sent only when they do something, or as callers sent them. */
 const EXTENSIONS: Readonly<Partial<Record<keyof SamplingParameters, string>>> = {
   topK: 'top_k',
   minP: 'min_p',
@@ -88,7 +88,7 @@ function checkSupported(request: GenerationRequest): void {
 
 /**
  * @param model the server's own name of the model
- * @param extra fields unknown to us, which travel on as they are
+ * @param extra fields that travel on as they were sent, but for what is said of them anew
  * @throws ApiError 400 for what such a server cannot do
  */
 export function openAiBody(
@@ -119,6 +119,7 @@ export function openAiBody(
     ...(!request.skipSpecialTokens && { skip_special_tokens: false }),
     ...(!request.addSpecialTokens && { add_special_tokens: false }),
     ...(request.truncatePromptTokens !== null && { truncate_prompt_tokens: request.truncatePromptTokens }),
+    ...(!request.cachePrompt && { cache_prompt: false }),
     ...(request.cacheSalt !== '' && { cache_salt: request.cacheSalt }),
   };
 }

@@ -26,7 +26,7 @@ export interface UpstreamContext {
   readonly traceparent: string | null;
   /** Time limits of this request. */
   readonly after: After;
-  /** Body fields unknown to us; an OpenAI-compatible server gets them as they are, our origin does not. */
+  /** Body fields that an OpenAI-compatible server gets as they were sent; our origin does not. */
   readonly extra: Readonly<Record<string, unknown>>;
 }
 

@@ -14,6 +14,18 @@ describe('fields of other servers', () => {
     expect(extra).toEqual({ samplers: ['top_k'], id_slot: 3 });
   });
 
+  test('sampling fields travel on as they were sent: a value that is neutral here may be no server’s default', () => {
+    const sent = { top_k: 0, min_p: 0, repeat_penalty: 1, repeat_last_n: -1, typ_p: 1, mirostat: 0 };
+    expect(parse({ ...sent, xtc_probability: null, temperature: 1 }).extra).toEqual({
+      ...sent,
+      temperature: 1,
+    });
+  });
+
+  test('what other servers spell otherwise does not travel on', () => {
+    expect(parse({ seed: -1, logit_bias: [[5, false]], use_beam_search: false }).extra).toEqual({});
+  });
+
   test('a value nested beyond reason is refused, not passed on', () => {
     const deep = JSON.parse(`${'['.repeat(5_000)}${']'.repeat(5_000)}`);
     expect(refusal({ odd: deep })).toMatchObject({ code: 'invalid_value', param: 'odd' });

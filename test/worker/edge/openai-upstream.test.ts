@@ -33,6 +33,13 @@ describe('an OpenAI-compatible server', () => {
     expect(openAi.bodies[0]).not.toHaveProperty('min_p');
   });
 
+  test('is told what callers send, though it is neutral here and says nothing to our own origin', async () => {
+    const sent = { top_k: 0, min_p: 0, repeat_penalty: 1, cache_prompt: false };
+    await foreign({ ...sent, min_keep: null });
+    expect(openAi.bodies[0]).toMatchObject(sent);
+    expect(openAi.bodies[0]).not.toHaveProperty('min_keep');
+  });
+
   test('its logprobs keep their names, partial characters included', async () => {
     openAi.script = (_, response) => {
       const logprobs = {
