@@ -68,6 +68,7 @@ export async function startGeneration({
       traceparent: context.traceparent,
       after: timers.after,
       extra: call.extra,
+      tokensAsIds: call.answer.tokensAsIds,
     });
     const { waitUntil } = context;
     run = new Run(stream, { lease: { ...lease, settle }, upstream: upstream.name, abort, now, waitUntil });

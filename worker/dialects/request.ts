@@ -1,12 +1,12 @@
 import { type CompletionRequest, completionRequest } from '../../shared/completion.ts';
-import { samplingFields } from '../../shared/completion-sampling.ts';
 import { ApiError } from '../../shared/errors.ts';
 import type { GenerationDefaults } from '../../shared/sampling.ts';
 import { either } from './aliases.ts';
 import type { AnswerOptions, CompletionCall, GenerationFields } from './completion-call.ts';
-import { constraintOf, nestsTooDeep } from './constraints.ts';
+import { constraintOf } from './constraints.ts';
 import { checkTogether, type Resolved } from './cross-field.ts';
 import { type Defaults, type Dialect, defaultsOf } from './dialect.ts';
+import { extraFields } from './extra-fields.ts';
 import { toRequestError } from './issues.ts';
 import { logprobsOf, promptLogprobsOf } from './logprob-options.ts';
 import { samplingOf } from './sampling.ts';
@@ -19,16 +19,6 @@ export interface RequestBounds {
   readonly sequences: number;
 }
 
-/** Scheduling and transport fields of other servers, never accepted from outside and never passed on. */
-const SERVICE_FIELDS: ReadonlySet<string> = new Set([
-  'priority',
-  'request_id',
-  'session_id',
-  'kv_transfer_params',
-  'vllm_xargs',
-  'stream_interval',
-]);
-
 const unsupported = (field: string, why: string): ApiError =>
   new ApiError('unsupported_parameter', `Unsupported parameter: '${field}' ${why}.`, { param: field });
 
@@ -39,26 +29,6 @@ function refuseUnsupported(request: CompletionRequest): void {
     throw unsupported('logprob_token_ids', 'is not available');
   if (request.truncation_side === 'right')
     throw unsupported('truncation_side', "is available as 'left' only");
-}
-
-/** Sampling fields that are written anew for other servers, which read them otherwise. */
-const REWRITTEN: ReadonlySet<string> = new Set(['seed', 'logit_bias', 'use_beam_search']);
-
-/** Whether another server is to see a field as it was sent. */
-function travels(name: string, value: unknown): boolean {
-  // What is neutral here, and then left out, may be no server's default.
-  if (Object.hasOwn(samplingFields, name)) return value !== null && !REWRITTEN.has(name);
-  return !Object.hasOwn(completionRequest.shape, name) && !SERVICE_FIELDS.has(name);
-}
-
-function extraFields(body: Readonly<Record<string, unknown>>): Record<string, unknown> {
-  const extra = Object.entries(body).filter(([name, value]) => travels(name, value));
-  const deep = extra.find(([, value]) => nestsTooDeep(value));
-  if (deep) {
-    const name = deep[0].slice(0, 40);
-    throw new ApiError('invalid_value', `Invalid '${name}': the value nests too deep.`, { param: name });
-  }
-  return Object.fromEntries(extra);
 }
 
 function maxTokensOf(request: CompletionRequest, defaults: Defaults, bound: number | null): number {

@@ -1,5 +1,12 @@
 import type { EventOf, GenerationEvent, GenerationRequest, Usage } from '../../shared/generation.ts';
-import { type ChunkChoice, chunk, TokenNumbers, tokensOf } from './openai-chunk.ts';
+import {
+  blamesRequest,
+  type ChunkChoice,
+  type ChunkError,
+  chunk,
+  TokenNumbers,
+  tokensOf,
+} from './openai-chunk.ts';
 import { malformed } from './origin-errors.ts';
 
 /** Characters of text that make a token, roughly; until the server's own usage arrives. */
@@ -51,7 +58,7 @@ export class OpenAiEvents {
     const parsed = chunk.safeParse(parseJson(payload));
     if (!parsed.success) throw malformed();
     const { choices, usage, error } = parsed.data;
-    if (error) return [this.#failed(error.message)];
+    if (error) return [this.#failed(error)];
     if (usage) {
       this.#usage = {
         promptTokens: usage.prompt_tokens,
@@ -125,14 +132,17 @@ export class OpenAiEvents {
     };
   }
 
-  #failed(message: string): GenerationEvent {
+  #failed(error: ChunkError): GenerationEvent {
     this.#ended = true;
+    const { message } = error;
+    // A request that is wrong is wrong everywhere, and says nothing against the server.
+    const wrong = blamesRequest(error);
     return {
       type: 'error',
-      code: 'upstream_error',
+      code: wrong ? 'invalid_value' : 'upstream_error',
       message: message === '' ? 'The model server reported an error.' : message.slice(0, 500),
       param: null,
-      retryable: true,
+      retryable: !wrong,
       usage: this.#usage ?? this.#counted(),
     };
   }

@@ -1,6 +1,7 @@
 import { ApiError } from '../../shared/errors.ts';
 import type { GenerationRequest, WireConstraint } from '../../shared/generation.ts';
 import { NEUTRAL_SAMPLING, type SamplingParameters } from '../../shared/sampling.ts';
+import type { UpstreamContext } from './upstream.ts';
 
 /** Our request as the body of an OpenAI-compatible server's POST /completions. */
 
@@ -77,30 +78,34 @@ const unsupported = (param: string, what: string): ApiError =>
   });
 
 /** What cannot be asked of a server whose tokens we do not see. @throws ApiError 400 */
-function checkSupported(request: GenerationRequest): void {
+function checkSupported(request: GenerationRequest, { tokensAsIds }: Asked): void {
   if (request.maxTokens < 0) throw unsupported('max_tokens', 'generate until the end of the context');
   if (request.promptLogprobs !== null) throw unsupported('logprobs', 'score a prompt (echo with logprobs)');
   if (request.tokenIds) throw unsupported('return_token_ids', 'show token ids');
+  if (tokensAsIds && request.logprobs !== null) {
+    throw unsupported('return_tokens_as_token_ids', 'name tokens by their ids');
+  }
+  if (request.echo && request.truncatePromptTokens !== null) {
+    throw unsupported('echo', 'show what is left of a prompt that is cut');
+  }
   if (request.echo && request.prompts.some((prompt) => typeof prompt !== 'string')) {
     throw unsupported('echo', 'show a prompt given as token ids');
   }
 }
 
+type Asked = Pick<UpstreamContext, 'extra' | 'tokensAsIds'>;
+
 /**
  * @param model the server's own name of the model
- * @param extra fields that travel on as they were sent, but for what is said of them anew
+ * @param asked its extra fields travel on as they were sent, but for what is said of them anew
  * @throws ApiError 400 for what such a server cannot do
  */
-export function openAiBody(
-  request: GenerationRequest,
-  model: string,
-  extra: Readonly<Record<string, unknown>>,
-): Fields {
-  checkSupported(request);
+export function openAiBody(request: GenerationRequest, model: string, asked: Asked): Fields {
+  checkSupported(request, asked);
   const [only] = request.prompts;
   const logprobs = request.logprobs ?? (request.scores ? 0 : null);
   return {
-    ...extra,
+    ...asked.extra,
     model,
     prompt: request.prompts.length === 1 ? only : request.prompts,
     ...(request.suffix !== null && { suffix: request.suffix }),

@@ -53,7 +53,7 @@ export class OpenAiUpstream implements Upstream {
   async generate(request: GenerationRequest, context: UpstreamContext): Promise<EventStream> {
     const model = this.#options.models.find(({ id }) => id === request.model);
     if (!model?.rawCompletions) throw noRawCompletions(request.model, this.name);
-    const body = openAiBody(request, model.upstreamId ?? model.id, context.extra);
+    const body = openAiBody(request, model.upstreamId ?? model.id, context);
     const response = await this.#post(body, context);
     if (response.status !== 200) throw await errorOfOpenAiAnswer(response, request.model, this.name);
     if (response.body === null) throw malformed();

@@ -26,6 +26,8 @@ export interface UpstreamContext {
   readonly traceparent: string | null;
   /** Time limits of this request. */
   readonly after: After;
+  /** The caller wants tokens named by their ids. */
+  readonly tokensAsIds: boolean;
   /** Body fields that an OpenAI-compatible server gets as they were sent; our origin does not. */
   readonly extra: Readonly<Record<string, unknown>>;
 }

@@ -15,10 +15,10 @@ describe('fields of other servers', () => {
   });
 
   test('sampling fields travel on as they were sent: a value that is neutral here may be no server’s default', () => {
-    const sent = { top_k: 0, min_p: 0, repeat_penalty: 1, repeat_last_n: -1, typ_p: 1, mirostat: 0 };
-    expect(parse({ ...sent, xtc_probability: null, temperature: 1 }).extra).toEqual({
+    const sent = { top_k: 0, min_p: 0, repetition_penalty: 1, repeat_last_n: -1, mirostat: 0 };
+    expect(parse({ ...sent, xtc_probability: null, typ_p: 1 }).extra).toEqual({
       ...sent,
-      temperature: 1,
+      typical_p: 1,
     });
   });
 

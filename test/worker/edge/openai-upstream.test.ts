@@ -34,7 +34,7 @@ describe('an OpenAI-compatible server', () => {
   });
 
   test('is told what callers send, though it is neutral here and says nothing to our own origin', async () => {
-    const sent = { top_k: 0, min_p: 0, repeat_penalty: 1, cache_prompt: false };
+    const sent = { top_k: 0, min_p: 0, repetition_penalty: 1, cache_prompt: false };
     await foreign({ ...sent, min_keep: null });
     expect(openAi.bodies[0]).toMatchObject(sent);
     expect(openAi.bodies[0]).not.toHaveProperty('min_keep');
@@ -57,6 +57,36 @@ describe('an OpenAI-compatible server', () => {
       token_logprobs: [-0.5, -0.25],
     });
     expect(body.choices[0]?.logprobs.top_logprobs[0]).toEqual({ 'bytes:\\xe2\\x82': -0.5 });
+  });
+
+  test.each([
+    ['token ids as names', { logprobs: 1, return_tokens_as_token_ids: true }, 'return_tokens_as_token_ids'],
+    ['the rest of a prompt that it cuts', { echo: true, truncate_prompt_tokens: 1 }, 'echo'],
+    ['the rest of a prompt that it may cut', { echo: true, truncate_sequence: true }, 'echo'],
+  ])('is not asked for %s, which would be guessed', async (_, fields, param) => {
+    const { status, body } = await foreign(fields);
+    expect([status, body.error.code, body.error.param]).toEqual([400, 'unsupported_parameter', param]);
+    expect(openAi.bodies).toHaveLength(0);
+  });
+
+  test.each([
+    { type: 'BadRequestError', code: 400 },
+    { type: 'invalid_request_error', code: 'invalid_value' },
+  ])('that finds the caller at fault in its stream is not at fault itself: %j', async (fault) => {
+    openAi.script = (_, response) => {
+      response.writeHead(200, { 'content-type': 'text/event-stream' });
+      response.end(`${sse({ error: { message: 'Every token is forbidden.', ...fault } })}data: [DONE]\n\n`);
+    };
+    // More often than a server may fail before it is left alone.
+    for (let count = 0; count < 8; count += 1) {
+      const { status, body } = await foreign();
+      expect([status, body.error.code, body.error.message]).toEqual([
+        400,
+        'invalid_value',
+        'Every token is forbidden.',
+      ]);
+    }
+    expect(openAi.bodies).toHaveLength(8);
   });
 
   test('that has no raw completions gives 415, saying what to do', async () => {
