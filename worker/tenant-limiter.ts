@@ -6,7 +6,7 @@ import type { Exchange, ExchangeAnswer, Wish } from './limiter/exchange.ts';
 import { HomeSlices } from './limiter/home-slices.ts';
 import { LimiterStorage, type OpenRequest } from './limiter/limiter-storage.ts';
 import type { Ending, Inquiry, Progress, Reservation, ReservationRequest } from './limiter/protocol.ts';
-import { dueLeases, nextExpiry, renew, reserve, settle } from './quota/quota.ts';
+import { dueLeases, nextExpiry, recharge, renew, reserve, settle } from './quota/quota.ts';
 import { rateLimitHeaders } from './quota/rate-limit-headers.ts';
 import type { QuotaState, Subject } from './quota/state.ts';
 import { type Catalogue, createCatalogue } from './upstreams/pool.ts';
@@ -175,8 +175,9 @@ export class TenantLimiter extends DurableObject<Env> {
 
   /** Frees what a silent request holds; its record waits a while for a Worker that was only out of reach. */
   #release(open: OpenRequest, now: number): void {
-    settle(this.#quota, open.lease.id, chargedTokens(open.record.usage), now);
-    this.#keep({ ...open, abandonAt: now + ABANDON_LEASES * open.leaseMs });
+    const tokens = chargedTokens(open.record.usage);
+    settle(this.#quota, open.lease.id, tokens, now);
+    this.#keep({ ...open, lease: { ...open.lease, tokens }, abandonAt: now + ABANDON_LEASES * open.leaseMs });
     this.#touch(open.lease.subjects);
   }
 
@@ -198,7 +199,9 @@ export class TenantLimiter extends DurableObject<Env> {
   }
 
   #close(open: OpenRequest, record: UsageRecord): void {
-    settle(this.#quota, open.lease.id, chargedTokens(record.usage), this.#clock.now());
+    const [tokens, now] = [chargedTokens(record.usage), this.#clock.now()];
+    if (open.abandonAt === null) settle(this.#quota, open.lease.id, tokens, now);
+    else recharge(this.#quota, open.lease, tokens, now);
     this.#open.delete(open.lease.id);
     this.#settled.push(record);
     this.#touch(open.lease.subjects);

@@ -5,8 +5,7 @@ import { add, correct, prune } from './window.ts';
 
 /**
  * Limits of a tenant and of its keys: all-or-nothing reservation before a request, settlement with the truth after it,
- * leases that expire. Pure: the clock is an argument (Unix milliseconds, never
- * decreasing), the state plain data.
+ * leases that expire. Pure: the clock is an argument (Unix milliseconds, never decreasing), the state plain data.
  */
 
 /** Takes everything a claim needs, or nothing: a refusal leaves the state as it was. */
@@ -39,6 +38,13 @@ export function settle(state: QuotaState, id: string, tokens: number, now: numbe
   const lease = state.leases.get(id);
   if (!lease) return null;
   state.leases.delete(id);
+  for (const name of lease.subjects) subjectState(state, name).running -= 1;
+  recharge(state, lease, tokens, now);
+  return lease;
+}
+
+/** Charges a lease that holds nothing any more with `tokens` instead of what it was charged with. */
+export function recharge(state: QuotaState, lease: QuotaLease, tokens: number, now: number): void {
   const difference = tokens - lease.tokens;
   for (const name of lease.subjects) {
     const subject = subjectState(state, name);
@@ -47,9 +53,7 @@ export function settle(state: QuotaState, id: string, tokens: number, now: numbe
     correct(subject.tokens, lease.second, difference);
     amend(subject.day, lease.day, difference);
     amend(subject.month, lease.month, difference);
-    subject.running -= 1;
   }
-  return lease;
 }
 
 /** Prolongs a lease; false when it no longer exists. */

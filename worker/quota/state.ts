@@ -21,7 +21,7 @@ export interface SubjectState {
 export interface QuotaLease {
   readonly id: string;
   readonly subjects: readonly string[];
-  /** Reserved tokens. */
+  /** Tokens it is charged with: those reserved, or what was known when it ended without a word. */
   readonly tokens: number;
   /** Cell of the token window, and periods, that were charged. */
   readonly second: number;

@@ -161,4 +161,16 @@ describe('a tenant limiter in workerd', () => {
       admitted(await call(reservation('forgotten', 'a', limits), reservation('forgotten', 'b', limits))),
     ).toBe(2);
   });
+
+  test('what a request has used counts against budgets, although its lease had ended before its Worker told', async () => {
+    const limits = { concurrentRequests: 1, tokensPerMonth: 1_000 };
+    await call(reservation('late', 'cut-off', limits, { leaseMs: 500 }));
+    const slotIsFree = async () => admitted(await call(reservation('late', 'next', limits)));
+    await eventually(slotIsFree, (count) => count === 1);
+    await call(settlement('late', 'next', 1));
+    expect(await call(settlement('late', 'cut-off', 985))).toEqual([1]);
+    expect(await call(reservation('late', 'beyond', limits))).toMatchObject([
+      { admitted: false, refusal: { kind: 'month', used: 992 } },
+    ]);
+  });
 });
