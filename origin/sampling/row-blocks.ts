@@ -13,15 +13,21 @@ const LOWEST_EXPONENT = -87;
  */
 export class RowBlocks {
   readonly blockSize: number;
+  /** Bits of an id that do not tell its block. */
+  readonly blockBits: number;
   /** The largest logit of each block; +∞ where it is not known. */
   readonly maxima: Float32Array;
   /** Filled by `weigh`. */
   readonly sums: Float64Array;
+  /** Filled by `weighAbove`. */
+  readonly above: Float64Array;
   private readonly moments: Float64Array;
   /** Whether there is a kernel, and so whether `weigh` may be called. */
   readonly weighs: boolean;
   /** The largest logit. */
   highest = Number.NEGATIVE_INFINITY;
+  /** How many rows were begun. */
+  begun = 0;
   /** What `weigh` returned for this coldness; it returns it again. */
   private total = 0;
   private weighedAt = Number.NaN;
@@ -34,9 +40,11 @@ export class RowBlocks {
     this.kernel = kernel;
     this.weighs = kernel !== null;
     this.blockSize = kernel?.blockSize ?? vocabularySize;
+    this.blockBits = kernel === null ? 31 : Math.log2(kernel.blockSize);
     const blocks = Math.ceil(vocabularySize / this.blockSize);
     this.maxima = new Float32Array(blocks).fill(Number.POSITIVE_INFINITY);
     this.sums = new Float64Array(blocks);
+    this.above = new Float64Array(blocks);
     this.moments = new Float64Array(blocks);
   }
 
@@ -45,6 +53,7 @@ export class RowBlocks {
     const best = this.kernel === null ? argmax(row) : this.bestByBlocks(row, this.kernel);
     this.highest = row[best]!;
     this.weighedAt = Number.NaN;
+    this.begun++;
     return best;
   }
 
@@ -85,6 +94,22 @@ export class RowBlocks {
     let weighted = 0;
     for (let block = 0; block < moments.length; block++) weighted += moments[block]!;
     return weighted / total;
+  }
+
+  /** Fills `above` with the same sums over the logits that are at least `cut`, and weighs; their total. With a kernel only. */
+  weighAbove(row: Row, cut: number): number {
+    const { logits, highest, coldness } = row;
+    const { above, blockSize } = this;
+    this.kernel?.sumsAbove(row, this.roundedUp(cut), this.sums, above);
+    this.addUp(row);
+    const rest = this.restOf(logits);
+    if (rest < logits.length) above[rest / blockSize] = 0;
+    for (let id = rest; id < logits.length; id++) {
+      if (logits[id]! >= cut) above[rest / blockSize]! += exponential((logits[id]! - highest) * coldness);
+    }
+    let total = 0;
+    for (let block = 0; block < above.length; block++) total += above[block]!;
+    return total;
   }
 
   /** The total of the sums; completes them (and the moments) where the kernel has not. */
@@ -130,13 +155,23 @@ export class RowBlocks {
     return sums;
   }
 
-  /** Writes the ids of the logits that are at least `cut`, in ascending order, and, if asked for, their weights; how many. */
-  list(row: Row, cut: number, ids: Int32Array, weights: Float64Array | null): number {
+  /**
+   * Writes the ids of the logits that are at least `cut` (and below `limit`), in ascending order, and, if asked for, their
+   * weights; how many.
+   */
+  list(
+    row: Row,
+    cut: number,
+    ids: Int32Array,
+    weights: Float64Array | null,
+    limit = Number.POSITIVE_INFINITY,
+  ): number {
     const { logits, highest, coldness } = row;
-    let count = this.kernel?.list(row, this.maxima, this.roundedUp(cut), ids, weights) ?? 0;
+    const [from, to] = [this.roundedUp(cut), this.roundedUp(limit)];
+    let count = this.kernel?.list(row, this.maxima, from, to, ids, weights) ?? 0;
     for (let id = this.restOf(logits); id < logits.length; id++) {
       const logit = logits[id]!;
-      if (logit < cut) continue;
+      if (logit < cut || logit >= limit) continue;
       if (weights !== null) weights[count] = exponential((logit - highest) * coldness);
       ids[count++] = id;
     }

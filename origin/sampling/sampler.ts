@@ -11,6 +11,7 @@ import { TRUNCATIONS } from './truncation/registry.ts';
 import { drawFromRow } from './truncation/row-sums.ts';
 import { shortlist } from './truncation/shortlist.ts';
 import type { Truncation } from './truncation/truncation.ts';
+import { drawFromWideNucleus, isNucleusAlone } from './truncation/wide-nucleus.ts';
 import type { SamplerVocabulary } from './vocabulary.ts';
 import type { SamplerWorkspace } from './workspace.ts';
 
@@ -38,6 +39,7 @@ export class Sampler {
   private readonly mirostat: Mirostat | null;
   /** False where the draw is from the whole softmax. */
   private readonly truncates: boolean;
+  private readonly isNucleusAlone: boolean;
   /** Whether the last row was sampled as it came, so that the workspace's blocks speak of it. */
   sampledRaw = false;
   private readonly row: Row = { logits: new Float32Array(0), highest: 0, coldness: 1 };
@@ -60,6 +62,7 @@ export class Sampler {
       (truncation) => truncation !== null,
     );
     this.truncates = this.truncations.length > 0 || topK > 0 || topNSigma > 0;
+    this.isNucleusAlone = isNucleusAlone(parameters);
     this.mirostat = mirostat === 0 ? null : new Mirostat(mirostat, parameters);
   }
 
@@ -89,6 +92,10 @@ export class Sampler {
     const uniform = this.draws.uniform(step, DRAW_TOKEN);
     if (this.mirostat) return this.mirostat.draw(row, uniform, this.workspace);
     if (!this.truncates) return drawFromRow(row, uniform, this.workspace);
+    if (this.isNucleusAlone) {
+      const drawn = drawFromWideNucleus(row, this.parameters, uniform, this.workspace);
+      if (drawn >= 0) return drawn;
+    }
     shortlist(row, this.parameters, this.workspace);
     for (const truncation of this.truncations) truncation.apply(this.workspace, step);
     const { candidates } = this.workspace;

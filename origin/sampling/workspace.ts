@@ -3,6 +3,7 @@ import { BreakerCache } from './logits/breaker-cache.ts';
 import { RowBlocks } from './row-blocks.ts';
 import { BoundarySearch } from './truncation/boundary-search.ts';
 import { Candidates } from './truncation/candidates.ts';
+import { RowSample } from './truncation/row-sample.ts';
 
 /**
  * Buffers that all samplers of one engine share, so that no token allocates: each call of a sampler fills and leaves
@@ -19,6 +20,7 @@ export class SamplerWorkspace {
   readonly order: Int32Array;
   readonly search: BoundarySearch;
   readonly blocks: RowBlocks;
+  readonly sample = new RowSample();
   /** By token id; all zeros between calls. */
   readonly longestRepeat: Int32Array;
   /** DRY's sequence breakers, each compiled once. */

@@ -9,12 +9,21 @@ import { weights } from './weights.ts';
 export interface BlockReductions {
   /** Writes each block's largest logit; 0 where one of them may be NaN or +∞. */
   maxima(row: number, blocks: number, results: number): number;
-  /** Writes each block's Σ e^((z − highest) · coldness). */
+  /** Writes each block's Σ e^x with x = (z − highest) · coldness. */
   sums(row: number, blocks: number, results: number, highest: number, coldness: number): void;
-  /** Writes each block's Σ e^x and Σ e^x · x / ln 2 with x = (z − highest) · coldness. */
+  /** Writes each block's Σ e^x and Σ e^x · x / ln 2. */
   moments(row: number, blocks: number, results: number, highest: number, coldness: number): void;
+  /** Writes each block's Σ e^x, and the same of the logits that are at least `cut`. */
+  sumsAbove(
+    row: number,
+    blocks: number,
+    results: number,
+    highest: number,
+    coldness: number,
+    cut: number,
+  ): void;
   /**
-   * Writes the ids of the logits that are at least `cut` and, elsewhere, those logits; returns where the ids end.
+   * Writes the ids of the logits that are at least `cut` and below `limit`; returns where the ids end.
    * @param maxima each block's largest logit
    * @param first the id of the row's first logit
    */
@@ -23,8 +32,8 @@ export interface BlockReductions {
     blocks: number,
     ids: number,
     cut: number,
+    limit: number,
     maxima: number,
-    logits: number,
     first: number,
   ): number;
   /**
@@ -32,16 +41,17 @@ export interface BlockReductions {
    * float64 that add up to it.
    */
   deviations(row: number, blocks: number, results: number, highest: number): void;
-  /** Writes e^((z − highest) · coldness) of the logits from one address to another. */
-  weights(logits: number, end: number, weights: number, highest: number, coldness: number): void;
+  /** Writes e^((z − highest) · coldness) of the tokens whose ids lie between two addresses. */
+  weights(row: number, ids: number, end: number, weights: number, highest: number, coldness: number): void;
 }
 
 /** IEEE operations alone, in an order that nothing changes: the same bits on every machine. */
 export function blockReductions(): Uint8Array<ArrayBuffer> {
   return encodeModule([
     blockMaxima(),
-    blockSums('sums', false),
-    blockSums('moments', true),
+    blockSums('sums', null),
+    blockSums('moments', 'moment'),
+    blockSums('sumsAbove', 'above'),
     blockList(),
     deviations(),
     weights(),

@@ -30,7 +30,6 @@ interface Arena {
   readonly results: Float32Array<ArrayBuffer>;
   /** For the tokens of a part. */
   readonly ids: Int32Array<ArrayBuffer>;
-  readonly logits: Float32Array<ArrayBuffer>;
   readonly weights: Float64Array<ArrayBuffer>;
 }
 
@@ -79,6 +78,17 @@ export class SimdKernel implements BlockKernel {
     }
   }
 
+  sumsAbove({ logits, highest, coldness }: Row, cut: number, sums: Float64Array, above: Float64Array): void {
+    const arena = this.#arenaOf(logits);
+    const { reductions, results } = arena;
+    const blocks = Math.floor(logits.length / BLOCK_SIZE);
+    reductions.sumsAbove(this.#addressOf(logits, arena), blocks, results.byteOffset, highest, coldness, cut);
+    for (let block = 0; block < blocks; block++) {
+      sums[block] = results[2 * block]!;
+      above[block] = results[2 * block + 1]!;
+    }
+  }
+
   deviations(row: Float32Array, highest: number, sums: Float64Array): void {
     const arena = this.#arenaOf(row);
     // Weights have the room for the results and are not needed at the same time.
@@ -90,18 +100,25 @@ export class SimdKernel implements BlockKernel {
     sums[2] = results[4]! + results[5]!;
   }
 
-  list(row: Row, maxima: Float32Array, cut: number, ids: Int32Array, weights: Float64Array | null): number {
+  list(
+    row: Row,
+    maxima: Float32Array,
+    cut: number,
+    limit: number,
+    ids: Int32Array,
+    weights: Float64Array | null,
+  ): number {
     const arena = this.#arenaOf(row.logits);
     const blocks = Math.floor(row.logits.length / BLOCK_SIZE);
     const address = this.#addressOf(row.logits, arena);
     arena.results.set(maxima);
     let listed = 0;
     for (let block = 0; block < blocks; block += BLOCKS_LISTED) {
-      const count = listPart(arena, address, block, Math.min(BLOCKS_LISTED, blocks - block), cut);
+      const count = listPart(arena, address, block, Math.min(BLOCKS_LISTED, blocks - block), cut, limit);
       if (count === 0) continue;
       ids.set(arena.ids.subarray(0, count), listed);
       if (weights !== null) {
-        weighPart(arena, count, row);
+        weighPart(arena, address, count, row);
         weights.set(arena.weights.subarray(0, count), listed);
       }
       listed += count;
@@ -124,7 +141,7 @@ export class SimdKernel implements BlockKernel {
   #open(length: number): Arena {
     const blocks = Math.ceil(length / BLOCK_SIZE);
     // The lists come first, so that all of them lie where their numbers may.
-    const [ids, logits, weights] = [TABLE_BYTES, TABLE_BYTES + 4 * LISTED, TABLE_BYTES + 8 * LISTED];
+    const [ids, weights] = [TABLE_BYTES, TABLE_BYTES + 4 * LISTED];
     const rows = weights + 8 * LISTED;
     const results = rows + 4 * length;
     const pages = Math.ceil((results + 4 * RESULTS * blocks) / PAGE_BYTES);
@@ -136,7 +153,6 @@ export class SimdKernel implements BlockKernel {
       // The module is made here, so that its exports are known.
       reductions: exports as BlockReductions,
       ids: new Int32Array(buffer, ids, LISTED),
-      logits: new Float32Array(buffer, logits, LISTED),
       weights: new Float64Array(buffer, weights, LISTED),
       rows: new Float32Array(buffer, rows, length),
       results: new Float32Array(buffer, results, RESULTS * blocks),
@@ -145,23 +161,37 @@ export class SimdKernel implements BlockKernel {
 }
 
 /** Lists the tokens of some blocks of a row; how many. */
-function listPart(arena: Arena, row: number, block: number, blocks: number, cut: number): number {
-  const { reductions, results, ids, logits } = arena;
+function listPart(
+  arena: Arena,
+  row: number,
+  block: number,
+  blocks: number,
+  cut: number,
+  limit: number,
+): number {
+  const { reductions, results, ids } = arena;
   const first = block * BLOCK_SIZE;
   const end = reductions.list(
     row + 4 * first,
     blocks,
     ids.byteOffset,
     cut,
+    limit,
     results.byteOffset + 4 * block,
-    logits.byteOffset,
     first,
   );
   return (end - ids.byteOffset) / 4;
 }
 
 /** Weighs the tokens listed last. */
-function weighPart({ reductions, logits, weights }: Arena, count: number, row: Row): void {
-  const { byteOffset } = logits;
-  reductions.weights(byteOffset, byteOffset + 4 * count, weights.byteOffset, row.highest, row.coldness);
+function weighPart(
+  { reductions, ids, weights }: Arena,
+  address: number,
+  count: number,
+  { highest, coldness }: Row,
+): void {
+  const { byteOffset } = ids;
+  // Weights are made in pairs.
+  ids[count] = 0;
+  reductions.weights(address, byteOffset, byteOffset + 4 * count, weights.byteOffset, highest, coldness);
 }

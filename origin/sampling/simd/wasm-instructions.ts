@@ -38,6 +38,7 @@ const binary =
   (a: Code, b: Code): Code => [...a, ...b, ...operation];
 
 export const i32 = {
+  load: memory([0x28], 2),
   const: (value: number): Code => [0x41, ...signed(value)],
   add: binary(0x6a),
   sub: binary(0x6b),
@@ -89,6 +90,18 @@ export const f32x4 = {
   const: (value: number): Code => [...simd(0x0c), ...bytesOf(new Float32Array(4).fill(value))],
   splat: unaryVector(0x13),
   lane: (lane: number, vector: Code): Code => [...vector, ...simd(0x1f), lane],
+  /** One number from each address, then zeros. */
+  loadPair: (first: Code, second: Code): Code => [
+    ...second,
+    ...first,
+    ...simd(0x5c),
+    2,
+    0,
+    ...simd(0x56),
+    2,
+    0,
+    1,
+  ],
   /** The lanes in this order. */
   permute: (lanes: readonly number[], vector: Code): Code => {
     const bytes = lanes.flatMap((lane) => [0, 1, 2, 3].map((byte) => 4 * lane + byte));

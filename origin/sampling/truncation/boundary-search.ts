@@ -1,18 +1,17 @@
 import type { Candidates } from './candidates.ts';
 
-/** Steps per halving of the key, and steps in all; keys below the last step share it. */
-const STEPS_PER_OCTAVE_LOG2 = 5;
-const STEPS = 1024;
-/** High word of the float64 1. */
-const ONE = 0x3ff00000;
+const STEPS_LOG2 = 10;
+const STEPS = 2 ** STEPS_LOG2;
+/** Keys are told apart down to 2^−32 of the largest; smaller ones share the last step. */
+const WIDEST_RANGE = (32 << 20) - 1;
 /** Index of a float64's high word, by the byte order of the machine. */
 const HIGH_WORD = new Uint8Array(Uint16Array.of(1).buffer)[0] === 1 ? 1 : 0;
 
 /**
  * Finds where a prefix of candidates ordered by key ends, without sorting them: a histogram over the keys' logarithms
- * (read off the float's exponent and first mantissa bits) finds the step that holds the boundary, a quickselect that
- * weighs its parts finds the key within it. Linear time however much is kept; equal keys are one part, so that flat
- * distributions cost no more. One object serves all; the results stand until the next run.
+ * (read off the float's exponent and first mantissa bits), as fine as their range allows, finds the step that holds the
+ * boundary, a quickselect that weighs its parts finds the key within it. Linear time however much is kept; equal keys are
+ * one part, so that flat distributions cost no more. One object serves all; the results stand until the next run.
  */
 export class BoundarySearch {
   /** The largest key such that the candidates with it and above reach the target; −∞ when nothing does. */
@@ -20,6 +19,9 @@ export class BoundarySearch {
   /** How many candidates have larger keys, and their weight together. */
   betterCount = 0;
   betterWeight = 0;
+  /** The largest key's high word, and the bits of a difference from it that do not change the step. */
+  private top = 0;
+  private shift = 0;
   private readonly stepWeights = new Float64Array(STEPS);
   private readonly stepCounts = new Int32Array(STEPS);
   private readonly candidates: Candidates;
@@ -44,14 +46,29 @@ export class BoundarySearch {
    */
   run(keys: Float64Array, target: number, atLeast: number): void {
     const words = keys === this.candidates.weights ? this.weightWords : this.keyWords;
+    this.layOut(words);
     const step = this.boundaryStep(words, target, atLeast);
     const order = this.order;
+    const top = this.top;
+    const shift = this.shift;
     const { count } = this.candidates;
     let members = 0;
     for (let i = 0; i < count; i++) {
-      if (stepOf(words[2 * i + HIGH_WORD]!) === step) order[members++] = i;
+      if (stepOf(top - words[2 * i + HIGH_WORD]!, shift) === step) order[members++] = i;
     }
     this.select(keys, members, target, atLeast);
+  }
+
+  /** Spreads the steps over the range of the keys. */
+  private layOut(words: Uint32Array): void {
+    let [top, bottom] = [0, 0x7fffffff];
+    for (let i = 0; i < this.candidates.count; i++) {
+      const word = words[2 * i + HIGH_WORD]!;
+      if (word > top) top = word;
+      if (word < bottom) bottom = word;
+    }
+    this.top = top;
+    this.shift = Math.max(0, 32 - Math.clz32(Math.min(top - bottom, WIDEST_RANGE)) - STEPS_LOG2);
   }
 
   /** The step in which the target is reached, STEPS (which has no members) when it is not; what the steps before hold counts as better. */
@@ -59,10 +76,12 @@ export class BoundarySearch {
     const { count, weights } = this.candidates;
     const stepWeights = this.stepWeights;
     const stepCounts = this.stepCounts;
+    const top = this.top;
+    const shift = this.shift;
     stepWeights.fill(0);
     stepCounts.fill(0);
     for (let i = 0; i < count; i++) {
-      const step = stepOf(words[2 * i + HIGH_WORD]!);
+      const step = stepOf(top - words[2 * i + HIGH_WORD]!, shift);
       stepWeights[step]! += weights[i]!;
       stepCounts[step]! += 1;
     }
@@ -127,8 +146,8 @@ export class BoundarySearch {
   }
 }
 
-function stepOf(highWord: number): number {
-  return Math.min(STEPS - 1, (ONE - highWord) >> (20 - STEPS_PER_OCTAVE_LOG2));
+function stepOf(below: number, shift: number): number {
+  return Math.min(STEPS - 1, below >> shift);
 }
 
 function medianOfThree(a: number, b: number, c: number): number {

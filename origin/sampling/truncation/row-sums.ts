@@ -29,11 +29,14 @@ const BLOCK = 256;
 
 /**
  * Draws from the whole softmax without storing it: one pass leaves a partial sum per block of ids, and only the block
- * that the uniform number falls into is walked again. Inverse CDF in ascending order of ids. Where a kernel has summed
- * the blocks in float32, a block's share is off by about 10⁻⁶ of it, and shares within a block are exact.
+ * that the uniform number falls into is walked again. Inverse CDF in ascending order of ids.
  */
-export function drawFromRow(row: Row, uniform: number, { blocks, keys: sums }: SamplerWorkspace): number {
-  if (blocks.weighs) return drawFromBlocks(row, uniform, blocks);
+export function drawFromRow(row: Row, uniform: number, workspace: SamplerWorkspace): number {
+  const { blocks, keys: sums } = workspace;
+  if (blocks.weighs) {
+    blocks.weigh(row);
+    return drawFromBlocks(row, blocks.sums, 0, -1, uniform, blocks);
+  }
   const { logits, highest, coldness } = row;
   const size = logits.length;
   let total = 0;
@@ -55,26 +58,43 @@ export function drawFromRow(row: Row, uniform: number, { blocks, keys: sums }: S
   }
 }
 
-function drawFromBlocks(row: Row, uniform: number, blocks: RowBlocks): number {
-  const { logits, highest, coldness } = row;
-  const target = uniform * blocks.weigh(row);
-  const { sums, blockSize } = blocks;
+/**
+ * Draws from the tokens that weigh more than `least`, and of those that weigh as much, up to the id `last`; of all of them
+ * each block's sum is given. Where a kernel has summed in float32, a block's share is off by about 10⁻⁶ of it; shares
+ * within a block are exact.
+ */
+export function drawFromBlocks(
+  row: Row,
+  sums: Float64Array,
+  least: number,
+  last: number,
+  uniform: number,
+  { blockSize }: RowBlocks,
+): number {
+  let total = 0;
+  for (let block = 0; block < sums.length; block++) total += sums[block]!;
+  const target = uniform * total;
   let before = 0;
   let block = 0;
   while (before + sums[block]! <= target) before += sums[block++]!;
   const start = block * blockSize;
-  const end = Math.min(start + blockSize, logits.length);
+  const end = Math.min(start + blockSize, row.logits.length);
   let exact = 0;
-  for (let id = start; id < end; id++) exact += exponential((logits[id]! - highest) * coldness);
+  for (let id = start; id < end; id++) exact += weightIn(row, id, least, last);
   const within = ((target - before) / sums[block]!) * exact;
   let sum = 0;
-  let last = start;
-  for (let id = start; id < end; id++) {
-    const weight = exponential((logits[id]! - highest) * coldness);
+  let drawn = start;
+  for (let id = start; id < end && sum <= within; id++) {
+    const weight = weightIn(row, id, least, last);
     if (weight === 0) continue;
     sum += weight;
-    last = id;
-    if (sum > within) break;
+    drawn = id;
   }
-  return last;
+  return drawn;
+}
+
+/** A token's weight, zero where it is not among those drawn from. */
+function weightIn({ logits, highest, coldness }: Row, id: number, least: number, last: number): number {
+  const weight = exponential((logits[id]! - highest) * coldness);
+  return weight > least || (weight === least && id <= last) ? weight : 0;
 }

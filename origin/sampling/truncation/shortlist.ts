@@ -37,21 +37,29 @@ function gatherLikely(row: Row, parameters: SamplingParameters, sigma: number, w
   // Tokens lighter than this weigh less than the tail that top-p drops, even all of the vocabulary together.
   const lightest = ((1 - topP) * mass * SLACK) / row.logits.length;
   const topPCut = row.highest + temperature * Math.log(lightest);
-  gatherNucleus(row, topP * mass, Math.max(sigma, minPCut, topPCut), workspace);
+  gatherNucleus(row, topP * mass, mass, Math.max(sigma, minPCut, topPCut), workspace);
   workspace.candidates.mass = mass;
 }
 
 /**
- * Gathers tokens down to a cut at which they weigh `target`, or all at and above `lowest` where they do not. As long as
- * they fall short, the cut falls: by a factor e of the weights, then e², e⁴ …
+ * Gathers tokens that weigh `target` of `mass`, and few others, or all at and above `lowest` where they do not weigh as
+ * much. As long as they fall short, the cut falls: by a factor √e of the weights, then e, e² …
  */
-function gatherNucleus(row: Row, target: number, lowest: number, workspace: SamplerWorkspace): void {
-  const { blocks, candidates } = workspace;
-  let cut = blocks.weighs ? highestCut(row, target, lowest, workspace) : lowest;
-  for (let fall = 1 / row.coldness; ; fall *= 2) {
-    cut = Math.max(cut - fall, lowest);
+function gatherNucleus(
+  row: Row,
+  target: number,
+  mass: number,
+  lowest: number,
+  workspace: SamplerWorkspace,
+): void {
+  const { sample, candidates } = workspace;
+  sample.take(row, workspace.blocks);
+  let cut = sample.cutAbove(row, mass - target);
+  for (let fall = 0.5 / row.coldness; ; fall *= 2) {
+    cut = Math.max(cut, lowest);
     gatherAbove(row, cut, workspace);
     if (cut === lowest || candidates.mass >= target) return;
+    cut -= fall;
   }
 }
 

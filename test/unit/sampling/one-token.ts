@@ -53,7 +53,7 @@ export function sampleOnce(trial: Trial, workspace?: SamplerWorkspace): Outcome 
   if (workspace !== undefined) return sampleIn(workspace, trial);
   const size = trial.logits.length;
   const inBlocks = attempt(() =>
-    sampleIn(new SamplerWorkspace(size, plainKernel(size < 200 ? 3 : 16)), trial),
+    sampleIn(new SamplerWorkspace(size, plainKernel(size < 200 ? 4 : 16)), trial),
   );
   const byId = attempt(() => sampleIn(new SamplerWorkspace(size), trial));
   if ('error' in byId) {

@@ -31,17 +31,24 @@ export function plainKernel(blockSize: number): BlockKernel {
         moments[block] = isNormal ? sum(terms.map((x) => Math.exp(x) * x)) : Number.NaN;
       }
     },
+    sumsAbove(row, cut, sums, above) {
+      const reaching = row.logits.map((logit) => (logit >= cut ? logit : -Infinity));
+      this.moments({ ...row, logits: reaching }, above, new Float64Array(sums.length));
+      this.moments(row, sums, new Float64Array(sums.length));
+      for (const [block, logits] of whole(reaching).entries())
+        if (Math.max(...logits) === -Infinity) above[block] = 0;
+    },
     deviations(row, highest, sums) {
       const finite = whole(row).flatMap((logits) => [...logits].filter((logit) => logit > -Infinity));
       sums[0] = finite.length;
       sums[1] = sum(finite.map((logit) => highest - logit));
       sums[2] = sum(finite.map((logit) => (highest - logit) ** 2));
     },
-    list({ logits, highest, coldness }, _maxima, cut, ids, weights) {
+    list({ logits, highest, coldness }, _maxima, cut, limit, ids, weights) {
       let count = 0;
       const end = logits.length - (logits.length % blockSize);
       for (let id = 0; id < end; id++) {
-        if (logits[id]! < cut) continue;
+        if (logits[id]! < cut || logits[id]! >= limit) continue;
         if (weights !== null) weights[count] = exponential((logits[id]! - highest) * coldness);
         ids[count++] = id;
       }

@@ -127,7 +127,32 @@ describe('blocks of a row', () => {
     );
   });
 
-  it('list exactly the logits that reach a cut, a float32 or not, with the weights that JavaScript gives', () => {
+  it('have the sums of what reaches a cut, within 10⁻⁶, beside the same sums of all', () => {
+    fc.assert(
+      fc.property(anyRow, anyColdness, fc.nat(SIZE - 1), (row, coldness, at) => {
+        const blocks = new RowBlocks(SIZE, kernel);
+        const { highest, sums } = { ...reduce(blocks, row, coldness), highest: blocks.highest };
+        // As far below the largest logit as sums are promised.
+        const cut = Math.max(row[at]!, highest - 60 / coldness);
+        const total = blocks.weighAbove({ logits: row, highest, coldness }, cut);
+        expect([...blocks.sums]).toEqual(sums);
+        const expected = Array.from({ length: 8 }, (_, block) =>
+          sum(
+            Array.from(row.subarray(block * 128, (block + 1) * 128), (z) =>
+              z >= cut ? Math.exp((z - highest) * coldness) : 0,
+            ),
+          ),
+        );
+        const closely = 1e-6 + 60 * 2 ** -22;
+        for (const [block, weight] of expected.entries())
+          expect(Math.abs(blocks.above[block]! - weight)).toBeLessThanOrEqual(closely * weight);
+        expect(total).toBe(sum([...blocks.above]));
+      }),
+      { numRuns: 300 },
+    );
+  });
+
+  it('list exactly the logits from a cut up to a limit, float32s or not, with the weights that JavaScript gives', () => {
     const anyCut = fc.tuple(
       fc.nat(SIZE - 1),
       fc.constantFrom(0, -1e-9, 1e-9, -Infinity, Infinity, LOWEST_LOGIT),
@@ -138,18 +163,23 @@ describe('blocks of a row', () => {
         anyRow,
         fc.nat(MOST_OFFSET),
         anyCut,
+        fc.oneof(fc.constant(Number.POSITIVE_INFINITY), fc.nat(SIZE - 1)),
         anyColdness,
-        (row, offset, [id, beside, copied], coldness) => {
+        (row, offset, [id, beside, copied], end, coldness) => {
           inPlace.set(row, offset);
           const read = copied ? row : inPlace.subarray(offset, offset + SIZE);
           const logit = Math.max(LOWEST_LOGIT, row[id]!);
           const cut = beside === LOWEST_LOGIT ? beside : logit + beside * Math.max(1, Math.abs(logit));
+          const limit = end === Number.POSITIVE_INFINITY ? end : row[end]! + 1e-9;
           const ids = new Int32Array(SIZE);
           const blocks = new RowBlocks(SIZE, kernel);
           blocks.argmax(read);
           const weights = new Float64Array(SIZE);
-          const count = blocks.list({ logits: read, highest: blocks.highest, coldness }, cut, ids, weights);
-          const expected = Array.from(row, (z, id) => (z >= cut ? id : -1)).filter((id) => id >= 0);
+          const begun = { logits: read, highest: blocks.highest, coldness };
+          const count = blocks.list(begun, cut, ids, weights, limit);
+          const expected = Array.from(row, (z, id) => (z >= cut && z < limit ? id : -1)).filter(
+            (id) => id >= 0,
+          );
           expect([...ids.subarray(0, count)]).toEqual(expected);
           const expectedWeights = expected.map((id) => exponential((row[id]! - blocks.highest) * coldness));
           expect([...weights.subarray(0, count)]).toEqual(expectedWeights);

@@ -1,0 +1,75 @@
+import type { SamplingParameters } from '../../../shared/sampling.ts';
+import type { SamplerWorkspace } from '../workspace.ts';
+import { PROBABILITY_RESOLUTION } from './candidates.ts';
+import type { Row } from './gather.ts';
+import { drawFromBlocks } from './row-sums.ts';
+
+/** Fewer tokens are gathered faster than this saves. */
+const WIDE = 1024;
+
+/** Whether top-p is the only truncation, so that only the draw needs what it leaves. */
+export function isNucleusAlone(parameters: SamplingParameters): boolean {
+  const { topK, topNSigma, typicalP, topP, minP, xtcProbability } = parameters;
+  return topP < 1 && topK === 0 && topNSigma <= 0 && typicalP >= 1 && minP <= 0 && xtcProbability <= 0;
+}
+
+/**
+ * Draws from what top-p leaves where that is much of a large vocabulary, without gathering it: tokens that a sample of the
+ * row shows to be within the nucleus are only summed, by blocks; those near its boundary alone are gathered, and the boundary
+ * looked for among them. Inverse CDF in ascending order of ids, as exact as a draw from the whole softmax.
+ * @returns −1 where the nucleus is not wide, or its boundary is not where the sample has it
+ */
+export function drawFromWideNucleus(
+  row: Row,
+  { topP, minKeep }: SamplingParameters,
+  uniform: number,
+  workspace: SamplerWorkspace,
+): number {
+  const { blocks, candidates, sample, search } = workspace;
+  if (!blocks.weighs) return -1;
+  sample.take(row, blocks);
+  const within = sample.cutBelow(row, 1 - topP);
+  if (sample.countAbove(row, within) < WIDE) return -1;
+  const sure = blocks.weighAbove(row, within);
+  const mass = blocks.weigh(row);
+  const target = (topP - PROBABILITY_RESOLUTION) * mass - sure;
+  // No token weighs more than one, so that there are at least as many as they weigh.
+  if (target <= 0 || sure < minKeep) return -1;
+  gatherBetween(row, sample.cutReaching(row, within, target), within, workspace);
+  if (candidates.mass < target) return -1;
+  search.run(candidates.weights, target, 1);
+  const last = addCandidates(target, workspace);
+  return drawFromBlocks(row, blocks.above, search.boundary, last, uniform, blocks);
+}
+
+/**
+ * Adds the candidates down to the boundary to their blocks' sums: of those on it the lowest ids, as many as it takes. Returns
+ * the last of these.
+ */
+function addCandidates(target: number, { blocks, candidates, search }: SamplerWorkspace): number {
+  const { above, blockBits } = blocks;
+  const { ids, weights, count } = candidates;
+  const { boundary } = search;
+  let sum = search.betterWeight;
+  let last = -1;
+  for (let i = 0; i < count; i++) {
+    const weight = weights[i]!;
+    if (weight < boundary) continue;
+    if (weight === boundary) {
+      if (sum >= target) continue;
+      sum += weight;
+      last = ids[i]!;
+    }
+    above[ids[i]! >>> blockBits]! += weight;
+  }
+  return last;
+}
+
+/** Fills the candidates with the tokens whose logits are at least `cut` and below `limit`. */
+function gatherBetween(row: Row, cut: number, limit: number, { blocks, candidates }: SamplerWorkspace): void {
+  const { ids, weights } = candidates;
+  const count = blocks.list(row, cut, ids, weights, limit);
+  let mass = 0;
+  for (let i = 0; i < count; i++) mass += weights[i]!;
+  candidates.set(count, mass);
+}
