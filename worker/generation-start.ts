@@ -3,11 +3,13 @@ import { type GenerationRequest, type OriginModel, PROTOCOL_VERSION } from '../s
 import type { Principal } from '../shared/tenant.ts';
 import type { Lease, Outcome } from './admission.ts';
 import type { RequestContext } from './context.ts';
+import { inCallersWords } from './dialects/callers-words.ts';
 import type { CompletionCall } from './dialects/completion-call.ts';
 import type { Envelope } from './dialects/openai-completions.ts';
 import type { Started } from './relay.ts';
 import { Run } from './relay-run.ts';
 import type { Upstream } from './upstreams/upstream.ts';
+import { NO_USAGE } from './usage/usage-record.ts';
 
 /** A request that may run now. */
 export interface Admitted {
@@ -18,8 +20,6 @@ export interface Admitted {
   readonly call: CompletionCall;
   readonly lease: Lease;
 }
-
-const NO_USAGE = { promptTokens: 0, cachedTokens: 0, completionTokens: 0 };
 
 /** Time the origin has to report its own time-out before we give up on it. */
 const GRACE_MS = 5_000;
@@ -82,22 +82,6 @@ export async function startGeneration({
     else context.waitUntil(settle(nothingUsed(request.signal.aborted ? null : error, upstream)));
     throw cause instanceof ApiError ? inCallersWords(cause, call) : cause;
   }
-}
-
-const CONSTRAINT_FAULTS: ReadonlySet<string> = new Set(['invalid_grammar', 'invalid_json_schema']);
-
-/** The wire has one name for a constraint, and does not tell a prompt from a list of one: errors name what was sent. */
-function inCallersWords(error: ApiError, { constraintField, promptIsListed }: CompletionCall): ApiError {
-  if (promptIsListed && error.param !== null && /^prompt\[\d+\]$/.test(error.param)) {
-    const inList = (text: string) => text.replace('prompt[', 'prompt[0][');
-    return new ApiError(error.code, inList(error.message), {
-      param: inList(error.param),
-      headers: error.headers,
-    });
-  }
-  if (constraintField === null || !CONSTRAINT_FAULTS.has(error.code)) return error;
-  const message = `Invalid '${constraintField}': ${error.message}`;
-  return new ApiError(error.code, message, { param: constraintField, headers: error.headers });
 }
 
 /** The outcome of a request that no upstream took up; without an error the client had gone. */

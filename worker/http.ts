@@ -19,6 +19,16 @@ export function jsonText(text: string, init: ResponseInit = {}): Response {
   return response;
 }
 
+const EVENT_STREAM_HEADERS = {
+  'content-type': 'text/event-stream; charset=utf-8',
+  'cache-control': 'no-cache',
+  // Proxies shall not gather events.
+  'x-accel-buffering': 'no',
+};
+
+export const eventStreamResponse = (body: ReadableStream<Uint8Array>): Response =>
+  new Response(body, { headers: EVENT_STREAM_HEADERS });
+
 /** An error's body in the dialect's form. */
 export function errorBody(error: ApiError, context: RequestContext): unknown {
   const envelope = error.envelope();

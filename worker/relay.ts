@@ -7,7 +7,7 @@ import { ChoiceDeltas } from './dialects/choice-deltas.ts';
 import { ChoiceCollector } from './dialects/choices.ts';
 import type { CompletionCall } from './dialects/completion-call.ts';
 import { completionJson, type Envelope } from './dialects/openai-completions.ts';
-import { errorBody, jsonText } from './http.ts';
+import { errorBody, eventStreamResponse, jsonText } from './http.ts';
 import type { Run } from './relay-run.ts';
 import { StreamWriter } from './relay-stream.ts';
 import { SilenceTimer } from './silence-timer.ts';
@@ -49,19 +49,13 @@ async function collect({ run, first, call, envelope }: Started): Promise<string>
   }
 }
 
-const STREAM_HEADERS = {
-  'content-type': 'text/event-stream; charset=utf-8',
-  'cache-control': 'no-cache',
-  'x-accel-buffering': 'no',
-};
-
 /**
  * Server-sent events, pulled by the reader: nothing is read from the upstream before the client has taken what was
  * written. A failure becomes one error event and then [DONE], never a clean end.
  */
 export function answerStream(started: Started, context: RequestContext): Response {
   const body = new ReadableStream(new SseSource(started, context), { highWaterMark: 0 });
-  return new Response(body, { headers: STREAM_HEADERS });
+  return eventStreamResponse(body);
 }
 
 class SseSource implements UnderlyingSource<Uint8Array> {

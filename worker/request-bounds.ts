@@ -1,9 +1,10 @@
-import type { OriginModel, WirePrompt } from '../shared/generation.ts';
+import type { OriginModel } from '../shared/generation.ts';
 import type { Principal } from '../shared/tenant.ts';
 import type { Cost } from './admission.ts';
 import type { CompletionCall } from './dialects/completion-call.ts';
 import type { RequestBounds } from './dialects/request.ts';
 import type { Settings } from './env.ts';
+import { estimateTokens } from './token-estimate.ts';
 
 /** The smaller of two bounds; null = no bound. */
 const tighter = (left: number | null, right: number | null): number | null =>
@@ -16,17 +17,6 @@ export function boundsOf({ tenant, key }: Principal, settings: Settings): Reques
     maxTokens: tighter(tenant.limits.maxTokens, key.limits.maxTokens),
     sequences: tighter(sequences, settings.MAX_SEQUENCES) ?? settings.MAX_SEQUENCES,
   };
-}
-
-/** Characters of text that make a token, roughly; corrected by the true count when the lease is settled. */
-const CHARACTERS_PER_TOKEN = 4;
-
-function estimateTokens(prompt: WirePrompt): number {
-  const parts = typeof prompt === 'string' ? [prompt] : prompt;
-  return parts.reduce<number>(
-    (sum, part) => sum + (typeof part === 'string' ? Math.ceil(part.length / CHARACTERS_PER_TOKEN) : 1),
-    0,
-  );
 }
 
 /** What a call may cost at most; text running to the end of the context counts with all of it. */

@@ -1,4 +1,5 @@
 import * as z from 'zod';
+import { errorResponse } from '../../shared/completion-response.ts';
 import { ADMIN_BASE, type Operation } from './operation.ts';
 
 type Schema = Readonly<Record<string, unknown>>;
@@ -9,23 +10,6 @@ const schemaOf = (schema: z.ZodType, io: 'input' | 'output'): Schema => {
 };
 
 const json = (schema: Schema) => ({ 'application/json': { schema } });
-
-const ERROR: Schema = {
-  type: 'object',
-  required: ['error'],
-  properties: {
-    error: {
-      type: 'object',
-      required: ['message', 'type', 'param', 'code'],
-      properties: {
-        message: { type: 'string' },
-        type: { type: 'string' },
-        param: { type: ['string', 'null'] },
-        code: { type: 'string' },
-      },
-    },
-  },
-};
 
 function parametersOf({ path, query }: Operation): unknown[] {
   const inPath = path.includes('{id}')
@@ -46,7 +30,7 @@ function describe(operation: Operation): unknown {
     ...(body && { requestBody: { required: true, content: json(schemaOf(body, 'input')) } }),
     responses: {
       [status]: { description: summary, content: json(schemaOf(response, 'output')) },
-      default: { description: 'Error', content: json(ERROR) },
+      default: { description: 'Error', content: json(schemaOf(errorResponse, 'output')) },
     },
   };
 }

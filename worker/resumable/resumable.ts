@@ -2,6 +2,7 @@ import { ApiError } from '../../shared/errors.ts';
 import { authenticate } from '../auth.ts';
 import { readText } from '../body.ts';
 import type { RequestContext } from '../context.ts';
+import { eventStreamResponse } from '../http.ts';
 import { insistently } from '../insistently.ts';
 import type { Handler } from '../routes.ts';
 import type { StreamTail } from './stream-tail.ts';
@@ -62,11 +63,5 @@ export async function resumeStream(request: Request, context: RequestContext, id
     const message = 'There is no such stream: it was not resumable, or it ended more than a minute ago.';
     throw new ApiError('not_found', message);
   }
-  return new Response(stream, {
-    headers: {
-      'content-type': 'text/event-stream; charset=utf-8',
-      'cache-control': 'no-cache',
-      'x-accel-buffering': 'no',
-    },
-  });
+  return eventStreamResponse(stream);
 }

@@ -1,4 +1,5 @@
 import type { EventOf, GenerationEvent, GenerationRequest, Usage } from '../../shared/generation.ts';
+import { estimateTokens } from '../token-estimate.ts';
 import {
   blamesRequest,
   type ChunkChoice,
@@ -8,9 +9,6 @@ import {
   tokensOf,
 } from './openai-chunk.ts';
 import { malformed } from './origin-errors.ts';
-
-/** Characters of text that make a token, roughly; until the server's own usage arrives. */
-const CHARACTERS_PER_TOKEN = 4;
 
 interface Choice {
   tokens: number;
@@ -38,9 +36,7 @@ export class OpenAiEvents {
   /** What can be said as soon as the server has accepted the request. */
   opening(): GenerationEvent[] {
     const { prompts, model, echo } = this.#request;
-    const promptTokens = prompts.map((prompt) =>
-      typeof prompt === 'string' ? Math.ceil(prompt.length / CHARACTERS_PER_TOKEN) : prompt.length,
-    );
+    const promptTokens = prompts.map(estimateTokens);
     const echoes = prompts.map(
       (text, prompt): EventOf<'prompt'> => ({ type: 'prompt', prompt, text: text as string, ids: [] }),
     );
@@ -111,13 +107,11 @@ export class OpenAiEvents {
     };
   }
 
+  /** Until the server's own usage arrives. */
   #counted(): Usage {
-    const promptTokens = this.opening().flatMap((event) =>
-      event.type === 'accepted' ? event.promptTokens : [],
-    );
     const sum = (numbers: readonly number[]): number => numbers.reduce((total, number) => total + number, 0);
     return {
-      promptTokens: sum(promptTokens),
+      promptTokens: sum(this.#request.prompts.map(estimateTokens)),
       cachedTokens: 0,
       completionTokens: sum(this.#choices.map(({ tokens }) => tokens)),
     };
