@@ -37,9 +37,10 @@ export async function withPatience<T>(
       if (fruitless >= patience.attempts) {
         throw new HubError(`given up after ${fruitless} attempts: ${error.message}`);
       }
-      const delayMs = error.retryAfterMs ?? backOff(fruitless, patience.random());
+      const wanted = error.retryAfterMs ?? backOff(fruitless, patience.random());
+      const delayMs = Math.min(wanted, LONGEST_DELAY_MS);
       patience.onRetry(error.message, delayMs);
-      await patience.sleep(Math.min(delayMs, LONGEST_DELAY_MS));
+      await patience.sleep(delayMs);
     }
   }
 }

@@ -4,8 +4,10 @@ import { withPatience } from '../../../origin/hub/retries.ts';
 
 function patience(attempts: number, random = 0.5) {
   const pauses: number[] = [];
+  const told: number[] = [];
   const sleep = async (ms: number) => void pauses.push(ms);
-  return { pauses, options: { attempts, sleep, random: () => random, onRetry: () => undefined } };
+  const onRetry = (_: string, delayMs: number) => void told.push(delayMs);
+  return { pauses, told, options: { attempts, sleep, random: () => random, onRetry } };
 }
 
 const failing = (count: number, error: () => Error, onAttempt?: (progressed: () => void) => void) => {
@@ -46,8 +48,8 @@ test('an attempt that brought something starts the count anew', async () => {
   ).resolves.toBe('done');
 });
 
-test('the server’s own pause is kept, within reason', async () => {
-  const { options, pauses } = patience(3);
+test('the server’s own pause is kept, within reason, and told as it will be', async () => {
+  const { options, pauses, told } = patience(3);
   await withPatience(
     options,
     failing(1, () => new TransientError('busy', 3000)),
@@ -57,6 +59,7 @@ test('the server’s own pause is kept, within reason', async () => {
     failing(1, () => new TransientError('busy', 86_400_000)),
   );
   expect(pauses).toEqual([3000, 20_000]);
+  expect(told).toEqual(pauses);
 });
 
 test('other faults are not tried again', async () => {
