@@ -119,6 +119,5 @@ function crowdedError(): ApiError {
   return new ApiError(
     'server_is_overloaded',
     'Too many grammars are waiting to be compiled. Please retry your request.',
-    { headers: { 'retry-after': '2' } },
   );
 }
