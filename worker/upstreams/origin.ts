@@ -19,7 +19,7 @@ import {
 } from '../../shared/tokenization.ts';
 import { type After, afterAlone } from '../request-timers.ts';
 import { ask, type Carrier } from './ask.ts';
-import { errorOfAnswer, interrupted, loading, malformed } from './origin-errors.ts';
+import { errorOfAnswer, interrupted, loading, malformed, unreachable } from './origin-errors.ts';
 import { parseEvent } from './origin-events.ts';
 import type { EventStream, TokenizerService, Upstream, UpstreamContext } from './upstream.ts';
 import type { OriginModelName } from './upstream-config.ts';
@@ -113,11 +113,21 @@ export class OriginUpstream implements Upstream {
     return this.#json({ method: 'POST', path, body, signal }, schema);
   }
 
+  /** A whole answer, for which the time is that for a status alone elsewhere. */
   async #json<T>(call: OriginCall, schema: z.ZodType<T>): Promise<T> {
-    const response = await this.#call(call);
-    const parsed = schema.safeParse(await response.json().catch(() => null));
-    if (!parsed.success) throw malformed();
-    return parsed.data;
+    const late = new AbortController();
+    const arrived = afterAlone(this.#options.acceptTimeoutMs, () => late.abort());
+    try {
+      const signal = AbortSignal.any([call.signal, late.signal]);
+      const response = await this.#call({ ...call, signal });
+      const parsed = schema.safeParse(await response.json().catch(() => null));
+      if (!parsed.success) throw malformed();
+      return parsed.data;
+    } catch (thrown) {
+      throw late.signal.aborted ? unreachable('timeout') : thrown;
+    } finally {
+      arrived();
+    }
   }
 
   /** A 200 from the origin; anything else is thrown as what the caller should see. */
