@@ -14,11 +14,16 @@ export interface Row {
 /** Below every finite float32, above −∞: the cut that drops forbidden tokens only. */
 export const LOWEST_LOGIT = -3.4028234663852886e38;
 
-/** Fills the workspace's candidates with all tokens whose logit is finite and at least `cut`. */
-export function gatherAbove(row: Row, cut: number, workspace: SamplerWorkspace): void {
+/** Fills the workspace's candidates with all tokens whose logit is finite, at least `cut` and below `limit`. */
+export function gatherAbove(
+  row: Row,
+  cut: number,
+  workspace: SamplerWorkspace,
+  limit = Number.POSITIVE_INFINITY,
+): void {
   const { candidates, blocks } = workspace;
   const { ids, weights } = candidates;
-  const count = blocks.list(row, Math.max(cut, LOWEST_LOGIT), ids, weights);
+  const count = blocks.list(row, Math.max(cut, LOWEST_LOGIT), ids, weights, limit);
   let mass = 0;
   for (let i = 0; i < count; i++) mass += weights[i]!;
   candidates.set(count, mass);

@@ -40,20 +40,36 @@ export class RowSample {
     }
   }
 
-  /**
-   * The highest cut below which tokens weigh, in all likelihood, no more than `weight`. A token more than were seen is
-   * reckoned with, so that single heavy ones are not cut off.
-   */
+  /** The highest cut below which tokens weigh, in all likelihood, no more than `weight`. */
   cutAbove({ highest, coldness }: Row, weight: number): number {
+    return highest - this.reach(0, weight) / coldness;
+  }
+
+  /**
+   * The least distance from `centre` farther from which tokens weigh, in all likelihood, no more than `weight`; both in
+   * nats, the centre below the most likely token. A token more than were seen is reckoned with, so that single heavy ones
+   * are not cut off.
+   */
+  reach(centre: number, weight: number): number {
+    const middle = Math.min(Math.floor(centre * STEPS_PER_NAT), STEPS - 1);
     let left = weight;
     let variance = 0;
-    let step = STEPS - 1;
-    for (; step >= 0; step--) {
-      left -= this.massOf(step);
-      variance += this.varianceOf(step);
-      if (left < 0 || DEVIATIONS ** 2 * (variance + (STRIDE * WEIGHTS[step]!) ** 2) > left * left) break;
+    let distance = Math.max(middle, STEPS - 1 - middle);
+    for (; distance >= 0; distance--) {
+      const [above, below] = [middle - distance, middle + distance];
+      if (above >= 0 && above < below) {
+        left -= this.massOf(above);
+        variance += this.varianceOf(above);
+      }
+      let unseen = 0;
+      if (below < STEPS) {
+        left -= this.massOf(below);
+        variance += this.varianceOf(below);
+        unseen = (STRIDE * WEIGHTS[below]!) ** 2;
+      }
+      if (left < 0 || DEVIATIONS ** 2 * (variance + unseen) > left * left) break;
     }
-    return highest - (step + 1) / (STEPS_PER_NAT * coldness);
+    return (distance + 1) / STEPS_PER_NAT;
   }
 
   /** The lowest cut below which tokens weigh, in all likelihood, at least `share` of all. */

@@ -1,7 +1,7 @@
 import type { SamplingParameters } from '../../../shared/sampling.ts';
 import type { SamplerWorkspace } from '../workspace.ts';
-import type { Candidates } from './candidates.ts';
 import { gatherAbove, gatherTop, LOWEST_LOGIT, type Row } from './gather.ts';
+import { highestCut, isPeaked } from './highest-cut.ts';
 import { sumWeights } from './row-sums.ts';
 import { sigmaCut } from './top-n-sigma.ts';
 import { typicalShare } from './typical.ts';
@@ -52,15 +52,28 @@ function gatherNucleus(
   lowest: number,
   workspace: SamplerWorkspace,
 ): void {
-  const { sample, candidates } = workspace;
-  sample.take(row, workspace.blocks);
-  let cut = sample.cutAbove(row, mass - target);
+  const { candidates } = workspace;
+  let cut = nucleusCut(row, target, mass, lowest, workspace);
   for (let fall = 0.5 / row.coldness; ; fall *= 2) {
     cut = Math.max(cut, lowest);
     gatherAbove(row, cut, workspace);
     if (cut === lowest || candidates.mass >= target) return;
     cut -= fall;
   }
+}
+
+/** Above this cut tokens weigh a little more than `target`, most likely. */
+function nucleusCut(
+  row: Row,
+  target: number,
+  mass: number,
+  lowest: number,
+  workspace: SamplerWorkspace,
+): number {
+  const { blocks, sample } = workspace;
+  if (isPeaked(row, blocks)) return highestCut(row, target, lowest, workspace) - 1 / row.coldness;
+  sample.take(row, blocks);
+  return sample.cutAbove(row, mass - target);
 }
 
 /** Where typical sampling comes next. It looks at the whole distribution; what that is, the blocks may know. */
@@ -79,7 +92,8 @@ function gatherForTypical(
 
 /**
  * Gathers the tokens whose ln w is at most so far from the mean that they weigh `share` of all, and are `atLeast` as many
- * if there are. As long as they fall short, the distance grows: by 1, then 2, 4 …
+ * if there are: at first as far as a sample of the row has it. As long as they fall short, the distance grows: by ½, then
+ * 1, 2 …
  */
 function gatherTypical(row: Row, share: number, atLeast: number, workspace: SamplerWorkspace): void {
   const { blocks, candidates } = workspace;
@@ -87,62 +101,33 @@ function gatherTypical(row: Row, share: number, atLeast: number, workspace: Samp
   const mean = blocks.meanExponent(row);
   const mass = blocks.weigh(row);
   const target = share * mass;
-  const nearest = (highestCut(row, target, LOWEST_LOGIT, workspace) - highest) * coldness;
-  let distance = Math.max(0, mean - nearest);
-  for (let growth = 1; ; growth *= 2) {
-    distance += growth;
+  let distance = typicalReach(row, mean, target, mass, workspace);
+  for (let growth = 0.5; ; growth *= 2) {
     const cut = highest + (mean - distance) / coldness;
-    gatherAbove(row, cut, workspace);
-    keepBelow(row, mean + distance, candidates);
-    const all = cut <= LOWEST_LOGIT && mean + distance >= 0;
+    const below = mean + distance;
+    const limit = below < 0 ? highest + below / coldness : Number.POSITIVE_INFINITY;
+    gatherAbove(row, cut, workspace, limit);
+    const all = cut <= LOWEST_LOGIT && below >= 0;
     if (all || (candidates.mass >= target && candidates.count >= atLeast)) break;
+    distance += growth;
   }
   candidates.mass = mass;
   candidates.meanLog = mean;
 }
 
-/** Drops the candidates with x = (z − max z) / T above `most`. */
-function keepBelow({ logits, highest, coldness }: Row, most: number, candidates: Candidates): void {
-  if (most >= 0) return;
-  const { ids, weights, count } = candidates;
-  let left = 0;
-  let mass = 0;
-  for (let i = 0; i < count; i++) {
-    if ((logits[ids[i]!]! - highest) * coldness > most) continue;
-    ids[left] = ids[i]!;
-    weights[left] = weights[i]!;
-    mass += weights[left++]!;
+/** So far from the mean tokens weigh a little more than `target`, most likely. */
+function typicalReach(
+  row: Row,
+  mean: number,
+  target: number,
+  mass: number,
+  workspace: SamplerWorkspace,
+): number {
+  const { blocks, sample } = workspace;
+  if (isPeaked(row, blocks)) {
+    const nearest = (highestCut(row, target, LOWEST_LOGIT, workspace) - row.highest) * row.coldness;
+    return Math.max(0, mean - nearest) + 1;
   }
-  candidates.set(left, mass);
-}
-
-/** Halvings of the range in which the cut is looked for: finer than a cut needs to be. */
-const HALVINGS = 12;
-
-/**
- * No cut above this one leaves tokens that weigh `target`: the blocks with such tokens do not weigh as much, whole as
- * they are. After `blocks.weigh`.
- */
-function highestCut({ highest }: Row, target: number, lowest: number, workspace: SamplerWorkspace): number {
-  const { blocks, order: open } = workspace;
-  const { maxima, sums } = blocks;
-  let count = maxima.length;
-  for (let block = 0; block < count; block++) open[block] = block;
-  let below = lowest;
-  let above = highest;
-  for (let halving = 0; halving < HALVINGS; halving++) {
-    const middle = (below + above) / 2;
-    let weight = 0;
-    for (let i = 0; i < count; i++) if (maxima[open[i]!]! >= middle) weight += sums[open[i]!]!;
-    if (weight < target) {
-      above = middle;
-      continue;
-    }
-    below = middle;
-    // Blocks below it will not count again.
-    let left = 0;
-    for (let i = 0; i < count; i++) if (maxima[open[i]!]! >= middle) open[left++] = open[i]!;
-    count = left;
-  }
-  return above;
+  sample.take(row, blocks);
+  return sample.reach(-mean, mass - target);
 }

@@ -1,4 +1,5 @@
-import { PROBABILITY_RESOLUTION } from './candidates.ts';
+import { exponential } from '../exponential.ts';
+import { type Candidates, PROBABILITY_RESOLUTION } from './candidates.ts';
 import { keepPrefix } from './prefix.ts';
 import type { TruncationFactory } from './truncation.ts';
 
@@ -16,18 +17,23 @@ export const typical: TruncationFactory = ({ typicalP, minKeep }) => {
   const share = typicalShare(typicalP);
   return {
     apply({ candidates, keys, search }) {
-      const { weights, count, mass, meanLog } = candidates;
-      // Logarithms are what costs here, so each is kept until its key takes its place.
-      let weighted = 0;
+      const { weights, count } = candidates;
+      // ln p = ln w − ln mass, so |−ln p − H| = |ln w − Σ p ln w|; its exponential needs no logarithms.
+      const scale = 1 / exponential(meanLogOf(candidates));
       for (let i = 0; i < count; i++) {
-        const weight = weights[i]!;
-        keys[i] = Math.log(weight);
-        if (weight > 0) weighted += weight * keys[i]!;
+        const ratio = weights[i]! * scale;
+        keys[i] = ratio < 1 ? ratio : 1 / ratio;
       }
-      // ln p = ln w − ln mass, so |−ln p − H| = |ln w − Σ p ln w|. The key turns the smallest into the largest.
-      const expected = Number.isNaN(meanLog) ? weighted / mass : meanLog;
-      for (let i = 0; i < count; i++) keys[i] = 1 / (1 + Math.abs(keys[i]! - expected));
       keepPrefix(candidates, keys, share, Math.max(1, minKeep), search);
     },
   };
 };
+
+/** Σ p ln w. */
+function meanLogOf({ weights, count, mass, meanLog }: Candidates): number {
+  if (!Number.isNaN(meanLog)) return meanLog;
+  let weighted = 0;
+  for (let i = 0; i < count; i++) if (weights[i]! > 0) weighted += weights[i]! * Math.log(weights[i]!);
+  // Rounding may lift it above 0.
+  return Math.min(0, weighted / mass);
+}

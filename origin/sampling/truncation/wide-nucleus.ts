@@ -1,7 +1,8 @@
 import type { SamplingParameters } from '../../../shared/sampling.ts';
 import type { SamplerWorkspace } from '../workspace.ts';
 import { PROBABILITY_RESOLUTION } from './candidates.ts';
-import type { Row } from './gather.ts';
+import { gatherAbove, type Row } from './gather.ts';
+import { isPeaked } from './highest-cut.ts';
 import { drawFromBlocks } from './row-sums.ts';
 
 /** Fewer tokens are gathered faster than this saves. */
@@ -26,7 +27,7 @@ export function drawFromWideNucleus(
   workspace: SamplerWorkspace,
 ): number {
   const { blocks, candidates, sample, search } = workspace;
-  if (!blocks.weighs) return -1;
+  if (!blocks.weighs || isPeaked(row, blocks)) return -1;
   sample.take(row, blocks);
   const within = sample.cutBelow(row, 1 - topP);
   if (sample.countAbove(row, within) < WIDE) return -1;
@@ -35,7 +36,7 @@ export function drawFromWideNucleus(
   const target = (topP - PROBABILITY_RESOLUTION) * mass - sure;
   // No token weighs more than one, so that there are at least as many as they weigh.
   if (target <= 0 || sure < minKeep) return -1;
-  gatherBetween(row, sample.cutReaching(row, within, target), within, workspace);
+  gatherAbove(row, sample.cutReaching(row, within, target), workspace, within);
   if (candidates.mass < target) return -1;
   search.run(candidates.weights, target, 1);
   const last = addCandidates(target, workspace);
@@ -63,13 +64,4 @@ function addCandidates(target: number, { blocks, candidates, search }: SamplerWo
     above[ids[i]! >>> blockBits]! += weight;
   }
   return last;
-}
-
-/** Fills the candidates with the tokens whose logits are at least `cut` and below `limit`. */
-function gatherBetween(row: Row, cut: number, limit: number, { blocks, candidates }: SamplerWorkspace): void {
-  const { ids, weights } = candidates;
-  const count = blocks.list(row, cut, ids, weights, limit);
-  let mass = 0;
-  for (let i = 0; i < count; i++) mass += weights[i]!;
-  candidates.set(count, mass);
 }
