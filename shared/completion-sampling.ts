@@ -49,7 +49,19 @@ function mapEntries(value: unknown): [number, unknown][] | null {
 }
 
 export const MAX_WORD_LENGTH = 4_096;
-const words = list(z.string().min(1).max(MAX_WORD_LENGTH), { max: 1_024 });
+/** Of all bad words together: they are tokenised while other requests wait for their next token. */
+const MAX_BAD_CHARACTERS = 16_384;
+
+const lengthOf = (words: readonly string[]): number => words.reduce((sum, { length }) => sum + length, 0);
+
+const badWords = list(z.string().min(1).max(MAX_WORD_LENGTH), { max: 1_024 }).refine(
+  (words) => lengthOf(words) <= MAX_BAD_CHARACTERS,
+  {
+    error: ({ input }) =>
+      `Invalid 'bad_words': too long. Expected at most ${MAX_BAD_CHARACTERS} characters in all, but got ${lengthOf(input as string[])} instead.`,
+    params: { code: 'array_above_max_length' },
+  },
+);
 
 export const samplingFields = {
   temperature: decimal(0, 2).nullish(),
@@ -88,7 +100,7 @@ export const samplingFields = {
   dry_allowed_length: integer(0).nullish(),
   dry_penalty_last_n: integer(-1).nullish(),
   dry_sequence_breakers: list(z.string().min(1).max(40), { min: 1, max: 64 }).nullish(),
-  bad_words: words.nullish(),
+  bad_words: badWords.nullish(),
   allowed_token_ids: list(integer(0), { min: 1, max: 524_288 }).nullish(),
   use_beam_search: z.boolean().nullish(),
 } as const;

@@ -51,7 +51,7 @@ export const FIELD_DESCRIPTIONS = {
   dry_allowed_length: 'Longest repetition without a DRY penalty.',
   dry_penalty_last_n: 'Tokens DRY looks back; -1 = all.',
   dry_sequence_breakers: 'Texts at which DRY starts anew.',
-  bad_words: 'Texts that are not generated.',
+  bad_words: 'Texts that are not generated; 16384 characters in all.',
   allowed_token_ids: 'The only ids that may be generated.',
   use_beam_search: 'Not available.',
   echo: 'The prompt comes before the completion.',

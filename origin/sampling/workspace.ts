@@ -25,6 +25,8 @@ export class SamplerWorkspace {
   readonly longestRepeat: Int32Array;
   /** DRY's sequence breakers, each compiled once. */
   readonly breakers = new BreakerCache();
+  /** The tokens of a request's bad words, which all its sequences share: tokenising holds up every other one. */
+  readonly badWords = new WeakMap<readonly string[], readonly (readonly number[])[]>();
   private lengthBuffer = new Int32Array(0);
 
   /** @param kernel what reduces rows faster than JavaScript; worth it for large vocabularies */

@@ -204,10 +204,16 @@ export const FIELD_TABLE: Readonly<Record<string, FieldRow>> = {
     ],
   },
   bad_words: {
-    good: [[], ['a'], Array.from({ length: 1_024 }, (_, index) => `w${index}`), ['x'.repeat(4_096)]],
+    good: [
+      [],
+      ['a'],
+      Array.from({ length: 1_024 }, (_, index) => `w${index}`),
+      Array.from({ length: 4 }, () => 'x'.repeat(4_096)),
+    ],
     bad: [
       [Array.from({ length: 1_025 }, () => 'a'), 'array_above_max_length'],
       [['x'.repeat(4_097)], 'string_above_max_length', 'bad_words[0]'],
+      [Array.from({ length: 5 }, () => 'x'.repeat(3_277)), 'array_above_max_length'],
       [[''], 'empty_string', 'bad_words[0]'],
       [[1], 'invalid_type', 'bad_words[0]'],
       ...wrong('a', 1, {}),

@@ -1,17 +1,15 @@
 import type { TokenHistory } from '../token-history.ts';
+import type { SamplerVocabulary } from '../vocabulary.ts';
 import type { LogitProcessorFactory } from './processor.ts';
 
 /**
  * Forbids the token that would complete a bad word: the last one of the word's tokenisation, with and without a space
  * before it, while the tokens before that one end the history (as vLLM's bad_words).
  */
-export const badWords: LogitProcessorFactory = ({ badWords }, vocabulary) => {
-  const sequences = badWords
-    .map((word) => word.trimStart())
-    .filter((word) => word !== '')
-    .flatMap((word) => [vocabulary.encode(word), vocabulary.encode(` ${word}`)])
-    .filter((tokens) => tokens.length > 0);
+export const badWords: LogitProcessorFactory = ({ badWords }, vocabulary, workspace) => {
+  const sequences = workspace.badWords.get(badWords) ?? sequencesOf(badWords, vocabulary);
   if (sequences.length === 0) return null;
+  workspace.badWords.set(badWords, sequences);
   return {
     apply(scores, history) {
       for (const tokens of sequences) {
@@ -21,6 +19,13 @@ export const badWords: LogitProcessorFactory = ({ badWords }, vocabulary) => {
     },
   };
 };
+
+const sequencesOf = (words: readonly string[], vocabulary: SamplerVocabulary) =>
+  words
+    .map((word) => word.trimStart())
+    .filter((word) => word !== '')
+    .flatMap((word) => [vocabulary.encode(word), vocabulary.encode(` ${word}`)])
+    .filter((tokens) => tokens.length > 0);
 
 function endsWithAllButLast(history: TokenHistory, tokens: readonly number[]): boolean {
   const start = history.length - (tokens.length - 1);

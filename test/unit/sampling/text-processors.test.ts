@@ -1,7 +1,9 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
+import { badWords } from '../../../origin/sampling/logits/bad-words.ts';
 import { BreakerCache } from '../../../origin/sampling/logits/breaker-cache.ts';
 import { containsToken } from '../../../origin/sampling/logits/dry-breakers.ts';
+import { SamplerWorkspace } from '../../../origin/sampling/workspace.ts';
 import { NEUTRAL_SAMPLING } from '../../../shared/sampling.ts';
 import { sampleOnce, vocabularyOf } from './one-token.ts';
 import { processed } from './reference.ts';
@@ -132,6 +134,18 @@ describe('bad words', () => {
       }),
       { numRuns: 500 },
     );
+  });
+
+  it('are tokenised once for all sequences of a request', () => {
+    const texts: string[] = [];
+    const counting = {
+      ...VOCABULARY,
+      encode: (text: string) => VOCABULARY.encode(texts[texts.push(text) - 1]!),
+    };
+    const parameters = { ...NEUTRAL_SAMPLING, badWords: ['a', 'b'] };
+    const workspace = new SamplerWorkspace(TEXTS.length);
+    for (let choice = 0; choice < 3; choice++) badWords(parameters, counting, workspace);
+    expect(texts).toEqual(['a', ' a', 'b', ' b']);
   });
 
   it('of no text forbid nothing', () => {
