@@ -54,9 +54,14 @@ async function untilReady(url: string, withinMs: number, over: AbortSignal): Pro
   }
 }
 
-/** The last lines a child printed: what it died of. */
-const lastWords = (logFile: string): string =>
-  readFileSync(logFile, 'utf8').trim().split('\n').slice(-5).join('\n');
+/** The last lines a child printed: what it died of. workerd's stacks are addresses, a screen of them. */
+function lastWords(logFile: string): string {
+  const lines = readFileSync(logFile, 'utf8').trim().split('\n');
+  return lines
+    .filter((line) => !line.startsWith('stack: '))
+    .slice(-5)
+    .join('\n');
+}
 
 async function run(): Promise<void> {
   const root = fileURLToPath(new URL('../..', import.meta.url));

@@ -1,3 +1,4 @@
+import { execFileSync } from 'node:child_process';
 import { mkdtempSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
@@ -98,6 +99,17 @@ describe('npm start', () => {
     const after = () => usage().then((response) => response.json());
     await expect.poll(() => after().catch(() => null), { timeout: 20_000 }).toEqual(before);
     expect((await complete({ prompt: 'Hello', max_tokens: 2 })).status).toBe(200);
+  });
+
+  test('the admin command finds the server and its key where the same settings put them', () => {
+    const { CONTINUO_URL: _, CONTINUO_ADMIN_KEY: __, ...environment } = process.env;
+    const settings = { CONTINUO_PORT: new URL(system.url).port, CONTINUO_STATE_DIR: directory };
+    const main = path.resolve(import.meta.dirname, '../../worker/cli/main.ts');
+    const answer = execFileSync(process.execPath, [main, '--json', 'tenants', 'list'], {
+      env: { ...environment, ...settings },
+      encoding: 'utf8',
+    });
+    expect(JSON.parse(answer)).toEqual([expect.objectContaining({ id: 'operator' })]);
   });
 
   test('nothing but the Worker answers at its address: no explorer of the database', async () => {

@@ -1,16 +1,19 @@
 import { readFileSync } from 'node:fs';
+import path from 'node:path';
 import { CommanderError } from 'commander';
 import * as z from 'zod';
 import { CommandError } from './api.ts';
 import { createProgram } from './program.ts';
 
-const LOCAL = 'http://127.0.0.1:8787';
+/** Where `npm start` listens, and what it keeps, under the same environment. */
+const LOCAL = `http://127.0.0.1:${process.env.CONTINUO_PORT || '8787'}`;
+const STATE = path.resolve(import.meta.dirname, '../..', process.env.CONTINUO_STATE_DIR || '.continuo');
 
 /** The key `npm start` made for this checkout; good for a server on this machine alone. */
 function developmentKey(url: URL): string | null {
   if (!['127.0.0.1', 'localhost', '[::1]'].includes(url.hostname)) return null;
   try {
-    const text = readFileSync(new URL('../../.continuo/development.json', import.meta.url), 'utf8');
+    const text = readFileSync(path.join(STATE, 'development.json'), 'utf8');
     return z.object({ apiKey: z.string() }).parse(JSON.parse(text)).apiKey;
   } catch {
     return null;
