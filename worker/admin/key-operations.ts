@@ -91,12 +91,12 @@ export const KEY_OPERATIONS: readonly Operation[] = [
     async run({ id, body }, context) {
       const old = found(await readKeyRecord(context.env.DB, id), 'key', id);
       const now = context.now();
-      if (old.revokedAt !== null || old.replacedBy !== null || (old.expiresAt ?? now + 1) <= now) {
-        throw new ApiError('conflict', `The key '${id}' is revoked, expired or already replaced.`);
-      }
       const { record, key } = await mint(old, context);
       const endsAt = Math.min(old.expiresAt ?? Number.POSITIVE_INFINITY, now + body.overlap_seconds * 1000);
-      await replaceKey(context.env.DB, old, record, endsAt);
+      const expired = (old.expiresAt ?? now + 1) <= now;
+      if (expired || !(await replaceKey(context.env.DB, old, record, endsAt))) {
+        throw new ApiError('conflict', `The key '${id}' is revoked, expired or already replaced.`);
+      }
       if (endsAt <= now) await limiterOf(context, old.tenantId).block(id, true);
       context.keys.forget(id);
       return { ...showKey(record), key };

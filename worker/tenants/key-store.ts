@@ -61,11 +61,15 @@ export async function listKeys(
   return (await db.prepare(sql).bind(after, tenantId, limit).all<KeyRow>()).results.map(toKey);
 }
 
-const insertion = (db: D1Database, key: KeyRecord): D1PreparedStatement =>
+const IS_CURRENT = 'replaced_by IS NULL AND revoked_at IS NULL';
+
+/** @param instead the key whose place it takes; unless that one is current, nothing happens */
+const insertion = (db: D1Database, key: KeyRecord, instead: string | null): D1PreparedStatement =>
   db
     .prepare(`
       INSERT INTO keys (id, tenant_id, name, hash, scopes, models, limits, expires_at, created_at)
-      VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)`)
+      SELECT ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9
+      WHERE ?10 IS NULL OR EXISTS (SELECT 1 FROM keys WHERE id = ?10 AND ${IS_CURRENT})`)
     .bind(
       key.id,
       key.tenantId,
@@ -76,23 +80,25 @@ const insertion = (db: D1Database, key: KeyRecord): D1PreparedStatement =>
       JSON.stringify(key.limits),
       key.expiresAt,
       key.createdAt,
+      instead,
     );
 
 export async function insertKey(db: D1Database, key: KeyRecord): Promise<void> {
-  await insertion(db, key).run();
+  await insertion(db, key, null).run();
 }
 
-/** Puts `next` in the place of `old`, which ends at `endsAt`: both or neither. */
+/** Puts `next` in the place of `old`, which ends at `endsAt`; false when that has been replaced or revoked meanwhile. */
 export async function replaceKey(
   db: D1Database,
   old: KeyRecord,
   next: KeyRecord,
   endsAt: number,
-): Promise<void> {
+): Promise<boolean> {
   const end = db
-    .prepare('UPDATE keys SET expires_at = ?, replaced_by = ? WHERE id = ?')
+    .prepare(`UPDATE keys SET expires_at = ?, replaced_by = ? WHERE id = ? AND ${IS_CURRENT}`)
     .bind(endsAt, next.id, old.id);
-  await db.batch([insertion(db, next), end]);
+  const [inserted] = await db.batch([insertion(db, next, old.id), end]);
+  return inserted!.meta.changes > 0;
 }
 
 /** Revoking twice keeps the first time. */

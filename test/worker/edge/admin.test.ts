@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto';
 import { describe, expect, test } from 'vitest';
+import { readKeyRecord, replaceKey, revokeKey } from '../../../worker/tenants/key-store.ts';
 import { KEY } from '../support/worker.ts';
 import { workerForTests } from '../support/worker-for-tests.ts';
 import { ADMIN_KEY, ADMIN_KEY_SHA256, admin, completion, tenantWithKey } from './admin-client.ts';
@@ -52,6 +53,19 @@ describe('keys', () => {
     expect([again.status, again.body.error.code]).toEqual([409, 'conflict']);
     await admin(worker, 'POST', `/keys/${next.id}/rotate`, { overlap_seconds: 0 });
     expect((await completion(worker, next.key)).status).toBe(401);
+  });
+
+  test('a key that was replaced or revoked while it was being replaced gets no other successor', async () => {
+    const { keyId } = await tenantWithKey(worker, 'keys-race');
+    const db = worker.database as unknown as D1Database;
+    const old = (await readKeyRecord(db, keyId))!;
+    const replace = (id: string) => replaceKey(db, old, { ...old, id }, old.createdAt + 60_000);
+    expect([await replace('first'), await replace('second')]).toEqual([true, false]);
+    expect(await readKeyRecord(db, keyId)).toMatchObject({ replacedBy: 'first' });
+    await revokeKey(db, 'first', old.createdAt);
+    const first = (await readKeyRecord(db, 'first'))!;
+    expect(await replaceKey(db, { ...first, revokedAt: null }, { ...first, id: 'third' }, 0)).toBe(false);
+    expect((await admin(worker, 'GET', '/keys?tenant=keys-race')).body.data).toHaveLength(2);
   });
 
   test('an expired key is refused', async () => {
