@@ -1,4 +1,5 @@
 import type { Candidates } from './candidates.ts';
+import { medianOfThree } from './kth-largest.ts';
 
 const STEPS_LOG2 = 10;
 const STEPS = 2 ** STEPS_LOG2;
@@ -148,8 +149,4 @@ export class BoundarySearch {
 
 function stepOf(below: number, shift: number): number {
   return Math.min(STEPS - 1, below >> shift);
-}
-
-function medianOfThree(a: number, b: number, c: number): number {
-  return Math.max(Math.min(a, b), Math.min(Math.max(a, b), c));
 }

@@ -1,6 +1,7 @@
 import { exponential } from '../exponential.ts';
 import type { SamplerWorkspace } from '../workspace.ts';
 import { heapify, siftDown } from './heap.ts';
+import { kthLargest } from './kth-largest.ts';
 
 /** A row of processed logits about to be truncated or drawn from; one object per sampler, refilled for each token. */
 export interface Row {
@@ -32,27 +33,20 @@ export function gatherAbove(
 /**
  * Fills the workspace's candidates with the `k` tokens of largest logit among those at or above `cut`; of equal logits
  * at the boundary the lowest ids.
- *
- * A heap of the k largest logits so far gives a rising threshold; the few tokens that passed it when they were seen
- * are listed in order of ids and filtered by its final value. One comparison for nearly every token, or for those alone
- * that reach a first threshold: the k-th largest of the blocks' maxima is no larger than the k-th largest logit.
  */
 export function gatherTop(row: Row, k: number, cut: number, workspace: SamplerWorkspace): void {
   const { logits, highest, coldness } = row;
-  const { keys: heap, order: listed, blocks } = workspace;
-  const { maxima } = blocks;
+  const { keys, order: listed, blocks } = workspace;
   const { ids, weights } = workspace.candidates;
   const limit = Math.min(k, logits.length);
-  let lowest = Math.max(cut, LOWEST_LOGIT);
-  if (limit < maxima.length) {
-    listPassing(maxima, null, maxima.length, limit, Number.NEGATIVE_INFINITY, heap, listed);
-    lowest = Math.max(lowest, heap[0]!);
-  }
+  const lowest = Math.max(cut, LOWEST_LOGIT);
   const found = blocks.weighs
-    ? listPassing(logits, listed, blocks.list(row, lowest, listed, null), limit, lowest, heap, listed)
-    : listPassing(logits, null, logits.length, limit, lowest, heap, listed);
-  const threshold = found < limit ? LOWEST_LOGIT : heap[0]!;
-  let equals = found < limit ? limit : limit - countAbove(heap, limit, threshold);
+    ? listByBlocks(row, limit, lowest, workspace)
+    : listPassing(logits, limit, lowest, keys, listed);
+  const all = found < limit;
+  let threshold = LOWEST_LOGIT;
+  if (!all) threshold = blocks.weighs ? kthLargest(keys, found, limit) : keys[0]!;
+  let equals = all ? limit : limit - countAbove(keys, blocks.weighs ? found : limit, threshold);
   let count = 0;
   let mass = 0;
   for (let i = 0; i < found; i++) {
@@ -68,31 +62,49 @@ export function gatherTop(row: Row, k: number, cut: number, workspace: SamplerWo
 }
 
 /**
- * Of `count` tokens lists those, in the same order, that were among the `limit` best at or above `cut` when their turn
- * came; leaves the `limit` largest logits in the heap, if there are that many. Returns the list's length.
- * @param ids the tokens, null for all up to `count`; may be the list
+ * Lists the tokens at or above `cut`, or fewer, but the `limit` best of them in any case: the limit-th largest of the
+ * blocks' maxima is no larger than the limit-th largest logit. Leaves their logits in the keys; the list's length.
+ */
+function listByBlocks(
+  row: Row,
+  limit: number,
+  cut: number,
+  { blocks, keys, order }: SamplerWorkspace,
+): number {
+  const { maxima } = blocks;
+  let lowest = cut;
+  if (limit < maxima.length) {
+    keys.set(maxima);
+    lowest = Math.max(lowest, kthLargest(keys, maxima.length, limit));
+  }
+  const found = blocks.list(row, lowest, order, null);
+  for (let i = 0; i < found; i++) keys[i] = row.logits[order[i]!]!;
+  return found;
+}
+
+/**
+ * Lists the tokens that were among the `limit` best at or above `cut` when their turn came; leaves the `limit` largest
+ * logits in the heap, if there are that many. The heap gives a rising threshold: one comparison for nearly every token.
+ * Returns the list's length.
  */
 function listPassing(
   logits: Float32Array,
-  ids: Int32Array | null,
-  count: number,
   limit: number,
   cut: number,
   heap: Float64Array,
   listed: Int32Array,
 ): number {
+  const size = logits.length;
   let found = 0;
-  let i = 0;
-  for (; i < count && found < limit; i++) {
-    const id = ids === null ? i : ids[i]!;
+  let id = 0;
+  for (; id < size && found < limit; id++) {
     if (logits[id]! < cut) continue;
     heap[found] = logits[id]!;
     listed[found++] = id;
   }
   if (found < limit) return found;
   let threshold = heapify(heap, limit);
-  for (; i < count; i++) {
-    const id = ids === null ? i : ids[i]!;
+  for (; id < size; id++) {
     const logit = logits[id]!;
     if (logit <= threshold) continue;
     heap[0] = logit;
