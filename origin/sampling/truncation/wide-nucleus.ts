@@ -40,6 +40,8 @@ export function drawFromWideNucleus(
   if (candidates.mass < target) return -1;
   search.run(candidates.weights, target, 1);
   const last = addCandidates(target, workspace);
+  // Those near the boundary alone are nothing to look at.
+  candidates.set(0, 0);
   return drawFromBlocks(row, blocks.above, search.boundary, last, uniform, blocks);
 }
 

@@ -42,7 +42,7 @@ export interface Trial {
 
 export interface Outcome {
   readonly token: number;
-  /** Tokens left to draw from, ascending, and their probabilities. Meaningless where nothing truncates. */
+  /** Tokens left to draw from, ascending, and their probabilities; none where they were not gathered. */
   readonly kept: Share[];
   /** Logits after all processors. */
   readonly scores: number[];
@@ -62,6 +62,8 @@ export function sampleOnce(trial: Trial, workspace?: SamplerWorkspace): Outcome 
   }
   if ('error' in inBlocks) throw inBlocks.error;
   expect(inBlocks.token).toBe(byId.token);
+  // Wide nuclei are drawn from without being gathered.
+  if (inBlocks.kept.length === 0) return byId;
   expect(inBlocks.kept.map(({ id }) => id)).toEqual(byId.kept.map(({ id }) => id));
   for (const [i, { p }] of byId.kept.entries()) {
     // Where only a token is left whose weight is zero (XTC spares the least likely), its share is no number.
