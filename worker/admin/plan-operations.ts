@@ -13,13 +13,8 @@ export const PLAN_OPERATIONS = recordOperations({
   list: listPlans,
   read: readPlan,
   insert: insertPlan,
-  update: updatePlan,
   create: async (body, { now }) => ({ ...body, limits: toLimits(body.limits), createdAt: now() }),
-  change: async (plan, { name = plan.name, weight = plan.weight, limits }) => ({
-    ...plan,
-    name,
-    weight,
-    limits: limits === undefined ? plan.limits : toLimits(limits),
-  }),
-  announce: async (_, { keys }) => keys.forgetAll(),
+  change: (id, { limits, ...patch }, { env }) =>
+    updatePlan(env.DB, id, { ...patch, limits: limits && toLimits(limits) }),
+  forget: (_, keys) => keys.forgetAll(),
 });

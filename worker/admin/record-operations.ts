@@ -1,6 +1,7 @@
 import type * as z from 'zod';
 import { ApiError } from '../../shared/errors.ts';
 import type { RequestContext } from '../context.ts';
+import type { KeyDirectory } from '../tenants/key-directory.ts';
 import { listOf, pageQuery } from './admin-schemas.ts';
 import { found, page } from './answers.ts';
 import { type Operation, operation } from './operation.ts';
@@ -18,18 +19,17 @@ export interface RecordKind<Stored extends { readonly id: string }, Body, Patch>
   read(db: D1Database, id: string): Promise<Stored | null>;
   /** False when the id is taken. */
   insert(db: D1Database, record: Stored): Promise<boolean>;
-  update(db: D1Database, record: Stored): Promise<void>;
   create(body: Body, context: RequestContext): Promise<Stored>;
-  change(record: Stored, patch: Patch, context: RequestContext): Promise<Stored>;
-  /** A record has changed: whoever believes the old one must learn of it. */
-  announce(changed: Stored, context: RequestContext): Promise<void>;
+  /** The record as it is then; null when there is none. */
+  change(id: string, patch: Patch, context: RequestContext): Promise<Stored | null>;
+  /** Keys may be cached with what was there before. */
+  forget(changed: Stored, keys: KeyDirectory): void;
 }
 
 export function recordOperations<Stored extends { readonly id: string }, Body, Patch>(
   kind: RecordKind<Stored, Body, Patch>,
 ): readonly Operation[] {
   const { name, object, show } = kind;
-  const read = async (id: string, { env }: RequestContext) => found(await kind.read(env.DB, id), name, id);
   return [
     operation({
       method: 'GET',
@@ -60,7 +60,7 @@ export function recordOperations<Stored extends { readonly id: string }, Body, P
       summary: `Show a ${name}`,
       status: 200,
       response: object,
-      run: async ({ id }, context) => show(await read(id, context)),
+      run: async ({ id }, { env }) => show(found(await kind.read(env.DB, id), name, id)),
     }),
     operation({
       method: 'PATCH',
@@ -70,9 +70,8 @@ export function recordOperations<Stored extends { readonly id: string }, Body, P
       body: kind.patch,
       response: object,
       async run({ id, body }, context) {
-        const changed = await kind.change(await read(id, context), body, context);
-        await kind.update(context.env.DB, changed);
-        await kind.announce(changed, context);
+        const changed = found(await kind.change(id, body, context), name, id);
+        kind.forget(changed, context.keys);
         return show(changed);
       },
     }),

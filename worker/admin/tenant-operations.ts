@@ -24,26 +24,18 @@ export const TENANT_OPERATIONS = recordOperations({
   read: readTenant,
   // The development tenant has no record, but its limiter and its usage bear this name.
   insert: async (db, tenant) => tenant.id !== DEVELOPMENT.tenant.id && (await insertTenant(db, tenant)),
-  update: updateTenant,
   async create({ plan: planId, limits, ...rest }, context) {
     await checkPlan(planId, context);
     const id = rest.id ?? `t-${context.randomHex(8)}`;
     return { ...rest, id, planId, limits: toLimits(limits), suspended: false, createdAt: context.now() };
   },
-  async change(tenant, { plan, limits, ...patch }, context) {
+  async change(id, { plan, limits, ...patch }, context) {
     await checkPlan(plan, context);
-    return {
-      ...tenant,
-      planId: plan === undefined ? tenant.planId : plan,
-      name: patch.name ?? tenant.name,
-      weight: patch.weight === undefined ? tenant.weight : patch.weight,
-      limits: limits === undefined ? tenant.limits : toLimits(limits),
-      dialect: patch.dialect ?? tenant.dialect,
-      suspended: patch.suspended ?? tenant.suspended,
-    };
+    const changes = { ...patch, planId: plan, limits: limits && toLimits(limits) };
+    const changed = await updateTenant(context.env.DB, id, changes);
+    // Told by whoever decided it: told by another change at the same time, too, it might come late and undo this one.
+    if (changed && patch.suspended !== undefined) await limiterOf(context, id).block(null, patch.suspended);
+    return changed;
   },
-  async announce({ id, suspended }, context) {
-    await limiterOf(context, id).block(null, suspended);
-    context.keys.forgetTenant(id);
-  },
+  forget: ({ id }, keys) => keys.forgetTenant(id),
 });

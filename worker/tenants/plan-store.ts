@@ -47,9 +47,17 @@ export async function insertPlan(db: D1Database, plan: Plan): Promise<boolean> {
   return meta.changes > 0;
 }
 
-export async function updatePlan(db: D1Database, plan: Plan): Promise<void> {
-  await db
-    .prepare('UPDATE plans SET name = ?, limits = ?, weight = ? WHERE id = ?')
-    .bind(plan.name, JSON.stringify(plan.limits), plan.weight, plan.id)
-    .run();
+/** What can be changed of a plan; what is not there stays. */
+export type PlanChanges = { readonly [K in 'name' | 'limits' | 'weight']?: Plan[K] | undefined };
+
+/** Leaves alone what it does not change, so that two changes at once both hold; null when there is no such plan. */
+export async function updatePlan(db: D1Database, id: string, changes: PlanChanges): Promise<Plan | null> {
+  const { name, limits, weight } = changes;
+  const row = await db
+    .prepare(`
+      UPDATE plans SET name = COALESCE(?2, name), limits = COALESCE(?3, limits), weight = COALESCE(?4, weight)
+      WHERE id = ?1 RETURNING *`)
+    .bind(id, name ?? null, limits ? JSON.stringify(limits) : null, weight ?? null)
+    .first<PlanRow>();
+  return row && toPlan(row);
 }

@@ -45,30 +45,42 @@ export async function listTenants(db: D1Database, after: string, limit: number):
   return (await db.prepare(sql).bind(after, limit).all<TenantRow>()).results.map(toTenant);
 }
 
-const changeable = (tenant: TenantRecord): unknown[] => [
-  tenant.name,
-  tenant.planId,
-  JSON.stringify(tenant.limits),
-  tenant.weight,
-  tenant.dialect,
-  tenant.suspended ? 1 : 0,
-];
-
 /** False when the id is taken. */
 export async function insertTenant(db: D1Database, tenant: TenantRecord): Promise<boolean> {
+  const { id, name, planId, limits, weight, dialect, suspended, createdAt } = tenant;
   const { meta } = await db
     .prepare(`
-      INSERT OR IGNORE INTO tenants (name, plan_id, limits, weight, dialect, suspended, id, created_at)
+      INSERT OR IGNORE INTO tenants (id, name, plan_id, limits, weight, dialect, suspended, created_at)
       VALUES (?, ?, ?, ?, ?, ?, ?, ?)`)
-    .bind(...changeable(tenant), tenant.id, tenant.createdAt)
+    .bind(id, name, planId, JSON.stringify(limits), weight, dialect, suspended ? 1 : 0, createdAt)
     .run();
   return meta.changes > 0;
 }
 
-export async function updateTenant(db: D1Database, tenant: TenantRecord): Promise<void> {
-  await db
+type Changeable = 'name' | 'planId' | 'limits' | 'weight' | 'dialect' | 'suspended';
+
+/** What can be changed of a tenant; what is not there stays. */
+export type TenantChanges = { readonly [K in Changeable]?: TenantRecord[K] | undefined };
+
+/** Leaves alone what it does not change, so that two changes at once both hold; null when there is no such tenant. */
+export async function updateTenant(
+  db: D1Database,
+  id: string,
+  changes: TenantChanges,
+): Promise<TenantRecord | null> {
+  const { name, planId, limits, weight, dialect, suspended } = changes;
+  const row = await db
     .prepare(`
-      UPDATE tenants SET name = ?, plan_id = ?, limits = ?, weight = ?, dialect = ?, suspended = ? WHERE id = ?`)
-    .bind(...changeable(tenant), tenant.id)
-    .run();
+      UPDATE tenants SET name = COALESCE(?2, name), plan_id = IIF(?3, ?4, plan_id), limits = COALESCE(?5, limits),
+        weight = IIF(?6, ?7, weight), dialect = COALESCE(?8, dialect), suspended = COALESCE(?9, suspended)
+      WHERE id = ?1 RETURNING *`)
+    .bind(
+      ...[id, name ?? null],
+      ...[planId === undefined ? 0 : 1, planId ?? null],
+      limits ? JSON.stringify(limits) : null,
+      ...[weight === undefined ? 0 : 1, weight ?? null],
+      ...[dialect ?? null, suspended === undefined ? null : Number(suspended)],
+    )
+    .first<TenantRow>();
+  return row && toTenant(row);
 }

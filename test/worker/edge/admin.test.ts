@@ -121,6 +121,22 @@ describe('plans and tenants', () => {
     expect(headers.get('x-ratelimit-limit-tokens')).toBe('1000');
   });
 
+  test('changes of different fields at the same time all hold, a suspension too', async () => {
+    const { key } = await tenantWithKey(worker, 'at-once');
+    await admin(worker, 'POST', '/plans', { id: 'at-once', name: 'Before' });
+    const ofTenant = [{ name: 'After' }, { suspended: true }, { weight: 3 }, { plan: 'at-once' }];
+    const ofPlan = [{ name: 'After' }, { weight: 2 }, { limits: { max_tokens: 9 } }];
+    const all = [
+      ...ofTenant.map((body) => ({ path: '/tenants/at-once', body })),
+      ...ofPlan.map((body) => ({ path: '/plans/at-once', body })),
+    ];
+    await Promise.all(all.map(({ path, body }) => admin(worker, 'PATCH', path, body)));
+    for (const { path, body } of all) expect((await admin(worker, 'GET', path)).body).toMatchObject(body);
+    expect((await completion(worker, key)).body.error.code).toBe('tenant_suspended');
+    const { body } = await admin(worker, 'PATCH', '/tenants/at-once', { plan: null, weight: null });
+    expect(body).toMatchObject({ plan: null, weight: null, name: 'After', suspended: true });
+  });
+
   test('lists are paged', async () => {
     for (const id of ['page-a', 'page-b', 'page-c'])
       await admin(worker, 'POST', '/tenants', { id, name: id });
