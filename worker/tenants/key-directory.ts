@@ -15,6 +15,8 @@ interface Entry {
 export class KeyDirectory {
   readonly #entries = new Map<string, Entry>();
   readonly #now: () => number;
+  /** How often something was forgotten. */
+  #forgotten = 0;
 
   constructor(now: () => number) {
     this.#now = now;
@@ -23,24 +25,32 @@ export class KeyDirectory {
   /** @param read asks the store; called at most once, and not at all while the cache knows */
   async find(id: string, read: (id: string) => Promise<StoredKey | null>): Promise<StoredKey | null> {
     const cached = this.#entries.get(id);
-    if (cached && cached.until > this.#now()) return cached.key;
+    const now = this.#now();
+    if (cached && cached.until > now) return cached.key;
+    const forgotten = this.#forgotten;
     const key = await read(id);
-    this.#remember(id, { key, until: this.#now() + (key ? KEY_TTL_MS : UNKNOWN_TTL_MS) });
+    // What was forgotten meanwhile may be what was just read, as it was before.
+    if (forgotten === this.#forgotten) {
+      this.#remember(id, { key, until: now + (key ? KEY_TTL_MS : UNKNOWN_TTL_MS) });
+    }
     return key;
   }
 
   /** The next look-up asks the store again. */
   forget(id: string): void {
+    this.#forgotten += 1;
     this.#entries.delete(id);
   }
 
   forgetTenant(tenantId: string): void {
+    this.#forgotten += 1;
     for (const [id, { key }] of this.#entries) {
       if (key?.principal.tenant.id === tenantId) this.#entries.delete(id);
     }
   }
 
   forgetAll(): void {
+    this.#forgotten += 1;
     this.#entries.clear();
   }
 
