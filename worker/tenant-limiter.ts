@@ -223,15 +223,16 @@ export class TenantLimiter extends DurableObject<Env> {
   }
 
   async #flush(now: number): Promise<void> {
+    let more = false;
     try {
-      await flushOutbox(this.#storage, this.env.DB, this.env.USAGE);
+      more = await flushOutbox(this.#storage, this.env.DB, this.env.USAGE);
       this.#failures = 0;
     } catch {
       // The records stay in the outbox. The database's error may quote what was written, so only the fact is logged.
       this.#failures += 1;
       console.error(JSON.stringify({ event: 'usage_flush_failed', failures: this.#failures }));
     }
-    const delay = Math.min(FLUSH_DELAY_MS * 2 ** this.#failures, FLUSH_RETRY_MAX_MS);
+    const delay = more ? 0 : Math.min(FLUSH_DELAY_MS * 2 ** this.#failures, FLUSH_RETRY_MAX_MS);
     this.#flushAt = this.#storage.outboxIsEmpty() ? null : now + delay;
   }
 

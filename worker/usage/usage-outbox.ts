@@ -32,19 +32,22 @@ function writePoint(dataset: AnalyticsEngineDataset, record: UsageRecord): void 
 /**
  * Moves settled records from the limiter's outbox to the ledger. A record leaves the outbox only after the ledger's
  * own cursor says that it is there; until then the next call tries again.
+ * @returns true when so many were moved that more may wait
  * @throws whatever the database throws; nothing is lost then
  */
 export async function flushOutbox(
-  storage: LimiterStorage,
+  storage: Pick<LimiterStorage, 'outbox' | 'dropOutboxTo'>,
   db: D1Database,
   dataset: AnalyticsEngineDataset | undefined,
-): Promise<void> {
+): Promise<boolean> {
   const waiting = storage.outbox(BATCH);
   const tenantId = waiting[0]?.record.tenantId;
-  if (tenantId === undefined) return;
+  if (tenantId === undefined) return false;
   const cursor = await ledgerCursor(db, tenantId);
   const written = waiting.filter(({ sequence }) => sequence <= cursor);
   if (dataset) for (const { record } of written) writePoint(dataset, record);
   storage.dropOutboxTo(cursor);
-  await addToLedger(db, tenantId, cursor, storage.outbox(BATCH));
+  const batch = storage.outbox(BATCH);
+  await addToLedger(db, tenantId, cursor, batch);
+  return batch.length === BATCH;
 }

@@ -1,0 +1,57 @@
+import { expect, test } from 'vitest';
+import type { OutboxEntry } from '../../../worker/limiter/limiter-storage.ts';
+import { flushOutbox } from '../../../worker/usage/usage-outbox.ts';
+import { NO_USAGE } from '../../../worker/usage/usage-record.ts';
+
+const entry = (sequence: number): OutboxEntry => ({
+  sequence,
+  record: {
+    requestId: `r${sequence}`,
+    tenantId: 'acme',
+    keyId: 'key',
+    model: 'tiny',
+    upstream: null,
+    usage: NO_USAGE,
+    status: 'completed',
+    errorCode: null,
+    finishReasons: [],
+    startedAt: 0,
+    latencyMs: 1,
+    firstTokenMs: null,
+  },
+});
+
+/** An outbox with so many records, and a ledger that takes whatever comes. */
+function usageOf(count: number) {
+  let entries = Array.from({ length: count }, (_, index) => entry(index + 1));
+  let cursor = 0;
+  const outbox = {
+    outbox: (limit: number) => entries.slice(0, limit),
+    dropOutboxTo: (sequence: number) => {
+      entries = entries.filter((one) => one.sequence > sequence);
+    },
+  };
+  const db = {
+    prepare: () => ({
+      bind: (...values: unknown[]) => ({ values, first: async () => ({ sequence: cursor }) }),
+    }),
+    batch: async (statements: { readonly values: readonly unknown[] }[]) => {
+      cursor = statements.at(-1)!.values[1] as number;
+    },
+  } as unknown as D1Database;
+  return { flush: () => flushOutbox(outbox, db, undefined), written: () => cursor };
+}
+
+test.each([0, 1, 499, 500, 501, 1_700])(
+  'asking again for as long as there is more moves all of %i records',
+  async (count) => {
+    const { flush, written } = usageOf(count);
+    while (await flush());
+    expect(written()).toBe(count);
+  },
+);
+
+test('a few records are no reason to ask again at once', async () => {
+  const { flush } = usageOf(20);
+  expect(await flush()).toBe(false);
+});
