@@ -25,6 +25,7 @@ const ROWS: readonly Row[] = [
   ['ranges', 'start: "a".."f" D\nD: "0".."9"', ['a0', 'f9'], ['g0', '0a']],
   ['strings in either case', 'start: "select"i', ['select', 'SeLeCt'], ['selec']],
   ['regex flags', 'start: /ab+/i /./s', ['aBb\n', 'ABx'], ['b']],
+  ['a negated class in either case', 'start: /[^a-c]+/i', ['dD', 'é'], ['a', 'B']],
   ['escapes in strings', 'start: "\\n" "\\"" "\\\\" "\\u00e9" "\\x41"', ['\n"\\éA'], ['n']],
   [
     'terminals of terminals',

@@ -24,6 +24,7 @@ export const REGEX_CASES: readonly string[] = [
   '\\P{L}',
   '[\\p{Nd}_]+',
   '\\p{Script=Greek}+',
+  '\\p{Lu}?'.repeat(20),
   '(?:a(?:b(?:c)?)?)?',
   '(?<year>\\d{4})-(?<month>\\d\\d)',
   '^abc$',

@@ -45,6 +45,17 @@ export const CLASS_ESCAPES: Readonly<Record<string, CodePoints>> = {
   S: complementCodePoints(SPACE),
 };
 
+/** Adds the other case of ASCII letters. */
+export function bothCases(set: CodePoints): CodePoints {
+  const ranges: [number, number][] = [];
+  for (let i = 0; i < set.length; i += 2) {
+    ranges.push([set[i]!, set[i + 1]!]);
+    ranges.push([Math.max(set[i]!, 0x41) + 32, Math.min(set[i + 1]!, 0x5a) + 32]);
+    ranges.push([Math.max(set[i]!, 0x61) - 32, Math.min(set[i + 1]!, 0x7a) - 32]);
+  }
+  return codePoints(ranges.filter(([lo, hi]) => lo <= hi));
+}
+
 /** Code points searched at once for a property. */
 const CHUNK = 0x10000;
 const PROPERTY_COST = 3_000_000;
@@ -61,6 +72,17 @@ export function unicodeProperty(name: string, budget: WorkBudget): CodePoints | 
   } catch {
     return null;
   }
+  const properties = FOUND.get(budget) ?? new Map<string, CodePoints>();
+  FOUND.set(budget, properties);
+  const found = properties.get(name) ?? searched(pattern, budget);
+  properties.set(name, found);
+  return found;
+}
+
+/** By compilation: whether a grammar is too much work does not depend on what was compiled before. */
+const FOUND = new WeakMap<WorkBudget, Map<string, CodePoints>>();
+
+function searched(pattern: RegExp, budget: WorkBudget): CodePoints {
   budget.spend(PROPERTY_COST);
   const ranges: [number, number][] = [];
   for (let i = 0; i < ALL_CODE_POINTS.length; i += 2) {

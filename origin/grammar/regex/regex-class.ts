@@ -1,9 +1,13 @@
 import { type CodePoints, codePoints, complementCodePoints, pairs } from '../automaton/code-points.ts';
 import type { WorkBudget } from '../work-budget.ts';
+import { bothCases } from './character-sets.ts';
 import { classEscape, type RegexCursor } from './regex-cursor.ts';
 
-/** `[…]` or `[^…]`; the cursor stands on the opening bracket. An empty class matches nothing. */
-export function characterClass(cursor: RegexCursor, budget: WorkBudget): CodePoints {
+/**
+ * `[…]` or `[^…]`; the cursor stands on the opening bracket. An empty class matches nothing. Where case is ignored, a
+ * negated class leaves out its letters in either case.
+ */
+export function characterClass(cursor: RegexCursor, budget: WorkBudget, ignoreCase = false): CodePoints {
   cursor.take('[');
   const negated = cursor.take('^');
   const ranges: [number, number][] = [];
@@ -17,7 +21,8 @@ export function characterClass(cursor: RegexCursor, budget: WorkBudget): CodePoi
       ranges.push(...pairs(low));
     }
   }
-  return negated ? complementCodePoints(codePoints(ranges)) : codePoints(ranges);
+  const members = ignoreCase ? bothCases(codePoints(ranges)) : codePoints(ranges);
+  return negated ? complementCodePoints(members) : members;
 }
 
 function member(cursor: RegexCursor, budget: WorkBudget): CodePoints {

@@ -1,8 +1,8 @@
-import { ALL_CODE_POINTS, codePoints } from '../automaton/code-points.ts';
+import { ALL_CODE_POINTS } from '../automaton/code-points.ts';
 import type { GrammarError } from '../grammar-error.ts';
 import { syntaxError } from '../grammar-error.ts';
 import type { WorkBudget } from '../work-budget.ts';
-import { ANY_BUT_LINE_END } from './character-sets.ts';
+import { ANY_BUT_LINE_END, bothCases } from './character-sets.ts';
 import { characterClass } from './regex-class.ts';
 import { classEscape, RegexCursor } from './regex-cursor.ts';
 import type { RegexNode } from './regex-node.ts';
@@ -65,7 +65,8 @@ class RegexParser {
     if (cursor.take('$')) return { kind: 'anchor', at: 'end' };
     if (cursor.take('.'))
       return { kind: 'chars', set: this.#flags.dotAll ? ALL_CODE_POINTS : ANY_BUT_LINE_END };
-    if (cursor.peek === '[') return this.#chars(characterClass(cursor, this.#budget));
+    if (cursor.peek === '[')
+      return { kind: 'chars', set: characterClass(cursor, this.#budget, this.#flags.ignoreCase) };
     if (cursor.peek === '(') return this.#group(nesting);
     if (cursor.peek === '\\') return this.#escape();
     if ('*+?'.includes(cursor.peek)) throw cursor.error('Nothing to repeat');
@@ -121,15 +122,4 @@ class RegexParser {
   #refusal(offset: number, message: string): GrammarError {
     return syntaxError(this.#source, offset, message);
   }
-}
-
-/** Adds the other case of ASCII letters. */
-function bothCases(set: readonly number[]): readonly number[] {
-  const ranges: [number, number][] = [];
-  for (let i = 0; i < set.length; i += 2) {
-    ranges.push([set[i]!, set[i + 1]!]);
-    ranges.push([Math.max(set[i]!, 0x41) + 32, Math.min(set[i + 1]!, 0x5a) + 32]);
-    ranges.push([Math.max(set[i]!, 0x61) - 32, Math.min(set[i + 1]!, 0x7a) - 32]);
-  }
-  return codePoints(ranges.filter(([lo, hi]) => lo <= hi));
 }
