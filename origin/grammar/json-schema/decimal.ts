@@ -27,3 +27,19 @@ export function placesOf({ digits, point }: Decimal): { whole: string; fraction:
   if (point <= 0) return { whole: '', fraction: digits === '' ? '' : '0'.repeat(-point) + digits };
   return { whole: digits.slice(0, point).padEnd(point, '0'), fraction: digits.slice(point) };
 }
+
+/** Exactly, where division of the numbers would round: 0.3 is three times 0.1. */
+export function isMultiple(value: Decimal, of: Decimal): boolean {
+  const last = Math.min(lastPlace(value), lastPlace(of));
+  return inUnits(value, last) % inUnits(of, last) === 0n;
+}
+
+/** Power of ten of the last digit. */
+function lastPlace({ digits, point }: Decimal): number {
+  return point - digits.length;
+}
+
+/** |value| ÷ 10^place, a whole number. */
+function inUnits(value: Decimal, place: number): bigint {
+  return BigInt(value.digits) * 10n ** BigInt(lastPlace(value) - place);
+}

@@ -1,5 +1,6 @@
 import { matches } from '../automaton/boolean.ts';
 import { itemDemands } from './array-schema.ts';
+import { decimalOf, isMultiple } from './decimal.ts';
 import { all, branchesOf, type Conjunction, type Expanded, expand } from './demands.ts';
 import { countFacts, isEqual, numberFacts, typesOf } from './facts.ts';
 import { requiredKeys, valueDemands } from './object-keys.ts';
@@ -52,10 +53,12 @@ function hasType(value: unknown, types: ReadonlySet<string>): boolean {
 }
 
 function satisfiesNumber(value: number, own: Own): boolean {
+  // JSON text may name a number beyond all doubles; it would be written as null.
+  if (!Number.isFinite(value)) return false;
   const { minimum, maximum, multiples } = numberFacts(own, false);
   if (minimum && (minimum.exclusive ? value <= minimum.value : value < minimum.value)) return false;
   if (maximum && (maximum.exclusive ? value >= maximum.value : value > maximum.value)) return false;
-  return multiples.every((multiple) => Number.isInteger(value / multiple.value));
+  return multiples.every((multiple) => isMultiple(decimalOf(value), decimalOf(multiple.value)));
 }
 
 function satisfiesArray(value: readonly unknown[], own: Own, context: SchemaContext): boolean {

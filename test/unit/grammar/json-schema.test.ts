@@ -53,6 +53,19 @@ describe('white space between the parts of a JSON text', () => {
   });
 });
 
+it('tells multiples of a fraction exactly, where division rounds', () => {
+  const value = { enum: [0.3, 0.7, 1.1, 0.35, 1e21, -2.3, 0], multipleOf: 0.1 };
+  const grammar = compileConstraint({ type: 'json_schema', value }, vocabulary);
+  const accepted = value.enum.filter((one) => acceptsText(grammar, JSON.stringify(one), tokens));
+  expect(accepted).toEqual([0.3, 0.7, 1.1, 1e21, -2.3, 0]);
+});
+
+it('leaves out enumerated numbers that no double holds', () => {
+  const grammar = compileConstraint({ type: 'json_schema', value: '{"enum": [1e400, 5]}' }, vocabulary);
+  expect(acceptsText(grammar, '5', tokens)).toBe(true);
+  expect(acceptsText(grammar, 'null', tokens)).toBe(false);
+});
+
 describe.each(SCHEMA_CASES)('schema: $name', ({ schema, valid, invalid }) => {
   const compile = (): CompiledGrammar =>
     compileConstraint({ type: 'json_schema', value: schema }, vocabulary);
