@@ -53,10 +53,9 @@ function once<T>(make: () => T): () => T {
   };
 }
 
-/** A resumable stream gives its own request the name by which it is found again. */
-function completionOf({ props }: ExecutionContext): string | undefined {
-  return (props as Partial<InnerProps> | undefined)?.completion;
-}
+/** What a resumable stream gives its own request along; nothing with a caller's. */
+const innerProps = ({ props }: ExecutionContext): Partial<InnerProps> =>
+  (props as Partial<InnerProps> | undefined) ?? {};
 
 function createContext(
   request: Request,
@@ -65,14 +64,15 @@ function createContext(
   isolate: Isolate,
 ): RequestContext {
   const answer: Answer = { dialect: provisionalDialect(request), limits: {} };
+  const { completion = randomHex(16), region = regionOf(request, isolate.settings) } = innerProps(background);
   return {
     requestId: incomingRequestId(request) ?? `req_${randomHex(16)}`,
-    completionId: `cmpl-${completionOf(background) ?? randomHex(16)}`,
+    completionId: `cmpl-${completion}`,
     env,
     ...isolate,
     answer,
     caller: { principal: null },
-    region: regionOf(request, isolate.settings),
+    region,
     timings: new Timings(now),
     timers: new RequestTimers(now),
     traceparent: traceparentOf(request, randomHex),

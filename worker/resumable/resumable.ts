@@ -34,7 +34,8 @@ export function resumable(handler: Handler): Handler {
       headers,
       body: await readText(request, context),
     });
-    const answer = await tailOf(context, completion).begin(inner, tenant.id, completion).catch(unavailable);
+    const props = { completion, region: context.region };
+    const answer = await tailOf(context, completion).begin(inner, tenant.id, props).catch(unavailable);
     // What comes from elsewhere has headers that cannot be changed.
     return new Response(answer.body, answer);
   };

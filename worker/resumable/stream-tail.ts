@@ -29,6 +29,8 @@ export type OwnWorker = (options: { props: InnerProps }) => Fetcher;
 export interface InnerProps {
   /** Hex part of the completion's id, by which the stream is found again. */
   readonly completion: string;
+  /** Where the caller's limits are decided: of a request made inside, the platform tells no place. */
+  readonly region: string | null;
 }
 
 /**
@@ -47,9 +49,9 @@ export class StreamTail extends DurableObject<Env> {
   }
 
   /** The answer to a resumable request: a numbered stream, or whatever else the Worker answers. */
-  async begin(request: Request, tenantId: string, completion: string): Promise<Response> {
+  async begin(request: Request, tenantId: string, props: InnerProps): Promise<Response> {
     const exports = this.ctx.exports as unknown as { default: OwnWorker };
-    const answer = await exports.default({ props: { completion } }).fetch(request);
+    const answer = await exports.default({ props }).fetch(request);
     const streams = answer.headers.get('content-type')?.startsWith('text/event-stream') ?? false;
     if (!streams || answer.body === null) return answer;
     this.#sql.exec(SCHEMA);

@@ -28,9 +28,11 @@ async function ask(
   key: string,
   colo: string,
   fields: Readonly<Record<string, unknown>> = {},
+  more: Readonly<Record<string, string>> = {},
 ): Promise<Pick<Answer, 'status' | 'headers'> & { limitMs: number }> {
   const body = { model: 'org/tiny', prompt: 'Hi', max_tokens: 4, ...fields };
-  const response = await worker.post(body, { headers: { authorization: `Bearer ${key}`, 'x-colo': colo } });
+  const headers = { authorization: `Bearer ${key}`, 'x-colo': colo, ...more };
+  const response = await worker.post(body, { headers });
   await response.text();
   const timing = /limit;dur=([\d.]+)/.exec(response.headers.get('server-timing') ?? '')?.[1];
   return { status: response.status, headers: response.headers, limitMs: Number(timing) };
@@ -76,6 +78,13 @@ describe('limits in many regions', () => {
     // The first waited for a round trip of 100 ms.
     expect(first.limitMs).toBeGreaterThanOrEqual(100);
     expect(second.limitMs).toBeLessThan(first.limitMs);
+  });
+
+  test('a resumable stream is paid for by the region it was asked for in', async () => {
+    const { key } = await tenantWithKey(worker, 'tail', { requests_per_minute: 800 });
+    await ask(key, 'FRA');
+    const { headers } = await ask(key, 'FRA', { stream: true }, { 'x-resumable': 'true' });
+    expect(headers.get('x-ratelimit-remaining-requests')).toBe('798');
   });
 
   test('a refused body costs nothing and is told what is left, with a slice and without', async () => {

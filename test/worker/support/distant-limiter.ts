@@ -1,9 +1,11 @@
 import type { Env } from '../../../worker/env.ts';
 import worker, { RegionLimiter as NearLimiter } from '../../../worker/index.ts';
+import type { InnerProps } from '../../../worker/resumable/stream-tail.ts';
 
 /**
  * The Worker with limiters that are half the world away: every call to one takes a round trip of this length. Where
- * LIMIT_REGIONS is set, regions are near and it is they who call; the header `x-colo` says in which one a request is.
+ * LIMIT_REGIONS is set, regions are near and it is they who call; the header `x-colo` says in which one a request is,
+ * unless the Worker itself makes it: of such a one the platform tells no place.
  */
 const ROUND_TRIP_MS = 100;
 
@@ -29,7 +31,8 @@ const far = (env: Env): Env => ({ ...env, LIMITER: distant(env.LIMITER) });
 
 export default {
   fetch(request, env, context) {
-    const colo = request.headers.get('x-colo') ?? undefined;
+    const isOwn = (context.props as Partial<InnerProps> | undefined)?.completion !== undefined;
+    const colo = isOwn ? undefined : (request.headers.get('x-colo') ?? undefined);
     const located = new Request(request, { cf: { colo } as never }) as typeof request;
     return worker.fetch!(located, far(env), context);
   },
