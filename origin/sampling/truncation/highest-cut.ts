@@ -20,8 +20,7 @@ const HALVINGS = 12;
 
 /**
  * No cut above this one leaves tokens that weigh `target`: the blocks with such tokens do not weigh as much, whole as
- * they are. After `blocks.weigh`. Near where
- * few tokens weigh nearly all.
+ * they are. Close where few tokens weigh nearly all. After `blocks.weigh`.
  */
 export function highestCut(
   { highest }: Row,
