@@ -23,7 +23,8 @@ const streamOptions = z.object({
  * to OpenAI-compatible upstreams.
  */
 export const completionRequest = z.object({
-  model: z.string().min(1),
+  /** Some dialects take any name, and every chunk bears it. */
+  model: z.string().min(1).max(256),
   prompt: promptField,
   max_tokens: integer(-1).nullish(),
   max_completion_tokens: integer(-1).nullish(),

@@ -17,11 +17,9 @@ import { NO_USAGE } from './usage/usage-record.ts';
 
 /** What a request may cost at most, estimated before it is tokenised. */
 export interface Cost {
-  readonly requests: 1;
   /** Estimated prompt tokens plus everything that may be generated. */
   readonly tokens: number;
-  readonly promptTokens: number;
-  readonly sequences: number;
+  /** The model's id, whatever the caller calls it: usage is counted under it. */
   readonly model: string;
 }
 

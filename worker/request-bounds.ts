@@ -20,7 +20,7 @@ export function boundsOf({ tenant, key }: Principal, settings: Settings): Reques
 }
 
 /** What a call may cost at most; text running to the end of the context counts with all of it. */
-export function costOf({ generation, answer }: CompletionCall, model: OriginModel): Cost {
+export function costOf({ generation }: CompletionCall, model: OriginModel): Cost {
   const imageTokens = (generation.images?.length ?? 0) * (model.imageTokens ?? 0);
   const promptTokens = generation.prompts.reduce<number>(
     (sum, prompt) => sum + estimateTokens(prompt),
@@ -29,11 +29,5 @@ export function costOf({ generation, answer }: CompletionCall, model: OriginMode
   const sequences = generation.prompts.length * generation.choices;
   const each =
     generation.maxTokens < 0 ? model.contextLength : Math.min(generation.maxTokens, model.contextLength);
-  return {
-    requests: 1,
-    tokens: promptTokens + sequences * each,
-    promptTokens,
-    sequences,
-    model: answer.model,
-  };
+  return { tokens: promptTokens + sequences * each, model: model.id };
 }

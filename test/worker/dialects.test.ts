@@ -140,6 +140,8 @@ describe.each(Object.entries(HABITS))('%s', (dialect, habits) => {
 
   test('answers to the name of the one model that is served, or to any', async () => {
     expect((await speaking(dialect, { model: 'gpt-3.5-turbo' })).status).toBe(habits.anyModel ? 200 : 404);
+    const long = await speaking(dialect, { model: 'x'.repeat(257) });
+    expect(long.status).toBe(habits.anyModel ? 400 : 404);
     origin.models = [MODEL, { ...MODEL, id: 'second' }];
     expect((await speaking(dialect, { model: 'gpt-3.5-turbo' })).status).toBe(404);
   });

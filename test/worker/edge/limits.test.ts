@@ -191,6 +191,20 @@ describe('usage over HTTP', () => {
     expect(usage.body.total).toMatchObject({ requests: 10, prompt_tokens: 40, completion_tokens: 60 });
   });
 
+  test('is counted under the model’s id, whatever name the caller has for it', async () => {
+    const { key } = await tenantWithKey(worker, 'usage-names');
+    const headers = { authorization: `Bearer ${key}`, 'x-dialect': 'llamacpp' };
+    for (const model of ['org/tiny', 'default', 'gpt-3.5-turbo']) {
+      const response = await worker.post({ model, prompt: 'Hi', max_tokens: 1 }, { headers });
+      expect(((await response.json()) as { model: string }).model).toBe(model);
+    }
+    const { body } = await eventually(
+      () => admin(worker, 'GET', '/usage?tenant=usage-names&group_by=model'),
+      (answer) => answer.body.total.requests === 3,
+    );
+    expect(body.data).toEqual([expect.objectContaining({ model: 'org/tiny', requests: 3 })]);
+  });
+
   test('a client that leaves is billed for what was generated until then', async () => {
     const { key } = await tenantWithKey(worker, 'usage-left');
     origin.script = async (request, wire) => {
