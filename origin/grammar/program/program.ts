@@ -30,3 +30,9 @@ export interface Network {
   /** The empty text is a match. */
   readonly matchesEmpty: boolean;
 }
+
+/** Memory of the tables. */
+export function bytesOfProgram({ likeness, ...network }: Program): number {
+  const tables = [...Object.values(network), ...Object.values(likeness)].filter(ArrayBuffer.isView);
+  return tables.reduce((sum, { byteLength }) => sum + byteLength, 0);
+}

@@ -1,6 +1,6 @@
 import { bytesOf } from '../../tokenizer/token-bytes.ts';
 import type { CompiledGrammar, Constraint } from '../constraint.ts';
-import type { Program } from '../program/program.ts';
+import { bytesOfProgram, type Program } from '../program/program.ts';
 import type { WorkBudget } from '../work-budget.ts';
 import type { GrammarVocabulary } from './grammar-vocabulary.ts';
 import { MaskMaker } from './mask-maker.ts';
@@ -9,6 +9,13 @@ import { DEAD, StateTable } from './state-table.ts';
 import { transferState } from './transfer-state.ts';
 
 const MAX_STATES = 30_000;
+const MAX_TABLE_BYTES = 64 * 2 ** 20;
+
+/** A table of parser states beyond either is given up for a fresh one. */
+export interface TableLimits {
+  readonly states?: number;
+  readonly bytes?: number;
+}
 
 /** A position in the text: a parser state and the table it belongs to. */
 export interface Position {
@@ -20,22 +27,27 @@ export interface Position {
 export class GrammarRuntime implements CompiledGrammar {
   readonly vocabulary: GrammarVocabulary;
   readonly #program: Program;
-  readonly #maxStates: number;
+  readonly #programBytes: number;
+  readonly #limits: Required<TableLimits>;
   #table: StateTable;
   #masks: MaskMaker;
 
-  /** `maxStates`: a table with more parser states is given up for a fresh one. */
-  constructor(program: Program, vocabulary: GrammarVocabulary, maxStates: number = MAX_STATES) {
+  constructor(
+    program: Program,
+    vocabulary: GrammarVocabulary,
+    { states = MAX_STATES, bytes = MAX_TABLE_BYTES }: TableLimits = {},
+  ) {
     this.vocabulary = vocabulary;
     this.#program = program;
-    this.#maxStates = maxStates;
+    this.#programBytes = bytesOfProgram(program);
+    this.#limits = { states, bytes };
     this.#table = new StateTable(program);
     this.#masks = new MaskMaker(this.#table, vocabulary);
   }
 
-  /** About the memory of the parser states; masks are counted by the vocabulary's cache. */
+  /** About the memory of the program and its parser states; masks are counted by the vocabulary's cache. */
   get bytes(): number {
-    return this.#table.bytes;
+    return this.#programBytes + this.#table.bytes;
   }
 
   start(): Constraint {
@@ -44,7 +56,7 @@ export class GrammarRuntime implements CompiledGrammar {
 
   /** The same position in the current table. Call it before each operation: memory is bounded by changing tables. */
   current(position: Position, budget: WorkBudget): Position {
-    if (this.#table.size > this.#maxStates) {
+    if (this.#table.size > this.#limits.states || this.#table.bytes > this.#limits.bytes) {
       this.#table = new StateTable(this.#program);
       this.#masks = new MaskMaker(this.#table, this.vocabulary);
     }

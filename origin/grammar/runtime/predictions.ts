@@ -13,9 +13,15 @@ export interface Prediction {
 export class Predictions {
   readonly #program: Program;
   readonly #known: (Prediction | undefined)[] = [];
+  #targets = 0;
 
   constructor(program: Program) {
     this.#program = program;
+  }
+
+  /** About the memory of those made. */
+  get bytes(): number {
+    return 16 * this.#targets;
   }
 
   of(state: number, budget: WorkBudget): Prediction {
@@ -32,12 +38,14 @@ export class Predictions {
       const start = ruleStart[rule]!;
       for (let i = callOffsets[start]!; i < callOffsets[start + 1]!; i += 2) {
         rules.add(callEdges[i]!);
+        this.#targets++;
         const targets = waiting.get(callEdges[i]!);
         if (targets) targets.push(callEdges[i + 1]!);
         else waiting.set(callEdges[i]!, [callEdges[i + 1]!]);
       }
       for (let i = byteOffsets[start]!; i < byteOffsets[start + 1]!; i += 3) {
         budget.spend(2 + byteEdges[i + 1]! - byteEdges[i]!);
+        this.#targets += 1 + byteEdges[i + 1]! - byteEdges[i]!;
         for (let c = byteEdges[i]!; c <= byteEdges[i + 1]!; c++) {
           const targets = byClass[c];
           if (targets) targets.push(byteEdges[i + 2]!);

@@ -52,8 +52,9 @@ export class StateTable {
   }
 
   get bytes(): number {
-    const tables = [this.rows, this.flags, this.#itemOffsets, this.#items];
-    return tables.reduce((sum, table) => sum + table.data.byteLength, 64 * this.#returns.size);
+    const kept = 64 * this.#returns.size + this.#predictions.bytes;
+    const words = this.rows.length + this.flags.length + this.#itemOffsets.length + this.#items.length;
+    return kept + 4 * words;
   }
 
   /** The state's items: flat pairs of program state and origin. A view, valid until the next state is made. */

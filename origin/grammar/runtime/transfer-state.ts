@@ -11,9 +11,9 @@ export function transferState(from: StateTable, state: number, to: StateTable, b
   // An origin is older than the states that refer to it, so ascending order meets it first.
   const ordered = [...needed].sort((a, b) => a - b);
   const renamed = new Map<number, number>();
-  budget.spend(20 * ordered.length);
   for (const member of ordered) {
     // The reserved origins have no items and the same number in every table.
+    budget.spend(20 + from.items(member).length);
     const items = Array.from(from.items(member), (value, i) => (i % 2 === 0 ? value : renamed.get(value)!));
     renamed.set(
       member,

@@ -149,6 +149,12 @@ describe('the cache of compiled grammars', () => {
     }
   });
 
+  it('counts the tables that grammars are compiled to', async () => {
+    const cache = new GrammarCache(vocabulary, counting().compile, { maxBytes: 2 ** 20 });
+    for (const letter of 'abc') await cache.get(choice(letter.repeat(40_000)), 'a');
+    expect(cache.size).toBe(1);
+  });
+
   it('does not keep failures', async () => {
     const { calls, compile } = counting();
     const cache = new GrammarCache(vocabulary, compile);

@@ -137,14 +137,29 @@ describe('bounded memory', () => {
   const program = compileProgram({ type: 'json_object' });
 
   it('gives the same texts whether or not parser states are thrown away on the way', () => {
-    const texts = (maxStates: number): (string | null)[] => {
-      const grammar = new GrammarRuntime(program, new GrammarVocabulary(wide), maxStates);
+    const texts = (states: number): (string | null)[] => {
+      const grammar = new GrammarRuntime(program, new GrammarVocabulary(wide), { states });
       const random = randomFrom(21);
       return Array.from({ length: 12 }, () =>
         randomText(grammar.start(), { tokens: wide, random, patience: 40, limit: 400 }),
       );
     };
     expect(texts(10)).toEqual(texts(1_000_000));
+  });
+
+  it('throws parser states away when they are large, however few they are', () => {
+    const source = 'root ::= "a" root "b" | root root | "a" | "b"';
+    const ambiguous = compileProgram({ type: 'gbnf', value: source });
+    const grammar = new GrammarRuntime(ambiguous, new GrammarVocabulary(wide), { bytes: 2 ** 20 });
+    const random = randomFrom(1);
+    for (let text = 0; text < 4; text++) {
+      const constraint = grammar.start();
+      for (let step = 0; step < 90; step++) {
+        constraint.mask();
+        constraint.accept(4 + (random() < 0.5 ? 'a' : 'b').charCodeAt(0));
+        expect(grammar.bytes).toBeLessThan(2 * 2 ** 20);
+      }
+    }
   });
 
   it('gives the same masks whether or not masks are kept', () => {
@@ -166,7 +181,7 @@ describe('bounded memory', () => {
   });
 
   it('keeps two sequences apart that were begun before and after the states were thrown away', () => {
-    const grammar = new GrammarRuntime(program, new GrammarVocabulary(wide), 40);
+    const grammar = new GrammarRuntime(program, new GrammarVocabulary(wide), { states: 40 });
     const brace = 4 + '{'.charCodeAt(0);
     const early = grammar.start();
     early.accept(brace);
