@@ -17,14 +17,26 @@ function checkMediaType(request: Request): void {
   );
 }
 
+/** A few compressed kilobytes may become gigabytes: bodies are taken as they are. */
+function checkEncoding({ headers }: Request): void {
+  const encoding = headers.get('content-encoding')?.trim() ?? '';
+  if (['', 'identity'].includes(encoding.toLowerCase())) return;
+  throw new ApiError(
+    'unsupported_media_type',
+    `Unsupported Content-Encoding: '${encoding.slice(0, 80)}'. Send the body uncompressed.`,
+  );
+}
+
 const tooLarge = (limit: number): ApiError =>
   new ApiError('request_too_large', `The request body is larger than the limit of ${limit} bytes.`);
 
 /**
  * The body's bytes as text; stops reading as soon as a limit is passed.
- * @throws ApiError 413 above the size limit, 408 when it arrives too slowly, 400 when it is no UTF-8 or breaks off
+ * @throws ApiError 415 when it is compressed, 413 above the size limit, 408 when it arrives too slowly, 400 when it is no
+ *   UTF-8 or breaks off
  */
 export async function readText(request: Request, { settings, timers }: Reading): Promise<string> {
+  checkEncoding(request);
   const { MAX_BODY_BYTES, BODY_TIMEOUT_MS } = settings;
   const claimed = lengthOf(request);
   if (claimed !== null && claimed > MAX_BODY_BYTES) throw tooLarge(MAX_BODY_BYTES);
@@ -126,7 +138,7 @@ export async function drain(request: Request, { MAX_BODY_BYTES }: Settings): Pro
 
 /**
  * The JSON object in the body.
- * @throws ApiError 415 for another media type, 413 above the size limit, 408 when it arrives too slowly, 400 otherwise
+ * @throws ApiError 415 for another media type or encoding, 413 above the size limit, 408 when it arrives too slowly, 400 otherwise
  */
 export async function readJsonObject(request: Request, reading: Reading): Promise<JsonObject> {
   checkMediaType(request);

@@ -1,4 +1,5 @@
 import type { Settings } from './env.ts';
+import { REPLAYED_HEADER } from './idempotency/idempotent.ts';
 
 /** Which browsers' pages may call: the variable CORS_ORIGINS. Nobody's by default, and never for the admin API. */
 
@@ -8,6 +9,7 @@ const EXPOSED = [
   'retry-after-ms',
   'x-should-retry',
   'server-timing',
+  REPLAYED_HEADER,
   ...['limit', 'remaining', 'reset'].flatMap((what) =>
     ['requests', 'tokens'].map((unit) => `x-ratelimit-${what}-${unit}`),
   ),

@@ -2,6 +2,8 @@ import type * as z from 'zod';
 import { completionRequest } from '../shared/completion.ts';
 import * as answers from '../shared/completion-response.ts';
 import { publicDetokenizeRequest, publicTokenizeRequest } from '../shared/tokenizer-requests.ts';
+import { IDEMPOTENCY_HEADER } from './idempotency/idempotent.ts';
+import { LAST_EVENT_HEADER, RESUMABLE_HEADER } from './resumable/resumable.ts';
 
 export interface Operation {
   readonly id: string;
@@ -9,11 +11,14 @@ export interface Operation {
   /** False where no key is needed. */
   readonly secured: boolean;
   readonly body?: { readonly name: string; readonly schema: z.ZodType; readonly examples: Examples };
-  readonly answer: { readonly name: string; readonly schema: z.ZodType; readonly example: unknown };
+  /** None where all answers are streams. */
+  readonly answer?: { readonly name: string; readonly schema: z.ZodType; readonly example: unknown };
   /** Name and schema of the events when the answer may be a stream. */
   readonly events?: { readonly name: string; readonly schema: z.ZodType };
   /** Query parameters, all optional texts. */
   readonly query?: Readonly<Record<string, string>>;
+  /** Header parameters, all optional texts, besides those of every operation. */
+  readonly headers?: Readonly<Record<string, string>>;
 }
 
 type Examples = Readonly<Record<string, unknown>>;
@@ -64,19 +69,33 @@ const MODEL = {
   state: 'loaded',
 };
 
+const EVENTS = { name: 'CompletionChunk', schema: answers.completionChunk };
+
 const completions = (id: string): Operation => ({
   id,
   summary: 'Continue a text.',
   secured: true,
   body: { name: 'CompletionRequest', schema: completionRequest, examples: COMPLETION_EXAMPLES },
   answer: { name: 'Completion', schema: answers.completionResponse, example: COMPLETION_ANSWER },
-  events: { name: 'CompletionChunk', schema: answers.completionChunk },
+  events: EVENTS,
+  headers: {
+    [IDEMPOTENCY_HEADER]: 'A plain request repeated with the same key within an hour gets the first answer.',
+    [RESUMABLE_HEADER]:
+      '`true`: what is left of a stream can be had for a minute after its connection broke.',
+  },
 });
 
 /** By method and path as the router knows them. */
 export const OPERATIONS: Readonly<Record<string, Operation>> = {
   'POST /v1/completions': completions('createCompletion'),
   'POST /api/v1/completions': completions('createCompletionAlias'),
+  'GET /v1/completions/:rest/stream': {
+    id: 'resumeCompletion',
+    summary: 'What is left of a resumable stream.',
+    secured: true,
+    events: EVENTS,
+    headers: { [LAST_EVENT_HEADER]: 'The id of the last event that arrived; all of them without it.' },
+  },
   'GET /v1/models': {
     id: 'listModels',
     summary: 'The models this key may use.',

@@ -58,20 +58,18 @@ function errorResponses(): Json {
 }
 
 function successResponse({ answer, events }: Operation): Json {
-  const content: Json = { 'application/json': { schema: reference(answer.name), example: answer.example } };
+  const content: Json = {};
+  if (answer) content['application/json'] = { schema: reference(answer.name), example: answer.example };
   if (events) content['text/event-stream'] = { schema: reference(events.name) };
   return { description: 'Success', headers: { 'x-request-id': { schema: { type: 'string' } } }, content };
 }
 
-function parametersOf(path: string, { query, secured }: Operation): Json[] {
+function parametersOf(path: string, { query = {}, headers = {}, secured }: Operation): Json[] {
   const text = { type: 'string' };
-  const parameters: Json[] = Object.entries(query ?? {}).map(([name, description]) => ({
-    name,
-    in: 'query',
-    description,
-    schema: text,
-  }));
-  if (path.includes(':rest+')) parameters.push({ name: 'id', in: 'path', required: true, schema: text });
+  const optional = (where: string, described: Readonly<Record<string, string>>): Json[] =>
+    Object.entries(described).map(([name, description]) => ({ name, in: where, description, schema: text }));
+  const parameters = [...optional('query', query), ...optional('header', headers)];
+  if (path.includes(':rest')) parameters.push({ name: 'id', in: 'path', required: true, schema: text });
   if (secured) {
     parameters.push({
       name: DIALECT_HEADER,
@@ -122,7 +120,7 @@ export function openApiDocument(routes: readonly Documented[]): Json {
     const operation = OPERATIONS[`${method} ${path}`];
     return operation ? [{ method, path, operation }] : [];
   });
-  const paths = Map.groupBy(known, ({ path }) => path.replace(':rest+', '{id}'));
+  const paths = Map.groupBy(known, ({ path }) => path.replace(/:rest\+?/, '{id}'));
   return {
     openapi: '3.1.0',
     info: {

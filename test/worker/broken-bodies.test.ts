@@ -1,6 +1,7 @@
 import { once } from 'node:events';
 import { connect } from 'node:net';
 import { text } from 'node:stream/consumers';
+import { gzipSync } from 'node:zlib';
 import { expect, test } from 'vitest';
 import { KEY } from './support/worker.ts';
 import { workerForTests } from './support/worker-for-tests.ts';
@@ -28,4 +29,16 @@ test.each([
   expect(answer).toMatch(/^HTTP\/1\.1 400 /);
   expect(answer).toContain('"code":"invalid_json"');
   expect(answer).toContain('did not arrive whole');
+});
+
+test.each([{}, { 'idempotency-key': 'a' }])('a compressed body is refused as such (%o)', async (more) => {
+  const answer = await worker.request('/v1/completions', {
+    method: 'POST',
+    headers: { 'content-type': 'application/json', 'content-encoding': 'gzip', ...more },
+    body: gzipSync('{"model":"default","prompt":"x"}'),
+  });
+  expect(answer.status).toBe(415);
+  const { error } = (await answer.json()) as { error: { code: string; message: string } };
+  expect(error).toMatchObject({ code: 'unsupported_media_type' });
+  expect(error.message).toContain("Unsupported Content-Encoding: 'gzip'");
 });

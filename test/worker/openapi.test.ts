@@ -207,3 +207,14 @@ test('every route of the Worker that is public is in the document', async () => 
 test('the bundle stays below 200 KB compressed', async () => {
   expect(gzipSync(await bundleWorker(true)).length).toBeLessThan(200 * 1_024);
 });
+
+test('a resumable stream and its rest are described, with the headers they take', () => {
+  const headersOf = (path: string, method: 'get' | 'post') =>
+    api.paths[path]?.[method]?.parameters.filter((one) => one.in === 'header').map(({ name }) => name);
+  expect(headersOf('/v1/completions', 'post')).toEqual(
+    expect.arrayContaining(['idempotency-key', 'x-resumable']),
+  );
+  expect(headersOf('/v1/completions/{id}/stream', 'get')).toContain('last-event-id');
+  const { content } = api.paths['/v1/completions/{id}/stream']!.get!.responses['200']!;
+  expect(Object.keys(content)).toEqual(['text/event-stream']);
+});

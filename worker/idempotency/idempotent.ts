@@ -8,7 +8,7 @@ import type { Handler } from '../routes.ts';
 import type { Claim, KeptAnswer } from './idempotent-answer.ts';
 
 /** A plain request that names this header runs once; repeated, it gets the first one's answer. */
-const IDEMPOTENCY_HEADER = 'idempotency-key';
+export const IDEMPOTENCY_HEADER = 'idempotency-key';
 
 const GRACE_MS = 30_000;
 /** Larger answers are not kept: the platform bounds what one value may hold. */
@@ -24,8 +24,10 @@ function keyOf(request: Request): string {
   );
 }
 
+export const REPLAYED_HEADER = 'idempotent-replayed';
+
 const replayed = ({ status, contentType, body }: KeptAnswer): Response =>
-  new Response(body, { status, headers: { 'content-type': contentType, 'idempotent-replayed': 'true' } });
+  new Response(body, { status, headers: { 'content-type': contentType, [REPLAYED_HEADER]: 'true' } });
 
 /** Repeating these may help, so their key stays free. */
 const worthKeeping = (status: number): boolean => status < 400 || (status < 429 && status !== 408);

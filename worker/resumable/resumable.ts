@@ -8,7 +8,7 @@ import type { Handler } from '../routes.ts';
 import type { StreamTail } from './stream-tail.ts';
 
 /** `x-resumable: true` lets a streaming completion outlive its client's connection. */
-const RESUMABLE_HEADER = 'x-resumable';
+export const RESUMABLE_HEADER = 'x-resumable';
 
 const tailOf = ({ env }: RequestContext, completion: string): DurableObjectStub<StreamTail> =>
   env.STREAMS.get(env.STREAMS.idFromName(completion));
@@ -41,13 +41,15 @@ export function resumable(handler: Handler): Handler {
   };
 }
 
+export const LAST_EVENT_HEADER = 'last-event-id';
+
 const ID = /^cmpl-([0-9a-f]{32})$/;
 
 function lastEventId(request: Request): number {
-  const header = request.headers.get('last-event-id')?.trim() ?? '0';
+  const header = request.headers.get(LAST_EVENT_HEADER)?.trim() ?? '0';
   if (/^\d{1,15}$/.test(header)) return Number(header);
   throw new ApiError('invalid_value', "Invalid header 'last-event-id': expected a number.", {
-    param: 'last-event-id',
+    param: LAST_EVENT_HEADER,
   });
 }
 
