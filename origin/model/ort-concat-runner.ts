@@ -138,23 +138,17 @@ export class OrtConcatRunner implements ModelRunner {
     const inputs = this.#inputs;
     inputs.fill(piece);
     this.#embedder?.embed(tokens, tokens.length, piece.images);
-    const binding = this.#session.createBinding();
-    try {
+    const dimensions = [1, tokens.length];
+    return this.#session.bound((binding) => {
       this.#cache.bind(binding, slot, start, tokens.length);
-      const dimensions = [1, tokens.length];
       const ids = this.#tensor(inputs.tokens, dimensions);
       binding.input(tokenInput, this.#embedder?.vectors(dimensions) ?? ids);
       binding.input(attentionMask, this.#tensor(inputs.mask, [1, start + tokens.length]));
-      if (positionIds !== null)
-        binding.input(positionIds, this.#tensor(inputs.positions, [1, tokens.length]));
+      if (positionIds !== null) binding.input(positionIds, this.#tensor(inputs.positions, dimensions));
       if (useCacheBranch !== null) binding.input(useCacheBranch, this.#branch(start > 0));
       binding.input(LOGITS_INDEX, this.#tensor(inputs.logitsIndex, [logitsAt.length]));
       binding.output(this.#logitsName, this.#logitsTensor(piece));
-    } catch (error) {
-      binding.dispose();
-      throw error;
-    }
-    return binding;
+    });
   }
 
   #branch(readsPast: boolean): BoundTensor {

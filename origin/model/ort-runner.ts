@@ -144,20 +144,23 @@ export class OrtRunner implements ModelRunner {
   }
 
   #decodeBinding(firstSlot: number, rows: number): DecodeBinding {
-    const { slots, vocabularySize } = this.shape;
+    const { slots } = this.shape;
     const key = firstSlot * (slots + 1) + rows;
-    const kept = this.#bindings.get(key) ?? { binding: this.#session.createBinding(), maskWidth: 0 };
-    if (this.#bindings.delete(key)) {
-      this.#bindings.set(key, kept);
-      return kept;
-    }
-    this.#bindDecodeInputs(kept.binding, rows);
-    kept.binding.input(LOGITS_INDEX, this.#tensor(this.#decodeInputs.logitsIndex, [rows]));
-    kept.binding.output(this.#logitsName, this.#tensor(this.#logits, [rows, vocabularySize]));
-    this.#cache.bind(kept.binding, firstSlot, rows);
+    const known = this.#bindings.get(key);
+    this.#bindings.delete(key);
+    const kept = known ?? { binding: this.#newDecodeBinding(firstSlot, rows), maskWidth: 0 };
     this.#bindings.set(key, kept);
     this.#dropOldestBinding();
     return kept;
+  }
+
+  #newDecodeBinding(firstSlot: number, rows: number): OrtBinding {
+    return this.#session.bound((binding) => {
+      this.#bindDecodeInputs(binding, rows);
+      binding.input(LOGITS_INDEX, this.#tensor(this.#decodeInputs.logitsIndex, [rows]));
+      binding.output(this.#logitsName, this.#tensor(this.#logits, [rows, this.shape.vocabularySize]));
+      this.#cache.bind(binding, firstSlot, rows);
+    });
   }
 
   #bindDecodeInputs(binding: OrtBinding, rows: number): void {
@@ -179,17 +182,17 @@ export class OrtRunner implements ModelRunner {
   #prefillBinding({ slot, start, tokens, logitsAt }: PrefillChunk): OrtBinding {
     const inputs = this.#prefillInputs;
     const length = tokens.length;
-    const binding = this.#session.createBinding();
     const { tokenInput, positionIds } = this.#decoder;
-    binding.input(tokenInput, this.#tokens(inputs.tokens, [1, length]));
-    binding.input(this.#decoder.attentionMask, this.#tensor(inputs.mask, [1, start + length]));
-    if (positionIds !== null) binding.input(positionIds, this.#tensor(inputs.positions, [1, length]));
     const { leastRows, vocabularySize } = this.shape;
     const rows = logitsAt.length === 0 ? 0 : Math.max(logitsAt.length, leastRows);
-    binding.input(LOGITS_INDEX, this.#tensor(inputs.logitsIndex, [rows]));
-    binding.output(this.#logitsName, this.#tensor(this.#logits, [rows, vocabularySize]));
-    this.#cache.bind(binding, slot, 1);
-    return binding;
+    return this.#session.bound((binding) => {
+      binding.input(tokenInput, this.#tokens(inputs.tokens, [1, length]));
+      binding.input(this.#decoder.attentionMask, this.#tensor(inputs.mask, [1, start + length]));
+      if (positionIds !== null) binding.input(positionIds, this.#tensor(inputs.positions, [1, length]));
+      binding.input(LOGITS_INDEX, this.#tensor(inputs.logitsIndex, [rows]));
+      binding.output(this.#logitsName, this.#tensor(this.#logits, [rows, vocabularySize]));
+      this.#cache.bind(binding, slot, 1);
+    });
   }
 
   /** The ids, or the vectors they have become. */

@@ -22,10 +22,7 @@ const DEFAULT_MEMORY = 0;
 const CPU_DEVICE: OrtDevice = { provider: 'cpu' };
 
 /** What a runner needs of a session. */
-export type RunSession = Pick<
-  OrtSession,
-  'api' | 'copiesInputs' | 'createBinding' | 'run' | 'runAsync' | 'dispose'
->;
+export type RunSession = Pick<OrtSession, 'api' | 'copiesInputs' | 'bound' | 'run' | 'runAsync' | 'dispose'>;
 
 /** One loaded model. All handles are released by `dispose`, which must not be called during a run. */
 export class OrtSession {
@@ -83,7 +80,7 @@ export class OrtSession {
     return {
       api,
       copiesInputs,
-      createBinding: () => this.createBinding(),
+      bound: (bind) => this.bound(bind),
       run: (binding) => this.run(binding),
       runAsync: (binding, signal) => this.runAsync(binding, signal),
       dispose,
@@ -92,6 +89,18 @@ export class OrtSession {
 
   createBinding(): OrtBinding {
     return new OrtBinding(this.api, this.#session, this.#memory);
+  }
+
+  /** A binding with its tensors bound; where one of them cannot be, nothing is left behind. */
+  bound(bind: (binding: OrtBinding) => void): OrtBinding {
+    const binding = this.createBinding();
+    try {
+      bind(binding);
+      return binding;
+    } catch (error) {
+      binding.dispose();
+      throw error;
+    }
   }
 
   /** Runs on the calling thread. */

@@ -30,11 +30,7 @@ export async function startRunner(
   options: RunnerOptions,
   file: GraphFile,
 ): Promise<ModelRunner> {
-  const runner = session.copiesInputs
-    ? startOnDevice(session, options, file)
-    : options.decoder.cache === 'in-place'
-      ? new OrtRunner(session, options)
-      : new OrtConcatRunner(session, options);
+  const runner = session.copiesInputs ? startOnDevice(session, options, file) : startOnCpu(session, options);
   try {
     await requireNumbers(runner, file.file);
     if (runner instanceof OrtConcatRunner) {
@@ -65,6 +61,16 @@ export async function keepRowsApart(
   if (leastRows === null) return new SingleRowRunner(runner, allocateLogits);
   runner.leastRows = leastRows;
   return runner;
+}
+
+function startOnCpu(session: OrtSession, options: RunnerOptions): OrtRunner | OrtConcatRunner {
+  const Runner = options.decoder.cache === 'in-place' ? OrtRunner : OrtConcatRunner;
+  try {
+    return new Runner(session, options);
+  } catch (error) {
+    session.dispose();
+    throw error;
+  }
 }
 
 function startOnDevice(session: OrtSession, options: RunnerOptions, { file, graph }: GraphFile): ModelRunner {

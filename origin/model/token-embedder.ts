@@ -57,9 +57,10 @@ export class TokenEmbedder {
   #binding(count: number): OrtBinding {
     const kept = this.#bindings.get(count);
     if (kept !== undefined) return kept;
-    const binding = this.#session.createBinding();
-    binding.input(this.#options.input, arrayTensor(this.#session.api, this.#ids, [1, count]));
-    binding.output(this.#options.output, this.vectors([1, count]));
+    const binding = this.#session.bound((made) => {
+      made.input(this.#options.input, arrayTensor(this.#session.api, this.#ids, [1, count]));
+      made.output(this.#options.output, this.vectors([1, count]));
+    });
     this.#bindings.set(count, binding);
     return binding;
   }

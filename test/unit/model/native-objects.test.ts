@@ -2,6 +2,7 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, it } from 'vitest';
 import { describeDecoder } from '../../../origin/model/decoder-interface.ts';
+import { readGraphFile } from '../../../origin/model/graph-file.ts';
 import { kvLayout } from '../../../origin/model/kv-cache.ts';
 import { readModelConfig } from '../../../origin/model/model-config.ts';
 import { RunTerminated } from '../../../origin/model/model-runner.ts';
@@ -11,6 +12,7 @@ import { type OrtApi, openOrtApi } from '../../../origin/model/ort-capi.ts';
 import { OrtConcatRunner } from '../../../origin/model/ort-concat-runner.ts';
 import { OrtRunner } from '../../../origin/model/ort-runner.ts';
 import { OrtSession } from '../../../origin/model/ort-session.ts';
+import { startRunner } from '../../../origin/model/start-runner.ts';
 import { cpuDeviceRunner } from '../../device/runners.ts';
 import { writeSyntheticModel } from '../../synthetic/synthetic-model.ts';
 import { decodeRows, randomTokens, temporaryDirectory } from './synthetic-runner.ts';
@@ -42,7 +44,9 @@ function countingApi(): { api: OrtApi; alive: Map<string, number> } {
 
 const SLOTS = 12;
 
-function countingRunner(attention: 'group-query' | 'concatenated' = 'group-query') {
+type Attention = 'group-query' | 'concatenated';
+
+function countingSession(attention: Attention) {
   const directory = temporaryDirectory();
   writeSyntheticModel(directory, { contextLength: 64, attention });
   const file = readFileSync(join(directory, 'model.onnx'));
@@ -51,8 +55,14 @@ function countingRunner(attention: 'group-query' | 'concatenated' = 'group-query
   const { model, logits } = insertLogitsIndex(file, decoder.logits);
   const session = new OrtSession(api, model, { threads: 1, directory });
   const layout = kvLayout(decoder, SLOTS, 64);
+  const graphFile = readGraphFile(directory, 'model.onnx');
+  return { session, options: { decoder, logits, layout, prefillChunk: 32 }, graphFile, api, alive };
+}
+
+function countingRunner(attention: Attention = 'group-query') {
+  const { session, options, ...counted } = countingSession(attention);
   const Runner = attention === 'group-query' ? OrtRunner : OrtConcatRunner;
-  return { runner: new Runner(session, { decoder, logits, layout, prefillChunk: 32 }), alive };
+  return { runner: new Runner(session, options), ...counted };
 }
 
 it('native objects do not pile up over 10,000 decode steps on changing slots, and none outlives dispose', async () => {
@@ -103,6 +113,36 @@ it.each(['group-query', 'concatenated'] as const)(
     }
     for (const [kind, count] of before) expect(alive.get(kind)).toBe(count);
     runner.dispose();
+    expect(new Set(alive.values())).toEqual(new Set([0]));
+  },
+);
+
+it.each(['group-query', 'concatenated'] as const)(
+  'a tensor that cannot be bound leaves no native object behind: %s',
+  async (attention) => {
+    const { runner, api, alive } = countingRunner(attention);
+    const BindOutput = () => {
+      throw new Error('refused');
+    };
+    Object.assign(api, { BindOutput });
+    await expect(decodeRows(runner, 0, [{ token: 1, position: 0 }])).rejects.toThrow('refused');
+    const chunk = { slot: 0, start: 0, tokens: randomTokens(8, 1), logitsAt: Int32Array.of(7) };
+    await expect(runner.prefill(chunk, new AbortController().signal)).rejects.toThrow('refused');
+    expect([alive.get('Value'), alive.get('IoBinding')]).toEqual([0, 0]);
+    runner.dispose();
+    expect(new Set(alive.values())).toEqual(new Set([0]));
+  },
+);
+
+it.each(['group-query', 'concatenated'] as const)(
+  'a runner without memory for its logits leaves no native object behind: %s',
+  async (attention) => {
+    const { session, options, graphFile, alive } = countingSession(attention);
+    const allocateLogits = () => {
+      throw new RangeError('no memory');
+    };
+    const started = startRunner(session, { ...options, allocateLogits }, graphFile);
+    await expect(started).rejects.toThrow('no memory');
     expect(new Set(alive.values())).toEqual(new Set([0]));
   },
 );
