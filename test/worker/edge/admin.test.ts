@@ -3,7 +3,14 @@ import { describe, expect, test } from 'vitest';
 import { readKeyRecord, replaceKey, revokeKey } from '../../../worker/tenants/key-store.ts';
 import { KEY } from '../support/worker.ts';
 import { workerForTests } from '../support/worker-for-tests.ts';
-import { ADMIN_KEY, ADMIN_KEY_SHA256, admin, completion, tenantWithKey } from './admin-client.ts';
+import {
+  ADMIN_KEY,
+  ADMIN_KEY_SHA256,
+  type AnswerBody,
+  admin,
+  completion,
+  tenantWithKey,
+} from './admin-client.ts';
 
 const sha256 = (text: string) => createHash('sha256').update(text).digest('hex');
 
@@ -137,12 +144,20 @@ describe('plans and tenants', () => {
     expect(body).toMatchObject({ plan: null, weight: null, name: 'After', suspended: true });
   });
 
-  test('lists are paged', async () => {
-    for (const id of ['page-a', 'page-b', 'page-c'])
+  test('pages of any size show everything once, and the last one, full or not, says that it is the last', async () => {
+    for (const id of ['page-a', 'page-b', 'page-c', 'page-d'])
       await admin(worker, 'POST', '/tenants', { id, name: id });
-    const first = (await admin(worker, 'GET', '/tenants?limit=2&after=page')).body;
-    expect(first.data.map(({ id }) => id)).toEqual(['page-a', 'page-b']);
-    expect(first.has_more).toBe(true);
+    const all = (await admin(worker, 'GET', '/tenants?limit=1000')).body.data.map(({ id }) => id);
+    expect(all).toEqual(expect.arrayContaining(['page-a', 'page-b', 'page-c', 'page-d']));
+    for (const limit of [1, 3, all.length - 1, all.length, all.length + 1]) {
+      const pages: AnswerBody[] = [];
+      do {
+        const after = pages.at(-1)?.data.at(-1)?.id ?? '';
+        pages.push((await admin(worker, 'GET', `/tenants?limit=${limit}&after=${after}`)).body);
+      } while (pages.at(-1)?.has_more);
+      expect(pages.flatMap(({ data }) => data.map(({ id }) => id))).toEqual(all);
+      expect(pages).toHaveLength(Math.ceil(all.length / limit));
+    }
   });
 
   test.each([
