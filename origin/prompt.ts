@@ -1,7 +1,7 @@
 import { ApiError } from '../shared/errors.ts';
 import type { GenerationRequest, WirePrompt } from '../shared/generation.ts';
 import { promptBudget, reachable, refuseHopeless } from './context.ts';
-import { type ImageInput, type Places, spread, withImageTokens } from './images/prompt-images.ts';
+import { type ImageInput, type Places, placesOf, spread, withImageTokens } from './images/prompt-images.ts';
 import { encodeAfter } from './infill/encode-after.ts';
 import { assemble, cutToFit, type Infill } from './infill/infill.ts';
 import type { ServedModel } from './served-model.ts';
@@ -46,7 +46,7 @@ async function plainPrompt(prompt: WirePrompt, reading: Reading): Promise<Tokeni
   const { addSpecialTokens } = request;
   const ids = await promptIds(prompt, reading, { addSpecialTokens, parseSpecial: true });
   const tokens = Int32Array.from(budget === null ? ids : lastOf(ids, budget));
-  return { tokens, shown: null, places: model.images ? spread(tokens, model.images).places : [] };
+  return { tokens, shown: null, places: model.images ? placesOf(tokens, model.images) : [] };
 }
 
 /** With room for its images. It is never cut: half an image means nothing. */
@@ -58,7 +58,10 @@ async function seeingPrompt(
   const { addSpecialTokens } = request;
   const reading = { request, model, budget: null };
   const sent = await promptIds(prompt, reading, { addSpecialTokens, parseSpecial: true });
-  const { ids, places } = spread(sent, images);
+  const places = placesOf(sent, images);
+  // Refused for it soon. Not spread before: a body of image tokens would become gigabytes.
+  const isTooMany = places.length > (request.images ?? []).length;
+  const ids = isTooMany ? sent : spread(sent, images);
   if (budget !== null && ids.length > budget) throw cutsImages(ids.length, budget);
   const text = typeof prompt === 'string' ? prompt : model.tokenizer.decode(sent, request);
   return { tokens: Int32Array.from(ids), shown: { text, ids: sent }, places };

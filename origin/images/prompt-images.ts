@@ -27,18 +27,24 @@ export type Places = readonly Pick<SubmittedImage, 'at' | 'count'>[];
 /** The text as the model's tokenizer knows it. */
 export const withImageTokens = (text: string, { token }: ImageInput): string => text.replaceAll(MARK, token);
 
-/** Makes room for the images: every image token becomes as many as an image has positions. */
-export function spread(
-  ids: Iterable<number>,
-  { tokenId, positions }: ImageInput,
-): { readonly ids: readonly number[]; readonly places: Places } {
+/** Where the images are to stand, once there is room for them. */
+export function placesOf(ids: Iterable<number>, { tokenId, positions }: ImageInput): Places {
   const places: { at: number; count: number }[] = [];
+  let at = 0;
+  for (const id of ids) {
+    if (id === tokenId) places.push({ at, count: positions });
+    at += id === tokenId ? positions : 1;
+  }
+  return places;
+}
+
+/** Makes room for the images: every image token becomes as many as an image has positions. */
+export function spread(ids: readonly number[], { tokenId, positions }: ImageInput): readonly number[] {
   const spreadIds: number[] = [];
   for (const id of ids) {
-    if (id === tokenId) places.push({ at: spreadIds.length, count: positions });
     for (let copies = id === tokenId ? positions : 1; copies > 0; copies--) spreadIds.push(id);
   }
-  return { ids: spreadIds, places };
+  return spreadIds;
 }
 
 /** @throws ApiError 400 when there are more or fewer images than places for them */
