@@ -45,7 +45,10 @@ export async function prepareGeneration(
   checkImages(request, model);
   checkTokenIds(request, model.vocabularySize);
   const prompts: TokenisedPrompt[] = [];
-  for (const prompt of request.prompts) prompts.push(await tokenisePrompt(prompt, request, model));
+  for (const prompt of request.prompts) {
+    prompts.push(await tokenisePrompt(prompt, request, model));
+    signal.throwIfAborted();
+  }
   const submission = submissionOf(request, prompts, context);
   return {
     submission: await withImages(submission, request.images ?? [], prompts, model, signal),

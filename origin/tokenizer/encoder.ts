@@ -1,3 +1,4 @@
+import { setImmediate } from 'node:timers/promises';
 import { Worker } from 'node:worker_threads';
 import type { EncodeOptions, Tokenizer } from './tokenizer.ts';
 
@@ -21,7 +22,10 @@ interface Waiting {
   reject(error: Error): void;
 }
 
-/** Texts up to this length are tokenised at once (a few milliseconds), longer ones in the encoder thread. */
+/**
+ * Texts up to this length are tokenised at once (a few milliseconds), longer ones in the encoder thread. Between so many
+ * characters of short texts the event loop turns: a request may bring hundreds of them.
+ */
 const INLINE_LENGTH = 4096;
 
 /** Tokenises without holding up the thread it is called on. */
@@ -31,6 +35,9 @@ export class Encoder {
   readonly #waiting = new Map<number, Waiting>();
   #thread: Worker | null = null;
   #jobs = 0;
+  /** Characters tokenised since the event loop was last waited for. */
+  #inline = 0;
+  #turn: Promise<void> | null = null;
 
   constructor(tokenizer: Tokenizer, data: EncoderThreadData) {
     this.#tokenizer = tokenizer;
@@ -38,7 +45,11 @@ export class Encoder {
   }
 
   async encode(text: string, options: EncodeOptions): Promise<ArrayLike<number>> {
-    if (text.length <= INLINE_LENGTH) return this.#tokenizer.encode(text, options);
+    if (text.length <= INLINE_LENGTH) {
+      while (this.#inline + text.length > INLINE_LENGTH) await this.#nextTurn();
+      this.#inline += text.length;
+      return this.#tokenizer.encode(text, options);
+    }
     const thread = this.#running();
     this.#jobs += 1;
     const job: EncodeJob = { job: this.#jobs, text, options };
@@ -51,6 +62,14 @@ export class Encoder {
 
   async close(): Promise<void> {
     await this.#thread?.terminate();
+  }
+
+  #nextTurn(): Promise<void> {
+    this.#turn ??= setImmediate().then(() => {
+      this.#inline = 0;
+      this.#turn = null;
+    });
+    return this.#turn;
   }
 
   /** Started with the first long text, and again should it have died. */

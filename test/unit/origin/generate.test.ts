@@ -1,6 +1,7 @@
 import fc from 'fast-check';
-import { describe, expect, test } from 'vitest';
+import { describe, expect, test, vi } from 'vitest';
 import { reachable } from '../../../origin/context.ts';
+import { Encoder } from '../../../origin/tokenizer/encoder.ts';
 import type { GenerationRequest } from '../../../shared/generation.ts';
 import { NEUTRAL_SAMPLING } from '../../../shared/sampling.ts';
 import { byteLevelDirectory, sentencePieceDirectory } from '../tokenizer/fixtures.ts';
@@ -35,6 +36,22 @@ describe('prompts', () => {
     const { submission, preamble } = await prepare({ prompts: ['hello', [5, 6]], choices: 3 });
     expect(submission.prompts.map(({ tokens }) => tokens.length)).toEqual([1, 2]);
     expect(preamble).toEqual([{ type: 'accepted', model: 'tiny', promptTokens: [1, 2] }]);
+  });
+
+  test('no further prompt is tokenised for a caller who has gone', async () => {
+    const leaving = new AbortController();
+    const encoder = new Encoder(model.tokenizer, { directory: '', markers: new Set() });
+    const encode = vi.spyOn(encoder, 'encode').mockImplementation(async () => {
+      leaving.abort();
+      return [5];
+    });
+    const prepared = prepareFor(
+      { prompts: ['hello', 'world'] },
+      { ...model, encoder },
+      { signal: leaving.signal },
+    );
+    await expect(prepared).rejects.toBe(leaving.signal.reason);
+    expect(encode).toHaveBeenCalledTimes(1);
   });
 
   test('BOS goes before text only, only first, and only when asked', async () => {
