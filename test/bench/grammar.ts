@@ -4,8 +4,9 @@ import { GrammarVocabulary } from '../../origin/grammar/runtime/grammar-vocabula
 import type { WireConstraint } from '../../shared/generation.ts';
 import { largeVocabulary, randomFrom } from '../grammar/vocabularies.ts';
 import { PRODUCT_SCHEMA } from '../support/product-schema.ts';
+import { quantile } from './statistics.ts';
 
-/** Compile times, and the time of every mask along random walks, at a vocabulary of 152,000: run with `node`. */
+/** Compile times, and the time of every mask along random walks, at a vocabulary of 152,000: `npx node test/bench/grammar.ts`. */
 
 const NESTED = nestedSchema(7);
 const CASES: Readonly<Record<string, WireConstraint>> = {
@@ -67,9 +68,8 @@ function anyAllowed(mask: Uint32Array, random: () => number): number | null {
   return null;
 }
 
-function quantile(sorted: readonly number[], q: number): string {
-  return (sorted[Math.min(sorted.length - 1, Math.floor(q * sorted.length))] ?? 0).toFixed(3);
-}
+/** A quantile of times as text. */
+const at = (times: readonly number[], q: number): string => quantile(times, q).toFixed(3);
 
 const tokens = largeVocabulary();
 let start = performance.now();
@@ -96,10 +96,8 @@ for (const [name, wire] of Object.entries(CASES)) {
       constraint.accept(token);
     }
   }
-  times.sort((a, b) => a - b);
-  firstPass.sort((a, b) => a - b);
   console.log(
-    `${name}: compile ${compileMs.toFixed(1)} ms, ${program.ruleOf.length} states; masks p50 ${quantile(times, 0.5)}, ` +
-      `p99 ${quantile(times, 0.99)}, max ${quantile(times, 1)} ms; first sequence p50 ${quantile(firstPass, 0.5)}, max ${quantile(firstPass, 1)} ms`,
+    `${name}: compile ${compileMs.toFixed(1)} ms, ${program.ruleOf.length} states; masks p50 ${at(times, 0.5)}, ` +
+      `p99 ${at(times, 0.99)}, max ${at(times, 1)} ms; first sequence p50 ${at(firstPass, 0.5)}, max ${at(firstPass, 1)} ms`,
   );
 }

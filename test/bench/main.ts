@@ -5,9 +5,10 @@ import { SingleBar } from 'cli-progress';
 import { Command } from 'commander';
 import { measureEdge } from './edge/edge.ts';
 import { type BenchModel, benchModels } from './models.ts';
+import type { Plan } from './plan.ts';
 import { linePlot } from './plot.ts';
 import { edgeTables, figureTable, loadTable, rounded } from './report.ts';
-import { type ModelReport, measureModel, type Plan } from './run.ts';
+import { type ModelReport, measureModel } from './run.ts';
 import { openAiTarget } from './target.ts';
 
 /** `npm run bench`: how fast, against what ceiling, through which layers. Run it on a quiet machine. */

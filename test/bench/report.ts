@@ -8,7 +8,7 @@ export interface TargetReport {
   readonly loads: readonly LoadResult[];
 }
 
-const rounded = (value: number, digits = 0): string =>
+export const rounded = (value: number, digits = 0): string =>
   Number.isFinite(value)
     ? value.toLocaleString('en', { minimumFractionDigits: digits, maximumFractionDigits: digits })
     : '–';
@@ -73,5 +73,3 @@ export function edgeTables({ delays, cpu }: EdgeReport): string {
   for (const { name, bare, worker } of cpu) loads.push([name, rounded(bare, 1), rounded(worker, 1)]);
   return `${times}\n${loads}`;
 }
-
-export { rounded };

@@ -5,10 +5,11 @@ import { TokenHistory } from '../../origin/sampling/token-history.ts';
 import type { SamplerVocabulary } from '../../origin/sampling/vocabulary.ts';
 import { SamplerWorkspace } from '../../origin/sampling/workspace.ts';
 import { NEUTRAL_SAMPLING, type SamplingParameters } from '../../shared/sampling.ts';
+import { median } from './statistics.ts';
 
 /**
  * Microseconds per token of the sampler by configuration and vocabulary, reduced in blocks where the engine does so. Run
- * by hand: node test/bench/sampling.ts
+ * by hand: npx node test/bench/sampling.ts
  */
 
 const VOCABULARIES = [8_192, 151_936];
@@ -68,7 +69,7 @@ function microseconds(call: (round: number) => void): number {
     for (let i = 0; i < ROWS; i++) call(round + i);
     times.push(((performance.now() - start) * 1000) / ROWS);
   }
-  return times.sort((a, b) => a - b)[times.length >>> 1]!;
+  return median(times);
 }
 
 function measure(size: number): Map<string, number> {

@@ -1,14 +1,27 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
 
-/** What Linux says of processes. Null for one that has ended, also where nobody has asked for its exit code yet. */
-function statOf(pid: number): { readonly parent: number; readonly cpuTicks: number } | null {
+/** Clock ticks per second of /proc; a constant of Linux' interface to programs. */
+const TICKS_PER_SECOND = 100;
+
+interface ProcessStat {
+  readonly name: string;
+  readonly parent: number;
+  /** User and system time. */
+  readonly cpuMs: number;
+}
+
+/** What Linux says of a process. Null for one that has ended, also where nobody has asked for its exit code yet. */
+export function statOf(pid: number): ProcessStat | null {
   try {
     const text = readFileSync(`/proc/${pid}/stat`, 'latin1');
-    // The name in parentheses may hold anything.
-    const fields = text.slice(text.lastIndexOf(')') + 2).split(' ');
+    // "pid (name) state ppid …"; the name may hold anything.
+    const end = text.lastIndexOf(')');
+    const fields = text.slice(end + 2).split(' ');
     if (fields[0] === 'Z') return null;
-    return { parent: Number(fields[1]), cpuTicks: Number(fields[11]) + Number(fields[12]) };
+    const ticks = Number(fields[11]) + Number(fields[12]);
+    const name = text.slice(text.indexOf('(') + 1, end);
+    return { name, parent: Number(fields[1]), cpuMs: (ticks * 1000) / TICKS_PER_SECOND };
   } catch {
     return null;
   }
@@ -26,6 +39,6 @@ export async function untilEnded(pid: number): Promise<void> {
 
 /** Resolves when a process has burnt a tenth of a second from now on. */
 export async function untilBusy(pid: number): Promise<void> {
-  const ticks = (): number => statOf(pid)?.cpuTicks ?? Number.POSITIVE_INFINITY;
-  for (const begun = ticks(); ticks() < begun + 10; ) await sleep(10);
+  const cpuMs = (): number => statOf(pid)?.cpuMs ?? Number.POSITIVE_INFINITY;
+  for (const begun = cpuMs(); cpuMs() < begun + 100; ) await sleep(10);
 }

@@ -1,0 +1,123 @@
+import { measureConstrained } from './constrained.ts';
+import { measureHostile } from './hostile.ts';
+import { CONTEXT, jobOf, type Plan, type Progress, tokenIds } from './plan.ts';
+import { rounded } from './report.ts';
+import { measureInterference, measurePrefill, measurePrefixHit } from './scenarios.ts';
+import { soak } from './soak.ts';
+import type { Job, Target } from './target.ts';
+
+/** Single figures beside the load table, each with its name. */
+export type Figures = readonly (readonly [name: string, value: string])[];
+
+/** What prompts cost, those who send them and others. */
+export async function promptFigures(target: Target, progress: Progress): Promise<Figures> {
+  progress(0, `${target.name}, prefill`);
+  const prefill = await measurePrefill(target, (seed) => tokenIds(seed, 1024), 5);
+  progress(0.33, `${target.name}, prefix hit`);
+  const prefix = await measurePrefixHit(
+    target,
+    (seed) => tokenIds(seed, 1024),
+    (seed) => tokenIds(seed, 32),
+    5,
+  );
+  progress(0.66, `${target.name}, interference`);
+  const running = (index: number): Job => ({ prompt: tokenIds(index, 32), maxTokens: CONTEXT - 64 });
+  const { quiet, during } = await measureInterference(
+    target,
+    4,
+    running,
+    { prompt: tokenIds(77, 2000), maxTokens: 1 },
+    1000,
+  );
+  progress(1, target.name);
+  const share = (100 * prefix.cachedMs) / prefix.coldMs;
+  return [
+    ['prefill of 1,024 tokens, tokens/s', rounded(prefill)],
+    ['TTFT of 1,056 tokens, cold, ms', rounded(prefix.coldMs, 1)],
+    ['TTFT with 1,024 of them cached, ms', `${rounded(prefix.cachedMs, 1)} (${rounded(share, 1)} % of cold)`],
+    ['inter-token gap of 4 streams, p50 / p99 ms', `${rounded(quiet.p50, 2)} / ${rounded(quiet.p99, 2)}`],
+    [
+      'the same while 2,000 tokens are prefilled',
+      `${rounded(during.p50, 2)} / ${rounded(during.p99, 2)} (p99 = ${rounded(during.p99 / during.p50, 2)} × p50)`,
+    ],
+  ];
+}
+
+/** Streams at once in the measurements of constraints. */
+export const STREAMS = 8;
+
+/** Clients that disturb them. */
+const INTRUDERS = 2;
+
+/** What a constraint costs its own streams. */
+export async function constrainedFigures(target: Target, plan: Plan, progress: Progress): Promise<Figures> {
+  progress(0, `${target.name}, constrained load`);
+  const { plain, constrained, share } = await measureConstrained(
+    target,
+    STREAMS,
+    2 * plan.waves,
+    jobOf(plan),
+  );
+  return [
+    [
+      `${target.name}: decode tokens/s at batch ${STREAMS}, plain / constrained`,
+      `${rounded(plain)} / ${rounded(constrained)} (${rounded(100 * share, 1)} %)`,
+    ],
+  ];
+}
+
+/** What hostile constraints cost everybody else's. */
+export async function hostileFigures(target: Target, plan: Plan, progress: Progress): Promise<Figures> {
+  progress(0, `${target.name}, hostile grammars`);
+  const options = {
+    seconds: 15,
+    streams: STREAMS,
+    job: jobOf(plan),
+    intruders: INTRUDERS,
+    intruderTokens: 32,
+  };
+  const { quiet, visited, hostile, failures, answers, slowest } = await measureHostile(target, options);
+  const gaps = ({ p50, p99 }: typeof quiet) => `${rounded(p50, 2)} / ${rounded(p99, 2)}`;
+  const times = (usual: typeof quiet) => rounded(hostile.p99 / usual.p99, 2);
+  return [
+    [`${target.name}: gap of ${STREAMS} streams alone, p50 / p99 ms`, gaps(quiet)],
+    [`the same with ${INTRUDERS} clients that send plain requests`, gaps(visited)],
+    [
+      `the same with ${INTRUDERS} clients that send hostile grammars`,
+      `${gaps(hostile)} (p99 = ${times(quiet)} × alone, ${times(visited)} × plain)`,
+    ],
+    ['streams that failed; answers to hostile grammars', `${failures}; ${JSON.stringify(answers)}`],
+    ['slowest answer to a hostile grammar', `${rounded(slowest.ms)} ms (${slowest.name})`],
+  ];
+}
+
+async function residentBytes(originUrl: string): Promise<number> {
+  const text = await (await fetch(new URL('/metrics', originUrl))).text();
+  return Number(/^continuo_origin_resident_bytes (\S+)/m.exec(text)?.[1]);
+}
+
+/** 200 clients, of which one tenant's ten times outnumber the other's. */
+export async function overloadFigures(
+  target: Target,
+  originUrl: string,
+  seconds: number,
+  progress: Progress,
+): Promise<Figures> {
+  progress(0, `${target.name}, ${seconds} s of 200 clients`);
+  const clients = { small: 18, large: 182 };
+  const job = (tenant: string, index: number): Job => ({
+    tenant,
+    prompt: tokenIds(index, 64),
+    maxTokens: 48,
+  });
+  const memory = () => residentBytes(originUrl);
+  const result = await soak(target, { seconds, clients, job, refusedPauseMs: 1000, memory });
+  progress(1, target.name);
+  const { small = 0, large = 0 } = result.tokensByTenant;
+  return [
+    [`${seconds} s of 200 clients: completed / refused with 503`, `${result.completed} / ${result.refused}`],
+    ['other failures', JSON.stringify(result.failures)],
+    ['share of the tenant with a tenth of the clients', `${rounded((100 * small) / (small + large), 1)} %`],
+    ['resident MiB, early / late', `${rounded(result.memoryMiB.early)} / ${rounded(result.memoryMiB.late)}`],
+  ];
+}
