@@ -13,6 +13,14 @@ const addedToken = z.looseObject({
 /** A step of the tokenizer's pipeline; sequences nest under a key that depends on the kind of step. */
 const step = z.looseObject({ type: z.string() }).nullish();
 
+type IdsByText = Readonly<Record<string, number>>;
+
+/** By hand, because zod's records leave out the key `__proto__`, which is a token like any other. */
+function isIdsByText(value: unknown): boolean {
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) return false;
+  return Object.values(value).every((id) => Number.isInteger(id) && id >= 0);
+}
+
 const tokenizerJson = z.looseObject({
   added_tokens: z.array(addedToken).nullish(),
   normalizer: step,
@@ -22,7 +30,7 @@ const tokenizerJson = z.looseObject({
   model: z.looseObject({
     type: z.enum(['BPE', 'Unigram']),
     /** BPE: token → id. Unigram: [token, score] at its id. */
-    vocab: z.union([z.record(z.string(), z.int().min(0)), z.array(z.tuple([z.string(), z.number()]))]),
+    vocab: z.union([z.custom<IdsByText>(isIdsByText), z.array(z.tuple([z.string(), z.number()]))]),
     merges: z.array(z.union([z.string(), z.tuple([z.string(), z.string()])])).optional(),
     byte_fallback: z.boolean().nullish(),
   }),

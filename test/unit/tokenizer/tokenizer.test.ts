@@ -193,6 +193,17 @@ test('special tokens are marked and appear as their literal text unless hidden',
   expect([...tokenizer.tokenBytes.special.subarray(0, 4)]).toEqual([1, 0, 0, 0]);
 });
 
+test.each(['__proto__', 'constructor', '10'])('the token %s keeps its id and its bytes', (name) => {
+  const id = 400;
+  const plain = byteLevelTokenizer([]) as { model: { vocab: object; merges: string[] } };
+  const vocab = Object.fromEntries([...Object.entries(plain.model.vocab), [name, id]]);
+  const json = JSON.stringify(byteLevelTokenizer([], { model: { ...plain.model, vocab } }));
+  const tokenizer = Tokenizer.fromDirectory(modelDirectory({ 'tokenizer.json': json }));
+  expect(tokenizer.idOf(name)).toBe(id);
+  expect(tokenizer.decode([id], { skipSpecialTokens: false })).toBe(name);
+  expect(tokenizer.tokenBytes.vocabularySize).toBe(id + 1);
+});
+
 describe('a broken directory is one clear line', () => {
   const config = { 'tokenizer_config.json': {} };
   const wordPiece = {
@@ -208,6 +219,11 @@ describe('a broken directory is one clear line', () => {
       'an unknown model type',
       { ...config, 'tokenizer.json': byteLevelTokenizer([], { model: { type: 'Other', vocab: {} } }) },
       /tokenizer\.json: /,
+    ],
+    [
+      'a vocabulary whose ids are no numbers',
+      { ...config, 'tokenizer.json': byteLevelTokenizer([], { model: { type: 'BPE', vocab: { a: 'b' } } }) },
+      /tokenizer\.json: model\.vocab: /,
     ],
     [
       'an unsupported spelling',
