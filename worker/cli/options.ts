@@ -1,4 +1,5 @@
 import { InvalidArgumentError } from 'commander';
+import * as z from 'zod';
 import { CommandError } from './api.ts';
 
 /** `--limit requests_per_minute=60`, repeatable; `none` lifts the limit of the plan. */
@@ -13,7 +14,7 @@ export const commaList = (text: string): string[] => text.split(',').map((part) 
 
 export function positive(text: string): number {
   const value = Number(text);
-  if (!(value > 0)) throw new InvalidArgumentError('Expected a number above 0.');
+  if (!(value > 0 && Number.isFinite(value))) throw new InvalidArgumentError('Expected a number above 0.');
   return value;
 }
 
@@ -24,12 +25,15 @@ export function duration(text: string): number {
   return Number(match[1]) * { s: 1, m: 60, h: 3600, d: 86_400 }[match[2] as 's' | 'm' | 'h' | 'd'];
 }
 
-/** A date, or a date with time → Unix seconds */
+/** Date.parse alone takes the 31st of February for a day of March, and a time without a zone for one of here. */
+const time = z.union([z.iso.date(), z.iso.datetime({ offset: true })]);
+
+/** A date, which begins in UTC, or a time with its zone → Unix seconds */
 export function instant(text: string): number {
-  // Date.parse alone takes `1` for a day of 2001.
-  const time = /^\d{4}-\d\d-\d\d/.test(text) ? Date.parse(text) : Number.NaN;
-  if (Number.isNaN(time)) throw new InvalidArgumentError('Expected a date such as 2030-01-31.');
-  return Math.floor(time / 1000);
+  if (time.safeParse(text).success) return Math.floor(Date.parse(text) / 1000);
+  throw new InvalidArgumentError(
+    'Expected a date such as 2030-01-31, or a time such as 2030-01-31T12:00:00Z.',
+  );
 }
 
 /** Where one object is. @throws CommandError for what would be another path */

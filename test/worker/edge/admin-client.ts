@@ -18,6 +18,7 @@ export interface AnswerBody {
   readonly models: readonly string[];
   readonly limits: Readonly<Record<string, number | null>>;
   readonly suspended: boolean;
+  readonly expires_at: number | null;
   readonly revoked_at: number | null;
   readonly replaced_by: string | null;
   readonly data: readonly AnswerBody[];

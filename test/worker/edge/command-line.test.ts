@@ -93,7 +93,18 @@ test('what cannot be sent is refused in a line', async () => {
   for (const id of ['', '.', '..']) {
     await expect(admin('tenants', 'show', id)).rejects.toThrow(new CommandError(`'${id}' is no id.`));
   }
-  await expect(admin('keys', 'create', '--tenant', 'acme', '--name', 'x', '--expires', '1')).rejects.toThrow(
-    /2030-01-31/,
-  );
+  for (const weight of ['0', '-1', 'x', 'Infinity']) {
+    await expect(admin('tenants', 'create', '--name', 'x', '--weight', weight)).rejects.toThrow(/above 0/);
+  }
+});
+
+test('a key expires at the date or the time it was told, and at none that does not exist', async () => {
+  await admin('tenants', 'create', '--id', 'dated', '--name', 'Dated');
+  const expiring = ['keys', 'create', '--tenant', 'dated', '--name', 'x', '--expires'];
+  const expiry = async (when: string) => (await adminJson(...expiring, when)).expires_at;
+  expect(await expiry('2030-01-31')).toBe(Date.UTC(2030, 0, 31) / 1000);
+  expect(await expiry('2030-01-31T12:00:00+01:00')).toBe(Date.UTC(2030, 0, 31, 11) / 1000);
+  for (const when of ['1', '2030-02-31', '2030-01-31T12:00', '2030-01-31 (noon)']) {
+    await expect(admin(...expiring, when)).rejects.toThrow(/2030-01-31/);
+  }
 });
