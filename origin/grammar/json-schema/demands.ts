@@ -33,7 +33,8 @@ export interface Expanded {
 export function expand(conjunction: Conjunction, document: SchemaDocument): Expanded {
   const own = new Map<string, SchemaNode & { readonly schema: SchemaObject }>();
   const alternatives = new Map<string, Demand>();
-  const following = new Set<string>();
+  /** By path; false while it is being followed. */
+  const followed = new Map<string, boolean>();
   let impossible = false;
   const visit = (demand: Demand): void => {
     const { node, part } = demand;
@@ -46,8 +47,10 @@ export function expand(conjunction: Conjunction, document: SchemaDocument): Expa
     if (part === 'own') own.set(path, { path, schema });
     else if (part !== 'all') alternatives.set(keyOf([demand]), demand);
     else {
-      if (following.has(path)) throw schemaError(path, 'the reference leads back to itself without progress');
-      following.add(path);
+      const known = followed.get(path);
+      if (known === false) throw schemaError(path, 'the reference leads back to itself without progress');
+      if (known) return;
+      followed.set(path, false);
       visit({ node, part: 'own' });
       if (schema.$ref !== undefined)
         visit({ node: document.resolve(schema.$ref, `${path}/$ref`), part: 'all' });
@@ -57,7 +60,7 @@ export function expand(conjunction: Conjunction, document: SchemaDocument): Expa
       });
       if (schema.anyOf !== undefined) visit({ node, part: 'anyOf' });
       if (schema.oneOf !== undefined) visit({ node, part: 'oneOf' });
-      following.delete(path);
+      followed.set(path, true);
     }
   };
   for (const demand of conjunction) visit(demand);

@@ -46,12 +46,17 @@ export function larkWords(source: string): LarkWord[] {
     if (offset === start) throw syntaxError(source, offset, 'Unexpected character');
   }
   words.push({ kind: 'newline', text: '', offset });
-  return words.filter((word, i) => word.kind !== 'newline' || !goesOn(words, i));
+  return withoutContinuedLines(words);
 }
 
 /** A line that begins with `|` goes on with the one before. */
-function goesOn(words: readonly LarkWord[], at: number): boolean {
-  let next = at + 1;
-  while (words[next]?.kind === 'newline') next++;
-  return words[next]?.kind === 'symbol' && words[next]?.text === '|';
+function withoutContinuedLines(words: readonly LarkWord[]): LarkWord[] {
+  const kept: LarkWord[] = [];
+  for (const word of words) {
+    if (word.kind === 'symbol' && word.text === '|') {
+      while (kept.at(-1)?.kind === 'newline') kept.pop();
+    }
+    kept.push(word);
+  }
+  return kept;
 }

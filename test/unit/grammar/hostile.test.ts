@@ -4,6 +4,7 @@ import type { Program } from '../../../origin/grammar/program/program.ts';
 import { GrammarRuntime } from '../../../origin/grammar/runtime/grammar-runtime.ts';
 import { GrammarVocabulary } from '../../../origin/grammar/runtime/grammar-vocabulary.ts';
 import { ApiError } from '../../../shared/errors.ts';
+import type { WireConstraint } from '../../../shared/generation.ts';
 import { HOSTILE_CASES } from '../../grammar/hostile-cases.ts';
 import { allowedTokens } from '../../grammar/random-walk.ts';
 import { randomFrom, smallVocabulary } from '../../grammar/vocabularies.ts';
@@ -31,6 +32,35 @@ describe('a hostile input is compiled or refused with a clear 400', () => {
     }
     expect(generate(outcome)).toBe(true);
   });
+});
+
+/** Legal, however long or tangled: what they say can be read in one go. */
+const HARMLESS: Readonly<Record<string, WireConstraint>> = {
+  'a schema whose parts share their parts, forty deep': {
+    type: 'json_schema',
+    value: {
+      $ref: '#/$defs/s0',
+      $defs: Object.fromEntries(
+        Array.from({ length: 41 }, (_, i) => {
+          const next = { $ref: `#/$defs/s${i + 1}` };
+          return [`s${i}`, i === 40 ? { type: 'integer' } : { allOf: [next, next] }];
+        }),
+      ),
+    },
+  },
+  'a Lark grammar under 200,000 lines of comments': {
+    type: 'lark',
+    value: `${'#\n'.repeat(200_000)}start: "a"`,
+  },
+};
+
+it.each(Object.entries(HARMLESS))('is compiled: %s', async (name, wire) => {
+  const patient = new ProgramCompiler({ timeLimitMs: 20_000, processes: 1, patienceMs: 60_000 });
+  try {
+    expect(generate(await patient.compile(JSON.stringify(wire), name))).toBe(true);
+  } finally {
+    await patient.close();
+  }
 });
 
 /** Some steps at random; a grammar that is too much work says so in an ApiError of its own. */
