@@ -4,9 +4,8 @@ import { firstDifference, type Span } from './span.ts';
  * Which sequence sits in which row of the KV cache, and which prompt prefix each row still holds.
  *
  * Only whole prefill chunks of a prompt are kept for reuse: their bits do not depend on who computed them (see `extend`
- * for the exception). A row that
- * is free keeps its prefix until the row is needed; the least recently used prefix goes first. Rows in use stay close
- * together, so that one contiguous decode covers them.
+ * for the exception). A row that is free keeps its prefix until the row is needed; the least recently used prefix goes
+ * first. Rows in use stay close together, so that one contiguous decode covers them.
  */
 
 /** Move the KV of positions [0, length) before anything else is written. */

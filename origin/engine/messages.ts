@@ -1,4 +1,4 @@
-import type { FinishReason, GenerationEvent } from '../../shared/generation.ts';
+import type { GenerationEvent } from '../../shared/generation.ts';
 import type { SamplingParameters } from '../../shared/sampling.ts';
 import type { Span } from './span.ts';
 
@@ -109,5 +109,3 @@ export type EngineReport =
       readonly reports: readonly StepReport[];
       readonly status: EngineStatus;
     };
-
-export type { FinishReason, GenerationEvent };

@@ -37,9 +37,8 @@ export class WaitingQueue<T extends Waiting> {
 
   /**
    * True when `count` more items of a tenant fit, `free` of which could leave at once; when `free` is negative, so many
-   * others will come first. The last quarter of the queue is
-   * open only to tenants within an equal share of it, one newcomer's included, so that nobody can shut out the others.
-   * An empty queue takes any number.
+   * others will come first. The last quarter of the queue is open only to tenants within an equal share of it, one
+   * newcomer's included, so that nobody can shut out the others. An empty queue takes any number.
    */
   hasRoom(tenantId: string, count: number, free: number): boolean {
     if (this.#length === 0 && free >= 0) return count <= free || this.#limit > 0;

@@ -41,12 +41,12 @@ export function boundedNumber(facts: NumberFacts, budget: WorkBudget): Expressio
   const low = facts.minimum && { ...facts.minimum, decimal: decimalOf(facts.minimum.value) };
   const high = facts.maximum && { ...facts.maximum, decimal: decimalOf(facts.maximum.value) };
   const parts: Expression[] = [];
-  if (!high || !isBelowZero(high.decimal)) {
-    const from = low && !isBelowZero(low.decimal) ? magnitude(low.decimal, low.exclusive) : null;
+  if (!high?.decimal.negative) {
+    const from = low?.decimal.negative === false ? magnitude(low.decimal, low.exclusive) : null;
     parts.push(magnitudes(from, high && magnitude(high.decimal, high.exclusive)));
   }
-  if (!low || isBelowZero(low.decimal)) {
-    const from = high && isBelowZero(high.decimal) ? magnitude(negate(high.decimal), high.exclusive) : zero;
+  if (!low || low.decimal.negative) {
+    const from = high?.decimal.negative ? magnitude(negate(high.decimal), high.exclusive) : zero;
     parts.push(sequence(text('-'), magnitudes(from, low && magnitude(negate(low.decimal), low.exclusive))));
   }
   return choice(parts);
@@ -56,10 +56,6 @@ interface Magnitude {
   readonly whole: string;
   readonly fraction: string;
   readonly exclusive: boolean;
-}
-
-function isBelowZero(value: Decimal): boolean {
-  return value.negative;
 }
 
 function magnitude(value: Decimal, exclusive: boolean): Magnitude {

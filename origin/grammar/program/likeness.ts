@@ -38,7 +38,7 @@ export function likenessOf(network: Network): Likeness {
   if (edges > MAX_EDGES) return { ...laidOut(partition), apart };
   apart.fill(INSEPARABLE, 0, size);
   for (let set = 0; set < partition.sets; set++) apart[partition.first[set]!] = 0;
-  const callers = predecessorsOf(network);
+  const predecessors = predecessorsOf(network);
   let affected: Iterable<number> = network.ruleOf.keys();
   for (let length = 1; length <= LONGEST; length++) {
     const groups = new Map<string, number[]>();
@@ -52,7 +52,7 @@ export function likenessOf(network: Network): Likeness {
     const separated = separate(partition, groups.values(), apart, length);
     if (separated.length === 0) break;
     if (edges > MAX_EDGES) return { ...laidOut(partition), apart: apart.fill(0) };
-    affected = new Set(separated.flatMap((state) => callers[state]!));
+    affected = new Set(separated.flatMap((state) => predecessors[state]!));
   }
   return { ...laidOut(partition), apart };
 }
@@ -99,16 +99,16 @@ function edgeCount({ byteOffsets, callOffsets }: Network, state: number): number
 }
 
 function predecessorsOf({ ruleOf, byteOffsets, byteEdges, callOffsets, callEdges }: Network): number[][] {
-  const callers: number[][] = Array.from(ruleOf, () => []);
+  const predecessors: number[][] = Array.from(ruleOf, () => []);
   for (let state = 0; state < ruleOf.length; state++) {
     for (let i = byteOffsets[state]!; i < byteOffsets[state + 1]!; i += 3) {
-      callers[byteEdges[i + 2]!]!.push(state);
+      predecessors[byteEdges[i + 2]!]!.push(state);
     }
     for (let i = callOffsets[state]!; i < callOffsets[state + 1]!; i += 2) {
-      callers[callEdges[i + 1]!]!.push(state);
+      predecessors[callEdges[i + 1]!]!.push(state);
     }
   }
-  return callers;
+  return predecessors;
 }
 
 function laidOut({ elements }: Partition): Pick<Likeness, 'order' | 'place'> {

@@ -1,7 +1,7 @@
 import type { Program } from '../program/program.ts';
 import type { WorkBudget } from '../work-budget.ts';
 import { GrowableInt32 } from './growable.ts';
-import { PairSet } from './item-set.ts';
+import { PairSet } from './pair-set.ts';
 import { Predictions } from './predictions.ts';
 
 /** Row entry of a step not yet taken. Row entries of states that are RETURNING are complemented (~state). */
@@ -12,7 +12,8 @@ export const DEAD = 1;
 const TEXT = 2;
 /** Origin that stands for any caller: used to study a program state apart from its context. */
 const ANY_CALLER = 3;
-const FIRST_STATE = 4;
+/** The numbers below are not states of the parser and have no items. */
+export const FIRST_STATE = 4;
 
 /** The text read so far is a complete match. */
 export const ACCEPTING = 1;

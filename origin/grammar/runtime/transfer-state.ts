@@ -1,5 +1,5 @@
 import type { WorkBudget } from '../work-budget.ts';
-import type { StateTable } from './state-table.ts';
+import { FIRST_STATE, type StateTable } from './state-table.ts';
 
 /** Makes a state of one table, and all states it refers to, in another table of the same program. */
 export function transferState(from: StateTable, state: number, to: StateTable, budget: WorkBudget): number {
@@ -12,13 +12,10 @@ export function transferState(from: StateTable, state: number, to: StateTable, b
   const ordered = [...needed].sort((a, b) => a - b);
   const renamed = new Map<number, number>();
   for (const member of ordered) {
-    // The reserved origins have no items and the same number in every table.
     budget.spend(20 + from.items(member).length);
     const items = Array.from(from.items(member), (value, i) => (i % 2 === 0 ? value : renamed.get(value)!));
-    renamed.set(
-      member,
-      items.length === 0 && member < 4 ? member : to.intern(items, from.flags.data[member]!),
-    );
+    // Reserved numbers are the same in every table.
+    renamed.set(member, member < FIRST_STATE ? member : to.intern(items, from.flags.data[member]!));
   }
   return renamed.get(state)!;
 }
