@@ -4,7 +4,7 @@ import type { GenerationEvent } from '../../shared/generation.ts';
 import { DOCUMENTED_REQUESTS } from './documents.ts';
 import { complete } from './support/completions.ts';
 import { MODEL } from './support/fake-origin.ts';
-import { acceptedFor } from './support/scripts.ts';
+import { acceptedFor, doneFor, finishOf } from './support/scripts.ts';
 import { chunksOf } from './support/sse.ts';
 import { workerForTests } from './support/worker-for-tests.ts';
 
@@ -64,18 +64,9 @@ describe('the plain answer', () => {
       const scores = [-9, -2, -4, -2];
       const finishes = scores.flatMap((score, choice): GenerationEvent[] => [
         { type: 'token', choice, text: `c${choice}`, completionTokens: 2 },
-        {
-          type: 'finish',
-          choice,
-          reason: 'stop',
-          stopReason: null,
-          completionTokens: choice === 0 ? 9 : 2,
-          score,
-        },
+        { ...finishOf(choice, 'stop', choice === 0 ? 9 : 2), score },
       ]);
-      const usage = { promptTokens: 2, cachedTokens: 0, completionTokens: 15 };
-      const timings = { queueMs: 0, promptMs: 0, generationMs: 0 };
-      wire.send(...acceptedFor(request), ...finishes, { type: 'done', usage, timings });
+      wire.send(...acceptedFor(request), ...finishes, doneFor(request, 15));
       wire.end();
     };
     const answer = await complete(worker, { best_of: 4, n: 3 });

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { complete, stream } from './support/completions.ts';
-import { acceptedFor, promptEvents, token } from './support/scripts.ts';
+import { acceptedFor, doneFor, finishOf, promptEvents, token } from './support/scripts.ts';
 import { workerForTests } from './support/worker-for-tests.ts';
 
 const { worker, origin } = workerForTests();
@@ -23,12 +23,8 @@ describe('echo', () => {
       wire.send(
         ...acceptedFor(request),
         { type: 'token', choice: 0, text: '', completionTokens: 1, tokens: [end] },
-        { type: 'finish', choice: 0, reason: 'stop', stopReason: null, completionTokens: 1 },
-        {
-          type: 'done',
-          usage: { promptTokens: 2, cachedTokens: 0, completionTokens: 1 },
-          timings: { queueMs: 0, promptMs: 0, generationMs: 0 },
-        },
+        finishOf(0, 'stop', 1),
+        doneFor(request, 1),
       );
       wire.end();
     };
@@ -54,12 +50,8 @@ test('C.2: an echo without visible text and without logprobs is no chunk', async
     wire.send(
       ...acceptedFor(request),
       ...promptEvents(request).map((event) => ({ ...event, text: '' })),
-      { type: 'finish', choice: 0, reason: 'length', stopReason: null, completionTokens: 0 },
-      {
-        type: 'done',
-        usage: { promptTokens: 2, cachedTokens: 0, completionTokens: 0 },
-        timings: { queueMs: 0, promptMs: 0, generationMs: 0 },
-      },
+      finishOf(0, 'length', 0),
+      doneFor(request, 0),
     );
     wire.end();
   };

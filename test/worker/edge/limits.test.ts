@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { acceptedFor, defaultScript } from '../support/scripts.ts';
+import { acceptedFor, defaultScript, doneFor, finishOf } from '../support/scripts.ts';
 import { workerForTests } from '../support/worker-for-tests.ts';
 import { ADMIN_KEY_SHA256, admin, completion, tenantWithKey } from './admin-client.ts';
 import { eventually } from './eventually.ts';
@@ -125,12 +125,7 @@ describe('limits over HTTP', () => {
       }
       // Locally nothing tells that the client of a plain request has left; it runs to its end.
       if (wire.gone()) return;
-      const usage = { promptTokens: 2, cachedTokens: 0, completionTokens: 100 };
-      const timings = { queueMs: 0, promptMs: 0, generationMs: 0 };
-      wire.send(
-        { type: 'finish', choice: 0, reason: 'length', stopReason: null, completionTokens: 100 },
-        { type: 'done', usage, timings },
-      );
+      wire.send(finishOf(0, 'length', 100), doneFor(request, 100));
       wire.end();
     };
     for (let done = 0; done < KILLS; done += wave) {

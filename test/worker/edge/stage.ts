@@ -1,6 +1,6 @@
 import type { GenerationRequest, UsageAccount } from '../../../shared/generation.ts';
 import type { FakeOrigin, Wire } from '../support/fake-origin.ts';
-import { acceptedFor } from '../support/scripts.ts';
+import { acceptedFor, doneFor, finishOf } from '../support/scripts.ts';
 import type { WorkerClient } from '../support/worker.ts';
 import { eventually } from './eventually.ts';
 
@@ -54,11 +54,7 @@ export class Stage {
     this.#playing.delete(play);
     if (wire.gone()) return;
     const { completionTokens } = usage;
-    const timings = { queueMs: 0, promptMs: 0, generationMs: 0 };
-    wire.send(
-      { type: 'finish', choice: 0, reason: 'length', stopReason: null, completionTokens },
-      { type: 'done', usage, timings },
-    );
+    wire.send(finishOf(0, 'length', completionTokens), doneFor(request, completionTokens));
     wire.end();
   }
 }

@@ -2,6 +2,7 @@ import { beforeEach } from 'vitest';
 import { forAllTests } from '../../support/for-tests.ts';
 import { type FakeOrigin, SECRET, startFakeOrigin } from '../support/fake-origin.ts';
 import { startWorker } from '../support/worker.ts';
+import { asNewForEach } from '../support/worker-for-tests.ts';
 import { answer, type FakeOpenAi, startFakeOpenAi } from './fake-openai.ts';
 
 /** Two origins, one of them once more under other names and once more behind a binding, and an OpenAI-compatible server. */
@@ -45,8 +46,8 @@ export function upstreamsForTests() {
       ORIGIN_SECRET: SECRET,
     }),
   );
+  for (const origin of origins) asNewForEach(origin);
   beforeEach(() => {
-    for (const origin of origins) origin.reset();
     openAi.script = answer;
     openAi.bodies.length = 0;
     openAi.headers.length = 0;

@@ -43,6 +43,8 @@ export interface FakeOrigin {
   readonly headers: IncomingMessage['headers'][];
   /** What it says generations have used, by the name of their account. */
   readonly accounts: Map<string, UsageAccount>;
+  /** What went wrong in scripts, or with requests that are none of the protocol's. */
+  readonly faults: unknown[];
   /** Back to the first script and models, with nothing recorded. */
   reset(): void;
   stop(): Promise<void>;
@@ -120,14 +122,16 @@ function tokenizerAnswer(path: string, body: string): unknown {
 export async function startFakeOrigin(): Promise<FakeOrigin> {
   const key = await importSigningKey(SECRET);
   const server = createServer((request, response) => {
-    void handle(request, response).catch((error: unknown) => {
-      console.error('fake origin:', error);
+    void handle(request, response).catch((fault: unknown) => {
+      origin.faults.push(fault);
       response.destroy();
     });
   });
 
   async function handle(request: IncomingMessage, response: ServerResponse): Promise<void> {
-    const body = await textOf(request);
+    const body = await textOf(request).catch(() => null);
+    // The Worker has given the request up.
+    if (body === null) return;
     const path = request.url ?? '/';
     const signature = request.headers[SIGNATURE_HEADER];
     const parts = { method: request.method ?? 'GET', path, body };
@@ -162,12 +166,14 @@ export async function startFakeOrigin(): Promise<FakeOrigin> {
     requests: [],
     headers: [],
     accounts: new Map(),
+    faults: [],
     reset() {
       origin.script = defaultScript;
       origin.models = [MODEL];
       origin.requests.length = 0;
       origin.headers.length = 0;
       origin.accounts.clear();
+      origin.faults.length = 0;
     },
     stop: () =>
       new Promise((resolve) => {

@@ -65,6 +65,19 @@ export function promptEvents(request: GenerationRequest): GenerationEvent[] {
   });
 }
 
+export const finishOf = (
+  choice: number,
+  reason: EventOf<'finish'>['reason'],
+  completionTokens: number,
+): EventOf<'finish'> => ({ type: 'finish', choice, reason, stopReason: null, completionTokens });
+
+/** The end of a request whose choices got so many tokens in all. */
+export const doneFor = ({ prompts }: GenerationRequest, completionTokens: number): EventOf<'done'> => ({
+  type: 'done',
+  usage: { promptTokens: prompts.flatMap(idsOf).length, cachedTokens: 0, completionTokens },
+  timings: { queueMs: 1, promptMs: 2, generationMs: 4 },
+});
+
 /** How many tokens a choice gets and why it ends. */
 function lengthOf({ maxTokens }: GenerationRequest): { count: number; reason: 'stop' | 'length' } {
   if (maxTokens >= 0 && maxTokens <= WORDS.length) return { count: maxTokens, reason: 'length' };
@@ -93,20 +106,15 @@ export function stepsFor(request: GenerationRequest): GenerationEvent[][] {
   const sequences = request.prompts.length * request.choices;
   const { count, reason } = lengthOf(request);
   const steps = Array.from({ length: count }, (_, step) => stepEvents(request, step, sequences));
-  const promptTokens = request.prompts.reduce((sum, prompt) => sum + idsOf(prompt).length, 0);
   const finishes = Array.from({ length: sequences }, (_, choice): GenerationEvent => {
     const score = Array.from({ length: count }, (_, step) => logprobOf(choice, step)).reduce(
       (a, b) => a + b,
       0,
     );
-    const finish = { type: 'finish', choice, reason, stopReason: null, completionTokens: count } as const;
+    const finish = finishOf(choice, reason, count);
     return request.scores ? { ...finish, score } : finish;
   });
-  const done: EventOf<'done'> = {
-    type: 'done',
-    usage: { promptTokens, cachedTokens: 0, completionTokens: sequences * count },
-    timings: { queueMs: 1, promptMs: 2, generationMs: 4 },
-  };
+  const done = doneFor(request, sequences * count);
   return [[...acceptedFor(request), ...promptEvents(request)], ...steps, finishes, [done]];
 }
 
