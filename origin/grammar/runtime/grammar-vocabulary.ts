@@ -22,6 +22,6 @@ export class GrammarVocabulary {
     this.maskLength = maskLengthOf(tokens);
     this.grades = tokenGrades(tokens);
     this.longest = this.grades[0]!.walk.longest;
-    this.masks = new MaskCache(Math.max(16, Math.floor(cacheBytes / (4 * this.maskLength))));
+    this.masks = new MaskCache(cacheBytes);
   }
 }

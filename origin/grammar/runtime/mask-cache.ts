@@ -15,15 +15,18 @@ export interface Returning {
   readonly nodes: readonly number[];
 }
 
+/** Masks kept even where they are larger than the cache. */
+const LEAST_MASKS = 16;
+
 /** Masks by owner and state, the least recently used ones dropped first. One cache serves a whole vocabulary. */
 export class MaskCache {
-  readonly #capacity: number;
+  readonly #mostBytes: number;
   readonly #masks = new Map<number, TokenMask>();
+  #bytes = 0;
   #owners = 0;
 
-  /** `capacity`: number of masks kept. */
-  constructor(capacity: number) {
-    this.#capacity = capacity;
+  constructor(mostBytes: number) {
+    this.#mostBytes = mostBytes;
   }
 
   get size(): number {
@@ -45,12 +48,20 @@ export class MaskCache {
     return mask;
   }
 
+  /** To be called after `get` has found nothing. */
   set(owner: number, state: number, mask: TokenMask): void {
     this.#masks.set(keyOf(owner, state), mask);
-    if (this.#masks.size <= this.#capacity) return;
-    const oldest = this.#masks.keys().next();
-    if (!oldest.done) this.#masks.delete(oldest.value);
+    this.#bytes += bytesOf(mask);
+    for (const [oldest, dropped] of this.#masks) {
+      if (this.#bytes <= this.#mostBytes || this.#masks.size <= LEAST_MASKS) return;
+      this.#masks.delete(oldest);
+      this.#bytes -= bytesOf(dropped);
+    }
   }
+}
+
+function bytesOf({ mask, returning }: TokenMask): number {
+  return (returning ?? []).reduce((sum, { nodes }) => sum + 8 * nodes.length, mask.byteLength);
 }
 
 /** States are numbered below 2^26, so the key is exact for 2^27 owners. */
