@@ -43,7 +43,7 @@ export interface FakeOrigin {
   readonly headers: IncomingMessage['headers'][];
   /** What it says generations have used, by the name of their account. */
   readonly accounts: Map<string, UsageAccount>;
-  /** What went wrong in scripts, or with requests that are none of the protocol's. */
+  /** What went wrong in scripts, or with requests that are none of the protocol's; stays until it is taken. */
   readonly faults: unknown[];
   /** Back to the first script and models, with nothing recorded. */
   reset(): void;
@@ -173,7 +173,6 @@ export async function startFakeOrigin(): Promise<FakeOrigin> {
       origin.requests.length = 0;
       origin.headers.length = 0;
       origin.accounts.clear();
-      origin.faults.length = 0;
     },
     stop: () =>
       new Promise((resolve) => {

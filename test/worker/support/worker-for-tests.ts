@@ -7,7 +7,7 @@ import { type RunningWorker, startWorker, type WorkerOptions } from './worker.ts
 export function asNewForEach(origin: FakeOrigin): void {
   beforeEach(() => origin.reset());
   afterEach(() => {
-    for (const fault of origin.faults) throw fault;
+    for (const fault of origin.faults.splice(0)) throw fault;
   });
 }
 
