@@ -1,5 +1,6 @@
 import * as z from 'zod';
 import { generationDefaults, samplingParameters } from './sampling.ts';
+import { isTokenId } from './token-id.ts';
 
 /**
  * The wire protocol between Worker and origin: POST /generate takes a GenerationRequest and answers NDJSON, one
@@ -10,8 +11,15 @@ export const PROTOCOL_VERSION = 1;
 /** Images of one request. */
 export const MOST_IMAGES = 64;
 
-/** A text, token ids, or a mixture of both; the parts of a mixture are joined in order. */
-const wirePrompt = z.union([z.string(), z.array(z.union([z.int().min(0), z.string()])).min(1)]);
+/**
+ * A text, token ids, or a mixture of both; the parts of a mixture are joined in order. Checked by hand: a body has room
+ * for millions of ids, and a schema for each of them would hold every stream of the origin up.
+ */
+const wirePrompt = z.custom<string | (string | number)[]>(
+  (value) => typeof value === 'string' || (Array.isArray(value) && value.length > 0 && value.every(isPart)),
+  'expected a text, or a list of token ids and texts',
+);
+const isPart = (value: unknown): boolean => typeof value === 'string' || isTokenId(value);
 export type WirePrompt = z.infer<typeof wirePrompt>;
 
 /** What the generated text must match. `value` is the source text, or a JSON Schema as it was sent. */

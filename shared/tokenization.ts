@@ -1,4 +1,5 @@
 import * as z from 'zod';
+import { isTokenId } from './token-id.ts';
 
 /** The origin's tokenizer for the Worker: POST /tokenize, POST /detokenize, GET /tokenizer_info?model=… */
 
@@ -19,7 +20,10 @@ export type TokenizeResult = z.infer<typeof tokenizeResult>;
 
 export const detokenizeRequest = z.strictObject({
   model: z.string(),
-  tokens: z.array(z.int().min(0)),
+  tokens: z.custom<number[]>(Array.isArray).superRefine((tokens: readonly unknown[], context) => {
+    const wrong = tokens.findIndex((token) => !isTokenId(token));
+    if (wrong >= 0) context.addIssue({ code: 'custom', path: [wrong], message: 'expected a token id' });
+  }),
 });
 export type DetokenizeRequest = z.infer<typeof detokenizeRequest>;
 
