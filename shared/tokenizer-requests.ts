@@ -15,5 +15,6 @@ export const publicTokenizeRequest = z.object({
 
 export const publicDetokenizeRequest = z.object({
   model,
-  tokens: list(integer(0), { max: 1_000_000 }),
+  /** More than any context; decoding is quick, but all streams of the origin wait for it. */
+  tokens: list(integer(0), { max: 262_144 }),
 });

@@ -29,6 +29,10 @@ describe('tokenizer routes', () => {
     expect(await (await post('/detokenize', { tokens: [-1] })).json()).toMatchObject({
       error: { param: 'tokens[0]' },
     });
+    const many = new Array(262_145).fill(72);
+    expect(await (await post('/detokenize', { tokens: many })).json()).toMatchObject({
+      error: { param: 'tokens', code: 'array_above_max_length' },
+    });
     expect((await fetch(`${worker.url}/tokenizer_info`)).status).toBe(401);
   });
 });
