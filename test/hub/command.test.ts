@@ -117,7 +117,7 @@ describe('npm run model', () => {
 
   test('a killed pull is taken up where it ended', async () => {
     hub.repositories.set(NAME, { files: FILES });
-    hub.faults.set(WEIGHTS, { slowly: { bytes: 50_000, pauseMs: 100 } });
+    hub.faults.set(WEIGHTS, { slowly: { bytes: 50_000, pause: () => sleep(100) } });
     const { child, ended } = start('pull', NAME);
     await until(() => existsSync(partial()) && statSync(partial()).size >= 100_000);
     child.kill('SIGKILL');
@@ -132,10 +132,12 @@ describe('npm run model', () => {
 
   test('two pulls at once fetch every file once; the second waits and says so', async () => {
     hub.repositories.set(NAME, { files: FILES });
-    hub.faults.set(WEIGHTS, { slowly: { bytes: 100_000, pauseMs: 250 } });
+    const waits = Promise.withResolvers<void>();
+    hub.faults.set(WEIGHTS, { slowly: { bytes: 100_000, pause: () => waits.promise } });
     const first = start('pull', NAME);
     await until(() => existsSync(partial()));
     const second = start('pull', NAME);
+    second.child.stderr.on('data', (text: string) => text.includes('waiting for') && waits.resolve());
     const results = await Promise.all([first.ended, second.ended]);
     expect(results.map(({ code }) => code)).toEqual([0, 0]);
     expect(results[1].stderr).toContain(`waiting for another pull of ${NAME}`);

@@ -27,8 +27,8 @@ export interface Fault {
   statuses?: number[];
   /** Sends these bytes instead of the file's, under the file's checksum. */
   content?: Buffer;
-  /** Sends the body in pieces of this many bytes, with a pause after each. */
-  slowly?: { bytes: number; pauseMs: number };
+  /** Sends the body in pieces of this many bytes, and waits after each. */
+  slowly?: { bytes: number; pause: () => Promise<unknown> };
   /** Sends headers and then nothing, without an end. */
   silent?: boolean;
 }
@@ -197,10 +197,14 @@ export class FakeHub {
   }
 }
 
-async function trickle(response: ServerResponse, body: Buffer, pace: { bytes: number; pauseMs: number }) {
-  for (let at = 0; at < body.length && !response.destroyed; at += pace.bytes) {
-    response.write(body.subarray(at, at + pace.bytes));
-    await sleep(pace.pauseMs);
+async function trickle(
+  response: ServerResponse,
+  body: Buffer,
+  { bytes, pause }: NonNullable<Fault['slowly']>,
+) {
+  for (let at = 0; at < body.length && !response.destroyed; at += bytes) {
+    response.write(body.subarray(at, at + bytes));
+    await pause();
   }
   response.end();
 }
