@@ -57,7 +57,7 @@ export const edgeCommand = (context: CommandContext): Command => ({
     CONTINUO_PORT: String(context.settings.port),
     // Where wrangler keeps what it makes locally, the migrated database for one.
     CONTINUO_WORKER_STATE: path.join(localState(context), 'v3'),
-    CONTINUO_ORIGIN_URL: `http://127.0.0.1:${context.settings.originPort}`,
+    CONTINUO_ORIGIN_URL: context.settings.originUrl,
     CONTINUO_WORKER_VARS: JSON.stringify({
       ORIGIN_SECRET: context.state.originSecret,
       DEVELOPMENT_KEY_SHA256: createHash('sha256').update(context.state.apiKey).digest('hex'),

@@ -103,10 +103,9 @@ async function run(): Promise<void> {
     const edgeProcess = migrated.then(() => own(new ProcessGroup(edge)));
     const edgeDied = edgeProcess.then((group) => group.ended).then(died(edge.name, edge.logFile));
     const url = `http://${settings.host}:${settings.port}`;
-    const originHealth = `http://127.0.0.1:${settings.originPort}/health`;
     const ready = Promise.all([
       edgeProcess.then(() => untilReady(`${url}/health`, READY_WITHIN_MS, stopping.signal)),
-      untilReady(originHealth, Number.POSITIVE_INFINITY, stopping.signal),
+      untilReady(`${settings.originUrl}/health`, Number.POSITIVE_INFINITY, stopping.signal),
     ]);
     // These also settle while everything is being taken down, when nobody waits for them any more.
     for (const promise of [originDied, edgeDied, ready]) promise.catch(() => undefined);

@@ -16,6 +16,8 @@ export interface StartSettings {
   readonly host: string;
   readonly port: number;
   readonly originPort: number;
+  /** Where the launcher and the Worker find the origin. */
+  readonly originUrl: string;
   readonly stateDirectory: string;
 }
 
@@ -36,6 +38,7 @@ export function readStartSettings(environment: Readonly<Record<string, string | 
     host: values.CONTINUO_HOST,
     port: values.CONTINUO_PORT,
     originPort: values.CONTINUO_ORIGIN_PORT,
+    originUrl: `http://127.0.0.1:${values.CONTINUO_ORIGIN_PORT}`,
     stateDirectory: values.CONTINUO_STATE_DIR,
   };
 }

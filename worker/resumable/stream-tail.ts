@@ -120,9 +120,12 @@ export class StreamTail extends DurableObject<Env> {
     const pull = async (controller: ReadableStreamDefaultController<Uint8Array>): Promise<void> => {
       for (;;) {
         const news = this.#news.promise;
-        const stream = this.#stream();
-        if (!stream) return controller.close();
-        if (stream.ended === 0 && !this.#pumping) await this.#end(INTERRUPTION);
+        // What is being pumped is there.
+        if (!this.#pumping) {
+          const stream = this.#stream();
+          if (!stream) return controller.close();
+          if (stream.ended === 0) await this.#end(INTERRUPTION);
+        }
         const rows = this.#after(last);
         const latest = rows.at(-1);
         if (latest) {

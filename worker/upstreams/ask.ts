@@ -1,5 +1,6 @@
 import type { After } from '../request-timers.ts';
 import { unreachable } from './origin-errors.ts';
+import { withTimeLimit } from './time-limit.ts';
 
 /** What carries requests to an upstream: the platform's `fetch`, or that of a binding. */
 export type Carrier = (url: string, init: RequestInit) => Promise<Response>;
@@ -14,18 +15,14 @@ export interface Asking {
 }
 
 /** An upstream's answer, its body still to be read. @throws ApiError 502 without a connection, 504 when it is late */
-export async function ask(
+export function ask(
   url: string,
   init: Omit<RequestInit, 'signal'>,
   { carrier, signal, after, acceptTimeoutMs }: Asking,
 ): Promise<Response> {
-  const timeout = new AbortController();
-  const accepted = after(acceptTimeoutMs, () => timeout.abort());
-  try {
-    return await carrier(url, { ...init, signal: AbortSignal.any([signal, timeout.signal]) });
-  } catch {
-    throw unreachable(timeout.signal.aborted ? 'timeout' : 'connection');
-  } finally {
-    accepted();
-  }
+  return withTimeLimit(
+    { signal, after, ms: acceptTimeoutMs },
+    (limited) => carrier(url, { ...init, signal: limited }),
+    (_, late) => unreachable(late ? 'timeout' : 'connection'),
+  );
 }

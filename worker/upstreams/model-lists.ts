@@ -1,5 +1,6 @@
 import type { ModelState, OriginModel } from '../../shared/generation.ts';
 import type { After } from '../request-timers.ts';
+import { withTimeLimit } from './time-limit.ts';
 import type { Upstream } from './upstream.ts';
 
 /** So long a request waits for an upstream whose list it knows from before. */
@@ -52,16 +53,14 @@ export class ModelLists {
     };
     // One request asks, and the others go on meanwhile: an upstream that swallows what it is sent must not hold up all.
     if (known) remember(known.models);
-    const patience = new AbortController();
-    const answered = known ? this.#after(PATIENCE_MS, () => patience.abort()) : () => {};
+    const ask = (limited: AbortSignal) => upstream.models(limited);
+    const patience = { signal, after: this.#after, ms: PATIENCE_MS };
     try {
-      remember(await upstream.models(AbortSignal.any([signal, patience.signal])));
+      remember(await (known ? withTimeLimit(patience, ask) : ask(signal)));
     } catch (thrown) {
       // While others can serve, nobody waits again and again for one that is away.
       if (this.#known.size > 0) remember(known?.models ?? []);
       throw thrown;
-    } finally {
-      answered();
     }
   }
 

@@ -21,6 +21,7 @@ import { type After, afterAlone } from '../request-timers.ts';
 import { ask, type Carrier } from './ask.ts';
 import { errorOfAnswer, interrupted, loading, malformed, unreachable } from './origin-errors.ts';
 import { parseEvent } from './origin-events.ts';
+import { withTimeLimit } from './time-limit.ts';
 import type { EventStream, TokenizerService, Upstream, UpstreamContext } from './upstream.ts';
 import type { OriginModelName } from './upstream-config.ts';
 
@@ -115,19 +116,17 @@ export class OriginUpstream implements Upstream {
 
   /** A whole answer, for which the time is that for a status alone elsewhere. */
   async #json<T>(call: OriginCall, schema: z.ZodType<T>): Promise<T> {
-    const late = new AbortController();
-    const arrived = afterAlone(this.#options.acceptTimeoutMs, () => late.abort());
-    try {
-      const signal = AbortSignal.any([call.signal, late.signal]);
+    const read = async (signal: AbortSignal): Promise<T> => {
       const response = await this.#call({ ...call, signal });
       const parsed = schema.safeParse(await response.json().catch(() => null));
       if (!parsed.success) throw malformed();
       return parsed.data;
-    } catch (thrown) {
-      throw late.signal.aborted ? unreachable('timeout') : thrown;
-    } finally {
-      arrived();
-    }
+    };
+    return withTimeLimit(
+      { signal: call.signal, after: afterAlone, ms: this.#options.acceptTimeoutMs },
+      read,
+      (thrown, late) => (late ? unreachable('timeout') : thrown),
+    );
   }
 
   /** A 200 from the origin; anything else is thrown as what the caller should see. */
