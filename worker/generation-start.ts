@@ -46,13 +46,15 @@ export async function startGeneration({
     // A client that has stopped reading asks for no more events, and so would never learn of it.
     run?.fail(late);
   });
-  const settle: Lease['settle'] = (outcome) => {
-    inTime();
-    return lease.settle(outcome);
-  };
   const leave = (): void => {
     if (run) run.cancel();
     else abort.abort();
+  };
+  const settle: Lease['settle'] = (outcome) => {
+    inTime();
+    // The platform's signals keep their listeners, and all that those refer to, until a full collection of garbage.
+    request.signal.removeEventListener('abort', leave);
+    return lease.settle(outcome);
   };
   // The client may have gone while the request was being admitted; no event tells of that any more.
   if (request.signal.aborted) leave();

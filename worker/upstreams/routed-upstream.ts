@@ -98,11 +98,16 @@ export class RoutedUpstream implements Upstream {
     context: UpstreamContext,
     last: boolean,
   ): Promise<EventStream | null> {
-    const verdict = this.#health.begin(upstream.name);
+    const judge = this.#health.begin(upstream.name);
     const abort = new AbortController();
     const leave = (): void => {
       verdict('unknown');
       abort.abort(context.signal.reason);
+    };
+    const verdict = (of: Verdict): void => {
+      // Once: a signal keeps what its listeners refer to until a full collection of garbage.
+      context.signal.removeEventListener('abort', leave);
+      judge(of);
     };
     if (context.signal.aborted) leave();
     else context.signal.addEventListener('abort', leave, { once: true });
