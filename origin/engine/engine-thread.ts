@@ -11,6 +11,7 @@ import type { TokenBytes } from '../tokenizer/token-bytes.ts';
 import { Tokenizer } from '../tokenizer/tokenizer.ts';
 import { Engine } from './engine.ts';
 import { serveEngine } from './engine-loop.ts';
+import { reducersBeside } from './engine-thread-reducers.ts';
 import { ImageFeatures } from './image-features.ts';
 import type { EngineReport, Submission } from './messages.ts';
 import { NO_SHORTCUTS, type Shortcuts } from './shortcuts.ts';
@@ -47,7 +48,9 @@ function lazyEncoder(directory: string): (text: string) => number[] {
 const compiler = new CompilerClient();
 
 try {
-  const simd = new SimdKernel();
+  const cores = availableParallelism();
+  // The model's own threads sleep while tokens are sampled.
+  const simd = new SimdKernel(reducersBeside(Math.min(model.threads, cores) - 1));
   const { runner, images, shape, summary, warning } = await openModel(model, (length) =>
     simd.allocate(length),
   );
@@ -74,7 +77,7 @@ try {
     encodeImages: (submission: Submission, signal: AbortSignal) => features.of(submission, signal),
     now: () => performance.now(),
     unixNow: () => Date.now(),
-    cores: availableParallelism(),
+    cores,
   };
   try {
     await serveEngine(port, (hooks) => new Engine({ ...options, ...hooks }));

@@ -1,6 +1,6 @@
 import { ApiError } from '../../shared/errors.ts';
 import { type DecodeBatch, type ModelRunner, RunTerminated } from '../model/model-runner.ts';
-import type { BlockKernel } from '../sampling/block-kernel.ts';
+import type { BlockKernel, RowAhead } from '../sampling/block-kernel.ts';
 import type { SamplerVocabulary } from '../sampling/vocabulary.ts';
 import { SamplerWorkspace } from '../sampling/workspace.ts';
 import { type Draft, Drafting, verification } from './drafting.ts';
@@ -41,6 +41,7 @@ export class Engine {
   readonly #requests: Requests;
   readonly #batch: DecodeBatchBuilder;
   readonly #drafting: Drafting;
+  readonly #kernel: BlockKernel | null;
   #failures = 0;
 
   constructor(options: EngineOptions) {
@@ -50,6 +51,7 @@ export class Engine {
     this.#now = now;
     this.#roster = new Roster(shape, maxWaiting, shortcuts.cacheGenerated);
     this.#batch = new DecodeBatchBuilder(shape.slots, shape.leastRows);
+    this.#kernel = kernel;
     this.#drafting = new Drafting(shortcuts, shape.prefillChunk);
     const context = {
       vocabulary,
@@ -131,6 +133,7 @@ export class Engine {
     }
     this.#failures = 0;
     const now = timer.mark('model');
+    this.#reduceAhead(sequences, logits);
     let tokens = 0;
     for (let row = 0; row < sequences.length; row++) {
       const sequence = sequences[row];
@@ -138,9 +141,22 @@ export class Engine {
       this.#requests.decoded(sequence, this.#row(logits, row), now);
       tokens++;
     }
+    this.#kernel?.forget();
     timer.mark('sampling');
     this.#copy(this.#roster.compact());
     this.#flush(false, timer.report('decode', tokens, tokens));
+  }
+
+  /** Of large vocabularies, what the samplers will ask of the rows is found for all of them together. */
+  #reduceAhead(sequences: readonly (Sequence | null | undefined)[], logits: Float32Array): void {
+    if (this.#kernel === null) return;
+    const rows: RowAhead[] = [];
+    for (const [row, sequence] of sequences.entries()) {
+      if (!sequence || sequence.request.closed) continue;
+      const coldnesses = sequence.ahead();
+      if (coldnesses !== null) rows.push({ row: this.#row(logits, row), coldnesses });
+    }
+    this.#kernel.reduceAhead(rows);
   }
 
   /**

@@ -114,6 +114,18 @@ export class Sequence implements DecodeRow {
     this.request.countToken(this.pending.copies, now);
   }
 
+  /** The coldnesses at which sums of the next row, as it comes, will be asked for; null = not even its maxima will. */
+  ahead(): readonly number[] | null {
+    const { submission } = this.request;
+    const { takesRaw, sumsAt } = this.#sampler;
+    const masked = this.#constraint !== null || this.completionTokens < submission.minTokens;
+    const coldnesses = new Set<number>();
+    if (submission.logprobs !== null || submission.scores) coldnesses.add(1);
+    else if (!takesRaw || masked) return null;
+    if (takesRaw && !masked && sumsAt !== null) coldnesses.add(sumsAt);
+    return [...coldnesses];
+  }
+
   /** What the grammar says must follow; nothing where that is more than it can tell. */
   forced(): readonly number[] {
     try {

@@ -40,6 +40,11 @@ export class Sampler {
   /** False where the draw is from the whole softmax. */
   private readonly truncates: boolean;
   private readonly isNucleusAlone: boolean;
+  /** Whether nothing but a constraint would change a row. */
+  readonly takesRaw: boolean;
+  private readonly drawsFromAll: boolean;
+  /** Whether the last token came from a wide nucleus, as the next one then does most likely. */
+  private drewWide = false;
   /** Whether the last row was sampled as it came, so that the workspace's blocks speak of it. */
   sampledRaw = false;
   private readonly row: Row = { logits: new Float32Array(0), highest: 0, coldness: 1 };
@@ -64,6 +69,15 @@ export class Sampler {
     this.truncates = this.truncations.length > 0 || topK > 0 || topNSigma > 0;
     this.isNucleusAlone = isNucleusAlone(parameters);
     this.mirostat = mirostat === 0 ? null : new Mirostat(mirostat, parameters);
+    this.takesRaw = this.allowed === null && this.processors.length === 0;
+    this.drawsFromAll = !this.truncates && mirostat === 0;
+  }
+
+  /** At this coldness the sums of the next row will most likely be asked for; null = they will not. */
+  get sumsAt(): number | null {
+    const { temperature, dynatempRange } = this.parameters;
+    if (temperature < GREEDY_BELOW || dynatempRange !== 0) return null;
+    return this.drawsFromAll || (this.isNucleusAlone && !this.drewWide) ? 1 / temperature : null;
   }
 
   /**
@@ -94,7 +108,8 @@ export class Sampler {
     if (!this.truncates) return drawFromRow(row, uniform, this.workspace);
     if (this.isNucleusAlone) {
       const drawn = drawFromWideNucleus(row, this.parameters, uniform, this.workspace);
-      if (drawn >= 0) return drawn;
+      this.drewWide = drawn >= 0;
+      if (this.drewWide) return drawn;
     }
     shortlist(row, this.parameters, this.workspace);
     for (const truncation of this.truncations) truncation.apply(this.workspace, step);

@@ -1,5 +1,6 @@
 import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { reducersBeside } from '../../origin/engine/engine-thread-reducers.ts';
 import type { Submission } from '../../origin/engine/messages.ts';
 import type { ModelRunner } from '../../origin/model/model-runner.ts';
 import { openModel } from '../../origin/model/open-model.ts';
@@ -19,7 +20,7 @@ describe.each([
   // Their rows run one by one, so that fewer rounds must do.
   ['row-coupling int8', { quantization: 'int8-dynamic' }, 8],
   ['concatenated-past', { attention: 'concatenated', positionIds: true }, 8],
-  // Its logits are reduced in blocks.
+  // Its logits are reduced in blocks, by several threads.
   ['large-vocabulary', { quantization: 'q8', vocabulary: 33_000 }, 2],
 ] as const)('a request to a %s model', (_, options, rounds) => {
   let model: SyntheticEngine;
@@ -28,7 +29,7 @@ describe.each([
 
   beforeAll(async () => {
     model = syntheticEngine(options, { slots: 6, prefillChunk: 16 });
-    const simd = new SimdKernel();
+    const simd = new SimdKernel(reducersBeside(2));
     ({ runner } = await openModel(model.data.model, (length) => simd.allocate(length)));
     kernel = isLargeVocabulary(model.vocabularySize) ? simd : null;
   });

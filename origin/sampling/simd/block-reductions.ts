@@ -45,9 +45,12 @@ export interface BlockReductions {
   weights(row: number, ids: number, end: number, weights: number, highest: number, coldness: number): void;
 }
 
-/** IEEE operations alone, in an order that nothing changes: the same bits on every machine. */
-export function blockReductions(): Uint8Array<ArrayBuffer> {
-  return encodeModule([
+/**
+ * IEEE operations alone, in an order that nothing changes: the same bits on every machine.
+ * @param shared whether its memory is shared by threads
+ */
+export function blockReductions(shared: boolean): Uint8Array<ArrayBuffer> {
+  const functions = [
     blockMaxima(),
     blockSums('sums', null),
     blockSums('moments', 'moment'),
@@ -55,5 +58,6 @@ export function blockReductions(): Uint8Array<ArrayBuffer> {
     blockList(),
     deviations(),
     weights(),
-  ]);
+  ];
+  return encodeModule(functions, shared);
 }

@@ -1,9 +1,13 @@
-import type { BlockKernel } from '../block-kernel.ts';
+import type { BlockKernel, RowAhead } from '../block-kernel.ts';
 import type { Row } from '../truncation/gather.ts';
 import { BLOCK_SIZE } from './block-loop.ts';
 import { type BlockReductions, blockReductions } from './block-reductions.ts';
+import { MOST_COLDNESSES } from './reduction-jobs.ts';
+import { ReductionTeam } from './reduction-team.ts';
+import { NUMBERS_AHEAD } from './row-reducer.ts';
+import type { Helpers } from './shared-work.ts';
 import { TABLE_BYTES, writeTables } from './tables.ts';
-import { Instance, Memory, Module } from './webassembly.ts';
+import { Instance, Memory, Module, type WasmMemory } from './webassembly.ts';
 
 const PAGE_BYTES = 65_536;
 
@@ -15,6 +19,9 @@ const BLOCKS_LISTED = 64;
 /** The numbers of a part, and three that the kernel may write behind them, in whole vectors. */
 const LISTED = BLOCKS_LISTED * BLOCK_SIZE + 4;
 
+/** Fewer rows are not worth waking the other threads. */
+const LEAST_AHEAD = 2;
+
 /** Above, a kernel is worth its calls; up to there, sums keep all of float64's precision. */
 const LARGE_VOCABULARY = 32_768;
 
@@ -24,6 +31,9 @@ export function isLargeVocabulary(vocabularySize: number): boolean {
 
 /** A memory of its own with an instance of the module over it: tables, rows, and what is found about one row. */
 interface Arena {
+  readonly memory: WasmMemory;
+  /** All of the memory, as numbers are copied fastest. */
+  readonly bytes: ArrayBuffer;
   readonly reductions: BlockReductions;
   readonly rows: Float32Array<ArrayBuffer>;
   /** For a number or two of each block. */
@@ -31,18 +41,29 @@ interface Arena {
   /** For the tokens of a part. */
   readonly ids: Int32Array<ArrayBuffer>;
   readonly weights: Float64Array<ArrayBuffer>;
+  /** Where a row's results go that is reduced ahead; both in bytes. */
+  readonly resultsOf: (row: number) => number;
+  /** Begun with the first rows that are reduced ahead. */
+  team: ReductionTeam | null;
 }
 
 /**
- * A BlockKernel in WebAssembly's vector instructions, on the calling thread. It reads rows in place where their memory
- * came from `allocate`, and copies others.
+ * A BlockKernel in WebAssembly's vector instructions, on the calling thread and, ahead, on others beside it. It reads rows
+ * in place where their memory came from `allocate`, and copies others.
  */
 export class SimdKernel implements BlockKernel {
   readonly blockSize = BLOCK_SIZE;
-  readonly #module = new Module(blockReductions());
+  readonly #module: object;
   readonly #arenas = new Map<ArrayBufferLike, Arena>();
+  readonly #helpers: Helpers | null;
   /** For rows from elsewhere. */
   #copies: Arena | null = null;
+
+  /** @param helpers reduce rows ahead, together with the calling thread */
+  constructor(helpers: Helpers | null = null) {
+    this.#helpers = helpers;
+    this.#module = new Module(blockReductions(helpers !== null));
+  }
 
   /** Numbers that lie where this kernel can read them; kept as long as the kernel. */
   allocate(length: number): Float32Array<ArrayBuffer> {
@@ -51,9 +72,28 @@ export class SimdKernel implements BlockKernel {
     return arena.rows;
   }
 
+  reduceAhead(rows: readonly RowAhead[]): void {
+    this.forget();
+    if (this.#helpers === null || rows.length < LEAST_AHEAD) return;
+    const arena = this.#arenas.get(rows[0]!.row.buffer);
+    if (arena === undefined) return;
+    arena.team ??= new ReductionTeam({ ...arena, module: this.#module, helpers: this.#helpers });
+    arena.team.reduce(rows.filter(({ row }) => row.buffer === arena.rows.buffer));
+  }
+
+  forget(): void {
+    for (const { team } of this.#arenas.values()) team?.forget();
+  }
+
   maxima(row: Float32Array, maxima: Float32Array): boolean {
     const arena = this.#arenaOf(row);
     const blocks = Math.floor(row.length / BLOCK_SIZE);
+    const { team } = arena;
+    const job = team?.jobOf(row.byteOffset) ?? -1;
+    if (team !== null && job >= 0) {
+      copyAhead(arena, team.jobs.results(job), 0, blocks, maxima);
+      return team.jobs.isSound(job);
+    }
     const sound = arena.reductions.maxima(this.#addressOf(row, arena), blocks, arena.results.byteOffset);
     maxima.set(arena.results.subarray(0, blocks));
     return sound === 1;
@@ -62,6 +102,7 @@ export class SimdKernel implements BlockKernel {
   sums(row: Float32Array, highest: number, coldness: number, sums: Float64Array): void {
     const arena = this.#arenaOf(row);
     const blocks = Math.floor(row.length / BLOCK_SIZE);
+    if (foundAhead(arena, row, blocks, highest, coldness, sums)) return;
     const address = this.#addressOf(row, arena);
     arena.reductions.sums(address, blocks, arena.results.byteOffset, highest, coldness);
     sums.set(arena.results.subarray(0, blocks));
@@ -144,20 +185,63 @@ export class SimdKernel implements BlockKernel {
     const [ids, weights] = [TABLE_BYTES, TABLE_BYTES + 4 * LISTED];
     const rows = weights + 8 * LISTED;
     const results = rows + 4 * length;
-    const pages = Math.ceil((results + 4 * RESULTS * blocks) / PAGE_BYTES);
-    const memory = new Memory({ initial: pages, maximum: pages });
-    const { buffer } = memory;
+    const ahead = results + 4 * RESULTS * blocks;
+    const pages = Math.ceil((ahead + 4 * NUMBERS_AHEAD * blocks) / PAGE_BYTES);
+    const memory = new Memory({ initial: pages, maximum: pages, shared: this.#helpers !== null });
+    const buffer = this.#bytesOf(memory);
     writeTables(buffer);
     const { exports } = new Instance(this.#module, { memory: { of: memory } });
     return {
+      memory,
+      bytes: buffer,
       // The module is made here, so that its exports are known.
       reductions: exports as BlockReductions,
       ids: new Int32Array(buffer, ids, LISTED),
       weights: new Float64Array(buffer, weights, LISTED),
       rows: new Float32Array(buffer, rows, length),
       results: new Float32Array(buffer, results, RESULTS * blocks),
+      // A row has no more whole blocks than lie between its beginning and the next one's.
+      resultsOf: (row) => ahead + 4 * NUMBERS_AHEAD * Math.floor((row - rows) / 4 / BLOCK_SIZE),
+      team: null,
     };
   }
+
+  #bytesOf({ buffer }: WasmMemory): ArrayBuffer {
+    if (buffer instanceof ArrayBuffer) return buffer;
+    if (this.#helpers === null) throw new Error('memory is shared without anybody to share it with');
+    return this.#helpers.ordinary(buffer);
+  }
+}
+
+/** Takes a row's sums from what was reduced ahead, if they are there. */
+function foundAhead(
+  arena: Arena,
+  row: Float32Array,
+  blocks: number,
+  highest: number,
+  coldness: number,
+  sums: Float64Array,
+): boolean {
+  const { team } = arena;
+  const job = team?.jobOf(row.byteOffset) ?? -1;
+  if (team === null || job < 0 || team.jobs.highest(job) !== highest) return false;
+  for (let k = 0; k < MOST_COLDNESSES; k++) {
+    if (team.jobs.coldness(job, k) !== coldness) continue;
+    copyAhead(arena, team.jobs.results(job), k + 1, blocks, sums);
+    return true;
+  }
+  return false;
+}
+
+/** Copies the maxima (0) or the sums at a coldness (1 …) that begin at an address. */
+function copyAhead(
+  { bytes }: Arena,
+  results: number,
+  list: number,
+  blocks: number,
+  to: Float32Array | Float64Array,
+): void {
+  to.set(new Float32Array(bytes, results + 4 * blocks * list, blocks));
 }
 
 /** Lists the tokens of some blocks of a row; how many. */

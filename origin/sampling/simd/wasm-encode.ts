@@ -17,15 +17,19 @@ export interface WasmFunction {
   readonly body: Code;
 }
 
-/** A module that exports these functions and imports the memory `memory.of`. */
-export function encodeModule(functions: readonly WasmFunction[]): Uint8Array<ArrayBuffer> {
+/** Sizes of the imported memory, in pages of 64 KiB: at least one, and at most as many as there are where it is shared. */
+const ANY_SIZE = [0, 1];
+const ANY_SHARED_SIZE = [3, 1, ...unsigned(65_536)];
+
+/** A module that exports these functions and imports the memory `memory.of`, which threads may share or may not. */
+export function encodeModule(functions: readonly WasmFunction[], shared: boolean): Uint8Array<ArrayBuffer> {
   const MAGIC_AND_VERSION = [0x00, 0x61, 0x73, 0x6d, 1, 0, 0, 0];
   const types = functions.map(({ parameters, results }) => [
     0x60,
     ...list(parameters.map((type) => [type])),
     ...list(results.map((type) => [type])),
   ]);
-  const memory = [...name('memory'), ...name('of'), 2, 0, 1];
+  const memory = [...name('memory'), ...name('of'), 2, ...(shared ? ANY_SHARED_SIZE : ANY_SIZE)];
   const bodies = functions.map(({ locals, body }) => {
     const code = [...list(locals.map((type) => [1, type])), ...body, END];
     return [...unsigned(code.length), ...code];

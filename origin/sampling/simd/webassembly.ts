@@ -9,7 +9,13 @@ interface WebAssemblyApi {
   readonly Memory: new (size: {
     readonly initial: number;
     readonly maximum: number;
-  }) => { readonly buffer: ArrayBuffer };
+    readonly shared: boolean;
+  }) => WasmMemory;
+}
+
+/** Can be sent to other threads, as modules can, if it is shared. */
+export interface WasmMemory {
+  readonly buffer: ArrayBuffer | SharedArrayBuffer;
 }
 
 export const { Module, Instance, Memory } = (

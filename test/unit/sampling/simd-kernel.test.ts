@@ -8,52 +8,14 @@ import { isLargeVocabulary, SimdKernel } from '../../../origin/sampling/simd/sim
 import { LOWEST_LOGIT } from '../../../origin/sampling/truncation/gather.ts';
 import { SamplerWorkspace } from '../../../origin/sampling/workspace.ts';
 import type { SamplingParameters } from '../../../shared/sampling.ts';
+import { anyColdness, anyRow, reduce, SIZE } from './any-row.ts';
 import { sampleOnce } from './one-token.ts';
 import { softmax, sum } from './reference.ts';
 
-/** Seven whole blocks and a short one. */
-const SIZE = 7 * 128 + 37;
 const kernel = new SimdKernel();
 const MOST_ROWS = 5;
 const MOST_OFFSET = 15;
 const inPlace = kernel.allocate(MOST_OFFSET + MOST_ROWS * SIZE);
-
-/** Rows like models' and rows unlike any: ties, forbidden tokens, all but one of them forbidden, ranges beyond float32's exponents. */
-const anyRow = fc
-  .record({
-    seed: fc.integer({ min: 1, max: 2 ** 31 - 2 }),
-    scale: fc.constantFrom(0, 1, 5, 30, 1000, 1e38),
-    step: fc.constantFrom(0, 0.5, 2),
-    forbidden: fc.constantFrom(0, 0.3, 0.99, 1),
-    open: fc.nat(SIZE - 1),
-  })
-  .map(({ seed, scale, step, forbidden, open }) => {
-    let state = seed;
-    const uniform = () => (state = (state * 48_271) % 2_147_483_647) / 2_147_483_647;
-    const row = Float32Array.from({ length: SIZE }, () => {
-      const z = scale * (uniform() + uniform() + uniform() - 1.5);
-      if (uniform() < forbidden) return -Infinity;
-      return step === 0 || scale > 1000 ? z : Math.round(z / step) * step;
-    });
-    row[open] = scale * (uniform() - 0.5);
-    return row;
-  });
-
-interface Reduced {
-  readonly best: number;
-  readonly maxima: number[];
-  readonly sums: number[];
-  readonly total: number;
-}
-
-function reduce(blocks: RowBlocks, row: Float32Array, coldness: number): Reduced {
-  const best = blocks.argmax(row);
-  const total = blocks.weigh({ logits: row, highest: row[best]!, coldness });
-  // The sign of a zero is nothing: maxima are only compared.
-  return { best, maxima: Array.from(blocks.maxima, (maximum) => maximum + 0), sums: [...blocks.sums], total };
-}
-
-const anyColdness = fc.constantFrom(0.5, 1, 1 / 0.8, 10, 9e4);
 
 describe('blocks of a row', () => {
   it('have the same bits alone and among other rows, wherever in memory the row lies, read in place or copied', () => {
