@@ -38,3 +38,21 @@ export function sendJson(response: ServerResponse, status: number, value: unknow
   response.writeHead(status, { 'content-type': 'application/json', 'cache-control': 'no-store' });
   response.end(JSON.stringify(value));
 }
+
+/** Aborted as soon as the caller has gone. */
+export function leaving(response: ServerResponse): AbortSignal {
+  const controller = new AbortController();
+  if (response.destroyed) controller.abort();
+  else response.once('close', () => controller.abort());
+  return controller.signal;
+}
+
+/** What work comes to; null where it was given up because the caller has left. */
+export async function unlessLeft<T>(work: Promise<T>, signal: AbortSignal): Promise<T | null> {
+  try {
+    return await work;
+  } catch (error) {
+    if (error === signal.reason) return null;
+    throw error;
+  }
+}

@@ -5,6 +5,7 @@ import type { Submission } from './engine/messages.ts';
 import { checkCount, readImages } from './images/prompt-images.ts';
 import { type TokenisedPrompt, tokenisePrompt } from './prompt.ts';
 import type { ServedModel } from './served-model.ts';
+import type { Caller } from './turns.ts';
 
 /** A request made ready for the engine: tokenised, fitted to the context, every limit known. */
 
@@ -46,12 +47,15 @@ export async function prepareGeneration(
   checkTokenIds(request, model.vocabularySize);
   const prompts: TokenisedPrompt[] = [];
   for (const prompt of request.prompts) {
-    prompts.push(await tokenisePrompt(prompt, request, model));
+    prompts.push(await tokenisePrompt(prompt, request, model, signal));
     signal.throwIfAborted();
   }
   const submission = submissionOf(request, prompts, context);
   return {
-    submission: await withImages(submission, request.images ?? [], prompts, model, signal),
+    submission: await withImages(submission, request.images ?? [], prompts, model, {
+      tenantId: request.tenantId,
+      signal,
+    }),
     preamble: [
       {
         type: 'accepted',
@@ -90,12 +94,12 @@ async function withImages(
   images: readonly string[],
   prompts: readonly TokenisedPrompt[],
   model: ServedModel,
-  signal: AbortSignal,
+  caller: Caller,
 ): Promise<Submission> {
   const places = prompts.map((prompt) => prompt.places);
   checkCount(images, places);
   if (model.images === null || images.length === 0) return submission;
-  const read = await readImages(images, places, model.images, signal);
+  const read = await readImages(images, places, model.images, caller);
   const withThem = submission.prompts.map((prompt, index) => {
     const own = read[index] ?? [];
     return own.length === 0 ? prompt : { ...prompt, images: own };

@@ -1,10 +1,9 @@
-import type { ServerResponse } from 'node:http';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { ApiError, isErrorCode, toApiError } from '../shared/errors.ts';
 import { type GenerationRequest, generationRequest } from '../shared/generation.ts';
 import { parseBody } from './body.ts';
 import { EventStream } from './event-stream.ts';
-import type { Exchange, ServerContext } from './exchange.ts';
+import { type Exchange, leaving, type ServerContext, unlessLeft } from './exchange.ts';
 import { prepareGeneration } from './generate.ts';
 import { GenerationMeter } from './generation-meter.ts';
 import type { Loaded } from './service.ts';
@@ -27,16 +26,8 @@ async function generate(
   const { response, receivedAt } = exchange;
   const engineId = context.newId();
   const signal = leaving(response);
-  const prepared = await prepareGeneration(request, {
-    ...context,
-    model,
-    engineId,
-    receivedAt,
-    signal,
-  }).catch((error) => {
-    if (error === signal.reason) return null;
-    throw error;
-  });
+  const preparing = prepareGeneration(request, { ...context, model, engineId, receivedAt, signal });
+  const prepared = await unlessLeft(preparing, signal);
   if (prepared === null || signal.aborted) return;
   const { submission, preamble } = prepared;
 
@@ -76,14 +67,6 @@ async function generate(
     { model: model.id, requestId, tenantId, outcome: meter.outcome, ...meter.usage, ms },
     'generation',
   );
-}
-
-/** Aborted as soon as the caller has gone. */
-function leaving(response: ServerResponse): AbortSignal {
-  const controller = new AbortController();
-  if (response.destroyed) controller.abort();
-  else response.once('close', () => controller.abort());
-  return controller.signal;
 }
 
 /** Longer than a grammar may take to compile; a request that waits for a slot is accepted after this. */

@@ -75,5 +75,5 @@ async function imageInput(directory: string, tokenizer: Tokenizer, positions: nu
   // Only now, because it brings an image library that models without eyes need not load.
   const { ImageReader } = await import('./images/image-reader.ts');
   const reader = new ImageReader(readImageRecipe(directory));
-  return { tokenId, token, positions, read: (bytes, signal) => reader.read(bytes, signal) };
+  return { tokenId, token, positions, read: (bytes, caller) => reader.read(bytes, caller) };
 }

@@ -6,6 +6,7 @@ import { encodeAfter } from './infill/encode-after.ts';
 import { assemble, cutToFit, type Infill } from './infill/infill.ts';
 import type { ServedModel } from './served-model.ts';
 import type { EncodeOptions } from './tokenizer/tokenizer.ts';
+import type { Caller } from './turns.ts';
 
 /** A prompt as the engine will see it. */
 export interface TokenisedPrompt {
@@ -20,17 +21,20 @@ export interface TokenisedPrompt {
 interface Reading {
   readonly request: GenerationRequest;
   readonly model: ServedModel;
+  readonly caller: Caller;
   /** Most tokens to keep; null = the prompt is never cut. */
   readonly budget: number | null;
 }
 
-/** @throws ApiError 400 naming the prompt */
+/** @throws ApiError 400 naming the prompt; the signal's reason, should the caller leave before its turn */
 export async function tokenisePrompt(
   prompt: WirePrompt,
   request: GenerationRequest,
   model: ServedModel,
+  signal: AbortSignal,
 ): Promise<TokenisedPrompt> {
-  const reading = { request, model, budget: promptBudget(request, model.contextLength) };
+  const caller = { tenantId: request.tenantId, signal };
+  const reading = { request, model, caller, budget: promptBudget(request, model.contextLength) };
   const tokenised =
     model.infill && request.suffix
       ? await infillPrompt(prompt, request.suffix, model.infill, reading)
@@ -53,10 +57,11 @@ async function plainPrompt(prompt: WirePrompt, reading: Reading): Promise<Tokeni
 async function seeingPrompt(
   prompt: WirePrompt,
   images: ImageInput,
-  { request, model, budget }: Reading,
+  whole: Reading,
 ): Promise<TokenisedPrompt> {
+  const { request, model, budget } = whole;
   const { addSpecialTokens } = request;
-  const reading = { request, model, budget: null };
+  const reading = { ...whole, budget: null };
   const sent = await promptIds(prompt, reading, { addSpecialTokens, parseSpecial: true });
   const places = placesOf(sent, images);
   // Refused for it soon. Not spread before: a body of image tokens would become gigabytes.
@@ -76,7 +81,7 @@ async function infillPrompt(
   const { request, model, budget } = reading;
   const { tokenizer, encoder } = model;
   const before = await promptIds(prompt, reading, { addSpecialTokens: false, parseSpecial: false });
-  const after = await encodeAfter(encoder, tokenizer, readable(suffix, 'start', reading));
+  const after = await encodeAfter(encoder, tokenizer, readable(suffix, 'start', reading), reading.caller);
   const whole = { start: request.addSpecialTokens ? tokenizer.prefixIds : [], before, after };
   const parts = budget === null ? whole : cutToFit(infill, whole, budget);
   const ids = Array.from(parts.before);
@@ -88,7 +93,7 @@ async function infillPrompt(
 /** Ids of a text, of ids, or of a mixture: its parts are tokenised one by one and joined. */
 async function promptIds(prompt: WirePrompt, reading: Reading, options: EncodeOptions): Promise<number[]> {
   const ids: number[] = [];
-  const { model } = reading;
+  const { model, caller } = reading;
   const parts = typeof prompt === 'string' ? [prompt] : prompt;
   for (const [index, part] of parts.entries()) {
     if (typeof part === 'number') {
@@ -99,7 +104,7 @@ async function promptIds(prompt: WirePrompt, reading: Reading, options: EncodeOp
       const addSpecialTokens = options.addSpecialTokens && index === 0;
       const text = readable(part, 'end', reading);
       const marked = model.images && options.parseSpecial ? withImageTokens(text, model.images) : text;
-      const encoded = await model.encoder.encode(marked, { ...options, addSpecialTokens });
+      const encoded = await model.encoder.encode(marked, { ...options, addSpecialTokens }, caller);
       for (const id of Array.from(encoded)) ids.push(id);
     }
   }

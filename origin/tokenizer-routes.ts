@@ -9,7 +9,7 @@ import {
   tokenizeRequest,
 } from '../shared/tokenization.ts';
 import { parseBody } from './body.ts';
-import { type Exchange, type ServerContext, sendJson } from './exchange.ts';
+import { type Exchange, leaving, type ServerContext, sendJson, unlessLeft } from './exchange.ts';
 import type { ServedModel } from './served-model.ts';
 
 /** Characters of one /tokenize request: the answer is written in one go, and others wait for it. */
@@ -21,18 +21,28 @@ export async function handleTokenize(
   { service }: ServerContext,
 ): Promise<void> {
   const request = parseBody(body, tokenizeRequest);
-  sendJson(response, 200, await service.hold(request.model, ({ model }) => tokenised(request, model)));
+  const signal = leaving(response);
+  const result = await service.hold(request.model, ({ model }) =>
+    unlessLeft(tokenised(request, model, signal), signal),
+  );
+  if (result !== null) sendJson(response, 200, result);
 }
+
+/** All who count tokens take their turns as one tenant: those who wait for a completion come in between. */
+const COUNTING = '';
 
 async function tokenised(
   { prompt, addSpecialTokens }: TokenizeRequest,
   model: ServedModel,
+  signal: AbortSignal,
 ): Promise<TokenizeResult> {
   if (prompt.length > LONGEST_TEXT) {
     const message = `Invalid 'prompt': string too long. Expected at most ${LONGEST_TEXT} characters.`;
     throw new ApiError('string_above_max_length', message, { param: 'prompt' });
   }
-  const tokens = Array.from(await model.encoder.encode(prompt, { addSpecialTokens, parseSpecial: true }));
+  const options = { addSpecialTokens, parseSpecial: true };
+  const caller = { tenantId: COUNTING, signal };
+  const tokens = Array.from(await model.encoder.encode(prompt, options, caller));
   const tokenStrings = tokens.map((id) => model.tokenizer.spelling(id));
   return { tokens, tokenStrings };
 }

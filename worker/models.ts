@@ -30,7 +30,7 @@ async function visibleModels(request: Request, context: RequestContext): Promise
   const principal = await authenticate(request, context, 'models');
   context.answer.dialect = chooseDialect(request, principal.tenant);
   const models = await context.catalogue.models(request.signal);
-  return models.filter((model) => mayUse(principal, model));
+  return models.filter((model) => mayUse(principal, model, models));
 }
 
 /** GET /v1/models: those the key may use. */

@@ -9,8 +9,19 @@ import { shown } from './dialects/issues.ts';
 /** Stands for the one model that is served. */
 const DEFAULT_NAME = 'default';
 
-export const mayUse = (principal: Principal, model: OriginModel): boolean =>
-  principal.key.models === null || principal.key.models.includes(model.id);
+type Models = readonly OriginModel[];
+
+const onlyOf = (models: Models): OriginModel | undefined => (models.length === 1 ? models[0] : undefined);
+
+/** Ids come before aliases. */
+const named = (name: string, models: Models): OriginModel | undefined =>
+  models.find(({ id }) => id === name) ??
+  models.find(({ aliases }) => aliases.includes(name)) ??
+  (name === DEFAULT_NAME ? onlyOf(models) : undefined);
+
+/** A key names models as requests do. */
+export const mayUse = ({ key }: Principal, model: OriginModel, models: Models): boolean =>
+  key.models === null || key.models.some((name) => named(name, models) === model);
 
 export function modelNotFound(name: string): ApiError {
   const message = `The model '${name.slice(0, 100)}' does not exist or you do not have access to it.`;
@@ -40,14 +51,10 @@ export async function resolveModel(
 ): Promise<OriginModel> {
   const name = modelName(value);
   const models = await context.catalogue.models(signal);
-  const only = models.length === 1 ? models[0] : undefined;
-  const nameless = name === DEFAULT_NAME || context.answer.dialect.anyModel;
-  const model =
-    models.find(({ id }) => id === name) ??
-    models.find(({ aliases }) => aliases.includes(name)) ??
-    (nameless ? only : undefined);
+  const { anyModel } = context.answer.dialect;
+  const model = named(name, models) ?? (anyModel ? onlyOf(models) : undefined);
   if (model === undefined) throw modelNotFound(name);
-  if (mayUse(principal, model)) return model;
+  if (mayUse(principal, model, models)) return model;
   throw new ApiError('model_not_allowed', `This key has no access to the model '${model.id}'.`, {
     param: 'model',
   });

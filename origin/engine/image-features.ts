@@ -10,8 +10,8 @@ export type EncodeImage = (pixels: Float32Array<ArrayBuffer>, signal: AbortSigna
 const KEPT_FEATURES = 256 * 2 ** 20;
 
 /**
- * The vectors of submissions' images, encoded beside the decode loop, one image after the other, in the order in which
- * they come: a request with many gives way to others after each. What has been encoded lately is kept, by the same
+ * The vectors of submissions' images, encoded beside the decode loop, one image after the other: a request with many gives
+ * way to others after each, and tenants take turns. What has been encoded lately is kept, by the same
  * rules as KV: never across tenants or cache keys, and not for requests that want no cache.
  */
 export class ImageFeatures {
@@ -31,13 +31,14 @@ export class ImageFeatures {
    * What stands where in each prompt.
    * @throws ApiError upstream_error when the encoder fails; anything once the signal was aborted
    */
-  async of({ prompts, cachePrompt, cacheKey }: Submission, signal: AbortSignal): Promise<PlacedVectors[][]> {
+  async of(submission: Submission, signal: AbortSignal): Promise<PlacedVectors[][]> {
+    const { prompts, cachePrompt, cacheKey, tenantId } = submission;
     const placed: PlacedVectors[][] = [];
     for (const { images = [] } of prompts) {
       const one: PlacedVectors[] = [];
       for (const image of images) {
         const key = cachePrompt ? JSON.stringify([cacheKey, image.key]) : null;
-        const vectors = await this.#turns.take(() => this.#vectors(image, key, signal), signal);
+        const vectors = await this.#turns.take({ tenantId, signal }, () => this.#vectors(image, key, signal));
         one.push({ at: image.at, count: image.count, vectors });
       }
       placed.push(one);

@@ -1,6 +1,6 @@
 import sharp, { type Sharp } from 'sharp';
 import type { ImageRecipe, Kernel } from '../model/preprocessor-config.ts';
-import { Turns } from '../turns.ts';
+import { type Caller, Turns } from '../turns.ts';
 import { ImageFault } from './image-fault.ts';
 
 /** Pixels of the largest image, before and after resizing: 100 MB of RGB. A few kilobytes can claim any number. */
@@ -54,12 +54,12 @@ export class ImageReader {
   }
 
   /**
-   * Reads one image after the other, on a pool thread; none whose signal was aborted before its turn.
+   * Reads one image after the other, on a pool thread; tenants taking turns; none whose caller has left before.
    * @returns [3, height, width]
    * @throws ImageFault; the signal's reason
    */
-  read(bytes: Uint8Array, signal: AbortSignal): Promise<Float32Array<ArrayBuffer>> {
-    return this.#turns.take(() => this.#read(bytes), signal);
+  read(bytes: Uint8Array, caller: Caller): Promise<Float32Array<ArrayBuffer>> {
+    return this.#turns.take(caller, () => this.#read(bytes));
   }
 
   async #read(bytes: Uint8Array): Promise<Float32Array<ArrayBuffer>> {

@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto';
 import { ApiError } from '../../shared/errors.ts';
 import { imageBase64 } from '../../shared/image-data.ts';
 import type { SubmittedImage } from '../engine/messages.ts';
+import type { Caller } from '../turns.ts';
 import { ImageFault } from './image-fault.ts';
 
 /** What the HTTP half knows of how its model sees. */
@@ -15,7 +16,7 @@ export interface ImageInput {
    * Pixels [3, height, width] as the model's encoder wants them.
    * @throws ImageFault; the signal's reason when it was aborted before the image's turn
    */
-  readonly read: (bytes: Uint8Array, signal: AbortSignal) => Promise<Float32Array<ArrayBuffer>>;
+  readonly read: (bytes: Uint8Array, caller: Caller) => Promise<Float32Array<ArrayBuffer>>;
 }
 
 /** What stands for an image in prompts of every model. */
@@ -63,14 +64,14 @@ export async function readImages(
   images: readonly string[],
   places: readonly Places[],
   input: ImageInput,
-  signal: AbortSignal,
+  caller: Caller,
 ): Promise<SubmittedImage[][]> {
   const read: SubmittedImage[][] = [];
   let index = 0;
   for (const prompt of places) {
     const inPrompt: SubmittedImage[] = [];
     for (const place of prompt) {
-      const pixels = await readImage(images[index]!, index, input, signal);
+      const pixels = await readImage(images[index]!, index, input, caller);
       inPrompt.push({ ...place, key: createHash('sha256').update(pixels).digest('base64'), pixels });
       index++;
     }
@@ -83,12 +84,12 @@ async function readImage(
   image: string,
   index: number,
   { read }: ImageInput,
-  signal: AbortSignal,
+  caller: Caller,
 ): Promise<Float32Array<ArrayBuffer>> {
   const parsed = imageBase64(image);
   if ('fault' in parsed) throw invalidImage(index, parsed.fault);
   try {
-    return await read(Buffer.from(parsed.base64, 'base64'), signal);
+    return await read(Buffer.from(parsed.base64, 'base64'), caller);
   } catch (error) {
     throw error instanceof ImageFault ? invalidImage(index, error.message) : error;
   }

@@ -7,12 +7,12 @@ import { Tokenizer } from './tokenizer.ts';
 const { directory, markers } = workerData as EncoderThreadData;
 const tokenizer = Tokenizer.fromDirectory(directory, markers);
 
-parentPort?.on('message', ({ job, text, options }: EncodeJob) => {
+parentPort?.on('message', ({ text, options }: EncodeJob) => {
   try {
     const ids = Int32Array.from(tokenizer.encode(text, options));
-    parentPort?.postMessage({ job, ids } satisfies EncodeResult, [ids.buffer]);
+    parentPort?.postMessage({ ids } satisfies EncodeResult, [ids.buffer]);
   } catch (error) {
     const failure = error instanceof Error ? error.message : 'unknown failure';
-    parentPort?.postMessage({ job, failure } satisfies EncodeResult);
+    parentPort?.postMessage({ failure } satisfies EncodeResult);
   }
 });

@@ -1,16 +1,14 @@
 import { setImmediate } from 'node:timers/promises';
 import { Worker } from 'node:worker_threads';
+import { type Caller, Turns } from '../turns.ts';
 import type { EncodeOptions, Tokenizer } from './tokenizer.ts';
 
-/** A text for the encoder thread and the ids that come back. */
+/** A text for the encoder thread and the ids that come back, before the next text is sent. */
 export interface EncodeJob {
-  readonly job: number;
   readonly text: string;
   readonly options: EncodeOptions;
 }
-export type EncodeResult =
-  | { readonly job: number; readonly ids: Int32Array }
-  | { readonly job: number; readonly failure: string };
+export type EncodeResult = { readonly ids: Int32Array } | { readonly failure: string };
 
 export interface EncoderThreadData {
   readonly directory: string;
@@ -28,13 +26,18 @@ interface Waiting {
  */
 const INLINE_LENGTH = 4096;
 
+const ended = () => new Error('the encoder thread ended');
+
 /** Tokenises without holding up the thread it is called on. */
 export class Encoder {
   readonly #tokenizer: Tokenizer;
   readonly #data: EncoderThreadData;
-  readonly #waiting = new Map<number, Waiting>();
+  readonly #turns = new Turns();
   #thread: Worker | null = null;
-  #jobs = 0;
+  /** Who waits for the thread, which has one text at a time. */
+  #waiting: Waiting | null = null;
+  /** Aborted for those who have a turn to come when it is closed. */
+  #closing = new AbortController();
   /** Characters tokenised since the event loop was last waited for. */
   #inline = 0;
   #turn: Promise<void> | null = null;
@@ -44,24 +47,34 @@ export class Encoder {
     this.#data = data;
   }
 
-  async encode(text: string, options: EncodeOptions): Promise<ArrayLike<number>> {
+  /**
+   * Tenants take turns with long texts.
+   * @throws the signal's reason, should the caller leave before its turn
+   */
+  async encode(text: string, options: EncodeOptions, caller: Caller): Promise<ArrayLike<number>> {
     if (text.length <= INLINE_LENGTH) {
       while (this.#inline + text.length > INLINE_LENGTH) await this.#nextTurn();
       this.#inline += text.length;
       return this.#tokenizer.encode(text, options);
     }
+    const signal = AbortSignal.any([caller.signal, this.#closing.signal]);
+    return this.#turns.take({ ...caller, signal }, () => this.#inThread({ text, options }));
+  }
+
+  /** Whatever waits fails; a later text starts the thread again. */
+  async close(): Promise<void> {
+    this.#closing.abort(ended());
+    this.#closing = new AbortController();
+    await this.#thread?.terminate();
+  }
+
+  #inThread(job: EncodeJob): Promise<ArrayLike<number>> {
     const thread = this.#running();
-    this.#jobs += 1;
-    const job: EncodeJob = { job: this.#jobs, text, options };
     return new Promise((resolve, reject) => {
-      this.#waiting.set(job.job, { resolve, reject });
+      this.#waiting = { resolve, reject };
       thread.ref(); // keeps the process alive only while someone waits
       thread.postMessage(job);
     });
-  }
-
-  async close(): Promise<void> {
-    await this.#thread?.terminate();
   }
 
   #nextTurn(): Promise<void> {
@@ -81,17 +94,17 @@ export class Encoder {
     thread.on('error', () => undefined); // 'exit' follows
     thread.on('exit', () => {
       this.#thread = null;
-      for (const waiting of this.#waiting.values()) waiting.reject(new Error('the encoder thread ended'));
-      this.#waiting.clear();
+      this.#waiting?.reject(ended());
+      this.#waiting = null;
     });
     this.#thread = thread;
     return thread;
   }
 
   #settle(result: EncodeResult): void {
-    const waiting = this.#waiting.get(result.job);
-    this.#waiting.delete(result.job);
-    if (this.#waiting.size === 0) this.#thread?.unref();
+    const waiting = this.#waiting;
+    this.#waiting = null;
+    this.#thread?.unref();
     if ('ids' in result) waiting?.resolve(result.ids);
     else waiting?.reject(new Error(result.failure));
   }

@@ -98,7 +98,7 @@ describe('POST /generate', () => {
   test('a caller that leaves while its images wait to be read ends there', async () => {
     const waiting = Promise.withResolvers<void>();
     const sighted = await RunningOrigin.start({
-      readImage: (_, signal) => {
+      readImage: (_, { signal }) => {
         waiting.resolve();
         return new Promise((_, reject) => signal.addEventListener('abort', () => reject(signal.reason)));
       },

@@ -3,9 +3,10 @@ import sharp from 'sharp';
 import { describe, expect, it } from 'vitest';
 import { ImageReader } from '../../../origin/images/image-reader.ts';
 import type { ImageRecipe } from '../../../origin/model/preprocessor-config.ts';
-import { STAYS } from '../origin/support.ts';
+import { STAYS as signal } from '../origin/support.ts';
 import { plainResize } from './plain-resize.ts';
 
+const STAYS = { tenantId: 'a', signal };
 const MEAN = [0.48145466, 0.4578275, 0.40821073] as const;
 const DEVIATION = [0.26862954, 0.26130258, 0.27577711] as const;
 
@@ -227,7 +228,7 @@ describe('what is refused', () => {
     const good = await raw(4, 4, 3, speckled).png().toBuffer();
     const caller = new AbortController();
     const first = reader.read(good, STAYS);
-    const left = reader.read(Buffer.from('no'), caller.signal);
+    const left = reader.read(Buffer.from('no'), { tenantId: 'a', signal: caller.signal });
     const next = reader.read(good, STAYS);
     caller.abort();
     await expect(left).rejects.toBe(caller.signal.reason);

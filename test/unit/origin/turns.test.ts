@@ -4,7 +4,7 @@ import { expect, it } from 'vitest';
 import { Turns } from '../../../origin/turns.ts';
 
 type Move =
-  | { readonly type: 'come'; readonly fails: boolean; readonly gone: boolean }
+  | { readonly type: 'come'; readonly tenant: string; readonly fails: boolean; readonly gone: boolean }
   | { readonly type: 'leave'; readonly who: number; readonly ticks: number }
   | { readonly type: 'end' }
   | { readonly type: 'settle' };
@@ -14,6 +14,7 @@ const move: fc.Arbitrary<Move> = fc.oneof(
     weight: 3,
     arbitrary: fc.record({
       type: fc.constant('come' as const),
+      tenant: fc.constantFrom('a', 'b', 'c'),
       fails: fc.boolean(),
       gone: fc.nat(5).map((n) => n === 0),
     }),
@@ -31,15 +32,18 @@ class Crowd {
   readonly #turns = new Turns();
   readonly callers: AbortController[] = [];
   readonly begun: number[] = [];
+  /** Each caller's tenant, and how many had begun when it came. */
+  readonly came: { readonly tenant: string; readonly begun: number }[] = [];
   readonly outcomes = new Map<number, string>();
   /** One under way at most, or the test fails. */
   readonly #working: (() => void)[] = [];
 
-  come(fails: boolean, gone: boolean): void {
+  come(tenantId: string, fails: boolean, gone: boolean): void {
     const who = this.callers.length;
     const caller = new AbortController();
     if (gone) caller.abort();
     this.callers.push(caller);
+    this.came.push({ tenant: tenantId, begun: this.begun.length });
     const work = async () => {
       if (caller.signal.aborted || this.#working.length > 0) throw new Error('must not begin');
       this.begun.push(who);
@@ -47,7 +51,7 @@ class Crowd {
       if (fails) throw new Error('failed');
       return 'done';
     };
-    this.#turns.take(work, caller.signal).then(
+    this.#turns.take({ tenantId, signal: caller.signal }, work).then(
       (result) => this.outcomes.set(who, result),
       (error) => this.outcomes.set(who, error === caller.signal.reason ? 'left' : error.message),
     );
@@ -62,12 +66,12 @@ class Crowd {
   }
 }
 
-it('one works at a time, in order of arrival; who leaves while waiting is gone at once and costs no turn', async () => {
+it('one works at a time, a tenant’s in order of arrival; others have one turn at most before its next; who leaves while waiting is gone at once and costs no turn', async () => {
   await fc.assert(
     fc.asyncProperty(fc.array(move, { maxLength: 40 }), async (moves) => {
       const crowd = new Crowd();
       for (const made of moves) {
-        if (made.type === 'come') crowd.come(made.fails, made.gone);
+        if (made.type === 'come') crowd.come(made.tenant, made.fails, made.gone);
         else if (made.type === 'end') crowd.end();
         else if (made.type === 'settle') await setImmediate();
         else {
@@ -84,7 +88,16 @@ it('one works at a time, in order of arrival; who leaves while waiting is gone a
         crowd.end();
         await setImmediate();
       }
-      expect(crowd.begun).toEqual(crowd.begun.toSorted((a, b) => a - b));
+      for (const tenant of ['a', 'b', 'c']) {
+        const own = crowd.begun.filter((who) => crowd.came[who]?.tenant === tenant);
+        expect(own).toEqual(own.toSorted((a, b) => a - b));
+        for (const [index, who] of own.entries()) {
+          const waited = Math.max(crowd.came[who]!.begun, crowd.begun.indexOf(own[index - 1] ?? -1) + 1);
+          const before = crowd.begun.slice(waited, crowd.begun.indexOf(who));
+          const others = before.map((other) => crowd.came[other]!.tenant);
+          expect(new Set(others).size).toBe(others.length);
+        }
+      }
       for (const [who, { signal }] of crowd.callers.entries()) {
         const outcomes = crowd.begun.includes(who) ? ['done', 'failed'] : ['left'];
         expect(outcomes).toContain(crowd.outcomes.get(who));

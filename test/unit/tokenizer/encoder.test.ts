@@ -7,6 +7,8 @@ const directory = byteLevelDirectory();
 const tokenizer = Tokenizer.fromDirectory(directory);
 const encoder = new Encoder(tokenizer, { directory, markers: new Set() });
 const options = { addSpecialTokens: true, parseSpecial: true };
+const callerOf = (tenantId: string) => ({ tenantId, signal: new AbortController().signal });
+const caller = callerOf('a');
 
 afterAll(() => encoder.close());
 
@@ -15,14 +17,36 @@ describe('Encoder', () => {
     const text = 'hello world <|endoftext|> é👩‍👩‍👧 \ud800 ';
     for (const repeat of [1, 20, 2000]) {
       const long = text.repeat(repeat);
-      expect(Array.from(await encoder.encode(long, options))).toEqual(tokenizer.encode(long, options));
+      expect(Array.from(await encoder.encode(long, options, caller))).toEqual(
+        tokenizer.encode(long, options),
+      );
     }
   });
 
   test('answers of many long texts go to their own callers', async () => {
     const texts = Array.from({ length: 6 }, (_, i) => `${i} hello `.repeat(1000 + 100 * i));
-    const all = await Promise.all(texts.map((text) => encoder.encode(text, options)));
+    const all = await Promise.all(texts.map((text) => encoder.encode(text, options, caller)));
     expect(all.map((ids) => Array.from(ids))).toEqual(texts.map((text) => tokenizer.encode(text, options)));
+  });
+
+  test('a tenant’s long text waits for one of another tenant at most, however many of those wait', async () => {
+    const done: string[] = [];
+    const text = 'hello '.repeat(5000);
+    const encode = async (tenantId: string) => {
+      await encoder.encode(text, options, callerOf(tenantId));
+      done.push(tenantId);
+    };
+    await Promise.all([...Array.from({ length: 5 }, () => encode('a')), encode('b')]);
+    expect(done).toEqual(['a', 'b', 'a', 'a', 'a', 'a']);
+  });
+
+  test('a long text whose caller has left before its turn is not tokenised', async () => {
+    const leaving = new AbortController();
+    const first = encoder.encode('hello '.repeat(20_000), options, caller);
+    const left = encoder.encode('hello '.repeat(20_000), options, { ...caller, signal: leaving.signal });
+    leaving.abort();
+    await expect(left).rejects.toBe(leaving.signal.reason);
+    await first;
   });
 
   test.each([
@@ -30,7 +54,7 @@ describe('Encoder', () => {
     ['many short ones are', Array<string>(40).fill('hello world '.repeat(300)), 30],
   ])('the calling thread goes on while %s tokenised', async (_, texts, least) => {
     const encoding = (async () => {
-      for (const text of texts) await encoder.encode(text, options);
+      for (const text of texts) await encoder.encode(text, options, caller);
     })();
     let turns = 0;
     const turn = () => {
@@ -44,11 +68,13 @@ describe('Encoder', () => {
   });
 
   test('a thread that ended fails what waits on it and is replaced', async () => {
-    const waiting = encoder.encode('hello '.repeat(50_000), options);
-    const failed = expect(waiting).rejects.toThrow('the encoder thread ended');
+    const texts = [1, 2].map(() => encoder.encode('hello '.repeat(50_000), options, caller));
+    const failed = Promise.all(
+      texts.map((waiting) => expect(waiting).rejects.toThrow('the encoder thread ended')),
+    );
     await encoder.close();
     await failed;
     const text = 'hello '.repeat(2000);
-    expect(Array.from(await encoder.encode(text, options))).toEqual(tokenizer.encode(text, options));
+    expect(Array.from(await encoder.encode(text, options, caller))).toEqual(tokenizer.encode(text, options));
   });
 });

@@ -100,6 +100,8 @@ describe('keys', () => {
     expect((await completion(worker, key)).body.error.code).toBe('insufficient_scope');
     const { key: narrow } = await tenantWithKey(worker, 'keys-models', {}, { models: ['other'] });
     expect((await completion(worker, narrow)).body.error.code).toBe('model_not_allowed');
+    const { key: named } = await tenantWithKey(worker, 'keys-default', {}, { models: ['default'] });
+    expect((await completion(worker, named)).status).toBe(200);
   });
 
   test('a suspended tenant is refused at once and works again when it is not', async () => {
