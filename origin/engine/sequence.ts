@@ -38,6 +38,8 @@ export class Sequence implements DecodeRow {
   readonly #sampler: Sampler;
   readonly #constraint: Constraint | null;
   readonly #output: SequenceOutput;
+  /** What `ahead` returns, filled anew by each call. */
+  readonly #coldnesses: number[] = [];
   #score = 0;
   #finish: Finish | null = null;
   /** Time of the last event. */
@@ -119,11 +121,14 @@ export class Sequence implements DecodeRow {
     const { submission } = this.request;
     const { takesRaw, sumsAt } = this.#sampler;
     const masked = this.#constraint !== null || this.completionTokens < submission.minTokens;
-    const coldnesses = new Set<number>();
-    if (submission.logprobs !== null || submission.scores) coldnesses.add(1);
-    else if (!takesRaw || masked) return null;
-    if (takesRaw && !masked && sumsAt !== null) coldnesses.add(sumsAt);
-    return [...coldnesses];
+    const raw = takesRaw && !masked;
+    const scored = submission.logprobs !== null || submission.scores;
+    if (!raw && !scored) return null;
+    const coldnesses = this.#coldnesses;
+    coldnesses.length = 0;
+    if (scored) coldnesses.push(1);
+    if (raw && sumsAt !== null && !coldnesses.includes(sumsAt)) coldnesses.push(sumsAt);
+    return coldnesses;
   }
 
   /** What the grammar says must follow; nothing where that is more than it can tell. */

@@ -1,11 +1,4 @@
-/** A row to be reduced, all addresses in bytes of the rows' memory. */
-export interface ReductionJob {
-  readonly row: number;
-  readonly length: number;
-  /** Where what is found goes: each block's maximum, then its sum at one coldness after the other. */
-  readonly results: number;
-  readonly coldnesses: readonly number[];
-}
+import type { RowAhead } from '../block-kernel.ts';
 
 /** More rows than this are left to whoever asks for them. */
 export const MOST_JOBS = 256;
@@ -30,27 +23,34 @@ export class ReductionJobs {
   readonly #integers: Int32Array;
   readonly #floats: Float64Array;
 
-  /** @param memory another thread's list */
-  constructor(memory = new SharedArrayBuffer(BYTES)) {
-    this.memory = memory;
-    this.#floats = new Float64Array(memory, 0, MOST_JOBS * FLOATS);
-    this.#integers = new Int32Array(memory, this.#floats.byteLength);
+  /** @param memory another thread's list; a closed one of its own unless given */
+  constructor(memory?: SharedArrayBuffer) {
+    this.memory = memory ?? new SharedArrayBuffer(BYTES);
+    this.#floats = new Float64Array(this.memory, 0, MOST_JOBS * FLOATS);
+    this.#integers = new Int32Array(this.memory, this.#floats.byteLength);
+    if (memory === undefined) this.close();
   }
 
-  /** Begins a round, unless somebody is still busy with the last one. The last one must have been closed. */
-  open(jobs: readonly ReductionJob[]): boolean {
+  /**
+   * Begins a round, unless somebody is still busy with the last one, which must have been closed.
+   * @param resultsOf where what is found of a row goes, by its address: each block's maximum, then its sum at one coldness
+   *   after the other; addresses in bytes of the rows' memory
+   */
+  open(rows: readonly RowAhead[], resultsOf: (row: number) => number): boolean {
     const integers = this.#integers;
     if (Atomics.load(integers, BUSY) > 0) return false;
-    for (const [index, { row, length, results, coldnesses }] of jobs.entries()) {
+    const count = Math.min(rows.length, MOST_JOBS);
+    for (let index = 0; index < count; index++) {
+      const { row, coldnesses } = rows[index]!;
       const at = HEADER + index * INTEGERS;
-      integers[at] = row;
-      integers[at + 1] = length;
-      integers[at + 2] = results;
+      integers[at] = row.byteOffset;
+      integers[at + 1] = row.length;
+      integers[at + 2] = resultsOf(row.byteOffset);
       for (let k = 0; k < MOST_COLDNESSES; k++) {
         this.#floats[index * FLOATS + 1 + k] = coldnesses[k] ?? Number.NaN;
       }
     }
-    Atomics.store(integers, COUNT, jobs.length);
+    Atomics.store(integers, COUNT, count);
     Atomics.add(integers, ROUND, 1);
     // From here on jobs can be taken.
     Atomics.store(integers, NEXT, 0);
@@ -99,9 +99,10 @@ export class ReductionJobs {
     return this.#integers[HEADER + index * INTEGERS + 2]!;
   }
 
-  /** Whether this round's job has been done. */
+  /** Whether there is such a job in this round and it has been done. */
   isDone(index: number): boolean {
     const integers = this.#integers;
+    if (index < 0 || index >= Atomics.load(integers, COUNT)) return false;
     return Atomics.load(integers, HEADER + index * INTEGERS + 3) === Atomics.load(integers, ROUND);
   }
 

@@ -1,6 +1,6 @@
 import type { RowAhead } from '../block-kernel.ts';
 import type { BlockReductions } from './block-reductions.ts';
-import { MOST_JOBS, ReductionJobs } from './reduction-jobs.ts';
+import { ReductionJobs } from './reduction-jobs.ts';
 import { RowReducer } from './row-reducer.ts';
 import type { Helpers } from './shared-work.ts';
 import type { WasmMemory } from './webassembly.ts';
@@ -33,14 +33,8 @@ export class ReductionTeam {
 
   /** Reduces the rows, or none of them where a helper is late with the last ones, which must have been forgotten. */
   reduce(rows: readonly RowAhead[]): void {
-    const jobs = rows.slice(0, MOST_JOBS).map(({ row, coldnesses }) => ({
-      row: row.byteOffset,
-      length: row.length,
-      results: this.#options.resultsOf(row.byteOffset),
-      coldnesses,
-    }));
-    if (!this.jobs.open(jobs)) return;
-    for (const [index, { row }] of jobs.entries()) this.#byRow.set(row, index);
+    if (!this.jobs.open(rows, this.#options.resultsOf)) return;
+    for (let index = 0; index < rows.length; index++) this.#byRow.set(rows[index]!.row.byteOffset, index);
     this.#reducer.workOff();
   }
 
@@ -53,6 +47,6 @@ export class ReductionTeam {
   /** The job of a row that has been reduced; −1 = it has not. */
   jobOf(row: number): number {
     const index = this.#byRow.get(row) ?? -1;
-    return index >= 0 && this.jobs.isDone(index) ? index : -1;
+    return this.jobs.isDone(index) ? index : -1;
   }
 }

@@ -88,14 +88,15 @@ describe('threads beside the engine’s', () => {
       const drawn = fc.sample(anyRow, { numRuns: 6, seed: round });
       for (const [index, row] of drawn.entries()) numbers.set(row, rows / 4 + index * SIZE);
       const listed = drawn.map((_, index) => ({
-        row: rows + 4 * index * SIZE,
-        length: SIZE,
-        results: results + 512 * index,
+        row: new Float32Array(shared.buffer, rows + 4 * index * SIZE, SIZE),
         coldnesses: [1, 1.25].slice(0, index % 3),
       }));
-      while (!jobs.open(listed)) await sleep(1);
-      for (const [index, { row, results: found, coldnesses }] of listed.entries()) {
+      const resultsOf = (row: number) => results + (128 * (row - rows)) / SIZE;
+      while (!jobs.open(listed, resultsOf)) await sleep(1);
+      for (const [index, { row: view, coldnesses }] of listed.entries()) {
         while (!jobs.isDone(index)) await sleep(1);
+        const row = view.byteOffset;
+        const found = resultsOf(row);
         const highest = Math.max(...drawn[index]!);
         reductions.maxima(row, blocks, expected);
         for (const [k, coldness] of coldnesses.entries()) {
@@ -111,14 +112,16 @@ describe('threads beside the engine’s', () => {
 });
 
 describe('a list of jobs', () => {
-  const job = (index: number) => ({ row: 4 * index, length: 1, results: 0, coldnesses: [1, index + 2] });
+  const numbers = new Float32Array(16);
+  const job = (index: number) => ({ row: numbers.subarray(index), coldnesses: [1, index + 2] });
+  const none = () => 0;
 
   it('gives each job once, to whoever asks, with what was said of it', () => {
     const jobs = new ReductionJobs();
     const other = new ReductionJobs(jobs.memory);
     for (let round = 1; round <= 3; round++) {
       const taken: number[] = [];
-      expect(jobs.open([job(0), job(1), job(2)])).toBe(true);
+      expect(jobs.open([job(0), job(1), job(2)], none)).toBe(true);
       expect(jobs.isDone(0)).toBe(false);
       jobs.workOff((index) => {
         taken.push(index);
@@ -140,15 +143,15 @@ describe('a list of jobs', () => {
 
   it('is not begun anew while somebody is at work on it, and gives nothing once it is closed', () => {
     const jobs = new ReductionJobs();
-    jobs.open([job(0), job(1)]);
+    jobs.open([job(0), job(1)], none);
     const taken: number[] = [];
     jobs.workOff((index) => {
       taken.push(index);
       jobs.close();
-      expect(jobs.open([job(0)])).toBe(false);
+      expect(jobs.open([job(0)], none)).toBe(false);
     });
     expect(taken).toEqual([0]);
-    expect(jobs.open([job(0)])).toBe(true);
+    expect(jobs.open([job(0)], none)).toBe(true);
     expect(jobs.isDone(0)).toBe(false);
   });
 });
