@@ -45,17 +45,15 @@ export async function prepareGeneration(
   checkInfill(request, model);
   checkImages(request, model);
   checkTokenIds(request, model.vocabularySize);
+  const caller = { tenantId: request.tenantId, signal };
   const prompts: TokenisedPrompt[] = [];
   for (const prompt of request.prompts) {
-    prompts.push(await tokenisePrompt(prompt, request, model, signal));
+    prompts.push(await tokenisePrompt(prompt, request, model, caller));
     signal.throwIfAborted();
   }
   const submission = submissionOf(request, prompts, context);
   return {
-    submission: await withImages(submission, request.images ?? [], prompts, model, {
-      tenantId: request.tenantId,
-      signal,
-    }),
+    submission: await withImages(submission, request.images ?? [], prompts, model, caller),
     preamble: [
       {
         type: 'accepted',

@@ -31,9 +31,8 @@ export async function tokenisePrompt(
   prompt: WirePrompt,
   request: GenerationRequest,
   model: ServedModel,
-  signal: AbortSignal,
+  caller: Caller,
 ): Promise<TokenisedPrompt> {
-  const caller = { tenantId: request.tenantId, signal };
   const reading = { request, model, caller, budget: promptBudget(request, model.contextLength) };
   const tokenised =
     model.infill && request.suffix

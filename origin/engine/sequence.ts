@@ -101,9 +101,9 @@ export class Sequence implements DecodeRow {
    * @throws NoCandidatesError, InvalidLogitsError
    */
   advance(logits: Float32Array, now: number): void {
-    const { submission, endIds } = this.request;
+    const { endIds } = this.request;
     const step = this.completionTokens;
-    const early = step < submission.minTokens;
+    const early = this.#early;
     const mask = this.#mask(early);
     if (mask === 'nothing') {
       this.#end('stop', null);
@@ -118,17 +118,25 @@ export class Sequence implements DecodeRow {
 
   /** The coldnesses at which sums of the next row, as it comes, will be asked for; null = not even its maxima will. */
   ahead(): readonly number[] | null {
-    const { submission } = this.request;
     const { takesRaw, sumsAt } = this.#sampler;
-    const masked = this.#constraint !== null || this.completionTokens < submission.minTokens;
-    const raw = takesRaw && !masked;
-    const scored = submission.logprobs !== null || submission.scores;
-    if (!raw && !scored) return null;
+    const raw = takesRaw && this.#constraint === null && !this.#early;
+    if (!raw && !this.#scored) return null;
     const coldnesses = this.#coldnesses;
     coldnesses.length = 0;
-    if (scored) coldnesses.push(1);
+    if (this.#scored) coldnesses.push(1);
     if (raw && sumsAt !== null && !coldnesses.includes(sumsAt)) coldnesses.push(sumsAt);
     return coldnesses;
+  }
+
+  /** Whether the next token may not end the text yet. */
+  get #early(): boolean {
+    return this.completionTokens < this.request.submission.minTokens;
+  }
+
+  /** Whether tokens' logprobs are needed. */
+  get #scored(): boolean {
+    const { logprobs, scores } = this.request.submission;
+    return logprobs !== null || scores;
   }
 
   /** What the grammar says must follow; nothing where that is more than it can tell. */
@@ -176,7 +184,7 @@ export class Sequence implements DecodeRow {
     const special = vocabulary.tokenBytes.special[id] === 1;
     const visible = ends ? stopsHere && submission.includeStop : !(submission.skipSpecialTokens && special);
     let entry = null;
-    if (submission.logprobs !== null || submission.scores) {
+    if (this.#scored) {
       const scored = tokenLogprob(logits, id, submission.logprobs ?? 0, workspace, this.#sampler.sampledRaw);
       this.#score += scored.logprob;
       if (submission.logprobs !== null) entry = tokenEntry(vocabulary.tokenBytes, id, scored, !visible);

@@ -42,7 +42,6 @@ export class Sampler {
   private readonly isNucleusAlone: boolean;
   /** Whether nothing but a constraint would change a row. */
   readonly takesRaw: boolean;
-  private readonly drawsFromAll: boolean;
   /** Whether the last token came from a wide nucleus, as the next one then does most likely. */
   private drewWide = false;
   /** Whether the last row was sampled as it came, so that the workspace's blocks speak of it. */
@@ -70,14 +69,13 @@ export class Sampler {
     this.isNucleusAlone = isNucleusAlone(parameters);
     this.mirostat = mirostat === 0 ? null : new Mirostat(mirostat, parameters);
     this.takesRaw = this.allowed === null && this.processors.length === 0;
-    this.drawsFromAll = !this.truncates && mirostat === 0;
   }
 
   /** At this coldness the sums of the next row will most likely be asked for; null = they will not. */
   get sumsAt(): number | null {
     const { temperature, dynatempRange } = this.parameters;
-    if (temperature < GREEDY_BELOW || dynatempRange !== 0) return null;
-    return this.drawsFromAll || (this.isNucleusAlone && !this.drewWide) ? 1 / temperature : null;
+    if (temperature < GREEDY_BELOW || dynatempRange !== 0 || this.mirostat !== null) return null;
+    return !this.truncates || (this.isNucleusAlone && !this.drewWide) ? 1 / temperature : null;
   }
 
   /**
@@ -127,9 +125,7 @@ export class Sampler {
     if (logits.length !== this.workspace.vocabularySize) {
       throw new RangeError(`row of ${logits.length} logits, vocabulary of ${this.workspace.vocabularySize}`);
     }
-    if (mask === null && this.allowed === null && forbidden.length === 0 && this.processors.length === 0) {
-      return logits;
-    }
+    if (this.takesRaw && mask === null && forbidden.length === 0) return logits;
     const { scores } = this.workspace;
     copyMasked(scores, logits, mask, this.allowed);
     for (const id of forbidden) scores[id] = Number.NEGATIVE_INFINITY;

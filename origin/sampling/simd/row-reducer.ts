@@ -5,6 +5,9 @@ import { MOST_COLDNESSES, type ReductionJobs } from './reduction-jobs.ts';
 /** What one job leaves per block: its maximum and its sums. */
 export const NUMBERS_AHEAD = 1 + MOST_COLDNESSES;
 
+/** Where a row's maxima (list 0) or its sums at a coldness (list 1 …) begin among its results; in bytes. */
+export const listAt = (results: number, list: number, blocks: number): number => results + 4 * blocks * list;
+
 /** Reduces the rows of a list of jobs, on whichever thread it is. */
 export class RowReducer {
   readonly #reductions: BlockReductions;
@@ -37,7 +40,7 @@ export class RowReducer {
     for (let k = 0; k < MOST_COLDNESSES; k++) {
       const coldness = jobs.coldness(index, k);
       if (Number.isNaN(coldness)) return;
-      this.#reductions.sums(row, blocks, results + 4 * blocks * (k + 1), highest, coldness);
+      this.#reductions.sums(row, blocks, listAt(results, k + 1, blocks), highest, coldness);
     }
   };
 

@@ -2,7 +2,6 @@ import type { BlockKernel, RowAhead } from '../block-kernel.ts';
 import type { Row } from '../truncation/gather.ts';
 import { BLOCK_SIZE } from './block-loop.ts';
 import { type BlockReductions, blockReductions } from './block-reductions.ts';
-import { MOST_COLDNESSES } from './reduction-jobs.ts';
 import { ReductionTeam } from './reduction-team.ts';
 import { NUMBERS_AHEAD } from './row-reducer.ts';
 import type { Helpers } from './shared-work.ts';
@@ -88,12 +87,8 @@ export class SimdKernel implements BlockKernel {
   maxima(row: Float32Array, maxima: Float32Array): boolean {
     const arena = this.#arenaOf(row);
     const blocks = Math.floor(row.length / BLOCK_SIZE);
-    const { team } = arena;
-    const job = team?.jobOf(row.byteOffset) ?? -1;
-    if (team !== null && job >= 0) {
-      copyAhead(arena, team.jobs.results(job), 0, blocks, maxima);
-      return team.jobs.isSound(job);
-    }
+    const ahead = arena.team?.maxima(row, maxima) ?? null;
+    if (ahead !== null) return ahead;
     const sound = arena.reductions.maxima(this.#addressOf(row, arena), blocks, arena.results.byteOffset);
     maxima.set(arena.results.subarray(0, blocks));
     return sound === 1;
@@ -102,7 +97,7 @@ export class SimdKernel implements BlockKernel {
   sums(row: Float32Array, highest: number, coldness: number, sums: Float64Array): void {
     const arena = this.#arenaOf(row);
     const blocks = Math.floor(row.length / BLOCK_SIZE);
-    if (foundAhead(arena, row, blocks, highest, coldness, sums)) return;
+    if (arena.team?.sums(row, highest, coldness, sums)) return;
     const address = this.#addressOf(row, arena);
     arena.reductions.sums(address, blocks, arena.results.byteOffset, highest, coldness);
     sums.set(arena.results.subarray(0, blocks));
@@ -211,37 +206,6 @@ export class SimdKernel implements BlockKernel {
     if (this.#helpers === null) throw new Error('memory is shared without anybody to share it with');
     return this.#helpers.ordinary(buffer);
   }
-}
-
-/** Takes a row's sums from what was reduced ahead, if they are there. */
-function foundAhead(
-  arena: Arena,
-  row: Float32Array,
-  blocks: number,
-  highest: number,
-  coldness: number,
-  sums: Float64Array,
-): boolean {
-  const { team } = arena;
-  const job = team?.jobOf(row.byteOffset) ?? -1;
-  if (team === null || job < 0 || team.jobs.highest(job) !== highest) return false;
-  for (let k = 0; k < MOST_COLDNESSES; k++) {
-    if (team.jobs.coldness(job, k) !== coldness) continue;
-    copyAhead(arena, team.jobs.results(job), k + 1, blocks, sums);
-    return true;
-  }
-  return false;
-}
-
-/** Copies the maxima (0) or the sums at a coldness (1 …) that begin at an address. */
-function copyAhead(
-  { bytes }: Arena,
-  results: number,
-  list: number,
-  blocks: number,
-  to: Float32Array | Float64Array,
-): void {
-  to.set(new Float32Array(bytes, results + 4 * blocks * list, blocks));
 }
 
 /** Lists the tokens of some blocks of a row; how many. */

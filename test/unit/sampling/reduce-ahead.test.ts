@@ -73,13 +73,15 @@ describe('threads beside the engine’s', () => {
   it('do jobs that nobody else does, with the bits of the calling thread', async () => {
     const shared = new Memory({ initial: 4, maximum: 4, shared: true });
     const module = new Module(blockReductions(true));
+    const helpers = reducersBeside(2)!;
     const { exports } = new Instance(module, { memory: { of: shared } });
     const reductions = exports as BlockReductions;
     const { jobs } = new ReductionTeam({
       module,
       memory: shared,
+      bytes: helpers.ordinary(shared.buffer as SharedArrayBuffer),
       reductions,
-      helpers: reducersBeside(2)!,
+      helpers,
       resultsOf: () => 0,
     });
     const [rows, results, expected, blocks] = [1024, 131_072, 196_608, 7];
