@@ -8,9 +8,11 @@ type Wishes = Pick<GenerationRequest, 'maxTokens' | 'contextOverflow' | 'truncat
 /** Most tokens the prompt may keep when it is cut; null = the prompt is never cut. */
 export function promptBudget({ maxTokens, truncatePromptTokens }: Wishes, context: number): number | null {
   if (truncatePromptTokens === null || truncatePromptTokens >= 0) return truncatePromptTokens;
-  const reserved = Math.min(Math.max(maxTokens, 1), context - 1);
-  return context - reserved;
+  return context - Math.min(leastTokens(maxTokens), context - 1);
 }
+
+/** Tokens there must be room for: text that runs to the end of the context is one at least. */
+const leastTokens = (maxTokens: number): number => (maxTokens === -1 ? 1 : maxTokens);
 
 /**
  * Tokens to generate beside a prompt of `promptTokens`.
@@ -32,7 +34,7 @@ export function completionBudget(
 
 /** The words "maximum context length is X tokens" are what clients search for. */
 function contextExceeded(context: number, promptTokens: number, maxTokens: number): ApiError {
-  const completion = Math.max(maxTokens, 1);
+  const completion = leastTokens(maxTokens);
   return new ApiError(
     'context_length_exceeded',
     `This model's maximum context length is ${context} tokens, however you requested ` +

@@ -40,7 +40,7 @@ export async function tokenisePrompt(
       : model.images && request.images
         ? await seeingPrompt(prompt, model.images, reading)
         : await plainPrompt(prompt, reading);
-  if (tokenised.tokens.length === 0) throw emptyPrompt();
+  if (tokenised.tokens.length === 0) throw emptyPrompt(nameOf(prompt, reading));
   return tokenised;
 }
 
@@ -124,9 +124,9 @@ function readable(text: string, kept: 'start' | 'end', { request, model, budget 
 
 const lastOf = (ids: readonly number[], count: number) => ids.slice(Math.max(0, ids.length - count));
 
-const emptyPrompt = () =>
-  new ApiError('invalid_value', "Invalid 'prompt': it has no tokens, and this model needs at least one.", {
-    param: 'prompt',
+const emptyPrompt = (param: string) =>
+  new ApiError('invalid_value', `Invalid '${param}': it has no tokens, and this model needs at least one.`, {
+    param,
   });
 
 const cutsImages = (tokens: number, budget: number) =>

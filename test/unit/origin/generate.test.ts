@@ -69,6 +69,12 @@ describe('prompts', () => {
     await expect(prepare({ prompts: [['', '']] })).rejects.toMatchObject({ status: 400, param: 'prompt' });
   });
 
+  test('of several texts, the empty one is named', async () => {
+    const failing = prepare({ prompts: ['hello', ''] });
+    await expect(failing).rejects.toMatchObject({ status: 400, param: 'prompt[1]' });
+    await expect(failing).rejects.toThrow("Invalid 'prompt[1]'");
+  });
+
   test('long texts are tokenised like short ones', async () => {
     const text = 'hello world é '.repeat(1000);
     expect(await promptOf({ prompts: [text], truncatePromptTokens: 50 })).toEqual(encode(text).slice(-50));
@@ -112,7 +118,9 @@ describe('the context', () => {
 
   test('a prompt that fills it can still be evaluated', async () => {
     expect(await maxTokensOf({ prompts: [ids(CONTEXT)], maxTokens: 0 })).toBe(0);
-    await expect(prepare({ prompts: [ids(CONTEXT + 1)], maxTokens: 0 })).rejects.toMatchObject(tooLong);
+    const failing = prepare({ prompts: [ids(CONTEXT + 1)], maxTokens: 0 });
+    await expect(failing).rejects.toMatchObject(tooLong);
+    await expect(failing).rejects.toThrow('requested 65 tokens (65 in your prompt; 0 for the completion)');
   });
 
   test('a sum that does not fit lowers max_tokens, or is refused where that was asked', async () => {
@@ -133,7 +141,7 @@ describe('the context', () => {
     const cut = (changes: Partial<GenerationRequest>) => promptOf({ prompts: [long], ...changes });
     expect(await cut({ truncatePromptTokens: 5 })).toEqual(long.slice(-5));
     expect(await cut({ truncatePromptTokens: -1, maxTokens: 10 })).toEqual(long.slice(-(CONTEXT - 10)));
-    expect(await cut({ truncatePromptTokens: -1, maxTokens: 0 })).toEqual(long.slice(-(CONTEXT - 1)));
+    expect(await cut({ truncatePromptTokens: -1, maxTokens: 0 })).toEqual(long.slice(-CONTEXT));
     expect(await cut({ truncatePromptTokens: -1, maxTokens: -1 })).toEqual(long.slice(-(CONTEXT - 1)));
     expect(await cut({ truncatePromptTokens: -1, maxTokens: 9999 })).toEqual(long.slice(-1));
     await expect(cut({ truncatePromptTokens: 100 })).rejects.toMatchObject(tooLong);

@@ -148,11 +148,16 @@ describe('H.13: context', () => {
   test('a prompt that may be cut keeps its end and leaves room for max_tokens', async () => {
     const prompt = ids(CONTEXT + 300);
     const cut = { prompt, truncate_sequence: true, ignore_eos: true, return_token_ids: true };
-    for (const max_tokens of [100, 0, -1, 10 * CONTEXT]) {
+    for (const [max_tokens, reserved] of [
+      [100, 100],
+      [0, 0],
+      [-1, 1],
+      [10 * CONTEXT, CONTEXT - 1],
+    ] as const) {
       const { choices, usage } = await system.complete({ ...cut, max_tokens });
       const kept = choices[0]?.prompt_token_ids ?? [];
       expect(kept).toEqual(prompt.slice(-kept.length));
-      expect(usage.prompt_tokens).toBe(CONTEXT - Math.min(Math.max(max_tokens, 1), CONTEXT - 1));
+      expect(usage.prompt_tokens).toBe(CONTEXT - reserved);
       expect(kept).toHaveLength(usage.prompt_tokens);
     }
     const last = await system.complete({ prompt, truncate_prompt_tokens: 7, max_tokens: 1 });
@@ -177,6 +182,7 @@ describe('what only the origin can find wrong names the caller’s field', () =>
     ['prompt', { prompt: [1, VOCABULARY] }, 'invalid_value', 'prompt[1]'],
     ['prompts', { prompt: [[1], [VOCABULARY]] }, 'invalid_value', 'prompt[1][0]'],
     ['no tokens', { prompt: '' }, 'invalid_value', 'prompt'],
+    ['no tokens in one of two', { prompt: ['a', ''] }, 'invalid_value', 'prompt[1]'],
     ['logit_bias', { logit_bias: { [VOCABULARY]: 1 } }, 'invalid_value', 'logit_bias'],
     ['allowed_token_ids', { allowed_token_ids: [VOCABULARY] }, 'invalid_value', 'allowed_token_ids'],
     ['stop_token_ids', { stop_token_ids: [VOCABULARY] }, 'invalid_value', 'stop_token_ids'],
