@@ -4,6 +4,7 @@ import { sha256Hex } from '../shared/signing.ts';
 import type { Principal, Scope } from '../shared/tenant.ts';
 import { flooded, insufficientScope, invalidKey, missingKey, suspended } from './auth-errors.ts';
 import type { RequestContext } from './context.ts';
+import { provisionalDialect } from './dialects/dialect.ts';
 import { isActive, NO_HASH, sameHash } from './keys.ts';
 import { BOOTSTRAP_ADMIN, DEVELOPMENT } from './tenants/built-in.ts';
 import { readKey } from './tenants/stored-key.ts';
@@ -24,6 +25,8 @@ async function identify(request: Request, context: RequestContext, scope: Scope)
   const hash = await sha256Hex(key);
   const principal = builtInPrincipal(hash, context) ?? (await storedPrincipal(key, hash, scope, context));
   context.caller.principal = principal;
+  // Whatever refuses the request from here on does so in the caller's dialect; the admin API has none.
+  if (scope !== 'admin') context.answer.dialect = provisionalDialect(request, principal.tenant.dialect);
   if (principal.tenant.suspended) throw suspended();
   if (!principal.key.scopes.includes(scope)) throw insufficientScope(scope);
   return principal;

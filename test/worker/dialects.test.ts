@@ -173,6 +173,26 @@ describe.each(Object.entries(HABITS))('%s', (dialect, habits) => {
       contextOverflow: 'truncate',
     });
   });
+
+  test('is a tenant’s habit in errors, too, whatever refuses the request', async () => {
+    const id = `refused-${dialect}`;
+    const { key } = await tenantWithKey(worker, id);
+    await admin(worker, 'PATCH', `/tenants/${id}`, { dialect });
+    const asked = { headers: { authorization: `Bearer ${key}` } };
+    const sent = (extra: Readonly<Record<string, string>>) =>
+      worker.post('{}', { headers: { ...asked.headers, ...extra } });
+    const numbered = habits.codeOf400 === 400;
+    const compressed = { 'content-encoding': 'br' };
+    expect(await codeOf(await sent({ 'idempotency-key': 'a b' }))).toBe(numbered ? 400 : 'invalid_value');
+    for (const wrapped of [{ 'idempotency-key': 'a' }, { 'x-resumable': 'true' }]) {
+      const refused = await sent({ ...wrapped, ...compressed });
+      expect(await codeOf(refused)).toBe(numbered ? 415 : 'unsupported_media_type');
+    }
+    const rest = await worker.request('/v1/completions/cmpl-none/stream', asked);
+    expect(await codeOf(rest)).toBe(numbered ? 404 : 'not_found');
+    await admin(worker, 'PATCH', `/tenants/${id}`, { suspended: true });
+    expect(await codeOf(await sent({}))).toBe(numbered ? 403 : 'tenant_suspended');
+  });
 });
 
 test('the README’s table says what they do', () => {

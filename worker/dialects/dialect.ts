@@ -111,8 +111,8 @@ export function chooseDialect(request: Request, tenant: Tenant): Dialect {
   );
 }
 
-/** The dialect of an answer given before the caller is known: the header's if it names one. */
-export function provisionalDialect(request: Request): Dialect {
+/** The dialect of an answer given before the header has been judged: the header's if it names one, else the caller's. */
+export function provisionalDialect(request: Request, callers: DialectName = 'openai'): Dialect {
   const name = dialectName.safeParse(request.headers.get(DIALECT_HEADER)?.trim().toLowerCase());
-  return DIALECTS[name.success ? name.data : 'openai'];
+  return DIALECTS[name.success ? name.data : callers];
 }

@@ -18,8 +18,8 @@ export type Claim =
 interface State {
   /** The request that runs or ran, by a name of its own: only it may keep an answer or free the key. */
   readonly claimant: string;
-  /** SHA-256 of the request's body. */
-  readonly bodyHash: string;
+  /** SHA-256 of what was asked. */
+  readonly asked: string;
   /** Null while the first request runs. */
   readonly answer: KeptAnswer | null;
 }
@@ -30,15 +30,15 @@ const RETENTION_MS = 3_600_000;
 /** One idempotency key of one tenant: the first request runs, the others get its answer. Every call may be repeated. */
 export class IdempotentAnswer extends DurableObject<Env> {
   /** @param runningMs after which a running request is taken for lost */
-  async claim(claimant: string, bodyHash: string, runningMs: number): Promise<Claim> {
+  async claim(claimant: string, asked: string, runningMs: number): Promise<Claim> {
     const state = await this.#state();
     if (state === undefined) {
-      await this.ctx.storage.put('state', { claimant, bodyHash, answer: null } satisfies State);
+      await this.ctx.storage.put('state', { claimant, asked, answer: null } satisfies State);
       await this.ctx.storage.setAlarm(Date.now() + runningMs);
       return { turn: 'run' };
     }
     if (state.claimant === claimant) return { turn: 'run' };
-    if (state.bodyHash !== bodyHash) return { turn: 'mismatch' };
+    if (state.asked !== asked) return { turn: 'mismatch' };
     return state.answer === null ? { turn: 'wait' } : { turn: 'replay', answer: state.answer };
   }
 

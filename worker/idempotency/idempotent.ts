@@ -3,6 +3,7 @@ import { sha256Hex } from '../../shared/signing.ts';
 import { authenticate } from '../auth.ts';
 import { readText } from '../body.ts';
 import type { RequestContext } from '../context.ts';
+import { chooseDialect } from '../dialects/dialect.ts';
 import { insistently } from '../insistently.ts';
 import type { Handler } from '../routes.ts';
 import type { Claim, KeptAnswer } from './idempotent-answer.ts';
@@ -38,18 +39,20 @@ export function idempotent(handler: Handler): Handler {
     if (!request.headers.has(IDEMPOTENCY_HEADER)) return handler(request, context, argument);
     const { tenant } = await authenticate(request, context, 'completions');
     const key = keyOf(request);
+    const dialect = chooseDialect(request, tenant);
     const body = await readText(request, context);
-    const bodyHash = await sha256Hex(body);
+    // The same body asks for something else in another dialect.
+    const asked = await sha256Hex(`${dialect.name}\n${body}`);
     const { ANSWERS } = context.env;
     const own = () => ANSWERS.get(ANSWERS.idFromName(`${tenant.id}\n${key}`));
     const claimant = context.randomHex(16);
     const lifetime = context.settings.REQUEST_TIMEOUT_MS + GRACE_MS;
-    const claim = await insistently<Claim>(async () => await own().claim(claimant, bodyHash, lifetime)).catch(
+    const claim = await insistently<Claim>(async () => await own().claim(claimant, asked, lifetime)).catch(
       unavailable,
     );
     if (claim.turn === 'replay') return replayed(claim.answer);
     if (claim.turn === 'mismatch') {
-      const message = 'This idempotency key was used with another request body.';
+      const message = 'This idempotency key was used with another request body or dialect.';
       throw new ApiError('conflict', message, {
         param: IDEMPOTENCY_HEADER,
         headers: { 'x-should-retry': 'false' },

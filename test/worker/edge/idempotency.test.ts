@@ -22,6 +22,18 @@ test('another body under the same key is a conflict', async () => {
   expect([status, headers.get('x-should-retry')]).toEqual([409, 'false']);
 });
 
+test('the same body in another dialect is another request', async () => {
+  const askAs = (dialect: string) =>
+    worker.post(
+      { model: 'org/tiny', prompt: 'Hi' },
+      { headers: { 'idempotency-key': 'other-dialect', 'x-dialect': dialect } },
+    );
+  expect((await askAs('openai')).status).toBe(200);
+  expect((await askAs('fireworks')).status).toBe(409);
+  expect((await askAs('none')).status).toBe(400);
+  expect((await ask('other-dialect')).headers.get('idempotent-replayed')).toBe('true');
+});
+
 test('while the first one runs, others are told to come again', async () => {
   const answerNow = Promise.withResolvers<void>();
   origin.script = async (request, wire) => {
