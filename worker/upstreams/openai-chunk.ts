@@ -27,19 +27,7 @@ export const chunk = z.object({
       prompt_tokens_details: z.object({ cached_tokens: z.int().min(0).nullish() }).nullish(),
     })
     .nullish(),
-  error: z
-    .object({
-      message: z.string().default(''),
-      type: z.string().nullish(),
-      code: z.union([z.string(), z.number()]).nullish(),
-    })
-    .nullish(),
 });
-export type ChunkError = NonNullable<z.infer<typeof chunk>['error']>;
-
-/** Whether the server says that the request was wrong, as OpenAI or as vLLM says it. */
-export const blamesRequest = ({ type, code }: ChunkError): boolean =>
-  type === 'invalid_request_error' || type === 'BadRequestError' || code === 400 || code === 422;
 
 const encoder = new TextEncoder();
 

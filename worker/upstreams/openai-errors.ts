@@ -1,13 +1,5 @@
-import * as z from 'zod';
-import { ApiError, type ErrorCode, isErrorCode } from '../../shared/errors.ts';
-
-const envelope = z.object({
-  error: z.object({
-    message: z.string(),
-    param: z.string().nullish(),
-    code: z.union([z.string(), z.number()]).nullish(),
-  }),
-});
+import { ApiError, ERROR_TABLE, type ErrorCode, isErrorCode } from '../../shared/errors.ts';
+import { type Fault, faultOf } from './openai-fault.ts';
 
 /** Says what to do: the caller cannot know which servers have this endpoint. */
 export const noRawCompletions = (model: string, server: string): ApiError =>
@@ -21,6 +13,14 @@ export const noRawCompletions = (model: string, server: string): ApiError =>
 const waiting = (code: ErrorCode, message: string, response: Response): ApiError =>
   new ApiError(code, message, { headers: { 'retry-after': response.headers.get('retry-after') ?? '1' } });
 
+/** The server finds the request wrong, whether or not it can be understood why. */
+function refused(fault: Fault | null): ApiError {
+  const { code, message, param = null } = fault ?? { code: null, message: '' };
+  const known = typeof code === 'string' && isErrorCode(code) && ERROR_TABLE[code].status === 400;
+  const said = message === '' ? 'The model server refused the request.' : message.slice(0, 1000);
+  return new ApiError(known ? code : 'invalid_value', said, { param });
+}
+
 /** What the caller should see of an answer that is not 200. */
 export async function errorOfOpenAiAnswer(
   response: Response,
@@ -28,20 +28,16 @@ export async function errorOfOpenAiAnswer(
   server: string,
 ): Promise<ApiError> {
   const { status } = response;
-  const body = envelope.safeParse(await response.json().catch(() => null));
-  const found = body.success ? body.data.error : null;
-  if (status === 405 || status === 415 || status === 501 || (status === 404 && !found)) {
-    return noRawCompletions(model, server);
-  }
+  const fault = faultOf(await response.json().catch(() => null));
+  // Servers use 404 for unknown paths and for unknown models; about the latter they speak of a model.
+  const noPath = status === 404 && !/model/i.test(fault?.message ?? '');
+  if (status === 405 || status === 415 || status === 501 || noPath) return noRawCompletions(model, server);
   if (status === 429 || status === 503) {
     return waiting('server_is_overloaded', 'The model server is overloaded.', response);
   }
   if (status === 504)
     return waiting('upstream_timeout', 'The model server did not answer in time.', response);
-  if ((status === 400 || status === 413 || status === 422) && found) {
-    const code = typeof found.code === 'string' && isErrorCode(found.code) ? found.code : 'invalid_value';
-    return new ApiError(code, found.message.slice(0, 1000), { param: found.param ?? null });
-  }
+  if (status === 400 || status === 413 || status === 422) return refused(fault);
   // 401 and 403 are about our key for that server, 404 about our name for its model: nothing the caller did.
   return waiting('upstream_error', 'The model server could not serve this request.', response);
 }

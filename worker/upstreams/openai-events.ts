@@ -1,13 +1,7 @@
 import type { EventOf, GenerationEvent, GenerationRequest, Usage } from '../../shared/generation.ts';
 import { estimateTokens } from '../token-estimate.ts';
-import {
-  blamesRequest,
-  type ChunkChoice,
-  type ChunkError,
-  chunk,
-  TokenNumbers,
-  tokensOf,
-} from './openai-chunk.ts';
+import { type ChunkChoice, chunk, TokenNumbers, tokensOf } from './openai-chunk.ts';
+import { blamesRequest, type Fault, faultOf } from './openai-fault.ts';
 import { malformed } from './origin-errors.ts';
 
 interface Choice {
@@ -51,10 +45,12 @@ export class OpenAiEvents {
   push(payload: string): GenerationEvent[] {
     if (this.#ended) return [];
     if (payload === '[DONE]') return [this.#done()];
-    const parsed = chunk.safeParse(parseJson(payload));
+    const value = parseJson(payload);
+    const fault = faultOf(value);
+    if (fault) return [this.#failed(fault)];
+    const parsed = chunk.safeParse(value);
     if (!parsed.success) throw malformed();
-    const { choices, usage, error } = parsed.data;
-    if (error) return [this.#failed(error)];
+    const { choices, usage } = parsed.data;
     if (usage) {
       this.#usage = {
         promptTokens: usage.prompt_tokens,
@@ -126,11 +122,11 @@ export class OpenAiEvents {
     };
   }
 
-  #failed(error: ChunkError): GenerationEvent {
+  #failed(fault: Fault): GenerationEvent {
     this.#ended = true;
-    const { message } = error;
+    const { message } = fault;
     // A request that is wrong is wrong everywhere, and says nothing against the server.
-    const wrong = blamesRequest(error);
+    const wrong = blamesRequest(fault);
     return {
       type: 'error',
       code: wrong ? 'invalid_value' : 'upstream_error',

@@ -70,6 +70,46 @@ describe('an OpenAI-compatible server', () => {
   });
 
   test.each([
+    ['a text in the envelope', 400, { error: 'prompt is too long' }, 'prompt is too long'],
+    [
+      'no envelope',
+      400,
+      { object: 'error', message: 'n is too big', code: 400, param: null },
+      'n is too big',
+    ],
+    ['odd members', 422, { error: { message: 'bad n', param: ['n'], code: { a: 1 } } }, 'bad n'],
+    ['nothing that can be read', 422, { detail: [{ msg: 'x' }] }, 'The model server refused the request.'],
+  ])('that refuses a request with %s is at no fault itself', async (_, theirs, said, message) => {
+    openAi.script = (_body, response) => response.writeHead(theirs).end(JSON.stringify(said));
+    // More often than a server may fail before it is left alone.
+    for (let count = 0; count < 8; count += 1) {
+      const { status, body } = await foreign();
+      expect([status, body.error.code, body.error.message]).toEqual([400, 'invalid_value', message]);
+    }
+  });
+
+  test.each([
+    ['no envelope', { object: 'error', message: 'out of memory', type: 'InternalServerError', code: 500 }],
+    ['a text in the envelope', { error: 'out of memory' }],
+  ])('that fails in its stream with %s has failed in ours', async (_, fault) => {
+    openAi.script = (_body, response) => {
+      response.writeHead(200, { 'content-type': 'text/event-stream' });
+      response.end(`${sse({ choices: [{ index: 0, text: 'He' }] })}${sse(fault)}data: [DONE]\n\n`);
+    };
+    const { status, body } = await foreign();
+    expect([status, body.error?.code, body.error?.message]).toEqual([502, 'upstream_error', 'out of memory']);
+  });
+
+  test.each([
+    ['the path', 'Not Found', 415],
+    ['the model', "The model 'real-name' does not exist.", 502],
+  ])('that does not know %s says so in one status', async (_, message, status) => {
+    openAi.script = (_body, response) =>
+      response.writeHead(404).end(JSON.stringify({ error: { message, type: 'NotFoundError', code: 404 } }));
+    expect((await foreign()).status).toBe(status);
+  });
+
+  test.each([
     { type: 'BadRequestError', code: 400 },
     { type: 'invalid_request_error', code: 'invalid_value' },
   ])('that finds the caller at fault in its stream is not at fault itself: %j', async (fault) => {
