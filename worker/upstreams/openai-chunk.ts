@@ -3,10 +3,19 @@ import type { Alternative, TokenLogprob } from '../../shared/generation.ts';
 
 /** One chunk of an OpenAI-compatible server's completion stream, as far as it is read. */
 
+const named = z.object({
+  token: z.string(),
+  bytes: z.array(z.int().min(0).max(255)).nullish(),
+  logprob: z.number().nullish(),
+});
+type Named = z.infer<typeof named>;
+
+/** The legacy layout, or that of chat completions, which llama.cpp's server has here, too. */
 const logprobs = z.object({
-  tokens: z.array(z.string()),
-  token_logprobs: z.array(z.number().nullable()),
+  tokens: z.array(z.string()).nullish(),
+  token_logprobs: z.array(z.number().nullable()).nullish(),
   top_logprobs: z.array(z.record(z.string(), z.number()).nullable()).nullish(),
+  content: z.array(named.extend({ top_logprobs: z.array(named).nullish() })).nullish(),
 });
 
 const choice = z.object({
@@ -18,16 +27,18 @@ const choice = z.object({
 });
 export type ChunkChoice = z.infer<typeof choice>;
 
+/** What a server may leave out, it may also set to null. */
 export const chunk = z.object({
-  choices: z.array(choice).default([]),
+  choices: z.array(choice).nullish(),
   usage: z
     .object({
-      prompt_tokens: z.int().min(0),
-      completion_tokens: z.int().min(0).default(0),
+      prompt_tokens: z.int().min(0).nullish(),
+      completion_tokens: z.int().min(0).nullish(),
       prompt_tokens_details: z.object({ cached_tokens: z.int().min(0).nullish() }).nullish(),
     })
     .nullish(),
 });
+export type ChunkUsage = z.infer<typeof chunk>['usage'];
 
 const encoder = new TextEncoder();
 
@@ -41,28 +52,41 @@ function bytesOf(name: string): string {
   return Array.from(encoder.encode(name), (byte) => String.fromCharCode(byte)).join('');
 }
 
-/** Such servers name tokens and do not number them; equal names get equal numbers within one answer. */
+/** Such servers name tokens and may not number them; equal bytes get equal numbers within one answer. */
 export class TokenNumbers {
   readonly #numbers = new Map<string, number>();
 
-  of(name: string): number {
-    const number = this.#numbers.get(name) ?? this.#numbers.size;
-    this.#numbers.set(name, number);
+  of(bytes: string): number {
+    const number = this.#numbers.get(bytes) ?? this.#numbers.size;
+    this.#numbers.set(bytes, number);
     return number;
   }
 }
 
+/** A name is cut at the last whole character where the bytes are told beside it. */
+const bytesNamed = ({ token, bytes }: Named): string =>
+  bytes ? String.fromCharCode(...bytes) : bytesOf(token);
+
 export function tokensOf({ logprobs: found }: ChunkChoice, numbers: TokenNumbers): TokenLogprob[] {
-  if (!found) return [];
-  return found.tokens.map((name, index) => {
-    const alternatives = Object.entries(found.top_logprobs?.[index] ?? {})
+  const token = (bytes: string, logprob: number | null, top: readonly (readonly [string, number])[]) => ({
+    id: numbers.of(bytes),
+    bytes,
+    logprob,
+    top: top
       .toSorted(([, a], [, b]) => b - a)
-      .map(([text, logprob]): Alternative => [numbers.of(text), bytesOf(text), logprob]);
-    return {
-      id: numbers.of(name),
-      bytes: bytesOf(name),
-      logprob: found.token_logprobs[index] ?? null,
-      top: alternatives,
-    };
+      .map(([text, value]): Alternative => [numbers.of(text), text, value]),
   });
+  const fromChat = (found?.content ?? []).map((one) => {
+    const top = (one.top_logprobs ?? []).map((other) => [bytesNamed(other), other.logprob ?? null] as const);
+    return token(bytesNamed(one), one.logprob ?? null, top.filter(hasLogprob));
+  });
+  const legacy = (found?.tokens ?? []).map((name, index) => {
+    const top = Object.entries(found?.top_logprobs?.[index] ?? {});
+    const named = top.map(([text, logprob]) => [bytesOf(text), logprob] as const);
+    return token(bytesOf(name), found?.token_logprobs?.[index] ?? null, named);
+  });
+  return [...fromChat, ...legacy];
 }
+
+const hasLogprob = (pair: readonly [string, number | null]): pair is readonly [string, number] =>
+  pair[1] !== null;

@@ -1,6 +1,6 @@
 import type { EventOf, GenerationEvent, GenerationRequest, Usage } from '../../shared/generation.ts';
 import { estimateTokens } from '../token-estimate.ts';
-import { type ChunkChoice, chunk, TokenNumbers, tokensOf } from './openai-chunk.ts';
+import { type ChunkChoice, type ChunkUsage, chunk, TokenNumbers, tokensOf } from './openai-chunk.ts';
 import { blamesRequest, type Fault, faultOf } from './openai-fault.ts';
 import { malformed } from './origin-errors.ts';
 
@@ -15,7 +15,7 @@ export class OpenAiEvents {
   readonly #request: GenerationRequest;
   readonly #choices: readonly Choice[];
   readonly #numbers = new TokenNumbers();
-  #usage: Usage | null = null;
+  #usage: ChunkUsage = null;
   #ended = false;
 
   constructor(request: GenerationRequest) {
@@ -51,14 +51,8 @@ export class OpenAiEvents {
     const parsed = chunk.safeParse(value);
     if (!parsed.success) throw malformed();
     const { choices, usage } = parsed.data;
-    if (usage) {
-      this.#usage = {
-        promptTokens: usage.prompt_tokens,
-        cachedTokens: usage.prompt_tokens_details?.cached_tokens ?? 0,
-        completionTokens: usage.completion_tokens,
-      };
-    }
-    return choices.flatMap((choice) => this.#choice(choice));
+    this.#usage = usage ?? this.#usage;
+    return (choices ?? []).flatMap((choice) => this.#choice(choice));
   }
 
   /** The stream ended: nothing more to say if all was said. */
@@ -103,13 +97,14 @@ export class OpenAiEvents {
     };
   }
 
-  /** Until the server's own usage arrives. */
-  #counted(): Usage {
+  /** As the server says, and counted here where it does not. */
+  #used(): Usage {
     const sum = (numbers: readonly number[]): number => numbers.reduce((total, number) => total + number, 0);
+    const said = this.#usage;
     return {
-      promptTokens: sum(this.#request.prompts.map(estimateTokens)),
-      cachedTokens: 0,
-      completionTokens: sum(this.#choices.map(({ tokens }) => tokens)),
+      promptTokens: said?.prompt_tokens ?? sum(this.#request.prompts.map(estimateTokens)),
+      cachedTokens: said?.prompt_tokens_details?.cached_tokens ?? 0,
+      completionTokens: said?.completion_tokens ?? sum(this.#choices.map(({ tokens }) => tokens)),
     };
   }
 
@@ -117,7 +112,7 @@ export class OpenAiEvents {
     this.#ended = true;
     return {
       type: 'done',
-      usage: this.#usage ?? this.#counted(),
+      usage: this.#used(),
       timings: { queueMs: 0, promptMs: 0, generationMs: 0 },
     };
   }
@@ -133,7 +128,7 @@ export class OpenAiEvents {
       message: message === '' ? 'The model server reported an error.' : message.slice(0, 500),
       param: null,
       retryable: !wrong,
-      usage: this.#usage ?? this.#counted(),
+      usage: this.#used(),
     };
   }
 }

@@ -59,6 +59,53 @@ describe('an OpenAI-compatible server', () => {
     expect(body.choices[0]?.logprobs.top_logprobs[0]).toEqual({ 'bytes:\\xe2\\x82': -0.5 });
   });
 
+  test('its logprobs may have the layout of chat completions, as those of llama.cpp have', async () => {
+    const token = (text: string, bytes: number[], logprob: number) => ({
+      id: 1,
+      token: text,
+      bytes,
+      logprob,
+    });
+    openAi.script = (_, response) => {
+      const content = [
+        {
+          ...token('', [0xe2, 0x82], -0.5),
+          top_logprobs: [token('a', [97], -1.5), token('', [0xe2, 0x82], -0.5)],
+        },
+        { ...token('', [0xac], -0.25), top_logprobs: [] },
+      ];
+      response.writeHead(200, { 'content-type': 'text/event-stream' });
+      response.write(
+        sse({ choices: [{ index: 0, text: '€', logprobs: { content }, finish_reason: 'stop' }] }),
+      );
+      response.end('data: [DONE]\n\n');
+    };
+    const { body } = await foreign({ logprobs: 2 });
+    expect(body.choices[0]?.logprobs).toEqual({
+      tokens: ['bytes:\\xe2\\x82', 'bytes:\\xac'],
+      token_logprobs: [-0.5, -0.25],
+      top_logprobs: [{ 'bytes:\\xe2\\x82': -0.5, a: -1.5 }, { 'bytes:\\xac': -0.25 }],
+      text_offset: [0, 0],
+    });
+  });
+
+  test.each([
+    ['has no numbers', {}, [1, 2]],
+    ['has nulls for numbers', { prompt_tokens: 9, completion_tokens: null }, [9, 2]],
+  ])('whose usage %s is counted here', async (_, usage, [prompt, completed]) => {
+    openAi.script = (_body, response) => {
+      response.writeHead(200, { 'content-type': 'text/event-stream' });
+      response.write(sse({ choices: [{ index: 0, text: 'a', logprobs: {} }] }));
+      response.write(sse({ choices: [{ index: 0, text: 'b', finish_reason: 'stop' }] }));
+      response.end(`${sse({ choices: null, usage })}data: [DONE]\n\n`);
+    };
+    const { status, body } = await foreign();
+    expect([status, body.usage]).toMatchObject([
+      200,
+      { prompt_tokens: prompt, completion_tokens: completed },
+    ]);
+  });
+
   test.each([
     ['token ids as names', { logprobs: 1, return_tokens_as_token_ids: true }, 'return_tokens_as_token_ids'],
     ['the rest of a prompt that it cuts', { echo: true, truncate_prompt_tokens: 1 }, 'echo'],
