@@ -10,6 +10,16 @@ interface Choice {
   finished: boolean;
 }
 
+/** Finish reasons of servers that gave up: the text is no whole answer. */
+const ABORTED: ReadonlySet<string> = new Set(['abort', 'error', 'cancelled']);
+
+const CUT_OFF: Fault = {
+  message: 'The model server ended the completion before it had finished.',
+  type: null,
+  param: null,
+  code: null,
+};
+
 /** Turns the chunks of one answer into our events. */
 export class OpenAiEvents {
   readonly #request: GenerationRequest;
@@ -44,7 +54,7 @@ export class OpenAiEvents {
   /** @throws ApiError 502 for a payload that is no chunk */
   push(payload: string): GenerationEvent[] {
     if (this.#ended) return [];
-    if (payload === '[DONE]') return [this.#done()];
+    if (payload === '[DONE]') return [this.#isFinished ? this.#done() : this.#failed(CUT_OFF)];
     const value = parseJson(payload);
     const fault = faultOf(value);
     if (fault) return [this.#failed(fault)];
@@ -57,8 +67,11 @@ export class OpenAiEvents {
 
   /** The stream ended: nothing more to say if all was said. */
   end(): GenerationEvent[] {
-    if (this.#ended || !this.#choices.every(({ finished }) => finished)) return [];
-    return [this.#done()];
+    return this.#ended || !this.#isFinished ? [] : [this.#done()];
+  }
+
+  get #isFinished(): boolean {
+    return this.#choices.every(({ finished }) => finished);
   }
 
   #choice(found: ChunkChoice): GenerationEvent[] {
@@ -81,7 +94,8 @@ export class OpenAiEvents {
         ...shown,
       });
     }
-    if (found.finish_reason) events.push(this.#finish(found, choice));
+    if (ABORTED.has(found.finish_reason ?? '')) events.push(this.#failed(CUT_OFF));
+    else if (found.finish_reason) events.push(this.#finish(found, choice));
     return events;
   }
 

@@ -84,7 +84,7 @@ async function* readChunks(
   events: OpenAiEvents,
 ): AsyncGenerator<readonly GenerationEvent[]> {
   const reader = body.getReader();
-  const decoder = new TextDecoder('utf-8', { fatal: false, ignoreBOM: true });
+  const decoder = new TextDecoder('utf-8', { fatal: false, ignoreBOM: false });
   const sse = new SseDecoder();
   // Held back until the server has said something: until then another one can be asked instead.
   let opening = events.opening();

@@ -200,6 +200,8 @@ describe('an OpenAI-compatible server', () => {
   test.each([
     ['an error event', sse({ error: { message: 'out of memory' } })],
     ['an end without [DONE]', ''],
+    ['[DONE] before the choice has finished', 'data: [DONE]\n\n'],
+    ['a choice that it has given up', sse({ choices: [{ index: 0, text: '', finish_reason: 'abort' }] })],
     ['something that is no chunk', 'data: {"choices": 3}\n\n'],
   ])('%s in its stream becomes an error in ours', async (_, tail) => {
     openAi.script = (_body, response) => {
@@ -209,6 +211,15 @@ describe('an OpenAI-compatible server', () => {
     };
     const { status, body } = await foreign();
     expect([status, body.error.code]).toEqual([502, 'upstream_error']);
+  });
+
+  test('that puts a byte order mark before its stream loses nothing', async () => {
+    openAi.script = (_, response) => {
+      response.writeHead(200, { 'content-type': 'text/event-stream' });
+      response.write(`\ufeff${sse({ choices: [{ index: 0, text: 'Hello' }] })}`);
+      response.end(sse({ choices: [{ index: 0, text: '', finish_reason: 'stop' }] }));
+    };
+    expect((await foreign()).body.choices[0]?.text).toBe('Hello');
   });
 
   test('that accepts and then says nothing gives 504', async () => {
