@@ -15,9 +15,19 @@ export class LineDecoder {
 
   /** The lines completed by `fragment`, without their newlines, empty lines included. */
   push(fragment: string): string[] {
+    // Long lines come in many fragments: to look through all of them again at each would take the square of the time.
+    if (!fragment.includes('\n')) {
+      this.#pending += fragment;
+      return [];
+    }
     const lines = (this.#pending + fragment).split('\n');
     this.#pending = lines.pop() ?? '';
     return lines;
+  }
+
+  /** Characters of the unfinished line. */
+  get pending(): number {
+    return this.#pending.length;
   }
 
   /** What is left when the stream ends: an unfinished line, or ''. */
@@ -32,6 +42,11 @@ export class LineDecoder {
 export class SseDecoder {
   readonly #lines = new LineDecoder();
   #data: string[] = [];
+
+  /** Characters of the unfinished event. */
+  get pending(): number {
+    return this.#data.reduce((sum, { length }) => sum + length, this.#lines.pending);
+  }
 
   /** The payloads of the events completed by `fragment`. */
   push(fragment: string): string[] {

@@ -79,6 +79,9 @@ export class OpenAiUpstream implements Upstream {
   }
 }
 
+/** Characters. What is longer is no event: it would fill the memory that all requests share. */
+const LARGEST_EVENT = 16 * 1024 * 1024;
+
 async function* readChunks(
   body: ReadableStream<Uint8Array>,
   events: OpenAiEvents,
@@ -97,6 +100,7 @@ async function* readChunks(
       const batch = sse
         .push(decoder.decode(value, { stream: true }))
         .flatMap((payload) => events.push(payload));
+      if (sse.pending > LARGEST_EVENT) throw malformed();
       if (batch.length === 0) continue;
       yield [...opening, ...batch];
       opening = [];

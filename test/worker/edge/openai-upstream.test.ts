@@ -213,6 +213,25 @@ describe('an OpenAI-compatible server', () => {
     expect([status, body.error.code]).toEqual([502, 'upstream_error']);
   });
 
+  test('that never ends an event is given up before it fills the memory', async () => {
+    let written = 0;
+    openAi.script = (_, response) => {
+      response.writeHead(200, { 'content-type': 'text/event-stream' });
+      response.write(sse({ choices: [{ index: 0, text: 'Hello' }] }));
+      const more = (): void => {
+        while (!response.closed) {
+          written += 65_536;
+          if (!response.write('data: '.padEnd(65_536, 'x'))) break;
+        }
+        if (!response.closed) response.once('drain', more);
+      };
+      more();
+    };
+    const { status, body } = await foreign();
+    expect([status, body.error.code]).toEqual([502, 'upstream_error']);
+    expect(written).toBeGreaterThan(16 * 1024 * 1024);
+  });
+
   test('that puts a byte order mark before its stream loses nothing', async () => {
     openAi.script = (_, response) => {
       response.writeHead(200, { 'content-type': 'text/event-stream' });
