@@ -20,6 +20,8 @@ const BUSY: ReadonlySet<string> = new Set<ErrorCode>([
   'model_loading',
   'model_unavailable',
 ]);
+/** Said of a server that may not have been asked at all. */
+const NOT_ASKED: ReadonlySet<string> = new Set<ErrorCode>(['unsupported_parameter', 'unsupported_endpoint']);
 
 const codeOf = (thrown: unknown): string => (thrown instanceof ApiError ? thrown.code : 'internal_error');
 
@@ -27,7 +29,7 @@ const codeOf = (thrown: unknown): string => (thrown instanceof ApiError ? thrown
 function verdictOf(code: string | null): Verdict {
   if (code === null) return 'success';
   if (UPSTREAM_FAILURES.has(code)) return 'failure';
-  return BUSY.has(code) ? 'unknown' : 'success';
+  return BUSY.has(code) || NOT_ASKED.has(code) ? 'unknown' : 'success';
 }
 
 /** Of two that say when to come again, the one that says the shorter time; it says more than one that has failed. */
