@@ -17,6 +17,8 @@ export interface OpenAiOptions {
   readonly models: readonly OpenAiModel[];
   /** Milliseconds until the server must have answered with a status. */
   readonly acceptTimeoutMs: number;
+  /** Unix milliseconds. */
+  readonly now: () => number;
 }
 
 /** Such servers do not tell; ids are theirs to check. */
@@ -55,7 +57,9 @@ export class OpenAiUpstream implements Upstream {
     if (!model?.rawCompletions) throw noRawCompletions(request.model, this.name);
     const body = openAiBody(request, model.upstreamId ?? model.id, context);
     const response = await this.#post(body, context);
-    if (response.status !== 200) throw await errorOfOpenAiAnswer(response, request.model, this.name);
+    if (response.status !== 200) {
+      throw await errorOfOpenAiAnswer(response, request.model, this.name, this.#options.now());
+    }
     if (response.body === null) throw malformed();
     return readChunks(response.body, new OpenAiEvents(request));
   }

@@ -37,7 +37,7 @@ function createUpstream(config: UpstreamConfig, settings: Settings, env: Env, no
   };
   if (config.kind === 'openai') {
     const apiKey = config.apiKey === undefined ? null : secretOf(env, config.apiKey);
-    return new OpenAiUpstream({ ...shared, apiKey, models: config.models });
+    return new OpenAiUpstream({ ...shared, apiKey, models: config.models, now });
   }
   const secret = secretOf(env, config.secret);
   return new OriginUpstream({ ...shared, secret, models: config.models ?? null, now });

@@ -198,6 +198,28 @@ describe('an OpenAI-compatible server', () => {
   });
 
   test.each([
+    ['a fraction of a second', 429, '0.2', {}, ['server_is_overloaded', '1']],
+    ['seconds', 503, '7', {}, ['server_is_overloaded', '7']],
+    [
+      'a date',
+      429,
+      () => new Date(Date.now() + 60_000).toUTCString(),
+      {},
+      ['server_is_overloaded', /^(5\d|60)$/],
+    ],
+    ['nonsense', 429, 'soon', {}, ['server_is_overloaded', '1']],
+    ['that it is loading', 503, '1', { error: { message: 'Loading model' } }, ['model_loading', '5']],
+  ] as const)('that says %s is waited for in whole seconds', async (_, theirs, says, said, [code, wait]) => {
+    openAi.script = (_body, response) => {
+      const header = typeof says === 'string' ? says : says();
+      response.writeHead(theirs, { 'retry-after': header }).end(JSON.stringify(said));
+    };
+    const { status, body, headers } = await foreign();
+    expect([status, body.error.code]).toEqual([503, code]);
+    expect(headers.get('retry-after')).toMatch(wait);
+  });
+
+  test.each([
     ['an error event', sse({ error: { message: 'out of memory' } })],
     ['an end without [DONE]', ''],
     ['[DONE] before the choice has finished', 'data: [DONE]\n\n'],
