@@ -77,7 +77,7 @@ export const samplingFields = {
   dynatemp_exponent: decimal(0).nullish(),
   min_keep: integer(0).nullish(),
   seed: z
-    .number()
+    .number('integer')
     .min(-(2 ** 63), 'integer')
     .max(2 ** 63, 'integer')
     .refine(Number.isInteger, { error: 'integer' })

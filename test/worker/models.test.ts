@@ -19,6 +19,7 @@ describe('models and health', () => {
     expect(await (await worker.request('/v1/models')).json()).toEqual({ object: 'list', data: [model] });
     expect(await (await worker.request(`/v1/models/${MODEL.id}`)).json()).toEqual(model);
     expect(await (await worker.request(`/v1/models/${encodeURIComponent(MODEL.id)}`)).json()).toEqual(model);
+    expect(await (await worker.request(`/v1/models/${MODEL.id}/`)).json()).toEqual(model);
     expect((await worker.request('/v1/models/org/none')).status).toBe(404);
   });
 

@@ -43,15 +43,20 @@ function maxTokensOf(request: CompletionRequest, defaults: Defaults, bound: numb
   throw new ApiError('integer_above_max_value', message, { param: name ?? 'max_tokens' });
 }
 
-function checkSequences(prompts: number, choices: number, bestOf: boolean, bound: number): void {
+function checkSequences(prompts: number, choices: number, param: string, bound: number): void {
   if (prompts > bound) {
     const message = `Invalid 'prompt': array too long. Expected at most ${bound} prompts, but got ${prompts} instead.`;
     throw new ApiError('array_above_max_length', message, { param: 'prompt' });
   }
   if (prompts * choices <= bound) return;
-  const param = bestOf ? 'best_of' : 'n';
   const message = `Invalid '${param}': integer above maximum value. ${prompts} prompts times ${choices} make ${prompts * choices} sequences; at most ${bound} are allowed.`;
   throw new ApiError('integer_above_max_value', message, { param });
+}
+
+/** The field that says how many sequences a prompt has. */
+function choicesField(request: CompletionRequest, n: number): string {
+  if ((request.best_of ?? 0) > n) return 'best_of';
+  return typeof request.n_cmpl === 'number' && typeof request.n !== 'number' ? 'n_cmpl' : 'n';
 }
 
 function streamUsageOf(request: CompletionRequest, dialect: Dialect): AnswerOptions['streamUsage'] {
@@ -152,7 +157,7 @@ export function parseCompletion(
   const answer = answerOf(request, resolved, dialect);
   const generation = generationOf(request, resolved, answer, dialect, defaults);
   checkTogether(request, resolved);
-  checkSequences(request.prompt.length, resolved.bestOf, (request.best_of ?? 0) > n, bounds.sequences);
+  checkSequences(request.prompt.length, resolved.bestOf, choicesField(request, n), bounds.sequences);
   return {
     answer,
     generation,

@@ -1,6 +1,12 @@
 import { describe, expect, test } from 'vitest';
 import { parse, refusal } from './parsing.ts';
 
+test('a seed of another type is told to be an integer', () => {
+  for (const seed of ['1', 1.5, Number.POSITIVE_INFINITY]) {
+    expect(refusal({ seed })?.message).toContain("'seed': expected an integer");
+  }
+});
+
 describe('bounds of account and deployment', () => {
   const bounds = { maxTokens: 100, sequences: 8 };
 
@@ -21,6 +27,10 @@ describe('bounds of account and deployment', () => {
     expect(refusal({ prompt, n: 3 }, 'openai', bounds)).toMatchObject({
       code: 'integer_above_max_value',
       param: 'n',
+    });
+    expect(refusal({ prompt, n_cmpl: 3 }, 'openai', bounds)).toMatchObject({
+      param: 'n_cmpl',
+      message: expect.stringContaining("'n_cmpl'"),
     });
     expect(refusal({ prompt, best_of: 3 }, 'openai', bounds)).toMatchObject({ param: 'best_of' });
     expect(refusal({ prompt: Array.from({ length: 9 }, () => 'a') }, 'openai', bounds)).toMatchObject({
