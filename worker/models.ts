@@ -43,7 +43,7 @@ export async function listModels(request: Request, context: RequestContext): Pro
 export async function showModel(request: Request, context: RequestContext, id: string): Promise<Response> {
   const models = modelObjects(await visibleModels(request, context));
   const model = models.find((candidate) => candidate.id === id);
-  if (model === undefined) throw modelNotFound(id);
+  if (model === undefined) throw modelNotFound(id, context);
   return jsonResponse(model);
 }
 

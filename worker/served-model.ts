@@ -23,7 +23,10 @@ const named = (name: string, models: Models): OriginModel | undefined =>
 export const mayUse = ({ key }: Principal, model: OriginModel, models: Models): boolean =>
   key.models === null || key.models.some((name) => named(name, models) === model);
 
-export function modelNotFound(name: string): ApiError {
+/** 404, unless it is not known what all upstreams serve. */
+export function modelNotFound(name: string, { catalogue }: RequestContext): ApiError {
+  const missing = catalogue.missing();
+  if (missing) return missing;
   const message = `The model '${name.slice(0, 100)}' does not exist or you do not have access to it.`;
   return new ApiError('model_not_found', message, { param: 'model' });
 }
@@ -41,7 +44,8 @@ function modelName(value: unknown): string {
 
 /**
  * The model a body names.
- * @throws ApiError 400 without a name, 404 for a name that is not served, 403 for a model the key may not use
+ * @throws ApiError 400 without a name, 404 for a name that is not served, 502 to 504 while that cannot be known, 403 for
+ *   a model the key may not use
  */
 export async function resolveModel(
   value: unknown,
@@ -53,7 +57,7 @@ export async function resolveModel(
   const models = await context.catalogue.models(signal);
   const { anyModel } = context.answer.dialect;
   const model = named(name, models) ?? (anyModel ? onlyOf(models) : undefined);
-  if (model === undefined) throw modelNotFound(name);
+  if (model === undefined) throw modelNotFound(name, context);
   if (mayUse(principal, model, models)) return model;
   throw new ApiError('model_not_allowed', `This key has no access to the model '${model.id}'.`, {
     param: 'model',

@@ -1,3 +1,4 @@
+import { ApiError } from '../../shared/errors.ts';
 import type { ModelState, OriginModel } from '../../shared/generation.ts';
 import type { After } from '../request-timers.ts';
 import { withTimeLimit } from './time-limit.ts';
@@ -17,6 +18,8 @@ export class ModelLists {
   readonly #now: () => number;
   readonly #after: After;
   readonly #known = new Map<string, KnownList>();
+  /** What those upstreams fail with that have never told theirs. */
+  readonly #unheard = new Map<string, ApiError>();
 
   /** @param now Unix milliseconds */
   constructor(ttlMs: number, now: () => number, after: After) {
@@ -48,8 +51,9 @@ export class ModelLists {
   async #refresh(upstream: Upstream, signal: AbortSignal): Promise<void> {
     const known = this.#known.get(upstream.name);
     if (known && known.until > this.#now()) return;
+    const { name } = upstream;
     const remember = (models: readonly OriginModel[]): void => {
-      this.#known.set(upstream.name, { models, until: this.#now() + this.#ttlMs });
+      this.#known.set(name, { models, until: this.#now() + this.#ttlMs });
     };
     // One request asks, and the others go on meanwhile: an upstream that swallows what it is sent must not hold up all.
     if (known) remember(known.models);
@@ -57,11 +61,21 @@ export class ModelLists {
     const patience = { signal, after: this.#after, ms: PATIENCE_MS };
     try {
       remember(await (known ? withTimeLimit(patience, ask) : ask(signal)));
+      this.#unheard.delete(name);
     } catch (thrown) {
-      // While others can serve, nobody waits again and again for one that is away.
-      if (this.#known.size > 0) remember(known?.models ?? []);
+      const heard = known !== undefined && !this.#unheard.has(name);
+      if (!heard && thrown instanceof ApiError && !signal.aborted) this.#unheard.set(name, thrown);
+      // While others can serve, nobody waits again and again for one that is away. A client that leaves tells nothing.
+      const away = known !== undefined || !signal.aborted;
+      if (away && this.#known.size > 0) remember(known?.models ?? []);
       throw thrown;
     }
+  }
+
+  /** Why a model that nobody offers may be there all the same; null when every upstream has told its models. */
+  get missing(): ApiError | null {
+    const [failure = null] = this.#unheard.values();
+    return failure;
   }
 
   /** Null when the upstream does not serve it. */

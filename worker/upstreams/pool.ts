@@ -1,3 +1,4 @@
+import type { ApiError } from '../../shared/errors.ts';
 import type { OriginModel, UsageAccount, WirePrompt } from '../../shared/generation.ts';
 import { type Env, fetcherOf, type Settings, secretOf } from '../env.ts';
 import { afterAlone } from '../request-timers.ts';
@@ -21,6 +22,8 @@ export interface Affinity {
 export interface Catalogue {
   /** @throws ApiError 502, 503, 504 when no upstream can say */
   models(signal: AbortSignal): Promise<readonly OriginModel[]>;
+  /** Why the list may lack models: an upstream that has never told its own; null when all have. */
+  missing(): ApiError | null;
   /** What a generation has used, by whichever upstream remembers it; null when none does. */
   usageOf(account: string, signal: AbortSignal): Promise<UsageAccount | null>;
   /** For one request. */
@@ -70,6 +73,7 @@ export function createCatalogue(env: Env, settings: Settings, now: () => number)
   const health = new UpstreamHealth(now);
   return {
     models: (signal) => lists.all(upstreams, signal),
+    missing: () => lists.missing,
     async usageOf(account, signal) {
       const asked = upstreams.map((upstream) => upstream.usageOf(account, signal).catch(() => null));
       return accountOf(await Promise.all(asked));

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
-import { type FakeOrigin, MODEL } from '../support/fake-origin.ts';
-import { KEY } from '../support/worker.ts';
+import { type FakeOrigin, MODEL, SECRET } from '../support/fake-origin.ts';
+import { KEY, startWorker } from '../support/worker.ts';
 import { completion } from './admin-client.ts';
 import { eventually } from './eventually.ts';
 import { upstreamsForTests } from './upstreams-for-tests.ts';
@@ -206,4 +206,24 @@ test('requests go where the model is loaded, as long as there is such a place', 
 test('an origin that no address leads to is reached through its binding', async () => {
   expect((await completion(worker, KEY, { model: 'bound' })).status).toBe(200);
   expect(origins[0].requests).toHaveLength(1);
+});
+
+test('a model is not unknown as long as an origin that may have it has never been reached', async () => {
+  const away = { kind: 'origin', name: 'away', url: 'http://127.0.0.1:9' };
+  const here = { kind: 'origin', name: 'here', url: origins[0].url };
+  const fresh = await startWorker(origins[0], {
+    UPSTREAMS: JSON.stringify([here, away]),
+    ORIGIN_SECRET: SECRET,
+  });
+  try {
+    for (const _ of ['found out', 'remembered']) {
+      expect((await completion(fresh, KEY)).status).toBe(200);
+      const { status, body, headers } = await completion(fresh, KEY, { model: 'elsewhere' });
+      expect([status, body.error.code]).toEqual([502, 'upstream_error']);
+      expect(headers.get('retry-after')).toBe('1');
+      expect((await fresh.request('/v1/models/elsewhere')).status).toBe(502);
+    }
+  } finally {
+    await fresh.stop();
+  }
 });
