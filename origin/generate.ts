@@ -34,6 +34,8 @@ export interface PreparedGeneration {
   readonly submission: Submission;
   /** Events that precede the engine's. */
   readonly preamble: readonly GenerationEvent[];
+  /** An event of the engine as the caller is to see it. */
+  shown(event: GenerationEvent): GenerationEvent;
 }
 
 /** @throws ApiError what the caller should see instead of a stream; the signal's reason, where there is no caller */
@@ -62,6 +64,7 @@ export async function prepareGeneration(
       },
       ...(request.echo ? prompts.flatMap(shownPrompt) : []),
     ],
+    shown: inCallersStops(namedStops(request, model)),
   };
 }
 
@@ -169,12 +172,28 @@ function serialized(constraint: WireConstraint): string {
   }
 }
 
-/** A stop string that is exactly one added token must work although that token's text is hidden. */
-function stopIds(request: GenerationRequest, model: ServedModel, infilling: boolean): number[] {
-  const named = request.stop.flatMap((text) => model.tokenizer.addedTokens.get(text) ?? []);
-  const markers = infilling ? (model.infill?.stopIds ?? []) : [];
-  return [...new Set([...request.stopTokenIds, ...named, ...markers])];
+/** Stop strings that are exactly one added token must work although that token's text is hidden: id → string. */
+function namedStops({ stop }: GenerationRequest, { tokenizer }: ServedModel): ReadonlyMap<number, string> {
+  return new Map(
+    stop.flatMap((text): [number, string][] => {
+      const id = tokenizer.addedTokens.get(text);
+      return id === undefined ? [] : [[id, text]];
+    }),
+  );
 }
+
+function stopIds(request: GenerationRequest, model: ServedModel, infilling: boolean): number[] {
+  const markers = infilling ? (model.infill?.stopIds ?? []) : [];
+  return [...new Set([...request.stopTokenIds, ...namedStops(request, model).keys(), ...markers])];
+}
+
+/** What was asked for as a string is told as that string, whatever the engine makes of it. */
+const inCallersStops =
+  (named: ReadonlyMap<number, string>): PreparedGeneration['shown'] =>
+  (event) =>
+    event.type === 'finish' && typeof event.stopReason === 'number'
+      ? { ...event, stopReason: named.get(event.stopReason) ?? event.stopReason }
+      : event;
 
 const shownPrompt = ({ shown }: TokenisedPrompt, prompt: number): GenerationEvent[] =>
   shown ? [{ type: 'prompt', prompt, text: shown.text, ids: [...shown.ids] }] : [];

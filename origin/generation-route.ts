@@ -29,7 +29,7 @@ async function generate(
   const preparing = prepareGeneration(request, { ...context, model, engineId, receivedAt, signal });
   const prepared = await unlessLeft(preparing, signal);
   if (prepared === null || signal.aborted) return;
-  const { submission, preamble } = prepared;
+  const { submission, preamble, shown } = prepared;
 
   const stream = new EventStream(response, context.readerLimits);
   const meter = new GenerationMeter(context.metrics, context.now, {
@@ -48,7 +48,7 @@ async function generate(
     const admission = await engine.submit(submission, (events) => {
       meter.observe(events);
       account?.observe(events);
-      stream.write(events);
+      stream.write(events.map(shown));
     });
     if (!admission.admitted) throw notAdmitted(admission.retryAfterMs, engine.status.healthy);
     if (submission.constraint !== null) await untilCompiled(stream, closed);

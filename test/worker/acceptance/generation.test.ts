@@ -83,7 +83,12 @@ describe('H.5: stop strings', () => {
   test('that are the text of a special token end where the hidden token comes', async () => {
     const forced = { prompt: 'x', max_tokens: 9, logit_bias: { [BEGIN]: 100 }, temperature: 0 };
     expect(await choiceOf(forced)).toMatchObject({ text: '', finish_reason: 'length' });
-    expect(await choiceOf({ ...forced, stop: ['<s>'] })).toMatchObject({ text: '', finish_reason: 'stop' });
+    const ended = { text: '', finish_reason: 'stop' };
+    expect(await choiceOf({ ...forced, stop: ['<s>'] })).toMatchObject({ ...ended, stop_reason: '<s>' });
+    expect(await choiceOf({ ...forced, stop_token_ids: [BEGIN] })).toMatchObject({
+      ...ended,
+      stop_reason: BEGIN,
+    });
     expect((await system.complete({ ...forced, stop: ['<s>'] })).usage.completion_tokens).toBe(1);
   });
 
