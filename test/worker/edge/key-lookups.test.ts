@@ -23,7 +23,8 @@ const AUTHENTICATION = `
       const compare = crypto.subtle.timingSafeEqual.bind(crypto.subtle);
       crypto.subtle.timingSafeEqual = (...pair) => { comparisons += 1; return compare(...pair); };
       const context = {
-        env: { DB }, settings: { ENVIRONMENT: 'production' }, keys, caller: {}, now: Date.now, timings: new Timings(Date.now),
+        env: { DB }, settings: { ENVIRONMENT: 'production' }, keys, caller: {}, answer: {}, now: Date.now,
+        timings: new Timings(Date.now),
       };
       const answer = await authenticate(request, context, 'completions').then(
         ({ key }) => key.id,
