@@ -1,6 +1,7 @@
 import * as z from 'zod';
 import { integer } from '../../shared/json-fields.ts';
 import { dialectName, type Limits, limits, scope } from '../../shared/tenant.ts';
+import type { LimitChanges } from '../tenants/limit-changes.ts';
 import { toCamelCase, toSnakeCase } from './casing.ts';
 
 /** What the admin API takes and gives, as its OpenAPI description shows it. */
@@ -18,6 +19,23 @@ export type LimitFields = { [K in keyof Limits as Snake<K>]?: Limits[K] | undefi
 const limitFields = z
   .strictObject(toSnakeCase(limits.shape) as Record<keyof LimitFields, z.ZodNullable<z.ZodInt>>)
   .partial();
+
+const changeOf = (limit: z.ZodNullable<z.ZodInt>) => z.union([limit, z.literal('plan')]);
+
+/** Limits to be changed; the others stay, and 'plan' follows the plan again. */
+const limitChanges = z
+  .strictObject(
+    Object.fromEntries(
+      Object.entries(toSnakeCase(limits.shape)).map(([name, limit]) => [
+        name,
+        changeOf(limit as z.ZodNullable<z.ZodInt>),
+      ]),
+    ) as Record<keyof LimitFields, ReturnType<typeof changeOf>>,
+  )
+  .partial();
+
+export const toLimitChanges = (fields: z.infer<typeof limitChanges>): LimitChanges =>
+  toCamelCase(fields) as LimitChanges;
 
 export const toLimits = (fields: LimitFields): Partial<Limits> => toCamelCase(fields) as Partial<Limits>;
 export const fromLimits = (value: Partial<Limits>): LimitFields => toSnakeCase(value) as LimitFields;
@@ -53,7 +71,7 @@ export const tenantPatch = z
   .strictObject({
     name: displayName,
     plan: identifier.nullable(),
-    limits: limitFields,
+    limits: limitChanges,
     weight: weight.nullable(),
     dialect: dialectName,
     suspended: z.boolean(),

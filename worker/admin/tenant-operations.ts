@@ -4,7 +4,7 @@ import type { RequestContext } from '../context.ts';
 import { DEVELOPMENT } from '../tenants/built-in.ts';
 import { readPlan } from '../tenants/plan-store.ts';
 import { insertTenant, listTenants, readTenant, updateTenant } from '../tenants/tenant-store.ts';
-import { tenantBody, tenantObject, tenantPatch, toLimits } from './admin-schemas.ts';
+import { tenantBody, tenantObject, tenantPatch, toLimitChanges, toLimits } from './admin-schemas.ts';
 import { showTenant } from './answers.ts';
 import { recordOperations } from './record-operations.ts';
 
@@ -31,7 +31,7 @@ export const TENANT_OPERATIONS = recordOperations({
   },
   async change(id, { plan, limits, ...patch }, context) {
     await checkPlan(plan, context);
-    const changes = { ...patch, planId: plan, limits: limits && toLimits(limits) };
+    const changes = { ...patch, planId: plan, limits: limits && toLimitChanges(limits) };
     const changed = await updateTenant(context.env.DB, id, changes);
     // Told by whoever decided it: told by another change at the same time, too, it might come late and undo this one.
     if (changed && patch.suspended !== undefined) await limiterOf(context, id).block(null, patch.suspended);

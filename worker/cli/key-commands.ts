@@ -1,5 +1,14 @@
 import type { Command } from 'commander';
-import { collectLimit, commaList, duration, given, instant, pathTo, queryOf } from './options.ts';
+import {
+  collectLimit,
+  commaList,
+  duration,
+  given,
+  instant,
+  type LimitOption,
+  pathTo,
+  queryOf,
+} from './options.ts';
 import type { OpenSession } from './program.ts';
 
 const COLUMNS = ['id', 'tenant', 'name', 'scopes', 'models', 'limits', 'expires_at', 'revoked_at'];
@@ -9,7 +18,7 @@ interface KeyOptions {
   readonly name: string;
   readonly scopes?: string[];
   readonly models?: string[];
-  readonly limit?: Readonly<Record<string, number | null>>;
+  readonly limit?: LimitOption;
   readonly expires?: number;
 }
 

@@ -2,11 +2,17 @@ import { InvalidArgumentError } from 'commander';
 import * as z from 'zod';
 import { CommandError } from './api.ts';
 
-/** `--limit requests_per_minute=60`, repeatable; `none` lifts the limit of the plan. */
-export function collectLimit(text: string, previous: Record<string, number | null> = {}) {
-  const match = /^([a-z_]+)=(\d+|none)$/.exec(text);
-  if (!match) throw new InvalidArgumentError('Write it as name=number or name=none.');
-  return { ...previous, [match[1] as string]: match[2] === 'none' ? null : Number(match[2]) };
+export type LimitOption = Readonly<Record<string, number | 'plan' | null>>;
+
+/** `--limit requests_per_minute=60`, repeatable; `none` lifts the limit of the plan, `plan` returns to it. */
+export function collectLimit(text: string, previous: LimitOption = {}): LimitOption {
+  const match = /^([a-z_]+)=(\d+|none|plan)$/.exec(text);
+  if (!match) throw new InvalidArgumentError('Write it as name=number, name=none or name=plan.');
+  const value = match[2] as string;
+  return {
+    ...previous,
+    [match[1] as string]: value === 'none' ? null : value === 'plan' ? value : Number(value),
+  };
 }
 
 /** `a,b` → ['a', 'b'] */

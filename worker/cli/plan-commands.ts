@@ -1,11 +1,11 @@
 import type { Command } from 'commander';
-import { collectLimit, given, pathTo, positive } from './options.ts';
+import { collectLimit, given, type LimitOption, pathTo, positive } from './options.ts';
 import type { OpenSession } from './program.ts';
 
 interface PlanOptions {
   readonly id?: string;
   readonly name?: string;
-  readonly limit?: Readonly<Record<string, number | null>>;
+  readonly limit?: LimitOption;
   readonly weight?: number;
 }
 

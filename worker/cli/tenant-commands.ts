@@ -1,5 +1,5 @@
 import type { Command } from 'commander';
-import { collectLimit, given, pathTo, positive } from './options.ts';
+import { collectLimit, given, type LimitOption, pathTo, positive } from './options.ts';
 import type { OpenSession } from './program.ts';
 
 const COLUMNS = ['id', 'name', 'plan', 'limits', 'weight', 'dialect', 'suspended', 'created_at'];
@@ -8,7 +8,7 @@ interface TenantOptions {
   readonly id?: string;
   readonly name?: string;
   readonly plan?: string;
-  readonly limit?: Readonly<Record<string, number | null>>;
+  readonly limit?: LimitOption;
   readonly weight?: number;
   readonly dialect?: string;
 }
@@ -19,7 +19,11 @@ const bodyOf = ({ limit, plan, ...rest }: TenantOptions) =>
 const withTerms = (command: Command): Command =>
   command
     .option('--plan <id>', 'plan whose limits apply; none = no plan')
-    .option('--limit <name=value>', 'own limit, repeatable, e.g. requests_per_minute=60', collectLimit)
+    .option(
+      '--limit <name=value>',
+      'own limit, repeatable, e.g. requests_per_minute=60; =none lifts it, =plan returns to that of the plan',
+      collectLimit,
+    )
     .option('--weight <number>', 'share of an origin relative to other tenants', positive)
     .option('--dialect <name>', 'whose habits answers follow');
 

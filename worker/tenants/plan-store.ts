@@ -1,4 +1,5 @@
 import type { Limits } from '../../shared/tenant.ts';
+import { changedLimits } from './limit-changes.ts';
 
 /** A set of limits that many tenants share. */
 export interface Plan {
@@ -55,9 +56,9 @@ export async function updatePlan(db: D1Database, id: string, changes: PlanChange
   const { name, limits, weight } = changes;
   const row = await db
     .prepare(`
-      UPDATE plans SET name = COALESCE(?2, name), limits = COALESCE(?3, limits), weight = COALESCE(?4, weight)
+      UPDATE plans SET name = COALESCE(?2, name), limits = ${changedLimits('?3')}, weight = COALESCE(?4, weight)
       WHERE id = ?1 RETURNING *`)
-    .bind(id, name ?? null, limits ? JSON.stringify(limits) : null, weight ?? null)
+    .bind(id, name ?? null, JSON.stringify(limits ?? {}), weight ?? null)
     .first<PlanRow>();
   return row && toPlan(row);
 }

@@ -1,4 +1,5 @@
 import type { DialectName, Limits } from '../../shared/tenant.ts';
+import { changedLimits, type LimitChanges } from './limit-changes.ts';
 
 /** A tenant's own record; what it leaves open comes from its plan. */
 export interface TenantRecord {
@@ -57,10 +58,12 @@ export async function insertTenant(db: D1Database, tenant: TenantRecord): Promis
   return meta.changes > 0;
 }
 
-type Changeable = 'name' | 'planId' | 'limits' | 'weight' | 'dialect' | 'suspended';
+type Changeable = 'name' | 'planId' | 'weight' | 'dialect' | 'suspended';
 
 /** What can be changed of a tenant; what is not there stays. */
-export type TenantChanges = { readonly [K in Changeable]?: TenantRecord[K] | undefined };
+export type TenantChanges = { readonly [K in Changeable]?: TenantRecord[K] | undefined } & {
+  readonly limits?: LimitChanges | undefined;
+};
 
 /** Leaves alone what it does not change, so that two changes at once both hold; null when there is no such tenant. */
 export async function updateTenant(
@@ -71,13 +74,13 @@ export async function updateTenant(
   const { name, planId, limits, weight, dialect, suspended } = changes;
   const row = await db
     .prepare(`
-      UPDATE tenants SET name = COALESCE(?2, name), plan_id = IIF(?3, ?4, plan_id), limits = COALESCE(?5, limits),
+      UPDATE tenants SET name = COALESCE(?2, name), plan_id = IIF(?3, ?4, plan_id), limits = ${changedLimits('?5')},
         weight = IIF(?6, ?7, weight), dialect = COALESCE(?8, dialect), suspended = COALESCE(?9, suspended)
       WHERE id = ?1 RETURNING *`)
     .bind(
       ...[id, name ?? null],
       ...[planId === undefined ? 0 : 1, planId ?? null],
-      limits ? JSON.stringify(limits) : null,
+      JSON.stringify(limits ?? {}),
       ...[weight === undefined ? 0 : 1, weight ?? null],
       ...[dialect ?? null, suspended === undefined ? null : Number(suspended)],
     )

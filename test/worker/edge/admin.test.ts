@@ -134,7 +134,12 @@ describe('plans and tenants', () => {
     const { key } = await tenantWithKey(worker, 'at-once');
     await admin(worker, 'POST', '/plans', { id: 'at-once', name: 'Before' });
     const ofTenant = [{ name: 'After' }, { suspended: true }, { weight: 3 }, { plan: 'at-once' }];
-    const ofPlan = [{ name: 'After' }, { weight: 2 }, { limits: { max_tokens: 9 } }];
+    const ofPlan = [
+      { name: 'After' },
+      { weight: 2 },
+      { limits: { max_tokens: 9 } },
+      { limits: { tokens_per_day: 8 } },
+    ];
     const all = [
       ...ofTenant.map((body) => ({ path: '/tenants/at-once', body })),
       ...ofPlan.map((body) => ({ path: '/plans/at-once', body })),

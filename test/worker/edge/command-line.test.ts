@@ -70,6 +70,32 @@ test('a suspended tenant resumes, and limits can be lifted', async () => {
   expect(changed.limits).toEqual({ max_tokens: null });
 });
 
+test('a limit that is changed leaves the others as they are, until the plan is to be followed again', async () => {
+  const limits = async (...change: string[]) => (await adminJson(...change)).limits;
+  await admin('plans', 'create', '--id', 'kept', '--name', 'Kept', '--limit', 'tokens_per_day=500');
+  expect(await limits('plans', 'update', 'kept', '--limit', 'max_tokens=9')).toEqual({
+    tokens_per_day: 500,
+    max_tokens: 9,
+  });
+  expect(await limits('plans', 'update', 'kept', '--name', 'Same')).toEqual({
+    tokens_per_day: 500,
+    max_tokens: 9,
+  });
+  const create = ['tenants', 'create', '--id', 'kept', '--name', 'Kept', '--limit', 'tokens_per_day=50'];
+  await admin(...create, '--limit', 'max_tokens=none');
+  const update = ['tenants', 'update', 'kept', '--limit'];
+  const both = { tokens_per_day: 50, max_tokens: null, requests_per_minute: 7 };
+  expect(await limits(...update, 'requests_per_minute=7')).toEqual(both);
+  expect(await limits(...update, 'requests_per_minute=8', '--limit', 'max_tokens=plan')).toEqual({
+    tokens_per_day: 50,
+    requests_per_minute: 8,
+  });
+  await expect(admin(...update, 'max_tokens=0')).rejects.toThrow(/below minimum value/);
+  await expect(admin('plans', 'update', 'kept', '--limit', 'max_tokens=plan')).rejects.toThrow(
+    /expected an integer/,
+  );
+});
+
 test("what goes wrong is said in the server's words", async () => {
   await expect(admin('tenants', 'show', 'nobody')).rejects.toThrow(
     new CommandError("There is no tenant 'nobody'."),
