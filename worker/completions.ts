@@ -4,6 +4,7 @@ import { readJsonObject } from './body.ts';
 import type { RequestContext } from './context.ts';
 import { chooseDialect } from './dialects/dialect.ts';
 import { parseCompletion } from './dialects/request.ts';
+import { pseudonymOf } from './end-user.ts';
 import { startGeneration } from './generation-start.ts';
 import { answerPlain, answerStream } from './relay.ts';
 import { boundsOf, costOf } from './request-bounds.ts';
@@ -17,6 +18,7 @@ export async function complete(request: Request, context: RequestContext): Promi
   const model = await resolveModel(body.model, principal, context, request.signal);
   const bounds = boundsOf(principal, context.settings);
   const call = parseCompletion(body, context.answer.dialect, bounds, model.defaults);
+  context.caller.endUser = await pseudonymOf(call.endUser, principal.tenant);
   checkCapabilities(call, model);
   const lease = await admit(principal, costOf(call, model), context);
   const started = await startGeneration({ request, context, principal, model, call, lease });

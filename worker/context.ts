@@ -15,9 +15,12 @@ export interface Answer {
   limits: Readonly<Record<string, string>>;
 }
 
-/** Known once the key has been checked; for the log. */
+/** Who is asking, as far as it is known by now; for the log. */
 export interface Caller {
+  /** Known once the key has been checked. */
   principal: Principal | null;
+  /** Stands for the end user whom the tenant named, and is nobody's name. */
+  endUser: string | null;
 }
 
 /** Everything around one request. Handlers take time, randomness and background work from here only. */

@@ -71,7 +71,7 @@ function createContext(
     env,
     ...isolate,
     answer,
-    caller: { principal: null },
+    caller: { principal: null, endUser: null },
     region,
     timings: new Timings(now),
     timers: new RequestTimers(now),

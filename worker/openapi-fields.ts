@@ -20,7 +20,7 @@ export const FIELD_DESCRIPTIONS = {
   stop_token_ids: 'Token ids that end a choice.',
   ignore_eos: 'The end token does not end a choice.',
   suffix: 'Text after the insertion point, for models that fill in the middle.',
-  user: 'A name for the end user; without effect.',
+  user: 'A name for the end user; logged as a hash, otherwise without effect.',
   temperature: 'Softmax temperature; 0 = always the most likely token.',
   top_p: 'Nucleus mass.',
   top_k: 'Most likely tokens kept; 0 or -1 = all.',

@@ -14,6 +14,7 @@ export function logRequest(request: Request, response: Response, context: Reques
     status: response.status,
     tenant: caller.principal?.tenant.id ?? null,
     key: caller.principal?.key.id ?? null,
+    user: caller.endUser,
     ms: timings.elapsed,
   };
   console.log(JSON.stringify(line));

@@ -37,6 +37,8 @@ export interface CompletionCall {
   readonly generation: GenerationFields;
   /** The field that carries the constraint, for errors found only when it is compiled. */
   readonly constraintField: string | null;
+  /** The caller's name for whom it asks; null = none given. */
+  readonly endUser: string | null;
   /** The only prompt stands in a list, so that its tokens have two indices. */
   readonly promptIsListed: boolean;
   /** What other servers get as it was sent: fields unknown to us, service fields removed, and those of sampling. */

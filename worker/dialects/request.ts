@@ -162,6 +162,7 @@ export function parseCompletion(
     answer,
     generation,
     constraintField: resolved.constraint?.field ?? null,
+    endUser: request.user ?? null,
     promptIsListed: Array.isArray(body.prompt) && body.prompt.length === 1 && Array.isArray(body.prompt[0]),
     extra: extraFields(body),
   };

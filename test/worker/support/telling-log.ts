@@ -1,0 +1,15 @@
+import type { Env } from '../../../worker/env.ts';
+import worker from '../../../worker/index.ts';
+
+/** The Worker; GET /log tells the lines it has logged so far. */
+const lines: unknown[] = [];
+console.log = (line: unknown) => void lines.push(line);
+
+export default {
+  fetch(request, env, context) {
+    const { pathname } = new URL(request.url);
+    return pathname === '/log' ? Response.json(lines) : worker.fetch!(request, env, context);
+  },
+} satisfies ExportedHandler<Env>;
+
+export { IdempotentAnswer, RegionLimiter, StreamTail, TenantLimiter } from '../../../worker/index.ts';
