@@ -13,8 +13,9 @@ export type AdminObject = Readonly<Record<string, unknown>>;
 /** Something the operator should read; shown without a stack. */
 export class CommandError extends Error {}
 
+const object = z.record(z.string(), z.unknown());
 const failure = z.object({ error: z.object({ message: z.string() }) });
-const list = z.object({ data: z.array(z.record(z.string(), z.unknown())), has_more: z.boolean() });
+const list = z.object({ data: z.array(object), has_more: z.boolean() });
 
 export interface Access {
   /** Base address of the Worker. */
@@ -31,6 +32,11 @@ export function readAddress(text: string): URL {
 }
 
 export function createAdminApi(access: Access): AdminApi {
+  const understood = <T>(schema: z.ZodType<T>, answer: unknown): T => {
+    const { data } = schema.safeParse(answer);
+    if (data !== undefined) return data;
+    throw new CommandError(`What answers at ${access.url.origin} is no Continuo.`);
+  };
   const call: AdminApi['call'] = async (method, path, body) => {
     const address = new URL(`/admin/v1${path}`, access.url);
     const response = await access
@@ -43,7 +49,7 @@ export function createAdminApi(access: Access): AdminApi {
         throw new CommandError(`Nothing answers at ${address.origin}.`);
       });
     const answer: unknown = await response.json().catch(() => null);
-    if (response.ok) return answer as AdminObject;
+    if (response.ok) return understood(object, answer);
     const told = failure.safeParse(answer);
     throw new CommandError(
       told.success ? told.data.error.message : `The server answered ${response.status}.`,
@@ -56,7 +62,8 @@ export function createAdminApi(access: Access): AdminApi {
       for (;;) {
         const last = items.at(-1)?.id;
         const after = typeof last === 'string' ? `after=${encodeURIComponent(last)}` : '';
-        const page = list.parse(await call('GET', `${path}${path.includes('?') ? '&' : '?'}${after}`));
+        const separator = path.includes('?') ? '&' : '?';
+        const page = understood(list, await call('GET', `${path}${separator}${after}`));
         items.push(...page.data);
         if (!page.has_more) return items;
       }

@@ -1,5 +1,4 @@
 import type { Command } from 'commander';
-import type { AdminObject } from './api.ts';
 import { queryOf } from './options.ts';
 import type { OpenSession } from './program.ts';
 
@@ -41,7 +40,6 @@ export function addUsageCommand(program: Command, open: OpenSession): void {
     .option('--by <groups>', 'day, tenant, model, key, comma-separated')
     .action(async ({ by, ...filter }: UsageOptions) => {
       const { api, showList } = open();
-      const answer = await api.call('GET', `/usage${queryOf({ ...filter, group_by: by })}`);
-      showList(answer.data as AdminObject[], COLUMNS);
+      showList(await api.list(`/usage${queryOf({ ...filter, group_by: by })}`), COLUMNS);
     });
 }

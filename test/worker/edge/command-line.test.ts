@@ -10,12 +10,12 @@ const { worker } = workerForTests({ ADMIN_KEY_SHA256 });
 /** What `admin …` prints. */
 const admin = (...words: string[]): Promise<string> => adminAt(worker.url, words);
 
-async function adminAt(url: string, words: readonly string[]): Promise<string> {
+async function adminAt(url: string, words: readonly string[], ask: typeof fetch = fetch): Promise<string> {
   const printed: string[] = [];
   const program = createProgram({
     url,
     keyFor: () => ADMIN_KEY,
-    fetch,
+    fetch: ask,
     print: (text) => printed.push(text),
     printError: (text) => printed.push(text),
   });
@@ -123,6 +123,22 @@ test('what cannot be sent is refused in a line', async () => {
     await expect(admin('tenants', 'create', '--name', 'x', '--weight', weight)).rejects.toThrow(/above 0/);
   }
 });
+
+test.each(['null', '"ok"', '<html>', '{}'])(
+  'a server that answers %s is told to be another one',
+  async (body) => {
+    const ask = () => Promise.resolve(new Response(body));
+    for (const words of [
+      ['tenants', 'list'],
+      ['usage'],
+      ...(body === '{}' ? [] : [['tenants', 'show', 'x']]),
+    ]) {
+      await expect(adminAt('http://other.example:81/x', words, ask)).rejects.toThrow(
+        new CommandError('What answers at http://other.example:81 is no Continuo.'),
+      );
+    }
+  },
+);
 
 test('a key expires at the date or the time it was told, and at none that does not exist', async () => {
   await admin('tenants', 'create', '--id', 'dated', '--name', 'Dated');
