@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { gzipSync } from 'node:zlib';
 import { describe, expect, test } from 'vitest';
+import { unstable_readConfig } from 'wrangler';
 import { bundleWorker } from '../../../origin/start/worker-bundle.ts';
 import { startFakeOrigin } from '../support/fake-origin.ts';
 import { KEY, startWorker } from '../support/worker.ts';
@@ -49,6 +50,13 @@ describe('deployment', () => {
       }
     } finally {
       rmSync(directory, { recursive: true, force: true });
+    }
+  });
+
+  test('the Worker’s own log lines are kept everywhere, the platform’s with queries and headers nowhere', () => {
+    for (const env of [undefined, 'staging', 'production']) {
+      const { observability } = unstable_readConfig({ config: path.join(ROOT, 'wrangler.toml'), env });
+      expect(observability?.logs).toMatchObject({ enabled: true, invocation_logs: false });
     }
   });
 
