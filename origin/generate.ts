@@ -3,6 +3,7 @@ import type { GenerationEvent, GenerationRequest, WireConstraint } from '../shar
 import { completionBudget } from './context.ts';
 import type { Submission } from './engine/messages.ts';
 import { checkCount, readImages } from './images/prompt-images.ts';
+import { asWritten } from './leading-space.ts';
 import { type TokenisedPrompt, tokenisePrompt } from './prompt.ts';
 import type { ServedModel } from './served-model.ts';
 import type { Caller } from './turns.ts';
@@ -64,7 +65,7 @@ export async function prepareGeneration(
       },
       ...(request.echo ? prompts.flatMap(shownPrompt) : []),
     ],
-    shown: inCallersStops(namedStops(request, model)),
+    shown: inCallersWords(namedStops(request, model), prompts),
   };
 }
 
@@ -187,13 +188,17 @@ function stopIds(request: GenerationRequest, model: ServedModel, infilling: bool
   return [...new Set([...request.stopTokenIds, ...namedStops(request, model).keys(), ...markers])];
 }
 
-/** What was asked for as a string is told as that string, whatever the engine makes of it. */
-const inCallersStops =
-  (named: ReadonlyMap<number, string>): PreparedGeneration['shown'] =>
-  (event) =>
-    event.type === 'finish' && typeof event.stopReason === 'number'
-      ? { ...event, stopReason: named.get(event.stopReason) ?? event.stopReason }
-      : event;
+/** Prompts and stops are told as they were written, whatever the engine got in their place. */
+const inCallersWords =
+  (
+    stops: ReadonlyMap<number, string>,
+    prompts: readonly Pick<TokenisedPrompt, 'spaces'>[],
+  ): PreparedGeneration['shown'] =>
+  (event) => {
+    if (event.type === 'prompt') return asWritten(event, prompts[event.prompt]?.spaces ?? Infinity);
+    if (event.type !== 'finish' || typeof event.stopReason !== 'number') return event;
+    return { ...event, stopReason: stops.get(event.stopReason) ?? event.stopReason };
+  };
 
 const shownPrompt = ({ shown }: TokenisedPrompt, prompt: number): GenerationEvent[] =>
   shown ? [{ type: 'prompt', prompt, text: shown.text, ids: [...shown.ids] }] : [];

@@ -4,6 +4,7 @@ import { promptBudget, reachable, refuseHopeless } from './context.ts';
 import { type ImageInput, type Places, placesOf, spread, withImageTokens } from './images/prompt-images.ts';
 import { encodeAfter } from './infill/encode-after.ts';
 import { assemble, cutToFit, type Infill } from './infill/infill.ts';
+import { spacesBefore } from './leading-space.ts';
 import type { ServedModel } from './served-model.ts';
 import type { EncodeOptions } from './tokenizer/tokenizer.ts';
 import type { Caller } from './turns.ts';
@@ -15,6 +16,8 @@ export interface TokenisedPrompt {
   readonly shown: { readonly text: string; readonly ids: readonly number[] } | null;
   /** Where images are to stand. */
   readonly places: Places;
+  /** Spaces it begins with as it was written; Infinity when no other can come before them. */
+  readonly spaces: number;
 }
 
 /** What the tokens of one prompt depend on. */
@@ -49,7 +52,11 @@ async function plainPrompt(prompt: WirePrompt, reading: Reading): Promise<Tokeni
   const { addSpecialTokens } = request;
   const ids = await promptIds(prompt, reading, { addSpecialTokens, parseSpecial: true });
   const tokens = Int32Array.from(budget === null ? ids : lastOf(ids, budget));
-  return { tokens, shown: null, places: model.images ? placesOf(tokens, model.images) : [] };
+  const places = model.images ? placesOf(tokens, model.images) : [];
+  const first = typeof prompt === 'string' ? prompt : prompt[0];
+  const mayGain = model.tokenizer.addsLeadingSpace && tokens.length === ids.length;
+  const written = typeof first === 'string' ? spacesBefore(first) : 0;
+  return { tokens, shown: null, places, spaces: mayGain ? written : Infinity };
 }
 
 /** With room for its images. It is never cut: half an image means nothing. */
@@ -68,7 +75,7 @@ async function seeingPrompt(
   const ids = isTooMany ? sent : spread(sent, images);
   if (budget !== null && ids.length > budget) throw cutsImages(ids.length, budget);
   const text = typeof prompt === 'string' ? prompt : model.tokenizer.decode(sent, request);
-  return { tokens: Int32Array.from(ids), shown: { text, ids: sent }, places };
+  return { tokens: Int32Array.from(ids), shown: { text, ids: sent }, places, spaces: Infinity };
 }
 
 async function infillPrompt(
@@ -86,7 +93,8 @@ async function infillPrompt(
   const ids = Array.from(parts.before);
   const uncut = typeof prompt === 'string' && ids.length === before.length;
   const text = uncut ? prompt : tokenizer.decode(ids, request);
-  return { tokens: Int32Array.from(assemble(infill, parts)), shown: { text, ids }, places: [] };
+  const tokens = Int32Array.from(assemble(infill, parts));
+  return { tokens, shown: { text, ids }, places: [], spaces: Infinity };
 }
 
 /** Ids of a text, of ids, or of a mixture: its parts are tokenised one by one and joined. */

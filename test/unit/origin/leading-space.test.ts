@@ -1,0 +1,64 @@
+import fc from 'fast-check';
+import { describe, expect, test } from 'vitest';
+import { tokenEntry } from '../../../origin/engine/token-entry.ts';
+import type { ServedModel } from '../../../origin/served-model.ts';
+import type { EventOf } from '../../../shared/generation.ts';
+import { modelDirectory, sentencePieceDirectory, unigramTokenizer } from '../tokenizer/fixtures.ts';
+import { prepare, servedModel } from './support.ts';
+
+/** The `prompt` event as the engine makes it of the bytes of tokens. */
+function eventOf(ids: readonly number[], { tokenizer }: ServedModel): EventOf<'prompt'> {
+  const { tokenBytes } = tokenizer;
+  const scored = { logprob: -1, top: ids.slice(0, 2).map((id) => [id, -1] as const) };
+  const tokens = ids.map((id) => tokenEntry(tokenBytes, id, scored, tokenBytes.special[id] === 1));
+  const shown = tokens.filter(({ hidden }) => !hidden).map(({ bytes }) => Buffer.from(bytes, 'latin1'));
+  return { type: 'prompt', prompt: 0, text: Buffer.concat(shown).toString(), ids: [...ids], tokens };
+}
+
+const models = {
+  'a prepended ▁': servedModel(sentencePieceDirectory()),
+  'a prepended ▁ and a model that sees BOS in the text': servedModel(
+    sentencePieceDirectory({ add_bos_token: false }),
+  ),
+  Metaspace: servedModel(
+    modelDirectory({
+      'tokenizer.json': unigramTokenizer(),
+      'tokenizer_config.json': { bos_token: '<s>', eos_token: '</s>' },
+    }),
+  ),
+};
+
+describe.each(Object.entries(models))('%s', (_, model) => {
+  const told = async (prompt: string, changes = {}) => {
+    const { submission, shown } = await prepare({ prompts: [prompt], ...changes }, model);
+    const event = shown(eventOf([...(submission.prompts[0]?.tokens ?? [])], model));
+    if (event.type !== 'prompt') throw new Error(event.type);
+    return event;
+  };
+
+  test('a prompt is told as it was written, its tokens too', async () => {
+    const unit = fc.constantFrom(...' helowrd');
+    await fc.assert(
+      fc.asyncProperty(fc.string({ unit, minLength: 1, maxLength: 12 }), async (text) => {
+        const { text: shown, tokens = [] } = await told(text);
+        expect(shown).toBe(text);
+        const visible = tokens.filter(({ hidden }) => !hidden);
+        expect(visible.map(({ bytes }) => bytes).join('')).toBe(text);
+        for (const { id, bytes, top } of tokens) {
+          for (const [other, name] of top ?? []) if (other === id) expect(name).toBe(bytes);
+        }
+      }),
+    );
+  });
+
+  test('the end of a prompt that was cut keeps its space', async () => {
+    expect((await told('hello hello hello', { truncatePromptTokens: 1 })).text).toBe(' hello');
+  });
+});
+
+test('a prompt of ids is told as their text would be read', async () => {
+  const model = models['a prepended ▁'];
+  const hello = model.tokenizer.encode('hello', { addSpecialTokens: true, parseSpecial: true });
+  const { shown } = await prepare({ prompts: [hello] }, model);
+  expect(shown(eventOf(hello, model))).toMatchObject({ text: 'hello' });
+});
