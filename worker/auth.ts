@@ -52,7 +52,8 @@ async function storedPrincipal(
   const id = apiKeyId(key);
   // A key that cannot exist costs no look-up.
   if (id === null) throw invalidKey();
-  await shield(context.env.FLOOD_BY_KEY, id);
+  // By the whole key: who knows its public id alone must not use up its share.
+  await shield(context.env.FLOOD_BY_KEY, hash);
   // Admin calls pass no limiter, which knows of revocations at once; they are few, so they ask the store itself.
   if (scope === 'admin') context.keys.forget(id);
   const stored = await context.keys.find(id, (wanted) => readKey(context.env.DB, wanted)).catch(unavailable);

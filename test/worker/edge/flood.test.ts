@@ -1,7 +1,9 @@
 import { expect, test } from 'vitest';
 import type { Shield } from '../../../origin/start/local-worker.ts';
+import { apiKeyId } from '../../../shared/api-key.ts';
 import { workerForTests } from '../support/worker-for-tests.ts';
 import { ADMIN_KEY_SHA256, completion, tenantWithKey } from './admin-client.ts';
+import { keyOf } from './forged-key.ts';
 
 /** The platform's own rate limits in front of everything, with small numbers. */
 const BY_ADDRESS = 60;
@@ -15,6 +17,14 @@ const { worker } = workerForTests(
   { ADMIN_KEY_SHA256 },
   { ratelimits: { FLOOD_BY_ADDRESS: shield('1', BY_ADDRESS), FLOOD_BY_KEY: shield('2', BY_KEY) } },
 );
+
+test('a stranger who knows the public id of a key cannot use up its share', async () => {
+  const { key } = await tenantWithKey(worker, 'known-by-id');
+  const forged = keyOf(apiKeyId(key) ?? '', 7);
+  for (let count = 0; count < BY_KEY; count += 1) expect((await completion(worker, forged)).status).toBe(401);
+  expect((await completion(worker, forged)).status).toBe(429);
+  expect((await completion(worker, key)).status).toBe(200);
+});
 
 test('the shields turn a flood away, per key and per address, before anything is looked up or counted', async () => {
   const { key } = await tenantWithKey(worker, 'noisy', { requests_per_minute: 1000 });

@@ -1,8 +1,8 @@
 import type { Miniflare } from 'miniflare';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { newApiKey } from '../../../shared/api-key.ts';
 import { sha256Hex } from '../../../shared/signing.ts';
 import { type Database, migrate } from '../support/database.ts';
+import { keyOf } from './forged-key.ts';
 import { startWorkerd } from './workerd.ts';
 
 /**
@@ -40,14 +40,6 @@ interface Work {
   readonly statements: number;
   readonly comparisons: number;
   readonly answer: unknown;
-}
-
-const DIGITS = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz';
-
-/** A well-formed key with this public id; the secret is `fill`. */
-function keyOf(id: string, fill: number): string {
-  const ofId = Uint8Array.from(id, (digit) => DIGITS.indexOf(digit));
-  return newApiKey((count) => (count === id.length ? ofId : new Uint8Array(count).fill(fill))).secret;
 }
 
 let workerd: Miniflare;
