@@ -34,7 +34,6 @@ export const ERROR_TABLE = {
   missing_api_key: invalid(401),
   invalid_api_key: invalid(401),
   insufficient_scope: { status: 403, type: 'permission_error' },
-  model_not_allowed: { status: 403, type: 'permission_error' },
   tenant_suspended: { status: 403, type: 'permission_error' },
   model_not_found: invalid(404),
   unknown_url: invalid(404),

@@ -44,8 +44,8 @@ function modelName(value: unknown): string {
 
 /**
  * The model a body names.
- * @throws ApiError 400 without a name, 404 for a name that is not served, 502 to 504 while that cannot be known, 403 for
- *   a model the key may not use
+ * @throws ApiError 400 without a name, 404 for a name that is not served or that the key may not use, which looks the
+ *   same, as it does in the list of models; 502 to 504 while that cannot be known
  */
 export async function resolveModel(
   value: unknown,
@@ -57,11 +57,8 @@ export async function resolveModel(
   const models = await context.catalogue.models(signal);
   const { anyModel } = context.answer.dialect;
   const model = named(name, models) ?? (anyModel ? onlyOf(models) : undefined);
-  if (model === undefined) throw modelNotFound(name, context);
-  if (mayUse(principal, model, models)) return model;
-  throw new ApiError('model_not_allowed', `This key has no access to the model '${model.id}'.`, {
-    param: 'model',
-  });
+  if (model !== undefined && mayUse(principal, model, models)) return model;
+  throw modelNotFound(name, context);
 }
 
 const IMAGE_MARK = '<image>';

@@ -99,7 +99,7 @@ describe('keys', () => {
     const { key } = await tenantWithKey(worker, 'keys-scopes', {}, { scopes: ['models'] });
     expect((await completion(worker, key)).body.error.code).toBe('insufficient_scope');
     const { key: narrow } = await tenantWithKey(worker, 'keys-models', {}, { models: ['other'] });
-    expect((await completion(worker, narrow)).body.error.code).toBe('model_not_allowed');
+    expect((await completion(worker, narrow)).body.error.code).toBe('model_not_found');
     const { key: named } = await tenantWithKey(worker, 'keys-default', {}, { models: ['default'] });
     expect((await completion(worker, named)).status).toBe(200);
   });

@@ -7,17 +7,6 @@ const bearer = (key: string) => ({ headers: { authorization: `Bearer ${key}` } }
 
 export const STATUS_403: readonly ErrorCase[] = [
   {
-    name: 'a model the key may not use',
-    send: async (worker) => {
-      const { key } = await tenantWithKey(worker, 'other-model', {}, { models: ['other'] });
-      return worker.post(body, bearer(key));
-    },
-    type,
-    code: 'model_not_allowed',
-    param: 'model',
-    message: /no access to the model 'org\/tiny'/,
-  },
-  {
     name: 'a key without the right to complete',
     send: async (worker) => {
       const { key } = await tenantWithKey(worker, 'no-scope', {}, { scopes: ['models'] });

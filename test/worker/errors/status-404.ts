@@ -1,3 +1,4 @@
+import { tenantWithKey } from '../edge/admin-client.ts';
 import { type ErrorCase, posting } from './case.ts';
 
 const type = 'invalid_request_error';
@@ -37,6 +38,17 @@ export const STATUS_404: readonly ErrorCase[] = [
     code: 'model_not_found',
     param: 'model',
     message: /'default'/,
+  },
+  {
+    name: 'a model the key may not use, which is as good as unknown',
+    send: async (worker) => {
+      const { key } = await tenantWithKey(worker, 'other-model', {}, { models: ['other'] });
+      return worker.post({ model: 'default', prompt: 'Hi' }, { headers: { authorization: `Bearer ${key}` } });
+    },
+    type,
+    code: 'model_not_found',
+    param: 'model',
+    message: /^The model 'default' does not exist or you do not have access to it\.$/,
   },
   {
     name: 'unknown model in the catalogue',
