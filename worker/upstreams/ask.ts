@@ -22,7 +22,8 @@ export function ask(
 ): Promise<Response> {
   return withTimeLimit(
     { signal, after, ms: acceptTimeoutMs },
-    (limited) => carrier(url, { ...init, signal: limited }),
+    // A prompt goes where the operator has said, and nowhere else.
+    (limited) => carrier(url, { ...init, redirect: 'manual', signal: limited }),
     (_, late) => unreachable(late ? 'timeout' : 'connection'),
   );
 }

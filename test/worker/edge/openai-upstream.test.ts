@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { KEY } from '../support/worker.ts';
 import { completion } from './admin-client.ts';
-import { sse } from './fake-openai.ts';
+import { answer, sse } from './fake-openai.ts';
 import { upstreamsForTests } from './upstreams-for-tests.ts';
 
 const { openAi, worker } = upstreamsForTests();
@@ -233,6 +233,16 @@ describe('an OpenAI-compatible server', () => {
     };
     const { status, body } = await foreign();
     expect([status, body.error.code]).toEqual([502, 'upstream_error']);
+  });
+
+  test.each([302, 307])('that sends requests elsewhere with %d is not followed there', async (redirect) => {
+    openAi.script = (_, response) =>
+      openAi.bodies.length > 1
+        ? answer({}, response)
+        : response.writeHead(redirect, { location: `${openAi.url}/elsewhere` }).end();
+    const { status, body } = await foreign();
+    expect([status, body.error?.code]).toEqual([502, 'upstream_error']);
+    expect(openAi.bodies).toHaveLength(1);
   });
 
   test('that never ends an event is given up before it fills the memory', async () => {
