@@ -62,7 +62,7 @@ export class OpenAiEvents {
     if (!parsed.success) throw malformed();
     const { choices, usage } = parsed.data;
     this.#usage = usage ?? this.#usage;
-    return (choices ?? []).flatMap((choice) => this.#choice(choice));
+    return (choices ?? []).flatMap((choice) => (this.#ended ? [] : this.#choice(choice)));
   }
 
   /** The stream ended: nothing more to say if all was said. */
