@@ -7,11 +7,12 @@ import { NoRoomError } from '../model/kv-cache.ts';
 import { ModelError } from '../model/model-json.ts';
 import { type ModelOptions, openModel } from '../model/open-model.ts';
 import { isLargeVocabulary, SimdKernel } from '../sampling/simd/simd-kernel.ts';
+import { DrawTeam } from '../sampling/team/draw-team.ts';
 import type { TokenBytes } from '../tokenizer/token-bytes.ts';
 import { Tokenizer } from '../tokenizer/tokenizer.ts';
+import { drawHelpers } from './draw-helpers.ts';
 import { Engine } from './engine.ts';
 import { serveEngine } from './engine-loop.ts';
-import { reducersBeside } from './engine-thread-reducers.ts';
 import { ImageFeatures } from './image-features.ts';
 import type { EngineReport, Submission } from './messages.ts';
 import { NO_SHORTCUTS, type Shortcuts } from './shortcuts.ts';
@@ -49,8 +50,9 @@ const compiler = new CompilerClient();
 
 try {
   const cores = availableParallelism();
-  // The model's own threads sleep while tokens are sampled.
-  const simd = new SimdKernel(reducersBeside(Math.min(model.threads, cores) - 1));
+  // The model's own threads sleep while tokens are drawn.
+  const helpers = drawHelpers(Math.min(model.threads, cores));
+  const simd = new SimdKernel(helpers);
   const { runner, images, shape, summary, warning } = await openModel(model, (length) =>
     simd.allocate(length),
   );
@@ -64,11 +66,13 @@ try {
     return await images.encode(pixels, signal);
   });
   const kernel = isLargeVocabulary(vocabularySize) ? simd : null;
+  const team = kernel && helpers && new DrawTeam(kernel, vocabularySize, helpers);
   const imagePositions = images?.positions ?? null;
   report({ type: 'ready', slots, contextLength, vocabularySize, imagePositions, summary, warning });
   const options = {
     runner,
     kernel,
+    team,
     eosIds,
     maxWaiting,
     shortcuts,

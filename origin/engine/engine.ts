@@ -1,6 +1,7 @@
 import { ApiError } from '../../shared/errors.ts';
 import { type DecodeBatch, type ModelRunner, RunTerminated } from '../model/model-runner.ts';
-import type { BlockKernel, RowAhead } from '../sampling/block-kernel.ts';
+import type { BlockKernel } from '../sampling/block-kernel.ts';
+import type { DrawTeam } from '../sampling/team/draw-team.ts';
 import type { SamplerVocabulary } from '../sampling/vocabulary.ts';
 import { SamplerWorkspace } from '../sampling/workspace.ts';
 import { type Draft, Drafting, verification } from './drafting.ts';
@@ -22,6 +23,8 @@ export interface EngineOptions extends Omit<RequestsOptions, 'roster' | 'context
   readonly vocabulary: SamplerVocabulary;
   /** What reduces rows of logits for the samplers; they do without where there is none. */
   readonly kernel?: BlockKernel | null;
+  /** Draws the tokens of a step on several threads; each sampler draws by itself unless given. */
+  readonly team?: DrawTeam | null;
   /** None unless given. */
   readonly shortcuts?: Shortcuts;
 }
@@ -41,21 +44,22 @@ export class Engine {
   readonly #requests: Requests;
   readonly #batch: DecodeBatchBuilder;
   readonly #drafting: Drafting;
-  readonly #kernel: BlockKernel | null;
+  readonly #team: DrawTeam | null;
   #failures = 0;
 
   constructor(options: EngineOptions) {
-    const { runner, vocabulary, now, maxWaiting, kernel = null, shortcuts = NO_SHORTCUTS } = options;
+    const { runner, vocabulary, now, maxWaiting, shortcuts = NO_SHORTCUTS, team = null } = options;
     const { shape } = runner;
     this.#runner = runner;
     this.#now = now;
     this.#roster = new Roster(shape, maxWaiting, shortcuts.cacheGenerated);
     this.#batch = new DecodeBatchBuilder(shape.slots, shape.leastRows);
-    this.#kernel = kernel;
+    this.#team = team;
     this.#drafting = new Drafting(shortcuts, shape.prefillChunk);
     const context = {
       vocabulary,
-      workspace: new SamplerWorkspace(shape.vocabularySize, kernel),
+      workspace: new SamplerWorkspace(shape.vocabularySize, options.kernel),
+      team,
       mask: new Uint32Array((shape.vocabularySize + 31) >>> 5),
     };
     this.#requests = new Requests({ ...options, roster: this.#roster, context });
@@ -133,7 +137,7 @@ export class Engine {
     }
     this.#failures = 0;
     const now = timer.mark('model');
-    this.#reduceAhead(sequences, logits);
+    this.#drawAhead(sequences, logits);
     let tokens = 0;
     for (let row = 0; row < sequences.length; row++) {
       const sequence = sequences[row];
@@ -141,22 +145,20 @@ export class Engine {
       this.#requests.decoded(sequence, this.#row(logits, row), now);
       tokens++;
     }
-    this.#kernel?.forget();
+    this.#team?.end();
     timer.mark('sampling');
     this.#copy(this.#roster.compact());
     this.#flush(false, timer.report('decode', tokens, tokens));
   }
 
-  /** Of large vocabularies, what the samplers will ask of the rows is found for all of them together. */
-  #reduceAhead(sequences: readonly (Sequence | null | undefined)[], logits: Float32Array): void {
-    if (this.#kernel === null) return;
-    const rows: RowAhead[] = [];
+  /** The tokens of several sequences are drawn together. */
+  #drawAhead(sequences: readonly (Sequence | null | undefined)[], logits: Float32Array): void {
+    const team = this.#team;
+    if (team === null || sequences.length < 2 || !team.begin(logits)) return;
     for (const [row, sequence] of sequences.entries()) {
-      if (!sequence || sequence.request.closed) continue;
-      const coldnesses = sequence.ahead();
-      if (coldnesses !== null) rows.push({ row: this.#row(logits, row), coldnesses });
+      if (sequence && !sequence.request.closed) this.#requests.enlist(sequence, this.#row(logits, row), team);
     }
-    this.#kernel.reduceAhead(rows);
+    team.run();
   }
 
   /**

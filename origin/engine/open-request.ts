@@ -1,7 +1,7 @@
 import type { GenerationEvent, Usage } from '../../shared/generation.ts';
 import type { CompiledGrammar } from '../grammar/constraint.ts';
 import type { PlacedVectors } from '../model/model-runner.ts';
-import { isGreedy } from '../sampling/sampler.ts';
+import { isGreedy } from '../sampling/token-draw.ts';
 import type { Preparation } from './admission.ts';
 import type { Submission, SubmittedPrompt } from './messages.ts';
 import { StopStrings } from './stop-checker.ts';

@@ -1,5 +1,6 @@
 import { ApiError } from '../../shared/errors.ts';
 import { InvalidLogitsError } from '../sampling/errors.ts';
+import type { DrawTeam } from '../sampling/team/draw-team.ts';
 import { Admission, type AdmissionOptions } from './admission.ts';
 import { Deadlines } from './deadlines.ts';
 import { affordableIntervalMs } from './event-pace.ts';
@@ -93,7 +94,12 @@ export class Requests {
     this.#outbox.add(request.submission.requestId, request.start(promptIndex, cachedTokens, now));
   }
 
-  /** Samples the next token of a decoding sequence from its row of logits. */
+  /** Has the next token of a decoding sequence drawn together with others', before `decoded`. */
+  enlist(sequence: Sequence, logits: Float32Array, team: DrawTeam): void {
+    this.#attempt(sequence.request, () => sequence.enlist(logits, team));
+  }
+
+  /** Takes up the next token of a decoding sequence, from its row of logits. */
   decoded(sequence: Sequence, logits: Float32Array, now: number): void {
     const sampled = this.#attempt(sequence.request, () => sequence.advance(logits, now));
     if (!sampled) return;

@@ -1,7 +1,8 @@
 import type { EventOf, FinishReason, GenerationEvent } from '../../shared/generation.ts';
 import type { Constraint } from '../grammar/constraint.ts';
-import { tokenLogprob } from '../sampling/logprobs.ts';
+import { type TokenLogprobs, tokenLogprob } from '../sampling/logprobs.ts';
 import { Sampler } from '../sampling/sampler.ts';
+import type { DrawTeam } from '../sampling/team/draw-team.ts';
 import { TokenHistory } from '../sampling/token-history.ts';
 import type { SamplerVocabulary } from '../sampling/vocabulary.ts';
 import type { SamplerWorkspace } from '../sampling/workspace.ts';
@@ -14,8 +15,16 @@ import { tokenEntry } from './token-entry.ts';
 export interface SamplingContext {
   readonly vocabulary: SamplerVocabulary;
   readonly workspace: SamplerWorkspace;
+  /** Draws the tokens of several sequences together; null = each draws by itself. */
+  readonly team: DrawTeam | null;
   /** Scratch for a grammar's mask with the end tokens added; ⌈vocabulary ÷ 32⌉ words. */
   readonly mask: Uint32Array;
+}
+
+/** A token, and its logprobs where they are needed. */
+interface Drawn {
+  readonly id: number;
+  readonly scored: TokenLogprobs | null;
 }
 
 interface Finish {
@@ -38,8 +47,8 @@ export class Sequence implements DecodeRow {
   readonly #sampler: Sampler;
   readonly #constraint: Constraint | null;
   readonly #output: SequenceOutput;
-  /** What `ahead` returns, filled anew by each call. */
-  readonly #coldnesses: number[] = [];
+  /** By which the team knows the draw of the next token; −1 = it does not. */
+  #draw = -1;
   #score = 0;
   #finish: Finish | null = null;
   /** Time of the last event. */
@@ -96,36 +105,58 @@ export class Sequence implements DecodeRow {
   }
 
   /**
-   * Samples the next token and takes it up.
+   * Takes up the next token, drawn ahead or now.
    * @param logits one raw row; not modified
    * @throws NoCandidatesError, InvalidLogitsError
    */
   advance(logits: Float32Array, now: number): void {
-    const { endIds } = this.request;
-    const step = this.completionTokens;
-    const early = this.#early;
-    const mask = this.#mask(early);
-    if (mask === 'nothing') {
+    const drawn = this.#drawnAhead() ?? this.#drawnHere(logits);
+    if (drawn === null) {
       this.#end('stop', null);
       return;
     }
-    const id = this.#sampler.sample(logits, this.#history, step, mask, early ? endIds : NONE);
-    this.#history.push(id);
-    this.#take(id, logits);
+    this.#history.push(drawn.id);
+    this.#take(drawn);
     if (this.#finish === null && this.remaining === 0) this.#end('length', null);
     this.request.countToken(this.pending.copies, now);
   }
 
-  /** The coldnesses at which sums of the next row, as it comes, will be asked for; null = not even its maxima will. */
-  ahead(): readonly number[] | null {
-    const { takesRaw, sumsAt } = this.#sampler;
-    const raw = takesRaw && this.#constraint === null && !this.#early;
-    if (!raw && !this.#scored) return null;
-    const coldnesses = this.#coldnesses;
-    coldnesses.length = 0;
-    if (this.#scored) coldnesses.push(1);
-    if (raw && sumsAt !== null && !coldnesses.includes(sumsAt)) coldnesses.push(sumsAt);
-    return coldnesses;
+  /**
+   * Puts the draw of the next token on the team's list, unless whole sets of tokens are masked.
+   * @param logits the row that `advance` will be given
+   */
+  enlist(logits: Float32Array, team: DrawTeam): void {
+    const sampler = this.#sampler;
+    if (this.#constraint !== null || sampler.allowed !== null) return;
+    const edits = sampler.edit(logits, this.#history, this.#forbidden);
+    const alternatives = this.#scored ? (this.request.submission.logprobs ?? 0) : null;
+    this.#draw = team.add(sampler.draw, logits, edits, this.completionTokens, alternatives);
+  }
+
+  #drawnAhead(): Drawn | null {
+    const { team } = this.#context;
+    const draw = this.#draw;
+    const id = team?.token(draw) ?? null;
+    this.#draw = -1;
+    if (team === null || id === null) return null;
+    this.#sampler.draw.bound = team.bound(draw);
+    return { id, scored: this.#scored ? team.logprobs(draw) : null };
+  }
+
+  /** Null where the grammar leaves nothing. */
+  #drawnHere(logits: Float32Array): Drawn | null {
+    const mask = this.#mask();
+    if (mask === 'nothing') return null;
+    const id = this.#sampler.sample(logits, this.#history, this.completionTokens, mask, this.#forbidden);
+    if (!this.#scored) return { id, scored: null };
+    const { logprobs } = this.request.submission;
+    const { workspace } = this.#context;
+    return { id, scored: tokenLogprob(logits, id, logprobs ?? 0, workspace, this.#sampler.sampledRaw) };
+  }
+
+  /** Tokens that may not come next, whatever the grammar. */
+  get #forbidden(): readonly number[] {
+    return this.#early ? this.request.endIds : NONE;
   }
 
   /** Whether the next token may not end the text yet. */
@@ -176,16 +207,15 @@ export class Sequence implements DecodeRow {
   }
 
   /** Decides what the token means: text, the end, or both. */
-  #take(id: number, logits: Float32Array): void {
+  #take({ id, scored }: Drawn): void {
     const { submission, stopIds, eosIds } = this.request;
-    const { vocabulary, workspace } = this.#context;
+    const { vocabulary } = this.#context;
     const stopsHere = stopIds.has(id);
     const ends = stopsHere || eosIds.has(id);
     const special = vocabulary.tokenBytes.special[id] === 1;
     const visible = ends ? stopsHere && submission.includeStop : !(submission.skipSpecialTokens && special);
     let entry = null;
-    if (this.#scored) {
-      const scored = tokenLogprob(logits, id, submission.logprobs ?? 0, workspace, this.#sampler.sampledRaw);
+    if (scored !== null) {
       this.#score += scored.logprob;
       if (submission.logprobs !== null) entry = tokenEntry(vocabulary.tokenBytes, id, scored, !visible);
     }
@@ -201,11 +231,11 @@ export class Sequence implements DecodeRow {
   }
 
   /** What the grammar allows, end tokens where it is complete; null = everything; 'nothing' = the end. */
-  #mask(early: boolean): Uint32Array | null | 'nothing' {
+  #mask(): Uint32Array | null | 'nothing' {
     if (this.#constraint === null) return null;
     const { mask } = this.#context;
     mask.set(this.#constraint.mask());
-    if (early) {
+    if (this.#early) {
       for (const id of this.request.endIds) mask[id >>> 5]! &= ~(1 << (id & 31));
     } else if (this.#constraint.accepting) {
       for (const id of this.request.eosIds) mask[id >>> 5]! |= 1 << (id & 31);

@@ -1,11 +1,5 @@
 import type { Row } from './truncation/gather.ts';
 
-/** A row of which somebody will ask for the maxima, and for the sums at these coldnesses. */
-export interface RowAhead {
-  readonly row: Float32Array;
-  readonly coldnesses: readonly number[];
-}
-
 /**
  * Reductions of a row over blocks of `blockSize` consecutive ids, faster than JavaScript has them. Only whole blocks are
  * looked at: ids past the last of them are the caller's. Every result is a function of the row's bits alone, wherever the
@@ -16,12 +10,6 @@ export interface BlockKernel {
   readonly blockSize: number;
   /** Numbers that lie where the kernel reads them fastest; kept as long as the kernel. */
   allocate(length: number): Float32Array<ArrayBuffer>;
-  /**
-   * Reduces rows before anybody asks, on several threads where there are any; what is found is the same. Until `forget`
-   * the rows must stay as they are.
-   */
-  reduceAhead(rows: readonly RowAhead[]): void;
-  forget(): void;
   /**
    * Writes each block's largest logit.
    * @returns false where a block may hold NaN or +∞; then its maximum is worth nothing if it does

@@ -1,5 +1,6 @@
 import type { BlockKernel } from './block-kernel.ts';
 import { BreakerCache } from './logits/breaker-cache.ts';
+import { RowEdits } from './logits/row-edits.ts';
 import { RowBlocks } from './row-blocks.ts';
 import { BoundarySearch } from './truncation/boundary-search.ts';
 import { Candidates } from './truncation/candidates.ts';
@@ -11,7 +12,9 @@ import { RowSample } from './truncation/row-sample.ts';
  */
 export class SamplerWorkspace {
   readonly vocabularySize: number;
-  /** Copy of a logits row that processors may change. */
+  /** What processors change of a logits row, */
+  readonly edits: RowEdits;
+  /** and the copy of the row in which it is changed. */
   readonly scores: Float32Array;
   readonly candidates: Candidates;
   /** Sort keys, heap or list of numbers of whichever step is running. */
@@ -33,6 +36,7 @@ export class SamplerWorkspace {
   constructor(vocabularySize: number, kernel: BlockKernel | null = null) {
     this.vocabularySize = vocabularySize;
     this.scores = kernel?.allocate(vocabularySize) ?? new Float32Array(vocabularySize);
+    this.edits = new RowEdits(vocabularySize);
     this.candidates = new Candidates(vocabularySize);
     this.keys = new Float64Array(vocabularySize);
     this.order = new Int32Array(vocabularySize);

@@ -1,10 +1,11 @@
 import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { reducersBeside } from '../../origin/engine/engine-thread-reducers.ts';
+import { drawHelpers } from '../../origin/engine/draw-helpers.ts';
 import type { Submission } from '../../origin/engine/messages.ts';
 import type { ModelRunner } from '../../origin/model/model-runner.ts';
 import { openModel } from '../../origin/model/open-model.ts';
 import { isLargeVocabulary, SimdKernel } from '../../origin/sampling/simd/simd-kernel.ts';
+import { DrawTeam } from '../../origin/sampling/team/draw-team.ts';
 import { Driver } from './support/driver.ts';
 import { anySubmission } from './support/submissions.ts';
 import { type SyntheticEngine, syntheticEngine } from './support/synthetic-engine.ts';
@@ -20,18 +21,21 @@ describe.each([
   // Their rows run one by one, so that fewer rounds must do.
   ['row-coupling int8', { quantization: 'int8-dynamic' }, 8],
   ['concatenated-past', { attention: 'concatenated', positionIds: true }, 8],
-  // Its logits are reduced in blocks, by several threads.
+  // Its logits are reduced in blocks, its tokens drawn by several threads.
   ['large-vocabulary', { quantization: 'q8', vocabulary: 33_000 }, 2],
 ] as const)('a request to a %s model', (_, options, rounds) => {
   let model: SyntheticEngine;
   let runner: ModelRunner;
   let kernel: SimdKernel | null;
+  let team: DrawTeam | null;
 
   beforeAll(async () => {
     model = syntheticEngine(options, { slots: 6, prefillChunk: 16 });
-    const simd = new SimdKernel(reducersBeside(2));
+    const helpers = drawHelpers(3)!;
+    const simd = new SimdKernel(helpers);
     ({ runner } = await openModel(model.data.model, (length) => simd.allocate(length)));
     kernel = isLargeVocabulary(model.vocabularySize) ? simd : null;
+    team = kernel && new DrawTeam(kernel, model.vocabularySize, helpers);
   });
   afterAll(() => {
     runner.dispose();
@@ -41,6 +45,7 @@ describe.each([
   const driver = () =>
     new Driver(runner, {
       kernel,
+      team,
       vocabulary: { tokenBytes: model.data.tokenBytes, encode: () => [] },
       eosIds: model.data.eosIds,
     });

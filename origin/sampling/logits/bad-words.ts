@@ -13,8 +13,7 @@ export const badWords: LogitProcessorFactory = ({ badWords }, vocabulary, worksp
   return {
     apply(scores, history) {
       for (const tokens of sequences) {
-        if (endsWithAllButLast(history, tokens))
-          scores[tokens[tokens.length - 1]!] = Number.NEGATIVE_INFINITY;
+        if (endsWithAllButLast(history, tokens)) scores.set(tokens.at(-1)!, Number.NEGATIVE_INFINITY);
       }
     },
   };

@@ -41,9 +41,10 @@ export const dry: LogitProcessorFactory = (parameters, vocabulary, workspace) =>
         const excess = longestRepeat[id]! - 1 - dryAllowedLength;
         longestRepeat[id] = 0;
         if (breakers.some((breaker) => containsToken(breaker, id))) continue;
-        const penalised = scores[id]! - dryMultiplier * dryBase ** Math.min(excess, longest);
+        const score = scores.get(id);
+        const penalised = score - dryMultiplier * dryBase ** Math.min(excess, longest);
         // A penalty discourages; it never forbids.
-        if (scores[id]! >= -LARGEST_FLOAT32) scores[id] = Math.max(penalised, -LARGEST_FLOAT32);
+        if (score >= -LARGEST_FLOAT32) scores.set(id, Math.max(penalised, -LARGEST_FLOAT32));
       }
     },
   };

@@ -13,8 +13,8 @@ export const frequencyPresence: LogitProcessorFactory = (parameters) => {
       const { distinct, ids } = counts;
       const occurrences = penaltyScope === 'all' ? counts.total : counts.generated;
       for (let entry = 0; entry < distinct; entry++) {
-        const count = occurrences[entry]!;
-        if (count > 0) scores[ids[entry]!]! -= count * frequencyPenalty + presencePenalty;
+        const [id, count] = [ids[entry]!, occurrences[entry]!];
+        if (count > 0) scores.set(id, scores.get(id) - (count * frequencyPenalty + presencePenalty));
       }
     },
   };

@@ -6,7 +6,7 @@ export const logitBias: LogitProcessorFactory = ({ logitBias }) => {
   return {
     apply(scores) {
       for (const [id, bias] of logitBias) {
-        if (id < scores.length) scores[id] = bias === null ? Number.NEGATIVE_INFINITY : scores[id]! + bias;
+        scores.set(id, bias === null ? Number.NEGATIVE_INFINITY : scores.get(id) + bias);
       }
     },
   };

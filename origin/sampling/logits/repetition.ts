@@ -11,10 +11,11 @@ export const repetition: LogitProcessorFactory = ({ repetitionPenalty, repeatLas
       const { distinct, ids, total } = history.countsOver(repeatLastN);
       for (let entry = 0; entry < distinct; entry++) {
         if (total[entry] === 0) continue;
-        const score = scores[ids[entry]!]!;
+        const id = ids[entry]!;
+        const score = scores.get(id);
         // Rewards may be as large as one likes, but an infinite logit is no logit.
-        scores[ids[entry]!] =
-          score > 0 ? Math.min(score / repetitionPenalty, LARGEST_FLOAT32) : score * repetitionPenalty;
+        const rewarded = Math.min(score / repetitionPenalty, LARGEST_FLOAT32);
+        scores.set(id, score > 0 ? rewarded : score * repetitionPenalty);
       }
     },
   };

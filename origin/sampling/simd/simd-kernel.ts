@@ -1,25 +1,9 @@
-import type { BlockKernel, RowAhead } from '../block-kernel.ts';
+import type { BlockKernel } from '../block-kernel.ts';
 import type { Row } from '../truncation/gather.ts';
+import { Arena, type ArenaShare, BLOCKS_LISTED, type BytesOf, createArena } from './arena.ts';
 import { BLOCK_SIZE } from './block-loop.ts';
-import { type BlockReductions, blockReductions } from './block-reductions.ts';
-import { ReductionTeam } from './reduction-team.ts';
-import { NUMBERS_AHEAD } from './row-reducer.ts';
-import type { Helpers } from './shared-work.ts';
-import { TABLE_BYTES, writeTables } from './tables.ts';
-import { Instance, Memory, Module, type WasmMemory } from './webassembly.ts';
-
-const PAGE_BYTES = 65_536;
-
-/** Numbers that a function gives of each block, at most. */
-const RESULTS = 2;
-
-/** Tokens are listed and weighed in parts of as many blocks, so that a part stays in the cache. */
-const BLOCKS_LISTED = 64;
-/** The numbers of a part, and three that the kernel may write behind them, in whole vectors. */
-const LISTED = BLOCKS_LISTED * BLOCK_SIZE + 4;
-
-/** Fewer rows are not worth waking the other threads. */
-const LEAST_AHEAD = 2;
+import { blockReductions } from './block-reductions.ts';
+import { Module, type WasmMemory } from './webassembly.ts';
 
 /** Above, a kernel is worth its calls; up to there, sums keep all of float64's precision. */
 const LARGE_VOCABULARY = 32_768;
@@ -28,67 +12,55 @@ export function isLargeVocabulary(vocabularySize: number): boolean {
   return vocabularySize > LARGE_VOCABULARY;
 }
 
-/** A memory of its own with an instance of the module over it: tables, rows, and what is found about one row. */
-interface Arena {
-  readonly memory: WasmMemory;
-  /** All of the memory, as numbers are copied fastest. */
-  readonly bytes: ArrayBuffer;
-  readonly reductions: BlockReductions;
-  readonly rows: Float32Array<ArrayBuffer>;
-  /** For a number or two of each block. */
-  readonly results: Float32Array<ArrayBuffer>;
-  /** For the tokens of a part. */
-  readonly ids: Int32Array<ArrayBuffer>;
-  readonly weights: Float64Array<ArrayBuffer>;
-  /** Where a row's results go that is reduced ahead; both in bytes. */
-  readonly resultsOf: (row: number) => number;
-  /** Begun with the first rows that are reduced ahead. */
-  team: ReductionTeam | null;
+/** Threads that look at the same rows. */
+export interface Company {
+  /** How many, the calling one among them. */
+  readonly threads: number;
+  /** Shared memory as an ordinary buffer, which keeps it alive. V8 copies from shared ones four times as slowly. */
+  ordinary(memory: SharedArrayBuffer): ArrayBuffer;
 }
 
 /**
- * A BlockKernel in WebAssembly's vector instructions, on the calling thread and, ahead, on others beside it. It reads rows
- * in place where their memory came from `allocate`, and copies others.
+ * A BlockKernel in WebAssembly's vector instructions. It reads rows in place where their memory came from `allocate`, of this
+ * kernel or of the one that it is beside, and copies others.
  */
 export class SimdKernel implements BlockKernel {
   readonly blockSize = BLOCK_SIZE;
   readonly #module: object;
+  readonly #company: Company | null;
   readonly #arenas = new Map<ArrayBufferLike, Arena>();
-  readonly #helpers: Helpers | null;
   /** For rows from elsewhere. */
   #copies: Arena | null = null;
 
-  /** @param helpers reduce rows ahead, together with the calling thread */
-  constructor(helpers: Helpers | null = null) {
-    this.#helpers = helpers;
-    this.#module = new Module(blockReductions(helpers !== null));
+  /** @param company threads with kernels beside this one; none unless given */
+  constructor(company: Company | null = null) {
+    this.#company = company;
+    this.#module = new Module(blockReductions(company !== null));
   }
 
-  /** Numbers that lie where this kernel can read them; kept as long as the kernel. */
+  /** A kernel on another thread, which is the `thread`-th (1 …) to look at these rows, and a view of all of them. */
+  static beside(share: ArenaShare, thread: number, { ordinary }: Pick<Company, 'ordinary'>) {
+    const kernel = new SimdKernel();
+    const arena = new Arena(share, thread, bytesBy(ordinary));
+    kernel.#arenas.set(arena.rows.buffer, arena);
+    return { kernel, arena };
+  }
+
   allocate(length: number): Float32Array<ArrayBuffer> {
     const arena = this.#open(length);
     this.#arenas.set(arena.rows.buffer, arena);
     return arena.rows;
   }
 
-  reduceAhead(rows: readonly RowAhead[]): void {
-    this.forget();
-    if (this.#helpers === null || rows.length < LEAST_AHEAD) return;
-    const arena = this.#arenas.get(rows[0]!.row.buffer);
-    if (arena === undefined) return;
-    arena.team ??= new ReductionTeam({ ...arena, module: this.#module, helpers: this.#helpers });
-    arena.team.reduce(rows.filter(({ row }) => row.buffer === arena.rows.buffer));
-  }
-
-  forget(): void {
-    for (const { team } of this.#arenas.values()) team?.forget();
+  /** Where a row lies that other threads can look at; null where it cannot be. */
+  sharedArenaOf(row: Float32Array): Arena | null {
+    const arena = this.#arenas.get(row.buffer);
+    return arena !== undefined && arena.share.threads > 1 ? arena : null;
   }
 
   maxima(row: Float32Array, maxima: Float32Array): boolean {
     const arena = this.#arenaOf(row);
     const blocks = Math.floor(row.length / BLOCK_SIZE);
-    const ahead = arena.team?.maxima(row, maxima) ?? null;
-    if (ahead !== null) return ahead;
     const sound = arena.reductions.maxima(this.#addressOf(row, arena), blocks, arena.results.byteOffset);
     maxima.set(arena.results.subarray(0, blocks));
     return sound === 1;
@@ -97,7 +69,6 @@ export class SimdKernel implements BlockKernel {
   sums(row: Float32Array, highest: number, coldness: number, sums: Float64Array): void {
     const arena = this.#arenaOf(row);
     const blocks = Math.floor(row.length / BLOCK_SIZE);
-    if (arena.team?.sums(row, highest, coldness, sums)) return;
     const address = this.#addressOf(row, arena);
     arena.reductions.sums(address, blocks, arena.results.byteOffset, highest, coldness);
     sums.set(arena.results.subarray(0, blocks));
@@ -175,37 +146,18 @@ export class SimdKernel implements BlockKernel {
   }
 
   #open(length: number): Arena {
-    const blocks = Math.ceil(length / BLOCK_SIZE);
-    // The lists come first, so that all of them lie where their numbers may.
-    const [ids, weights] = [TABLE_BYTES, TABLE_BYTES + 4 * LISTED];
-    const rows = weights + 8 * LISTED;
-    const results = rows + 4 * length;
-    const ahead = results + 4 * RESULTS * blocks;
-    const pages = Math.ceil((ahead + 4 * NUMBERS_AHEAD * blocks) / PAGE_BYTES);
-    const memory = new Memory({ initial: pages, maximum: pages, shared: this.#helpers !== null });
-    const buffer = this.#bytesOf(memory);
-    writeTables(buffer);
-    const { exports } = new Instance(this.#module, { memory: { of: memory } });
-    return {
-      memory,
-      bytes: buffer,
-      // The module is made here, so that its exports are known.
-      reductions: exports as BlockReductions,
-      ids: new Int32Array(buffer, ids, LISTED),
-      weights: new Float64Array(buffer, weights, LISTED),
-      rows: new Float32Array(buffer, rows, length),
-      results: new Float32Array(buffer, results, RESULTS * blocks),
-      // A row has no more whole blocks than lie between its beginning and the next one's.
-      resultsOf: (row) => ahead + 4 * NUMBERS_AHEAD * Math.floor((row - rows) / 4 / BLOCK_SIZE),
-      team: null,
-    };
+    const company = this.#company;
+    const share = createArena(this.#module, length, company?.threads ?? 1);
+    return new Arena(share, 0, bytesBy(company?.ordinary ?? null));
   }
+}
 
-  #bytesOf({ buffer }: WasmMemory): ArrayBuffer {
+function bytesBy(ordinary: Company['ordinary'] | null): BytesOf {
+  return ({ buffer }: WasmMemory): ArrayBuffer => {
     if (buffer instanceof ArrayBuffer) return buffer;
-    if (this.#helpers === null) throw new Error('memory is shared without anybody to share it with');
-    return this.#helpers.ordinary(buffer);
-  }
+    if (ordinary === null) throw new Error('memory is shared without anybody to share it with');
+    return ordinary(buffer);
+  };
 }
 
 /** Lists the tokens of some blocks of a row; how many. */

@@ -1,4 +1,4 @@
-import type { SamplingParameters } from '../../../shared/sampling.ts';
+import type { DrawParameters } from '../token-draw.ts';
 import type { SamplerWorkspace } from '../workspace.ts';
 import { gatherAbove, gatherTop, LOWEST_LOGIT, type Row } from './gather.ts';
 import { sumWeights } from './row-sums.ts';
@@ -19,7 +19,7 @@ export class Mirostat {
   private readonly target: number;
   private readonly rate: number;
 
-  constructor(version: 1 | 2, parameters: SamplingParameters) {
+  constructor(version: 1 | 2, parameters: DrawParameters) {
     this.version = version;
     this.target = parameters.mirostatTau;
     this.rate = parameters.mirostatEta;

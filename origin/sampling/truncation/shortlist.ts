@@ -1,4 +1,4 @@
-import type { SamplingParameters } from '../../../shared/sampling.ts';
+import type { DrawParameters } from '../token-draw.ts';
 import type { SamplerWorkspace } from '../workspace.ts';
 import { gatherAbove, gatherTop, LOWEST_LOGIT, type Row } from './gather.ts';
 import { highestCut, isPeaked } from './highest-cut.ts';
@@ -14,7 +14,7 @@ const SLACK = 1 - 2 ** -16;
  * top-p or min-p are bound to drop. Leaving out the latter never changes what is kept in the end, only how many
  * candidates the steps have to look at; where top-p comes next, `candidates.mass` still counts them.
  */
-export function shortlist(row: Row, parameters: SamplingParameters, workspace: SamplerWorkspace): void {
+export function shortlist(row: Row, parameters: DrawParameters, workspace: SamplerWorkspace): void {
   const { topNSigma, topK, minKeep, typicalP } = parameters;
   const sigma = topNSigma > 0 ? sigmaCut(row, topNSigma, workspace.blocks) : LOWEST_LOGIT;
   if (topK > 0) gatherTop(row, Math.max(topK, minKeep), sigma, workspace);
@@ -25,7 +25,7 @@ export function shortlist(row: Row, parameters: SamplingParameters, workspace: S
 }
 
 /** Where top-p and min-p come next, both keep a prefix: whatever one of them is bound to drop can be left out. */
-function gatherLikely(row: Row, parameters: SamplingParameters, sigma: number, workspace: SamplerWorkspace) {
+function gatherLikely(row: Row, parameters: DrawParameters, sigma: number, workspace: SamplerWorkspace) {
   const { topP, minP } = parameters;
   const temperature = 1 / row.coldness;
   const minPCut = minP > 0 ? row.highest + temperature * Math.log(minP * SLACK) : LOWEST_LOGIT;
@@ -57,7 +57,8 @@ function gatherNucleus(
   for (let fall = 0.5 / row.coldness; ; fall *= 2) {
     cut = Math.max(cut, lowest);
     gatherAbove(row, cut, workspace);
-    if (cut === lowest || candidates.mass >= target) return;
+    // Said so that it ends for NaN, too.
+    if (!(cut > lowest) || candidates.mass >= target) return;
     cut -= fall;
   }
 }
@@ -79,7 +80,7 @@ function nucleusCut(
 /** Where typical sampling comes next. It looks at the whole distribution; what that is, the blocks may know. */
 function gatherForTypical(
   row: Row,
-  { typicalP, minKeep }: SamplingParameters,
+  { typicalP, minKeep }: DrawParameters,
   sigma: number,
   workspace: SamplerWorkspace,
 ): void {
@@ -107,8 +108,9 @@ function gatherTypical(row: Row, share: number, atLeast: number, workspace: Samp
     const below = mean + distance;
     const limit = below < 0 ? highest + below / coldness : Number.POSITIVE_INFINITY;
     gatherAbove(row, cut, workspace, limit);
-    const all = cut <= LOWEST_LOGIT && below >= 0;
-    if (all || (candidates.mass >= target && candidates.count >= atLeast)) break;
+    // Said so that it ends for NaN, too.
+    const some = cut > LOWEST_LOGIT || below < 0;
+    if (!some || (candidates.mass >= target && candidates.count >= atLeast)) break;
     distance += growth;
   }
   candidates.mass = mass;

@@ -1,5 +1,5 @@
-import type { SamplingParameters } from '../../../shared/sampling.ts';
 import type { DrawSource } from '../rng.ts';
+import type { DrawParameters } from '../token-draw.ts';
 import type { SamplerWorkspace } from '../workspace.ts';
 
 /** A step that removes candidates and leaves the others' weights, and at least one candidate, in place. */
@@ -8,4 +8,4 @@ export interface Truncation {
 }
 
 /** Makes the step for one sequence, or null where its parameters switch it off. */
-export type TruncationFactory = (parameters: SamplingParameters, draws: DrawSource) => Truncation | null;
+export type TruncationFactory = (parameters: DrawParameters, draws: DrawSource) => Truncation | null;

@@ -1,4 +1,4 @@
-import type { SamplingParameters } from '../../../shared/sampling.ts';
+import type { DrawParameters } from '../token-draw.ts';
 import type { SamplerWorkspace } from '../workspace.ts';
 import { PROBABILITY_RESOLUTION } from './candidates.ts';
 import { gatherAbove, type Row } from './gather.ts';
@@ -9,7 +9,7 @@ import { drawFromBlocks } from './row-sums.ts';
 const WIDE = 1024;
 
 /** Whether top-p is the only truncation, so that only the draw needs what it leaves. */
-export function isNucleusAlone(parameters: SamplingParameters): boolean {
+export function isNucleusAlone(parameters: DrawParameters): boolean {
   const { topK, topNSigma, typicalP, topP, minP, xtcProbability } = parameters;
   return topP < 1 && topK === 0 && topNSigma <= 0 && typicalP >= 1 && minP <= 0 && xtcProbability <= 0;
 }
@@ -22,7 +22,7 @@ export function isNucleusAlone(parameters: SamplingParameters): boolean {
  */
 export function drawFromWideNucleus(
   row: Row,
-  { topP, minKeep }: SamplingParameters,
+  { topP, minKeep }: DrawParameters,
   uniform: number,
   workspace: SamplerWorkspace,
 ): number {

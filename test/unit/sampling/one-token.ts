@@ -90,8 +90,9 @@ function sampleIn(workspace: SamplerWorkspace, trial: Trial): Outcome {
   const sampler = new Sampler(parameters, { seed, prompt: 0, choice: 0 }, vocabulary, workspace);
   const history = historyOf(prompt, generated);
   const row = logits instanceof Float32Array ? logits : Float32Array.from(logits);
-  const token = sampler.sample(row, history, step, mask && bitsOf(mask, logits.length), forbidden);
-  return { token, kept: keptIn(workspace), scores: [...workspace.scores] };
+  const bits = mask && bitsOf(mask, logits.length);
+  const scores = [...sampler.process(row, history, bits, forbidden)];
+  return { token: sampler.sample(row, history, step, bits, forbidden), kept: keptIn(workspace), scores };
 }
 
 function keptIn({ candidates }: SamplerWorkspace): Share[] {

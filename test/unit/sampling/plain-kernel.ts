@@ -12,8 +12,6 @@ export function plainKernel(blockSize: number): BlockKernel {
   return {
     blockSize,
     allocate: (length) => new Float32Array(length),
-    reduceAhead: () => undefined,
-    forget: () => undefined,
     maxima(row, maxima) {
       const blocks = whole(row);
       for (const [block, logits] of blocks.entries()) {
