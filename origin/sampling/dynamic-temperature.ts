@@ -1,23 +1,43 @@
 import { exponential } from './exponential.ts';
-import { LOWEST_LOGIT } from './truncation/gather.ts';
+import type { RowBlocks } from './row-blocks.ts';
+import { LOWEST_LOGIT, type Row } from './truncation/gather.ts';
 
 /**
  * Temperature that follows the model's certainty (llama.cpp's "temp-ext"): T′ = T_min + (T_max − T_min) · (H / ln K)^e
  * with T_min = max(0, T − range), T_max = T + range, H the entropy of the softmax at temperature 1 in nats and K the
  * number of tokens not forbidden. A single token leaves T as it is.
+ * @param row at temperature 1, begun by the blocks
  */
 export function dynamicTemperature(
-  logits: Float32Array,
-  highest: number,
+  row: Row,
   temperature: number,
   range: number,
   exponent: number,
+  blocks: RowBlocks,
 ): number {
-  const size = logits.length;
+  const { count, entropy } = blocks.weighs ? certaintyByBlocks(row, blocks) : certaintyById(row);
+  if (count < 2) return temperature;
+  const lowest = Math.max(0, temperature - range);
+  return lowest + (temperature + range - lowest) * (Math.max(0, entropy) / Math.log(count)) ** exponent;
+}
+
+interface Certainty {
+  readonly count: number;
+  /** ln Σ e^x − Σ p x with x = z − max z; rounding may take it below zero. */
+  readonly entropy: number;
+}
+
+function certaintyByBlocks(row: Row, blocks: RowBlocks): Certainty {
+  const count = blocks.deviations(row)[0]!;
+  const mean = blocks.meanExponent(row);
+  return { count, entropy: Math.log(blocks.weigh(row)) - mean };
+}
+
+function certaintyById({ logits, highest }: Row): Certainty {
   let count = 0;
   let total = 0;
   let weighted = 0;
-  for (let id = 0; id < size; id++) {
+  for (let id = 0; id < logits.length; id++) {
     const logit = logits[id]!;
     if (logit < LOWEST_LOGIT) continue;
     const weight = exponential(logit - highest);
@@ -25,8 +45,5 @@ export function dynamicTemperature(
     total += weight;
     weighted += weight * (logit - highest);
   }
-  if (count < 2) return temperature;
-  const entropy = Math.max(0, Math.log(total) - weighted / total);
-  const lowest = Math.max(0, temperature - range);
-  return lowest + (temperature + range - lowest) * (entropy / Math.log(count)) ** exponent;
+  return { count, entropy: Math.log(total) - weighted / total };
 }

@@ -8,6 +8,8 @@ import { drawFromRow } from './truncation/row-sums.ts';
 import { shortlist } from './truncation/shortlist.ts';
 import type { Truncation } from './truncation/truncation.ts';
 import { drawFromWideNucleus, isNucleusAlone } from './truncation/wide-nucleus.ts';
+import { xtcActs } from './truncation/xtc.ts';
+import { drawPastTopChoices, isXtcAlone } from './truncation/xtc-alone.ts';
 import type { SamplerWorkspace } from './workspace.ts';
 
 /** What says how a token is drawn from a row once it is processed: numbers, all of them. */
@@ -52,7 +54,8 @@ export class TokenDraw {
   private readonly mirostat: Mirostat | null;
   /** False where the draw is from the whole softmax. */
   private readonly truncates: boolean;
-  private readonly isNucleusAlone: boolean;
+  /** The only truncation, where it need not gather what it leaves of a large vocabulary. */
+  private readonly alone: 'nucleus' | 'xtc' | null;
   private readonly row: Row = { logits: new Float32Array(0), highest: 0, coldness: 1 };
 
   constructor(parameters: DrawParameters, identity: DrawIdentity, workspace: SamplerWorkspace) {
@@ -65,7 +68,7 @@ export class TokenDraw {
       (truncation) => truncation !== null,
     );
     this.truncates = this.truncations.length > 0 || topK > 0 || topNSigma > 0;
-    this.isNucleusAlone = isNucleusAlone(parameters);
+    this.alone = isNucleusAlone(parameters) ? 'nucleus' : isXtcAlone(parameters) ? 'xtc' : null;
     this.mirostat = mirostat === 0 ? null : new Mirostat(mirostat, parameters);
   }
 
@@ -93,25 +96,35 @@ export class TokenDraw {
     const best = workspace.blocks.argmax(logits);
     row.logits = logits;
     row.highest = logits[best]!;
-    const temperature = this.temperature(logits, row.highest);
+    const temperature = this.temperature(row);
     if (temperature < GREEDY_BELOW) return best;
     row.coldness = 1 / temperature;
     const uniform = this.draws.uniform(step, DRAW_TOKEN);
     if (this.mirostat) return this.mirostat.draw(row, uniform, workspace);
     if (!this.truncates) return drawFromRow(row, uniform, workspace);
-    if (this.isNucleusAlone) {
-      const drawn = drawFromWideNucleus(row, this.parameters, uniform, workspace);
-      if (drawn >= 0) return drawn;
-    }
+    const drawn = workspace.blocks.weighs ? this.drawUngathered(row, uniform, step) : -1;
+    if (drawn >= 0) return drawn;
     shortlist(row, this.parameters, workspace);
     for (const truncation of this.truncations) truncation.apply(workspace, step);
     const { candidates } = workspace;
     return candidates.ids[candidates.draw(uniform)]!;
   }
 
-  private temperature(logits: Float32Array, highest: number): number {
+  /** −1 where what is left has to be gathered. */
+  private drawUngathered(row: Row, uniform: number, step: number): number {
+    const { parameters, draws, workspace } = this;
+    const alone = this.alone;
+    if (alone === null) return -1;
+    if (alone === 'nucleus') return drawFromWideNucleus(row, parameters, uniform, workspace);
+    return xtcActs(parameters, draws, step)
+      ? drawPastTopChoices(row, parameters, uniform, workspace)
+      : drawFromRow(row, uniform, workspace);
+  }
+
+  private temperature(row: Row): number {
     const { temperature, dynatempRange, dynatempExponent } = this.parameters;
     if (temperature < GREEDY_BELOW || dynatempRange === 0) return temperature;
-    return dynamicTemperature(logits, highest, temperature, dynatempRange, dynatempExponent);
+    row.coldness = 1;
+    return dynamicTemperature(row, temperature, dynatempRange, dynatempExponent, this.workspace.blocks);
   }
 }

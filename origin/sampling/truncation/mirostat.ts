@@ -53,8 +53,7 @@ function gatherBySurprise(row: Row, bound: number, workspace: SamplerWorkspace):
 
 /** Version 1: keeps the k likeliest tokens, k estimated from μ and the slope of the likeliest ones. */
 function gatherByRank(row: Row, bound: number, workspace: SamplerWorkspace): void {
-  let vocabulary = 0;
-  for (let id = 0; id < row.logits.length; id++) if (row.logits[id]! >= LOWEST_LOGIT) vocabulary++;
+  const vocabulary = workspace.blocks.deviations(row)[0]!;
   gatherTop(row, ESTIMATED, LOWEST_LOGIT, workspace);
   const { candidates, keys: sorted } = workspace;
   for (let i = 0; i < candidates.count; i++) {

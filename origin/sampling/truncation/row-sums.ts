@@ -35,7 +35,7 @@ export function drawFromRow(row: Row, uniform: number, workspace: SamplerWorkspa
   const { blocks, keys: sums } = workspace;
   if (blocks.weighs) {
     blocks.weigh(row);
-    return drawFromBlocks(row, blocks.sums, 0, -1, uniform, blocks);
+    return drawFromBlocks(row, blocks.sums, EVERYTHING, uniform, blocks);
   }
   const { logits, highest, coldness } = row;
   const size = logits.length;
@@ -58,16 +58,26 @@ export function drawFromRow(row: Row, uniform: number, workspace: SamplerWorkspa
   }
 }
 
+/** Which tokens are drawn from, by their weights. */
+export interface Bounds {
+  /** Those that weigh more, and of those that weigh as much, up to the id `last`; */
+  readonly least: number;
+  readonly last: number;
+  /** of them, those that weigh less, and the one with the id `spared`. */
+  readonly most: number;
+  readonly spared: number;
+}
+
+export const EVERYTHING: Bounds = { least: 0, last: -1, most: Number.POSITIVE_INFINITY, spared: -1 };
+
 /**
- * Draws from the tokens that weigh more than `least`, and of those that weigh as much, up to the id `last`; of all of them
- * each block's sum is given. Where a kernel has summed in float32, a block's share is off by about 10⁻⁶ of it; shares
+ * Draws from the tokens within bounds, of which each block's sum is given. Where a kernel has summed in float32, a block's share is off by about 10⁻⁶ of it; shares
  * within a block are exact.
  */
 export function drawFromBlocks(
   row: Row,
   sums: Float64Array,
-  least: number,
-  last: number,
+  bounds: Bounds,
   uniform: number,
   { blockSize }: RowBlocks,
 ): number {
@@ -80,12 +90,12 @@ export function drawFromBlocks(
   const start = block * blockSize;
   const end = Math.min(start + blockSize, row.logits.length);
   let exact = 0;
-  for (let id = start; id < end; id++) exact += weightIn(row, id, least, last);
+  for (let id = start; id < end; id++) exact += weightIn(row, id, bounds);
   const within = ((target - before) / sums[block]!) * exact;
   let sum = 0;
   let drawn = start;
   for (let id = start; id < end && sum <= within; id++) {
-    const weight = weightIn(row, id, least, last);
+    const weight = weightIn(row, id, bounds);
     if (weight === 0) continue;
     sum += weight;
     drawn = id;
@@ -94,7 +104,9 @@ export function drawFromBlocks(
 }
 
 /** A token's weight, zero where it is not among those drawn from. */
-function weightIn({ logits, highest, coldness }: Row, id: number, least: number, last: number): number {
+export function weightIn({ logits, highest, coldness }: Row, id: number, bounds: Bounds): number {
+  const { least, last, most, spared } = bounds;
   const weight = exponential((logits[id]! - highest) * coldness);
+  if (weight >= most && id !== spared) return 0;
   return weight > least || (weight === least && id <= last) ? weight : 0;
 }

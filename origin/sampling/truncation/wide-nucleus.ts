@@ -3,7 +3,7 @@ import type { SamplerWorkspace } from '../workspace.ts';
 import { PROBABILITY_RESOLUTION } from './candidates.ts';
 import { gatherAbove, type Row } from './gather.ts';
 import { isPeaked } from './highest-cut.ts';
-import { drawFromBlocks } from './row-sums.ts';
+import { drawFromBlocks, EVERYTHING } from './row-sums.ts';
 
 /** Fewer tokens are gathered faster than this saves. */
 const WIDE = 1024;
@@ -27,7 +27,7 @@ export function drawFromWideNucleus(
   workspace: SamplerWorkspace,
 ): number {
   const { blocks, candidates, sample, search } = workspace;
-  if (!blocks.weighs || isPeaked(row, blocks)) return -1;
+  if (isPeaked(row, blocks)) return -1;
   sample.take(row, blocks);
   const within = sample.cutBelow(row, 1 - topP);
   if (sample.countAbove(row, within) < WIDE) return -1;
@@ -42,7 +42,8 @@ export function drawFromWideNucleus(
   const last = addCandidates(target, workspace);
   // Those near the boundary alone are nothing to look at.
   candidates.set(0, 0);
-  return drawFromBlocks(row, blocks.above, search.boundary, last, uniform, blocks);
+  const bounds = { ...EVERYTHING, least: search.boundary, last };
+  return drawFromBlocks(row, blocks.above, bounds, uniform, blocks);
 }
 
 /**

@@ -79,6 +79,19 @@ describe('against the plain reference', () => {
   });
 });
 
+it('draws past the top choices as the reference does where XTC is the only truncation', () => {
+  const lone = fc.record({
+    temperature: fc.constantFrom(0.3, 0.7, 1, 2),
+    xtcProbability: fc.constantFrom(0.5, 1),
+    xtcThreshold: fc.constantFrom(0.001, 0.02, 0.1, 0.25, 0.5, 0.6),
+    minKeep: fc.constantFrom(0, 2, 30),
+  });
+  const situation = anySituation.chain((trial) =>
+    lone.map((changes) => ({ ...trial, parameters: { ...NEUTRAL_SAMPLING, ...changes } })),
+  );
+  fc.assert(fc.property(situation, compare), { numRuns: 1000 });
+});
+
 it('goes on agreeing with the reference while its history grows', () => {
   const generation = fc.record({
     parameters: anyParameters(8),

@@ -1,5 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
+import { dynamicTemperature } from '../../../origin/sampling/dynamic-temperature.ts';
 import { InvalidLogitsError, NoCandidatesError } from '../../../origin/sampling/errors.ts';
 import { exponential } from '../../../origin/sampling/exponential.ts';
 import { DRAW_TOKEN, DrawSource } from '../../../origin/sampling/rng.ts';
@@ -186,6 +187,18 @@ describe('blocks of a row', () => {
   });
 });
 
+it('dynamic temperature is the same from blocks as by ids, within 10⁻⁵', () => {
+  fc.assert(
+    fc.property(anyRow, fc.constantFrom(0.5, 1, 2), (logits, exponent) => {
+      const [blocks, ids] = [new RowBlocks(SIZE, kernel), new RowBlocks(SIZE, null)];
+      const row = { logits, highest: logits[blocks.argmax(logits)]!, coldness: 1 };
+      const found = dynamicTemperature(row, 0.8, 0.7, exponent, blocks);
+      const expected = dynamicTemperature(row, 0.8, 0.7, exponent, ids);
+      expect(Math.abs(found - expected)).toBeLessThan(1e-5 ** Math.min(1, exponent));
+    }),
+  );
+});
+
 describe('a sampler with a kernel', () => {
   const inBlocks = (logits: Float32Array, parameters: Partial<SamplingParameters>, seed: number) =>
     sampleOnce({ logits, parameters, seed }, new SamplerWorkspace(SIZE, kernel));
@@ -241,15 +254,35 @@ describe('a sampler with a kernel', () => {
     );
   });
 
-  it.each([{ temperature: 0.8 }, { temperature: 1 }, { temperature: 2 }])(
-    'draws from the whole softmax where the uniform number falls, within 10⁻⁵: %o',
-    ({ temperature }) => {
+  /** The tokens' weights less what XTC removes; null where rounding decides what reaches its threshold. */
+  function weightsOf(row: Float32Array, temperature: number, threshold: number): number[] | null {
+    const shares = softmax([...row], temperature);
+    if (shares.some(({ p }) => Math.abs(p - threshold) < 1e-5)) return null;
+    const reaching = shares.filter(({ p }) => p > threshold);
+    const least = Math.min(...reaching.map(({ p }) => p));
+    const spared = reaching.findLast(({ p }) => p === least)?.id;
+    const weights = new Array<number>(SIZE).fill(0);
+    for (const { id, p } of shares) if (p < threshold || id === spared) weights[id] = p;
+    return weights;
+  }
+
+  it.each([
+    { temperature: 0.8 },
+    { temperature: 1 },
+    { temperature: 2 },
+    { temperature: 1, xtcProbability: 1, xtcThreshold: 0.1 },
+    { temperature: 1, xtcProbability: 1, xtcThreshold: 0.004 },
+    { temperature: 0.5, xtcProbability: 1, xtcThreshold: 0.01, minKeep: 3 },
+  ])(
+    'draws from the whole softmax, XTC’s top choices left out, where the uniform number falls, within 10⁻⁵: %o',
+    (parameters) => {
+      const { temperature, xtcThreshold = 2, minKeep = 1 } = parameters;
       fc.assert(
         fc.property(anyRow, fc.maxSafeInteger(), (row, seed) => {
-          const { token } = inBlocks(row, { temperature }, seed);
+          const weights = weightsOf(row, temperature, xtcThreshold);
+          fc.pre(weights !== null && weights.filter((weight) => weight > 0).length >= minKeep);
+          const { token } = inBlocks(row, parameters, seed);
           const uniform = new DrawSource({ seed, prompt: 0, choice: 0 }).uniform(0, DRAW_TOKEN);
-          const highest = Math.max(...row);
-          const weights = Array.from(row, (z) => Math.exp((z - highest) / temperature));
           const total = weights.reduce((sum, weight) => sum + weight, 0);
           const before = weights.slice(0, token).reduce((sum, weight) => sum + weight, 0) / total;
           expect(weights[token]).toBeGreaterThan(0);

@@ -89,7 +89,8 @@ it('H.9: top-nσ 1 of [3, 2, 1, 0, −4]: σ = 2.416609 keeps the first three', 
 
 it('H.9: dynamic temperature 1 ± .5 on [.4, .3, .2, .1] is 1.423220', () => {
   const logits = Float32Array.from(FOUR.map(Math.log));
-  expect(dynamicTemperature(logits, logits[0]!, 1, 0.5, 1)).toBeCloseTo(1.42322, 6);
+  const row = { logits, highest: logits[0]!, coldness: 1 };
+  expect(dynamicTemperature(row, 1, 0.5, 1, new RowBlocks(4, null))).toBeCloseTo(1.42322, 6);
 });
 
 describe('H.9: DRY', () => {
