@@ -61,8 +61,28 @@ export class RoutedUpstream implements Upstream {
     return this.#current.upstream.name;
   }
 
+  /** Null when none of them shows its tokenizer. */
   get tokenizer(): TokenizerService | null {
-    return this.#candidates.find(({ upstream }) => upstream.tokenizer !== null)?.upstream.tokenizer ?? null;
+    const showing = this.#candidates.filter(({ upstream }) => upstream.tokenizer !== null);
+    if (showing.length === 0) return null;
+    const ask = <T>(signal: AbortSignal, call: (tokenizer: TokenizerService) => Promise<T>): Promise<T> =>
+      this.#tryEach(showing, signal, async ({ upstream }) => {
+        const judge = this.#health.begin(upstream.name);
+        try {
+          return await call(upstream.tokenizer!);
+        } catch (thrown) {
+          if (!signal.aborted && verdictOf(codeOf(thrown)) === 'failure') judge('failure');
+          throw thrown;
+        } finally {
+          // One that tells tokens may still fail to generate.
+          judge('unknown');
+        }
+      });
+    return {
+      tokenize: (request, signal) => ask(signal, (tokenizer) => tokenizer.tokenize(request, signal)),
+      detokenize: (request, signal) => ask(signal, (tokenizer) => tokenizer.detokenize(request, signal)),
+      info: (model, signal) => ask(signal, (tokenizer) => tokenizer.info(model, signal)),
+    };
   }
 
   models(signal: AbortSignal): Promise<readonly OriginModel[]> {
@@ -73,19 +93,30 @@ export class RoutedUpstream implements Upstream {
     return this.#current.upstream.usageOf(account, signal);
   }
 
-  async generate(request: GenerationRequest, context: UpstreamContext): Promise<EventStream> {
-    const attempts = this.#candidates.slice(0, ATTEMPTS);
+  generate(request: GenerationRequest, context: UpstreamContext): Promise<EventStream> {
+    return this.#tryEach(this.#candidates, context.signal, (candidate, last) => {
+      this.#current = candidate;
+      return this.#attempt(candidate, request, context, last);
+    });
+  }
+
+  /** What the first attempt gives that is neither null nor a failure that may be different elsewhere. */
+  async #tryEach<T>(
+    candidates: readonly Candidate[],
+    signal: AbortSignal,
+    attempt: (candidate: Candidate, last: boolean) => Promise<T | null>,
+  ): Promise<T> {
+    const attempts = candidates.slice(0, ATTEMPTS);
     let busy: ApiError | null = null;
     for (const [index, candidate] of attempts.entries()) {
-      this.#current = candidate;
       const last = index === attempts.length - 1;
       try {
-        const opened = await this.#attempt(candidate, request, context, last);
-        if (opened) return opened;
+        const result = await attempt(candidate, last);
+        if (result) return result;
       } catch (thrown) {
         const code = codeOf(thrown);
         const elsewhere = UPSTREAM_FAILURES.has(code) || BUSY.has(code);
-        if (!elsewhere || context.signal.aborted) throw thrown;
+        if (!elsewhere || signal.aborted) throw thrown;
         if (BUSY.has(code) && thrown instanceof ApiError) busy = sooner(busy, thrown);
         if (last) throw busy ?? thrown;
       }

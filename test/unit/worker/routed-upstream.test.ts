@@ -1,8 +1,8 @@
-import { expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { ApiError } from '../../../shared/errors.ts';
 import type { GenerationRequest } from '../../../shared/generation.ts';
-import { RoutedUpstream } from '../../../worker/upstreams/routed-upstream.ts';
-import type { Upstream, UpstreamContext } from '../../../worker/upstreams/upstream.ts';
+import { type Candidate, RoutedUpstream } from '../../../worker/upstreams/routed-upstream.ts';
+import type { TokenizerService, Upstream, UpstreamContext } from '../../../worker/upstreams/upstream.ts';
 import { UpstreamHealth } from '../../../worker/upstreams/upstream-health.ts';
 
 const context = { signal: new AbortController().signal, after: () => () => {} } as Partial<UpstreamContext>;
@@ -25,3 +25,50 @@ test.each(['unsupported_parameter', 'unsupported_endpoint'] as const)(
     expect(health.order(['failing', 'other'])).toEqual(['other', 'failing']);
   },
 );
+
+describe('the tokenizer', () => {
+  const signal = new AbortController().signal;
+  const asked = { model: 'm', prompt: 'x', addSpecialTokens: true };
+
+  /** Routed to `first`, then to one that is well; tells how often the first was asked. */
+  function world(tokenize: TokenizerService['tokenize']) {
+    const health = new UpstreamHealth(() => 0);
+    const counts = { first: 0 };
+    const candidate = (name: string, tokenizer: Partial<TokenizerService> | null): Candidate => ({
+      upstream: { name, tokenizer } as Partial<Upstream> as Upstream,
+      timeouts: { firstEventMs: 1, idleMs: 1 },
+    });
+    const candidates = [
+      candidate('foreign', null),
+      candidate('first', {
+        tokenize: (request, until) => {
+          counts.first += 1;
+          return tokenize(request, until);
+        },
+      }),
+      candidate('second', { tokenize: async () => ({ tokens: [7], tokenStrings: ['x'] }) }),
+    ];
+    const routed = new RoutedUpstream(candidates, health, () => 0);
+    return { health, counts, ask: () => routed.tokenizer!.tokenize(asked, signal) };
+  }
+
+  test('of an origin that is away is another one’s, and its failures count', async () => {
+    const { health, ask } = world(() => Promise.reject(new ApiError('upstream_error', 'Away.')));
+    for (let count = 0; count < 5; count += 1) expect((await ask()).tokens).toEqual([7]);
+    expect(health.order(['first', 'second'])).toEqual(['second', 'first']);
+  });
+
+  test('is not asked elsewhere for what the caller did wrong', async () => {
+    const { ask } = world(() => Promise.reject(new ApiError('invalid_value', 'Wrong.')));
+    await expect(ask()).rejects.toThrow('Wrong.');
+  });
+
+  test('that answers does not say that its origin generates', async () => {
+    const { health, counts, ask } = world(async () => ({ tokens: [1], tokenStrings: ['x'] }));
+    for (let count = 0; count < 4; count += 1) health.begin('first')('failure');
+    expect((await ask()).tokens).toEqual([1]);
+    expect(counts.first).toBe(1);
+    health.begin('first')('failure');
+    expect(health.order(['first', 'second'])).toEqual(['second', 'first']);
+  });
+});
