@@ -1,6 +1,6 @@
 import * as z from 'zod';
 import type { WirePrompt } from './generation.ts';
-import { DOCUMENTED_AS, type Fault, integer, MAX_INT32, report } from './json-fields.ts';
+import { DOCUMENTED_AS, type Fault, integer, kindOf, MAX_INT32, report } from './json-fields.ts';
 
 /** `prompt` as callers may write it; see `readPrompts` for what the forms mean. */
 const parts = z.array(z.union([integer(0), z.string()])).min(1);
@@ -8,22 +8,13 @@ const documented = z.union([z.string(), parts, z.array(z.union([z.string(), part
 
 type Reading<T> = { readonly value: T } | { readonly fault: Fault };
 
-const describe = (value: unknown): string =>
-  value === null
-    ? 'null'
-    : Array.isArray(value)
-      ? 'an array'
-      : typeof value === 'object'
-        ? 'an object'
-        : `a ${typeof value}`;
-
 function tokenFault(value: unknown, path: readonly number[]): Fault | null {
   if (typeof value === 'string') return null;
   const name = `'prompt${path.map((index) => `[${index}]`).join('')}'`;
   if (typeof value !== 'number') {
     return {
       code: 'invalid_type',
-      message: `Invalid type for ${name}: expected a string or a token id, but got ${describe(value)} instead.`,
+      message: `Invalid type for ${name}: expected a string or a token id, but got ${kindOf(value)} instead.`,
       path,
     };
   }
@@ -68,7 +59,7 @@ function readParts(parts: readonly unknown[], path: readonly number[]): Reading<
 function readPrompts(value: unknown): Reading<WirePrompt[]> {
   if (typeof value === 'string') return { value: [value] };
   if (!Array.isArray(value)) {
-    const message = `Invalid type for 'prompt': expected a string or an array of strings or token ids, but got ${describe(value)} instead.`;
+    const message = `Invalid type for 'prompt': expected a string or an array of strings or token ids, but got ${kindOf(value)} instead.`;
     return { fault: { code: 'invalid_type', message } };
   }
   if (value.some((part) => typeof part === 'number')) {

@@ -1,5 +1,5 @@
 import * as z from 'zod';
-import { DOCUMENTED_AS, decimal, integer, list, report } from './json-fields.ts';
+import { DOCUMENTED_AS, decimal, integer, kindOf, list, report } from './json-fields.ts';
 
 /** The public sampling fields: types and ranges. Defaults belong to the dialect, aliases to the Worker. */
 
@@ -13,8 +13,7 @@ const logitBias = z
   .transform((value, context): [number, number | null][] => {
     const entries = Array.isArray(value) ? value : mapEntries(value);
     if (entries === null) {
-      const message =
-        "Invalid type for 'logit_bias': expected an object or an array of [token id, bias] pairs.";
+      const message = `Invalid type for 'logit_bias': expected an object or an array of [token id, bias] pairs, but got ${kindOf(value)} instead.`;
       report(context, { code: 'invalid_type', message });
       return z.NEVER;
     }

@@ -33,6 +33,16 @@ export function report(context: z.RefinementCtx, fault: Fault): void {
   });
 }
 
+/** What a value is, to complete "but got …". */
+export const kindOf = (value: unknown): string =>
+  value === null
+    ? 'null'
+    : Array.isArray(value)
+      ? 'an array'
+      : typeof value === 'object'
+        ? 'an object'
+        : `a ${typeof value}`;
+
 /** The key under which a field checked by hand carries the ordinary schema that documents it. */
 export const DOCUMENTED_AS = 'documentedAs';
 

@@ -1,6 +1,7 @@
 import type { CompletionRequest } from '../../shared/completion.ts';
 import { ApiError } from '../../shared/errors.ts';
 import type { WireConstraint } from '../../shared/generation.ts';
+import { kindOf } from '../../shared/json-fields.ts';
 import { forcedFunction } from './tools.ts';
 
 /** A constraint and the field it came from, for messages. */
@@ -55,10 +56,13 @@ function fromGrammar(grammar: Grammar): NamedConstraint {
   if (grammar.type === 'json_schema') return schemaConstraint(field, grammar.value);
   if (grammar.type === 'llguidance' && typeof grammar.value !== 'string')
     return fromLlguidance(grammar.value);
-  if (typeof grammar.value !== 'string' || grammar.value === '') {
-    throw new ApiError('invalid_type', `Invalid type for '${field}': expected a string that is not empty.`, {
-      param: field,
-    });
+  if (typeof grammar.value !== 'string') {
+    const message = `Invalid type for '${field}': expected a string, but got ${kindOf(grammar.value)} instead.`;
+    throw new ApiError('invalid_type', message, { param: field });
+  }
+  if (grammar.value === '') {
+    const message = `Invalid '${field}': empty string. Expected a string with minimum length 1.`;
+    throw new ApiError('empty_string', message, { param: field });
   }
   return text(field, grammar.type === 'llguidance' ? 'lark' : grammar.type, grammar.value);
 }

@@ -73,12 +73,16 @@ const RULES: readonly Rule[] = [
     message:
       "Conflicting parameters: 'images' cannot be used with 'suffix', with 'echo' and 'logprobs', 'echo_last' or 'prompt_logprobs'.",
   },
+  // The prompt's tokens are then the template's, which no longer line up with the text.
+  {
+    param: 'echo_last',
+    broken: (request, { suffix }) => suffix !== null && typeof request.echo_last === 'number',
+    message: "Conflicting parameters: 'echo_last' cannot be used with 'suffix'.",
+  },
   {
     param: 'echo',
-    // The prompt's tokens are then the template's, which no longer line up with the text.
-    broken: (request, { suffix, echo, logprobs }) =>
-      suffix !== null && ((echo && logprobs !== null) || typeof request.echo_last === 'number'),
-    message: "Conflicting parameters: 'echo' with 'logprobs', and 'echo_last', cannot be used with 'suffix'.",
+    broken: (_, { suffix, echo, logprobs }) => suffix !== null && echo && logprobs !== null,
+    message: "Conflicting parameters: 'echo' with 'logprobs' cannot be used with 'suffix'.",
   },
 ];
 

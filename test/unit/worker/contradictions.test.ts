@@ -18,7 +18,8 @@ describe('fields that contradict each other', () => {
     ['suffix with a grammar', { suffix: 'b', grammar: 'root ::= "a"' }, 'suffix'],
     ['suffix with echoed logprobs', { suffix: 'b', echo: true, logprobs: 1 }, 'echo'],
     ['suffix with prompt_logprobs', { suffix: 'b', prompt_logprobs: 1 }, 'prompt_logprobs'],
-    ['suffix with echo_last', { suffix: 'b', echo_last: 1 }, 'echo'],
+    ['suffix with echo_last', { suffix: 'b', echo_last: 1 }, 'echo_last'],
+    ['suffix with echo_last and logprobs', { suffix: 'b', echo_last: 1, logprobs: 1 }, 'echo_last'],
     ['two constraints', { grammar: 'root ::= "a"', json_schema: {} }, 'grammar'],
     [
       'two constraints of different systems',
@@ -31,7 +32,12 @@ describe('fields that contradict each other', () => {
       'regex',
     ],
   ])('%s', (_, body, param) => {
-    expect(refusal(body)).toMatchObject({ code: 'conflicting_parameters', param });
+    expect(refusal(body)).toMatchObject({
+      code: 'conflicting_parameters',
+      param,
+      message: expect.stringContaining(`'${param}'`),
+    });
+    expect(Object.keys(body)).toContain(param);
   });
 
   test('an empty suffix is a plain completion and contradicts nothing', () => {
