@@ -31,6 +31,15 @@ export interface Env extends Bindings {
 
 const milliseconds = (fallback: number) => z.coerce.number().int().min(1).default(fallback);
 
+/** A page's origin as browsers write it, however it was written; null for what is none. */
+function pageOrigin(text: string): string | null {
+  if (text === '*') return text;
+  const url = text.includes('://') ? URL.parse(text) : null;
+  if (url === null) return null;
+  // Of schemes that are not the web's, such as those of extensions, no origin is told.
+  return url.origin === 'null' ? text : url.origin;
+}
+
 const sha256 = z.string().regex(/^[0-9a-f]{64}$/);
 
 const settings = z.object({
@@ -42,7 +51,13 @@ const settings = z.object({
   CORS_ORIGINS: z
     .string()
     .default('')
-    .transform((text) => text.split(/[\s,]+/).filter((origin) => origin !== '')),
+    .transform((text) =>
+      text
+        .split(/[\s,]+/)
+        .filter((origin) => origin !== '')
+        .map(pageOrigin),
+    )
+    .pipe(z.array(z.string('expected origins such as https://app.example.com, or *'))),
   /** A line of JSON per request. */
   LOG_REQUESTS: z.stringbool().default(false),
   DEVELOPMENT_KEY_SHA256: sha256.optional(),
@@ -85,7 +100,7 @@ export function parseSettings(env: Env): Settings {
 /** A secret that the configuration names. @throws Error when it is not there */
 export function secretOf(env: Env, name: string): string {
   const value: unknown = Reflect.get(env, name);
-  if (typeof value === 'string') return value;
+  if (typeof value === 'string' && value !== '') return value;
   throw new Error(`The secret ${name} is not set.`);
 }
 

@@ -5,7 +5,9 @@ import { completion } from './admin-client.ts';
 
 const PAGE = 'https://app.example.com';
 
-const { worker, origin } = workerForTests({ CORS_ORIGINS: `${PAGE}, https://other.example.com` });
+const { worker, origin } = workerForTests({
+  CORS_ORIGINS: `${PAGE}, https://Slashed.example.com:443/ app://page`,
+});
 
 describe('headers of every answer', () => {
   test.each([
@@ -66,6 +68,12 @@ describe('browsers', () => {
     expect(answered.headers.get('access-control-allow-origin')).toBe(PAGE);
     expect(answered.headers.get('access-control-expose-headers')).toContain('x-ratelimit-remaining-tokens');
     expect(answered.headers.get('vary')).toBe('origin');
+  });
+
+  test('a page is listed by its origin, however that was written', async () => {
+    for (const page of ['https://slashed.example.com', 'app://page']) {
+      expect((await ask('/v1/completions', page)).status).toBe(204);
+    }
   });
 
   test('a page that is not listed may not, and the admin API is closed to all', async () => {

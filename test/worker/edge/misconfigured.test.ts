@@ -13,6 +13,8 @@ const upstreams = (...list: readonly object[]) => ({ UPSTREAMS: JSON.stringify(l
 
 test.each([
   ['a variable', { LEASE_MS: 'soon' }],
+  ['a page that is no origin', { CORS_ORIGINS: 'https://app.example.com, www.example.com' }],
+  ['an empty secret', { ORIGIN_SECRET: '' }],
   ['the list of upstreams', { UPSTREAMS: '[' }],
   ['an origin without its secret', upstreams({ ...origin, secret: 'FAR_SECRET' })],
   ['a server without its key', upstreams({ ...server, apiKey: 'NEAR_KEY' })],
