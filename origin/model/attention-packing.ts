@@ -1,6 +1,6 @@
 import { encodeAttribute } from './onnx-encode.ts';
-import { GraphField, type GraphNode, graphMessage, readNode, readTensor } from './onnx-graph.ts';
-import { withGraph } from './onnx-patch.ts';
+import { GraphField, type GraphNode, readNode, readTensor } from './onnx-graph.ts';
+import { fieldsOf } from './onnx-patch.ts';
 import { joinRows, type RawTensor, readRawTensor } from './raw-tensor.ts';
 import { encodeMessage, encodeString, readString, type WireField, wireFields } from './wire-format.ts';
 
@@ -32,11 +32,9 @@ interface Projections {
  * Projections stay as they are where their weights lie beside the model file (such models are large, and their operators
  * long), have biases, or are read by anything else.
  */
-export function packAttention(model: Uint8Array): Uint8Array {
-  const graph = graphMessage(model);
-  const fields = [...wireFields(graph)];
+export function packAttention(fields: readonly WireField[]): readonly WireField[] {
   const layers = findProjections(fields);
-  if (layers.length === 0) return model;
+  if (layers.length === 0) return fields;
   const replaced = new Map<WireField, readonly Uint8Array[]>();
   const gone = new Set<string>();
   for (const layer of layers) {
@@ -49,9 +47,9 @@ export function packAttention(model: Uint8Array): Uint8Array {
   }
   const runs = fields.flatMap((field) => {
     const isStale = field.field === VALUE_INFO && gone.has(readTensor(field).name);
-    return isStale ? [] : (replaced.get(field) ?? [graph.subarray(field.start, field.end)]);
+    return isStale ? [] : (replaced.get(field) ?? [field.run]);
   });
-  return withGraph(model, runs);
+  return fieldsOf(runs);
 }
 
 function findProjections(fields: readonly WireField[]): Projections[] {
@@ -117,7 +115,7 @@ function encodeProjection({ nodes, constants, output }: Projections): Uint8Array
   const names = constants.map((_, index) => `${output}/${index}`);
   const kept = [...wireFields(field.bytes)]
     .filter((part) => part.field > 3 && !isColumns(part))
-    .map((part) => field.bytes.subarray(part.start, part.end));
+    .map(({ run }) => run);
   return [
     ...constants.map((tensors, index) => joinRows(names[index]!, tensors)),
     encodeMessage(GraphField.node, [
@@ -138,8 +136,6 @@ function isColumns(part: WireField): boolean {
 /** The operator with everything in its first input, and nothing in the next two. */
 function encodeAttention({ attention: { field, node }, output }: Projections): Uint8Array {
   const inputs = [output, '', '', ...node.inputs.slice(3)];
-  const kept = [...wireFields(field.bytes)]
-    .filter((part) => part.field !== 1)
-    .map((part) => field.bytes.subarray(part.start, part.end));
+  const kept = [...wireFields(field.bytes)].filter((part) => part.field !== 1).map(({ run }) => run);
   return encodeMessage(GraphField.node, [...inputs.map((name) => encodeString(1, name)), ...kept]);
 }

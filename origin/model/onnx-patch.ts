@@ -8,13 +8,20 @@ import {
   readNode,
   readTensor,
 } from './onnx-graph.ts';
-import { encodeMessage, encodeString, readString, type WireField, wireFields } from './wire-format.ts';
+import {
+  encodeMessage,
+  encodeString,
+  messageRuns,
+  readString,
+  type WireField,
+  wireFields,
+} from './wire-format.ts';
 
 /** Name of the added input: int64 [logit_rows], indices into the flattened [batch · sequence] positions. */
 export const LOGITS_INDEX = 'logits_index';
 
-export interface PatchedModel {
-  readonly model: Uint8Array;
+export interface PatchedGraph {
+  readonly fields: readonly WireField[];
   /** The output to read: float32 [logit_rows, vocabulary]. */
   readonly logits: string;
 }
@@ -36,12 +43,10 @@ const PREFIX = 'continuo';
  * Throws an Error that completes "model.onnx …" when no projection leads to the output `logits`.
  */
 export function insertLogitsIndex(
-  model: Uint8Array,
+  fields: readonly WireField[],
   logits: string,
   selection: 'before-projection' | 'after-projection' = 'before-projection',
-): PatchedModel {
-  const graph = graphMessage(model);
-  const fields = [...wireFields(graph)];
+): PatchedGraph {
   const after = selection === 'after-projection';
   const found = after ? null : findReader(fields, logits);
   const selected = `${PREFIX}/selected`;
@@ -71,34 +76,42 @@ export function insertLogitsIndex(
       );
       continue;
     }
-    runs.push(graph.subarray(field.start, field.end));
+    runs.push(field.run);
   }
   const input = { name: LOGITS_INDEX, elementType: ElementType.int64, dimensions: ['logit_rows'] };
   runs.push(encodeTensor(GraphField.input, input));
-  return { model: withGraph(model, runs), logits: output };
+  return { fields: fieldsOf(runs), logits: output };
 }
 
 /**
  * Adds an output to a graph: int64 [rank], the sizes of the tensor `of` once it is computed.
  * Throws an Error that completes "model.onnx …".
  */
-export function appendShape(model: Uint8Array, of: string): { model: Uint8Array; shape: string } {
+export function appendShape(fields: readonly WireField[], of: string) {
   const shape = `${PREFIX}/shape`;
-  const graph = graphMessage(model);
-  const fields = [...wireFields(graph)].map(({ start, end }) => graph.subarray(start, end));
   const output = { name: shape, elementType: ElementType.int64, dimensions: [null] };
   const added = [encodeNode('Shape', [of], shape, {}), encodeTensor(GraphField.output, output)];
-  return { model: withGraph(model, [...fields, ...added]), shape };
+  return { fields: [...fields, ...fieldsOf(added)], shape };
+}
+
+/** A model's graph, field by field, to be patched. Throws an Error that completes "model.onnx …". */
+export function graphFields(model: Uint8Array): WireField[] {
+  return [...wireFields(graphMessage(model))];
 }
 
 /** The model with its graph's fields replaced. */
-export function withGraph(model: Uint8Array, graph: readonly Uint8Array[]): Uint8Array {
-  const parts = [...wireFields(model)].map((field) =>
-    field.field === ModelField.graph
-      ? encodeMessage(ModelField.graph, graph)
-      : model.subarray(field.start, field.end),
+export function withGraph(model: Uint8Array, graph: readonly WireField[]): Uint8Array {
+  const runs = graph.map(({ run }) => run);
+  return Buffer.concat(
+    [...wireFields(model)].flatMap(({ field, run }) =>
+      field === ModelField.graph ? messageRuns(field, runs) : [run],
+    ),
   );
-  return Buffer.concat(parts);
+}
+
+/** What was encoded, as fields of a graph. */
+export function fieldsOf(runs: readonly Uint8Array[]): WireField[] {
+  return runs.flatMap((run) => [...wireFields(run)]);
 }
 
 /** The rows of [batch, sequence, columns] that `logits_index` names. */
@@ -134,8 +147,6 @@ function findReader(fields: readonly WireField[], logits: string): { reader: Wir
 
 function renameInput(node: WireField, from: string, to: string): Uint8Array[] {
   return [...wireFields(node.bytes)].map((part) =>
-    part.field === 1 && readString(part) === from
-      ? encodeString(1, to)
-      : node.bytes.subarray(part.start, part.end),
+    part.field === 1 && readString(part) === from ? encodeString(1, to) : part.run,
   );
 }

@@ -9,7 +9,7 @@ import { type ModelConfig, ModelError, readModelConfig } from './model-config.ts
 import { findDecoder, type Variant } from './model-files.ts';
 import type { ModelRunner, ModelShape } from './model-runner.ts';
 import type { OnnxGraph } from './onnx-graph.ts';
-import { insertLogitsIndex } from './onnx-patch.ts';
+import { graphFields, insertLogitsIndex, withGraph } from './onnx-patch.ts';
 import type { OrtDevice } from './ort-device.ts';
 import type { AllocateLogits } from './ort-runner.ts';
 import { requireGroupQueryAttention, startRunner } from './start-runner.ts';
@@ -117,8 +117,10 @@ async function open(
   else requireGroupQueryAttention(decoder, file);
   const selection = logitsSelection(graph, decoder);
   const patched = inFile(file, () => {
-    const packed = device.provider === 'cpu' ? packAttention(model) : model;
-    return insertLogitsIndex(packed, decoder.logits, selection);
+    const fields = graphFields(model);
+    const packed = device.provider === 'cpu' ? packAttention(fields) : fields;
+    const { fields: patched, logits } = insertLogitsIndex(packed, decoder.logits, selection);
+    return { model: withGraph(model, patched), logits };
   });
   const prefillChunk = Math.min(
     options.prefillChunk ?? DEFAULT_PREFILL_CHUNK,

@@ -5,7 +5,7 @@ import { type GraphFile, inFile, loadSession, readGraphFile } from './graph-file
 import { ImageEncoder } from './image-encoder.ts';
 import { type ModelConfig, ModelError } from './model-config.ts';
 import { ElementType, type GraphTensor } from './onnx-graph.ts';
-import { appendShape } from './onnx-patch.ts';
+import { appendShape, graphFields, withGraph } from './onnx-patch.ts';
 import { type ImageRecipe, readImageRecipe } from './preprocessor-config.ts';
 import { TokenEmbedder } from './token-embedder.ts';
 
@@ -76,7 +76,8 @@ export function openVision(plan: VisionPlan, options: VisionOptions): VisionPart
 
 function openEncoder({ images, recipe, size }: VisionPlan, { config, threads }: VisionOptions): ImageEncoder {
   const { file } = images;
-  const { model, shape } = inFile(file, () => appendShape(images.model, IMAGE_VECTORS));
+  const { fields, shape } = inFile(file, () => appendShape(graphFields(images.model), IMAGE_VECTORS));
+  const model = withGraph(images.model, fields);
   const output = images.graph.outputs.find(({ name }) => name === IMAGE_VECTORS)!;
   // The decoder runs meanwhile and needs cores: with 2 threads, 8 layers of 512 in 8 bits and four streams, their steps
   // (3 ms alone, a prefill chunk 13 ms) take 10 ms and at most 23 beside an encoder of one thread, 13 to 19 and at most

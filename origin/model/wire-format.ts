@@ -2,9 +2,8 @@
 
 export interface WireField {
   readonly field: number;
-  /** Where the field begins, tag included. */
-  readonly start: number;
-  readonly end: number;
+  /** All of the field, its tag included. */
+  readonly run: Uint8Array;
   /** The value of a varint; 0n for other wire types. */
   readonly value: bigint;
   /** Payload of a length-delimited or fixed-width field; empty for a varint. */
@@ -43,7 +42,7 @@ export function* wireFields(message: Uint8Array): Generator<WireField> {
     }
     if (position > message.length) throw new Error('is cut off');
     const bytes = message.subarray(payload, position);
-    yield { field: Number(tag.value >> 3n), start, end: position, value, bytes };
+    yield { field: Number(tag.value >> 3n), run: message.subarray(start, position), value, bytes };
   }
 }
 
@@ -102,6 +101,11 @@ export function encodeString(field: number, value: string): Uint8Array {
 
 /** A length-delimited field whose payload is the given runs, joined. */
 export function encodeMessage(field: number, runs: readonly Uint8Array[]): Uint8Array {
+  return Buffer.concat(messageRuns(field, runs));
+}
+
+/** The same, yet to be joined: whole models are copied once at most. */
+export function messageRuns(field: number, runs: readonly Uint8Array[]): Uint8Array[] {
   const length = runs.reduce((sum, run) => sum + run.length, 0);
-  return Buffer.concat([encodeVarint(field * 8 + 2), encodeVarint(length), ...runs]);
+  return [encodeVarint(field * 8 + 2), encodeVarint(length), ...runs];
 }

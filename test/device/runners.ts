@@ -6,7 +6,7 @@ import { kvLayout } from '../../origin/model/kv-cache.ts';
 import { readModelConfig } from '../../origin/model/model-config.ts';
 import type { ModelRunner } from '../../origin/model/model-runner.ts';
 import { readGraph } from '../../origin/model/onnx-graph.ts';
-import { insertLogitsIndex } from '../../origin/model/onnx-patch.ts';
+import { graphFields, insertLogitsIndex, withGraph } from '../../origin/model/onnx-patch.ts';
 import { openModel } from '../../origin/model/open-model.ts';
 import { openOrtApi } from '../../origin/model/ort-capi.ts';
 import { OrtSession } from '../../origin/model/ort-session.ts';
@@ -66,7 +66,8 @@ export function cpuDeviceRunner(
 ): ModelRunner {
   const file = readFileSync(join(directory, 'model.onnx'));
   const decoder = describeDecoder(readGraph(file), readModelConfig(directory));
-  const { model, logits } = insertLogitsIndex(file, decoder.logits);
+  const { fields, logits } = insertLogitsIndex(graphFields(file), decoder.logits);
+  const model = withGraph(file, fields);
   const session = new OrtSession(api, model, { threads: 1, directory });
   const layout = kvLayout(decoder, slots, decoder.maxPositions);
   return deviceRunner(session, { decoder, logits, layout, prefillChunk }, staged);

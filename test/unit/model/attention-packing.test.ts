@@ -6,7 +6,7 @@ import { describeDecoder } from '../../../origin/model/decoder-interface.ts';
 import { kvLayout } from '../../../origin/model/kv-cache.ts';
 import { readModelConfig } from '../../../origin/model/model-config.ts';
 import { type OnnxGraph, readGraph } from '../../../origin/model/onnx-graph.ts';
-import { insertLogitsIndex } from '../../../origin/model/onnx-patch.ts';
+import { graphFields, insertLogitsIndex, withGraph } from '../../../origin/model/onnx-patch.ts';
 import { openOrtApi } from '../../../origin/model/ort-capi.ts';
 import { OrtRunner } from '../../../origin/model/ort-runner.ts';
 import { OrtSession } from '../../../origin/model/ort-session.ts';
@@ -21,7 +21,8 @@ function writtenModel(options: Partial<SyntheticModel>): { directory: string; fi
 
 function runnerOf(directory: string, file: Uint8Array): OrtRunner {
   const decoder = describeDecoder(readGraph(file), readModelConfig(directory));
-  const { model, logits } = insertLogitsIndex(file, decoder.logits);
+  const { fields, logits } = insertLogitsIndex(graphFields(file), decoder.logits);
+  const model = withGraph(file, fields);
   const session = new OrtSession(openOrtApi(), model, { threads: 2, directory });
   const runner = new OrtRunner(session, {
     decoder,
@@ -45,7 +46,7 @@ describe.each([
 ] as const)('of $quantization $precision: %o', (options) => {
   it('one projection takes the place of three in every layer, and every logit keeps its bits', async () => {
     const { directory, file } = writtenModel(options);
-    const packed = packAttention(file);
+    const packed = withGraph(file, packAttention(graphFields(file)));
     const [before, after] = [readGraph(file), readGraph(packed)];
     expect(count(before, 'MatMulNBits') - count(after, 'MatMulNBits')).toBe(2 * 2);
     expect(after.initializers.size).toBe(before.initializers.size - 2 * 2 * 2);
@@ -78,5 +79,7 @@ it.each<[string, Partial<SyntheticModel>]>([
   ['branches', { quantization: 'q8', attention: 'merged' }],
 ])('%s stay as they are, to the byte', (_, options) => {
   const { file } = writtenModel({ hidden: 128, ...options });
-  expect(packAttention(file)).toBe(file);
+  const fields = graphFields(file);
+  expect(packAttention(fields)).toBe(fields);
+  expect(withGraph(file, fields)).toEqual(file);
 });

@@ -7,7 +7,7 @@ import { kvLayout } from '../../../origin/model/kv-cache.ts';
 import { readModelConfig } from '../../../origin/model/model-config.ts';
 import { RunTerminated } from '../../../origin/model/model-runner.ts';
 import { readGraph } from '../../../origin/model/onnx-graph.ts';
-import { insertLogitsIndex } from '../../../origin/model/onnx-patch.ts';
+import { graphFields, insertLogitsIndex, withGraph } from '../../../origin/model/onnx-patch.ts';
 import { type OrtApi, openOrtApi } from '../../../origin/model/ort-capi.ts';
 import { OrtConcatRunner } from '../../../origin/model/ort-concat-runner.ts';
 import { OrtRunner } from '../../../origin/model/ort-runner.ts';
@@ -52,7 +52,8 @@ function countingSession(attention: Attention) {
   const file = readFileSync(join(directory, 'model.onnx'));
   const decoder = describeDecoder(readGraph(file), readModelConfig(directory));
   const { api, alive } = countingApi();
-  const { model, logits } = insertLogitsIndex(file, decoder.logits);
+  const { fields, logits } = insertLogitsIndex(graphFields(file), decoder.logits);
+  const model = withGraph(file, fields);
   const session = new OrtSession(api, model, { threads: 1, directory });
   const layout = kvLayout(decoder, SLOTS, 64);
   const graphFile = readGraphFile(directory, 'model.onnx');

@@ -4,7 +4,7 @@ import fc from 'fast-check';
 import { expect, it } from 'vitest';
 import { packAttention } from '../../../origin/model/attention-packing.ts';
 import { ElementType, readGraph } from '../../../origin/model/onnx-graph.ts';
-import { insertLogitsIndex, LOGITS_INDEX } from '../../../origin/model/onnx-patch.ts';
+import { graphFields, insertLogitsIndex, LOGITS_INDEX, withGraph } from '../../../origin/model/onnx-patch.ts';
 import { type SyntheticModel, writeSyntheticModel } from '../../synthetic/synthetic-model.ts';
 import { temporaryDirectory } from './synthetic-runner.ts';
 
@@ -45,8 +45,8 @@ it.each(['float32', 'float16'] as const)(
   'the patch adds logits_index and leaves the rest as it was: %s',
   (precision) => {
     const original = modelBytes({ precision });
-    const { model, logits } = insertLogitsIndex(original, 'logits');
-    const [before, after] = [readGraph(original), readGraph(model)];
+    const { fields, logits } = insertLogitsIndex(graphFields(original), 'logits');
+    const [before, after] = [readGraph(original), readGraph(withGraph(original, fields))];
     expect(after.inputs).toEqual([
       ...before.inputs,
       { name: LOGITS_INDEX, elementType: ElementType.int64, dimensions: ['logit_rows'] },
@@ -66,7 +66,9 @@ it.each(['float32', 'float16'] as const)(
 );
 
 it('a graph whose logits come from no projection is refused', () => {
-  expect(() => insertLogitsIndex(modelBytes(), 'present.9.key')).toThrow('has no output projection');
+  expect(() => insertLogitsIndex(graphFields(modelBytes()), 'present.9.key')).toThrow(
+    'has no output projection',
+  );
 });
 
 it('a cut or damaged file gives an error or a graph, never a crash or a hang', () => {
@@ -82,7 +84,8 @@ it('a cut or damaged file gives an error or a graph, never a crash or a hang', (
   fc.assert(
     fc.property(damaged, (bytes) => {
       try {
-        readGraph(insertLogitsIndex(packAttention(bytes), 'logits').model);
+        const { fields } = insertLogitsIndex(packAttention(graphFields(bytes)), 'logits');
+        readGraph(withGraph(bytes, fields));
       } catch (error) {
         expect((error as Error).message).toMatch(/^(is|holds|has) /);
       }
