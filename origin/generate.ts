@@ -65,7 +65,7 @@ export async function prepareGeneration(
       },
       ...(request.echo ? prompts.flatMap(shownPrompt) : []),
     ],
-    shown: inCallersWords(namedStops(request, model), prompts),
+    shown: inCallersWords(request, model, prompts),
   };
 }
 
@@ -183,22 +183,28 @@ function namedStops({ stop }: GenerationRequest, { tokenizer }: ServedModel): Re
   );
 }
 
+/** Ids that the caller wants to end the text, then what ends an infill besides the end tokens, which end every text. */
 function stopIds(request: GenerationRequest, model: ServedModel, infilling: boolean): number[] {
   const markers = infilling ? (model.infill?.stopIds ?? []) : [];
-  return [...new Set([...request.stopTokenIds, ...namedStops(request, model).keys(), ...markers])];
+  const own = markers.filter((id) => !model.tokenizer.eosIds.includes(id));
+  return [...new Set([...request.stopTokenIds, ...namedStops(request, model).keys(), ...own])];
 }
 
-/** Prompts and stops are told as they were written, whatever the engine got in their place. */
-const inCallersWords =
-  (
-    stops: ReadonlyMap<number, string>,
-    prompts: readonly Pick<TokenisedPrompt, 'spaces'>[],
-  ): PreparedGeneration['shown'] =>
-  (event) => {
+/** Prompts and stops are told as they were written, whatever the engine got in their place; other ends are nobody's. */
+function inCallersWords(
+  request: GenerationRequest,
+  model: ServedModel,
+  prompts: readonly Pick<TokenisedPrompt, 'spaces'>[],
+): PreparedGeneration['shown'] {
+  const named = namedStops(request, model);
+  return (event) => {
     if (event.type === 'prompt') return asWritten(event, prompts[event.prompt]?.spaces ?? Infinity);
     if (event.type !== 'finish' || typeof event.stopReason !== 'number') return event;
-    return { ...event, stopReason: stops.get(event.stopReason) ?? event.stopReason };
+    const { stopReason } = event;
+    const asked = request.stopTokenIds.includes(stopReason) ? stopReason : null;
+    return { ...event, stopReason: named.get(stopReason) ?? asked };
   };
+}
 
 const shownPrompt = ({ shown }: TokenisedPrompt, prompt: number): GenerationEvent[] =>
   shown ? [{ type: 'prompt', prompt, text: shown.text, ids: [...shown.ids] }] : [];

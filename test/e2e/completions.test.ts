@@ -256,6 +256,14 @@ describe('raw HTTP', () => {
       expect((await complete({ ...infill, ...forced })).choices[0]).toMatchObject(ended);
       expect((await complete({ prompt, ...forced })).choices[0]).toMatchObject({ finish_reason: 'length' });
     }
+    // Nobody has asked for the end token: that stop texts are kept is not said of it.
+    const [end] = await tokenize('<|endoftext|>');
+    const kept = { max_tokens: 3, logit_bias: { [end as number]: 100 }, include_stop_str_in_output: true };
+    expect((await complete({ ...infill, ...kept })).choices[0]).toMatchObject({
+      text: prompt,
+      finish_reason: 'stop',
+      stop_reason: null,
+    });
   });
 
   test('every answer carries x-request-id, and every error the envelope', async () => {

@@ -70,9 +70,21 @@ describe('an infill', () => {
     expect(tokens.filter((id) => id < 4)).toEqual([1, 2, 3]);
   });
 
-  test('stops on every marker and on the end tokens of its family', async () => {
+  test('stops on every marker; the end token ends it as it ends every text', async () => {
     const { submission } = await prepare({ suffix: 'x', stopTokenIds: [9] }, model);
-    expect([...submission.stopTokenIds].sort((a, b) => a - b)).toEqual([0, 1, 2, 3, 9]);
+    expect(model.tokenizer.eosIds).toEqual([0]);
+    expect([...submission.stopTokenIds].sort((a, b) => a - b)).toEqual([1, 2, 3, 9]);
+    const named = await prepare({ suffix: 'x', stop: ['<|endoftext|>'] }, model);
+    expect(named.submission.stopTokenIds).toContain(0);
+  });
+
+  test('tells a marker that ended it only to a caller who has named it', async () => {
+    const finish = { type: 'finish', choice: 0, reason: 'stop', stopReason: 3, completionTokens: 1 } as const;
+    const told = async (changes: Partial<GenerationRequest>) =>
+      (await prepare({ suffix: 'x', ...changes }, model)).shown(finish);
+    expect(await told({})).toEqual({ ...finish, stopReason: null });
+    expect(await told({ stopTokenIds: [3] })).toEqual(finish);
+    expect(await told({ stop: ['<|fim_middle|>'] })).toEqual({ ...finish, stopReason: '<|fim_middle|>' });
   });
 
   test('takes a prompt of ids, and the same suffix for every prompt', async () => {
