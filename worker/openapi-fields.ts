@@ -15,7 +15,7 @@ export const FIELD_DESCRIPTIONS = {
     'Candidates per prompt, of which the n with the highest mean logprob are returned. Not with stream.',
   stream: 'Server-sent events, ended by [DONE].',
   stream_options:
-    'include_usage: a last chunk with the usage. continuous_usage_stats: the usage so far in every chunk.',
+    'include_usage: a last chunk with the usage; with it, continuous_usage_stats: the usage so far in every chunk.',
   stop: 'Texts that end a choice.',
   stop_token_ids: 'Token ids that end a choice.',
   ignore_eos: 'The end token does not end a choice.',

@@ -81,7 +81,7 @@ const completions = (id: string): Operation => ({
   headers: {
     [IDEMPOTENCY_HEADER]: 'A plain request repeated with the same key within an hour gets the first answer.',
     [RESUMABLE_HEADER]:
-      '`true`: what is left of a stream can be had for a minute after its connection broke.',
+      '`true`: what is left of a stream can be had, whenever its connection broke, until a minute after its end.',
   },
 });
 
