@@ -10,9 +10,9 @@ import { isLargeVocabulary, SimdKernel } from '../sampling/simd/simd-kernel.ts';
 import { DrawTeam } from '../sampling/team/draw-team.ts';
 import type { TokenBytes } from '../tokenizer/token-bytes.ts';
 import { Tokenizer } from '../tokenizer/tokenizer.ts';
-import { drawHelpers } from './draw-helpers.ts';
 import { Engine } from './engine.ts';
 import { serveEngine } from './engine-loop.ts';
+import { drawersBeside } from './engine-thread-drawers.ts';
 import { ImageFeatures } from './image-features.ts';
 import type { EngineReport, Submission } from './messages.ts';
 import { NO_SHORTCUTS, type Shortcuts } from './shortcuts.ts';
@@ -51,8 +51,8 @@ const compiler = new CompilerClient();
 try {
   const cores = availableParallelism();
   // The model's own threads sleep while tokens are drawn.
-  const helpers = drawHelpers(Math.min(model.threads, cores));
-  const simd = new SimdKernel(helpers);
+  const drawers = drawersBeside(Math.min(model.threads, cores));
+  const simd = new SimdKernel(drawers);
   const { runner, images, shape, summary, warning } = await openModel(model, (length) =>
     simd.allocate(length),
   );
@@ -66,7 +66,7 @@ try {
     return await images.encode(pixels, signal);
   });
   const kernel = isLargeVocabulary(vocabularySize) ? simd : null;
-  const team = kernel && helpers && new DrawTeam(kernel, vocabularySize, helpers);
+  const team = kernel && drawers && new DrawTeam(kernel, vocabularySize, drawers);
   const imagePositions = images?.positions ?? null;
   report({ type: 'ready', slots, contextLength, vocabularySize, imagePositions, summary, warning });
   const options = {

@@ -21,7 +21,7 @@ const localState = (context: CommandContext): string => path.join(context.stateD
 export const originCommand = (context: CommandContext): Command => ({
   name: 'origin',
   file: process.execPath,
-  args: [path.join(context.root, 'origin', 'main.ts')],
+  args: [path.join(context.root, 'origin', 'start', 'origin.ts')],
   env: {
     CONTINUO_ORIGIN_HOST: '127.0.0.1',
     CONTINUO_ORIGIN_PORT: String(context.settings.originPort),

@@ -1,7 +1,10 @@
 import * as z from 'zod';
 import { openLocalWorker } from './local-worker.ts';
+import { endWithLauncher } from './with-launcher.ts';
 
 /** The process of the local Worker; the launcher says by environment variables where and with what. */
+
+endWithLauncher();
 
 const schema = z.object({
   CONTINUO_HOST: z.string(),

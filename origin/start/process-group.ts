@@ -26,7 +26,8 @@ export class ProcessGroup {
     this.#child = spawn(command.file, command.args, {
       detached: true,
       env: { ...process.env, ...command.env },
-      stdio: ['ignore', log, log],
+      // Its input is held open, so that it can notice when nobody is left to stop it.
+      stdio: ['pipe', log, log],
     });
     closeSync(log);
     this.ended = new Promise((resolve, reject) => {

@@ -198,4 +198,12 @@ describe('npm start', () => {
     expect(system.apiKey).toBe(before.apiKey);
     expect((await complete({ prompt: 'Hello', max_tokens: 2 })).status).toBe(200);
   });
+
+  test('when the launcher is killed, every process ends by itself, and the next start works', async () => {
+    system.launcher.kill('SIGKILL');
+    await exitOf(system.launcher);
+    await vi.waitFor(() => expect(processesNaming(directory)).toEqual([]), { timeout: 20_000, interval: 50 });
+    system = await startSystem({}, directory);
+    expect((await complete({ prompt: 'Hello', max_tokens: 2 })).status).toBe(200);
+  });
 });

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { drawHelpers } from '../../origin/engine/draw-helpers.ts';
+import { drawersBeside } from '../../origin/engine/engine-thread-drawers.ts';
 import type { Submission } from '../../origin/engine/messages.ts';
 import type { ModelRunner } from '../../origin/model/model-runner.ts';
 import { openModel } from '../../origin/model/open-model.ts';
@@ -31,11 +31,11 @@ describe.each([
 
   beforeAll(async () => {
     model = syntheticEngine(options, { slots: 6, prefillChunk: 16 });
-    const helpers = drawHelpers(3)!;
-    const simd = new SimdKernel(helpers);
+    const drawers = drawersBeside(3)!;
+    const simd = new SimdKernel(drawers);
     ({ runner } = await openModel(model.data.model, (length) => simd.allocate(length)));
     kernel = isLargeVocabulary(model.vocabularySize) ? simd : null;
-    team = kernel && new DrawTeam(kernel, model.vocabularySize, helpers);
+    team = kernel && new DrawTeam(kernel, model.vocabularySize, drawers);
   });
   afterAll(() => {
     runner.dispose();

@@ -21,7 +21,7 @@ export interface DrawShare {
 }
 
 /** Threads beside the calling one. */
-export interface Helpers extends Company {
+export interface Drawers extends Company {
   /** Starts a thread that calls `drawForever` and ends with the calling one. */
   start(share: DrawShare): void;
 }
@@ -35,7 +35,7 @@ const LEAST = 2;
  */
 export class DrawTeam {
   readonly #kernel: SimdKernel;
-  readonly #helpers: Helpers;
+  readonly #drawers: Drawers;
   readonly #workspace: SamplerWorkspace;
   readonly #draws: Draws = { list: new JobList(), jobs: new DrawJobs(), edits: new SharedEdits() };
   /** Where all rows lie. */
@@ -44,9 +44,9 @@ export class DrawTeam {
   #count = 0;
 
   /** @param kernel whose memory the rows come from; made for as many threads as there are */
-  constructor(kernel: SimdKernel, vocabularySize: number, helpers: Helpers) {
+  constructor(kernel: SimdKernel, vocabularySize: number, drawers: Drawers) {
     this.#kernel = kernel;
-    this.#helpers = helpers;
+    this.#drawers = drawers;
     this.#workspace = new SamplerWorkspace(vocabularySize, kernel);
   }
 
@@ -113,11 +113,11 @@ export class DrawTeam {
   }
 
   #start({ share, rows }: Arena): Drawer {
-    for (let thread = 1; thread < this.#helpers.threads; thread++) {
+    for (let thread = 1; thread < this.#drawers.threads; thread++) {
       const { vocabularySize } = this.#workspace;
       const { list, jobs, edits } = this.#draws;
       const shared = { list: list.memory, jobs: jobs.memory, edits: edits.memory };
-      this.#helpers.start({ rows: share, thread, vocabularySize, ...shared });
+      this.#drawers.start({ rows: share, thread, vocabularySize, ...shared });
     }
     return new Drawer(this.#draws, this.#workspace, rows.buffer);
   }

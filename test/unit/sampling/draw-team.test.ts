@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { drawHelpers } from '../../../origin/engine/draw-helpers.ts';
+import { drawersBeside } from '../../../origin/engine/engine-thread-drawers.ts';
 import { type TokenLogprobs, tokenLogprob } from '../../../origin/sampling/logprobs.ts';
 import { Sampler } from '../../../origin/sampling/sampler.ts';
 import { SimdKernel } from '../../../origin/sampling/simd/simd-kernel.ts';
@@ -80,11 +80,11 @@ type Asked = typeof anyAsked extends fc.Arbitrary<infer T> ? T : never;
 
 describe('tokens that several threads draw', () => {
   it('are those that each sampler draws by itself, with the same logprobs, in round after round', async () => {
-    const helpers = drawHelpers(4)!;
-    const kernel = new SimdKernel(helpers);
+    const drawers = drawersBeside(4)!;
+    const kernel = new SimdKernel(drawers);
     const memory = kernel.allocate(MOST_ROWS * SIZE);
     const rowAt = (index: number) => memory.subarray(index * SIZE, (index + 1) * SIZE);
-    const team = new DrawTeam(kernel, SIZE, helpers);
+    const team = new DrawTeam(kernel, SIZE, drawers);
     const step = async (asked: readonly Asked[]) => {
       for (const [index, { row }] of asked.entries()) memory.set(row, index * SIZE);
       while (!team.begin(memory)) await sleep(1);
@@ -114,12 +114,12 @@ describe('tokens that several threads draw', () => {
   });
 
   it('are drawn by the others alone where the caller does nothing', async () => {
-    const helpers = drawHelpers(3)!;
-    const kernel = new SimdKernel(helpers);
+    const drawers = drawersBeside(3)!;
+    const kernel = new SimdKernel(drawers);
     const memory = kernel.allocate(MOST_ROWS * SIZE);
     const draws = { list: new JobList(), jobs: new DrawJobs(), edits: new SharedEdits() };
     for (const thread of [1, 2]) {
-      helpers.start({
+      drawers.start({
         rows: kernel.sharedArenaOf(memory)!.share,
         ...{ thread, vocabularySize: SIZE },
         ...{ list: draws.list.memory, jobs: draws.jobs.memory, edits: draws.edits.memory },
@@ -150,10 +150,10 @@ describe('tokens that several threads draw', () => {
   });
 
   it('are left to their samplers where there are too many of them, or of their changes', () => {
-    const helpers = drawHelpers(2)!;
-    const kernel = new SimdKernel(helpers);
+    const drawers = drawersBeside(2)!;
+    const kernel = new SimdKernel(drawers);
     const memory = kernel.allocate(SIZE);
-    const team = new DrawTeam(kernel, SIZE, helpers);
+    const team = new DrawTeam(kernel, SIZE, drawers);
     expect(team.begin(new Float32Array(SIZE))).toBe(false);
     expect(team.begin(memory)).toBe(true);
     const { edits } = alone;
