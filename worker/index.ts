@@ -133,7 +133,11 @@ function createWorker(): ExportedHandler<Env> {
       } catch (thrown) {
         return misconfigured(thrown);
       }
-      return serve(route, request, createContext(request, env, background, isolate));
+      const answer = serve(route, request, createContext(request, env, background, isolate));
+      // A client that leaves before the answer takes along whatever is not waited for: a lease that nobody ends, a
+      // slot that is taken, an idempotency key that stays in use.
+      background.waitUntil(answer);
+      return answer;
     },
   };
 }

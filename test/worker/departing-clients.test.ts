@@ -1,21 +1,12 @@
-import type { ClientRequest } from 'node:http';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, test } from 'vitest';
 import { ndjsonLine } from '../../shared/framing.ts';
-import { openStream, sendRaw } from './support/raw-request.ts';
+import { openStream, reset, sendRaw } from './support/raw-request.ts';
 import { acceptedFor, tokenEvent } from './support/scripts.ts';
 import { blocksOf } from './support/sse.ts';
 import { workerForTests } from './support/worker-for-tests.ts';
 
 const { worker, origin } = workerForTests({ KEEP_ALIVE_MS: '150' });
-
-/**
- * Drops the connection. A polite close says no more than that the client has sent everything, which workerd by itself
- * cannot tell from waiting; on the platform the edge in front of it can.
- */
-const reset = (request: ClientRequest): void => {
-  request.socket?.resetAndDestroy();
-};
 
 /** A generation that goes on until the Worker leaves; resolves when it has. */
 function endless(everyMs: number | null): { started: Promise<void>; left: Promise<void> } {

@@ -1,4 +1,5 @@
-import { describe, expect, test } from 'vitest';
+import { describe, expect, test, vi } from 'vitest';
+import { reset, sendRaw } from '../support/raw-request.ts';
 import { acceptedFor, defaultScript, doneFor, finishOf } from '../support/scripts.ts';
 import { workerForTests } from '../support/worker-for-tests.ts';
 import { ADMIN_KEY_SHA256, admin, completion, tenantWithKey } from './admin-client.ts';
@@ -107,6 +108,38 @@ describe('limits over HTTP', () => {
     expect((await completion(worker, key, { max_tokens: 21 })).body.error.param).toBe('max_tokens');
     expect((await completion(worker, key, { n: 3 })).status).toBe(400);
     expect((await completion(worker, key, { n: 2, max_tokens: 20 })).status).toBe(200);
+  });
+
+  test('a client that leaves before its request was taken up gives its slot back at once, and its idempotency key', async () => {
+    const { key } = await tenantWithKey(worker, 'left-early', { concurrent_requests: 1 });
+    for (const stream of [true, false]) {
+      const arrived = Promise.withResolvers<void>();
+      const left = Promise.withResolvers<void>();
+      origin.script = async (_, wire) => {
+        arrived.resolve();
+        await wire.closed;
+        left.resolve();
+      };
+      const body = { model: 'org/tiny', stream };
+      const headers = { authorization: `Bearer ${key}`, 'idempotency-key': `early-${stream}` };
+      const request = sendRaw(worker, body, headers);
+      await arrived.promise;
+      reset(request);
+      await left.promise;
+      origin.reset();
+      const again = async () => {
+        const answer = await worker.post({ ...body, prompt: 'Hi', max_tokens: 4 }, { headers });
+        await answer.text();
+        return answer.status;
+      };
+      // Long before its lease or its claim would end.
+      await vi.waitFor(async () => expect(await again()).toBe(200), { timeout: 5_000, interval: 50 });
+    }
+    const { body } = await eventually(
+      () => admin(worker, 'GET', '/usage?tenant=left-early'),
+      (answer) => answer.body.total.requests === 4,
+    );
+    expect(body.total).toMatchObject({ cancelled: 2, completed: 2 });
   });
 
   test(`after ${KILLS} randomly killed requests every slot has come back`, async () => {

@@ -1,5 +1,5 @@
 import { once } from 'node:events';
-import { request as httpRequest, type IncomingMessage } from 'node:http';
+import { type ClientRequest, request as httpRequest, type IncomingMessage } from 'node:http';
 import { KEY, type WorkerClient } from './worker.ts';
 
 interface OpenStream {
@@ -19,13 +19,25 @@ export async function openStream(
 }
 
 /** A request on a connection of its own, whose answer is left to the caller. */
-export function sendRaw(worker: WorkerClient, body: Record<string, unknown>) {
+export function sendRaw(
+  worker: WorkerClient,
+  body: Record<string, unknown>,
+  headers: Readonly<Record<string, string>> = {},
+) {
   const request = httpRequest(`${worker.url}/v1/completions`, {
     method: 'POST',
     agent: false,
-    headers: { authorization: `Bearer ${KEY}`, 'content-type': 'application/json' },
+    headers: { authorization: `Bearer ${KEY}`, 'content-type': 'application/json', ...headers },
   });
   request.on('error', () => {});
   request.end(JSON.stringify({ model: 'default', prompt: 'Hi', max_tokens: 4, ...body }));
   return request;
 }
+
+/**
+ * Drops the connection. A polite close says no more than that the client has sent everything, which workerd by itself
+ * cannot tell from waiting; on the platform the edge in front of it can.
+ */
+export const reset = (request: ClientRequest): void => {
+  request.socket?.resetAndDestroy();
+};
