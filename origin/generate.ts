@@ -134,7 +134,6 @@ function submissionOf(
   prompts: readonly TokenisedPrompt[],
   { model, engineId, receivedAt, drawSeed }: PreparationContext,
 ): Submission {
-  const infilling = model.infill !== null && Boolean(request.suffix);
   return {
     requestId: engineId,
     tenantId: request.tenantId,
@@ -148,7 +147,8 @@ function submissionOf(
     choices: request.choices,
     minTokens: request.minTokens,
     stop: request.stop,
-    stopTokenIds: stopIds(request, model, infilling),
+    stopTokenIds: [...new Set([...request.stopTokenIds, ...namedStops(request, model).keys()])],
+    endTokenIds: infillEnds(request, model),
     includeStop: request.includeStop,
     ignoreEos: request.ignoreEos,
     sampling: request.sampling,
@@ -183,14 +183,12 @@ function namedStops({ stop }: GenerationRequest, { tokenizer }: ServedModel): Re
   );
 }
 
-/** Ids that the caller wants to end the text, then what ends an infill besides the end tokens, which end every text. */
-function stopIds(request: GenerationRequest, model: ServedModel, infilling: boolean): number[] {
-  const markers = infilling ? (model.infill?.stopIds ?? []) : [];
-  const own = markers.filter((id) => !model.tokenizer.eosIds.includes(id));
-  return [...new Set([...request.stopTokenIds, ...namedStops(request, model).keys(), ...own])];
+/** What ends an infill besides the end tokens, which end every text. */
+function infillEnds({ suffix }: GenerationRequest, { infill, tokenizer }: ServedModel): number[] {
+  return infill && suffix ? infill.stopIds.filter((id) => !tokenizer.eosIds.includes(id)) : [];
 }
 
-/** Prompts and stops are told as they were written, whatever the engine got in their place; other ends are nobody's. */
+/** Prompts and stops are told as they were written, whatever the engine got in their place. */
 function inCallersWords(
   request: GenerationRequest,
   model: ServedModel,
@@ -200,9 +198,7 @@ function inCallersWords(
   return (event) => {
     if (event.type === 'prompt') return asWritten(event, prompts[event.prompt]?.spaces ?? Infinity);
     if (event.type !== 'finish' || typeof event.stopReason !== 'number') return event;
-    const { stopReason } = event;
-    const asked = request.stopTokenIds.includes(stopReason) ? stopReason : null;
-    return { ...event, stopReason: named.get(stopReason) ?? asked };
+    return { ...event, stopReason: named.get(event.stopReason) ?? event.stopReason };
   };
 }
 

@@ -20,8 +20,10 @@ export interface Submission {
   readonly minTokens: number;
   /** Stop strings; matched on the generated text only. */
   readonly stop: readonly string[];
-  /** Ids that end a sequence and whose text is not shown. */
+  /** Ids that end a sequence as somebody's stops; their text is shown with `includeStop` alone. */
   readonly stopTokenIds: readonly number[];
+  /** Ids that end a sequence as the model's end tokens do, also where those are ignored. */
+  readonly endTokenIds: readonly number[];
   readonly includeStop: boolean;
   readonly ignoreEos: boolean;
   readonly sampling: SamplingParameters;

@@ -62,7 +62,7 @@ export class OpenRequest {
     this.#images = images;
     this.stops = new StopStrings(submission.stop);
     this.stopIds = new Set(submission.stopTokenIds);
-    this.eosIds = new Set(submission.ignoreEos ? [] : eosIds);
+    this.eosIds = new Set([...submission.endTokenIds, ...(submission.ignoreEos ? [] : eosIds)]);
     this.endIds = [...new Set([...this.stopIds, ...this.eosIds])];
     // Without a cache the request's own choices still share their prompt, and nobody else can.
     this.cacheNamespace = submission.cachePrompt

@@ -31,6 +31,7 @@ const submission = (job: Job, tokenizer: Tokenizer): Submission => ({
   minTokens: 0,
   stop: [],
   stopTokenIds: [],
+  endTokenIds: [],
   includeStop: false,
   ignoreEos: true,
   sampling: { ...NEUTRAL_SAMPLING, temperature: 0 },

@@ -63,7 +63,8 @@ function plainChoice(
 ): ChoiceTranscript {
   const { tokens: prompt, maxTokens } = submission.prompts[promptIndex]!;
   const choice = promptIndex * submission.choices + candidate;
-  const ends = [...(submission.ignoreEos ? [] : [EOS]), ...submission.stopTokenIds];
+  const own = [...(submission.ignoreEos ? [] : [EOS]), ...submission.endTokenIds];
+  const ends = [...own, ...submission.stopTokenIds];
   const history = new TokenHistory(prompt, prompt.length + maxTokens);
   const identity = { seed: submission.seed, prompt: promptIndex, choice: candidate };
   const workspace = new SamplerWorkspace(shape.vocabularySize);

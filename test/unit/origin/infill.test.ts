@@ -73,16 +73,16 @@ describe('an infill', () => {
   test('stops on every marker; the end token ends it as it ends every text', async () => {
     const { submission } = await prepare({ suffix: 'x', stopTokenIds: [9] }, model);
     expect(model.tokenizer.eosIds).toEqual([0]);
-    expect([...submission.stopTokenIds].sort((a, b) => a - b)).toEqual([1, 2, 3, 9]);
+    expect([...submission.endTokenIds].sort((a, b) => a - b)).toEqual([1, 2, 3]);
+    expect(submission.stopTokenIds).toEqual([9]);
     const named = await prepare({ suffix: 'x', stop: ['<|endoftext|>'] }, model);
     expect(named.submission.stopTokenIds).toContain(0);
   });
 
-  test('tells a marker that ended it only to a caller who has named it', async () => {
+  test('tells a marker that ended it to a caller who has named it, in the caller’s words', async () => {
     const finish = { type: 'finish', choice: 0, reason: 'stop', stopReason: 3, completionTokens: 1 } as const;
     const told = async (changes: Partial<GenerationRequest>) =>
       (await prepare({ suffix: 'x', ...changes }, model)).shown(finish);
-    expect(await told({})).toEqual({ ...finish, stopReason: null });
     expect(await told({ stopTokenIds: [3] })).toEqual(finish);
     expect(await told({ stop: ['<|fim_middle|>'] })).toEqual({ ...finish, stopReason: '<|fim_middle|>' });
   });
