@@ -81,7 +81,7 @@ async function run(): Promise<void> {
       process.once(signal, () => resolve('signal'));
   });
   const originProcess = new Supervisor(origin, {
-    settledAfterMs: 3000,
+    untilReady: (over) => untilReady(`${settings.originUrl}/health`, Number.POSITIVE_INFINITY, over),
     onRestart: (name, code, signal) =>
       console.error(`The ${name} died (${signal ?? code}); starting it again.`),
   });
@@ -102,16 +102,15 @@ async function run(): Promise<void> {
     const migrated = migrateOnce(context, (command) => own(new ProcessGroup(command)).ended);
     const edgeProcess = migrated.then(() => own(new ProcessGroup(edge)));
     const edgeDied = edgeProcess.then((group) => group.ended).then(died(edge.name, edge.logFile));
-    const url = `http://${settings.host}:${settings.port}`;
     const ready = Promise.all([
-      edgeProcess.then(() => untilReady(`${url}/health`, READY_WITHIN_MS, stopping.signal)),
-      untilReady(`${settings.originUrl}/health`, Number.POSITIVE_INFINITY, stopping.signal),
+      edgeProcess.then(() => untilReady(`${settings.url}/health`, READY_WITHIN_MS, stopping.signal)),
+      originProcess.ready,
     ]);
     // These also settle while everything is being taken down, when nobody waits for them any more.
     for (const promise of [originDied, edgeDied, ready]) promise.catch(() => undefined);
     const first = await Promise.race([ready, originDied, edgeDied, stopRequested]);
     if (first !== 'signal') {
-      console.log(banner(url, state.apiKey, stateDirectory));
+      console.log(banner(settings.url, state.apiKey, stateDirectory));
       await Promise.race([originDied, edgeDied, stopRequested]);
     }
   } finally {

@@ -1,13 +1,14 @@
+import { isIPv6 } from 'node:net';
 import * as z from 'zod';
 
-const port = z.coerce.number().int().min(1).max(65_535);
+const portNumber = z.coerce.number().int().min(1).max(65_535);
 
 const schema = z.object({
   /** Where the endpoint listens. */
   CONTINUO_HOST: z.string().min(1).default('127.0.0.1'),
-  CONTINUO_PORT: port.default(8787),
+  CONTINUO_PORT: portNumber.default(8787),
   /** Loopback port between Worker and origin. */
-  CONTINUO_ORIGIN_PORT: port.default(9100),
+  CONTINUO_ORIGIN_PORT: portNumber.default(9100),
   /** Keys, secrets and logs of this checkout. */
   CONTINUO_STATE_DIR: z.string().min(1).default('.continuo'),
 });
@@ -15,15 +16,21 @@ const schema = z.object({
 export interface StartSettings {
   readonly host: string;
   readonly port: number;
+  /** The endpoint's address. */
+  readonly url: string;
   readonly originPort: number;
   /** Where the launcher and the Worker find the origin. */
   readonly originUrl: string;
   readonly stateDirectory: string;
 }
 
-/** @throws Error one line naming the variable at fault */
+/**
+ * An empty variable counts as absent.
+ * @throws Error one line naming the variable at fault
+ */
 export function readStartSettings(environment: Readonly<Record<string, string | undefined>>): StartSettings {
-  const parsed = schema.safeParse(environment);
+  const given = Object.fromEntries(Object.entries(environment).filter(([, value]) => value !== ''));
+  const parsed = schema.safeParse(given);
   if (!parsed.success) {
     const issue = parsed.error.issues[0];
     throw new Error(`${issue?.path.join('.')}: ${issue?.message}`);
@@ -34,9 +41,11 @@ export function readStartSettings(environment: Readonly<Record<string, string | 
       `CONTINUO_ORIGIN_PORT: ${values.CONTINUO_PORT} is CONTINUO_PORT already; set another one.`,
     );
   }
+  const { CONTINUO_HOST: host, CONTINUO_PORT: port } = values;
   return {
-    host: values.CONTINUO_HOST,
-    port: values.CONTINUO_PORT,
+    host,
+    port,
+    url: `http://${isIPv6(host) ? `[${host}]` : host}:${port}`,
     originPort: values.CONTINUO_ORIGIN_PORT,
     originUrl: `http://127.0.0.1:${values.CONTINUO_ORIGIN_PORT}`,
     stateDirectory: values.CONTINUO_STATE_DIR,

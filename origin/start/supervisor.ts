@@ -1,15 +1,20 @@
 import { type Command, ProcessGroup } from './process-group.ts';
 
 export interface SupervisorOptions {
-  /** Milliseconds a child must have lived for its death to count as an accident, not as a failed start. */
-  readonly settledAfterMs: number;
+  /** Resolves once the child does its work, after which its death is an accident; before, its start has failed. */
+  readonly untilReady: (over: AbortSignal) => Promise<void>;
   readonly onRestart: (name: string, code: number | null, signal: string | null) => void;
 }
 
-/** Keeps one child alive: a child that dies after it had settled is started again, one that never settled is given up. */
+/**
+ * Keeps one child alive: a child that dies after it was ready is started again, one that never was is given up, however
+ * long it took: a model that does not fit is found after as many seconds as its files take to read, and the next start
+ * would find the same.
+ */
 export class Supervisor {
   readonly #command: Command;
   readonly #options: SupervisorOptions;
+  readonly #ready = Promise.withResolvers<void>();
   #group: ProcessGroup;
   #stopping = false;
   /** Settles when the child is given up or was stopped. */
@@ -22,14 +27,32 @@ export class Supervisor {
     this.ended = this.#watch();
   }
 
+  /** Resolves when the child has been ready once. */
+  get ready(): Promise<void> {
+    return this.#ready.promise;
+  }
+
   async #watch(): Promise<{ readonly code: number | null }> {
     for (;;) {
-      const begun = performance.now();
-      const { code, signal } = await this.#group.ended;
-      const settled = performance.now() - begun >= this.#options.settledAfterMs;
-      if (this.#stopping || !settled) return { code };
+      const { code, signal, wasReady } = await this.#life();
+      if (this.#stopping || !wasReady) return { code };
       this.#options.onRestart(this.#command.name, code, signal);
       this.#group = new ProcessGroup(this.#command);
+    }
+  }
+
+  async #life() {
+    const over = new AbortController();
+    let wasReady = false;
+    const noteReady = () => {
+      wasReady = true;
+      this.#ready.resolve();
+    };
+    this.#options.untilReady(over.signal).then(noteReady, () => undefined);
+    try {
+      return { ...(await this.#group.ended), wasReady };
+    } finally {
+      over.abort();
     }
   }
 

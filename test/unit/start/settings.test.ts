@@ -1,0 +1,12 @@
+import { expect, test } from 'vitest';
+import { readStartSettings } from '../../../origin/start/settings.ts';
+
+test('an empty variable counts as absent', () => {
+  const empty = { CONTINUO_HOST: '', CONTINUO_PORT: '', CONTINUO_ORIGIN_PORT: '', CONTINUO_STATE_DIR: '' };
+  expect(readStartSettings(empty)).toEqual(readStartSettings({}));
+});
+
+test('the endpoint of an IPv6 address is one that a client can ask', () => {
+  expect(readStartSettings({ CONTINUO_HOST: '::1', CONTINUO_PORT: '8000' }).url).toBe('http://[::1]:8000');
+  expect(readStartSettings({ CONTINUO_PORT: '8000' }).url).toBe('http://127.0.0.1:8000');
+});
