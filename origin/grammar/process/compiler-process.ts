@@ -1,6 +1,6 @@
 import type { ChildProcess } from 'node:child_process';
 import { readdirSync } from 'node:fs';
-import { setPriority } from 'node:os';
+import { getPriority, setPriority } from 'node:os';
 import { ApiError } from '../../../shared/errors.ts';
 import type { Program } from '../program/program.ts';
 import { startBareProcess } from './bare-process.ts';
@@ -14,10 +14,11 @@ const LIMITS = { heapMiB: 512, dataMiB: 1536, stackKiB: 4000 };
 /** How a Node process ends that gets no more memory. */
 const OUT_OF_MEMORY: readonly (string | null)[] = ['SIGABRT', 'SIGTRAP', 'SIGILL'];
 /**
- * The scheduler's "nice" value: where all cores are busy, a compilation gets about a tenth of what a thread of the engine
- * gets. Less would let usual grammars wait for seconds.
+ * Added to the scheduler's "nice" value: where all cores are busy, a compilation gets about a tenth of what a thread of the
+ * engine gets. Less would let usual grammars wait for seconds.
  */
-const NICE = 10;
+const NICER = 10;
+const NICEST = 19;
 
 interface Running extends Waiting {
   readonly wire: string;
@@ -123,9 +124,10 @@ export class CompilerProcess {
  */
 function lowerPriority({ pid }: ChildProcess): void {
   if (pid === undefined) return;
+  const niceness = Math.min(NICEST, getPriority() + NICER);
   for (const thread of threadsOf(pid)) {
     try {
-      setPriority(thread, NICE);
+      setPriority(thread, niceness);
     } catch {
       // It has ended already, or the system knows no priorities.
     }
