@@ -678,6 +678,41 @@ const REFERENCES: readonly Row[] = [
     [['a']],
   ],
   [
+    '$ref inside a resource of its own',
+    {
+      $defs: {
+        n: S,
+        inner: {
+          $id: 'https://x.example/inner',
+          $defs: { n: I, m: { $anchor: 'm', type: 'integer' } },
+          type: 'array',
+          prefixItems: [{ $ref: '#/$defs/n' }, { $ref: '#m' }],
+        },
+        m: { $anchor: 'm', type: 'string' },
+      },
+      ...object({ a: { $ref: 'https://x.example/inner' }, b: { $ref: '#m' } }),
+    },
+    [{ a: [1, 2], b: 'x' }],
+    [{ a: ['x'] }, { a: [1, 'x'] }, { b: 1 }],
+  ],
+  [
+    '$ref relative to $id',
+    {
+      $id: 'https://x.example/schemas/root.json',
+      $defs: { n: { $id: 'n.json', $defs: { 'a%b': I }, type: 'array', items: { $ref: '#/$defs/a%25b' } } },
+      type: 'array',
+      items: { $ref: '/schemas/n.json' },
+    },
+    [[[1]]],
+    [[1], [['a']]],
+  ],
+  [
+    '$anchor in a property named as a keyword',
+    object({ default: { $anchor: 'n', type: 'integer' }, const: { $ref: '#n' } }),
+    [{ const: 1 }],
+    [{ const: 'a' }],
+  ],
+  [
     'list',
     {
       $defs: {

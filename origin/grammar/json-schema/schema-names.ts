@@ -1,0 +1,99 @@
+/** A schema without `$id` is known by this; references are resolved against it. */
+const UNNAMED = 'schema:///';
+/** Keywords whose members have names of the author's choice, and schemas as values. */
+const SCHEMA_MAPS: ReadonlySet<string> = new Set(['properties', 'patternProperties', '$defs', 'definitions']);
+const VALUES: ReadonlySet<string> = new Set(['enum', 'const', 'default', 'examples']);
+
+/** Where `$ref` leads inside one document: a schema with `$id` is a resource of its own, with its own anchors. */
+export class SchemaNames {
+  /** By URI, anchors behind a `#`. */
+  readonly #paths = new Map<string, string>();
+  /** URIs of resources, by path. */
+  readonly #resources = new Map<string, string>();
+  readonly #maxDepth: number;
+
+  constructor(document: unknown, maxDepth: number) {
+    this.#maxDepth = maxDepth;
+    this.#resources.set('#', UNNAMED);
+    this.#paths.set(UNNAMED, '#');
+    this.#collect(document, [], UNNAMED, false);
+  }
+
+  /** The path of the schema that a reference at `from` names; null when there is none in the document. */
+  pathOf(reference: string, from: string): string | null {
+    const { uri, fragment } = split(reference, this.#baseOf(from));
+    const isPointer = fragment === '' || fragment.startsWith('/');
+    const base = this.#paths.get(isPointer ? uri : `${uri}#${fragment}`);
+    if (base === undefined) return null;
+    return isPointer ? pathOfKeys(base, pointerKeys(fragment)) : base;
+  }
+
+  /** The URI of the innermost resource around a path. */
+  #baseOf(path: string): string {
+    if (this.#resources.size === 1) return this.#resources.get('#')!;
+    let around = path;
+    while (!this.#resources.has(around)) around = around.slice(0, around.lastIndexOf('/'));
+    return this.#resources.get(around)!;
+  }
+
+  #collect(value: unknown, keys: readonly string[], outer: string, isMap: boolean): void {
+    if (typeof value !== 'object' || value === null || keys.length > this.#maxDepth) return;
+    const base = isMap ? outer : this.#named(value as Readonly<Record<string, unknown>>, keys, outer);
+    for (const [key, inner] of Object.entries(value)) {
+      if (!isMap && VALUES.has(key)) continue;
+      this.#collect(inner, [...keys, key], base, !isMap && SCHEMA_MAPS.has(key));
+    }
+  }
+
+  /** Notes what a schema is called, and answers the URI of the resource it belongs to. */
+  #named(
+    { $id, $anchor }: Readonly<Record<string, unknown>>,
+    keys: readonly string[],
+    outer: string,
+  ): string {
+    if (typeof $id !== 'string' && typeof $anchor !== 'string') return outer;
+    const path = pathOfKeys('#', keys);
+    let base = outer;
+    if (typeof $id === 'string') {
+      const { uri, fragment } = split($id, outer);
+      // Draft 7 spells anchors as `$id` with a fragment.
+      if (fragment !== '') this.#paths.set(`${uri}#${fragment}`, path);
+      else {
+        base = uri;
+        this.#paths.set(uri, path);
+        this.#resources.set(path, uri);
+      }
+    }
+    if (typeof $anchor === 'string') this.#paths.set(`${base}#${$anchor}`, path);
+    return base;
+  }
+}
+
+/** @throws URIError when a key is not encoded as URIs are */
+function pointerKeys(pointer: string): string[] {
+  return pointer.split('/').slice(1).map(decodeURIComponent).map(unescapeKey);
+}
+
+/** The keys that a path leads through. */
+export function keysOfPath(path: string): string[] {
+  return path.split('/').slice(1).map(unescapeKey);
+}
+
+export function pathOfKeys(base: string, keys: readonly (string | number)[]): string {
+  return base + keys.map((key) => `/${String(key).replaceAll('~', '~0').replaceAll('/', '~1')}`).join('');
+}
+
+function unescapeKey(key: string): string {
+  return key.replaceAll('~1', '/').replaceAll('~0', '~');
+}
+
+function split(reference: string, base: string): { uri: string; fragment: string } {
+  const hash = reference.indexOf('#');
+  const name = hash === -1 ? reference : reference.slice(0, hash);
+  return { uri: resolved(name, base), fragment: hash === -1 ? '' : reference.slice(hash + 1) };
+}
+
+function resolved(name: string, base: string): string {
+  if (name === '') return base;
+  return URL.canParse(name, base) ? new URL(name, base).href : name;
+}
