@@ -15,8 +15,8 @@ export interface GrammarCacheOptions {
 type Compile = (wire: string, tenantId: string) => Promise<Program>;
 
 /**
- * Compiled grammars by content, for one vocabulary. Equal constraints are compiled once, also while the first
- * compilation is under way; the least recently used ones are dropped.
+ * Compiled grammars by content, for one vocabulary. Equal constraints are compiled once, also while a tenant's first
+ * compilation is under way: no tenant waits in another's queue. The least recently used ones are dropped.
  */
 export class GrammarCache {
   readonly #vocabulary: GrammarVocabulary;
@@ -24,6 +24,7 @@ export class GrammarCache {
   readonly #maxGrammars: number;
   readonly #maxBytes: number;
   readonly #grammars = new Map<string, GrammarRuntime>();
+  /** By content and tenant. */
   readonly #pending = new Map<string, Promise<GrammarRuntime>>();
 
   constructor(
@@ -52,20 +53,19 @@ export class GrammarCache {
       this.#keep(key, known);
       return known;
     }
-    const pending = this.#pending.get(key) ?? this.#make(key, wire, tenantId);
-    return await pending;
+    const job = `${key} ${tenantId}`;
+    const pending = this.#pending.get(job);
+    if (pending) return await pending;
+    const made = this.#make(key, wire, tenantId).finally(() => this.#pending.delete(job));
+    this.#pending.set(job, made);
+    return await made;
   }
 
-  #make(key: string, wire: string, tenantId: string): Promise<GrammarRuntime> {
-    const pending = this.#compile(wire, tenantId)
-      .then((program) => {
-        const grammar = new GrammarRuntime(program, this.#vocabulary);
-        this.#keep(key, grammar);
-        return grammar;
-      })
-      .finally(() => this.#pending.delete(key));
-    this.#pending.set(key, pending);
-    return pending;
+  async #make(key: string, wire: string, tenantId: string): Promise<GrammarRuntime> {
+    const program = await this.#compile(wire, tenantId);
+    const grammar = this.#grammars.get(key) ?? new GrammarRuntime(program, this.#vocabulary);
+    this.#keep(key, grammar);
+    return grammar;
   }
 
   #keep(key: string, grammar: GrammarRuntime): void {

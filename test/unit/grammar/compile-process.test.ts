@@ -124,6 +124,17 @@ describe('the cache of compiled grammars', () => {
     expect(calls).toHaveLength(2);
   });
 
+  it('lets no tenant wait for another one that compiles the same, and shares what comes of it', async () => {
+    const never = new Promise<ReturnType<typeof compileProgram>>(() => {});
+    const { compile } = counting();
+    const cache = new GrammarCache(vocabulary, (wire, tenant) =>
+      tenant === 'stuck' ? never : compile(wire),
+    );
+    void cache.get(choice('a'), 'stuck');
+    const [b, c] = await Promise.all(['b', 'c'].map((tenant) => cache.get(choice('a'), tenant)));
+    expect(c).toBe(b);
+  });
+
   it('tells apart schemas that differ in the order of properties', async () => {
     const { calls, compile } = counting();
     const cache = new GrammarCache(vocabulary, compile);
