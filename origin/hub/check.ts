@@ -92,6 +92,9 @@ const repeat = (tokens: readonly number[], length: number): number[] =>
 
 async function bytesBelow(directory: string): Promise<number> {
   const found = await readdir(directory, { recursive: true });
-  const files = found.map((name) => statSync(path.join(directory, name))).filter((file) => file.isFile());
-  return files.reduce((sum, { size }) => sum + size, 0);
+  const sizes = found.map((name) => {
+    const file = statSync(path.join(directory, name), { throwIfNoEntry: false });
+    return file?.isFile() ? file.size : 0;
+  });
+  return sizes.reduce((sum, size) => sum + size, 0);
 }

@@ -1,7 +1,7 @@
 import { existsSync } from 'node:fs';
 import path from 'node:path';
 import { Command } from 'commander';
-import { type Variant as Precision, VARIANTS } from '../model/model-files.ts';
+import { findDecoder, type Variant as Precision, VARIANTS } from '../model/model-files.ts';
 import { byteSize } from './byte-size.ts';
 import { cachedModels, findCached, removeCached } from './cached-models.ts';
 import { checkModel } from './check.ts';
@@ -9,11 +9,11 @@ import { HubClient } from './hub-client.ts';
 import { HubError } from './hub-error.ts';
 import { requireRepository, requireRevision } from './names.ts';
 import type { Progress } from './progress.ts';
-import { pull } from './pull.ts';
+import { type Pulled, pull } from './pull.ts';
 import { checkReport, modelTable } from './report.ts';
 import type { HubSettings } from './settings.ts';
 import { linkTo } from './snapshot.ts';
-import { chooseVariant } from './variants.ts';
+import { chooseVariant, precisionOf } from './variants.ts';
 
 /** What the commands take from outside. */
 export interface Surroundings {
@@ -92,11 +92,17 @@ async function pullCommand(
   const patience = { attempts: ATTEMPTS, sleep, random, onRetry };
   const client = new HubClient({ settings, fetch, patience, stallMs: STALL_MS });
   const context = { client, cache: settings.cache, progress, sleep };
-  const { directory, variant } = await pull({ repository, revision, variant: choice.variant }, context);
+  const pulled = await pull({ repository, revision, variant: choice.variant }, context);
+  const { directory, variant } = pulled;
   progress.note(`${repository} (${variant}) is there`);
   if (choice.link !== undefined) await linkTo(directory, choice.link);
   print(`CONTINUO_MODEL_DIR=${choice.link ?? directory}`);
+  if (needsTelling(pulled)) print(`CONTINUO_MODEL_VARIANT=${variant}`);
 }
+
+/** An earlier pull has left another precision beside it, which the origin would take. */
+const needsTelling = ({ directory, precision }: Pulled): boolean =>
+  precision !== null && findDecoder(directory).file !== findDecoder(directory, precision).file;
 
 async function removeCommand({ settings, sleep, progress, print }: Surroundings, name: string) {
   const repository = requireRepository(name);
@@ -114,13 +120,13 @@ async function checkCommand(
   const found = existsSync(model)
     ? { directory: model, variant: choice.variant }
     : await findInCache(settings.cache, model, choice);
-  const variant = found.variant === undefined ? undefined : precisionOf(found.variant);
+  const variant = found.variant === undefined ? undefined : requirePrecision(found.variant);
   const request = { ...found, variant, prompt: choice.prompt, threads, kvLimitBytes: freeMemory(), now };
   print(checkReport(await checkModel(request)));
 }
 
 /** @throws HubError naming those there can be */
-function precisionOf(name: string): Precision {
+function requirePrecision(name: string): Precision {
   const known = VARIANTS.find((variant) => variant === name);
   if (known === undefined)
     throw new HubError(`there is no variant ${name}; known are: ${VARIANTS.join(', ')}`);
@@ -132,9 +138,8 @@ async function findInCache(cache: string, name: string, choice: Choice) {
   const repository = requireRepository(name);
   const { directory, variants } = await findCached(cache, repository, requireRevision(choice.revision));
   const chosen = chooseVariant(variants, repository, choice.variant);
-  const named = VARIANTS.some((variant) => variant === chosen.name);
   return {
     directory: path.join(directory, chosen.directory),
-    variant: named ? choice.variant : undefined,
+    variant: precisionOf(chosen) === null ? undefined : choice.variant,
   };
 }

@@ -1,5 +1,6 @@
 import { mkdir, stat, statfs } from 'node:fs/promises';
 import path from 'node:path';
+import type { Variant as Precision } from '../model/model-files.ts';
 import { byteSize } from './byte-size.ts';
 import { incomplete, repositoryPaths } from './cache-layout.ts';
 import { onDisk } from './disk.ts';
@@ -10,7 +11,7 @@ import { HubError } from './hub-error.ts';
 import type { FileIdentity, ListedFile } from './listing.ts';
 import type { Progress } from './progress.ts';
 import { placeInSnapshot, writeReference } from './snapshot.ts';
-import { chooseVariant, variantsOf } from './variants.ts';
+import { chooseVariant, precisionOf, variantsOf } from './variants.ts';
 
 export interface PullRequest {
   /** `owner/name`. */
@@ -31,6 +32,8 @@ export interface PullContext {
 
 export interface Pulled {
   readonly variant: string;
+  /** Null where the directory can hold no other one. */
+  readonly precision: Precision | null;
   readonly commit: string;
   /** The model directory. */
   readonly directory: string;
@@ -75,6 +78,7 @@ export async function pull(request: PullRequest, context: PullContext): Promise<
   });
   return {
     variant: variant.name,
+    precision: precisionOf(variant),
     commit: listing.commit,
     directory: path.join(snapshot, variant.directory),
   };

@@ -1,5 +1,5 @@
 import path from 'node:path';
-import { VARIANT_SUFFIXES } from '../model/model-files.ts';
+import { type Variant as Precision, VARIANT_SUFFIXES, VARIANTS } from '../model/model-files.ts';
 import { HubError } from './hub-error.ts';
 
 /** Which files of a repository make one runnable model. */
@@ -21,11 +21,11 @@ const PRECISIONS: ReadonlyMap<string, string> = new Map(
 /** Taken in this order when none is asked for: small ones whose rows do not influence each other first. */
 const PREFERENCE = ['default', 'q4f16', 'q4', 'fp16', 'fp32', 'q8'];
 
-/** A decoder in one graph, or in two; the first complete set wins. */
-const DECODERS = [['model'], ['decoder_model_merged'], ['decoder_model', 'decoder_with_past_model']];
+/** A decoder in one graph, as the origin loads it; the first that is there wins. */
+const DECODERS = ['model', 'decoder_model_merged'];
 const VISION = ['embed_tokens', 'vision_encoder'];
 const GRAPH = new RegExp(
-  `^(${[...DECODERS.flat(), ...VISION].join('|')})(${[...PRECISIONS.keys()].join('|')})\\.onnx$`,
+  `^(${[...DECODERS, ...VISION].join('|')})(${[...PRECISIONS.keys()].join('|')})\\.onnx$`,
 );
 
 const JSON_FILE =
@@ -57,6 +57,10 @@ export function chooseVariant(variants: readonly Variant[], repository: string, 
   throw new HubError(`${repository} has no variant ${wanted}; there are: ${names}`);
 }
 
+/** The precision that a variant is, of those its directory may hold side by side; null where the directory is the variant. */
+export const precisionOf = ({ name, directory }: Variant): Precision | null =>
+  directory === '' ? (VARIANTS.find((precision) => precision === name) ?? null) : null;
+
 /** What onnxruntime-genai's builder writes: one directory holds one model with everything it needs. */
 function builderModel(directory: string, members: readonly string[]): Variant {
   const graphs = members.filter((file) => file.endsWith('.onnx'));
@@ -75,12 +79,10 @@ function byPrecision(members: readonly string[], jsons: readonly string[]): Vari
   return [...PRECISIONS].flatMap(([suffix, name]) => {
     const graphOf = (role: string, wanted: string) =>
       graphs.find((graph) => graph.role === role && graph.suffix === wanted)?.file;
-    const decoder = DECODERS.map((roles) => roles.map((role) => graphOf(role, suffix))).find((set) =>
-      set.every((file) => file !== undefined),
-    );
+    const decoder = DECODERS.map((role) => graphOf(role, suffix)).find((file) => file !== undefined);
     if (decoder === undefined) return [];
     const vision = VISION.map((role) => graphOf(role, suffix) ?? graphOf(role, ''));
-    const chosen = [...decoder, ...vision].filter((file) => file !== undefined);
+    const chosen = [decoder, ...vision].filter((file) => file !== undefined);
     const weights = members.filter((file) => chosen.some((graph) => isWeightsOf(graph, file)));
     return [{ name, directory: '', files: [...jsons, ...chosen, ...weights] }];
   });

@@ -70,14 +70,20 @@ describe('npm run model', () => {
     expect((await model('list')).stdout).toBe('No model in the cache.\n');
   });
 
-  test('check runs the variant it is told to, of a cached model and of a directory', async () => {
+  test('a pull tells the variant where it needs telling; check runs it, of a cached model and of a directory', async () => {
     const files = {
       ...runnableFiles('q4', 'onnx/model_q4.onnx'),
       ...runnableFiles('none', 'onnx/model.onnx'),
     };
     hub.repositories.set(NAME, { files });
-    for (const variant of ['q4', 'fp32'])
-      expect((await model('pull', NAME, '--variant', variant)).code).toBe(0);
+    const place = `CONTINUO_MODEL_DIR=${snapshot()}\n`;
+    for (const [variant, told] of [
+      ['fp32', place],
+      ['q4', place],
+      // Of both, the origin takes the one in 4 bits.
+      ['fp32', `${place}CONTINUO_MODEL_VARIANT=fp32\n`],
+    ] as const)
+      expect(await model('pull', NAME, '--variant', variant)).toMatchObject({ code: 0, stdout: told });
     for (const where of [NAME, snapshot()]) {
       const checked = await model('check', where, '--variant', 'fp32', '--prompt', 'abc');
       expect([checked.stderr, checked.stdout.includes('onnx/model.onnx: 2 layers')]).toEqual(['', true]);

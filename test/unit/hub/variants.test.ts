@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { chooseVariant, variantsOf } from '../../../origin/hub/variants.ts';
+import { chooseVariant, precisionOf, variantsOf } from '../../../origin/hub/variants.ts';
 
 /** Repository layouts as they are published, by their lists of files. */
 
@@ -74,10 +74,13 @@ test('a merged decoder comes with its image parts, of its own precision or the o
   );
 });
 
-test('an export of two decoders needs both', () => {
+test('an export of two decoders, which the origin cannot load, is fetched in its merged form alone', () => {
   const files = ['config.json', 'decoder_model.onnx', 'decoder_with_past_model.onnx'];
-  expect(filesOf(files, 'fp32')).toEqual(files.toSorted());
-  expect(names(files.slice(0, 2))).toEqual([]);
+  expect(names(files)).toEqual([]);
+  expect(filesOf([...files, 'decoder_model_merged.onnx'])).toEqual([
+    'config.json',
+    'decoder_model_merged.onnx',
+  ]);
 });
 
 test('a builder’s model at the top is the default variant', () => {
@@ -96,6 +99,11 @@ test('a builder’s models in directories are variants named by them, each a mod
   const chosen = chooseVariant(variantsOf(files), 'owner/name', 'cuda/fp16');
   expect(chosen.directory).toBe('cuda/fp16');
   expect(chosen.files).toEqual(inside('cuda/fp16'));
+});
+
+test('a precision is what a directory may hold beside others, not a directory that is called so', () => {
+  const builder = variantsOf(['fp16/genai_config.json', 'fp16/model.onnx']);
+  expect([...builder, ...variantsOf(['onnx/model_fp16.onnx'])].map(precisionOf)).toEqual([null, 'fp16']);
 });
 
 test('the same precision at the top and in onnx/ is one variant, that of onnx/', () => {
