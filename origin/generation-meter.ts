@@ -46,10 +46,14 @@ export class GenerationMeter {
       const { queueMs, promptMs } = event.timings;
       if (!this.#request.stream) this.#counters.firstTokenSeconds.observe((queueMs + promptMs) / 1000);
       this.#end('done', event.usage);
-    } else if (event.type === 'error') {
-      this.#counters.failures.inc({ model: this.#request.model, code: event.code });
-      this.#end(event.code, event.usage);
-    }
+    } else if (event.type === 'error') this.#end(event.code, event.usage);
+  }
+
+  /** The stream is over: counts one that its reader left, or that ended with an error. */
+  streamed(heardItsEnd: boolean): void {
+    const { model } = this.#request;
+    if (!heardItsEnd) this.#counters.aborts.inc({ model });
+    else if (this.#outcome !== 'done') this.#counters.failures.inc({ model, code: this.#outcome });
   }
 
   /** Tokens that come as one event are taken to have come evenly. */
@@ -78,6 +82,7 @@ export class GenerationMeter {
 
 /** Looked up once: some count every token. */
 const countersOf = (metrics: Metrics, model: string) => ({
+  aborts: metrics.aborts,
   failures: metrics.failures,
   promptTokens: metrics.promptTokens.labels({ model }),
   cachedTokens: metrics.cachedTokens.labels({ model }),

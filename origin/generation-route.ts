@@ -60,7 +60,7 @@ async function generate(
   stream.open(preamble);
   await closed;
   account?.end();
-  if (!stream.ended) context.metrics.aborts.inc({ model: model.id });
+  meter.streamed(stream.ended);
   const { requestId, tenantId } = request;
   const ms = context.now() - receivedAt;
   context.log.info(

@@ -27,3 +27,21 @@ test('GET /metrics counts requests, tokens, times and aborts', async () => {
     expect(text.split('\n')).toContain(line);
   }
 });
+
+test('an error that came as the answer’s status is none of a stream', async () => {
+  const error = {
+    type: 'error',
+    code: 'invalid_grammar',
+    message: 'no',
+    param: 'grammar',
+    retryable: false,
+  } as const;
+  origin.engine.script = (engine, id) => engine.say(id, error);
+  const errors = async () =>
+    (await origin.metrics.registry.metrics()).match(/^continuo_origin_stream_errors.*$/gm);
+  const constraint = { type: 'gbnf', value: 'root ::= "a"' } as const;
+  expect(await origin.error('/generate', { body: request({ constraint }) })).toMatchObject({ status: 400 });
+  expect(await errors()).toBeNull();
+  await (await origin.call('/generate', { body: request() })).text();
+  await expect.poll(errors).toEqual([expect.stringMatching(/code="invalid_grammar"\} 1$/)]);
+});

@@ -71,6 +71,7 @@ describe('GenerationMeter', () => {
     meter.observe([
       { type: 'error', code: 'upstream_timeout', message: '', param: null, retryable: false, usage },
     ]);
+    meter.streamed(true);
     const seen = await values(metrics);
     expect(seen.get('stream_errors_total{model="tiny",code="upstream_timeout"}')).toBe(1);
     expect(seen.get('completion_tokens_total{model="tiny"}')).toBe(1);
