@@ -110,6 +110,8 @@ function refuse(
   response: ServerResponse,
   context: ServerContext,
 ): void {
+  // Its caller left before it was all there: nothing has failed, and nobody is refused.
+  if (response.destroyed && !request.complete) return;
   const error = toApiError(thrown);
   const { status, code, param } = error;
   if (error !== thrown && !response.destroyed)
