@@ -51,11 +51,12 @@ async function main(): Promise<void> {
   const server = createOriginServer(context);
   await listen(server, config, log);
   const stopped = stopOnSignal(service, config, log);
+  // Already now: unheard, the signal would end the process. It is answered once this has configured the first models.
+  if (config.modelsFile !== null) reloadOnSignal(config, fleet, log);
   const { models, limits } = readModels(config);
   const surveyed = models.map(surveyModel);
   requireBudget(surveyed, limits);
   fleet.configure(surveyed, limits);
-  if (config.modelsFile !== null) reloadOnSignal(config, fleet, log);
   await Promise.race([fleet.whenStarted(), stopped]);
   await stopped;
   await endOpenStreams(fleet, service);

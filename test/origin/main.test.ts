@@ -125,6 +125,19 @@ describe.concurrent('a start that cannot succeed is exit code 1 and one line on 
 });
 
 describe('a running origin', () => {
+  test('a SIGHUP before the models have been read does not end it', async () => {
+    const file = join(mkdtempSync(join(tmpdir(), 'continuo-models-')), 'models.json');
+    const directory = join(process.cwd(), 'origin/models/continuo-mini');
+    const models = ['a', 'b', 'c'].map((name) => ({ name, directory, load: 'first-use' }));
+    writeFileSync(file, JSON.stringify({ models }));
+    const origin = start({ CONTINUO_MODELS_FILE: file });
+    await origin.line('listening');
+    origin.child.kill('SIGHUP');
+    await origin.line('models reloaded');
+    origin.child.kill('SIGTERM');
+    expect(await origin.exit).toBe(0);
+  });
+
   test('infills, and on SIGTERM finishes what runs, takes no more, and exits with 0', async () => {
     const origin = start();
     await origin.line(/KV cache/);
