@@ -61,11 +61,11 @@ function survey(settings: ModelSettings): SurveyedModel {
   };
 }
 
-/** Name, size and time of every file. */
+/** Name, size and time of every file. Links that lead nowhere, and files that have just gone, are nothing of the model. */
 function filesOf(directory: string): (readonly [string, number, number])[] {
   const names = readdirSync(directory, { recursive: true, encoding: 'utf8' }).toSorted();
-  return names.map((name) => {
-    const { size, mtimeMs } = statSync(join(directory, name));
-    return [name, size, mtimeMs];
+  return names.flatMap((name) => {
+    const found = statSync(join(directory, name), { throwIfNoEntry: false });
+    return found === undefined ? [] : [[name, found.size, found.mtimeMs] as const];
   });
 }
