@@ -1,6 +1,6 @@
 /**
  * Raw bytes of every token id, as one flat table that threads can share. For special (added) tokens the bytes are
- * those of their literal text.
+ * those of their literal text, where SentencePiece's ▁ is a space as ever.
  */
 export interface TokenBytes {
   readonly vocabularySize: number;

@@ -17,8 +17,10 @@ export function tokenBytesOf(tokenizer: TokenizerJson, width: number): TokenByte
   for (const [text, id] of entries(tokenizer)) pieces[id] = spell(text);
   const special: number[] = [];
   const encoder = new TextEncoder();
+  // Runs of ▁ among them (Gemma) are spaces; the byte-level alphabet is no spelling of theirs.
+  const spellAdded = isByteLevel(tokenizer) ? (text: string) => encoder.encode(text) : spell;
   for (const token of tokenizer.added_tokens ?? []) {
-    pieces[token.id] = encoder.encode(token.content);
+    pieces[token.id] = spellAdded(token.content);
     if (token.special === true) special.push(token.id);
   }
   return flatten(pieces, special, Math.max(width, pieces.length));

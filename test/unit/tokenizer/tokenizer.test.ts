@@ -193,6 +193,14 @@ test('special tokens are marked and appear as their literal text unless hidden',
   expect([...tokenizer.tokenBytes.special.subarray(0, 4)]).toEqual([1, 0, 0, 0]);
 });
 
+test('runs of ▁ among the added tokens are the spaces that they stand for', () => {
+  const runs = ['▁▁', '▁▁▁▁'].map((content, index) => ({ id: 300 + index, content, special: false }));
+  const tokenizer = Tokenizer.fromDirectory(sentencePieceDirectory({}, runs));
+  expect(tokenizer.decode([263, 300, 301, 263], { skipSpecialTokens: true })).toBe(
+    `${tokenizer.spelling(263)}      ${tokenizer.spelling(263)}`,
+  );
+});
+
 test.each(['__proto__', 'constructor', '10'])('the token %s keeps its id and its bytes', (name) => {
   const id = 400;
   const plain = byteLevelTokenizer([]) as { model: { vocab: object; merges: string[] } };
