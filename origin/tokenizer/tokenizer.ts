@@ -1,6 +1,7 @@
 import { Tokenizer as Pipeline } from '@huggingface/tokenizers';
 import { addsLeadingSpace, leadingSpecials, longestSpan } from './pipeline.ts';
 import { withoutControlTokens } from './plain-text.ts';
+import { withPortableCuts } from './pre-tokenizer.ts';
 import { bytesOf, type TokenBytes } from './token-bytes.ts';
 import { readTokenizerFiles, type TokenizerFiles, type TokenizerJson } from './tokenizer-files.ts';
 import { tokenBytesOf } from './vocabulary.ts';
@@ -110,9 +111,10 @@ export class Tokenizer {
 }
 
 function pipelineOf(tokenizer: TokenizerJson): Pipeline {
-  const missing = { normalizer: null, pre_tokenizer: null, post_processor: null, decoder: null };
-  const json = { ...missing, ...tokenizer, added_tokens: tokenizer.added_tokens ?? [] };
+  const missing = { normalizer: null, post_processor: null, decoder: null };
   try {
+    const pre_tokenizer = tokenizer.pre_tokenizer ? withPortableCuts(tokenizer.pre_tokenizer) : null;
+    const json = { ...missing, ...tokenizer, pre_tokenizer, added_tokens: tokenizer.added_tokens ?? [] };
     return new Pipeline(json, {});
   } catch (error) {
     throw new Error(`tokenizer.json: ${error instanceof Error ? error.message : 'not supported'}`);
