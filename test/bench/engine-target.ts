@@ -11,7 +11,8 @@ export interface EngineTargetOptions {
   readonly threads: number;
 }
 
-const submission = (job: Job, tokenizer: Tokenizer): Submission => ({
+/** A greedy request; whatever is to be different is the caller's to change. */
+export const benchSubmission = (job: Job, tokenizer: Tokenizer): Submission => ({
   requestId: crypto.randomUUID(),
   tenantId: job.tenant ?? 'bench',
   weight: 1,
@@ -70,7 +71,7 @@ export async function engineTarget(name: string, options: EngineTargetOptions): 
           const trace: Trace = { sent, events, generated, ended: performance.now(), tokens, status, error };
           resolve(trace);
         };
-        const admission = engine.submit(submission(job, tokenizer), (batch) => {
+        const admission = engine.submit(benchSubmission(job, tokenizer), (batch) => {
           const now = performance.now();
           for (const event of batch) {
             if (event.type === 'token') {

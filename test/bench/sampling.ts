@@ -4,7 +4,8 @@ import { isLargeVocabulary, SimdKernel } from '../../origin/sampling/simd/simd-k
 import { TokenHistory } from '../../origin/sampling/token-history.ts';
 import type { SamplerVocabulary } from '../../origin/sampling/vocabulary.ts';
 import { SamplerWorkspace } from '../../origin/sampling/workspace.ts';
-import { NEUTRAL_SAMPLING, type SamplingParameters } from '../../shared/sampling.ts';
+import { NEUTRAL_SAMPLING } from '../../shared/sampling.ts';
+import { SAMPLER_CONFIGURATIONS } from './sampler-configurations.ts';
 import { median } from './statistics.ts';
 
 /**
@@ -16,27 +17,6 @@ const VOCABULARIES = [8_192, 151_936];
 const HISTORY = 1_000;
 const ROWS = 8;
 const BUDGET_MS = 150;
-
-const penalties = { repetitionPenalty: 1.1, frequencyPenalty: 0.2, presencePenalty: 0.1 };
-const CONFIGURATIONS: Record<string, Partial<SamplingParameters>> = {
-  greedy: { temperature: 0 },
-  'greedy, penalties': { temperature: 0, ...penalties },
-  temperature: { temperature: 0.8 },
-  'top_k 40': { topK: 40 },
-  'top_k 1000': { topK: 1000 },
-  'min_p .05': { minP: 0.05 },
-  'top_p .9': { topP: 0.9 },
-  'top_p .999, T 2': { topP: 0.999, temperature: 2 },
-  'top_k 40, top_p .95, min_p .05': { topK: 40, topP: 0.95, minP: 0.05 },
-  'the same, penalties': { topK: 40, topP: 0.95, minP: 0.05, ...penalties },
-  'top_nσ 1': { topNSigma: 1 },
-  'typical .9': { typicalP: 0.9 },
-  'XTC alone': { xtcProbability: 0.5, xtcThreshold: 0.1 },
-  'dynamic temperature, min_p .05': { dynatempRange: 0.5, minP: 0.05 },
-  'mirostat 1': { mirostat: 1 },
-  'mirostat 2': { mirostat: 2 },
-  'DRY, top_k 40': { dryMultiplier: 0.8, topK: 40 },
-};
 
 /**
  * Bell-shaped logits with a heavy upper tail, as language models give them; the same on every run. They lie where the
@@ -79,7 +59,9 @@ function measure(size: number): Map<string, number> {
   const workspace = new SamplerWorkspace(size, kernel);
   const prompt = Int32Array.from({ length: HISTORY }, (_, i) => (i * i * 31) % Math.min(size, 700));
   const results = new Map<string, number>();
-  for (const [name, changes] of Object.entries(CONFIGURATIONS)) {
+  for (const [name, { logprobs, ...changes }] of Object.entries(SAMPLER_CONFIGURATIONS)) {
+    // Measured by themselves below.
+    if (logprobs !== undefined) continue;
     const parameters = { ...NEUTRAL_SAMPLING, ...changes };
     const sampler = new Sampler(parameters, { seed: 1, prompt: 0, choice: 0 }, vocabulary, workspace);
     const history = new TokenHistory(prompt, HISTORY + 1);
