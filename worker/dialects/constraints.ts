@@ -73,9 +73,9 @@ function fromLlguidance(value: unknown): NamedConstraint {
   const one: unknown = Array.isArray(grammars) && grammars.length === 1 ? grammars[0] : null;
   const { lark_grammar: lark, json_schema: schema } = (one ?? {}) as Record<string, unknown>;
   const field = 'grammar.value.grammars[0]';
-  if (typeof lark === 'string' && lark !== '' && schema === undefined)
+  if (typeof lark === 'string' && lark !== '' && !present(schema))
     return text(`${field}.lark_grammar`, 'lark', lark);
-  if (schema !== undefined && lark === undefined) return schemaConstraint(`${field}.json_schema`, schema);
+  if (present(schema) && !present(lark)) return schemaConstraint(`${field}.json_schema`, schema);
   const message =
     "Invalid 'grammar.value': expected Lark text, or an object whose 'grammars' holds one entry with 'lark_grammar' or 'json_schema'.";
   throw new ApiError('invalid_grammar', message, { param: 'grammar.value' });

@@ -59,7 +59,9 @@ function grammarsOf(value: unknown): GrammarPart[] {
   return grammars.map((grammar: unknown, index) => {
     const where = `grammars[${index}]`;
     if (!isObject(grammar)) throw new GrammarError(`${where} must be an object`);
-    const { name, lark_grammar: lark, json_schema: schema, ...others } = grammar;
+    // null means absent.
+    const given = Object.fromEntries(Object.entries(grammar).filter(([, value]) => value !== null));
+    const { name, lark_grammar: lark, json_schema: schema, ...others } = given;
     const unknown = Object.keys(others)[0];
     if (unknown !== undefined) throw new GrammarError(`${where}.${unknown} is not supported`);
     if (name !== undefined && typeof name !== 'string')

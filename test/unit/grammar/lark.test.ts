@@ -139,6 +139,8 @@ describe("llguidance's JSON form", () => {
 
   it('takes a Lark grammar or a JSON Schema', () => {
     expect(acceptsText(compile({ grammars: [{ lark_grammar: 'start: "a"' }] }), 'a', tokens)).toBe(true);
+    const nulls = { name: null, lark_grammar: 'start: "a"', json_schema: null };
+    expect(acceptsText(compile({ grammars: [nulls] }), 'a', tokens)).toBe(true);
     expect(acceptsText(compile({ grammars: [{ json_schema: { type: 'boolean' } }] }), 'true', tokens)).toBe(
       true,
     );

@@ -25,6 +25,26 @@ describe('constraints', () => {
       { type: 'json_schema', value: schema },
     ],
     [
+      "nulls in llguidance's list",
+      {
+        grammar: {
+          type: 'llguidance',
+          value: { grammars: [{ name: null, lark_grammar: null, json_schema: schema }] },
+        },
+      },
+      { type: 'json_schema', value: schema },
+    ],
+    [
+      "nulls in llguidance's list with Lark",
+      {
+        grammar: {
+          type: 'llguidance',
+          value: { grammars: [{ lark_grammar: 'start: "a"', json_schema: null }] },
+        },
+      },
+      { type: 'lark', value: 'start: "a"' },
+    ],
+    [
       'grammar of type json_schema',
       { grammar: { type: 'json_schema', value: schema } },
       { type: 'json_schema', value: schema },
