@@ -35,6 +35,8 @@ export const REGEX_CASES: readonly string[] = [
   '(a|^)(b|$)',
   '(?:^|x)a(?:$|y)',
   '^^a$$',
+  '(^)?a(?:$)+',
+  '(?:x|(^){2})a(b($)*)+',
   '\\t\\n\\r\\f\\v\\0',
   '\\cA',
   '[\\b]',

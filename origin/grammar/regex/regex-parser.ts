@@ -84,7 +84,8 @@ class RegexParser {
     if (cursor.take('?')) this.#groupKind(offset);
     const inner = this.#alternatives(nesting + 1);
     if (!cursor.take(')')) throw syntaxError(this.#source, offset, 'The group is not closed');
-    return inner;
+    // An anchor cannot be repeated, a group of one can.
+    return inner.kind === 'anchor' ? { kind: 'sequence', items: [inner] } : inner;
   }
 
   #groupKind(offset: number): void {
