@@ -11,6 +11,7 @@ import {
 } from '../expression.ts';
 import { GrammarError, syntaxError } from '../grammar-error.ts';
 import { jsonSchemaExpression } from '../json-schema/json-schema.ts';
+import { hasAnchors } from '../regex/regex-automaton.ts';
 import { wholeMatchExpression } from '../regex/regex-expression.ts';
 import { parseRegex } from '../regex/regex-parser.ts';
 import type { WorkBudget } from '../work-budget.ts';
@@ -136,7 +137,10 @@ class LarkCompiler {
     if (flags.includes('x')) throw syntaxError(this.#source, offset, 'The flag "x" is not supported');
     try {
       const options = { ignoreCase: flags.includes('i'), dotAll: flags.includes('s') };
-      return wholeMatchExpression(parseRegex(source, this.#context.budget, options), this.#context.budget);
+      const node = parseRegex(source, this.#context.budget, options);
+      // Without anchors it changes nothing.
+      if (flags.includes('m') && hasAnchors(node)) throw new GrammarError('The flag "m" is not supported');
+      return wholeMatchExpression(node, this.#context.budget);
     } catch (error) {
       if (!(error instanceof GrammarError)) throw error;
       throw syntaxError(this.#source, offset, `In the regular expression: ${error.message};`);

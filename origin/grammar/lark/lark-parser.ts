@@ -51,8 +51,10 @@ class LarkParser {
   #directive(): void {
     const cursor = this.#cursor;
     if (cursor.word?.text === '%llguidance') {
-      // Options of llguidance's own machinery; none of them changes which texts match.
-      cursor.jsonAfterDirective();
+      // Options of llguidance's own machinery; of them one alone changes which texts match.
+      const { offset } = cursor.word;
+      const { skip_repetition: repetition } = cursor.jsonAfterDirective() as { skip_repetition?: unknown };
+      if (repetition === 'once') throw this.#fault(offset, '"skip_repetition" is not supported');
       return;
     }
     const word = cursor.takeKind('directive')!;
