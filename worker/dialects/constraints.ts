@@ -18,6 +18,12 @@ export function nestsTooDeep(value: unknown, limit = MAX_DEPTH): boolean {
   return limit === 0 || Object.values(value).some((child) => nestsTooDeep(child, limit - 1));
 }
 
+/** JSON text may name a number beyond all doubles; written out again it would be null, which is another schema. */
+function holdsInfinity(value: unknown): boolean {
+  if (typeof value === 'number') return !Number.isFinite(value);
+  return typeof value === 'object' && value !== null && Object.values(value).some(holdsInfinity);
+}
+
 const invalidSchema = (field: string, why: string): ApiError =>
   new ApiError('invalid_json_schema', `Invalid '${field}': ${why}`, { param: field });
 
@@ -35,6 +41,7 @@ function schemaConstraint(field: string, value: unknown): NamedConstraint {
     typeof schema === 'boolean' || (typeof schema === 'object' && schema !== null && !Array.isArray(schema));
   if (!isSchema) throw invalidSchema(field, 'a JSON Schema must be an object.');
   if (nestsTooDeep(schema)) throw invalidSchema(field, `the schema nests deeper than ${MAX_DEPTH} levels.`);
+  if (holdsInfinity(schema)) throw invalidSchema(field, 'the schema holds a number too large to be kept.');
   return { field, constraint: { type: 'json_schema', value: schema } };
 }
 

@@ -43,3 +43,11 @@ function lastPlace({ digits, point }: Decimal): number {
 function inUnits(value: Decimal, place: number): bigint {
   return BigInt(value.digits) * 10n ** BigInt(lastPlace(value) - place);
 }
+
+/**
+ * False for an integer that a double may have rounded: its text was maybe another number, and whoever reads integers
+ * exactly would see that. Up to 15 digits are always kept.
+ */
+export function isCertain(value: number): boolean {
+  return !Number.isInteger(value) || Number.isSafeInteger(value) || decimalOf(value).digits.length <= 15;
+}

@@ -1,3 +1,4 @@
+import { isCertain } from './decimal.ts';
 import { isSchemaObject, type SchemaObject, schemaError } from './schema-document.ts';
 
 /** Keywords that say nothing about which values are valid. */
@@ -54,8 +55,8 @@ const ENFORCED: ReadonlyMap<string, Check> = new Map([
       (v) => isType(v) || (isArray(v) && v.length > 0 && v.every(isType)),
     ),
   ],
-  ['enum', when('must be a non-empty array', (v) => isArray(v) && v.length > 0)],
-  ['const', () => null],
+  ['enum', (v) => (isArray(v) && v.length > 0 ? digitsFault(v) : 'must be a non-empty array')],
+  ['const', digitsFault],
   ['anyOf', SCHEMAS],
   ['oneOf', SCHEMAS],
   ['allOf', SCHEMAS],
@@ -88,6 +89,18 @@ const ENFORCED: ReadonlyMap<string, Check> = new Map([
   ['exclusiveMaximum', NUMBER],
   ['multipleOf', when('must be a number above 0', (v) => Number.isFinite(v) && (v as number) > 0)],
 ]);
+
+/** Numbers to be written as they are given must be known as they were given. */
+function digitsFault(value: unknown): string | null {
+  if (typeof value === 'number')
+    return isCertain(value) ? null : 'integers of more than 15 digits beyond 2^53 cannot be kept exactly';
+  if (typeof value !== 'object' || value === null) return null;
+  for (const inner of Object.values(value)) {
+    const fault = digitsFault(inner);
+    if (fault !== null) return fault;
+  }
+  return null;
+}
 
 /** Refuses what is malformed and what cannot be enforced; nothing is ignored except annotations. */
 export function checkKeywords(schema: SchemaObject, path: string): void {

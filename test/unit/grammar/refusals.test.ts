@@ -93,6 +93,16 @@ const SCHEMAS: readonly (readonly [name: string, schema: unknown, message: RegEx
     { type: 'object', additionalProperties: integer, minProperties: 3 },
     /^#\/minProperties: cannot be enforced/,
   ],
+  [
+    'a constant that was rounded when it was read',
+    '{"properties": {"id": {"const": 1234567890123456789}}}',
+    /^#\/properties\/id\/const: integers of more than 15 digits/,
+  ],
+  [
+    'a rounded number inside an enumerated value',
+    '{"enum": [{"ids": [1, -9007199254740993]}]}',
+    /^#\/enum: integers of more than 15 digits/,
+  ],
   ['text that is no JSON', '{"type":', /not valid JSON/],
 ];
 

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { parse } from './parsing.ts';
+import { parse, refusal } from './parsing.ts';
 
 describe('constraints', () => {
   const tool = { type: 'function', function: { name: 'f', strict: true, parameters: { type: 'object' } } };
@@ -98,5 +98,12 @@ describe('constraints', () => {
     ['null tools', { tools: null, tool_choice: 'auto' }, null],
   ])('%s', (_, body, constraint) => {
     expect(parse(body).generation.constraint).toEqual(constraint);
+  });
+
+  test.each([
+    ['as text', { guided_json: '{"const": {"a": [1e400]}}' }, 'guided_json'],
+    ['as an object', { json_schema: { enum: [Number.POSITIVE_INFINITY] } }, 'json_schema'],
+  ])('a schema %s whose number would become null on its way is refused', (_, body, param) => {
+    expect(refusal(body)).toMatchObject({ code: 'invalid_json_schema', param });
   });
 });
