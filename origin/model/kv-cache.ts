@@ -37,7 +37,9 @@ export class NoRoomError extends ModelError {}
 export function requireFit(layout: KvLayout, limitBytes: number): void {
   if (layout.totalBytes <= limitBytes) return;
   const limit = Math.floor(limitBytes / MIB);
-  throw new NoRoomError(`KV cache does not fit: ${describeLayout(layout)}, but ${limit} MiB are available`);
+  throw new NoRoomError(
+    `KV cache does not fit: ${describeLayout(layout)}, but ${limit} MiB are available; set fewer slots or a smaller context`,
+  );
 }
 
 /** Keys and values of every slot, wherever they are. */

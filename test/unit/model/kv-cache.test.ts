@@ -31,7 +31,7 @@ it('a cache larger than its limit is refused with the numbers, one of exactly th
   const layout = kvLayout(decoder, 32, 2048);
   requireFit(layout, 2 ** 30);
   expect(() => requireFit(layout, 2 ** 30 - 1)).toThrow(
-    'KV cache does not fit: 32 slots × 2048 positions × 16384 bytes = 1024 MiB, but 1023 MiB are available',
+    'KV cache does not fit: 32 slots × 2048 positions × 16384 bytes = 1024 MiB, but 1023 MiB are available; set fewer slots or a smaller context',
   );
 });
 
