@@ -48,7 +48,8 @@ export class OriginProcess {
       const found = this.lines.slice(from).find(fits);
       if (found) return found;
       await Promise.race([once(this.child.stdout!, 'data'), this.exit]);
-      if (this.child.exitCode !== null) throw new Error(`ended early: ${this.stderr}`);
+      const { exitCode, signalCode } = this.child;
+      if (exitCode !== null || signalCode !== null) throw new Error(`ended early: ${this.stderr}`);
     }
   }
 
