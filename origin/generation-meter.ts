@@ -1,4 +1,5 @@
 import type { EventOf, GenerationEvent, Usage } from '../shared/generation.ts';
+import { UsageCount } from '../shared/usage-count.ts';
 import type { Metrics } from './metrics.ts';
 
 export interface MeteredRequest {
@@ -16,7 +17,7 @@ export class GenerationMeter {
   readonly #request: MeteredRequest;
   /** Of each choice the time of its latest token event and the tokens until then. */
   readonly #latest = new Map<number, { readonly time: number; readonly tokens: number }>();
-  #usage: Usage = { promptTokens: 0, cachedTokens: 0, completionTokens: 0 };
+  readonly #count = new UsageCount();
   #outcome = 'aborted';
 
   constructor(metrics: Metrics, now: () => number, request: MeteredRequest) {
@@ -25,8 +26,9 @@ export class GenerationMeter {
     this.#request = request;
   }
 
+  /** Until now, also where nobody has said what it came to. */
   get usage(): Usage {
-    return this.#usage;
+    return this.#count.usage;
   }
 
   /** `done`, an error code, or `aborted` while there is no terminal event. */
@@ -40,18 +42,25 @@ export class GenerationMeter {
   }
 
   #observe(event: GenerationEvent, now: number): void {
+    this.#count.add(event);
     if (event.type === 'started') this.#counters.queueSeconds.observe(event.queueMs / 1000);
     else if (event.type === 'token' && this.#request.stream) this.#token(event, now);
     else if (event.type === 'done') {
       const { queueMs, promptMs } = event.timings;
       if (!this.#request.stream) this.#counters.firstTokenSeconds.observe((queueMs + promptMs) / 1000);
-      this.#end('done', event.usage);
-    } else if (event.type === 'error') this.#end(event.code, event.usage);
+      this.#outcome = 'done';
+    } else if (event.type === 'error') this.#outcome = event.code;
   }
 
-  /** The stream is over: counts one that its reader left, or that ended with an error. */
+  /** The stream is over: counts its tokens, and whether its reader left or it ended with an error. */
   streamed(heardItsEnd: boolean): void {
     const { model } = this.#request;
+    const { promptTokens, cachedTokens, completionTokens } = this.usage;
+    this.#counters.completionTokens.inc(completionTokens);
+    if (this.#outcome !== 'aborted') {
+      this.#counters.promptTokens.inc(promptTokens);
+      this.#counters.cachedTokens.inc(cachedTokens);
+    }
     if (!heardItsEnd) this.#counters.aborts.inc({ model });
     else if (this.#outcome !== 'done') this.#counters.failures.inc({ model, code: this.#outcome });
   }
@@ -68,15 +77,6 @@ export class GenerationMeter {
       }
     }
     this.#latest.set(choice, { time: now, tokens });
-  }
-
-  #end(outcome: string, usage: Usage | undefined): void {
-    this.#outcome = outcome;
-    if (!usage) return;
-    this.#usage = usage;
-    this.#counters.promptTokens.inc(usage.promptTokens);
-    this.#counters.cachedTokens.inc(usage.cachedTokens);
-    this.#counters.completionTokens.inc(usage.completionTokens);
   }
 }
 

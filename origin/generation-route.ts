@@ -38,6 +38,7 @@ async function generate(
     stream: request.stream,
   });
   const account = request.account === undefined ? null : context.recentUsage.begin(request.account);
+  meter.observe(preamble);
   account?.observe(preamble);
   const closed = new Promise<void>((resolve) => response.once('close', resolve));
   const abort = () => {

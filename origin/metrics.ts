@@ -72,7 +72,11 @@ export function createMetrics(measured: Measured) {
     ]),
     promptTokens: counter('prompt_tokens_total', 'Prompt tokens of finished generations.', ['model']),
     cachedTokens: counter('cached_tokens_total', 'Prompt tokens taken from the prefix cache.', ['model']),
-    completionTokens: counter('completion_tokens_total', 'Tokens generated.', ['model']),
+    completionTokens: counter(
+      'completion_tokens_total',
+      'Tokens generated, of generations given up those that had been told.',
+      ['model'],
+    ),
     draftedTokens: counter('drafted_tokens_total', 'Tokens that speculation guessed ahead.', ['model']),
     acceptedTokens: counter('accepted_tokens_total', 'Guessed tokens that came true.', ['model']),
     queueSeconds: histogram('queue_seconds', 'From submission to a slot.', TIMES, ['model']),

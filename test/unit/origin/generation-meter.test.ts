@@ -43,6 +43,7 @@ describe('GenerationMeter', () => {
       meter.observe([token(choice, tokens)]);
     }
     meter.observe([done]);
+    meter.streamed(true);
     const seen = await values(metrics);
     expect(seen.get('first_token_seconds_sum{model="tiny"}')).toBe(0.6);
     expect(seen.get('first_token_seconds_count{model="tiny"}')).toBe(1);
@@ -61,6 +62,20 @@ describe('GenerationMeter', () => {
     const seen = await values(metrics);
     expect(seen.get('first_token_seconds_sum{model="tiny"}')).toBe(0.5);
     expect(seen.has('inter_token_seconds_count{model="tiny"}')).toBe(false);
+  });
+
+  test('counts the tokens of a stream that its reader left, and tells them', async () => {
+    const metrics = metricsOf();
+    const meter = new GenerationMeter(metrics, () => 0, { model: 'tiny', receivedAt: 0, stream: true });
+    meter.observe([{ type: 'accepted', model: 'tiny', promptTokens: [4, 3] }]);
+    meter.observe([token(0, 2), token(1, 1), token(0, 5)]);
+    meter.streamed(false);
+    const seen = await values(metrics);
+    expect(seen.get('completion_tokens_total{model="tiny"}')).toBe(6);
+    expect(seen.has('prompt_tokens_total{model="tiny"}')).toBe(false);
+    expect(seen.get('aborts_total{model="tiny"}')).toBe(1);
+    expect(meter.outcome).toBe('aborted');
+    expect(meter.usage).toEqual({ promptTokens: 7, cachedTokens: 0, completionTokens: 6 });
   });
 
   test('counts what was used up to an error, and the error by its code', async () => {
