@@ -1,12 +1,14 @@
 import sharp, { type Sharp } from 'sharp';
 import type { ImageRecipe, Kernel } from '../model/preprocessor-config.ts';
 import { type Caller, Turns } from '../turns.ts';
+import { rgbOfInks } from './cmyk.ts';
 import { ImageFault } from './image-fault.ts';
 
 /** Pixels of the largest image, before and after resizing: 100 MB of RGB. A few kilobytes can claim any number. */
 const MOST_PIXELS = 2 ** 25;
 const MOST_SECONDS = 10;
 const CHANNELS = 3;
+const INKS = 4;
 
 /** All that is decoded. SVG is left out on purpose: it can refer to other files and has no size of its own. */
 const LOADERS = ['Jpeg', 'Png', 'Webp', 'Nsgif'].map((name) => `VipsForeignLoad${name}`);
@@ -27,12 +29,13 @@ interface Rgb {
 
 /**
  * Turns an encoded image into what a model's vision encoder reads, as transformers' image processors do: the first
- * frame, turned as EXIF says, as RGB (alpha dropped, grey tripled, 16 bits cut to 8), resized, its middle cut out with
- * black around it where it is too small, scaled and normalised.
+ * frame, turned as EXIF says, as RGB (alpha dropped, grey tripled, inks as light, 16 bits cut to 8), resized, its middle
+ * cut out with black around it where it is too small, scaled and normalised.
  *
  * All is exact but the resizing, for which libvips has the kernels that Pillow has. Reduced, levels are within 3 of
  * Pillow's algorithm in doubles, most equal. Enlarged, the picture is displaced by a quarter to a half of one of its
- * old pixels, and Lanczos is bicubic. Colour profiles are ignored, as Pillow ignores them.
+ * old pixels, and Lanczos is bicubic. Colour profiles are ignored, as Pillow ignores them. What is transparent in a GIF is
+ * black, whatever colour Pillow would find there.
  */
 export class ImageReader {
   readonly #recipe: ImageRecipe;
@@ -99,7 +102,7 @@ export class ImageReader {
 
 async function decode(bytes: Uint8Array): Promise<Rgb> {
   const options = { failOn: 'error', ignoreIcc: true, limitInputPixels: MOST_PIXELS } as const;
-  const { width, height } = await sharp(bytes, { ...options, limitInputPixels: false })
+  const { width, height, space } = await sharp(bytes, { ...options, limitInputPixels: false })
     .metadata()
     .catch(() => {
       throw new ImageFault(`it is no ${NAMES} image, or its beginning is damaged`);
@@ -107,18 +110,26 @@ async function decode(bytes: Uint8Array): Promise<Rgb> {
   if (width * height > MOST_PIXELS) {
     throw new ImageFault(`it has ${width} × ${height} pixels; at most ${MOST_PIXELS} in all are read`);
   }
-  const image = sharp(bytes, options).autoOrient().removeAlpha().toColourspace('srgb');
-  return await toRgb(image).catch(() => {
+  const image = sharp(bytes, options).autoOrient();
+  const rgb = space === 'cmyk' ? inksToRgb(image) : toRgb(image.removeAlpha().toColourspace('srgb'));
+  return await rgb.catch(() => {
     throw new ImageFault('it is damaged or cut off');
   });
 }
 
-async function toRgb(image: Sharp): Promise<Rgb> {
+async function inksToRgb(image: Sharp): Promise<Rgb> {
+  const inks = await levelsOf(image.pipelineColourspace('cmyk').toColourspace('cmyk'), INKS);
+  return { ...inks, data: await rgbOfInks(inks.data) };
+}
+
+const toRgb = (image: Sharp): Promise<Rgb> => levelsOf(image, CHANNELS);
+
+async function levelsOf(image: Sharp, channels: number): Promise<Rgb> {
   const { data, info } = await image
     .raw({ depth: 'uchar' })
     .timeout({ seconds: MOST_SECONDS })
     .toBuffer({ resolveWithObject: true });
-  if (info.channels !== CHANNELS) throw new Error(`${info.channels} channels where RGB was asked for`);
+  if (info.channels !== channels) throw new Error(`${info.channels} channels instead of ${channels}`);
   return { data, width: info.width, height: info.height };
 }
 

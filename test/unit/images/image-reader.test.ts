@@ -20,6 +20,17 @@ const plain = (width: number, height: number, resize: ImageRecipe['resize'] = nu
   deviation: [1, 1, 1],
 });
 
+/** 16 × 8 pixels of CMYK, the left half (91, 161, 20, 40), the right one (200, 10, 120, 0); and Pillow's RGB of them. */
+const INKS = Buffer.from(
+  '/9j/7gAOQWRvYmUAZAAAAAAA/9sAQwABAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEB' +
+    'AQEBAQEBAQEBAQEBAQEB/8AAFAgACAAQBEMRAE0RAFkRAEsRAP/EABYAAQEBAAAAAAAAAAAAAAAAAAoJC//EABQQAQAAAAAAAAAAAAAAAAAAAAD/2gAOBEMATQBZAEsAAD8ApAneawVwEu0uA31QH//Z',
+  'base64',
+);
+const LIGHT_OF_INKS = [
+  [138, 79, 198],
+  [55, 245, 135],
+] as const;
+
 type Level = (x: number, y: number, channel: number) => number;
 
 function raw(width: number, height: number, channels: 1 | 2 | 3 | 4, level: Level) {
@@ -84,6 +95,12 @@ describe('what an image is read as', () => {
     const image = sixteenBitPng(4, 2, (x, y, channel) => (speckled(x, y, channel) << 8) | 0x90);
     expect((await sharp(image).metadata()).depth).toBe('ushort');
     expectLevels(await read(plain(4, 2), image), 4, 2, speckled);
+  });
+
+  it('inks are what they leave of the light', async () => {
+    expect((await sharp(INKS).metadata()).space).toBe('cmyk');
+    const [left, right] = LIGHT_OF_INKS;
+    expectLevels(await read(plain(16, 8), INKS), 16, 8, (x, _, channel) => (x < 8 ? left : right)[channel]!);
   });
 
   it('the first frame of an animation', async () => {
