@@ -814,6 +814,26 @@ const REFERENCES: readonly Row[] = [
 
 const REAL: readonly Row[] = [
   [
+    'discriminated union as Pydantic writes it',
+    {
+      $defs: {
+        Cat: object({ kind: { const: 'cat', title: 'Kind', type: 'string' }, lives: I }, ['kind', 'lives']),
+        Dog: object({ kind: { const: 'dog', title: 'Kind', type: 'string' } }, ['kind']),
+      },
+      ...object(
+        {
+          pet: {
+            discriminator: { mapping: { cat: '#/$defs/Cat', dog: '#/$defs/Dog' }, propertyName: 'kind' },
+            oneOf: [{ $ref: '#/$defs/Cat' }, { $ref: '#/$defs/Dog' }],
+          },
+        },
+        ['pet'],
+      ),
+    },
+    [{ pet: { kind: 'cat', lives: 9 } }, { pet: { kind: 'dog' } }],
+    [{ pet: { kind: 'cat' } }, { pet: { kind: 'cow' } }],
+  ],
+  [
     'person',
     object(
       {

@@ -22,6 +22,8 @@ const ANNOTATIONS = new Set([
   'contentEncoding',
   'contentMediaType',
   'contentSchema',
+  // OpenAPI's hint which branch of a oneOf is meant; the branches say it themselves.
+  'discriminator',
 ]);
 
 type Check = (value: unknown) => string | null;
