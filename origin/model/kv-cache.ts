@@ -33,12 +33,16 @@ export function describeLayout(layout: KvLayout): string {
 /** The cache does not fit into the memory that there is now. */
 export class NoRoomError extends ModelError {}
 
-/** Throws NoRoomError with the numbers when the cache is larger than `limitBytes`. */
-export function requireFit(layout: KvLayout, limitBytes: number): void {
+/**
+ * Throws NoRoomError with the numbers when the cache is larger than `limitBytes`.
+ * @param weightBytes what the limit leaves for weights that are still to be loaded
+ */
+export function requireFit(layout: KvLayout, limitBytes: number, weightBytes = 0): void {
   if (layout.totalBytes <= limitBytes) return;
-  const limit = Math.floor(limitBytes / MIB);
+  const limit = Math.max(0, Math.floor(limitBytes / MIB));
+  const beside = weightBytes === 0 ? '' : ` beside ${Math.ceil(weightBytes / MIB)} MiB of weights`;
   throw new NoRoomError(
-    `KV cache does not fit: ${describeLayout(layout)}, but ${limit} MiB are available; set fewer slots or a smaller context`,
+    `KV cache does not fit: ${describeLayout(layout)}, but ${limit} MiB are available${beside}; set fewer slots or a smaller context`,
   );
 }
 

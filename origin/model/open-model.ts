@@ -113,8 +113,12 @@ async function open(
 ): Promise<Omit<OpenedModel, 'warning'>> {
   const { config, decoder, layout, file, model, graph, vision } = plan;
   const { threads } = options;
-  if (device.provider === 'cpu') requireFit(layout, options.kvLimitBytes ?? process.availableMemory());
-  else requireGroupQueryAttention(decoder, file);
+  if (device.provider === 'cpu') {
+    // The graph's file has been read; what is beside it is still to be loaded, out of what is free now.
+    const beside = plan.weightBytes - model.length;
+    if (options.kvLimitBytes === null) requireFit(layout, process.availableMemory() - beside, beside);
+    else requireFit(layout, options.kvLimitBytes);
+  } else requireGroupQueryAttention(decoder, file);
   const selection = logitsSelection(graph, decoder);
   const patched = inFile(file, () => {
     const fields = graphFields(model);

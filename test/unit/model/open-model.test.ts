@@ -1,6 +1,6 @@
-import { readFileSync, rmSync, truncateSync, writeFileSync } from 'node:fs';
+import { readFileSync, rmSync, statSync, truncateSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { expect, it } from 'vitest';
+import { expect, it, vi } from 'vitest';
 import { openModel } from '../../../origin/model/open-model.ts';
 import { writeSyntheticModel } from '../../synthetic/synthetic-model.ts';
 import { editConfig, editModel, type Fault, remove } from './fault.ts';
@@ -171,4 +171,20 @@ it('a sound directory gives its shape, its special tokens and a line for the log
     'model.onnx: 2 layers, 2 KV heads of 16 in float32, vocabulary 256; ' +
       'KV cache 4 slots × 100 positions × 512 bytes = 1 MiB',
   );
+});
+
+it('memory that weights beside the graph are about to take is not promised to the KV cache', async () => {
+  const directory = temporaryDirectory();
+  writeSyntheticModel(directory, { externalData: true });
+  const weights = statSync(join(directory, 'model.onnx.data')).size;
+  const options = modelOptions(directory, { slots: 64, kvLimitBytes: null });
+  const free = vi.spyOn(process, 'availableMemory');
+  free.mockReturnValue(2 ** 24 + weights - 1);
+  await expect(openModel(options)).rejects.toThrow(
+    /^KV cache does not fit: 64 slots .* = 16 MiB, but 15 MiB are available beside \d+ MiB of weights; set/,
+  );
+  free.mockReturnValue(2 ** 24 + weights);
+  const { runner } = await openModel(options);
+  runner.dispose();
+  free.mockRestore();
 });
