@@ -44,6 +44,7 @@ const sampling: fc.Arbitrary<SamplingParameters> = fc
     topP: often(1, fc.double({ min: 0.3, max: 1, noNaN: true })),
     repetitionPenalty: often(1, fc.constantFrom(1.3)),
     frequencyPenalty: often(0, fc.constantFrom(0.8)),
+    mirostat: often(0 as const, fc.constantFrom(1 as const, 2 as const)),
   })
   .map((fields) => ({ ...NEUTRAL_SAMPLING, ...fields }));
 
