@@ -26,6 +26,12 @@ const ROWS: readonly Row[] = [
   ['strings in either case', 'start: "select"i', ['select', 'SeLeCt'], ['selec']],
   ['regex flags', 'start: /ab+/i /./s', ['aBb\n', 'ABx'], ['b']],
   ['a negated class in either case', 'start: /[^a-c]+/i', ['dD', 'é'], ['a', 'B']],
+  [
+    'either case beyond ASCII',
+    'start: "éß"i /[^à-ü]д[𐐀-𐐂]\\S[a-\u1fff]/i',
+    ['ÉßxД𐐨ÉÅ', 'éßÿд𐐀ék'],
+    ['éßÀд𐐀éa', 'éßxд𐐃éa', 'éßxж𐐀éa', 'éßxд𐐀 a', 'éßxд𐐀é1'],
+  ],
   ['escapes in strings', 'start: "\\n" "\\"" "\\\\" "\\u00e9" "\\x41"', ['\n"\\éA'], ['n']],
   [
     'terminals of terminals',

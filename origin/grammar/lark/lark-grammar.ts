@@ -11,6 +11,7 @@ import {
 } from '../expression.ts';
 import { GrammarError, syntaxError } from '../grammar-error.ts';
 import { jsonSchemaExpression } from '../json-schema/json-schema.ts';
+import { otherCases } from '../regex/character-sets.ts';
 import { hasAnchors } from '../regex/regex-automaton.ts';
 import { wholeMatchExpression } from '../regex/regex-expression.ts';
 import { parseRegex } from '../regex/regex-parser.ts';
@@ -156,12 +157,12 @@ function isTerminal(name: string): boolean {
   return /^_?[A-Z]/.test(name);
 }
 
-/** ASCII letters in either case. */
+/** Letters in either case. */
 function eitherCase(value: string): Expression {
   return sequence(
     ...Array.from(value, (char) => {
-      const cases = [char.toLowerCase(), char.toUpperCase()];
-      return /[A-Za-z]/.test(char) ? choice(cases.map(text)) : text(char);
+      const codePoint = char.codePointAt(0)!;
+      return chars(codePoints([codePoint, ...otherCases(codePoint)].map((one) => [one, one])));
     }),
   );
 }

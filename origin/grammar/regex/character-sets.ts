@@ -3,6 +3,8 @@ import {
   type CodePoints,
   codePoints,
   complementCodePoints,
+  intersectCodePoints,
+  pairs,
 } from '../automaton/code-points.ts';
 import type { WorkBudget } from '../work-budget.ts';
 
@@ -45,15 +47,29 @@ export const CLASS_ESCAPES: Readonly<Record<string, CodePoints>> = {
   S: complementCodePoints(SPACE),
 };
 
-/** Adds the other case of ASCII letters. */
-export function bothCases(set: CodePoints): CodePoints {
-  const ranges: [number, number][] = [];
-  for (let i = 0; i < set.length; i += 2) {
-    ranges.push([set[i]!, set[i + 1]!]);
-    ranges.push([Math.max(set[i]!, 0x41) + 32, Math.min(set[i + 1]!, 0x5a) + 32]);
-    ranges.push([Math.max(set[i]!, 0x61) - 32, Math.min(set[i + 1]!, 0x7a) - 32]);
+/** Larger sets are searched for letters with two cases first. */
+const MANY = 1000;
+
+/** Adds the other case of letters. */
+export function bothCases(set: CodePoints, budget: WorkBudget): CodePoints {
+  const size = pairs(set).reduce((sum, [lo, hi]) => sum + hi - lo + 1, 0);
+  const letters =
+    size > MANY ? intersectCodePoints(set, unicodeProperty('Changes_When_Casemapped', budget)!) : set;
+  const ranges = pairs(set);
+  for (const [lo, hi] of pairs(letters)) {
+    budget.spend(30 * (hi - lo + 1));
+    for (let char = lo; char <= hi; char++) {
+      for (const other of otherCases(char)) ranges.push([other, other]);
+    }
   }
-  return codePoints(ranges.filter(([lo, hi]) => lo <= hi));
+  return codePoints(ranges);
+}
+
+/** A character in lower and upper case, where that is one character. */
+export function otherCases(char: number): number[] {
+  const text = String.fromCodePoint(char);
+  const cases = [text.toLowerCase(), text.toUpperCase()].map((other) => Array.from(other));
+  return cases.flatMap(([first, ...rest]) => (rest.length === 0 ? first!.codePointAt(0)! : []));
 }
 
 /** Code points searched at once for a property. */

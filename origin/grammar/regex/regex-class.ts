@@ -21,7 +21,7 @@ export function characterClass(cursor: RegexCursor, budget: WorkBudget, ignoreCa
       ranges.push(...pairs(low));
     }
   }
-  const members = ignoreCase ? bothCases(codePoints(ranges)) : codePoints(ranges);
+  const members = ignoreCase ? bothCases(codePoints(ranges), budget) : codePoints(ranges);
   return negated ? complementCodePoints(members) : members;
 }
 

@@ -106,7 +106,7 @@ class RegexParser {
   }
 
   #chars(set: readonly number[]): RegexNode {
-    return { kind: 'chars', set: this.#flags.ignoreCase ? bothCases(set) : set };
+    return { kind: 'chars', set: this.#flags.ignoreCase ? bothCases(set, this.#budget) : set };
   }
 
   #quantified(item: RegexNode): RegexNode {
