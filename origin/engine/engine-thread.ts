@@ -9,12 +9,12 @@ import { type ModelOptions, openModel } from '../model/open-model.ts';
 import { isLargeVocabulary, SimdKernel } from '../sampling/simd/simd-kernel.ts';
 import { DrawTeam } from '../sampling/team/draw-team.ts';
 import type { TokenBytes } from '../tokenizer/token-bytes.ts';
-import { Tokenizer } from '../tokenizer/tokenizer.ts';
 import { Engine } from './engine.ts';
 import { serveEngine } from './engine-loop.ts';
 import { drawersBeside } from './engine-thread-drawers.ts';
 import { ImageFeatures } from './image-features.ts';
 import type { EngineReport, Submission } from './messages.ts';
+import { samplerVocabulary } from './sampler-vocabulary.ts';
 import { NO_SHORTCUTS, type Shortcuts } from './shortcuts.ts';
 
 /** Entry of the engine thread: opens the model, then runs the engine until it is told to stop. */
@@ -35,15 +35,6 @@ const port = parentPort;
 if (port === null) throw new Error('engine-thread.ts is the entry of a worker thread');
 const { model, tokenBytes, eosIds, maxWaiting, shortcuts = NO_SHORTCUTS } = workerData as EngineThreadData;
 const report = (message: EngineReport): void => port.postMessage(message);
-
-/** Only samplers that speak of text need the tokenizer, so it is loaded for the first of them. */
-function lazyEncoder(directory: string): (text: string) => number[] {
-  let tokenizer: Tokenizer | null = null;
-  return (text) => {
-    tokenizer ??= Tokenizer.fromDirectory(directory);
-    return tokenizer.encode(text, { addSpecialTokens: false, parseSpecial: false });
-  };
-}
 
 // Before the model is opened: the smaller this process is, the faster it starts another.
 const compiler = new CompilerClient();
@@ -76,7 +67,7 @@ try {
     eosIds,
     maxWaiting,
     shortcuts,
-    vocabulary: { tokenBytes, encode: lazyEncoder(model.directory) },
+    vocabulary: samplerVocabulary(model.directory, tokenBytes),
     compile: (constraint: string, tenantId: string) => grammars.get(constraint, tenantId),
     encodeImages: (submission: Submission, signal: AbortSignal) => features.of(submission, signal),
     now: () => performance.now(),

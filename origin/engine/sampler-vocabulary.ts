@@ -1,0 +1,17 @@
+import type { SamplerVocabulary } from '../sampling/vocabulary.ts';
+import { behindGuard, GUARD } from '../tokenizer/guard.ts';
+import type { TokenBytes } from '../tokenizer/token-bytes.ts';
+import { Tokenizer } from '../tokenizer/tokenizer.ts';
+
+const PLAIN = { addSpecialTokens: false, parseSpecial: false };
+
+/** Only samplers that speak of text need the tokenizer, so it is loaded for the first of them. */
+export function samplerVocabulary(directory: string, tokenBytes: TokenBytes): SamplerVocabulary {
+  let tokenizer: Tokenizer | null = null;
+  const encode = (text: string): number[] => {
+    tokenizer ??= Tokenizer.fromDirectory(directory);
+    const guarded = tokenizer.addsLeadingSpace ? tokenizer.encode(GUARD + text, PLAIN) : null;
+    return (guarded && behindGuard(guarded, tokenBytes)) ?? tokenizer.encode(text, PLAIN);
+  };
+  return { tokenBytes, encode };
+}
