@@ -38,8 +38,10 @@ export function boundedNumber(facts: NumberFacts, budget: WorkBudget): Expressio
     return escapedExpression(step === null ? dfa : intersect(dfa, multiplesOf(step, budget), budget));
   };
   const zero: Magnitude = { whole: '', fraction: '', exclusive: true };
-  const low = facts.minimum && { ...facts.minimum, decimal: decimalOf(facts.minimum.value) };
-  const high = facts.maximum && { ...facts.maximum, decimal: decimalOf(facts.maximum.value) };
+  const minimum = facts.minimum && apart(facts.minimum, 1);
+  const maximum = facts.maximum && apart(facts.maximum, -1);
+  const low = minimum && { ...minimum, decimal: decimalOf(minimum.value) };
+  const high = maximum && { ...maximum, decimal: decimalOf(maximum.value) };
   const parts: Expression[] = [];
   if (!high?.decimal.negative) {
     const from = low?.decimal.negative === false ? magnitude(low.decimal, low.exclusive) : null;
@@ -50,6 +52,16 @@ export function boundedNumber(facts: NumberFacts, budget: WorkBudget): Expressio
     parts.push(sequence(text('-'), magnitudes(from, low && magnitude(negate(low.decimal), low.exclusive))));
   }
   return choice(parts);
+}
+
+/** Of longer numbers some read back as an excluded bound itself: there the next double is the bound. */
+function apart(bound: Bound, direction: 1 | -1): Bound {
+  if (!bound.exclusive || Math.abs(bound.value) < 10 ** MAX_DIGITS) return bound;
+  const view = new DataView(new ArrayBuffer(8));
+  view.setFloat64(0, bound.value);
+  view.setBigInt64(0, view.getBigInt64(0) + BigInt(direction * Math.sign(bound.value)));
+  const value = view.getFloat64(0);
+  return Number.isFinite(value) ? { value, exclusive: false } : bound;
 }
 
 interface Magnitude {
