@@ -58,7 +58,7 @@ export async function load(
     contextLength,
     vocabularySize,
     tokenizer,
-    encoder: new Encoder(tokenizer, { directory, markers: MARKERS }),
+    encoder: new Encoder(tokenizer),
     infill,
     images: await images,
   };

@@ -1,11 +1,10 @@
 import { parentPort, workerData } from 'node:worker_threads';
-import type { EncodeJob, EncodeResult, EncoderThreadData } from './encoder.ts';
-import { Tokenizer } from './tokenizer.ts';
+import type { EncodeJob, EncodeResult } from './encoder.ts';
+import { Tokenizer, type TokenizerParts } from './tokenizer.ts';
 
 /** Entry of the encoder thread: one text after the other. */
 
-const { directory, markers } = workerData as EncoderThreadData;
-const tokenizer = Tokenizer.fromDirectory(directory, markers);
+const tokenizer = new Tokenizer(workerData as TokenizerParts);
 
 parentPort?.on('message', ({ text, options }: EncodeJob) => {
   try {

@@ -10,11 +10,6 @@ export interface EncodeJob {
 }
 export type EncodeResult = { readonly ids: Int32Array } | { readonly failure: string };
 
-export interface EncoderThreadData {
-  readonly directory: string;
-  readonly markers: ReadonlySet<string>;
-}
-
 interface Waiting {
   resolve(ids: ArrayLike<number>): void;
   reject(error: Error): void;
@@ -31,7 +26,6 @@ const ended = () => new Error('the encoder thread ended');
 /** Tokenises without holding up the thread it is called on. */
 export class Encoder {
   readonly #tokenizer: Tokenizer;
-  readonly #data: EncoderThreadData;
   readonly #turns = new Turns();
   #thread: Worker | null = null;
   /** Who waits for the thread, which has one text at a time. */
@@ -42,9 +36,8 @@ export class Encoder {
   #inline = 0;
   #turn: Promise<void> | null = null;
 
-  constructor(tokenizer: Tokenizer, data: EncoderThreadData) {
+  constructor(tokenizer: Tokenizer) {
     this.#tokenizer = tokenizer;
-    this.#data = data;
   }
 
   /**
@@ -88,7 +81,9 @@ export class Encoder {
   /** Started with the first long text, and again should it have died. */
   #running(): Worker {
     if (this.#thread) return this.#thread;
-    const thread = new Worker(new URL('./encoder-thread.ts', import.meta.url), { workerData: this.#data });
+    const thread = new Worker(new URL('./encoder-thread.ts', import.meta.url), {
+      workerData: this.#tokenizer.parts,
+    });
     thread.unref();
     thread.on('message', (result: EncodeResult) => this.#settle(result));
     thread.on('error', () => undefined); // 'exit' follows

@@ -13,6 +13,12 @@ export interface EncodeOptions {
   readonly parseSpecial: boolean;
 }
 
+export interface TokenizerParts {
+  readonly files: TokenizerFiles;
+  /** Texts of added tokens that count as control tokens although they are not flagged as special. */
+  readonly markers: ReadonlySet<string>;
+}
+
 /** Text ↔ token ids of one model directory. Synchronous: about 1 MB of text per second. */
 export class Tokenizer {
   readonly tokenBytes: TokenBytes;
@@ -31,23 +37,19 @@ export class Tokenizer {
   /** Added tokens (special or not): text → id. */
   readonly addedTokens: ReadonlyMap<string, number>;
 
-  readonly #files: TokenizerFiles;
-  readonly #markers: ReadonlySet<string>;
+  /** What it was made of, for another thread to make its like: the directory may have changed since. */
+  readonly parts: TokenizerParts;
   readonly #special: Pipeline;
   #plain: Pipeline | null = null;
 
-  /**
-   * @param markers Texts of added tokens that count as control tokens although they are not flagged as special
-   * @throws Error one line naming the file and what is wrong with it
-   */
+  /** @throws Error one line naming the file and what is wrong with it */
   static fromDirectory(directory: string, markers: ReadonlySet<string> = new Set()): Tokenizer {
-    return new Tokenizer(readTokenizerFiles(directory), markers);
+    return new Tokenizer({ files: readTokenizerFiles(directory), markers });
   }
 
-  constructor(files: TokenizerFiles, markers: ReadonlySet<string>) {
-    const { tokenizer, config, generation, model } = files;
-    this.#files = files;
-    this.#markers = markers;
+  constructor(parts: TokenizerParts) {
+    const { tokenizer, config, generation, model } = parts.files;
+    this.parts = parts;
     this.#special = pipelineOf(tokenizer);
     this.description = config;
     this.addedTokens = new Map((tokenizer.added_tokens ?? []).map((token) => [token.content, token.id]));
@@ -97,13 +99,13 @@ export class Tokenizer {
 
   /** Built when first needed: few requests need it and a large vocabulary takes memory. */
   #withoutControl(): Pipeline {
-    this.#plain ??= pipelineOf(withoutControlTokens(this.#files.tokenizer, this.#markers));
+    this.#plain ??= pipelineOf(withoutControlTokens(this.parts.files.tokenizer, this.parts.markers));
     return this.#plain;
   }
 
   /** tokenizer_config's add_bos_token decides where it is given, else the post-processor of tokenizer.json. */
   #prefix(addBos: boolean | null): number[] {
-    const fromTemplate = leadingSpecials(this.#files.tokenizer).flatMap((text) => this.idOf(text) ?? []);
+    const fromTemplate = leadingSpecials(this.parts.files.tokenizer).flatMap((text) => this.idOf(text) ?? []);
     if (addBos === null || this.bosId === null) return fromTemplate;
     const others = fromTemplate.filter((id) => id !== this.bosId);
     return addBos ? [this.bosId, ...others] : others;

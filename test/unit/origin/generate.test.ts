@@ -40,7 +40,7 @@ describe('prompts', () => {
 
   test('no further prompt is tokenised for a caller who has gone', async () => {
     const leaving = new AbortController();
-    const encoder = new Encoder(model.tokenizer, { directory: '', markers: new Set() });
+    const encoder = new Encoder(model.tokenizer);
     const encode = vi.spyOn(encoder, 'encode').mockImplementation(async () => {
       leaving.abort();
       return [5];

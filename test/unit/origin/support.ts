@@ -36,7 +36,7 @@ export function servedModel(directory: string, contextLength = 64): ServedModel 
     contextLength,
     vocabularySize: tokenizer.tokenBytes.vocabularySize,
     tokenizer,
-    encoder: new Encoder(tokenizer, { directory, markers: MARKERS }),
+    encoder: new Encoder(tokenizer),
     infill: findInfill(tokenizer, 'auto'),
     images: null,
   };

@@ -1,3 +1,5 @@
+import { writeFileSync } from 'node:fs';
+import path from 'node:path';
 import { afterAll, describe, expect, test } from 'vitest';
 import { Encoder } from '../../../origin/tokenizer/encoder.ts';
 import { Tokenizer } from '../../../origin/tokenizer/tokenizer.ts';
@@ -5,7 +7,7 @@ import { byteLevelDirectory } from './fixtures.ts';
 
 const directory = byteLevelDirectory();
 const tokenizer = Tokenizer.fromDirectory(directory);
-const encoder = new Encoder(tokenizer, { directory, markers: new Set() });
+const encoder = new Encoder(tokenizer);
 const options = { addSpecialTokens: true, parseSpecial: true };
 const callerOf = (tenantId: string) => ({ tenantId, signal: new AbortController().signal });
 const caller = callerOf('a');
@@ -21,6 +23,16 @@ describe('Encoder', () => {
         tokenizer.encode(long, options),
       );
     }
+  });
+
+  test('a long text gets the tokens of the files that were read, not of those that are there now', async () => {
+    const replaced = byteLevelDirectory();
+    const former = Tokenizer.fromDirectory(replaced);
+    const own = new Encoder(former);
+    writeFileSync(path.join(replaced, 'tokenizer.json'), '{');
+    const text = 'hello world '.repeat(2000);
+    expect(Array.from(await own.encode(text, options, caller))).toEqual(former.encode(text, options));
+    await own.close();
   });
 
   test('answers of many long texts go to their own callers', async () => {
