@@ -1,6 +1,6 @@
 import type { Alternative, EventOf, TokenLogprob } from '../shared/generation.ts';
 
-/** SentencePiece puts a space before a text; a prompt is told as it was written, without it. */
+/** SentencePiece and some others put a space before a text; a prompt is told as it was written, without it. */
 
 /** Spaces at the start of a text; U+2581 is how the pipeline writes one. */
 export const spacesBefore = (text: string): number => /^[ \u2581]*/.exec(text)?.[0].length ?? 0;

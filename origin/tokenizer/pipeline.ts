@@ -28,8 +28,12 @@ export function isSentencePiece(tokenizer: TokenizerJson): boolean {
 /** The pipeline puts a space before the first word of a text. */
 export function addsLeadingSpace(tokenizer: TokenizerJson): boolean {
   const prepends = stepsOf(tokenizer.normalizer).some((step) => step.type === 'Prepend');
-  const metaspace = stepsOf(tokenizer.pre_tokenizer).find((step) => step.type === 'Metaspace');
-  return prepends || (metaspace !== undefined && (metaspace.prepend_scheme ?? 'always') !== 'never');
+  const cuts = stepsOf(tokenizer.pre_tokenizer);
+  const prefixes = cuts.some((step) => step.type === 'ByteLevel' && step.add_prefix_space === true);
+  const metaspace = cuts.find((step) => step.type === 'Metaspace');
+  return (
+    prepends || prefixes || (metaspace !== undefined && (metaspace.prepend_scheme ?? 'always') !== 'never')
+  );
 }
 
 /** Texts of the special tokens that the post-processor puts before a text, in order. */

@@ -3,7 +3,12 @@ import { describe, expect, test } from 'vitest';
 import { tokenEntry } from '../../../origin/engine/token-entry.ts';
 import type { ServedModel } from '../../../origin/served-model.ts';
 import type { EventOf } from '../../../shared/generation.ts';
-import { modelDirectory, sentencePieceDirectory, unigramTokenizer } from '../tokenizer/fixtures.ts';
+import {
+  byteLevelTokenizer,
+  modelDirectory,
+  sentencePieceDirectory,
+  unigramTokenizer,
+} from '../tokenizer/fixtures.ts';
 import { prepare, servedModel } from './support.ts';
 
 /** The `prompt` event as the engine makes it of the bytes of tokens. */
@@ -62,3 +67,14 @@ test('a prompt of ids is told as their text would be read', async () => {
   const { shown } = await prepare({ prompts: [hello] }, model);
   expect(shown(eventOf(hello, model))).toMatchObject({ text: 'hello' });
 });
+
+test.each(['hello', ' hello', '  w', 'é'])(
+  'a byte-level vocabulary with a space before it: %j',
+  async (prompt) => {
+    const pre_tokenizer = { type: 'ByteLevel', add_prefix_space: true, use_regex: true };
+    const files = { 'tokenizer.json': byteLevelTokenizer([], { pre_tokenizer }) };
+    const model = servedModel(modelDirectory(files));
+    const { submission, shown } = await prepare({ prompts: [prompt] }, model);
+    expect(shown(eventOf([...(submission.prompts[0]?.tokens ?? [])], model))).toMatchObject({ text: prompt });
+  },
+);
