@@ -108,7 +108,7 @@ async function requireSpace(pieces: readonly Piece[], root: string): Promise<voi
   let needed = 0;
   for (const { blob, identity } of new Map(pieces.map((piece) => [piece.blob, piece])).values()) {
     if ((await bytesAt(blob)) === identity.size) continue;
-    needed += Math.max(0, identity.size - (await bytesAt(incomplete(blob))));
+    needed += Math.max(0, identity.size - ((await bytesAt(incomplete(blob))) ?? 0));
   }
   const { bavail, bsize } = await onDisk(root, () => statfs(root));
   if (needed > bavail * bsize) {
@@ -118,8 +118,8 @@ async function requireSpace(pieces: readonly Piece[], root: string): Promise<voi
   }
 }
 
-/** Size of a file; 0 when there is none. */
-async function bytesAt(file: string): Promise<number> {
+/** Size of a file; null when there is none. */
+async function bytesAt(file: string): Promise<number | null> {
   const found = await stat(file).catch(() => null);
-  return found?.isFile() ? found.size : 0;
+  return found?.isFile() ? found.size : null;
 }

@@ -32,6 +32,12 @@ describe('what a pull leaves in the cache', () => {
     }
   });
 
+  test('an empty file is there, too', async () => {
+    stage.offer({ files: { ...FILES, 'special_tokens_map.json': '' } });
+    const { directory } = await stage.run({ variant: 'q4f16' });
+    expect(readFileSync(path.join(directory, 'special_tokens_map.json'), 'utf8')).toBe('');
+  });
+
   test('blobs under the checksums that git and LFS give, the commit under refs, no unfinished file', async () => {
     stage.offer();
     await stage.run({ variant: 'q4f16' });
