@@ -38,7 +38,10 @@ export const ROUTES: readonly RouteSpec[] = [
   ...ADMIN_ROUTES,
 ];
 
-/** A path component as it was before it was escaped, without the slash that may end every path; what is no escape stays as it is. */
+/**
+ * A path component as it was before it was escaped, without the slash that may end every path; what is no escape stays as
+ * it is.
+ */
 export function decoded(component: string): string {
   const bare = component.endsWith('/') ? component.slice(0, -1) : component;
   try {

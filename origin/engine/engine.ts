@@ -156,7 +156,7 @@ export class Engine {
     const team = this.#team;
     if (team === null || sequences.length < 2 || !team.begin(logits)) return;
     for (const [row, sequence] of sequences.entries()) {
-      if (sequence && !sequence.request.closed) this.#requests.enlist(sequence, this.#row(logits, row), team);
+      if (sequence && !sequence.request.closed) this.#requests.enlist(sequence, this.#row(logits, row));
     }
     team.run();
   }

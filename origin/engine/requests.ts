@@ -1,6 +1,5 @@
 import { ApiError } from '../../shared/errors.ts';
 import { InvalidLogitsError } from '../sampling/errors.ts';
-import type { DrawTeam } from '../sampling/team/draw-team.ts';
 import { Admission, type AdmissionOptions } from './admission.ts';
 import { Deadlines } from './deadlines.ts';
 import { affordableIntervalMs } from './event-pace.ts';
@@ -95,8 +94,8 @@ export class Requests {
   }
 
   /** Has the next token of a decoding sequence drawn together with others', before `decoded`. */
-  enlist(sequence: Sequence, logits: Float32Array, team: DrawTeam): void {
-    this.#attempt(sequence.request, () => sequence.enlist(logits, team));
+  enlist(sequence: Sequence, logits: Float32Array): void {
+    this.#attempt(sequence.request, () => sequence.enlist(logits));
   }
 
   /** Takes up the next token of a decoding sequence, from its row of logits. */

@@ -125,9 +125,10 @@ export class Sequence implements DecodeRow {
    * Puts the draw of the next token on the team's list, unless whole sets of tokens are masked.
    * @param logits the row that `advance` will be given
    */
-  enlist(logits: Float32Array, team: DrawTeam): void {
+  enlist(logits: Float32Array): void {
     const sampler = this.#sampler;
-    if (this.#constraint !== null || sampler.allowed !== null) return;
+    const { team } = this.#context;
+    if (team === null || this.#constraint !== null || sampler.allowed !== null) return;
     const edits = sampler.edit(logits, this.#history, this.#forbidden);
     const alternatives = this.#scored ? (this.request.submission.logprobs ?? 0) : null;
     this.#draw = team.add(sampler.draw, logits, edits, this.completionTokens, alternatives);

@@ -1,5 +1,6 @@
 import type * as z from 'zod';
 import { ApiError, type ErrorCode, isErrorCode } from '../../shared/errors.ts';
+import { kindOf } from '../../shared/json-fields.ts';
 
 type Issue = z.core.$ZodIssue;
 type Path = readonly PropertyKey[];
@@ -22,13 +23,11 @@ const MAX_SHOWN = 40;
 
 /** A value as an error may show it: its kind, and a short value itself. */
 export function shown(value: unknown): string {
-  if (value === null) return 'null';
-  if (Array.isArray(value)) return 'an array';
-  if (typeof value === 'object') return 'an object';
-  if (typeof value !== 'string')
-    return `${typeof value === 'boolean' ? 'a boolean' : 'a number'} (${String(value)})`;
+  const kind = kindOf(value);
+  if (typeof value === 'object') return kind;
+  if (typeof value !== 'string') return `${kind} (${String(value)})`;
   const text = value.length > MAX_SHOWN ? `${value.slice(0, MAX_SHOWN)}…` : value;
-  return `a string (${JSON.stringify(text)})`;
+  return `${kind} (${JSON.stringify(text)})`;
 }
 
 const NOUNS: Readonly<Record<string, string>> = {

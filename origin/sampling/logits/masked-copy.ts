@@ -8,10 +8,6 @@ export function copyMasked(
   mask: Uint32Array | null,
   allowed: Uint32Array | null,
 ): void {
-  if (mask === null && allowed === null) {
-    scores.set(logits);
-    return;
-  }
   const size = logits.length;
   const words = (size + 31) >>> 5;
   let count = 0;

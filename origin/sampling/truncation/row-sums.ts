@@ -71,8 +71,8 @@ export interface Bounds {
 export const EVERYTHING: Bounds = { least: 0, last: -1, most: Number.POSITIVE_INFINITY, spared: -1 };
 
 /**
- * Draws from the tokens within bounds, of which each block's sum is given. Where a kernel has summed in float32, a block's share is off by about 10⁻⁶ of it; shares
- * within a block are exact.
+ * Draws from the tokens within bounds, of which each block's sum is given. Where a kernel has summed in float32, a block's
+ * share is off by about 10⁻⁶ of it; shares within a block are exact.
  */
 export function drawFromBlocks(
   row: Row,
