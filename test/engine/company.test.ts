@@ -29,7 +29,7 @@ describe('a request among any others', () => {
           }
         },
       ),
-      { numRuns: 120 },
+      { numRuns: 160 },
     );
     expect(requests).toBeGreaterThan(1000);
   });

@@ -49,7 +49,7 @@ describe('with every shortcut, on a model whose bits do not depend on the split 
       }
     };
     await fc.assert(fc.asyncProperty(arrivals, fc.integer({ min: 1, max: 9 }), anyShortcuts, check), {
-      numRuns: 80,
+      numRuns: 160,
     });
     expect(requests).toBeGreaterThan(600);
     expect(verified).toBeGreaterThan(400);
@@ -255,7 +255,7 @@ describe('forced tokens', () => {
           for (const { kind, rows, tokens } of report.reports) if (kind === 'decode') saved += tokens - rows;
         }
       }),
-      { numRuns: 100 },
+      { numRuns: 120 },
     );
     expect(saved).toBeGreaterThan(1000);
   });

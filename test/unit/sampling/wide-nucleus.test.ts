@@ -76,7 +76,7 @@ describe('a wide nucleus', () => {
         expect(before).toBeLessThan(u + closely);
         expect(before + p / total).toBeGreaterThan(u - closely);
       }),
-      { numRuns: 100 },
+      { numRuns: 200 },
     );
     expect(drawn).toBeGreaterThan(20);
   });
@@ -98,7 +98,7 @@ describe('a wide nucleus', () => {
         // A boundary that rounding decides may lie one token further.
         expect(Math.abs(total - candidates.mass)).toBeLessThan(1e-6 * candidates.mass + least);
       }),
-      { numRuns: 100 },
+      { numRuns: 150 },
     );
     expect(compared).toBeGreaterThan(10);
   });
