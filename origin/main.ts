@@ -49,10 +49,11 @@ async function main(): Promise<void> {
     drawSeed: () => randomInt(2 ** 48 - 1),
   };
   const server = createOriginServer(context);
-  await listen(server, config, log);
   const stopped = stopOnSignal(service, config, log);
-  // Already now: unheard, the signal would end the process. It is answered once this has configured the first models.
+  // Before anybody can know that this process runs: unheard, the signal would end it. It is answered once this has
+  // configured the first models.
   if (config.modelsFile !== null) reloadOnSignal(config, fleet, log);
+  await listen(server, config, log);
   const { models, limits } = readModels(config);
   const surveyed = models.map(surveyModel);
   requireBudget(surveyed, limits);
