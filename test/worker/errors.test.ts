@@ -19,11 +19,7 @@ import { startFakeOrigin } from './support/fake-origin.ts';
 import { startWorker } from './support/worker.ts';
 import { workerForTests } from './support/worker-for-tests.ts';
 
-const { worker, origin } = workerForTests({
-  BODY_TIMEOUT_MS: '300',
-  ACCEPT_TIMEOUT_MS: '500',
-  ADMIN_KEY_SHA256,
-});
+const { worker, origin } = workerForTests({ ADMIN_KEY_SHA256 });
 
 const BY_STATUS: readonly (readonly [number, readonly ErrorCase[]])[] = [
   [400, STATUS_400],

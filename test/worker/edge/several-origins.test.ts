@@ -2,75 +2,11 @@ import { describe, expect, test } from 'vitest';
 import { type FakeOrigin, MODEL, SECRET } from '../support/fake-origin.ts';
 import { KEY, startWorker } from '../support/worker.ts';
 import { completion } from './admin-client.ts';
-import { eventually } from './eventually.ts';
 import { upstreamsForTests } from './upstreams-for-tests.ts';
 
 const { origins, worker } = upstreamsForTests();
 
-/** A prompt that goes to this origin as long as both are well. */
-async function promptFor(origin: FakeOrigin): Promise<string> {
-  for (let count = 0; ; count += 1) {
-    const before = origin.requests.length;
-    await completion(worker, KEY, { prompt: `for ${count}` });
-    if (origin.requests.length > before) return `for ${count}`;
-  }
-}
-
-const oneAfterTheOther = async (count: number, prompt: string): Promise<void> => {
-  for (let index = 0; index < count; index += 1) {
-    expect((await completion(worker, KEY, { prompt })).status).toBe(200);
-  }
-};
-
 describe('several origins', () => {
-  test('one that fails five times in a row is left alone for a while; then a single probe decides', async () => {
-    const [broken] = origins;
-    const prompt = await promptFor(broken);
-    broken.reset();
-    broken.script = (_, wire) => wire.refuse(500, {});
-    await oneAfterTheOther(8, prompt);
-    expect(broken.requests).toHaveLength(5);
-    await new Promise((resolve) => setTimeout(resolve, 1_050));
-    const probed = Promise.withResolvers<void>();
-    broken.reset();
-    const usual = broken.script;
-    broken.script = async (request, wire) => {
-      await probed.promise;
-      return usual(request, wire);
-    };
-    const first = completion(worker, KEY, { prompt });
-    await eventually(
-      async () => broken.requests.length,
-      (count) => count === 1,
-    );
-    await oneAfterTheOther(3, prompt);
-    expect(broken.requests).toHaveLength(1);
-    probed.resolve();
-    expect((await first).status).toBe(200);
-    await oneAfterTheOther(2, prompt);
-    expect(broken.requests).toHaveLength(3);
-  });
-
-  test('one that does not answer in its own time is given up for the other one', async () => {
-    const prompt = await promptFor(origins[0]);
-    origins[0].script = (_, wire) => wire.closed;
-    const { status, headers } = await completion(worker, KEY, { prompt });
-    expect(status).toBe(200);
-    const total = Number(/total;dur=([\d.]+)/.exec(headers.get('server-timing') ?? '')?.[1]);
-    expect(total).toBeGreaterThanOrEqual(500);
-  });
-
-  test('one that falls silent longer than its own limit allows ends with 504', async () => {
-    const prompt = await promptFor(origins[1]);
-    origins[1].script = async (request, wire) => {
-      wire.send({ type: 'accepted', model: request.model, promptTokens: [2] });
-      wire.send({ type: 'token', choice: 0, text: 'x', completionTokens: 1 });
-      await wire.closed;
-    };
-    const { status, body } = await completion(worker, KEY, { prompt });
-    expect([status, body.error.code]).toEqual([504, 'upstream_timeout']);
-  });
-
   test('equal prompts go to the same one, different prompts to both', async () => {
     for (let count = 0; count < 4; count += 1) await completion(worker, KEY, { prompt: 'same' });
     expect(origins.map(({ requests }) => requests.length).toSorted()).toEqual([0, 4]);

@@ -1,14 +1,24 @@
 import { beforeEach } from 'vitest';
 import { forAllTests } from '../../support/for-tests.ts';
 import { type FakeOrigin, SECRET, startFakeOrigin } from '../support/fake-origin.ts';
-import { startWorker } from '../support/worker.ts';
+import { KEY, type RunningWorker, startWorker, type WorkerOptions } from '../support/worker.ts';
 import { asNewForEach } from '../support/worker-for-tests.ts';
+import { completion } from './admin-client.ts';
 import { answer, type FakeOpenAi, startFakeOpenAi } from './fake-openai.ts';
 
+type Timeouts = Readonly<Record<string, number>>;
+
+/** How long some upstreams are waited for; without them as long as a busy machine may ever make them take. */
+interface Patience {
+  readonly first?: Timeouts;
+  readonly second?: Timeouts;
+  readonly foreign?: Timeouts;
+}
+
 /** Two origins, one of them once more under other names and once more behind a binding, and an OpenAI-compatible server. */
-const configured = (first: FakeOrigin, second: FakeOrigin, openAi: FakeOpenAi) => [
-  { kind: 'origin', name: 'first', url: first.url, timeouts: { connectMs: 500 } },
-  { kind: 'origin', name: 'second', url: second.url, timeouts: { connectMs: 500, idleMs: 400 } },
+const configured = (first: FakeOrigin, second: FakeOrigin, openAi: FakeOpenAi, patience: Patience) => [
+  { kind: 'origin', name: 'first', url: first.url, timeouts: patience.first },
+  { kind: 'origin', name: 'second', url: second.url, timeouts: patience.second },
   {
     kind: 'origin',
     name: 'named',
@@ -31,7 +41,7 @@ const configured = (first: FakeOrigin, second: FakeOrigin, openAi: FakeOpenAi) =
       { id: 'foreign', contextLength: 2048, upstreamId: 'real-name' },
       { id: 'chat-only', contextLength: 2048, rawCompletions: false },
     ],
-    timeouts: { firstEventMs: 400 },
+    timeouts: patience.foreign,
   },
 ];
 
@@ -39,18 +49,31 @@ const configured = (first: FakeOrigin, second: FakeOrigin, openAi: FakeOpenAi) =
 export function upstreamsForTests() {
   const origins = [forAllTests(startFakeOrigin), forAllTests(startFakeOrigin)] as const;
   const openAi = forAllTests(startFakeOpenAi);
-  const worker = forAllTests(() =>
-    startWorker(origins[0], {
-      UPSTREAMS: JSON.stringify(configured(...origins, openAi)),
-      FOREIGN_KEY: 'secret-of-the-foreign-server',
-      ORIGIN_SECRET: SECRET,
-    }),
-  );
+  /** Another Worker before the same ones. */
+  const another = (patience: Patience, options: WorkerOptions = {}) =>
+    forAllTests(() => {
+      const vars = {
+        UPSTREAMS: JSON.stringify(configured(...origins, openAi, patience)),
+        FOREIGN_KEY: 'secret-of-the-foreign-server',
+        ORIGIN_SECRET: SECRET,
+      };
+      return startWorker(origins[0], vars, options);
+    });
+  const worker = another({});
   for (const origin of origins) asNewForEach(origin);
   beforeEach(() => {
     openAi.script = answer;
     openAi.bodies.length = 0;
     openAi.headers.length = 0;
   });
-  return { origins, openAi, worker };
+  return { origins, openAi, worker, another };
+}
+
+/** A prompt that goes to this origin as long as both are well, from every Worker before them. */
+export async function promptFor(origin: FakeOrigin, worker: RunningWorker): Promise<string> {
+  for (let count = 0; ; count += 1) {
+    const before = origin.requests.length;
+    await completion(worker, KEY, { prompt: `for ${count}` });
+    if (origin.requests.length > before) return `for ${count}`;
+  }
 }

@@ -1,5 +1,5 @@
 import type { FakeOrigin } from '../support/fake-origin.ts';
-import type { RunningWorker } from '../support/worker.ts';
+import { type RunningWorker, startWorker } from '../support/worker.ts';
 
 /** One way to a certain error, and the whole of what the caller must then see. */
 export interface ErrorCase {
@@ -49,4 +49,17 @@ export const refusedByOrigin =
   (worker, origin) => {
     origin.script = (_, wire) => wire.refuse(status, typeof error === 'string' ? error : { error }, headers);
     return worker.post({ model: 'default', prompt: 'Hi' });
+  };
+
+/** The same to a Worker of its own with these variables: a short wait is for those alone who are to be too late. */
+export const toWorkerWith =
+  (vars: Readonly<Record<string, string>>, send: ErrorCase['send']): ErrorCase['send'] =>
+  async (_, origin) => {
+    const worker = await startWorker(origin, vars);
+    try {
+      const response = await send(worker, origin);
+      return new Response(await response.text(), response);
+    } finally {
+      await worker.stop();
+    }
   };

@@ -1,7 +1,7 @@
 import { request as httpRequest } from 'node:http';
 import { text } from 'node:stream/consumers';
 import { KEY } from '../support/worker.ts';
-import { type ErrorCase, sending } from './case.ts';
+import { type ErrorCase, sending, toWorkerWith } from './case.ts';
 
 /** A body of which only the beginning comes. */
 const stalled = (): ReadableStream<Uint8Array> =>
@@ -25,24 +25,21 @@ const cutShort: ErrorCase['send'] = ({ url }) =>
     outgoing.on('error', reject).write('{"model":');
   });
 
-const LATE: Omit<ErrorCase, 'name' | 'send'> = {
+const late = (name: string, send: ErrorCase['send']): ErrorCase => ({
+  name,
+  send: toWorkerWith({ BODY_TIMEOUT_MS: '300' }, send),
   type: 'invalid_request_error',
   code: 'request_timeout',
   param: null,
   message: /did not arrive in time/,
   headers: { 'x-should-retry': 'true' },
-};
+});
 
 export const STATUS_408: readonly ErrorCase[] = [
-  {
-    name: 'a body that does not arrive in time',
-    send: sending(stalled),
-    ...LATE,
-  },
-  {
-    name: 'a body with an idempotency key that does not arrive in time',
-    send: sending(stalled, { 'idempotency-key': 'stalled' }),
-    ...LATE,
-  },
-  { name: 'a body that does not become as long as it claims', send: cutShort, ...LATE },
+  late('a body that does not arrive in time', sending(stalled)),
+  late(
+    'a body with an idempotency key that does not arrive in time',
+    sending(stalled, { 'idempotency-key': 'stalled' }),
+  ),
+  late('a body that does not become as long as it claims', cutShort),
 ];

@@ -1,5 +1,4 @@
-import { startWorker } from '../support/worker.ts';
-import type { ErrorCase } from './case.ts';
+import { type ErrorCase, posting, toWorkerWith } from './case.ts';
 
 const row = (name: string, headers: Record<string, string>): ErrorCase => ({
   name,
@@ -16,17 +15,11 @@ export const STATUS_415: readonly ErrorCase[] = [
   row('nothing', { 'content-type': '' }),
   {
     name: 'a model whose server has chat completions alone',
-    send: async (_, origin) => {
+    send: (worker, origin) => {
       const models = [{ id: 'chat', contextLength: 2_048, rawCompletions: false }];
       const upstream = { kind: 'openai', name: 'foreign', url: origin.url, apiKey: 'FOREIGN_KEY', models };
       const vars = { UPSTREAMS: JSON.stringify([upstream]), FOREIGN_KEY: 'key' };
-      const other = await startWorker(origin, vars);
-      try {
-        const response = await other.post({ model: 'chat', prompt: 'Hi' });
-        return new Response(await response.text(), response);
-      } finally {
-        await other.stop();
-      }
+      return toWorkerWith(vars, posting({ model: 'chat' }))(worker, origin);
     },
     type: 'invalid_request_error',
     code: 'unsupported_endpoint',

@@ -1,4 +1,4 @@
-import { type ErrorCase, refusedByOrigin, serverError } from './case.ts';
+import { type ErrorCase, posting, refusedByOrigin, serverError, toWorkerWith } from './case.ts';
 
 const type = 'server_error';
 
@@ -16,7 +16,7 @@ export const STATUS_504: readonly ErrorCase[] = [
     name: 'the origin does not answer at all',
     send: (worker, fake) => {
       fake.script = () => {};
-      return worker.post({ model: 'default', prompt: 'Hi' });
+      return toWorkerWith({ ACCEPT_TIMEOUT_MS: '500' }, posting({}))(worker, fake);
     },
     type,
     code: 'upstream_timeout',
