@@ -1,65 +1,71 @@
-import { setTimeout as sleep } from 'node:timers/promises';
-import { beforeEach, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import type { Shield } from '../../../origin/start/local-worker.ts';
 import { apiKeyId } from '../../../shared/api-key.ts';
-import { workerForTests } from '../support/worker-for-tests.ts';
+import { forAllTests } from '../../support/for-tests.ts';
+import { startFakeOrigin } from '../support/fake-origin.ts';
+import { type RunningWorker, startWorker } from '../support/worker.ts';
 import { ADMIN_KEY_SHA256, completion, tenantWithKey } from './admin-client.ts';
 import { keyOf } from './forged-key.ts';
+import { withinOne } from './within-one.ts';
 
 /** The platform's own rate limits in front of everything, with small numbers. */
 const BY_ADDRESS = 60;
 const BY_KEY = 4;
 const PERIOD_S = 60;
-/** More than a test takes. */
-const ROOM_MS = 15_000;
 
 const shield = (name: string, limit: number): Shield => ({
   namespace_id: name,
   simple: { limit, period: PERIOD_S },
 });
-const { worker } = workerForTests(
-  { ADMIN_KEY_SHA256 },
-  { ratelimits: { FLOOD_BY_ADDRESS: shield('1', BY_ADDRESS), FLOOD_BY_KEY: shield('2', BY_KEY) } },
-);
+const ratelimits = { FLOOD_BY_ADDRESS: shield('1', BY_ADDRESS), FLOOD_BY_KEY: shield('2', BY_KEY) };
+
+const origin = forAllTests(startFakeOrigin);
 
 /** The local platform counts by the minutes of the clock, and forgets what it has counted when one ends. */
-beforeEach(async () => {
-  const left = PERIOD_S * 1000 - (Date.now() % (PERIOD_S * 1000));
-  if (left < ROOM_MS) await sleep(left);
-});
+const minute = () => Math.floor(Date.now() / (PERIOD_S * 1000));
 
-test('a stranger who knows the public id of a key cannot use up its share', async () => {
-  const { key } = await tenantWithKey(worker, 'known-by-id');
-  const forged = keyOf(apiKeyId(key) ?? '', 7);
-  for (let count = 0; count < BY_KEY; count += 1) expect((await completion(worker, forged)).status).toBe(401);
-  expect((await completion(worker, forged)).status).toBe(429);
-  expect((await completion(worker, key)).status).toBe(200);
-});
-
-test('the shields turn a flood away, per key and per address, before anything is looked up or counted', async () => {
-  const { key } = await tenantWithKey(worker, 'noisy', { requests_per_minute: 1000 });
-  const { key: other } = await tenantWithKey(worker, 'quiet');
-  const statuses: number[] = [];
-  for (let count = 0; count < BY_KEY + 3; count += 1) statuses.push((await completion(worker, key)).status);
-  expect(statuses).toEqual([...Array(BY_KEY).fill(200), 429, 429, 429]);
-  const { headers, body } = await completion(worker, key);
-  expect(body.error).toMatchObject({
-    code: 'rate_limit_exceeded',
-    message: expect.stringMatching(/address or key/),
+/** Before a Worker that has counted nothing yet. */
+const withinAMinute = (run: (worker: RunningWorker) => Promise<void>) =>
+  withinOne(minute, async () => {
+    const worker = await startWorker(origin, { ADMIN_KEY_SHA256 }, { ratelimits });
+    await run(worker).finally(() => worker.stop());
   });
-  expect(headers.get('retry-after')).toBe('10');
-  expect(headers.get('x-should-retry')).toBe('true');
-  // The tenant's own limit was not touched by what the shield refused.
-  expect(headers.get('x-ratelimit-remaining-requests')).toBeNull();
-  const { headers: admitted, status } = await completion(worker, other);
-  expect([status, admitted.get('x-ratelimit-remaining-requests')]).toEqual([200, null]);
-  // Not even strangers without a key get further than the address's share.
-  const strangers = await Promise.all(
-    Array.from({ length: BY_ADDRESS }, () =>
-      worker.request('/v1/models', { headers: { authorization: 'none' } }),
-    ),
-  );
-  expect(new Set(strangers.map(({ status: answered }) => answered))).toEqual(new Set([401, 429]));
-  expect((await completion(worker, other)).status).toBe(429);
-  expect((await worker.request('/health')).status).toBe(200);
-});
+
+test('a stranger who knows the public id of a key cannot use up its share', () =>
+  withinAMinute(async (worker) => {
+    const { key } = await tenantWithKey(worker, 'known-by-id');
+    const forged = keyOf(apiKeyId(key) ?? '', 7);
+    for (let count = 0; count < BY_KEY; count += 1)
+      expect((await completion(worker, forged)).status).toBe(401);
+    expect((await completion(worker, forged)).status).toBe(429);
+    expect((await completion(worker, key)).status).toBe(200);
+  }));
+
+test('the shields turn a flood away, per key and per address, before anything is looked up or counted', () =>
+  withinAMinute(async (worker) => {
+    const { key } = await tenantWithKey(worker, 'noisy', { requests_per_minute: 1000 });
+    const { key: other } = await tenantWithKey(worker, 'quiet');
+    const statuses: number[] = [];
+    for (let count = 0; count < BY_KEY + 3; count += 1) statuses.push((await completion(worker, key)).status);
+    expect(statuses).toEqual([...Array(BY_KEY).fill(200), 429, 429, 429]);
+    const { headers, body } = await completion(worker, key);
+    expect(body.error).toMatchObject({
+      code: 'rate_limit_exceeded',
+      message: expect.stringMatching(/address or key/),
+    });
+    expect(headers.get('retry-after')).toBe('10');
+    expect(headers.get('x-should-retry')).toBe('true');
+    // The tenant's own limit was not touched by what the shield refused.
+    expect(headers.get('x-ratelimit-remaining-requests')).toBeNull();
+    const { headers: admitted, status } = await completion(worker, other);
+    expect([status, admitted.get('x-ratelimit-remaining-requests')]).toEqual([200, null]);
+    // Not even strangers without a key get further than the address's share.
+    const strangers = await Promise.all(
+      Array.from({ length: BY_ADDRESS }, () =>
+        worker.request('/v1/models', { headers: { authorization: 'none' } }),
+      ),
+    );
+    expect(new Set(strangers.map(({ status: answered }) => answered))).toEqual(new Set([401, 429]));
+    expect((await completion(worker, other)).status).toBe(429);
+    expect((await worker.request('/health')).status).toBe(200);
+  }));
