@@ -143,20 +143,30 @@ describe('a tenant limiter in workerd', () => {
 
   test('a lease without a sign of life ends by itself, and what its Worker told last is counted', async () => {
     const limits = { concurrentRequests: 2 };
-    await call(
-      reservation('forgotten', 'silent', limits, { leaseMs: 100 }),
-      reservation('forgotten', 'told', limits, { leaseMs: 100 }),
-    );
+    const lease = { leaseMs: 100 };
+    await call(reservation('forgotten', 'silent', limits, lease));
     const usage = { promptTokens: 4, cachedTokens: 0, completionTokens: 6 };
-    const told = [{ usage, upstream: 'origin', leaseMs: 100 }];
-    await call({ tenant: 'forgotten', method: 'renew', args: ['told', ...told] });
+    const renewal = (id: string): Call => ({
+      tenant: 'forgotten',
+      method: 'renew',
+      args: [id, { usage, upstream: 'origin', ...lease }],
+    });
+    let count = 1;
+    // A machine that stands still for as long as a lease lasts makes one more that is silent.
+    const told = async () => {
+      count += 1;
+      await call(reservation('forgotten', `told-${count}`, limits, lease));
+      const [heard] = await call(renewal(`told-${count}`));
+      return heard === true;
+    };
+    await eventually(told, (heard) => heard);
     const rows = await eventually(
       () => ledger('forgotten'),
-      ([row]) => row?.requests === 2,
+      ([row]) => row?.requests === count,
     );
-    expect(rows[0]).toMatchObject({ abandoned: 2, prompt_tokens: 4, completion_tokens: 6 });
-    expect(await call(settlement('forgotten', 'told', 99))).toEqual([0]);
-    expect(await call({ tenant: 'forgotten', method: 'renew', args: ['told', ...told] })).toEqual([false]);
+    expect(rows[0]).toMatchObject({ abandoned: count, prompt_tokens: 4, completion_tokens: 6 });
+    expect(await call(settlement('forgotten', `told-${count}`, 99))).toEqual([0]);
+    expect(await call(renewal(`told-${count}`))).toEqual([false]);
     expect(
       admitted(await call(reservation('forgotten', 'a', limits), reservation('forgotten', 'b', limits))),
     ).toBe(2);

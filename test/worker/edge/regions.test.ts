@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { UNLIMITED } from '../../../shared/tenant.ts';
 import { workerForTests } from '../support/worker-for-tests.ts';
-import { ADMIN_KEY_SHA256, type Answer, admin, tenantWithKey } from './admin-client.ts';
+import { ADMIN_KEY_SHA256, admin, tenantWithKey } from './admin-client.ts';
 import { eventually } from './eventually.ts';
 import { open, REGIONS, Stage, takeAll } from './stage.ts';
 import { startWorkerd } from './workerd.ts';
@@ -29,13 +29,12 @@ async function ask(
   colo: string,
   fields: Readonly<Record<string, unknown>> = {},
   more: Readonly<Record<string, string>> = {},
-): Promise<Pick<Answer, 'status' | 'headers'> & { limitMs: number }> {
+): Promise<Response> {
   const body = { model: 'org/tiny', prompt: 'Hi', max_tokens: 4, ...fields };
   const headers = { authorization: `Bearer ${key}`, 'x-colo': colo, ...more };
   const response = await worker.post(body, { headers });
   await response.text();
-  const timing = /limit;dur=([\d.]+)/.exec(response.headers.get('server-timing') ?? '')?.[1];
-  return { status: response.status, headers: response.headers, limitMs: Number(timing) };
+  return response;
 }
 
 const passed = (answers: readonly { readonly status: number }[]) =>
@@ -66,18 +65,19 @@ describe('limits in many regions', () => {
       (answer) => answer.body.total.requests === 100,
     );
     expect(body.total).toMatchObject({ requests: 100, completed: 100, prompt_tokens: 200 });
-  }, 30_000);
+  });
 
   test('a region with a slice decides without asking home, and tells what is left', async () => {
     const { key } = await tenantWithKey(worker, 'near', { requests_per_minute: 800 });
+    const claims = async () => Number(await (await worker.request('/claims')).json());
+    const before = await claims();
     const first = await ask(key, 'FRA');
+    expect(await claims()).toBe(before + 1);
     const second = await ask(key, 'FRA');
+    expect(await claims()).toBe(before + 1);
     expect(first.headers.get('x-ratelimit-remaining-requests')).toBe('799');
     expect(second.headers.get('x-ratelimit-remaining-requests')).toBe('798');
     expect(second.headers.get('x-ratelimit-reset-requests')).toMatch(/^[\d.]+s$|^1m0s$/);
-    // The first waited for a round trip of 100 ms.
-    expect(first.limitMs).toBeGreaterThanOrEqual(100);
-    expect(second.limitMs).toBeLessThan(first.limitMs);
   });
 
   test('a resumable stream is paid for by the region it was asked for in', async () => {
@@ -146,5 +146,5 @@ describe('limits in many regions', () => {
       prompt_tokens: promptTokens,
       completion_tokens: completionTokens,
     });
-  }, 60_000);
+  });
 });

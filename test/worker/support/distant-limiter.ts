@@ -1,13 +1,18 @@
 import type { Env } from '../../../worker/env.ts';
 import worker, { RegionLimiter as NearLimiter } from '../../../worker/index.ts';
+import type { Exchange } from '../../../worker/limiter/exchange.ts';
 import type { InnerProps } from '../../../worker/resumable/stream-tail.ts';
 
 /**
  * The Worker with limiters that are half the world away: every call to one takes a round trip of this length. Where
  * LIMIT_REGIONS is set, regions are near and it is they who call; the header `x-colo` says in which one a request is,
- * unless the Worker itself makes it: of such a one the platform tells no place.
+ * unless the Worker itself makes it: of such a one the platform tells no place. GET /claims tells how many requests
+ * regions have asked home to decide.
  */
 const ROUND_TRIP_MS = 100;
+
+/** Regions live in the same isolate. */
+let claims = 0;
 
 type Limiters = Env['LIMITER'];
 type Calls = Readonly<Record<string, (...values: readonly unknown[]) => Promise<unknown>>>;
@@ -18,6 +23,7 @@ function distant(limiters: Limiters): Limiters {
       get:
         (near, name: string) =>
         async (...values: readonly unknown[]) => {
+          if (name === 'exchange') claims += (values[0] as Exchange).claims.length;
           await scheduler.wait(ROUND_TRIP_MS / 2);
           const answer = await (near as unknown as Calls)[name]!(...values);
           await scheduler.wait(ROUND_TRIP_MS / 2);
@@ -31,6 +37,7 @@ const far = (env: Env): Env => ({ ...env, LIMITER: distant(env.LIMITER) });
 
 export default {
   fetch(request, env, context) {
+    if (new URL(request.url).pathname === '/claims') return Response.json(claims);
     const isOwn = (context.props as Partial<InnerProps> | undefined)?.completion !== undefined;
     const colo = isOwn ? undefined : (request.headers.get('x-colo') ?? undefined);
     const located = new Request(request, { cf: { colo } as never }) as typeof request;
