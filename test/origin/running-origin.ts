@@ -33,6 +33,8 @@ export interface StartOptions {
   readonly timeouts?: Parameters<typeof createOriginServer>[1];
   /** How the model sees, with an image in the place of every `<|endoftext|>`. */
   readonly readImage?: ImageInput['read'];
+  /** Unix milliseconds. */
+  readonly now?: () => number;
 }
 
 /** The HTTP half on a real port, over a scripted engine and a tiny tokenizer. */
@@ -62,16 +64,17 @@ export class RunningOrigin {
     readerLimits = READER_LIMITS,
     timeouts,
     readImage,
+    now = Date.now,
   }: StartOptions = {}): Promise<RunningOrigin> {
     const origin = new RunningOrigin(readImage);
     const context = {
       service: origin.service,
       metrics: origin.metrics,
       log: origin.#log,
-      authenticator: new Authenticator(await importSigningKey(SECRET), Date.now),
+      authenticator: new Authenticator(await importSigningKey(SECRET), now),
       readerLimits,
-      recentUsage: new RecentUsage(Date.now),
-      now: Date.now,
+      recentUsage: new RecentUsage(now),
+      now,
       newId: randomUUID,
       drawSeed: () => 1,
     };
