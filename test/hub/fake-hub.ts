@@ -58,10 +58,10 @@ export class FakeHub {
 
   static async start(): Promise<FakeHub> {
     const hub = new FakeHub();
-    for (const server of [hub.#hub, hub.#store]) {
-      server.listen(0, '127.0.0.1');
-      await once(server, 'listening');
-    }
+    hub.#hub.listen(0, '127.0.0.1');
+    // Whichever address that is here.
+    hub.#store.listen(0, 'localhost');
+    await Promise.all([hub.#hub, hub.#store].map((server) => once(server, 'listening')));
     return hub;
   }
 
