@@ -53,10 +53,10 @@ describe('refusals', () => {
   test('a body whose sender leaves in the middle is no refusal and no failure', async () => {
     const socket = connect(Number(new URL(origin.url).port), '127.0.0.1', () => {
       const head = 'POST /generate HTTP/1.1\r\nhost: x\r\ncontent-length: 100\r\n';
-      socket.write(`${head}x-continuo-signature: v1.1.noncenonce.${'0'.repeat(64)}\r\n\r\n{`);
+      const request = `${head}x-continuo-signature: v1.1.noncenonce.${'0'.repeat(64)}\r\n\r\n{`;
+      socket.write(request, () => socket.destroy());
     });
     const arrived = async () => (await origin.metrics.registry.metrics()).includes('status="none"');
-    setTimeout(() => socket.destroy(), 100);
     await expect.poll(arrived).toBe(true);
     await origin.error('/generate', { body: '{' });
     const told = origin.logLines.map((line) => (JSON.parse(line) as { status?: number }).status);
