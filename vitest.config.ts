@@ -4,6 +4,7 @@ import { ClosingLine } from './test/support/closing-line.ts';
 export default defineConfig({
   test: {
     include: ['test/**/*.test.ts'],
+    globalSetup: 'test/support/temporary-directory.ts',
     reporters: ['default', new ClosingLine()],
     testTimeout: 120_000,
     hookTimeout: 120_000,
