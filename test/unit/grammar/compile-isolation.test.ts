@@ -18,17 +18,22 @@ const defect = (name: string, argument = '') => JSON.stringify({ defect: name, w
 const DIED = { code: 'upstream_error', status: 502 };
 const REFUSED = { code: 'invalid_grammar', status: 400 };
 
+/** For grammars that hang; what is quick must be so at a low priority on a busy machine, too. */
+const LIMIT_MS = 5000;
+/** As good as none. */
+const AMPLE_MS = 110_000;
+
 describe('a grammar that brings its compile process down', () => {
-  const frail = new ProgramCompiler({ processes: 1, timeLimitMs: 1000, patienceMs: 60_000, entry });
-  const roomy = new ProgramCompiler({ processes: 1, timeLimitMs: 60_000, patienceMs: 60_000, entry });
+  const frail = new ProgramCompiler({ processes: 1, timeLimitMs: LIMIT_MS, patienceMs: AMPLE_MS, entry });
+  const roomy = new ProgramCompiler({ processes: 1, timeLimitMs: AMPLE_MS, patienceMs: AMPLE_MS, entry });
   afterAll(() => Promise.all([frail.close(), roomy.close()]));
 
   it.each([
-    ['hangs', frail, defect('hang'), REFUSED, /more than 1 s/],
-    ['throws', frail, defect('die'), { code: 'internal_error' }, /^The server had an error/],
-    ['exits', frail, defect('exit'), DIED, /stopped unexpectedly/],
-    ['is killed', frail, defect('signal', 'SIGKILL'), DIED, /stopped unexpectedly/],
-    ['breaks the process', frail, defect('signal', 'SIGSEGV'), DIED, /stopped unexpectedly/],
+    ['hangs', frail, defect('hang'), REFUSED, /more than 5 s/],
+    ['throws', roomy, defect('die'), { code: 'internal_error' }, /^The server had an error/],
+    ['exits', roomy, defect('exit'), DIED, /stopped unexpectedly/],
+    ['is killed', roomy, defect('signal', 'SIGKILL'), DIED, /stopped unexpectedly/],
+    ['breaks the process', roomy, defect('signal', 'SIGSEGV'), DIED, /stopped unexpectedly/],
     ['fills the heap', roomy, defect('objects'), REFUSED, /too much memory/],
     ['fills the heap with one array', roomy, defect('array'), REFUSED, /too much memory/],
   ])('fails alone when it %s, and the next one is compiled', async (_how, compiler, wire, error, message) => {
@@ -46,7 +51,7 @@ describe('a grammar that brings its compile process down', () => {
 
   it('sees nothing of the environment', async () => {
     process.env.CONTINUO_TEST_SECRET = 'seen';
-    const fresh = new ProgramCompiler({ processes: 1, entry });
+    const fresh = new ProgramCompiler({ processes: 1, timeLimitMs: AMPLE_MS, patienceMs: AMPLE_MS, entry });
     // A shell names its directory.
     await expect(fresh.compile(defect('environment'), 'a')).rejects.toThrow(
       /^names:( (PWD|OLDPWD|SHLVL|_))*\s*$/,
@@ -64,9 +69,14 @@ describe('a grammar that brings its compile process down', () => {
       killed: { wire: defect('signal', 'SIGKILL'), code: 'upstream_error' },
     } as const;
     const kinds = Object.keys(expected) as (keyof typeof expected)[];
-    const job = fc.record({ kind: fc.constantFrom(...kinds), tenant: fc.constantFrom('a', 'b', 'c') });
-    // With half a second, a machine that stood still for so long made all kinds slow.
-    const compiler = new ProgramCompiler({ timeLimitMs: 2_000, patienceMs: 60_000, entry });
+    // The slow ones take their time, so that they are few.
+    const kind = fc.oneof(
+      { weight: 12, arbitrary: fc.constantFrom(...kinds.filter((one) => one !== 'slow')) },
+      { weight: 1, arbitrary: fc.constant('slow' as const) },
+    );
+    const job = fc.record({ kind, tenant: fc.constantFrom('a', 'b', 'c') });
+    const all = kinds.map((one, at) => ({ kind: one, tenant: 'abc'.charAt(at % 3) }));
+    const compiler = new ProgramCompiler({ timeLimitMs: LIMIT_MS, patienceMs: AMPLE_MS, entry });
     const run = async (jobs: readonly { kind: keyof typeof expected; tenant: string }[]) => {
       const outcomes = await Promise.all(
         jobs.map(({ kind, tenant }) =>
@@ -80,10 +90,11 @@ describe('a grammar that brings its compile process down', () => {
     };
     await fc.assert(fc.asyncProperty(fc.array(job, { maxLength: 6 }), run), {
       numRuns: 10,
+      examples: [[all], [all.toReversed()]],
       endOnFailure: true,
     });
     await compiler.close();
-  }, 120_000);
+  });
 });
 
 describe('the compile server', () => {
@@ -124,9 +135,9 @@ describe('the compile server', () => {
       const long = JSON.stringify({ type: 'choice', value: Array.from({ length: 3000 }, (_, i) => `w${i}`) });
       await Promise.all(['b', 'c'].map((tenant) => client.compile(long, tenant)));
       const threads = compilers.flatMap((pid) => readdirSync(`/proc/${pid}/task`).map(Number));
-      expect(new Set(threads.map((thread) => getPriority(thread) - getPriority(server)))).toEqual(
-        new Set([10]),
-      );
+      // 19 is as low as it gets.
+      const low = Math.min(19, getPriority(server) + 10);
+      expect(new Set(threads.map((thread) => getPriority(thread)))).toEqual(new Set([low]));
       for (const pid of [server, ...compilers]) {
         for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP']) process.kill(pid, signal);
       }
