@@ -14,7 +14,7 @@ const SLOTS = 4;
 const CHUNK = 16;
 const REQUESTS = 12;
 const GREEDY = { ...NEUTRAL_SAMPLING, temperature: 0 };
-const FIRST_RUN_MS = 180_000;
+const FIRST_RUN_MS = 600_000;
 
 /** Every second prompt begins like the first, so that prefixes are copied between slots. */
 function promptOf(request: number): Int32Array {

@@ -15,7 +15,7 @@ const CONTEXT = 96;
 const CHUNK = 32;
 const VOCABULARY = 256;
 /** Shaders are compiled at their first use, which takes a renderer in software half a minute. */
-const FIRST_RUN_MS = 180_000;
+const FIRST_RUN_MS = 600_000;
 
 /** Some devices compute runs of many tokens by other code than short ones. */
 const LONGEST = Array.from({ length: CHUNK }, (_, at) => (at * 31 + 7) % VOCABULARY);

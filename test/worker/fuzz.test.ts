@@ -116,7 +116,7 @@ async function check(bytes: Uint8Array): Promise<void> {
 }
 
 test(`${BODIES} random and mutated bodies: a completion or a valid error of the caller’s, never a 5xx or a hang`, {
-  timeout: 120_000 + BODIES * 100,
+  timeout: 300_000 + BODIES * 100,
 }, async () => {
   await fc.assert(
     fc.asyncProperty(fc.array(body, { minLength: AT_ONCE, maxLength: AT_ONCE }), async (bodies) => {
