@@ -1,10 +1,10 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
-import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
+import { portFault } from '../../origin/start/port.ts';
 
 /** The whole product as `npm start` runs it: launcher, origin with the built-in model, Worker in workerd. */
 export interface System {
@@ -25,17 +25,17 @@ export interface System {
   readonly launcher: ChildProcess;
 }
 
-export function freePort(): Promise<number> {
-  return new Promise((resolve, reject) => {
-    const server = createServer();
-    server.once('error', reject);
-    server.listen(0, '127.0.0.1', () => {
-      const address = server.address();
-      server.close(() =>
-        address && typeof address === 'object' ? resolve(address.port) : reject(new Error('no port')),
-      );
-    });
-  });
+/** Ports below those that the system gives out by itself, so many for each process. */
+const PORTS = { first: 20_000, each: 20, processes: 500 };
+let ports = 0;
+
+/** One that is still free when a child comes to listen there, though this process and others go on asking for any. */
+export async function freePort(): Promise<number> {
+  const { first, each, processes } = PORTS;
+  for (;;) {
+    const port = first + (process.pid % processes) * each + (ports++ % each);
+    if ((await portFault(port, '127.0.0.1')) === null) return port;
+  }
 }
 
 const MAIN = fileURLToPath(new URL('../../origin/start/main.ts', import.meta.url));
@@ -63,7 +63,8 @@ export const exitOf = (child: ChildProcess): Promise<number | null> =>
     : Promise.resolve(child.exitCode);
 
 async function bannerOf(child: ChildProcess, output: () => string): Promise<string> {
-  const deadline = performance.now() + 50_000;
+  // A little less than a hook may take: what it has said so far tells why.
+  const deadline = performance.now() + 290_000;
   while (!output().includes('Ctrl-C stops everything.')) {
     if (child.exitCode !== null) throw new Error(`The launcher ended early:\n${output()}`);
     if (performance.now() > deadline) throw new Error(`Not ready in time:\n${output()}`);
