@@ -172,7 +172,8 @@ describe('H.1: ai&', () => {
   });
 
   test('the streaming example', async () => {
-    expect((await stream(printed('ai&: stream'))).chunks.length).toBeGreaterThan(1);
+    // Greedy: sampled, the text may end with its first token.
+    expect((await stream({ ...printed('ai&: stream'), temperature: 0 })).chunks.length).toBeGreaterThan(1);
   });
 
   test('the same with usage in the last event', async () => {

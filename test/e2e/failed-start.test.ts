@@ -27,7 +27,7 @@ describe('npm start', () => {
     const { child } = await launchOnFreePorts({ CONTINUO_STATE_DIR: directory });
     // It listens for signals before it starts anything.
     const log = path.join(directory, 'origin.log');
-    await expect.poll(() => existsSync(log) && statSync(log).size > 0, { timeout: 20_000 }).toBe(true);
+    await expect.poll(() => existsSync(log) && statSync(log).size > 0).toBe(true);
     child.kill('SIGINT');
     expect(await exitOf(child)).toBe(0);
   });
