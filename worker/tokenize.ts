@@ -1,4 +1,3 @@
-import type * as z from 'zod';
 import { ApiError } from '../shared/errors.ts';
 import type { OriginModel } from '../shared/generation.ts';
 import { publicDetokenizeRequest, publicTokenizeRequest } from '../shared/tokenizer-requests.ts';
@@ -6,7 +5,7 @@ import { authenticate } from './auth.ts';
 import { readJsonObject } from './body.ts';
 import type { RequestContext } from './context.ts';
 import { chooseDialect } from './dialects/dialect.ts';
-import { toRequestError } from './dialects/issues.ts';
+import { parseRequest } from './dialects/issues.ts';
 import { jsonResponse } from './http.ts';
 import { resolveModel } from './served-model.ts';
 import type { TokenizerService } from './upstreams/upstream.ts';
@@ -34,16 +33,10 @@ async function target(
   throw new ApiError('unsupported_endpoint', message, { param: 'model' });
 }
 
-function parse<T>(schema: z.ZodType<T>, body: Body): T {
-  const parsed = schema.safeParse(body, { reportInput: true });
-  if (parsed.success) return parsed.data;
-  throw toRequestError(parsed.error.issues[0] as (typeof parsed.error.issues)[number]);
-}
-
 /** POST /tokenize {prompt, add_special_tokens?} → {tokens, count, max_model_len, token_strs?}. */
 export async function tokenize(request: Request, context: RequestContext): Promise<Response> {
   const [body, { model, tokenizer }] = await target(request, context, () => readJsonObject(request, context));
-  const { prompt, add_special_tokens, return_token_strs } = parse(publicTokenizeRequest, body);
+  const { prompt, add_special_tokens, return_token_strs } = parseRequest(publicTokenizeRequest, body);
   const wire = { model: model.id, prompt, addSpecialTokens: add_special_tokens ?? true };
   const { tokens, tokenStrings } = await tokenizer.tokenize(wire, request.signal);
   return jsonResponse({
@@ -57,7 +50,7 @@ export async function tokenize(request: Request, context: RequestContext): Promi
 /** POST /detokenize {tokens} → {prompt}. */
 export async function detokenize(request: Request, context: RequestContext): Promise<Response> {
   const [body, { model, tokenizer }] = await target(request, context, () => readJsonObject(request, context));
-  const { tokens } = parse(publicDetokenizeRequest, body);
+  const { tokens } = parseRequest(publicDetokenizeRequest, body);
   const { text } = await tokenizer.detokenize({ model: model.id, tokens }, request.signal);
   return jsonResponse({ prompt: text });
 }

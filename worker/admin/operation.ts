@@ -1,9 +1,8 @@
 import type * as z from 'zod';
-import { ApiError } from '../../shared/errors.ts';
 import { authenticate } from '../auth.ts';
 import { readJsonObject } from '../body.ts';
 import type { RequestContext } from '../context.ts';
-import { toRequestError } from '../dialects/issues.ts';
+import { parseRequest } from '../dialects/issues.ts';
 import { jsonResponse } from '../http.ts';
 
 /** One operation of the admin API; its route and its OpenAPI description both come from this. */
@@ -53,13 +52,6 @@ async function bodyOf(request: Request, context: RequestContext): Promise<unknow
   return request.body === null ? {} : await readJsonObject(request, context);
 }
 
-/** @throws ApiError 400 naming the field */
-function parsed<T>(schema: z.ZodType<T> | undefined, value: unknown): T {
-  if (schema === undefined) return undefined as T;
-  const result = schema.safeParse(value, { reportInput: true });
-  if (result.success) return result.data;
-  const issue = result.error.issues[0]!;
-  if (issue.code !== 'unrecognized_keys') throw toRequestError(issue);
-  const param = [...issue.path, issue.keys[0]].join('.');
-  throw new ApiError('unsupported_parameter', `Unsupported parameter: '${param}'.`, { param });
-}
+/** An operation without the schema has no use for the value; its type says so, which is why the cast holds. */
+const parsed = <T>(schema: z.ZodType<T> | undefined, value: unknown): T =>
+  schema === undefined ? (undefined as T) : parseRequest(schema, value);

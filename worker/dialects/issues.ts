@@ -121,8 +121,15 @@ function expectations(branch: readonly Issue[]): string[] {
   return [];
 }
 
+/** What the schema makes of a request's body or query. @throws ApiError 400 for the first thing that is wrong */
+export function parseRequest<T>(schema: z.ZodType<T>, value: unknown): T {
+  const parsed = schema.safeParse(value, { reportInput: true });
+  if (parsed.success) return parsed.data;
+  throw toRequestError(parsed.error.issues[0]!);
+}
+
 /** The error a caller sees for a schema's first finding. `path` = where the schema stands in the body. */
-export function toRequestError(issue: Issue, path: Path = []): ApiError {
+function toRequestError(issue: Issue, path: Path = []): ApiError {
   const whole = [...path, ...issue.path];
   const name = paramOf(whole);
   if (issue.code === 'invalid_union') {
@@ -131,11 +138,17 @@ export function toRequestError(issue: Issue, path: Path = []): ApiError {
     const wording = wrongType(name, issue.errors.flatMap(expectations).join(' or '), issue.input);
     return new ApiError(wording.code, wording.message, { param: name });
   }
+  if (issue.code === 'unrecognized_keys') {
+    const param = paramOf([...whole, issue.keys[0]!]);
+    return new ApiError('unsupported_parameter', `Unsupported parameter: '${param}'.`, { param });
+  }
   const { code, message } = word(issue, name);
   return new ApiError(code, message, { param: name });
 }
 
-function word(issue: Exclude<Issue, z.core.$ZodIssueInvalidUnion>, name: string): Wording {
+type Worded = Exclude<Issue, z.core.$ZodIssueInvalidUnion | z.core.$ZodIssueUnrecognizedKeys>;
+
+function word(issue: Worded, name: string): Wording {
   switch (issue.code) {
     case 'invalid_type':
       return wrongType(name, noun(issue), issue.input);

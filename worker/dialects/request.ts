@@ -7,7 +7,7 @@ import { constraintOf } from './constraints.ts';
 import { checkTogether, type Resolved } from './cross-field.ts';
 import { type Defaults, type Dialect, defaultsOf } from './dialect.ts';
 import { extraFields } from './extra-fields.ts';
-import { toRequestError } from './issues.ts';
+import { parseRequest } from './issues.ts';
 import { logprobsOf, promptLogprobsOf } from './logprob-options.ts';
 import { samplingOf } from './sampling.ts';
 
@@ -139,9 +139,7 @@ export function parseCompletion(
   bounds: RequestBounds,
   modelDefaults: GenerationDefaults = {},
 ): CompletionCall {
-  const parsed = completionRequest.safeParse(body, { reportInput: true });
-  if (!parsed.success) throw toRequestError(parsed.error.issues[0] as (typeof parsed.error.issues)[number]);
-  const request = parsed.data;
+  const request = parseRequest(completionRequest, body);
   refuseUnsupported(request);
   const defaults = defaultsOf(dialect, modelDefaults);
   const n = either(request, 'n', 'n_cmpl') ?? 1;
