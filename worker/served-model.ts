@@ -5,6 +5,7 @@ import type { Principal } from '../shared/tenant.ts';
 import type { RequestContext } from './context.ts';
 import type { CompletionCall } from './dialects/completion-call.ts';
 import { shown } from './dialects/issues.ts';
+import { missingParameter } from './dialects/request-errors.ts';
 
 /** Stands for the one model that is served. */
 const DEFAULT_NAME = 'default';
@@ -32,11 +33,7 @@ export function modelNotFound(name: string, { catalogue }: RequestContext): ApiE
 }
 
 function modelName(value: unknown): string {
-  if (value === undefined || value === null) {
-    throw new ApiError('missing_required_parameter', "Missing required parameter: 'model'.", {
-      param: 'model',
-    });
-  }
+  if (value === undefined || value === null) throw missingParameter('model');
   if (typeof value === 'string') return value;
   const message = `Invalid type for 'model': expected a string, but got ${shown(value)} instead.`;
   throw new ApiError('invalid_type', message, { param: 'model' });

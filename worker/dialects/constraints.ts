@@ -2,6 +2,7 @@ import type { CompletionRequest } from '../../shared/completion.ts';
 import { ApiError } from '../../shared/errors.ts';
 import type { WireConstraint } from '../../shared/generation.ts';
 import { kindOf } from '../../shared/json-fields.ts';
+import { missingParameter } from './request-errors.ts';
 import { forcedFunction } from './tools.ts';
 
 /** A constraint and the field it came from, for messages. */
@@ -55,11 +56,7 @@ type Grammar = NonNullable<CompletionRequest['grammar']>;
 function fromGrammar(grammar: Grammar): NamedConstraint {
   if (typeof grammar === 'string') return text('grammar', 'gbnf', grammar);
   const field = 'grammar.value';
-  if (grammar.value === undefined || grammar.value === null) {
-    throw new ApiError('missing_required_parameter', `Missing required parameter: '${field}'.`, {
-      param: field,
-    });
-  }
+  if (!present(grammar.value)) throw missingParameter(field);
   if (grammar.type === 'json_schema') return schemaConstraint(field, grammar.value);
   if (grammar.type === 'llguidance' && typeof grammar.value !== 'string')
     return fromLlguidance(grammar.value);
@@ -91,11 +88,9 @@ function fromLlguidance(value: unknown): NamedConstraint {
 type ResponseFormat = NonNullable<CompletionRequest['response_format']>;
 
 function fromResponseFormat(format: ResponseFormat): NamedConstraint | null {
-  const need = <T>(value: T | null | undefined, field: string): T => {
-    if (value !== undefined && value !== null) return value;
-    throw new ApiError('missing_required_parameter', `Missing required parameter: '${field}'.`, {
-      param: field,
-    });
+  const need = <T>(value: T, field: string): NonNullable<T> => {
+    if (present(value)) return value;
+    throw missingParameter(field);
   };
   switch (format.type) {
     case 'text':
@@ -103,9 +98,9 @@ function fromResponseFormat(format: ResponseFormat): NamedConstraint | null {
     case 'grammar':
       return text('response_format.grammar', 'gbnf', need(format.grammar, 'response_format.grammar'));
     case 'json_object':
-      return format.schema === undefined || format.schema === null
-        ? { field: 'response_format', constraint: { type: 'json_object' } }
-        : schemaConstraint('response_format.schema', format.schema);
+      return present(format.schema)
+        ? schemaConstraint('response_format.schema', format.schema)
+        : { field: 'response_format', constraint: { type: 'json_object' } };
     case 'json_schema': {
       const field = 'response_format.json_schema.schema';
       return schemaConstraint(field, need(format.json_schema?.schema ?? format.schema, field));

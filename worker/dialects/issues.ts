@@ -1,6 +1,7 @@
 import type * as z from 'zod';
 import { ApiError, type ErrorCode, isErrorCode } from '../../shared/errors.ts';
 import { kindOf } from '../../shared/json-fields.ts';
+import { missingParameter } from './request-errors.ts';
 
 type Issue = z.core.$ZodIssue;
 type Path = readonly PropertyKey[];
@@ -46,9 +47,7 @@ const noun = (issue: z.core.$ZodIssueInvalidType): string =>
   issue.message === 'integer' ? 'an integer' : (NOUNS[issue.expected] ?? issue.expected);
 
 function wrongType(name: string, expected: string, input: unknown): Wording {
-  if (input === undefined) {
-    return { code: 'missing_required_parameter', message: `Missing required parameter: '${name}'.` };
-  }
+  if (input === undefined) return missingParameter(name);
   // JSON has no infinity, but a number beyond all doubles is read as one.
   const wanted = input === Infinity || input === -Infinity ? `${expected} that is finite` : expected;
   return {

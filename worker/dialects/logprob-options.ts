@@ -1,14 +1,13 @@
 import type { CompletionRequest } from '../../shared/completion.ts';
 import { ApiError } from '../../shared/errors.ts';
-import { conflict } from './aliases.ts';
 import type { Dialect } from './dialect.ts';
+import { aboveMaximum, conflicting } from './request-errors.ts';
 
 type Named = readonly [field: string, value: number];
 
 function withinCeiling([field, value]: Named, ceiling: number): number {
   if (value <= ceiling) return value;
-  const message = `Invalid '${field}': integer above maximum value. Expected a value <= ${ceiling}, but got ${value} instead.`;
-  throw new ApiError('integer_above_max_value', message, { param: field });
+  throw aboveMaximum(field, ceiling, value);
 }
 
 /**
@@ -28,7 +27,7 @@ export function logprobsOf(request: CompletionRequest, dialect: Dialect): number
   const [first] = given;
   if (first === undefined) return null;
   const other = given.find((named) => named[1] !== first[1]);
-  if (other) throw conflict(first[0], other[0]);
+  if (other) throw conflicting(first[0], other[0]);
   return withinCeiling(first, dialect.logprobsCeiling);
 }
 

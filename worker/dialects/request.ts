@@ -9,6 +9,7 @@ import { type Defaults, type Dialect, defaultsOf } from './dialect.ts';
 import { extraFields } from './extra-fields.ts';
 import { parseRequest } from './issues.ts';
 import { logprobsOf, promptLogprobsOf } from './logprob-options.ts';
+import { aboveMaximum, unsupportedParameter } from './request-errors.ts';
 import { samplingOf } from './sampling.ts';
 
 /** What the caller's account and the deployment allow of one request. */
@@ -19,28 +20,28 @@ export interface RequestBounds {
   readonly sequences: number;
 }
 
-const unsupported = (field: string, why: string): ApiError =>
-  new ApiError('unsupported_parameter', `Unsupported parameter: '${field}' ${why}.`, { param: field });
-
 /** Known fields that nothing here can honour; better refused than ignored. */
 function refuseUnsupported(request: CompletionRequest): void {
-  if ((request.prompt_embeds ?? null) !== null) throw unsupported('prompt_embeds', 'is not accepted');
-  if ((request.logprob_token_ids ?? []).length > 0)
-    throw unsupported('logprob_token_ids', 'is not available');
-  if (request.truncation_side === 'right')
-    throw unsupported('truncation_side', "is available as 'left' only");
+  if ((request.prompt_embeds ?? null) !== null) {
+    throw unsupportedParameter('prompt_embeds', 'is not accepted');
+  }
+  if ((request.logprob_token_ids ?? []).length > 0) {
+    throw unsupportedParameter('logprob_token_ids', 'is not available');
+  }
+  if (request.truncation_side === 'right') {
+    throw unsupportedParameter('truncation_side', "is available as 'left' only");
+  }
 }
 
+const MAX_TOKENS_NAMES = ['max_tokens', 'max_completion_tokens', 'n_predict'] as const;
+
 function maxTokensOf(request: CompletionRequest, defaults: Defaults, bound: number | null): number {
-  const given = either(request, 'max_tokens', 'max_completion_tokens', 'n_predict');
+  const given = either(request, ...MAX_TOKENS_NAMES);
   const wanted = given ?? defaults.maxTokens;
   if (bound === null || (wanted >= 0 && wanted <= bound)) return wanted;
   if (given === undefined || given === -1) return bound;
-  const name = (['max_tokens', 'max_completion_tokens', 'n_predict'] as const).find(
-    (field) => request[field] === given,
-  );
-  const message = `Invalid '${name}': integer above maximum value. Expected a value <= ${bound}, but got ${given} instead.`;
-  throw new ApiError('integer_above_max_value', message, { param: name ?? 'max_tokens' });
+  const name = MAX_TOKENS_NAMES.find((field) => request[field] === given);
+  throw aboveMaximum(name ?? 'max_tokens', bound, given);
 }
 
 function checkSequences(prompts: number, choices: number, param: string, bound: number): void {

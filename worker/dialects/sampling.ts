@@ -1,8 +1,8 @@
 import type { CompletionRequest } from '../../shared/completion.ts';
-import { ApiError } from '../../shared/errors.ts';
 import { NEUTRAL_SAMPLING, type SamplingParameters } from '../../shared/sampling.ts';
 import { either } from './aliases.ts';
 import type { Defaults } from './dialect.ts';
+import { unsupportedParameter } from './request-errors.ts';
 
 type Mirostat = Pick<SamplingParameters, 'mirostat' | 'mirostatTau' | 'mirostatEta'>;
 
@@ -24,15 +24,7 @@ function mirostat(request: CompletionRequest): Mirostat {
 
 /** The sampler's parameters on the wire: what was sent, else the default, else neutral. */
 export function samplingOf(request: CompletionRequest, defaults: Defaults): SamplingParameters {
-  if (request.use_beam_search) {
-    throw new ApiError(
-      'unsupported_parameter',
-      "Unsupported parameter: 'use_beam_search' is not available.",
-      {
-        param: 'use_beam_search',
-      },
-    );
-  }
+  if (request.use_beam_search) throw unsupportedParameter('use_beam_search', 'is not available');
   const neutral = NEUTRAL_SAMPLING;
   const seed = request.seed ?? -1;
   return {

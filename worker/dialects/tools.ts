@@ -1,5 +1,6 @@
 import type { CompletionRequest } from '../../shared/completion.ts';
 import { ApiError } from '../../shared/errors.ts';
+import { unsupportedParameter } from './request-errors.ts';
 
 /**
  * A completion has no slot for tool calls, so the one use of tools is a strict function that is forced: the text is then
@@ -14,13 +15,8 @@ export function forcedFunction<T>(
   const choice = request.tool_choice ?? 'auto';
   if (tools.length === 0) {
     if (typeof choice === 'string' && choice !== 'required') return null;
-    throw new ApiError(
-      'missing_required_parameter',
-      "Missing required parameter: 'tools', which 'tool_choice' asks for.",
-      {
-        param: 'tools',
-      },
-    );
+    const message = "Missing required parameter: 'tools', which 'tool_choice' asks for.";
+    throw new ApiError('missing_required_parameter', message, { param: 'tools' });
   }
   const name = typeof choice === 'object' ? choice.function.name : null;
   const index = tools.findIndex((tool) => tool.function.name === name);
@@ -31,7 +27,6 @@ export function forcedFunction<T>(
   const forced = tools[index]?.function;
   if (forced?.strict)
     return constrain(`tools[${index}].function.parameters`, forced.parameters ?? { type: 'object' });
-  const message =
-    "Unsupported parameter: 'tools' is available only with a strict function that 'tool_choice' forces; the text is then its arguments.";
-  throw new ApiError('unsupported_parameter', message, { param: 'tools' });
+  const only = "only with a strict function that 'tool_choice' forces; the text is then its arguments";
+  throw unsupportedParameter('tools', `is available ${only}`);
 }
