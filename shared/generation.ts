@@ -1,5 +1,6 @@
 import * as z from 'zod';
 import { generationDefaults, samplingParameters } from './sampling.ts';
+import { weight } from './tenant.ts';
 import { isTokenId } from './token-id.ts';
 
 /**
@@ -40,8 +41,8 @@ export const generationRequest = z.strictObject({
   account: z.string().min(1).max(200).optional(),
   /** Part of every cache key: KV is never shared between tenants. */
   tenantId: z.string().min(1).max(128),
-  /** Share of the engine relative to other waiting tenants; from the tenant's record only. */
-  weight: z.number().gt(0).max(1000),
+  /** From the tenant's record only. */
+  weight,
   model: z.string(),
   prompts: z.array(wirePrompt).min(1),
   /**

@@ -16,6 +16,8 @@ export const limits = z.strictObject({
   maxSequences: limit,
 });
 export type Limits = z.infer<typeof limits>;
+/** Limits of which only some are set; whoever reads them says what the others are. */
+export type SomeLimits = { readonly [Name in keyof Limits]?: Limits[Name] | undefined };
 
 export const UNLIMITED: Limits = {
   requestsPerMinute: null,
@@ -30,34 +32,34 @@ export const UNLIMITED: Limits = {
 export const dialectName = z.enum(['openai', 'fireworks', 'llamacpp', 'mistralrs', 'vllm']);
 export type DialectName = z.infer<typeof dialectName>;
 
-export const tenant = z.object({
-  id: z.string(),
-  name: z.string(),
-  suspended: z.boolean(),
-  limits,
-  /** Share of an origin relative to other waiting tenants. */
-  weight: z.number().gt(0).max(1000),
-  dialect: dialectName,
-});
-export type Tenant = z.infer<typeof tenant>;
+/** Share of an origin relative to other waiting tenants. */
+export const weight = z.number().gt(0).max(1000);
+
+export interface Tenant {
+  readonly id: string;
+  readonly name: string;
+  readonly suspended: boolean;
+  readonly limits: Limits;
+  readonly weight: number;
+  readonly dialect: DialectName;
+}
 
 export const scope = z.enum(['completions', 'models', 'admin']);
 export type Scope = z.infer<typeof scope>;
 
 /** What is stored of a key; the secret itself is never stored. */
-export const apiKey = z.object({
-  id: z.string(),
-  tenantId: z.string(),
-  name: z.string(),
-  scopes: z.array(scope),
+export interface ApiKey {
+  readonly id: string;
+  readonly tenantId: string;
+  readonly name: string;
+  readonly scopes: readonly Scope[];
   /** Models this key may use; null = all of the catalogue. */
-  models: z.array(z.string()).nullable(),
+  readonly models: readonly string[] | null;
   /** Unix milliseconds; null = never. */
-  expiresAt: z.number().nullable(),
-  revokedAt: z.number().nullable(),
-  limits,
-});
-export type ApiKey = z.infer<typeof apiKey>;
+  readonly expiresAt: number | null;
+  readonly revokedAt: number | null;
+  readonly limits: Limits;
+}
 
 /** Who is calling. */
 export interface Principal {

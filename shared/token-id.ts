@@ -1,2 +1,3 @@
 /** Whether it can be the id of a token in some vocabulary. */
-export const isTokenId = (value: unknown): boolean => Number.isSafeInteger(value) && (value as number) >= 0;
+export const isTokenId = (value: unknown): value is number =>
+  typeof value === 'number' && Number.isSafeInteger(value) && value >= 0;

@@ -1,44 +1,25 @@
 import * as z from 'zod';
 import { integer } from '../../shared/json-fields.ts';
-import { dialectName, type Limits, limits, scope } from '../../shared/tenant.ts';
-import type { LimitChanges } from '../tenants/limit-changes.ts';
-import { toCamelCase, toSnakeCase } from './casing.ts';
+import { dialectName, limits, scope, weight } from '../../shared/tenant.ts';
+import { toSnakeCase } from './casing.ts';
 
 /** What the admin API takes and gives, as its OpenAPI description shows it. */
 
 const identifier = z.string().regex(/^[a-z0-9][a-z0-9-]{0,62}$/);
 const displayName = z.string().trim().min(1).max(200);
-const weight = z.number().gt(0).max(1000);
 
-type Snake<S extends string> = S extends `${infer Head}${infer Tail}`
-  ? `${Head extends Lowercase<Head> ? Head : `_${Lowercase<Head>}`}${Snake<Tail>}`
-  : S;
-export type LimitFields = { [K in keyof Limits as Snake<K>]?: Limits[K] | undefined };
+const limitShape = toSnakeCase(limits.shape);
 
 /** Limits that are set; null lifts the limit of the plan, an absent one follows it. */
-const limitFields = z
-  .strictObject(toSnakeCase(limits.shape) as Record<keyof LimitFields, z.ZodNullable<z.ZodInt>>)
-  .partial();
+const limitFields = z.strictObject(limitShape).partial();
 
 const changeOf = (limit: z.ZodNullable<z.ZodInt>) => z.union([limit, z.literal('plan')]);
+const limitChangeShape = Object.fromEntries(
+  Object.entries(limitShape).map(([name, limit]) => [name, changeOf(limit)]),
+) as Record<keyof typeof limitShape, ReturnType<typeof changeOf>>;
 
 /** Limits to be changed; the others stay, and 'plan' follows the plan again. */
-const limitChanges = z
-  .strictObject(
-    Object.fromEntries(
-      Object.entries(toSnakeCase(limits.shape)).map(([name, limit]) => [
-        name,
-        changeOf(limit as z.ZodNullable<z.ZodInt>),
-      ]),
-    ) as Record<keyof LimitFields, ReturnType<typeof changeOf>>,
-  )
-  .partial();
-
-export const toLimitChanges = (fields: z.infer<typeof limitChanges>): LimitChanges =>
-  toCamelCase(fields) as LimitChanges;
-
-export const toLimits = (fields: LimitFields): Partial<Limits> => toCamelCase(fields) as Partial<Limits>;
-export const fromLimits = (value: Partial<Limits>): LimitFields => toSnakeCase(value) as LimitFields;
+const limitChanges = z.strictObject(limitChangeShape).partial();
 
 /** Unix seconds. */
 const seconds = z.int();

@@ -3,19 +3,21 @@ import { ApiError } from '../../shared/errors.ts';
 import type { KeyRecord } from '../tenants/key-store.ts';
 import type { Plan } from '../tenants/plan-store.ts';
 import type { TenantRecord } from '../tenants/tenant-store.ts';
-import { fromLimits, type keyObject, type planObject, type tenantObject } from './admin-schemas.ts';
+import type { keyObject, planObject, tenantObject } from './admin-schemas.ts';
+import { toSnakeCase } from './casing.ts';
 
 /** Records as the admin API shows them; times become Unix seconds. */
 
-const toSeconds = (ms: number | null): number | null => (ms === null ? null : Math.floor(ms / 1000));
+const seconds = (ms: number): number => Math.floor(ms / 1000);
+const secondsOrNull = (ms: number | null): number | null => (ms === null ? null : seconds(ms));
 
 export const showPlan = (plan: Plan): z.infer<typeof planObject> => ({
   object: 'plan',
   id: plan.id,
   name: plan.name,
-  limits: fromLimits(plan.limits),
+  limits: toSnakeCase(plan.limits),
   weight: plan.weight,
-  created_at: Math.floor(plan.createdAt / 1000),
+  created_at: seconds(plan.createdAt),
 });
 
 export const showTenant = (tenant: TenantRecord): z.infer<typeof tenantObject> => ({
@@ -23,11 +25,11 @@ export const showTenant = (tenant: TenantRecord): z.infer<typeof tenantObject> =
   id: tenant.id,
   name: tenant.name,
   plan: tenant.planId,
-  limits: fromLimits(tenant.limits),
+  limits: toSnakeCase(tenant.limits),
   weight: tenant.weight,
   dialect: tenant.dialect,
   suspended: tenant.suspended,
-  created_at: Math.floor(tenant.createdAt / 1000),
+  created_at: seconds(tenant.createdAt),
 });
 
 export const showKey = (key: KeyRecord): z.infer<typeof keyObject> => ({
@@ -37,10 +39,10 @@ export const showKey = (key: KeyRecord): z.infer<typeof keyObject> => ({
   name: key.name,
   scopes: [...key.scopes],
   models: key.models && [...key.models],
-  limits: fromLimits(key.limits),
-  created_at: Math.floor(key.createdAt / 1000),
-  expires_at: toSeconds(key.expiresAt),
-  revoked_at: toSeconds(key.revokedAt),
+  limits: toSnakeCase(key.limits),
+  created_at: seconds(key.createdAt),
+  expires_at: secondsOrNull(key.expiresAt),
+  revoked_at: secondsOrNull(key.revokedAt),
   replaced_by: key.replacedBy,
 });
 

@@ -13,8 +13,9 @@ import {
   revokeKey,
 } from '../tenants/key-store.ts';
 import { readTenant } from '../tenants/tenant-store.ts';
-import { keyBody, keyObject, keyQuery, listOf, newKeyObject, rotation, toLimits } from './admin-schemas.ts';
+import { keyBody, keyObject, keyQuery, listOf, newKeyObject, rotation } from './admin-schemas.ts';
 import { found, page, showKey } from './answers.ts';
+import { toCamelCase } from './casing.ts';
 import { type Operation, operation } from './operation.ts';
 
 type KeyTerms = Pick<KeyRecord, 'tenantId' | 'name' | 'scopes' | 'models' | 'limits' | 'expiresAt'>;
@@ -67,7 +68,7 @@ export const KEY_OPERATIONS: readonly Operation[] = [
       }
       const { tenant: tenantId, expires_at, name, scopes, models } = body;
       const expiresAt = expires_at === null ? null : expires_at * 1000;
-      const terms = { tenantId, name, scopes, models, limits: toLimits(body.limits), expiresAt };
+      const terms = { tenantId, name, scopes, models, limits: toCamelCase(body.limits), expiresAt };
       const { record, key } = await mint(terms, context);
       await insertKey(context.env.DB, record);
       return { ...showKey(record), key };

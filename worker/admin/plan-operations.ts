@@ -1,6 +1,7 @@
 import { insertPlan, listPlans, readPlan, updatePlan } from '../tenants/plan-store.ts';
-import { planBody, planObject, planPatch, toLimits } from './admin-schemas.ts';
+import { planBody, planObject, planPatch } from './admin-schemas.ts';
 import { showPlan } from './answers.ts';
+import { toCamelCase } from './casing.ts';
 import { recordOperations } from './record-operations.ts';
 
 export const PLAN_OPERATIONS = recordOperations({
@@ -13,8 +14,8 @@ export const PLAN_OPERATIONS = recordOperations({
   list: listPlans,
   read: readPlan,
   insert: insertPlan,
-  create: async (body, { now }) => ({ ...body, limits: toLimits(body.limits), createdAt: now() }),
+  create: async (body, { now }) => ({ ...body, limits: toCamelCase(body.limits), createdAt: now() }),
   change: (id, { limits, ...patch }, { env }) =>
-    updatePlan(env.DB, id, { ...patch, limits: limits && toLimits(limits) }),
+    updatePlan(env.DB, id, { ...patch, limits: limits && toCamelCase(limits) }),
   forget: (_, keys) => keys.forgetAll(),
 });

@@ -4,8 +4,9 @@ import type { RequestContext } from '../context.ts';
 import { DEVELOPMENT } from '../tenants/built-in.ts';
 import { readPlan } from '../tenants/plan-store.ts';
 import { insertTenant, listTenants, readTenant, updateTenant } from '../tenants/tenant-store.ts';
-import { tenantBody, tenantObject, tenantPatch, toLimitChanges, toLimits } from './admin-schemas.ts';
+import { tenantBody, tenantObject, tenantPatch } from './admin-schemas.ts';
 import { showTenant } from './answers.ts';
+import { toCamelCase } from './casing.ts';
 import { recordOperations } from './record-operations.ts';
 
 async function checkPlan(id: string | null | undefined, { env }: RequestContext): Promise<void> {
@@ -27,11 +28,11 @@ export const TENANT_OPERATIONS = recordOperations({
   async create({ plan: planId, limits, ...rest }, context) {
     await checkPlan(planId, context);
     const id = rest.id ?? `t-${context.randomHex(8)}`;
-    return { ...rest, id, planId, limits: toLimits(limits), suspended: false, createdAt: context.now() };
+    return { ...rest, id, planId, limits: toCamelCase(limits), suspended: false, createdAt: context.now() };
   },
   async change(id, { plan, limits, ...patch }, context) {
     await checkPlan(plan, context);
-    const changes = { ...patch, planId: plan, limits: limits && toLimitChanges(limits) };
+    const changes = { ...patch, planId: plan, limits: limits && toCamelCase(limits) };
     const changed = await updateTenant(context.env.DB, id, changes);
     // Told by whoever decided it: told by another change at the same time, too, it might come late and undo this one.
     if (changed && patch.suspended !== undefined) await limiterOf(context, id).block(null, patch.suspended);

@@ -56,6 +56,8 @@ function wrongType(name: string, expected: string, input: unknown): Wording {
   };
 }
 
+const lengthOf = (input: unknown): number => (Array.isArray(input) ? input.length : 0);
+
 function tooBig(name: string, issue: z.core.$ZodIssueTooBig): Wording {
   const { input, maximum } = issue;
   if (issue.origin === 'string') {
@@ -63,7 +65,7 @@ function tooBig(name: string, issue: z.core.$ZodIssueTooBig): Wording {
     return { code: 'string_above_max_length', message };
   }
   if (issue.origin === 'array') {
-    const message = `Invalid '${name}': array too long. Expected an array with maximum length ${maximum}, but got an array with length ${(input as unknown as unknown[]).length} instead.`;
+    const message = `Invalid '${name}': array too long. Expected an array with maximum length ${maximum}, but got an array with length ${lengthOf(input)} instead.`;
     return { code: 'array_above_max_length', message };
   }
   const kind = issue.origin === 'int' || issue.message === 'integer' ? 'integer' : 'decimal';
@@ -78,7 +80,7 @@ function tooSmall(name: string, issue: z.core.$ZodIssueTooSmall): Wording {
     return { code: 'empty_string', message };
   }
   if (issue.origin === 'array') {
-    const { length } = input as unknown as unknown[];
+    const length = lengthOf(input);
     const message = `Invalid '${name}': array too short. Expected an array with minimum length ${minimum}, but got an array with length ${length} instead.`;
     return { code: length === 0 ? 'empty_array' : 'array_below_min_length', message };
   }
@@ -87,11 +89,11 @@ function tooSmall(name: string, issue: z.core.$ZodIssueTooSmall): Wording {
   return { code: `${kind}_below_min_value`, message };
 }
 
+const quoted = (value: unknown): string => (typeof value === 'string' ? `'${value}'` : String(value));
+
 function wrongValue(name: string, values: readonly unknown[], input: unknown): Wording {
   if (input === undefined) return wrongType(name, '', input);
-  const allowed = values
-    .map((value) => (typeof value === 'string' ? `'${value}'` : String(value)))
-    .join(', ');
+  const allowed = values.map(quoted).join(', ');
   // A value of another kind is a wrong type, as long as all allowed ones are of one kind.
   if (values.every((value) => typeof value === typeof values[0]) && typeof input !== typeof values[0]) {
     return wrongType(name, `one of ${allowed}`, input);
@@ -115,8 +117,7 @@ function mismatch(branch: readonly Issue[]): boolean {
 function expectations(branch: readonly Issue[]): string[] {
   const first = branch[0];
   if (first?.code === 'invalid_type') return [noun(first)];
-  if (first?.code === 'invalid_value')
-    return first.values.map((value) => (typeof value === 'string' ? `'${value}'` : String(value)));
+  if (first?.code === 'invalid_value') return first.values.map(quoted);
   return [];
 }
 
@@ -152,9 +153,9 @@ function word(issue: Worded, name: string): Wording {
     case 'invalid_type':
       return wrongType(name, noun(issue), issue.input);
     case 'too_big':
-      return tooBig(name, issue as z.core.$ZodIssueTooBig);
+      return tooBig(name, issue);
     case 'too_small':
-      return tooSmall(name, issue as z.core.$ZodIssueTooSmall);
+      return tooSmall(name, issue);
     case 'invalid_value':
       return wrongValue(name, issue.values, issue.input);
     case 'custom': {

@@ -8,7 +8,7 @@ function builtIn(id: string, name: string, scopes: readonly Scope[]): Principal 
       id,
       tenantId: id,
       name: `${name} key`,
-      scopes: [...scopes],
+      scopes,
       models: null,
       expiresAt: null,
       revokedAt: null,

@@ -1,4 +1,4 @@
-import type { Limits, Scope } from '../../shared/tenant.ts';
+import type { Scope, SomeLimits } from '../../shared/tenant.ts';
 
 /** A key's record; times are Unix milliseconds. */
 export interface KeyRecord {
@@ -9,7 +9,7 @@ export interface KeyRecord {
   readonly hash: string;
   readonly scopes: readonly Scope[];
   readonly models: readonly string[] | null;
-  readonly limits: Partial<Limits>;
+  readonly limits: SomeLimits;
   readonly createdAt: number;
   readonly expiresAt: number | null;
   readonly revokedAt: number | null;
@@ -38,7 +38,7 @@ const toKey = (row: KeyRow): KeyRecord => ({
   hash: row.hash,
   scopes: JSON.parse(row.scopes) as Scope[],
   models: row.models === null ? null : (JSON.parse(row.models) as string[]),
-  limits: JSON.parse(row.limits) as Partial<Limits>,
+  limits: JSON.parse(row.limits) as SomeLimits,
   createdAt: row.created_at,
   expiresAt: row.expires_at,
   revokedAt: row.revoked_at,

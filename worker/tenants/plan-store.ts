@@ -1,11 +1,11 @@
-import type { Limits } from '../../shared/tenant.ts';
+import type { SomeLimits } from '../../shared/tenant.ts';
 import { changedLimits } from './limit-changes.ts';
 
 /** A set of limits that many tenants share. */
 export interface Plan {
   readonly id: string;
   readonly name: string;
-  readonly limits: Partial<Limits>;
+  readonly limits: SomeLimits;
   readonly weight: number;
   /** Unix milliseconds. */
   readonly createdAt: number;
@@ -22,7 +22,7 @@ interface PlanRow {
 const toPlan = (row: PlanRow): Plan => ({
   id: row.id,
   name: row.name,
-  limits: JSON.parse(row.limits) as Partial<Limits>,
+  limits: JSON.parse(row.limits) as SomeLimits,
   weight: row.weight,
   createdAt: row.created_at,
 });

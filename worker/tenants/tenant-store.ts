@@ -1,4 +1,4 @@
-import type { DialectName, Limits } from '../../shared/tenant.ts';
+import type { DialectName, SomeLimits } from '../../shared/tenant.ts';
 import { changedLimits, type LimitChanges } from './limit-changes.ts';
 
 /** A tenant's own record; what it leaves open comes from its plan. */
@@ -6,7 +6,7 @@ export interface TenantRecord {
   readonly id: string;
   readonly name: string;
   readonly planId: string | null;
-  readonly limits: Partial<Limits>;
+  readonly limits: SomeLimits;
   readonly weight: number | null;
   readonly dialect: DialectName;
   readonly suspended: boolean;
@@ -29,7 +29,7 @@ const toTenant = (row: TenantRow): TenantRecord => ({
   id: row.id,
   name: row.name,
   planId: row.plan_id,
-  limits: JSON.parse(row.limits ?? '{}') as Partial<Limits>,
+  limits: JSON.parse(row.limits ?? '{}') as SomeLimits,
   weight: row.weight,
   dialect: row.dialect,
   suspended: row.suspended !== 0,
