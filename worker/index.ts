@@ -11,7 +11,7 @@ import { type Env, parseSettings, type Settings } from './env.ts';
 import { errorResponse, finished, incomingRequestId } from './http.ts';
 import { EndingQueue } from './limiter/ending-queue.ts';
 import { misconfigured } from './misconfigured.ts';
-import { openApiDocument } from './openapi.ts';
+import { openApiDocument } from './openapi/document.ts';
 import { RequestTimers } from './request-timers.ts';
 import type { InnerProps } from './resumable/stream-tail.ts';
 import { decoded, ROUTES, type RouteSpec, refuse } from './routes.ts';

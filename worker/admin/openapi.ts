@@ -1,22 +1,15 @@
-import * as z from 'zod';
 import { errorResponse } from '../../shared/completion-response.ts';
+import { type Json, jsonSchema } from '../openapi/json-schema.ts';
 import { ADMIN_BASE, type Operation } from './operation.ts';
 
-type Schema = Readonly<Record<string, unknown>>;
-
-const schemaOf = (schema: z.ZodType, io: 'input' | 'output'): Schema => {
-  const { $schema: _, ...rest } = z.toJSONSchema(schema, { io, unrepresentable: 'any' });
-  return rest;
-};
-
-const json = (schema: Schema) => ({ 'application/json': { schema } });
+const json = (schema: Json) => ({ 'application/json': { schema } });
 
 function parametersOf({ path, query }: Operation): unknown[] {
   const inPath = path.includes('{id}')
     ? [{ name: 'id', in: 'path', required: true, schema: { type: 'string' } }]
     : [];
-  const { properties = {} } = (query ? schemaOf(query, 'input') : {}) as {
-    properties?: Record<string, Schema>;
+  const { properties = {} } = (query ? jsonSchema(query, 'input') : {}) as {
+    properties?: Record<string, Json>;
   };
   const inQuery = Object.entries(properties).map(([name, schema]) => ({ name, in: 'query', schema }));
   return [...inPath, ...inQuery];
@@ -27,17 +20,16 @@ function describe(operation: Operation): unknown {
   return {
     summary,
     parameters: parametersOf(operation),
-    ...(body && { requestBody: { required: true, content: json(schemaOf(body, 'input')) } }),
+    ...(body && { requestBody: { required: true, content: json(jsonSchema(body, 'input')) } }),
     responses: {
-      [status]: { description: summary, content: json(schemaOf(response, 'output')) },
-      default: { description: 'Error', content: json(schemaOf(errorResponse, 'output')) },
+      [status]: { description: summary, content: json(jsonSchema(response, 'output')) },
+      default: { description: 'Error', content: json(jsonSchema(errorResponse, 'output')) },
     },
   };
 }
 
-/** The admin API's part of the OpenAPI 3.1 description: `paths` for these operations. */
-function openApiPaths(operations: readonly Operation[]): Record<string, Record<string, unknown>> {
-  const paths: Record<string, Record<string, unknown>> = {};
+function openApiPaths(operations: readonly Operation[]): Record<string, Json> {
+  const paths: Record<string, Json> = {};
   for (const operation of operations) {
     const path = ADMIN_BASE + operation.path;
     paths[path] = { ...paths[path], [operation.method.toLowerCase()]: describe(operation) };
@@ -45,7 +37,8 @@ function openApiPaths(operations: readonly Operation[]): Record<string, Record<s
   return paths;
 }
 
-export function openApiDocument(operations: readonly Operation[]): Schema {
+/** The admin API's own OpenAPI 3.1 document, of these operations. */
+export function openApiDocument(operations: readonly Operation[]): Json {
   return {
     openapi: '3.1.0',
     info: { title: 'Continuo admin API', version: '1' },

@@ -1,33 +1,15 @@
-import * as z from 'zod';
-import * as answers from '../shared/completion-response.ts';
-import { ApiError, ERROR_TABLE, isErrorCode } from '../shared/errors.ts';
-import { DOCUMENTED_AS } from '../shared/json-fields.ts';
-import { dialectName } from '../shared/tenant.ts';
-import { DIALECT_HEADER } from './dialects/dialect.ts';
-import { FIELD_DESCRIPTIONS } from './openapi-fields.ts';
-import { OPERATIONS, type Operation } from './openapi-operations.ts';
-
-type Json = Record<string, unknown>;
+import * as answers from '../../shared/completion-response.ts';
+import { ApiError, ERROR_TABLE, isErrorCode } from '../../shared/errors.ts';
+import { dialectName } from '../../shared/tenant.ts';
+import { DIALECT_HEADER } from '../dialects/dialect.ts';
+import { FIELD_DESCRIPTIONS } from './fields.ts';
+import { type Json, jsonSchema } from './json-schema.ts';
+import { OPERATIONS, type Operation } from './operations.ts';
 
 interface Documented {
   readonly method: string;
   /** The router's pattern. */
   readonly path: string;
-}
-
-/** JSON Schema of a zod schema, as callers have to write it. */
-function jsonSchema(schema: z.ZodType): Json {
-  const { $schema: _, ...json } = z.toJSONSchema(schema, {
-    io: 'input',
-    unrepresentable: 'any',
-    override: ({ jsonSchema: target }) => {
-      const documentedAs = (target as Json)[DOCUMENTED_AS];
-      if (!(documentedAs instanceof z.ZodType)) return;
-      for (const key of Object.keys(target)) delete (target as Json)[key];
-      Object.assign(target, jsonSchema(documentedAs));
-    },
-  });
-  return json;
 }
 
 function describeFields(json: Json): Json {
@@ -106,12 +88,12 @@ function componentSchemas(operations: readonly Operation[]): Json {
     [body, answer, events].filter((schema) => schema !== undefined),
   );
   const schemas = new Map(named.map(({ name, schema }) => [name, schema]));
-  const json = [...schemas].map(([name, schema]) => [name, jsonSchema(schema)] as const);
+  const json = [...schemas].map(([name, schema]) => [name, jsonSchema(schema, 'input')] as const);
   const described = json.map(([name, schema]) => [
     name,
     name === 'CompletionRequest' ? describeFields(schema) : schema,
   ]);
-  return { ...Object.fromEntries(described), Error: jsonSchema(answers.errorResponse) };
+  return { ...Object.fromEntries(described), Error: jsonSchema(answers.errorResponse, 'input') };
 }
 
 /** The OpenAPI 3.1 document of the routes that have an entry among the operations. */

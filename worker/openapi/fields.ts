@@ -1,4 +1,4 @@
-import type { CompletionRequest } from '../shared/completion.ts';
+import type { CompletionRequest } from '../../shared/completion.ts';
 
 /** What each field of the completions request means; types and ranges come from the schema. */
 export const FIELD_DESCRIPTIONS = {

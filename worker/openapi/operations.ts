@@ -1,9 +1,9 @@
 import type * as z from 'zod';
-import { completionRequest } from '../shared/completion.ts';
-import * as answers from '../shared/completion-response.ts';
-import { publicDetokenizeRequest, publicTokenizeRequest } from '../shared/tokenizer-requests.ts';
-import { IDEMPOTENCY_HEADER } from './idempotency/idempotent.ts';
-import { LAST_EVENT_HEADER, RESUMABLE_HEADER } from './resumable/resumable.ts';
+import { completionRequest } from '../../shared/completion.ts';
+import * as answers from '../../shared/completion-response.ts';
+import { publicDetokenizeRequest, publicTokenizeRequest } from '../../shared/tokenizer-requests.ts';
+import { IDEMPOTENCY_HEADER } from '../idempotency/idempotent.ts';
+import { LAST_EVENT_HEADER, RESUMABLE_HEADER } from '../resumable/resumable.ts';
 
 export interface Operation {
   readonly id: string;

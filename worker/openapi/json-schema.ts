@@ -1,0 +1,19 @@
+import * as z from 'zod';
+import { DOCUMENTED_AS } from '../../shared/json-fields.ts';
+
+export type Json = Record<string, unknown>;
+
+/** JSON Schema of a zod schema: what callers have to write (`input`), or what they get (`output`). */
+export function jsonSchema(schema: z.ZodType, io: 'input' | 'output'): Json {
+  const { $schema: _, ...json } = z.toJSONSchema(schema, {
+    io,
+    unrepresentable: 'any',
+    override: ({ jsonSchema: target }: { readonly jsonSchema: Json }) => {
+      const documentedAs = target[DOCUMENTED_AS];
+      if (!(documentedAs instanceof z.ZodType)) return;
+      for (const key of Object.keys(target)) delete target[key];
+      Object.assign(target, jsonSchema(documentedAs, io));
+    },
+  });
+  return json;
+}
