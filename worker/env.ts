@@ -1,34 +1,6 @@
 import * as z from 'zod';
 import type { Bindings } from './bindings.ts';
 
-/** Bindings and variables as the platform hands them over. Variables are text; `parseSettings` gives them types. */
-export interface Env extends Bindings {
-  readonly ORIGIN_URL?: string;
-  /** Name of the binding that carries requests there; without it the platform's `fetch` does. */
-  readonly ORIGIN_BINDING?: string;
-  /** JSON list of upstreams; without it there is one, the origin at ORIGIN_URL. */
-  readonly UPSTREAMS?: string;
-  /** Shared with the origin; signs every request to it. */
-  readonly ORIGIN_SECRET?: string;
-  /** Hex SHA-256 of a key that stands for the built-in development tenant. Never set it in production. */
-  readonly DEVELOPMENT_KEY_SHA256?: string;
-  /** Hex SHA-256 of the first admin key, which makes the others. */
-  readonly ADMIN_KEY_SHA256?: string;
-  readonly ENVIRONMENT?: string;
-  /** Pages that may call from a browser: origins, comma-separated, or `*`. */
-  readonly CORS_ORIGINS?: string;
-  readonly LOG_REQUESTS?: string;
-  readonly MAX_BODY_BYTES?: string;
-  readonly BODY_TIMEOUT_MS?: string;
-  readonly KEEP_ALIVE_MS?: string;
-  readonly REQUEST_TIMEOUT_MS?: string;
-  readonly ACCEPT_TIMEOUT_MS?: string;
-  readonly MODELS_TTL_MS?: string;
-  readonly MAX_SEQUENCES?: string;
-  readonly LIMIT_REGIONS?: string;
-  readonly LEASE_MS?: string;
-}
-
 const milliseconds = (fallback: number) => z.coerce.number().int().min(1).default(fallback);
 
 /** A page's origin as browsers write it, however it was written; null for what is none. */
@@ -46,8 +18,11 @@ const settings = z.object({
   /** Where this runs; the development key is accepted in `development` alone. */
   ENVIRONMENT: z.enum(['development', 'staging', 'production']).default('development'),
   ORIGIN_URL: z.url().default('http://127.0.0.1:9100'),
+  /** Name of the binding that carries requests to ORIGIN_URL; without it the platform's `fetch` does. */
   ORIGIN_BINDING: z.string().min(1).optional(),
+  /** JSON list of upstreams; without it there is one, the origin at ORIGIN_URL. */
   UPSTREAMS: z.string().optional(),
+  /** Pages that may call from a browser: origins, comma-separated, or `*`. */
   CORS_ORIGINS: z
     .string()
     .default('')
@@ -60,7 +35,9 @@ const settings = z.object({
     .pipe(z.array(z.string('expected origins such as https://app.example.com, or *'))),
   /** A line of JSON per request. */
   LOG_REQUESTS: z.stringbool().default(false),
+  /** Hex SHA-256 of a key that stands for the built-in development tenant. Never set it in production. */
   DEVELOPMENT_KEY_SHA256: sha256.optional(),
+  /** Hex SHA-256 of the first admin key, which makes the others. */
   ADMIN_KEY_SHA256: sha256.optional(),
   /** Larger bodies get 413. */
   MAX_BODY_BYTES: z.coerce
@@ -88,6 +65,14 @@ const settings = z.object({
 
 /** The variables, parsed and complete. */
 export type Settings = z.infer<typeof settings>;
+
+type Variables = { readonly [Name in keyof Settings]?: string };
+
+/** Bindings and variables as the platform hands them over. Variables are text; `parseSettings` gives them types. */
+export interface Env extends Bindings, Variables {
+  /** Shared with the origin; signs every request to it. UPSTREAMS may name others in its place. */
+  readonly ORIGIN_SECRET?: string;
+}
 
 /** @throws Error naming the variable that is wrong; the deployment is at fault, no caller. */
 export function parseSettings(env: Env): Settings {
