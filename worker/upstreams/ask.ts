@@ -1,6 +1,6 @@
 import type { After } from '../request-timers.ts';
-import { unreachable } from './origin-errors.ts';
 import { withTimeLimit } from './time-limit.ts';
+import { unreachable } from './upstream-errors.ts';
 
 /** What carries requests to an upstream: the platform's `fetch`, or that of a binding. */
 export type Carrier = (url: string, init: RequestInit) => Promise<Response>;

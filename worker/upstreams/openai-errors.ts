@@ -1,6 +1,6 @@
 import { ApiError, ERROR_TABLE, type ErrorCode, isErrorCode } from '../../shared/errors.ts';
 import { type Fault, faultOf } from './openai-fault.ts';
-import { loading } from './origin-errors.ts';
+import { loading } from './upstream-errors.ts';
 
 /** Says what to do: the caller cannot know which servers have this endpoint. */
 export const noRawCompletions = (model: string, server: string): ApiError =>

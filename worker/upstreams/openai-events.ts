@@ -2,7 +2,7 @@ import type { EventOf, GenerationEvent, GenerationRequest, Usage } from '../../s
 import { estimateTokens } from '../token-estimate.ts';
 import { type ChunkChoice, type ChunkUsage, chunk, TokenNumbers, tokensOf } from './openai-chunk.ts';
 import { blamesRequest, type Fault, faultOf } from './openai-fault.ts';
-import { malformed } from './origin-errors.ts';
+import { malformed } from './upstream-errors.ts';
 
 interface Choice {
   tokens: number;

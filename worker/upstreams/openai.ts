@@ -4,9 +4,9 @@ import { ask, type Carrier } from './ask.ts';
 import { errorOfOpenAiAnswer, noRawCompletions } from './openai-errors.ts';
 import { OpenAiEvents } from './openai-events.ts';
 import { openAiBody } from './openai-request.ts';
-import { interrupted, malformed } from './origin-errors.ts';
 import type { EventStream, Upstream, UpstreamContext } from './upstream.ts';
 import type { OpenAiModel } from './upstream-config.ts';
+import { interrupted, malformed } from './upstream-errors.ts';
 
 export interface OpenAiOptions {
   readonly name: string;

@@ -1,30 +1,10 @@
 import * as z from 'zod';
 import { ApiError, isErrorCode } from '../../shared/errors.ts';
+import { malformed } from './upstream-errors.ts';
 
 const envelope = z.object({
   error: z.object({ message: z.string(), param: z.string().nullish(), code: z.string() }),
 });
-
-const upstreamError = (message: string): ApiError => new ApiError('upstream_error', message);
-
-/** The origin is up, but has no model yet. */
-export const loading = (): ApiError =>
-  new ApiError('model_loading', 'The model is still loading.', { headers: { 'retry-after': '5' } });
-
-/** The origin spoke, but not our protocol. */
-export const malformed = (): ApiError =>
-  upstreamError('The model server gave an answer that could not be read.');
-
-/** The origin stopped speaking before it had finished. */
-export const interrupted = (): ApiError =>
-  upstreamError('The connection to the model server was lost before the completion had finished.');
-
-/** No answer at all. */
-export function unreachable(how: 'connection' | 'timeout'): ApiError {
-  return how === 'connection'
-    ? upstreamError('The model server could not be reached.')
-    : new ApiError('upstream_timeout', 'The model server did not answer in time.');
-}
 
 /**
  * What the caller should see of an answer that is not 200: the origin's own findings about the request as they are,

@@ -1,5 +1,5 @@
 import type { GenerationEvent } from '../../shared/generation.ts';
-import { malformed } from './origin-errors.ts';
+import { malformed } from './upstream-errors.ts';
 
 type Fields = Readonly<Record<string, unknown>>;
 

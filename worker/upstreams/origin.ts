@@ -19,11 +19,12 @@ import {
 } from '../../shared/tokenization.ts';
 import { type After, afterAlone } from '../request-timers.ts';
 import { ask, type Carrier } from './ask.ts';
-import { errorOfAnswer, interrupted, loading, malformed, unreachable } from './origin-errors.ts';
+import { errorOfAnswer } from './origin-errors.ts';
 import { parseEvent } from './origin-events.ts';
 import { withTimeLimit } from './time-limit.ts';
 import type { EventStream, TokenizerService, Upstream, UpstreamContext } from './upstream.ts';
 import type { OriginModelName } from './upstream-config.ts';
+import { interrupted, loading, malformed, unreachable } from './upstream-errors.ts';
 
 export interface OriginOptions {
   readonly name: string;

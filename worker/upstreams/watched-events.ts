@@ -2,8 +2,8 @@ import { ApiError } from '../../shared/errors.ts';
 import type { GenerationEvent } from '../../shared/generation.ts';
 import type { After } from '../request-timers.ts';
 import { SilenceTimer } from '../silence-timer.ts';
-import { interrupted } from './origin-errors.ts';
 import type { EventStream } from './upstream.ts';
+import { interrupted, silent } from './upstream-errors.ts';
 
 type Events = readonly GenerationEvent[];
 
@@ -24,8 +24,6 @@ export interface Watch {
   /** Told how the stream ended: null = as it should, otherwise the code of the error. */
   readonly ended: (code: string | null) => void;
 }
-
-const silent = (): ApiError => new ApiError('upstream_timeout', 'The model server stopped sending events.');
 
 /** The events of one attempt at an upstream: an upstream that falls silent fails, and somebody hears how it ended. */
 export class WatchedEvents implements AsyncIterableIterator<Events> {
