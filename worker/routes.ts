@@ -16,7 +16,7 @@ export type Handler = (
 ) => Response | Promise<Response>;
 
 export interface RouteSpec {
-  readonly method: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
+  readonly method: 'GET' | 'POST' | 'PATCH' | 'DELETE';
   /** itty-router's pattern; `:rest+` also matches slashes and is handed to the handler, decoded. */
   readonly path: string;
   readonly handler: Handler;

@@ -41,8 +41,9 @@ export class OpenAiEvents {
   opening(): GenerationEvent[] {
     const { prompts, model, echo } = this.#request;
     const promptTokens = prompts.map(estimateTokens);
-    const echoes = prompts.map(
-      (text, prompt): EventOf<'prompt'> => ({ type: 'prompt', prompt, text: text as string, ids: [] }),
+    // Ids would have been refused together with `echo`: this side cannot turn them into text.
+    const echoes = prompts.flatMap((text, prompt): EventOf<'prompt'>[] =>
+      typeof text === 'string' ? [{ type: 'prompt', prompt, text, ids: [] }] : [],
     );
     return [
       { type: 'accepted', model, promptTokens },

@@ -6,30 +6,31 @@ import type { UpstreamContext } from './upstream.ts';
 /** Our request as the body of an OpenAI-compatible server's POST /completions. */
 
 type Fields = Record<string, unknown>;
+type Asked = Pick<UpstreamContext, 'extra' | 'tokensAsIds'>;
 
 /** Sampling fields outside OpenAI's own, by the names vLLM and llama.cpp share; sent only when they do something, or as callers sent them. */
-const EXTENSIONS: Readonly<Partial<Record<keyof SamplingParameters, string>>> = {
-  topK: 'top_k',
-  minP: 'min_p',
-  typicalP: 'typical_p',
-  topNSigma: 'top_n_sigma',
-  xtcProbability: 'xtc_probability',
-  xtcThreshold: 'xtc_threshold',
-  dynatempRange: 'dynatemp_range',
-  dynatempExponent: 'dynatemp_exponent',
-  mirostat: 'mirostat',
-  mirostatTau: 'mirostat_tau',
-  mirostatEta: 'mirostat_eta',
-  dryMultiplier: 'dry_multiplier',
-  dryBase: 'dry_base',
-  dryAllowedLength: 'dry_allowed_length',
-  dryPenaltyLastN: 'dry_penalty_last_n',
-  drySequenceBreakers: 'dry_sequence_breakers',
-  repeatLastN: 'repeat_last_n',
-  minKeep: 'min_keep',
-  allowedTokenIds: 'allowed_token_ids',
-  badWords: 'bad_words',
-};
+const EXTENSIONS = [
+  ['topK', 'top_k'],
+  ['minP', 'min_p'],
+  ['typicalP', 'typical_p'],
+  ['topNSigma', 'top_n_sigma'],
+  ['xtcProbability', 'xtc_probability'],
+  ['xtcThreshold', 'xtc_threshold'],
+  ['dynatempRange', 'dynatemp_range'],
+  ['dynatempExponent', 'dynatemp_exponent'],
+  ['mirostat', 'mirostat'],
+  ['mirostatTau', 'mirostat_tau'],
+  ['mirostatEta', 'mirostat_eta'],
+  ['dryMultiplier', 'dry_multiplier'],
+  ['dryBase', 'dry_base'],
+  ['dryAllowedLength', 'dry_allowed_length'],
+  ['dryPenaltyLastN', 'dry_penalty_last_n'],
+  ['drySequenceBreakers', 'dry_sequence_breakers'],
+  ['repeatLastN', 'repeat_last_n'],
+  ['minKeep', 'min_keep'],
+  ['allowedTokenIds', 'allowed_token_ids'],
+  ['badWords', 'bad_words'],
+] as const satisfies readonly (readonly [keyof SamplingParameters, string])[];
 
 function samplingFields(sampling: SamplingParameters): Fields {
   const fields: Fields = {
@@ -47,9 +48,9 @@ function samplingFields(sampling: SamplingParameters): Fields {
   if (sampling.logitBias.length > 0) {
     fields.logit_bias = Object.fromEntries(sampling.logitBias.map(([id, bias]) => [id, bias ?? -100]));
   }
-  for (const [ours, theirs] of Object.entries(EXTENSIONS) as [keyof SamplingParameters, string][]) {
-    if (JSON.stringify(sampling[ours]) !== JSON.stringify(NEUTRAL_SAMPLING[ours]))
-      fields[theirs] = sampling[ours];
+  for (const [ours, theirs] of EXTENSIONS) {
+    const isNeutral = JSON.stringify(sampling[ours]) === JSON.stringify(NEUTRAL_SAMPLING[ours]);
+    if (!isNeutral) fields[theirs] = sampling[ours];
   }
   return fields;
 }
@@ -92,8 +93,6 @@ function checkSupported(request: GenerationRequest, { tokensAsIds }: Asked): voi
     throw unsupported('echo', 'show a prompt given as token ids');
   }
 }
-
-type Asked = Pick<UpstreamContext, 'extra' | 'tokensAsIds'>;
 
 /**
  * @param model the server's own name of the model

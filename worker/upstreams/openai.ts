@@ -73,7 +73,7 @@ export class OpenAiUpstream implements Upstream {
       'content-type': 'application/json',
       accept: 'text/event-stream',
       ...(apiKey !== null && { authorization: `Bearer ${apiKey}` }),
-      ...(traceparent !== null && { traceparent }),
+      traceparent,
     };
     return ask(
       `${url.replace(/\/+$/, '')}/completions`,

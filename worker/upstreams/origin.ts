@@ -77,10 +77,9 @@ export class OriginUpstream implements Upstream {
   }
 
   async generate(request: GenerationRequest, context: UpstreamContext): Promise<EventStream> {
-    const headers = context.traceparent === null ? {} : { traceparent: context.traceparent };
-    const { signal, after } = context;
-    const body = this.#named(request);
-    const response = await this.#call({ method: 'POST', path: '/generate', body, signal, after, headers });
+    const { signal, after, traceparent } = context;
+    const call = { method: 'POST', path: '/generate', body: this.#named(request) } as const;
+    const response = await this.#call({ ...call, signal, after, headers: { traceparent } });
     if (response.body === null) throw malformed();
     return new EventReader(response.body);
   }

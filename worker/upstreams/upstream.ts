@@ -22,8 +22,8 @@ export type EventStream = AsyncIterable<readonly GenerationEvent[]>;
 export interface UpstreamContext {
   /** Ends all work at the upstream at once. */
   readonly signal: AbortSignal;
-  /** W3C traceparent to pass on, when the caller sent one. */
-  readonly traceparent: string | null;
+  /** W3C trace context to pass on. */
+  readonly traceparent: string;
   /** Time limits of this request. */
   readonly after: After;
   /** The caller wants tokens named by their ids. */
