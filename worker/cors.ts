@@ -1,10 +1,11 @@
 import type { Settings } from './env.ts';
+import { REQUEST_ID_HEADER } from './http.ts';
 import { REPLAYED_HEADER } from './idempotency/idempotent.ts';
 
 /** Which browsers' pages may call: the variable CORS_ORIGINS. Nobody's by default, and never for the admin API. */
 
 const EXPOSED = [
-  'x-request-id',
+  REQUEST_ID_HEADER,
   'retry-after',
   'retry-after-ms',
   'x-should-retry',

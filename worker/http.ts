@@ -1,7 +1,7 @@
 import type { ApiError } from '../shared/errors.ts';
 import type { RequestContext } from './context.ts';
 
-const REQUEST_ID_HEADER = 'x-request-id';
+export const REQUEST_ID_HEADER = 'x-request-id';
 
 /** The caller's own request id where it is harmless to log and to send on; null otherwise. */
 export function incomingRequestId(request: Request): string | null {
@@ -51,11 +51,4 @@ export function errorResponse(error: ApiError, context: RequestContext): Respons
     headers.set('x-should-retry', String(error.code !== 'insufficient_quota'));
   }
   return response;
-}
-
-/** Puts what belongs on every answer onto one: the request id and what was decided on the way. The headers must be mutable. */
-export function finished(answer: Response, context: RequestContext): Response {
-  for (const [name, value] of Object.entries(context.answer.limits)) answer.headers.set(name, value);
-  answer.headers.set(REQUEST_ID_HEADER, context.requestId);
-  return answer;
 }

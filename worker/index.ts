@@ -8,7 +8,7 @@ import { preflight } from './cors.ts';
 import { provisionalDialect } from './dialects/dialect.ts';
 import { dressed } from './dressing.ts';
 import { type Env, parseSettings, type Settings } from './env.ts';
-import { errorResponse, finished, incomingRequestId } from './http.ts';
+import { errorResponse, incomingRequestId } from './http.ts';
 import { EndingQueue } from './limiter/ending-queue.ts';
 import { misconfigured } from './misconfigured.ts';
 import { openApiDocument } from './openapi/document.ts';
@@ -114,12 +114,12 @@ function createRouter(routes: readonly RouteSpec[]): Router {
 async function serve(route: Router, request: Request, context: RequestContext): Promise<Response> {
   try {
     const answer = preflight(request, context.settings) ?? (await route(request, context));
-    return dressed(finished(answer, context), request, context);
+    return dressed(answer, request, context);
   } catch (thrown) {
     const error = toApiError(thrown);
     if (error !== thrown) reportBug(thrown, context);
     await drain(request, context.settings);
-    return dressed(finished(errorResponse(error, context), context), request, context);
+    return dressed(errorResponse(error, context), request, context);
   }
 }
 

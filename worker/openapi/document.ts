@@ -2,6 +2,7 @@ import * as answers from '../../shared/completion-response.ts';
 import { ApiError, ERROR_TABLE, isErrorCode } from '../../shared/errors.ts';
 import { dialectName } from '../../shared/tenant.ts';
 import { DIALECT_HEADER } from '../dialects/dialect.ts';
+import { REQUEST_ID_HEADER } from '../http.ts';
 import { FIELD_DESCRIPTIONS } from './fields.ts';
 import { type Json, jsonSchema } from './json-schema.ts';
 import { OPERATIONS, type Operation } from './operations.ts';
@@ -43,7 +44,11 @@ function successResponse({ answer, events }: Operation): Json {
   const content: Json = {};
   if (answer) content['application/json'] = { schema: reference(answer.name), example: answer.example };
   if (events) content['text/event-stream'] = { schema: reference(events.name) };
-  return { description: 'Success', headers: { 'x-request-id': { schema: { type: 'string' } } }, content };
+  return {
+    description: 'Success',
+    headers: { [REQUEST_ID_HEADER]: { schema: { type: 'string' } } },
+    content,
+  };
 }
 
 function parametersOf(path: string, { query = {}, headers = {}, secured }: Operation): Json[] {

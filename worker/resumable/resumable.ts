@@ -2,7 +2,7 @@ import { ApiError } from '../../shared/errors.ts';
 import { authenticate } from '../auth.ts';
 import { readText } from '../body.ts';
 import type { RequestContext } from '../context.ts';
-import { eventStreamResponse } from '../http.ts';
+import { eventStreamResponse, REQUEST_ID_HEADER } from '../http.ts';
 import { insistently } from '../insistently.ts';
 import type { Handler } from '../routes.ts';
 import type { StreamTail } from './stream-tail.ts';
@@ -26,7 +26,7 @@ export function resumable(handler: Handler): Handler {
     const { tenant } = await authenticate(request, context, 'completions');
     const headers = new Headers(request.headers);
     headers.delete(RESUMABLE_HEADER);
-    headers.set('x-request-id', context.requestId);
+    headers.set(REQUEST_ID_HEADER, context.requestId);
     headers.set('traceparent', context.traceparent);
     const completion = context.randomHex(16);
     const inner = new Request(request.url, {
