@@ -1,6 +1,7 @@
 import * as z from 'zod';
 import { integer } from '../../shared/json-fields.ts';
 import { dialectName, limits, scope, weight } from '../../shared/tenant.ts';
+import { USAGE_GROUPS } from '../usage/usage-query.ts';
 import { toSnakeCase } from './casing.ts';
 
 /** What the admin API takes and gives, as its OpenAPI description shows it. */
@@ -107,7 +108,7 @@ export const pageQuery = z.strictObject({
 export const keyQuery = pageQuery.extend({ tenant: z.string().optional() });
 
 const day = z.iso.date();
-const usageGroup = z.enum(['day', 'tenant', 'model', 'key']);
+const usageGroup = z.enum(USAGE_GROUPS);
 export const usageQuery = z.strictObject({
   /** First and last UTC day, both included. */
   from: day.optional(),

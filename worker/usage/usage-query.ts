@@ -1,6 +1,7 @@
 /** Questions to the usage ledger. */
 
-export type UsageGroup = 'day' | 'tenant' | 'model' | 'key';
+export const USAGE_GROUPS = ['day', 'tenant', 'model', 'key'] as const;
+export type UsageGroup = (typeof USAGE_GROUPS)[number];
 
 export interface UsageFilter {
   /** First and last UTC day, YYYY-MM-DD, both included; null = open. */
@@ -11,10 +12,6 @@ export interface UsageFilter {
   readonly model: string | null;
 }
 
-/** Sums per group; the names of the groups are those asked for. */
-export type UsageSums = Partial<Record<UsageGroup, string>> &
-  Record<(typeof SUMS)[number] | 'latency_ms' | 'first_token_ms' | 'first_tokens', number>;
-
 const COLUMNS: Readonly<Record<UsageGroup, string>> = {
   day: 'day',
   tenant: 'tenant_id',
@@ -22,6 +19,7 @@ const COLUMNS: Readonly<Record<UsageGroup, string>> = {
   key: 'key_id',
 };
 
+/** Sums that are shown as they are. */
 export const SUMS = [
   'requests',
   'completed',
@@ -35,15 +33,20 @@ export const SUMS = [
   'completion_tokens',
 ] as const;
 
+/** Sums that are shown as means: milliseconds, and the requests that had a first token. */
+const SUMS_FOR_MEANS = ['latency_ms', 'first_token_ms', 'first_tokens'] as const;
+
+/** Sums per group; the names of the groups are those asked for. */
+export type UsageSums = Partial<Record<UsageGroup, string>> &
+  Record<(typeof SUMS)[number] | (typeof SUMS_FOR_MEANS)[number], number>;
+
 export async function queryUsage(
   db: D1Database,
   filter: UsageFilter,
   groups: readonly UsageGroup[],
 ): Promise<UsageSums[]> {
   const selected = groups.map((group) => `${COLUMNS[group]} AS "${group}"`);
-  const sums = [...SUMS, 'latency_ms', 'first_token_ms', 'first_tokens'].map(
-    (name) => `SUM(${name}) AS ${name}`,
-  );
+  const sums = [...SUMS, ...SUMS_FOR_MEANS].map((name) => `SUM(${name}) AS ${name}`);
   const columns = groups.map((group) => COLUMNS[group]).join(', ');
   const { results } = await db
     .prepare(`
