@@ -1,10 +1,8 @@
 import { EMPTY, type Expression, type GraphEdge, NOTHING, repeat, sequence } from '../expression.ts';
-import { all, type Conjunction, type Expanded } from './demands.ts';
+import { all, type Conjunction, type Own } from './demands.ts';
 import { countFacts } from './facts.ts';
 import type { SchemaContext } from './schema-context.ts';
 import { type SchemaDocument, type SchemaNode, schemaError } from './schema-document.ts';
-
-type Own = Expanded['own'];
 
 /** Arrays by position: `prefixItems` (or `items` as an array) first, then `items` (`additionalItems`) for the rest. */
 export function arrayExpression(own: Own, context: SchemaContext): Expression {

@@ -20,18 +20,20 @@ export function keyOf(conjunction: Conjunction): string {
   return conjunction.map(({ node, part }) => `${part} ${node.path}`).join('\n');
 }
 
+/** Schemas whose own keywords, apart from the combining ones, must hold; in the order in which they were met. */
+export type Own = readonly (SchemaNode & { readonly schema: SchemaObject })[];
+
 /** A conjunction with `$ref` and `allOf` followed. */
 export interface Expanded {
   /** Some schema is `false`. */
   readonly impossible: boolean;
-  /** Schemas whose own keywords must hold, in the order in which they were met. */
-  readonly own: readonly (SchemaNode & { readonly schema: SchemaObject })[];
+  readonly own: Own;
   /** Lists of alternatives not yet chosen from. */
   readonly alternatives: readonly Demand[];
 }
 
 export function expand(conjunction: Conjunction, document: SchemaDocument): Expanded {
-  const own = new Map<string, SchemaNode & { readonly schema: SchemaObject }>();
+  const own = new Map<string, Own[number]>();
   const alternatives = new Map<string, Demand>();
   /** By path; false while it is being followed. */
   const followed = new Map<string, boolean>();

@@ -1,13 +1,11 @@
 import { matchesNothing } from '../automaton/dfa.ts';
 import { itemDemands } from './array-schema.ts';
-import { branchesOf, type Conjunction, type Expanded, expand } from './demands.ts';
+import { branchesOf, type Conjunction, expand, type Own } from './demands.ts';
 import { countFacts, enumeratedValues, numberFacts, typesOf } from './facts.ts';
 import { requiredKeys, valueDemands } from './object-keys.ts';
 import type { SchemaContext } from './schema-context.ts';
 import { satisfies } from './schema-validator.ts';
 import { stringLanguage } from './string-schema.ts';
-
-type Own = Expanded['own'];
 
 /** How deep members and items are compared. */
 const MAX_DEPTH = 4;

@@ -1,36 +1,8 @@
 import type { Dfa } from '../automaton/dfa.ts';
-import type { Expanded } from './demands.ts';
-import { TYPES, type TypeName } from './keywords.ts';
+import type { Own } from './demands.ts';
+import { TYPE_OF_KEYWORD, TYPES, type TypeName } from './keywords.ts';
 import type { Bound, NumberFacts } from './number-schema.ts';
 import type { StringLanguages } from './string-language.ts';
-
-type Own = Expanded['own'];
-
-/** Keywords that speak of one type only; where no schema names a type, they name it. */
-const TYPE_OF_KEYWORD: Readonly<Record<string, TypeName>> = {
-  properties: 'object',
-  patternProperties: 'object',
-  additionalProperties: 'object',
-  propertyNames: 'object',
-  required: 'object',
-  minProperties: 'object',
-  maxProperties: 'object',
-  items: 'array',
-  prefixItems: 'array',
-  additionalItems: 'array',
-  minItems: 'array',
-  maxItems: 'array',
-  uniqueItems: 'array',
-  minLength: 'string',
-  maxLength: 'string',
-  pattern: 'string',
-  format: 'string',
-  minimum: 'number',
-  maximum: 'number',
-  exclusiveMinimum: 'number',
-  exclusiveMaximum: 'number',
-  multipleOf: 'number',
-};
 
 /** The types a value may have. Never both `number` and `integer`: every integer is a number. */
 export function typesOf(own: Own): ReadonlySet<TypeName> {
@@ -41,7 +13,7 @@ export function typesOf(own: Own): ReadonlySet<TypeName> {
   let types = new Set<TypeName>(TYPES);
   for (const list of named) {
     const allowed = new Set(list.includes('number') ? [...list, 'integer'] : list);
-    types = new Set([...types].filter((type) => allowed.has(type as TypeName)));
+    types = new Set([...types].filter((type) => allowed.has(type)));
   }
   if (types.has('number')) types.delete('integer');
   return types;

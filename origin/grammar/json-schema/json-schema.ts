@@ -11,7 +11,7 @@ import {
 import { GrammarError } from '../grammar-error.ts';
 import type { WorkBudget } from '../work-budget.ts';
 import { arrayExpression } from './array-schema.ts';
-import { all, branchesOf, type Conjunction, type Expanded, expand, keyOf } from './demands.ts';
+import { all, branchesOf, type Conjunction, expand, keyOf, type Own } from './demands.ts';
 import { areDisjoint } from './disjointness.ts';
 import { enumeratedValues, numberFacts, typesOf } from './facts.ts';
 import { JsonText } from './json-text.ts';
@@ -114,7 +114,7 @@ class SchemaCompiler implements SchemaContext {
   }
 
   /** No combining keyword is left. */
-  #leaf(own: Expanded['own']): Expression {
+  #leaf(own: Own): Expression {
     const values = enumeratedValues(own);
     if (values !== null) {
       const valid = values.filter((value) => satisfiesRest(value, own, this));
@@ -123,7 +123,7 @@ class SchemaCompiler implements SchemaContext {
     return choice([...typesOf(own)].map((type) => this.#typed(type, own)));
   }
 
-  #typed(type: string, own: Expanded['own']): Expression {
+  #typed(type: string, own: Own): Expression {
     switch (type) {
       case 'null':
         return text('null');

@@ -38,14 +38,40 @@ const isText = (value: unknown): boolean => typeof value === 'string';
 const SCHEMA: Check = when('must be a schema', (v) => typeof v === 'boolean' || isSchemaObject(v));
 const SCHEMAS: Check = when('must be a non-empty array of schemas', (v) => isArray(v) && v.length > 0);
 const SCHEMA_MAP: Check = when('must be an object', isSchemaObject);
-const COUNT: Check = when('must be a non-negative integer', (v) => Number.isInteger(v) && (v as number) >= 0);
+const COUNT: Check = when('must be a non-negative integer', (v) => Number.isInteger(v) && Number(v) >= 0);
 const NUMBER: Check = when('must be a finite number', (v) => Number.isFinite(v));
 const TEXT: Check = when('must be a string', isText);
 const TEXTS: Check = when('must be an array of strings', (v) => isArray(v) && v.every(isText));
 
 export const TYPES = ['null', 'boolean', 'integer', 'number', 'string', 'array', 'object'] as const;
 export type TypeName = (typeof TYPES)[number];
-const isType = (value: unknown): boolean => TYPES.includes(value as TypeName);
+const isType = (value: unknown): boolean => TYPES.some((type) => type === value);
+
+/** Keywords that speak of one type only; where no schema names a type, they name it. */
+export const TYPE_OF_KEYWORD: Readonly<Record<string, TypeName>> = {
+  properties: 'object',
+  patternProperties: 'object',
+  additionalProperties: 'object',
+  propertyNames: 'object',
+  required: 'object',
+  minProperties: 'object',
+  maxProperties: 'object',
+  items: 'array',
+  prefixItems: 'array',
+  additionalItems: 'array',
+  minItems: 'array',
+  maxItems: 'array',
+  uniqueItems: 'array',
+  minLength: 'string',
+  maxLength: 'string',
+  pattern: 'string',
+  format: 'string',
+  minimum: 'number',
+  maximum: 'number',
+  exclusiveMinimum: 'number',
+  exclusiveMaximum: 'number',
+  multipleOf: 'number',
+};
 
 /** Every keyword that is enforced, with the form its value must have. */
 const ENFORCED: ReadonlyMap<string, Check> = new Map([
@@ -89,7 +115,7 @@ const ENFORCED: ReadonlyMap<string, Check> = new Map([
   ['maximum', NUMBER],
   ['exclusiveMinimum', NUMBER],
   ['exclusiveMaximum', NUMBER],
-  ['multipleOf', when('must be a number above 0', (v) => Number.isFinite(v) && (v as number) > 0)],
+  ['multipleOf', when('must be a number above 0', (v) => Number.isFinite(v) && Number(v) > 0)],
 ]);
 
 /** Numbers to be written as they are given must be known as they were given. */

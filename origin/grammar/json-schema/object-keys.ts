@@ -1,12 +1,10 @@
 import { matches } from '../automaton/boolean.ts';
 import { type Dfa, matchesNothing } from '../automaton/dfa.ts';
-import { all, type Conjunction, type Expanded, expand } from './demands.ts';
+import { all, type Conjunction, expand, type Own } from './demands.ts';
 import { enumeratedValues } from './facts.ts';
 import type { SchemaContext } from './schema-context.ts';
 import { type SchemaDocument, type SchemaNode, schemaError } from './schema-document.ts';
 import { stringLanguage } from './string-schema.ts';
-
-type Own = Expanded['own'];
 
 const MAX_PATTERNS = 6;
 
@@ -66,13 +64,17 @@ function additional(node: Own[number], document: SchemaDocument): SchemaNode[] {
   return node.schema.additionalProperties === undefined ? [] : [document.child(node, 'additionalProperties')];
 }
 
+/** The schemas that every key must satisfy. */
+export function keyDemands(own: Own, document: SchemaDocument): Conjunction {
+  const naming = own.filter(({ schema }) => schema.propertyNames !== undefined);
+  return all(...naming.map((node) => document.child(node, 'propertyNames')));
+}
+
 /** The keys that every `propertyNames` allows; null = all. */
 function keyLanguage(own: Own, context: SchemaContext): Dfa | null {
-  const nodes = own.flatMap((node) =>
-    node.schema.propertyNames === undefined ? [] : [context.document.child(node, 'propertyNames')],
-  );
-  if (nodes.length === 0) return null;
-  const expanded = expand(all(...nodes), context.document);
+  const demands = keyDemands(own, context.document);
+  if (demands.length === 0) return null;
+  const expanded = expand(demands, context.document);
   const unsupported = expanded.alternatives[0];
   if (unsupported)
     throw schemaError(`${unsupported.node.path}/${unsupported.part}`, 'is not supported for property names');

@@ -1,6 +1,7 @@
 import { type Expression, NOTHING } from '../expression.ts';
-import type { Expanded } from './demands.ts';
+import type { Own } from './demands.ts';
 import { countFacts } from './facts.ts';
+import { TYPE_OF_KEYWORD } from './keywords.ts';
 import { memberGraph } from './member-graph.ts';
 import { type ObjectKeys, objectKeys } from './object-keys.ts';
 import type { SchemaContext } from './schema-context.ts';
@@ -8,21 +9,13 @@ import { schemaError } from './schema-document.ts';
 
 const MAX_COUNTED = 200;
 
-const OBJECT_KEYWORDS = [
-  'properties',
-  'patternProperties',
-  'additionalProperties',
-  'propertyNames',
-  'required',
-  'minProperties',
-  'maxProperties',
-];
+const OBJECT_KEYWORDS = Object.keys(TYPE_OF_KEYWORD).filter((keyword) => TYPE_OF_KEYWORD[keyword] === 'object');
 
 /**
  * Objects with their declared members in the order of declaration, optional ones present or not, and other members
  * after them.
  */
-export function objectExpression(own: Expanded['own'], context: SchemaContext): Expression {
+export function objectExpression(own: Own, context: SchemaContext): Expression {
   const isFree = own.every(({ schema }) => OBJECT_KEYWORDS.every((keyword) => schema[keyword] === undefined));
   if (isFree) return context.json.anyObject;
   const keys = objectKeys(own, context);
@@ -35,7 +28,7 @@ export function objectExpression(own: Expanded['own'], context: SchemaContext): 
   return context.json.objectOf(memberGraph(keys, isCounted ? { min, max } : null, context));
 }
 
-function checkCounts(own: Expanded['own'], keys: ObjectKeys, min: number, max: number): void {
+function checkCounts(own: Own, keys: ObjectKeys, min: number, max: number): void {
   const placeOf = (keyword: string): string =>
     `${own.find(({ schema }) => schema[keyword] !== undefined)?.path ?? '#'}/${keyword}`;
   if (keys.others.length > 0 && min > keys.declared.length + 1) {

@@ -1,14 +1,12 @@
 import { matches } from '../automaton/boolean.ts';
 import { itemDemands } from './array-schema.ts';
 import { decimalOf, isMultiple } from './decimal.ts';
-import { all, branchesOf, type Conjunction, type Expanded, expand } from './demands.ts';
+import { branchesOf, type Conjunction, expand, type Own } from './demands.ts';
 import { countFacts, isEqual, numberFacts, typesOf } from './facts.ts';
-import { requiredKeys, valueDemands } from './object-keys.ts';
+import { keyDemands, requiredKeys, valueDemands } from './object-keys.ts';
 import type { SchemaContext } from './schema-context.ts';
 import { isSchemaObject } from './schema-document.ts';
 import { stringLanguage } from './string-schema.ts';
-
-type Own = Expanded['own'];
 
 /** Whether a given value satisfies a conjunction: decides what is left of `enum` and `const`. */
 export function satisfies(value: unknown, conjunction: Conjunction, context: SchemaContext): boolean {
@@ -79,12 +77,9 @@ function satisfiesObject(
   const { min, max } = countFacts(own, 'minProperties', 'maxProperties');
   if (keys.length < min || keys.length > max) return false;
   if ([...requiredKeys(own)].some((key) => !Object.hasOwn(value, key))) return false;
-  const names = own.flatMap((node) =>
-    node.schema.propertyNames === undefined ? [] : [context.document.child(node, 'propertyNames')],
-  );
+  const names = keyDemands(own, context.document);
   return keys.every(
     (key) =>
-      satisfies(key, all(...names), context) &&
-      satisfies(value[key], valueDemands(own, key, context), context),
+      satisfies(key, names, context) && satisfies(value[key], valueDemands(own, key, context), context),
   );
 }

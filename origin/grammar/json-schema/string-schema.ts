@@ -1,13 +1,13 @@
 import type { Dfa } from '../automaton/dfa.ts';
 import { type Expression, NOTHING, repeat } from '../expression.ts';
-import type { Expanded } from './demands.ts';
+import type { Own } from './demands.ts';
 import { countFacts, textFacts } from './facts.ts';
 import { type JsonText, stringCharacter } from './json-text.ts';
 import { escapedExpression, type StringLanguages } from './string-language.ts';
 
 /** Strings of the given lengths, patterns and formats. Without a pattern or format any JSON spelling may be used. */
 export function stringExpression(
-  own: Expanded['own'],
+  own: Own,
   json: JsonText,
   languages: StringLanguages,
 ): Expression {
@@ -23,7 +23,7 @@ export function stringExpression(
 }
 
 /** The language of string values, for questions about it; null = every string. */
-export function stringLanguage(own: Expanded['own'], languages: StringLanguages): Dfa | null {
+export function stringLanguage(own: Own, languages: StringLanguages): Dfa | null {
   const { min, max } = countFacts(own, 'minLength', 'maxLength');
   const language = textFacts(own, languages);
   if (language !== null) return withLengths(language, min, max, languages);
