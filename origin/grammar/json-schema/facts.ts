@@ -1,7 +1,6 @@
 import type { Dfa } from '../automaton/dfa.ts';
 import type { Own } from './demands.ts';
 import { TYPE_OF_KEYWORD, TYPES, type TypeName } from './keywords.ts';
-import type { Bound, NumberFacts } from './number-schema.ts';
 import type { StringLanguages } from './string-language.ts';
 
 /** The types a value may have. Never both `number` and `integer`: every integer is a number. */
@@ -53,6 +52,20 @@ function canonical(value: unknown): string {
   if (typeof value !== 'object' || value === null) return value === 0 ? '0' : JSON.stringify(value);
   const members = Object.entries(value).map(([key, inner]) => `${JSON.stringify(key)}:${canonical(inner)}`);
   return `{${members.sort().join()}}`;
+}
+
+/** What the number keywords of several schemas say together. */
+export interface NumberFacts {
+  readonly integer: boolean;
+  readonly minimum: Bound | null;
+  readonly maximum: Bound | null;
+  /** Values of multipleOf with their places. */
+  readonly multiples: readonly { readonly value: number; readonly path: string }[];
+}
+
+export interface Bound {
+  readonly value: number;
+  readonly exclusive: boolean;
 }
 
 export function numberFacts(own: Own, integer: boolean): NumberFacts {
