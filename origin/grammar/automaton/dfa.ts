@@ -1,3 +1,5 @@
+import { type CodePoints, codePoints } from './code-points.ts';
+
 /** A deterministic automaton over integer symbols; state 0 is the start. Missing edges lead nowhere. */
 export interface Dfa {
   /** Per state: flat triples lo, hi, target; sorted by lo, disjoint. */
@@ -39,6 +41,17 @@ function keepTargets(edges: readonly number[], renamed: Int32Array, alive: Reado
 /** True when the automaton matches nothing at all; expects a trimmed one. */
 export function matchesNothing(dfa: Dfa): boolean {
   return dfa.final[0] === 0 && dfa.edges[0]!.length === 0;
+}
+
+/** Over code points: where a state's edges (triples lo, hi, target) lead, and by which code points. */
+export function codePointsByTarget(edges: readonly number[]): Map<number, CodePoints> {
+  const ranges = new Map<number, [number, number][]>();
+  for (let i = 0; i < edges.length; i += 3) {
+    const list = ranges.get(edges[i + 2]!) ?? [];
+    list.push([edges[i]!, edges[i + 1]!]);
+    ranges.set(edges[i + 2]!, list);
+  }
+  return new Map([...ranges].map(([target, list]) => [target, codePoints(list)]));
 }
 
 /** Appends an edge, merging it with the one before where they touch and lead to the same state. */

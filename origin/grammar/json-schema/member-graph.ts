@@ -1,7 +1,7 @@
 import { choice, EMPTY, type Expression, type GraphEdge, repeat, sequence, text } from '../expression.ts';
+import { escapedExpression } from './escaped-string.ts';
 import type { ObjectKeys } from './object-keys.ts';
 import type { SchemaContext } from './schema-context.ts';
-import { escapedExpression } from './string-language.ts';
 
 interface Counts {
   readonly min: number;

@@ -3,10 +3,10 @@ import type { Dfa } from '../automaton/dfa.ts';
 import { choice, type Expression, sequence, text } from '../expression.ts';
 import type { WorkBudget } from '../work-budget.ts';
 import { type Decimal, decimalOf, negate, placesOf } from './decimal.ts';
+import { escapedExpression } from './escaped-string.ts';
 import type { Bound, NumberFacts } from './facts.ts';
 import { DIGIT_0, MAX_DIGITS, type Magnitude, magnitudeAutomaton } from './magnitude-automaton.ts';
 import { schemaError } from './schema-document.ts';
-import { escapedExpression } from './string-language.ts';
 
 const MAX_MULTIPLE = 100_000;
 

@@ -9,7 +9,9 @@ import { schemaError } from './schema-document.ts';
 
 const MAX_COUNTED = 200;
 
-const OBJECT_KEYWORDS = Object.keys(TYPE_OF_KEYWORD).filter((keyword) => TYPE_OF_KEYWORD[keyword] === 'object');
+const OBJECT_KEYWORDS = Object.keys(TYPE_OF_KEYWORD).filter(
+  (keyword) => TYPE_OF_KEYWORD[keyword] === 'object',
+);
 
 /**
  * Objects with their declared members in the order of declaration, optional ones present or not, and other members

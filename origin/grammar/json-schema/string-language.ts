@@ -1,15 +1,8 @@
 import { complement, intersect } from '../automaton/boolean.ts';
-import {
-  ALL_CODE_POINTS,
-  type CodePoints,
-  codePoints,
-  complementCodePoints,
-  intersectCodePoints,
-} from '../automaton/code-points.ts';
+import { ALL_CODE_POINTS } from '../automaton/code-points.ts';
 import { determinize } from '../automaton/determinize.ts';
 import { type Dfa, trim } from '../automaton/dfa.ts';
 import type { Nfa } from '../automaton/nfa.ts';
-import { chars, choice, EMPTY, type Expression, type GraphEdge, text } from '../expression.ts';
 import { GrammarError } from '../grammar-error.ts';
 import { searchAutomaton, wholeMatchAutomaton } from '../regex/regex-automaton.ts';
 import { parseRegex } from '../regex/regex-parser.ts';
@@ -116,49 +109,4 @@ export class StringLanguages {
     this.#known.set(key, made);
     return made;
   }
-}
-
-const SHORT_ESCAPES: ReadonlyMap<number, string> = new Map([
-  [0x08, '\\b'],
-  [0x09, '\\t'],
-  [0x0a, '\\n'],
-  [0x0c, '\\f'],
-  [0x0d, '\\r'],
-  [0x22, '\\"'],
-  [0x5c, '\\\\'],
-]);
-const ESCAPED = codePoints([
-  [0, 0x1f],
-  [0x22, 0x22],
-  [0x5c, 0x5c],
-]);
-const PLAIN = complementCodePoints(ESCAPED);
-
-/** The strings of a language between their quotes: each character in one spelling, escaped only where it must be. */
-export function escapedExpression(language: Dfa): Expression {
-  const edges: GraphEdge[] = [];
-  const final = language.edges.length;
-  language.edges.forEach((list, from) => {
-    const byTarget = new Map<number, [number, number][]>();
-    for (let i = 0; i < list.length; i += 3) {
-      const ranges = byTarget.get(list[i + 2]!) ?? [];
-      ranges.push([list[i]!, list[i + 1]!]);
-      byTarget.set(list[i + 2]!, ranges);
-    }
-    for (const [to, ranges] of byTarget)
-      edges.push({ from, to, label: escapedCharacter(codePoints(ranges)) });
-    if (language.final[from] === 1) edges.push({ from, to: final, label: EMPTY });
-  });
-  return { kind: 'graph', states: final + 1, edges, final };
-}
-
-function escapedCharacter(set: CodePoints): Expression {
-  const spelled: Expression[] = [chars(intersectCodePoints(set, PLAIN))];
-  const escaped = intersectCodePoints(set, ESCAPED);
-  for (let i = 0; i < escaped.length; i += 2) {
-    for (let c = escaped[i]!; c <= escaped[i + 1]!; c++) {
-      spelled.push(text(SHORT_ESCAPES.get(c) ?? `\\u${c.toString(16).padStart(4, '0')}`));
-    }
-  }
-  return choice(spelled);
 }

@@ -1,16 +1,13 @@
 import type { Dfa } from '../automaton/dfa.ts';
 import { type Expression, NOTHING, repeat } from '../expression.ts';
 import type { Own } from './demands.ts';
+import { escapedExpression } from './escaped-string.ts';
 import { countFacts, textFacts } from './facts.ts';
 import { type JsonText, stringCharacter } from './json-text.ts';
-import { escapedExpression, type StringLanguages } from './string-language.ts';
+import type { StringLanguages } from './string-language.ts';
 
 /** Strings of the given lengths, patterns and formats. Without a pattern or format any JSON spelling may be used. */
-export function stringExpression(
-  own: Own,
-  json: JsonText,
-  languages: StringLanguages,
-): Expression {
+export function stringExpression(own: Own, json: JsonText, languages: StringLanguages): Expression {
   const { min, max } = countFacts(own, 'minLength', 'maxLength');
   if (min > max) return NOTHING;
   const language = textFacts(own, languages);

@@ -1,4 +1,4 @@
-import { codePoints } from '../automaton/code-points.ts';
+import { codePointsByTarget } from '../automaton/dfa.ts';
 import type { Nfa } from '../automaton/nfa.ts';
 import { chars, EMPTY, type Expression, type GraphEdge } from '../expression.ts';
 import type { WorkBudget } from '../work-budget.ts';
@@ -43,14 +43,7 @@ function graphOf(nfa: Nfa): Expression {
   const edges: GraphEdge[] = [];
   for (let from = 0; from < nfa.size; from++) {
     for (const to of nfa.epsilon[from]!) edges.push({ from, to, label: EMPTY });
-    const byTarget = new Map<number, [number, number][]>();
-    const list = nfa.edges[from]!;
-    for (let i = 0; i < list.length; i += 3) {
-      const ranges = byTarget.get(list[i + 2]!) ?? [];
-      ranges.push([list[i]!, list[i + 1]!]);
-      byTarget.set(list[i + 2]!, ranges);
-    }
-    for (const [to, ranges] of byTarget) edges.push({ from, to, label: chars(codePoints(ranges)) });
+    for (const [to, set] of codePointsByTarget(nfa.edges[from]!)) edges.push({ from, to, label: chars(set) });
   }
   return { kind: 'graph', states: nfa.size, edges, final: nfa.end };
 }

@@ -1,0 +1,46 @@
+import {
+  type CodePoints,
+  codePoints,
+  complementCodePoints,
+  intersectCodePoints,
+} from '../automaton/code-points.ts';
+import { codePointsByTarget, type Dfa } from '../automaton/dfa.ts';
+import { chars, choice, EMPTY, type Expression, type GraphEdge, text } from '../expression.ts';
+
+const SHORT_ESCAPES: ReadonlyMap<number, string> = new Map([
+  [0x08, '\\b'],
+  [0x09, '\\t'],
+  [0x0a, '\\n'],
+  [0x0c, '\\f'],
+  [0x0d, '\\r'],
+  [0x22, '\\"'],
+  [0x5c, '\\\\'],
+]);
+const ESCAPED = codePoints([
+  [0, 0x1f],
+  [0x22, 0x22],
+  [0x5c, 0x5c],
+]);
+const PLAIN = complementCodePoints(ESCAPED);
+
+/** The strings of a language between their quotes: each character in one spelling, escaped only where it must be. */
+export function escapedExpression(language: Dfa): Expression {
+  const edges: GraphEdge[] = [];
+  const final = language.edges.length;
+  language.edges.forEach((list, from) => {
+    for (const [to, set] of codePointsByTarget(list)) edges.push({ from, to, label: escapedCharacter(set) });
+    if (language.final[from] === 1) edges.push({ from, to: final, label: EMPTY });
+  });
+  return { kind: 'graph', states: final + 1, edges, final };
+}
+
+function escapedCharacter(set: CodePoints): Expression {
+  const spelled: Expression[] = [chars(intersectCodePoints(set, PLAIN))];
+  const escaped = intersectCodePoints(set, ESCAPED);
+  for (let i = 0; i < escaped.length; i += 2) {
+    for (let c = escaped[i]!; c <= escaped[i + 1]!; c++) {
+      spelled.push(text(SHORT_ESCAPES.get(c) ?? `\\u${c.toString(16).padStart(4, '0')}`));
+    }
+  }
+  return choice(spelled);
+}
