@@ -4,7 +4,7 @@ import type { GenerationDefaults } from '../shared/sampling.ts';
 import type { Shortcuts } from './engine/shortcuts.ts';
 import type { InfillSetting } from './infill/template.ts';
 import { type DeviceSettings, PROVIDERS } from './model/device.ts';
-import { VARIANTS, type Variant } from './model/model-files.ts';
+import { PRECISIONS, type Precision } from './model/model-files.ts';
 
 /** What can be set per model; the environment and the models' file give the same fields. */
 
@@ -17,7 +17,7 @@ const MOST_DEFAULT_THREADS = 8;
 export const modelName = z.string().min(1).max(128);
 
 export const modelFields = {
-  variant: z.enum(VARIANTS),
+  variant: z.enum(PRECISIONS),
   slots: whole(1, 1024),
   context: whole(16, 10_000_000),
   threads: whole(1, 1024),
@@ -39,7 +39,7 @@ export const defaultThreads = (): number => Math.min(availableParallelism(), MOS
 export interface EngineSettings {
   readonly directory: string;
   /** Null = the best that is there. */
-  readonly variant: Variant | null;
+  readonly variant: Precision | null;
   readonly slots: number;
   /** Null = the model's own maximum. */
   readonly contextLength: number | null;

@@ -3,7 +3,7 @@ import { readdir } from 'node:fs/promises';
 import path from 'node:path';
 import { MARKERS } from '../infill/families.ts';
 import { readModelConfig } from '../model/model-config.ts';
-import type { Variant } from '../model/model-files.ts';
+import type { Precision } from '../model/model-files.ts';
 import { openModel } from '../model/open-model.ts';
 import { Tokenizer } from '../tokenizer/tokenizer.ts';
 import { continueGreedily } from './greedy.ts';
@@ -14,7 +14,7 @@ import { measureSpeed, type Speed } from './speed.ts';
 export interface CheckRequest {
   readonly directory: string;
   /** Of several precisions in the directory; left out, the best that is there. */
-  readonly variant?: Variant | undefined;
+  readonly variant?: Precision | undefined;
   readonly prompt: string;
   readonly threads: number;
   /** Memory the KV cache may take. */

@@ -1,7 +1,7 @@
 import { existsSync } from 'node:fs';
 import path from 'node:path';
 import { Command } from 'commander';
-import { findDecoder, type Variant as Precision, VARIANTS } from '../model/model-files.ts';
+import { findDecoder, PRECISIONS, type Precision } from '../model/model-files.ts';
 import { byteSize } from './byte-size.ts';
 import { cachedModels, findCached, removeCached } from './cached-models.ts';
 import { checkModel } from './check.ts';
@@ -127,9 +127,9 @@ async function checkCommand(
 
 /** @throws HubError naming those there can be */
 function requirePrecision(name: string): Precision {
-  const known = VARIANTS.find((variant) => variant === name);
+  const known = PRECISIONS.find((precision) => precision === name);
   if (known === undefined)
-    throw new HubError(`there is no variant ${name}; known are: ${VARIANTS.join(', ')}`);
+    throw new HubError(`there is no variant ${name}; known are: ${PRECISIONS.join(', ')}`);
   return known;
 }
 

@@ -1,5 +1,5 @@
 import path from 'node:path';
-import { type Variant as Precision, VARIANT_SUFFIXES, VARIANTS } from '../model/model-files.ts';
+import { PRECISION_SUFFIXES, PRECISIONS, type Precision } from '../model/model-files.ts';
 import { HubError } from './hub-error.ts';
 
 /** Which files of a repository make one runnable model. */
@@ -14,8 +14,8 @@ export interface Variant {
 }
 
 /** Suffixes of the file names that transformers.js gives, and what the precision is called. */
-const PRECISIONS: ReadonlyMap<string, string> = new Map(
-  Object.entries(VARIANT_SUFFIXES).flatMap(([name, suffixes]) => suffixes.map((suffix) => [suffix, name])),
+const PRECISION_BY_SUFFIX: ReadonlyMap<string, string> = new Map(
+  Object.entries(PRECISION_SUFFIXES).flatMap(([name, suffixes]) => suffixes.map((suffix) => [suffix, name])),
 );
 
 /** Taken in this order when none is asked for: small ones whose rows do not influence each other first. */
@@ -25,7 +25,7 @@ const PREFERENCE = ['default', 'q4f16', 'q4', 'fp16', 'fp32', 'q8'];
 const DECODERS = ['model', 'decoder_model_merged'];
 const VISION = ['embed_tokens', 'vision_encoder'];
 const GRAPH = new RegExp(
-  `^(${[...DECODERS, ...VISION].join('|')})(${[...PRECISIONS.keys()].join('|')})\\.onnx$`,
+  `^(${[...DECODERS, ...VISION].join('|')})(${[...PRECISION_BY_SUFFIX.keys()].join('|')})\\.onnx$`,
 );
 
 const JSON_FILE =
@@ -59,7 +59,7 @@ export function chooseVariant(variants: readonly Variant[], repository: string, 
 
 /** The precision that a variant is, of those its directory may hold side by side; null where the directory is the variant. */
 export const precisionOf = ({ name, directory }: Variant): Precision | null =>
-  directory === '' ? (VARIANTS.find((precision) => precision === name) ?? null) : null;
+  directory === '' ? (PRECISIONS.find((precision) => precision === name) ?? null) : null;
 
 /** What onnxruntime-genai's builder writes: one directory holds one model with everything it needs. */
 function builderModel(directory: string, members: readonly string[]): Variant {
@@ -76,7 +76,7 @@ function byPrecision(members: readonly string[], jsons: readonly string[]): Vari
     const [, role, suffix] = GRAPH.exec(path.posix.basename(file)) ?? [];
     return role === undefined || suffix === undefined ? [] : [{ file, role, suffix }];
   });
-  return [...PRECISIONS].flatMap(([suffix, name]) => {
+  return [...PRECISION_BY_SUFFIX].flatMap(([suffix, name]) => {
     const graphOf = (role: string, wanted: string) =>
       graphs.find((graph) => graph.role === role && graph.suffix === wanted)?.file;
     const decoder = DECODERS.map((role) => graphOf(role, suffix)).find((file) => file !== undefined);

@@ -20,7 +20,7 @@ export const CPU: DeviceSettings = { provider: 'cpu', deviceId: null, memoryByte
 export const hasDeviceOptions = (provider: ProviderChoice): boolean =>
   provider === 'cuda' || provider === 'auto';
 
-/** Throws ModelError when something is set that the provider has no use for. */
+/** @throws ModelError when something is set that the provider has no use for */
 export function requireMeaning({ provider, deviceId, memoryBytes }: DeviceSettings): void {
   if (hasDeviceOptions(provider)) return;
   const set = deviceId !== null ? 'a device id' : memoryBytes !== null ? 'a limit on device memory' : null;

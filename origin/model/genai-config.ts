@@ -46,7 +46,10 @@ const schema = z.object({
 
 export type GenaiModel = z.infer<typeof schema>['model'];
 
-/** undefined when the directory has none. Throws ModelError. */
+/**
+ * undefined when the directory has none.
+ * @throws ModelError
+ */
 export function readGenaiConfig(directory: string): GenaiModel | undefined {
   const model = readModelJson(directory, GENAI_CONFIG, schema)?.model;
   if (model?.decoder.pipeline !== undefined) {

@@ -16,7 +16,10 @@ const schema = z.object({
   max_new_tokens: maxTokens.nullable(),
 });
 
-/** Empty where the directory has no such file. `do_sample: false` is greedy. Throws ModelError. */
+/**
+ * Empty where the directory has no such file. `do_sample: false` is greedy.
+ * @throws ModelError
+ */
 export function readGenerationDefaults(directory: string): GenerationDefaults {
   const config = readModelJson(directory, 'generation_config.json', schema) ?? {};
   const found = {

@@ -18,7 +18,7 @@ export interface GraphFile {
   readonly weightBytes: number;
 }
 
-/** Throws ModelError naming the file. */
+/** @throws ModelError naming the file */
 export function readGraphFile(directory: string, file: string): GraphFile {
   const path = join(directory, file);
   const model = readModelFile(path, file);

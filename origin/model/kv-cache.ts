@@ -1,5 +1,5 @@
 import type { DecoderInterface } from './decoder-interface.ts';
-import { ModelError } from './model-config.ts';
+import { ModelError } from './model-json.ts';
 import { ElementType } from './onnx-graph.ts';
 import type { OrtBinding } from './ort-binding.ts';
 import type { OrtApi, Pointer } from './ort-capi.ts';
@@ -34,8 +34,8 @@ export function describeLayout(layout: KvLayout): string {
 export class NoRoomError extends ModelError {}
 
 /**
- * Throws NoRoomError with the numbers when the cache is larger than `limitBytes`.
  * @param weightBytes what the limit leaves for weights that are still to be loaded
+ * @throws NoRoomError with the numbers when the cache is larger than `limitBytes`
  */
 export function requireFit(layout: KvLayout, limitBytes: number, weightBytes = 0): void {
   if (layout.totalBytes <= limitBytes) return;

@@ -4,8 +4,6 @@ import { count, ModelError, readModelJson, tokenId, tokenIds } from './model-jso
 
 /** What a model directory's JSON files say, as Hugging Face and onnxruntime-genai write them. */
 
-export { ModelError } from './model-json.ts';
-
 const CONFIG = 'config.json';
 
 /** GPT-2's family names the same sizes otherwise. */
@@ -64,8 +62,8 @@ export interface ModelConfig {
 }
 
 /**
- * Reads config.json or genai_config.json, or both where they agree, and generation_config.json where present. Throws
- * ModelError.
+ * Reads config.json or genai_config.json, or both where they agree, and generation_config.json where present.
+ * @throws ModelError
  */
 export function readModelConfig(directory: string): ModelConfig {
   const genai = readGenaiConfig(directory);

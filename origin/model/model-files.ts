@@ -9,11 +9,11 @@ import { ModelError } from './model-json.ts';
  * fastest, float16 halves the memory, and last come the kinds that scale activations over all rows of a run at once,
  * which must therefore run row by row.
  */
-export const VARIANTS = ['q4', 'q4f16', 'fp16', 'fp32', 'bnb4', 'q8', 'int8', 'uint8'] as const;
-export type Variant = (typeof VARIANTS)[number];
+export const PRECISIONS = ['q4', 'q4f16', 'fp16', 'fp32', 'bnb4', 'q8', 'int8', 'uint8'] as const;
+export type Precision = (typeof PRECISIONS)[number];
 
 /** How transformers.js marks them in file names. */
-export const VARIANT_SUFFIXES: Readonly<Record<Variant, readonly string[]>> = {
+export const PRECISION_SUFFIXES: Readonly<Record<Precision, readonly string[]>> = {
   q4: ['_q4'],
   q4f16: ['_q4f16'],
   fp16: ['_fp16'],
@@ -33,19 +33,20 @@ export interface DecoderFile {
 }
 
 /**
- * The graph to load: the one of the variant asked for, else the one genai_config.json names, else the first of VARIANTS
- * that is there. Throws ModelError saying what there is instead.
+ * The graph to load: the one of the precision asked for, else the one genai_config.json names, else the first of
+ * PRECISIONS that is there.
+ * @throws ModelError saying what there is instead
  */
-export function findDecoder(directory: string, variant?: Variant): DecoderFile {
-  const genai = variant === undefined ? readGenaiConfig(directory) : undefined;
+export function findDecoder(directory: string, precision?: Precision): DecoderFile {
+  const genai = precision === undefined ? readGenaiConfig(directory) : undefined;
   if (genai !== undefined) return builderDecoder(directory, genai.decoder.filename, genaiNames(genai));
-  for (const wanted of variant === undefined ? VARIANTS : [variant]) {
+  for (const wanted of precision === undefined ? PRECISIONS : [precision]) {
     const file = candidates(wanted).find((name) => existsSync(join(directory, name)));
     if (file !== undefined) return { file, names: USUAL_NAMES };
   }
-  const found = VARIANTS.filter((one) => candidates(one).some((name) => existsSync(join(directory, name))));
+  const found = PRECISIONS.filter((one) => candidates(one).some((name) => existsSync(join(directory, name))));
   if (found.length > 0)
-    throw new ModelError(`${directory} has no variant ${variant}; there are: ${found.join(', ')}`);
+    throw new ModelError(`${directory} has no variant ${precision}; there are: ${found.join(', ')}`);
   throw new ModelError(
     `${directory} has no model.onnx, model_q4.onnx or the like, nor has onnx${others(directory)}`,
   );
@@ -61,10 +62,10 @@ function builderDecoder(directory: string, file: string, names: DecoderNames): D
   return { file, names };
 }
 
-function candidates(variant: Variant): string[] {
+function candidates(precision: Precision): string[] {
   return STEMS.flatMap((stem) =>
     FOLDERS.flatMap((folder) =>
-      VARIANT_SUFFIXES[variant].map((suffix) => posix.join(folder, `${stem}${suffix}.onnx`)),
+      PRECISION_SUFFIXES[precision].map((suffix) => posix.join(folder, `${stem}${suffix}.onnx`)),
     ),
   );
 }

@@ -14,7 +14,10 @@ export const tokenId = z.int().nonnegative();
 /** One id or several, as a list. */
 export const tokenIds = z.union([tokenId.transform((id) => [id]), z.array(tokenId)]);
 
-/** undefined when the file does not exist. Throws ModelError naming the file and the field. */
+/**
+ * undefined when the file does not exist.
+ * @throws ModelError naming the file and the field
+ */
 export function readModelJson<T>(directory: string, file: string, schema: z.ZodType<T>): T | undefined {
   let text: string;
   try {

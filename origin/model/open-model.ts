@@ -5,8 +5,9 @@ import { onDevice, thisMachine } from './device-choice.ts';
 import { type GraphFile, inFile, loadSession, readGraphFile } from './graph-file.ts';
 import type { ImageEncoder } from './image-encoder.ts';
 import { describeLayout, type KvLayout, kvLayout, requireFit } from './kv-cache.ts';
-import { type ModelConfig, ModelError, readModelConfig } from './model-config.ts';
-import { findDecoder, type Variant } from './model-files.ts';
+import { type ModelConfig, readModelConfig } from './model-config.ts';
+import { findDecoder, type Precision } from './model-files.ts';
+import { ModelError } from './model-json.ts';
 import type { ModelRunner, ModelShape } from './model-runner.ts';
 import type { OnnxGraph } from './onnx-graph.ts';
 import { graphFields, insertLogitsIndex, withGraph } from './onnx-patch.ts';
@@ -33,7 +34,7 @@ const LONGEST_WEBGPU_RUN = 31;
 export interface ModelOptions {
   readonly directory: string;
   /** Of several precisions in the directory; left out, what `findDecoder` finds best. */
-  readonly variant?: Variant | undefined;
+  readonly variant?: Precision | undefined;
   readonly slots: number;
   /** Positions of one slot; left out, as many as the model was made for. */
   readonly contextLength?: number | undefined;
@@ -68,8 +69,8 @@ export interface ModelPlan extends GraphFile {
 }
 
 /**
- * Reads a model directory: its JSON files and the graph `findDecoder` chooses. Throws ModelError, a message of one line,
- * when anything is missing, contradictory or too large.
+ * Reads a model directory: its JSON files and the graph `findDecoder` chooses.
+ * @throws ModelError, a message of one line, when anything is missing, contradictory or too large
  */
 export function planModel(options: Omit<ModelOptions, 'threads' | 'prefillChunk'>): ModelPlan {
   const { directory } = options;
@@ -90,7 +91,10 @@ export function planModel(options: Omit<ModelOptions, 'threads' | 'prefillChunk'
   return { ...graphFile, config, decoder, layout, vision, weightBytes };
 }
 
-/** Loads a model directory and runs it. Throws ModelError as `planModel` does, and when anything is damaged. */
+/**
+ * Loads a model directory and runs it.
+ * @throws ModelError as `planModel` does, and when anything is damaged
+ */
 export async function openModel(
   options: ModelOptions,
   allocateLogits?: AllocateLogits,

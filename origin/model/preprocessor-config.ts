@@ -51,7 +51,7 @@ const STEPS: ReadonlySet<string> = new Set(Object.keys(schema.shape));
 /** Lists that mean several encoder runs per image. */
 const SPLITTING = ['image_grid_pinpoints', 'min_pixels', 'max_pixels'];
 
-/** Throws ModelError when the file is missing, contradictory, or asks for a step that is not built. */
+/** @throws ModelError when the file is missing, contradictory, or asks for a step that is not built */
 export function readImageRecipe(directory: string): ImageRecipe {
   const config = readModelJson(directory, PREPROCESSOR_CONFIG, schema);
   if (config === undefined) throw new ModelError(`${directory} has no ${PREPROCESSOR_CONFIG}`);

@@ -1,3 +1,4 @@
+import { oneLine } from './graph-file.ts';
 import { ModelError } from './model-json.ts';
 import type { ModelRunner } from './model-runner.ts';
 
@@ -6,7 +7,10 @@ import type { ModelRunner } from './model-runner.ts';
 /** A chunk split in two may round otherwise; beyond this part of the logits' range it computes something else. */
 const ROUNDING = 0.05;
 
-/** One token through slot 0. Throws ModelError when it fails or gives no numbers. */
+/**
+ * One token through slot 0.
+ * @throws ModelError when it fails or gives no numbers
+ */
 export async function requireNumbers(runner: ModelRunner, file: string): Promise<void> {
   const [logits] = await inFile(file, () => prefillAll(runner, [[0]]));
   if (!logits!.every(Number.isFinite)) {
@@ -15,8 +19,8 @@ export async function requireNumbers(runner: ModelRunner, file: string): Promise
 }
 
 /**
- * Whether several tokens after a past get the logits they get in a prompt fed whole. Throws ModelError when the run
- * fails with a past of one token, which every decoder must take.
+ * Whether several tokens after a past get the logits they get in a prompt fed whole.
+ * @throws ModelError when the run fails with a past of one token, which every decoder must take
  */
 export async function readsSeveralAfterPast(runner: ModelRunner, file: string): Promise<boolean> {
   const { vocabularySize, prefillChunk } = runner.shape;
@@ -56,7 +60,6 @@ async function inFile<T>(file: string, run: () => Promise<T>): Promise<T> {
   try {
     return await run();
   } catch (error) {
-    const line = (error as Error).message.replaceAll(/\s+/g, ' ').trim();
-    throw new ModelError(`ONNX Runtime cannot run ${file}: ${line}`);
+    throw new ModelError(`ONNX Runtime cannot run ${file}: ${oneLine(error)}`);
   }
 }

@@ -15,7 +15,10 @@ import { SingleRowRunner } from './single-row-runner.ts';
 /** ONNX Runtime's name of the memory that the CPU's operators read. */
 const CPU_MEMORY = 'Cpu';
 
-/** Only GroupQueryAttention extends its past in place, so that nothing has to leave a device. Throws ModelError. */
+/**
+ * Only GroupQueryAttention extends its past in place, so that nothing has to leave a device.
+ * @throws ModelError
+ */
 export function requireGroupQueryAttention({ cache }: DecoderInterface, file: string): void {
   if (cache === 'in-place') return;
   throw new ModelError(`${file} has no GroupQueryAttention and runs on the provider cpu alone`);

@@ -3,7 +3,8 @@ import { basename, dirname, join, posix } from 'node:path';
 import type { DecoderInterface } from './decoder-interface.ts';
 import { type GraphFile, inFile, loadSession, readGraphFile } from './graph-file.ts';
 import { ImageEncoder } from './image-encoder.ts';
-import { type ModelConfig, ModelError } from './model-config.ts';
+import type { ModelConfig } from './model-config.ts';
+import { ModelError } from './model-json.ts';
 import { ElementType, type GraphTensor } from './onnx-graph.ts';
 import { appendShape, graphFields, withGraph } from './onnx-patch.ts';
 import { type ImageRecipe, readImageRecipe } from './preprocessor-config.ts';
@@ -36,7 +37,10 @@ const TOKEN_VECTORS = 'inputs_embeds';
 const PIXELS = 'pixel_values';
 const IMAGE_VECTORS = 'image_features';
 
-/** Null for a decoder that reads ids itself. Throws ModelError. */
+/**
+ * Null for a decoder that reads ids itself.
+ * @throws ModelError
+ */
 export function planVision(directory: string, { file, decoder, config }: Decoder): VisionPlan | null {
   const size = decoder.embeddingSize;
   if (size === null) return null;
@@ -59,7 +63,7 @@ export interface VisionOptions {
   readonly capacity: number;
 }
 
-/** Throws ModelError. */
+/** @throws ModelError */
 export function openVision(plan: VisionPlan, options: VisionOptions): VisionParts {
   const { tokens, size } = plan;
   const encoder = openEncoder(plan, options);
