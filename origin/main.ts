@@ -3,6 +3,7 @@ import { once } from 'node:events';
 import type { Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { messageOf } from '../shared/message-of.ts';
 import { importSigningKey } from '../shared/signing.ts';
 import { Authenticator } from './authentication.ts';
 import { type OriginConfig, readConfig } from './config.ts';
@@ -71,7 +72,7 @@ async function listen(server: Server, { host, port }: OriginConfig, log: Logger)
     await once(server, 'listening');
   } catch (error) {
     const taken = (error as NodeJS.ErrnoException).code === 'EADDRINUSE';
-    const why = taken ? `port ${port} is taken` : (error as Error).message;
+    const why = taken ? `port ${port} is taken` : messageOf(error);
     throw new Error(`cannot listen on ${host}: ${why}`);
   }
   log.info({ host, port: (server.address() as AddressInfo).port, pid: process.pid }, 'listening');
@@ -96,6 +97,6 @@ async function endOpenStreams(fleet: Fleet, service: Service): Promise<void> {
 }
 
 main().catch((error: unknown) => {
-  process.stderr.write(`continuo origin: ${error instanceof Error ? error.message : String(error)}\n`);
+  process.stderr.write(`continuo origin: ${messageOf(error)}\n`);
   process.exit(1);
 });

@@ -1,4 +1,5 @@
 import { ApiError } from '../shared/errors.ts';
+import { messageOf } from '../shared/message-of.ts';
 import { jsonResponse } from './http.ts';
 import { SECURITY_HEADERS } from './security-headers.ts';
 
@@ -7,7 +8,7 @@ import { SECURITY_HEADERS } from './security-headers.ts';
  * are not at fault, and that asking again does not help.
  */
 export function misconfigured(thrown: unknown): Response {
-  const message = thrown instanceof Error ? thrown.message : String(thrown);
+  const message = messageOf(thrown);
   console.error(JSON.stringify({ event: 'misconfigured', message }));
   const error = new ApiError('internal_error', 'This server is not set up correctly.');
   return jsonResponse(error.envelope(), {

@@ -1,5 +1,6 @@
 import { availableParallelism } from 'node:os';
 import { parentPort, workerData } from 'node:worker_threads';
+import { messageOf } from '../../shared/message-of.ts';
 import { CompilerClient } from '../grammar/process/compiler-client.ts';
 import { GrammarCache } from '../grammar/process/grammar-cache.ts';
 import { GrammarVocabulary } from '../grammar/runtime/grammar-vocabulary.ts';
@@ -81,7 +82,7 @@ try {
     images?.dispose();
   }
 } catch (error) {
-  const message = error instanceof Error ? error.message : String(error);
+  const message = messageOf(error);
   // Memory that is missing now may be there later.
   const permanent = error instanceof ModelError && !(error instanceof NoRoomError);
   report({ type: 'failed', message, permanent });

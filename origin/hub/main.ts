@@ -1,6 +1,7 @@
 import { availableParallelism, homedir } from 'node:os';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { CommanderError } from 'commander';
+import { messageOf } from '../../shared/message-of.ts';
 import { createProgram } from './program.ts';
 import { createProgress } from './progress.ts';
 import { readHubSettings } from './settings.ts';
@@ -23,6 +24,6 @@ try {
   await program.parseAsync();
 } catch (thrown) {
   const shown = thrown instanceof CommanderError; // commander has said what is wrong
-  if (!shown) console.error(`continuo model: ${thrown instanceof Error ? thrown.message : String(thrown)}`);
+  if (!shown) console.error(`continuo model: ${messageOf(thrown)}`);
   process.exitCode = shown ? thrown.exitCode : 1;
 }

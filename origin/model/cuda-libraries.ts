@@ -1,5 +1,6 @@
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
+import { messageOf } from '../../shared/message-of.ts';
 import { neededLibraries } from './elf-needed.ts';
 
 /** What the CUDA provider needs before ONNX Runtime is asked for it, so that everything missing is named at once. */
@@ -40,7 +41,7 @@ export function missingCudaLibraries({ folder, map }: CudaFiles): string[] {
   try {
     needed = neededLibraries(join(folder, PROVIDER));
   } catch (error) {
-    return [`${PROVIDER} (${PROVIDER_SOURCE}): ${(error as Error).message}`];
+    return [`${PROVIDER} (${PROVIDER_SOURCE}): ${messageOf(error)}`];
   }
   return needed.flatMap((name) => {
     const beside = join(folder, name);

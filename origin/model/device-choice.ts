@@ -1,3 +1,4 @@
+import { messageOf } from '../../shared/message-of.ts';
 import { type CudaFiles, missingCudaLibraries } from './cuda-libraries.ts';
 import type { DeviceSettings } from './device.ts';
 import { ModelError } from './model-json.ts';
@@ -49,7 +50,7 @@ export async function onDevice<T>(
       if (candidate.provider === 'webgpu') requireGpu(machine);
       return { opened: await open(candidate), warning: null };
     } catch (error) {
-      refusals.push(`${candidate.provider}: ${(error as Error).message}`);
+      refusals.push(`${candidate.provider}: ${messageOf(error)}`);
     }
   }
   return { opened: await open({ provider: 'cpu' }), warning: `no GPU is used; ${refusals.join('; ')}` };

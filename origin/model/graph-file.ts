@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
+import { messageOf } from '../../shared/message-of.ts';
 import { requireExternalWeights } from './external-weights.ts';
 import { ModelError } from './model-json.ts';
 import { type OnnxGraph, readGraph } from './onnx-graph.ts';
@@ -31,7 +32,7 @@ function readModelFile(path: string, file: string): Uint8Array {
   try {
     return readFileSync(path);
   } catch (error) {
-    throw new ModelError(`${file} cannot be read: ${(error as Error).message}`);
+    throw new ModelError(`${file} cannot be read: ${messageOf(error)}`);
   }
 }
 
@@ -58,4 +59,4 @@ export function loadSession(
 }
 
 /** The message without line breaks. */
-export const oneLine = (error: unknown): string => (error as Error).message.replaceAll(/\s+/g, ' ').trim();
+export const oneLine = (error: unknown): string => messageOf(error).replaceAll(/\s+/g, ' ').trim();

@@ -1,3 +1,4 @@
+import { messageOf } from '../../shared/message-of.ts';
 import { EngineStartError } from '../engine/engine-client.ts';
 
 /** Why a load failed. */
@@ -10,6 +11,6 @@ export interface LoadFault {
 
 /** What is wrong before the engine is even started is wrong with the directory's files. */
 export function loadFaultOf(error: unknown): LoadFault {
-  const message = error instanceof Error ? error.message : String(error);
+  const message = messageOf(error);
   return { message, permanent: !(error instanceof EngineStartError) || error.permanent };
 }

@@ -1,3 +1,4 @@
+import { messageOf } from '../../shared/message-of.ts';
 import type { OriginConfig } from '../config.ts';
 import type { Logger } from '../log.ts';
 import type { Fleet } from './fleet.ts';
@@ -28,6 +29,6 @@ async function reload(config: OriginConfig, fleet: Fleet, log: Logger): Promise<
     fleet.configure(surveyed, limits);
     log.info({ models: models.map(({ name }) => name) }, 'models reloaded');
   } catch (error) {
-    log.error({ reason: (error as Error).message }, 'the new models are refused, the old ones stay');
+    log.error({ reason: messageOf(error) }, 'the new models are refused, the old ones stay');
   }
 }

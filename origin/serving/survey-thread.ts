@@ -1,4 +1,5 @@
 import { parentPort, workerData } from 'node:worker_threads';
+import { messageOf } from '../../shared/message-of.ts';
 import type { ModelSettings } from '../model-settings.ts';
 import { type SurveyedModel, surveyModel } from './survey.ts';
 
@@ -10,7 +11,7 @@ const result = (): SurveyResult => {
   try {
     return { models: (workerData as readonly ModelSettings[]).map(surveyModel) };
   } catch (error) {
-    return { fault: (error as Error).message };
+    return { fault: messageOf(error) };
   }
 };
 

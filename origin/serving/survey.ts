@@ -1,5 +1,6 @@
 import { readdirSync, statSync } from 'node:fs';
 import { join } from 'node:path';
+import { messageOf } from '../../shared/message-of.ts';
 import type { GenerationDefaults } from '../../shared/sampling.ts';
 import { MARKERS } from '../infill/families.ts';
 import { findInfill } from '../infill/infill.ts';
@@ -33,7 +34,7 @@ export function surveyModel(settings: ModelSettings): SurveyedModel {
   try {
     return survey(settings);
   } catch (error) {
-    throw new Error(`${settings.name}: ${(error as Error).message}`);
+    throw new Error(`${settings.name}: ${messageOf(error)}`);
   }
 }
 
