@@ -1,4 +1,5 @@
 import * as z from 'zod';
+import { MOST_ALTERNATIVES } from './logprob.ts';
 import { generationDefaults, samplingParameters } from './sampling.ts';
 import { weight } from './tenant.ts';
 import { isTokenId } from './token-id.ts';
@@ -64,9 +65,9 @@ export const generationRequest = z.strictObject({
   sampling: samplingParameters,
   constraint: wireConstraint.nullable(),
   /** Alternatives per generated token, 0..20; null = no logprobs. */
-  logprobs: z.int().min(0).max(20).nullable(),
+  logprobs: z.int().min(0).max(MOST_ALTERNATIVES).nullable(),
   /** Alternatives per prompt token, 0..20; null = none. Set for echo with logprobs. */
-  promptLogprobs: z.int().min(0).max(20).nullable(),
+  promptLogprobs: z.int().min(0).max(MOST_ALTERNATIVES).nullable(),
   /** Send the `prompt` event (text and ids of each prompt). */
   echo: z.boolean(),
   /** Keep a running sum of raw logprobs, sent in `finish` (for best_of). */
@@ -92,7 +93,7 @@ export const generationRequest = z.strictObject({
 });
 export type GenerationRequest = z.infer<typeof generationRequest>;
 
-/** One alternative: raw log-softmax of the unmodified logits, natural log, float32; −9999 stands for −∞. */
+/** One alternative: raw log-softmax of the unmodified logits, natural log, float32; LOWEST_LOGPROB stands for −∞. */
 const alternative = z.tuple([
   /** Token id. */ z.int().min(0),
   /** The token's bytes as a string of code units 0..255. */ z.string(),

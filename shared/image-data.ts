@@ -1,3 +1,8 @@
+import { ApiError } from './errors.ts';
+
+/** What stands for an image in prompts of every model. */
+export const IMAGE_MARK = '<image>';
+
 /** How an image travels inside a request: `data:image/jpeg;base64,…`, of which `data:` and `;base64` may be missing. */
 const HEAD = /^(?:data:)?image\/[\w.+-]+(?:;[\w.+=-]+)*,/i;
 const BASE64 = /^[A-Za-z0-9+/]+={0,2}$/;
@@ -13,4 +18,15 @@ export function imageBase64(image: string): { readonly base64: string } | { read
   const fits =
     BASE64.test(base64) && (base64.endsWith('=') ? base64.length % 4 === 0 : base64.length % 4 !== 1);
   return fits ? { base64 } : { fault: 'what follows the comma is not base64' };
+}
+
+export function wrongImageCount(images: number, marks: number): ApiError {
+  const message = `Invalid 'images': got ${images} images, but the prompt has ${marks} '${IMAGE_MARK}' marks.`;
+  return new ApiError('invalid_value', message, { param: 'images' });
+}
+
+/** @param fault what is wrong with the image, without a full stop */
+export function invalidImage(index: number, fault: string): ApiError {
+  const param = `images[${index}]`;
+  return new ApiError('invalid_value', `Invalid '${param}': ${fault}.`, { param });
 }

@@ -1,6 +1,6 @@
 import { ApiError } from '../shared/errors.ts';
 import type { OriginModel } from '../shared/generation.ts';
-import { imageBase64 } from '../shared/image-data.ts';
+import { IMAGE_MARK, imageBase64, invalidImage, wrongImageCount } from '../shared/image-data.ts';
 import type { Principal } from '../shared/tenant.ts';
 import type { RequestContext } from './context.ts';
 import type { CompletionCall } from './dialects/completion-call.ts';
@@ -58,18 +58,13 @@ export async function resolveModel(
   throw modelNotFound(name, context);
 }
 
-const IMAGE_MARK = '<image>';
-
 /** What the origin would refuse, too, as far as it shows without a tokenizer: token ids may be marks. */
 function checkImages({ prompts, images }: CompletionCall['generation'], model: OriginModel): void {
   if (images === undefined) return;
   const parts = prompts.flat();
   const text = parts.filter((part) => typeof part === 'string');
   const marks = text.reduce((sum, part) => sum + part.split(IMAGE_MARK).length - 1, 0);
-  if (text.length === parts.length && marks !== images.length) {
-    const message = `Invalid 'images': got ${images.length} images, but the prompt has ${marks} '${IMAGE_MARK}' marks.`;
-    throw new ApiError('invalid_value', message, { param: 'images' });
-  }
+  if (text.length === parts.length && marks !== images.length) throw wrongImageCount(images.length, marks);
   if (model.imageTokens === undefined && model.state === 'loaded') {
     throw new ApiError('unsupported_parameter', "Unsupported parameter: this model takes no 'images'.", {
       param: 'images',
@@ -77,9 +72,7 @@ function checkImages({ prompts, images }: CompletionCall['generation'], model: O
   }
   for (const [index, image] of images.entries()) {
     const parsed = imageBase64(image);
-    if ('base64' in parsed) continue;
-    const param = `images[${index}]`;
-    throw new ApiError('invalid_value', `Invalid '${param}': ${parsed.fault}.`, { param });
+    if ('fault' in parsed) throw invalidImage(index, parsed.fault);
   }
 }
 

@@ -1,6 +1,5 @@
 import { createHash } from 'node:crypto';
-import { ApiError } from '../../shared/errors.ts';
-import { imageBase64 } from '../../shared/image-data.ts';
+import { IMAGE_MARK, imageBase64, invalidImage, wrongImageCount } from '../../shared/image-data.ts';
 import type { SubmittedImage } from '../engine/messages.ts';
 import type { Caller } from '../turns.ts';
 import { ImageFault } from './image-fault.ts';
@@ -19,14 +18,12 @@ export interface ImageInput {
   readonly read: (bytes: Uint8Array, caller: Caller) => Promise<Float32Array<ArrayBuffer>>;
 }
 
-/** What stands for an image in prompts of every model. */
-const MARK = '<image>';
-
 /** The places that images take among a prompt's tokens, in order. */
 export type Places = readonly Pick<SubmittedImage, 'at' | 'count'>[];
 
 /** The text as the model's tokenizer knows it. */
-export const withImageTokens = (text: string, { token }: ImageInput): string => text.replaceAll(MARK, token);
+export const withImageTokens = (text: string, { token }: ImageInput): string =>
+  text.replaceAll(IMAGE_MARK, token);
 
 /** Where the images are to stand, once there is room for them. */
 export function placesOf(ids: Iterable<number>, { tokenId, positions }: ImageInput): Places {
@@ -51,9 +48,7 @@ export function spread(ids: readonly number[], { tokenId, positions }: ImageInpu
 /** @throws ApiError 400 when there are more or fewer images than places for them */
 export function checkCount(images: readonly string[], places: readonly Places[]): void {
   const marks = places.reduce((sum, { length }) => sum + length, 0);
-  if (marks === images.length) return;
-  const message = `Invalid 'images': got ${images.length} images, but the prompt has ${marks} '${MARK}' marks.`;
-  throw new ApiError('invalid_value', message, { param: 'images' });
+  if (marks !== images.length) throw wrongImageCount(images.length, marks);
 }
 
 /**
@@ -93,9 +88,4 @@ async function readImage(
   } catch (error) {
     throw error instanceof ImageFault ? invalidImage(index, error.message) : error;
   }
-}
-
-function invalidImage(index: number, fault: string): ApiError {
-  const param = `images[${index}]`;
-  return new ApiError('invalid_value', `Invalid '${param}': ${fault}.`, { param });
 }

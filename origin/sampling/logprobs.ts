@@ -1,8 +1,6 @@
+import { LOWEST_LOGPROB } from '../../shared/logprob.ts';
 import { exponential } from './exponential.ts';
 import type { SamplerWorkspace } from './workspace.ts';
-
-/** Reported for −∞ and anything below; JSON has no infinities. */
-export const LOWEST_LOGPROB = -9999;
 
 export interface TokenLogprobs {
   readonly logprob: number;

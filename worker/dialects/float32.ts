@@ -1,5 +1,4 @@
-/** What stands for −∞ and everything below it: JSON has no infinities. */
-export const LOWEST_LOGPROB = -9_999;
+import { LOWEST_LOGPROB } from '../../shared/logprob.ts';
 
 /** Below it a float32 has fewer significant bits. */
 const SMALLEST_NORMAL = 2 ** -126;

@@ -1,10 +1,8 @@
+import { MOST_ALTERNATIVES } from '../../../shared/logprob.ts';
 import type { TokenLogprobs } from '../logprobs.ts';
 import type { DrawIdentity } from '../rng.ts';
 import { DRAW_PARAMETERS, type DrawParameters, type TokenDraw } from '../token-draw.ts';
 import { MOST_JOBS } from './job-list.ts';
-
-/** At most so many alternatives are told of a token. */
-export const MOST_ALTERNATIVES = 20;
 
 /** Per job, as float64: what is asked … */
 const [ROW, EDITS, EDITED, STEP, BOUND, ALTERNATIVES, SEED, PROMPT, CHOICE, PARAMETERS] = [
