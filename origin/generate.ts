@@ -1,6 +1,6 @@
 import { ApiError } from '../shared/errors.ts';
 import type { GenerationEvent, GenerationRequest, WireConstraint } from '../shared/generation.ts';
-import { completionBudget } from './context.ts';
+import { completionBudget } from './context-length.ts';
 import type { Submission } from './engine/messages.ts';
 import { checkCount, readImages } from './images/prompt-images.ts';
 import { asWritten } from './leading-space.ts';

@@ -1,6 +1,6 @@
 import { ApiError } from '../shared/errors.ts';
 import type { GenerationRequest, WirePrompt } from '../shared/generation.ts';
-import { promptBudget, reachable, refuseHopeless } from './context.ts';
+import { promptBudget, reachable, refuseHopeless } from './context-length.ts';
 import { type ImageInput, type Places, placesOf, spread, withImageTokens } from './images/prompt-images.ts';
 import { encodeAfter } from './infill/encode-after.ts';
 import { assemble, cutToFit, type Infill } from './infill/infill.ts';

@@ -22,7 +22,7 @@ export function completionBudget(
   { maxTokens, contextOverflow }: Wishes,
   promptTokens: number,
   context: number,
-) {
+): number {
   const room = context - promptTokens;
   if (maxTokens === 0 && room >= 0) return 0;
   if (room < 1) throw contextExceeded(context, promptTokens, maxTokens);
