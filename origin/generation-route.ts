@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { ApiError, isErrorCode, toApiError } from '../shared/errors.ts';
+import { ApiError, isErrorCode, retryAfter, toApiError } from '../shared/errors.ts';
 import { type GenerationRequest, generationRequest } from '../shared/generation.ts';
 import { parseBody } from './body.ts';
 import { EventStream } from './event-stream.ts';
@@ -89,8 +89,7 @@ async function untilCompiled(stream: EventStream, closed: Promise<unknown>): Pro
 }
 
 function notAdmitted(retryAfterMs: number, healthy: boolean): ApiError {
-  const seconds = String(Math.max(1, Math.ceil(retryAfterMs / 1000)));
-  const headers = { 'retry-after': seconds, 'retry-after-ms': String(Math.ceil(retryAfterMs)) };
+  const headers = retryAfter(retryAfterMs);
   return healthy
     ? new ApiError('server_is_overloaded', 'The server is overloaded; please try again later.', { headers })
     : new ApiError('model_loading', 'The model is being loaded again.', { headers });

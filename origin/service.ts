@@ -1,4 +1,4 @@
-import { ApiError } from '../shared/errors.ts';
+import { ApiError, retryAfter } from '../shared/errors.ts';
 import type { ModelState, OriginHealth, OriginModel } from '../shared/generation.ts';
 import type { EngineClient } from './engine/engine-client.ts';
 import { describeModel, type ServedModel } from './served-model.ts';
@@ -126,10 +126,7 @@ function refusal(which: string, refused: Refusal): ApiError {
     const headers = { 'x-should-retry': 'false' };
     return unavailable('model_unavailable', `The model${which} could not be loaded.`, headers);
   }
-  const headers = {
-    'retry-after': String(Math.max(1, Math.ceil(retryAfterMs / 1000))),
-    'retry-after-ms': String(Math.max(1, Math.ceil(retryAfterMs))),
-  };
+  const headers = retryAfter(retryAfterMs);
   return refused.type === 'loading'
     ? unavailable('model_loading', `The model${which} is being loaded.`, headers)
     : unavailable(

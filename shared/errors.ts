@@ -75,6 +75,12 @@ export interface ApiErrorOptions {
   readonly headers?: Readonly<Record<string, string>>;
 }
 
+/** Headers that say how long to wait: in whole seconds, as HTTP has it, and for clients that read more exact ones. */
+export const retryAfter = (ms: number) => ({
+  'retry-after': String(Math.max(1, Math.ceil(ms / 1000))),
+  'retry-after-ms': String(Math.max(1, Math.ceil(ms))),
+});
+
 /** An error meant for the caller. Anything else that is thrown becomes `internal_error` without its text. */
 export class ApiError extends Error {
   readonly code: ErrorCode;

@@ -1,4 +1,4 @@
-import { ApiError } from '../shared/errors.ts';
+import { ApiError, retryAfter } from '../shared/errors.ts';
 import type { Principal } from '../shared/tenant.ts';
 import type { Cost } from './admission.ts';
 import { invalidKey, suspended } from './auth-errors.ts';
@@ -40,10 +40,6 @@ export function refused(refusal: Reason, principal: Principal, cost: Cost): ApiE
   const code = refusal.kind === 'tokens' ? 'tokens_limit_exceeded' : 'rate_limit_exceeded';
   const message = `${facts('Rate limit reached', refusal, principal, cost)} Please try again in ${goDuration(wait)}.`;
   return new ApiError(code, message, {
-    headers: {
-      'retry-after': String(Math.ceil(wait / 1000)),
-      'retry-after-ms': String(wait),
-      'x-should-retry': 'true',
-    },
+    headers: { ...retryAfter(wait), 'x-should-retry': 'true' },
   });
 }

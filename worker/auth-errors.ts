@@ -1,4 +1,4 @@
-import { ApiError } from '../shared/errors.ts';
+import { ApiError, retryAfter } from '../shared/errors.ts';
 import type { Scope } from '../shared/tenant.ts';
 
 const CHALLENGE = { 'www-authenticate': 'Bearer' };
@@ -23,5 +23,5 @@ export const suspended = (): ApiError =>
 /** The flood shield's answer; it counts per place and approximately, so the wait is a fixed one. */
 export const flooded = (): ApiError =>
   new ApiError('rate_limit_exceeded', 'Too many requests from this address or key.', {
-    headers: { 'retry-after': '10', 'retry-after-ms': '10000', 'x-should-retry': 'true' },
+    headers: { ...retryAfter(10_000), 'x-should-retry': 'true' },
   });
