@@ -4,7 +4,7 @@ import { completionBudget } from './context-length.ts';
 import type { Submission } from './engine/messages.ts';
 import { checkCount, readImages } from './images/prompt-images.ts';
 import { asWritten } from './leading-space.ts';
-import { type TokenisedPrompt, tokenisePrompt } from './prompt.ts';
+import { type TokenisedPrompt, tokenisePrompt, unknownToken } from './prompt.ts';
 import type { ServedModel } from './served-model.ts';
 import type { Caller } from './turns.ts';
 
@@ -47,7 +47,7 @@ export async function prepareGeneration(
   const { model, signal } = context;
   checkInfill(request, model);
   checkImages(request, model);
-  checkTokenIds(request, model.vocabularySize);
+  checkTokenIds(request, model);
   const caller = { tenantId: request.tenantId, signal };
   const prompts: TokenisedPrompt[] = [];
   for (const prompt of request.prompts) {
@@ -109,17 +109,11 @@ async function withImages(
   return { ...submission, prompts: withThem };
 }
 
-function checkTokenIds(request: GenerationRequest, vocabularySize: number): void {
+function checkTokenIds(request: GenerationRequest, model: ServedModel): void {
   const { logitBias, allowedTokenIds } = request.sampling;
   const check = (param: string, ids: readonly number[]) => {
-    const outside = ids.find((id) => id >= vocabularySize);
-    if (outside === undefined) return;
-    const range = `0 to ${vocabularySize - 1}`;
-    throw new ApiError(
-      'invalid_value',
-      `Invalid '${param}': token id ${outside} is outside the vocabulary of this model (${range}).`,
-      { param },
-    );
+    const unknown = ids.find((id) => id >= model.vocabularySize);
+    if (unknown !== undefined) throw unknownToken(unknown, param, model);
   };
   check(
     'logit_bias',

@@ -148,7 +148,8 @@ const cutsImages = (tokens: number, budget: number) =>
 const nameOf = (prompt: WirePrompt, { request: { prompts } }: Reading): string =>
   prompts.length === 1 ? 'prompt' : `prompt[${prompts.indexOf(prompt)}]`;
 
-const unknownToken = (id: number, param: string, model: ServedModel) =>
+/** A token id that the model does not have. */
+export const unknownToken = (id: number, param: string, model: ServedModel): ApiError =>
   new ApiError(
     'invalid_value',
     `Invalid '${param}': token id ${id} is outside the vocabulary of this model (0 to ${model.vocabularySize - 1}).`,

@@ -5,7 +5,7 @@ import { ApiError, toApiError } from '../shared/errors.ts';
 import { SIGNATURE_HEADER } from '../shared/signing.ts';
 import { notSigned } from './authentication.ts';
 import { readBody } from './body.ts';
-import { type Handler, type ServerContext, sendJson } from './exchange.ts';
+import { type Exchange, type Handler, type ServerContext, sendJson } from './exchange.ts';
 import { handleGenerate } from './generation-route.ts';
 import { handleDetokenize, handleTokenize, handleTokenizerInfo } from './tokenizer-routes.ts';
 
@@ -26,22 +26,22 @@ const ROUTES: Readonly<Record<string, Route>> = {
   '/metrics': { method: 'GET', signed: false, handle: tellMetrics },
 };
 
-function listModels(...[{ response }, { service }]: Parameters<Handler>): void {
+function listModels({ response }: Exchange, { service }: ServerContext): void {
   sendJson(response, 200, { models: service.health.models });
 }
 
 /** GET /usage?account=… */
-function tellUsage(...[{ query, response }, { recentUsage }]: Parameters<Handler>): void {
+function tellUsage({ query, response }: Exchange, { recentUsage }: ServerContext): void {
   sendJson(response, 200, recentUsage.of(query.get('account') ?? ''));
 }
 
 /** 200 only while requests are taken, so that a plain load balancer understands it too; the body says why not. */
-function tellHealth(...[{ response }, { service }]: Parameters<Handler>): void {
+function tellHealth({ response }: Exchange, { service }: ServerContext): void {
   const { health } = service;
   sendJson(response, health.status === 'ready' ? 200 : 503, health);
 }
 
-async function tellMetrics(...[{ response }, { metrics }]: Parameters<Handler>): Promise<void> {
+async function tellMetrics({ response }: Exchange, { metrics }: ServerContext): Promise<void> {
   const text = await metrics.registry.metrics();
   response.writeHead(200, { 'content-type': metrics.registry.contentType });
   response.end(text);
