@@ -2,6 +2,7 @@ import { EngineClient, spawnEngineThread } from '../../origin/engine/engine-clie
 import type { Submission } from '../../origin/engine/messages.ts';
 import { Tokenizer } from '../../origin/tokenizer/tokenizer.ts';
 import { NEUTRAL_SAMPLING } from '../../shared/sampling.ts';
+import { submission } from '../engine/support/submissions.ts';
 import type { Job, Target, Trace } from './target.ts';
 
 export interface EngineTargetOptions {
@@ -12,41 +13,28 @@ export interface EngineTargetOptions {
 }
 
 /** A greedy request; whatever is to be different is the caller's to change. */
-export const benchSubmission = (job: Job, tokenizer: Tokenizer): Submission => ({
-  requestId: crypto.randomUUID(),
-  tenantId: job.tenant ?? 'bench',
-  weight: 1,
-  cacheKey: job.tenant ?? 'bench',
-  cachePrompt: job.cachePrompt ?? false,
-  prompts: [
-    {
-      tokens: Int32Array.from(
-        typeof job.prompt === 'string'
-          ? tokenizer.encode(job.prompt, { addSpecialTokens: true, parseSpecial: true })
-          : job.prompt,
-      ),
-      maxTokens: job.maxTokens,
-    },
-  ],
-  choices: 1,
-  minTokens: 0,
-  stop: [],
-  stopTokenIds: [],
-  endTokenIds: [],
-  includeStop: false,
-  ignoreEos: true,
-  sampling: { ...NEUTRAL_SAMPLING, temperature: 0 },
-  seed: 1,
-  constraint: job.constraint ? JSON.stringify(job.constraint) : null,
-  logprobs: null,
-  promptLogprobs: null,
-  echo: false,
-  scores: false,
-  tokenIds: false,
-  skipSpecialTokens: true,
-  eventIntervalMs: 20,
-  deadline: Date.now() + 600_000,
-});
+export const benchSubmission = (job: Job, tokenizer: Tokenizer): Submission =>
+  submission({
+    requestId: crypto.randomUUID(),
+    tenantId: job.tenant ?? 'bench',
+    cachePrompt: job.cachePrompt ?? false,
+    prompts: [
+      {
+        tokens: Int32Array.from(
+          typeof job.prompt === 'string'
+            ? tokenizer.encode(job.prompt, { addSpecialTokens: true, parseSpecial: true })
+            : job.prompt,
+        ),
+        maxTokens: job.maxTokens,
+      },
+    ],
+    ignoreEos: true,
+    sampling: { ...NEUTRAL_SAMPLING, temperature: 0 },
+    constraint: job.constraint ? JSON.stringify(job.constraint) : null,
+    tokenIds: false,
+    eventIntervalMs: 20,
+    deadline: Date.now() + 600_000,
+  });
 
 /** The engine thread alone: sampling and scheduling, but no HTTP. */
 export async function engineTarget(name: string, options: EngineTargetOptions): Promise<Target> {
