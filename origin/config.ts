@@ -1,8 +1,9 @@
 import { basename } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import * as z from 'zod';
+import { type Environment, setVariables } from './environment.ts';
 import { infillSetting } from './infill/template.ts';
-import { defaultThreads, type ModelSettings, modelFields, modelName } from './model-settings.ts';
+import { bytesOf, defaultThreads, type ModelSettings, modelFields, modelName } from './model-settings.ts';
 
 /** The origin's configuration: one table of environment variables, checked before anything starts. */
 
@@ -81,12 +82,9 @@ export interface OriginConfig {
   readonly logLevel: z.infer<typeof variables>['CONTINUO_LOG_LEVEL'];
 }
 
-/**
- * An empty variable counts as absent.
- * @throws Error one line naming the variable at fault; never the secret's value
- */
-export function readConfig(environment: Readonly<Record<string, string | undefined>>): OriginConfig {
-  const given = Object.fromEntries(Object.entries(environment).filter(([, value]) => value !== ''));
+/** @throws Error one line naming the variable at fault; never the secret's value */
+export function readConfig(environment: Environment): OriginConfig {
+  const given = setVariables(environment);
   const parsed = variables.safeParse(given);
   if (!parsed.success) {
     const issue = parsed.error.issues[0];
@@ -137,6 +135,3 @@ function modelOf(values: z.infer<typeof variables>): ModelSettings {
     defaults: {},
   };
 }
-
-const bytesOf = (mebibytes: number | undefined): number | null =>
-  mebibytes === undefined ? null : mebibytes * 2 ** 20;

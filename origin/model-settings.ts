@@ -33,6 +33,10 @@ export const modelFields = {
   generationConfig: z.boolean(),
 };
 
+/** Of a setting in MiB; null = it is not set. */
+export const bytesOf = (mebibytes: number | undefined): number | null =>
+  mebibytes === undefined ? null : mebibytes * 2 ** 20;
+
 export const defaultThreads = (): number => Math.min(availableParallelism(), MOST_DEFAULT_THREADS);
 
 /** What an engine is started with: a change of any of it means another engine. */

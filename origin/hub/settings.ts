@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs';
 import path from 'node:path';
+import type { Environment } from '../environment.ts';
 import { HubError } from './hub-error.ts';
 
 /** Where models come from and where they are kept, in the variables that all Hugging Face tools share. */
@@ -18,10 +19,7 @@ export interface HubSettings {
  * and HF_HOME (by default ~/.cache/huggingface). An empty variable counts as absent.
  * @throws HubError
  */
-export function readHubSettings(
-  environment: Readonly<Record<string, string | undefined>>,
-  homeDirectory: string,
-): HubSettings {
+export function readHubSettings(environment: Environment, homeDirectory: string): HubSettings {
   const value = (name: string) => environment[name]?.trim() || undefined;
   const caches = value('XDG_CACHE_HOME') ?? path.join(homeDirectory, '.cache');
   const home = value('HF_HOME') ?? path.join(caches, 'huggingface');

@@ -4,7 +4,7 @@ import * as z from 'zod';
 import { generationDefaults } from '../../shared/sampling.ts';
 import { infillTemplate } from '../infill/template.ts';
 import { CPU, type DeviceSettings, hasDeviceOptions } from '../model/device.ts';
-import { type ModelSettings, mayUseWebGpu, modelFields, modelName } from '../model-settings.ts';
+import { bytesOf, type ModelSettings, mayUseWebGpu, modelFields, modelName } from '../model-settings.ts';
 import { type MemoryLimits, UNLIMITED } from './memory-budget.ts';
 
 /** The file that declares the models of an origin, and how much memory they may take together. */
@@ -13,9 +13,6 @@ export interface ModelSet {
   readonly models: readonly ModelSettings[];
   readonly limits: MemoryLimits;
 }
-
-const inBytes = (mebibytes: number | undefined): number | undefined =>
-  mebibytes === undefined ? undefined : mebibytes * 2 ** 20;
 
 /** What a model leaves out is taken from the environment's variables. */
 const model = z.strictObject({
@@ -69,8 +66,8 @@ export function readModelsFile(file: string, base: ModelSettings): ModelSet {
   const settings = models.map((entry) => settingsOf(entry, dirname(file), base));
   requireOneOnWebGpu(settings, file);
   const limits = {
-    mainBytes: inBytes(memoryMiB) ?? UNLIMITED.mainBytes,
-    cardBytes: inBytes(deviceMemoryMiB) ?? UNLIMITED.cardBytes,
+    mainBytes: bytesOf(memoryMiB) ?? UNLIMITED.mainBytes,
+    cardBytes: bytesOf(deviceMemoryMiB) ?? UNLIMITED.cardBytes,
   };
   return { limits, models: settings };
 }
@@ -105,7 +102,7 @@ function deviceOf(entry: z.infer<typeof model>, base: DeviceSettings): DeviceSet
   return {
     provider,
     deviceId: entry.deviceId ?? inherited.deviceId,
-    memoryBytes: inBytes(entry.deviceMemoryMiB) ?? inherited.memoryBytes,
+    memoryBytes: bytesOf(entry.deviceMemoryMiB) ?? inherited.memoryBytes,
   };
 }
 
@@ -122,7 +119,7 @@ function settingsOf(entry: z.infer<typeof model>, folder: string, base: ModelSet
       contextLength: entry.context ?? engine.contextLength,
       threads: entry.threads ?? engine.threads,
       device: deviceOf(entry, engine.device),
-      kvMemoryBytes: inBytes(entry.kvMemoryMiB) ?? engine.kvMemoryBytes,
+      kvMemoryBytes: bytesOf(entry.kvMemoryMiB) ?? engine.kvMemoryBytes,
       queueLimit: entry.queueLimit ?? engine.queueLimit,
       shortcuts: {
         drafts: speculation ?? engine.shortcuts.drafts,

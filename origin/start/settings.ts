@@ -1,5 +1,6 @@
 import { isIPv6 } from 'node:net';
 import * as z from 'zod';
+import { type Environment, setVariables } from '../environment.ts';
 
 const portNumber = z.coerce.number().int().min(1).max(65_535);
 
@@ -24,12 +25,9 @@ export interface StartSettings {
   readonly stateDirectory: string;
 }
 
-/**
- * An empty variable counts as absent.
- * @throws Error one line naming the variable at fault
- */
-export function readStartSettings(environment: Readonly<Record<string, string | undefined>>): StartSettings {
-  const given = Object.fromEntries(Object.entries(environment).filter(([, value]) => value !== ''));
+/** @throws Error one line naming the variable at fault */
+export function readStartSettings(environment: Environment): StartSettings {
+  const given = setVariables(environment);
   const parsed = schema.safeParse(given);
   if (!parsed.success) {
     const issue = parsed.error.issues[0];
