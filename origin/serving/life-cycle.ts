@@ -1,12 +1,12 @@
 import {
   type Engine,
   expectedMs,
-  holdsMemory,
   type LimitOf,
   MARGIN,
   type ModelTerms,
   retryDelayMs,
 } from './engine-state.ts';
+import { type Actions, Engines } from './engines.ts';
 
 /** What a request for a model gets. */
 export type Verdict =
@@ -15,12 +15,6 @@ export type Verdict =
   | { readonly type: 'loading'; readonly retryAfterMs: number }
   /** It could not be loaded; null = it will not be tried again as it is. */
   | { readonly type: 'failed'; readonly retryAfterMs: number | null };
-
-/** What the life cycle has others do. Each is answered later by a call: loaded, loadFailed, or unloaded. */
-export interface Actions {
-  load(engine: number): void;
-  unload(engine: number): void;
-}
 
 interface Deployment {
   terms: ModelTerms;
@@ -41,17 +35,12 @@ interface Deployment {
  * unloaded after its last user, and then forgotten. No clock and no I/O: time comes in, actions go out.
  */
 export class LifeCycle {
-  readonly #actions: Actions;
   readonly #models = new Map<string, Deployment>();
-  /** All there are, retired ones too. */
-  readonly #engines = new Map<number, Engine>();
-  /** First come, first loaded: who does not fit yet is not overtaken in its memory. */
-  #waiting: Engine[] = [];
-  #limitOf: LimitOf = () => Infinity;
-  #lastId = 0;
+  readonly #engines: Engines;
 
+  /** @param actions each is answered later by a call: loaded, loadFailed, or unloaded */
   constructor(actions: Actions) {
-    this.#actions = actions;
+    this.#engines = new Engines(actions);
   }
 
   /** The engine that takes a model's requests. */
@@ -61,11 +50,11 @@ export class LifeCycle {
 
   /** All that exist, retired ones included. */
   get engines(): readonly Readonly<Engine>[] {
-    return [...this.#engines.values()];
+    return this.#engines.all;
   }
 
   heldBytes(memory: string): number {
-    return bytesIn(this.engines.filter(holdsMemory), memory);
+    return this.#engines.heldBytes(memory);
   }
 
   /**
@@ -73,13 +62,13 @@ export class LifeCycle {
    * means another engine: it is loaded beside the old one where both fit, and else after the old one's last user.
    */
   configure(models: readonly ModelTerms[], limitOf: LimitOf, now: number): void {
-    this.#limitOf = limitOf;
+    this.#engines.limitOf = limitOf;
     const names = new Set(models.map(({ name }) => name));
     for (const [name, { current, successor }] of this.#models) {
       if (names.has(name)) continue;
       this.#models.delete(name);
-      this.#retire(successor);
-      this.#retire(current);
+      this.#engines.retire(successor);
+      this.#engines.retire(current);
     }
     for (const terms of models) this.#deploy(terms);
     this.#admit(now);
@@ -88,39 +77,39 @@ export class LifeCycle {
   #deploy(terms: ModelTerms): void {
     const deployed = this.#models.get(terms.name);
     if (deployed === undefined) {
-      const current = this.#engineFor(terms);
+      const current = this.#engines.engineFor(terms);
       this.#models.set(terms.name, { terms, current, successor: null });
-      if (terms.loadAtStart) this.#want(current);
+      if (terms.loadAtStart) this.#engines.want(current);
       return;
     }
     deployed.terms = terms;
     const { current, successor } = deployed;
     if (successor?.key === terms.key && successor.phase !== 'failed') return;
-    this.#retire(successor);
+    this.#engines.retire(successor);
     deployed.successor = null;
     if (current.key === terms.key) {
-      if (current.phase === 'failed') this.#toUnloaded(current);
-      if (current.phase === 'unloaded' && terms.loadAtStart) this.#want(current);
+      if (current.phase === 'failed') this.#engines.toUnloaded(current);
+      if (current.phase === 'unloaded' && terms.loadAtStart) this.#engines.want(current);
       return;
     }
-    const next = this.#engineFor(terms);
-    if (current.phase === 'loaded' && next.phase !== 'loaded' && this.#fits(next)) {
+    const next = this.#engines.engineFor(terms);
+    if (current.phase === 'loaded' && next.phase !== 'loaded' && this.#engines.fits(next)) {
       deployed.successor = next;
-      this.#want(next);
+      this.#engines.want(next);
       return;
     }
     const wanted = current.wanted || !['unloaded', 'failed', 'unloading'].includes(current.phase);
     deployed.current = next;
-    this.#retire(current);
-    if (wanted || terms.loadAtStart) this.#want(next);
+    this.#engines.retire(current);
+    if (wanted || terms.loadAtStart) this.#engines.want(next);
   }
 
   /** A request for a configured model: what it gets. One that is served is released later. */
   request(name: string, now: number): Verdict {
     const { current: engine, successor } = this.#models.get(name)!;
     if (engine.phase === 'loaded') {
-      if (successor?.phase === 'failed' && now >= successor.retryAt && this.#fits(successor)) {
-        this.#want(successor);
+      if (successor?.phase === 'failed' && now >= successor.retryAt && this.#engines.fits(successor)) {
+        this.#engines.want(successor);
         this.#admit(now);
       }
       engine.users += 1;
@@ -130,7 +119,7 @@ export class LifeCycle {
     if (engine.phase === 'failed' && now < retryAt) {
       return { type: 'failed', retryAfterMs: retryAt === Infinity ? null : retryAt - now };
     }
-    this.#want(engine);
+    this.#engines.want(engine);
     this.#admit(now);
     const retryAfterMs = expectedMs(engine, now);
     engine.expectedAt = Math.max(engine.expectedAt, now + retryAfterMs);
@@ -139,20 +128,20 @@ export class LifeCycle {
 
   /** A request that was served has ended. */
   release(id: number, now: number): void {
-    const engine = this.#engines.get(id)!;
+    const engine = this.#engines.get(id);
     engine.users -= 1;
     engine.idleSince = now;
-    if (engine.retired && engine.users === 0) this.#unload(engine);
+    if (engine.retired && engine.users === 0) this.#engines.unload(engine);
   }
 
   loaded(id: number, now: number): void {
-    const engine = this.#engines.get(id)!;
+    const engine = this.#engines.get(id);
     engine.phase = 'loaded';
     engine.idleSince = Math.max(now, engine.expectedAt);
     engine.loadMs = (now - engine.loadingSince) * MARGIN;
     engine.failures = 0;
     if (engine.retired) {
-      this.#unload(engine);
+      this.#engines.unload(engine);
       return;
     }
     const deployed = this.#models.get(engine.name)!;
@@ -160,12 +149,12 @@ export class LifeCycle {
     const old = deployed.current;
     deployed.current = engine;
     deployed.successor = null;
-    this.#retire(old);
+    this.#engines.retire(old);
   }
 
   loadFailed(id: number, fault: { readonly permanent: boolean }, now: number): void {
-    const engine = this.#engines.get(id)!;
-    if (engine.retired) this.#engines.delete(id);
+    const engine = this.#engines.get(id);
+    if (engine.retired) this.#engines.forget(engine);
     else {
       engine.phase = 'failed';
       engine.failures += 1;
@@ -175,9 +164,9 @@ export class LifeCycle {
   }
 
   unloaded(id: number, now: number): void {
-    const engine = this.#engines.get(id)!;
-    if (engine.retired) this.#engines.delete(id);
-    else this.#toUnloaded(engine);
+    const engine = this.#engines.get(id);
+    if (engine.retired) this.#engines.forget(engine);
+    else this.#engines.toUnloaded(engine);
     this.#admit(now);
   }
 
@@ -186,7 +175,7 @@ export class LifeCycle {
     for (const deployed of this.#models.values()) {
       const { current, terms } = deployed;
       if (expiryOf(current, terms) > now) continue;
-      if (current.key === terms.key) this.#unload(current);
+      if (current.key === terms.key) this.#engines.unload(current);
       else this.#moveOn(deployed);
     }
   }
@@ -196,93 +185,24 @@ export class LifeCycle {
     return Math.min(...[...this.#models.values()].map(({ current, terms }) => expiryOf(current, terms)));
   }
 
-  /** A new one, or a retired one of the same key that is still there. */
-  #engineFor({ name, key, memory, bytes, expectedLoadMs }: ModelTerms): Engine {
-    for (const engine of this.#engines.values()) {
-      const there = engine.phase === 'loaded' || engine.phase === 'loading';
-      if (!there || !engine.retired || engine.name !== name || engine.key !== key) continue;
-      engine.retired = false;
-      return engine;
-    }
-    this.#lastId += 1;
-    const engine: Engine = {
-      ...{ id: this.#lastId, name, key, memory, bytes, loadMs: expectedLoadMs },
-      ...{ phase: 'unloaded', retired: false, wanted: false, users: 0, failures: 0 },
-      ...{ loadingSince: 0, expectedAt: 0, idleSince: 0, retryAt: 0 },
-    };
-    this.#engines.set(engine.id, engine);
-    return engine;
-  }
-
-  #want(engine: Engine): void {
-    if (engine.phase === 'unloading') engine.wanted = true;
-    if (engine.phase !== 'unloaded' && engine.phase !== 'failed') return;
-    engine.phase = 'waiting';
-    this.#waiting.push(engine);
+  /** Those that still serve only because their successors failed hold what is meant for others. */
+  #admit(now: number): void {
+    this.#engines.admit(now, (full) => {
+      for (const deployed of this.#models.values()) {
+        const { current, successor } = deployed;
+        if (current.memory === full && successor?.phase === 'failed') this.#moveOn(deployed);
+      }
+    });
   }
 
   /** Gives up an engine of an earlier configuration: when it is loaded again, it shall be as configured now. */
   #moveOn(deployed: Deployment): void {
     const { current, successor, terms } = deployed;
-    deployed.current = successor ?? this.#engineFor(terms);
+    deployed.current = successor ?? this.#engines.engineFor(terms);
     deployed.successor = null;
-    this.#retire(current);
-  }
-
-  #toUnloaded(engine: Engine): void {
-    engine.phase = 'unloaded';
-    if (engine.wanted) this.#want(engine);
-    engine.wanted = false;
-  }
-
-  /** Now, with all that wait for memory ahead of it. */
-  #fits(engine: Engine): boolean {
-    if (holdsMemory(engine)) return true;
-    return this.#hasRoom(engine, bytesIn(this.#waiting, engine.memory));
-  }
-
-  #hasRoom({ memory, bytes }: Engine, ahead = 0): boolean {
-    return this.heldBytes(memory) + ahead + bytes <= this.#limitOf(memory);
-  }
-
-  #admit(now: number): void {
-    const full = new Set<string>();
-    for (const next of this.#waiting) {
-      const { memory } = next;
-      if (full.has(memory)) continue;
-      if (!this.#hasRoom(next)) {
-        full.add(memory);
-        // Those that still serve only because their successors failed hold what is meant for others.
-        for (const deployed of this.#models.values()) {
-          const { current, successor } = deployed;
-          if (current.memory === memory && successor?.phase === 'failed') this.#moveOn(deployed);
-        }
-        continue;
-      }
-      this.#waiting = this.#waiting.filter((other) => other !== next);
-      next.phase = 'loading';
-      next.loadingSince = now;
-      this.#actions.load(next.id);
-    }
-  }
-
-  #unload(engine: Engine): void {
-    engine.phase = 'unloading';
-    this.#actions.unload(engine.id);
-  }
-
-  #retire(engine: Engine | null): void {
-    if (engine === null) return;
-    engine.retired = true;
-    if (engine.phase === 'loaded' && engine.users === 0) this.#unload(engine);
-    if (holdsMemory(engine)) return;
-    this.#waiting = this.#waiting.filter((other) => other !== engine);
-    this.#engines.delete(engine.id);
+    this.#engines.retire(current);
   }
 }
-
-const bytesIn = (engines: readonly Engine[], memory: string): number =>
-  engines.reduce((sum, engine) => sum + (engine.memory === memory ? engine.bytes : 0), 0);
 
 function expiryOf({ phase, users, idleSince }: Engine, { idleMs }: ModelTerms): number {
   return phase === 'loaded' && users === 0 && idleMs !== null ? idleSince + idleMs : Infinity;
