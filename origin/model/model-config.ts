@@ -52,9 +52,6 @@ export interface ModelConfig {
   readonly maxPositions: number;
   /** Positions a token attends to, itself included; null = all. */
   readonly slidingWindow: number | null;
-  readonly bosTokenId: number | null;
-  /** Ids that end a text: generation_config.json's, else the sizes' file's; may be empty. */
-  readonly eosTokenIds: readonly number[];
   /** The token that stands for an image in a prompt; null = the model sees none. */
   readonly imageTokenId: number | null;
   /** Positions an image takes; null where the file does not say. */
@@ -78,19 +75,14 @@ export function readModelConfig(directory: string): ModelConfig {
   const eos = generation.eos_token_id ?? genai?.eos_token_id ?? config?.eos_token_id ?? [];
   const imageTokenId = config?.image_token_id ?? config?.image_token_index ?? null;
   const imageLength = config?.image_seq_length ?? null;
-  for (const id of [...bos, ...eos, ...(imageTokenId === null ? [] : [imageTokenId])]) {
-    if (id >= chosen.vocabularySize) {
-      const { source, vocabularySize } = chosen;
-      throw new ModelError(`${source}: token id ${id} is outside the vocabulary of ${vocabularySize}`);
-    }
-  }
+  // Which tokens begin and end a text is the tokenizer's to know.
+  requireTokens([...bos, ...eos, ...(imageTokenId === null ? [] : [imageTokenId])], chosen);
   const maxPositions = Math.min(chosen.maxPositions, others?.maxPositions ?? Infinity);
   const slidingWindow = chosen.slidingWindow ?? others?.slidingWindow ?? null;
-  const tokens = { bosTokenId: bos[0] ?? null, eosTokenIds: eos, imageTokenId };
-  return { ...chosen, maxPositions, slidingWindow, ...tokens, imageLength };
+  return { ...chosen, maxPositions, slidingWindow, imageTokenId, imageLength };
 }
 
-type Sizes = Omit<ModelConfig, 'bosTokenId' | 'eosTokenIds' | 'imageTokenId' | 'imageLength'>;
+type Sizes = Omit<ModelConfig, 'imageTokenId' | 'imageLength'>;
 
 function huggingFaceSizes(config: z.infer<typeof modelConfigSchema>): Sizes {
   const heads = config.num_attention_heads;
@@ -130,6 +122,12 @@ function requireAgreement(genai: Sizes, config: Sizes): void {
     if (one !== other)
       throw new ModelError(`${GENAI_CONFIG} says ${what} ${one} but ${CONFIG} says ${other}`);
   }
+}
+
+function requireTokens(ids: readonly number[], { source, vocabularySize }: Sizes): void {
+  const unknown = ids.find((id) => id >= vocabularySize);
+  if (unknown === undefined) return;
+  throw new ModelError(`${source}: token id ${unknown} is outside the vocabulary of ${vocabularySize}`);
 }
 
 /** Models that see keep the sizes of their decoder in a part of their own. */

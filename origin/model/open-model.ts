@@ -52,7 +52,6 @@ export interface OpenedModel {
   /** Null when the model sees no images; to be disposed of along with the runner. */
   readonly images: ImageEncoder | null;
   readonly shape: ModelShape;
-  readonly config: ModelConfig;
   /** One line for the log: the model's dimensions and the KV cache's size. */
   readonly summary: string;
   /** One line: why no GPU is used, where one was looked for, and what this machine computes badly; null if all is well. */
@@ -115,7 +114,7 @@ async function open(
   device: OrtDevice,
   allocateLogits: AllocateLogits | undefined,
 ): Promise<Omit<OpenedModel, 'warning'>> {
-  const { config, decoder, layout, file, model, graph, vision } = plan;
+  const { decoder, layout, file, model, graph, vision } = plan;
   const { threads } = options;
   if (device.provider === 'cpu') {
     // The graph's file has been read; what is beside it is still to be loaded, out of what is free now.
@@ -145,7 +144,7 @@ async function open(
     const runner = await startRunner(session, runnerOptions, plan);
     const where = device.provider === 'cpu' ? '' : ` on ${device.provider}`;
     const summary = summarise(file, decoder, describeLayout(layout) + where, images);
-    return { runner, images, shape: runner.shape, config, summary };
+    return { runner, images, shape: runner.shape, summary };
   } catch (error) {
     images?.dispose();
     embedder?.dispose();
