@@ -4,9 +4,10 @@ import { elementBytes, type KvLayout, kvLayout } from './kv-cache.ts';
 import type { ModelRunner } from './model-runner.ts';
 import { ElementType } from './onnx-graph.ts';
 import { OrtRowCopier } from './ort-row-copier.ts';
-import { OrtRunner, type RunnerOptions } from './ort-runner.ts';
+import { OrtRunner } from './ort-runner.ts';
 import { OrtSession } from './ort-session.ts';
 import { rowCopyGraph } from './row-copy-graph.ts';
+import type { RunnerOptions } from './runner-options.ts';
 import { StagedRunner } from './staged-runner.ts';
 
 /**

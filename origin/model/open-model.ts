@@ -12,7 +12,7 @@ import type { ModelRunner, ModelShape } from './model-runner.ts';
 import type { OnnxGraph } from './onnx-graph.ts';
 import { graphFields, insertLogitsIndex, withGraph } from './onnx-patch.ts';
 import type { OrtDevice } from './ort-device.ts';
-import type { AllocateLogits } from './ort-runner.ts';
+import type { AllocateLogits } from './runner-options.ts';
 import { requireGroupQueryAttention, startRunner } from './start-runner.ts';
 import { openVision, planVision, type VisionPlan } from './vision.ts';
 import { hasVnni, overflowWarning } from './vnni.ts';

@@ -12,9 +12,9 @@ import {
 import { ElementType } from './onnx-graph.ts';
 import { LOGITS_INDEX } from './onnx-patch.ts';
 import type { BoundTensor, OrtBinding } from './ort-binding.ts';
-import { inOrdinaryMemory, type RunnerOptions } from './ort-runner.ts';
 import type { OrtSession } from './ort-session.ts';
 import { RunGuard } from './run-guard.ts';
+import { inOrdinaryMemory, type RunnerOptions } from './runner-options.ts';
 import type { TokenEmbedder } from './token-embedder.ts';
 
 /** A run over consecutive tokens of one sequence; its logits go to row `firstRow` and after. */

@@ -1,12 +1,13 @@
 import { arrayTensor, type Elements } from './array-tensor.ts';
 import { DecodeInputs, PrefillInputs } from './batch-inputs.ts';
 import type { DecoderInterface } from './decoder-interface.ts';
-import { KvCache, type KvLayout, type KvStore } from './kv-cache.ts';
+import { KvCache, type KvStore } from './kv-cache.ts';
 import type { DecodeBatch, ModelRunner, ModelShape, PrefillChunk } from './model-runner.ts';
 import { LOGITS_INDEX } from './onnx-patch.ts';
 import type { BoundTensor, OrtBinding } from './ort-binding.ts';
 import type { RunSession } from './ort-session.ts';
 import { RunGuard } from './run-guard.ts';
+import { inOrdinaryMemory, type RunnerOptions } from './runner-options.ts';
 import type { TokenEmbedder } from './token-embedder.ts';
 
 /** Bindings kept for ranges of slots lately decoded; each costs a few kilobytes of native memory. */
@@ -16,25 +17,6 @@ interface DecodeBinding {
   readonly binding: OrtBinding;
   maskWidth: number;
 }
-
-export interface RunnerOptions {
-  readonly decoder: DecoderInterface;
-  /** The float32 output [logit_rows, vocabulary] of the patched model. */
-  readonly logits: string;
-  readonly layout: KvLayout;
-  readonly prefillChunk: number;
-  /** Where keys and values are, laid out as `layout` says. The CPU's memory when absent. */
-  readonly cache?: KvStore;
-  /** For decoders that read vectors in place of ids; the runner then owns it. */
-  readonly embedder?: TokenEmbedder | null;
-  /** Makes the memory that logits are written to; ordinary memory unless given. */
-  readonly allocateLogits?: AllocateLogits | undefined;
-}
-
-/** Zeros, so many. */
-export type AllocateLogits = (length: number) => Float32Array<ArrayBuffer>;
-
-export const inOrdinaryMemory: AllocateLogits = (length) => new Float32Array(new ArrayBuffer(4 * length));
 
 /**
  * A ModelRunner over ONNX Runtime with the KV cache updated in place. Owns the session.

@@ -1,5 +1,5 @@
 import type { DecodeBatch, ModelRunner, ModelShape, PrefillChunk } from './model-runner.ts';
-import { type AllocateLogits, inOrdinaryMemory } from './ort-runner.ts';
+import { type AllocateLogits, inOrdinaryMemory } from './runner-options.ts';
 
 /**
  * Decodes every row of a batch in a run of its own, for models whose rows would influence each other in one run (int8

@@ -6,10 +6,11 @@ import { ModelError } from './model-json.ts';
 import type { ModelRunner } from './model-runner.ts';
 import { OrtConcatRunner } from './ort-concat-runner.ts';
 import type { OrtDevice } from './ort-device.ts';
-import { OrtRunner, type RunnerOptions } from './ort-runner.ts';
+import { OrtRunner } from './ort-runner.ts';
 import type { OrtSession } from './ort-session.ts';
 import { readsSeveralAfterPast, requireNumbers } from './probe.ts';
 import { leastRowsOf } from './row-probe.ts';
+import type { RunnerOptions } from './runner-options.ts';
 import { SingleRowRunner } from './single-row-runner.ts';
 
 /** ONNX Runtime's name of the memory that the CPU's operators read. */
