@@ -16,10 +16,13 @@ export interface PrefillCandidate {
   readonly tenantId: string;
 }
 
-/** Takes turns between tenants; inside one, the prompt admitted first is finished first. */
+/**
+ * Takes turns between tenants; inside one, the prompt admitted first is finished first. A newcomer goes ahead of those who
+ * have had a turn, once.
+ */
 export class PrefillTurns {
-  /** Tenants in the order of their last turn, oldest first; only those with something to compute. */
-  #turns: string[] = [];
+  /** Tenants in the order of their last turn, oldest first, from the first one on that still has something to compute. */
+  #turns: readonly string[] = [];
 
   /** @param candidates in the order of admission */
   next<T extends PrefillCandidate>(candidates: readonly T[]): T | null {
@@ -27,16 +30,17 @@ export class PrefillTurns {
     for (const candidate of candidates) {
       if (!first.has(candidate.tenantId)) first.set(candidate.tenantId, candidate);
     }
-    const known = this.#turns.filter((tenant) => first.has(tenant));
-    const fresh = [...first.keys()].filter((tenant) => !known.includes(tenant));
-    const order = [...fresh, ...known];
-    const [tenant, ...others] = order;
-    if (tenant === undefined) {
+    const newcomer = [...first.keys()].find((tenant) => !this.#turns.includes(tenant));
+    const next = newcomer ?? this.#turns.find((tenant) => first.has(tenant));
+    if (next === undefined) {
       this.#turns = [];
       return null;
     }
-    this.#turns = [...others, tenant];
-    return first.get(tenant) ?? null;
+    // Who has nothing to compute now is remembered while somebody waits who had a turn before: else two tenants that keep
+    // coming and going would both be new each time, and go ahead for ever.
+    const turns = [...this.#turns.filter((tenant) => tenant !== next), next];
+    this.#turns = turns.slice(turns.findIndex((tenant) => first.has(tenant)));
+    return first.get(next) ?? null;
   }
 }
 

@@ -65,6 +65,23 @@ describe('prefill chunks', () => {
       ),
     );
   });
+
+  it('leave nobody waiting while others have two turns, however these come and go', () => {
+    const present = fc.uniqueArray(fc.constantFrom('a', 'b', 'c', 'd'), { minLength: 1 });
+    fc.assert(
+      fc.property(fc.array(present, { minLength: 5, maxLength: 40, size: 'max' }), (steps) => {
+        const turns = new PrefillTurns();
+        const since = new Map<string, number>();
+        for (const tenants of steps) {
+          // One that always has a long prompt, admitted first.
+          const served = turns.next(['long', ...tenants].map((tenantId) => ({ tenantId })))?.tenantId ?? '';
+          if (served === 'long') since.clear();
+          else since.set(served, (since.get(served) ?? 0) + 1);
+          expect(Math.max(0, ...since.values())).toBeLessThan(2);
+        }
+      }),
+    );
+  });
 });
 
 describe('the decode batch', () => {
