@@ -19,6 +19,12 @@ export interface Preparation {
 
 const NOTHING: Preparation = { grammar: null, images: [] };
 
+interface Preparing {
+  readonly controller: AbortController;
+  readonly tenantId: string;
+  readonly sequences: number;
+}
+
 export interface AdmissionOptions {
   readonly roster: Roster;
   /** Sequences that may wait for a slot. */
@@ -43,10 +49,8 @@ export interface AdmissionOptions {
 export class Admission {
   readonly #options: AdmissionOptions;
   readonly #throughput = new Throughput(THROUGHPUT_WINDOW);
-  readonly #preparing = new Map<
-    string,
-    { readonly controller: AbortController; readonly sequences: number }
-  >();
+  /** By request. */
+  readonly #preparing = new Map<string, Preparing>();
 
   constructor(options: AdmissionOptions) {
     this.#options = options;
@@ -62,9 +66,10 @@ export class Admission {
     const { roster, maxWaiting, now, report, open } = this.#options;
     const { requestId, tenantId, constraint, prompts } = submission;
     const sequences = sequenceCount(submission);
-    const expected = [...this.#preparing.values()].reduce((sum, one) => sum + one.sequences, 0);
+    const expected = this.#expected();
     if (!roster.hasRoom(tenantId, sequences, expected)) {
-      const ahead = Math.max(1, roster.waiting + expected + sequences - maxWaiting);
+      const promised = [...expected.values()].reduce((sum, count) => sum + count, 0);
+      const ahead = Math.max(1, roster.waiting + promised + sequences - maxWaiting);
       report({ type: 'refused', requestId, retryAfterMs: this.#throughput.waitFor(ahead, now()) });
       return;
     }
@@ -84,11 +89,20 @@ export class Admission {
     this.#throughput.recordFinish(now);
   }
 
+  /** Sequences of the requests being prepared, by tenant. */
+  #expected(): ReadonlyMap<string, number> {
+    const expected = new Map<string, number>();
+    for (const { tenantId, sequences } of this.#preparing.values()) {
+      expected.set(tenantId, (expected.get(tenantId) ?? 0) + sequences);
+    }
+    return expected;
+  }
+
   async #prepare(submission: Submission): Promise<void> {
     const { encodeImages, open, fail } = this.#options;
-    const { requestId } = submission;
+    const { requestId, tenantId } = submission;
     const controller = new AbortController();
-    this.#preparing.set(requestId, { controller, sequences: sequenceCount(submission) });
+    this.#preparing.set(requestId, { controller, tenantId, sequences: sequenceCount(submission) });
     try {
       const grammar = await this.#compile(submission);
       const images = (await encodeImages?.(submission, controller.signal)) ?? [];

@@ -47,9 +47,11 @@ export class Roster {
     return count;
   }
 
-  /** @param expected sequences that were promised a place and are still to come */
-  hasRoom(tenantId: string, sequences: number, expected: number): boolean {
-    return this.#queue.hasRoom(tenantId, sequences, this.kv.slots - this.admitted - expected);
+  /** @param expected by tenant, sequences that were promised a place and are still to come */
+  hasRoom(tenantId: string, sequences: number, expected: ReadonlyMap<string, number>): boolean {
+    let free = this.kv.slots - this.admitted;
+    for (const count of expected.values()) free -= count;
+    return this.#queue.hasRoom(tenantId, sequences, free, expected);
   }
 
   open(request: OpenRequest): void {

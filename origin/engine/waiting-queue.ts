@@ -39,15 +39,16 @@ export class WaitingQueue<T extends Waiting> {
    * True when `count` more items of a tenant fit, `free` of which could leave at once; when `free` is negative, so many
    * others will come first. The last quarter of the queue is open only to tenants within an equal share of it, one
    * newcomer's included, so that nobody can shut out the others. An empty queue takes any number.
+   * @param expected by tenant, items that were promised a place and are still to come
    */
-  hasRoom(tenantId: string, count: number, free: number): boolean {
+  hasRoom(tenantId: string, count: number, free: number, expected: ReadonlyMap<string, number>): boolean {
     if (this.#length === 0 && free >= 0) return count <= free || this.#limit > 0;
     const length = this.#length + count - free;
     if (length <= Math.ceil(0.75 * this.#limit)) return true;
-    const own = this.#tenants.get(tenantId)?.items.length ?? 0;
-    let others = 0;
-    for (const [id, { items }] of this.#tenants) if (id !== tenantId && items.length > 0) others++;
-    return length <= this.#limit && own + count <= Math.max(1, this.#limit / (others + 2));
+    const own = (this.#tenants.get(tenantId)?.items.length ?? 0) + (expected.get(tenantId) ?? 0);
+    const sharing = new Set([tenantId, ...expected.keys()]);
+    for (const [id, { items }] of this.#tenants) if (items.length > 0) sharing.add(id);
+    return length <= this.#limit && own + count <= Math.max(1, this.#limit / (sharing.size + 1));
   }
 
   push(item: T): void {

@@ -32,6 +32,18 @@ describe('a full queue', () => {
     expect([...driver.refused.keys()]).toEqual(['e', 'f']);
   });
 
+  it('keeps room for others from a tenant whose requests are all still being prepared', () => {
+    const compile = () => new Promise<never>(() => undefined);
+    const driver = new Driver(new ScriptedRunner(shape(2)), { maxWaiting: 8, compile });
+    for (let serial = 0; serial < 12; serial++) {
+      driver.submit({ ...endless(`${serial}`, 10), constraint: '{}' });
+    }
+    // Two for the slots and three quarters of the queue.
+    expect([...driver.refused.keys()]).toEqual(['8', '9', '10', '11']);
+    driver.submit({ ...endless('other', 10, 'other'), constraint: '{}' });
+    expect(driver.refused.has('other')).toBe(false);
+  });
+
   it('runs a request with more choices than slots in waves', async () => {
     const driver = new Driver(new ScriptedRunner(shape(2)), { maxWaiting: 2 });
     driver.submit({ ...endless('many', 6), choices: 9 });

@@ -16,6 +16,8 @@ const item = (tenantId: string, serial: number, cost = 1, weight = 1): Item => (
   serial,
 });
 
+const NOBODY: ReadonlyMap<string, number> = new Map();
+
 describe('the waiting queue', () => {
   it('keeps every item exactly once, and the order inside a tenant', () => {
     const command = fc.oneof(
@@ -109,14 +111,14 @@ describe('the waiting queue', () => {
 
   it('has room up to its limit beyond the free slots, and takes any request when empty', () => {
     const queue = new WaitingQueue<Item>(2);
-    expect(queue.hasRoom('a', 50, 0)).toBe(true);
+    expect(queue.hasRoom('a', 50, 0, NOBODY)).toBe(true);
     queue.push(item('a', 0));
-    expect(queue.hasRoom('a', 1, 0)).toBe(true);
-    expect(queue.hasRoom('a', 2, 0)).toBe(false);
-    expect(queue.hasRoom('a', 2, 1)).toBe(true);
+    expect(queue.hasRoom('a', 1, 0, NOBODY)).toBe(true);
+    expect(queue.hasRoom('a', 2, 0, NOBODY)).toBe(false);
+    expect(queue.hasRoom('a', 2, 1, NOBODY)).toBe(true);
     const none = new WaitingQueue<Item>(0);
-    expect(none.hasRoom('a', 1, 1)).toBe(true);
-    expect(none.hasRoom('a', 1, 0)).toBe(false);
+    expect(none.hasRoom('a', 1, 1, NOBODY)).toBe(true);
+    expect(none.hasRoom('a', 1, 0, NOBODY)).toBe(false);
   });
 
   it('never holds more than its limit, and keeps room for newcomers from whoever has more than an equal share', () => {
@@ -127,9 +129,9 @@ describe('the waiting queue', () => {
         (arrivals) => {
           const queue = new WaitingQueue<Item>(limit);
           arrivals.forEach((tenant, serial) => {
-            if (queue.hasRoom(tenant, 1, 0)) queue.push(item(tenant, serial));
+            if (queue.hasRoom(tenant, 1, 0, NOBODY)) queue.push(item(tenant, serial));
             expect(queue.length).toBeLessThanOrEqual(limit);
-            expect(queue.hasRoom('newcomer', 1, 0)).toBe(queue.length < limit);
+            expect(queue.hasRoom('newcomer', 1, 0, NOBODY)).toBe(queue.length < limit);
           });
           const alone = arrivals.every((tenant) => tenant === 'a');
           if (alone) expect(queue.length).toBeLessThanOrEqual(0.75 * limit);
