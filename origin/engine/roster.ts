@@ -81,8 +81,10 @@ export class Roster {
   /** Gives a prompt its slot. */
   seat(prefill: PromptPrefill): Seat {
     const { request, promptIndex, tokens, mayReuse } = prefill;
-    const { images } = request.prompt(promptIndex);
-    const seat = this.kv.seat(tokens, request.cacheNamespace, mayReuse, images);
+    const { images = [] } = request.prompt(promptIndex);
+    // Without their pixels: what a slot has kept may outlive the request for days.
+    const spans = images.map(({ at, count, key }) => ({ at, count, key }));
+    const seat = this.kv.seat(tokens, request.cacheNamespace, mayReuse, spans);
     prefill.slot = seat.slot;
     prefill.computed = seat.cached;
     return seat;

@@ -1,3 +1,6 @@
+import { setImmediate } from 'node:timers/promises';
+import { setFlagsFromString } from 'node:v8';
+import { runInNewContext } from 'node:vm';
 import { describe, expect, it } from 'vitest';
 import { Driver } from './support/driver.ts';
 import { CHUNK, longPrompt, shape } from './support/long-requests.ts';
@@ -64,5 +67,32 @@ describe('the prefix cache', () => {
     driver.submit(again('second'));
     await driver.finish();
     expect(cached(driver, 'second')).toBe(0);
+  });
+
+  it('keeps nothing of an image but where it stands and its key', async () => {
+    setFlagsFromString('--expose-gc');
+    const collect: () => void = runInNewContext('gc');
+    const driver = new Driver(new ScriptedRunner(shape(2)), { encodeImages: async () => [] });
+    const seeing = (requestId: string) => {
+      const { prompts } = again(requestId);
+      const image = { at: 3, count: 4, key: 'picture', pixels: new Float32Array(1000) };
+      return {
+        submission: again(requestId, { prompts: [{ ...prompts[0], images: [image] }] }),
+        pixels: new WeakRef(image.pixels),
+      };
+    };
+    const ask = async (requestId: string) => {
+      const { submission, pixels } = seeing(requestId);
+      driver.submit(submission);
+      while (driver.engine.awaitsPreparation) await setImmediate();
+      await driver.finish();
+      return pixels;
+    };
+    const first = await ask('first');
+    await setImmediate();
+    collect();
+    expect(first.deref()).toBeUndefined();
+    await ask('second');
+    expect(cached(driver, 'second')).toBe(3 * CHUNK);
   });
 });
