@@ -46,8 +46,7 @@ export class GenerationMeter {
     if (event.type === 'started') this.#counters.queueSeconds.observe(event.queueMs / 1000);
     else if (event.type === 'token' && this.#request.stream) this.#token(event, now);
     else if (event.type === 'done') {
-      const { queueMs, promptMs } = event.timings;
-      if (!this.#request.stream) this.#counters.firstTokenSeconds.observe((queueMs + promptMs) / 1000);
+      if (!this.#request.stream) this.#plainAnswer(event, now);
       this.#outcome = 'done';
     } else if (event.type === 'error') this.#outcome = event.code;
   }
@@ -63,6 +62,13 @@ export class GenerationMeter {
     }
     if (!heardItsEnd) this.#counters.aborts.inc({ model });
     else if (this.#outcome !== 'done') this.#counters.failures.inc({ model, code: this.#outcome });
+  }
+
+  /** It ends with its last token. */
+  #plainAnswer({ usage, timings }: EventOf<'done'>, now: number): void {
+    if (usage.completionTokens === 0) return;
+    const firstTokenAt = now - timings.generationMs;
+    this.#counters.firstTokenSeconds.observe((firstTokenAt - this.#request.receivedAt) / 1000);
   }
 
   /** Tokens that come as one event are taken to have come evenly. */

@@ -39,8 +39,8 @@ export interface AdmissionOptions {
   /** Milliseconds, with fractions, on a clock that never goes back. */
   readonly now: () => number;
   readonly report: (report: EngineReport) => void;
-  /** The submission is complete: its request may be opened. */
-  readonly open: (submission: Submission, preparation: Preparation) => void;
+  /** The submission of this time is complete: its request may be opened. */
+  readonly open: (submission: Submission, preparation: Preparation, submittedAt: number) => void;
   /** The submission has failed; the event is the only one of its request. */
   readonly fail: (requestId: string, error: GenerationEvent) => void;
 }
@@ -74,8 +74,10 @@ export class Admission {
       return;
     }
     report({ type: 'admitted', requestId });
-    if (constraint === null && prompts.every(({ images }) => images === undefined)) open(submission, NOTHING);
-    else void this.#prepare(submission);
+    const submittedAt = now();
+    const isReady = constraint === null && prompts.every(({ images }) => images === undefined);
+    if (isReady) open(submission, NOTHING, submittedAt);
+    else void this.#prepare(submission, submittedAt);
   }
 
   /** Forgets a submission that is being prepared. */
@@ -98,7 +100,7 @@ export class Admission {
     return expected;
   }
 
-  async #prepare(submission: Submission): Promise<void> {
+  async #prepare(submission: Submission, submittedAt: number): Promise<void> {
     const { encodeImages, open, fail } = this.#options;
     const { requestId, tenantId } = submission;
     const controller = new AbortController();
@@ -106,7 +108,7 @@ export class Admission {
     try {
       const grammar = await this.#compile(submission);
       const images = (await encodeImages?.(submission, controller.signal)) ?? [];
-      if (this.#preparing.delete(requestId)) open(submission, { grammar, images });
+      if (this.#preparing.delete(requestId)) open(submission, { grammar, images }, submittedAt);
     } catch (thrown) {
       const { code, message, param } = toApiError(thrown);
       if (!this.#preparing.delete(requestId)) return;

@@ -26,7 +26,7 @@ export interface OpeningContext extends Preparation {
   /** Tokens that end a text. */
   readonly eosIds: readonly number[];
   /** Milliseconds on the engine's clock, as every time below. */
-  readonly receivedAt: number;
+  readonly submittedAt: number;
   readonly deadline: number;
 }
 
@@ -47,7 +47,7 @@ export class OpenRequest {
   unfinished: number;
 
   readonly #closing = new AbortController();
-  readonly #receivedAt: number;
+  readonly #submittedAt: number;
   readonly #promptStarted: boolean[];
   readonly #images: Preparation['images'];
   #cachedTokens = 0;
@@ -56,7 +56,7 @@ export class OpenRequest {
   #firstTokenAt: number | null = null;
   #lastTokenAt: number | null = null;
 
-  constructor(submission: Submission, { grammar, images, eosIds, receivedAt, deadline }: OpeningContext) {
+  constructor(submission: Submission, { grammar, images, eosIds, submittedAt, deadline }: OpeningContext) {
     this.submission = submission;
     this.grammar = grammar;
     this.#images = images;
@@ -70,7 +70,7 @@ export class OpenRequest {
       : `request ${submission.requestId}`;
     this.unfinished = sequenceCount(submission);
     this.deadline = deadline;
-    this.#receivedAt = receivedAt;
+    this.#submittedAt = submittedAt;
     this.#promptStarted = submission.prompts.map(() => false);
   }
 
@@ -125,7 +125,7 @@ export class OpenRequest {
     this.#promptStarted[promptIndex] = true;
     this.#cachedTokens += cachedTokens;
     this.#startedAt ??= now;
-    return { type: 'started', prompt: promptIndex, cachedTokens, queueMs: now - this.#receivedAt };
+    return { type: 'started', prompt: promptIndex, cachedTokens, queueMs: now - this.#submittedAt };
   }
 
   /** @param choices that got it */
@@ -151,7 +151,7 @@ export class OpenRequest {
       type: 'done',
       usage: this.usage(),
       timings: {
-        queueMs: startedAt - this.#receivedAt,
+        queueMs: startedAt - this.#submittedAt,
         promptMs: firstTokenAt - startedAt,
         generationMs: (this.#lastTokenAt ?? firstTokenAt) - firstTokenAt,
       },

@@ -42,15 +42,10 @@ export class Requests {
     this.#options = options;
     this.#admission = new Admission({
       ...options,
-      open: (submission, preparation) => {
-        const receivedAt = options.now();
-        const deadline = receivedAt + submission.deadline - options.unixNow();
-        const request = new OpenRequest(submission, {
-          ...preparation,
-          eosIds: options.eosIds,
-          receivedAt,
-          deadline,
-        });
+      open: (submission, preparation, submittedAt) => {
+        const { eosIds } = options;
+        const deadline = options.now() + submission.deadline - options.unixNow();
+        const request = new OpenRequest(submission, { ...preparation, eosIds, submittedAt, deadline });
         this.#deadlines.add(request);
         options.roster.open(request);
         options.onWork();

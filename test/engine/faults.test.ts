@@ -222,17 +222,19 @@ describe('a grammar', () => {
     ]);
   });
 
-  it('is waited for while others run, and then counts like any other request', async () => {
+  it('is waited for while others run, which counts as waiting, and then counts like any other request', async () => {
     const { promise, resolve } = Promise.withResolvers<CompiledGrammar>();
     const driver = new Driver(new ScriptedRunner(shape), { compile: () => promise });
+    const submittedAt = driver.now;
     driver.submit(constrained('r'));
     driver.submit(plain('other'));
     await driver.finish();
     expect(driver.engine.awaitsPreparation).toBe(true);
+    const waited = driver.now - submittedAt;
     resolve(fixedText([0]));
     await new Promise(setImmediate);
     await driver.finish();
-    expect(lastOf(driver, 'r')?.type).toBe('done');
+    expect(lastOf(driver, 'r')).toMatchObject({ type: 'done', timings: { queueMs: waited } });
   });
 
   it('that is not valid ends its request with the error of the compiler', async () => {

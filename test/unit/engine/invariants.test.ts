@@ -11,7 +11,7 @@ function busyRoster(): { readonly roster: Roster; readonly request: OpenRequest 
     grammar: null,
     images: [],
     eosIds: [],
-    receivedAt: 0,
+    submittedAt: 0,
     deadline: 1,
   });
   roster.open(request);

@@ -55,13 +55,27 @@ describe('GenerationMeter', () => {
     expect(meter.outcome).toBe('done');
   });
 
-  test('times a plain answer by what the engine says', async () => {
+  test('times the first token of a plain answer from arrival, what precedes the engine included', async () => {
     const metrics = metricsOf();
-    const meter = new GenerationMeter(metrics, () => 90_000, { model: 'tiny', receivedAt: 0, stream: false });
+    const meter = new GenerationMeter(metrics, () => 90_000, {
+      model: 'tiny',
+      receivedAt: 80_000,
+      stream: false,
+    });
     meter.observe([token(0), token(0), done]);
     const seen = await values(metrics);
-    expect(seen.get('first_token_seconds_sum{model="tiny"}')).toBe(0.5);
+    // The engine had it for 9.5 s, of which 9 after the first token.
+    expect(seen.get('first_token_seconds_sum{model="tiny"}')).toBe(1);
     expect(seen.has('inter_token_seconds_count{model="tiny"}')).toBe(false);
+  });
+
+  test('times no first token where there is none', async () => {
+    const metrics = metricsOf();
+    const meter = new GenerationMeter(metrics, () => 500, { model: 'tiny', receivedAt: 0, stream: false });
+    const usage = { promptTokens: 5, cachedTokens: 0, completionTokens: 0 };
+    meter.observe([{ type: 'done', usage, timings: { queueMs: 100, promptMs: 400, generationMs: 0 } }]);
+    const seen = await values(metrics);
+    expect(seen.get('first_token_seconds_count{model="tiny"}') ?? 0).toBe(0);
   });
 
   test('counts the tokens of a stream that its reader left, and tells them', async () => {
