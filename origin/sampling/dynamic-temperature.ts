@@ -2,6 +2,9 @@ import { exponential } from './exponential.ts';
 import type { RowBlocks } from './row-blocks.ts';
 import { LOWEST_LOGIT, type Row } from './truncation/gather.ts';
 
+/** Beyond, float32 has no inverse that is a normal number. Whatever the logits, hardly anything is left of their differences. */
+const HIGHEST_TEMPERATURE = 2 ** 126;
+
 /**
  * Temperature that follows the model's certainty (llama.cpp's "temp-ext"): T′ = T_min + (T_max − T_min) · (H / ln K)^e
  * with T_min = max(0, T − range), T_max = T + range, H the entropy of the softmax at temperature 1 in nats and K the
@@ -18,7 +21,9 @@ export function dynamicTemperature(
   const { count, entropy } = blocks.weighs ? certaintyByBlocks(row, blocks) : certaintyById(row);
   if (count < 2) return temperature;
   const lowest = Math.max(0, temperature - range);
-  return lowest + (temperature + range - lowest) * (Math.max(0, entropy) / Math.log(count)) ** exponent;
+  // Rounding may take it above 1, which a large exponent would make an infinite temperature of.
+  const evenness = Math.min(1, Math.max(0, entropy) / Math.log(count));
+  return Math.min(HIGHEST_TEMPERATURE, lowest + (temperature + range - lowest) * evenness ** exponent);
 }
 
 interface Certainty {

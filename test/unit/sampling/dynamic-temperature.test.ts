@@ -1,0 +1,58 @@
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { dynamicTemperature } from '../../../origin/sampling/dynamic-temperature.ts';
+import { RowBlocks } from '../../../origin/sampling/row-blocks.ts';
+import { SimdKernel } from '../../../origin/sampling/simd/simd-kernel.ts';
+import { SamplerWorkspace } from '../../../origin/sampling/workspace.ts';
+import { sampleOnce } from './one-token.ts';
+
+const SIZE = 300;
+
+/** So many logits that hardly differ, and the others forbidden. */
+const evenRow = fc
+  .record({
+    open: fc.integer({ min: 2, max: SIZE }),
+    step: fc.constantFrom(0, 1e-9, 1e-7, 1e-4),
+    first: fc.nat(SIZE - 1),
+  })
+  .map(({ open, step, first }) =>
+    Float32Array.from({ length: SIZE }, (_, id) => {
+      const rank = (id - first + SIZE) % SIZE;
+      return rank < open ? (rank % 3) * step : -Infinity;
+    }),
+  );
+
+describe.each([
+  ['id by id', null],
+  ['by blocks', new SimdKernel()],
+])('dynamic temperature, %s', (_, kernel) => {
+  it('stays within its range, however even a row is and however large the exponent', () => {
+    const blocks = new RowBlocks(SIZE, kernel);
+    fc.assert(
+      fc.property(evenRow, fc.constantFrom(0, 0.5, 1, 1e9, 1e300), (logits, exponent) => {
+        const highest = logits[blocks.argmax(logits)]!;
+        const temperature = dynamicTemperature({ logits, highest, coldness: 1 }, 1, 0.5, exponent, blocks);
+        expect(temperature).toBeGreaterThanOrEqual(0.5);
+        expect(temperature).toBeLessThanOrEqual(1.5);
+      }),
+      { numRuns: 500 },
+    );
+  });
+
+  it('draws nothing that is forbidden, however large the range', () => {
+    const workspace = new SamplerWorkspace(SIZE, kernel);
+    const hot = fc.record({
+      dynatempRange: fc.constantFrom(1e9, 1e38, 1e39, 1e50, 1e300, Number.MAX_VALUE),
+      topP: fc.constantFrom(1, 0.9),
+      typicalP: fc.constantFrom(1, 0.9),
+      mirostat: fc.constantFrom(0 as const, 1 as const, 2 as const),
+    });
+    fc.assert(
+      fc.property(evenRow, hot, fc.nat(1000), (logits, parameters, step) => {
+        const { token } = sampleOnce({ logits, parameters, step }, workspace);
+        expect(logits[token]).toBeGreaterThan(-Infinity);
+      }),
+      { numRuns: 500 },
+    );
+  });
+});
