@@ -22,8 +22,8 @@ export interface DrawShare {
 
 /** Threads beside the calling one. */
 export interface Drawers extends Company {
-  /** Starts a thread that calls `drawForever` and ends with the calling one. */
-  start(share: DrawShare): void;
+  /** Starts a thread that calls `drawForever` and ends with the calling one, or before it by a fault: then `ended` is called. */
+  start(share: DrawShare, ended: () => void): void;
 }
 
 /** Fewer draws are not worth waking the other threads. */
@@ -117,7 +117,7 @@ export class DrawTeam {
       const { vocabularySize } = this.#workspace;
       const { list, jobs, edits } = this.#draws;
       const shared = { list: list.memory, jobs: jobs.memory, edits: edits.memory };
-      this.#drawers.start({ rows: share, thread, vocabularySize, ...shared });
+      this.#drawers.start({ rows: share, thread, vocabularySize, ...shared }, () => list.forget(thread));
     }
     return new Drawer(this.#draws, this.#workspace, rows.buffer);
   }
@@ -127,7 +127,7 @@ export class DrawTeam {
 export function drawForever(share: DrawShare, company: Pick<Company, 'ordinary'>): never {
   const { kernel, arena } = SimdKernel.beside(share.rows, share.thread, company);
   const workspace = new SamplerWorkspace(share.vocabularySize, kernel);
-  const list = new JobList(share.list);
+  const list = new JobList(share.list, share.thread);
   const draws = { list, jobs: new DrawJobs(share.jobs), edits: new SharedEdits(share.edits) };
   const drawer = new Drawer(draws, workspace, arena.rows.buffer);
   for (let round = 0; ; ) {

@@ -119,11 +119,12 @@ describe('tokens that several threads draw', () => {
     const memory = kernel.allocate(MOST_ROWS * SIZE);
     const draws = { list: new JobList(), jobs: new DrawJobs(), edits: new SharedEdits() };
     for (const thread of [1, 2]) {
-      drawers.start({
+      const share = {
         rows: kernel.sharedArenaOf(memory)!.share,
         ...{ thread, vocabularySize: SIZE },
         ...{ list: draws.list.memory, jobs: draws.jobs.memory, edits: draws.edits.memory },
-      });
+      };
+      drawers.start(share, () => undefined);
     }
     for (let round = 0; round < 10; round++) {
       const rows = fc.sample(anyLargeRow, { numRuns: MOST_ROWS, seed: round });
@@ -149,6 +150,47 @@ describe('tokens that several threads draw', () => {
     }
   });
 
+  it('are drawn together again once a thread that died at its work is known to be gone', async () => {
+    const { ordinary, start } = drawersBeside(2)!;
+    const gone = Promise.withResolvers<void>();
+    const kernel = new SimdKernel({ threads: 2, ordinary });
+    const memory = kernel.allocate(2 * SIZE);
+    const team = new DrawTeam(kernel, SIZE, {
+      threads: 2,
+      ordinary,
+      start: (share, ended) => {
+        const list = new JobList(share.list, share.thread);
+        list.open(1);
+        const die = () => {
+          throw new Error('in the middle of a row');
+        };
+        expect(() => list.workOff(die)).toThrow();
+        // A real thread that ends by a fault of its own.
+        start({ ...share, vocabularySize: -1 }, () => {
+          ended();
+          gone.resolve();
+        });
+      },
+    });
+    const drawTwo = () => {
+      if (!team.begin(memory)) return null;
+      alone.edits.begin(memory);
+      const draws = [0, 1].map((row) => {
+        const draw = new TokenDraw(NEUTRAL_SAMPLING, { seed: 1, prompt: 0, choice: row }, alone);
+        return team.add(draw, memory.subarray(row * SIZE, (row + 1) * SIZE), alone.edits, 0, null);
+      });
+      team.run();
+      const tokens = draws.map((draw) => team.token(draw));
+      team.end();
+      return tokens;
+    };
+    expect(drawTwo()).not.toContain(null);
+    expect(drawTwo()).toBeNull();
+    await gone.promise;
+    expect(drawTwo()).not.toContain(null);
+    expect(drawTwo()).not.toBeNull();
+  });
+
   it('are left to their samplers where there are too many of them, or of their changes', () => {
     const drawers = drawersBeside(2)!;
     const kernel = new SimdKernel(drawers);
@@ -172,7 +214,7 @@ describe('tokens that several threads draw', () => {
 describe('a list of jobs', () => {
   it('gives each job once, to whoever asks', () => {
     const list = new JobList();
-    const other = new JobList(list.memory);
+    const other = new JobList(list.memory, 1);
     for (let round = 1; round <= 3; round++) {
       const taken: number[] = [];
       list.open(3);
