@@ -44,6 +44,9 @@ export async function tokenisePrompt(
         ? await seeingPrompt(prompt, model.images, reading)
         : await plainPrompt(prompt, reading);
   if (tokenised.tokens.length === 0) throw emptyPrompt(nameOf(prompt, reading));
+  // Tokenizers may have tokens that were added after the model was made.
+  const unknown = tokenised.tokens.find((id) => id >= model.vocabularySize);
+  if (unknown !== undefined) throw unknownToken(unknown, nameOf(prompt, reading), model);
   return tokenised;
 }
 

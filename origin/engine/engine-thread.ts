@@ -9,7 +9,7 @@ import { ModelError } from '../model/model-json.ts';
 import { type ModelOptions, openModel } from '../model/open-model.ts';
 import { isLargeVocabulary, SimdKernel } from '../sampling/simd/simd-kernel.ts';
 import { DrawTeam } from '../sampling/team/draw-team.ts';
-import type { TokenBytes } from '../tokenizer/token-bytes.ts';
+import { firstTokens, type TokenBytes } from '../tokenizer/token-bytes.ts';
 import { Engine } from './engine.ts';
 import { serveEngine } from './engine-loop.ts';
 import { drawersBeside } from './engine-thread-drawers.ts';
@@ -50,8 +50,9 @@ try {
   );
   const { slots, contextLength, vocabularySize } = shape;
   // Built before the first constraint comes: for a large vocabulary it would hold up running streams.
-  const grammars = new GrammarCache(new GrammarVocabulary(tokenBytes), (wire, tenantId) =>
-    compiler.compile(wire, tenantId),
+  const grammars = new GrammarCache(
+    new GrammarVocabulary(firstTokens(tokenBytes, vocabularySize)),
+    (wire, tenantId) => compiler.compile(wire, tenantId),
   );
   const features = new ImageFeatures(async (pixels, signal) => {
     if (images === null) throw new Error('the model sees no images');

@@ -16,3 +16,17 @@ export interface TokenBytes {
 export function bytesOf(table: TokenBytes, id: number): Uint8Array {
   return table.bytes.subarray(table.offsets[id] ?? 0, table.offsets[id + 1] ?? 0);
 }
+
+/** The table without the ids from `count` on, which a tokenizer may have and its model lack. */
+export function firstTokens(
+  { vocabularySize, bytes, offsets, special }: TokenBytes,
+  count: number,
+): TokenBytes {
+  const size = Math.min(count, vocabularySize);
+  return {
+    vocabularySize: size,
+    bytes: bytes.subarray(0, offsets[size]),
+    offsets: offsets.subarray(0, size + 1),
+    special: special.subarray(0, size),
+  };
+}

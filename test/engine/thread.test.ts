@@ -1,7 +1,10 @@
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { Worker } from 'node:worker_threads';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type Admission, EngineClient, spawnEngineThread } from '../../origin/engine/engine-client.ts';
 import type { Submission } from '../../origin/engine/messages.ts';
+import { tokenBytesOf } from '../../origin/tokenizer/vocabulary.ts';
 import type { GenerationEvent } from '../../shared/generation.ts';
 import { submission } from './support/submissions.ts';
 import { type SyntheticEngine, syntheticEngine } from './support/synthetic-engine.ts';
@@ -135,5 +138,22 @@ describe('the engine thread', () => {
     await stream.begun;
     await client.stop();
     expect(stream.events.at(-1)).toMatchObject({ type: 'error', retryable: true });
+  });
+
+  it('holds a model to a grammar whose tokenizer has more tokens than the model', async () => {
+    const file = join(model.data.model.directory, 'tokenizer.json');
+    const tokenizer = JSON.parse(readFileSync(file, 'utf8'));
+    const padding = { ...tokenizer.added_tokens[0], id: 2 * model.vocabularySize, content: '<pad>' };
+    const tokenBytes = tokenBytesOf(
+      { ...tokenizer, added_tokens: [...tokenizer.added_tokens, padding] },
+      model.vocabularySize,
+    );
+    const client = new EngineClient({ spawn: () => spawnEngineThread({ ...model.data, tokenBytes }) });
+    await client.start();
+    const constraint = JSON.stringify({ type: 'regex', value: '[ab]{3}' });
+    const { events, ended } = open(client, request('r', 9, { constraint, ignoreEos: false }));
+    await ended;
+    expect(transcribe(events, 1).choices.get(0)?.text).toMatch(/^[ab]{3}$/);
+    await client.stop();
   });
 });

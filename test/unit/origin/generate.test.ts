@@ -96,6 +96,16 @@ describe('token ids outside the vocabulary', () => {
     await expect(failing).rejects.toThrow(`0 to ${VOCABULARY - 1}`);
   });
 
+  test('are refused in a text, too, where the tokenizer has tokens that the model lacks', async () => {
+    const last = model.tokenizer.spelling(VOCABULARY - 1);
+    const narrow = { ...model, vocabularySize: VOCABULARY - 1 };
+    expect(await promptOf({ prompts: [`hello ${last}`] })).toContain(VOCABULARY - 1);
+    await expect(prepare({ prompts: ['hello', `hello ${last}`] }, narrow)).rejects.toMatchObject({
+      code: 'invalid_value',
+      param: 'prompt[1]',
+    });
+  });
+
   test('the last id of the vocabulary is inside', async () => {
     expect(await promptOf({ prompts: [[VOCABULARY - 1]] })).toEqual([VOCABULARY - 1]);
   });
