@@ -1,5 +1,5 @@
 import type { BlockKernel } from './block-kernel.ts';
-import { BreakerCache } from './logits/breaker-cache.ts';
+import type { Breakers } from './logits/dry-breakers.ts';
 import { RowEdits } from './logits/row-edits.ts';
 import { RowBlocks } from './row-blocks.ts';
 import { BoundarySearch } from './truncation/boundary-search.ts';
@@ -26,9 +26,8 @@ export class SamplerWorkspace {
   readonly sample = new RowSample();
   /** By token id; all zeros between calls. */
   readonly longestRepeat: Int32Array;
-  /** DRY's sequence breakers, each compiled once. */
-  readonly breakers = new BreakerCache();
-  /** The tokens of a request's bad words, which all its sequences share: tokenising holds up every other one. */
+  /** What is known of a request's sequence breakers and the tokens of its bad words, which all its sequences share. */
+  readonly breakers = new WeakMap<readonly string[], Breakers>();
   readonly badWords = new WeakMap<readonly string[], readonly (readonly number[])[]>();
   private lengthBuffer = new Int32Array(0);
 

@@ -1,86 +1,139 @@
-import { bytesOf, type TokenBytes } from '../../tokenizer/token-bytes.ts';
+import { bytesOf } from '../../tokenizer/token-bytes.ts';
+import type { TokenHistory } from '../token-history.ts';
 import type { SamplerVocabulary } from '../vocabulary.ts';
 
 /** Longer breakers are cut to this many code points, longer tails to this many tokens, as in llama.cpp. */
 const LONGEST_BREAKER = 40;
 const LONGEST_TAIL = 20;
 
-/** The token sequences in which one breaker can occur. */
-export interface Breaker {
-  /** Tokens whose own bytes contain the breaker: bit id & 31 of word id >>> 5. */
-  readonly single: Uint32Array;
-  /** By first token: the tokens that must follow it, where the breaker starts inside one token and ends in another. */
-  readonly tails: ReadonlyMap<number, readonly (readonly number[])[]>;
+type Tail = readonly number[];
+
+/** How a token takes part in breakers. */
+export interface Breaking {
+  /** Its own bytes contain one. */
+  readonly whole: boolean;
+  /** The tokens that must follow it, where one starts inside it and ends in another. */
+  readonly tails: readonly Tail[];
 }
 
-export function containsToken(breaker: Breaker, id: number): boolean {
-  return ((breaker.single[id >>> 5] ?? 0) & (1 << (id & 31))) !== 0;
-}
+const NONE: readonly number[] = [];
+const NO_BREAKING: Breaking = { whole: false, tails: [] };
 
-/** Finds every token that contains the text, or that ends with a beginning of it. One scan over the vocabulary. */
-export function compileBreaker(text: string, vocabulary: SamplerVocabulary): Breaker {
-  const table = vocabulary.tokenBytes;
-  const cut = [...text].slice(0, LONGEST_BREAKER).join('');
-  const breaker = new TextEncoder().encode(cut);
-  const single = new Uint32Array((table.vocabularySize + 31) >>> 5);
-  const tails = new Map<number, (readonly number[])[]>();
-  const tailAfter = tailTokens(breaker, vocabulary);
-  for (const id of tokensContaining(table, breaker[0]!)) {
-    const bytes = bytesOf(table, id);
-    const overlaps = overlapsWith(bytes, breaker);
-    if (overlaps.includes(breaker.length)) single[id >>> 5]! |= 1 << (id & 31);
-    else {
-      const following = overlaps.map((length) => tailAfter.get(length)).filter((tail) => tail !== undefined);
-      addTails(tails, id, following);
+/**
+ * The breakers of one request. What a token has to do with them is found out when it first occurs: vocabularies are large,
+ * and few of their tokens ever do.
+ */
+export class Breakers {
+  private readonly vocabulary: SamplerVocabulary;
+  private readonly breakers: readonly Breaker[];
+  private readonly known = new Map<number, Breaking>();
+
+  constructor(texts: readonly string[], vocabulary: SamplerVocabulary) {
+    this.vocabulary = vocabulary;
+    this.breakers = [...new Set(texts)]
+      .filter((text) => text !== '')
+      .map((text) => new Breaker(text, vocabulary));
+  }
+
+  of(id: number): Breaking {
+    let breaking = this.known.get(id);
+    if (breaking === undefined) {
+      breaking = this.lookUp(id);
+      this.known.set(id, breaking);
     }
+    return breaking;
   }
-  const whole = vocabulary.encode(cut).slice(0, LONGEST_TAIL + 1);
-  if (whole.length > 1) addTails(tails, whole[0]!, [whole.slice(1)]);
-  return { single, tails };
-}
 
-/** Ids of the tokens that contain this byte, ascending. */
-function* tokensContaining(table: TokenBytes, byte: number): Generator<number> {
-  let id = 0;
-  for (let at = table.bytes.indexOf(byte); at >= 0; at = table.bytes.indexOf(byte, table.offsets[id]!)) {
-    while (table.offsets[id + 1]! <= at) id++;
-    yield id++;
-  }
-}
-
-/** How many bytes of the breaker the token has from each place where it starts in it, to its end or the token's. */
-function overlapsWith(bytes: Uint8Array, breaker: Uint8Array): number[] {
-  const overlaps: number[] = [];
-  for (let start = bytes.indexOf(breaker[0]!); start >= 0; start = bytes.indexOf(breaker[0]!, start + 1)) {
-    const length = Math.min(breaker.length, bytes.length - start);
-    let same = 1;
-    while (same < length && bytes[start + same] === breaker[same]) same++;
-    if (same === length) overlaps.push(length);
-  }
-  return overlaps;
-}
-
-/** What follows when the first so many bytes are already there, as tokens; only where whole characters follow. */
-function tailTokens(breaker: Uint8Array, vocabulary: SamplerVocabulary): Map<number, readonly number[]> {
-  const tails = new Map<number, readonly number[]>();
-  for (let length = 1; length < breaker.length; length++) {
-    if ((breaker[length]! & 0xc0) === 0x80) continue;
-    const tail = vocabulary.encode(new TextDecoder().decode(breaker.subarray(length)));
-    tails.set(length, tail.slice(0, LONGEST_TAIL));
-  }
-  return tails;
-}
-
-function addTails(
-  tails: Map<number, (readonly number[])[]>,
-  head: number,
-  added: readonly (readonly number[])[],
-): void {
-  const known = tails.get(head) ?? [];
-  for (const tail of added) {
-    if (!known.some((other) => other.length === tail.length && other.every((id, i) => id === tail[i]))) {
-      known.push(tail);
+  private lookUp(id: number): Breaking {
+    const bytes = bytesOf(this.vocabulary.tokenBytes, id);
+    let whole = false;
+    const tails: Tail[] = [];
+    for (const breaker of this.breakers) {
+      const overlaps = breaker.overlapsWith(bytes);
+      if (overlaps.includes(breaker.bytes.length)) whole = true;
+      else for (const length of overlaps) tails.push(...breaker.tailAfter(length));
+      if (breaker.tokens[0] === id && breaker.tokens.length > 1) tails.push(breaker.tokens.slice(1));
     }
+    return whole || tails.length > 0 ? { whole, tails } : NO_BREAKING;
   }
-  if (known.length > 0) tails.set(head, known);
+}
+
+class Breaker {
+  readonly bytes: Uint8Array;
+  /** Its tokenisation. */
+  readonly tokens: Tail;
+  private readonly vocabulary: SamplerVocabulary;
+  private readonly tails = new Map<number, readonly Tail[]>();
+
+  constructor(text: string, vocabulary: SamplerVocabulary) {
+    const cut = [...text].slice(0, LONGEST_BREAKER).join('');
+    this.bytes = new TextEncoder().encode(cut);
+    this.vocabulary = vocabulary;
+    this.tokens = vocabulary.encode(cut).slice(0, LONGEST_TAIL + 1);
+  }
+
+  /** How many bytes of the breaker the token has from each place where it starts in it, to its end or the token's. */
+  overlapsWith(token: Uint8Array): readonly number[] {
+    const { bytes } = this;
+    let overlaps = NONE;
+    for (let start = 0; start < token.length; start++) {
+      const length = Math.min(bytes.length, token.length - start);
+      let same = 0;
+      while (same < length && token[start + same] === bytes[same]) same++;
+      if (same === length) overlaps = [...overlaps, length];
+    }
+    return overlaps;
+  }
+
+  /** What follows when the first so many bytes are already there, as tokens; nothing where no whole characters follow. */
+  tailAfter(length: number): readonly Tail[] {
+    let tails = this.tails.get(length);
+    if (tails === undefined) {
+      const splitsCharacter = (this.bytes[length]! & 0xc0) === 0x80;
+      const rest = new TextDecoder().decode(this.bytes.subarray(length));
+      tails = splitsCharacter ? [] : [this.vocabulary.encode(rest).slice(0, LONGEST_TAIL)];
+      this.tails.set(length, tails);
+    }
+    return tails;
+  }
+}
+
+/** The latest breaker in a history that grows: each call looks at what is new, and as far back as a tail can reach. */
+export class LatestBreaker {
+  private readonly breakers: Pick<Breakers, 'of'>;
+  /** What starts before this position has been found, if it has ended. */
+  private settled = 0;
+  /** Where the latest one found starts and ends. */
+  private start = -1;
+  private end = -1;
+
+  constructor(breakers: Pick<Breakers, 'of'>) {
+    this.breakers = breakers;
+  }
+
+  /** Tokens after the one that starts last within the window; the window where there is none. */
+  lengthSince(history: Pick<TokenHistory, 'tokens' | 'length'>, window: number): number {
+    const { tokens, length } = history;
+    const first = length - window;
+    for (let head = length - 1; head >= Math.max(first, this.settled); head--) {
+      const { whole, tails } = this.breakers.of(tokens[head]!);
+      let following = whole ? 0 : -1;
+      for (const tail of tails) {
+        if (tail.length > following && follows(tokens, head + 1, length, tail)) following = tail.length;
+      }
+      if (following < 0) continue;
+      this.start = head;
+      this.end = head + 1 + following;
+      break;
+    }
+    this.settled = Math.max(this.settled, length - LONGEST_TAIL);
+    return this.start >= first ? length - this.end : window;
+  }
+}
+
+/** Whether these tokens stand from `start` on, before `end`. */
+function follows(tokens: Int32Array, start: number, end: number, tail: Tail): boolean {
+  if (start + tail.length > end) return false;
+  for (let i = 0; i < tail.length; i++) if (tokens[start + i] !== tail[i]) return false;
+  return true;
 }

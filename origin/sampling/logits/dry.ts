@@ -1,5 +1,4 @@
-import type { TokenHistory } from '../token-history.ts';
-import { type Breaker, containsToken } from './dry-breakers.ts';
+import { Breakers, LatestBreaker } from './dry-breakers.ts';
 import { LARGEST_FLOAT32, type LogitProcessorFactory } from './processor.ts';
 import { repeatedSuffixes } from './repeated-suffixes.ts';
 
@@ -15,16 +14,17 @@ const LARGEST_LOG = 88.7228391;
 export const dry: LogitProcessorFactory = (parameters, vocabulary, workspace) => {
   const { dryMultiplier, dryBase, dryAllowedLength, dryPenaltyLastN } = parameters;
   if (dryMultiplier === 0 || dryBase < 1 || dryPenaltyLastN === 0) return null;
-  const breakers = [...new Set(parameters.drySequenceBreakers)]
-    .filter((text) => text !== '')
-    .map((text) => workspace.breakers.get(text, vocabulary));
+  const texts = parameters.drySequenceBreakers;
+  const breakers = workspace.breakers.get(texts) ?? new Breakers(texts, vocabulary);
+  workspace.breakers.set(texts, breakers);
+  const latest = new LatestBreaker(breakers);
   const longest = dryBase > 1.000001 ? Math.floor(LARGEST_LOG / Math.log(dryBase)) : Number.POSITIVE_INFINITY;
   const { longestRepeat, order: repeated } = workspace;
   return {
     apply(scores, history) {
       const window = dryPenaltyLastN < 0 ? history.length : Math.min(dryPenaltyLastN, history.length);
       if (window <= dryAllowedLength) return;
-      const unbroken = lengthSinceBreaker(history, window, breakers);
+      const unbroken = latest.lengthSince(history, window);
       if (unbroken < dryAllowedLength) return;
       const matches = repeatedSuffixes(history, window, workspace);
       let distinct = 0;
@@ -40,7 +40,7 @@ export const dry: LogitProcessorFactory = (parameters, vocabulary, workspace) =>
         const id = repeated[i]!;
         const excess = longestRepeat[id]! - 1 - dryAllowedLength;
         longestRepeat[id] = 0;
-        if (breakers.some((breaker) => containsToken(breaker, id))) continue;
+        if (breakers.of(id).whole) continue;
         const score = scores.get(id);
         const penalised = score - dryMultiplier * dryBase ** Math.min(excess, longest);
         // A penalty discourages; it never forbids.
@@ -49,27 +49,3 @@ export const dry: LogitProcessorFactory = (parameters, vocabulary, workspace) =>
     },
   };
 };
-
-/** Tokens after the latest breaker within the window; the window where there is none. */
-function lengthSinceBreaker(history: TokenHistory, window: number, breakers: readonly Breaker[]): number {
-  const { tokens, length } = history;
-  for (let after = 0; after < window; after++) {
-    const head = tokens[length - 1 - after]!;
-    let completed = -1;
-    for (const breaker of breakers) {
-      if (containsToken(breaker, head)) completed = Math.max(completed, 0);
-      for (const tail of breaker.tails.get(head) ?? []) {
-        if (tail.length > completed && follows(tokens, length - after, length, tail)) completed = tail.length;
-      }
-    }
-    if (completed >= 0) return after - completed;
-  }
-  return window;
-}
-
-/** Whether these tokens stand from `start` on, before `end`. */
-function follows(tokens: Int32Array, start: number, end: number, tail: readonly number[]): boolean {
-  if (start + tail.length > end) return false;
-  for (let i = 0; i < tail.length; i++) if (tokens[start + i] !== tail[i]) return false;
-  return true;
-}

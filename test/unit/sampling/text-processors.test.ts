@@ -1,8 +1,9 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { badWords } from '../../../origin/sampling/logits/bad-words.ts';
-import { BreakerCache } from '../../../origin/sampling/logits/breaker-cache.ts';
-import { containsToken } from '../../../origin/sampling/logits/dry-breakers.ts';
+import { dry } from '../../../origin/sampling/logits/dry.ts';
+import { Breakers, LatestBreaker } from '../../../origin/sampling/logits/dry-breakers.ts';
+import { TokenHistory } from '../../../origin/sampling/token-history.ts';
 import { SamplerWorkspace } from '../../../origin/sampling/workspace.ts';
 import { NEUTRAL_SAMPLING } from '../../../shared/sampling.ts';
 import { sampleOnce, vocabularyOf } from './one-token.ts';
@@ -91,28 +92,78 @@ describe('a breaker', () => {
       },
       encode: (text: string) => (text === 'é' ? [0, 1] : []),
     };
-    const breaker = new BreakerCache().get('é', vocabulary);
-    expect([...breaker.tails]).toEqual([[0, [[1]]]]);
-    expect([0, 1, 2].some((id) => containsToken(breaker, id))).toBe(false);
+    const breakers = new Breakers(['é'], vocabulary);
+    expect([0, 1, 2].map((id) => breakers.of(id).tails)).toEqual([[[1]], [], []]);
+    expect([0, 1, 2].some((id) => breakers.of(id).whole)).toBe(false);
   });
 
   it('longer than forty characters counts as its first forty', () => {
     const text = 'ab'.repeat(40);
     const { tokenBytes, encode } = vocabularyOf(['a', 'b', text.slice(0, 40), text.slice(0, 39)]);
-    const breaker = new BreakerCache().get(text, { tokenBytes, encode });
-    expect([2, 3].map((id) => containsToken(breaker, id))).toEqual([true, false]);
+    const breakers = new Breakers([text], { tokenBytes, encode });
+    expect([2, 3].map((id) => breakers.of(id).whole)).toEqual([true, false]);
   });
 
-  it('is compiled once per vocabulary, and again only after it was used least recently of too many', () => {
-    const cache = new BreakerCache(2);
-    const [one, other] = [vocabularyOf(TEXTS), vocabularyOf(TEXTS)];
-    const first = cache.get('a', one);
-    const second = cache.get('b', one);
-    expect(cache.get('a', one)).toBe(first);
-    expect(cache.get('a', other)).not.toBe(first);
-    cache.get('c', one);
-    expect(cache.get('a', one)).toBe(first);
-    expect(cache.get('b', one)).not.toBe(second);
+  it('is looked up for each token that occurs, once for all sequences of a request, and not for a vocabulary', () => {
+    const parameters = { ...NEUTRAL_SAMPLING, dryMultiplier: 1, drySequenceBreakers: ['abc', 'bé'] };
+    const workspace = new SamplerWorkspace(TEXTS.length);
+    const looked: number[] = [];
+    const offsets = new Proxy(VOCABULARY.tokenBytes.offsets, {
+      get(target, name) {
+        if (name in TEXTS) looked.push(Number(name));
+        return Reflect.get(target, name, target);
+      },
+    });
+    const vocabulary = { ...VOCABULARY, tokenBytes: { ...VOCABULARY.tokenBytes, offsets } };
+    for (let choice = 0; choice < 3; choice++) {
+      const processor = dry(parameters, vocabulary, workspace);
+      workspace.edits.begin(Float32Array.from(ZEROS));
+      processor?.apply(workspace.edits, new TokenHistory(Int32Array.of(7, 2, 7, 2, 7), 5));
+    }
+    // Where the bytes of each begin and end.
+    expect(looked.sort((a, b) => a - b)).toEqual([2, 3, 7, 8]);
+  });
+});
+
+describe('the latest breaker', () => {
+  it('of a growing history is the one that is found from its end', () => {
+    const trials = fc.record({
+      breakers: fc.array(anyText, { maxLength: 3 }),
+      prompt: anyTokens(40),
+      generated: anyTokens(60),
+      window: fc.integer({ min: 1, max: 100 }),
+    });
+    fc.assert(
+      fc.property(trials, ({ breakers: texts, prompt, generated, window }) => {
+        const breakers = new Breakers(texts, VOCABULARY);
+        const growing = new LatestBreaker(breakers);
+        const history = new TokenHistory(Int32Array.from(prompt), prompt.length + generated.length);
+        for (const id of generated) {
+          history.push(id);
+          const within = Math.min(window, history.length);
+          const expected = new LatestBreaker(breakers).lengthSince(history, within);
+          expect(growing.lengthSince(history, within)).toBe(expected);
+        }
+      }),
+      { numRuns: 500 },
+    );
+  });
+
+  it('is looked for near the end of a long history alone, once the rest has been seen', () => {
+    let looks = 0;
+    const none = {
+      of: () => {
+        looks++;
+        return { whole: false, tails: [[1, 2]] };
+      },
+    };
+    const latest = new LatestBreaker(none);
+    const history = new TokenHistory(new Int32Array(10_000), 11_000);
+    for (let step = 0; step < 1000; step++) {
+      expect(latest.lengthSince(history, history.length)).toBe(history.length);
+      history.push(0);
+    }
+    expect(looks).toBeLessThan(10_000 + 1000 * 25);
   });
 });
 
