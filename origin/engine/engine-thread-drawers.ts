@@ -12,10 +12,14 @@ export function drawersBeside(cores: number): Drawers | null {
   return threads > 1 ? { threads, start, ordinary: ordinaryBuffer } : null;
 }
 
+/** Without it there is one less to help: where there is no room for a thread, too. */
 function start(share: DrawShare, ended: () => void): void {
-  const thread = new Worker(new URL('./engine-thread-drawer.ts', import.meta.url), { workerData: share });
-  thread.unref();
-  // Without it there is one less to help.
-  thread.on('error', () => undefined);
-  thread.on('exit', ended);
+  try {
+    const thread = new Worker(new URL('./engine-thread-drawer.ts', import.meta.url), { workerData: share });
+    thread.unref();
+    thread.on('error', () => undefined);
+    thread.on('exit', ended);
+  } catch {
+    ended();
+  }
 }

@@ -191,6 +191,19 @@ describe('tokens that several threads draw', () => {
     expect(drawTwo()).not.toBeNull();
   });
 
+  it('are drawn without a thread that cannot be started', () => {
+    const drawers = drawersBeside(2)!;
+    const kernel = new SimdKernel(drawers);
+    const rows = kernel.sharedArenaOf(kernel.allocate(SIZE))!.share;
+    const [list, jobs, edits] = Array.from({ length: 3 }, () => new SharedArrayBuffer(8));
+    let ended = false;
+    const unsendable = { rows: { ...rows, module: () => 1 }, thread: 1, vocabularySize: SIZE };
+    drawers.start({ ...unsendable, list: list!, jobs: jobs!, edits: edits! }, () => {
+      ended = true;
+    });
+    expect(ended).toBe(true);
+  });
+
   it('are left to their samplers where there are too many of them, or of their changes', () => {
     const drawers = drawersBeside(2)!;
     const kernel = new SimdKernel(drawers);
