@@ -65,16 +65,17 @@ export class Admission {
   submit(submission: Submission): void {
     const { roster, maxWaiting, now, report, open } = this.#options;
     const { requestId, tenantId, constraint, prompts } = submission;
+    const submittedAt = now();
+    if (roster.requests.size === 0 && this.#preparing.size === 0) this.#throughput.resume(submittedAt);
     const sequences = sequenceCount(submission);
     const expected = this.#expected();
     if (!roster.hasRoom(tenantId, sequences, expected)) {
       const promised = [...expected.values()].reduce((sum, count) => sum + count, 0);
       const ahead = Math.max(1, roster.waiting + promised + sequences - maxWaiting);
-      report({ type: 'refused', requestId, retryAfterMs: this.#throughput.waitFor(ahead, now()) });
+      report({ type: 'refused', requestId, retryAfterMs: this.#throughput.waitFor(ahead, submittedAt) });
       return;
     }
     report({ type: 'admitted', requestId });
-    const submittedAt = now();
     const isReady = constraint === null && prompts.every(({ images }) => images === undefined);
     if (isReady) open(submission, NOTHING, submittedAt);
     else void this.#prepare(submission, submittedAt);

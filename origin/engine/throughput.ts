@@ -22,6 +22,13 @@ export class Throughput {
     this.#count++;
   }
 
+  /** There is something to do again: the time since the last finish does not count. */
+  resume(now: number): void {
+    if (this.#count === 0) return;
+    const idle = now - this.#finishedAt[(this.#count - 1) % this.#finishedAt.length]!;
+    for (let at = 0; at < this.#finishedAt.length; at++) this.#finishedAt[at]! += idle;
+  }
+
   /** Milliseconds until `sequences` more have finished, if it goes on like this; between 0.1 and 60 seconds. */
   waitFor(sequences: number, now: number): number {
     const known = Math.min(this.#count, this.#finishedAt.length);

@@ -21,6 +21,17 @@ describe('a full queue', () => {
     expect(driver.eventsOf('e2')).toEqual([]);
   });
 
+  it('tells the same wait after an hour in which there was nothing to do', async () => {
+    const driver = new Driver(new ScriptedRunner(shape(2)), { maxWaiting: 2 });
+    for (const round of [1, 2]) {
+      for (const name of ['a', 'b', 'c', 'd', 'e']) driver.submit(endless(`${name}${round}`, 10));
+      await driver.finish();
+      driver.now += 3_600_000;
+    }
+    for (const name of ['a', 'b', 'c', 'd', 'e']) driver.submit(endless(`${name}3`, 10));
+    expect(driver.refused.get('e3')).toBeLessThan(STEP_MS * 30);
+  });
+
   it('counts the requests whose grammar is still being compiled', async () => {
     const compile = () => new Promise<never>(() => undefined);
     const driver = new Driver(new ScriptedRunner(shape(2)), { maxWaiting: 2, compile });

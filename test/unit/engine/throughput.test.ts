@@ -17,6 +17,15 @@ describe('the estimate of a wait', () => {
     expect(throughput.waitFor(1, 1)).toBe(100);
   });
 
+  it('does not count the time in which nothing was to be done', () => {
+    const throughput = new Throughput(8);
+    for (let at = 0; at <= 1000; at += 100) throughput.recordFinish(at);
+    throughput.resume(3_601_000);
+    expect(throughput.waitFor(4, 3_601_000)).toBe(350);
+    for (let at = 1; at <= 3; at++) throughput.recordFinish(3_601_000 + 100 * at);
+    expect(throughput.waitFor(4, 3_601_300)).toBe(350);
+  });
+
   it('is a second while nothing is known', () => {
     expect(new Throughput(8).waitFor(10, 0)).toBe(1_000);
   });
