@@ -153,8 +153,8 @@ export class Requests {
    * @param urgent even if no request has heard anything
    */
   flush(status: EngineStatus, urgent: boolean, report?: StepReport): void {
-    const { cores = Number.POSITIVE_INFINITY } = this.#options;
-    this.#affordableMs = affordableIntervalMs(status.running, cores);
+    const { roster, cores = Number.POSITIVE_INFINITY } = this.#options;
+    this.#affordableMs = affordableIntervalMs(roster.choices, cores);
     if (report !== undefined) this.#outbox.addReport(report);
     const message = this.#outbox.take(status, urgent);
     if (message !== null) this.#options.report(message);

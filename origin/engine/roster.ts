@@ -47,6 +47,14 @@ export class Roster {
     return count;
   }
 
+  /** Choices that those sequences speak for, each with events of its own: greedy ones share a sequence. */
+  get choices(): number {
+    let count = 0;
+    for (const sequence of this.decoding) count += sequence?.pending.copies ?? 0;
+    for (const { sequences } of this.#prefills) for (const { copies } of sequences) count += copies;
+    return count;
+  }
+
   /** @param expected by tenant, sequences that were promised a place and are still to come */
   hasRoom(tenantId: string, sequences: number, expected: ReadonlyMap<string, number>): boolean {
     let free = this.kv.slots - this.admitted;

@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest';
+import { NEUTRAL_SAMPLING } from '../../shared/sampling.ts';
 import { Driver, STEP_MS } from './support/driver.ts';
 import { CHUNK, endless, longPrompt, shape, tokensSoFar } from './support/long-requests.ts';
 import { ScriptedRunner } from './support/scripted-runner.ts';
@@ -72,4 +73,15 @@ describe('running streams', () => {
       }
     },
   );
+
+  it('speak as seldom where they are the greedy choices of one request, which share a sequence', async () => {
+    const driver = new Driver(new ScriptedRunner(shape(4)), { cores: 25 / 150 });
+    const sampling = { ...NEUTRAL_SAMPLING, temperature: 0 };
+    driver.submit({ ...endless('greedy', 200), choices: 4, sampling, eventIntervalMs: 50 });
+    await driver.finish();
+    const { choices } = transcribe(driver.eventsOf('greedy'), 4);
+    const events = driver.eventsOf('greedy').filter(({ type }) => type === 'token');
+    expect(choices.size).toBe(4);
+    expect(Math.abs(events.length / 4 - (200 * STEP_MS) / 100)).toBeLessThanOrEqual(2);
+  });
 });
