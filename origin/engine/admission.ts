@@ -66,7 +66,7 @@ export class Admission {
     const { roster, maxWaiting, now, report, open } = this.#options;
     const { requestId, tenantId, constraint, prompts } = submission;
     const submittedAt = now();
-    if (roster.requests.size === 0 && this.#preparing.size === 0) this.#throughput.resume(submittedAt);
+    if (roster.hasFreePlace) this.#throughput.resume(submittedAt);
     const sequences = sequenceCount(submission);
     const expected = this.#expected();
     if (!roster.hasRoom(tenantId, sequences, expected)) {

@@ -47,6 +47,10 @@ export class Roster {
     return count;
   }
 
+  get hasFreePlace(): boolean {
+    return this.waiting === 0 && this.admitted < this.kv.slots;
+  }
+
   /** Choices that those sequences speak for, each with events of its own: greedy ones share a sequence. */
   get choices(): number {
     let count = 0;

@@ -22,7 +22,7 @@ export class Throughput {
     this.#count++;
   }
 
-  /** There is something to do again: the time since the last finish does not count. */
+  /** More could have been done: the time since the last finish does not count. */
   resume(now: number): void {
     if (this.#count === 0) return;
     const idle = now - this.#finishedAt[(this.#count - 1) % this.#finishedAt.length]!;

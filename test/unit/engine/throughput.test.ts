@@ -17,7 +17,7 @@ describe('the estimate of a wait', () => {
     expect(throughput.waitFor(1, 1)).toBe(100);
   });
 
-  it('does not count the time in which nothing was to be done', () => {
+  it('does not count the time in which more could have been done', () => {
     const throughput = new Throughput(8);
     for (let at = 0; at <= 1000; at += 100) throughput.recordFinish(at);
     throughput.resume(3_601_000);
