@@ -5,7 +5,8 @@ import type { GenerationEvent } from '../shared/generation.ts';
 export interface ReaderLimits {
   /**
    * Bytes that may wait for a slow reader. The engine is never paused for one (that would hold a slot), so a reader
-   * further behind than this loses its connection, and the generation is aborted. A whole completion usually fits.
+   * further behind than this, and the longest write besides (a prompt's logprobs are one), loses its connection, and
+   * the generation is aborted. A whole completion usually fits.
    */
   readonly unreadBytes: number;
   /** Milliseconds after the last event within which the reader must have taken the rest. */
@@ -22,6 +23,7 @@ export class EventStream {
   #early: GenerationEvent[] | null = [];
   readonly #first = Promise.withResolvers<GenerationEvent>();
   #ended = false;
+  #longestWrite = 0;
 
   constructor(response: ServerResponse, limits: ReaderLimits) {
     this.#response = response;
@@ -56,13 +58,15 @@ export class EventStream {
     }
     const response = this.#response;
     if (this.#ended || response.destroyed || events.length === 0) return;
-    if (response.writableLength > this.#limits.unreadBytes) {
+    if (response.writableLength > this.#limits.unreadBytes + this.#longestWrite) {
       response.destroy();
       return;
     }
     const last = events.findIndex(isTerminal);
     const spoken = last < 0 ? events : events.slice(0, last + 1);
-    response.write(spoken.map(ndjsonLine).join(''));
+    const text = spoken.map(ndjsonLine).join('');
+    this.#longestWrite = Math.max(this.#longestWrite, text.length);
+    response.write(text);
     if (last >= 0) this.#end();
   }
 

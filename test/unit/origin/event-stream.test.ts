@@ -1,0 +1,31 @@
+import type { ServerResponse } from 'node:http';
+import { expect, test } from 'vitest';
+import { EventStream } from '../../../origin/event-stream.ts';
+import type { GenerationEvent } from '../../../shared/generation.ts';
+
+/** A response whose reader has taken nothing yet. */
+class Unread {
+  destroyed = false;
+  writableLength = 0;
+  writeHead(): void {}
+  write(text: string): void {
+    this.writableLength += text.length;
+  }
+  destroy(): void {
+    this.destroyed = true;
+  }
+}
+
+const token = (text: string): GenerationEvent => ({ type: 'token', choice: 0, text, completionTokens: 1 });
+
+test('a reader is not given up because of one long event, which nobody can have read when the next one comes', () => {
+  const response = new Unread();
+  const limits = { unreadBytes: 1000, restWithinMs: 1 };
+  const stream = new EventStream(response as unknown as ServerResponse, limits);
+  stream.open([]);
+  stream.write([token('x'.repeat(100_000))]);
+  stream.write([token('y')]);
+  expect(response.destroyed).toBe(false);
+  for (let event = 0; event < 20; event++) stream.write([token('z'.repeat(100))]);
+  expect(response.destroyed).toBe(true);
+});
