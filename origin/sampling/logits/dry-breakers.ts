@@ -60,7 +60,7 @@ export class Breakers {
 
 class Breaker {
   readonly bytes: Uint8Array;
-  /** Its tokenisation. */
+  /** Its tokenisation; none of a single byte, which no token ends within: so the usual breakers need no tokenizer. */
   readonly tokens: Tail;
   private readonly vocabulary: SamplerVocabulary;
   private readonly tails = new Map<number, readonly Tail[]>();
@@ -69,7 +69,7 @@ class Breaker {
     const cut = [...text].slice(0, LONGEST_BREAKER).join('');
     this.bytes = new TextEncoder().encode(cut);
     this.vocabulary = vocabulary;
-    this.tokens = vocabulary.encode(cut).slice(0, LONGEST_TAIL + 1);
+    this.tokens = this.bytes.length === 1 ? NONE : vocabulary.encode(cut).slice(0, LONGEST_TAIL + 1);
   }
 
   /** How many bytes of the breaker the token has from each place where it starts in it, to its end or the token's. */

@@ -104,6 +104,20 @@ describe('a breaker', () => {
     expect([2, 3].map((id) => breakers.of(id).whole)).toEqual([true, false]);
   });
 
+  it('of a single byte needs no tokenizer, whose loading would hold up every stream', () => {
+    const encode = (): number[] => {
+      throw new Error('it would be loaded now');
+    };
+    const usual = new Breakers(NEUTRAL_SAMPLING.drySequenceBreakers, {
+      ...vocabularyOf(['a:', 'b']),
+      encode,
+    });
+    expect([0, 1].map((id) => usual.of(id))).toEqual([
+      { whole: true, tails: [] },
+      { whole: false, tails: [] },
+    ]);
+  });
+
   it('is looked up for each token that occurs, once for all sequences of a request, and not for a vocabulary', () => {
     const parameters = { ...NEUTRAL_SAMPLING, dryMultiplier: 1, drySequenceBreakers: ['abc', 'bé'] };
     const workspace = new SamplerWorkspace(TEXTS.length);
