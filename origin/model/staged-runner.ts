@@ -49,7 +49,10 @@ export class StagedRunner implements ModelRunner {
     }
     this.#tokens.set(tokens.subarray(0, rows), firstSlot);
     this.#positions.set(positions.subarray(0, rows), firstSlot);
-    for (let slot = 0; slot < firstSlot + rows; slot++) this.#written(slot, this.#positions[slot]!, 1);
+    // What is written to the others stays where it is: else they would grow, and with them what there is to attend to.
+    for (let slot = 0; slot < firstSlot; slot++) this.#unstage(slot, this.#positions[slot]!);
+    for (let slot = firstSlot; slot < firstSlot + rows; slot++)
+      this.#written(slot, this.#positions[slot]!, 1);
     const batch = { firstSlot: 0, rows: firstSlot + rows, tokens: this.#tokens, positions: this.#positions };
     const logits = this.#parts.decoder.decode(batch);
     return logits.subarray(firstSlot * this.shape.vocabularySize);
@@ -93,6 +96,10 @@ export class StagedRunner implements ModelRunner {
   /** Positions of a slot have been, or are about to be, written elsewhere than in the staging cache. */
   #written(slot: number, start: number, length: number): void {
     this.#ends[slot] = start + length;
+    this.#unstage(slot, start);
+  }
+
+  #unstage(slot: number, start: number): void {
     if (this.#staged.slot === slot) this.#staged.positions = Math.min(this.#staged.positions, start);
   }
 }
