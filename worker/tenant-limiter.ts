@@ -103,8 +103,11 @@ export class TenantLimiter extends DurableObject<Env> {
   #renew(requestId: string, { leaseMs, ...progress }: Progress): boolean {
     const open = this.#open.get(requestId);
     if (!open) return false;
-    const alive = renew(this.#quota, requestId, this.#clock.now() + leaseMs);
-    this.#keep({ ...open, record: { ...open.record, ...progress } });
+    const now = this.#clock.now();
+    const alive = renew(this.#quota, requestId, now + leaseMs);
+    // A Worker that is back after its lease has ended will tell how its request ends.
+    const abandonAt = open.abandonAt && now + ABANDON_LEASES * leaseMs;
+    this.#keep({ ...open, record: { ...open.record, ...progress }, abandonAt });
     return alive;
   }
 

@@ -3,10 +3,12 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
 import type { Miniflare } from 'miniflare';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import type { FinishReason, UsageAccount } from '../../../shared/generation.ts';
+import type { FinishReason, Usage, UsageAccount } from '../../../shared/generation.ts';
 import { UNLIMITED } from '../../../shared/tenant.ts';
+import type { Ending } from '../../../worker/limiter/protocol.ts';
 import { type Database, migrate } from '../support/database.ts';
 import { eventually } from './eventually.ts';
 import { type Call, callLimiter, LIMITER_WORKER } from './limiter-worker.ts';
@@ -173,6 +175,47 @@ test('whatever goes wrong, the ledger ends with what was generated, to the token
   const ledger = await eventually(totals, ({ requests }) => requests === generated.requests);
   expect(ledger).toEqual(generated);
   expect(generated.requests).toBe(REQUESTS);
+});
+
+/** The one row of a tenant with a single request, once it is there. */
+const rowOf = async (tenant: string): Promise<Record<string, unknown>> => {
+  const rows = async () =>
+    (await db.prepare('SELECT * FROM usage_daily WHERE tenant_id = ?').bind(tenant).all()).results;
+  return (await eventually(rows, ({ length }) => length > 0))[0] as Record<string, unknown>;
+};
+
+const reservationOf = (tenant: string) => ({
+  requestId: tenant,
+  tenantId: tenant,
+  keyId: 'key',
+  model: 'tiny',
+  tokens: 500,
+  tenantLimits: UNLIMITED,
+  keyLimits: UNLIMITED,
+  leaseMs: LEASE_MS,
+});
+
+const endingOf = (requestId: string, usage: Usage): Ending => ({
+  requestId,
+  settlement: {
+    ...{ status: 'completed', errorCode: null, finishReasons: ['stop'], upstream: 'origin' },
+    ...{ latencyMs: 1, firstTokenMs: null, usage },
+  },
+});
+
+test('a Worker that is heard again after its lease has ended is believed to its end, however late that comes', async () => {
+  const ask = (method: Call['method'], ...args: readonly unknown[]) =>
+    callLimiter(workerd, { tenant: 'back-again', method, args });
+  const told = { promptTokens: 2, cachedTokens: 0, completionTokens: 1 };
+  await ask('reserve', reservationOf('back-again'), []);
+  await sleep(2 * LEASE_MS);
+  for (let count = 0; count < 15; count += 1) {
+    await sleep(LEASE_MS / 3);
+    const progress = { usage: told, upstream: 'origin', leaseMs: LEASE_MS };
+    expect(await ask('renew', 'back-again', progress)).toBe(false);
+  }
+  await ask('settle', [endingOf('back-again', { ...told, completionTokens: 700 })]);
+  expect(await rowOf('back-again')).toMatchObject({ requests: 1, completed: 1, completion_tokens: 700 });
 });
 
 test('a batch that comes twice, late or in part counts once', async () => {
