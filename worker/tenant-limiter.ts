@@ -1,5 +1,4 @@
 import { DurableObject } from 'cloudflare:workers';
-import type { UsageAccount } from '../shared/generation.ts';
 import { type Env, parseSettings } from './env.ts';
 import { AlarmClock } from './limiter/alarm-clock.ts';
 import type { Exchange, ExchangeAnswer, Wish } from './limiter/exchange.ts';
@@ -9,7 +8,7 @@ import type { Ending, Inquiry, Progress, Reservation, ReservationRequest } from 
 import { dueLeases, nextExpiry, recharge, renew, reserve, settle } from './quota/quota.ts';
 import { rateLimitHeaders } from './quota/rate-limit-headers.ts';
 import type { QuotaState, Subject } from './quota/state.ts';
-import { type Catalogue, createCatalogue } from './upstreams/pool.ts';
+import { type Catalogue, createCatalogue, type KnownAccount } from './upstreams/pool.ts';
 import { flushOutbox } from './usage/usage-outbox.ts';
 import { chargedTokens, NO_USAGE, type UsageRecord } from './usage/usage-record.ts';
 
@@ -22,7 +21,11 @@ const FLUSH_RETRY_MAX_MS = 60_000;
 const SETTLE_TOGETHER_MS = 20;
 /** A request whose lease has ended is settled by what its upstream says, unless its Worker says more within so many leases. */
 const ABANDON_LEASES = 4;
+/** An upstream that is out of reach then is asked again for so many leases: ten minutes of the usual ones, as long as origins remember. */
+const ACCOUNT_LEASES = 20;
 const ACCOUNT_TIMEOUT_MS = 5_000;
+/** A deployment's wrong variable is one more reason why no upstream answers. */
+const NOBODY_ASKED: KnownAccount = { account: null, complete: false };
 
 /**
  * One per tenant: holds its counters in memory and in its own SQLite, so that reservations of parallel requests are
@@ -186,17 +189,18 @@ export class TenantLimiter extends DurableObject<Env> {
 
   /** Nobody will tell any more: the upstream's own account counts, or what the Worker told last where there is none. */
   async #abandon(open: OpenRequest, now: number): Promise<void> {
-    const account = await this.#accountOf(open.lease.id).catch(() => null);
+    const { account, complete } = await this.#accountOf(open.lease.id).catch(() => NOBODY_ASKED);
     // Its Worker may have come back meanwhile.
     if (this.#open.get(open.lease.id) !== open) return;
-    if (account?.ended === false) return this.#keep({ ...open, abandonAt: now + open.leaseMs });
     const { usage, finishReasons } = account ?? open.record;
-    const latencyMs = now - open.record.startedAt;
-    this.#close(open, { ...open.record, usage, finishReasons, latencyMs });
+    const record = { ...open.record, usage, finishReasons, latencyMs: now - open.record.startedAt };
+    const late = now >= open.lease.expiresAt + ACCOUNT_LEASES * open.leaseMs;
+    const final = account?.ended !== false && (complete || late);
+    if (final) this.#close(open, record);
+    else this.#keep({ ...open, record, abandonAt: now + open.leaseMs });
   }
 
-  /** Asynchronous, so that a deployment's wrong variable is one more upstream that does not answer. */
-  async #accountOf(lease: string): Promise<UsageAccount | null> {
+  async #accountOf(lease: string): Promise<KnownAccount> {
     this.#catalogue ??= createCatalogue(this.env, parseSettings(this.env), Date.now);
     return this.#catalogue.usageOf(lease, AbortSignal.timeout(ACCOUNT_TIMEOUT_MS));
   }

@@ -18,14 +18,22 @@ export interface Affinity {
   readonly prompt: WirePrompt | null;
 }
 
+/** What upstreams say that a generation has used. */
+export interface KnownAccount {
+  /** Null when none that has answered remembers it. */
+  readonly account: UsageAccount | null;
+  /** Whether all of them have answered. */
+  readonly complete: boolean;
+}
+
 /** The models on offer and who serves them. */
 export interface Catalogue {
   /** @throws ApiError 502, 503, 504 when no upstream can say */
   models(signal: AbortSignal): Promise<readonly OriginModel[]>;
   /** Why the list may lack models: an upstream that has never told its own; null when all have. */
   missing(): ApiError | null;
-  /** What a generation has used, by whichever upstream remembers it; null when none does. */
-  usageOf(account: string, signal: AbortSignal): Promise<UsageAccount | null>;
+  /** What a generation has used, by whichever upstream remembers it. */
+  usageOf(account: string, signal: AbortSignal): Promise<KnownAccount>;
   /** For one request. */
   upstreamFor(model: OriginModel, affinity: Affinity): Upstream;
 }
@@ -75,8 +83,9 @@ export function createCatalogue(env: Env, settings: Settings, now: () => number)
     models: (signal) => lists.all(upstreams, signal),
     missing: () => lists.missing,
     async usageOf(account, signal) {
-      const asked = upstreams.map((upstream) => upstream.usageOf(account, signal).catch(() => null));
-      return accountOf(await Promise.all(asked));
+      const asked = await Promise.allSettled(upstreams.map((upstream) => upstream.usageOf(account, signal)));
+      const answers = asked.flatMap((one) => (one.status === 'fulfilled' ? [one.value] : []));
+      return { account: accountOf(answers), complete: answers.length === upstreams.length };
     },
     upstreamFor(model, { tenantId, prompt }) {
       const serving = upstreams.filter(({ name }) => lists.stateOf(name, model.id) !== null);

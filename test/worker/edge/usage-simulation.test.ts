@@ -52,16 +52,18 @@ afterAll(async () => {
 interface Accounts {
   readonly url: string;
   /** What it answers, one after the other; the last for good. */
-  readonly known: Map<string, UsageAccount[]>;
+  readonly known: Map<string, (UsageAccount | 'away')[]>;
   stop(): Promise<void>;
 }
 
 async function startAccounts(): Promise<Accounts> {
-  const known = new Map<string, UsageAccount[]>();
+  const known: Accounts['known'] = new Map();
   const server = createServer((request, response) => {
     const name = new URL(request.url ?? '', 'http://origin').searchParams.get('account') ?? '';
     const answers = known.get(name) ?? [];
-    response.end(JSON.stringify((answers.length > 1 ? answers.shift() : answers[0]) ?? null));
+    const answer = (answers.length > 1 ? answers.shift() : answers[0]) ?? null;
+    if (answer === 'away') response.destroy();
+    else response.end(JSON.stringify(answer));
   });
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
@@ -216,6 +218,13 @@ test('a Worker that is heard again after its lease has ended is believed to its 
   }
   await ask('settle', [endingOf('back-again', { ...told, completionTokens: 700 })]);
   expect(await rowOf('back-again')).toMatchObject({ requests: 1, completed: 1, completion_tokens: 700 });
+});
+
+test('an origin that is out of reach when a Worker has vanished is asked again', async () => {
+  const usage = { promptTokens: 3, cachedTokens: 0, completionTokens: 40 };
+  accounts.known.set('cut-off', ['away', 'away', { usage, finishReasons: ['length'], ended: true }]);
+  await callLimiter(workerd, { tenant: 'cut-off', method: 'reserve', args: [reservationOf('cut-off'), []] });
+  expect(await rowOf('cut-off')).toMatchObject({ requests: 1, completion_tokens: 40, finish_length: 1 });
 });
 
 test('a batch that comes twice, late or in part counts once', async () => {
