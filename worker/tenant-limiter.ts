@@ -49,8 +49,8 @@ export class TenantLimiter extends DurableObject<Env> {
 
   constructor(ctx: DurableObjectState, env: Env) {
     super(ctx, env);
-    this.#storage = new LimiterStorage(ctx.storage.sql);
     this.#clock = new AlarmClock(ctx.storage);
+    this.#storage = new LimiterStorage(ctx.storage.sql, this.#clock.now());
     this.#open = this.#storage.loadOpen();
     this.#quota = this.#storage.loadQuota(this.#open);
     this.#blocked = this.#storage.loadBlocked();

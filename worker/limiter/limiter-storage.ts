@@ -40,9 +40,18 @@ const parts = <T>(all: readonly T[]): T[][] =>
 export class LimiterStorage {
   readonly #sql: SqlStorage;
 
-  constructor(sql: SqlStorage) {
+  /** @param now Unix milliseconds */
+  constructor(sql: SqlStorage, now: number) {
     this.#sql = sql;
+    const isNew = sql.exec("SELECT 1 FROM sqlite_master WHERE name = 'outbox'").toArray().length === 0;
     sql.exec(SCHEMA);
+    // A ledger that was moved, or has outlived these tables, takes what bears an old number for written.
+    if (isNew) this.#numberOutboxFrom(now);
+  }
+
+  #numberOutboxFrom(sequence: number): void {
+    this.#sql.exec("INSERT INTO outbox (sequence, record) VALUES (?, '')", sequence);
+    this.#sql.exec('DELETE FROM outbox');
   }
 
   /** The counters, together with the leases of the open requests. */

@@ -227,6 +227,15 @@ test('an origin that is out of reach when a Worker has vanished is asked again',
   expect(await rowOf('cut-off')).toMatchObject({ requests: 1, completion_tokens: 40, finish_length: 1 });
 });
 
+test('a ledger that is older than its limiter, as after a move, gets whatever that one writes', async () => {
+  await db.prepare("INSERT INTO usage_cursors (tenant_id, sequence) VALUES ('moved', 12345)").run();
+  const ask = (method: Call['method'], ...args: readonly unknown[]) =>
+    callLimiter(workerd, { tenant: 'moved', method, args });
+  await ask('reserve', reservationOf('moved'), []);
+  await ask('settle', [endingOf('moved', { promptTokens: 2, cachedTokens: 0, completionTokens: 9 })]);
+  expect(await rowOf('moved')).toMatchObject({ requests: 1, completion_tokens: 9 });
+});
+
 test('a batch that comes twice, late or in part counts once', async () => {
   const entry = (sequence: number) => ({
     sequence,
