@@ -4,6 +4,11 @@ export class EventBlocks {
 
   /** The events completed by `fragment`, each without its empty line. */
   push(fragment: string): string[] {
+    // Long events come in many fragments: to look through all of them again at each would take the square of the time.
+    if (!fragment.includes('\n')) {
+      this.#pending += fragment;
+      return [];
+    }
     const blocks = (this.#pending + fragment).split('\n\n');
     this.#pending = blocks.pop() ?? '';
     return blocks.filter((block) => block.startsWith('data:'));

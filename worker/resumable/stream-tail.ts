@@ -4,6 +4,7 @@ import { SSE_DONE, SSE_KEEP_ALIVE, sseData } from '../../shared/framing.ts';
 import type { Env } from '../env.ts';
 import { afterAlone } from '../request-timers.ts';
 import { EventBlocks } from './event-blocks.ts';
+import { behind, EventLog } from './event-log.ts';
 
 /** A stream can be resumed for this long after its end. */
 const RETENTION_MS = 60_000;
@@ -12,15 +13,12 @@ const KEEP_ALIVE_MS = 10_000;
 /** One that never ends is given up after this. */
 const LONGEST_MS = 3_600_000;
 
-const SCHEMA = `
-  CREATE TABLE IF NOT EXISTS events (id INTEGER PRIMARY KEY, block TEXT NOT NULL);
-  CREATE TABLE IF NOT EXISTS stream (only INTEGER PRIMARY KEY CHECK (only = 0), tenant TEXT NOT NULL, ended INTEGER NOT NULL);
-`;
-
 /** What ends a stream in the place of the end that will not come. */
 const INTERRUPTION = new EventBlocks().push(
   sseData(new ApiError('upstream_error', 'The stream was interrupted.').envelope()) + SSE_DONE,
 );
+
+const encoder = new TextEncoder();
 
 /** The Worker itself, seen from inside, with what only it can say to itself. */
 export type OwnWorker = (options: { props: InnerProps }) => Fetcher;
@@ -38,14 +36,14 @@ export interface InnerProps {
  * numbers, and serves them from any number on to whoever follows. Gone a minute after the end.
  */
 export class StreamTail extends DurableObject<Env> {
-  readonly #sql: SqlStorage;
+  readonly #log: EventLog;
   #news = Promise.withResolvers<void>();
   /** The pump runs in this object's memory; without it an unfinished stream has no one to go on. */
   #pumping = false;
 
   constructor(ctx: DurableObjectState, env: Env) {
     super(ctx, env);
-    this.#sql = ctx.storage.sql;
+    this.#log = new EventLog(ctx.storage.sql);
   }
 
   /** The answer to a resumable request: a numbered stream, or whatever else the Worker answers. */
@@ -54,8 +52,7 @@ export class StreamTail extends DurableObject<Env> {
     const answer = await exports.default({ props }).fetch(request);
     const streams = answer.headers.get('content-type')?.startsWith('text/event-stream') ?? false;
     if (!streams || answer.body === null) return answer;
-    this.#sql.exec(SCHEMA);
-    this.#sql.exec('INSERT INTO stream (only, tenant, ended) VALUES (0, ?, 0)', tenantId);
+    this.#log.begin(tenantId);
     this.#pumping = true;
     await this.ctx.storage.setAlarm(Date.now() + LONGEST_MS);
     this.ctx.waitUntil(this.#pump(answer.body));
@@ -64,20 +61,13 @@ export class StreamTail extends DurableObject<Env> {
 
   /** The events after `lastEventId`; null when there is no such stream of this tenant. */
   async resume(lastEventId: number, tenantId: string): Promise<ReadableStream<Uint8Array> | null> {
-    return this.#stream()?.tenant === tenantId ? this.#follow(lastEventId) : null;
+    return this.#log.stream()?.tenant === tenantId ? this.#follow(lastEventId) : null;
   }
 
   override async alarm(): Promise<void> {
     this.#pumping = false;
     await this.ctx.storage.deleteAll();
     this.#tell();
-  }
-
-  /** Tables come with a stream: who asks for one that never was leaves nothing behind. */
-  #stream(): { tenant: string; ended: number } | undefined {
-    const tables = this.#sql.exec("SELECT 1 FROM sqlite_master WHERE name = 'stream'").toArray();
-    if (tables.length === 0) return undefined;
-    return this.#sql.exec<{ tenant: string; ended: number }>('SELECT tenant, ended FROM stream').toArray()[0];
   }
 
   async #pump(body: ReadableStream<Uint8Array>): Promise<void> {
@@ -97,14 +87,14 @@ export class StreamTail extends DurableObject<Env> {
 
   async #end(last: readonly string[]): Promise<void> {
     this.#keep(last);
-    this.#sql.exec('UPDATE stream SET ended = 1');
+    this.#log.end();
     this.#pumping = false;
     this.#tell();
     await this.ctx.storage.setAlarm(Date.now() + RETENTION_MS);
   }
 
   #keep(blocks: readonly string[]): void {
-    for (const block of blocks) this.#sql.exec('INSERT INTO events (block) VALUES (?)', block);
+    this.#log.keep(blocks);
     if (blocks.length > 0) this.#tell();
   }
 
@@ -115,35 +105,26 @@ export class StreamTail extends DurableObject<Env> {
 
   /** Numbered events after `from`, those to come included. Leaving it stops nothing. */
   #follow(from: number): ReadableStream<Uint8Array> {
-    const encoder = new TextEncoder();
-    let last = from;
+    let place = behind(from);
     const pull = async (controller: ReadableStreamDefaultController<Uint8Array>): Promise<void> => {
       for (;;) {
         const news = this.#news.promise;
         // What is being pumped is there.
         if (!this.#pumping) {
-          const stream = this.#stream();
+          const stream = this.#log.stream();
           if (!stream) return controller.close();
-          if (stream.ended === 0) await this.#end(INTERRUPTION);
+          if (!stream.ended) await this.#end(INTERRUPTION);
         }
-        const rows = this.#after(last);
-        const latest = rows.at(-1);
-        if (latest) {
-          last = latest.id;
-          const text = rows.map(({ id, block }) => `id: ${id}\n${block}\n\n`).join('');
-          return controller.enqueue(encoder.encode(text));
+        const reading = this.#log.after(place);
+        if (reading) {
+          place = reading.place;
+          return controller.enqueue(reading.bytes);
         }
         if (!this.#pumping) return controller.close();
         if (!(await inTime(news))) return controller.enqueue(encoder.encode(SSE_KEEP_ALIVE));
       }
     };
     return new ReadableStream({ pull }, { highWaterMark: 0 });
-  }
-
-  #after(id: number): { id: number; block: string }[] {
-    return this.#sql
-      .exec<{ id: number; block: string }>('SELECT id, block FROM events WHERE id > ? ORDER BY id', id)
-      .toArray();
   }
 }
 

@@ -1,5 +1,5 @@
 import { beforeEach, expect, test } from 'vitest';
-import { stepsFor } from '../support/scripts.ts';
+import { acceptedFor, doneFor, finishOf, stepsFor, tokenEvent } from '../support/scripts.ts';
 import { KEY } from '../support/worker.ts';
 import { workerForTests } from '../support/worker-for-tests.ts';
 import { ADMIN_KEY_SHA256, tenantWithKey } from './admin-client.ts';
@@ -79,6 +79,18 @@ test('after its end the stream is still there, as often as it is asked for', asy
   expect(await read(await resume(id, null))).toEqual(seen);
   expect(await read(await resume(id, '4'))).toEqual(seen.slice(4));
   expect(await read(await resume(id, String(seen.length)))).toEqual([]);
+});
+
+test('events larger than a value that the object can store arrive whole', async () => {
+  const text = 'né🙂'.repeat(900_000);
+  origin.script = (request, wire) => {
+    wire.send(...acceptedFor(request), tokenEvent(1, text), finishOf(0, 'length', 1), doneFor(request, 1));
+    wire.end();
+  };
+  const seen = await read(await start());
+  const told = seen.slice(0, -1).flatMap(({ data }) => JSON.parse(data).choices as { text: string }[]);
+  expect(told.map((choice) => choice.text).join('') === text).toBe(true);
+  expect(await read(await resume(idOf(seen), null))).toEqual(seen);
 });
 
 test('it belongs to its tenant', async () => {
