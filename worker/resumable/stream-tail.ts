@@ -17,6 +17,7 @@ const LONGEST_MS = 3_600_000;
 const INTERRUPTION = new EventBlocks().push(
   sseData(new ApiError('upstream_error', 'The stream was interrupted.').envelope()) + SSE_DONE,
 );
+const DONE = new EventBlocks().push(SSE_DONE)[0];
 
 const encoder = new TextEncoder();
 
@@ -73,16 +74,18 @@ export class StreamTail extends DurableObject<Env> {
   async #pump(body: ReadableStream<Uint8Array>): Promise<void> {
     const blocks = new EventBlocks();
     const decoder = new TextDecoder();
-    let last: readonly string[] = [];
+    let last: string | undefined;
     try {
       for await (const bytes of body) {
         if (!this.#pumping) return;
-        this.#keep(blocks.push(decoder.decode(bytes, { stream: true })));
+        const found = blocks.push(decoder.decode(bytes, { stream: true }));
+        this.#keep(found);
+        last = found.at(-1) ?? last;
       }
     } catch {
-      last = INTERRUPTION;
+      // What it lacks then is its end.
     }
-    await this.#end(last);
+    if (this.#pumping) await this.#end(last === DONE ? [] : INTERRUPTION);
   }
 
   async #end(last: readonly string[]): Promise<void> {

@@ -72,6 +72,15 @@ async function beginStream(): Promise<string> {
   return /"cmpl-([0-9a-f]{32})"/.exec(value ?? '')![1]!;
 }
 
+const dataOf = (text: string): string[] => [...text.matchAll(/^data: (.*)$/gm)].map(([, data]) => data!);
+
+/** An error, and then the end. */
+function expectInterruption(text: string): void {
+  const events = dataOf(text);
+  expect(events.at(-1)).toBe('[DONE]');
+  expect(JSON.parse(events.at(-2)!)).toMatchObject({ error: { code: 'upstream_error', param: null } });
+}
+
 const resume = async (stream: string): Promise<string> =>
   (await worker.request(`/v1/completions/cmpl-${stream}/stream`)).text();
 
@@ -80,10 +89,16 @@ test('a resumable stream whose object restarts ends with an error, and says so t
   const stream = await beginStream();
   await tell('stream', 'restart', stream);
   const rest = await resume(stream);
-  const events = [...rest.matchAll(/^data: (.*)$/gm)].map(([, data]) => data!);
-  expect(events.at(-1)).toBe('[DONE]');
-  expect(JSON.parse(events.at(-2)!)).toMatchObject({ error: { code: 'upstream_error', param: null } });
+  expectInterruption(rest);
   expect(await resume(stream)).toBe(rest);
+});
+
+test('a resumable stream that breaks off as if it were complete ends with an error', async () => {
+  const answer = await worker.post(
+    { model: 'org/tiny', prompt: 'Hi', stream: true },
+    { headers: { 'x-resumable': 'true', 'x-cut': 'true' } },
+  );
+  expectInterruption(await answer.text());
 });
 
 test('nothing is stored of a stream that never was, and nothing is left of one whose time is over', async () => {

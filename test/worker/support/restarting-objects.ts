@@ -4,6 +4,7 @@ import worker, {
   TenantLimiter as Limiter,
   StreamTail as Tail,
 } from '../../../worker/index.ts';
+import type { InnerProps } from '../../../worker/resumable/stream-tail.ts';
 
 export class TenantLimiter extends Limiter {
   async restart(): Promise<void> {
@@ -56,9 +57,22 @@ function objectOf(kind: string, name: string, { LIMITER, ANSWERS, STREAMS }: Env
   return STREAMS.get(STREAMS.idFromName(name));
 }
 
-/** The Worker with paths of its own, `/object/{kind}/{action}/{name}`, at which an object loses its memory, and more. */
+/** The first event of an answer, after which it ends as if it were complete. */
+async function cut(answer: Response): Promise<Response> {
+  const reader = answer.body!.getReader();
+  const { value } = await reader.read();
+  await reader.cancel();
+  return new Response(value, answer);
+}
+
+/**
+ * The Worker with paths of its own, `/object/{kind}/{action}/{name}`, at which an object loses its memory, and more; with
+ * the header `x-cut` it dies in the middle of what it answers to its own objects.
+ */
 export default {
   async fetch(request, env, context) {
+    const isOwn = (context.props as Partial<InnerProps> | undefined)?.completion !== undefined;
+    if (isOwn && request.headers.has('x-cut')) return cut(await worker.fetch!(request, env, context));
     const [, kind, action, name] =
       /^\/object\/(\w+)\/(\w+)\/([\w/]+)$/.exec(new URL(request.url).pathname) ?? [];
     if (kind === undefined) return worker.fetch!(request, env, context);
