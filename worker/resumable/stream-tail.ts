@@ -97,8 +97,9 @@ export class StreamTail extends DurableObject<Env> {
   }
 
   #keep(blocks: readonly string[]): void {
+    if (blocks.length === 0) return;
     this.#log.keep(blocks);
-    if (blocks.length > 0) this.#tell();
+    this.#tell();
   }
 
   #tell(): void {
@@ -115,13 +116,19 @@ export class StreamTail extends DurableObject<Env> {
         // What is being pumped is there.
         if (!this.#pumping) {
           const stream = this.#log.stream();
-          if (!stream) return controller.close();
+          if (!stream) {
+            // Whoever has read the end was let go: this one was so slow that the stream's time is over.
+            controller.enqueue(encoder.encode(INTERRUPTION.map((block) => `${block}\n\n`).join('')));
+            return controller.close();
+          }
           if (!stream.ended) await this.#end(INTERRUPTION);
         }
         const reading = this.#log.after(place);
         if (reading) {
           place = reading.place;
-          return controller.enqueue(reading.bytes);
+          controller.enqueue(reading.bytes);
+          if (!this.#pumping && !this.#log.after(place)) controller.close();
+          return;
         }
         if (!this.#pumping) return controller.close();
         if (!(await inTime(news))) return controller.enqueue(encoder.encode(SSE_KEEP_ALIVE));

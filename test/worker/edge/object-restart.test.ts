@@ -101,6 +101,12 @@ test('a resumable stream that breaks off as if it were complete ends with an err
   expectInterruption(await answer.text());
 });
 
+test('a client that reads so slowly that its stream’s time is over is told that it lacks the end', async () => {
+  new Stage(origin);
+  const stream = await beginStream();
+  expectInterruption(String(await tell('stream', 'lag', stream)));
+});
+
 test('nothing is stored of a stream that never was, and nothing is left of one whose time is over', async () => {
   const unknown = '0'.repeat(32);
   expect(await resume(unknown)).toContain('not_found');

@@ -43,6 +43,13 @@ export class StreamTail extends Tail {
     await this.alarm();
   }
 
+  /** What a follower still gets who has read nothing before its time was over. */
+  async lag(): Promise<string> {
+    const stream = await this.resume(0, 'development');
+    await this.alarm();
+    return new Response(stream).text();
+  }
+
   async tables(): Promise<number> {
     return this.ctx.storage.sql.exec('SELECT 1 FROM sqlite_master WHERE type = ?', 'table').toArray().length;
   }
