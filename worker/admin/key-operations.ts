@@ -3,6 +3,7 @@ import { ApiError } from '../../shared/errors.ts';
 import { sha256Hex } from '../../shared/signing.ts';
 import { limiterOf } from '../admission.ts';
 import type { RequestContext } from '../context.ts';
+import { insistently } from '../insistently.ts';
 import { OPERATOR_TENANT } from '../tenants/built-in.ts';
 import {
   insertKey,
@@ -42,6 +43,10 @@ function checkScopes(scopes: readonly string[], tenantId: string): void {
     throw new ApiError('conflicting_parameters', message, { param: 'scopes' });
   }
 }
+
+/** From now on, whatever any cache still says. */
+const block = ({ id, tenantId }: KeyRecord, context: RequestContext): Promise<void> =>
+  insistently(() => limiterOf(context, tenantId).block(id, true));
 
 export const KEY_OPERATIONS: readonly Operation[] = [
   operation({
@@ -98,7 +103,7 @@ export const KEY_OPERATIONS: readonly Operation[] = [
       if (expired || !(await replaceKey(context.env.DB, old, record, endsAt))) {
         throw new ApiError('conflict', `The key '${id}' is revoked, expired or already replaced.`);
       }
-      if (endsAt <= now) await limiterOf(context, old.tenantId).block(id, true);
+      if (endsAt <= now) await block(old, context);
       context.keys.forget(id);
       return { ...showKey(record), key };
     },
@@ -112,7 +117,7 @@ export const KEY_OPERATIONS: readonly Operation[] = [
     async run({ id }, context) {
       const key = found(await readKeyRecord(context.env.DB, id), 'key', id);
       await revokeKey(context.env.DB, id, context.now());
-      await limiterOf(context, key.tenantId).block(id, true);
+      await block(key, context);
       context.keys.forget(id);
       return showKey(found(await readKeyRecord(context.env.DB, id), 'key', id));
     },

@@ -29,6 +29,15 @@ test('a limiter that restarts while a request runs is told of its end, long befo
   expect((await completion(worker, key)).status).toBe(200);
 });
 
+test('a key that takes another one’s place is shown, although the limiter restarts meanwhile', async () => {
+  const { key, keyId } = await tenantWithKey(worker, 'rotating');
+  await tell('limiter', 'deafen', 'rotating');
+  const { status, body } = await admin(worker, 'POST', `/keys/${keyId}/rotate`, { overlap_seconds: 0 });
+  expect(status).toBe(201);
+  expect((await completion(worker, key)).status).toBe(401);
+  expect((await completion(worker, body.key)).status).toBe(200);
+});
+
 test('an answer is kept, and reaches its caller, although the object that keeps it has restarted meanwhile', async () => {
   const { key } = await tenantWithKey(worker, 'keeping', {});
   const stage = new Stage(origin);

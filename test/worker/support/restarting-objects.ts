@@ -7,8 +7,22 @@ import worker, {
 import type { InnerProps } from '../../../worker/resumable/stream-tail.ts';
 
 export class TenantLimiter extends Limiter {
+  /** What happens to the next call of `block`, before it is heard. */
+  #fate: () => Promise<unknown> = async () => {};
+
   async restart(): Promise<void> {
     this.ctx.abort('restarted');
+  }
+
+  async deafen(): Promise<void> {
+    this.#fate = () => this.restart();
+  }
+
+  override async block(...who: Parameters<Limiter['block']>): Promise<void> {
+    const fate = this.#fate;
+    this.#fate = async () => {};
+    await fate();
+    await super.block(...who);
   }
 }
 
