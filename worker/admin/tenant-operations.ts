@@ -1,6 +1,7 @@
 import { ApiError } from '../../shared/errors.ts';
 import { limiterOf } from '../admission.ts';
 import type { RequestContext } from '../context.ts';
+import { insistently } from '../insistently.ts';
 import { DEVELOPMENT } from '../tenants/built-in.ts';
 import { readPlan } from '../tenants/plan-store.ts';
 import { insertTenant, listTenants, readTenant, updateTenant } from '../tenants/tenant-store.ts';
@@ -8,6 +9,16 @@ import { tenantBody, tenantObject, tenantPatch } from './admin-schemas.ts';
 import { showTenant } from './answers.ts';
 import { toCamelCase } from './casing.ts';
 import { recordOperations } from './record-operations.ts';
+
+/**
+ * Tells the limiter until it has heard what the record says: of two changes at once, the one that is recorded first may
+ * be told last.
+ */
+async function tellSuspension(id: string, suspended: boolean, context: RequestContext): Promise<void> {
+  await insistently(() => limiterOf(context, id).block(null, suspended));
+  const tenant = await readTenant(context.env.DB, id);
+  if (tenant && tenant.suspended !== suspended) await tellSuspension(id, tenant.suspended, context);
+}
 
 async function checkPlan(id: string | null | undefined, { env }: RequestContext): Promise<void> {
   if (id === null || id === undefined || (await readPlan(env.DB, id))) return;
@@ -34,8 +45,7 @@ export const TENANT_OPERATIONS = recordOperations({
     await checkPlan(plan, context);
     const changes = { ...patch, planId: plan, limits: limits && toCamelCase(limits) };
     const changed = await updateTenant(context.env.DB, id, changes);
-    // Told by whoever decided it: told by another change at the same time, too, it might come late and undo this one.
-    if (changed && patch.suspended !== undefined) await limiterOf(context, id).block(null, patch.suspended);
+    if (changed && patch.suspended !== undefined) await tellSuspension(id, patch.suspended, context);
     return changed;
   },
   forget: ({ id }, keys) => keys.forgetTenant(id),

@@ -38,6 +38,17 @@ test('a key that takes another one’s place is shown, although the limiter rest
   expect((await completion(worker, body.key)).status).toBe(200);
 });
 
+test('of a suspension and its end at the same time, the one that the record tells holds', async () => {
+  const { key } = await tenantWithKey(worker, 'wavering');
+  await tell('limiter', 'dawdle', 'wavering');
+  const suspended = async () => (await admin(worker, 'GET', '/tenants/wavering')).body.suspended;
+  const first = admin(worker, 'PATCH', '/tenants/wavering', { suspended: true });
+  await eventually(suspended, (is) => is);
+  const second = await admin(worker, 'PATCH', '/tenants/wavering', { suspended: false });
+  expect([(await first).status, second.status, await suspended()]).toEqual([200, 200, false]);
+  expect((await completion(worker, key)).status).toBe(200);
+});
+
 test('an answer is kept, and reaches its caller, although the object that keeps it has restarted meanwhile', async () => {
   const { key } = await tenantWithKey(worker, 'keeping', {});
   const stage = new Stage(origin);

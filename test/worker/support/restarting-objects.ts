@@ -18,6 +18,10 @@ export class TenantLimiter extends Limiter {
     this.#fate = () => this.restart();
   }
 
+  async dawdle(): Promise<void> {
+    this.#fate = () => scheduler.wait(500);
+  }
+
   override async block(...who: Parameters<Limiter['block']>): Promise<void> {
     const fate = this.#fate;
     this.#fate = async () => {};
