@@ -1,10 +1,19 @@
-import type { LimiterStorage } from '../limiter/limiter-storage.ts';
+import type { LimiterStorage, OutboxEntry } from '../limiter/limiter-storage.ts';
 import { addToLedger, ledgerCursor } from './usage-ledger.ts';
 import type { UsageRecord } from './usage-record.ts';
 
-const BATCH = 500;
+/** As many data points as the platform takes from one alarm; it throws at the next. */
+const BATCH = 250;
 
 /** The fine grain: one data point per request, for questions the daily sums cannot answer. Best effort. */
+function writePoints(dataset: AnalyticsEngineDataset, entries: readonly OutboxEntry[]): void {
+  try {
+    for (const { record } of entries) writePoint(dataset, record);
+  } catch {
+    // What cannot be written there is in the ledger all the same.
+  }
+}
+
 function writePoint(dataset: AnalyticsEngineDataset, record: UsageRecord): void {
   const { usage } = record;
   dataset.writeDataPoint({
@@ -45,7 +54,7 @@ export async function flushOutbox(
   if (tenantId === undefined) return false;
   const cursor = await ledgerCursor(db, tenantId);
   const written = waiting.filter(({ sequence }) => sequence <= cursor);
-  if (dataset) for (const { record } of written) writePoint(dataset, record);
+  if (dataset) writePoints(dataset, written);
   storage.dropOutboxTo(cursor);
   const batch = storage.outbox(BATCH);
   await addToLedger(db, tenantId, cursor, batch);

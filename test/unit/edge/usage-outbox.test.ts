@@ -22,7 +22,7 @@ const entry = (sequence: number): OutboxEntry => ({
 });
 
 /** An outbox with so many records, and a ledger that takes whatever comes. */
-function usageOf(count: number) {
+function usageOf(count: number, dataset?: AnalyticsEngineDataset) {
   let entries = Array.from({ length: count }, (_, index) => entry(index + 1));
   let cursor = 0;
   const outbox = {
@@ -39,7 +39,7 @@ function usageOf(count: number) {
       cursor = statements.at(-1)!.values[1] as number;
     },
   } as unknown as D1Database;
-  return { flush: () => flushOutbox(outbox, db, undefined), written: () => cursor };
+  return { flush: () => flushOutbox(outbox, db, dataset), written: () => cursor };
 }
 
 test.each([0, 1, 499, 500, 501, 1_700])(
@@ -54,4 +54,30 @@ test.each([0, 1, 499, 500, 501, 1_700])(
 test('a few records are no reason to ask again at once', async () => {
   const { flush } = usageOf(20);
   expect(await flush()).toBe(false);
+});
+
+/** Takes so many data points of one alarm, as the platform does, and throws at the next. */
+function datasetTaking(most: number) {
+  const taken: string[] = [];
+  let sinceAlarm = 0;
+  const writeDataPoint: AnalyticsEngineDataset['writeDataPoint'] = ({ blobs } = {}) => {
+    sinceAlarm += 1;
+    if (sinceAlarm > most) throw new Error('Analytics Engine write limit exceeded.');
+    taken.push(String(blobs?.[0]));
+  };
+  const ring = (): void => {
+    sinceAlarm = 0;
+  };
+  return { dataset: { writeDataPoint }, taken, ring };
+}
+
+test.each([
+  ['takes 250 data points of an alarm', 250, 1_700],
+  ['takes none', 0, 0],
+])('a dataset that %s holds up nothing on its way to the ledger', async (_, most, points) => {
+  const { dataset, taken, ring } = datasetTaking(most);
+  const { flush, written } = usageOf(1_700, dataset);
+  // What was written by the last one is confirmed, and becomes points, by one more.
+  for (let again = 2; again > 0; ring()) if (!(await flush())) again -= 1;
+  expect([written(), new Set(taken).size, taken.length]).toEqual([1_700, points, points]);
 });
