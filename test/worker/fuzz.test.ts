@@ -68,6 +68,16 @@ const object = fc
     return JSON.stringify(Object.assign(body, Object.fromEntries(fields)));
   });
 
+/** Bodies that are right, so that enough get as far as the origin whatever is drawn. */
+const sound = fc.constantFrom(
+  ...Object.entries(FIELD_TABLE)
+    .flatMap(([name, { good, beside }]) =>
+      good.map((value) => ({ model: 'default', prompt: 'Hi', ...beside, [name]: value })),
+    )
+    .map((fields) => JSON.stringify(fields))
+    .filter((text) => text.length < 10_000),
+);
+
 /** JSON that was right before some of its bytes were changed, cut or doubled. */
 const mutated = fc
   .record({ text: object, at: fc.nat(400), length: fc.nat(8), put: fc.uint8Array({ maxLength: 8 }) })
@@ -88,6 +98,7 @@ const nested = fc
 
 const body: fc.Arbitrary<Uint8Array> = fc.oneof(
   { weight: 6, arbitrary: object.map((text) => Buffer.from(text)) },
+  { weight: 3, arbitrary: sound.map((text) => Buffer.from(text)) },
   { weight: 3, arbitrary: mutated },
   { weight: 1, arbitrary: fc.uint8Array({ maxLength: 200 }) },
   { weight: 1, arbitrary: nested.map((text) => Buffer.from(text)) },
@@ -124,5 +135,5 @@ test(`${BODIES} random and mutated bodies: a completion or a valid error of the 
     }),
     { numRuns: Math.ceil(BODIES / AT_ONCE), endOnFailure: true },
   );
-  expect(origin.requests.length).toBeGreaterThan(BODIES / 20);
+  expect(origin.requests.length).toBeGreaterThan(BODIES / 10);
 });
