@@ -18,6 +18,12 @@ export interface CommandContext {
 
 const localState = (context: CommandContext): string => path.join(context.stateDirectory, 'worker');
 
+/** wrangler looks for settings at home, and ends where it may not. */
+const homeOf = ({ stateDirectory }: CommandContext) => ({
+  HOME: stateDirectory,
+  XDG_CONFIG_HOME: stateDirectory,
+});
+
 export const originCommand = (context: CommandContext): Command => ({
   name: 'origin',
   file: process.execPath,
@@ -44,6 +50,7 @@ export const migrateCommand = (context: CommandContext): Command => ({
     WRANGLER_SEND_METRICS: 'false',
     WRANGLER_HIDE_BANNER: 'true',
     CI: 'true',
+    ...homeOf(context),
   },
   logFile: path.join(context.stateDirectory, 'worker.log'),
 });
@@ -53,6 +60,7 @@ export const edgeCommand = (context: CommandContext): Command => ({
   file: process.execPath,
   args: [path.join(context.root, 'origin', 'start', 'edge.ts')],
   env: {
+    ...homeOf(context),
     CONTINUO_HOST: context.settings.host,
     CONTINUO_PORT: String(context.settings.port),
     // Where wrangler keeps what it makes locally, the migrated database for one.
