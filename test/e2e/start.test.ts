@@ -86,14 +86,17 @@ describe('npm start', () => {
 
   test('prints a curl line that answers with a completion when pasted', async () => {
     const { url, headers, body } = readCurl(system.banner);
-    const response = await fetch(url, { method: 'POST', headers, body });
-    expect(response.status).toBe(200);
-    const completion = (await response.json()) as {
-      choices: { text: string }[];
-      usage: { completion_tokens: number };
+    const generated = async () => {
+      const response = await fetch(url, { method: 'POST', headers, body });
+      expect(response.status).toBe(200);
+      const { choices, usage } = (await response.json()) as {
+        choices: { text: string }[];
+        usage: { completion_tokens: number };
+      };
+      return [choices[0]?.text.length ?? 0, usage.completion_tokens];
     };
-    expect(completion.choices[0]?.text.length).toBeGreaterThan(20);
-    expect(completion.usage.completion_tokens).toBeGreaterThan(8);
+    // Sampled, a text may end with its first token, but not all of them do.
+    await expect.poll(generated).toSatisfy(([characters, tokens]) => characters > 20 && tokens > 8);
   });
 
   test('an origin killed during a stream gives an error event and [DONE], and requests work again after its restart', async () => {
