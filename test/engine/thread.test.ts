@@ -24,6 +24,9 @@ const request = (requestId: string, maxTokens: number, fields: Partial<Submissio
     ...fields,
   });
 
+/** More than it can end while this thread stands still for a moment. */
+const endless = (requestId: string) => request(requestId, 450, { choices: 100 });
+
 interface Stream {
   readonly admission: Promise<Admission>;
   readonly events: GenerationEvent[];
@@ -98,7 +101,7 @@ describe('the engine thread', () => {
   it('takes an abort in the middle of a stream, and says no more of it', async () => {
     const { client } = killable();
     await client.start();
-    const long = open(client, request('r', 400));
+    const long = open(client, endless('r'));
     await long.begun;
     expect(() => client.submit(request('r', 1), () => undefined)).toThrow('once');
     client.abort('r');
@@ -114,7 +117,7 @@ describe('the engine thread', () => {
     let deaths = 0;
     const { client, kill } = killable(() => deaths++);
     await client.start();
-    const streams = Array.from({ length: 6 }, (_, serial) => open(client, request(`${serial}`, 450)));
+    const streams = Array.from({ length: 6 }, (_, serial) => open(client, endless(`${serial}`)));
     await streams[0]?.begun;
     await kill();
     await Promise.all(streams.map(({ ended }) => ended));
@@ -134,7 +137,7 @@ describe('the engine thread', () => {
   it('ends open requests with an error when it is stopped', async () => {
     const { client } = killable();
     await client.start();
-    const stream = open(client, request('r', 450));
+    const stream = open(client, endless('r'));
     await stream.begun;
     await client.stop();
     expect(stream.events.at(-1)).toMatchObject({ type: 'error', retryable: true });

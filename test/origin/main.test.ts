@@ -139,7 +139,7 @@ describe('a running origin', () => {
   });
 
   test('infills, and on SIGTERM finishes what runs, takes no more, and exits with 0', async () => {
-    const origin = start();
+    const origin = start({ CONTINUO_DRAIN_SECONDS: '600' });
     await origin.line(/KV cache/);
     const infill = await origin.generate({
       prompts: ['def add(a, b):\n    return '],
@@ -153,13 +153,15 @@ describe('a running origin', () => {
     expect(JSON.stringify(infilled)).not.toContain('<|fim');
 
     const prompts = ['The PROMPT of this test'];
-    const response = await origin.generate({ prompts, maxTokens: 300, ignoreEos: true });
+    // Long enough that it still runs when a request comes that is not taken any more.
+    const long = { maxTokens: 1000, choices: 4, ignoreEos: true, deadlineMs: 600_000 };
+    const response = await origin.generate({ prompts, ...long });
     expect(response.status).toBe(200);
     origin.child.kill('SIGTERM');
     await origin.line('draining');
     expect((await origin.generate({})).status).toBe(503);
     const last = (await eventsOf(response)).at(-1);
-    expect(last).toMatchObject({ type: 'done', usage: { completionTokens: 300 } });
+    expect(last).toMatchObject({ type: 'done', usage: { completionTokens: 4000 } });
     expect(await origin.exit).toBe(0);
     expect(origin.stderr).toBe('');
     for (const secret of [SECRET, 'PROMPT']) expect(origin.stdout).not.toContain(secret);
