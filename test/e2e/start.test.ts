@@ -197,7 +197,8 @@ describe('npm start', () => {
     const before = system;
     expect(processesNaming(directory).length).toBeGreaterThanOrEqual(3);
     expect(await before.stop()).toBe(0);
-    expect(processesNaming(directory)).toEqual([]);
+    // What was killed in the end may take a moment to be gone.
+    await expect.poll(() => processesNaming(directory)).toEqual([]);
     const port = Number(new URL(before.url).port);
     await new Promise<void>((resolve, reject) => {
       const server = createServer().once('error', reject);
