@@ -86,7 +86,11 @@ export async function startSystem(
     CONTINUO_STATE_DIR: directory,
     ...environment,
   });
-  const banner = await bannerOf(child, output);
+  const banner = await bannerOf(child, output).catch((error: unknown) => {
+    // Nobody else will.
+    child.kill('SIGINT');
+    throw error;
+  });
   const development = readFileSync(path.join(directory, 'development.json'), 'utf8');
   const { originSecret } = JSON.parse(development) as { originSecret: string };
   const log = (name: 'origin' | 'worker') => readFileSync(path.join(directory, `${name}.log`), 'utf8');
