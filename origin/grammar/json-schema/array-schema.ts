@@ -32,19 +32,14 @@ export function itemDemands(own: Own, index: number, document: SchemaDocument): 
 
 function itemSchema(node: Own[number], index: number, document: SchemaDocument): SchemaNode | null {
   const { schema } = node;
-  const listed = Array.isArray(schema.prefixItems)
-    ? 'prefixItems'
-    : Array.isArray(schema.items)
-      ? 'items'
-      : null;
-  if (listed !== null && index < (schema[listed] as unknown[]).length)
-    return document.child(node, listed, index);
+  const listed = schema.prefixItems ? 'prefixItems' : Array.isArray(schema.items) ? 'items' : null;
+  if (listed !== null && index < prefixLength(node)) return document.child(node, listed, index);
   const rest = listed === 'items' ? 'additionalItems' : 'items';
   return schema[rest] === undefined || Array.isArray(schema[rest]) ? null : document.child(node, rest);
 }
 
 function prefixLength({ schema }: Own[number]): number {
-  if (Array.isArray(schema.prefixItems)) return schema.prefixItems.length;
+  if (schema.prefixItems) return schema.prefixItems.length;
   return Array.isArray(schema.items) ? schema.items.length : 0;
 }
 

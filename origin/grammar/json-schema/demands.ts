@@ -1,4 +1,5 @@
-import { type SchemaDocument, type SchemaNode, type SchemaObject, schemaError } from './schema-document.ts';
+import type { CheckedSchema } from './keywords.ts';
+import { type SchemaDocument, type SchemaNode, schemaError } from './schema-document.ts';
 
 /**
  * One thing a value must satisfy: a whole schema, its keywords apart from the combining ones, or one of its lists of
@@ -11,6 +12,12 @@ export interface Demand {
 
 export type Conjunction = readonly Demand[];
 
+/** A list of alternatives of which one is to be chosen. */
+export interface Choice extends Demand {
+  readonly part: 'anyOf' | 'oneOf';
+  readonly branches: number;
+}
+
 export function all(...nodes: readonly SchemaNode[]): Conjunction {
   return nodes.map((node) => ({ node, part: 'all' }));
 }
@@ -21,7 +28,7 @@ export function keyOf(conjunction: Conjunction): string {
 }
 
 /** Schemas whose own keywords, apart from the combining ones, must hold; in the order in which they were met. */
-export type Own = readonly (SchemaNode & { readonly schema: SchemaObject })[];
+export type Own = readonly (SchemaNode & { readonly schema: CheckedSchema })[];
 
 /** A conjunction with `$ref` and `allOf` followed. */
 export interface Expanded {
@@ -29,12 +36,12 @@ export interface Expanded {
   readonly impossible: boolean;
   readonly own: Own;
   /** Lists of alternatives not yet chosen from. */
-  readonly alternatives: readonly Demand[];
+  readonly alternatives: readonly Choice[];
 }
 
 export function expand(conjunction: Conjunction, document: SchemaDocument): Expanded {
   const own = new Map<string, Own[number]>();
-  const alternatives = new Map<string, Demand>();
+  const alternatives = new Map<string, Choice>();
   /** By path; false while it is being followed. */
   const followed = new Map<string, boolean>();
   let impossible = false;
@@ -47,8 +54,9 @@ export function expand(conjunction: Conjunction, document: SchemaDocument): Expa
       return;
     }
     if (part === 'own') own.set(path, { path, schema });
-    else if (part !== 'all') alternatives.set(keyOf([demand]), demand);
-    else {
+    else if (part !== 'all') {
+      alternatives.set(keyOf([demand]), { node, part, branches: schema[part]?.length ?? 0 });
+    } else {
       const known = followed.get(path);
       if (known === false) throw schemaError(path, 'the reference leads back to itself without progress');
       if (known) return;
@@ -56,8 +64,7 @@ export function expand(conjunction: Conjunction, document: SchemaDocument): Expa
       visit({ node, part: 'own' });
       if (schema.$ref !== undefined)
         visit({ node: document.resolve(schema.$ref, `${path}/$ref`), part: 'all' });
-      const branches = (schema.allOf as readonly unknown[] | undefined) ?? [];
-      branches.forEach((_, i) => {
+      schema.allOf?.forEach((_, i) => {
         visit({ node: document.child(node, 'allOf', i), part: 'all' });
       });
       if (schema.anyOf !== undefined) visit({ node, part: 'anyOf' });
@@ -70,11 +77,14 @@ export function expand(conjunction: Conjunction, document: SchemaDocument): Expa
 }
 
 /** The conjunctions that result from choosing each branch of one list of alternatives. */
-export function branchesOf(expanded: Expanded, choice: Demand, document: SchemaDocument): Conjunction[] {
+export function branchesOf(expanded: Expanded, choice: Choice, document: SchemaDocument): Conjunction[] {
   const rest: Demand[] = [
     ...expanded.own.map((node) => ({ node, part: 'own' }) as const),
     ...expanded.alternatives.filter((demand) => demand !== choice),
   ];
-  const list = (choice.node.schema as SchemaObject)[choice.part] as readonly unknown[];
-  return list.map((_, i) => [...rest, { node: document.child(choice.node, choice.part, i), part: 'all' }]);
+  const { node, part, branches } = choice;
+  return Array.from({ length: branches }, (_, i) => [
+    ...rest,
+    { node: document.child(node, part, i), part: 'all' },
+  ]);
 }

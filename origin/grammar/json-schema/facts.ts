@@ -1,12 +1,12 @@
 import type { Dfa } from '../automaton/dfa.ts';
 import type { Own } from './demands.ts';
-import { TYPE_OF_KEYWORD, TYPES, type TypeName } from './keywords.ts';
+import { type Keywords, TYPE_OF_KEYWORD, TYPES, type TypeName } from './keywords.ts';
 import type { StringLanguages } from './string-language.ts';
 
 /** The types a value may have. Never both `number` and `integer`: every integer is a number. */
 export function typesOf(own: Own): ReadonlySet<TypeName> {
-  const named = own.flatMap(({ schema }) =>
-    schema.type === undefined ? [] : [asList(schema.type) as TypeName[]],
+  const named = own.flatMap(({ schema: { type } }) =>
+    type === undefined ? [] : [typeof type === 'string' ? [type] : type],
   );
   if (named.length === 0) return impliedTypes(own);
   let types = new Set<TypeName>(TYPES);
@@ -25,14 +25,10 @@ function impliedTypes(own: Own): ReadonlySet<TypeName> {
   return new Set(implied.length > 0 ? implied : TYPES.filter((type) => type !== 'integer'));
 }
 
-function asList(value: unknown): readonly unknown[] {
-  return Array.isArray(value) ? value : [value];
-}
-
 /** The values that `enum` and `const` leave; null when neither is used. Other keywords are not looked at. */
 export function enumeratedValues(own: Own): readonly unknown[] | null {
   const lists = own.flatMap(({ schema }) => [
-    ...(Array.isArray(schema.enum) ? [schema.enum as unknown[]] : []),
+    ...(schema.enum === undefined ? [] : [schema.enum]),
     ...(Object.hasOwn(schema, 'const') ? [[schema.const]] : []),
   ]);
   const [first, ...others] = lists;
@@ -69,10 +65,8 @@ export interface Bound {
 }
 
 export function numberFacts(own: Own, integer: boolean): NumberFacts {
-  const bounds = (keyword: string, exclusive: boolean): Bound[] =>
-    own.flatMap(({ schema }) =>
-      schema[keyword] === undefined ? [] : [{ value: schema[keyword] as number, exclusive }],
-    );
+  const bounds = (keyword: NumberKeyword, exclusive: boolean): Bound[] =>
+    valuesOf(own, keyword).map((value) => ({ value, exclusive }));
   const tightest = (list: readonly Bound[], sign: 1 | -1): Bound | null =>
     list.reduce<Bound | null>((best, bound) => {
       if (best === null || sign * (bound.value - best.value) > 0) return bound;
@@ -82,29 +76,37 @@ export function numberFacts(own: Own, integer: boolean): NumberFacts {
     integer,
     minimum: tightest([...bounds('minimum', false), ...bounds('exclusiveMinimum', true)], 1),
     maximum: tightest([...bounds('maximum', false), ...bounds('exclusiveMaximum', true)], -1),
-    multiples: own.flatMap(({ schema, path }) =>
-      schema.multipleOf === undefined
-        ? []
-        : [{ value: schema.multipleOf as number, path: `${path}/multipleOf` }],
+    multiples: own.flatMap(({ schema: { multipleOf }, path }) =>
+      multipleOf === undefined ? [] : [{ value: multipleOf, path: `${path}/multipleOf` }],
     ),
   };
 }
 
 /** Largest lower and smallest upper count of two keywords. */
-export function countFacts(own: Own, minimum: string, maximum: string): { min: number; max: number } {
-  const values = (keyword: string): number[] =>
-    own.flatMap(({ schema }) => (schema[keyword] === undefined ? [] : [schema[keyword] as number]));
+export function countFacts(
+  own: Own,
+  minimum: NumberKeyword,
+  maximum: NumberKeyword,
+): { min: number; max: number } {
   return {
-    min: Math.max(0, ...values(minimum)),
-    max: Math.min(Number.POSITIVE_INFINITY, ...values(maximum)),
+    min: Math.max(0, ...valuesOf(own, minimum)),
+    max: Math.min(Number.POSITIVE_INFINITY, ...valuesOf(own, maximum)),
   };
 }
+
+/** Keywords whose value is a number. */
+type NumberKeyword = {
+  [Keyword in keyof Keywords]-?: Required<Keywords>[Keyword] extends number ? Keyword : never;
+}[keyof Keywords];
+
+const valuesOf = (own: Own, keyword: NumberKeyword): number[] =>
+  own.flatMap(({ schema }) => schema[keyword] ?? []);
 
 /** The language that `pattern` and `format` leave, lengths apart; null when neither is used. */
 export function textFacts(own: Own, languages: StringLanguages): Dfa | null {
   const parts = own.flatMap(({ schema, path }) => [
-    ...(schema.pattern === undefined ? [] : [languages.pattern(schema.pattern as string, `${path}/pattern`)]),
-    ...(schema.format === undefined ? [] : [languages.format(schema.format as string, `${path}/format`)]),
+    ...(schema.pattern === undefined ? [] : [languages.pattern(schema.pattern, `${path}/pattern`)]),
+    ...(schema.format === undefined ? [] : [languages.format(schema.format, `${path}/format`)]),
   ]);
   return parts.length === 0 ? null : parts.reduce((a, b) => languages.both(a, b));
 }

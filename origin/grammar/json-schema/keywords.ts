@@ -73,50 +73,81 @@ export const TYPE_OF_KEYWORD: Readonly<Record<string, TypeName>> = {
   multipleOf: 'number',
 };
 
-/** Every keyword that is enforced, with the form its value must have. */
-const ENFORCED: ReadonlyMap<string, Check> = new Map([
-  ['$ref', TEXT],
-  [
-    'type',
-    when(
-      `must be one of ${TYPES.join(', ')}, or an array of them`,
-      (v) => isType(v) || (isArray(v) && v.length > 0 && v.every(isType)),
-    ),
-  ],
-  ['enum', (v) => (isArray(v) && v.length > 0 ? digitsFault(v) : 'must be a non-empty array')],
-  ['const', digitsFault],
-  ['anyOf', SCHEMAS],
-  ['oneOf', SCHEMAS],
-  ['allOf', SCHEMAS],
-  ['properties', SCHEMA_MAP],
-  ['patternProperties', SCHEMA_MAP],
-  ['additionalProperties', SCHEMA],
-  ['propertyNames', SCHEMA],
-  ['required', TEXTS],
-  ['minProperties', COUNT],
-  ['maxProperties', COUNT],
-  [
-    'items',
-    when(
-      'must be a schema or an array of schemas',
-      (v) => typeof v === 'boolean' || (typeof v === 'object' && v !== null),
-    ),
-  ],
-  ['prefixItems', SCHEMAS],
-  ['additionalItems', SCHEMA],
-  ['minItems', COUNT],
-  ['maxItems', COUNT],
-  ['uniqueItems', when('must be a boolean', (v) => typeof v === 'boolean')],
-  ['minLength', COUNT],
-  ['maxLength', COUNT],
-  ['pattern', TEXT],
-  ['format', TEXT],
-  ['minimum', NUMBER],
-  ['maximum', NUMBER],
-  ['exclusiveMinimum', NUMBER],
-  ['exclusiveMaximum', NUMBER],
-  ['multipleOf', when('must be a number above 0', (v) => Number.isFinite(v) && Number(v) > 0)],
-]);
+/** What a checked schema has under the keywords that are enforced; schemas inside it are checked when they are visited. */
+export interface Keywords {
+  readonly $ref?: string;
+  readonly type?: TypeName | readonly TypeName[];
+  readonly enum?: readonly unknown[];
+  readonly const?: unknown;
+  readonly anyOf?: readonly unknown[];
+  readonly oneOf?: readonly unknown[];
+  readonly allOf?: readonly unknown[];
+  readonly properties?: SchemaObject;
+  readonly patternProperties?: SchemaObject;
+  readonly additionalProperties?: unknown;
+  readonly propertyNames?: unknown;
+  readonly required?: readonly string[];
+  readonly minProperties?: number;
+  readonly maxProperties?: number;
+  /** A schema, or an array of them. */
+  readonly items?: unknown;
+  readonly prefixItems?: readonly unknown[];
+  readonly additionalItems?: unknown;
+  readonly minItems?: number;
+  readonly maxItems?: number;
+  readonly uniqueItems?: boolean;
+  readonly minLength?: number;
+  readonly maxLength?: number;
+  readonly pattern?: string;
+  readonly format?: string;
+  readonly minimum?: number;
+  readonly maximum?: number;
+  readonly exclusiveMinimum?: number;
+  readonly exclusiveMaximum?: number;
+  readonly multipleOf?: number;
+}
+
+export type CheckedSchema = SchemaObject & Keywords;
+
+/** The form that the value of each must have. */
+const FORMS: Readonly<Record<keyof Keywords, Check>> = {
+  $ref: TEXT,
+  type: when(
+    `must be one of ${TYPES.join(', ')}, or an array of them`,
+    (v) => isType(v) || (isArray(v) && v.length > 0 && v.every(isType)),
+  ),
+  enum: (v) => (isArray(v) && v.length > 0 ? digitsFault(v) : 'must be a non-empty array'),
+  const: digitsFault,
+  anyOf: SCHEMAS,
+  oneOf: SCHEMAS,
+  allOf: SCHEMAS,
+  properties: SCHEMA_MAP,
+  patternProperties: SCHEMA_MAP,
+  additionalProperties: SCHEMA,
+  propertyNames: SCHEMA,
+  required: TEXTS,
+  minProperties: COUNT,
+  maxProperties: COUNT,
+  items: when(
+    'must be a schema or an array of schemas',
+    (v) => typeof v === 'boolean' || (typeof v === 'object' && v !== null),
+  ),
+  prefixItems: SCHEMAS,
+  additionalItems: SCHEMA,
+  minItems: COUNT,
+  maxItems: COUNT,
+  uniqueItems: when('must be a boolean', (v) => typeof v === 'boolean'),
+  minLength: COUNT,
+  maxLength: COUNT,
+  pattern: TEXT,
+  format: TEXT,
+  minimum: NUMBER,
+  maximum: NUMBER,
+  exclusiveMinimum: NUMBER,
+  exclusiveMaximum: NUMBER,
+  multipleOf: when('must be a number above 0', (v) => Number.isFinite(v) && Number(v) > 0),
+};
+const ENFORCED: ReadonlyMap<string, Check> = new Map(Object.entries(FORMS));
 
 /** Numbers to be written as they are given must be known as they were given. */
 function digitsFault(value: unknown): string | null {
@@ -131,7 +162,7 @@ function digitsFault(value: unknown): string | null {
 }
 
 /** Refuses what is malformed and what cannot be enforced; nothing is ignored except annotations. */
-export function checkKeywords(schema: SchemaObject, path: string): void {
+export function checkKeywords(schema: SchemaObject, path: string): asserts schema is CheckedSchema {
   for (const [keyword, value] of Object.entries(schema)) {
     if (ANNOTATIONS.has(keyword) || keyword.startsWith('x-')) continue;
     const check = ENFORCED.get(keyword);

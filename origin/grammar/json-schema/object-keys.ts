@@ -33,7 +33,7 @@ export function valueDemands(own: Own, key: string, context: SchemaContext): Con
 }
 
 export function requiredKeys(own: Own): ReadonlySet<string> {
-  return new Set(own.flatMap(({ schema }) => (schema.required as string[] | undefined) ?? []));
+  return new Set(own.flatMap(({ schema }) => schema.required ?? []));
 }
 
 export function objectKeys(own: Own, context: SchemaContext): ObjectKeys {
@@ -50,7 +50,7 @@ export function objectKeys(own: Own, context: SchemaContext): ObjectKeys {
 const NEVER: Conjunction = [{ node: { path: 'never', schema: false }, part: 'all' }];
 
 function isDeclared({ schema }: Own[number], key: string): boolean {
-  return schema.properties !== undefined && Object.hasOwn(schema.properties as object, key);
+  return schema.properties !== undefined && Object.hasOwn(schema.properties, key);
 }
 
 function patternsOf(node: Own[number], context: SchemaContext): { language: Dfa; value: SchemaNode }[] {

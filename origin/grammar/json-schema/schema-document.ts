@@ -1,14 +1,15 @@
 import { GrammarError } from '../grammar-error.ts';
-import { checkKeywords } from './keywords.ts';
+import { type CheckedSchema, checkKeywords } from './keywords.ts';
 import { keysOfPath, pathOfKeys, SchemaNames } from './schema-names.ts';
 
+/** Any JSON object in a schema's place; its keywords may still be anything. */
 export type SchemaObject = Readonly<Record<string, unknown>>;
 
 /** One schema of a document. Equal paths are the same node. */
 export interface SchemaNode {
   /** Where it stands, as a JSON pointer fragment: `#/properties/a`. */
   readonly path: string;
-  readonly schema: boolean | SchemaObject;
+  readonly schema: boolean | CheckedSchema;
 }
 
 /** A fault of a schema, told with the place of the keyword. */
