@@ -19,6 +19,7 @@ import { Fleet } from './serving/fleet.ts';
 import { requireBudget } from './serving/memory-budget.ts';
 import { readModels, reloadOnSignal } from './serving/reload.ts';
 import { surveyModel } from './serving/survey.ts';
+import { systemCode } from './system-code.ts';
 
 /** Time for the engine to stop and for the last lines to reach their readers. */
 const LAST_WORDS_MS = 2000;
@@ -71,7 +72,7 @@ async function listen(server: Server, { host, port }: OriginConfig, log: Logger)
   try {
     await once(server, 'listening');
   } catch (error) {
-    const taken = (error as NodeJS.ErrnoException).code === 'EADDRINUSE';
+    const taken = systemCode(error) === 'EADDRINUSE';
     const why = taken ? `port ${port} is taken` : messageOf(error);
     throw new Error(`cannot listen on ${host}: ${why}`);
   }

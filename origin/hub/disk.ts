@@ -1,3 +1,5 @@
+import { messageOf } from '../../shared/message-of.ts';
+import { systemCode } from '../system-code.ts';
 import { HubError } from './hub-error.ts';
 
 /**
@@ -9,10 +11,10 @@ export async function onDisk<T>(place: string, work: () => Promise<T>): Promise<
     return await work();
   } catch (error) {
     if (error instanceof HubError) throw error;
-    const { code, message } = error as NodeJS.ErrnoException;
+    const code = systemCode(error);
     if (code === 'ENOSPC' || code === 'EDQUOT') throw new HubError(`the disk is full: ${place}`);
     if (code === 'EACCES' || code === 'EPERM' || code === 'EROFS')
       throw new HubError(`no right to write ${place}`);
-    throw new HubError(`cannot write ${place}: ${code ?? message}`);
+    throw new HubError(`cannot write ${place}: ${code ?? messageOf(error)}`);
   }
 }

@@ -2,6 +2,7 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import * as z from 'zod';
 import { messageOf } from '../../shared/message-of.ts';
+import { systemCode } from '../system-code.ts';
 
 /** A fault of the model or its directory; the message is one line fit for the log. */
 export class ModelError extends Error {
@@ -24,7 +25,7 @@ export function readModelJson<T>(directory: string, file: string, schema: z.ZodT
   try {
     text = readFileSync(join(directory, file), 'utf8');
   } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined;
+    if (systemCode(error) === 'ENOENT') return undefined;
     throw new ModelError(`${file} cannot be read: ${messageOf(error)}`);
   }
   let value: unknown;

@@ -5,6 +5,7 @@ import { generationDefaults } from '../../shared/sampling.ts';
 import { infillTemplate } from '../infill/template.ts';
 import { CPU, type DeviceSettings, hasDeviceOptions } from '../model/device.ts';
 import { bytesOf, type ModelSettings, mayUseWebGpu, modelFields, modelName } from '../model-settings.ts';
+import { systemCode } from '../system-code.ts';
 import { type MemoryLimits, UNLIMITED } from './memory-budget.ts';
 
 /** The file that declares the models of an origin, and how much memory they may take together. */
@@ -85,7 +86,7 @@ function readJson(file: string): unknown {
   try {
     text = readFileSync(file, 'utf8');
   } catch (error) {
-    const { code } = error as NodeJS.ErrnoException;
+    const code = systemCode(error);
     throw new Error(`${file}: ${code === 'ENOENT' ? 'the file is missing' : `cannot be read: ${code}`}`);
   }
   try {

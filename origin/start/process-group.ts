@@ -1,5 +1,6 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { closeSync, openSync } from 'node:fs';
+import { systemCode } from '../system-code.ts';
 
 export interface Command {
   readonly name: string;
@@ -56,7 +57,7 @@ export class ProcessGroup {
     try {
       process.kill(-pid, signal);
     } catch (error) {
-      if ((error as NodeJS.ErrnoException).code !== 'ESRCH') throw error;
+      if (systemCode(error) !== 'ESRCH') throw error;
     }
   }
 }

@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import * as z from 'zod';
+import { systemCode } from '../system-code.ts';
 
 /** The model directory's files about its vocabulary, checked as far as this room reads them. */
 
@@ -106,8 +107,8 @@ function readText(path: string): string | null {
   try {
     return readFileSync(path, 'utf8');
   } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return null;
-    throw new Error(`${path}: cannot be read (${(error as NodeJS.ErrnoException).code ?? 'unknown'})`);
+    if (systemCode(error) === 'ENOENT') return null;
+    throw new Error(`${path}: cannot be read (${systemCode(error) ?? 'unknown'})`);
   }
 }
 
