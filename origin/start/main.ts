@@ -69,6 +69,8 @@ async function run(): Promise<void> {
   const settings = readStartSettings(process.env);
   await refuseUnusablePorts(settings);
   const stateDirectory = path.resolve(root, settings.stateDirectory);
+  // For the children, too: the local database keeps prompts and completions, for requests that are repeated or resumed.
+  process.umask(0o077);
   mkdirSync(stateDirectory, { recursive: true });
   const state = developmentState(stateDirectory);
   const context = { root, stateDirectory, settings, state, resolve: createRequire(import.meta.url).resolve };

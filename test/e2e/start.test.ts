@@ -1,5 +1,5 @@
 import { execFileSync } from 'node:child_process';
-import { mkdtempSync, readdirSync, readFileSync } from 'node:fs';
+import { mkdtempSync, readdirSync, readFileSync, statSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
@@ -76,12 +76,15 @@ describe('npm start', () => {
     await system.stop();
   });
 
-  const complete = (fields: Record<string, unknown>, signal?: AbortSignal) =>
+  const complete = (fields: Record<string, unknown>, headers: Record<string, string> = {}) =>
     fetch(`${system.url}/v1/completions`, {
       method: 'POST',
-      headers: { authorization: `Bearer ${system.apiKey}`, 'content-type': 'application/json' },
+      headers: {
+        authorization: `Bearer ${system.apiKey}`,
+        'content-type': 'application/json',
+        ...headers,
+      },
       body: JSON.stringify({ model: 'default', ...fields }),
-      ...(signal ? { signal } : {}),
     });
 
   test('prints a curl line that answers with a completion when pasted', async () => {
@@ -169,6 +172,18 @@ describe('npm start', () => {
     for (const secret of [marker, generated.trim().slice(0, 20), system.apiKey, system.apiKey.slice(16)]) {
       expect(everything).not.toContain(secret);
     }
+  });
+
+  test('what is kept of requests is readable by its owner alone', async () => {
+    const body = { prompt: 'Private', max_tokens: 2, echo: true };
+    expect((await complete(body, { 'idempotency-key': 'private' })).status).toBe(200);
+    const kept = readdirSync(directory, { recursive: true, encoding: 'utf8' });
+    expect(kept.filter((name) => name.endsWith('.sqlite')).length).toBeGreaterThan(3);
+    // The database's own journals come and go.
+    const modeOf = (name: string) =>
+      statSync(path.join(directory, name), { throwIfNoEntry: false })?.mode ?? 0;
+    const open = kept.filter((name) => (modeOf(name) & 0o077) !== 0);
+    expect(open).toEqual([]);
   });
 
   test('the curl line is printed only when the model is there', async () => {
