@@ -3,6 +3,7 @@ import { ApiError } from '../shared/errors.ts';
 import { sha256Hex } from '../shared/signing.ts';
 import type { Principal, Scope } from '../shared/tenant.ts';
 import { flooded, insufficientScope, invalidKey, missingKey, suspended } from './auth-errors.ts';
+import { networkOf } from './client-network.ts';
 import type { RequestContext } from './context.ts';
 import { provisionalDialect } from './dialects/dialect.ts';
 import { isActive, NO_HASH, sameHash } from './keys.ts';
@@ -19,7 +20,8 @@ export function authenticate(request: Request, context: RequestContext, scope: S
 }
 
 async function identify(request: Request, context: RequestContext, scope: Scope): Promise<Principal> {
-  await shield(context.env.FLOOD_BY_ADDRESS, request.headers.get('cf-connecting-ip') ?? 'unknown');
+  const address = request.headers.get('cf-connecting-ip') ?? 'unknown';
+  await shield(context.env.FLOOD_BY_ADDRESS, networkOf(address));
   const key = /^bearer +(\S+)$/i.exec(request.headers.get('authorization')?.trim() ?? '')?.[1];
   if (key === undefined) throw missingKey();
   const hash = await sha256Hex(key);

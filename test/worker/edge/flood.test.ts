@@ -69,3 +69,14 @@ test('the shields turn a flood away, per key and per address, before anything is
     expect((await completion(worker, other)).status).toBe(429);
     expect((await worker.request('/health')).status).toBe(200);
   }));
+
+test('whoever has a whole network of IPv6 addresses has one share', () =>
+  withinAMinute(async (worker) => {
+    const comeFrom = (address: string) =>
+      worker.request('/v1/models', { headers: { authorization: 'none', 'cf-connecting-ip': address } });
+    const answers = await Promise.all(
+      Array.from({ length: 2 * BY_ADDRESS }, (_, host) => comeFrom(`2001:db8:0:1:${host.toString(16)}::1`)),
+    );
+    expect(answers.filter(({ status }) => status === 401)).toHaveLength(BY_ADDRESS);
+    expect((await comeFrom('2001:db8:0:2::1')).status).toBe(401);
+  }));

@@ -1,0 +1,13 @@
+/**
+ * What an address counts under: itself, or the first half of it where it is IPv6's, of which every customer of a network
+ * has 2^64 and more.
+ */
+export function networkOf(address: string): string {
+  if (!address.includes(':') || address.includes('.')) return address;
+  const [front, back] = address.split('::').map((half) => half.split(':').filter((group) => group !== ''));
+  const left = front ?? [];
+  const right = back ?? [];
+  const zeros = Array.from({ length: Math.max(0, 8 - left.length - right.length) }, () => '0');
+  const groups = [...left, ...zeros, ...right].slice(0, 4);
+  return groups.map((group) => Number.parseInt(group, 16).toString(16)).join(':');
+}
