@@ -56,9 +56,11 @@ async function storedPrincipal(
   if (id === null) throw invalidKey();
   // By the whole key: who knows its public id alone must not use up its share.
   await shield(context.env.FLOOD_BY_KEY, hash);
-  // Admin calls pass no limiter, which knows of revocations at once; they are few, so they ask the store itself.
-  if (scope === 'admin') context.keys.forget(id);
-  const stored = await context.keys.find(id, (wanted) => readKey(context.env.DB, wanted)).catch(unavailable);
+  const read = (wanted: string) => readKey(context.env.DB, wanted);
+  // Admin calls pass no limiter, which knows of revocations at once; they are few, so they ask the store itself. What others
+  // know stays: anybody may call, with an id that is no secret.
+  const looking = scope === 'admin' ? read(id) : context.keys.find(id, read);
+  const stored = await looking.catch(unavailable);
   const same = sameHash(hash, stored?.hash ?? NO_HASH);
   if (!stored || !same || !isActive(stored.principal.key, context.now())) throw invalidKey();
   return stored.principal;

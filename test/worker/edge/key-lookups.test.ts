@@ -1,6 +1,7 @@
 import type { Miniflare } from 'miniflare';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { sha256Hex } from '../../../shared/signing.ts';
+import type { Scope } from '../../../shared/tenant.ts';
 import { type Database, migrate } from '../support/database.ts';
 import { keyOf } from './forged-key.ts';
 import { startWorkerd } from './workerd.ts';
@@ -26,7 +27,7 @@ const AUTHENTICATION = `
         env: { DB }, settings: { ENVIRONMENT: 'production' }, keys, caller: {}, answer: {}, now: Date.now,
         timings: new Timings(Date.now),
       };
-      const answer = await authenticate(request, context, 'completions').then(
+      const answer = await authenticate(request, context, new URL(request.url).pathname.slice(1)).then(
         ({ key }) => key.id,
         (error) => error instanceof ApiError ? [error.status, error.headers, error.envelope()] : String(error),
       );
@@ -45,8 +46,8 @@ interface Work {
 let workerd: Miniflare;
 let db: Database;
 
-const present = async (key: string): Promise<Work> => {
-  const response = await workerd.dispatchFetch('http://edge/', {
+const present = async (key: string, scope: Scope = 'completions'): Promise<Work> => {
+  const response = await workerd.dispatchFetch(`http://edge/${scope}`, {
     headers: { authorization: `Bearer ${key}` },
   });
   return (await response.json()) as Work;
@@ -106,4 +107,12 @@ test('all kinds of wrong keys get the very same answer', async () => {
   const answers = await Promise.all(KINDS.map(async ([, key]) => (await present(key)).answer));
   expect(answers[0]).toMatchObject([401, {}, { error: { code: 'invalid_api_key' } }]);
   expect(new Set(answers.map((answer) => JSON.stringify(answer))).size).toBe(1);
+});
+
+test('who asks for the admin API with the public id of a key makes nobody look that key up again', async () => {
+  const [key, forged] = [keyOf('valid0000000', 1), keyOf('valid0000000', 2)];
+  await present(key);
+  const { statements, answer } = await present(forged, 'admin');
+  expect([statements, answer]).toEqual([1, expect.arrayContaining([401])]);
+  expect(await present(key)).toMatchObject({ statements: 0, answer: 'valid0000000' });
 });
