@@ -42,10 +42,12 @@ export class LineDecoder {
 export class SseDecoder {
   readonly #lines = new LineDecoder();
   #data: string[] = [];
+  /** Characters of the lines in `#data`, whatever they hold of each. */
+  #held = 0;
 
   /** Characters of the unfinished event. */
   get pending(): number {
-    return this.#data.reduce((sum, { length }) => sum + length, this.#lines.pending);
+    return this.#held + this.#lines.pending;
   }
 
   /** The payloads of the events completed by `fragment`. */
@@ -56,7 +58,9 @@ export class SseDecoder {
       if (line === '') {
         if (this.#data.length > 0) payloads.push(this.#data.join('\n'));
         this.#data = [];
+        this.#held = 0;
       } else if (line.startsWith('data:')) {
+        this.#held += line.length;
         this.#data.push(line.charAt(5) === ' ' ? line.slice(6) : line.slice(5));
       }
     }

@@ -1,4 +1,5 @@
 import { ApiError, ERROR_TABLE, type ErrorCode, isErrorCode } from '../../shared/errors.ts';
+import { errorBody } from './error-body.ts';
 import { type Fault, faultOf } from './openai-fault.ts';
 import { loading } from './upstream-errors.ts';
 
@@ -36,7 +37,7 @@ export async function errorOfOpenAiAnswer(
   const { status } = response;
   const waiting = (code: ErrorCode, message: string): ApiError =>
     new ApiError(code, message, { headers: { 'retry-after': String(secondsToWait(response, now)) } });
-  const fault = faultOf(await response.json().catch(() => null));
+  const fault = faultOf(await errorBody(response));
   // Servers use 404 for unknown paths and for unknown models; about the latter they speak of a model.
   const noPath = status === 404 && !/model/i.test(fault?.message ?? '');
   if (status === 405 || status === 415 || status === 501 || noPath) return noRawCompletions(model, server);

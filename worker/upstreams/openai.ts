@@ -1,6 +1,7 @@
 import { SseDecoder } from '../../shared/framing.ts';
 import type { GenerationEvent, GenerationRequest, OriginModel } from '../../shared/generation.ts';
 import { ask, type Carrier } from './ask.ts';
+import { MOST_HELD } from './memory-bound.ts';
 import { errorOfOpenAiAnswer, noRawCompletions } from './openai-errors.ts';
 import { OpenAiEvents } from './openai-events.ts';
 import { openAiBody } from './openai-request.ts';
@@ -83,9 +84,6 @@ export class OpenAiUpstream implements Upstream {
   }
 }
 
-/** Characters. What is longer is no event: it would fill the memory that all requests share. */
-const LARGEST_EVENT = 16 * 1024 * 1024;
-
 async function* readChunks(
   body: ReadableStream<Uint8Array>,
   events: OpenAiEvents,
@@ -104,7 +102,7 @@ async function* readChunks(
       const batch = sse
         .push(decoder.decode(value, { stream: true }))
         .flatMap((payload) => events.push(payload));
-      if (sse.pending > LARGEST_EVENT) throw malformed();
+      if (sse.pending > MOST_HELD) throw malformed();
       if (batch.length === 0) continue;
       yield [...opening, ...batch];
       opening = [];

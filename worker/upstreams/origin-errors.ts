@@ -1,5 +1,6 @@
 import * as z from 'zod';
 import { ApiError, isErrorCode } from '../../shared/errors.ts';
+import { errorBody } from './error-body.ts';
 import { malformed } from './upstream-errors.ts';
 
 const envelope = z.object({
@@ -11,7 +12,7 @@ const envelope = z.object({
  * its overload and its timeouts with the time to wait, and everything else as our failure (502).
  */
 export async function errorOfAnswer(response: Response): Promise<ApiError> {
-  const body = envelope.safeParse(await response.json().catch(() => null));
+  const body = envelope.safeParse(await errorBody(response));
   // 401 and 403 are about our signature, never about the caller's key.
   const ours = response.status === 401 || response.status === 403 || response.status === 500;
   if (!body.success || ours || !isErrorCode(body.data.error.code)) return malformed();

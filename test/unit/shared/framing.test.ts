@@ -18,6 +18,14 @@ test('lines are the same, however their text is cut into fragments', () => {
   );
 });
 
+test('an event without an end counts with every line of it, empty ones too', () => {
+  const decoder = new SseDecoder();
+  decoder.push('data:\n'.repeat(1000));
+  expect(decoder.pending).toBeGreaterThanOrEqual(1000);
+  decoder.push('\n');
+  expect(decoder.pending).toBe(0);
+});
+
 test('events are the same, however their text is cut into fragments', () => {
   fc.assert(
     fc.property(fragments, (parts) => {

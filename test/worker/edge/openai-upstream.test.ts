@@ -1,3 +1,4 @@
+import type { ServerResponse } from 'node:http';
 import { describe, expect, test } from 'vitest';
 import { KEY } from '../support/worker.ts';
 import { completion } from './admin-client.ts';
@@ -245,23 +246,46 @@ describe('an OpenAI-compatible server', () => {
     expect(openAi.bodies).toHaveLength(1);
   });
 
-  test('that never ends an event is given up before it fills the memory', async () => {
-    let written = 0;
-    openAi.script = (_, response) => {
+  /** Writes for as long as somebody reads, and counts the bytes. */
+  const endless = (response: ServerResponse, piece: string) => {
+    const sent = { bytes: 0 };
+    const more = (): void => {
+      while (!response.closed) {
+        sent.bytes += piece.length;
+        if (!response.write(piece)) break;
+      }
+      if (!response.closed) response.once('drain', more);
+    };
+    more();
+    return sent;
+  };
+  const MOST_HELD = 16 * 2 ** 20;
+
+  test.each([
+    ['a line', 'data: '.padEnd(65_536, 'x')],
+    ['the lines', 'data:\n'.repeat(10_000)],
+  ])('that never ends %s of an event is given up before it fills the memory', async (_, piece) => {
+    let sent = { bytes: 0 };
+    openAi.script = (_body, response) => {
       response.writeHead(200, { 'content-type': 'text/event-stream' });
       response.write(sse({ choices: [{ index: 0, text: 'Hello' }] }));
-      const more = (): void => {
-        while (!response.closed) {
-          written += 65_536;
-          if (!response.write('data: '.padEnd(65_536, 'x'))) break;
-        }
-        if (!response.closed) response.once('drain', more);
-      };
-      more();
+      sent = endless(response, piece);
     };
     const { status, body } = await foreign();
     expect([status, body.error.code]).toEqual([502, 'upstream_error']);
-    expect(written).toBeGreaterThan(16 * 1024 * 1024);
+    expect(sent.bytes).toBeGreaterThan(MOST_HELD);
+  });
+
+  test('that never ends its error is given up before it fills the memory', async () => {
+    let sent = { bytes: 0 };
+    openAi.script = (_, response) => {
+      response.writeHead(400, { 'content-type': 'application/json' });
+      sent = endless(response, '{"error":['.padEnd(65_536, ' '));
+    };
+    const { status, body } = await foreign();
+    expect([status, body.error.code]).toEqual([400, 'invalid_value']);
+    expect(sent.bytes).toBeGreaterThan(MOST_HELD);
+    expect(sent.bytes).toBeLessThan(4 * MOST_HELD);
   });
 
   test('that puts a byte order mark before its stream loses nothing', async () => {
