@@ -3,14 +3,34 @@ import { samplingFields } from '../../shared/completion-sampling.ts';
 import { ApiError } from '../../shared/errors.ts';
 import { nestsTooDeep } from './constraints.ts';
 
-/** Scheduling and transport fields of other servers, never accepted from outside and never passed on. */
+/**
+ * What only the operator may ask of other servers, never accepted from outside and never passed on: it would be done
+ * with the operator's key, and besides what tenant and key allow.
+ */
 const SERVICE_FIELDS: ReadonlySet<string> = new Set([
-  'priority',
-  'request_id',
-  'session_id',
-  'kv_transfer_params',
-  'vllm_xargs',
-  'stream_interval',
+  // Scheduling and transport.
+  ...['priority', 'request_id', 'rid', 'session_id', 'session_params', 'stream_interval', 'vllm_xargs'],
+  // Slots and machines to compute on, or to fetch KV from (llama.cpp, vLLM, SGLang, TensorRT-LLM).
+  ...['id_slot', 'slot_id', 'data_parallel_rank', 'kv_transfer_params', 'disaggregated_params'],
+  ...['bootstrap_host', 'bootstrap_port', 'bootstrap_room'],
+  // Addresses that would get the key, and other models than the one asked for (LiteLLM, OpenRouter).
+  ...[
+    'api_base',
+    'base_url',
+    'api_key',
+    'custom_llm_provider',
+    'model_list',
+    'fallbacks',
+    'models',
+    'provider',
+    'route',
+  ],
+  // Adapters, by name or by path (llama.cpp, SGLang, TensorRT-LLM, TGI).
+  ...['lora', 'lora_path', 'lora_request', 'adapter_id', 'adapter_source'],
+  // Code (SGLang, vLLM).
+  ...['custom_logit_processor', 'custom_params', 'logits_processors'],
+  // Prices, and what is kept of a request (OpenAI).
+  ...['service_tier', 'store'],
 ]);
 
 /** Sampling fields that are written anew for other servers, which read them otherwise. */

@@ -2,16 +2,24 @@ import { describe, expect, test } from 'vitest';
 import { parse, refusal } from './parsing.ts';
 
 describe('fields of other servers', () => {
-  test('unknown ones travel on, service fields do not', () => {
-    const { extra } = parse({
-      samplers: ['top_k'],
-      id_slot: 3,
-      priority: 9,
-      request_id: 'r',
-      vllm_xargs: {},
-      n: 1,
-    });
-    expect(extra).toEqual({ samplers: ['top_k'], id_slot: 3 });
+  test('unknown ones travel on', () => {
+    expect(parse({ samplers: ['top_k'], n_keep: 3, n: 1 }).extra).toEqual({ samplers: ['top_k'], n_keep: 3 });
+  });
+
+  test.each([
+    ['a place in the queue', { priority: -9, request_id: 'r', rid: 'r', vllm_xargs: {} }],
+    ['a slot', { id_slot: 3, slot_id: 3 }],
+    ['a machine to fetch KV from', { kv_transfer_params: { remote_host: 'x' }, bootstrap_host: 'x' }],
+    ['an address that gets the key', { api_base: 'http://x', base_url: 'http://x', api_key: 'k' }],
+    [
+      'another model',
+      { models: ['dear'], model_list: [], fallbacks: ['dear'], provider: {}, route: 'fallback' },
+    ],
+    ['an adapter', { lora: [{ id: 0, scale: 1 }], lora_path: '/x', lora_request: {}, adapter_id: 'x' }],
+    ['code', { custom_logit_processor: 'x', logits_processors: ['os.system'] }],
+    ['a dearer tier', { service_tier: 'priority' }],
+  ])('no caller chooses %s there', (_, fields) => {
+    expect(parse(fields).extra).toEqual({});
   });
 
   test('sampling fields travel on as they were sent: a value that is neutral here may be no server’s default', () => {
