@@ -6,7 +6,11 @@ import type { UpstreamContext } from './upstream.ts';
 /** Our request as the body of an OpenAI-compatible server's POST /completions. */
 
 type Fields = Record<string, unknown>;
-type Asked = Pick<UpstreamContext, 'extra' | 'tokensAsIds'>;
+
+interface Asked extends Pick<UpstreamContext, 'extra' | 'tokensAsIds'> {
+  /** Null where the server is not told of any. */
+  readonly cacheSalt: string | null;
+}
 
 /** Sampling fields outside OpenAI's own, by the names vLLM and llama.cpp share; sent only when they do something, or as callers sent them. */
 const EXTENSIONS = [
@@ -124,6 +128,6 @@ export function openAiBody(request: GenerationRequest, model: string, asked: Ask
     ...(!request.addSpecialTokens && { add_special_tokens: false }),
     ...(request.truncatePromptTokens !== null && { truncate_prompt_tokens: request.truncatePromptTokens }),
     ...(!request.cachePrompt && { cache_prompt: false }),
-    ...(request.cacheSalt !== '' && { cache_salt: request.cacheSalt }),
+    ...(asked.cacheSalt !== null && { cache_salt: asked.cacheSalt }),
   };
 }

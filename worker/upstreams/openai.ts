@@ -1,5 +1,6 @@
 import { SseDecoder } from '../../shared/framing.ts';
 import type { GenerationEvent, GenerationRequest, OriginModel } from '../../shared/generation.ts';
+import { sha256Hex } from '../../shared/signing.ts';
 import { ask, type Carrier } from './ask.ts';
 import { MOST_HELD } from './memory-bound.ts';
 import { errorOfOpenAiAnswer, noRawCompletions } from './openai-errors.ts';
@@ -16,6 +17,8 @@ export interface OpenAiOptions {
   readonly carrier: Carrier;
   readonly apiKey: string | null;
   readonly models: readonly OpenAiModel[];
+  /** Whether requests bear a salt for the server's prefix cache. */
+  readonly cacheSalt: boolean;
   /** Milliseconds until the server must have answered with a status. */
   readonly acceptTimeoutMs: number;
   /** Unix milliseconds. */
@@ -56,7 +59,8 @@ export class OpenAiUpstream implements Upstream {
   async generate(request: GenerationRequest, context: UpstreamContext): Promise<EventStream> {
     const model = this.#options.models.find(({ id }) => id === request.model);
     if (!model?.rawCompletions) throw noRawCompletions(request.model, this.name);
-    const body = openAiBody(request, model.upstreamId ?? model.id, context);
+    const cacheSalt = this.#options.cacheSalt ? await saltOf(request) : null;
+    const body = openAiBody(request, model.upstreamId ?? model.id, { ...context, cacheSalt });
     const response = await this.#post(body, context);
     if (response.status !== 200) {
       throw await errorOfOpenAiAnswer(response, request.model, this.name, this.#options.now());
@@ -83,6 +87,10 @@ export class OpenAiUpstream implements Upstream {
     );
   }
 }
+
+/** No other tenant's, whatever salt callers ask for. */
+const saltOf = ({ tenantId, cacheSalt }: GenerationRequest): Promise<string> =>
+  sha256Hex(JSON.stringify([tenantId, cacheSalt]));
 
 async function* readChunks(
   body: ReadableStream<Uint8Array>,

@@ -48,7 +48,8 @@ function createUpstream(config: UpstreamConfig, settings: Settings, env: Env, no
   };
   if (config.kind === 'openai') {
     const apiKey = config.apiKey === undefined ? null : secretOf(env, config.apiKey);
-    return new OpenAiUpstream({ ...shared, apiKey, models: config.models, now });
+    const { models, cacheSalt } = config;
+    return new OpenAiUpstream({ ...shared, apiKey, models, cacheSalt, now });
   }
   const secret = secretOf(env, config.secret);
   return new OriginUpstream({ ...shared, secret, models: config.models ?? null, now });

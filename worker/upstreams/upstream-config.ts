@@ -63,6 +63,11 @@ const openAi = z.strictObject({
   kind: z.literal('openai'),
   /** Name of the variable with the server's API key; none = no key is sent. */
   apiKey: z.string().optional(),
+  /**
+   * Each tenant gets a prefix cache of its own there, by `cache_salt`, which vLLM knows and most others ignore: what was
+   * cached shows in the time to the first token and in the usage. False for servers that refuse what they do not know.
+   */
+  cacheSalt: z.boolean().default(true),
   models: z.array(openAiModel).min(1),
 });
 

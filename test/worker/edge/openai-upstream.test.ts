@@ -1,7 +1,7 @@
 import type { ServerResponse } from 'node:http';
 import { describe, expect, test } from 'vitest';
 import { KEY } from '../support/worker.ts';
-import { completion } from './admin-client.ts';
+import { completion, tenantWithKey } from './admin-client.ts';
 import { answer, sse } from './fake-openai.ts';
 import { upstreamsForTests } from './upstreams-for-tests.ts';
 
@@ -39,6 +39,29 @@ describe('an OpenAI-compatible server', () => {
     await foreign({ ...sent, min_keep: null });
     expect(openAi.bodies[0]).toMatchObject(sent);
     expect(openAi.bodies[0]).not.toHaveProperty('min_keep');
+  });
+
+  test('keeps a prefix cache for each tenant, and in it for each of its salts', async () => {
+    const { key } = await tenantWithKey(worker, 'salted');
+    for (const [caller, salt] of [
+      [KEY, undefined],
+      [KEY, undefined],
+      [KEY, 'mine'],
+      [key, undefined],
+      [key, 'mine'],
+    ] as const) {
+      await completion(worker, caller, { model: 'foreign', cache_salt: salt });
+    }
+    const [first, again, ...others] = openAi.bodies.map(({ cache_salt }) => cache_salt);
+    expect(again).toBe(first);
+    expect(new Set([first, ...others]).size).toBe(4);
+    for (const salt of [first, ...others]) expect(salt).toMatch(/^[0-9a-f]{64}$/);
+  });
+
+  test('is told no salt where it refuses what it does not know', async () => {
+    await completion(worker, KEY, { model: 'strict', cache_salt: 'mine' });
+    expect(openAi.bodies[0]).toMatchObject({ model: 'strict' });
+    expect(openAi.bodies[0]).not.toHaveProperty('cache_salt');
   });
 
   test('its logprobs keep their names, partial characters included', async () => {

@@ -3,7 +3,7 @@ import { forAllTests } from '../../support/for-tests.ts';
 import { type FakeOrigin, SECRET, startFakeOrigin } from '../support/fake-origin.ts';
 import { KEY, type RunningWorker, startWorker, type WorkerOptions } from '../support/worker.ts';
 import { asNewForEach } from '../support/worker-for-tests.ts';
-import { completion } from './admin-client.ts';
+import { ADMIN_KEY_SHA256, completion } from './admin-client.ts';
 import { answer, type FakeOpenAi, startFakeOpenAi } from './fake-openai.ts';
 
 type Timeouts = Readonly<Record<string, number>>;
@@ -15,7 +15,7 @@ interface Patience {
   readonly foreign?: Timeouts;
 }
 
-/** Two origins, one of them once more under other names and once more behind a binding, and an OpenAI-compatible server. */
+/** Two origins, one of them once more under other names and once more behind a binding, and an OpenAI-compatible server, once more as a strict one. */
 const configured = (first: FakeOrigin, second: FakeOrigin, openAi: FakeOpenAi, patience: Patience) => [
   { kind: 'origin', name: 'first', url: first.url, timeouts: patience.first },
   { kind: 'origin', name: 'second', url: second.url, timeouts: patience.second },
@@ -43,6 +43,13 @@ const configured = (first: FakeOrigin, second: FakeOrigin, openAi: FakeOpenAi, p
     ],
     timeouts: patience.foreign,
   },
+  {
+    kind: 'openai',
+    name: 'strict',
+    url: openAi.url,
+    cacheSalt: false,
+    models: [{ id: 'strict', contextLength: 2048 }],
+  },
 ];
 
 /** A Worker before several upstreams for all tests of a file; for each they behave as usual and have heard nothing. */
@@ -56,6 +63,7 @@ export function upstreamsForTests() {
         UPSTREAMS: JSON.stringify(configured(...origins, openAi, patience)),
         FOREIGN_KEY: 'secret-of-the-foreign-server',
         ORIGIN_SECRET: SECRET,
+        ADMIN_KEY_SHA256,
       };
       return startWorker(origins[0], vars, options);
     });
