@@ -41,12 +41,16 @@ export class Authenticator {
     this.#seen = seen;
   }
 
-  /** @throws ApiError 401; the message does not say which check failed */
-  async check(signature: string | undefined, parts: SignedParts): Promise<void> {
+  /**
+   * The hash that the body must have, which has not been read yet.
+   * @throws ApiError 401; the message does not say which check failed
+   */
+  async check(signature: string | undefined, parts: SignedParts): Promise<string> {
     const claims = await verify(this.#key, signature, parts);
     const now = this.#now();
     const fresh = claims !== null && Math.abs(now - claims.timestamp) <= SIGNATURE_WINDOW_MS;
     if (!fresh || !this.#seen.accept(claims.nonce, now)) throw notSigned();
+    return claims.bodyHash;
   }
 }
 

@@ -17,6 +17,8 @@ export async function readBody(request: IncomingMessage, limit = BODY_LIMIT): Pr
     chunks.length = 0;
     body.reject(new ApiError('request_too_large', `The request body is larger than ${limit} bytes.`));
   };
+  // Its sender may have left already.
+  if (request.errored) body.reject(request.errored);
   request.on('error', body.reject);
   request.on('end', () => body.resolve(Buffer.concat(chunks)));
   request.on('data', (chunk: Buffer) => {

@@ -2,7 +2,7 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import type { Socket } from 'node:net';
 import { bugTrace } from '../shared/bug-trace.ts';
 import { ApiError, toApiError } from '../shared/errors.ts';
-import { SIGNATURE_HEADER } from '../shared/signing.ts';
+import { SIGNATURE_HEADER, sha256Hex } from '../shared/signing.ts';
 import { notSigned } from './authentication.ts';
 import { readBody } from './body.ts';
 import { type Exchange, type Handler, type ServerContext, sendJson } from './exchange.ts';
@@ -97,10 +97,12 @@ async function answer(
 /** @throws ApiError 401, 413 */
 async function signedBody(request: IncomingMessage, { authenticator }: ServerContext): Promise<string> {
   const signature = request.headers[SIGNATURE_HEADER];
-  // Before the body is read: strangers cost nothing.
   if (typeof signature !== 'string') throw notSigned();
+  const { method = '', url: path = '' } = request;
+  // Before the body is read: strangers cost nothing.
+  const hash = await authenticator.check(signature, { method, path });
   const body = await readBody(request);
-  await authenticator.check(signature, { method: request.method ?? '', path: request.url ?? '', body });
+  if ((await sha256Hex(body)) !== hash) throw notSigned();
   return body;
 }
 

@@ -32,7 +32,6 @@ export interface SignedParts {
   readonly method: string;
   /** Path with query. */
   readonly path: string;
-  readonly body: string;
 }
 
 export interface SignatureClaims {
@@ -42,36 +41,45 @@ export interface SignatureClaims {
   readonly nonce: string;
 }
 
-async function message(parts: SignedParts, claims: SignatureClaims): Promise<Uint8Array<ArrayBuffer>> {
-  const fields = [
-    String(claims.timestamp),
-    claims.nonce,
-    parts.method,
-    parts.path,
-    await sha256Hex(parts.body),
-  ];
+/** What a verified signature says. */
+export interface VerifiedClaims extends SignatureClaims {
+  /** Hex SHA-256 of the body that belongs to it. */
+  readonly bodyHash: string;
+}
+
+function message({ method, path }: SignedParts, claims: VerifiedClaims): Uint8Array<ArrayBuffer> {
+  const { timestamp, nonce, bodyHash } = claims;
+  const fields = [String(timestamp), nonce, method, path, bodyHash];
   // A copy in a buffer of its own, which is what every runtime's types accept for signing.
   return new Uint8Array(encoder.encode(fields.join('\n')));
 }
 
-/** The value of the signature header: `v1.<timestamp>.<nonce>.<hex hmac>`. */
-export async function sign(key: SigningKey, parts: SignedParts, claims: SignatureClaims): Promise<string> {
-  const mac = await crypto.subtle.sign('HMAC', key, await message(parts, claims));
-  return `v1.${claims.timestamp}.${claims.nonce}.${toHex(new Uint8Array(mac))}`;
+/** The value of the signature header: `v2.<timestamp>.<nonce>.<hash of the body>.<hex hmac>`. */
+export async function sign(
+  key: SigningKey,
+  parts: SignedParts & { readonly body: string },
+  claims: SignatureClaims,
+): Promise<string> {
+  const bodyHash = await sha256Hex(parts.body);
+  const mac = await crypto.subtle.sign('HMAC', key, message(parts, { ...claims, bodyHash }));
+  return `v2.${claims.timestamp}.${claims.nonce}.${bodyHash}.${toHex(new Uint8Array(mac))}`;
 }
 
-const HEADER = /^v1\.(\d{1,15})\.([A-Za-z0-9_-]{8,64})\.([0-9a-f]{64})$/;
+const HEADER = /^v2\.(\d{1,15})\.([A-Za-z0-9_-]{8,64})\.([0-9a-f]{64})\.([0-9a-f]{64})$/;
 
-/** The claims of a header whose MAC is right; null otherwise. Age and replay are the caller's to judge. */
+/**
+ * The claims of a header whose MAC is right; null otherwise. Age and replay are the caller's to judge, and whether the
+ * body is the one of the claims: it need not be read for a stranger.
+ */
 export async function verify(
   key: SigningKey,
   header: string | null | undefined,
   parts: SignedParts,
-): Promise<SignatureClaims | null> {
+): Promise<VerifiedClaims | null> {
   const match = HEADER.exec(header ?? '');
   if (!match) return null;
-  const [, timestamp, nonce, hex] = match as unknown as [string, string, string, string];
-  const claims = { timestamp: Number(timestamp), nonce };
+  const [, timestamp, nonce, bodyHash, hex] = match as unknown as [string, string, string, string, string];
+  const claims = { timestamp: Number(timestamp), nonce, bodyHash };
   const mac = Uint8Array.from(hex.match(/../g) ?? [], (pair) => Number.parseInt(pair, 16));
-  return (await crypto.subtle.verify('HMAC', key, mac, await message(parts, claims))) ? claims : null;
+  return (await crypto.subtle.verify('HMAC', key, mac, message(parts, claims))) ? claims : null;
 }

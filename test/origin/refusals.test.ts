@@ -1,5 +1,6 @@
 import { connect } from 'node:net';
 import { describe, expect, onTestFinished, test } from 'vitest';
+import { SIGNATURE_HEADER } from '../../shared/signing.ts';
 import { request } from '../support/generation-request.ts';
 import { originForEachTest, RunningOrigin } from './running-origin.ts';
 
@@ -35,10 +36,11 @@ describe('refusals', () => {
       status: 413,
       code: 'request_too_large',
     });
+    const signature = await origin.signature('POST', '/generate', body);
     const chunked = await new Promise<string>((resolve) => {
       const socket = connect(Number(new URL(origin.url).port), '127.0.0.1', () => {
         socket.write('POST /generate HTTP/1.1\r\nhost: x\r\ntransfer-encoding: chunked\r\n');
-        socket.write(`x-continuo-signature: v1.1.noncenonce.${'0'.repeat(64)}\r\n\r\n`);
+        socket.write(`${SIGNATURE_HEADER}: ${signature}\r\n\r\n`);
         for (let i = 0; i < 9; i += 1) socket.write(`100000\r\n${'x'.repeat(2 ** 20)}\r\n`);
       });
       socket.once('data', (data) => {
@@ -51,9 +53,10 @@ describe('refusals', () => {
   });
 
   test('a body whose sender leaves in the middle is no refusal and no failure', async () => {
+    const signature = await origin.signature('POST', '/generate', '{');
     const socket = connect(Number(new URL(origin.url).port), '127.0.0.1', () => {
       const head = 'POST /generate HTTP/1.1\r\nhost: x\r\ncontent-length: 100\r\n';
-      const request = `${head}x-continuo-signature: v1.1.noncenonce.${'0'.repeat(64)}\r\n\r\n{`;
+      const request = `${head}${SIGNATURE_HEADER}: ${signature}\r\n\r\n{`;
       socket.write(request, () => socket.destroy());
     });
     const arrived = async () => (await origin.metrics.registry.metrics()).includes('status="none"');
@@ -73,10 +76,11 @@ describe('refusals', () => {
     };
     const impatient = await RunningOrigin.start({ timeouts });
     onTestFinished(() => impatient.stop());
+    const signature = await impatient.signature('POST', '/generate', '{');
     const answer = await new Promise<string>((resolve) => {
       const socket = connect(Number(new URL(impatient.url).port), '127.0.0.1', () =>
         socket.write(
-          'POST /generate HTTP/1.1\r\nhost: x\r\ncontent-length: 9\r\nx-continuo-signature: x\r\n\r\n{',
+          `POST /generate HTTP/1.1\r\nhost: x\r\ncontent-length: 9\r\n${SIGNATURE_HEADER}: ${signature}\r\n\r\n{`,
         ),
       );
       socket.once('data', (data) => resolve(data.toString()));

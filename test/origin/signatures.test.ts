@@ -1,4 +1,7 @@
+import { once } from 'node:events';
+import { connect } from 'node:net';
 import { describe, expect, onTestFinished, test } from 'vitest';
+import { SIGNATURE_HEADER } from '../../shared/signing.ts';
 import { request } from '../support/generation-request.ts';
 import { originForEachTest, RunningOrigin } from './running-origin.ts';
 
@@ -12,7 +15,7 @@ describe('signatures', () => {
   test.each(paths)('%s refuses the unsigned', async (path) => {
     const call = { method: verb(path), signature: null };
     expect(await origin.error(path, call)).toMatchObject(refused);
-    expect(await origin.error(path, { ...call, signature: 'v1.nonsense' })).toMatchObject(refused);
+    expect(await origin.error(path, { ...call, signature: 'v2.nonsense' })).toMatchObject(refused);
   });
 
   test('a signature holds for its method, path, query and body alone', async () => {
@@ -28,6 +31,18 @@ describe('signatures', () => {
     }
     const signature = await signed('POST', '/generate', body);
     expect((await origin.call('/generate', { body, signature })).status).toBe(200);
+  });
+
+  test('who cannot sign is refused before any of a body has come', async () => {
+    const right = await origin.signature('POST', '/generate', 'x');
+    const wrong = right.replace(/.$/, (digit) => (digit === '0' ? '1' : '0'));
+    const socket = connect(Number(new URL(origin.url).port), '127.0.0.1');
+    onTestFinished(() => void socket.destroy());
+    socket.write(
+      `POST /generate HTTP/1.1\r\nhost: x\r\n${SIGNATURE_HEADER}: ${wrong}\r\ncontent-length: 1\r\n\r\n`,
+    );
+    const [answer] = (await once(socket, 'data')) as [Buffer];
+    expect(answer.toString()).toMatch(/^HTTP\/1\.1 401 /);
   });
 
   test('a timestamp more than a minute away, either way, is refused', async () => {

@@ -53,7 +53,7 @@ async function play(
 const key = await importSigningKey(process.argv[2] ?? '');
 const server = createServer(async (request, response) => {
   const body = await text(request);
-  const parts = { method: request.method ?? '', path: request.url ?? '', body };
+  const parts = { method: request.method ?? '', path: request.url ?? '' };
   const signed = await verify(key, request.headers[SIGNATURE_HEADER] as string | undefined, parts);
   if (!signed) return response.writeHead(401).end('{}');
   if (request.url === '/models') return response.end(JSON.stringify({ models: [PACED_MODEL] }));

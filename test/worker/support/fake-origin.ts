@@ -9,7 +9,7 @@ import {
   type OriginModel,
   type UsageAccount,
 } from '../../../shared/generation.ts';
-import { importSigningKey, SIGNATURE_HEADER, verify } from '../../../shared/signing.ts';
+import { importSigningKey, SIGNATURE_HEADER, sha256Hex, verify } from '../../../shared/signing.ts';
 import { defaultScript } from './scripts.ts';
 
 /** The origin's half of one generation, played by a script. */
@@ -134,9 +134,10 @@ export async function startFakeOrigin(): Promise<FakeOrigin> {
     if (body === null) return;
     const path = request.url ?? '/';
     const signature = request.headers[SIGNATURE_HEADER];
-    const parts = { method: request.method ?? 'GET', path, body };
+    const parts = { method: request.method ?? 'GET', path };
     const wire = wireOf(response);
-    if (!(await verify(key, typeof signature === 'string' ? signature : null, parts))) {
+    const claims = await verify(key, typeof signature === 'string' ? signature : null, parts);
+    if (claims?.bodyHash !== (await sha256Hex(body))) {
       const error = {
         message: 'Bad signature.',
         type: 'invalid_request_error',
