@@ -13,12 +13,15 @@ interface Choice {
 /** Finish reasons of servers that gave up: the text is no whole answer. */
 const ABORTED: ReadonlySet<string> = new Set(['abort', 'error', 'cancelled']);
 
-const CUT_OFF: Fault = {
-  message: 'The model server ended the completion before it had finished.',
-  type: null,
-  param: null,
-  code: null,
-};
+const CUT_OFF = 'The model server ended the completion before it had finished.';
+
+/** What ails the server itself may name its addresses, paths and keys, which are no caller's business. */
+function told(fault: Fault): string {
+  const { message } = fault;
+  return blamesRequest(fault) && message !== ''
+    ? message.slice(0, 500)
+    : 'The model server reported an error.';
+}
 
 /** Turns the chunks of one answer into our events. */
 export class OpenAiEvents {
@@ -58,7 +61,8 @@ export class OpenAiEvents {
     if (payload === '[DONE]') return [this.#isFinished ? this.#done() : this.#failed(CUT_OFF)];
     const value = parseJson(payload);
     const fault = faultOf(value);
-    if (fault) return [this.#failed(fault)];
+    // A request that is wrong is wrong everywhere, and says nothing against the server.
+    if (fault) return [this.#failed(told(fault), blamesRequest(fault))];
     const parsed = chunk.safeParse(value);
     if (!parsed.success) throw malformed();
     const { choices, usage } = parsed.data;
@@ -132,15 +136,12 @@ export class OpenAiEvents {
     };
   }
 
-  #failed(fault: Fault): GenerationEvent {
+  #failed(message: string, wrong = false): GenerationEvent {
     this.#ended = true;
-    const { message } = fault;
-    // A request that is wrong is wrong everywhere, and says nothing against the server.
-    const wrong = blamesRequest(fault);
     return {
       type: 'error',
       code: wrong ? 'invalid_value' : 'upstream_error',
-      message: message === '' ? 'The model server reported an error.' : message.slice(0, 500),
+      message,
       param: null,
       retryable: !wrong,
       usage: this.#used(),

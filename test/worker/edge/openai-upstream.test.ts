@@ -160,15 +160,16 @@ describe('an OpenAI-compatible server', () => {
   });
 
   test.each([
-    ['no envelope', { object: 'error', message: 'out of memory', type: 'InternalServerError', code: 500 }],
-    ['a text in the envelope', { error: 'out of memory' }],
-  ])('that fails in its stream with %s has failed in ours', async (_, fault) => {
+    ['no envelope', { object: 'error', message: 'no 10.0.0.9', type: 'InternalServerError', code: 500 }],
+    ['a text in the envelope', { error: 'no 10.0.0.9' }],
+  ])('that fails in its stream with %s has failed in ours, and why is told nobody', async (_, fault) => {
     openAi.script = (_body, response) => {
       response.writeHead(200, { 'content-type': 'text/event-stream' });
       response.end(`${sse({ choices: [{ index: 0, text: 'He' }] })}${sse(fault)}data: [DONE]\n\n`);
     };
     const { status, body } = await foreign();
-    expect([status, body.error?.code, body.error?.message]).toEqual([502, 'upstream_error', 'out of memory']);
+    const message = 'The model server reported an error.';
+    expect([status, body.error?.code, body.error?.message]).toEqual([502, 'upstream_error', message]);
   });
 
   test.each([
