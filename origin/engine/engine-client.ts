@@ -37,8 +37,8 @@ export class EngineStartError extends Error {
 
 export type EngineReady = Extract<EngineReport, { type: 'ready' }>;
 
-/** Not admitted: the queue is full, or the engine is being started again. */
-export type Admission =
+/** What a submission is answered at once. Not admitted: the queue is full, or the engine is being started again. */
+export type SubmissionAnswer =
   | { readonly admitted: true }
   | { readonly admitted: false; readonly retryAfterMs: number };
 
@@ -47,7 +47,7 @@ type EventListener = (events: readonly GenerationEvent[]) => void;
 interface OpenSubmission {
   readonly onEvents: EventListener;
   /** Set until the engine has answered the submission. */
-  answer: ((admission: Admission) => void) | null;
+  answer: ((answer: SubmissionAnswer) => void) | null;
 }
 
 const FIRST_RESTART_MS = 100;
@@ -94,13 +94,13 @@ export class EngineClient {
    * `error` last, unless the request is aborted.
    * @throws Error when a request of this id is open; ids are not to be used again
    */
-  submit(submission: Submission, onEvents: EventListener): Promise<Admission> {
+  submit(submission: Submission, onEvents: EventListener): Promise<SubmissionAnswer> {
     const { requestId } = submission;
     if (this.#open.has(requestId)) throw new Error('a request id can be used once');
     if (this.#state !== 'ready' || this.#worker === null) {
       return Promise.resolve({ admitted: false, retryAfterMs: LOADING_RETRY_MS });
     }
-    const { promise, resolve } = Promise.withResolvers<Admission>();
+    const { promise, resolve } = Promise.withResolvers<SubmissionAnswer>();
     this.#open.set(requestId, { onEvents, answer: resolve });
     this.#worker.postMessage({ type: 'submit', submission });
     return promise;
@@ -172,9 +172,9 @@ export class EngineClient {
     }
   }
 
-  #answer(requestId: string, admission: Admission): void {
+  #answer(requestId: string, answer: SubmissionAnswer): void {
     const open = this.#open.get(requestId);
-    open?.answer?.(admission);
+    open?.answer?.(answer);
     if (open !== undefined) open.answer = null;
   }
 

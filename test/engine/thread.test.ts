@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { Worker } from 'node:worker_threads';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { type Admission, EngineClient, spawnEngineThread } from '../../origin/engine/engine-client.ts';
+import { EngineClient, type SubmissionAnswer, spawnEngineThread } from '../../origin/engine/engine-client.ts';
 import type { Submission } from '../../origin/engine/messages.ts';
 import { tokenBytesOf } from '../../origin/tokenizer/vocabulary.ts';
 import type { GenerationEvent } from '../../shared/generation.ts';
@@ -28,7 +28,7 @@ const request = (requestId: string, maxTokens: number, fields: Partial<Submissio
 const endless = (requestId: string) => request(requestId, 450, { choices: 100 });
 
 interface Stream {
-  readonly admission: Promise<Admission>;
+  readonly admission: Promise<SubmissionAnswer>;
   readonly events: GenerationEvent[];
   readonly ended: Promise<void>;
   /** Resolves with the first token. */

@@ -1,15 +1,14 @@
+import type { SubmissionAnswer } from '../../origin/engine/engine-client.ts';
 import type { Submission } from '../../origin/engine/messages.ts';
 import type { EngineAccess } from '../../origin/service.ts';
 import type { GenerationEvent } from '../../shared/generation.ts';
-
-type Admission = Awaited<ReturnType<EngineAccess['submit']>>;
 
 /** Stands in for the engine below the HTTP half: the test decides what it says and sees what it was asked. */
 export class ScriptedEngine implements EngineAccess {
   readonly submissions: Submission[] = [];
   readonly aborted: string[] = [];
   status = { running: 0, waiting: 0, healthy: true };
-  admission: Admission | Promise<Admission> = { admitted: true };
+  admission: SubmissionAnswer | Promise<SubmissionAnswer> = { admitted: true };
   /** Runs right after each admission. */
   script: (engine: ScriptedEngine, id: string) => void = (engine, id) => engine.finish(id);
   readonly #listeners = new Map<string, (events: readonly GenerationEvent[]) => void>();
@@ -18,7 +17,7 @@ export class ScriptedEngine implements EngineAccess {
   async submit(
     submission: Submission,
     onEvents: (events: readonly GenerationEvent[]) => void,
-  ): Promise<Admission> {
+  ): Promise<SubmissionAnswer> {
     this.submissions.push(submission);
     for (const arrive of this.#arrivals.splice(0)) arrive();
     const admission = await this.admission;
