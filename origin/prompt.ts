@@ -6,7 +6,7 @@ import { encodeAfter } from './infill/encode-after.ts';
 import { assemble, cutToFit, type Infill } from './infill/infill.ts';
 import { spacesBefore } from './leading-space.ts';
 import type { ServedModel } from './served-model.ts';
-import type { EncodeOptions } from './tokenizer/tokenizer.ts';
+import { type EncodeOptions, PLAIN } from './tokenizer/tokenizer.ts';
 import type { Caller } from './turns.ts';
 
 /** A prompt as the engine will see it. */
@@ -89,7 +89,7 @@ async function infillPrompt(
 ): Promise<TokenisedPrompt> {
   const { request, model, budget } = reading;
   const { tokenizer, encoder } = model;
-  const before = await promptIds(prompt, reading, { addSpecialTokens: false, parseSpecial: false });
+  const before = await promptIds(prompt, reading, PLAIN);
   const after = await encodeAfter(encoder, tokenizer, readable(suffix, 'start', reading), reading.caller);
   const whole = { start: request.addSpecialTokens ? tokenizer.prefixIds : [], before, after };
   const parts = budget === null ? whole : cutToFit(infill, whole, budget);

@@ -1,9 +1,7 @@
 import type { SamplerVocabulary } from '../sampling/vocabulary.ts';
 import { behindGuard, GUARD } from '../tokenizer/guard.ts';
 import type { TokenBytes } from '../tokenizer/token-bytes.ts';
-import { Tokenizer } from '../tokenizer/tokenizer.ts';
-
-const PLAIN = { addSpecialTokens: false, parseSpecial: false };
+import { PLAIN, Tokenizer } from '../tokenizer/tokenizer.ts';
 
 /** Only samplers that speak of text need the tokenizer, so it is loaded for the first of them. */
 export function samplerVocabulary(directory: string, tokenBytes: TokenBytes): SamplerVocabulary {

@@ -1,9 +1,7 @@
 import type { Encoder } from '../tokenizer/encoder.ts';
 import { behindGuard, GUARD } from '../tokenizer/guard.ts';
-import type { Tokenizer } from '../tokenizer/tokenizer.ts';
+import { PLAIN, type Tokenizer } from '../tokenizer/tokenizer.ts';
 import type { Caller } from '../turns.ts';
-
-const PLAIN = { addSpecialTokens: false, parseSpecial: false };
 
 /** Tokens of the text after the gap. It continues a line, so no space may appear before it. */
 export async function encodeAfter(

@@ -13,6 +13,9 @@ export interface EncodeOptions {
   readonly parseSpecial: boolean;
 }
 
+/** The text's own tokens, no others. */
+export const PLAIN: EncodeOptions = { addSpecialTokens: false, parseSpecial: false };
+
 export interface TokenizerParts {
   readonly files: TokenizerFiles;
   /** Texts of added tokens that count as control tokens although they are not flagged as special. */
