@@ -1,9 +1,10 @@
 import type { OriginModel } from '../shared/generation.ts';
+import type { Principal } from '../shared/tenant.ts';
 import { authenticate } from './auth.ts';
 import type { RequestContext } from './context.ts';
 import { chooseDialect } from './dialects/dialect.ts';
 import { jsonResponse } from './http.ts';
-import { mayUse, modelNotFound } from './served-model.ts';
+import { mayUse, resolveModel } from './served-model.ts';
 
 /** `name` is the model's id or one of its aliases. */
 const modelObject = ({ id, created, contextLength, state }: OriginModel, name = id) => ({
@@ -26,25 +27,24 @@ function modelObjects(models: readonly OriginModel[]) {
   });
 }
 
-async function visibleModels(request: Request, context: RequestContext): Promise<readonly OriginModel[]> {
+async function identify(request: Request, context: RequestContext): Promise<Principal> {
   const principal = await authenticate(request, context, 'models');
   context.answer.dialect = chooseDialect(request, principal.tenant);
-  const models = await context.catalogue.models(request.signal);
-  return models.filter((model) => mayUse(principal, model, models));
+  return principal;
 }
 
 /** GET /v1/models: those the key may use. */
 export async function listModels(request: Request, context: RequestContext): Promise<Response> {
-  const models = await visibleModels(request, context);
-  return jsonResponse({ object: 'list', data: modelObjects(models) });
+  const principal = await identify(request, context);
+  const models = await context.catalogue.models(request.signal);
+  const visible = models.filter((model) => mayUse(principal, model, models));
+  return jsonResponse({ object: 'list', data: modelObjects(visible) });
 }
 
-/** GET /v1/models/{id}; the id may contain slashes. */
-export async function showModel(request: Request, context: RequestContext, id: string): Promise<Response> {
-  const models = modelObjects(await visibleModels(request, context));
-  const model = models.find((candidate) => candidate.id === id);
-  if (model === undefined) throw modelNotFound(id, context);
-  return jsonResponse(model);
+/** GET /v1/models/{id}: by whatever name a completion may call it; the name may contain slashes. */
+export async function showModel(request: Request, context: RequestContext, name: string): Promise<Response> {
+  const principal = await identify(request, context);
+  return jsonResponse(modelObject(await resolveModel(name, principal, context, request.signal), name));
 }
 
 /** GET /health: the Worker itself is up; says nothing of the upstreams, which are nobody's business outside. */

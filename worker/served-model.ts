@@ -25,7 +25,7 @@ export const mayUse = ({ key }: Principal, model: OriginModel, models: Models): 
   key.models === null || key.models.some((name) => named(name, models) === model);
 
 /** 404, unless it is not known what all upstreams serve. */
-export function modelNotFound(name: string, { catalogue }: RequestContext): ApiError {
+function modelNotFound(name: string, { catalogue }: RequestContext): ApiError {
   const missing = catalogue.missing();
   if (missing) return missing;
   const message = `The model '${name.slice(0, 100)}' does not exist or you do not have access to it.`;

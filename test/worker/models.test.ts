@@ -38,6 +38,18 @@ describe('models and health', () => {
     expect(origin.requests.map(({ model }) => model)).toEqual([MODEL.id, MODEL.id, 'second']);
   });
 
+  test('a model is asked for by every name that a completion may call it', async () => {
+    const shown = async (name: string, dialect = 'openai') => {
+      const response = await worker.request(`/v1/models/${name}`, { headers: { 'x-dialect': dialect } });
+      return [response.status, await response.json()];
+    };
+    expect(await shown('default')).toMatchObject([200, { id: 'default', root: MODEL.id }]);
+    expect(await shown('anything')).toMatchObject([404, { error: { code: 'model_not_found' } }]);
+    expect(await shown('anything', 'llamacpp')).toMatchObject([200, { id: 'anything', root: MODEL.id }]);
+    origin.models = [MODEL, { ...MODEL, id: 'second' }];
+    expect(await shown('default')).toMatchObject([404, { error: { param: 'model' } }]);
+  });
+
   test("a model's own defaults stand in for what request and dialect leave open", async () => {
     origin.models = [{ ...MODEL, defaults: { temperature: 0.3, topK: 7, maxTokens: 3 } }];
     await complete(worker, { max_tokens: undefined });
