@@ -5,6 +5,7 @@ import {
   duration,
   given,
   instant,
+  LIMIT_NAMES,
   type LimitOption,
   pathTo,
   queryOf,
@@ -43,7 +44,7 @@ export function addKeyCommands(program: Command, open: OpenSession): void {
     .requiredOption('--name <name>')
     .option('--scopes <list>', 'completions,models or admin', commaList)
     .option('--models <list>', 'models it may use; all without this', commaList)
-    .option('--limit <name=value>', 'repeatable', collectLimit)
+    .option('--limit <name=value>', `repeatable; ${LIMIT_NAMES}`, collectLimit)
     .option('--expires <date>', 'e.g. 2030-01-31', instant)
     .action(async ({ limit, expires, ...rest }: KeyOptions) => {
       const { api, showOne } = open();

@@ -1,18 +1,22 @@
 import { InvalidArgumentError } from 'commander';
 import * as z from 'zod';
+import { UNLIMITED } from '../../shared/tenant.ts';
+import { toSnakeCase } from '../admin/casing.ts';
 import { CommandError } from './api.ts';
 
 export type LimitOption = Readonly<Record<string, number | 'plan' | null>>;
 
+const LIMITS = Object.keys(toSnakeCase(UNLIMITED));
+
+/** The names that a limit may have, for those who read the help. */
+export const LIMIT_NAMES = `names: ${LIMITS.join(', ')}`;
+
 /** `--limit requests_per_minute=60`, repeatable; `none` lifts the limit of the plan, `plan` returns to it. */
 export function collectLimit(text: string, previous: LimitOption = {}): LimitOption {
-  const match = /^([a-z_]+)=(\d+|none|plan)$/.exec(text);
-  if (!match) throw new InvalidArgumentError('Write it as name=number, name=none or name=plan.');
-  const value = match[2] as string;
-  return {
-    ...previous,
-    [match[1] as string]: value === 'none' ? null : value === 'plan' ? value : Number(value),
-  };
+  const [, name = '', value = ''] = /^([a-z_]+)=(\d+|none|plan)$/.exec(text) ?? [];
+  if (name === '') throw new InvalidArgumentError('Write it as name=number, name=none or name=plan.');
+  if (!LIMITS.includes(name)) throw new InvalidArgumentError(`There is no limit '${name}'; ${LIMIT_NAMES}.`);
+  return { ...previous, [name]: value === 'none' ? null : value === 'plan' ? value : Number(value) };
 }
 
 /** `a,b` → ['a', 'b'] */

@@ -1,5 +1,5 @@
 import type { Command } from 'commander';
-import { collectLimit, given, type LimitOption, pathTo, positive } from './options.ts';
+import { collectLimit, given, LIMIT_NAMES, type LimitOption, pathTo, positive } from './options.ts';
 import type { OpenSession } from './program.ts';
 
 interface PlanOptions {
@@ -13,7 +13,7 @@ const bodyOf = ({ limit, ...rest }: PlanOptions) => given({ ...rest, limits: lim
 
 const withTerms = (command: Command): Command =>
   command
-    .option('--limit <name=value>', 'repeatable, e.g. tokens_per_day=100000', collectLimit)
+    .option('--limit <name=value>', `repeatable, e.g. tokens_per_day=100000; ${LIMIT_NAMES}`, collectLimit)
     .option('--weight <number>', 'share of an origin relative to other tenants', positive);
 
 export function addPlanCommands(program: Command, open: OpenSession): void {

@@ -1,5 +1,6 @@
 import type { Command } from 'commander';
-import { collectLimit, given, type LimitOption, pathTo, positive } from './options.ts';
+import { dialectName } from '../../shared/tenant.ts';
+import { collectLimit, given, LIMIT_NAMES, type LimitOption, pathTo, positive } from './options.ts';
 import type { OpenSession } from './program.ts';
 
 const COLUMNS = ['id', 'name', 'plan', 'limits', 'weight', 'dialect', 'suspended', 'created_at'];
@@ -21,11 +22,11 @@ const withTerms = (command: Command): Command =>
     .option('--plan <id>', 'plan whose limits apply; none = no plan')
     .option(
       '--limit <name=value>',
-      'own limit, repeatable, e.g. requests_per_minute=60; =none lifts it, =plan returns to that of the plan',
+      `own limit, repeatable, e.g. requests_per_minute=60; =none lifts it, =plan returns to that of the plan; ${LIMIT_NAMES}`,
       collectLimit,
     )
     .option('--weight <number>', 'share of an origin relative to other tenants', positive)
-    .option('--dialect <name>', 'whose habits answers follow');
+    .option('--dialect <name>', `whose habits answers follow: ${dialectName.options.join(', ')}`);
 
 export function addTenantCommands(program: Command, open: OpenSession): void {
   const tenants = program.command('tenants').description('those who hold keys');

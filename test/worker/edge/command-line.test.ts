@@ -1,3 +1,4 @@
+import { CommanderError } from 'commander';
 import { expect, test } from 'vitest';
 import { CommandError } from '../../../worker/cli/api.ts';
 import { createProgram } from '../../../worker/cli/program.ts';
@@ -108,6 +109,30 @@ test("what goes wrong is said in the server's words", async () => {
       "Invalid 'limits.max_tokens': integer below minimum value. Expected a value >= 1, but got 0 instead.",
     ),
   );
+});
+
+/** What `admin … --help` prints, as one line. */
+async function helpOf(...words: string[]): Promise<string> {
+  const printed: string[] = [];
+  const print = (text: string) => printed.push(text);
+  const surroundings = { url: worker.url, keyFor: () => ADMIN_KEY, fetch, print, printError: print };
+  const shown = createProgram(surroundings).parseAsync([...words, '--help'], { from: 'user' });
+  await expect(shown).rejects.toThrow(CommanderError);
+  return printed.join('\n').replaceAll(/\s+/g, ' ');
+}
+
+test('the help names every limit, and a limit of another name is refused with those that there are', async () => {
+  const names =
+    'requests_per_minute, tokens_per_minute, concurrent_requests, tokens_per_day, tokens_per_month, max_tokens, max_sequences';
+  for (const command of ['tenants create', 'tenants update', 'keys create', 'plans create', 'plans update']) {
+    expect(await helpOf(...command.split(' '))).toContain(names);
+  }
+  const limits = names.split(', ').flatMap((name) => ['--limit', `${name}=7`]);
+  await admin('tenants', 'create', '--id', 'limited', '--name', 'Limited', ...limits);
+  await expect(admin('tenants', 'update', 'limited', '--limit', 'rpm=7')).rejects.toThrow(
+    `There is no limit 'rpm'; names: ${names}.`,
+  );
+  expect(await helpOf('tenants', 'create')).toContain('openai, fireworks, llamacpp, mistralrs, vllm');
 });
 
 test('what cannot be sent is refused in a line', async () => {
