@@ -1,20 +1,9 @@
+import { EVERY_ANSWER, LIMITS, REPLAYED, RETRYING } from './answer-headers.ts';
 import type { Settings } from './env.ts';
-import { REQUEST_ID_HEADER } from './http.ts';
-import { REPLAYED_HEADER } from './idempotency/idempotent.ts';
 
 /** Which browsers' pages may call: the variable CORS_ORIGINS. Nobody's by default, and never for the admin API. */
 
-const EXPOSED = [
-  REQUEST_ID_HEADER,
-  'retry-after',
-  'retry-after-ms',
-  'x-should-retry',
-  'server-timing',
-  REPLAYED_HEADER,
-  ...['limit', 'remaining', 'reset'].flatMap((what) =>
-    ['requests', 'tokens'].map((unit) => `x-ratelimit-${what}-${unit}`),
-  ),
-].join(', ');
+const EXPOSED = Object.keys({ ...EVERY_ANSWER, ...RETRYING, ...LIMITS, ...REPLAYED }).join(', ');
 
 const METHODS = 'GET, POST, OPTIONS';
 /** A day; browsers shorten it to what they accept. */

@@ -15,6 +15,7 @@ import { STATUS_500 } from './errors/status-500.ts';
 import { STATUS_502 } from './errors/status-502.ts';
 import { STATUS_503 } from './errors/status-503.ts';
 import { STATUS_504 } from './errors/status-504.ts';
+import { documentedPath, documentedPaths, undocumented } from './support/api-document.ts';
 import { startFakeOrigin } from './support/fake-origin.ts';
 import { startWorker } from './support/worker.ts';
 import { workerForTests } from './support/worker-for-tests.ts';
@@ -50,7 +51,21 @@ describe.each(BY_STATUS)('H.10: status %i', (status, cases) => {
     expect(error.message).toMatch(row.message);
     for (const [name, value] of Object.entries(row.headers ?? {}))
       expect(response.headers.get(name)).toBe(value);
+    const paths = await documentedPaths(worker);
+    // An answer to a request made by hand has no address; those are all completions'.
+    const path = response.url === '' ? '/v1/completions' : documentedPath(paths, response.url);
+    if (path === null || status === 405) return;
+    const [operation] = Object.values(paths[path] ?? {});
+    expect(undocumented(operation?.responses ?? {}, response)).toEqual([]);
+    expect(operation?.responses[status]?.description.split(', ')).toContain(row.code);
   });
+});
+
+test('the document tells of no status that completions do not have', async () => {
+  const { responses } = (await documentedPaths(worker))['/v1/completions']!.post!;
+  // 409 is idempotency's, whose tests are elsewhere; 405 is the router's, and no operation's.
+  const expected = [200, 409, ...BY_STATUS.map(([status]) => status).filter((status) => status !== 405)];
+  expect(Object.keys(responses).map(Number).toSorted()).toEqual(expected.toSorted());
 });
 
 describe('D.2: of several faults the first in this order is reported', () => {

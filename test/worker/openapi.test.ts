@@ -4,6 +4,7 @@ import { beforeAll, expect, test } from 'vitest';
 import * as z from 'zod';
 import { ROUTES, type RouteSpec } from '../../worker/routes.ts';
 import { FIELD_TABLE } from './field-table.ts';
+import { undocumented } from './support/api-document.ts';
 import { chunksOf } from './support/sse.ts';
 import { workerForTests } from './support/worker-for-tests.ts';
 
@@ -35,7 +36,7 @@ const operation = z.strictObject({
     z.string().regex(/^[1-5]\d\d$/),
     z.strictObject({
       description: z.string(),
-      headers: z.record(z.string(), z.strictObject({ schema: schemaObject })).optional(),
+      headers: z.record(z.string(), z.strictObject({ description: z.string(), schema: schemaObject })),
       content,
     }),
   ),
@@ -116,6 +117,7 @@ test('the document’s examples are answered with 200 and answers that fit it', 
     const response = await worker.post(value);
     const text = await response.text();
     expect(response.status, text).toBe(200);
+    expect(undocumented(post?.responses ?? {}, response)).toEqual([]);
     if (response.headers.get('content-type') === 'application/json')
       expect(validate('Completion', JSON.parse(text))).toBeNull();
     else for (const chunk of chunksOf(text)) expect(validate('CompletionChunk', chunk)).toBeNull();
@@ -209,6 +211,15 @@ test('every variable part of a path is a parameter', () => {
       expect(parameters.filter((one) => one.in === 'path').map(({ name }) => name)).toEqual(parts);
     }
   }
+});
+
+test('an operation tells of the errors that it may have, and of no others', () => {
+  const statuses = (path: string, method: 'get' | 'post' = 'get') =>
+    Object.keys(api.paths[path]![method]!.responses).map(Number);
+  expect(statuses('/health')).toEqual([200, 500]);
+  expect(statuses('/v1/models')).toEqual([200, 400, 401, 403, 429, 500, 502, 503, 504]);
+  expect(statuses('/v1/completions/{id}/stream')).toEqual([200, 400, 401, 403, 404, 429, 500, 503]);
+  expect(operations().flatMap(({ responses }) => Object.keys(responses))).not.toContain('405');
 });
 
 test('a resumable stream and its rest are described, with the headers they take', () => {

@@ -1,6 +1,7 @@
 import * as answers from '../../shared/completion-response.ts';
-import { ApiError, ERROR_TABLE, isErrorCode } from '../../shared/errors.ts';
+import { ApiError } from '../../shared/errors.ts';
 import { dialectName } from '../../shared/tenant.ts';
+import { CHALLENGED, type Described, EVERY_ANSWER, LIMITS, RETRYING } from '../answer-headers.ts';
 import { DIALECT_HEADER } from '../dialects/dialect.ts';
 import { REQUEST_ID_HEADER } from '../http.ts';
 import { FIELD_DESCRIPTIONS } from './fields.ts';
@@ -23,39 +24,65 @@ function describeFields(json: Json): Json {
 
 const reference = (name: string): Json => ({ $ref: `#/components/schemas/${name}` });
 
+const headersOf = (described: Described): Json =>
+  Object.fromEntries(
+    Object.entries(described).map(([name, description]) => [
+      name,
+      { description, schema: { type: 'string' } },
+    ]),
+  );
+
+/** Of all answers of an operation. */
+const common = ({ limited = false }: Operation): Described => ({
+  ...EVERY_ANSWER,
+  ...(limited ? LIMITS : {}),
+});
+
+/** Asking again may help, or an answer may come to say that it does not. */
+const tellsOfRetries = (status: number): boolean => status >= 500 || [408, 409, 429].includes(status);
+
 /** Every status an error may have, with the codes that come under it. */
-function errorResponses(): Json {
-  const errors = Object.keys(ERROR_TABLE)
-    .filter(isErrorCode)
-    .map((code) => new ApiError(code, ''));
-  const byStatus = Map.groupBy(errors, ({ status }) => status);
+function errorResponses(operation: Operation): Json {
+  const byStatus = Map.groupBy(
+    operation.errors.map((code) => new ApiError(code, '')),
+    ({ status }) => status,
+  );
   return Object.fromEntries(
     [...byStatus].map(([status, ones]) => [
       String(status),
       {
         description: [...new Set(ones.map((error) => error.envelope().error.code))].join(', '),
+        headers: headersOf({
+          ...common(operation),
+          ...(tellsOfRetries(status) ? RETRYING : {}),
+          ...(status === 401 ? CHALLENGED : {}),
+        }),
         content: { 'application/json': { schema: reference('Error') } },
       },
     ]),
   );
 }
 
-function successResponse({ answer, events }: Operation): Json {
+function successResponse(operation: Operation): Json {
+  const { answer, events, answerHeaders } = operation;
   const content: Json = {};
   if (answer) content['application/json'] = { schema: reference(answer.name), example: answer.example };
   if (events) content['text/event-stream'] = { schema: reference(events.name) };
-  return {
-    description: 'Success',
-    headers: { [REQUEST_ID_HEADER]: { schema: { type: 'string' } } },
-    content,
-  };
+  return { description: 'Success', headers: headersOf({ ...common(operation), ...answerHeaders }), content };
 }
+
+/** What any request may send along. */
+const TRACING: Described = {
+  [REQUEST_ID_HEADER]:
+    'An id of your own for the request: up to 128 letters, digits and characters of `_.:-`.',
+  traceparent: 'W3C trace context, which goes on to the model server.',
+};
 
 function parametersOf(path: string, { query = {}, headers = {}, secured }: Operation): Json[] {
   const text = { type: 'string' };
-  const optional = (where: string, described: Readonly<Record<string, string>>): Json[] =>
+  const optional = (where: string, described: Described): Json[] =>
     Object.entries(described).map(([name, description]) => ({ name, in: where, description, schema: text }));
-  const parameters = [...optional('query', query), ...optional('header', headers)];
+  const parameters = [...optional('query', query), ...optional('header', { ...headers, ...TRACING })];
   if (path.includes(':rest')) parameters.push({ name: 'id', in: 'path', required: true, schema: text });
   if (secured) {
     parameters.push({
@@ -84,7 +111,7 @@ function operationObject(path: string, operation: Operation): Json {
         },
       },
     }),
-    responses: { '200': successResponse(operation), ...errorResponses() },
+    responses: { '200': successResponse(operation), ...errorResponses(operation) },
   };
 }
 

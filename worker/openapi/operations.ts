@@ -1,9 +1,12 @@
 import type * as z from 'zod';
 import { completionRequest } from '../../shared/completion.ts';
 import * as answers from '../../shared/completion-response.ts';
+import type { ErrorCode } from '../../shared/errors.ts';
 import { publicDetokenizeRequest, publicTokenizeRequest } from '../../shared/tokenizer-requests.ts';
+import { type Described, REPLAYED } from '../answer-headers.ts';
 import { IDEMPOTENCY_HEADER } from '../idempotency/idempotent.ts';
 import { LAST_EVENT_HEADER, RESUMABLE_HEADER } from '../resumable/resumable.ts';
+import { ANYWHERE, BODY, CALLER, COMPLETION, MODELS, ONE_MODEL, TOKENIZER } from './errors.ts';
 
 export interface Operation {
   readonly id: string;
@@ -11,14 +14,20 @@ export interface Operation {
   /** False where no key is needed. */
   readonly secured: boolean;
   readonly body?: { readonly name: string; readonly schema: z.ZodType; readonly examples: Examples };
+  /** What may go wrong. */
+  readonly errors: readonly ErrorCode[];
+  /** The answers tell how the caller's limits stand. */
+  readonly limited?: boolean;
+  /** Headers of a good answer, besides those of every answer. */
+  readonly answerHeaders?: Described;
   /** None where all answers are streams. */
   readonly answer?: { readonly name: string; readonly schema: z.ZodType; readonly example: unknown };
   /** Name and schema of the events when the answer may be a stream. */
   readonly events?: { readonly name: string; readonly schema: z.ZodType };
   /** Query parameters, all optional texts. */
-  readonly query?: Readonly<Record<string, string>>;
+  readonly query?: Described;
   /** Header parameters, all optional texts, besides those of every operation. */
-  readonly headers?: Readonly<Record<string, string>>;
+  readonly headers?: Described;
 }
 
 type Examples = Readonly<Record<string, unknown>>;
@@ -78,6 +87,9 @@ const completions = (id: string): Operation => ({
   body: { name: 'CompletionRequest', schema: completionRequest, examples: COMPLETION_EXAMPLES },
   answer: { name: 'Completion', schema: answers.completionResponse, example: COMPLETION_ANSWER },
   events: EVENTS,
+  errors: COMPLETION,
+  limited: true,
+  answerHeaders: REPLAYED,
   headers: {
     [IDEMPOTENCY_HEADER]: 'A plain request repeated with the same key within an hour gets the first answer.',
     [RESUMABLE_HEADER]:
@@ -94,12 +106,15 @@ export const OPERATIONS: Readonly<Record<string, Operation>> = {
     summary: 'What is left of a resumable stream.',
     secured: true,
     events: EVENTS,
+    errors: [...CALLER, 'not_found'],
+    limited: true,
     headers: { [LAST_EVENT_HEADER]: 'The id of the last event that arrived; all of them without it.' },
   },
   'GET /v1/models': {
     id: 'listModels',
     summary: 'The models this key may use.',
     secured: true,
+    errors: MODELS,
     answer: {
       name: 'ModelList',
       schema: answers.publicModelList,
@@ -110,18 +125,21 @@ export const OPERATIONS: Readonly<Record<string, Operation>> = {
     id: 'retrieveModel',
     summary: 'One model; its id may contain slashes.',
     secured: true,
+    errors: ONE_MODEL,
     answer: { name: 'Model', schema: answers.publicModel, example: MODEL },
   },
   'GET /health': {
     id: 'health',
     summary: 'Whether the endpoint answers.',
     secured: false,
+    errors: ANYWHERE,
     answer: { name: 'Health', schema: answers.healthResponse, example: { status: 'ok' } },
   },
   'POST /tokenize': {
     id: 'tokenize',
     summary: 'Token ids of a text.',
     secured: true,
+    errors: [...TOKENIZER, ...BODY, 'empty_string', 'string_above_max_length'],
     body: {
       name: 'TokenizeRequest',
       schema: publicTokenizeRequest,
@@ -137,6 +155,14 @@ export const OPERATIONS: Readonly<Record<string, Operation>> = {
     id: 'detokenize',
     summary: 'The text of token ids.',
     secured: true,
+    errors: [
+      ...TOKENIZER,
+      ...BODY,
+      'empty_string',
+      'array_above_max_length',
+      'integer_above_max_value',
+      'integer_below_min_value',
+    ],
     body: {
       name: 'DetokenizeRequest',
       schema: publicDetokenizeRequest,
@@ -152,6 +178,7 @@ export const OPERATIONS: Readonly<Record<string, Operation>> = {
     id: 'tokenizerInfo',
     summary: "The model's tokenizer.",
     secured: true,
+    errors: TOKENIZER,
     query: { model: 'Model id; without it the one that is served.' },
     answer: {
       name: 'TokenizerInfo',

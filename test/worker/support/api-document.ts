@@ -1,0 +1,41 @@
+import type { RunningWorker } from './worker.ts';
+
+/** What the served OpenAPI document says of answers. */
+
+interface Documented {
+  readonly description: string;
+  readonly headers?: Readonly<Record<string, unknown>>;
+  readonly content: Readonly<Record<string, unknown>>;
+}
+
+export type Responses = Readonly<Record<string, Documented>>;
+
+type Paths = Readonly<Record<string, Readonly<Record<string, { readonly responses: Responses }>>>>;
+
+export async function documentedPaths(worker: RunningWorker): Promise<Paths> {
+  return ((await (await fetch(`${worker.url}/openapi.json`)).json()) as { paths: Paths }).paths;
+}
+
+/** Of HTTP itself, of its connections and caches, or the same on every answer of any server that is as careful. */
+const ORDINARY =
+  /^(content-(type|length|security-policy)|transfer-encoding|connection|cache-control|vary|access-control-.*|x-accel-buffering|x-content-type-options|referrer-policy|cross-origin-resource-policy|strict-transport-security)$/;
+
+/** What an answer has that the document does not tell of its operation. */
+export function undocumented(responses: Responses, answer: Response): string[] {
+  const told = responses[answer.status];
+  if (!told) return [`status ${answer.status}`];
+  const type = answer.headers.get('content-type')?.split(';')[0] ?? 'none';
+  return [
+    ...(type in told.content ? [] : [`content type ${type}`]),
+    ...[...answer.headers.keys()]
+      .filter((name) => !ORDINARY.test(name) && !(name in (told.headers ?? {})))
+      .map((name) => `header ${name}`),
+  ];
+}
+
+/** The path as the document has it; null for one that it does not have. */
+export function documentedPath(paths: Paths, url: string): string | null {
+  const { pathname } = new URL(url);
+  const fits = (path: string) => new RegExp(`^${path.replaceAll(/\{\w+\}/g, '.+')}/?$`).test(pathname);
+  return Object.keys(paths).find(fits) ?? null;
+}
