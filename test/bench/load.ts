@@ -7,6 +7,8 @@ export interface LoadResult {
   readonly bareTokensPerSecond: number;
   readonly requests: number;
   readonly errors: number;
+  /** What went wrong, each kind once. */
+  readonly reasons: readonly string[];
   /** All tokens over the whole time, prefill included. */
   readonly tokensPerSecond: number;
   /** Tokens while all streams of a wave were generating: what a decode step of that batch yields. */
@@ -80,12 +82,15 @@ export async function measureLoad(
     traces.push(...done);
     afterWave();
   }
-  const good = traces.filter(({ status, error }) => status === 200 && error === null);
+  const [good, bad] = [true, false].map((wanted) =>
+    traces.filter(({ status, error }) => (status === 200 && error === null) === wanted),
+  ) as [Trace[], Trace[]];
   const tokens = good.reduce((sum, trace) => sum + trace.tokens, 0);
   return {
     concurrency,
     requests: traces.length,
-    errors: traces.length - good.length,
+    errors: bad.length,
+    reasons: [...new Set(bad.map(({ status, error }) => error ?? `HTTP ${status}`))],
     tokensPerSecond: (tokens / totalMs) * 1000,
     decodeTokensPerSecond: (decodeTokens / decodeMs) * 1000,
     meanGenerated: generated / waves,

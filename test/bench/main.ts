@@ -3,17 +3,20 @@ import { availableParallelism } from 'node:os';
 import path from 'node:path';
 import { SingleBar } from 'cli-progress';
 import { Command } from 'commander';
+import { address, list, modelOrDirectory, oneOf, whole } from './arguments.ts';
 import { measureEdge } from './edge/edge.ts';
 import { type BenchModel, benchModels } from './models.ts';
-import type { Plan } from './plan.ts';
+import { LAYERS, type Plan } from './plan.ts';
 import { linePlot } from './plot.ts';
-import { edgeTables, figureTable, loadTable, rounded } from './report.ts';
+import { edgeTables, failures, figureTable, loadTable, rounded } from './report.ts';
 import { type ModelReport, measureModel } from './run.ts';
 import { openAiTarget } from './target.ts';
 
 /** `npm run bench`: how fast, against what ceiling, through which layers. Run it on a quiet machine. */
 
-const list = (text: string): string[] => text.split(',').map((each) => each.trim());
+const MODELS = Object.keys(benchModels);
+
+const viaOf = (text: string): string[] => (text === 'none' ? [] : list(oneOf(LAYERS))(text));
 
 const program = new Command('bench')
   .description(
@@ -21,35 +24,35 @@ const program = new Command('bench')
   )
   .option(
     '--models <names>',
-    `comma-separated: ${Object.keys(benchModels).join(', ')}, or a directory`,
-    list,
+    `comma-separated: ${MODELS.join(', ')}, or a directory`,
+    list(modelOrDirectory(MODELS)),
     ['built-in'],
   )
-  .option('--concurrency <numbers>', 'comma-separated', list, ['1', '2', '4', '8', '16', '32'])
-  .option('--via <layers>', 'comma-separated: engine, origin, worker', list, ['engine', 'origin', 'worker'])
-  .option('--waves <number>', 'waves of requests per concurrency', '5')
-  .option('--tokens <number>', 'tokens generated per request', '256')
-  .option('--prompt <number>', 'tokens per prompt', '64')
-  .option('--threads <number>', 'threads of one model run', String(availableParallelism()))
+  .option('--concurrency <numbers>', 'comma-separated', list(whole(1)), [1, 2, 4, 8, 16, 32])
+  .option('--via <layers>', `comma-separated: ${LAYERS.join(', ')}; or none`, viaOf, LAYERS)
+  .option('--waves <number>', 'waves of requests per concurrency', whole(1), 5)
+  .option('--tokens <number>', 'tokens generated per request', whole(1), 256)
+  .option('--prompt <number>', 'tokens per prompt', whole(1), 64)
+  .option('--threads <number>', 'threads of one model run', whole(1), availableParallelism())
   .option('--quick', 'skip the single figures (prefill, prefix hit, interference)', false)
-  .option('--soak <seconds>', 'overload by 200 clients of two tenants for so long', '0')
+  .option('--soak <seconds>', 'overload by 200 clients of two tenants for so long', whole(0), 0)
   .option('--constraints', 'also measure constrained streams, and streams beside hostile grammars', false)
   .option('--edge', 'measure only what the Worker adds to an origin without a model', false)
-  .option('--url <base>', 'also measure an OpenAI-compatible server, e.g. http://127.0.0.1:8080/v1')
+  .option('--url <base>', 'also measure an OpenAI-compatible server, e.g. http://127.0.0.1:8080/v1', address)
   .option('--url-model <name>', 'its model name', 'default')
   .option('--url-key <key>', 'its API key', 'none')
   .option('--out <directory>', 'where the JSON and the plots go', '.continuo/bench');
 
 interface Options {
   readonly models: string[];
-  readonly concurrency: string[];
-  readonly via: string[];
-  readonly waves: string;
-  readonly tokens: string;
-  readonly prompt: string;
-  readonly threads: string;
+  readonly concurrency: number[];
+  readonly via: readonly string[];
+  readonly waves: number;
+  readonly tokens: number;
+  readonly prompt: number;
+  readonly threads: number;
   readonly quick: boolean;
-  readonly soak: string;
+  readonly soak: number;
   readonly constraints: boolean;
   readonly edge: boolean;
   readonly url?: string;
@@ -64,6 +67,7 @@ function modelNamed(name: string): BenchModel {
 
 function print(report: ModelReport): void {
   console.log(`\n${report.model}\n${loadTable(report.targets)}`);
+  for (const line of failures(report.targets)) console.log(line);
   if (report.figures.length > 0) console.log(figureTable(report.figures));
 }
 
@@ -104,15 +108,15 @@ async function main(): Promise<void> {
   mkdirSync(options.out, { recursive: true });
   if (options.edge) return edge(options.out);
   const plan: Plan = {
-    concurrency: options.concurrency.map(Number),
+    concurrency: options.concurrency,
     via: options.via,
-    waves: Number(options.waves),
-    tokens: Number(options.tokens),
-    promptTokens: Number(options.prompt),
+    waves: options.waves,
+    tokens: options.tokens,
+    promptTokens: options.prompt,
     figures: !options.quick,
-    soakSeconds: Number(options.soak),
+    soakSeconds: options.soak,
     constraints: options.constraints,
-    threads: Number(options.threads),
+    threads: options.threads,
     foreign: options.url
       ? openAiTarget(options.url, { baseUrl: options.url, apiKey: options.urlKey, model: options.urlModel })
       : null,

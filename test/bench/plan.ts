@@ -1,9 +1,12 @@
 import type { Job, Target } from './target.ts';
 
+/** What a request may be measured through. */
+export const LAYERS: readonly string[] = ['engine', 'origin', 'worker'];
+
 /** What is to be measured. */
 export interface Plan {
   readonly concurrency: readonly number[];
-  /** Layers to go through: engine, origin, worker. */
+  /** The layers to go through. */
   readonly via: readonly string[];
   readonly waves: number;
   readonly tokens: number;

@@ -19,7 +19,12 @@ function gridStep(top: number): number {
   return factor * magnitude;
 }
 
-export function linePlot(title: string, xLabel: string, yLabel: string, series: readonly Series[]): string {
+/** Points that were not measured (NaN) stay out. */
+export function linePlot(title: string, xLabel: string, yLabel: string, measured: readonly Series[]): string {
+  const series = measured.map(({ name, points }) => ({
+    name,
+    points: points.filter(([, y]) => Number.isFinite(y)),
+  }));
   const points = series.flatMap((each) => each.points);
   const xs = [...new Set(points.map(([x]) => x))].sort((a, b) => a - b);
   const top = Math.max(...points.map(([, y]) => y), 1) * 1.05;

@@ -48,6 +48,17 @@ export function loadTable(reports: readonly TargetReport[]): string {
   return table.toString();
 }
 
+/** What the table's last column counts, a line for each cell that is not 0. */
+export const failures = (reports: readonly TargetReport[]): string[] =>
+  reports.flatMap(({ name, loads }) =>
+    loads
+      .filter(({ errors }) => errors > 0)
+      .map(
+        ({ concurrency, errors, requests, reasons }) =>
+          `${name}, ${concurrency}: ${errors} of ${requests} requests failed: ${reasons.join('; ')}`,
+      ),
+  );
+
 /** A small two-column table of single figures. */
 export function figureTable(figures: readonly (readonly [string, string])[]): string {
   const table = new Table({ style: { head: [], border: [] } });

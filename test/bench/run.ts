@@ -137,7 +137,7 @@ export async function measureModel(model: BenchModel, plan: Plan, progress: Prog
   const slots = Math.max(...plan.concurrency, plan.constraints ? 2 * STREAMS : 1);
   const layers: Layer[] = [];
   if (plan.via.includes('engine')) layers.push(await measureEngine(directory, slots, plan, progress));
-  if (plan.via.includes('origin') || plan.via.includes('worker')) {
+  if (plan.via.includes('origin') || plan.via.includes('worker') || plan.soakSeconds > 0) {
     layers.push(await measureSystem(directory, slots, plan, progress));
   }
   if (plan.foreign) {

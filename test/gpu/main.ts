@@ -7,6 +7,7 @@ import { Command } from 'commander';
 import { compareRows } from '../../origin/hub/row-comparison.ts';
 import { openModel, planModel } from '../../origin/model/open-model.ts';
 import type { OrtDevice } from '../../origin/model/ort-device.ts';
+import { aboveZero, list, modelOrDirectory, whole } from '../bench/arguments.ts';
 import { benchModels } from '../bench/models.ts';
 import { type ProviderAtHand, providersAtHand } from '../device/providers.ts';
 import { measureBandwidth } from './bandwidth.ts';
@@ -17,16 +18,15 @@ import { writeTransformersModel } from './transformers-model.ts';
 
 /** `npm run gpu`: the tests on the GPU providers, then their speed against memory bandwidth and transformers. */
 
-const list = (text: string): string[] => text.split(',').map((each) => each.trim());
-const whole = (text: string): number => Number.parseInt(text, 10);
+const MODELS = Object.keys(benchModels);
 
 const program = new Command('gpu')
-  .option('--providers <names>', 'comma-separated: cuda, webgpu, cpu', list, ['cuda', 'webgpu'])
-  .option('--model <name>', `a directory, or ${Object.keys(benchModels).join(', ')}`, '450m-fp16')
-  .option('--batches <numbers>', 'comma-separated', (text) => list(text).map(whole), [1, 8, 32, 128])
-  .option('--context <tokens>', 'tokens in every row', whole, 256)
-  .option('--steps <number>', 'steps measured per batch', whole, 50)
-  .option('--bandwidth <GB/s>', 'of the memory, as stated; measured when absent', Number.parseFloat)
+  .option('--providers <names>', 'comma-separated: cuda, webgpu, cpu', list(String), ['cuda', 'webgpu'])
+  .option('--model <name>', `a directory, or ${MODELS.join(', ')}`, modelOrDirectory(MODELS), '450m-fp16')
+  .option('--batches <numbers>', 'comma-separated', list(whole(1)), [1, 8, 32, 128])
+  .option('--context <tokens>', 'tokens in every row', whole(1), 256)
+  .option('--steps <number>', 'steps measured per batch', whole(1), 50)
+  .option('--bandwidth <GB/s>', 'of the memory, as stated; measured when absent', aboveZero)
   .option(
     '--transformers <directory>',
     'the same weights for transformers; made for the models that have a name',

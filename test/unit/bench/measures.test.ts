@@ -1,9 +1,10 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { commonSpan } from '../../bench/load.ts';
+import { commonSpan, measureLoad } from '../../bench/load.ts';
 import { linePlot } from '../../bench/plot.ts';
+import { failures } from '../../bench/report.ts';
 import { quantile } from '../../bench/statistics.ts';
-import type { Trace } from '../../bench/target.ts';
+import type { Target, Trace } from '../../bench/target.ts';
 
 const trace = (events: number[], tokens = events.length): Trace => ({
   sent: 0,
@@ -62,4 +63,29 @@ test('a plot names every series and escapes what is not text', () => {
   expect(svg).toContain('a &lt; b');
   expect(svg).toContain('one &amp; two');
   expect(svg.match(/<circle/g)).toHaveLength(2);
+});
+
+test('a plot leaves out what was not measured', () => {
+  const points = [
+    [1, Number.NaN],
+    [2, 20],
+  ] as const;
+  const svg = linePlot('t', 'x', 'y', [{ name: 'one', points }]);
+  expect(svg).not.toContain('NaN');
+  expect(svg.match(/<circle/g)).toHaveLength(1);
+});
+
+test('requests that fail are counted, and told with each reason once', async () => {
+  const answers: Trace[] = [
+    trace([1, 2]),
+    { ...trace([]), status: 401 },
+    { ...trace([]), status: 401 },
+    { ...trace([1]), error: 'upstream_error' },
+  ];
+  const target: Target = { name: 'worker', run: async () => answers.pop()!, close: () => undefined };
+  const job = () => ({ prompt: 'x', maxTokens: 2 });
+  const load = await measureLoad(target, 4, 1, job, () => undefined);
+  const told = failures([{ name: 'worker', loads: [{ ...load, bareTokensPerSecond: 1 }] }]);
+  expect(told).toEqual(['worker, 4: 3 of 4 requests failed: upstream_error; HTTP 401']);
+  expect(failures([{ name: 'worker', loads: [{ ...load, bareTokensPerSecond: 1, errors: 0 }] }])).toEqual([]);
 });
