@@ -1,4 +1,4 @@
-import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { readFileSync, writeFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -71,7 +71,6 @@ async function run(): Promise<void> {
   const stateDirectory = path.resolve(root, settings.stateDirectory);
   // For the children, too: the local database keeps prompts and completions, for requests that are repeated or resumed.
   process.umask(0o077);
-  mkdirSync(stateDirectory, { recursive: true });
   const state = developmentState(stateDirectory);
   const context = { root, stateDirectory, settings, state, resolve: createRequire(import.meta.url).resolve };
 
