@@ -1,7 +1,6 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import path from 'node:path';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { messageOf } from '../../shared/message-of.ts';
 import { banner } from './banner.ts';
@@ -9,7 +8,8 @@ import { edgeCommand, originCommand } from './commands.ts';
 import { developmentState } from './development-state.ts';
 import { migrateOnce } from './migration.ts';
 import { portFault } from './port.ts';
-import { ProcessGroup } from './process-group.ts';
+import { type Command, ProcessGroup } from './process-group.ts';
+import { untilReady } from './readiness.ts';
 import { readStartSettings, type StartSettings } from './settings.ts';
 import { Supervisor } from './supervisor.ts';
 
@@ -35,26 +35,6 @@ async function refuseUnusablePorts({ host, port, originPort }: StartSettings): P
   }
 }
 
-async function answersReady(url: string): Promise<boolean> {
-  try {
-    const response = await fetch(url, { signal: AbortSignal.timeout(2000) });
-    await response.body?.cancel();
-    return response.ok;
-  } catch {
-    return false;
-  }
-}
-
-/** @throws Error when it is not ready in time, or `over` says that nobody waits any more */
-async function untilReady(url: string, withinMs: number, over: AbortSignal): Promise<void> {
-  const deadline = performance.now() + withinMs;
-  while (!(await answersReady(url))) {
-    over.throwIfAborted();
-    if (performance.now() > deadline) throw new Error(`Not ready within ${withinMs / 1000} s.`);
-    await sleep(50);
-  }
-}
-
 /** The last lines a child printed: what it died of. workerd's stacks are addresses, a screen of them. */
 function lastWords(logFile: string): string {
   const lines = readFileSync(logFile, 'utf8').trim().split('\n');
@@ -62,6 +42,16 @@ function lastWords(logFile: string): string {
     .filter((line) => !line.startsWith('stack: '))
     .slice(-5)
     .join('\n');
+}
+
+/** What was started has failed; its log says of what, and is whole once everything has been taken down. */
+class StartFailure extends Error {
+  readonly logFile: string;
+
+  constructor({ name, logFile }: Command, what: string) {
+    super(`The ${name} ${what}:`);
+    this.logFile = logFile;
+  }
 }
 
 async function run(): Promise<void> {
@@ -95,19 +85,20 @@ async function run(): Promise<void> {
     if (stopping.signal.aborted) void group.stop(STOP_GRACE_MS);
     return group;
   };
-  const died = (name: string, logFile: string) => () => {
-    throw new Error(`The ${name} stopped:\n${lastWords(logFile)}`);
+  const died = (command: Command) => () => {
+    throw new StartFailure(command, 'stopped');
   };
+  const edgeReady = () =>
+    untilReady(`${settings.url}/health`, READY_WITHIN_MS, stopping.signal).catch((why: unknown) => {
+      throw new StartFailure(edge, messageOf(why));
+    });
 
   try {
-    const originDied = originProcess.ended.then(died(origin.name, origin.logFile));
+    const originDied = originProcess.ended.then(died(origin));
     const migrated = migrateOnce(context, (command) => own(new ProcessGroup(command)).ended);
     const edgeProcess = migrated.then(() => own(new ProcessGroup(edge)));
-    const edgeDied = edgeProcess.then((group) => group.ended).then(died(edge.name, edge.logFile));
-    const ready = Promise.all([
-      edgeProcess.then(() => untilReady(`${settings.url}/health`, READY_WITHIN_MS, stopping.signal)),
-      originProcess.ready,
-    ]);
+    const edgeDied = edgeProcess.then((group) => group.ended).then(died(edge));
+    const ready = Promise.all([edgeProcess.then(edgeReady), originProcess.ready]);
     // These also settle while everything is being taken down, when nobody waits for them any more.
     for (const promise of [originDied, edgeDied, ready]) promise.catch(() => undefined);
     const first = await Promise.race([ready, originDied, edgeDied, stopRequested]);
@@ -123,5 +114,6 @@ async function run(): Promise<void> {
 
 run().catch((error: unknown) => {
   console.error(messageOf(error));
+  if (error instanceof StartFailure) console.error(lastWords(error.logFile));
   process.exitCode = 1;
 });

@@ -1,0 +1,35 @@
+import { once } from 'node:events';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { expect, onTestFinished, test } from 'vitest';
+import { untilReady } from '../../../origin/start/readiness.ts';
+
+const LONG_MS = 3_600_000;
+const never = new AbortController().signal;
+
+/** A server that answers with these statuses in turn, and on with the last. */
+async function answering(...statuses: number[]): Promise<string> {
+  const server = createServer((_, response) => {
+    const status = statuses.length > 1 ? statuses.shift() : statuses[0];
+    response.writeHead(status ?? 500).end();
+  });
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  onTestFinished(() => void server.close());
+  return `http://127.0.0.1:${(server.address() as AddressInfo).port}/`;
+}
+
+test('what is not ready yet is waited for', async () => {
+  await untilReady(await answering(503, 503, 200), LONG_MS, never);
+});
+
+test('what says that it cannot serve is not waited for', async () => {
+  const broken = untilReady(await answering(503, 500), LONG_MS, never);
+  await expect(broken).rejects.toThrow('cannot serve');
+});
+
+test('what never answers is given up in the end, and at once when nobody waits any more', async () => {
+  const url = await answering(503);
+  await expect(untilReady(url, 0, never)).rejects.toThrow('was not ready within 0 s');
+  await expect(untilReady(url, LONG_MS, AbortSignal.abort())).rejects.toThrow(/aborted/);
+});
