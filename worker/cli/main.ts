@@ -3,15 +3,15 @@ import path from 'node:path';
 import { CommanderError } from 'commander';
 import * as z from 'zod';
 import { CommandError } from './api.ts';
+import { isLocal, localAddress } from './local-server.ts';
 import { createProgram } from './program.ts';
 
-/** Where `npm start` listens, and what it keeps, under the same environment. */
-const LOCAL = `http://127.0.0.1:${process.env.CONTINUO_PORT || '8787'}`;
+/** What `npm start` keeps under the same environment. */
 const STATE = path.resolve(import.meta.dirname, '../..', process.env.CONTINUO_STATE_DIR || '.continuo');
 
-/** The key `npm start` made for this checkout; good for a server on this machine alone. */
+/** The key `npm start` made for this checkout; good for its server alone. */
 function developmentKey(url: URL): string | null {
-  if (!['127.0.0.1', 'localhost', '[::1]'].includes(url.hostname)) return null;
+  if (!isLocal(url, process.env)) return null;
   try {
     const text = readFileSync(path.join(STATE, 'development.json'), 'utf8');
     return z.object({ apiKey: z.string() }).parse(JSON.parse(text)).apiKey;
@@ -27,7 +27,7 @@ function keyFor(url: URL): string {
 }
 
 const program = createProgram({
-  url: process.env.CONTINUO_URL || LOCAL,
+  url: process.env.CONTINUO_URL || localAddress(process.env),
   keyFor,
   fetch,
   print: (text) => console.log(text),

@@ -1,0 +1,24 @@
+import { expect, test } from 'vitest';
+import { readStartSettings } from '../../../origin/start/settings.ts';
+import { isLocal, localAddress } from '../../../worker/cli/local-server.ts';
+
+test.each([
+  {},
+  { CONTINUO_PORT: '9000' },
+  { CONTINUO_HOST: '', CONTINUO_PORT: '' },
+  { CONTINUO_HOST: '192.0.2.7' },
+  { CONTINUO_HOST: '::1', CONTINUO_PORT: '80' },
+])('the command line looks for the server where npm start puts it: %o', (environment) => {
+  const { url } = readStartSettings(environment);
+  expect(localAddress(environment)).toBe(url);
+  expect(isLocal(new URL(url), environment)).toBe(true);
+});
+
+test('the development key goes to no other machine', () => {
+  for (const host of ['api.example.com', '192.0.2.8', '127.0.0.1.example.com']) {
+    expect(isLocal(new URL(`https://${host}`), { CONTINUO_HOST: '192.0.2.7' })).toBe(false);
+  }
+  for (const host of ['127.0.0.1', 'localhost', '[::1]']) {
+    expect(isLocal(new URL(`http://${host}:1`), {})).toBe(true);
+  }
+});
