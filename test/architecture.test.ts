@@ -9,17 +9,22 @@ interface Source {
   readonly text: string;
   /** Specifiers as written; relative ones resolved to a path from the repository's root. */
   readonly imports: readonly string[];
+  /** Those that are there when the program runs. */
+  readonly loads: readonly string[];
 }
 
 const IMPORT =
   /(?:^|\n)\s*(?:import|export)\b[^'"`;]*?\bfrom\s*['"]([^'"]+)['"]|(?:^|\n)\s*import\s*['"]([^'"]+)['"]|\bimport\(\s*['"]([^'"]+)['"]\s*\)/g;
 
+const TYPE_IMPORT = /^(?:import|export) type [^;]*;/gm;
+
 function read(file: string): Source {
   const text = readFileSync(file, 'utf8');
-  const specifiers = [...text.matchAll(IMPORT)].map((match) => (match[1] ?? match[2] ?? match[3]) as string);
   const resolve = (name: string) =>
     name.startsWith('.') ? path.posix.join(path.posix.dirname(file), name) : name;
-  return { file, text, imports: specifiers.map(resolve) };
+  const importsIn = (part: string) =>
+    [...part.matchAll(IMPORT)].map((match) => resolve((match[1] ?? match[2] ?? match[3]) as string));
+  return { file, text, imports: importsIn(text), loads: importsIn(text.replaceAll(TYPE_IMPORT, '')) };
 }
 
 const sources = globSync('{worker,origin,shared}/**/*.ts').toSorted().map(read);
@@ -129,6 +134,22 @@ describe('import rules', () => {
     expect(http).toHaveLength(2);
     expect(breaches(http, (name) => !/^origin\/engine\/(?!engine-client|messages)/.test(name))).toEqual([]);
   });
+});
+
+test('no file is loaded for itself: imports make no circle, types aside', () => {
+  const loads = new Map(sources.map((source) => [source.file, source.loads]));
+  const clear = new Set<string>();
+  const circleFrom = (file: string, way: readonly string[]): readonly string[] | null => {
+    if (way.includes(file)) return [...way.slice(way.indexOf(file)), file];
+    if (clear.has(file)) return null;
+    for (const next of loads.get(file) ?? []) {
+      const circle = circleFrom(next, [...way, file]);
+      if (circle !== null) return circle;
+    }
+    clear.add(file);
+    return null;
+  };
+  expect(sources.map(({ file }) => circleFrom(file, [])).filter((circle) => circle !== null)).toEqual([]);
 });
 
 describe('size and names', () => {

@@ -2,7 +2,8 @@ import { EMPTY, type Expression, type GraphEdge, NOTHING, repeat, sequence } fro
 import { all, type Conjunction, type Own } from './demands.ts';
 import { countFacts } from './facts.ts';
 import type { SchemaContext } from './schema-context.ts';
-import { type SchemaDocument, type SchemaNode, schemaError } from './schema-document.ts';
+import type { SchemaDocument, SchemaNode } from './schema-document.ts';
+import { schemaError } from './schema-error.ts';
 
 /** Arrays by position: `prefixItems` (or `items` as an array) first, then `items` (`additionalItems`) for the rest. */
 export function arrayExpression(own: Own, context: SchemaContext): Expression {

@@ -1,5 +1,12 @@
 import { isCertain } from './decimal.ts';
-import { isSchemaObject, type SchemaObject, schemaError } from './schema-document.ts';
+import { schemaError } from './schema-error.ts';
+
+/** Any JSON object in a schema's place; its keywords may still be anything. */
+export type SchemaObject = Readonly<Record<string, unknown>>;
+
+export function isSchemaObject(value: unknown): value is SchemaObject {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
 
 /** Keywords that say nothing about which values are valid. */
 const ANNOTATIONS = new Set([

@@ -6,7 +6,7 @@ import { type Decimal, decimalOf, negate, placesOf } from './decimal.ts';
 import { escapedExpression } from './escaped-string.ts';
 import type { Bound, NumberFacts } from './facts.ts';
 import { DIGIT_0, MAX_DIGITS, type Magnitude, magnitudeAutomaton } from './magnitude-automaton.ts';
-import { schemaError } from './schema-document.ts';
+import { schemaError } from './schema-error.ts';
 
 const MAX_MULTIPLE = 100_000;
 

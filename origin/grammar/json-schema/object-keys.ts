@@ -3,7 +3,8 @@ import { type Dfa, matchesNothing } from '../automaton/dfa.ts';
 import { all, type Conjunction, expand, type Own } from './demands.ts';
 import { enumeratedValues } from './facts.ts';
 import type { SchemaContext } from './schema-context.ts';
-import { type SchemaDocument, type SchemaNode, schemaError } from './schema-document.ts';
+import type { SchemaDocument, SchemaNode } from './schema-document.ts';
+import { schemaError } from './schema-error.ts';
 import { stringLanguage } from './string-schema.ts';
 
 const MAX_PATTERNS = 6;

@@ -5,7 +5,7 @@ import { TYPE_OF_KEYWORD } from './keywords.ts';
 import { memberGraph } from './member-graph.ts';
 import { type ObjectKeys, objectKeys } from './object-keys.ts';
 import type { SchemaContext } from './schema-context.ts';
-import { schemaError } from './schema-document.ts';
+import { schemaError } from './schema-error.ts';
 
 const MAX_COUNTED = 200;
 

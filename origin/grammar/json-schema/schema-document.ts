@@ -1,20 +1,12 @@
-import { GrammarError } from '../grammar-error.ts';
-import { type CheckedSchema, checkKeywords } from './keywords.ts';
+import { type CheckedSchema, checkKeywords, isSchemaObject } from './keywords.ts';
+import { schemaError } from './schema-error.ts';
 import { keysOfPath, pathOfKeys, SchemaNames } from './schema-names.ts';
-
-/** Any JSON object in a schema's place; its keywords may still be anything. */
-export type SchemaObject = Readonly<Record<string, unknown>>;
 
 /** One schema of a document. Equal paths are the same node. */
 export interface SchemaNode {
   /** Where it stands, as a JSON pointer fragment: `#/properties/a`. */
   readonly path: string;
   readonly schema: boolean | CheckedSchema;
-}
-
-/** A fault of a schema, told with the place of the keyword. */
-export function schemaError(path: string, message: string): GrammarError {
-  return new GrammarError(`${path}: ${message}`);
 }
 
 const MAX_DEPTH = 500;
@@ -75,8 +67,4 @@ export class SchemaDocument {
     this.#nodes.set(path, node);
     return node;
   }
-}
-
-export function isSchemaObject(value: unknown): value is SchemaObject {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
 }

@@ -3,9 +3,9 @@ import { itemDemands } from './array-schema.ts';
 import { decimalOf, isMultiple } from './decimal.ts';
 import { branchesOf, type Conjunction, expand, type Own } from './demands.ts';
 import { countFacts, isEqual, numberFacts, typesOf } from './facts.ts';
+import { isSchemaObject } from './keywords.ts';
 import { keyDemands, requiredKeys, valueDemands } from './object-keys.ts';
 import type { SchemaContext } from './schema-context.ts';
-import { isSchemaObject } from './schema-document.ts';
 import { stringLanguage } from './string-schema.ts';
 
 /** Whether a given value satisfies a conjunction: decides what is left of `enum` and `const`. */

@@ -8,7 +8,7 @@ import { searchAutomaton, wholeMatchAutomaton } from '../regex/regex-automaton.t
 import { parseRegex } from '../regex/regex-parser.ts';
 import { BudgetExceeded, type WorkBudget } from '../work-budget.ts';
 import { FORMATS } from './formats.ts';
-import { schemaError } from './schema-document.ts';
+import { schemaError } from './schema-error.ts';
 
 const MAX_STATES = 20_000;
 
