@@ -17,7 +17,7 @@ export interface OpenAiOptions {
   readonly carrier: Carrier;
   readonly apiKey: string | null;
   readonly models: readonly OpenAiModel[];
-  /** Whether requests bear a salt for the server's prefix cache. */
+  /** Whether all requests bear a salt for the server's prefix cache, not those alone whose callers ask for one. */
   readonly cacheSalt: boolean;
   /** Milliseconds until the server must have answered with a status. */
   readonly acceptTimeoutMs: number;
@@ -59,7 +59,8 @@ export class OpenAiUpstream implements Upstream {
   async generate(request: GenerationRequest, context: UpstreamContext): Promise<EventStream> {
     const model = this.#options.models.find(({ id }) => id === request.model);
     if (!model?.rawCompletions) throw noRawCompletions(request.model, this.name);
-    const cacheSalt = this.#options.cacheSalt ? await saltOf(request) : null;
+    const isSalted = this.#options.cacheSalt || request.cacheSalt !== '';
+    const cacheSalt = isSalted ? await saltOf(request) : null;
     const body = openAiBody(request, model.upstreamId ?? model.id, { ...context, cacheSalt });
     const response = await this.#post(body, context);
     if (response.status !== 200) {

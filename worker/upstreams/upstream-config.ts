@@ -64,10 +64,10 @@ const openAi = z.strictObject({
   /** Name of the variable with the server's API key; none = no key is sent. */
   apiKey: z.string().optional(),
   /**
-   * Each tenant gets a prefix cache of its own there, by `cache_salt`, which vLLM knows and most others ignore: what was
-   * cached shows in the time to the first token and in the usage. False for servers that refuse what they do not know.
+   * Gives each tenant a prefix cache of its own there, by `cache_salt` in every request: what was cached shows in the time
+   * to the first token and in the usage. For vLLM; others ignore the field, and hosted APIs refuse what they do not know.
    */
-  cacheSalt: z.boolean().default(true),
+  cacheSalt: z.boolean().default(false),
   models: z.array(openAiModel).min(1),
 });
 

@@ -37,6 +37,7 @@ const configured = (first: FakeOrigin, second: FakeOrigin, openAi: FakeOpenAi, p
     name: 'foreign',
     url: openAi.url,
     apiKey: 'FOREIGN_KEY',
+    cacheSalt: true,
     models: [
       { id: 'foreign', contextLength: 2048, upstreamId: 'real-name' },
       { id: 'chat-only', contextLength: 2048, rawCompletions: false },
@@ -47,7 +48,6 @@ const configured = (first: FakeOrigin, second: FakeOrigin, openAi: FakeOpenAi, p
     kind: 'openai',
     name: 'strict',
     url: openAi.url,
-    cacheSalt: false,
     models: [{ id: 'strict', contextLength: 2048 }],
   },
 ];
