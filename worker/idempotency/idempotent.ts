@@ -37,12 +37,12 @@ const worthKeeping = (status: number): boolean => status < 400 || (status < 429 
 export function idempotent(handler: Handler): Handler {
   return async (request, context, argument) => {
     if (!request.headers.has(IDEMPOTENCY_HEADER)) return handler(request, context, argument);
-    const { tenant } = await authenticate(request, context, 'completions');
+    const { tenant, key: caller } = await authenticate(request, context, 'completions');
     const key = keyOf(request);
     const dialect = chooseDialect(request, tenant);
     const body = await readText(request, context);
-    // The same body asks for something else in another dialect.
-    const asked = await sha256Hex(`${dialect.name}\n${body}`);
+    // The same body asks for something else in another dialect, and with a key that may use other models.
+    const asked = await sha256Hex(`${dialect.name}\n${JSON.stringify(caller.models)}\n${body}`);
     const { ANSWERS } = context.env;
     const own = () => ANSWERS.get(ANSWERS.idFromName(`${tenant.id}\n${key}`));
     const claimant = context.randomHex(16);
@@ -52,7 +52,7 @@ export function idempotent(handler: Handler): Handler {
     );
     if (claim.turn === 'replay') return replayed(claim.answer);
     if (claim.turn === 'mismatch') {
-      const message = 'This idempotency key was used with another request body or dialect.';
+      const message = 'This idempotency key was used with another request body, dialect or choice of models.';
       throw new ApiError('conflict', message, {
         param: IDEMPOTENCY_HEADER,
         headers: { 'x-should-retry': 'false' },

@@ -1,9 +1,10 @@
 import { expect, test } from 'vitest';
 import { defaultScript } from '../support/scripts.ts';
 import { workerForTests } from '../support/worker-for-tests.ts';
+import { ADMIN_KEY_SHA256, admin, tenantWithKey } from './admin-client.ts';
 import { eventually } from './eventually.ts';
 
-const { worker, origin } = workerForTests();
+const { worker, origin } = workerForTests({ ADMIN_KEY_SHA256 });
 
 const ask = (key: string, fields: Record<string, unknown> = {}) =>
   worker.post({ model: 'org/tiny', prompt: 'Hi', ...fields }, { headers: { 'idempotency-key': key } });
@@ -32,6 +33,18 @@ test('the same body in another dialect is another request', async () => {
   expect((await askAs('fireworks')).status).toBe(409);
   expect((await askAs('none')).status).toBe(400);
   expect((await ask('other-dialect')).headers.get('idempotent-replayed')).toBe('true');
+});
+
+test('a key that may not use the model gets no answer that another key of its tenant was given', async () => {
+  const { key } = await tenantWithKey(worker, 'two-keys');
+  const other = { tenant: 'two-keys', name: 'other', models: ['another'] };
+  const { body } = await admin(worker, 'POST', '/keys', other);
+  const statuses: number[] = [];
+  for (const secret of [key, body.key, key]) {
+    const headers = { authorization: `Bearer ${secret}`, 'idempotency-key': 'two-keys' };
+    statuses.push((await worker.post({ model: 'org/tiny', prompt: 'Hi' }, { headers })).status);
+  }
+  expect(statuses).toEqual([200, 409, 200]);
 });
 
 test('while the first one runs, others are told to come again', async () => {
