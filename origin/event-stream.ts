@@ -15,7 +15,7 @@ export interface ReaderLimits {
 
 export const READER_LIMITS: ReaderLimits = { unreadBytes: 16 * 2 ** 20, restWithinMs: 60_000 };
 
-/** NDJSON lines of one generation on an HTTP response. */
+/** NDJSON lines of one generation on an HTTP response; empty lines are signs of life. */
 export class EventStream {
   readonly #response: ServerResponse;
   readonly #limits: ReaderLimits;
@@ -68,6 +68,12 @@ export class EventStream {
     this.#longestWrite = Math.max(this.#longestWrite, text.length);
     response.write(text);
     if (last >= 0) this.#end();
+  }
+
+  /** An empty line: the generation goes on. For a reader that has taken everything else. */
+  beat(): void {
+    const { destroyed, writableLength } = this.#response;
+    if (!this.#early && !this.#ended && !destroyed && writableLength === 0) this.#response.write('\n');
   }
 
   #end(): void {

@@ -13,6 +13,8 @@ export interface ServerContext {
   readonly metrics: Metrics;
   readonly log: Logger;
   readonly readerLimits: ReaderLimits;
+  /** Milliseconds between a silent stream's signs of life. */
+  readonly heartbeatMs: number;
   readonly recentUsage: RecentUsage;
   /** Unix milliseconds. */
   now(): number;

@@ -6,6 +6,7 @@ import { EventStream } from './event-stream.ts';
 import { type Exchange, leaving, type ServerContext, unlessLeft } from './exchange.ts';
 import { prepareGeneration } from './generate.ts';
 import { GenerationMeter } from './generation-meter.ts';
+import { beatWhileWorking } from './heartbeat.ts';
 import type { Loaded } from './service.ts';
 
 /**
@@ -59,7 +60,9 @@ async function generate(
     throw error;
   }
   stream.open(preamble);
+  const rest = beatWhileWorking(stream, engine, context.heartbeatMs);
   await closed;
+  rest();
   account?.end();
   meter.streamed(stream.ended);
   const { requestId, tenantId } = request;

@@ -9,6 +9,7 @@ import { Authenticator } from './authentication.ts';
 import { type OriginConfig, readConfig } from './config.ts';
 import { READER_LIMITS } from './event-stream.ts';
 import type { ServerContext } from './exchange.ts';
+import { HEARTBEAT_MS } from './heartbeat.ts';
 import { load } from './load.ts';
 import { createLog, type Logger } from './log.ts';
 import { createMetrics, recordSteps } from './metrics.ts';
@@ -45,6 +46,7 @@ async function main(): Promise<void> {
     log,
     authenticator: new Authenticator(await importSigningKey(config.secret), Date.now),
     readerLimits: READER_LIMITS,
+    heartbeatMs: HEARTBEAT_MS,
     recentUsage: new RecentUsage(Date.now),
     now: Date.now,
     newId: randomUUID,

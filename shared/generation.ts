@@ -137,7 +137,7 @@ export const usageAccount = z
   .nullable();
 export type UsageAccount = NonNullable<z.infer<typeof usageAccount>>;
 
-/** `choice` = prompt index · choices + candidate index. */
+/** One line of the origin's NDJSON. `choice` = prompt index · choices + candidate index. */
 export const generationEvent = z.discriminatedUnion('type', [
   /** The request was accepted and tokenised; always the first line. */
   z.object({ type: z.literal('accepted'), model: z.string(), promptTokens: z.array(z.int().min(0)) }),

@@ -67,6 +67,27 @@ describe('POST /generate', () => {
     expect(a?.requestId).not.toBe(b?.requestId);
   });
 
+  test('gives signs of life while the request waits and the engine works', async () => {
+    const waiting = await (await RunningOrigin.start({ heartbeatMs: 1 })).ready();
+    onTestFinished(() => waiting.stop());
+    const { engine } = waiting;
+    engine.script = () => undefined;
+    const response = await waiting.call('/generate', { body: request() });
+    const text = response.body!.pipeThrough(new TextDecoderStream()).getReader();
+    let read = '';
+    while (!read.endsWith('\n\n\n')) {
+      engine.status = { ...engine.status };
+      read += (await text.read()).value;
+    }
+    engine.finish(engine.submissions[0]?.requestId ?? '');
+    while (!read.includes('"done"')) read += (await text.read()).value;
+    const types = read
+      .split('\n')
+      .filter((line) => line !== '')
+      .map((line) => JSON.parse(line).type);
+    expect(types).toEqual(WHOLE_STREAM);
+  });
+
   test('a caller that leaves before the first token aborts the generation at once', async () => {
     origin.engine.script = () => undefined;
     const controller = new AbortController();

@@ -5,4 +5,6 @@ export const eventsOf = async (response: Response) =>
   (await response.text())
     .trimEnd()
     .split('\n')
+    // Slow streams have signs of life in between.
+    .filter((line) => line !== '')
     .map((line) => generationEvent.parse(JSON.parse(line)));

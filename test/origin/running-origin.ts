@@ -3,6 +3,7 @@ import { once } from 'node:events';
 import type { AddressInfo } from 'node:net';
 import { Authenticator } from '../../origin/authentication.ts';
 import { READER_LIMITS, type ReaderLimits } from '../../origin/event-stream.ts';
+import { HEARTBEAT_MS } from '../../origin/heartbeat.ts';
 import type { ImageInput } from '../../origin/images/prompt-images.ts';
 import { createLog } from '../../origin/log.ts';
 import { createMetrics } from '../../origin/metrics.ts';
@@ -30,6 +31,7 @@ export interface Call {
 
 export interface StartOptions {
   readonly readerLimits?: ReaderLimits;
+  readonly heartbeatMs?: number;
   readonly timeouts?: Parameters<typeof createOriginServer>[1];
   /** How the model sees, with an image in the place of every `<|endoftext|>`. */
   readonly readImage?: ImageInput['read'];
@@ -62,6 +64,7 @@ export class RunningOrigin {
 
   static async start({
     readerLimits = READER_LIMITS,
+    heartbeatMs = HEARTBEAT_MS,
     timeouts,
     readImage,
     now = Date.now,
@@ -73,6 +76,7 @@ export class RunningOrigin {
       log: origin.#log,
       authenticator: new Authenticator(await importSigningKey(SECRET), now),
       readerLimits,
+      heartbeatMs,
       recentUsage: new RecentUsage(now),
       now,
       newId: randomUUID,

@@ -162,7 +162,7 @@ function renamed(models: readonly OriginModel[], { id, upstreamId = id }: Origin
   return model === undefined ? [] : [{ ...model, id, aliases: [] }];
 }
 
-/** Events as they arrive, one batch per network chunk; lines and characters may be split anywhere. */
+/** Events as they arrive, one batch per network chunk, maybe an empty one; lines and characters may be split anywhere. */
 class EventReader implements AsyncIterableIterator<readonly GenerationEvent[]> {
   readonly #reader: ReadableStreamDefaultReader<Uint8Array>;
   readonly #decoder = new TextDecoder('utf-8', { fatal: false, ignoreBOM: true });
@@ -183,8 +183,9 @@ class EventReader implements AsyncIterableIterator<readonly GenerationEvent[]> {
         const { value, done } = await this.#reader.read();
         if (done) return { value: undefined, done };
         const lines = this.#lines.push(this.#decoder.decode(value, { stream: true }));
-        const events = lines.filter((line) => line !== '').map(parseEvent);
-        if (events.length > 0) return { value: events, done: false };
+        // Empty lines are signs of life: no events, but no silence either.
+        if (lines.length > 0)
+          return { value: lines.filter((line) => line !== '').map(parseEvent), done: false };
       }
     } catch (thrown) {
       void this.return();

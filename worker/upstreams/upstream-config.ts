@@ -10,7 +10,10 @@ const timeouts = z.strictObject({
   connectMs: milliseconds.optional(),
   /** From there to the first event. */
   firstEventMs: milliseconds.default(60_000),
-  /** Between two events. A request waiting in a queue is silent too. */
+  /**
+   * Between two signs of life. Our origin gives one every 15 s while its engine works; other servers are silent while a
+   * request waits in their queue.
+   */
   idleMs: milliseconds.default(120_000),
 });
 

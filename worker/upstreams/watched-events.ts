@@ -10,7 +10,7 @@ type Events = readonly GenerationEvent[];
 export interface EventTimeouts {
   /** Milliseconds from the acceptance to the first event. */
   readonly firstEventMs: number;
-  /** Milliseconds between two events, queueing included. */
+  /** Milliseconds between two signs of life, most of them events. */
   readonly idleMs: number;
 }
 

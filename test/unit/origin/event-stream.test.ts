@@ -1,16 +1,20 @@
 import type { ServerResponse } from 'node:http';
 import { expect, test } from 'vitest';
-import { EventStream } from '../../../origin/event-stream.ts';
+import { EventStream, READER_LIMITS } from '../../../origin/event-stream.ts';
 import type { GenerationEvent } from '../../../shared/generation.ts';
 
 /** A response whose reader has taken nothing yet. */
 class Unread {
   destroyed = false;
   writableLength = 0;
+  written = '';
   writeHead(): void {}
   write(text: string): void {
+    this.written += text;
     this.writableLength += text.length;
   }
+  end(): void {}
+  once(): void {}
   destroy(): void {
     this.destroyed = true;
   }
@@ -28,4 +32,24 @@ test('a reader is not given up because of one long event, which nobody can have 
   expect(response.destroyed).toBe(false);
   for (let event = 0; event < 20; event++) stream.write([token('z'.repeat(100))]);
   expect(response.destroyed).toBe(true);
+});
+
+test('a sign of life is an empty line between events, and none for a reader that has not taken the last of them', () => {
+  const response = new Unread();
+  const stream = new EventStream(response as unknown as ServerResponse, READER_LIMITS);
+  stream.beat();
+  expect(response.written).toBe('');
+  stream.open([token('a')]);
+  stream.beat();
+  response.writableLength = 0;
+  stream.beat();
+  stream.write([{ type: 'error', code: 'upstream_error', message: 'x', param: null, retryable: false }]);
+  response.writableLength = 0;
+  stream.beat();
+  expect(response.written.split('\n').map((line) => line.slice(0, 12))).toEqual([
+    '{"type":"tok',
+    '',
+    '{"type":"err',
+    '',
+  ]);
 });

@@ -1,0 +1,60 @@
+import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
+import { ndjsonLine } from '../../../shared/framing.ts';
+import type { GenerationEvent } from '../../../shared/generation.ts';
+import { afterAlone } from '../../../worker/request-timers.ts';
+import type { Carrier } from '../../../worker/upstreams/ask.ts';
+import { OriginUpstream } from '../../../worker/upstreams/origin.ts';
+import { RoutedUpstream } from '../../../worker/upstreams/routed-upstream.ts';
+import { UpstreamHealth } from '../../../worker/upstreams/upstream-health.ts';
+import { request } from '../../support/generation-request.ts';
+
+beforeEach(() => void vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'Date'] }));
+afterEach(() => void vi.useRealTimers());
+
+const ACCEPTED: GenerationEvent = { type: 'accepted', model: 'm', promptTokens: [1] };
+const DONE: GenerationEvent = {
+  type: 'done',
+  usage: { promptTokens: 1, cachedTokens: 0, completionTokens: 1 },
+  timings: { queueMs: 0, promptMs: 0, generationMs: 0 },
+};
+
+/** A generation that an origin has accepted, read to its end. */
+async function begun() {
+  const wire = new TransformStream<Uint8Array, Uint8Array>();
+  const writer = wire.writable.getWriter();
+  const say = (text: string): void => void writer.write(new TextEncoder().encode(text)).catch(() => {});
+  const carrier: Carrier = async (_, { signal }) =>
+    new Response(wire.readable.pipeThrough(new TransformStream(), { signal: signal! }));
+  const origin = new OriginUpstream({
+    ...{ name: 'origin', url: 'http://origin', secret: 'secret', models: null },
+    ...{ carrier, acceptTimeoutMs: 1000, now: Date.now },
+  });
+  const timeouts = { firstEventMs: 60_000, idleMs: 120_000 };
+  const routed = new RoutedUpstream([{ upstream: origin, timeouts }], new UpstreamHealth(Date.now), Date.now);
+  say(ndjsonLine(ACCEPTED));
+  const { signal } = new AbortController();
+  const context = { signal, traceparent: '', after: afterAlone, tokensAsIds: false, extra: {} };
+  const stream = await routed.generate(request(), context);
+  const events = Array.fromAsync(stream).then((batches) => batches.flat());
+  return { say, end: () => writer.close(), events };
+}
+
+describe('a request that waits long at its origin', () => {
+  test('is not given up while there are signs of life', async () => {
+    const { say, end, events } = await begun();
+    for (let minute = 0; minute < 10; minute++) {
+      await vi.advanceTimersByTimeAsync(60_000);
+      say('\n');
+    }
+    say(ndjsonLine(DONE));
+    await end();
+    expect(await events).toEqual([ACCEPTED, DONE]);
+  });
+
+  test('is given up when there are none', async () => {
+    const { events } = await begun();
+    const failed = expect(events).rejects.toMatchObject({ code: 'upstream_timeout' });
+    await vi.advanceTimersByTimeAsync(120_000);
+    await failed;
+  });
+});
