@@ -66,21 +66,23 @@ export function figureTable(figures: readonly (readonly [string, string])[]): st
   return table.toString();
 }
 
-/** What the edge adds, beside a workerd that only passes bytes on. */
+/** What the edge adds, beside workerds that only pass bytes on. */
 export function edgeTables({ delays, cpu }: EdgeReport): string {
   const pair = (p50: number, p99: number) => `${rounded(p50, 2)} / ${rounded(p99, 2)}`;
   const times = new Table({
-    head: ['p50 / p99 ms', 'origin', 'bare workerd', 'Worker', 'Worker − origin'],
+    head: ['p50 / p99 ms', 'origin', 'bare workerd', 'copying in JS', 'Worker', 'Worker − origin'],
     style: { head: [], border: [] },
   });
-  for (const { name, direct, bare, worker } of delays) {
+  for (const { name, direct, bare, copying, worker } of delays) {
     const added = pair(worker[0] - direct[0], worker[1] - direct[1]);
-    times.push([name, pair(...direct), pair(...bare), pair(...worker), added]);
+    times.push([name, pair(...direct), pair(...bare), pair(...copying), pair(...worker), added]);
   }
   const loads = new Table({
-    head: ['CPU ms per 1,000 tokens', 'bare workerd', 'Worker'],
+    head: ['CPU ms per 1,000 tokens', 'bare workerd', 'copying in JS', 'Worker'],
     style: { head: [], border: [] },
   });
-  for (const { name, bare, worker } of cpu) loads.push([name, rounded(bare, 1), rounded(worker, 1)]);
+  for (const { name, bare, copying, worker } of cpu) {
+    loads.push([name, rounded(bare, 1), rounded(copying, 1), rounded(worker, 1)]);
+  }
   return `${times}\n${loads}`;
 }

@@ -12,7 +12,8 @@ import { workerdCpuMs } from './workerd-cpu.ts';
 
 /**
  * What the edge adds: the same client and the same origin (one without a model), asked directly, through a workerd that
- * only passes bytes on, and through the Worker with its real database and Durable Objects.
+ * only passes bytes on, through one whose JavaScript hands them on piece by piece, and through the Worker with its real
+ * database and Durable Objects.
  */
 
 const SECRET = 'secret of the benchmark';
@@ -45,12 +46,30 @@ interface OpenWay {
   readonly close: () => Promise<void>;
 }
 
-/** What workerd itself costs: no line of JavaScript per event. It reaches the origin as the Worker does. */
-async function openBare(originUrl: string): Promise<OpenWay> {
-  const script = `export default { fetch: (r, env) => env.ORIGIN.fetch(r) }`;
+/** What workerd itself costs: no line of JavaScript per event. */
+const PASSING = 'export default { fetch: (request, env) => env.ORIGIN.fetch(request) }';
+
+/** What any relay in JavaScript costs, whatever it does with an event. */
+const COPYING = `
+  export default {
+    async fetch(request, env) {
+      const answer = await env.ORIGIN.fetch(request);
+      const reader = answer.body.getReader();
+      const pull = async (controller) => {
+        const { value, done } = await reader.read();
+        if (done) controller.close();
+        else controller.enqueue(value);
+      };
+      return new Response(new ReadableStream({ pull }, { highWaterMark: 0 }), answer);
+    },
+  };
+`;
+
+/** It reaches the origin as the Worker does. */
+async function openWorkerd(originUrl: string, script: string): Promise<OpenWay> {
   const workerd = new Miniflare(
     convertV4MiniflareOptions({
-      name: 'bare',
+      name: 'workerd',
       modules: true,
       script,
       compatibilityDate: '2026-10-20',
@@ -59,7 +78,7 @@ async function openBare(originUrl: string): Promise<OpenWay> {
       cf: false,
     }),
   );
-  const { origin: url } = await workerd.unsafeGetDirectURL('bare');
+  const { origin: url } = await workerd.unsafeGetDirectURL('workerd');
   return { way: { kind: 'origin', url, secret: SECRET }, close: () => workerd.dispose() };
 }
 
@@ -78,13 +97,16 @@ export interface Comparison {
   readonly name: string;
   readonly direct: readonly [p50: number, p99: number];
   readonly bare: readonly [p50: number, p99: number];
+  readonly copying: readonly [p50: number, p99: number];
   readonly worker: readonly [p50: number, p99: number];
 }
 
 export interface EdgeReport {
   readonly delays: readonly Comparison[];
   /** Milliseconds of workerd's CPU per 1,000 streamed tokens. */
-  readonly cpu: readonly { readonly name: string; readonly bare: number; readonly worker: number }[];
+  readonly cpu: readonly ({ readonly name: string } & Readonly<
+    Record<'bare' | 'copying' | 'worker', number>
+  >)[];
 }
 
 interface Measurement {
@@ -176,15 +198,18 @@ export async function measureEdge(progress: (share: number, stage: string) => vo
       async () => ({ way: { kind: 'origin', url: origin.url, secret: SECRET }, close: async () => {} }),
       false,
     );
-    progress(0.3, 'edge: workerd alone');
-    const bare = await measureWay(() => openBare(origin.url), true);
-    progress(0.6, 'edge: the Worker');
+    progress(0.25, 'edge: workerd alone');
+    const bare = await measureWay(() => openWorkerd(origin.url, PASSING), true);
+    progress(0.45, 'edge: workerd and a relay that copies');
+    const copying = await measureWay(() => openWorkerd(origin.url, COPYING), true);
+    progress(0.65, 'edge: the Worker');
     const worker = await measureWay(() => openWorker(origin.url), true);
     progress(0.9, 'edge: limits far away');
     const delays = MEASUREMENTS.map(({ name }, index) => ({
       name,
       direct: direct.spreads[index]!,
       bare: bare.spreads[index]!,
+      copying: copying.spreads[index]!,
       worker: worker.spreads[index]!,
     }));
     const distant = await measureDistant(origin.url, 'off');
@@ -195,7 +220,12 @@ export async function measureEdge(progress: (share: number, stage: string) => vo
         { ...delays[0]!, name: 'the first, limits kept 100 ms away', worker: distant },
         { ...delays[0]!, name: 'the same, a region with leased slices', worker: regional },
       ],
-      cpu: CPU_LOADS.map(({ name }, index) => ({ name, bare: bare.cpu[index]!, worker: worker.cpu[index]! })),
+      cpu: CPU_LOADS.map(({ name }, index) => ({
+        name,
+        bare: bare.cpu[index]!,
+        copying: copying.cpu[index]!,
+        worker: worker.cpu[index]!,
+      })),
     };
   } finally {
     origin.child.disconnect();
