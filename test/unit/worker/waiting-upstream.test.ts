@@ -5,6 +5,7 @@ import { afterAlone } from '../../../worker/request-timers.ts';
 import type { Carrier } from '../../../worker/upstreams/ask.ts';
 import { OriginUpstream } from '../../../worker/upstreams/origin.ts';
 import { RoutedUpstream } from '../../../worker/upstreams/routed-upstream.ts';
+import type { EventStream } from '../../../worker/upstreams/upstream.ts';
 import { UpstreamHealth } from '../../../worker/upstreams/upstream-health.ts';
 import { request } from '../../support/generation-request.ts';
 
@@ -35,8 +36,13 @@ async function begun() {
   const { signal } = new AbortController();
   const context = { signal, traceparent: '', after: afterAlone, tokensAsIds: false, extra: {} };
   const stream = await routed.generate(request(), context);
-  const events = Array.fromAsync(stream).then((batches) => batches.flat());
-  return { say, end: () => writer.close(), events };
+  return { say, end: () => writer.close(), events: all(stream) };
+}
+
+async function all(stream: EventStream): Promise<GenerationEvent[]> {
+  const events: GenerationEvent[] = [];
+  for await (const batch of stream) events.push(...batch);
+  return events;
 }
 
 describe('a request that waits long at its origin', () => {
