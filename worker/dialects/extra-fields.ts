@@ -13,18 +13,10 @@ const SERVICE_FIELDS: ReadonlySet<string> = new Set([
   // Slots and machines to compute on, or to fetch KV from (llama.cpp, vLLM, SGLang, TensorRT-LLM).
   ...['id_slot', 'slot_id', 'data_parallel_rank', 'kv_transfer_params', 'disaggregated_params'],
   ...['bootstrap_host', 'bootstrap_port', 'bootstrap_room'],
-  // Addresses that would get the key, and other models than the one asked for (LiteLLM, OpenRouter).
-  ...[
-    'api_base',
-    'base_url',
-    'api_key',
-    'custom_llm_provider',
-    'model_list',
-    'fallbacks',
-    'models',
-    'provider',
-    'route',
-  ],
+  // Addresses that would get the key (LiteLLM).
+  ...['api_base', 'base_url', 'api_key', 'custom_llm_provider'],
+  // Other models than the one asked for (LiteLLM, OpenRouter).
+  ...['model_list', 'fallbacks', 'models', 'provider', 'route'],
   // Adapters, by name or by path (llama.cpp, SGLang, TensorRT-LLM, TGI).
   ...['lora', 'lora_path', 'lora_request', 'adapter_id', 'adapter_source'],
   // Code (SGLang, vLLM).

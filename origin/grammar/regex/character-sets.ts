@@ -52,10 +52,10 @@ const MANY = 1000;
 
 /** Adds the other case of letters. */
 export function bothCases(set: CodePoints, budget: WorkBudget): CodePoints {
-  const size = pairs(set).reduce((sum, [lo, hi]) => sum + hi - lo + 1, 0);
+  const ranges = pairs(set);
+  const size = ranges.reduce((sum, [lo, hi]) => sum + hi - lo + 1, 0);
   const letters =
     size > MANY ? intersectCodePoints(set, unicodeProperty('Changes_When_Casemapped', budget)!) : set;
-  const ranges = pairs(set);
   for (const [lo, hi] of pairs(letters)) {
     budget.spend(30 * (hi - lo + 1));
     for (let char = lo; char <= hi; char++) {
