@@ -1,13 +1,13 @@
-import { admit } from './admission.ts';
-import { authenticate } from './auth.ts';
-import { readJsonObject } from './body.ts';
+import { admit } from './admission/admission.ts';
+import { boundsOf, costOf } from './admission/request-bounds.ts';
+import { authenticate } from './auth/auth.ts';
+import { pseudonymOf } from './auth/end-user.ts';
 import type { RequestContext } from './context.ts';
 import { chooseDialect } from './dialects/dialect.ts';
 import { parseCompletion } from './dialects/request.ts';
-import { pseudonymOf } from './end-user.ts';
 import { startGeneration } from './generation-start.ts';
-import { answerPlain, answerStream } from './relay.ts';
-import { boundsOf, costOf } from './request-bounds.ts';
+import { readJsonObject } from './http/request-body.ts';
+import { answerPlain, answerStream } from './relay/relay.ts';
 import { checkCapabilities, resolveModel } from './served-model.ts';
 
 /** POST /v1/completions: authenticate → parse → admit → generate → relay. */

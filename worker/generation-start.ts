@@ -1,13 +1,13 @@
 import { ApiError, toApiError } from '../shared/errors.ts';
 import { type GenerationRequest, type OriginModel, PROTOCOL_VERSION } from '../shared/generation.ts';
 import type { Principal } from '../shared/tenant.ts';
-import type { Lease, Outcome } from './admission.ts';
+import type { Lease, Outcome } from './admission/admission.ts';
 import type { RequestContext } from './context.ts';
 import { inCallersWords } from './dialects/callers-words.ts';
 import type { CompletionCall } from './dialects/completion-call.ts';
 import type { Envelope } from './dialects/openai-completions.ts';
-import type { Started } from './relay.ts';
-import { Run } from './relay-run.ts';
+import type { Started } from './relay/relay.ts';
+import { Run } from './relay/run.ts';
 import type { Upstream } from './upstreams/upstream.ts';
 import { NO_USAGE } from './usage/usage-record.ts';
 

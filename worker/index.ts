@@ -1,23 +1,23 @@
 import { IttyRouter } from 'itty-router';
 import { toApiError } from '../shared/errors.ts';
 import { toHex } from '../shared/signing.ts';
-import { drain } from './body.ts';
-import { reportBug } from './bug-report.ts';
 import type { Answer, RequestContext } from './context.ts';
-import { preflight } from './cors.ts';
 import { provisionalDialect } from './dialects/dialect.ts';
-import { dressed } from './dressing.ts';
 import { type Env, parseSettings, type Settings } from './env.ts';
-import { errorResponse, incomingRequestId } from './http.ts';
+import { reportBug } from './http/bug-report.ts';
+import { preflight } from './http/cors.ts';
+import { dressed } from './http/dressing.ts';
+import { misconfigured } from './http/misconfigured.ts';
+import { drain } from './http/request-body.ts';
+import { errorResponse, incomingRequestId } from './http/responses.ts';
+import { Timings } from './http/timings.ts';
+import { traceparentOf } from './http/trace.ts';
 import { EndingQueue } from './limiter/ending-queue.ts';
-import { misconfigured } from './misconfigured.ts';
 import { openApiDocument } from './openapi/document.ts';
 import { RequestTimers } from './request-timers.ts';
 import type { InnerProps } from './resumable/stream-tail.ts';
 import { decoded, ROUTES, type RouteSpec, refuse } from './routes.ts';
 import { KeyDirectory } from './tenants/key-directory.ts';
-import { Timings } from './timings.ts';
-import { traceparentOf } from './trace.ts';
 import { type Catalogue, createCatalogue } from './upstreams/pool.ts';
 
 /** What one isolate keeps between requests; plain data only, since I/O objects belong to the request that made them. */
@@ -145,6 +145,6 @@ function createWorker(): ExportedHandler<Env> {
 export default createWorker();
 
 export { IdempotentAnswer } from './idempotency/idempotent-answer.ts';
-export { RegionLimiter } from './region-limiter.ts';
+export { RegionLimiter } from './limiter/region-limiter.ts';
+export { TenantLimiter } from './limiter/tenant-limiter.ts';
 export { StreamTail } from './resumable/stream-tail.ts';
-export { TenantLimiter } from './tenant-limiter.ts';

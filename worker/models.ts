@@ -1,9 +1,9 @@
 import type { OriginModel } from '../shared/generation.ts';
 import type { Principal } from '../shared/tenant.ts';
-import { authenticate } from './auth.ts';
+import { authenticate } from './auth/auth.ts';
 import type { RequestContext } from './context.ts';
 import { chooseDialect } from './dialects/dialect.ts';
-import { jsonResponse } from './http.ts';
+import { jsonResponse } from './http/responses.ts';
 import { mayUse, resolveModel } from './served-model.ts';
 
 /** `name` is the model's id or one of its aliases. */

@@ -1,10 +1,10 @@
 import { ApiError } from '../shared/errors.ts';
 import { ADMIN_ROUTES } from './admin/admin-routes.ts';
+import { tellingLimits } from './admission/limit-headers.ts';
 import { complete } from './completions.ts';
 import type { RequestContext } from './context.ts';
-import { jsonResponse } from './http.ts';
+import { jsonResponse } from './http/responses.ts';
 import { idempotent } from './idempotency/idempotent.ts';
-import { tellingLimits } from './limit-headers.ts';
 import { health, listModels, showModel } from './models.ts';
 import { resumable, resumeStream } from './resumable/resumable.ts';
 import { detokenize, showTokenizer, tokenize } from './tokenize.ts';

@@ -1,12 +1,12 @@
 import { ApiError } from '../shared/errors.ts';
 import type { OriginModel } from '../shared/generation.ts';
 import { publicDetokenizeRequest, publicTokenizeRequest } from '../shared/tokenizer-requests.ts';
-import { authenticate } from './auth.ts';
-import { readJsonObject } from './body.ts';
+import { authenticate } from './auth/auth.ts';
 import type { RequestContext } from './context.ts';
 import { chooseDialect } from './dialects/dialect.ts';
 import { parseRequest } from './dialects/issues.ts';
-import { jsonResponse } from './http.ts';
+import { readJsonObject } from './http/request-body.ts';
+import { jsonResponse } from './http/responses.ts';
 import { resolveModel } from './served-model.ts';
 import type { TokenizerService } from './upstreams/upstream.ts';
 

@@ -1,7 +1,7 @@
 import { newApiKey } from '../../shared/api-key.ts';
 import { ApiError } from '../../shared/errors.ts';
 import { sha256Hex } from '../../shared/signing.ts';
-import { limiterOf } from '../admission.ts';
+import { limiterOf } from '../admission/admission.ts';
 import type { RequestContext } from '../context.ts';
 import { insistently } from '../insistently.ts';
 import { OPERATOR_TENANT } from '../tenants/built-in.ts';

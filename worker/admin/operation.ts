@@ -1,9 +1,9 @@
 import type * as z from 'zod';
-import { authenticate } from '../auth.ts';
-import { readJsonObject } from '../body.ts';
+import { authenticate } from '../auth/auth.ts';
 import type { RequestContext } from '../context.ts';
 import { parseRequest } from '../dialects/issues.ts';
-import { jsonResponse } from '../http.ts';
+import { readJsonObject } from '../http/request-body.ts';
+import { jsonResponse } from '../http/responses.ts';
 
 /** One operation of the admin API; its route and its OpenAPI description both come from this. */
 export interface OperationSpec<Body, Query> {

@@ -1,5 +1,5 @@
 import { ApiError } from '../../shared/errors.ts';
-import { limiterOf } from '../admission.ts';
+import { limiterOf } from '../admission/admission.ts';
 import type { RequestContext } from '../context.ts';
 import { insistently } from '../insistently.ts';
 import { DEVELOPMENT } from '../tenants/built-in.ts';

@@ -1,9 +1,9 @@
 import { ApiError } from '../../shared/errors.ts';
 import { sha256Hex } from '../../shared/signing.ts';
-import { authenticate } from '../auth.ts';
-import { readText } from '../body.ts';
+import { authenticate } from '../auth/auth.ts';
 import type { RequestContext } from '../context.ts';
 import { chooseDialect } from '../dialects/dialect.ts';
+import { readText } from '../http/request-body.ts';
 import { insistently } from '../insistently.ts';
 import type { Handler } from '../routes.ts';
 import type { Claim, KeptAnswer } from './idempotent-answer.ts';

@@ -1,9 +1,9 @@
 import * as answers from '../../shared/completion-response.ts';
 import { ApiError } from '../../shared/errors.ts';
 import { dialectName } from '../../shared/tenant.ts';
-import { CHALLENGED, type Described, EVERY_ANSWER, LIMITS, RETRYING } from '../answer-headers.ts';
 import { DIALECT_HEADER } from '../dialects/dialect.ts';
-import { REQUEST_ID_HEADER } from '../http.ts';
+import { CHALLENGED, type Described, EVERY_ANSWER, LIMITS, RETRYING } from '../http/answer-headers.ts';
+import { REQUEST_ID_HEADER } from '../http/responses.ts';
 import { FIELD_DESCRIPTIONS } from './fields.ts';
 import { type Json, jsonSchema } from './json-schema.ts';
 import { OPERATIONS, type Operation } from './operations.ts';

@@ -1,8 +1,8 @@
 import { ApiError } from '../../shared/errors.ts';
-import { authenticate } from '../auth.ts';
-import { readText } from '../body.ts';
+import { authenticate } from '../auth/auth.ts';
 import type { RequestContext } from '../context.ts';
-import { eventStreamResponse, REQUEST_ID_HEADER } from '../http.ts';
+import { readText } from '../http/request-body.ts';
+import { eventStreamResponse, REQUEST_ID_HEADER } from '../http/responses.ts';
 import { insistently } from '../insistently.ts';
 import type { Handler } from '../routes.ts';
 import type { StreamTail } from './stream-tail.ts';

@@ -1,5 +1,5 @@
 import type { EventOf, GenerationEvent, GenerationRequest, Usage } from '../../shared/generation.ts';
-import { estimateTokens } from '../token-estimate.ts';
+import { estimateTokens } from '../admission/token-estimate.ts';
 import { type ChunkChoice, type ChunkUsage, chunk, TokenNumbers, tokensOf } from './openai-chunk.ts';
 import { blamesRequest, type Fault, faultOf } from './openai-fault.ts';
 import { malformed } from './upstream-errors.ts';

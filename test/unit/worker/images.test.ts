@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { ApiError } from '../../../shared/errors.ts';
 import type { OriginModel } from '../../../shared/generation.ts';
-import { costOf } from '../../../worker/request-bounds.ts';
+import { costOf } from '../../../worker/admission/request-bounds.ts';
 import { checkCapabilities } from '../../../worker/served-model.ts';
 import { parse } from './parsing.ts';
 

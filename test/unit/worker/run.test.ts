@@ -2,8 +2,8 @@ import * as fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { ApiError } from '../../../shared/errors.ts';
 import type { GenerationEvent, Usage } from '../../../shared/generation.ts';
-import type { Outcome } from '../../../worker/admission.ts';
-import { Run } from '../../../worker/relay-run.ts';
+import type { Outcome } from '../../../worker/admission/admission.ts';
+import { Run } from '../../../worker/relay/run.ts';
 
 const TIMINGS = { queueMs: 0, promptMs: 0, generationMs: 0 };
 const USAGE: Usage = { promptTokens: 7, cachedTokens: 3, completionTokens: 5 };

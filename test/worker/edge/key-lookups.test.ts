@@ -12,9 +12,9 @@ import { startWorkerd } from './workerd.ts';
  */
 const AUTHENTICATION = `
   import { ApiError } from '../shared/errors.ts';
-  import { authenticate } from './auth.ts';
+  import { authenticate } from './auth/auth.ts';
   import { KeyDirectory } from './tenants/key-directory.ts';
-  import { Timings } from './timings.ts';
+  import { Timings } from './http/timings.ts';
   const keys = new KeyDirectory(Date.now);
   export default {
     async fetch(request, env) {

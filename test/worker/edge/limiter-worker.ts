@@ -3,7 +3,7 @@ import type { Miniflare } from 'miniflare';
 /** A Worker around the limiter alone: passes calls on to a tenant's object. And one around the ledger. */
 export const LIMITER_WORKER = `
   import { addToLedger } from './usage/usage-ledger.ts';
-  export { TenantLimiter } from './tenant-limiter.ts';
+  export { TenantLimiter } from './limiter/tenant-limiter.ts';
   export default {
     async fetch(request, env) {
       const { tenant, method, args } = await request.json();

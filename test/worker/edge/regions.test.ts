@@ -13,8 +13,8 @@ const { worker, origin } = workerForTests(
 
 /** A Worker around the limiters alone. */
 const OBJECTS = `
-  export { RegionLimiter } from './region-limiter.ts';
-  export { TenantLimiter } from './tenant-limiter.ts';
+  export { RegionLimiter } from './limiter/region-limiter.ts';
+  export { TenantLimiter } from './limiter/tenant-limiter.ts';
   export default {
     async fetch(request, env) {
       const { binding, name, method, args } = await request.json();

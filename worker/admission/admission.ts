@@ -1,9 +1,8 @@
-import { ApiError } from '../shared/errors.ts';
-import type { FinishReason, Usage } from '../shared/generation.ts';
-import type { Principal } from '../shared/tenant.ts';
-import { refused } from './admission-refusal.ts';
-import type { RequestContext } from './context.ts';
-import { insistently } from './insistently.ts';
+import { ApiError } from '../../shared/errors.ts';
+import type { FinishReason, Usage } from '../../shared/generation.ts';
+import type { Principal } from '../../shared/tenant.ts';
+import type { RequestContext } from '../context.ts';
+import { insistently } from '../insistently.ts';
 import type {
   Ending,
   Inquiry,
@@ -11,9 +10,10 @@ import type {
   Reservation,
   ReservationRequest,
   Settlement,
-} from './limiter/protocol.ts';
-import type { TenantLimiter } from './tenant-limiter.ts';
-import { NO_USAGE } from './usage/usage-record.ts';
+} from '../limiter/protocol.ts';
+import type { TenantLimiter } from '../limiter/tenant-limiter.ts';
+import { NO_USAGE } from '../usage/usage-record.ts';
+import { refused } from './admission-refusal.ts';
 
 /** What a request may cost at most, estimated before it is tokenised. */
 export interface Cost {

@@ -1,5 +1,5 @@
-import type { ApiError } from '../shared/errors.ts';
-import type { RequestContext } from './context.ts';
+import type { ApiError } from '../../shared/errors.ts';
+import type { RequestContext } from '../context.ts';
 
 export const REQUEST_ID_HEADER = 'x-request-id';
 

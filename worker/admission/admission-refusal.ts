@@ -1,10 +1,10 @@
-import { ApiError, retryAfter } from '../shared/errors.ts';
-import type { Principal } from '../shared/tenant.ts';
+import { ApiError, retryAfter } from '../../shared/errors.ts';
+import type { Principal } from '../../shared/tenant.ts';
+import { invalidKey, suspended } from '../auth/auth-errors.ts';
+import type { Reservation } from '../limiter/protocol.ts';
+import { goDuration } from '../quota/rate-limit-headers.ts';
+import type { Refusal } from '../quota/state.ts';
 import type { Cost } from './admission.ts';
-import { invalidKey, suspended } from './auth-errors.ts';
-import type { Reservation } from './limiter/protocol.ts';
-import { goDuration } from './quota/rate-limit-headers.ts';
-import type { Refusal } from './quota/state.ts';
 
 type Reason = Extract<Reservation, { admitted: false }>['refusal'];
 

@@ -1,14 +1,14 @@
-import { apiKeyId } from '../shared/api-key.ts';
-import { ApiError } from '../shared/errors.ts';
-import { sha256Hex } from '../shared/signing.ts';
-import type { Principal, Scope } from '../shared/tenant.ts';
+import { apiKeyId } from '../../shared/api-key.ts';
+import { ApiError } from '../../shared/errors.ts';
+import { sha256Hex } from '../../shared/signing.ts';
+import type { Principal, Scope } from '../../shared/tenant.ts';
+import type { RequestContext } from '../context.ts';
+import { provisionalDialect } from '../dialects/dialect.ts';
+import { networkOf } from '../http/client-network.ts';
+import { BOOTSTRAP_ADMIN, DEVELOPMENT } from '../tenants/built-in.ts';
+import { readKey } from '../tenants/stored-key.ts';
 import { flooded, insufficientScope, invalidKey, missingKey, suspended } from './auth-errors.ts';
-import { networkOf } from './client-network.ts';
-import type { RequestContext } from './context.ts';
-import { provisionalDialect } from './dialects/dialect.ts';
 import { isActive, NO_HASH, sameHash } from './keys.ts';
-import { BOOTSTRAP_ADMIN, DEVELOPMENT } from './tenants/built-in.ts';
-import { readKey } from './tenants/stored-key.ts';
 
 /**
  * Who is calling.

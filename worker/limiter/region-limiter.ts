@@ -1,10 +1,10 @@
 import { DurableObject } from 'cloudflare:workers';
-import type { Env } from './env.ts';
-import { AlarmClock } from './limiter/alarm-clock.ts';
-import type { Exchange } from './limiter/exchange.ts';
-import type { Ending, Inquiry, Progress, Reservation, ReservationRequest } from './limiter/protocol.ts';
-import { RegionBook } from './limiter/region-book.ts';
-import { RegionJournal } from './limiter/region-journal.ts';
+import type { Env } from '../env.ts';
+import { AlarmClock } from './alarm-clock.ts';
+import type { Exchange } from './exchange.ts';
+import type { Ending, Inquiry, Progress, Reservation, ReservationRequest } from './protocol.ts';
+import { RegionBook } from './region-book.ts';
+import { RegionJournal } from './region-journal.ts';
 import type { TenantLimiter } from './tenant-limiter.ts';
 
 /** What was decided here waits so long for more before home is told. */

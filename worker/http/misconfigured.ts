@@ -1,6 +1,6 @@
-import { ApiError } from '../shared/errors.ts';
-import { messageOf } from '../shared/message-of.ts';
-import { jsonResponse } from './http.ts';
+import { ApiError } from '../../shared/errors.ts';
+import { messageOf } from '../../shared/message-of.ts';
+import { jsonResponse } from './responses.ts';
 import { SECURITY_HEADERS } from './security-headers.ts';
 
 /**

@@ -1,6 +1,6 @@
-import { ApiError } from '../shared/errors.ts';
-import type { RequestContext } from './context.ts';
-import type { Settings } from './env.ts';
+import { ApiError } from '../../shared/errors.ts';
+import type { RequestContext } from '../context.ts';
+import type { Settings } from '../env.ts';
 
 /** What bounds the reading of a body. */
 type Reading = Pick<RequestContext, 'settings' | 'timers'>;

@@ -1,9 +1,9 @@
-import { SSE_DONE } from '../shared/framing.ts';
-import type { EventOf, GenerationEvent } from '../shared/generation.ts';
-import { type ChoiceDelta, ChoiceDeltas } from './dialects/choice-deltas.ts';
-import type { CompletionCall } from './dialects/completion-call.ts';
-import { ChunkWriter, type Envelope, type Trailer } from './dialects/openai-completions.ts';
-import type { Tally } from './relay-tally.ts';
+import { SSE_DONE } from '../../shared/framing.ts';
+import type { EventOf, GenerationEvent } from '../../shared/generation.ts';
+import { type ChoiceDelta, ChoiceDeltas } from '../dialects/choice-deltas.ts';
+import type { CompletionCall } from '../dialects/completion-call.ts';
+import { ChunkWriter, type Envelope, type Trailer } from '../dialects/openai-completions.ts';
+import type { Tally } from './tally.ts';
 
 /** Writes events as SSE text. */
 export class StreamWriter {

@@ -1,5 +1,5 @@
-import { bugTrace } from '../shared/bug-trace.ts';
-import type { RequestContext } from './context.ts';
+import { bugTrace } from '../../shared/bug-trace.ts';
+import type { RequestContext } from '../context.ts';
 
 /** Logs where a bug is. */
 export function reportBug(thrown: unknown, { requestId }: Pick<RequestContext, 'requestId'>): void {

@@ -1,9 +1,9 @@
-import type { OriginModel } from '../shared/generation.ts';
-import type { Principal } from '../shared/tenant.ts';
+import type { OriginModel } from '../../shared/generation.ts';
+import type { Principal } from '../../shared/tenant.ts';
+import type { CompletionCall } from '../dialects/completion-call.ts';
+import type { RequestBounds } from '../dialects/request.ts';
+import type { Settings } from '../env.ts';
 import type { Cost } from './admission.ts';
-import type { CompletionCall } from './dialects/completion-call.ts';
-import type { RequestBounds } from './dialects/request.ts';
-import type { Settings } from './env.ts';
 import { estimateTokens } from './token-estimate.ts';
 
 /** The smaller of two bounds; null = no bound. */

@@ -1,4 +1,4 @@
-import type { RequestContext } from './context.ts';
+import type { RequestContext } from '../context.ts';
 
 /** One line per request. Says who, what and how long; never a key, a prompt or a text. */
 export function logRequest(request: Request, response: Response, context: RequestContext): void {

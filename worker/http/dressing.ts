@@ -1,7 +1,7 @@
-import type { RequestContext } from './context.ts';
+import type { RequestContext } from '../context.ts';
 import { corsHeaders } from './cors.ts';
-import { REQUEST_ID_HEADER } from './http.ts';
 import { logRequest } from './request-log.ts';
+import { REQUEST_ID_HEADER } from './responses.ts';
 import { SECURITY_HEADERS } from './security-headers.ts';
 
 /** Puts on an answer what every answer bears, and writes its line in the log. The headers must be mutable. */

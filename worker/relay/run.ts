@@ -1,8 +1,8 @@
-import { ApiError, isErrorCode } from '../shared/errors.ts';
-import type { EventOf, GenerationEvent } from '../shared/generation.ts';
-import type { Lease, Outcome } from './admission.ts';
-import { Tally } from './relay-tally.ts';
-import type { EventStream } from './upstreams/upstream.ts';
+import { ApiError, isErrorCode } from '../../shared/errors.ts';
+import type { EventOf, GenerationEvent } from '../../shared/generation.ts';
+import type { Lease, Outcome } from '../admission/admission.ts';
+import type { EventStream } from '../upstreams/upstream.ts';
+import { Tally } from './tally.ts';
 
 export interface RunOptions {
   readonly lease: Lease;

@@ -1,4 +1,4 @@
-import type { ApiKey } from '../shared/tenant.ts';
+import type { ApiKey } from '../../shared/tenant.ts';
 
 const encoder = new TextEncoder();
 

@@ -1,16 +1,16 @@
 import { DurableObject } from 'cloudflare:workers';
-import { type Env, parseSettings } from './env.ts';
-import { AlarmClock } from './limiter/alarm-clock.ts';
-import type { Exchange, ExchangeAnswer, Wish } from './limiter/exchange.ts';
-import { HomeSlices } from './limiter/home-slices.ts';
-import { LimiterStorage, type OpenRequest } from './limiter/limiter-storage.ts';
-import type { Ending, Inquiry, Progress, Reservation, ReservationRequest } from './limiter/protocol.ts';
-import { dueLeases, nextExpiry, recharge, renew, reserve, settle } from './quota/quota.ts';
-import { rateLimitHeaders } from './quota/rate-limit-headers.ts';
-import type { QuotaState, Subject } from './quota/state.ts';
-import { type Catalogue, createCatalogue, type KnownAccount } from './upstreams/pool.ts';
-import { flushOutbox } from './usage/usage-outbox.ts';
-import { chargedTokens, NO_USAGE, type UsageRecord } from './usage/usage-record.ts';
+import { type Env, parseSettings } from '../env.ts';
+import { dueLeases, nextExpiry, recharge, renew, reserve, settle } from '../quota/quota.ts';
+import { rateLimitHeaders } from '../quota/rate-limit-headers.ts';
+import type { QuotaState, Subject } from '../quota/state.ts';
+import { type Catalogue, createCatalogue, type KnownAccount } from '../upstreams/pool.ts';
+import { flushOutbox } from '../usage/usage-outbox.ts';
+import { chargedTokens, NO_USAGE, type UsageRecord } from '../usage/usage-record.ts';
+import { AlarmClock } from './alarm-clock.ts';
+import type { Exchange, ExchangeAnswer, Wish } from './exchange.ts';
+import { HomeSlices } from './home-slices.ts';
+import { LimiterStorage, type OpenRequest } from './limiter-storage.ts';
+import type { Ending, Inquiry, Progress, Reservation, ReservationRequest } from './protocol.ts';
 
 /** Id of the tenant itself among its limiter's subjects; keys have their own ids. */
 const TENANT = 'tenant';

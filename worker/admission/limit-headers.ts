@@ -1,8 +1,8 @@
-import { toApiError } from '../shared/errors.ts';
-import type { Principal } from '../shared/tenant.ts';
+import { toApiError } from '../../shared/errors.ts';
+import type { Principal } from '../../shared/tenant.ts';
+import type { RequestContext } from '../context.ts';
+import type { Handler } from '../routes.ts';
 import { nearestLimiter } from './admission.ts';
-import type { RequestContext } from './context.ts';
-import type { Handler } from './routes.ts';
 
 const bears = ({ headers }: Response): boolean =>
   headers.has('x-ratelimit-limit-requests') || headers.has('x-ratelimit-limit-tokens');

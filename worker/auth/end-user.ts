@@ -1,5 +1,5 @@
-import { sha256Hex } from '../shared/signing.ts';
-import type { Tenant } from '../shared/tenant.ts';
+import { sha256Hex } from '../../shared/signing.ts';
+import type { Tenant } from '../../shared/tenant.ts';
 
 /** The same for the same end user of a tenant, so that abuse can be traced, and no name that a log would give away. */
 export async function pseudonymOf(endUser: string | null, tenant: Tenant): Promise<string | null> {

@@ -1,4 +1,4 @@
-import type { WirePrompt } from '../shared/generation.ts';
+import type { WirePrompt } from '../../shared/generation.ts';
 
 /** Characters of text that make a token, roughly; the true count replaces the estimate as soon as it is known. */
 const CHARACTERS_PER_TOKEN = 4;
