@@ -3,10 +3,10 @@ import type { GenerationEvent, GenerationRequest, WireConstraint } from '../shar
 import { completionBudget } from './context-length.ts';
 import type { Submission } from './engine/messages.ts';
 import { checkCount, readImages } from './images/prompt-images.ts';
-import { asWritten } from './leading-space.ts';
 import { type TokenisedPrompt, tokenisePrompt, unknownToken } from './prompt.ts';
 import type { ServedModel } from './served-model.ts';
 import type { Caller } from './turns.ts';
+import { asWritten, TOLD_BY_TOKENS } from './written-prompt.ts';
 
 /** A request made ready for the engine: tokenised, fitted to the context, every limit known. */
 
@@ -186,11 +186,11 @@ function infillEnds({ suffix }: GenerationRequest, { infill, tokenizer }: Served
 function inCallersWords(
   request: GenerationRequest,
   model: ServedModel,
-  prompts: readonly Pick<TokenisedPrompt, 'spaces'>[],
+  prompts: readonly Pick<TokenisedPrompt, 'written'>[],
 ): PreparedGeneration['shown'] {
   const named = namedStops(request, model);
   return (event) => {
-    if (event.type === 'prompt') return asWritten(event, prompts[event.prompt]?.spaces ?? Infinity);
+    if (event.type === 'prompt') return asWritten(event, prompts[event.prompt]?.written ?? TOLD_BY_TOKENS);
     if (event.type !== 'finish' || typeof event.stopReason !== 'number') return event;
     return { ...event, stopReason: named.get(event.stopReason) ?? event.stopReason };
   };

@@ -4,10 +4,10 @@ import { promptBudget, reachable, refuseHopeless } from './context-length.ts';
 import { type ImageInput, type Places, placesOf, spread, withImageTokens } from './images/prompt-images.ts';
 import { encodeAfter } from './infill/encode-after.ts';
 import { assemble, cutToFit, type Infill } from './infill/infill.ts';
-import { spacesBefore } from './leading-space.ts';
 import type { ServedModel } from './served-model.ts';
 import { type EncodeOptions, PLAIN } from './tokenizer/tokenizer.ts';
 import type { Caller } from './turns.ts';
+import { addedBefore, spacesBefore, TOLD_BY_TOKENS, type Written } from './written-prompt.ts';
 
 /** A prompt as the engine will see it. */
 export interface TokenisedPrompt {
@@ -16,8 +16,8 @@ export interface TokenisedPrompt {
   readonly shown: { readonly text: string; readonly ids: readonly number[] } | null;
   /** Where images are to stand. */
   readonly places: Places;
-  /** Spaces it begins with as it was written; Infinity when no other can come before them. */
-  readonly spaces: number;
+  /** What echo tells besides the tokens' own text. */
+  readonly written: Written;
 }
 
 /** What the tokens of one prompt depend on. */
@@ -56,10 +56,19 @@ async function plainPrompt(prompt: WirePrompt, reading: Reading): Promise<Tokeni
   const ids = await promptIds(prompt, reading, { addSpecialTokens, parseSpecial: true });
   const tokens = Int32Array.from(budget === null ? ids : lastOf(ids, budget));
   const places = model.images ? placesOf(tokens, model.images) : [];
+  const isWhole = tokens.length === ids.length;
+  return { tokens, shown: null, places, written: isWhole ? writtenAs(prompt, ids, reading) : TOLD_BY_TOKENS };
+}
+
+function writtenAs(prompt: WirePrompt, ids: readonly number[], { request, model }: Reading): Written {
+  const { tokenizer } = model;
   const first = typeof prompt === 'string' ? prompt : prompt[0];
-  const mayGain = model.tokenizer.addsLeadingSpace && tokens.length === ids.length;
-  const written = typeof first === 'string' ? spacesBefore(first) : 0;
-  return { tokens, shown: null, places, spaces: mayGain ? written : Infinity };
+  const spaces = typeof first === 'string' ? spacesBefore(first) : 0;
+  return {
+    text: typeof prompt === 'string' && request.skipSpecialTokens ? prompt : null,
+    added: typeof prompt === 'string' && request.addSpecialTokens ? addedBefore(prompt, ids, tokenizer) : 0,
+    spaces: tokenizer.addsLeadingSpace ? spaces : Infinity,
+  };
 }
 
 /** With room for its images. It is never cut: half an image means nothing. */
@@ -78,7 +87,7 @@ async function seeingPrompt(
   const ids = isTooMany ? sent : spread(sent, images);
   if (budget !== null && ids.length > budget) throw cutsImages(ids.length, budget);
   const text = typeof prompt === 'string' ? prompt : model.tokenizer.decode(sent, request);
-  return { tokens: Int32Array.from(ids), shown: { text, ids: sent }, places, spaces: Infinity };
+  return { tokens: Int32Array.from(ids), shown: { text, ids: sent }, places, written: TOLD_BY_TOKENS };
 }
 
 async function infillPrompt(
@@ -97,7 +106,7 @@ async function infillPrompt(
   const uncut = typeof prompt === 'string' && ids.length === before.length;
   const text = uncut ? prompt : tokenizer.decode(ids, request);
   const tokens = Int32Array.from(assemble(infill, parts));
-  return { tokens, shown: { text, ids }, places: [], spaces: Infinity };
+  return { tokens, shown: { text, ids }, places: [], written: TOLD_BY_TOKENS };
 }
 
 /** Ids of a text, of ids, or of a mixture: its parts are tokenised one by one and joined. */

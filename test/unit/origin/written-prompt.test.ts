@@ -4,6 +4,7 @@ import { tokenEntry } from '../../../origin/engine/token-entry.ts';
 import type { ServedModel } from '../../../origin/served-model.ts';
 import type { EventOf } from '../../../shared/generation.ts';
 import {
+  byteLevelDirectory,
   byteLevelTokenizer,
   modelDirectory,
   sentencePieceDirectory,
@@ -11,7 +12,7 @@ import {
 } from '../tokenizer/fixtures.ts';
 import { prepare, servedModel } from './support.ts';
 
-/** The `prompt` event as the engine makes it of the bytes of tokens. */
+/** The `prompt` event as the engine makes it of the bytes of tokens; special ones are hidden. */
 function eventOf(ids: readonly number[], { tokenizer }: ServedModel): EventOf<'prompt'> {
   const { tokenBytes } = tokenizer;
   const scored = { logprob: -1, top: ids.slice(0, 2).map((id) => [id, -1] as const) };
@@ -78,3 +79,48 @@ test.each(['hello', ' hello', '  w', 'é'])(
     expect(shown(eventOf([...(submission.prompts[0]?.tokens ?? [])], model))).toMatchObject({ text: prompt });
   },
 );
+
+describe('special tokens', () => {
+  const sentencePiece = models['a prepended ▁'];
+  const byteLevel = servedModel(byteLevelDirectory());
+  const hello = { model: sentencePiece, prompt: 'hello' };
+  const ownBos = { model: sentencePiece, prompt: '<s>hello' };
+  const turns = { model: byteLevel, prompt: '<|endoftext|>hello<|endoftext|> world' };
+
+  const engineEvent = async ({ model, prompt }: typeof hello) => {
+    const { submission, shown } = await prepare({ prompts: [prompt] }, model);
+    return { shown, event: eventOf([...(submission.prompts[0]?.tokens ?? [])], model) };
+  };
+
+  test.each([hello, ownBos, turns])('that stand in a text are told with it: $prompt', async (sent) => {
+    const { shown, event } = await engineEvent(sent);
+    const { tokens: _, ...unscored } = event;
+    expect(shown(unscored)).toMatchObject({ text: sent.prompt });
+    expect(shown(event)).toMatchObject({ text: sent.prompt });
+  });
+
+  test.each([
+    { ...hello, hidden: ['<s>'] },
+    { ...ownBos, hidden: [] },
+    { ...turns, hidden: [] },
+  ])('are hidden where the tokenizer added them, and nowhere else: $prompt', async ({ hidden, ...sent }) => {
+    const { shown, event } = await engineEvent(sent);
+    const { tokens = [] } = shown(event) as EventOf<'prompt'>;
+    expect(tokens.filter((token) => token.hidden).map(({ bytes }) => bytes)).toEqual(hidden);
+  });
+
+  test('of a prompt of ids stay hidden', async () => {
+    const ids = byteLevel.tokenizer.encode(turns.prompt, { addSpecialTokens: false, parseSpecial: true });
+    const { shown } = await prepare({ prompts: [ids] }, byteLevel);
+    expect(shown(eventOf(ids, byteLevel))).toMatchObject({ text: 'hello world' });
+  });
+});
+
+test('a prompt that the tokenizer rewrites is told as it was written', async () => {
+  const files = { 'tokenizer.json': byteLevelTokenizer([], { normalizer: { type: 'NFC' } }) };
+  const model = servedModel(modelDirectory(files));
+  const { submission, shown } = await prepare({ prompts: ['e\u0301'] }, model);
+  const { tokens: _, ...event } = eventOf([...(submission.prompts[0]?.tokens ?? [])], model);
+  expect(event.text).toBe('\u00e9');
+  expect(shown(event)).toMatchObject({ text: 'e\u0301' });
+});
