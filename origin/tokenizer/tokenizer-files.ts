@@ -71,25 +71,22 @@ export interface TokenizerFiles {
 }
 
 /**
- * tokenizer.json must be there; tokenizer_config.json, generation_config.json and config.json may be missing. What
- * config.json does not say of the model is taken from genai_config.json.
+ * tokenizer.json must be there; tokenizer_config.json, generation_config.json, config.json and genai_config.json may be
+ * missing.
  * @throws Error with one line that names the file and what is wrong with it
  */
 export function readTokenizerFiles(directory: string): TokenizerFiles {
   const genai = readJson(join(directory, 'genai_config.json'), genaiConfig, 'optional').model ?? {};
-  const { eos_token_id, vocab_size, ...model } = readJson(
-    join(directory, 'config.json'),
-    modelConfig,
-    'optional',
-  );
+  const model = readJson(join(directory, 'config.json'), modelConfig, 'optional');
   return {
     tokenizer: readJson(join(directory, 'tokenizer.json'), tokenizerJson, 'required'),
     config: readJson(join(directory, 'tokenizer_config.json'), tokenizerConfig, 'optional'),
     generation: readJson(join(directory, 'generation_config.json'), generationConfig, 'optional'),
     model: {
       ...model,
-      eos_token_id: eos_token_id ?? genai.eos_token_id,
-      vocab_size: vocab_size ?? genai.vocab_size,
+      // The builder has put in what generation_config.json said; a config.json beside it names the first one alone.
+      eos_token_id: genai.eos_token_id ?? model.eos_token_id,
+      vocab_size: model.vocab_size ?? genai.vocab_size,
     },
   };
 }
