@@ -1,8 +1,11 @@
 import type { ModelConfig } from './model-config.ts';
-import type { GraphNode, OnnxGraph } from './onnx-graph.ts';
+import type { OnnxGraph } from './onnx-graph.ts';
 
-/** Position of the rotary cosines among GroupQueryAttention's inputs. */
-const COS_CACHE_INPUT = 7;
+/** Position of the rotary cosines among an operator's inputs (in ONNX's own RotaryEmbedding the sines, as many). */
+const COSINES: ReadonlyMap<string, number> = new Map([
+  ['GroupQueryAttention', 7],
+  ['RotaryEmbedding', 2],
+]);
 
 /**
  * Positions a slot may have: what the configuration says, as far as the rotary tables go, and not past a sliding window
@@ -11,7 +14,7 @@ const COS_CACHE_INPUT = 7;
  */
 export function positionLimit(graph: OnnxGraph, config: ModelConfig): number {
   const attentions = graph.nodes.filter(({ operator }) => operator === 'GroupQueryAttention');
-  const limit = Math.min(config.maxPositions, rotaryPositions(attentions, graph));
+  const limit = Math.min(config.maxPositions, rotaryPositions(graph));
   const { slidingWindow, source } = config;
   if (slidingWindow === null || slidingWindow >= limit) return limit;
   const windows = attentions
@@ -25,9 +28,25 @@ export function positionLimit(graph: OnnxGraph, config: ModelConfig): number {
 }
 
 /** Rows of the shortest rotary table: positions past it would read outside. */
-function rotaryPositions(attentions: readonly GraphNode[], graph: OnnxGraph): number {
-  const rows = attentions.map(
-    ({ inputs }) => graph.initializers.get(inputs[COS_CACHE_INPUT] ?? '')?.dimensions[0] ?? Infinity,
-  );
+function rotaryPositions(graph: OnnxGraph): number {
+  const rows = graph.nodes.flatMap(({ operator, inputs }) => {
+    const table = inputs[COSINES.get(operator) ?? -1] ?? '';
+    return table === '' ? [] : tableRows(table, graph);
+  });
   return Math.min(Infinity, ...rows);
+}
+
+/**
+ * Long RoPE has a table for long inputs, too, which an If takes by the length of the longest row: past the shorter one a
+ * row would look at keys turned by the other, and what a row is given would depend on its company.
+ */
+function tableRows(table: string, { nodes, initializers }: OnnxGraph): number[] {
+  const chosen = nodes.find(({ branches, outputs }) => branches.length > 0 && outputs.includes(table));
+  if (chosen === undefined) return [initializers.get(table)?.dimensions[0] ?? Infinity];
+  const at = chosen.outputs.indexOf(table);
+  return chosen.branches.map(({ outputs }) => {
+    const rows = outputs[at]?.dimensions[0];
+    if (typeof rows !== 'number') throw new Error(`does not say how many positions its ${table} is for`);
+    return rows;
+  });
 }

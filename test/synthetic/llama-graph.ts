@@ -28,6 +28,11 @@ export interface SyntheticModel {
   readonly cachedBranch: 'several-tokens' | 'one-token';
   /** Positions a token attends to, itself included; −1 = all. Of group-query attention alone. */
   readonly slidingWindow: number;
+  /**
+   * Positions of a second pair of rotary tables, with other angles, taken while no row is longer; 0 = there is one pair.
+   * Of group-query attention alone.
+   */
+  readonly shortRope: number;
   /** float32 by a cast where the precision is float16. */
   readonly logits: 'float32' | 'float16';
   /** Block size of the quantisation; divides hidden, heads · headSize and intermediate. */
@@ -154,20 +159,43 @@ class LlamaBuilder {
 
   /** Embedding and rotary tables. */
   tables(): void {
-    const { vocabulary, hidden, contextLength, headSize, ropeTheta } = this.#model;
+    const { vocabulary, hidden, contextLength, headSize, ropeTheta, shortRope, precision } = this.#model;
     const vectors = embedding(this.#weights, this.#model);
     if (this.#model.embedding === 'inside') this.#weights.floats(EMBEDDING, [vocabulary, hidden], vectors);
+    if (this.#model.attention === 'group-query') this.#lengths();
+    if (shortRope === 0) {
+      this.#rotaryTables('', contextLength, ropeTheta);
+      return;
+    }
+    this.#rotaryTables('_large', contextLength, ropeTheta * 4);
+    this.#rotaryTables('_small', shortRope, ropeTheta);
+    this.writer.node('Greater', ['mask_length', this.writer.integer('short', shortRope)], ['is_long']);
+    const branch = (size: 'large' | 'small', positions: number) =>
+      this.writer.branch(size, () =>
+        ['cos', 'sin'].map((table) => {
+          const name = this.writer.node('Identity', [`${table}_cache_${size}`], [`${size}/${table}`]);
+          return { name, type: precision, dimensions: [positions, headSize / 2] };
+        }),
+      );
+    const then_branch = { graph: branch('large', contextLength) };
+    const else_branch = { graph: branch('small', shortRope) };
+    this.writer.node('If', ['is_long'], ['cos_cache', 'sin_cache'], {
+      attributes: { then_branch, else_branch },
+    });
+  }
+
+  #rotaryTables(suffix: string, positions: number, theta: number): void {
+    const { headSize } = this.#model;
     const half = headSize / 2;
-    const cosines = new Float32Array(contextLength * half);
-    const sines = new Float32Array(contextLength * half);
+    const cosines = new Float32Array(positions * half);
+    const sines = new Float32Array(positions * half);
     for (let i = 0; i < cosines.length; i++) {
-      const angle = Math.floor(i / half) * ropeTheta ** ((-2 * (i % half)) / headSize);
+      const angle = Math.floor(i / half) * theta ** ((-2 * (i % half)) / headSize);
       cosines[i] = Math.cos(angle);
       sines[i] = Math.sin(angle);
     }
-    this.#weights.floats('cos_cache', [contextLength, half], cosines);
-    this.#weights.floats('sin_cache', [contextLength, half], sines);
-    if (this.#model.attention === 'group-query') this.#lengths();
+    this.#weights.floats(`cos_cache${suffix}`, [positions, half], cosines);
+    this.#weights.floats(`sin_cache${suffix}`, [positions, half], sines);
   }
 
   /** The mask's two derivatives GroupQueryAttention reads. */

@@ -30,6 +30,13 @@ interface NodeOptions {
   readonly attributes?: Readonly<Record<string, Attribute>>;
 }
 
+interface BranchOutput {
+  readonly name: string;
+  readonly type: ElementTypeName;
+  /** Left to inference when absent. */
+  readonly dimensions?: readonly Dimension[];
+}
+
 const AttributeType = { float: 1, int: 2, graph: 5, ints: 7 } as const;
 const EXTERNAL_ALIGNMENT = 4096;
 
@@ -86,17 +93,15 @@ export class OnnxWriter {
    * The graph of a branch: what `write` adds in nodes goes there, what it adds in initializers stays outside, where the
    * branch sees it. Names of nodes' outputs must be the branch's own.
    */
-  branch(
-    name: string,
-    write: () => readonly { readonly name: string; readonly type: ElementTypeName }[],
-  ): ProtoMessage {
+  branch(name: string, write: () => readonly BranchOutput[]): ProtoMessage {
     const outside = this.#nodes;
     this.#nodes = [];
     const outputs = write();
     const graph = new ProtoMessage();
     for (const node of this.#nodes) graph.message(1, node);
     graph.string(2, name);
-    for (const { name: output, type } of outputs) graph.message(12, typeOnly(output, type));
+    for (const { name: output, type, dimensions } of outputs)
+      graph.message(12, dimensions ? valueInfo(output, type, dimensions) : typeOnly(output, type));
     this.#nodes = outside;
     return graph;
   }

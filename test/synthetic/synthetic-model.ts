@@ -21,6 +21,7 @@ export const TINY_MODEL: SyntheticModel = {
   attention: 'group-query',
   cachedBranch: 'several-tokens',
   slidingWindow: -1,
+  shortRope: 0,
   logits: 'float32',
   block: 32,
   precision: 'float32',

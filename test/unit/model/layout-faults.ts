@@ -103,6 +103,12 @@ export const LAYOUT_FAULTS: readonly Fault[] = [
     message: /^context of 101 positions: the model was made for 100$/,
   },
   {
+    fault: 'more context than the shorter of two rotary tables',
+    model: { shortRope: 40 },
+    options: { contextLength: 41 },
+    message: /^context of 41 positions: the model was made for 40$/,
+  },
+  {
     fault: 'a truncated variant',
     model: { quantization: 'q4' },
     place: { file: 'onnx/model_q4.onnx' },

@@ -60,6 +60,12 @@ const LAYOUTS: readonly Layout[] = [
     tolerance: FLOAT32,
   },
   {
+    layout: 'builder, long RoPE',
+    model: { shortRope: 40 },
+    place: builder,
+    tolerance: FLOAT32,
+  },
+  {
     layout: 'community, fp32',
     model: { externalData: true },
     place: community('model'),
@@ -160,7 +166,10 @@ function expected(
   prompt: Int32Array = promptOf(),
 ): Step[] {
   const directory = temporaryDirectory();
-  const weights = { ...model, attention: 'group-query', logits: 'float32', externalData: false } as const;
+  const weights = {
+    ...model,
+    ...({ attention: 'group-query', shortRope: 0, logits: 'float32', externalData: false } as const),
+  };
   writeSyntheticModel(directory, weights);
   const reference = float64Llama.load(join(directory, 'model.onnx'));
   const tokens = [...prompt];
