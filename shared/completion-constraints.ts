@@ -6,8 +6,9 @@ import { list } from './json-fields.ts';
 const jsonSchema = z.union([z.string(), z.looseObject({})]);
 const choices = list(z.string().min(1), { min: 1, max: 4_096 });
 
+/** '' is llama.cpp's own default: clients that send all of its settings send it, too. */
 const grammar = z.union([
-  z.string().min(1),
+  z.string(),
   z.object({ type: z.enum(['regex', 'json_schema', 'llguidance', 'lark', 'gbnf']), value: z.unknown() }),
 ]);
 

@@ -284,6 +284,7 @@ export const FIELD_TABLE: Readonly<Record<string, FieldRow>> = {
   },
   grammar: {
     good: [
+      '',
       "root ::= 'a'",
       // No grammar, but that is for the origin to find.
       'r',
@@ -292,7 +293,6 @@ export const FIELD_TABLE: Readonly<Record<string, FieldRow>> = {
       { type: 'lark', value: 'start: "a"' },
     ],
     bad: [
-      ['', 'empty_string'],
       [{ type: 'x', value: 'a' }, 'invalid_value', 'grammar.type'],
       [{ value: 'a' }, 'missing_required_parameter', 'grammar.type'],
       [{ type: 'regex' }, 'missing_required_parameter', 'grammar.value'],

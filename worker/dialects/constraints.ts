@@ -53,7 +53,8 @@ const text = (field: string, type: 'gbnf' | 'regex' | 'lark', value: string): Na
 
 type Grammar = NonNullable<CompletionRequest['grammar']>;
 
-function fromGrammar(grammar: Grammar): NamedConstraint {
+function fromGrammar(grammar: Grammar): NamedConstraint | null {
+  if (grammar === '') return null;
   if (typeof grammar === 'string') return text('grammar', 'gbnf', grammar);
   const field = 'grammar.value';
   if (!present(grammar.value)) throw missingParameter(field);

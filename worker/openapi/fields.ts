@@ -80,7 +80,7 @@ export const FIELD_DESCRIPTIONS = {
   prompt_cache_key: 'Another name of cache_salt.',
   prompt_embeds: 'Not accepted.',
   images: 'For models that see images.',
-  grammar: 'A GBNF grammar, or a grammar of another type.',
+  grammar: "A GBNF grammar, or a grammar of another type; '' = none.",
   json_schema: 'The text is JSON that matches this schema.',
   response_format: 'Text, JSON, JSON of a schema, or a grammar.',
   guided_json: 'Another name of json_schema.',

@@ -94,6 +94,12 @@ describe('constraints', () => {
       { type: 'json_schema', value: { type: 'object' } },
     ],
     ['response_format text', { response_format: { type: 'text' } }, null],
+    ['an empty grammar', { grammar: '' }, null],
+    [
+      'an empty grammar beside a schema',
+      { grammar: '', json_schema: schema },
+      { type: 'json_schema', value: schema },
+    ],
     ['no tools', { tools: [], tool_choice: 'none' }, null],
     ['null tools', { tools: null, tool_choice: 'auto' }, null],
   ])('%s', (_, body, constraint) => {
