@@ -182,7 +182,7 @@ export class TenantLimiter extends DurableObject<Env> {
   /** Frees what a silent request holds; its record waits a while for a Worker that was only out of reach. */
   #release(open: OpenRequest, now: number): void {
     const tokens = chargedTokens(open.record.usage);
-    settle(this.#quota, open.lease.id, tokens, now);
+    settle(this.#quota, open.lease.id, tokens);
     this.#keep({ ...open, lease: { ...open.lease, tokens }, abandonAt: now + ABANDON_LEASES * open.leaseMs });
     this.#touch(open.lease.subjects);
   }
@@ -206,9 +206,9 @@ export class TenantLimiter extends DurableObject<Env> {
   }
 
   #close(open: OpenRequest, record: UsageRecord): void {
-    const [tokens, now] = [chargedTokens(record.usage), this.#clock.now()];
-    if (open.abandonAt === null) settle(this.#quota, open.lease.id, tokens, now);
-    else recharge(this.#quota, open.lease, tokens, now);
+    const tokens = chargedTokens(record.usage);
+    if (open.abandonAt === null) settle(this.#quota, open.lease.id, tokens);
+    else recharge(this.#quota, open.lease, tokens);
     this.#open.delete(open.lease.id);
     this.#settled.push(record);
     this.#touch(open.lease.subjects);

@@ -1,7 +1,7 @@
 import { amend, periodOf, spend } from './budget.ts';
 import { refusalOf } from './refusal.ts';
 import { type Claim, type QuotaLease, type QuotaState, type Refusal, subjectState } from './state.ts';
-import { add, correct, prune } from './window.ts';
+import { add, correct } from './window.ts';
 
 /**
  * Limits of a tenant and of its keys: all-or-nothing reservation before a request, settlement with the truth after it,
@@ -34,22 +34,20 @@ export function reserve(state: QuotaState, claim: Claim, now: number): Refusal |
  * Ends a lease: its reservation is replaced by what was really used, at the time of the reservation.
  * Returns the lease, or null when it is unknown or already settled, in which case nothing changes.
  */
-export function settle(state: QuotaState, id: string, tokens: number, now: number): QuotaLease | null {
+export function settle(state: QuotaState, id: string, tokens: number): QuotaLease | null {
   const lease = state.leases.get(id);
   if (!lease) return null;
   state.leases.delete(id);
   for (const name of lease.subjects) subjectState(state, name).running -= 1;
-  recharge(state, lease, tokens, now);
+  recharge(state, lease, tokens);
   return lease;
 }
 
 /** Charges a lease that holds nothing any more with `tokens` instead of what it was charged with. */
-export function recharge(state: QuotaState, lease: QuotaLease, tokens: number, now: number): void {
+export function recharge(state: QuotaState, lease: QuotaLease, tokens: number): void {
   const difference = tokens - lease.tokens;
   for (const name of lease.subjects) {
     const subject = subjectState(state, name);
-    prune(subject.requests, now);
-    prune(subject.tokens, now);
     correct(subject.tokens, lease.second, difference);
     amend(subject.day, lease.day, difference);
     amend(subject.month, lease.month, difference);

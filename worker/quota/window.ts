@@ -15,7 +15,7 @@ const secondOf = (now: number): number => Math.floor(now / 1000);
 const endOf = (second: number): number => (second + WINDOW_SECONDS) * 1000;
 
 /** Drops what has left the window. */
-export function prune(window: Window, now: number): void {
+function prune(window: Window, now: number): void {
   let gone = 0;
   while (gone < window.length && endOf(window[gone]![0]) <= now) gone += 1;
   if (gone > 0) window.splice(0, gone);
@@ -36,7 +36,7 @@ export function add(window: Window, amount: number, now: number): number {
   return second;
 }
 
-/** Changes an earlier amount; without effect once its cell has left the window. */
+/** Changes an earlier amount; nothing counts it once its cell has left the window. */
 export function correct(window: Window, second: number, difference: number): void {
   const cell = window.find((candidate) => candidate[0] === second);
   if (cell) cell[1] += difference;

@@ -8,6 +8,10 @@ class Clock {
   #now = 0;
   #sleepers: { readonly at: number; readonly wake: () => void }[] = [];
 
+  get now(): number {
+    return this.#now;
+  }
+
   readonly pause = (ms: number): Promise<void> =>
     new Promise((wake) => this.#sleepers.push({ at: this.#now + ms, wake }));
 
@@ -73,10 +77,26 @@ describe('endings on their way to their limiter', () => {
     expect(calls).toEqual([['a']]);
   });
 
+  test('outlast a limiter that fails at once for a moment', async () => {
+    const clock = new Clock();
+    const queue = new EndingQueue(clock.pause);
+    const calls: string[][] = [];
+    const told = queue.tell('acme', ending('a'), async (all) => {
+      if (clock.now < 200) throw new Error('The limiter restarts.');
+      calls.push(ids(all));
+    });
+    await clock.pass(1000);
+    await told;
+    expect(calls).toEqual([['a']]);
+  });
+
   test('whatever fails, each is told unless three calls that had it were lost, and nothing stays behind', async () => {
     const anyStep = fc.oneof(
       fc.record({ do: fc.constant('end' as const), fails: fc.array(fc.boolean(), { maxLength: 3 }) }),
-      fc.record({ do: fc.constant('reserve' as const), fate: fc.constantFrom('heard', 'failed', 'dead') }),
+      fc.record({
+        do: fc.constant('reserve' as const),
+        fate: fc.constantFrom('heard', 'failed', 'late', 'dead'),
+      }),
       fc.record({ do: fc.constant('pass' as const), ms: fc.nat(8) }),
     );
     await fc.assert(
@@ -107,10 +127,12 @@ describe('endings on their way to their limiter', () => {
             const call = queue.along('acme', async (endings) => {
               if (fate === 'heard') return hear(endings);
               lose(endings);
-              if (fate === 'failed') throw new Error('lost');
+              if (fate === 'late') await clock.pause(3000);
+              if (fate !== 'dead') throw new Error('lost');
               await new Promise(() => {});
             });
-            if (fate !== 'dead') await call.catch(() => {});
+            const known = call.catch(() => {});
+            if (fate === 'heard' || fate === 'failed') await known;
           }
         }
         await clock.pass(5000);

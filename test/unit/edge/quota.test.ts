@@ -69,7 +69,7 @@ describe('quota against its definition', () => {
               now += step.ms;
             } else if (step.do === 'settle') {
               const id = ids[step.pick % Math.max(1, ids.length)] ?? 'unknown';
-              const settled = settle(state, id, step.tokens, now);
+              const settled = settle(state, id, step.tokens);
               expect(settled !== null).toBe(reference.settle(id, step.tokens));
             } else {
               const names = ['tenant', step.key];
@@ -147,7 +147,7 @@ describe('refusals', () => {
     const one = [subject({ tokensPerMinute: 100, tokensPerDay: 100, tokensPerMonth: 100 })];
     const state = emptyQuota();
     expect(reserve(state, claim('r1', one, 100), START)).toBeNull();
-    settle(state, 'r1', 40, START + 500);
+    settle(state, 'r1', 40);
     expect(reserve(state, claim('r2', one, 60), START + 500)).toBeNull();
   });
 
@@ -168,6 +168,18 @@ describe('refusals', () => {
   });
 });
 
+describe('windows', () => {
+  test('a subject costs at most sixty cells, whatever its rate', () => {
+    const state = emptyQuota();
+    const one = subject({});
+    for (let index = 0; index < 1000; index += 1) {
+      reserve(state, claim(`r${index}`, [one]), START + index * 250);
+      const { requests, tokens } = subjectState(state, one.id);
+      expect(Math.max(requests.length, tokens.length)).toBeLessThanOrEqual(60);
+    }
+  });
+});
+
 describe('leases', () => {
   test('a lease ends by itself unless it is renewed', () => {
     const state = emptyQuota();
@@ -176,7 +188,7 @@ describe('leases', () => {
     expect(renew(state, 'r1', START + 50_000)).toBe(true);
     expect(dueLeases(state, START + 49_999)).toEqual([]);
     expect(dueLeases(state, START + 50_000)).toEqual(['r1']);
-    settle(state, 'r1', 0, START + 50_000);
+    settle(state, 'r1', 0);
     expect(renew(state, 'r1', START + 90_000)).toBe(false);
     expect(nextExpiry(state)).toBeNull();
   });
@@ -189,7 +201,9 @@ describe('headers', () => {
     [1000, '1s'],
     [20_000, '20s'],
     [360_000, '6m0s'],
+    [59_999, '59.999s'],
     [90_951, '1m30.951s'],
+    [3_599_999, '59m59.999s'],
     [86_400_000, '24h0m0s'],
     [11.2, '12ms'],
   ])('%d ms is written as Go writes it: %s', (ms, text) => {

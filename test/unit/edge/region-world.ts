@@ -9,7 +9,7 @@ import { type Home, HomeSlices, type RegionState } from '../../../worker/limiter
 import type { ReservationRequest } from '../../../worker/limiter/protocol.ts';
 import { RegionBook } from '../../../worker/limiter/region-book.ts';
 import { renew, reserve, settle } from '../../../worker/quota/quota.ts';
-import { emptyQuota, type Subject } from '../../../worker/quota/state.ts';
+import { emptyQuota, type Subject, type SubjectState } from '../../../worker/quota/state.ts';
 
 /**
  * One tenant's home and its regions with a network between them that a test controls: it delivers when told to, late,
@@ -56,6 +56,9 @@ export class World {
   readonly #limits: Readonly<Record<string, Limits>>;
   readonly #open = new Set<string>();
   readonly #stored = new Map<string, string>();
+  /** Counters that have changed since they were written, and what is written. */
+  readonly #touched = new Set<string>();
+  readonly #written = new Map<string, string>();
   #home: HomeSlices;
   /** Exchanges that the network still carries although their region has given them up. */
   #stray: Exchange[] = [];
@@ -84,16 +87,27 @@ export class World {
       },
       settle: ({ requestId: id, settlement: { usage } }) => {
         if (!this.#open.delete(id)) return;
-        settle(this.quota, id, usage.completionTokens, this.now);
+        const lease = settle(this.quota, id, usage.completionTokens);
+        this.#touch(lease?.subjects ?? []);
         this.records.set(id, (this.records.get(id) ?? 0) + 1);
       },
       renew: (id) => renew(this.quota, id, this.now + LEASE_MS),
       reserve: (request, now) => this.#reserve(request, now),
       subjectsOf: ({ keyId }) => this.#subjects(keyId),
       isBlocked: () => false,
-      touch: () => {},
+      touch: (ids) => this.#touch(ids),
       saveRegion: (name, state) => this.#stored.set(name, JSON.stringify(state)),
     };
+  }
+
+  #touch(ids: readonly string[]): void {
+    for (const id of ids) this.#touched.add(id);
+  }
+
+  /** Ends every call of home's, as its commit does. */
+  #write(): void {
+    for (const id of this.#touched) this.#written.set(id, JSON.stringify(this.quota.subjects.get(id)));
+    this.#touched.clear();
   }
 
   #subjects(key: string): Subject[] {
@@ -110,6 +124,7 @@ export class World {
     );
     if (refusal) return { admitted: false as const, refusal, headers: {} };
     this.#open.add(id);
+    this.#touch(['tenant', keyId]);
     this.#admitted(request, null, now);
     return { admitted: true as const, headers: {} };
   }
@@ -159,8 +174,8 @@ export class World {
       this.#admitted(request, index, null);
     }
     const truth = this.truth.get(request.requestId);
-    if (admitted && truth) truth.region = index;
-    return admitted !== null;
+    if (admitted?.reservation.admitted && truth) truth.region = index;
+    return admitted?.reservation.admitted === true;
   }
 
   settle(id: string, used: number): void {
@@ -206,6 +221,7 @@ export class World {
     const region = this.regions[index]!;
     if (!region.sent || region.answer) return;
     region.answer = this.#home.exchange(structuredClone(region.sent.exchange), this.now);
+    this.#write();
   }
 
   /** The region reads the answer. */
@@ -244,6 +260,7 @@ export class World {
   deliverStray(): void {
     const exchange = this.#stray.shift();
     if (exchange) this.#home.exchange(structuredClone(exchange), this.now);
+    this.#write();
   }
 
   /** A region's object goes down: its journal is all that is left. */
@@ -256,13 +273,33 @@ export class World {
     for (const { requestId, keyId, tokens } of lost) this.ask(index, requestId, keyId, tokens);
   }
 
+  /** Home's object goes down: what it has written is all that is left. */
   crashHome(): void {
+    this.quota.subjects.clear();
+    for (const [id, text] of this.#written) this.quota.subjects.set(id, JSON.parse(text) as SubjectState);
     this.#home = this.#loadHome();
   }
 
   pass(ms: number): void {
     this.now += ms;
     this.#home.endDue(this.now);
+    this.#write();
+  }
+
+  /** Names of the regions that home believes to be admitting. */
+  holders(): string[] {
+    return this.#home.holders();
+  }
+
+  /** When home takes the next slice for spent. */
+  nextEnd(): number | null {
+    return this.#home.nextEnd();
+  }
+
+  /** A sign of life of a running request. */
+  renew(index: number, id: string): void {
+    const usage = { promptTokens: 0, cachedTokens: 0, completionTokens: 1 };
+    this.regions[index]!.book.renew(id, { leaseMs: LEASE_MS, usage, upstream: null });
   }
 
   /** No more exchanges of the past turn up. */

@@ -92,6 +92,12 @@ function recount(world: World, subject: string, limits: Limits): void {
   within(alive.length, limits.concurrentRequests);
 }
 
+/** Requests and tokens in the tenant's minute, and slots. */
+function countedAtHome({ quota, now }: World): number[] {
+  const { requests, tokens, running } = subjectState(quota, 'tenant');
+  return [used(requests, now), used(tokens, now), running];
+}
+
 /** Everybody is heard, everything ends: what is true must now be what home has counted. */
 function quiesce(world: World): void {
   world.forgetStrays();
@@ -174,8 +180,7 @@ describe('limits kept in many regions', () => {
             );
           }
           world.pass(SLICE_MS + SLICE_GRACE_MS + 60_000);
-          expect(used(subjectState(world.quota, 'tenant').requests, world.now)).toBe(0);
-          expect(used(subjectState(world.quota, 'tenant').tokens, world.now)).toBe(0);
+          expect(countedAtHome(world)).toEqual([0, 0, 0]);
         },
       ),
       { numRuns: 300 },
@@ -203,25 +208,56 @@ describe('limits kept in many regions', () => {
     );
   });
 
-  test('a region holds at most an eighth of what is left, and pays with it without asking', () => {
-    const world = new World(2, { tenant: { ...UNLIMITED, requestsPerMinute: 81 } }, START);
+  test.each(['requestsPerMinute', 'tokensPerMinute', 'concurrentRequests'] as const)(
+    'a region holds at most an eighth of what is left of %s, and pays with it without asking',
+    (limit) => {
+      const world = new World(2, { tenant: { ...UNLIMITED, [limit]: 81 } }, START);
+      world.ask(0, 'first', 'a', 1);
+      world.talk(0);
+      for (let count = 0; count < 11; count += 1) world.ask(0, `r${count}`, 'a', 1);
+      expect([world.truth.size, world.regions[0]!.waiting.length]).toEqual([11, 1]);
+      const at = { requestsPerMinute: 0, tokensPerMinute: 1, concurrentRequests: 2 }[limit];
+      expect(countedAtHome(world)[at]).toBe(11);
+    },
+  );
+
+  test('the slot of a request that has ended serves one other, without asking', () => {
+    const world = new World(1, { tenant: { ...UNLIMITED, concurrentRequests: 81 } }, START);
     world.ask(0, 'first', 'a', 1);
     world.talk(0);
-    for (let count = 0; count < 11; count += 1) world.ask(0, `r${count}`, 'a', 1);
-    expect([world.truth.size, world.regions[0]!.waiting.length]).toEqual([11, 1]);
-    expect(used(subjectState(world.quota, 'tenant').requests, world.now)).toBe(11);
+    for (let count = 0; count < 10; count += 1) world.ask(0, `r${count}`, 'a', 1);
+    world.settle('r0', 1);
+    for (const id of ['next', 'one too many']) world.ask(0, id, 'a', 1);
+    expect(world.regions[0]!.waiting.map(({ requestId }) => requestId)).toEqual(['one too many']);
   });
 
-  test('what a request leaves over goes back to its slice, here and at home', () => {
-    const world = new World(1, { tenant: { ...UNLIMITED, tokensPerMinute: 801 } }, START);
+  test('home counts what a region admits once, within its slice, and what it leaves over goes back there', () => {
+    const limits = { requestsPerMinute: 81, tokensPerMinute: 801, concurrentRequests: 81 };
+    const world = new World(1, { tenant: { ...UNLIMITED, ...limits } }, START + 300);
     world.ask(0, 'first', 'a', 1);
     world.talk(0);
-    world.ask(0, 'second', 'a', 60);
+    // The first and a slice of ten, with a hundred tokens: nothing of it is free while the region may still spend it.
+    const held = [11, 101, 11];
+    expect(countedAtHome(world)).toEqual(held);
+    world.ask(0, 'second', 'a', 40);
+    world.talk(0);
+    expect(countedAtHome(world)).toEqual(held);
+    expect(world.quota.leases.get('second')?.expiresAt).toBe(world.now + LEASE_MS);
+    world.pass(5000);
+    world.renew(0, 'second');
+    world.talk(0);
+    expect(world.quota.leases.get('second')?.expiresAt).toBe(world.now + LEASE_MS);
     world.settle('second', 20);
+    // Home has read it, but its answer never comes.
     world.send(0);
     world.deliver(0);
-    // The slice of 100 and the first; nothing of them is free while the region may still spend it.
-    expect(used(subjectState(world.quota, 'tenant').tokens, world.now)).toBe(101);
+    world.lose(0);
+    world.talk(0);
+    expect(countedAtHome(world)).toEqual(held);
+    world.pass(SLICE_MS);
+    world.talk(0);
+    expect(countedAtHome(world)).toEqual([2, 21, 1]);
+    expect(world.holders()).toEqual([]);
   });
 
   test('an ending told twice gives its slot and tokens back once, and is one record', () => {
@@ -233,25 +269,39 @@ describe('limits kept in many regions', () => {
     world.settleAgain('second');
     world.send(0);
     world.deliver(0);
-    expect(used(subjectState(world.quota, 'tenant').tokens, world.now)).toBe(101);
+    expect(countedAtHome(world)[1]).toBe(101);
     expect(world.records.get('second')).toBe(1);
   });
 
   test('a region that is never heard again costs its slice for a minute, and nothing more', () => {
-    const world = new World(
-      2,
-      { tenant: { ...UNLIMITED, requestsPerMinute: 80, concurrentRequests: 80 } },
-      START,
-    );
+    const limits = { requestsPerMinute: 80, tokensPerMinute: 80, concurrentRequests: 80 };
+    const world = new World(2, { tenant: { ...UNLIMITED, ...limits } }, START);
     world.ask(0, 'first', 'a', 1);
     world.talk(0);
-    const count = () => used(subjectState(world.quota, 'tenant').requests, world.now);
-    expect([count(), subjectState(world.quota, 'tenant').running]).toEqual([10, 10]);
-    world.pass(SLICE_MS + SLICE_GRACE_MS);
-    expect([count(), subjectState(world.quota, 'tenant').running]).toEqual([10, 1]);
+    world.pass(SLICE_MS + SLICE_GRACE_MS - 1);
+    expect(countedAtHome(world)).toEqual([10, 10, 10]);
+    expect(world.nextEnd()).toBe(world.now + 1);
+    world.pass(1);
+    world.crashHome();
+    expect(countedAtHome(world)).toEqual([10, 10, 1]);
+    expect(world.nextEnd()).toBeNull();
     world.pass(59_000);
-    expect(count()).toBe(9);
+    expect(countedAtHome(world)).toEqual([9, 9, 1]);
     world.pass(2_000);
-    expect(count()).toBe(0);
+    expect(countedAtHome(world)).toEqual([0, 0, 1]);
+  });
+
+  test('a region that is heard after its slice was taken for spent gets back what it did not spend', () => {
+    const limits = { requestsPerMinute: 80, tokensPerMinute: 80, concurrentRequests: 80 };
+    const world = new World(1, { tenant: { ...UNLIMITED, ...limits } }, START + 300);
+    world.ask(0, 'first', 'a', 1);
+    world.talk(0);
+    world.ask(0, 'second', 'a', 1);
+    world.send(0);
+    world.lose(0);
+    world.pass(SLICE_MS + SLICE_GRACE_MS);
+    expect(countedAtHome(world)).toEqual([10, 10, 1]);
+    world.talk(0);
+    expect(countedAtHome(world)).toEqual([2, 2, 2]);
   });
 });
