@@ -49,6 +49,20 @@ describe('health', () => {
     expect(health.order(['a', 'b', 'c'])).toEqual(['a', 'c', 'b']);
   });
 
+  test('an upstream keeps its requests in quiet times, and with up to a quarter more than the average', () => {
+    const health = new UpstreamHealth(() => 0);
+    const begin = (name: string, count: number): void => {
+      for (let index = 0; index < count; index += 1) health.begin(name);
+    };
+    begin('a', 3);
+    expect(health.order(['a', 'b', 'c'])[0]).toBe('a');
+    for (const name of ['b', 'c']) begin(name, 40);
+    begin('a', 48);
+    expect(health.order(['a', 'b', 'c'])[0]).toBe('a');
+    begin('a', 8);
+    expect(health.order(['a', 'b', 'c'])[0]).toBe('b');
+  });
+
   test('a verdict counts once', () => {
     const health = new UpstreamHealth(() => 0);
     const verdict = health.begin('a');

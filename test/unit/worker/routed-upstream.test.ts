@@ -1,8 +1,13 @@
 import { describe, expect, test } from 'vitest';
 import { ApiError } from '../../../shared/errors.ts';
-import type { GenerationRequest } from '../../../shared/generation.ts';
+import type { GenerationEvent, GenerationRequest } from '../../../shared/generation.ts';
 import { type Candidate, RoutedUpstream } from '../../../worker/upstreams/routed-upstream.ts';
-import type { TokenizerService, Upstream, UpstreamContext } from '../../../worker/upstreams/upstream.ts';
+import type {
+  EventStream,
+  TokenizerService,
+  Upstream,
+  UpstreamContext,
+} from '../../../worker/upstreams/upstream.ts';
 import { UpstreamHealth } from '../../../worker/upstreams/upstream-health.ts';
 
 const context = { signal: new AbortController().signal, after: () => () => {} } as Partial<UpstreamContext>;
@@ -25,6 +30,85 @@ test.each(['unsupported_parameter', 'unsupported_endpoint'] as const)(
     expect(health.order(['failing', 'other'])).toEqual(['other', 'failing']);
   },
 );
+
+describe('a generation', () => {
+  const ACCEPTED: GenerationEvent = { type: 'accepted', model: 'm', promptTokens: [1] };
+  const TOKEN: GenerationEvent = { type: 'token', choice: 0, text: 'a', completionTokens: 1 };
+  const USAGE = { promptTokens: 1, cachedTokens: 0, completionTokens: 1 };
+  const DONE: GenerationEvent = {
+    type: 'done',
+    usage: USAGE,
+    timings: { queueMs: 0, promptMs: 0, generationMs: 0 },
+  };
+  const error = (code: string): GenerationEvent => ({
+    ...{ type: 'error', code, message: 'Broken.', param: null, retryable: false, usage: USAGE },
+  });
+
+  /** An upstream `one` that answers each generation with these batches, and what is thought of it. */
+  function world(batches: readonly (readonly GenerationEvent[])[], thrown?: Error) {
+    const clock = { now: 0 };
+    const health = new UpstreamHealth(() => clock.now);
+    async function* stream() {
+      yield* batches;
+      if (thrown) throw thrown;
+    }
+    const sent: AbortSignal[] = [];
+    const generate: Upstream['generate'] = async (_, { signal }) => {
+      sent.push(signal);
+      return stream();
+    };
+    const upstream = { name: 'one', generate } as Partial<Upstream> as Upstream;
+    const timeouts = { firstEventMs: 1000, idleMs: 1000 };
+    const routed = new RoutedUpstream([{ upstream, timeouts }], health, () => clock.now);
+    const ask = (signal = context.signal!): Promise<EventStream> =>
+      routed.generate({} as GenerationRequest, { ...context, signal } as UpstreamContext);
+    const generation = async (): Promise<void> => {
+      for await (const _ of await ask());
+    };
+    return { clock, health, sent, ask, generation };
+  }
+
+  test('that has ended well makes up for earlier failures, and runs no more', async () => {
+    const { health, generation } = world([[ACCEPTED], [TOKEN, DONE]]);
+    for (let count = 0; count < 4; count += 1) health.begin('one')('failure');
+    for (let count = 0; count < 10; count += 1) await generation();
+    health.begin('one')('failure');
+    expect(health.order(['one', 'other'])).toEqual(['one', 'other']);
+  });
+
+  test.each([
+    ['ends with an error event', [[ACCEPTED], [TOKEN, error('upstream_error')]], undefined],
+    ['begins with an error event', [[ACCEPTED, error('upstream_timeout')]], undefined],
+    ['ends too early', [[ACCEPTED], [TOKEN]], undefined],
+    ['ends before it has begun', [], undefined],
+    ['breaks', [[ACCEPTED], [TOKEN]], new ApiError('upstream_error', 'Broken.')],
+  ])('whose stream %s counts as a failure, and runs no more', async (_, batches, thrown) => {
+    const { clock, health, generation } = world(batches, thrown);
+    for (let count = 0; count < 5; count += 1) await generation().catch(() => {});
+    expect(health.order(['one', 'other'])).toEqual(['other', 'one']);
+    clock.now += 60_000;
+    expect(health.order(['one', 'other'])).toEqual(['one', 'other']);
+  });
+
+  test('whose client leaves is ended, runs no more and says nothing about its upstream', async () => {
+    const { health, sent, ask } = world([[ACCEPTED], [TOKEN], [DONE]]);
+    for (let count = 0; count < 10; count += 1) {
+      const client = new AbortController();
+      await ask(client.signal);
+      expect(sent.at(-1)?.aborted).toBe(false);
+      client.abort();
+      expect(sent.at(-1)?.aborted).toBe(true);
+    }
+    expect(health.order(['one', 'other'])).toEqual(['one', 'other']);
+  });
+
+  test('whose client has left before it began is ended all the same', async () => {
+    const { health, sent, ask } = world([[ACCEPTED], [DONE]]);
+    for (let count = 0; count < 10; count += 1) await ask(AbortSignal.abort());
+    expect(sent.every(({ aborted }) => aborted)).toBe(true);
+    expect(health.order(['one', 'other'])).toEqual(['one', 'other']);
+  });
+});
 
 describe('the tokenizer', () => {
   const signal = new AbortController().signal;
@@ -66,8 +150,10 @@ describe('the tokenizer', () => {
   test('that answers does not say that its origin generates', async () => {
     const { health, counts, ask } = world(async () => ({ tokens: [1], tokenStrings: ['x'] }));
     for (let count = 0; count < 4; count += 1) health.begin('first')('failure');
-    expect((await ask()).tokens).toEqual([1]);
-    expect(counts.first).toBe(1);
+    for (let count = 0; count < 10; count += 1) expect((await ask()).tokens).toEqual([1]);
+    expect(counts.first).toBe(10);
+    // Nor does it keep it busy.
+    expect(health.order(['first', 'second'])).toEqual(['first', 'second']);
     health.begin('first')('failure');
     expect(health.order(['first', 'second'])).toEqual(['second', 'first']);
   });

@@ -13,13 +13,14 @@ beforeEach(() => void vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 
 afterEach(() => void vi.useRealTimers());
 
 const ACCEPTED: GenerationEvent = { type: 'accepted', model: 'm', promptTokens: [1] };
+const TOKEN: GenerationEvent = { type: 'token', choice: 0, text: 'a', completionTokens: 1 };
 const DONE: GenerationEvent = {
   type: 'done',
   usage: { promptTokens: 1, cachedTokens: 0, completionTokens: 1 },
   timings: { queueMs: 0, promptMs: 0, generationMs: 0 },
 };
 
-/** A generation that an origin has accepted, read to its end. */
+/** A generation that an origin has accepted. */
 async function begun() {
   const wire = new TransformStream<Uint8Array, Uint8Array>();
   const writer = wire.writable.getWriter();
@@ -36,7 +37,7 @@ async function begun() {
   const { signal } = new AbortController();
   const context = { signal, traceparent: '', after: afterAlone, tokensAsIds: false, extra: {} };
   const stream = await routed.generate(request(), context);
-  return { say, end: () => writer.close(), events: all(stream) };
+  return { say, end: () => writer.close(), stream };
 }
 
 async function all(stream: EventStream): Promise<GenerationEvent[]> {
@@ -47,7 +48,8 @@ async function all(stream: EventStream): Promise<GenerationEvent[]> {
 
 describe('a request that waits long at its origin', () => {
   test('is not given up while there are signs of life', async () => {
-    const { say, end, events } = await begun();
+    const { say, end, stream } = await begun();
+    const events = all(stream);
     for (let minute = 0; minute < 10; minute++) {
       await vi.advanceTimersByTimeAsync(60_000);
       say('\n');
@@ -57,9 +59,22 @@ describe('a request that waits long at its origin', () => {
     expect(await events).toEqual([ACCEPTED, DONE]);
   });
 
+  test('is not given up because its client takes its time', async () => {
+    const { say, end, stream } = await begun();
+    const iterator = stream[Symbol.asyncIterator]();
+    expect(await iterator.next()).toEqual({ value: [ACCEPTED], done: false });
+    const next = iterator.next();
+    say(ndjsonLine(TOKEN));
+    expect(await next).toEqual({ value: [TOKEN], done: false });
+    await vi.advanceTimersByTimeAsync(600_000);
+    say(ndjsonLine(DONE));
+    await end();
+    expect(await iterator.next()).toEqual({ value: [DONE], done: false });
+  });
+
   test('is given up when there are none', async () => {
-    const { events } = await begun();
-    const failed = expect(events).rejects.toMatchObject({ code: 'upstream_timeout' });
+    const { stream } = await begun();
+    const failed = expect(all(stream)).rejects.toMatchObject({ code: 'upstream_timeout' });
     await vi.advanceTimersByTimeAsync(120_000);
     await failed;
   });
