@@ -1,6 +1,6 @@
-import { ApiError, ERROR_TABLE, type ErrorCode, isErrorCode } from '../../shared/errors.ts';
+import { ApiError, type ErrorCode } from '../../shared/errors.ts';
 import { errorBody } from './error-body.ts';
-import { type Fault, faultOf } from './openai-fault.ts';
+import { codeOf, type Fault, faultOf } from './openai-fault.ts';
 import { loading } from './upstream-errors.ts';
 
 /** Says what to do: the caller cannot know which servers have this endpoint. */
@@ -21,10 +21,10 @@ function secondsToWait(response: Response, now: number): number {
 
 /** The server finds the request wrong, whether or not it can be understood why. */
 function refused(fault: Fault | null): ApiError {
-  const { code, message, param = null } = fault ?? { code: null, message: '' };
-  const known = typeof code === 'string' && isErrorCode(code) && ERROR_TABLE[code].status === 400;
+  const { message, param = null } = fault ?? { message: '' };
+  const code = fault === null ? 'invalid_value' : codeOf(fault);
   const said = message === '' ? 'The model server refused the request.' : message.slice(0, 1000);
-  return new ApiError(known ? code : 'invalid_value', said, { param });
+  return new ApiError(code, said, { param: code === 'context_length_exceeded' ? 'prompt' : param });
 }
 
 /** What the caller should see of an answer that is not 200. `now` = Unix milliseconds. */

@@ -1,7 +1,8 @@
+import type { ErrorCode } from '../../shared/errors.ts';
 import type { EventOf, GenerationEvent, GenerationRequest, Usage } from '../../shared/generation.ts';
 import { estimateTokens } from '../admission/token-estimate.ts';
 import { type ChunkChoice, type ChunkUsage, chunk, TokenNumbers, tokensOf } from './openai-chunk.ts';
-import { blamesRequest, type Fault, faultOf } from './openai-fault.ts';
+import { blamesRequest, codeOf, type Fault, faultOf } from './openai-fault.ts';
 import { malformed } from './upstream-errors.ts';
 
 interface Choice {
@@ -62,7 +63,7 @@ export class OpenAiEvents {
     const value = parseJson(payload);
     const fault = faultOf(value);
     // A request that is wrong is wrong everywhere, and says nothing against the server.
-    if (fault) return [this.#failed(told(fault), blamesRequest(fault))];
+    if (fault) return [this.#failed(told(fault), blamesRequest(fault) ? codeOf(fault) : undefined)];
     const parsed = chunk.safeParse(value);
     if (!parsed.success) throw malformed();
     const { choices, usage } = parsed.data;
@@ -136,14 +137,15 @@ export class OpenAiEvents {
     };
   }
 
-  #failed(message: string, wrong = false): GenerationEvent {
+  /** @param wrong what is wrong with the request, where it is at fault */
+  #failed(message: string, wrong?: ErrorCode): GenerationEvent {
     this.#ended = true;
     return {
       type: 'error',
-      code: wrong ? 'invalid_value' : 'upstream_error',
+      code: wrong ?? 'upstream_error',
       message,
-      param: null,
-      retryable: !wrong,
+      param: wrong === 'context_length_exceeded' ? 'prompt' : null,
+      retryable: wrong === undefined,
       usage: this.#used(),
     };
   }

@@ -1,4 +1,5 @@
 import * as z from 'zod';
+import { ERROR_TABLE, type ErrorCode, isErrorCode } from '../../shared/errors.ts';
 
 /** What an OpenAI-compatible server finds wrong. One odd member must not hide the others. */
 const fault = z.object({
@@ -25,3 +26,14 @@ export function faultOf(value: unknown): Fault | null {
 /** Whether the server says that the request was wrong, as OpenAI or as vLLM says it. */
 export const blamesRequest = ({ type, code }: Fault): boolean =>
   type === 'invalid_request_error' || type === 'BadRequestError' || code === 400 || code === 422;
+
+/** Servers number this error as any other, or name it in their own way: llama.cpp's has a type, vLLM's its words alone. */
+const tooLong = ({ type, message }: Fault): boolean =>
+  type === 'exceed_context_size_error' || /maximum context length|available context size/i.test(message);
+
+/** Our name for what a server finds wrong with a request. */
+export function codeOf(fault: Fault): ErrorCode {
+  const { code } = fault;
+  if (typeof code === 'string' && isErrorCode(code) && ERROR_TABLE[code].status === 400) return code;
+  return tooLong(fault) ? 'context_length_exceeded' : 'invalid_value';
+}

@@ -202,6 +202,28 @@ describe('an OpenAI-compatible server', () => {
     expect(openAi.bodies).toHaveLength(8);
   });
 
+  const tooLong = [
+    ['vLLM', { message: "This model's maximum context length is 2048 tokens. However, …", code: 400 }],
+    [
+      'llama.cpp',
+      { message: 'the request exceeds the context', type: 'exceed_context_size_error', code: 400 },
+    ],
+    ['OpenAI', { message: 'Too long.', type: 'invalid_request_error', code: 'context_length_exceeded' }],
+  ] as const;
+
+  test.each(tooLong)('that finds a prompt too long, as %s says it, is understood', async (_, error) => {
+    openAi.script = (_body, response) => response.writeHead(400).end(JSON.stringify({ error }));
+    const refused = await foreign();
+    openAi.script = (_body, response) => {
+      response.writeHead(200, { 'content-type': 'text/event-stream' });
+      response.end(`${sse({ error })}data: [DONE]\n\n`);
+    };
+    for (const { status, body } of [refused, await foreign()]) {
+      expect([status, body.error.code, body.error.param]).toEqual([400, 'context_length_exceeded', 'prompt']);
+      expect(body.error.message).toBe(error.message);
+    }
+  });
+
   test('that has no raw completions gives 415, saying what to do', async () => {
     const configured = await completion(worker, KEY, { model: 'chat-only' });
     expect([configured.status, configured.body.error.code]).toEqual([415, 'unsupported_endpoint']);
