@@ -58,6 +58,8 @@ class Arrival {
   readonly #path: string;
   readonly #transfer: BlobTransfer;
   #received = 0;
+  /** The most it has been: what a server sends again from the beginning is no progress. */
+  #furthest = 0;
   #hash: Hash;
 
   constructor(handle: FileHandle, path: string, transfer: BlobTransfer) {
@@ -76,6 +78,7 @@ class Arrival {
     }
     if (size > 0) for await (const chunk of createReadStream(this.#path)) this.#hash.update(chunk as Buffer);
     this.#received = size;
+    this.#furthest = size;
     this.#transfer.onBytes(size);
     return size;
   }
@@ -92,7 +95,8 @@ class Arrival {
     }
     for await (const chunk of download.chunks) {
       await this.#append(chunk);
-      progressed();
+      if (this.#received > this.#furthest) progressed();
+      this.#furthest = Math.max(this.#furthest, this.#received);
     }
     if (this.#received < identity.size) throw new TransientError(`${file.path} ended early`);
   }

@@ -27,6 +27,14 @@ describe('bad lines', () => {
     expect(stage.hub.transfers(WEIGHTS)).toHaveLength(3);
   });
 
+  test('a server that ignores Range and always cuts at the same byte is given up, not asked for ever', async () => {
+    stage.offer();
+    stage.hub.ranges = false;
+    stage.hub.faults.set(WEIGHTS, { cuts: Array<number>(40).fill(50_000) });
+    expect(await stage.fault()).toMatch(/^given up after 4 attempts: connection to localhost:\d+ lost/);
+    expect(stage.hub.transfers(WEIGHTS)).toHaveLength(4);
+  });
+
   test('a busy server is asked again after the time it names', async () => {
     stage.offer();
     stage.hub.faults.set(WEIGHTS, { statuses: [503, 500, 429] });
