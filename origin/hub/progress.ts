@@ -31,6 +31,9 @@ export function createProgress(stream: Terminal): Progress {
   return { start, note };
 }
 
+/** A running bar hides the cursor and cuts long lines: whoever ends the process shall have the terminal back as it was. */
+const ENDING = ['SIGINT', 'SIGTERM'] as const;
+
 function startBar(stream: Terminal, file: string, total: number): FileProgress {
   const bar = new SingleBar({
     format: '{file} [{bar}] {percentage} % of {total}, {eta_formatted} left',
@@ -39,11 +42,17 @@ function startBar(stream: Terminal, file: string, total: number): FileProgress {
     barsize: 30,
     hideCursor: true,
   });
-  bar.start(total, 0, { file });
-  return {
-    update: (received) => bar.update(received),
-    stop: () => bar.stop(),
+  const stop = (): void => {
+    for (const signal of ENDING) process.off(signal, stopAndEnd);
+    bar.stop();
   };
+  const stopAndEnd = (signal: NodeJS.Signals): void => {
+    stop();
+    process.kill(process.pid, signal);
+  };
+  for (const signal of ENDING) process.on(signal, stopAndEnd);
+  bar.start(total, 0, { file });
+  return { update: (received) => bar.update(received), stop };
 }
 
 /** Files below this size get one line, larger ones one per tenth as well. */

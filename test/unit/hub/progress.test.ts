@@ -1,3 +1,5 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
 import { Writable } from 'node:stream';
 import { describe, expect, test } from 'vitest';
 import { byteSize } from '../../../origin/hub/byte-size.ts';
@@ -50,6 +52,23 @@ describe('on a terminal', () => {
     expect(text).toContain('100 % of 100 MB');
     expect(text).toContain('\r\u001b[Kconnection lost\n');
   });
+});
+
+test('whoever ends the process while a bar runs has the cursor and wrapped lines back', async () => {
+  const module = new URL('../../../origin/hub/progress.ts', import.meta.url).href;
+  const script = `import { createProgress } from ${JSON.stringify(module)};
+    const terminal = Object.assign(process.stdout, { isTTY: true, columns: 100 });
+    createProgress(terminal).start('model.onnx', 100);
+    setInterval(() => undefined, 1000);`;
+  const child = spawn(process.execPath, ['--input-type=module', '--eval', script]);
+  let written = '';
+  for await (const piece of child.stdout.setEncoding('utf8')) {
+    written += piece;
+    if (!child.killed && written.includes('of 100 B')) child.kill('SIGINT');
+  }
+  expect(child.signalCode ?? (await once(child, 'exit'))[1]).toBe('SIGINT');
+  expect(written.lastIndexOf('\u001b[?25h')).toBeGreaterThan(written.lastIndexOf('\u001b[?25l'));
+  expect(written.lastIndexOf('\u001b[?7h')).toBeGreaterThan(written.lastIndexOf('\u001b[?7l'));
 });
 
 test.each([
