@@ -168,7 +168,7 @@ function lost(error: unknown, host: string): TransientError {
 function nextUrl(from: URL, location: string): URL {
   const next = URL.parse(location, from.href);
   const schemes = from.protocol === 'https:' ? ['https:'] : ['http:', 'https:'];
-  if (next === null || !schemes.includes(next.protocol)) {
+  if (next === null || !schemes.includes(next.protocol) || next.username !== '' || next.password !== '') {
     throw new HubError(`${from.host} redirects to an address that is not safe to follow`);
   }
   return next;

@@ -24,10 +24,11 @@ export function readHubSettings(environment: Environment, homeDirectory: string)
   const caches = value('XDG_CACHE_HOME') ?? path.join(homeDirectory, '.cache');
   const home = value('HF_HOME') ?? path.join(caches, 'huggingface');
   const resolve = (given: string) => path.resolve(given.replace(/^~(?=\/|$)/, homeDirectory));
+  const tokenFile = resolve(value('HF_TOKEN_PATH') ?? path.join(resolve(home), 'token'));
+  const given = value('HF_TOKEN');
   return {
     endpoint: requireEndpoint(value('HF_ENDPOINT') ?? 'https://huggingface.co'),
-    token:
-      value('HF_TOKEN') ?? readToken(resolve(value('HF_TOKEN_PATH') ?? path.join(resolve(home), 'token'))),
+    token: requireToken(given ?? readToken(tokenFile), given === undefined ? tokenFile : 'HF_TOKEN'),
     cache: resolve(value('HF_HUB_CACHE') ?? path.join(resolve(home), 'hub')),
   };
 }
@@ -37,7 +38,16 @@ function requireEndpoint(text: string): string {
   if (url === null || !['http:', 'https:'].includes(url.protocol)) {
     throw new HubError('HF_ENDPOINT must be an http or https address');
   }
+  if (url.username !== '' || url.password !== '' || url.search !== '' || url.hash !== '') {
+    throw new HubError('HF_ENDPOINT must be an address without user, password, query and fragment');
+  }
   return text.replace(/\/+$/, '');
+}
+
+/** No header takes any other characters; they come with quotes or lines that were copied along. */
+function requireToken(token: string | null, source: string): string | null {
+  if (token === null || /^[!-~]+$/.test(token)) return token;
+  throw new HubError(`${source} is not a token: it holds white space or characters beyond ASCII`);
 }
 
 function readToken(file: string): string | null {

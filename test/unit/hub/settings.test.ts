@@ -32,6 +32,28 @@ test('a mirror’s address loses its last slash; what is no address is refused',
   expect(() => readHubSettings({ HF_ENDPOINT: 'file:///etc' }, HOME)).toThrow(/^HF_ENDPOINT must be/);
 });
 
+test.each([
+  'https://someone:secret@mirror.example',
+  'https://mirror.example?a=b',
+  'https://mirror.example#x',
+])('the address %s, which no file’s address can be made of, is refused', (endpoint) => {
+  expect(() => readHubSettings({ HF_ENDPOINT: endpoint }, HOME)).toThrow(
+    /^HF_ENDPOINT must be an address without user, password, query and fragment$/,
+  );
+});
+
+test.each(['hf_one\nhf_two', 'hf_ quoted', '“hf_token”'])(
+  'the token %j, which no header takes, is refused without being shown',
+  (token) => {
+    const words = 'it holds white space or characters beyond ASCII';
+    expect(() => readHubSettings({ HF_TOKEN: token }, HOME)).toThrow(`HF_TOKEN is not a token: ${words}`);
+    const home = mkdtempSync(path.join(tmpdir(), 'continuo-hub-'));
+    const file = path.join(home, 'token');
+    writeFileSync(file, token);
+    expect(() => readHubSettings({ HF_HOME: home }, HOME)).toThrow(`${file} is not a token: ${words}`);
+  },
+);
+
 test('the token comes from HF_TOKEN, else from the file other tools wrote', () => {
   const home = mkdtempSync(path.join(tmpdir(), 'continuo-hub-'));
   mkdirSync(path.join(home, '.cache', 'huggingface'), { recursive: true });
