@@ -11,6 +11,9 @@ export interface Subject {
   readonly settings: Pick<HubSettings, 'endpoint' | 'token'>;
 }
 
+/** Characters of a hub's own words that are shown. */
+const LONGEST_WORDS = 200;
+
 /** The error to throw for a status of 400 or more, or one that was not expected. */
 export function refusal(status: number, headers: Headers, subject: Subject): HubError | TransientError {
   const host = new URL(subject.settings.endpoint).host;
@@ -18,10 +21,12 @@ export function refusal(status: number, headers: Headers, subject: Subject): Hub
     return new TransientError(`${host} answered ${status}`, retryAfterMs(headers));
   }
   const known = headers.get('x-error-code');
-  if (status === 401 && known !== 'GatedRepo') return notKnown(subject);
-  if (status === 401 || status === 403) return gated(subject);
+  if (known === 'GatedRepo') return gated(subject);
+  if (status === 401) return notKnown(subject);
   if (status === 404) return missing(known, subject, host);
-  return new HubError(`${host} answered ${status} for ${subject.path ?? subject.repository}`);
+  const said = headers.get('x-error-message')?.slice(0, LONGEST_WORDS);
+  const why = said ? `: ${said}` : '';
+  return new HubError(`${host} answered ${status} for ${subject.path ?? subject.repository}${why}`);
 }
 
 /** The hub answers 401 without saying whether a repository is private or does not exist. */

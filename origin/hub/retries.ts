@@ -14,6 +14,8 @@ export interface Patience {
 
 const FIRST_DELAY_MS = 500;
 const LONGEST_DELAY_MS = 20_000;
+/** What a server asks for is waited for up to here; rate limits count by five minutes. */
+const LONGEST_WANTED_MS = 300_000;
 
 /**
  * Runs `attempt` until it returns or fails for good. `progressed` says that an attempt brought something, after which
@@ -38,7 +40,7 @@ export async function withPatience<T>(
         throw new HubError(`given up after ${fruitless} attempts: ${error.message}`);
       }
       const wanted = error.retryAfterMs ?? backOff(fruitless, patience.random());
-      const delayMs = Math.min(wanted, LONGEST_DELAY_MS);
+      const delayMs = Math.min(wanted, LONGEST_WANTED_MS);
       patience.onRetry(error.message, delayMs);
       await patience.sleep(delayMs);
     }

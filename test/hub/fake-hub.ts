@@ -25,6 +25,8 @@ export interface Fault {
   cuts?: number[];
   /** Statuses of the next answers. */
   statuses?: number[];
+  /** Headers beside those statuses. */
+  headers?: Record<string, string>;
   /** Sends these bytes instead of the file's, under the file's checksum. */
   content?: Buffer;
   /** Sends the body in pieces of this many bytes, and waits after each. */
@@ -174,7 +176,7 @@ export class FakeHub {
     const fault = this.faults.get(path) ?? {};
     const status = fault.statuses?.shift();
     if (status !== undefined) {
-      refuse(response, status, '');
+      refuse(response, status, '', fault.headers);
       return;
     }
     const content = fault.content ?? whole;
@@ -209,8 +211,8 @@ async function trickle(
   response.end();
 }
 
-function refuse(response: ServerResponse, status: number, code: string): void {
-  response.writeHead(status, code === '' ? {} : { 'x-error-code': code });
+function refuse(response: ServerResponse, status: number, code: string, headers = {}): void {
+  response.writeHead(status, { ...headers, ...(code === '' ? {} : { 'x-error-code': code }) });
   response.end(`error ${status}`);
 }
 

@@ -12,6 +12,17 @@ describe('refusals', () => {
     expect(await stage.fault({}, { token: 'hf_secret' })).toBe(ask);
   });
 
+  test('a refusal that is not about a gate is told in the hub’s own words', async () => {
+    stage.offer();
+    const headers = { 'x-error-message': 'This token may not read models.' };
+    stage.hub.faults.set('config.json', { statuses: [403], headers });
+    expect(await stage.fault()).toMatch(
+      /^127\.0\.0\.1:\d+ answered 403 for config\.json: This token may not read models\.$/,
+    );
+    stage.hub.faults.set('config.json', { statuses: [403] });
+    expect(await stage.fault()).toMatch(/^127\.0\.0\.1:\d+ answered 403 for config\.json$/);
+  });
+
   test('an unknown model, with and without a token', async () => {
     expect(await stage.fault()).toBe(`${NAME} does not exist, or is private: then set HF_TOKEN`);
     expect(await stage.fault({}, { token: 'hf_secret' })).toBe(
