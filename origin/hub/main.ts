@@ -1,3 +1,4 @@
+import http from 'node:http';
 import { availableParallelism, homedir } from 'node:os';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { CommanderError } from 'commander';
@@ -9,6 +10,8 @@ import { readHubSettings } from './settings.ts';
 /** `npm run model`: exit code 1 and one line on stderr when something fails. */
 
 try {
+  // HTTPS_PROXY, HTTP_PROXY and NO_PROXY, as other tools take them; Node has it since 24.14.
+  http.setGlobalProxyFromEnv?.();
   const program = createProgram({
     settings: readHubSettings(process.env, homedir()),
     fetch,

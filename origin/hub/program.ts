@@ -44,7 +44,9 @@ const PROMPT = 'Once upon a time there was a little girl who';
 export function createProgram(surroundings: Surroundings): Command {
   const { print, printError } = surroundings;
   const program = new Command('model')
-    .description('Fetch, list, remove and try models. HF_ENDPOINT, HF_TOKEN, HF_HOME and HF_HUB_CACHE apply.')
+    .description(
+      'Fetch, list, remove and try models. HF_ENDPOINT, HF_TOKEN, HF_HOME, HF_HUB_CACHE and HTTPS_PROXY apply.',
+    )
     .exitOverride()
     .configureOutput({
       writeOut: (text) => print(text.trimEnd()),

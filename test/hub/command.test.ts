@@ -1,6 +1,8 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync, readFileSync, statSync } from 'node:fs';
+import { createServer } from 'node:http';
+import { type AddressInfo, connect } from 'node:net';
 import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
@@ -22,8 +24,12 @@ beforeEach(async () => {
   hub = await FakeHub.start();
   hub.held = () => statSync(partial(), { throwIfNoEntry: false })?.size ?? 0;
   home = emptyDirectory();
+  variables = {};
 });
 afterEach(() => hub.stop());
+
+/** Of the command's environment, beside the usual ones. */
+let variables: Record<string, string> = {};
 
 function start(...args: string[]) {
   const env = {
@@ -31,6 +37,7 @@ function start(...args: string[]) {
     HOME: home,
     HF_HOME: path.join(home, 'hf'),
     HF_ENDPOINT: hub.endpoint,
+    ...variables,
   };
   const child = spawn(process.execPath, [MAIN, ...args], { env, stdio: ['ignore', 'pipe', 'pipe'] });
   const output = { stdout: '', stderr: '' };
@@ -119,6 +126,26 @@ describe('npm run model', () => {
       'bytes=240000-',
       'bytes=240001-',
     ]);
+  });
+
+  test('a pull goes through the proxy that the environment names', async () => {
+    hub.repositories.set(NAME, { files: FILES });
+    const asked: (string | undefined)[] = [];
+    const proxy = createServer().on('connect', ({ url }, client, head) => {
+      asked.push(url);
+      const { hostname, port } = new URL(`http://${url}`);
+      const onward = connect(Number(port), hostname, () => {
+        client.write('HTTP/1.1 200 OK\r\n\r\n');
+        onward.write(head);
+        onward.pipe(client).pipe(onward);
+      });
+      for (const socket of [client, onward]) socket.on('error', () => undefined);
+    });
+    await once(proxy.listen(0, '127.0.0.1'), 'listening');
+    variables = { HTTP_PROXY: `http://127.0.0.1:${(proxy.address() as AddressInfo).port}` };
+    expect((await model('pull', NAME)).code).toBe(0);
+    proxy.close();
+    expect(new Set(asked)).toEqual(new Set([hub.endpoint, hub.storeAddress].map((url) => new URL(url).host)));
   });
 
   test('a killed pull is taken up where it ended', async () => {
