@@ -13,6 +13,13 @@ const ROWS: readonly Row[] = [
   ['alternatives over lines', 'start: "a"\n     | "b"\n     // comment\n     | "c"', ['a', 'b', 'c'], ['d']],
   ['quantifiers', 'start: "a"* "b"+ "c"?', ['b', 'aabbc'], ['a', 'c']],
   ['counts', 'start: "a"~2 "b"~1..3', ['aab', 'aabbb'], ['ab', 'aabbbb']],
+  [
+    'counts in braces',
+    'start: "a"{2} b{1,3} ["-"]{,1} C{1,} ("d" "e"){0,2}\nb: "b"\nC: "c"{1 , 2}',
+    ['aabc', 'aabbb-ccccdede'],
+    ['abc', 'aabbbbc', 'aab', 'aabcdedede', 'aab--c'],
+  ],
+  ['dashes in names', 'start: the-a B-1->x\nthe-a: "a"\nB-1: "b"', ['ab'], ['a', 'b']],
   ['optional group', 'start: "a" ["b" "c"] "d"', ['ad', 'abcd'], ['abd']],
   [
     'rules and terminals',

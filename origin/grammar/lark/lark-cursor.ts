@@ -48,6 +48,12 @@ export class LarkCursor {
     if (!this.takeSymbol(text)) throw this.error(`Expected "${text}"`);
   }
 
+  /** At `{` with a count behind it, not with what a template is given. */
+  get atCounts(): boolean {
+    const next = this.#words[this.#at + 1];
+    return this.isSymbol('{') && (next?.kind === 'number' || next?.text === ',');
+  }
+
   number(): number {
     this.takeSymbol('-');
     const word = this.takeKind('number');

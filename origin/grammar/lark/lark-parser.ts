@@ -7,7 +7,8 @@ const MAX_NESTING = 200;
 
 /**
  * Reads Lark's syntax: rules, terminals, aliases, priorities (which choose between parses, not between texts, and are
- * skipped), `%import common.X`, `%ignore`. Refused with a message: templates, `%declare`, `%extend`, `%override`.
+ * skipped), `%import common.X`, `%ignore`. Beyond Lark, as llguidance: counts in braces, `-` in names. Refused with a
+ * message: templates, `%declare`, `%extend`, `%override`.
  */
 export function parseLark(source: string): LarkGrammar {
   return new LarkParser(source).parse();
@@ -112,7 +113,7 @@ class LarkParser {
     const cursor = this.#cursor;
     const name = cursor.takeKind('rule') ?? cursor.takeKind('terminal');
     if (name) {
-      if (cursor.isSymbol('{')) throw cursor.error('Templates are not supported');
+      if (cursor.isSymbol('{') && !cursor.atCounts) throw cursor.error('Templates are not supported');
       return { kind: 'name', name: name.text, offset: name.offset };
     }
     const reference = cursor.takeKind('reference');
@@ -158,11 +159,32 @@ class LarkParser {
     if (cursor.takeSymbol('*')) return { kind: 'repeat', item, min: 0, max: Number.POSITIVE_INFINITY };
     if (cursor.takeSymbol('+')) return { kind: 'repeat', item, min: 1, max: Number.POSITIVE_INFINITY };
     if (cursor.takeSymbol('?')) return { kind: 'repeat', item, min: 0, max: 1 };
-    if (!cursor.takeSymbol('~')) return item;
-    const min = cursor.number();
-    const max = cursor.takeSymbol('..') ? cursor.number() : min;
+    const counts = cursor.takeSymbol('~')
+      ? this.#tildeCounts()
+      : cursor.atCounts
+        ? this.#bracedCounts()
+        : null;
+    if (counts === null) return item;
+    const [min, max] = counts;
     if (max < min) throw cursor.error('The repetition counts are reversed');
     return { kind: 'repeat', item, min, max };
+  }
+
+  /** `n` or `n..m` */
+  #tildeCounts(): [number, number] {
+    const min = this.#cursor.number();
+    return [min, this.#cursor.takeSymbol('..') ? this.#cursor.number() : min];
+  }
+
+  /** `{n}`, `{n,}`, `{,m}` or `{n,m}` */
+  #bracedCounts(): [number, number] {
+    const cursor = this.#cursor;
+    cursor.expect('{');
+    const min = cursor.isSymbol(',') ? 0 : cursor.number();
+    let max = min;
+    if (cursor.takeSymbol(',')) max = cursor.isSymbol('}') ? Number.POSITIVE_INFINITY : cursor.number();
+    cursor.expect('}');
+    return [min, max];
   }
 
   #fault(offset: number, message: string): GrammarError {
