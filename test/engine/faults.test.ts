@@ -53,6 +53,20 @@ describe('a run of the model that fails', () => {
     expect(lastOf(driver, 'third')).toMatchObject({ type: 'done' });
   });
 
+  it('fails the request whose guesses it was to verify', async () => {
+    let broken = false;
+    const options = { model: EXACT, offGrid: true };
+    const runner = failingRunner((_, kind) => broken && kind === 'prefill', options);
+    const driver = new Driver(runner, { shortcuts: { ...NO_SHORTCUTS, drafts: 7 } });
+    const tokens = Int32Array.from({ length: 20 }, (_, at) => at % 7);
+    const sampling = { ...NEUTRAL_SAMPLING, temperature: 0 };
+    driver.submit({ ...plain('first'), prompts: [{ tokens, maxTokens: 40 }], sampling });
+    while (driver.eventsOf('first').every(({ type }) => type !== 'token')) await driver.step();
+    broken = true;
+    for (let step = 0; step < 40 && !driver.engine.idle; step++) await driver.step();
+    expect(lastOf(driver, 'first')).toMatchObject({ type: 'error', code: 'upstream_error', retryable: true });
+  });
+
   it('leaves nothing in the prefix cache', async () => {
     const tokens = Int32Array.from({ length: 20 }, (_, at) => at % 5);
     let broken = false;

@@ -122,21 +122,34 @@ describe('the waiting queue', () => {
   });
 
   it('never holds more than its limit, and keeps room for newcomers from whoever has more than an equal share', () => {
-    const limit = 16;
+    const steps = fc.array(fc.constantFrom('a', 'a', 'a', 'b', 'c', 'd', null), {
+      maxLength: 60,
+      size: 'max',
+    });
     fc.assert(
-      fc.property(
-        fc.array(fc.constantFrom('a', 'a', 'a', 'b', 'c'), { maxLength: 60, size: 'max' }),
-        (arrivals) => {
-          const queue = new WaitingQueue<Item>(limit);
-          arrivals.forEach((tenant, serial) => {
-            if (queue.hasRoom(tenant, 1, 0, NOBODY)) queue.push(item(tenant, serial));
-            expect(queue.length).toBeLessThanOrEqual(limit);
-            expect(queue.hasRoom('newcomer', 1, 0, NOBODY)).toBe(queue.length < limit);
-          });
-          const alone = arrivals.every((tenant) => tenant === 'a');
-          if (alone) expect(queue.length).toBeLessThanOrEqual(0.75 * limit);
-        },
-      ),
+      fc.property(fc.constantFrom(4, 16), steps, (limit, all) => {
+        const queue = new WaitingQueue<Item>(limit);
+        const waiting: string[] = [];
+        all.forEach((tenant, serial) => {
+          if (tenant === null) {
+            const taken = queue.take();
+            if (taken) waiting.splice(waiting.indexOf(taken.tenantId), 1);
+            return;
+          }
+          const own = waiting.filter((other) => other === tenant).length;
+          const sharing = new Set([...waiting, tenant]).size + 1;
+          const fair = own + 1 <= Math.max(1, limit / sharing);
+          const last = waiting.length >= 0.75 * limit;
+          const room = queue.hasRoom(tenant, 1, 0, NOBODY);
+          expect(room).toBe(waiting.length < limit && (!last || fair));
+          if (room) {
+            queue.push(item(tenant, serial));
+            waiting.push(tenant);
+          }
+          expect(queue.length).toBe(waiting.length);
+          expect(queue.hasRoom('newcomer', 1, 0, NOBODY)).toBe(queue.length < limit);
+        });
+      }),
     );
   });
 });
