@@ -846,6 +846,29 @@ const REAL: readonly Row[] = [
     [{ pet: { kind: 'cat' } }, { pet: { kind: 'cow' } }],
   ],
   [
+    'Pydantic’s union of tags with defaults',
+    {
+      $defs: {
+        Cat: object({ kind: { const: 'cat', default: 'cat', type: 'string' }, lives: I }, ['lives']),
+        Dog: object({ kind: { const: 'dog', default: 'dog', type: 'string' } }),
+        Fish: object({ kind: { enum: ['carp', 'eel'], default: 'eel', type: 'string' }, lives: I }, [
+          'lives',
+        ]),
+        Mammal: {
+          discriminator: { mapping: { cat: '#/$defs/Cat', dog: '#/$defs/Dog' }, propertyName: 'kind' },
+          oneOf: [{ $ref: '#/$defs/Cat' }, { $ref: '#/$defs/Dog' }],
+        },
+      },
+      type: 'array',
+      items: {
+        discriminator: { propertyName: 'kind' },
+        oneOf: [{ $ref: '#/$defs/Mammal' }, { $ref: '#/$defs/Fish' }],
+      },
+    },
+    [[{ kind: 'cat', lives: 9 }, { kind: 'dog' }], [{ kind: 'carp', lives: 1 }]],
+    [[{ kind: 'cat' }], [{ kind: 'cow', lives: 1 }]],
+  ],
+  [
     'person',
     object(
       {

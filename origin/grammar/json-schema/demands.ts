@@ -1,4 +1,4 @@
-import type { CheckedSchema } from './keywords.ts';
+import { type CheckedSchema, isSchemaObject } from './keywords.ts';
 import type { SchemaDocument, SchemaNode } from './schema-document.ts';
 import { schemaError } from './schema-error.ts';
 
@@ -87,5 +87,17 @@ export function branchesOf(expanded: Expanded, choice: Choice, document: SchemaD
   return Array.from({ length: branches }, (_, i) => [
     ...rest,
     { node: document.child(node, part, i), part: 'all' },
+    ...tagDemands(choice),
   ]);
+}
+
+/**
+ * OpenAPI wants the property that a discriminator names in every value, whatever the branches require: Pydantic's do
+ * not where the tag has a default, and without it a value may match several.
+ */
+function tagDemands({ node: { path, schema }, part }: Choice): Demand[] {
+  if (part !== 'oneOf' || typeof schema === 'boolean' || !isSchemaObject(schema.discriminator)) return [];
+  const { propertyName } = schema.discriminator;
+  if (typeof propertyName !== 'string') return [];
+  return [{ node: { path: `${path}/discriminator`, schema: { required: [propertyName] } }, part: 'own' }];
 }

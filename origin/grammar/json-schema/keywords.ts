@@ -29,7 +29,7 @@ const ANNOTATIONS = new Set([
   'contentEncoding',
   'contentMediaType',
   'contentSchema',
-  // OpenAPI's hint which branch of a oneOf is meant; the branches say it themselves.
+  // OpenAPI's hint which branch of a oneOf is meant; the branches say it themselves, by a tag that it makes required.
   'discriminator',
 ]);
 
