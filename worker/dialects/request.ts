@@ -130,6 +130,15 @@ function generationOf(
   };
 }
 
+/** The constraint under the name it came by: each server knows some of its names, and what it does not know it ignores. */
+function constraintAsSent(
+  request: CompletionRequest,
+  { constraint }: Resolved,
+): Readonly<Record<string, unknown>> {
+  const name = constraint?.field.split(/[.[]/)[0] as keyof CompletionRequest | undefined;
+  return name === undefined || name === 'tools' ? {} : { [name]: request[name] };
+}
+
 /**
  * A request body as a call: types and ranges, then aliases, then the rules between fields.
  * @throws ApiError 400 for the first thing that is wrong
@@ -163,6 +172,6 @@ export function parseCompletion(
     constraintField: resolved.constraint?.field ?? null,
     endUser: request.user ?? null,
     promptIsListed: Array.isArray(body.prompt) && body.prompt.length === 1 && Array.isArray(body.prompt[0]),
-    extra: extraFields(body),
+    extra: { ...extraFields(body), ...constraintAsSent(request, resolved) },
   };
 }

@@ -59,6 +59,7 @@ function samplingFields(sampling: SamplingParameters): Fields {
   return fields;
 }
 
+/** By the names of OpenAI, vLLM and llama.cpp, beside the one that the caller used. */
 function constraintFields(constraint: WireConstraint | null): Fields {
   if (constraint === null) return {};
   switch (constraint.type) {
@@ -69,7 +70,7 @@ function constraintFields(constraint: WireConstraint | null): Fields {
         response_format: { type: 'json_schema', json_schema: { name: 'output', schema: constraint.value } },
       };
     case 'gbnf':
-      return { grammar: constraint.value };
+      return { grammar: constraint.value, structured_outputs: { grammar: constraint.value } };
     case 'lark':
       return { structured_outputs: { grammar: constraint.value } };
     default:

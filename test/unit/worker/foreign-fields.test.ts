@@ -30,6 +30,22 @@ describe('fields of other servers', () => {
     });
   });
 
+  test.each([
+    ['llama.cpp', { json_schema: { type: 'integer' } }],
+    ['vLLM', { structured_outputs: { json: { type: 'integer' } } }],
+    ['vLLM of old', { guided_regex: 'a+' }],
+    ['SGLang', { ebnf: 'root ::= "a"' }],
+    ['mistral.rs', { grammar: { type: 'regex', value: 'a+' } }],
+    ['Fireworks', { response_format: { type: 'grammar', grammar: 'root ::= "a"' } }],
+  ])('a constraint travels on under the name by which %s knows it', (_, constraint) => {
+    expect(parse(constraint).extra).toEqual(constraint);
+  });
+
+  test('what constrains nothing here does not travel on as a constraint', () => {
+    const nothing = { response_format: { type: 'text' }, tools: [], tool_choice: 'none', grammar: '' };
+    expect(parse(nothing).extra).toEqual({});
+  });
+
   test('what other servers spell otherwise does not travel on', () => {
     expect(parse({ seed: -1, logit_bias: [[5, false]], use_beam_search: false }).extra).toEqual({});
   });

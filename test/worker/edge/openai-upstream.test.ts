@@ -41,6 +41,24 @@ describe('an OpenAI-compatible server', () => {
     expect(openAi.bodies[0]).not.toHaveProperty('min_keep');
   });
 
+  const grammar = 'root ::= "a"';
+  const schema = { type: 'integer' };
+  const asked = { type: 'json_schema', json_schema: { name: 'output', schema } };
+
+  test.each([
+    [{ grammar }, { grammar, structured_outputs: { grammar } }],
+    [{ structured_outputs: { grammar } }, { grammar, structured_outputs: { grammar } }],
+    [{ json_schema: schema }, { json_schema: schema, response_format: asked }],
+    [{ response_format: { type: 'json_object', schema } }, { response_format: asked }],
+    [{ guided_regex: 'a+' }, { guided_regex: 'a+', structured_outputs: { regex: 'a+' } }],
+  ])('is told a constraint by the name it came by, and by those that most know: %j', async (sent, told) => {
+    await foreign(sent);
+    const { json_schema, response_format, structured_outputs, grammar, guided_regex } =
+      openAi.bodies[0] ?? {};
+    const constraints = { json_schema, response_format, structured_outputs, grammar, guided_regex };
+    expect(constraints).toEqual(told);
+  });
+
   test('keeps a prefix cache for each tenant, and in it for each of its salts', async () => {
     const { key } = await tenantWithKey(worker, 'salted');
     for (const [caller, salt] of [
