@@ -82,6 +82,15 @@ describe('a tenant limiter in workerd', () => {
     expect(admitted(again)).toBe(7);
   });
 
+  test('the same request asked twice is one reservation', async () => {
+    const limits = { concurrentRequests: 1, requestsPerMinute: 2 };
+    const one = reservation('twice', 'r', limits);
+    const both = [await call(one), await call(one)].flat();
+    expect(admitted(both)).toBe(2);
+    expect(await call(settlement('twice', 'r', 5))).toEqual([1]);
+    expect(admitted(await call(reservation('twice', 'next', limits)))).toBe(1);
+  });
+
   test('a revoked key and a suspended tenant are refused at once', async () => {
     const block = (keyId: string | null, blocked: boolean): Call => ({
       tenant: 'guarded',
@@ -170,6 +179,20 @@ describe('a tenant limiter in workerd', () => {
     expect(
       admitted(await call(reservation('forgotten', 'a', limits), reservation('forgotten', 'b', limits))),
     ).toBe(2);
+  });
+
+  test('a slot that a lease has given back stays free when the limiter restarts', async () => {
+    const limits = { concurrentRequests: 1 };
+    await call(reservation('restarted', 'silent', limits, { leaseMs: 500 }));
+    const usage = { promptTokens: 0, cachedTokens: 0, completionTokens: 0 };
+    // Signs of life that are as good as none: they tell whether the lease has ended, and write no counter.
+    const args = ['silent', { usage, upstream: null, leaseMs: 1 }];
+    await eventually(
+      () => call({ tenant: 'restarted', method: 'renew', args }),
+      ([alive]) => alive === false,
+    );
+    await call({ tenant: 'restarted', method: 'restart', args: [] });
+    expect(admitted(await call(reservation('restarted', 'next', limits)))).toBe(1);
   });
 
   test('what a request has used counts against budgets, although its lease had ended before its Worker told', async () => {
