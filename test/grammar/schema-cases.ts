@@ -170,6 +170,23 @@ const STRINGS: readonly Row[] = [
     ['https://example.com/a?b=c#d', 'mailto:a@b.co', 'http://u@h:80/'],
     ['example.com', '//a', 'http://a b'],
   ],
+  [
+    'email and a usual maxLength',
+    { type: 'string', format: 'email', maxLength: 254 },
+    ['a@b.co', `${'a'.repeat(60)}@${'b'.repeat(60)}.${'c'.repeat(132)}`],
+    ['a@b', `${'a'.repeat(60)}@${'b'.repeat(60)}.${'c'.repeat(133)}`],
+  ],
+  [
+    'Pydantic’s HttpUrl',
+    { type: 'string', format: 'uri', minLength: 1, maxLength: 2083 },
+    [
+      'https://example.com:8080/a%20b/c.html?q=1&r=%C3%A9#top',
+      'mailto:a@b.co',
+      'a:b',
+      `https://example.com/${'a/b-'.repeat(200)}?${'q=1&'.repeat(120)}#${'z'.repeat(200)}`,
+    ],
+    ['example.com', '', 'http://a b', 'http://a/%2', `http://a/${'x'.repeat(2075)}`],
+  ],
   ['format and maxLength', { type: 'string', format: 'email', maxLength: 8 }, ['a@b.co'], ['abcdef@gh.com']],
   ['enum of strings', { enum: ['red', 'green', 'a"b', ''] }, ['red', 'a"b', ''], ['blue', 're']],
   ['enum of strings with a type', { type: 'string', enum: ['a', 'ab', 1] }, ['a', 'ab'], ['b']],

@@ -8,7 +8,8 @@ const SIXTY = '[0-5][0-9]';
 const TIME = `${HOUR}:${SIXTY}:${SIXTY}(?:\\.[0-9]{1,9})?(?:Z|[+-]${HOUR}:${SIXTY})`;
 
 const ATOM = "[A-Za-z0-9!#$%&'*+/=?^_`{|}~-]+";
-const LABEL = '[A-Za-z0-9](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?';
+/** Without the limit of 63 characters, which is none of the syntax: to count them beside `maxLength` is too much work. */
+const LABEL = '[A-Za-z0-9](?:[A-Za-z0-9-]*[A-Za-z0-9])?';
 
 const OCTET = '(?:25[0-5]|2[0-4][0-9]|1[0-9]{2}|[1-9]?[0-9])';
 const IPV4 = `${OCTET}(?:\\.${OCTET}){3}`;
@@ -35,6 +36,31 @@ const AUTHORITY = `(?:(?:[${UNRESERVED}:]|${PERCENT})*@)?(?:[${UNRESERVED}]|${PE
 const URI =
   `[A-Za-z][A-Za-z0-9+.-]*:(?://${AUTHORITY}(?:/${SEGMENT}*)*|${SEGMENT}+(?:/${SEGMENT}*)*)` +
   `(?:\\?(?:${SEGMENT}|[/?])*)?(?:#(?:${SEGMENT}|[/?])*)?`;
+
+const SCHEME_LENGTH = 16;
+const PORT_LENGTH = 6;
+
+/**
+ * URIs of at most so many characters, above a hundred: each part has a share of its own, which an automaton need not
+ * count beside the others. User information is left out; a part with escapes may have a third of its characters.
+ */
+export function uriWithin(length: number): string {
+  const host = Math.min(253, Math.floor(length / 4));
+  // What is left beside `:`, `//`, `?` and `#`, in escapes.
+  const room = Math.floor((length - SCHEME_LENGTH - host - PORT_LENGTH - 5) / 3);
+  const query = Math.floor(0.35 * room);
+  const fragment = Math.floor(0.15 * room);
+  const part = (allowed: string, escapes: number): string => {
+    const plain = `[${UNRESERVED}${allowed}]`;
+    return `(?:${plain}{0,${3 * escapes}}|(?:${plain}|${PERCENT}){0,${escapes}})`;
+  };
+  const path = part(':@/', room - query - fragment - 1);
+  return (
+    `[A-Za-z][A-Za-z0-9+.-]{0,${SCHEME_LENGTH - 1}}:` +
+    `(?://[${UNRESERVED}]{1,${host}}(?::[0-9]{1,5})?(?:/${path})?|${SEGMENT}${path})` +
+    `(?:\\?${part(':@/?', query)})?(?:#${part(':@/?', fragment)})?`
+  );
+}
 
 /**
  * The formats as regular expressions for whole strings: RFC 3339 without leap seconds, RFC 5321 dot-strings at host

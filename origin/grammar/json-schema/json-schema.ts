@@ -131,7 +131,7 @@ class SchemaCompiler implements SchemaContext {
       case 'boolean':
         return this.json.boolean;
       case 'string':
-        return stringExpression(own, this.json, this.languages);
+        return stringExpression(own, this);
       case 'array':
         return arrayExpression(own, this);
       case 'object':

@@ -1,15 +1,30 @@
 import type { Dfa } from '../automaton/dfa.ts';
 import { type Expression, NOTHING, repeat } from '../expression.ts';
+import { wholeMatchExpression } from '../regex/regex-expression.ts';
+import { parseRegex } from '../regex/regex-parser.ts';
 import type { Own } from './demands.ts';
 import { escapedExpression } from './escaped-string.ts';
 import { countFacts, textFacts } from './facts.ts';
-import { type JsonText, stringCharacter } from './json-text.ts';
+import { uriWithin } from './formats.ts';
+import { stringCharacter } from './json-text.ts';
+import type { SchemaContext } from './schema-context.ts';
 import type { StringLanguages } from './string-language.ts';
 
+/** Longer URIs are too much work to count as a whole, and no URI is shorter than the other. */
+const MAX_COUNTED_URI = 300;
+const SHORTEST_URI = 3;
+
 /** Strings of the given lengths, patterns and formats. Without a pattern or format any JSON spelling may be used. */
-export function stringExpression(own: Own, json: JsonText, languages: StringLanguages): Expression {
+export function stringExpression(own: Own, { json, languages, budget }: SchemaContext): Expression {
   const { min, max } = countFacts(own, 'minLength', 'maxLength');
   if (min > max) return NOTHING;
+  const isUri = own.every(
+    ({ schema: { format = 'uri', pattern } }) => format === 'uri' && pattern === undefined,
+  );
+  const isFormat = own.some(({ schema }) => schema.format !== undefined);
+  if (isFormat && isUri && Number.isFinite(max) && max > MAX_COUNTED_URI && min <= SHORTEST_URI) {
+    return json.stringOf(wholeMatchExpression(parseRegex(uriWithin(max), budget), budget));
+  }
   const language = textFacts(own, languages);
   if (language === null) {
     return min === 0 && max === Number.POSITIVE_INFINITY

@@ -60,6 +60,40 @@ it('tells multiples of a fraction exactly, where division rounds', () => {
   expect(accepted).toEqual([0.3, 0.7, 1.1, 1e21, -2.3, 0]);
 });
 
+describe('a uri whose maxLength is above what is counted as a whole', () => {
+  /** Each part as long as it may be. */
+  const longest = (maxLength: number, filling: string): string => {
+    const value = { type: 'string', format: 'uri', maxLength };
+    const constraint = compileConstraint({ type: 'json_schema', value }, vocabulary).start();
+    let text = '';
+    const take = (part: string): boolean => {
+      for (const char of part) {
+        const token = 4 + char.charCodeAt(0);
+        if (((constraint.mask()[token >>> 5]! >>> (token & 31)) & 1) === 0) return false;
+        constraint.accept(token);
+        text += char;
+      }
+      return true;
+    };
+    take('"');
+    for (const part of ['s', '://', 'h', ':', '1', '/', filling, '?', filling, '#', filling]) {
+      const isSeparator = /[:/?#]/.test(part);
+      while (take(part) && !isSeparator);
+    }
+    take('"');
+    expect(constraint.accepting).toBe(true);
+    return text.slice(1, -1);
+  };
+
+  it.each([301, 302, 303, 304, 500, 2083, 5000])('is never longer than %d, nor much shorter', (most) => {
+    for (const filling of ['a', '%41']) {
+      const text = longest(most, filling);
+      expect(ajvValidator({ type: 'string', format: 'uri', maxLength: most })(text)).toBe(true);
+      expect(text.length).toBeGreaterThan(0.9 * most);
+    }
+  });
+});
+
 it('leaves out enumerated numbers that no double holds', () => {
   const grammar = compileConstraint({ type: 'json_schema', value: '{"enum": [1e400, 5]}' }, vocabulary);
   expect(acceptsText(grammar, '5', tokens)).toBe(true);
