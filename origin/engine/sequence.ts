@@ -231,16 +231,18 @@ export class Sequence implements DecodeRow {
     this.#output.end();
   }
 
-  /** What the grammar allows, end tokens where it is complete; null = everything; 'nothing' = the end. */
+  /**
+   * What the grammar allows, end tokens where it is complete and nowhere else: one that is not flagged as special has a
+   * text, which a grammar may allow. null = everything; 'nothing' = the end.
+   */
   #mask(): Uint32Array | null | 'nothing' {
     if (this.#constraint === null) return null;
     const { mask } = this.#context;
     mask.set(this.#constraint.mask());
-    if (this.#early) {
-      for (const id of this.request.endIds) mask[id >>> 5]! &= ~(1 << (id & 31));
-    } else if (this.#constraint.accepting) {
-      for (const id of this.request.eosIds) mask[id >>> 5]! |= 1 << (id & 31);
-    }
+    const { endIds, eosIds } = this.request;
+    for (const id of this.#early ? endIds : eosIds) mask[id >>> 5]! &= ~(1 << (id & 31));
+    if (!this.#early && this.#constraint.accepting)
+      for (const id of eosIds) mask[id >>> 5]! |= 1 << (id & 31);
     return isEmpty(mask) ? 'nothing' : mask;
   }
 

@@ -7,6 +7,7 @@ import { ApiError } from '../../shared/errors.ts';
 import { NEUTRAL_SAMPLING } from '../../shared/sampling.ts';
 import { BOS, EOS, VOCABULARY } from './support/alphabet.ts';
 import { Driver } from './support/driver.ts';
+import { grammarOf } from './support/placed-grammar.ts';
 import { EXACT, type ScriptedOptions, ScriptedRunner } from './support/scripted-runner.ts';
 import { anySubmission, submission } from './support/submissions.ts';
 import { transcribe } from './support/transcript.ts';
@@ -215,6 +216,17 @@ describe('a grammar', () => {
       text: 'abc',
       finish: { reason: 'stop', stopReason: null, ...expected },
     });
+  });
+
+  it('is never cut short by an end token whose text it allows', async () => {
+    const options = { compile: () => grammarOf([[0, EOS], [1], [2]], VOCABULARY) };
+    const driver = new Driver(new ScriptedRunner(shape), options);
+    const sampling = { ...NEUTRAL_SAMPLING, logitBias: [[EOS, 100] satisfies [number, number]] };
+    driver.submit({ ...constrained('r'), ignoreEos: false, sampling });
+    await new Promise(setImmediate);
+    await driver.finish();
+    const { choices } = transcribe(driver.eventsOf('r'), 1);
+    expect(choices.get(0)).toMatchObject({ text: 'abc', finish: { reason: 'stop', completionTokens: 4 } });
   });
 
   it('is refused before anything else is said when even its first mask is too much work', async () => {
