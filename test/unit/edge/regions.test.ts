@@ -291,6 +291,17 @@ describe('limits kept in many regions', () => {
     expect(countedAtHome(world)).toEqual([0, 0, 1]);
   });
 
+  test('home knows who holds slices, and wakes for the one that ends first', () => {
+    const world = new World(2, { tenant: { ...UNLIMITED, requestsPerMinute: 200 } }, START);
+    for (const region of [0, 1]) {
+      world.ask(region, `r${region}`, 'a', 1);
+      world.talk(region);
+      world.pass(3000);
+    }
+    expect(world.holders()).toEqual(['region-0', 'region-1']);
+    expect(world.nextEnd()).toBe(START + SLICE_MS + SLICE_GRACE_MS);
+  });
+
   test('a region that is heard after its slice was taken for spent gets back what it did not spend', () => {
     const limits = { requestsPerMinute: 80, tokensPerMinute: 80, concurrentRequests: 80 };
     const world = new World(1, { tenant: { ...UNLIMITED, ...limits } }, START + 300);

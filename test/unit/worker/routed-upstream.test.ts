@@ -62,8 +62,9 @@ describe('a generation', () => {
     const routed = new RoutedUpstream([{ upstream, timeouts }], health, () => clock.now);
     const ask = (signal = context.signal!): Promise<EventStream> =>
       routed.generate({} as GenerationRequest, { ...context, signal } as UpstreamContext);
+    // Nobody reads on behind an error.
     const generation = async (): Promise<void> => {
-      for await (const _ of await ask());
+      for await (const batch of await ask()) if (batch.some(({ type }) => type === 'error')) return;
     };
     return { clock, health, sent, ask, generation };
   }

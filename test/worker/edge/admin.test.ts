@@ -109,6 +109,9 @@ describe('keys', () => {
     expect((await completion(worker, key)).status).toBe(200);
     await admin(worker, 'PATCH', '/tenants/keys-suspended', { suspended: true });
     expect((await completion(worker, key)).body.error.code).toBe('tenant_suspended');
+    // No limiter is asked here.
+    const models = await worker.request('/v1/models', { headers: { authorization: `Bearer ${key}` } });
+    expect(models.status).toBe(403);
     await admin(worker, 'PATCH', '/tenants/keys-suspended', { suspended: false });
     expect((await completion(worker, key)).status).toBe(200);
   });

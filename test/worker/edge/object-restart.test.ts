@@ -78,6 +78,8 @@ test('a claim whose answer gets lost is the claim of the same request all the sa
   const second = await ask();
   expect([second.status, second.headers.get('idempotent-replayed')]).toEqual([200, 'true']);
   expect(origin.requests).toHaveLength(1);
+  // For an hour.
+  expect(await tell('answer', 'remaining', 'development/unheard')).toBeGreaterThan(3_000_000);
 });
 
 /** A resumable stream that has begun: the hexadecimal part of its name. */

@@ -37,6 +37,11 @@ export class IdempotentAnswer extends Answer {
     this.ctx.abort('restarted');
   }
 
+  /** Milliseconds until it is forgotten. */
+  async remaining(): Promise<number> {
+    return ((await this.ctx.storage.getAlarm()) ?? Infinity) - Date.now();
+  }
+
   /** The next claim is written, but its answer gets lost. */
   async deafen(): Promise<void> {
     this.#deaf = true;
