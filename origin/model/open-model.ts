@@ -69,10 +69,11 @@ export interface ModelPlan extends GraphFile {
 
 /**
  * Reads a model directory: its JSON files and the graph `findDecoder` chooses.
- * @throws ModelError, a message of one line, when anything is missing, contradictory or too large
+ * @throws ModelError, a message of one line, when anything is missing, contradictory, too large or set in vain
  */
 export function planModel(options: Omit<ModelOptions, 'threads' | 'prefillChunk'>): ModelPlan {
-  const { directory } = options;
+  const { directory, device = CPU } = options;
+  requireMeaning(device);
   const config = readModelConfig(directory);
   const { file, names } = findDecoder(directory, options.variant);
   const graphFile = readGraphFile(directory, file);
@@ -99,7 +100,6 @@ export async function openModel(
   allocateLogits?: AllocateLogits,
 ): Promise<OpenedModel> {
   const { device = CPU } = options;
-  requireMeaning(device);
   const plan = planModel(options);
   const { opened, warning } = await onDevice(device, thisMachine(), (chosen) =>
     open(plan, options, chosen, allocateLogits),

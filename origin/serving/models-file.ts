@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { dirname, resolve } from 'node:path';
 import * as z from 'zod';
+import { messageOf } from '../../shared/message-of.ts';
 import { generationDefaults } from '../../shared/sampling.ts';
 import { infillTemplate } from '../infill/template.ts';
 import { CPU, type DeviceSettings, hasDeviceOptions } from '../model/device.ts';
@@ -25,7 +26,7 @@ const model = z.strictObject({
   load: z.enum(['start', 'first-use']).default('start'),
   /** Seconds without a request after which it is unloaded; never when absent. */
   idleSeconds: z.int().min(1).max(31_536_000).optional(),
-  infill: z.union([z.enum(['auto', 'off']), infillTemplate]).optional(),
+  infill: z.union([z.enum(['auto', 'off']), infillTemplate], 'neither auto, off nor a template').optional(),
   defaults: generationDefaults.default({}),
   ...z.strictObject(modelFields).partial().shape,
 });
@@ -60,8 +61,7 @@ const modelsFile = z
 export function readModelsFile(file: string, base: ModelSettings): ModelSet {
   const parsed = modelsFile.safeParse(readJson(file));
   if (!parsed.success) {
-    const issue = parsed.error.issues[0];
-    throw new Error(`${file}: ${issue?.path.join('.') || 'the file'}: ${issue?.message}`);
+    throw new Error(`${file}: ${describe(parsed.error.issues[0]!)}`);
   }
   const { memoryMiB, deviceMemoryMiB, models } = parsed.data;
   const settings = models.map((entry) => settingsOf(entry, dirname(file), base));
@@ -71,6 +71,17 @@ export function readModelsFile(file: string, base: ModelSettings): ModelSet {
     cardBytes: bytesOf(deviceMemoryMiB) ?? UNLIMITED.cardBytes,
   };
   return { limits, models: settings };
+}
+
+/** Of a field with alternatives, the fault inside of the one that was meant. */
+function describe(issue: z.core.$ZodIssue, outer: readonly PropertyKey[] = []): string {
+  const path = [...outer, ...issue.path];
+  const meant =
+    issue.code === 'invalid_union'
+      ? issue.errors.find(([first]) => (first?.path.length ?? 0) > 0)
+      : undefined;
+  if (meant !== undefined) return describe(meant[0]!, path);
+  return `${path.join('.') || 'the file'}: ${issue.message}`;
 }
 
 /** ONNX Runtime's WebGPU provider has one command queue per process, which crashes when two threads fill it. */
@@ -91,8 +102,8 @@ function readJson(file: string): unknown {
   }
   try {
     return JSON.parse(text);
-  } catch {
-    throw new Error(`${file}: not valid JSON`);
+  } catch (error) {
+    throw new Error(`${file}: not valid JSON: ${messageOf(error).replaceAll(/\s+/g, ' ')}`);
   }
 }
 

@@ -39,13 +39,14 @@ export function surveyModel(settings: ModelSettings): SurveyedModel {
 }
 
 function survey(settings: ModelSettings): SurveyedModel {
-  const { directory, variant, slots, contextLength, kvMemoryBytes, infill } = settings.engine;
+  const { directory, variant, slots, contextLength, device, kvMemoryBytes, infill } = settings.engine;
   const tokenizer = Tokenizer.fromDirectory(directory, MARKERS);
   const plan = planModel({
     directory,
     variant: variant ?? undefined,
     slots,
     contextLength: contextLength ?? undefined,
+    device,
     kvLimitBytes: kvMemoryBytes ?? Infinity,
   });
   const recommended = settings.generationConfig ? readGenerationDefaults(directory) : {};

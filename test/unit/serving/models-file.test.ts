@@ -7,13 +7,19 @@ import { readModelsFile } from '../../../origin/serving/models-file.ts';
 
 const BASE = readConfig({ CONTINUO_ORIGIN_SECRET: 'not to be told' }).model;
 
-function read(models: readonly object[], base = BASE) {
+function modelsFile(text: string): string {
   const folder = mkdtempSync(join(tmpdir(), 'continuo-models-'));
   onTestFinished(() => rmSync(folder, { recursive: true }));
   const file = join(folder, 'models.json');
+  writeFileSync(file, text);
+  return file;
+}
+
+function read(models: readonly object[], base = BASE) {
   const named = models.map((model, index) => ({ name: `m${index}`, directory: '.', ...model }));
-  writeFileSync(file, JSON.stringify({ models: named }));
-  return readModelsFile(file, base).models.map(({ engine }) => engine.device);
+  return readModelsFile(modelsFile(JSON.stringify({ models: named })), base).models.map(
+    ({ engine }) => engine.device,
+  );
 }
 
 it('one model on WebGPU may stand beside others; two, which would crash the process, are refused', () => {
@@ -46,4 +52,20 @@ it('a model that chooses a provider without device options takes none from the e
     { provider: 'cpu', ...none, deviceId: 3 },
   ]);
   expect(read([{ provider: 'webgpu' }], base)).toEqual([{ provider: 'webgpu', ...none }]);
+});
+
+it.each([
+  ['{"models": [\n  {"name": "a",}\n]}', /models\.json: not valid JSON: .*line 2 column 16/],
+  [
+    '{"models": [{"name": "a", "directory": ".", "infill": "on"}]}',
+    /models\.0\.infill: neither auto, off nor a template$/,
+  ],
+  [
+    '{"models": [{"name": "a", "directory": ".", "infill": {"layout": ["prefix"], "prefix": "x", "suffix": "y"}}]}',
+    /models\.0\.infill\.layout: needs prefix, P, suffix and S once each$/,
+  ],
+])('what is wrong with %s is told where it is, in one line', (text, message) => {
+  const reading = () => readModelsFile(modelsFile(text), BASE);
+  expect(reading).toThrow(message);
+  expect(reading).not.toThrow(/\n/);
 });

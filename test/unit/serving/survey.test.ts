@@ -19,3 +19,11 @@ test('a link that leads nowhere is nothing of the model, a file that has changed
   utimesSync(join(directory, 'model.onnx'), 1, 1);
   expect(keyOf()).not.toBe(key);
 });
+
+test('device options that the provider has no use for are refused before anything is loaded', () => {
+  const directory = mkdtempSync(join(tmpdir(), 'continuo-survey-'));
+  writeByteTokenizer(directory, writeSyntheticModel(directory, { vocabulary: 320 }).vocabulary);
+  const environment = { CONTINUO_ORIGIN_SECRET: 'not to be told', CONTINUO_MODEL_DIR: directory };
+  const { model } = readConfig({ ...environment, CONTINUO_DEVICE_ID: '1' });
+  expect(() => surveyModel(model)).toThrow(/a device id is set, which the provider cpu knows nothing of$/);
+});
