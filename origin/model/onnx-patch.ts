@@ -27,7 +27,7 @@ export interface PatchedGraph {
 }
 
 /** Operators that project hidden states onto the vocabulary; their first input is the hidden state. */
-const PROJECTIONS = new Set(['MatMul', 'MatMulNBits', 'Gemm', 'FusedMatMul']);
+const PROJECTIONS = new Set(['MatMul', 'MatMulNBits', 'MatMulBnb4', 'Gemm', 'FusedMatMul']);
 /** Casts, scalings and soft caps between projection and output; more would be another architecture. */
 const LONGEST_TAIL = 12;
 const PREFIX = 'continuo';

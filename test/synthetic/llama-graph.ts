@@ -15,10 +15,10 @@ export interface SyntheticModel {
   readonly ropeTheta: number;
   readonly normEpsilon: number;
   /**
-   * Linear layers as MatMul, as MatMulNBits with 4 or 8 bits, or as MatMulInteger of 8 bits with
+   * Linear layers as MatMul, as MatMulNBits with 4 or 8 bits, as MatMulBnb4, or as MatMulInteger of 8 bits with
    * activations scaled by the largest of a run.
    */
-  readonly quantization: 'none' | 'q4' | 'q8' | 'int8-dynamic';
+  readonly quantization: 'none' | 'q4' | 'q8' | 'bnb4' | 'int8-dynamic';
   /**
    * GroupQueryAttention; or ONNX's own operators, the past concatenated; or those twice, in the branches of an If
    * that use_cache_branch chooses.

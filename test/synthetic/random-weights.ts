@@ -91,3 +91,27 @@ export function toFloat16(values: Float32Array): Uint16Array {
     return sign | ((rounded - 0x38000000) >>> 13);
   });
 }
+
+/** bitsandbytes' FP4: the numbers that the upper bit of four negates. */
+const FP4 = [0, 0.0052083333, 0.6666667, 1, 0.33333333, 0.5, 0.16666667, 0.25];
+
+/** Blocks of 4-bit floats, two to a byte and the first above, and the largest value of each block. */
+export function quantizeFloats(
+  values: Float32Array,
+  block: number,
+): { packed: Uint8Array; largest: Float32Array } {
+  const packed = new Uint8Array(values.length / 2);
+  const largest = new Float32Array(values.length / block);
+  for (let index = 0; index < values.length; index++) {
+    const start = index - (index % block);
+    if (index === start) {
+      const of = values.subarray(start, start + block);
+      largest[index / block] = of.reduce((most, value) => Math.max(most, Math.abs(value)), 0);
+    }
+    const share = values[index]! / largest[start / block]!;
+    const distances = FP4.map((level) => Math.abs(level - Math.abs(share)));
+    const level = distances.indexOf(Math.min(...distances)) + (share < 0 ? 8 : 0);
+    packed[index >> 1]! |= index % 2 === 0 ? level << 4 : level;
+  }
+  return { packed, largest };
+}

@@ -1,6 +1,13 @@
 import type { SyntheticModel } from './llama-graph.ts';
 import { MICROSOFT, type OnnxWriter } from './onnx-writer.ts';
-import { quantizeBlocks, quantizeTensor, toFloat16, transpose, WeightSource } from './random-weights.ts';
+import {
+  quantizeBlocks,
+  quantizeFloats,
+  quantizeTensor,
+  toFloat16,
+  transpose,
+  WeightSource,
+} from './random-weights.ts';
 
 /** The random weights of a synthetic model and the linear layers over them, in each kind of quantisation. */
 export class SyntheticWeights {
@@ -46,7 +53,34 @@ export class SyntheticWeights {
       });
       return this.#dynamicLinear(name, input, weight, output);
     }
+    if (quantization === 'bnb4') return this.#floatLinear(name, input, rows, columns, output, random);
     return this.#blockLinear(name, input, rows, columns, output, random);
+  }
+
+  /** Levels of a 4-bit float, as bitsandbytes has them. */
+  #floatLinear(
+    name: string,
+    input: string,
+    rows: number,
+    columns: number,
+    output: string,
+    random: () => Float32Array,
+  ): string {
+    const { block } = this.#model;
+    const weight = this.once(`${name}.weight_Bnb4`, () => {
+      const { packed, largest } = quantizeFloats(random(), block);
+      this.#writer.initializer(`${name}.weight_Bnb4`, 'uint8', [packed.length], packed);
+      this.floats(`${name}.weight_absmax`, [largest.length], largest);
+    });
+    return this.#writer.node('MatMulBnb4', [input, weight, `${name}.weight_absmax`], [output], {
+      domain: MICROSOFT,
+      attributes: {
+        K: { int: rows },
+        N: { int: columns },
+        block_size: { int: block },
+        quant_type: { int: 0 },
+      },
+    });
   }
 
   #blockLinear(

@@ -44,6 +44,7 @@ describe.each([
   { quantization: 'q8', precision: 'float32', threads: 2 },
   { quantization: 'q4', precision: 'float32', threads: 2, accuracyLevel: 0 },
   { quantization: 'q8', precision: 'float32', threads: 2, accuracyLevel: 0 },
+  { quantization: 'bnb4', precision: 'float32', threads: 2 },
   { quantization: 'none', precision: 'float16', threads: 2 },
   { quantization: 'none', precision: 'float32', threads: 2, positionIds: true },
   { quantization: 'q4', precision: 'float16', threads: 2 },
