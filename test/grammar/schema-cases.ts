@@ -114,6 +114,35 @@ const STRINGS: readonly Row[] = [
     ['a', 'b'],
   ],
   [
+    'look-aheads at the start of a pattern',
+    { type: 'string', pattern: '^(?=.*[A-Z])(?=.*\\d)(?![)|]|x)[^ ]{3,}$' },
+    ['aB1', '1Bx', 'A|2'],
+    ['ab1', 'AB', 'xA1', ')A1', 'A 1'],
+  ],
+  [
+    'a look-ahead that ends with the text',
+    { type: 'string', pattern: '^(?!(?:con|nul)$)[a-z]+$' },
+    ['co', 'cons', 'a'],
+    ['con', 'nul', ''],
+  ],
+  [
+    'Pydantic’s Decimal',
+    { anyOf: [{ type: 'number' }, { type: 'string', pattern: '^(?!^[-+.]*$)[+-]?0*\\d*\\.?\\d*$' }] },
+    [1.5, '1.5', '-007.', '+.5'],
+    ['', '+', '-.', '1.5.2', 'a'],
+  ],
+  [
+    'an email as Zod writes it',
+    {
+      type: 'string',
+      format: 'email',
+      pattern:
+        "^(?!\\.)(?!.*\\.\\.)([A-Za-z0-9_'+\\-\\.]*)[A-Za-z0-9_+-]@([A-Za-z0-9][A-Za-z0-9\\-]*\\.)+[A-Za-z]{2,}$",
+    },
+    ['a@b.co', "o'neil.x@mail.example.com"],
+    ['.a@b.co', 'a..b@c.de', 'a@b.c', 'a#b@c.de'],
+  ],
+  [
     'date',
     { type: 'string', format: 'date' },
     ['2024-02-29', '1999-12-31', '2000-02-29'],

@@ -8,6 +8,7 @@ import { searchAutomaton, wholeMatchAutomaton } from '../regex/regex-automaton.t
 import { parseRegex } from '../regex/regex-parser.ts';
 import { BudgetExceeded, type WorkBudget } from '../work-budget.ts';
 import { FORMATS } from './formats.ts';
+import { leadingLookaheads } from './leading-lookaheads.ts';
 import { schemaError } from './schema-error.ts';
 
 const MAX_STATES = 20_000;
@@ -23,7 +24,17 @@ export class StringLanguages {
 
   /** Strings in which the pattern matches somewhere. */
   pattern(source: string, path: string): Dfa {
-    return this.#once(`p${source}`, () => this.#regex(source, path, searchAutomaton));
+    const split = leadingLookaheads(source);
+    if (split === null) return this.#once(`p${source}`, () => this.#regex(source, path, searchAutomaton));
+    return this.#once(`p${source}`, () =>
+      split.lookaheads.reduce(
+        (language, { source: inner, negative }) => {
+          const found = this.pattern(`^(?:${inner})`, path);
+          return this.both(language, negative ? this.not(found) : found);
+        },
+        this.pattern(`^${split.rest}`, path),
+      ),
+    );
   }
 
   format(name: string, path: string): Dfa {

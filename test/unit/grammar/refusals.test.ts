@@ -42,6 +42,9 @@ const SCHEMAS: readonly (readonly [name: string, schema: unknown, message: RegEx
     { properties: { a: { pattern: '(?=x)' } } },
     /^#\/properties\/a\/pattern: Look-around .*column 1/,
   ],
+  ['a look-ahead of one alternative', { pattern: '^(?!a)b|c' }, /^#\/pattern: Look-around .*column 2/],
+  ['a look-ahead further on', { pattern: '^a(?!b)' }, /^#\/pattern: Look-around .*column 3/],
+  ['a look-ahead in a look-ahead', { pattern: '^(?!a(?=b))c' }, /^#\/pattern: Look-around/],
   ['a pattern with a syntax error', { pattern: '(' }, /^#\/pattern: The group is not closed/],
   ['a fractional multipleOf', { type: 'number', multipleOf: 0.01 }, /^#\/multipleOf: only integers/],
   [
