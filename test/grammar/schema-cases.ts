@@ -161,6 +161,18 @@ const STRINGS: readonly Row[] = [
     ['2024-02-29', '2024-02-30T00:00:00Z'],
   ],
   [
+    'duration',
+    { type: 'string', format: 'duration' },
+    ['P1D', 'PT1H30M', 'P1Y2M3DT4H5M6S', 'P2W', 'PT0S', 'P1M', 'PT1M'],
+    ['P', 'PT', '1D', 'P1DT', 'P1W2D', 'P1H', 'P-1D'],
+  ],
+  [
+    'hostname',
+    { type: 'string', format: 'hostname' },
+    ['localhost', 'a.example.com', 'x-1.de', `${'a'.repeat(63)}.${'b'.repeat(61)}`],
+    ['-a', 'a-.b', 'a..b', 'a_b', '', `${'a'.repeat(64)}.b`],
+  ],
+  [
     'email',
     { type: 'string', format: 'email' },
     ['a@b.co', "o'neil+x@mail.example.com"],

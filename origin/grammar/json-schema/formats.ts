@@ -7,9 +7,22 @@ const HOUR = '(?:[01][0-9]|2[0-3])';
 const SIXTY = '[0-5][0-9]';
 const TIME = `${HOUR}:${SIXTY}:${SIXTY}(?:\\.[0-9]{1,9})?(?:Z|[+-]${HOUR}:${SIXTY})`;
 
+/** RFC 3339, appendix A: units without gaps between them. */
+const COUNT = '[0-9]{1,9}';
+const DAYS = `${COUNT}D`;
+const MONTHS = `${COUNT}M(?:${DAYS})?`;
+const SECONDS = `${COUNT}S`;
+const MINUTES = `${COUNT}M(?:${SECONDS})?`;
+const SPAN = `T(?:${COUNT}H(?:${MINUTES})?|${MINUTES}|${SECONDS})`;
+const DURATION = `P(?:(?:${COUNT}Y(?:${MONTHS})?|${MONTHS}|${DAYS})(?:${SPAN})?|${SPAN}|${COUNT}W)`;
+
 const ATOM = "[A-Za-z0-9!#$%&'*+/=?^_`{|}~-]+";
 /** Without the limit of 63 characters, which is none of the syntax: to count them beside `maxLength` is too much work. */
 const LABEL = '[A-Za-z0-9](?:[A-Za-z0-9-]*[A-Za-z0-9])?';
+/** At most 63 characters each, so that four are never longer than a host name's 253. */
+const HOST_LABEL = '[A-Za-z0-9](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?';
+const LAST_LABEL = '[A-Za-z0-9](?:[A-Za-z0-9-]{0,59}[A-Za-z0-9])?';
+const HOSTNAME = `(?:${HOST_LABEL}\\.){0,3}${LAST_LABEL}`;
 
 const OCTET = '(?:25[0-5]|2[0-4][0-9]|1[0-9]{2}|[1-9]?[0-9])';
 const IPV4 = `${OCTET}(?:\\.${OCTET}){3}`;
@@ -64,14 +77,16 @@ export function uriWithin(length: number): string {
 
 /**
  * The formats as regular expressions for whole strings: RFC 3339 without leap seconds, RFC 5321 dot-strings at host
- * names, RFC 4122, RFC 4291, RFC 3986 with host names or IPv4 addresses.
+ * names, RFC 1123 with up to four labels, RFC 4122, RFC 4291, RFC 3986 with host names or IPv4 addresses.
  */
 export const FORMATS: ReadonlyMap<string, string> = new Map([
   ['date', DATE],
   ['time', TIME],
   ['date-time', `${DATE}T${TIME}`],
+  ['duration', DURATION],
   ['email', `${ATOM}(?:\\.${ATOM})*@(?:${LABEL}\\.)+${LABEL}`],
   ['uuid', '[0-9A-Fa-f]{8}-(?:[0-9A-Fa-f]{4}-){3}[0-9A-Fa-f]{12}'],
+  ['hostname', HOSTNAME],
   ['ipv4', IPV4],
   ['ipv6', ipv6()],
   ['uri', URI],

@@ -34,8 +34,8 @@ const SCHEMAS: readonly (readonly [name: string, schema: unknown, message: RegEx
   ],
   [
     'an unknown format',
-    { type: 'string', format: 'hostname' },
-    /^#\/format: the format "hostname" is not supported/,
+    { type: 'string', format: 'idn-email' },
+    /^#\/format: the format "idn-email" is not supported/,
   ],
   [
     'look-ahead in a pattern',
