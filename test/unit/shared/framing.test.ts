@@ -35,3 +35,8 @@ test('events are the same, however their text is cut into fragments', () => {
     }),
   );
 });
+
+test('of an event only its data counts, without the one space that may stand before it', () => {
+  const text = ': hello\n\ndata: a\r\ndata:b\ndata:  c\nid: 7\n\nevent: end\n\ndata:\n\n';
+  expect(new SseDecoder().push(text)).toEqual(['a\nb\n c', '']);
+});
