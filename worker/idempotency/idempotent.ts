@@ -30,9 +30,6 @@ export const REPLAYED_HEADER = 'idempotent-replayed';
 const replayed = ({ status, contentType, body }: KeptAnswer): Response =>
   new Response(body, { status, headers: { 'content-type': contentType, [REPLAYED_HEADER]: 'true' } });
 
-/** Repeating these may help, so their key stays free. */
-const worthKeeping = (status: number): boolean => status < 400 || (status < 429 && status !== 408);
-
 /** The handler, run at most once per idempotency key. Streams are left alone; they can be made resumable. */
 export function idempotent(handler: Handler): Handler {
   return async (request, context, argument) => {
@@ -104,7 +101,7 @@ async function settle(
     throw thrown;
   }
   const contentType = answer.headers.get('content-type') ?? '';
-  if (!contentType.startsWith('application/json') || !worthKeeping(answer.status)) {
+  if (!contentType.startsWith('application/json')) {
     waitUntil(release());
     return answer;
   }

@@ -1,29 +1,29 @@
 import { expect, test } from 'vitest';
 import type { OutboxEntry } from '../../../worker/limiter/limiter-storage.ts';
 import { flushOutbox } from '../../../worker/usage/usage-outbox.ts';
-import { NO_USAGE } from '../../../worker/usage/usage-record.ts';
+import { NO_USAGE, type UsageRecord } from '../../../worker/usage/usage-record.ts';
 
-const entry = (sequence: number): OutboxEntry => ({
-  sequence,
-  record: {
-    requestId: `r${sequence}`,
-    tenantId: 'acme',
-    keyId: 'key',
-    model: 'tiny',
-    upstream: null,
-    usage: NO_USAGE,
-    status: 'completed',
-    errorCode: null,
-    finishReasons: [],
-    startedAt: 0,
-    latencyMs: 1,
-    firstTokenMs: null,
-  },
+const recordOf = (request: number): UsageRecord => ({
+  requestId: `r${request}`,
+  tenantId: 'acme',
+  keyId: 'key',
+  model: 'tiny',
+  upstream: null,
+  usage: NO_USAGE,
+  status: 'completed',
+  errorCode: null,
+  finishReasons: [],
+  startedAt: 0,
+  latencyMs: 1,
+  firstTokenMs: null,
 });
 
-/** An outbox with so many records, and a ledger that takes whatever comes. */
-function usageOf(count: number, dataset?: AnalyticsEngineDataset) {
-  let entries = Array.from({ length: count }, (_, index) => entry(index + 1));
+/** So many records. */
+const records = (count: number) => Array.from({ length: count }, (_, index) => recordOf(index + 1));
+
+/** An outbox with these records, and a ledger that takes whatever comes. */
+function usageOf(waiting: readonly UsageRecord[], dataset?: AnalyticsEngineDataset) {
+  let entries = waiting.map((record, index): OutboxEntry => ({ sequence: index + 1, record }));
   let cursor = 0;
   const outbox = {
     outbox: (limit: number) => entries.slice(0, limit),
@@ -45,14 +45,14 @@ function usageOf(count: number, dataset?: AnalyticsEngineDataset) {
 test.each([0, 1, 499, 500, 501, 1_700])(
   'asking again for as long as there is more moves all of %i records',
   async (count) => {
-    const { flush, written } = usageOf(count);
+    const { flush, written } = usageOf(records(count));
     while (await flush());
     expect(written()).toBe(count);
   },
 );
 
 test('a few records are no reason to ask again at once', async () => {
-  const { flush } = usageOf(20);
+  const { flush } = usageOf(records(20));
   expect(await flush()).toBe(false);
 });
 
@@ -76,8 +76,33 @@ test.each([
   ['takes none', 0, 0],
 ])('a dataset that %s holds up nothing on its way to the ledger', async (_, most, points) => {
   const { dataset, taken, ring } = datasetTaking(most);
-  const { flush, written } = usageOf(1_700, dataset);
+  const { flush, written } = usageOf(records(1_700), dataset);
   // What was written by the last one is confirmed, and becomes points, by one more.
   for (let again = 2; again > 0; ring()) if (!(await flush())) again -= 1;
   expect([written(), new Set(taken).size, taken.length]).toEqual([1_700, points, points]);
+});
+
+test('a data point holds what is known of its request, in the order that queries count on', async () => {
+  const points: unknown[] = [];
+  const record: UsageRecord = {
+    ...recordOf(1),
+    ...{ upstream: 'near', status: 'failed', errorCode: 'upstream_error', finishReasons: ['stop', 'length'] },
+    ...{ usage: { promptTokens: 7, cachedTokens: 5, completionTokens: 3 } },
+    ...{ startedAt: 1000, latencyMs: 40, firstTokenMs: 9 },
+  };
+  const { flush } = usageOf([record, recordOf(2)], { writeDataPoint: (point) => points.push(point) });
+  await flush();
+  await flush();
+  expect(points).toEqual([
+    {
+      indexes: ['acme'],
+      blobs: ['r1', 'key', 'tiny', 'near', 'failed', 'upstream_error', 'stop,length'],
+      doubles: [7, 5, 3, 40, 9, 1000],
+    },
+    {
+      indexes: ['acme'],
+      blobs: ['r2', 'key', 'tiny', '', 'completed', '', ''],
+      doubles: [0, 0, 0, 1, -1, 0],
+    },
+  ]);
 });

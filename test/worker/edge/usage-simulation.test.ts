@@ -53,21 +53,25 @@ interface Accounts {
   readonly url: string;
   /** What it answers, one after the other; the last for good. */
   readonly known: Map<string, (UsageAccount | 'away')[]>;
+  /** When it was asked. */
+  readonly asked: Map<string, number[]>;
   stop(): Promise<void>;
 }
 
 async function startAccounts(): Promise<Accounts> {
   const known: Accounts['known'] = new Map();
+  const asked: Accounts['asked'] = new Map();
   const server = createServer((request, response) => {
     const name = new URL(request.url ?? '', 'http://origin').searchParams.get('account') ?? '';
     const answers = known.get(name) ?? [];
+    asked.set(name, [...(asked.get(name) ?? []), performance.now()]);
     const answer = (answers.length > 1 ? answers.shift() : answers[0]) ?? null;
     if (answer === 'away') response.destroy();
     else response.end(JSON.stringify(answer));
   });
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
-  return { url, known, stop: () => new Promise((resolve) => server.close(() => resolve())) };
+  return { url, known, asked, stop: () => new Promise((resolve) => server.close(() => resolve())) };
 }
 
 const call = (method: Call['method'], ...args: readonly unknown[]): Promise<unknown> =>
@@ -220,11 +224,14 @@ test('a Worker that is heard again after its lease has ended is believed to its 
   expect(await rowOf('back-again')).toMatchObject({ requests: 1, completed: 1, completion_tokens: 700 });
 });
 
-test('an origin that is out of reach when a Worker has vanished is asked again', async () => {
+test('an origin that is out of reach when a Worker has vanished is asked again, a lease later', async () => {
   const usage = { promptTokens: 3, cachedTokens: 0, completionTokens: 40 };
   accounts.known.set('cut-off', ['away', 'away', { usage, finishReasons: ['length'], ended: true }]);
   await callLimiter(workerd, { tenant: 'cut-off', method: 'reserve', args: [reservationOf('cut-off'), []] });
   expect(await rowOf('cut-off')).toMatchObject({ requests: 1, completion_tokens: 40, finish_length: 1 });
+  const asked = accounts.asked.get('cut-off')!;
+  // The platform may repeat a request whose connection was lost at once.
+  expect(asked.at(-1)! - asked[0]!).toBeGreaterThan(LEASE_MS / 2);
 });
 
 test('a ledger that is older than its limiter, as after a move, gets whatever that one writes', async () => {
