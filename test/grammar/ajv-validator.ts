@@ -8,5 +8,8 @@ export function ajvValidator(schema: unknown): (value: unknown) => boolean {
   const options = { strict: false, allErrors: false };
   const ajv = text.includes('draft-07') ? new Ajv(options) : new Ajv2020(options);
   formats.default(ajv);
+  // Pydantic's, which ajv does not know.
+  ajv.addFormat('uuid4', /^[\da-f]{8}-[\da-f]{4}-4[\da-f]{3}-[89ab][\da-f]{3}-[\da-f]{12}$/i);
+  for (const hint of ['path', 'file-path', 'directory-path']) ajv.addFormat(hint, true);
   return ajv.compile(schema as object) as (value: unknown) => boolean;
 }

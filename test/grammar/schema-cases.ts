@@ -29,6 +29,8 @@ const TYPES: readonly Row[] = [
   ['null', { type: 'null' }, [null], [0, 'null', false]],
   ['boolean', B, [true, false], [0, 'true', null]],
   ['integer', I, [0, 7, -3, 123456789], ['1', null, 1.5]],
+  ['integer of 64 bits', I, [2 ** 62, -(2 ** 62), 9007199254740991], ['1']],
+  ['64 bits above a bound', { ...I, minimum: 1 }, [2 ** 62, 1], [0, -(2 ** 62)]],
   ['number', N, [0, -1, 1.5, 100, 0.001, 1e21], ['1', null]],
   ['string', S, ['', 'a', 'é日😀', '"\\\n\u0000\u007f'], [1, null]],
   ['array', { type: 'array' }, [[], [1, 'a', [null]]], [{}, 'a']],
@@ -183,6 +185,26 @@ const STRINGS: readonly Row[] = [
     { type: 'string', format: 'uuid' },
     ['123e4567-e89b-12d3-a456-426614174000'],
     ['123e4567e89b12d3a456426614174000', 'g23e4567-e89b-12d3-a456-426614174000'],
+  ],
+  [
+    'uuid4, as Pydantic writes it',
+    { type: 'string', format: 'uuid4' },
+    ['123e4567-e89b-42d3-a456-426614174000'],
+    ['123e4567-e89b-12d3-a456-426614174000', '123e4567-e89b-42d3-c456-426614174000'],
+  ],
+  ...['password', 'binary', 'path', 'file-path', 'directory-path'].map(
+    (format): Row => [
+      `a format that is a hint: ${format}`,
+      { type: 'string', format, minLength: 1 },
+      ['~/a b', '…', 'x'.repeat(400)],
+      ['', 1, null],
+    ],
+  ),
+  [
+    'formats of numbers',
+    { type: 'array', items: { type: 'integer', format: 'int64' }, maxItems: 2 },
+    [[1, -42]],
+    [['1'], [1.5]],
   ],
   [
     'ipv4',

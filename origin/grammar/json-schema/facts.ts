@@ -1,5 +1,6 @@
 import type { Dfa } from '../automaton/dfa.ts';
 import type { Own } from './demands.ts';
+import { HINTS } from './formats.ts';
 import { type Keywords, TYPE_OF_KEYWORD, TYPES, type TypeName } from './keywords.ts';
 import type { StringLanguages } from './string-language.ts';
 
@@ -102,11 +103,13 @@ type NumberKeyword = {
 const valuesOf = (own: Own, keyword: NumberKeyword): number[] =>
   own.flatMap(({ schema }) => schema[keyword] ?? []);
 
-/** The language that `pattern` and `format` leave, lengths apart; null when neither is used. */
+/** The language that `pattern` and `format` leave, lengths apart; null when neither says anything. */
 export function textFacts(own: Own, languages: StringLanguages): Dfa | null {
   const parts = own.flatMap(({ schema, path }) => [
     ...(schema.pattern === undefined ? [] : [languages.pattern(schema.pattern, `${path}/pattern`)]),
-    ...(schema.format === undefined ? [] : [languages.format(schema.format, `${path}/format`)]),
+    ...(schema.format === undefined || HINTS.has(schema.format)
+      ? []
+      : [languages.format(schema.format, `${path}/format`)]),
   ]);
   return parts.length === 0 ? null : parts.reduce((a, b) => languages.both(a, b));
 }

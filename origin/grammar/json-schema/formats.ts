@@ -75,9 +75,23 @@ export function uriWithin(length: number): string {
   );
 }
 
+const HEX = '[0-9A-Fa-f]';
+const uuid = (version: string, variant: string): string =>
+  `${HEX}{8}-${HEX}{4}-${version}${HEX}{3}-${variant}${HEX}{3}-${HEX}{12}`;
+
+/** Formats that say what a text is for and nothing of how it is written: OpenAPI's, and Pydantic's of paths. */
+export const HINTS: ReadonlySet<string> = new Set([
+  'password',
+  'binary',
+  'path',
+  'file-path',
+  'directory-path',
+]);
+
 /**
  * The formats as regular expressions for whole strings: RFC 3339 without leap seconds, RFC 5321 dot-strings at host
- * names, RFC 1123 with up to four labels, RFC 4122, RFC 4291, RFC 3986 with host names or IPv4 addresses.
+ * names, RFC 1123 with up to four labels, RFC 4122 (Pydantic's by version), RFC 4291, RFC 3986 with host names or IPv4
+ * addresses.
  */
 export const FORMATS: ReadonlyMap<string, string> = new Map([
   ['date', DATE],
@@ -85,7 +99,10 @@ export const FORMATS: ReadonlyMap<string, string> = new Map([
   ['date-time', `${DATE}T${TIME}`],
   ['duration', DURATION],
   ['email', `${ATOM}(?:\\.${ATOM})*@(?:${LABEL}\\.)+${LABEL}`],
-  ['uuid', '[0-9A-Fa-f]{8}-(?:[0-9A-Fa-f]{4}-){3}[0-9A-Fa-f]{12}'],
+  ['uuid', uuid(HEX, HEX)],
+  ...['1', '3', '4', '5', '6', '7', '8'].map(
+    (version) => [`uuid${version}`, uuid(version, '[89ABab]')] as const,
+  ),
   ['hostname', HOSTNAME],
   ['ipv4', IPV4],
   ['ipv6', ipv6()],

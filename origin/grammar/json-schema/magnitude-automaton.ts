@@ -5,6 +5,8 @@ import type { WorkBudget } from '../work-budget.ts';
 
 /** Digits of a number in all. Decimals of up to 15 digits are all different as doubles, so no bound is blurred. */
 export const MAX_DIGITS = 15;
+/** Of a whole number without an upper bound: as many as 64 bits hold. */
+const MAX_WHOLE_DIGITS = 19;
 
 /** A bound on the size of a number, as the digits on either side of its point. */
 export interface Magnitude {
@@ -37,9 +39,9 @@ interface Progress {
 
 /** Magnitudes within a range, canonical digits, for each length of the whole part apart. */
 export function magnitudeAutomaton(range: MagnitudeRange, budget: WorkBudget): Dfa {
-  const { low, high } = range;
+  const { low, high, wholeOnly } = range;
   const nfa = new Nfa(budget);
-  const open = Math.max(MAX_DIGITS, (low?.whole.length ?? 0) + 1);
+  const open = Math.max(wholeOnly ? MAX_WHOLE_DIGITS : MAX_DIGITS, (low?.whole.length ?? 0) + 1);
   const longest = high ? Math.min(open, Math.max(1, high.whole.length)) : open;
   for (let length = 1; length <= longest; length++) new MagnitudeBuilder(nfa, length, range).build();
   const dfa = determinize(nfa, { budget, maxStates: Number.POSITIVE_INFINITY, nonEmpty: true })!;
