@@ -1,5 +1,5 @@
 import type { SyntheticModel } from './llama-graph.ts';
-import { MICROSOFT, type OnnxWriter } from './onnx-writer.ts';
+import { type Attribute, MICROSOFT, type OnnxWriter } from './onnx-writer.ts';
 import {
   quantizeBlocks,
   quantizeFloats,
@@ -8,6 +8,14 @@ import {
   transpose,
   WeightSource,
 } from './random-weights.ts';
+
+/** A weight quantised in blocks, and the operator that multiplies by it. */
+interface Blocks {
+  readonly operator: string;
+  readonly weight: string;
+  readonly scales: string;
+  readonly attributes: Readonly<Record<string, Attribute>>;
+}
 
 /** The random weights of a synthetic model and the linear layers over them, in each kind of quantisation. */
 export class SyntheticWeights {
@@ -53,62 +61,43 @@ export class SyntheticWeights {
       });
       return this.#dynamicLinear(name, input, weight, output);
     }
-    if (quantization === 'bnb4') return this.#floatLinear(name, input, rows, columns, output, random);
-    return this.#blockLinear(name, input, rows, columns, output, random);
+    const { operator, weight, scales, attributes } =
+      quantization === 'bnb4'
+        ? this.#floatBlocks(name, random)
+        : this.#wholeBlocks(name, rows, columns, random);
+    const { block } = this.#model;
+    return this.#writer.node(operator, [input, weight, scales], [output], {
+      domain: MICROSOFT,
+      attributes: { K: { int: rows }, N: { int: columns }, block_size: { int: block }, ...attributes },
+    });
   }
 
   /** Levels of a 4-bit float, as bitsandbytes has them. */
-  #floatLinear(
-    name: string,
-    input: string,
-    rows: number,
-    columns: number,
-    output: string,
-    random: () => Float32Array,
-  ): string {
+  #floatBlocks(name: string, random: () => Float32Array): Blocks {
     const { block } = this.#model;
+    const scales = `${name}.weight_absmax`;
     const weight = this.once(`${name}.weight_Bnb4`, () => {
       const { packed, largest } = quantizeFloats(random(), block);
       this.#writer.initializer(`${name}.weight_Bnb4`, 'uint8', [packed.length], packed);
-      this.floats(`${name}.weight_absmax`, [largest.length], largest);
+      this.floats(scales, [largest.length], largest);
     });
-    return this.#writer.node('MatMulBnb4', [input, weight, `${name}.weight_absmax`], [output], {
-      domain: MICROSOFT,
-      attributes: {
-        K: { int: rows },
-        N: { int: columns },
-        block_size: { int: block },
-        quant_type: { int: 0 },
-      },
-    });
+    return { operator: 'MatMulBnb4', weight, scales, attributes: { quant_type: { int: 0 } } };
   }
 
-  #blockLinear(
-    name: string,
-    input: string,
-    rows: number,
-    columns: number,
-    output: string,
-    random: () => Float32Array,
-  ): string {
+  /** Whole numbers of 4 or 8 bits. */
+  #wholeBlocks(name: string, rows: number, columns: number, random: () => Float32Array): Blocks {
     const { quantization, block, precision, accuracyLevel } = this.#model;
     const bits = quantization === 'q4' ? 4 : 8;
+    const scales = `${name}.weight_scales`;
     const weight = this.once(`${name}.weight_Q${bits}`, () => {
-      const { packed, scales } = quantizeBlocks(random(), bits, block);
+      const { packed, scales: values } = quantizeBlocks(random(), bits, block);
       const shape = [columns, rows / block, (block * bits) / 8];
       this.#writer.initializer(`${name}.weight_Q${bits}`, 'uint8', shape, packed);
-      this.floats(`${name}.weight_scales`, [scales.length], scales);
+      this.floats(scales, [values.length], values);
     });
-    return this.#writer.node('MatMulNBits', [input, weight, `${name}.weight_scales`], [output], {
-      domain: MICROSOFT,
-      attributes: {
-        K: { int: rows },
-        N: { int: columns },
-        bits: { int: bits },
-        block_size: { int: block },
-        accuracy_level: { int: precision === 'float32' ? accuracyLevel : 0 },
-      },
-    });
+    const level = precision === 'float32' ? accuracyLevel : 0;
+    const attributes = { bits: { int: bits }, accuracy_level: { int: level } };
+    return { operator: 'MatMulNBits', weight, scales, attributes };
   }
 
   /** Activations to 8 bits by the largest of the whole tensor, as ONNX Runtime's dynamic quantisation writes it. */

@@ -41,6 +41,9 @@ export interface CompletionCall {
   readonly endUser: string | null;
   /** The only prompt stands in a list, so that its tokens have two indices. */
   readonly promptIsListed: boolean;
-  /** What other servers get as it was sent: fields unknown to us, service fields removed, those of sampling, and the constraint. */
+  /**
+   * What other servers get as it was sent: fields unknown to us, service fields removed, those of sampling, and the
+   * constraint.
+   */
   readonly extra: Readonly<Record<string, unknown>>;
 }

@@ -14,8 +14,8 @@ import type {
 import type { After } from '../request-timers.ts';
 
 /**
- * A started generation: batches of events that arrived together, in order; an empty one is a sign of life. The last event of all is exactly one `done`
- * or `error`; a stream that ends without either has failed.
+ * A started generation: batches of events that arrived together, in order; an empty one is a sign of life. The last
+ * event of all is exactly one `done` or `error`; a stream that ends without either has failed.
  */
 export type EventStream = AsyncIterable<readonly GenerationEvent[]>;
 

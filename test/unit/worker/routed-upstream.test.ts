@@ -9,6 +9,7 @@ import type {
   UpstreamContext,
 } from '../../../worker/upstreams/upstream.ts';
 import { UpstreamHealth } from '../../../worker/upstreams/upstream-health.ts';
+import { ACCEPTED, DONE, TOKEN, USAGE } from './short-generation.ts';
 
 const context = { signal: new AbortController().signal, after: () => () => {} } as Partial<UpstreamContext>;
 
@@ -32,14 +33,6 @@ test.each(['unsupported_parameter', 'unsupported_endpoint'] as const)(
 );
 
 describe('a generation', () => {
-  const ACCEPTED: GenerationEvent = { type: 'accepted', model: 'm', promptTokens: [1] };
-  const TOKEN: GenerationEvent = { type: 'token', choice: 0, text: 'a', completionTokens: 1 };
-  const USAGE = { promptTokens: 1, cachedTokens: 0, completionTokens: 1 };
-  const DONE: GenerationEvent = {
-    type: 'done',
-    usage: USAGE,
-    timings: { queueMs: 0, promptMs: 0, generationMs: 0 },
-  };
   const error = (code: string): GenerationEvent => ({
     ...{ type: 'error', code, message: 'Broken.', param: null, retryable: false, usage: USAGE },
   });

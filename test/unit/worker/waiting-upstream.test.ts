@@ -8,17 +8,10 @@ import { RoutedUpstream } from '../../../worker/upstreams/routed-upstream.ts';
 import type { EventStream } from '../../../worker/upstreams/upstream.ts';
 import { UpstreamHealth } from '../../../worker/upstreams/upstream-health.ts';
 import { request } from '../../support/generation-request.ts';
+import { ACCEPTED, DONE, TOKEN } from './short-generation.ts';
 
 beforeEach(() => void vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'Date'] }));
 afterEach(() => void vi.useRealTimers());
-
-const ACCEPTED: GenerationEvent = { type: 'accepted', model: 'm', promptTokens: [1] };
-const TOKEN: GenerationEvent = { type: 'token', choice: 0, text: 'a', completionTokens: 1 };
-const DONE: GenerationEvent = {
-  type: 'done',
-  usage: { promptTokens: 1, cachedTokens: 0, completionTokens: 1 },
-  timings: { queueMs: 0, promptMs: 0, generationMs: 0 },
-};
 
 /** A generation that an origin has accepted. */
 async function begun() {
