@@ -1,6 +1,6 @@
 import type { ServerResponse } from 'node:http';
-import { ndjsonLine } from '../shared/framing.ts';
-import type { GenerationEvent } from '../shared/generation.ts';
+import type { EventOf, GenerationEvent } from '../shared/generation.ts';
+import type { Notation } from './notation.ts';
 
 export interface ReaderLimits {
   /**
@@ -15,24 +15,32 @@ export interface ReaderLimits {
 
 export const READER_LIMITS: ReaderLimits = { unreadBytes: 16 * 2 ** 20, restWithinMs: 60_000 };
 
-/** NDJSON lines of one generation on an HTTP response; empty lines are signs of life. */
+/** The events of one generation on an HTTP response. */
 export class EventStream {
   readonly #response: ServerResponse;
   readonly #limits: ReaderLimits;
+  readonly #notation: Notation;
   /** Events that came before the head was written; null from then on. */
   #early: GenerationEvent[] | null = [];
   readonly #first = Promise.withResolvers<GenerationEvent>();
   #ended = false;
   #longestWrite = 0;
 
-  constructor(response: ServerResponse, limits: ReaderLimits) {
+  constructor(response: ServerResponse, notation: Notation, limits: ReaderLimits) {
     this.#response = response;
+    this.#notation = notation;
     this.#limits = limits;
   }
 
   /** True once the terminal event has been written. */
   get ended(): boolean {
     return this.#ended;
+  }
+
+  /** The error that has come before anything else, while the head is held back. */
+  get failure(): EventOf<'error'> | null {
+    const first = this.#early?.[0];
+    return first?.type === 'error' ? first : null;
   }
 
   /** The first event that comes while the head is held back. */
@@ -43,7 +51,8 @@ export class EventStream {
   /** Answers 200 and writes `preamble`, then whatever came early. */
   open(preamble: readonly GenerationEvent[]): void {
     if (this.#response.destroyed) return;
-    this.#response.writeHead(200, { 'content-type': 'application/x-ndjson', 'cache-control': 'no-store' });
+    const { contentType } = this.#notation;
+    this.#response.writeHead(200, { 'content-type': contentType, 'cache-control': 'no-store' });
     const events = [...preamble, ...(this.#early ?? [])];
     this.#early = null;
     this.write(events);
@@ -64,16 +73,23 @@ export class EventStream {
     }
     const last = events.findIndex(isTerminal);
     const spoken = last < 0 ? events : events.slice(0, last + 1);
-    const text = spoken.map(ndjsonLine).join('');
+    const text = this.#notation.text(spoken);
     this.#longestWrite = Math.max(this.#longestWrite, text.length);
-    response.write(text);
+    if (text !== '') response.write(text);
     if (last >= 0) this.#end();
   }
 
-  /** An empty line: the generation goes on. For a reader that has taken everything else. */
-  beat(): void {
+  /**
+   * The generation goes on: for a reader that has taken everything else.
+   * @returns whether that needed to be said
+   */
+  beat(): boolean {
     const { destroyed, writableLength } = this.#response;
-    if (!this.#early && !this.#ended && !destroyed && writableLength === 0) this.#response.write('\n');
+    if (this.#early || this.#ended || destroyed || writableLength > 0) return false;
+    const sign = this.#notation.sign();
+    if (sign === '') return false;
+    this.#response.write(sign);
+    return true;
   }
 
   #end(): void {

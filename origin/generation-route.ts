@@ -1,12 +1,14 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { ApiError, isErrorCode, retryAfter, toApiError } from '../shared/errors.ts';
-import { type GenerationRequest, generationRequest } from '../shared/generation.ts';
+import { errorOfEvent } from '../shared/answer/error-answer.ts';
+import { ApiError, retryAfter } from '../shared/errors.ts';
+import { type EventOf, type GenerationRequest, generationRequest } from '../shared/generation.ts';
 import { parseBody } from './body.ts';
 import { EventStream } from './event-stream.ts';
 import { type Exchange, leaving, type ServerContext, unlessLeft } from './exchange.ts';
 import { prepareGeneration } from './generate.ts';
 import { GenerationMeter } from './generation-meter.ts';
 import { beatWhileWorking } from './heartbeat.ts';
+import { NDJSON, written } from './notation.ts';
 import type { Loaded } from './service.ts';
 
 /**
@@ -32,15 +34,18 @@ async function generate(
   if (prepared === null || signal.aborted) return;
   const { submission, preamble, shown } = prepared;
 
-  const stream = new EventStream(response, context.readerLimits);
   const meter = new GenerationMeter(context.metrics, context.now, {
     model: model.id,
     receivedAt,
     stream: request.stream,
   });
-  const account = request.account === undefined ? null : context.recentUsage.begin(request.account);
+  const account = context.recentUsage.begin(request.account ?? engineId, receivedAt);
+  const { now } = context;
+  const form = request.written;
+  const notation = form ? written({ request, form, account: account.told, now }) : NDJSON;
+  const stream = new EventStream(response, notation, context.readerLimits);
   meter.observe(preamble);
-  account?.observe(preamble);
+  account.observe(preamble);
   const closed = new Promise<void>((resolve) => response.once('close', resolve));
   const abort = () => {
     if (!stream.ended) engine.abort(engineId);
@@ -49,21 +54,24 @@ async function generate(
   try {
     const admission = await engine.submit(submission, (events) => {
       meter.observe(events);
-      account?.observe(events);
+      account.observe(events);
       stream.write(events.map(shown));
     });
     if (!admission.admitted) throw notAdmitted(admission.retryAfterMs, engine.status.healthy);
     if (submission.constraint !== null) await untilCompiled(stream, closed);
+    if (stream.failure !== null) throw refusalBy(stream.failure);
   } catch (error) {
     response.off('close', abort);
-    account?.withdraw();
+    account.withdraw();
     throw error;
   }
   stream.open(preamble);
-  const rest = beatWhileWorking(stream, engine, context.heartbeatMs);
+  // What shows to a caller is due behind a silence that lasted from one beat to the next.
+  const beatMs = form ? Math.min(context.heartbeatMs, form.keepAliveMs / 2) : context.heartbeatMs;
+  const rest = beatWhileWorking(stream, engine, beatMs);
   await closed;
   rest();
-  account?.end();
+  account.end();
   meter.streamed(stream.ended);
   const { requestId, tenantId } = request;
   const ms = context.now() - receivedAt;
@@ -76,20 +84,17 @@ async function generate(
 /** Longer than a grammar may take to compile; a request that waits for a slot is accepted after this. */
 const COMPILED_WITHIN_MS = 5000;
 
-/**
- * A grammar is compiled after its request was admitted; what is wrong with it is still the caller's 400.
- * @throws ApiError the error that came as the first event
- */
+/** Waits for a grammar, which is compiled after its request was admitted: what is wrong with it is still the caller's 400. */
 async function untilCompiled(stream: EventStream, closed: Promise<unknown>): Promise<void> {
   const timer = new AbortController();
   const patience = sleep(COMPILED_WITHIN_MS, null, { signal: timer.signal }).catch(() => null);
-  const first = await Promise.race([stream.first, closed.then(() => null), patience]);
+  await Promise.race([stream.first, closed, patience]);
   timer.abort();
-  if (first?.type !== 'error') return;
-  const { code, message, param } = first;
-  if (code === 'server_is_overloaded') throw notAdmitted(COMPILED_WITHIN_MS, true);
-  throw isErrorCode(code) ? new ApiError(code, message, { param }) : toApiError(first);
 }
+
+/** What comes to nothing before it has begun is refused. */
+const refusalBy = (failure: EventOf<'error'>): ApiError =>
+  failure.code === 'server_is_overloaded' ? notAdmitted(COMPILED_WITHIN_MS, true) : errorOfEvent(failure);
 
 function notAdmitted(retryAfterMs: number, healthy: boolean): ApiError {
   const headers = retryAfter(retryAfterMs);

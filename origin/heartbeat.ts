@@ -17,8 +17,7 @@ export function beatWhileWorking(
   // Every report brings a status of its own.
   let seen = engine.status;
   const timer = setInterval(() => {
-    if (engine.status !== seen) stream.beat();
-    seen = engine.status;
+    if (engine.status !== seen && stream.beat()) seen = engine.status;
   }, everyMs);
   return () => clearInterval(timer);
 }

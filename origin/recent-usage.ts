@@ -9,12 +9,19 @@ const MOST_ACCOUNTS = 100_000;
 
 interface Account {
   readonly count: UsageCount;
+  readonly receivedAt: number;
+  firstTokenAt: number | null;
+  queueMs: number;
+  errorCode: string | null;
   endedAt: number | null;
 }
 
 /** The account of one generation, for as long as it runs. */
 export interface OpenAccount {
   observe(events: readonly GenerationEvent[]): void;
+  /** As it stands. */
+  told(): UsageAccount;
+  /** Nothing more is generated. */
   end(): void;
   /** Nothing came of it: it is as if it had never begun. */
   withdraw(): void;
@@ -31,17 +38,28 @@ export class RecentUsage {
     this.#now = now;
   }
 
-  /** Counts the events of one generation until its end. */
-  begin(id: string): OpenAccount {
+  /**
+   * Counts the events of one generation until its end.
+   * @param receivedAt when its request came, on the clock of this
+   */
+  begin(id: string, receivedAt: number): OpenAccount {
     this.#forget();
-    const account: Account = { count: new UsageCount(), endedAt: null };
+    const account: Account = {
+      count: new UsageCount(),
+      receivedAt,
+      firstTokenAt: null,
+      queueMs: 0,
+      errorCode: null,
+      endedAt: null,
+    };
     this.#accounts.set(id, account);
     return {
       observe: (events) => {
-        for (const event of events) account.count.add(event);
+        for (const event of events) this.#observe(account, event);
       },
+      told: () => told(account),
       end: () => {
-        account.endedAt = this.#now();
+        account.endedAt ??= this.#now();
       },
       withdraw: () => {
         if (this.#accounts.get(id) === account) this.#accounts.delete(id);
@@ -52,9 +70,16 @@ export class RecentUsage {
   /** Null for a name that is unknown, or whose generation ended too long ago. */
   of(id: string): UsageAccount | null {
     const account = this.#accounts.get(id);
-    if (account === undefined) return null;
-    const { usage, finishReasons } = account.count;
-    return { usage, finishReasons: [...finishReasons], ended: account.endedAt !== null };
+    return account === undefined ? null : told(account);
+  }
+
+  #observe(account: Account, event: GenerationEvent): void {
+    account.count.add(event);
+    if (event.type === 'started') account.queueMs = Math.max(account.queueMs, event.queueMs);
+    else if (event.type === 'token') account.firstTokenAt ??= this.#now();
+    else if (event.type === 'error') account.errorCode = event.code;
+    // Its reader knows the end before the connection has gone, and asks at once.
+    if (event.type === 'done' || event.type === 'error') account.endedAt ??= this.#now();
   }
 
   /** Accounts behind a long generation wait for it; there are never more than the bound. */
@@ -65,4 +90,15 @@ export class RecentUsage {
       this.#accounts.delete(id);
     }
   }
+}
+
+function told({ count, receivedAt, firstTokenAt, queueMs, errorCode, endedAt }: Account): UsageAccount {
+  return {
+    usage: count.usage,
+    finishReasons: [...count.finishReasons],
+    ended: endedAt !== null,
+    errorCode,
+    queueMs,
+    firstTokenMs: firstTokenAt === null ? null : firstTokenAt - receivedAt,
+  };
 }

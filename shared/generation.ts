@@ -1,4 +1,5 @@
 import * as z from 'zod';
+import { answerForm, envelope, errorCodeForm } from './answer/answer-form.ts';
 import { MOST_ALTERNATIVES } from './logprob.ts';
 import { generationDefaults, samplingParameters } from './sampling.ts';
 import { weight } from './tenant.ts';
@@ -6,7 +7,8 @@ import { isTokenId } from './token-id.ts';
 
 /**
  * The wire protocol between Worker and origin: POST /generate takes a GenerationRequest and answers NDJSON, one
- * GenerationEvent per line. A stream that ends without exactly one `done` or `error` is itself an error.
+ * GenerationEvent per line, or the stream as its caller reads it where the request says how that is written. A stream of
+ * events that ends without exactly one `done` or `error` is itself an error.
  */
 export const PROTOCOL_VERSION = 1;
 
@@ -34,6 +36,19 @@ const wireConstraint = z.discriminatedUnion('type', [
   z.strictObject({ type: z.literal('choice'), value: z.array(z.string()).min(1) }),
 ]);
 export type WireConstraint = z.infer<typeof wireConstraint>;
+
+/**
+ * A stream as its caller reads it: server-sent events that nobody on the way has to look at. Between them stand accounts
+ * as shared/answer/account-mark.ts writes them.
+ */
+const writtenForm = z.strictObject({
+  envelope,
+  answer: answerForm,
+  errorCode: errorCodeForm,
+  /** Milliseconds of silence after which a comment is written, as long as the engine works. */
+  keepAliveMs: z.int().min(1),
+});
+export type WrittenForm = z.infer<typeof writtenForm>;
 
 export const generationRequest = z.strictObject({
   version: z.literal(PROTOCOL_VERSION),
@@ -88,6 +103,8 @@ export const generationRequest = z.strictObject({
   cacheSalt: z.string().max(256),
   /** One event per step; false lets the origin merge the events of several steps. */
   stream: z.boolean(),
+  /** The answer is to be this stream; absent = NDJSON. */
+  written: writtenForm.optional(),
   /** Milliseconds from the receipt of the request until it is given up. */
   deadlineMs: z.int().min(1),
 });
@@ -130,9 +147,15 @@ export type Usage = z.infer<typeof usage>;
 export const usageAccount = z
   .object({
     usage,
-    /** Of the choices that have ended, in the order of their ends. An origin of an older release does not tell. */
+    /** Of the choices that have ended, in the order of their ends. */
     finishReasons: z.array(finishReason).default([]),
     ended: z.boolean(),
+    /** Code of the error it ended with. */
+    errorCode: z.string().nullable().default(null),
+    /** The longest wait of a prompt, in milliseconds. */
+    queueMs: z.number().min(0).default(0),
+    /** Milliseconds from the receipt of the request to its first token; null before that one. */
+    firstTokenMs: z.number().min(0).nullable().default(null),
   })
   .nullable();
 export type UsageAccount = NonNullable<z.infer<typeof usageAccount>>;

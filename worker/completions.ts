@@ -7,6 +7,8 @@ import { chooseDialect } from './dialects/dialect.ts';
 import { parseCompletion } from './dialects/request.ts';
 import { startGeneration } from './generation-start.ts';
 import { readJsonObject } from './http/request-body.ts';
+import { eventStreamResponse } from './http/responses.ts';
+import { PassThrough } from './relay/pass-through.ts';
 import { answerPlain, answerStream } from './relay/relay.ts';
 import { checkCapabilities, resolveModel } from './served-model.ts';
 
@@ -22,5 +24,6 @@ export async function complete(request: Request, context: RequestContext): Promi
   checkCapabilities(call, model);
   const lease = await admit(principal, costOf(call, model), context);
   const started = await startGeneration({ request, context, principal, model, call, lease });
+  if (started instanceof PassThrough) return eventStreamResponse(started.body());
   return call.answer.stream ? answerStream(started, context) : answerPlain(started);
 }

@@ -1,13 +1,20 @@
+import { answerFormOf, type Envelope } from '../shared/answer/answer-form.ts';
 import { ApiError, toApiError } from '../shared/errors.ts';
-import { type GenerationRequest, type OriginModel, PROTOCOL_VERSION } from '../shared/generation.ts';
+import {
+  type GenerationRequest,
+  type OriginModel,
+  PROTOCOL_VERSION,
+  type WrittenForm,
+} from '../shared/generation.ts';
 import type { Principal } from '../shared/tenant.ts';
 import type { Lease, Outcome } from './admission/admission.ts';
 import type { RequestContext } from './context.ts';
 import { inCallersWords } from './dialects/callers-words.ts';
 import type { CompletionCall } from './dialects/completion-call.ts';
-import type { Envelope } from './dialects/openai-completions.ts';
+import { PassThrough } from './relay/pass-through.ts';
 import type { Started } from './relay/relay.ts';
 import { Run } from './relay/run.ts';
+import type { RoutedUpstream } from './upstreams/routed-upstream.ts';
 import type { Upstream } from './upstreams/upstream.ts';
 import { NO_USAGE } from './usage/usage-record.ts';
 
@@ -25,8 +32,8 @@ export interface Admitted {
 const GRACE_MS = 5_000;
 
 /**
- * Starts the generation and waits for its first events, so that whatever fails before them is an HTTP status. From here
- * on the lease is settled by the run, or right here when none comes to be.
+ * Starts the generation and waits until the upstream has accepted it, so that whatever fails before is an HTTP status.
+ * From here on the lease is settled by the run or the pass-through, or right here when none comes to be.
  */
 export async function startGeneration({
   request,
@@ -35,11 +42,11 @@ export async function startGeneration({
   model,
   call,
   lease,
-}: Admitted): Promise<Started> {
+}: Admitted): Promise<Started | PassThrough> {
   const { settings, now, timers } = context;
   const envelope = envelopeOf(call, model, context);
   const abort = new AbortController();
-  let run: Run | null = null;
+  let run: Run | PassThrough | null = null;
   const inTime = timers.after(settings.REQUEST_TIMEOUT_MS + GRACE_MS, () => {
     const late = new ApiError('upstream_timeout', 'The completion did not finish in time.');
     abort.abort(late);
@@ -59,13 +66,15 @@ export async function startGeneration({
   // The client may have gone while the request was being admitted; no event tells of that any more.
   if (request.signal.aborted) leave();
   else request.signal.addEventListener('abort', leave);
-  let upstream: Upstream | null = null;
+  let upstream: RoutedUpstream | null = null;
   try {
     upstream = context.catalogue.upstreamFor(model, {
       tenantId: principal.tenant.id,
       prompt: call.generation.prompts[0] ?? null,
     });
-    const stream = await upstream.generate(generationRequest(call, model, principal, context, lease), {
+    const written = call.answer.stream ? { written: writtenForm(call, envelope, context) } : {};
+    const asked = { ...generationRequest(call, model, principal, context, lease), ...written };
+    const stream = await upstream.generate(asked, {
       signal: abort.signal,
       traceparent: context.traceparent,
       after: timers.after,
@@ -73,8 +82,15 @@ export async function startGeneration({
       tokensAsIds: call.answer.tokensAsIds,
     });
     const { waitUntil } = context;
-    run = new Run(stream, { lease: { ...lease, settle }, upstream: upstream.name, abort, now, waitUntil });
-    return { run, first: await run.next(), call, envelope };
+    const options = { lease: { ...lease, settle }, upstream: upstream.name, abort, now, waitUntil };
+    if ('body' in stream) {
+      const { errorCode } = context.answer.dialect;
+      run = new PassThrough(stream, { ...options, after: timers.after, errorCode });
+      return run;
+    }
+    const events = new Run(stream, options);
+    run = events;
+    return { run: events, first: await events.next(), call, envelope };
   } catch (thrown) {
     // The deadline's own reason says more than the failure it caused.
     const { reason } = abort.signal;
@@ -116,6 +132,13 @@ function generationRequest(
     ...call.generation,
   };
 }
+
+const writtenForm = (call: CompletionCall, envelope: Envelope, context: RequestContext): WrittenForm => ({
+  envelope,
+  answer: answerFormOf(call.answer),
+  errorCode: context.answer.dialect.errorCode,
+  keepAliveMs: context.settings.KEEP_ALIVE_MS,
+});
 
 function envelopeOf({ answer }: CompletionCall, model: OriginModel, context: RequestContext): Envelope {
   return {

@@ -42,6 +42,10 @@ test('an error that came as the answer’s status is none of a stream', async ()
   const constraint = { type: 'gbnf', value: 'root ::= "a"' } as const;
   expect(await origin.error('/generate', { body: request({ constraint }) })).toMatchObject({ status: 400 });
   expect(await errors()).toBeNull();
+  origin.engine.script = (engine, id) => {
+    engine.say(id, { type: 'started', prompt: 0, cachedTokens: 0, queueMs: 0 });
+    engine.say(id, error);
+  };
   await (await origin.call('/generate', { body: request() })).text();
   await expect.poll(errors).toEqual([expect.stringMatching(/code="invalid_grammar"\} 1$/)]);
 });

@@ -27,6 +27,24 @@ const ENDINGS: Readonly<Record<string, (wire: Wire) => void | Promise<void>>> = 
   'sends an event without its fields': (wire) => void wire.raw(ndjsonLine({ type: 'token', choice: 0 })),
 };
 
+/** Of a stream that is written at the origin. */
+const WRITTEN_ENDINGS: typeof ENDINGS = {
+  'cuts the connection': ENDINGS['cuts the connection']!,
+  'ends as if all were well': ENDINGS['ends as if all were well']!,
+  'cuts the connection in the middle of an event': async (wire) => {
+    await wire.raw('data: {"id":"cm');
+    await sleep(20);
+    wire.die();
+  },
+  'cuts the connection in the middle of an account': async (wire) => {
+    await wire.raw('<!--{"usage":{"promptTo');
+    await sleep(20);
+    wire.die();
+  },
+  'gives an account that is none': (wire) => void wire.raw('<!--{"usage":{}}-->'),
+  'gives an account that is no JSON': (wire) => void wire.raw('<!--oops-->'),
+};
+
 const dying =
   (end: (wire: Wire) => void | Promise<void>): Script =>
   async (request, wire) => {
@@ -35,9 +53,17 @@ const dying =
   };
 
 describe('C.7: an origin that fails mid-stream', () => {
-  test.each(Object.entries(ENDINGS))('%s: one error event and [DONE] for a stream', async (_, end) => {
+  test.each([
+    ...Object.entries(ENDINGS).map(([name, end]) => [name, false, end] as const),
+    ...Object.entries(WRITTEN_ENDINGS).map(
+      ([name, end]) => [`${name} of a written stream`, true, end] as const,
+    ),
+  ])('%s: one error event and [DONE] for a stream', async (_, writes, end) => {
+    origin.writes = writes;
     origin.script = dying(end);
-    const payloads = payloadsOf(await (await post({ stream: true })).text());
+    const text = await (await post({ stream: true })).text();
+    // An event that broke off stays what it is.
+    const payloads = payloadsOf(text.replace('data: {"id":"cm\n\n', ''));
     expect(payloads.slice(0, -1)).toMatchObject([
       { choices: [{ text: ' t1' }] },
       { choices: [{ text: ' t2' }] },
@@ -92,6 +118,7 @@ describe('C.7: an origin that fails mid-stream', () => {
   });
 
   test('an error before anything was generated is an HTTP status, also for a stream', async () => {
+    origin.writes = false;
     origin.script = (_, wire) => {
       const message = 'Invalid grammar.';
       wire.send({ type: 'error', code: 'invalid_grammar', message, param: 'grammar', retryable: false });

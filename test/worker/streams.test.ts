@@ -1,6 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, test } from 'vitest';
-import { ndjsonLine } from '../../shared/framing.ts';
 import type { GenerationEvent } from '../../shared/generation.ts';
 import { complete, stream } from './support/completions.ts';
 import { openStream } from './support/raw-request.ts';
@@ -78,19 +77,24 @@ describe('the stream', () => {
 });
 
 describe('framing', () => {
-  test('lines and characters may be split anywhere between origin and Worker', async () => {
+  test.each([
+    ['events', false],
+    ['a written stream', true],
+  ])('%s may be split anywhere between origin and Worker', async (_, writes) => {
+    origin.writes = writes;
     origin.script = async (request, wire) => {
       const text = '🙂 – ünï';
       const [start = [], ...rest] = stepsFor({ ...request, maxTokens: 0 });
-      const lines = [...start, tokenEvent(1, text), ...rest.flat()].map(ndjsonLine).join('');
-      const bytes = Buffer.from(lines, 'utf8');
-      const from = bytes.indexOf('🙂') - 2;
+      const bytes = Buffer.from(wire.text(...start, tokenEvent(1, text), ...rest.flat()), 'utf8');
+      // In the text, or from within an account to within an event.
+      const from = writes ? bytes.indexOf('ended') : bytes.indexOf('🙂') - 2;
       await wire.raw(bytes.subarray(0, from));
-      for (let index = from; index < from + 20; index += 1) {
-        await sleep(2);
+      const to = bytes.indexOf('🙂') + 18;
+      for (let index = from; index < to; index += 1) {
+        await sleep(1);
         await wire.raw(bytes.subarray(index, index + 1));
       }
-      await wire.raw(bytes.subarray(from + 20));
+      await wire.raw(bytes.subarray(to));
       wire.end();
     };
     const body = { model: 'default', prompt: 'Hi', max_tokens: 4, stream: true };
@@ -98,25 +102,32 @@ describe('framing', () => {
     expect(chunks[0]?.choices[0]?.text).toBe('🙂 – ünï');
   });
 
-  test('C.6: silence brings comments, each at once; events bring none', async () => {
-    const heard = Promise.withResolvers<void>();
-    origin.script = async (request, wire) => {
-      wire.send(...acceptedFor(request));
-      await heard.promise;
-      wire.send(...stepsFor(request).slice(1).flat());
-      wire.end();
-    };
-    const { response } = await openStream(worker);
-    let seen = '';
-    for await (const part of response) {
-      seen += String(part);
-      // The origin is silent until two have come, so that none can have waited for events to come with.
-      if (blocksOf(seen).length >= 2) heard.resolve();
-    }
-    const blocks = blocksOf(seen);
-    const comments = blocks.filter((block) => block.startsWith(':'));
-    expect(comments.length).toBeGreaterThanOrEqual(2);
-    expect(new Set(comments)).toEqual(new Set([': keep-alive']));
-    expect(blocks.slice(0, comments.length)).toEqual(comments);
-  });
+  test.each([
+    ['the Worker', false],
+    ['the origin', true],
+  ])(
+    'C.6: silence of a stream that %s writes brings comments, each at once; events bring none',
+    async (_, writes) => {
+      origin.writes = writes;
+      const heard = Promise.withResolvers<void>();
+      origin.script = async (request, wire) => {
+        wire.send(...acceptedFor(request));
+        await heard.promise;
+        wire.send(...stepsFor(request).slice(1).flat());
+        wire.end();
+      };
+      const { response } = await openStream(worker);
+      let seen = '';
+      for await (const part of response) {
+        seen += String(part);
+        // The origin is silent until two have come, so that none can have waited for events to come with.
+        if (blocksOf(seen).length >= 2) heard.resolve();
+      }
+      const blocks = blocksOf(seen);
+      const comments = blocks.filter((block) => block.startsWith(':'));
+      expect(comments.length).toBeGreaterThanOrEqual(2);
+      expect(new Set(comments)).toEqual(new Set([': keep-alive']));
+      expect(blocks.slice(0, comments.length)).toEqual(comments);
+    },
+  );
 });

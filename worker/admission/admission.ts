@@ -37,6 +37,8 @@ export interface Outcome {
   readonly firstTokenAt: number | null;
   /** Milliseconds its prompts waited at the upstream, the longest of them; for the timings of the answer. */
   readonly queueMs?: number;
+  /** The upstream may have generated more than was seen of it. */
+  readonly inquire?: boolean;
 }
 
 /** A reservation. Whoever holds it settles it exactly once. */
@@ -140,7 +142,8 @@ function lease(
       renewed();
       if (outcome.queueMs !== undefined) timings.set('queue', outcome.queueMs);
       if (outcome.firstTokenAt !== null) timings.set('first-token', outcome.firstTokenAt - startedAt);
-      const ending = { requestId, settlement: settlementOf(outcome, startedAt, now()) };
+      const { inquire = false } = outcome;
+      const ending = { requestId, settlement: settlementOf(outcome, startedAt, now()), inquire };
       // Should nobody hear of it, the lease ends by itself, and the upstream's own account is written.
       await endings.tell(limiterName, ending, async (all) => await limiter().settle(all));
     },
@@ -148,7 +151,7 @@ function lease(
 }
 
 function settlementOf(outcome: Outcome, startedAt: number, endedAt: number): Settlement {
-  const { firstTokenAt, finishReasons, queueMs: _, ...rest } = outcome;
+  const { firstTokenAt, finishReasons, queueMs: _, inquire: __, ...rest } = outcome;
   return {
     ...rest,
     finishReasons: [...finishReasons],

@@ -1,6 +1,6 @@
-import type { ChoiceDelta, Finish } from './choice-deltas.ts';
+import type { ChoiceDelta, Finish } from '../../shared/answer/choice-deltas.ts';
+import { appendLogprobs, type Logprobs } from '../../shared/answer/openai-logprobs.ts';
 import type { AnswerOptions } from './completion-call.ts';
-import { appendLogprobs, type Logprobs } from './openai-logprobs.ts';
 
 type Whole = { -readonly [K in keyof ChoiceDelta]: ChoiceDelta[K] };
 

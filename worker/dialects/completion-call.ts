@@ -1,7 +1,8 @@
+import type { AnswerForm } from '../../shared/answer/answer-form.ts';
 import type { GenerationRequest } from '../../shared/generation.ts';
 
 /** How the answer is to look. */
-export interface AnswerOptions {
+export interface AnswerOptions extends AnswerForm {
   /** The model's name as the caller wrote it. */
   readonly model: string;
   readonly stream: boolean;
@@ -9,26 +10,12 @@ export interface AnswerOptions {
   readonly n: number;
   /** Rank the generated candidates by mean logprob and keep the best n. */
   readonly rank: boolean;
-  /** Put the prompt's text before the completion. */
-  readonly echo: boolean;
-  /** Only the last k prompt tokens are echoed; null = all. */
-  readonly echoLast: number | null;
-  /** Alternatives per token; null = no logprobs object. */
-  readonly logprobs: number | null;
-  /** Name tokens `token_id:N` instead of by their text. */
-  readonly tokensAsIds: boolean;
-  readonly tokenIds: boolean;
-  /** Alternatives in `prompt_logprobs`; null = absent. */
-  readonly promptLogprobs: number | null;
-  readonly timings: boolean;
-  /** Usage in a stream: nowhere, in a chunk of its own, in every chunk too, or on the last choice's last chunk. */
-  readonly streamUsage: 'none' | 'final' | 'continuous' | 'last-choice';
 }
 
 /** The part of a GenerationRequest that the body decides; caller, model and deadline are added later. */
 export type GenerationFields = Omit<
   GenerationRequest,
-  'version' | 'requestId' | 'account' | 'tenantId' | 'weight' | 'model' | 'deadlineMs'
+  'version' | 'requestId' | 'account' | 'tenantId' | 'weight' | 'model' | 'deadlineMs' | 'written'
 >;
 
 /** A request body understood. */

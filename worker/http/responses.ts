@@ -1,3 +1,4 @@
+import { errorBody } from '../../shared/answer/error-answer.ts';
 import type { ApiError } from '../../shared/errors.ts';
 import type { RequestContext } from '../context.ts';
 
@@ -29,13 +30,6 @@ const EVENT_STREAM_HEADERS = {
 export const eventStreamResponse = (body: ReadableStream<Uint8Array>): Response =>
   new Response(body, { headers: EVENT_STREAM_HEADERS });
 
-/** An error's body in the dialect's form. */
-export function errorBody(error: ApiError, context: RequestContext): unknown {
-  const envelope = error.envelope();
-  if (context.answer.dialect.errorCode === 'string') return envelope;
-  return { error: { ...envelope.error, code: error.status } };
-}
-
 /** Clients retry these by themselves unless told otherwise. */
 const RETRYABLE: ReadonlySet<number> = new Set([408, 429, 502, 503, 504]);
 
@@ -43,7 +37,8 @@ const RETRYABLE: ReadonlySet<number> = new Set([408, 429, 502, 503, 504]);
 const RETRY_SOON: ReadonlySet<number> = new Set([502, 503, 504]);
 
 export function errorResponse(error: ApiError, context: RequestContext): Response {
-  const response = jsonResponse(errorBody(error, context), { status: error.status, headers: error.headers });
+  const body = errorBody(error, context.answer.dialect.errorCode);
+  const response = jsonResponse(body, { status: error.status, headers: error.headers });
   const { headers } = response;
   const final = headers.get('x-should-retry') === 'false';
   if (RETRY_SOON.has(error.status) && !final && !headers.has('retry-after')) headers.set('retry-after', '1');

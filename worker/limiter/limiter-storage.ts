@@ -7,7 +7,10 @@ export interface OpenRequest {
   readonly lease: QuotaLease;
   readonly record: UsageRecord;
   readonly leaseMs: number;
-  /** Its lease has ended without a word: Unix milliseconds at which its record is written as it stands. */
+  /**
+   * It holds nothing any more: Unix milliseconds at which its upstream is asked and its record written. Null while its
+   * lease runs.
+   */
   readonly abandonAt: number | null;
 }
 

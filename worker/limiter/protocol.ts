@@ -41,6 +41,8 @@ export type Settlement = Pick<
 export interface Ending {
   readonly requestId: string;
   readonly settlement: Settlement;
+  /** Its upstream may know of more than was seen of it, and is asked before the record is written. */
+  readonly inquire?: boolean;
 }
 
 /** What a running request has used so far. */

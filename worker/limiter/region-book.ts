@@ -48,12 +48,13 @@ export class RegionBook {
     };
   }
 
-  settle({ requestId, settlement }: Ending, now: number): JournalEntry {
+  settle(ending: Ending, now: number): JournalEntry {
+    const { requestId, settlement } = ending;
     const running = this.#running.get(requestId);
     this.#running.delete(requestId);
     this.#progress.delete(requestId);
     const refund = running ? this.#refund(running, chargedTokens(settlement.usage), now) : null;
-    return { kind: 'settled', requestId, settlement, refund };
+    return { ...ending, kind: 'settled', refund };
   }
 
   #refund({ keyId, slice, tokens }: Running, used: number, now: number) {

@@ -5,9 +5,10 @@ import { rateLimitHeaders } from '../quota/rate-limit-headers.ts';
 import type { QuotaState, Subject } from '../quota/state.ts';
 import { type Catalogue, createCatalogue, type KnownAccount } from '../upstreams/pool.ts';
 import { flushOutbox } from '../usage/usage-outbox.ts';
-import { chargedTokens, NO_USAGE, type UsageRecord } from '../usage/usage-record.ts';
+import { chargedTokens, type UsageRecord } from '../usage/usage-record.ts';
 import { AlarmClock } from './alarm-clock.ts';
 import type { Exchange, ExchangeAnswer, Wish } from './exchange.ts';
+import { firstRecord } from './first-record.ts';
 import { HomeSlices } from './home-slices.ts';
 import { LimiterStorage, type OpenRequest } from './limiter-storage.ts';
 import type { Ending, Inquiry, Progress, Reservation, ReservationRequest } from './protocol.ts';
@@ -24,6 +25,8 @@ const ABANDON_LEASES = 4;
 /** An upstream that is out of reach then is asked again for so many leases: ten minutes of the usual ones, as long as origins remember. */
 const ACCOUNT_LEASES = 20;
 const ACCOUNT_TIMEOUT_MS = 5_000;
+/** By then an upstream knows that its reader has left. */
+const INQUIRE_AFTER_MS = 1_000;
 /** A deployment's wrong variable is one more reason why no upstream answers. */
 const NOBODY_ASKED: KnownAccount = { account: null, complete: false };
 
@@ -45,6 +48,8 @@ export class TenantLimiter extends DurableObject<Env> {
   #writing: Promise<void> | null = null;
   #catalogue: Catalogue | null = null;
   #flushAt: number | null;
+  /** When the latest of the requests that have ended is to be asked about. */
+  #inquireAt: number | null = null;
   #failures = 0;
 
   constructor(ctx: DurableObjectState, env: Env) {
@@ -66,7 +71,11 @@ export class TenantLimiter extends DurableObject<Env> {
     for (const ending of endings) this.#settle(ending);
     const reservation = this.#reserve(request, now);
     this.#write();
-    await this.#clock.ringBy(reservation.admitted ? now + request.leaseMs : null, this.#flushAt);
+    await this.#clock.ringBy(
+      reservation.admitted ? now + request.leaseMs : null,
+      this.#flushAt,
+      this.#inquireAt,
+    );
     return reservation;
   }
 
@@ -105,7 +114,8 @@ export class TenantLimiter extends DurableObject<Env> {
 
   #renew(requestId: string, { leaseMs, ...progress }: Progress): boolean {
     const open = this.#open.get(requestId);
-    if (!open) return false;
+    // The end of a request may overtake its last sign of life.
+    if (open?.record.status !== 'abandoned') return false;
     const now = this.#clock.now();
     const alive = renew(this.#quota, requestId, now + leaseMs);
     // A Worker that is back after its lease has ended will tell how its request ends.
@@ -121,16 +131,25 @@ export class TenantLimiter extends DurableObject<Env> {
     this.#writing ??= scheduler.wait(SETTLE_TOGETHER_MS).then(() => {
       this.#writing = null;
       this.#write();
-      return this.#clock.ringBy(this.#flushAt);
+      return this.#clock.ringBy(this.#flushAt, this.#inquireAt);
     });
     await this.#writing;
     return ended;
   }
 
-  #settle({ requestId, settlement }: Ending): boolean {
+  #settle({ requestId, settlement, inquire = false }: Ending): boolean {
     const open = this.#open.get(requestId);
-    if (open) this.#close(open, { ...open.record, ...settlement });
-    return open !== undefined;
+    if (open === undefined) return false;
+    const record = { ...open.record, ...settlement };
+    if (inquire) {
+      this.#inquireAt = this.#clock.now() + INQUIRE_AFTER_MS;
+      this.#release({ ...open, record }, this.#inquireAt);
+      // Without its lease a request is stored at once: so must be the counters it was released from.
+      this.#write();
+    } else {
+      this.#close(open, record);
+    }
+    return true;
   }
 
   /** Refuses a key, or the whole tenant, from this moment on, whatever any cache still says. */
@@ -150,7 +169,11 @@ export class TenantLimiter extends DurableObject<Env> {
     this.#clock.rang();
     const now = this.#clock.now();
     this.#slices.endDue(now);
-    for (const id of dueLeases(this.#quota, now)) this.#release(this.#open.get(id)!, now);
+    for (const id of dueLeases(this.#quota, now)) {
+      const open = this.#open.get(id)!;
+      this.#release(open, now + ABANDON_LEASES * open.leaseMs);
+    }
+    this.#inquireAt = null;
     this.#write();
     const abandoned = [...this.#open.values()].filter(({ abandonAt }) => (abandonAt ?? now + 1) <= now);
     await Promise.all(abandoned.map((open) => this.#abandon(open, now)));
@@ -179,30 +202,35 @@ export class TenantLimiter extends DurableObject<Env> {
     this.#storage.saveOpen(open);
   }
 
-  /** Frees what a silent request holds; its record waits a while for a Worker that was only out of reach. */
-  #release(open: OpenRequest, now: number): void {
+  /** Frees what a request holds; its record waits for a Worker that was only out of reach, or for its upstream. */
+  #release(open: OpenRequest, abandonAt: number): void {
     const tokens = chargedTokens(open.record.usage);
-    settle(this.#quota, open.lease.id, tokens);
-    this.#keep({ ...open, lease: { ...open.lease, tokens }, abandonAt: now + ABANDON_LEASES * open.leaseMs });
+    const held = settle(this.#quota, open.lease.id, tokens) !== null;
+    this.#keep({ ...open, lease: held ? { ...open.lease, tokens } : open.lease, abandonAt });
     this.#touch(open.lease.subjects);
   }
 
   /** Nobody will tell any more: the upstream's own account counts, or what the Worker told last where there is none. */
   async #abandon(open: OpenRequest, now: number): Promise<void> {
-    const { account, complete } = await this.#accountOf(open.lease.id).catch(() => NOBODY_ASKED);
+    const { account, complete } = await this.#accountOf(open).catch(() => NOBODY_ASKED);
     // Its Worker may have come back meanwhile.
     if (this.#open.get(open.lease.id) !== open) return;
     const { usage, finishReasons } = account ?? open.record;
-    const record = { ...open.record, usage, finishReasons, latencyMs: now - open.record.startedAt };
+    const { status, startedAt } = open.record;
+    const latencyMs = status === 'abandoned' ? now - startedAt : open.record.latencyMs;
+    const firstTokenMs = open.record.firstTokenMs ?? account?.firstTokenMs ?? null;
+    const record = { ...open.record, usage, finishReasons, latencyMs, firstTokenMs };
     const late = now >= open.lease.expiresAt + ACCOUNT_LEASES * open.leaseMs;
     const final = account?.ended !== false && (complete || late);
     if (final) this.#close(open, record);
     else this.#keep({ ...open, record, abandonAt: now + open.leaseMs });
   }
 
-  async #accountOf(lease: string): Promise<KnownAccount> {
+  async #accountOf({ lease, record }: OpenRequest): Promise<KnownAccount> {
     this.#catalogue ??= createCatalogue(this.env, parseSettings(this.env), Date.now);
-    return this.#catalogue.usageOf(lease, AbortSignal.timeout(ACCOUNT_TIMEOUT_MS));
+    // Who served a request that has ended is known; one whose Worker vanished may have gone on elsewhere since.
+    const upstream = record.status === 'abandoned' ? null : record.upstream;
+    return this.#catalogue.usageOf(lease.id, upstream, AbortSignal.timeout(ACCOUNT_TIMEOUT_MS));
   }
 
   #close(open: OpenRequest, record: UsageRecord): void {
@@ -254,21 +282,3 @@ const subjectsOf = ({ keyId, tenantLimits, keyLimits }: Wish): Subject[] => [
   { id: TENANT, limits: tenantLimits },
   { id: keyId, limits: keyLimits },
 ];
-
-/** What is written if the Worker vanishes right after its reservation. */
-function firstRecord(request: ReservationRequest, now: number): UsageRecord {
-  return {
-    requestId: request.requestId,
-    tenantId: request.tenantId,
-    keyId: request.keyId,
-    model: request.model,
-    upstream: null,
-    usage: NO_USAGE,
-    status: 'abandoned',
-    errorCode: null,
-    finishReasons: [],
-    startedAt: now,
-    latencyMs: 0,
-    firstTokenMs: null,
-  };
-}

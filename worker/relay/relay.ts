@@ -1,16 +1,18 @@
+import type { Envelope } from '../../shared/answer/answer-form.ts';
+import { ChoiceDeltas } from '../../shared/answer/choice-deltas.ts';
+import { failedEnd } from '../../shared/answer/error-answer.ts';
+import { completionJson } from '../../shared/answer/openai-completions.ts';
+import { StreamWriter } from '../../shared/answer/stream-writer.ts';
 import { toApiError } from '../../shared/errors.ts';
-import { SSE_DONE, SSE_KEEP_ALIVE, sseData } from '../../shared/framing.ts';
+import { SSE_KEEP_ALIVE } from '../../shared/framing.ts';
 import type { EventOf, GenerationEvent } from '../../shared/generation.ts';
 import type { RequestContext } from '../context.ts';
-import { ChoiceDeltas } from '../dialects/choice-deltas.ts';
 import { ChoiceCollector } from '../dialects/choices.ts';
 import type { CompletionCall } from '../dialects/completion-call.ts';
-import { completionJson, type Envelope } from '../dialects/openai-completions.ts';
 import { reportBug } from '../http/bug-report.ts';
-import { errorBody, eventStreamResponse, jsonText } from '../http/responses.ts';
+import { eventStreamResponse, jsonText } from '../http/responses.ts';
 import { SilenceTimer } from '../silence-timer.ts';
 import type { Run } from './run.ts';
-import { StreamWriter } from './stream-writer.ts';
 
 type Events = readonly GenerationEvent[];
 type Controller = ReadableStreamDefaultController<Uint8Array>;
@@ -70,7 +72,9 @@ class SseSource implements UnderlyingSource<Uint8Array> {
   constructor({ run, first, call, envelope }: Started, context: RequestContext) {
     this.#run = run;
     this.#context = context;
-    this.#writer = new StreamWriter(call, envelope, run.tally);
+    const { prompts, choices } = call.generation;
+    const parts = { answer: call.answer, envelope, prompts: prompts.length, choices };
+    this.#writer = new StreamWriter(parts, () => run.tally.usage);
     this.#first = first;
   }
 
@@ -93,7 +97,7 @@ class SseSource implements UnderlyingSource<Uint8Array> {
       const error = toApiError(thrown);
       if (error !== thrown) reportBug(thrown, this.#context);
       this.#run.fail(error);
-      controller.enqueue(this.#encoder.encode(sseData(errorBody(error, this.#context)) + SSE_DONE));
+      controller.enqueue(this.#encoder.encode(failedEnd(error, this.#context.answer.dialect.errorCode)));
       this.#close(controller);
     }
   }

@@ -1,5 +1,6 @@
-import { ApiError, isErrorCode } from '../../shared/errors.ts';
-import type { EventOf, GenerationEvent } from '../../shared/generation.ts';
+import { errorOfEvent } from '../../shared/answer/error-answer.ts';
+import { ApiError } from '../../shared/errors.ts';
+import type { GenerationEvent } from '../../shared/generation.ts';
 import type { Lease, Outcome } from '../admission/admission.ts';
 import type { EventStream } from '../upstreams/upstream.ts';
 import { Tally } from './tally.ts';
@@ -12,13 +13,6 @@ export interface RunOptions {
   readonly abort: AbortController;
   readonly now: () => number;
   readonly waitUntil: (work: Promise<unknown>) => void;
-}
-
-function asApiError(event: EventOf<'error'>): ApiError {
-  const options = { param: event.param ?? null };
-  return isErrorCode(event.code)
-    ? new ApiError(event.code, event.message, options)
-    : new ApiError('upstream_error', event.message, options);
 }
 
 const endedEarly = (): ApiError =>
@@ -53,7 +47,7 @@ export class Run {
     for (const event of batch) {
       this.tally.add(event);
       if (event.type === 'error') {
-        this.#failure = asApiError(event);
+        this.#failure = errorOfEvent(event);
         break;
       }
       events.push(event);

@@ -22,7 +22,7 @@ import { ask, type Carrier } from './ask.ts';
 import { errorOfAnswer } from './origin-errors.ts';
 import { parseEvent } from './origin-events.ts';
 import { withTimeLimit } from './time-limit.ts';
-import type { EventStream, TokenizerService, Upstream, UpstreamContext } from './upstream.ts';
+import type { EventStream, TokenizerService, Upstream, UpstreamContext, WrittenStream } from './upstream.ts';
 import type { OriginModelName } from './upstream-config.ts';
 import { interrupted, loading, malformed, unreachable } from './upstream-errors.ts';
 
@@ -52,7 +52,7 @@ interface OriginCall {
 
 const modelList = z.object({ models: z.array(originModel) });
 
-/** Our own protocol: signed requests, NDJSON events. */
+/** Our own protocol: signed requests; events as NDJSON, or streams as their callers read them. */
 export class OriginUpstream implements Upstream {
   readonly name: string;
   readonly tokenizer: TokenizerService;
@@ -76,12 +76,16 @@ export class OriginUpstream implements Upstream {
     };
   }
 
-  async generate(request: GenerationRequest, context: UpstreamContext): Promise<EventStream> {
+  async generate(request: GenerationRequest, context: UpstreamContext): Promise<EventStream | WrittenStream> {
     const { signal, after, traceparent } = context;
+    const askedAt = this.#options.now();
     const call = { method: 'POST', path: '/generate', body: this.#named(request) } as const;
     const response = await this.#call({ ...call, signal, after, headers: { traceparent } });
-    if (response.body === null) throw malformed();
-    return new EventReader(response.body);
+    const { body } = response;
+    if (body === null) throw malformed();
+    const isWritten = response.headers.get('content-type')?.startsWith('text/event-stream');
+    if (!isWritten) return new EventReader(body);
+    return { body, askedAt, account: () => this.usageOf(request.account ?? '', signal) };
   }
 
   async models(signal: AbortSignal): Promise<readonly OriginModel[]> {

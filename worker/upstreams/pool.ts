@@ -32,10 +32,10 @@ export interface Catalogue {
   models(signal: AbortSignal): Promise<readonly OriginModel[]>;
   /** Why the list may lack models: an upstream that has never told its own; null when all have. */
   missing(): ApiError | null;
-  /** What a generation has used, by whichever upstream remembers it. */
-  usageOf(account: string, signal: AbortSignal): Promise<KnownAccount>;
+  /** What a generation has used, by the upstream of that name, or by whichever remembers it. */
+  usageOf(account: string, upstream: string | null, signal: AbortSignal): Promise<KnownAccount>;
   /** For one request. */
-  upstreamFor(model: OriginModel, affinity: Affinity): Upstream;
+  upstreamFor(model: OriginModel, affinity: Affinity): RoutedUpstream;
 }
 
 function createUpstream(config: UpstreamConfig, settings: Settings, env: Env, now: () => number): Upstream {
@@ -83,10 +83,12 @@ export function createCatalogue(env: Env, settings: Settings, now: () => number)
   return {
     models: (signal) => lists.all(upstreams, signal),
     missing: () => lists.missing,
-    async usageOf(account, signal) {
-      const asked = await Promise.allSettled(upstreams.map((upstream) => upstream.usageOf(account, signal)));
+    async usageOf(account, upstream, signal) {
+      const named = upstreams.filter(({ name }) => name === upstream);
+      const knowing = named.length > 0 ? named : upstreams;
+      const asked = await Promise.allSettled(knowing.map((one) => one.usageOf(account, signal)));
       const answers = asked.flatMap((one) => (one.status === 'fulfilled' ? [one.value] : []));
-      return { account: accountOf(answers), complete: answers.length === upstreams.length };
+      return { account: accountOf(answers), complete: answers.length === knowing.length };
     },
     upstreamFor(model, { tenantId, prompt }) {
       const serving = upstreams.filter(({ name }) => lists.stateOf(name, model.id) !== null);

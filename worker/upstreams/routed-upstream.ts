@@ -1,12 +1,22 @@
 import { ApiError, type ErrorCode } from '../../shared/errors.ts';
 import type { GenerationRequest, OriginModel, UsageAccount } from '../../shared/generation.ts';
-import type { EventStream, TokenizerService, Upstream, UpstreamContext } from './upstream.ts';
+import type { EventStream, TokenizerService, Upstream, UpstreamContext, WrittenStream } from './upstream.ts';
 import type { UpstreamHealth, Verdict } from './upstream-health.ts';
 import { type EventTimeouts, WatchedEvents } from './watched-events.ts';
 
 export interface Candidate {
   readonly upstream: Upstream;
   readonly timeouts: EventTimeouts;
+}
+
+/** A written stream of one attempt. */
+export interface RoutedStream extends WrittenStream {
+  /** Milliseconds between two signs of life. */
+  readonly idleMs: number;
+  /** To be told how it ended: null = as it should, otherwise the code of the error. */
+  readonly ended: (code: string | null) => void;
+  /** Breaks it off. */
+  readonly stop: (reason: ApiError) => void;
 }
 
 /** One request is tried at most at this many upstreams. */
@@ -93,7 +103,7 @@ export class RoutedUpstream implements Upstream {
     return this.#current.upstream.usageOf(account, signal);
   }
 
-  generate(request: GenerationRequest, context: UpstreamContext): Promise<EventStream> {
+  generate(request: GenerationRequest, context: UpstreamContext): Promise<EventStream | RoutedStream> {
     return this.#tryEach(this.#candidates, context.signal, (candidate, last) => {
       this.#current = candidate;
       return this.#attempt(candidate, request, context, last);
@@ -130,7 +140,7 @@ export class RoutedUpstream implements Upstream {
     request: GenerationRequest,
     context: UpstreamContext,
     last: boolean,
-  ): Promise<EventStream | null> {
+  ): Promise<EventStream | RoutedStream | null> {
     const judge = this.#health.begin(upstream.name);
     const abort = new AbortController();
     const leave = (): void => {
@@ -147,6 +157,9 @@ export class RoutedUpstream implements Upstream {
     try {
       const stream = await upstream.generate(request, { ...context, signal: abort.signal });
       const ended = (code: string | null) => verdict(verdictOf(code));
+      if ('body' in stream) {
+        return { ...stream, idleMs: timeouts.idleMs, ended, stop: (reason) => abort.abort(reason) };
+      }
       const events = new WatchedEvents(stream, {
         timeouts,
         now: this.#now,

@@ -8,7 +8,7 @@ const milliseconds = z.int().min(1);
 const timeouts = z.strictObject({
   /** Until an answer's status must be there. */
   connectMs: milliseconds.optional(),
-  /** From there to the first event. */
+  /** From there to the first event; a stream that is written at our origin begins with its acceptance. */
   firstEventMs: milliseconds.default(60_000),
   /**
    * Between two signs of life. Our origin gives one every 15 s while its engine works; other servers are silent while a

@@ -19,6 +19,15 @@ import type { After } from '../request-timers.ts';
  */
 export type EventStream = AsyncIterable<readonly GenerationEvent[]>;
 
+/** A stream that its upstream writes as the caller reads it, between accounts of what it has come to. */
+export interface WrittenStream {
+  readonly body: ReadableStream<Uint8Array>;
+  /** Unix milliseconds. */
+  readonly askedAt: number;
+  /** What it has come to, by the upstream itself; null when that does not know it. @throws ApiError 502, 503, 504 */
+  account(): Promise<UsageAccount | null>;
+}
+
 export interface UpstreamContext {
   /** Ends all work at the upstream at once. */
   readonly signal: AbortSignal;
@@ -36,10 +45,11 @@ export interface UpstreamContext {
 export interface Upstream {
   readonly name: string;
   /**
-   * Resolves once the upstream has accepted the request (validated, tokenised, queued).
+   * Resolves once the upstream has accepted the request (validated, tokenised, queued). Whether it writes the stream as it
+   * may have been asked to is its own choice.
    * @throws ApiError what the caller should see: the upstream's own 4xx, or 502, 503, 504
    */
-  generate(request: GenerationRequest, context: UpstreamContext): Promise<EventStream>;
+  generate(request: GenerationRequest, context: UpstreamContext): Promise<EventStream | WrittenStream>;
   /** The models it serves. @throws ApiError 502, 503, 504 */
   models(signal: AbortSignal): Promise<readonly OriginModel[]>;
   /** What the generation of that account has used; null where nobody knows. @throws ApiError 502, 503, 504 */

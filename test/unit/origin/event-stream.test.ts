@@ -1,6 +1,7 @@
 import type { ServerResponse } from 'node:http';
 import { expect, test } from 'vitest';
 import { EventStream, READER_LIMITS } from '../../../origin/event-stream.ts';
+import { NDJSON } from '../../../origin/notation.ts';
 import type { GenerationEvent } from '../../../shared/generation.ts';
 
 /** A response whose reader has taken nothing yet. */
@@ -25,7 +26,7 @@ const token = (text: string): GenerationEvent => ({ type: 'token', choice: 0, te
 test('a reader is not given up because of one long event, which nobody can have read when the next one comes', () => {
   const response = new Unread();
   const limits = { unreadBytes: 1000, restWithinMs: 1 };
-  const stream = new EventStream(response as unknown as ServerResponse, limits);
+  const stream = new EventStream(response as unknown as ServerResponse, NDJSON, limits);
   stream.open([]);
   stream.write([token('x'.repeat(100_000))]);
   stream.write([token('y')]);
@@ -36,13 +37,13 @@ test('a reader is not given up because of one long event, which nobody can have 
 
 test('a sign of life is an empty line between events, and none for a reader that has not taken the last of them', () => {
   const response = new Unread();
-  const stream = new EventStream(response as unknown as ServerResponse, READER_LIMITS);
+  const stream = new EventStream(response as unknown as ServerResponse, NDJSON, READER_LIMITS);
   stream.beat();
   expect(response.written).toBe('');
   stream.open([token('a')]);
-  stream.beat();
+  expect(stream.beat()).toBe(false);
   response.writableLength = 0;
-  stream.beat();
+  expect(stream.beat()).toBe(true);
   stream.write([{ type: 'error', code: 'upstream_error', message: 'x', param: null, retryable: false }]);
   response.writableLength = 0;
   stream.beat();

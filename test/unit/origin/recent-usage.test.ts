@@ -6,10 +6,10 @@ const MINUTE = 60_000;
 test('an account counts what was sent, says how choices and when the generation ended, and is kept for ten minutes', () => {
   let now = 0;
   const recent = new RecentUsage(() => now);
-  const first = recent.begin('first');
+  const first = recent.begin('first', -30);
   first.observe([
     { type: 'accepted', model: 'm', promptTokens: [3, 4] },
-    { type: 'started', prompt: 0, cachedTokens: 2, queueMs: 0 },
+    { type: 'started', prompt: 0, cachedTokens: 2, queueMs: 5 },
     { type: 'token', choice: 0, text: 'a', completionTokens: 1 },
     { type: 'token', choice: 1, text: 'b', completionTokens: 2 },
     { type: 'finish', choice: 1, reason: 'stop', stopReason: null, completionTokens: 2 },
@@ -17,15 +17,16 @@ test('an account counts what was sent, says how choices and when the generation 
   const used = {
     usage: { promptTokens: 7, cachedTokens: 2, completionTokens: 3 },
     finishReasons: ['stop'],
+    ...{ errorCode: null, queueMs: 5, firstTokenMs: 30 },
   };
   expect(recent.of('first')).toEqual({ ...used, ended: false });
   first.end();
   expect(recent.of('first')).toEqual({ ...used, ended: true });
   now = 10 * MINUTE;
-  recent.begin('second');
+  recent.begin('second', now);
   expect(recent.of('first')).toEqual({ ...used, ended: true });
   now += 1;
-  recent.begin('third');
+  recent.begin('third', now);
   expect(recent.of('first')).toBeNull();
   expect(recent.of('second')?.ended).toBe(false);
 });
@@ -33,7 +34,7 @@ test('an account counts what was sent, says how choices and when the generation 
 test('the engine’s own account replaces the count', () => {
   const recent = new RecentUsage(() => 0);
   const usage = { promptTokens: 1, cachedTokens: 0, completionTokens: 9 };
-  recent.begin('x').observe([
+  recent.begin('x', 0).observe([
     { type: 'token', choice: 0, text: 'a', completionTokens: 1 },
     { type: 'done', usage, timings: { queueMs: 0, promptMs: 0, generationMs: 0 } },
   ]);
@@ -42,7 +43,7 @@ test('the engine’s own account replaces the count', () => {
 
 test('a flood of requests pushes out the oldest, and the memory stays bounded', () => {
   const recent = new RecentUsage(() => 0);
-  for (let index = 0; index <= 100_000; index += 1) recent.begin(`r${index}`);
+  for (let index = 0; index <= 100_000; index += 1) recent.begin(`r${index}`, 0);
   expect(recent.of('r0')).toBeNull();
   expect(recent.of('r1')).not.toBeNull();
 });

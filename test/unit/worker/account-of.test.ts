@@ -1,10 +1,12 @@
 import { expect, test } from 'vitest';
-import { accountOf } from '../../../worker/upstreams/pool.ts';
+import { type Env, parseSettings } from '../../../worker/env.ts';
+import { accountOf, createCatalogue } from '../../../worker/upstreams/pool.ts';
 
 const account = (completionTokens: number, ended: boolean) => ({
   usage: { promptTokens: 3, cachedTokens: 0, completionTokens },
   finishReasons: [],
   ended,
+  ...{ errorCode: null, queueMs: 0, firstTokenMs: null },
 });
 
 test('of a request that two upstreams remember, the one that runs counts, else the one that did the work', () => {
@@ -14,4 +16,18 @@ test('of a request that two upstreams remember, the one that runs counts, else t
   expect(accountOf([account(7, true), failed])).toEqual(account(7, true));
   expect(accountOf([null, failed])).toEqual(failed);
   expect(accountOf([null])).toBeNull();
+});
+
+test('who served a request is asked alone about it: the others may be out of reach', async () => {
+  const upstreams = ['near', 'far'].map((name) => ({
+    ...{ kind: 'origin', name, url: `http://${name}.example`, binding: name },
+  }));
+  const near = { fetch: async () => Response.json(account(7, true)) };
+  const far = { fetch: () => Promise.reject(new Error('away')) };
+  const env = { UPSTREAMS: JSON.stringify(upstreams), ORIGIN_SECRET: 'secret', near, far } as unknown as Env;
+  const catalogue = createCatalogue(env, parseSettings({ UPSTREAMS: env.UPSTREAMS } as Env), Date.now);
+  const { signal } = new AbortController();
+  expect(await catalogue.usageOf('a', 'near', signal)).toEqual({ account: account(7, true), complete: true });
+  expect(await catalogue.usageOf('a', 'far', signal)).toEqual({ account: null, complete: false });
+  expect(await catalogue.usageOf('a', null, signal)).toEqual({ account: account(7, true), complete: false });
 });

@@ -1,11 +1,11 @@
 import * as fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
+import { CodePointCounter, codePointLength } from '../../../shared/answer/code-points.ts';
+import { shortestFloat32, shownLogprob } from '../../../shared/answer/float32.ts';
+import { LogprobsFormatter, logprobsJson } from '../../../shared/answer/openai-logprobs.ts';
+import { promptLogprobs } from '../../../shared/answer/prompt-logprobs.ts';
+import { lossyText, tokenText } from '../../../shared/answer/token-text.ts';
 import type { TokenLogprob } from '../../../shared/generation.ts';
-import { CodePointCounter, codePointLength } from '../../../worker/dialects/code-points.ts';
-import { shortestFloat32, shownLogprob } from '../../../worker/dialects/float32.ts';
-import { LogprobsFormatter, logprobsJson } from '../../../worker/dialects/openai-logprobs.ts';
-import { promptLogprobs } from '../../../worker/dialects/prompt-logprobs.ts';
-import { lossyText, tokenText } from '../../../worker/dialects/token-text.ts';
 import { type PlainLogprobs, slowLogprobs, slowShortest } from './slow-logprobs.ts';
 
 const units = (text: string): string => Buffer.from(text, 'utf8').toString('latin1');

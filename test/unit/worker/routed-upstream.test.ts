@@ -53,8 +53,11 @@ describe('a generation', () => {
     const upstream = { name: 'one', generate } as Partial<Upstream> as Upstream;
     const timeouts = { firstEventMs: 1000, idleMs: 1000 };
     const routed = new RoutedUpstream([{ upstream, timeouts }], health, () => clock.now);
-    const ask = (signal = context.signal!): Promise<EventStream> =>
-      routed.generate({} as GenerationRequest, { ...context, signal } as UpstreamContext);
+    const ask = (signal = context.signal!) =>
+      routed.generate(
+        {} as GenerationRequest,
+        { ...context, signal } as UpstreamContext,
+      ) as Promise<EventStream>;
     // Nobody reads on behind an error.
     const generation = async (): Promise<void> => {
       for await (const batch of await ask()) if (batch.some(({ type }) => type === 'error')) return;

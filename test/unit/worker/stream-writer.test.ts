@@ -1,8 +1,8 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
+import { StreamWriter } from '../../../shared/answer/stream-writer.ts';
 import type { GenerationEvent } from '../../../shared/generation.ts';
 import type { AnswerOptions } from '../../../worker/dialects/completion-call.ts';
-import { StreamWriter } from '../../../worker/relay/stream-writer.ts';
 import { Tally } from '../../../worker/relay/tally.ts';
 import { parse } from './parsing.ts';
 
@@ -34,7 +34,8 @@ function eventsOf(order: readonly number[], choices: number): GenerationEvent[] 
 function written(answer: Partial<AnswerOptions>, events: readonly GenerationEvent[], choices: number) {
   const call = parse({ stream: true, n: 2, prompt: Array.from({ length: choices / 2 }, () => 'x') });
   const tally = new Tally(() => 0);
-  const writer = new StreamWriter({ ...call, answer: { ...call.answer, ...answer } }, ENVELOPE, tally);
+  const parts = { answer: { ...call.answer, ...answer }, envelope: ENVELOPE };
+  const writer = new StreamWriter({ ...parts, prompts: choices / 2, choices: 2 }, () => tally.usage);
   const usage = { promptTokens: 3, cachedTokens: 0, completionTokens: 99 };
   const texts = [...events, { type: 'done', usage, timings: TIMINGS } as const].map((event) => {
     tally.add(event);

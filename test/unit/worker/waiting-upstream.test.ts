@@ -29,7 +29,7 @@ async function begun() {
   say(ndjsonLine(ACCEPTED));
   const { signal } = new AbortController();
   const context = { signal, traceparent: '', after: afterAlone, tokensAsIds: false, extra: {} };
-  const stream = await routed.generate(request(), context);
+  const stream = (await routed.generate(request(), context)) as EventStream;
   return { say, end: () => writer.close(), stream };
 }
 

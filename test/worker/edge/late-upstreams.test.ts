@@ -1,4 +1,9 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, test } from 'vitest';
+import type { Script } from '../support/fake-origin.ts';
+import { openStream } from '../support/raw-request.ts';
+import { acceptedFor, doneFor, finishOf, tokenEvent } from '../support/scripts.ts';
+import { chunksOf, payloadsOf } from '../support/sse.ts';
 import { KEY } from '../support/worker.ts';
 import { completion } from './admin-client.ts';
 import { promptFor, upstreamsForTests } from './upstreams-for-tests.ts';
@@ -31,6 +36,39 @@ test('an origin that falls silent longer than its own limit allows ends with 504
   };
   const { status, body } = await completion(hurried, KEY, { prompt });
   expect([status, body.error.code]).toEqual([504, 'upstream_timeout']);
+});
+
+const TOKENS = 300;
+
+/** A written stream of many events: more than lies between origin and caller. */
+const manyEvents: Script = (request, wire) => {
+  wire.send(...acceptedFor(request));
+  for (let token = 1; token <= TOKENS; token += 1) wire.send(tokenEvent(token, 'x'.repeat(64 * 1024)));
+  wire.send(finishOf(0, 'length', TOKENS), doneFor(request, TOKENS));
+  wire.end();
+};
+
+test('an origin that falls silent in the middle of a written stream ends it with an error event', async () => {
+  const prompt = await promptFor(origins[1], worker);
+  origins[1].script = async (request, wire) => {
+    wire.send(...acceptedFor(request), tokenEvent(1));
+    await wire.closed;
+  };
+  const answer = await hurried.post({ model: 'org/tiny', prompt, max_tokens: 4, stream: true });
+  expect(payloadsOf(await answer.text())).toMatchObject([
+    { choices: [{ text: ' t1' }] },
+    { error: { code: 'upstream_timeout' } },
+  ]);
+});
+
+test('a caller who reads nothing for longer than an origin may be silent still gets all of a written stream', async () => {
+  const prompt = await promptFor(origins[1], worker);
+  origins[1].script = manyEvents;
+  const { response } = await openStream(hurried, { model: 'org/tiny', prompt });
+  await sleep(1500);
+  let seen = '';
+  for await (const part of response) seen += String(part);
+  expect(chunksOf(seen)).toHaveLength(TOKENS + 1);
 });
 
 test('an OpenAI-compatible server that accepts and then says nothing gives 504', async () => {

@@ -1,4 +1,4 @@
-import type { GenerationRequest, UsageAccount } from '../../../shared/generation.ts';
+import type { GenerationRequest } from '../../../shared/generation.ts';
 import type { FakeOrigin, Wire } from '../support/fake-origin.ts';
 import { acceptedFor, doneFor, finishOf } from '../support/scripts.ts';
 import type { WorkerClient } from '../support/worker.ts';
@@ -31,7 +31,7 @@ export class Stage {
   /** What all of them have used so far. */
   generated() {
     const all = [...this.#origin.accounts.values()];
-    const completionTokens = all.reduce((total, { usage }) => total + usage.completionTokens, 0);
+    const completionTokens = all.reduce((total, one) => total + (one?.usage.completionTokens ?? 0), 0);
     return { requests: all.length, promptTokens: all.length * PROMPT_TOKENS, completionTokens };
   }
 
@@ -41,7 +41,7 @@ export class Stage {
     this.running += 1;
     this.most = Math.max(this.most, this.running);
     const usage = { promptTokens: PROMPT_TOKENS, cachedTokens: 0, completionTokens: 0 };
-    const account: UsageAccount = { usage, finishReasons: [], ended: false };
+    const account = { usage, finishReasons: [], ended: false };
     this.#origin.accounts.set(request.account ?? '', account);
     wire.send(...acceptedFor(request));
     while (!play.ending && !wire.gone()) {

@@ -6,7 +6,8 @@ import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Miniflare } from 'miniflare';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import type { FinishReason, Usage, UsageAccount } from '../../../shared/generation.ts';
+import type * as z from 'zod';
+import type { FinishReason, Usage, usageAccount } from '../../../shared/generation.ts';
 import { UNLIMITED } from '../../../shared/tenant.ts';
 import type { Ending } from '../../../worker/limiter/protocol.ts';
 import { type Database, migrate } from '../support/database.ts';
@@ -52,7 +53,7 @@ afterAll(async () => {
 interface Accounts {
   readonly url: string;
   /** What it answers, one after the other; the last for good. */
-  readonly known: Map<string, (UsageAccount | 'away')[]>;
+  readonly known: Map<string, (z.input<typeof usageAccount> | 'away')[]>;
   /** When it was asked. */
   readonly asked: Map<string, number[]>;
   stop(): Promise<void>;
@@ -145,8 +146,21 @@ async function request(id: string, draw: (below: number) => number, generated: G
     latencyMs: 1,
     firstTokenMs: null,
   };
-  const settle = (told: typeof usage) =>
-    call('settle', [{ requestId: id, settlement: { ...settlement, usage: told } }]);
+  const settle = (told: typeof usage, inquire = false) =>
+    call('settle', [{ requestId: id, settlement: { ...settlement, usage: told }, inquire }]);
+  // Its caller left, or its stream broke off: the origin knows of more, unless it has lost its memory or is away a while.
+  if (draw(3) === 0) {
+    const total = { ...usage, completionTokens: usage.completionTokens + draw(30) };
+    const fate = draw(3);
+    const account = { usage: total, finishReasons, ended: true };
+    if (fate > 0) {
+      generated.completion += total.completionTokens - usage.completionTokens;
+      accounts.known.set(id, fate === 1 ? [account] : ['away', { ...account, ended: false }, account]);
+    }
+    await settle(usage, true);
+    if (draw(2) === 0) await settle(usage, true);
+    return;
+  }
   await settle(usage);
   if (draw(3) === 0) await settle({ ...usage, completionTokens: 10_000 });
 }
@@ -232,6 +246,55 @@ test('an origin that is out of reach when a Worker has vanished is asked again, 
   const asked = accounts.asked.get('cut-off')!;
   // The platform may repeat a request whose connection was lost at once.
   expect(asked.at(-1)! - asked[0]!).toBeGreaterThan(LEASE_MS / 2);
+});
+
+test('a request that has ended frees its slot at once, though its upstream is still to say what it has used', async () => {
+  const limits = { ...UNLIMITED, concurrentRequests: 1 };
+  const tenant = 'one-at-a-time';
+  const reservation = { ...reservationOf(tenant), tenantLimits: limits };
+  const ask = (method: Call['method'], ...args: readonly unknown[]) =>
+    callLimiter(workerd, { tenant, method, args });
+  const usage = { promptTokens: 3, cachedTokens: 0, completionTokens: 4 };
+  const more = { ...usage, completionTokens: 9 };
+  accounts.known.set(tenant, [{ usage: more, finishReasons: ['stop'], ended: true }]);
+  await ask('reserve', reservation, []);
+  const ending = endingOf(tenant, usage);
+  const left: Ending = {
+    ...ending,
+    settlement: { ...ending.settlement, status: 'cancelled', latencyMs: 123, finishReasons: [] },
+    inquire: true,
+  };
+  expect(await ask('reserve', { ...reservation, requestId: 'next' }, [left])).toMatchObject({
+    admitted: true,
+  });
+  expect(await ask('reserve', { ...reservation, requestId: 'third' }, [left])).toMatchObject({
+    admitted: false,
+  });
+  // Its last sign of life was overtaken by its end.
+  expect(await ask('renew', tenant, { usage, upstream: 'origin', leaseMs: LEASE_MS })).toBe(false);
+  expect(await rowOf(tenant)).toMatchObject({
+    ...{ requests: 1, cancelled: 1, completion_tokens: 9, finish_stop: 1, latency_ms: 123 },
+  });
+});
+
+test('the slot of a request that has just ended comes back, though its limiter goes down with it', async () => {
+  const tenant = 'down-at-once';
+  const limits = { ...UNLIMITED, concurrentRequests: 1 };
+  const reservation = { ...reservationOf(tenant), tenantLimits: limits };
+  const ask = (method: Call['method'], ...args: readonly unknown[]) =>
+    callLimiter(workerd, { tenant, method, args }) as Promise<{ admitted: boolean }>;
+  for (let round = 0; round < 3; round += 1) {
+    const requestId = `${tenant}-${round}`;
+    const admitted = () => ask('reserve', { ...reservation, requestId }, []);
+    await eventually(admitted, (answer) => answer.admitted);
+    const usage = { promptTokens: 3, cachedTokens: 0, completionTokens: 4 };
+    ask('settle', [{ ...endingOf(requestId, usage), inquire: true }]).catch(() => {});
+    await sleep(4 + 4 * round);
+    await workerd.dispose();
+    await start();
+  }
+  const next = () => ask('reserve', { ...reservation, requestId: 'next' }, []);
+  await eventually(next, (answer) => answer.admitted);
 });
 
 test('a ledger that is older than its limiter, as after a move, gets whatever that one writes', async () => {

@@ -1,13 +1,15 @@
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { ndjsonLine } from '../../../shared/framing.ts';
+import type * as z from 'zod';
+import { NDJSON, type Notation, written } from '../../../origin/notation.ts';
+import { RecentUsage } from '../../../origin/recent-usage.ts';
 import {
   type GenerationEvent,
   type GenerationRequest,
   generationEvent,
   generationRequest,
   type OriginModel,
-  type UsageAccount,
+  type usageAccount,
 } from '../../../shared/generation.ts';
 import { importSigningKey, SIGNATURE_HEADER, sha256Hex, verify } from '../../../shared/signing.ts';
 import { defaultScript } from './scripts.ts';
@@ -16,6 +18,8 @@ import { defaultScript } from './scripts.ts';
 export interface Wire {
   /** Sends events as one write, each checked against the protocol's schema. */
   send(...events: readonly GenerationEvent[]): void;
+  /** What `send` would send. */
+  text(...events: readonly GenerationEvent[]): string;
   /** Sends bytes as they are; resolves when they have left. */
   raw(bytes: string | Uint8Array): Promise<void>;
   /** Answers with an error status before anything was sent. */
@@ -36,13 +40,15 @@ export interface FakeOrigin {
   readonly secret: string;
   /** What /generate does; replaced by tests. */
   script: Script;
+  /** Whether it writes streams as callers read them, where it is asked to. */
+  writes: boolean;
   models: OriginModel[];
   /** Generations asked for, oldest first. */
   readonly requests: GenerationRequest[];
   /** Headers of those. */
   readonly headers: IncomingMessage['headers'][];
   /** What it says generations have used, by the name of their account. */
-  readonly accounts: Map<string, UsageAccount>;
+  readonly accounts: Map<string, z.input<typeof usageAccount>>;
   /** What went wrong in scripts, or with requests that are none of the protocol's; stays until it is taken. */
   readonly faults: unknown[];
   /** Back to the first script and models, with nothing recorded. */
@@ -69,19 +75,30 @@ async function textOf(request: IncomingMessage): Promise<string> {
   return Buffer.concat(parts).toString('utf8');
 }
 
-function wireOf(response: ServerResponse): Wire {
+/** @param signEveryMs milliseconds of silence before it says that it still works; null = never */
+function wireOf(response: ServerResponse, notation: Notation, signEveryMs: number | null): Wire {
   const closed = new Promise<void>((resolve) => response.once('close', resolve));
   const head = () => {
-    if (!response.headersSent) response.writeHead(200, { 'content-type': 'application/x-ndjson' });
+    if (!response.headersSent) response.writeHead(200, { 'content-type': notation.contentType });
   };
+  let writtenAt = 0;
   const raw = (bytes: string | Uint8Array) => {
     head();
+    writtenAt = Date.now();
     return new Promise<void>((resolve) => response.write(bytes, () => resolve()));
   };
+  if (signEveryMs !== null) {
+    const timer = setInterval(() => {
+      const silent = response.headersSent && Date.now() - writtenAt >= signEveryMs;
+      if (silent && !response.writableEnded) void raw(notation.sign());
+    }, signEveryMs / 4);
+    response.once('close', () => clearInterval(timer));
+  }
+  const text: Wire['text'] = (...events) =>
+    notation.text(events.map((event) => generationEvent.parse(event)));
   return {
-    send: (...events) => {
-      void raw(events.map((event) => ndjsonLine(generationEvent.parse(event))).join(''));
-    },
+    text,
+    send: (...events) => void raw(text(...events)),
     raw,
     refuse: (status, body, headers = {}) => {
       response.writeHead(status, { 'content-type': 'application/json', ...headers });
@@ -135,7 +152,7 @@ export async function startFakeOrigin(): Promise<FakeOrigin> {
     const path = request.url ?? '/';
     const signature = request.headers[SIGNATURE_HEADER];
     const parts = { method: request.method ?? 'GET', path };
-    const wire = wireOf(response);
+    const wire = wireOf(response, NDJSON, null);
     const claims = await verify(key, typeof signature === 'string' ? signature : null, parts);
     if (claims?.bodyHash !== (await sha256Hex(body))) {
       const error = {
@@ -149,13 +166,31 @@ export async function startFakeOrigin(): Promise<FakeOrigin> {
     if (path === '/models') return wire.refuse(200, { models: origin.models });
     if (path.startsWith('/usage')) {
       const account = new URL(path, 'http://origin').searchParams.get('account') ?? '';
-      return wire.refuse(200, JSON.stringify(origin.accounts.get(account) ?? null));
+      return wire.refuse(200, JSON.stringify(origin.accounts.get(account) ?? recent.of(account)));
     }
     if (path !== '/generate') return wire.refuse(200, tokenizerAnswer(path.split('?')[0] ?? '', body));
     const generation = generationRequest.parse(JSON.parse(body));
     origin.requests.push(generation);
     origin.headers.push(request.headers);
-    await origin.script(generation, wire);
+    await origin.script(generation, wireOf(response, ...notationOf(generation, response)));
+  }
+
+  const recent = new RecentUsage(Date.now);
+
+  /** As the real one writes: events for those who read them, or the stream as its caller is to see it. */
+  function notationOf(request: GenerationRequest, response: ServerResponse): [Notation, number | null] {
+    const form = origin.writes ? request.written : undefined;
+    const account = recent.begin(request.account ?? crypto.randomUUID(), Date.now());
+    response.once('close', () => account.end());
+    const notation = form ? written({ request, form, account: account.told, now: Date.now }) : NDJSON;
+    const counting: Notation = {
+      ...notation,
+      text(events) {
+        account.observe(events);
+        return notation.text(events);
+      },
+    };
+    return [counting, form?.keepAliveMs ?? null];
   }
 
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
@@ -163,6 +198,7 @@ export async function startFakeOrigin(): Promise<FakeOrigin> {
     url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
     secret: SECRET,
     script: defaultScript,
+    writes: true,
     models: [MODEL],
     requests: [],
     headers: [],
@@ -170,6 +206,7 @@ export async function startFakeOrigin(): Promise<FakeOrigin> {
     faults: [],
     reset() {
       origin.script = defaultScript;
+      origin.writes = true;
       origin.models = [MODEL];
       origin.requests.length = 0;
       origin.headers.length = 0;

@@ -1,4 +1,4 @@
-import type { TokenLogprob } from '../../shared/generation.ts';
+import type { TokenLogprob } from '../generation.ts';
 import { CodePointCounter } from './code-points.ts';
 import { shownLogprob } from './float32.ts';
 import { tokenText } from './token-text.ts';

@@ -1,4 +1,4 @@
-import { LOWEST_LOGPROB } from '../../shared/logprob.ts';
+import { LOWEST_LOGPROB } from '../logprob.ts';
 
 /** Below it a float32 has fewer significant bits. */
 const SMALLEST_NORMAL = 2 ** -126;

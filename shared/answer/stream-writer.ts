@@ -1,26 +1,34 @@
-import { SSE_DONE } from '../../shared/framing.ts';
-import type { EventOf, GenerationEvent } from '../../shared/generation.ts';
-import { type ChoiceDelta, ChoiceDeltas } from '../dialects/choice-deltas.ts';
-import type { CompletionCall } from '../dialects/completion-call.ts';
-import { ChunkWriter, type Envelope, type Trailer } from '../dialects/openai-completions.ts';
-import type { Tally } from './tally.ts';
+import { SSE_DONE } from '../framing.ts';
+import type { EventOf, GenerationEvent, Usage } from '../generation.ts';
+import type { AnswerForm, Envelope } from './answer-form.ts';
+import { type ChoiceDelta, ChoiceDeltas } from './choice-deltas.ts';
+import { ChunkWriter, type Trailer } from './openai-completions.ts';
 
-/** Writes events as SSE text. */
+export interface StreamParts {
+  readonly answer: AnswerForm;
+  readonly envelope: Envelope;
+  readonly prompts: number;
+  /** Per prompt. */
+  readonly choices: number;
+}
+
+/** Writes the events of one generation as its caller reads them: SSE. Runs wherever the stream is written. */
 export class StreamWriter {
-  readonly #call: CompletionCall;
-  readonly #tally: Tally;
+  readonly #answer: AnswerForm;
+  readonly #usage: () => Usage;
   readonly #deltas: ChoiceDeltas;
   readonly #chunks: ChunkWriter;
   #unfinished: number;
   /** The last choice's last delta, kept until the totals that belong on it are known. */
   #last: ChoiceDelta | null = null;
 
-  constructor(call: CompletionCall, envelope: Envelope, tally: Tally) {
-    this.#call = call;
-    this.#tally = tally;
-    this.#deltas = new ChoiceDeltas(call.answer, call.generation.choices);
+  /** @param usage so far, the events that are being written included */
+  constructor({ answer, envelope, prompts, choices }: StreamParts, usage: () => Usage) {
+    this.#answer = answer;
+    this.#usage = usage;
+    this.#deltas = new ChoiceDeltas(answer, choices);
     this.#chunks = new ChunkWriter(envelope);
-    this.#unfinished = call.generation.prompts.length * call.generation.choices;
+    this.#unfinished = prompts * choices;
   }
 
   /** The SSE text of events that arrived together; '' when none of them shows. */
@@ -43,23 +51,23 @@ export class StreamWriter {
   }
 
   get #closesWithTotals(): boolean {
-    return this.#call.answer.streamUsage === 'last-choice' || this.#call.answer.timings;
+    return this.#answer.streamUsage === 'last-choice' || this.#answer.timings;
   }
 
   /** `usage` of chunks before the end: absent, null when a chunk with the total follows, or the count so far. */
   #running(): Trailer {
-    switch (this.#call.answer.streamUsage) {
+    switch (this.#answer.streamUsage) {
       case 'final':
         return { usage: null };
       case 'continuous':
-        return { usage: this.#tally.usage };
+        return { usage: this.#usage() };
       default:
         return {};
     }
   }
 
   #end(done: EventOf<'done'>): string {
-    const { streamUsage, timings } = this.#call.answer;
+    const { streamUsage, timings } = this.#answer;
     const totals: Trailer = timings ? { timings: done } : {};
     const usage = done.usage;
     const last =

@@ -1,6 +1,6 @@
-import type { EventOf, FinishReason, GenerationEvent, TokenLogprob } from '../../shared/generation.ts';
+import type { EventOf, FinishReason, GenerationEvent, TokenLogprob } from '../generation.ts';
+import type { AnswerForm } from './answer-form.ts';
 import { codePointLength } from './code-points.ts';
-import type { AnswerOptions } from './completion-call.ts';
 import { type Logprobs, LogprobsFormatter } from './openai-logprobs.ts';
 import { type PromptLogprobs, promptLogprobs } from './prompt-logprobs.ts';
 import { lossyText } from './token-text.ts';
@@ -42,12 +42,12 @@ const NOTHING = {
 
 /** Turns generation events into deltas. Holds back tokens whose text is held back, so that both come together. */
 export class ChoiceDeltas {
-  readonly #answer: AnswerOptions;
+  readonly #answer: AnswerForm;
   /** Candidates per prompt. */
   readonly #candidates: number;
   readonly #pending = new Map<number, Pending>();
 
-  constructor(answer: AnswerOptions, candidates: number) {
+  constructor(answer: AnswerForm, candidates: number) {
     this.#answer = answer;
     this.#candidates = candidates;
   }

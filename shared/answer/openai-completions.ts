@@ -1,16 +1,7 @@
-import type { EventOf, Usage } from '../../shared/generation.ts';
+import type { EventOf, Usage } from '../generation.ts';
+import type { Envelope } from './answer-form.ts';
 import type { ChoiceDelta } from './choice-deltas.ts';
 import { logprobsJson } from './openai-logprobs.ts';
-
-/** What all chunks of one answer have in common. */
-export interface Envelope {
-  readonly id: string;
-  /** Unix seconds. */
-  readonly created: number;
-  /** As the caller wrote it. */
-  readonly model: string;
-  readonly fingerprint: string;
-}
 
 /** The start of every object up to its choices. */
 const head = ({ id, created, model, fingerprint }: Envelope): string =>
