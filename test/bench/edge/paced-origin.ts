@@ -2,7 +2,8 @@ import { createServer, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { text } from 'node:stream/consumers';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { ndjsonLine } from '../../../shared/framing.ts';
+import { NDJSON, written } from '../../../origin/notation.ts';
+import { RecentUsage } from '../../../origin/recent-usage.ts';
 import type { GenerationEvent, GenerationRequest } from '../../../shared/generation.ts';
 import { importSigningKey, SIGNATURE_HEADER, verify } from '../../../shared/signing.ts';
 import { now, PACED_MODEL, type Pace } from './pace.ts';
@@ -16,14 +17,19 @@ function token(completionTokens: number): GenerationEvent {
   return { type: 'token', choice: 0, text: `${now().toFixed(3)} `, completionTokens };
 }
 
-async function play(
-  { prompts, maxTokens, model }: GenerationRequest,
-  response: ServerResponse,
-): Promise<void> {
+const recent = new RecentUsage(Date.now);
+
+async function play(request: GenerationRequest, response: ServerResponse): Promise<void> {
+  const { prompts, maxTokens, model, written: form } = request;
   const pace = JSON.parse(prompts[0] as string) as Pace;
-  const write = (...events: GenerationEvent[]) => response.write(events.map(ndjsonLine).join(''));
+  const account = recent.begin(request.account ?? crypto.randomUUID(), Date.now());
+  const notation = form ? written({ request, form, account: account.told, now: Date.now }) : NDJSON;
+  const write = (...events: GenerationEvent[]) => {
+    account.observe(events);
+    response.write(notation.text(events));
+  };
   if (pace.startMs > 0) await sleep(pace.startMs);
-  response.writeHead(200, { 'content-type': 'application/x-ndjson' });
+  response.writeHead(200, { 'content-type': notation.contentType });
   const opening: GenerationEvent[] = [
     { type: 'accepted', model, promptTokens: [1] },
     { type: 'started', prompt: 0, cachedTokens: 0, queueMs: 0 },

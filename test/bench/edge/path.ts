@@ -1,5 +1,6 @@
 import { Agent, request as httpRequest } from 'node:http';
 import { LineDecoder } from '../../../shared/framing.ts';
+import type { WrittenForm } from '../../../shared/generation.ts';
 import { importSigningKey, SIGNATURE_HEADER, sign } from '../../../shared/signing.ts';
 import { request as generationRequest } from '../../support/generation-request.ts';
 import { now, PACED_MODEL, type Pace } from './pace.ts';
@@ -51,6 +52,28 @@ export type Way =
 export const openPath = async (way: Way): Promise<Path> =>
   way.kind === 'origin' ? directPath(way.url, way.secret) : workerPath(way.url, way.apiKey);
 
+/** A stream as the Worker asks for it, so that the same bytes go every way. */
+const WRITTEN: WrittenForm = {
+  envelope: {
+    id: `cmpl-${'0'.repeat(32)}`,
+    created: 1_700_000_000,
+    model: PACED_MODEL.id,
+    fingerprint: 'fp_00000000',
+  },
+  answer: {
+    echo: false,
+    echoLast: null,
+    logprobs: null,
+    tokensAsIds: false,
+    tokenIds: false,
+    promptLogprobs: null,
+    timings: false,
+    streamUsage: 'none',
+  },
+  errorCode: 'string',
+  keepAliveMs: 10_000,
+};
+
 /** The origin asked directly, signed like the Worker's own requests. */
 async function directPath(url: string, secret: string): Promise<Path> {
   const agent = newAgent();
@@ -58,7 +81,10 @@ async function directPath(url: string, secret: string): Promise<Path> {
   return {
     async run(pace, maxTokens, stream) {
       const prompts = [JSON.stringify(pace)];
-      const body = JSON.stringify(generationRequest({ model: PACED_MODEL.id, prompts, maxTokens, stream }));
+      const written = stream ? { written: WRITTEN } : {};
+      const body = JSON.stringify(
+        generationRequest({ model: PACED_MODEL.id, prompts, maxTokens, stream, ...written }),
+      );
       const claims = { timestamp: Date.now(), nonce: crypto.randomUUID() };
       const signature = await sign(key, { method: 'POST', path: '/generate', body }, claims);
       return exchange(`${url}/generate`, { [SIGNATURE_HEADER]: signature }, body, agent);
