@@ -22,7 +22,7 @@ export class EventStream {
   readonly #notation: Notation;
   /** Events that came before the head was written; null from then on. */
   #early: GenerationEvent[] | null = [];
-  readonly #first = Promise.withResolvers<GenerationEvent>();
+  readonly #first = Promise.withResolvers<void>();
   #ended = false;
   #longestWrite = 0;
 
@@ -43,8 +43,8 @@ export class EventStream {
     return first?.type === 'error' ? first : null;
   }
 
-  /** The first event that comes while the head is held back. */
-  get first(): Promise<GenerationEvent> {
+  /** Until an event comes while the head is held back. */
+  get first(): Promise<void> {
     return this.#first.promise;
   }
 
@@ -61,7 +61,7 @@ export class EventStream {
   /** One write for all events; ends the response after `done` or `error`. */
   write(events: readonly GenerationEvent[]): void {
     if (this.#early) {
-      if (events[0]) this.#first.resolve(events[0]);
+      if (events.length > 0) this.#first.resolve();
       this.#early.push(...events);
       return;
     }

@@ -1,5 +1,5 @@
 import type { GenerationEvent, UsageAccount } from '../shared/generation.ts';
-import { UsageCount } from '../shared/usage-count.ts';
+import { Tally } from '../shared/tally.ts';
 
 /** Longer than the edge waits for a Worker that has fallen silent before it asks. */
 const REMEMBERED_MS = 600_000;
@@ -8,10 +8,8 @@ const REMEMBERED_MS = 600_000;
 const MOST_ACCOUNTS = 100_000;
 
 interface Account {
-  readonly count: UsageCount;
+  readonly tally: Tally;
   readonly receivedAt: number;
-  firstTokenAt: number | null;
-  queueMs: number;
   errorCode: string | null;
   endedAt: number | null;
 }
@@ -45,10 +43,8 @@ export class RecentUsage {
   begin(id: string, receivedAt: number): OpenAccount {
     this.#forget();
     const account: Account = {
-      count: new UsageCount(),
+      tally: new Tally(this.#now),
       receivedAt,
-      firstTokenAt: null,
-      queueMs: 0,
       errorCode: null,
       endedAt: null,
     };
@@ -74,10 +70,8 @@ export class RecentUsage {
   }
 
   #observe(account: Account, event: GenerationEvent): void {
-    account.count.add(event);
-    if (event.type === 'started') account.queueMs = Math.max(account.queueMs, event.queueMs);
-    else if (event.type === 'token') account.firstTokenAt ??= this.#now();
-    else if (event.type === 'error') account.errorCode = event.code;
+    account.tally.add(event);
+    if (event.type === 'error') account.errorCode = event.code;
     // Its reader knows the end before the connection has gone, and asks at once.
     if (event.type === 'done' || event.type === 'error') account.endedAt ??= this.#now();
   }
@@ -92,10 +86,11 @@ export class RecentUsage {
   }
 }
 
-function told({ count, receivedAt, firstTokenAt, queueMs, errorCode, endedAt }: Account): UsageAccount {
+function told({ tally, receivedAt, errorCode, endedAt }: Account): UsageAccount {
+  const { usage, finishReasons, queueMs, firstTokenAt } = tally;
   return {
-    usage: count.usage,
-    finishReasons: [...count.finishReasons],
+    usage,
+    finishReasons: [...finishReasons],
     ended: endedAt !== null,
     errorCode,
     queueMs,

@@ -1,9 +1,9 @@
 import { errorOfEvent } from '../../shared/answer/error-answer.ts';
 import { ApiError } from '../../shared/errors.ts';
 import type { GenerationEvent } from '../../shared/generation.ts';
+import { Tally } from '../../shared/tally.ts';
 import type { Lease, Outcome } from '../admission/admission.ts';
 import type { EventStream } from '../upstreams/upstream.ts';
-import { Tally } from './tally.ts';
 
 export interface RunOptions {
   readonly lease: Lease;

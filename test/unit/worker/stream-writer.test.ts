@@ -2,8 +2,8 @@ import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { StreamWriter } from '../../../shared/answer/stream-writer.ts';
 import type { GenerationEvent } from '../../../shared/generation.ts';
+import { Tally } from '../../../shared/tally.ts';
 import type { AnswerOptions } from '../../../worker/dialects/completion-call.ts';
-import { Tally } from '../../../worker/relay/tally.ts';
 import { parse } from './parsing.ts';
 
 const ENVELOPE = { id: 'cmpl-1', created: 1, model: 'default', fingerprint: 'fp' };

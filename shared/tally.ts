@@ -1,5 +1,5 @@
-import type { FinishReason, GenerationEvent, Usage } from '../../shared/generation.ts';
-import { UsageCount } from '../../shared/usage-count.ts';
+import type { FinishReason, GenerationEvent, Usage } from './generation.ts';
+import { UsageCount } from './usage-count.ts';
 
 /** Watches a generation, so that it can be billed wherever it stops. */
 export class Tally {
