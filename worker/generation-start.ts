@@ -111,6 +111,8 @@ function nothingUsed(error: ApiError | null, upstream: Upstream | null): Outcome
     finishReasons: [],
     upstream: upstream?.name ?? null,
     firstTokenAt: null,
+    // Who asked may have left in the middle of the prompt.
+    inquire: error === null && upstream !== null,
   };
 }
 

@@ -27,6 +27,8 @@ export class Run {
   readonly #events: AsyncIterator<readonly GenerationEvent[]>;
   readonly #options: RunOptions;
   #failure: ApiError | null = null;
+  /** The upstream has said itself how it ended. */
+  #ended = false;
   #settled = false;
 
   constructor(stream: EventStream, options: RunOptions) {
@@ -47,11 +49,13 @@ export class Run {
     for (const event of batch) {
       this.tally.add(event);
       if (event.type === 'error') {
+        this.#ended = true;
         this.#failure = errorOfEvent(event);
         break;
       }
       events.push(event);
       if (event.type === 'done') {
+        this.#ended = true;
         this.#settle('completed', null);
         this.#readToEnd();
         break;
@@ -106,6 +110,8 @@ export class Run {
     this.#settled = true;
     const { usage, finishReasons, firstTokenAt, queueMs } = this.tally;
     const { lease, upstream, waitUntil } = this.#options;
-    waitUntil(lease.settle({ status, usage, errorCode, finishReasons, upstream, firstTokenAt, queueMs }));
+    const inquire = !this.#ended;
+    const outcome = { status, usage, errorCode, finishReasons, upstream, firstTokenAt, queueMs, inquire };
+    waitUntil(lease.settle(outcome));
   }
 }

@@ -243,25 +243,34 @@ describe('usage over HTTP', () => {
     expect(body.data).toEqual([expect.objectContaining({ model: 'org/tiny', requests: 3 })]);
   });
 
-  test('a client that leaves is billed for what was generated until then', async () => {
-    const { key } = await tenantWithKey(worker, 'usage-left');
-    origin.script = async (request, wire) => {
-      wire.send(...acceptedFor(request));
-      wire.send({ type: 'token', choice: 0, text: 'x', completionTokens: 5 });
-      await wire.closed;
-    };
-    const kill = new AbortController();
-    const response = await worker.post(
-      { model: 'org/tiny', prompt: 'abc', max_tokens: 200, stream: true },
-      { headers: { authorization: `Bearer ${key}` }, signal: kill.signal },
-    );
-    const reader = response.body!.getReader();
-    await reader.read();
-    kill.abort();
-    const { body } = await eventually(
-      () => admin(worker, 'GET', '/usage?tenant=usage-left'),
-      (answer) => answer.body.total.requests === 1,
-    );
-    expect(body.total).toMatchObject({ cancelled: 1, prompt_tokens: 3, completion_tokens: 5 });
-  });
+  test.each([
+    ['a stream', true],
+    ['a plain request', false],
+  ])(
+    'a client that leaves %s is billed for all that was generated until the origin heard of it',
+    async (name, stream) => {
+      const tenant = `usage-left-${stream}`;
+      const { key } = await tenantWithKey(worker, tenant);
+      const told = Promise.withResolvers<void>();
+      const left = Promise.withResolvers<void>();
+      origin.script = async (request, wire) => {
+        wire.send(...acceptedFor(request), { type: 'token', choice: 0, text: 'x', completionTokens: 5 });
+        told.resolve();
+        await wire.closed;
+        const usage = { promptTokens: 3, cachedTokens: 0, completionTokens: 7 };
+        origin.accounts.set(request.account!, { usage, finishReasons: [], ended: true });
+        left.resolve();
+      };
+      const body = { model: 'org/tiny', prompt: name, max_tokens: 200, stream };
+      const request = sendRaw(worker, body, { authorization: `Bearer ${key}` });
+      await told.promise;
+      reset(request);
+      await left.promise;
+      const { body: usage } = await eventually(
+        () => admin(worker, 'GET', `/usage?tenant=${tenant}`),
+        (answer) => answer.body.total.requests === 1,
+      );
+      expect(usage.total).toMatchObject({ cancelled: 1, prompt_tokens: 3, completion_tokens: 7 });
+    },
+  );
 });
