@@ -15,6 +15,8 @@ interface Tenant<T> {
   readonly items: T[];
   /** Tokens ÷ weight given so far, on the queue's own clock. */
   time: number;
+  /** Where it started when it last began to wait; what it is given back takes it no further. */
+  since: number;
 }
 
 export class WaitingQueue<T extends Waiting> {
@@ -22,7 +24,7 @@ export class WaitingQueue<T extends Waiting> {
   readonly #tenants = new Map<string, Tenant<T>>();
   /** Whom each taken item was charged to, for `refund`. */
   readonly #charged = new WeakMap<T, Tenant<T>>();
-  /** Virtual time of the queue: that of the tenant served last. Newcomers start here, so that idling earns nothing. */
+  /** Time of the tenant served last, when it was. */
   #time = 0;
   #length = 0;
 
@@ -54,10 +56,12 @@ export class WaitingQueue<T extends Waiting> {
   push(item: T): void {
     let tenant = this.#tenants.get(item.tenantId);
     if (tenant === undefined) {
-      tenant = { items: [], time: this.#time };
+      tenant = { items: [], time: 0, since: 0 };
       this.#tenants.set(item.tenantId, tenant);
-    } else if (tenant.items.length === 0) {
-      tenant.time = Math.max(tenant.time, this.#time);
+    }
+    if (tenant.items.length === 0) {
+      tenant.since = this.#start();
+      tenant.time = Math.max(tenant.time, tenant.since);
     }
     tenant.items.push(item);
     this.#length++;
@@ -69,7 +73,7 @@ export class WaitingQueue<T extends Waiting> {
     const item = tenant?.items.shift();
     if (tenant === undefined || item === undefined) return null;
     this.#length--;
-    this.#time = Math.max(this.#time, tenant.time);
+    this.#time = tenant.time;
     tenant.time += item.cost / item.weight;
     this.#charged.set(item, tenant);
     this.#forgetWhenEmpty();
@@ -79,7 +83,7 @@ export class WaitingQueue<T extends Waiting> {
   /** Gives back what a taken item did not use in the end. */
   refund(item: T, cost: number): void {
     const tenant = this.#charged.get(item);
-    if (tenant !== undefined) tenant.time -= cost / item.weight;
+    if (tenant !== undefined) tenant.time = Math.max(tenant.since, tenant.time - cost / item.weight);
   }
 
   /** Removes the waiting items that match and returns how many there were. */
@@ -92,6 +96,14 @@ export class WaitingQueue<T extends Waiting> {
     this.#length -= removed;
     this.#forgetWhenEmpty();
     return removed;
+  }
+
+  /**
+   * Where whoever begins to wait starts, so that idling earns nothing. Tenants served before may have been given back what
+   * they were charged: nobody waits until they have caught up with that.
+   */
+  #start(): number {
+    return Math.min(this.#time, this.#next()?.time ?? 0);
   }
 
   #next(): Tenant<T> | undefined {

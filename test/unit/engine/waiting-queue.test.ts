@@ -109,6 +109,81 @@ describe('the waiting queue', () => {
     expect(next.filter((tenant) => tenant === 'careful')).toHaveLength(2);
   });
 
+  it('gives back by weight, as it charges', () => {
+    const queue = new WaitingQueue<Item>(100);
+    const first = item('small', 0, 10, 0.1);
+    queue.push(first);
+    for (let serial = 1; serial < 20; serial++) queue.push(item('small', serial, 1, 0.1));
+    for (let serial = 0; serial < 20; serial++) queue.push(item('usual', serial, 10));
+    expect(queue.take()).toBe(first);
+    queue.refund(first, 9);
+    const next = Array.from({ length: 10 }, () => queue.take()?.tenantId);
+    expect(Math.abs(next.filter((tenant) => tenant === 'small').length - 5)).toBeLessThanOrEqual(1);
+  });
+
+  it('gives a tenant no more for asking anew each time than for asking all at once', () => {
+    const queue = new WaitingQueue<Item>(100);
+    for (let serial = 0; serial < 40; serial++) queue.push(item('patient', serial));
+    let sly = 0;
+    queue.push(item('sly', 0));
+    for (let taken = 0; taken < 20; taken++) {
+      if (queue.take()?.tenantId === 'sly') queue.push(item('sly', ++sly));
+    }
+    expect(Math.abs(sly - 10)).toBeLessThanOrEqual(1);
+  });
+
+  it('lets a tenant that comes back not make up for its absence, whatever it is given back then', () => {
+    fc.assert(
+      fc.property(fc.constantFrom(10, 1000), fc.boolean(), (cost, early) => {
+        const queue = new WaitingQueue<Item>(100);
+        const first = item('back', 0, cost);
+        queue.push(first);
+        for (let serial = 0; serial < 40; serial++) queue.push(item('busy', serial, 10));
+        expect(queue.take()).toBe(first);
+        for (let taken = 0; taken < 20; taken++) expect(queue.take()?.tenantId).toBe('busy');
+        if (early) queue.refund(first, cost - 10);
+        for (let serial = 1; serial < 20; serial++) queue.push(item('back', serial, 10));
+        if (!early) queue.refund(first, cost - 10);
+        const next = Array.from({ length: 10 }, () => queue.take()?.tenantId);
+        expect(Math.abs(next.filter((tenant) => tenant === 'back').length - 5)).toBeLessThanOrEqual(1);
+      }),
+    );
+  });
+
+  it('lets a newcomer wait for one item of a tenant at most that was charged far more than it used', () => {
+    const queue = new WaitingQueue<Item>(100);
+    const long = Array.from({ length: 8 }, (_, serial) => item('busy', serial, 100_000));
+    for (const next of long) queue.push(next);
+    for (let serial = 8; serial < 40; serial++) queue.push(item('busy', serial, 10));
+    for (const next of long) expect(queue.take()).toBe(next);
+    for (const next of long) queue.refund(next, 99_990);
+    queue.push(item('late', 0, 10));
+    expect([queue.take()?.tenantId, queue.take()?.tenantId]).toContain('late');
+  });
+
+  it.each([
+    ['taken', (queue: WaitingQueue<Item>) => queue.take()],
+    ['removed', (queue: WaitingQueue<Item>) => queue.remove('before', () => true)],
+  ])('forgets who was given what once the last item is %s', (_, leave) => {
+    const queue = new WaitingQueue<Item>(100);
+    for (let serial = 0; serial < 2; serial++) queue.push(item('before', serial, 1000));
+    queue.take();
+    leave(queue);
+    expect(queue.length).toBe(0);
+    for (let serial = 0; serial < 4; serial++) queue.push(item('before', serial));
+    for (let serial = 0; serial < 4; serial++) queue.push(item('after', serial));
+    const next = Array.from({ length: 4 }, () => queue.take()?.tenantId);
+    expect(next.filter((tenant) => tenant === 'before')).toHaveLength(2);
+  });
+
+  it('divides what is left among those who were promised a place, too', () => {
+    const queue = new WaitingQueue<Item>(16);
+    for (let serial = 0; serial < 4; serial++) queue.push(item('a', serial));
+    const promised = (others: readonly string[]) => new Map(others.map((tenant) => [tenant, 1]));
+    expect(queue.hasRoom('a', 1, -8, promised(['a']))).toBe(true);
+    expect(queue.hasRoom('a', 1, -8, promised(['b', 'c', 'd']))).toBe(false);
+  });
+
   it('has room up to its limit beyond the free slots, and takes any request when empty', () => {
     const queue = new WaitingQueue<Item>(2);
     expect(queue.hasRoom('a', 50, 0, NOBODY)).toBe(true);
