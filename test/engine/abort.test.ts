@@ -19,6 +19,23 @@ describe('H.8: an abort', () => {
     expect(ends(driver, 'second')).toEqual({ promptTokens: 2, completionTokens: 5 });
   });
 
+  it.each([
+    ['goes on', 1000],
+    ['would have been the last', 3],
+  ])('while a step of decoding runs is the end, whether that step %s', async (_, maxTokens) => {
+    const driver = new Driver(new ScriptedRunner(shape(2), { asyncDecode: true }));
+    driver.submit(endless('gone', maxTokens));
+    driver.submit(endless('other', 20));
+    while (tokensSoFar(driver, 'gone') < 2) await driver.step();
+    const step = driver.step();
+    driver.engine.abort('gone');
+    await step;
+    await driver.finish();
+    expect(tokensSoFar(driver, 'gone')).toBe(2);
+    expect(driver.eventsOf('gone').at(-1)?.type).toBe('token');
+    expect(ends(driver, 'other')).toEqual({ promptTokens: 2, completionTokens: 20 });
+  });
+
   it('stops a prefill while it runs', async () => {
     const runner = new ScriptedRunner(shape(1), { prefillTurns: 1000 });
     const driver = new Driver(runner);
@@ -29,6 +46,18 @@ describe('H.8: an abort', () => {
     expect(driver.engine.idle).toBe(true);
     expect(runner.prefills).toHaveLength(1);
     driver.engine.settle();
+    expect(driver.eventsOf('long')).toEqual([]);
+  });
+
+  it('is the last of a request whose grammar turns out to be invalid after it', async () => {
+    const { promise, reject } = Promise.withResolvers<never>();
+    const driver = new Driver(new ScriptedRunner(shape(1)), { compile: () => promise });
+    driver.submit({ ...endless('gone', 5), constraint: '{}' });
+    driver.engine.abort('gone');
+    reject(new Error('no such rule'));
+    await new Promise(setImmediate);
+    driver.engine.settle();
+    expect(driver.eventsOf('gone')).toEqual([]);
   });
 
   it('takes waiting requests out of the queue, and leaves unknown ones alone', async () => {

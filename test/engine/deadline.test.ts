@@ -32,4 +32,18 @@ describe('a deadline', () => {
     expect(last).toMatchObject({ usage: { promptTokens: 2, completionTokens: tokensSoFar(driver, 'slow') } });
     expect(ends(driver, 'other')).toEqual({ promptTokens: 2, completionTokens: 30 });
   });
+
+  it('ends each request at its own time, also after others have ended at theirs', async () => {
+    const driver = new Driver(new ScriptedRunner(shape(4)));
+    const steps = [12, 4, 8];
+    driver.submit(endless('other', 1000));
+    for (const after of steps) {
+      driver.submit({ ...endless(`${after}`, 1000), deadline: driver.now + UNIX_AHEAD + after * STEP_MS });
+    }
+    for (let step = 1; step <= 13; step++) {
+      await driver.step();
+      const ended = steps.filter((after) => driver.eventsOf(`${after}`).at(-1)?.type === 'error');
+      expect(ended).toEqual(steps.filter((after) => after < step));
+    }
+  });
 });

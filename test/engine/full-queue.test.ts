@@ -35,6 +35,33 @@ describe('a full queue', () => {
     }
   });
 
+  it('tells a longer wait the longer nothing finishes', async () => {
+    const driver = new Driver(new ScriptedRunner(shape(2)), { maxWaiting: 2 });
+    for (const name of ['a', 'b', 'c', 'd']) driver.submit(endless(name, 10));
+    await driver.finish();
+    for (const name of ['e', 'f', 'g', 'h']) driver.submit(endless(name, 1000));
+    driver.submit(endless('early', 10));
+    driver.now += 10_000;
+    driver.submit(endless('later', 10));
+    expect(driver.refused.get('later')).toBeGreaterThan(2 * driver.refused.get('early')!);
+  });
+
+  it('tells no shorter wait where those before are still being prepared', async () => {
+    const waits = [false, true].map(async (prepared) => {
+      const compile = () => new Promise<never>(() => undefined);
+      const driver = new Driver(new ScriptedRunner(shape(2)), { maxWaiting: 2, compile });
+      for (const name of ['a', 'b', 'c', 'd']) driver.submit(endless(name, 10));
+      await driver.finish();
+      for (const name of ['e', 'f', 'g', 'h']) {
+        driver.submit({ ...endless(name, 10), constraint: prepared ? '{}' : null });
+      }
+      driver.submit({ ...endless('refused', 10), choices: 50 });
+      return driver.refused.get('refused') ?? 0;
+    });
+    const [ready, preparing] = await Promise.all(waits);
+    expect(preparing).toBeGreaterThanOrEqual(ready!);
+  });
+
   it('counts the requests whose grammar is still being compiled', async () => {
     const compile = () => new Promise<never>(() => undefined);
     const driver = new Driver(new ScriptedRunner(shape(2)), { maxWaiting: 2, compile });

@@ -2,10 +2,13 @@ import { setImmediate } from 'node:timers/promises';
 import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { Submission } from '../../origin/engine/messages.ts';
+import { ApiError } from '../../shared/errors.ts';
 import type { GenerationEvent } from '../../shared/generation.ts';
 import { NEUTRAL_SAMPLING } from '../../shared/sampling.ts';
 import type { SyntheticModel } from '../synthetic/llama-graph.ts';
-import type { Driver } from './support/driver.ts';
+import { Driver } from './support/driver.ts';
+import { endless, shape } from './support/long-requests.ts';
+import { ScriptedRunner } from './support/scripted-runner.ts';
 import { submission } from './support/submissions.ts';
 import { type Part, picture, promptOf, visionEngine } from './support/vision-engine.ts';
 
@@ -170,5 +173,21 @@ describe('images and company', () => {
     await finish(driver);
     expect(driver.eventsOf('image').at(-1)?.type).toBe('done');
     expect(driver.eventsOf('given up')).toEqual([]);
+  });
+});
+
+describe('images that cannot be encoded', () => {
+  it.each([
+    ['upstream_error', true],
+    ['invalid_value', false],
+  ] as const)('end their request with %s, to be tried elsewhere: %s', async (code, retryable) => {
+    const encodeImages = () => Promise.reject(new ApiError(code, 'no'));
+    const driver = new Driver(new ScriptedRunner(shape(1)), { encodeImages });
+    const image = { at: 0, count: 1, key: 'picture', pixels: new Float32Array(1) };
+    const { prompts, ...fields } = endless('r', 5);
+    driver.submit({ ...fields, prompts: prompts.map((prompt) => ({ ...prompt, images: [image] })) });
+    while (driver.engine.awaitsPreparation) await setImmediate();
+    await driver.finish();
+    expect(driver.eventsOf('r')).toMatchObject([{ type: 'error', code, retryable }]);
   });
 });

@@ -60,6 +60,17 @@ describe('the prefix cache', () => {
     expect(cached(driver, 'second')).toBe(0);
   });
 
+  it.each([
+    ['another that opts out', { cachePrompt: false }],
+    ['one whose key looks like it', { cacheKey: 'request first' }],
+  ])('of a running request that opts out is not for %s', async (_, fields) => {
+    const driver = new Driver(new ScriptedRunner(shape(2)));
+    driver.submit(again('first', { cachePrompt: false }));
+    driver.submit(again('second', fields));
+    await driver.finish();
+    expect(cached(driver, 'second')).toBe(0);
+  });
+
   it('is not filled by a request that opts out', async () => {
     const driver = new Driver(new ScriptedRunner(shape(2)));
     driver.submit(again('first', { cachePrompt: false }));

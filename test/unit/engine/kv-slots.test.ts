@@ -159,6 +159,47 @@ describe('KV slots', () => {
     expect(kv.seat(first, 'x', true)).toEqual({ slot, cached: 8, copies: [] });
   });
 
+  it('keep what a row holds beyond the part that is taken from it, while another free row holds nothing', () => {
+    const kv = new KvSlots({ slots: 2, contextLength: CONTEXT, prefillChunk: CHUNK });
+    const whole = Int32Array.from({ length: 9 }, (_, at) => at);
+    const { slot } = kv.seat(whole, 'x', true);
+    kv.record(slot, 9);
+    kv.release(slot, true);
+    const branch = kv.seat(Int32Array.of(0, 1, 2, 3, 9, 9), 'x', true);
+    expect(branch).toMatchObject({ slot, cached: CHUNK });
+    expect(kv.seat(whole, 'x', true).cached).toBe(2 * CHUNK);
+  });
+
+  it('copy from a free row far from those in use, which keeps what was not copied', () => {
+    const kv = new KvSlots({ slots: 6, contextLength: CONTEXT, prefillChunk: CHUNK });
+    for (let serial = 0; serial < 3; serial++) kv.seat(Int32Array.of(serial), 'x', true);
+    const whole = Int32Array.from({ length: 9 }, (_, at) => at);
+    const far = kv.seat(whole, 'x', true).slot;
+    kv.record(far, 9);
+    for (const slot of [far, 1, 2]) kv.release(slot, true);
+    const branch = kv.seat(Int32Array.of(0, 1, 2, 3, 9, 9), 'x', true);
+    expect(branch).toEqual({ slot: 1, cached: CHUNK, copies: [{ from: far, to: 1, length: CHUNK }] });
+    expect(kv.seat(whole, 'x', true).cached).toBe(2 * CHUNK);
+  });
+
+  it('give up first what has been copied elsewhere', () => {
+    const kv = new KvSlots({ slots: 4, contextLength: CONTEXT, prefillChunk: CHUNK });
+    const long = (serial: number) => Int32Array.from({ length: 9 }, (_, at) => serial * 10 + at);
+    for (const prompt of [Int32Array.of(0), Int32Array.of(1), long(2), long(3)]) {
+      kv.record(kv.seat(prompt, 'x', true).slot, prompt.length);
+    }
+    for (const slot of [2, 3, 1]) kv.release(slot, true);
+    expect(kv.seat(long(3), 'x', true)).toMatchObject({ slot: 1, copies: [{ from: 3 }] });
+    expect(kv.seat(Int32Array.of(4), 'x', true).slot).toBe(2);
+    expect(kv.seat(long(2), 'x', true).cached).toBe(2 * CHUNK);
+  });
+
+  it('leave a position of a full row to whatever is written for an idle one', () => {
+    const kv = new KvSlots({ slots: 1, contextLength: CONTEXT, prefillChunk: CHUNK });
+    kv.record(kv.seat(new Int32Array(CONTEXT), 'x', true).slot, CONTEXT);
+    expect(kv.kept(0)).toBe(CONTEXT - CHUNK);
+  });
+
   it('copy from a row in use', () => {
     const kv = new KvSlots({ slots: 4, contextLength: CONTEXT, prefillChunk: CHUNK });
     const tokens = Int32Array.from({ length: 9 }, (_, at) => at);
