@@ -94,6 +94,7 @@ function told({ tally, receivedAt, errorCode, endedAt }: Account): UsageAccount 
     ended: endedAt !== null,
     errorCode,
     queueMs,
-    firstTokenMs: firstTokenAt === null ? null : firstTokenAt - receivedAt,
+    // The clock may have been set back meanwhile; an account that nobody can read would end the stream it stands in.
+    firstTokenMs: firstTokenAt === null ? null : Math.max(0, firstTokenAt - receivedAt),
   };
 }

@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest';
 import { RecentUsage } from '../../../origin/recent-usage.ts';
+import { usageAccount } from '../../../shared/generation.ts';
 
 const MINUTE = 60_000;
 
@@ -46,4 +47,39 @@ test('a flood of requests pushes out the oldest, and the memory stays bounded', 
   for (let index = 0; index <= 100_000; index += 1) recent.begin(`r${index}`, 0);
   expect(recent.of('r0')).toBeNull();
   expect(recent.of('r1')).not.toBeNull();
+});
+
+test('an account tells the longest wait of its prompts and when its first token came, whatever comes later', () => {
+  let now = 100;
+  const recent = new RecentUsage(() => now);
+  const account = recent.begin('x', 40);
+  const started = (prompt: number, queueMs: number) =>
+    account.observe([{ type: 'started', prompt, cachedTokens: 0, queueMs }]);
+  started(0, 9);
+  started(1, 4);
+  for (const completionTokens of [1, 2]) {
+    account.observe([{ type: 'token', choice: 0, text: 'a', completionTokens }]);
+    now += 1000;
+  }
+  expect(recent.of('x')).toMatchObject({ queueMs: 9, firstTokenMs: 60 });
+});
+
+test('a clock that is set back in the middle of a generation leaves an account that can be read', () => {
+  let now = 5000;
+  const recent = new RecentUsage(() => now);
+  const account = recent.begin('x', now);
+  now = 0;
+  account.observe([{ type: 'token', choice: 0, text: 'a', completionTokens: 1 }]);
+  expect(usageAccount.parse(account.told())).toMatchObject({
+    firstTokenMs: 0,
+    usage: { completionTokens: 1 },
+  });
+});
+
+test('what is withdrawn is never the account that has taken its name since', () => {
+  const recent = new RecentUsage(() => 0);
+  const first = recent.begin('x', 0);
+  recent.begin('x', 0);
+  first.withdraw();
+  expect(recent.of('x')).not.toBeNull();
 });
