@@ -38,11 +38,11 @@ const payloads = (text: string): unknown[] =>
     .filter((message) => message.startsWith('data: {'))
     .map((message) => JSON.parse(message.slice('data: '.length)));
 
-function writing() {
+function writing({ prompts = ['x'], choices = 1, form = FORM } = {}) {
   const clock = { now: 0 };
   const account = new RecentUsage(() => clock.now).begin('a', 0);
-  const one = request({ prompts: ['x'], choices: 1, stream: true });
-  const notation = written({ request: one, form: FORM, account: account.told, now: () => clock.now });
+  const one = request({ prompts, choices, stream: true });
+  const notation = written({ request: one, form, account: account.told, now: () => clock.now });
   const text = (...events: GenerationEvent[]): string => {
     account.observe(events);
     return notation.text(events);
@@ -115,6 +115,17 @@ test('a comment falls behind a silence that lasted from one sign of life to the 
   expect(signs).toEqual(['', comment, '', comment]);
 });
 
+test('an end is told in the account, however soon it comes behind another account', () => {
+  const error: GenerationEvent = {
+    ...{ type: 'error', code: 'upstream_error', message: 'x', param: null, retryable: false },
+  };
+  for (const end of [[error], done(0)]) {
+    const { text } = writing();
+    text({ type: 'accepted', model: 'm', promptTokens: [4] });
+    expect(accountsIn(text(...end))).toMatchObject([{ ended: true }]);
+  }
+});
+
 test('a failure is told in the account and in the caller’s dialect, and is never a clean end', () => {
   const { text } = writing();
   const end = text(
@@ -125,4 +136,23 @@ test('a failure is told in the account and in the caller’s dialect, and is nev
   expect(end.replaceAll(COMMENT, '')).toBe(
     failedEnd(new ApiError('upstream_timeout', 'too <late>'), 'status').replace('<', '\\u003c'),
   );
+});
+
+test('totals stand on the last of all choices of all prompts', () => {
+  const answer = { ...FORM.answer, streamUsage: 'last-choice' as const };
+  const { text } = writing({ prompts: ['x', 'y'], choices: 2, form: { ...FORM, answer } });
+  const ends = [3, 1, 0, 2].map((choice) => ({ ...done(0)[0]!, choice }));
+  const chunks = payloads(text(...ends, done(0)[1]!)) as { choices: { index: number }[]; usage?: unknown }[];
+  expect(chunks.map(({ choices: [choice] }) => choice?.index)).toEqual([3, 1, 0, 2]);
+  expect(chunks.map(({ usage }) => usage !== undefined)).toEqual([false, false, false, true]);
+});
+
+test('the echo of a prompt goes to each of its choices', () => {
+  const form = { ...FORM, answer: { ...FORM.answer, echo: true } };
+  const { text } = writing({ prompts: ['x', 'y'], choices: 2, form });
+  const chunks = payloads(text({ type: 'prompt', prompt: 1, text: 'y', ids: [1] }));
+  expect(chunks).toMatchObject([
+    { choices: [{ index: 2, text: 'y' }] },
+    { choices: [{ index: 3, text: 'y' }] },
+  ]);
 });
