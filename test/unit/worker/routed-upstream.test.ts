@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { ApiError } from '../../../shared/errors.ts';
+import { ApiError, type ErrorCode } from '../../../shared/errors.ts';
 import type { GenerationEvent, GenerationRequest } from '../../../shared/generation.ts';
 import { type Candidate, RoutedUpstream } from '../../../worker/upstreams/routed-upstream.ts';
 import type {
@@ -31,6 +31,49 @@ test.each(['unsupported_parameter', 'unsupported_endpoint'] as const)(
     expect(health.order(['failing', 'other'])).toEqual(['other', 'failing']);
   },
 );
+
+describe('a request that an upstream fails', () => {
+  /** What one with three upstreams, all of which fail like this, was told, and who was asked. */
+  async function failed(code: ErrorCode, signal = context.signal!, before = () => {}) {
+    const health = new UpstreamHealth(() => 0);
+    for (let count = 0; count < 4; count += 1) health.begin('one')('failure');
+    const asked: string[] = [];
+    const candidates = ['one', 'two', 'three'].map((name): Candidate => {
+      const generate: Upstream['generate'] = () => {
+        asked.push(name);
+        before();
+        return Promise.reject(new ApiError(code, name));
+      };
+      const upstream = { name, generate } as Partial<Upstream> as Upstream;
+      return { upstream, timeouts: { firstEventMs: 1, idleMs: 1 } };
+    });
+    const routed = new RoutedUpstream(candidates, health, () => 0);
+    const outcome = routed.generate({} as GenerationRequest, { ...context, signal } as UpstreamContext);
+    await expect(outcome).rejects.toMatchObject({ code });
+    return { asked, health, name: routed.name };
+  }
+
+  test('is tried at one other, which then is the one that has its account, and at no third', async () => {
+    const { asked, name } = await failed('upstream_error');
+    expect([asked, name]).toEqual([['one', 'two'], 'two']);
+  });
+
+  test('is tried nowhere else once its client has left', async () => {
+    const client = new AbortController();
+    const { asked } = await failed('upstream_error', client.signal, () => client.abort());
+    expect(asked).toEqual(['one']);
+  });
+
+  test.each(['server_is_overloaded', 'model_loading', 'model_unavailable'] as const)(
+    'with %s shows neither that it works nor that it is broken',
+    async (code) => {
+      const { health } = await failed(code);
+      expect(health.order(['one', 'other'])).toEqual(['one', 'other']);
+      health.begin('one')('failure');
+      expect(health.order(['one', 'other'])).toEqual(['other', 'one']);
+    },
+  );
+});
 
 describe('a generation', () => {
   const error = (code: string): GenerationEvent => ({
@@ -130,13 +173,24 @@ describe('the tokenizer', () => {
       candidate('second', { tokenize: async () => ({ tokens: [7], tokenStrings: ['x'] }) }),
     ];
     const routed = new RoutedUpstream(candidates, health, () => 0);
-    return { health, counts, ask: () => routed.tokenizer!.tokenize(asked, signal) };
+    return { health, counts, ask: (until = signal) => routed.tokenizer!.tokenize(asked, until) };
   }
 
   test('of an origin that is away is another one’s, and its failures count', async () => {
     const { health, ask } = world(() => Promise.reject(new ApiError('upstream_error', 'Away.')));
     for (let count = 0; count < 5; count += 1) expect((await ask()).tokens).toEqual([7]);
     expect(health.order(['first', 'second'])).toEqual(['second', 'first']);
+  });
+
+  test('that a caller does not wait for has not failed', async () => {
+    const client = new AbortController();
+    const { health, ask } = world(() => {
+      client.abort();
+      return Promise.reject(new ApiError('upstream_error', 'Cut.'));
+    });
+    for (let count = 0; count < 4; count += 1) health.begin('first')('failure');
+    await expect(ask(client.signal)).rejects.toThrow('Cut.');
+    expect(health.order(['first', 'second'])).toEqual(['first', 'second']);
   });
 
   test('is not asked elsewhere for what the caller did wrong', async () => {

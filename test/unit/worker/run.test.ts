@@ -2,7 +2,7 @@ import * as fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { ApiError } from '../../../shared/errors.ts';
 import type { GenerationEvent, Usage } from '../../../shared/generation.ts';
-import type { Outcome } from '../../../worker/admission/admission.ts';
+import type { Lease, Outcome } from '../../../worker/admission/admission.ts';
 import { Run } from '../../../worker/relay/run.ts';
 
 const TIMINGS = { queueMs: 0, promptMs: 0, generationMs: 0 };
@@ -29,15 +29,18 @@ const failure = (code: string, usage?: Usage): GenerationEvent => ({
 /** A run over these batches, and what its lease was told. */
 function runOver(batches: readonly (readonly GenerationEvent[])[], thrown?: Error) {
   const settled: Outcome[] = [];
+  const watched: Parameters<Lease['watch']>[0][] = [];
   const abort = new AbortController();
+  const source = { readToEnd: false };
   async function* stream() {
     yield* batches;
     if (thrown) throw thrown;
+    source.readToEnd = true;
   }
   const run = new Run(stream(), {
     lease: {
       id: 'lease',
-      watch: () => {},
+      watch: (progress) => void watched.push(progress),
       settle: async (outcome) => void settled.push(outcome),
     },
     upstream: 'fake',
@@ -45,7 +48,7 @@ function runOver(batches: readonly (readonly GenerationEvent[])[], thrown?: Erro
     now: () => 42,
     waitUntil: () => {},
   });
-  return { run, settled, abort };
+  return { run, settled, watched, source, abort };
 }
 
 /** Takes everything; the error at the end, if there is one. */
@@ -114,6 +117,22 @@ describe('how a run ends', () => {
     run.cancel();
     expect(abort.signal.aborted).toBe(true);
     expect(settled).toMatchObject([{ status: 'cancelled', errorCode: null, usage: { completionTokens: 4 } }]);
+  });
+
+  test('done, and then the client leaves: the connection is read to its end, and not cut', async () => {
+    const { run, source, abort } = runOver([[accepted, started], [done]]);
+    await drain(run);
+    run.cancel();
+    await expect.poll(() => source.readToEnd).toBe(true);
+    expect(abort.signal.aborted).toBe(false);
+  });
+
+  test('while it runs, its lease can tell at any time what has been used, and where', async () => {
+    const { run, watched } = runOver([[accepted, started], [token(0, 4)], [token(0, 5)]]);
+    await run.next();
+    await run.next();
+    const usage = { promptTokens: 7, cachedTokens: 2, completionTokens: 4 };
+    expect(watched.map((progress) => progress())).toEqual([{ usage, upstream: 'fake' }]);
   });
 
   test('the deadline’s reason is the error, not the broken connection it causes', async () => {
