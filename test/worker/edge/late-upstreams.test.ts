@@ -61,6 +61,17 @@ test('an origin that falls silent in the middle of a written stream ends it with
   ]);
 });
 
+test('an origin that promises a written stream and never begins it ends it with an error event', async () => {
+  const prompt = await promptFor(origins[1], worker);
+  origins[1].script = async (_, wire) => {
+    // Nothing that tells of the generation.
+    await wire.raw(': hello\n\n');
+    await wire.closed;
+  };
+  const answer = await hurried.post({ model: 'org/tiny', prompt, max_tokens: 4, stream: true });
+  expect(payloadsOf(await answer.text())).toMatchObject([{ error: { code: 'upstream_timeout' } }]);
+});
+
 test('a caller who reads nothing for longer than an origin may be silent still gets all of a written stream', async () => {
   const prompt = await promptFor(origins[1], worker);
   origins[1].script = manyEvents;
