@@ -81,6 +81,13 @@ describe('C.7: an origin that fails mid-stream', () => {
     expect(await response.json()).toMatchObject({ error: { code: 'upstream_error' } });
   });
 
+  test('a written stream that breaks off ends in its caller’s dialect', async () => {
+    origin.script = dying((wire) => wire.end());
+    const body = { model: 'default', prompt: 'Hi', max_tokens: 4, stream: true };
+    const answer = await worker.post(body, { headers: { 'x-dialect': 'vllm' } });
+    expect(payloadsOf(await answer.text()).at(-1)).toMatchObject({ error: { code: 502 } });
+  });
+
   test('its own error event reaches the client with its code, after the text before it', async () => {
     const error = {
       code: 'upstream_timeout',

@@ -11,7 +11,7 @@ import { promptFor, upstreamsForTests } from './upstreams-for-tests.ts';
 const { origins, openAi, worker, another } = upstreamsForTests();
 /** Each is asked once, and in time for everything but what its test is about. */
 const hurried = another({
-  first: { connectMs: 500 },
+  first: { connectMs: 500, idleMs: 2000 },
   second: { idleMs: 400 },
   foreign: { firstEventMs: 400 },
 });
@@ -61,15 +61,32 @@ test('an origin that falls silent in the middle of a written stream ends it with
   ]);
 });
 
-test('an origin that promises a written stream and never begins it ends it with an error event', async () => {
+test('an origin that writes, but never tells of a generation, ends with an error event', async () => {
   const prompt = await promptFor(origins[1], worker);
   origins[1].script = async (_, wire) => {
-    // Nothing that tells of the generation.
-    await wire.raw(': hello\n\n');
-    await wire.closed;
+    while (!wire.gone()) {
+      await wire.raw(': hello\n\n');
+      await sleep(50);
+    }
   };
   const answer = await hurried.post({ model: 'org/tiny', prompt, max_tokens: 4, stream: true });
   expect(payloadsOf(await answer.text())).toMatchObject([{ error: { code: 'upstream_timeout' } }]);
+});
+
+test('a request that waits long at its origin gets its written stream as long as there are signs of life', async () => {
+  const prompt = await promptFor(origins[0], worker);
+  origins[0].script = async (request, wire) => {
+    wire.send(...acceptedFor(request));
+    for (let sign = 0; sign < 9; sign += 1) {
+      await sleep(300);
+      // Time for another account, in which nothing is new.
+      wire.send({ type: 'started', prompt: 0, cachedTokens: 0, queueMs: 1 });
+    }
+    wire.send(tokenEvent(1), finishOf(0, 'length', 1), doneFor(request, 1));
+    wire.end();
+  };
+  const answer = await hurried.post({ model: 'org/tiny', prompt, max_tokens: 1, stream: true });
+  expect(chunksOf(await answer.text())).toHaveLength(2);
 });
 
 test('a caller who reads nothing for longer than an origin may be silent still gets all of a written stream', async () => {
