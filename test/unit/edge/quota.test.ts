@@ -135,6 +135,29 @@ describe('refusals', () => {
     expect(refusal).toMatchObject({ kind: 'too_large', limit: 10, requested: 11, retryAfterMs: null });
   });
 
+  test('of several limits without room, the one that takes longest to have some says how long to wait', () => {
+    const tenant = subject({ requestsPerMinute: 2, tokensPerMinute: 100 });
+    const key = subject({ tokensPerMinute: 40 }, 'key');
+    const state = emptyQuota();
+    expect(reserve(state, claim('r1', [tenant], 10), START)).toBeNull();
+    expect(reserve(state, claim('r2', [tenant, key], 40), START + 5000)).toBeNull();
+    const late = claim('late', [tenant, key], 1);
+    const refusal = reserve(state, late, START + 6000);
+    expect(refusal).toMatchObject({ kind: 'tokens', subject: 'key', retryAfterMs: 59_000 });
+    expect(reserve(state, late, START + 6000 + 59_000)).toBeNull();
+  });
+
+  test('what has left the window makes no room once more', () => {
+    const one = [subject({ tokensPerMinute: 50 })];
+    const state = emptyQuota();
+    for (const [index, tokens] of [10, 40].entries()) {
+      expect(reserve(state, claim(`r${index}`, one, tokens), START + index * 30_000)).toBeNull();
+    }
+    expect(reserve(state, claim('next', one, 20), START + 70_000)).toMatchObject({
+      ...{ kind: 'tokens', used: 40, retryAfterMs: 20_000 },
+    });
+  });
+
   test('a spent day outweighs a full minute, and ends at midnight UTC', () => {
     const one = [subject({ requestsPerMinute: 1, tokensPerDay: 10 })];
     const state = emptyQuota();
@@ -208,6 +231,20 @@ describe('headers', () => {
     [11.2, '12ms'],
   ])('%d ms is written as Go writes it: %s', (ms, text) => {
     expect(goDuration(ms)).toBe(text);
+  });
+
+  test('the tighter one is the one with less left, whichever limit is larger, and never less than nothing', () => {
+    const tenant = subject({ requestsPerMinute: 10, tokensPerMinute: 50 });
+    const key = subject({ requestsPerMinute: 4 }, 'key');
+    const state = emptyQuota();
+    for (let count = 0; count < 8; count += 1) reserve(state, claim(`r${count}`, [tenant]), START);
+    reserve(state, claim('own', [tenant, key]), START);
+    settle(state, 'own', 500);
+    expect(rateLimitHeaders(state, [tenant, key], START)).toMatchObject({
+      'x-ratelimit-limit-requests': '10',
+      'x-ratelimit-remaining-requests': '1',
+      'x-ratelimit-remaining-tokens': '0',
+    });
   });
 
   test('the tighter of tenant and key is reported, a missing limit is not', () => {

@@ -178,6 +178,9 @@ describe('limits kept in many regions', () => {
             expect(periodUse(counted, 'day', world.now)).toBe(
               sum(own.filter(({ at }) => day(at) === day(world.now))),
             );
+            expect(periodUse(counted, 'month', world.now)).toBe(
+              sum(own.filter(({ at }) => month(at) === month(world.now))),
+            );
           }
           world.pass(SLICE_MS + SLICE_GRACE_MS + 60_000);
           expect(countedAtHome(world)).toEqual([0, 0, 0]);

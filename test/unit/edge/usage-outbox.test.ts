@@ -25,6 +25,7 @@ const records = (count: number) => Array.from({ length: count }, (_, index) => r
 function usageOf(waiting: readonly UsageRecord[], dataset?: AnalyticsEngineDataset) {
   let entries = waiting.map((record, index): OutboxEntry => ({ sequence: index + 1, record }));
   let cursor = 0;
+  let counted = 0;
   const outbox = {
     outbox: (limit: number) => entries.slice(0, limit),
     dropOutboxTo: (sequence: number) => {
@@ -37,17 +38,20 @@ function usageOf(waiting: readonly UsageRecord[], dataset?: AnalyticsEngineDatas
     }),
     batch: async (statements: { readonly values: readonly unknown[] }[]) => {
       cursor = statements.at(-1)!.values[1] as number;
+      // Requests of a row.
+      for (const { values } of statements.slice(0, -1)) counted += values[4] as number;
     },
   } as unknown as D1Database;
-  return { flush: () => flushOutbox(outbox, db, dataset), written: () => cursor };
+  return { flush: () => flushOutbox(outbox, db, dataset), written: () => cursor, counted: () => counted };
 }
 
 test.each([0, 1, 499, 500, 501, 1_700])(
-  'asking again for as long as there is more moves all of %i records',
+  'asking again for as long as there is more moves all of %i records, each once',
   async (count) => {
-    const { flush, written } = usageOf(records(count));
+    const { flush, written, counted } = usageOf(records(count));
     while (await flush());
-    expect(written()).toBe(count);
+    await flush();
+    expect([written(), counted()]).toEqual([count, count]);
   },
 );
 

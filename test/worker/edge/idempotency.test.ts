@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { defaultScript } from '../support/scripts.ts';
+import { acceptedFor, defaultScript, doneFor, finishOf } from '../support/scripts.ts';
 import { workerForTests } from '../support/worker-for-tests.ts';
 import { ADMIN_KEY_SHA256, admin, tenantWithKey } from './admin-client.ts';
 import { eventually } from './eventually.ts';
@@ -47,6 +47,16 @@ test('a key that may not use the model gets no answer that another key of its te
   expect(statuses).toEqual([200, 409, 200]);
 });
 
+test('the same key and body of another tenant are another request', async () => {
+  for (const tenant of ['one', 'another']) {
+    const { key } = await tenantWithKey(worker, `${tenant}-tenant`);
+    const headers = { authorization: `Bearer ${key}`, 'idempotency-key': 'of-two-tenants' };
+    const answer = await worker.post({ model: 'org/tiny', prompt: 'Hi' }, { headers });
+    expect([answer.status, answer.headers.get('idempotent-replayed')]).toEqual([200, null]);
+  }
+  expect(origin.requests).toHaveLength(2);
+});
+
 test('while the first one runs, others are told to come again', async () => {
   const answerNow = Promise.withResolvers<void>();
   origin.script = async (request, wire) => {
@@ -77,6 +87,25 @@ test('a failure leaves the key free, a stream does not use it', async () => {
     expect(await (await ask('streamed', { stream: true })).text()).toContain('[DONE]');
   }
   expect(origin.requests).toHaveLength(3);
+});
+
+test('an answer that is too large to be kept is given all the same, and leaves the key free', async () => {
+  origin.script = async (request, wire) => {
+    wire.send(...acceptedFor(request));
+    // As many bytes as the platform puts into one value, and more.
+    const text = '\u0448'.repeat(120_000);
+    for (let count = 1; count <= 10; count += 1) {
+      wire.send({ type: 'token', choice: 0, text, completionTokens: count });
+    }
+    wire.send(finishOf(0, 'length', 10), doneFor(request, 10));
+    wire.end();
+  };
+  const first = await ask('large', { max_tokens: 10 });
+  expect(first.status).toBe(200);
+  expect((await first.text()).length).toBeGreaterThan(1_200_000);
+  origin.reset();
+  const second = await ask('large', { max_tokens: 10 });
+  expect([second.status, second.headers.get('idempotent-replayed')]).toEqual([200, null]);
 });
 
 test('a key that is no key is refused', async () => {

@@ -1,10 +1,22 @@
 import type { Miniflare } from 'miniflare';
 
-/** A Worker around the limiter alone: passes calls on to a tenant's object, which can restart. And one around the ledger. */
+/**
+ * A Worker around the limiter alone: passes calls on to a tenant's object, which can restart, and tells how often its
+ * alarm rang, when it will next, and how many records are not yet in the ledger. And one around the ledger.
+ */
 export const LIMITER_WORKER = `
   import { addToLedger } from './usage/usage-ledger.ts';
   import { TenantLimiter as Limiter } from './limiter/tenant-limiter.ts';
   export class TenantLimiter extends Limiter {
+    #alarms = 0;
+    async alarm() {
+      this.#alarms += 1;
+      await super.alarm();
+    }
+    async state() {
+      const outbox = this.ctx.storage.sql.exec('SELECT 1 FROM outbox').toArray();
+      return { alarms: this.#alarms, next: await this.ctx.storage.getAlarm(), outbox: outbox.length };
+    }
     async restart() {
       this.ctx.abort('restarted');
     }
@@ -22,7 +34,7 @@ export const LIMITER_WORKER = `
 
 export interface Call {
   readonly tenant: string;
-  readonly method: 'reserve' | 'renew' | 'settle' | 'block' | 'restart' | 'addToLedger';
+  readonly method: 'reserve' | 'renew' | 'settle' | 'block' | 'restart' | 'state' | 'addToLedger';
   readonly args: readonly unknown[];
 }
 

@@ -195,6 +195,16 @@ describe('a tenant limiter in workerd', () => {
     expect(admitted(await call(reservation('restarted', 'next', limits)))).toBe(1);
   });
 
+  test('what is reserved stays reserved when the limiter restarts', async () => {
+    const limits = { concurrentRequests: 1, requestsPerMinute: 2 };
+    await call(reservation('kept', 'first', limits));
+    await call({ tenant: 'kept', method: 'restart', args: [] });
+    expect(admitted(await call(reservation('kept', 'second', limits)))).toBe(0);
+    await call(settlement('kept', 'first', 5));
+    await call({ tenant: 'kept', method: 'restart', args: [] });
+    expect(admitted(await call(reservation('kept', 'second', limits)))).toBe(1);
+  });
+
   test('what a request has used counts against budgets, although its lease had ended before its Worker told', async () => {
     const limits = { concurrentRequests: 1, tokensPerMonth: 1_000 };
     await call(reservation('late', 'cut-off', limits, { leaseMs: 500 }));

@@ -94,6 +94,25 @@ describe('limits over HTTP', () => {
     for (let count = 0; count < 30; count += 1) expect((await completion(worker, key)).status).toBe(200);
   });
 
+  test('a request id that a caller uses twice at a time is two requests', async () => {
+    const { key } = await tenantWithKey(worker, 'same-id', { concurrent_requests: 1 });
+    const answerNow = Promise.withResolvers<void>();
+    origin.script = async (request, wire) => {
+      await answerNow.promise;
+      return defaultScript(request, wire);
+    };
+    const headers = { authorization: `Bearer ${key}`, 'x-request-id': 'mine' };
+    const ask = () => worker.post({ model: 'org/tiny', prompt: 'Hi', max_tokens: 4 }, { headers });
+    const first = ask();
+    await eventually(
+      async () => origin.requests.length,
+      (count) => count === 1,
+    );
+    expect((await ask()).status).toBe(429);
+    answerNow.resolve();
+    expect((await first).status).toBe(200);
+  });
+
   test('what a body does wrong costs nothing', async () => {
     const { key } = await tenantWithKey(worker, 'free', { requests_per_minute: 1 });
     for (const fields of [{ max_tokens: -5 }, { model: 'nope' }, { n: 0 }]) {

@@ -1,28 +1,13 @@
 import { describe, expect, test } from 'vitest';
-import { UNLIMITED } from '../../../shared/tenant.ts';
 import { workerForTests } from '../support/worker-for-tests.ts';
 import { ADMIN_KEY_SHA256, admin, tenantWithKey } from './admin-client.ts';
 import { eventually } from './eventually.ts';
 import { open, REGIONS, Stage, takeAll } from './stage.ts';
-import { startWorkerd } from './workerd.ts';
 
 const { worker, origin } = workerForTests(
   { ADMIN_KEY_SHA256, MODELS_TTL_MS: '5000', LIMIT_REGIONS: 'colo' },
   { entry: 'test/worker/support/distant-limiter.ts' },
 );
-
-/** A Worker around the limiters alone. */
-const OBJECTS = `
-  export { RegionLimiter } from './limiter/region-limiter.ts';
-  export { TenantLimiter } from './limiter/tenant-limiter.ts';
-  export default {
-    async fetch(request, env) {
-      const { binding, name, method, args } = await request.json();
-      const object = env[binding].get(env[binding].idFromName(name));
-      return Response.json((await object[method](...args)) ?? null);
-    },
-  };
-`;
 
 async function ask(
   key: string,
@@ -97,28 +82,6 @@ describe('limits in many regions', () => {
     expect(await left({})).toEqual([200, '799']);
     expect(await left({ n: 0 })).toEqual([400, '799']);
     expect(await left({})).toEqual([200, '798']);
-  });
-
-  test('a revoked key is refused at once, whatever its region holds', async () => {
-    const { workerd } = await startWorkerd(OBJECTS, { LIMITER: 'TenantLimiter', REGIONS: 'RegionLimiter' });
-    const call = async (binding: string, name: string, method: string, ...args: readonly unknown[]) => {
-      const body = JSON.stringify({ binding, name, method, args });
-      return (await workerd.dispatchFetch('http://objects/', { method: 'POST', body })).json();
-    };
-    const limits = { tenantLimits: { ...UNLIMITED, requestsPerMinute: 800 }, keyLimits: UNLIMITED };
-    const request = { tenantId: 'acme', keyId: 'key', model: 'tiny', tokens: 1, leaseMs: 30_000, ...limits };
-    const reserve = (requestId: string) =>
-      call('REGIONS', 'acme@FRA', 'reserve', { ...request, requestId }, []);
-    try {
-      expect([await reserve('a'), await reserve('b')]).toMatchObject([
-        { admitted: true },
-        { admitted: true },
-      ]);
-      await call('LIMITER', 'acme', 'block', 'key', true);
-      expect(await reserve('c')).toMatchObject({ admitted: false, refusal: 'revoked' });
-    } finally {
-      await workerd.dispose();
-    }
   });
 
   test('exactly as many requests run at a time as there are slots, every slot comes back, and the ledger is exact', async () => {

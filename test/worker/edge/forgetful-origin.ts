@@ -1,0 +1,28 @@
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+
+export interface ForgetfulOrigin {
+  readonly bindings: Readonly<Record<string, string>>;
+  /** Its next answers; where one throws, the connection is lost. */
+  readonly answers: (() => Promise<unknown>)[];
+  stop(): Promise<void>;
+}
+
+/** An origin that is asked for accounts alone and has forgotten every request, unless a test says more: what limiters were told counts. */
+export async function startForgetfulOrigin(): Promise<ForgetfulOrigin> {
+  const server = createServer(async (_, response) => {
+    const answer = origin.answers.shift() ?? (async () => null);
+    await answer().then(
+      (account) => response.end(JSON.stringify(account)),
+      () => response.destroy(),
+    );
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  const origin: ForgetfulOrigin = {
+    bindings: { ORIGIN_URL: url, ORIGIN_SECRET: 'not checked here' },
+    answers: [],
+    stop: () => new Promise((resolve) => server.close(() => resolve())),
+  };
+  return origin;
+}
