@@ -92,22 +92,21 @@ async function settle(
 ): Promise<Response> {
   // Unheard, it keeps the key until the claim ends.
   const release = () => claimed.release().catch(() => {});
-  let answer: Response;
   try {
-    answer = await run();
+    const answer = await run();
+    const contentType = answer.headers.get('content-type') ?? '';
+    if (!contentType.startsWith('application/json')) {
+      waitUntil(release());
+      return answer;
+    }
+    const body = await answer.text();
+    const kept = { status: answer.status, contentType, body };
+    // An answer that cannot be kept is an answer all the same.
+    await (body.length > LARGEST_KEPT ? release() : claimed.keep(kept).catch(() => {}));
+    return new Response(body, answer);
   } catch (thrown) {
     // What was thrown is an error answer; the same request gets it again by being checked again.
     waitUntil(release());
     throw thrown;
   }
-  const contentType = answer.headers.get('content-type') ?? '';
-  if (!contentType.startsWith('application/json')) {
-    waitUntil(release());
-    return answer;
-  }
-  const body = await answer.text();
-  const kept = { status: answer.status, contentType, body };
-  // An answer that cannot be kept is an answer all the same.
-  await (body.length > LARGEST_KEPT ? release() : claimed.keep(kept).catch(() => {}));
-  return new Response(body, answer);
 }

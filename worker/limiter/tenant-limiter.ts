@@ -120,7 +120,8 @@ export class TenantLimiter extends DurableObject<Env> {
     const alive = renew(this.#quota, requestId, now + leaseMs);
     // A Worker that is back after its lease has ended will tell how its request ends.
     const abandonAt = open.abandonAt && now + ABANDON_LEASES * leaseMs;
-    this.#keep({ ...open, record: { ...open.record, ...progress }, abandonAt });
+    const lease = alive ? open.lease : { ...open.lease, expiresAt: now + leaseMs };
+    this.#keep({ ...open, lease, record: { ...open.record, ...progress }, abandonAt });
     return alive;
   }
 

@@ -111,7 +111,9 @@ export class PassThrough {
     // Meanwhile it may have been heard of, or have ended.
     if (this.#settled || this.#account !== before) return;
     const told = before.usage.completionTokens;
-    if (account && (account.ended || account.usage.completionTokens > told)) this.#take(account);
+    const lives = account && (account.ended || account.usage.completionTokens > told);
+    // Upstreams end, too, when they take their reader for gone: what ends a stream is the account that comes with it.
+    if (lives) this.#take({ ...account, ended: false });
     else this.fail(silent());
   }
 

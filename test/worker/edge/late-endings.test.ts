@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import type { Miniflare } from 'miniflare';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { type Limits, UNLIMITED } from '../../../shared/tenant.ts';
@@ -124,4 +125,24 @@ test('what an upstream has told of a request that it was still running counts, t
   await leave('r', 3);
   origin.answers.push(async () => ({ usage: usageOf(30), finishReasons: [], ended: false }));
   expect(await rowOf('forgotten', 1)).toMatchObject({ cancelled: 1, completion_tokens: 30 });
+});
+
+test('an upstream out of reach is asked again about a request that outlived its lease by more than that takes', async () => {
+  const leaseMs = 150;
+  const { reserve, leave, renew } = limiterOf('outlived', {});
+  await reserve('r', leaseMs);
+  const alive = () => renew('r', 1, leaseMs);
+  const later = async () => {
+    await sleep(2 * leaseMs);
+    return alive();
+  };
+  await eventually(later, (renewed) => renewed === false);
+  for (let beats = 0; beats < 32; beats += 1) {
+    await sleep(leaseMs / 1.5);
+    await alive();
+  }
+  await leave('r', 3);
+  const lost = async () => Promise.reject(new Error('out of reach'));
+  origin.answers.push(lost, async () => ({ usage: usageOf(9), finishReasons: [], ended: true }));
+  expect(await rowOf('outlived', 1)).toMatchObject({ cancelled: 1, completion_tokens: 9 });
 });
