@@ -1,4 +1,4 @@
-import { type Percentiles, percentiles } from './statistics.ts';
+import { mean, median, type Percentiles, percentiles } from './statistics.ts';
 import type { Job, Target, Trace } from './target.ts';
 
 export interface LoadResult {
@@ -13,6 +13,8 @@ export interface LoadResult {
   readonly tokensPerSecond: number;
   /** Tokens while all streams of a wave were generating: what a decode step of that batch yields. */
   readonly decodeTokensPerSecond: number;
+  /** See `shareOfBare`. */
+  readonly shareOfBare: number;
   /** Tokens generated per stream, on average over that time: with the prompt, how far a step looks back. */
   readonly meanGenerated: number;
   /** Milliseconds from sending to the first token event. */
@@ -20,6 +22,9 @@ export interface LoadResult {
   /** Milliseconds between token events of one stream. */
   readonly interToken: Percentiles;
 }
+
+const sum = <T>(items: readonly T[], amount: (item: T) => number): number =>
+  items.reduce((total, item) => total + amount(item), 0);
 
 const gaps = (trace: Trace): number[] =>
   trace.events.slice(1).map((time, index) => time - (trace.events[index] as number));
@@ -54,6 +59,23 @@ export function commonSpan(wave: readonly Trace[]): Span {
   return { tokens, ms: end - begin, meanGenerated: generated / wave.length };
 }
 
+/** What is measured of the load alone. */
+export interface MeasuredLoad extends Omit<LoadResult, 'bareTokensPerSecond' | 'shareOfBare'> {
+  /** Of each wave, in their order. */
+  readonly decodeRates: readonly number[];
+}
+
+/**
+ * The median over waves of their rates, each against the bare loop around it: neither the machine's drift nor a hiccup of it
+ * moves that.
+ * @param decodeRates of each wave; NaN where its streams had no common span
+ * @param bareRates before the first wave and after each
+ */
+export function shareOfBare(decodeRates: readonly number[], bareRates: readonly number[]): number {
+  const shares = decodeRates.map((rate, wave) => rate / mean(bareRates.slice(wave, wave + 2)));
+  return median(shares.filter((share) => !Number.isNaN(share)));
+}
+
 /**
  * Sends waves of `concurrency` simultaneous requests. Waves rather than a steady flow, so that the span in which the
  * batch is exactly `concurrency` is known and can be set against the bare loop at that batch.
@@ -64,36 +86,32 @@ export async function measureLoad(
   waves: number,
   job: (index: number) => Job,
   afterWave: () => void,
-): Promise<Omit<LoadResult, 'bareTokensPerSecond'>> {
+): Promise<MeasuredLoad> {
   const traces: Trace[] = [];
-  let decodeTokens = 0;
-  let decodeMs = 0;
-  let generated = 0;
+  const spans: Span[] = [];
   let totalMs = 0;
   for (let wave = 0; wave < waves; wave += 1) {
     const begun = performance.now();
     const jobs = Array.from({ length: concurrency }, (_, index) => job(wave * concurrency + index));
     const done = await Promise.all(jobs.map((each) => target.run(each)));
     totalMs += performance.now() - begun;
-    const span = commonSpan(done);
-    decodeTokens += span.tokens;
-    decodeMs += span.ms;
-    generated += span.meanGenerated;
+    spans.push(commonSpan(done));
     traces.push(...done);
     afterWave();
   }
   const [good, bad] = [true, false].map((wanted) =>
     traces.filter(({ status, error }) => (status === 200 && error === null) === wanted),
   ) as [Trace[], Trace[]];
-  const tokens = good.reduce((sum, trace) => sum + trace.tokens, 0);
+  const tokens = sum(good, (trace) => trace.tokens);
   return {
     concurrency,
     requests: traces.length,
     errors: bad.length,
     reasons: [...new Set(bad.map(({ status, error }) => error ?? `HTTP ${status}`))],
     tokensPerSecond: (tokens / totalMs) * 1000,
-    decodeTokensPerSecond: (decodeTokens / decodeMs) * 1000,
-    meanGenerated: generated / waves,
+    decodeTokensPerSecond: (sum(spans, ({ tokens }) => tokens) / sum(spans, ({ ms }) => ms)) * 1000,
+    decodeRates: spans.map(({ tokens, ms }) => (tokens / ms) * 1000),
+    meanGenerated: sum(spans, (span) => span.meanGenerated) / waves,
     timeToFirstToken: percentiles(good.map(({ sent, events }) => (events[0] ?? Number.NaN) - sent)),
     interToken: percentiles(good.flatMap(gaps)),
   };

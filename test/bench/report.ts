@@ -38,7 +38,7 @@ export function loadTable(reports: readonly TargetReport[]): string {
         rounded(load.tokensPerSecond),
         rounded(load.decodeTokensPerSecond),
         rounded(load.bareTokensPerSecond),
-        rounded((100 * load.decodeTokensPerSecond) / load.bareTokensPerSecond),
+        rounded(100 * load.shareOfBare),
         [first.p50, first.p95, first.p99].map((value) => rounded(value, 1)).join(' / '),
         [gap.p50, gap.p95, gap.p99].map((value) => rounded(value, 2)).join(' / '),
         load.errors,

@@ -9,7 +9,7 @@ import {
   promptFigures,
   STREAMS,
 } from './figures.ts';
-import { type LoadResult, measureLoad } from './load.ts';
+import { type LoadResult, measureLoad, shareOfBare } from './load.ts';
 import type { BenchModel } from './models.ts';
 import { CONTEXT, jobOf, type Plan, type Progress } from './plan.ts';
 import type { TargetReport } from './report.ts';
@@ -54,11 +54,12 @@ async function loads(
         ms: 500,
       });
     const ceilings = [ceiling()];
-    const measured = await measureLoad(target, concurrency, plan.waves, job, () => {
+    const { decodeRates, ...measured } = await measureLoad(target, concurrency, plan.waves, job, () => {
       ceilings.push(ceiling());
       tick();
     });
-    results.push({ ...measured, bareTokensPerSecond: mean(ceilings) });
+    const share = shareOfBare(decodeRates, ceilings);
+    results.push({ ...measured, bareTokensPerSecond: mean(ceilings), shareOfBare: share });
   }
   return { name: target.name, loads: results };
 }

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { commonSpan, measureLoad } from '../../bench/load.ts';
+import { commonSpan, measureLoad, shareOfBare } from '../../bench/load.ts';
 import { linePlot } from '../../bench/plot.ts';
 import { failures } from '../../bench/report.ts';
 import { quantile } from '../../bench/statistics.ts';
@@ -85,7 +85,18 @@ test('requests that fail are counted, and told with each reason once', async () 
   const target: Target = { name: 'worker', run: async () => answers.pop()!, close: () => undefined };
   const job = () => ({ prompt: 'x', maxTokens: 2 });
   const load = await measureLoad(target, 4, 1, job, () => undefined);
-  const told = failures([{ name: 'worker', loads: [{ ...load, bareTokensPerSecond: 1 }] }]);
+  const measured = { ...load, bareTokensPerSecond: 1, shareOfBare: 1 };
+  const told = failures([{ name: 'worker', loads: [measured] }]);
   expect(told).toEqual(['worker, 4: 3 of 4 requests failed: upstream_error; HTTP 401']);
-  expect(failures([{ name: 'worker', loads: [{ ...load, bareTokensPerSecond: 1, errors: 0 }] }])).toEqual([]);
+  expect(failures([{ name: 'worker', loads: [{ ...measured, errors: 0 }] }])).toEqual([]);
+});
+
+test('the share of the bare loop is that of each wave against the loop before and after it, and of the waves the median', () => {
+  expect(shareOfBare([90], [100, 100])).toBe(0.9);
+  // The machine slows down by half after the first wave, and the engine with it.
+  expect(shareOfBare([90, 67.5, 45], [100, 100, 50, 50])).toBe(0.9);
+  // The second wave was held up.
+  expect(shareOfBare([90, 10, 95], [100, 100, 100, 100])).toBe(0.9);
+  // In the second one no two streams ran at the same time.
+  expect(shareOfBare([90, Number.NaN, 80], [100, 100, 100, 100])).toBeCloseTo(0.85);
 });
