@@ -1,5 +1,5 @@
 import type { ServerResponse } from 'node:http';
-import type { EventOf, GenerationEvent } from '../shared/generation.ts';
+import { type EventOf, type GenerationEvent, isTerminal } from '../shared/generation.ts';
 import type { Notation } from './notation.ts';
 
 export interface ReaderLimits {
@@ -100,5 +100,3 @@ export class EventStream {
     this.#response.end();
   }
 }
-
-const isTerminal = ({ type }: GenerationEvent) => type === 'done' || type === 'error';

@@ -1,4 +1,4 @@
-import type { GenerationEvent, UsageAccount } from '../shared/generation.ts';
+import { type GenerationEvent, isTerminal, type UsageAccount } from '../shared/generation.ts';
 import { Tally } from '../shared/tally.ts';
 
 /** Longer than the edge waits for a Worker that has fallen silent before it asks. */
@@ -73,7 +73,7 @@ export class RecentUsage {
     account.tally.add(event);
     if (event.type === 'error') account.errorCode = event.code;
     // Its reader knows the end before the connection has gone, and asks at once.
-    if (event.type === 'done' || event.type === 'error') account.endedAt ??= this.#now();
+    if (isTerminal(event)) account.endedAt ??= this.#now();
   }
 
   /** Accounts behind a long generation wait for it; there are never more than the bound. */

@@ -220,6 +220,9 @@ export const generationEvent = z.discriminatedUnion('type', [
 export type GenerationEvent = z.infer<typeof generationEvent>;
 export type EventOf<T extends GenerationEvent['type']> = Extract<GenerationEvent, { type: T }>;
 
+/** The event that ends a stream: there is exactly one, behind all others. */
+export const isTerminal = ({ type }: GenerationEvent): boolean => type === 'done' || type === 'error';
+
 /** A request for a model that is not `loaded` gets 503; one that is `unloaded` is loaded because of it. */
 export const modelState = z.enum(['unloaded', 'loading', 'loaded', 'failed']);
 export type ModelState = z.infer<typeof modelState>;

@@ -23,9 +23,6 @@ export interface LoadResult {
   readonly interToken: Percentiles;
 }
 
-const sum = <T>(items: readonly T[], amount: (item: T) => number): number =>
-  items.reduce((total, item) => total + amount(item), 0);
-
 const gaps = (trace: Trace): number[] =>
   trace.events.slice(1).map((time, index) => time - (trace.events[index] as number));
 
@@ -102,16 +99,17 @@ export async function measureLoad(
   const [good, bad] = [true, false].map((wanted) =>
     traces.filter(({ status, error }) => (status === 200 && error === null) === wanted),
   ) as [Trace[], Trace[]];
-  const tokens = sum(good, (trace) => trace.tokens);
+  const tokens = good.reduce((sum, trace) => sum + trace.tokens, 0);
   return {
     concurrency,
     requests: traces.length,
     errors: bad.length,
     reasons: [...new Set(bad.map(({ status, error }) => error ?? `HTTP ${status}`))],
     tokensPerSecond: (tokens / totalMs) * 1000,
-    decodeTokensPerSecond: (sum(spans, ({ tokens }) => tokens) / sum(spans, ({ ms }) => ms)) * 1000,
+    decodeTokensPerSecond:
+      (mean(spans.map((span) => span.tokens)) / mean(spans.map((span) => span.ms))) * 1000,
     decodeRates: spans.map(({ tokens, ms }) => (tokens / ms) * 1000),
-    meanGenerated: sum(spans, (span) => span.meanGenerated) / waves,
+    meanGenerated: mean(spans.map((span) => span.meanGenerated)),
     timeToFirstToken: percentiles(good.map(({ sent, events }) => (events[0] ?? Number.NaN) - sent)),
     interToken: percentiles(good.flatMap(gaps)),
   };

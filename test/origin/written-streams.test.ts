@@ -1,17 +1,10 @@
 import { describe, expect, onTestFinished, test } from 'vitest';
-import { usageAccount, type WrittenForm } from '../../shared/generation.ts';
+import { usageAccount } from '../../shared/generation.ts';
 import { request } from '../support/generation-request.ts';
+import { writtenForm } from '../support/written-form.ts';
 import { RunningOrigin } from './running-origin.ts';
 
-const FORM: WrittenForm = {
-  envelope: { id: 'cmpl-1', created: 1, model: 'm', fingerprint: 'fp' },
-  answer: {
-    ...{ echo: false, echoLast: null, logprobs: null, tokensAsIds: false, tokenIds: false },
-    ...{ promptLogprobs: null, timings: false, streamUsage: 'none' },
-  },
-  errorCode: 'string',
-  keepAliveMs: 4,
-};
+const FORM = writtenForm({ keepAliveMs: 4 });
 
 const ACCOUNT = /<!--(.*?)-->/g;
 

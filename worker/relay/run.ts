@@ -1,6 +1,6 @@
 import { errorOfEvent } from '../../shared/answer/error-answer.ts';
 import { ApiError } from '../../shared/errors.ts';
-import type { GenerationEvent } from '../../shared/generation.ts';
+import { type GenerationEvent, isTerminal } from '../../shared/generation.ts';
 import { Tally } from '../../shared/tally.ts';
 import type { Lease, Outcome } from '../admission/admission.ts';
 import type { EventStream } from '../upstreams/upstream.ts';
@@ -48,14 +48,13 @@ export class Run {
     const events: GenerationEvent[] = [];
     for (const event of batch) {
       this.tally.add(event);
+      this.#ended ||= isTerminal(event);
       if (event.type === 'error') {
-        this.#ended = true;
         this.#failure = errorOfEvent(event);
         break;
       }
       events.push(event);
       if (event.type === 'done') {
-        this.#ended = true;
         this.#settle('completed', null);
         this.#readToEnd();
         break;

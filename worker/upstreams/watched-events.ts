@@ -1,5 +1,5 @@
 import { ApiError } from '../../shared/errors.ts';
-import type { GenerationEvent } from '../../shared/generation.ts';
+import { type GenerationEvent, isTerminal } from '../../shared/generation.ts';
 import type { After } from '../request-timers.ts';
 import { SilenceTimer } from '../silence-timer.ts';
 import type { EventStream } from './upstream.ts';
@@ -68,7 +68,7 @@ export class WatchedEvents implements AsyncIterableIterator<Events> {
       const result = await this.#events.next();
       this.#silence.end();
       const last = result.done ? undefined : result.value.at(-1);
-      if (result.done || last?.type === 'done' || last?.type === 'error') this.#silence.stop();
+      if (result.done || (last && isTerminal(last))) this.#silence.stop();
       if (last?.type === 'done') ended(null);
       else if (last?.type === 'error') ended(last.code);
       // A stream that was complete has told so before.

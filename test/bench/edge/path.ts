@@ -1,8 +1,8 @@
 import { Agent, request as httpRequest } from 'node:http';
 import { LineDecoder } from '../../../shared/framing.ts';
-import type { WrittenForm } from '../../../shared/generation.ts';
 import { importSigningKey, SIGNATURE_HEADER, sign } from '../../../shared/signing.ts';
 import { request as generationRequest } from '../../support/generation-request.ts';
+import { writtenForm } from '../../support/written-form.ts';
 import { now, PACED_MODEL, type Pace } from './pace.ts';
 
 /** What a client saw of one answer; times in milliseconds. */
@@ -52,27 +52,9 @@ export type Way =
 export const openPath = async (way: Way): Promise<Path> =>
   way.kind === 'origin' ? directPath(way.url, way.secret) : workerPath(way.url, way.apiKey);
 
+const envelope = { ...writtenForm().envelope, model: PACED_MODEL.id };
 /** A stream as the Worker asks for it, so that the same bytes go every way. */
-const WRITTEN: WrittenForm = {
-  envelope: {
-    id: `cmpl-${'0'.repeat(32)}`,
-    created: 1_700_000_000,
-    model: PACED_MODEL.id,
-    fingerprint: 'fp_00000000',
-  },
-  answer: {
-    echo: false,
-    echoLast: null,
-    logprobs: null,
-    tokensAsIds: false,
-    tokenIds: false,
-    promptLogprobs: null,
-    timings: false,
-    streamUsage: 'none',
-  },
-  errorCode: 'string',
-  keepAliveMs: 10_000,
-};
+const WRITTEN = writtenForm({ envelope });
 
 /** The origin asked directly, signed like the Worker's own requests. */
 async function directPath(url: string, secret: string): Promise<Path> {

@@ -5,26 +5,18 @@ import { RecentUsage } from '../../../origin/recent-usage.ts';
 import { failedEnd } from '../../../shared/answer/error-answer.ts';
 import { StreamWriter } from '../../../shared/answer/stream-writer.ts';
 import { ApiError } from '../../../shared/errors.ts';
-import {
-  type GenerationEvent,
-  type UsageAccount,
-  usageAccount,
-  type WrittenForm,
-} from '../../../shared/generation.ts';
+import { type GenerationEvent, type UsageAccount, usageAccount } from '../../../shared/generation.ts';
 import { UsageCount } from '../../../shared/usage-count.ts';
 import { request } from '../../support/generation-request.ts';
+import { writtenForm } from '../../support/written-form.ts';
 
 const TIMINGS = { queueMs: 1, promptMs: 2, generationMs: 3 };
 
-const FORM: WrittenForm = {
+const FORM = writtenForm({
   envelope: { id: 'cmpl-1', created: 1, model: 'a <model>', fingerprint: 'fp' },
-  answer: {
-    ...{ echo: false, echoLast: null, logprobs: null, tokensAsIds: false, tokenIds: false },
-    ...{ promptLogprobs: null, timings: false, streamUsage: 'continuous' },
-  },
+  answer: { streamUsage: 'continuous' },
   errorCode: 'status',
-  keepAliveMs: 1000,
-};
+});
 
 const COMMENT = /<!--(.*?)-->/g;
 const accountsIn = (text: string): UsageAccount[] =>
