@@ -63,10 +63,10 @@ const LOCAL_PLATFORM = ['esbuild', 'miniflare', 'wrangler'];
 
 const PURE = [
   /^worker\/dialects\//,
-  /^worker\/quota/,
+  /^worker\/limits\/quota\//,
   /^origin\/engine\/(scheduler|sequence|kv-slots|stop-checker|invariants|waiting-queue)\.ts$/,
   /^origin\/sampling\//,
-  /^origin\/model\/batch-inputs\.ts$/,
+  /^origin\/model\/runner\/batch-inputs\.ts$/,
   /^origin\/tokenizer\/detokenizer\.ts$/,
 ];
 
@@ -117,11 +117,11 @@ describe('import rules', () => {
     expect(pure.filter(({ text }) => impure.test(code(text))).map(({ file }) => file)).toEqual([]);
   });
 
-  test('ONNX Runtime is known to origin/model/ort-* alone', () => {
+  test('only origin/model/ort knows ONNX Runtime', () => {
     const knows = sources.filter(({ imports }) =>
       imports.some((name) => /^(koffi|onnxruntime-node|onnxruntime-common)$/.test(packageOf(name))),
     );
-    expect(knows.map(({ file }) => file).filter((file) => !/^origin\/model\/ort-/.test(file))).toEqual([]);
+    expect(knows.map(({ file }) => file).filter((file) => !/^origin\/model\/ort\//.test(file))).toEqual([]);
   });
 
   test('the engine loop sees the ModelRunner interface, never a concrete runner', () => {
@@ -130,7 +130,7 @@ describe('import rules', () => {
   });
 
   test('the HTTP side sees the engine through its client and messages alone', () => {
-    const http = sources.filter(({ file }) => /^origin\/(server|generate)\.ts$/.test(file));
+    const http = sources.filter(({ file }) => /^origin\/(http\/server|request\/generate)\.ts$/.test(file));
     expect(http).toHaveLength(2);
     expect(breaches(http, (name) => !/^origin\/engine\/(?!engine-client|messages)/.test(name))).toEqual([]);
   });

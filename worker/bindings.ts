@@ -1,7 +1,7 @@
-import type { IdempotentAnswer } from './idempotency/idempotent-answer.ts';
-import type { RegionLimiter } from './limiter/region-limiter.ts';
-import type { TenantLimiter } from './limiter/tenant-limiter.ts';
-import type { StreamTail } from './resumable/stream-tail.ts';
+import type { RegionLimiter } from './limits/objects/region-limiter.ts';
+import type { TenantLimiter } from './limits/objects/tenant-limiter.ts';
+import type { IdempotentAnswer } from './replay/idempotent-answer.ts';
+import type { StreamTail } from './replay/stream-tail.ts';
 
 /** The platform's parts the Worker is bound to. */
 export interface Bindings {

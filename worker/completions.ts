@@ -1,16 +1,16 @@
-import { admit } from './admission/admission.ts';
-import { boundsOf, costOf } from './admission/request-bounds.ts';
 import { authenticate } from './auth/auth.ts';
 import { pseudonymOf } from './auth/end-user.ts';
 import type { RequestContext } from './context.ts';
 import { chooseDialect } from './dialects/dialect.ts';
 import { parseCompletion } from './dialects/request.ts';
-import { startGeneration } from './generation-start.ts';
+import { startGeneration } from './generation/generation-start.ts';
+import { PassThrough } from './generation/pass-through.ts';
+import { answerPlain, answerStream } from './generation/relay.ts';
+import { checkCapabilities, resolveModel } from './generation/served-model.ts';
 import { readJsonObject } from './http/request-body.ts';
 import { eventStreamResponse } from './http/responses.ts';
-import { PassThrough } from './relay/pass-through.ts';
-import { answerPlain, answerStream } from './relay/relay.ts';
-import { checkCapabilities, resolveModel } from './served-model.ts';
+import { admit } from './limits/admission.ts';
+import { boundsOf, costOf } from './limits/request-bounds.ts';
 
 /** POST /v1/completions: authenticate → parse → admit → generate → relay. */
 export async function complete(request: Request, context: RequestContext): Promise<Response> {

@@ -12,12 +12,12 @@ import { drain } from './http/request-body.ts';
 import { errorResponse, incomingRequestId } from './http/responses.ts';
 import { Timings } from './http/timings.ts';
 import { traceparentOf } from './http/trace.ts';
-import { EndingQueue } from './limiter/ending-queue.ts';
+import { EndingQueue } from './limits/objects/ending-queue.ts';
 import { openApiDocument } from './openapi/document.ts';
-import { RequestTimers } from './request-timers.ts';
-import type { InnerProps } from './resumable/stream-tail.ts';
+import type { InnerProps } from './replay/stream-tail.ts';
 import { decoded, ROUTES, type RouteSpec, refuse } from './routes.ts';
 import { KeyDirectory } from './tenants/key-directory.ts';
+import { RequestTimers } from './timers/request-timers.ts';
 import { type Catalogue, createCatalogue } from './upstreams/pool.ts';
 
 /** What one isolate keeps between requests; plain data only, since I/O objects belong to the request that made them. */
@@ -144,7 +144,7 @@ function createWorker(): ExportedHandler<Env> {
 
 export default createWorker();
 
-export { IdempotentAnswer } from './idempotency/idempotent-answer.ts';
-export { RegionLimiter } from './limiter/region-limiter.ts';
-export { TenantLimiter } from './limiter/tenant-limiter.ts';
-export { StreamTail } from './resumable/stream-tail.ts';
+export { RegionLimiter } from './limits/objects/region-limiter.ts';
+export { TenantLimiter } from './limits/objects/tenant-limiter.ts';
+export { IdempotentAnswer } from './replay/idempotent-answer.ts';
+export { StreamTail } from './replay/stream-tail.ts';

@@ -3,8 +3,8 @@ import type { Principal } from '../shared/tenant.ts';
 import { authenticate } from './auth/auth.ts';
 import type { RequestContext } from './context.ts';
 import { chooseDialect } from './dialects/dialect.ts';
+import { mayUse, resolveModel } from './generation/served-model.ts';
 import { jsonResponse } from './http/responses.ts';
-import { mayUse, resolveModel } from './served-model.ts';
 
 /** `name` is the model's id or one of its aliases. */
 const modelObject = ({ id, created, contextLength, state }: OriginModel, name = id) => ({

@@ -1,12 +1,12 @@
 import { ApiError } from '../shared/errors.ts';
 import { ADMIN_ROUTES } from './admin/admin-routes.ts';
-import { tellingLimits } from './admission/limit-headers.ts';
 import { complete } from './completions.ts';
 import type { RequestContext } from './context.ts';
 import { jsonResponse } from './http/responses.ts';
-import { idempotent } from './idempotency/idempotent.ts';
+import { tellingLimits } from './limits/limit-headers.ts';
 import { health, listModels, showModel } from './models.ts';
-import { resumable, resumeStream } from './resumable/resumable.ts';
+import { idempotent } from './replay/idempotent.ts';
+import { resumable, resumeStream } from './replay/resumable.ts';
 import { detokenize, showTokenizer, tokenize } from './tokenize.ts';
 
 export type Handler = (

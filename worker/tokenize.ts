@@ -5,9 +5,9 @@ import { authenticate } from './auth/auth.ts';
 import type { RequestContext } from './context.ts';
 import { chooseDialect } from './dialects/dialect.ts';
 import { parseRequest } from './dialects/issues.ts';
+import { resolveModel } from './generation/served-model.ts';
 import { readJsonObject } from './http/request-body.ts';
 import { jsonResponse } from './http/responses.ts';
-import { resolveModel } from './served-model.ts';
 import type { TokenizerService } from './upstreams/upstream.ts';
 
 interface Target {

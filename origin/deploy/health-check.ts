@@ -1,4 +1,4 @@
-import { variables } from '../config.ts';
+import { variables } from '../config/config.ts';
 
 /** A container's health check: exit code 0 while the origin takes requests. */
 

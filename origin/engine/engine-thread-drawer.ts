@@ -1,5 +1,5 @@
 import { workerData } from 'node:worker_threads';
-import { ordinaryBuffer } from '../model/ort-ordinary-buffer.ts';
+import { ordinaryBuffer } from '../model/ort/ort-ordinary-buffer.ts';
 import { type DrawShare, drawForever } from '../sampling/team/draw-team.ts';
 
 /** Entry of a thread that draws tokens beside the engine's, with which it ends. */

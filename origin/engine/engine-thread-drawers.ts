@@ -1,5 +1,5 @@
 import { Worker } from 'node:worker_threads';
-import { ordinaryBuffer } from '../model/ort-ordinary-buffer.ts';
+import { ordinaryBuffer } from '../model/ort/ort-ordinary-buffer.ts';
 import type { Drawers, DrawShare } from '../sampling/team/draw-team.ts';
 import { MOST_THREADS } from '../sampling/team/job-list.ts';
 

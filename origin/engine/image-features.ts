@@ -1,6 +1,6 @@
 import { ApiError } from '../../shared/errors.ts';
+import { Turns } from '../fair-mutex.ts';
 import type { PlacedVectors } from '../model/model-runner.ts';
-import { Turns } from '../turns.ts';
 import type { Submission, SubmittedImage } from './messages.ts';
 
 /** [3, height, width] to [positions, width of a vector]; one call at a time. */

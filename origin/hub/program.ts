@@ -1,7 +1,7 @@
 import { existsSync } from 'node:fs';
 import path from 'node:path';
 import { Command } from 'commander';
-import { findDecoder, PRECISIONS, type Precision } from '../model/model-files.ts';
+import { findDecoder, PRECISIONS, type Precision } from '../model/config/model-files.ts';
 import { byteSize } from './byte-size.ts';
 import { cachedModels, findCached, removeCached } from './cached-models.ts';
 import { checkModel } from './check.ts';

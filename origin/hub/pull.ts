@@ -1,6 +1,6 @@
 import { mkdir, stat, statfs } from 'node:fs/promises';
 import path from 'node:path';
-import type { Precision } from '../model/model-files.ts';
+import type { Precision } from '../model/config/model-files.ts';
 import { byteSize } from './byte-size.ts';
 import { incomplete, repositoryPaths } from './cache-layout.ts';
 import { onDisk } from './disk.ts';

@@ -1,5 +1,5 @@
 import type { ModelRunner } from '../model/model-runner.ts';
-import { sameBits } from '../model/row-probe.ts';
+import { sameBits } from '../model/open/row-probe.ts';
 import { decode, mostLikely, prefill } from './greedy.ts';
 
 /** Whether a sequence's logits depend on the sequences that are computed beside it. */

@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import path from 'node:path';
-import type { Environment } from '../environment.ts';
+import type { Environment } from '../config/environment.ts';
 import { HubError } from './hub-error.ts';
 
 /** Where models come from and where they are kept, in the variables that all Hugging Face tools share. */

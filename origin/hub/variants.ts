@@ -1,5 +1,5 @@
 import path from 'node:path';
-import { PRECISION_SUFFIXES, PRECISIONS, type Precision } from '../model/model-files.ts';
+import { PRECISION_SUFFIXES, PRECISIONS, type Precision } from '../model/config/model-files.ts';
 import { HubError } from './hub-error.ts';
 
 /** Which files of a repository make one runnable model. */

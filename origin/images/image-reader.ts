@@ -1,6 +1,6 @@
 import sharp, { type Sharp } from 'sharp';
-import type { ImageRecipe, Kernel } from '../model/preprocessor-config.ts';
-import { type Caller, Turns } from '../turns.ts';
+import { type Caller, Turns } from '../fair-mutex.ts';
+import type { ImageRecipe, Kernel } from '../model/config/preprocessor-config.ts';
 import { rgbOfInks } from './cmyk.ts';
 import { ImageFault } from './image-fault.ts';
 

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { IMAGE_MARK, imageBase64, invalidImage, wrongImageCount } from '../../shared/image-data.ts';
 import type { SubmittedImage } from '../engine/messages.ts';
-import type { Caller } from '../turns.ts';
+import type { Caller } from '../fair-mutex.ts';
 import { ImageFault } from './image-fault.ts';
 
 /** What the HTTP half knows of how its model sees. */

@@ -1,7 +1,7 @@
+import type { Caller } from '../fair-mutex.ts';
 import type { Encoder } from '../tokenizer/encoder.ts';
 import { behindGuard, GUARD } from '../tokenizer/guard.ts';
 import { PLAIN, type Tokenizer } from '../tokenizer/tokenizer.ts';
-import type { Caller } from '../turns.ts';
 
 /** Tokens of the text after the gap. It continues a line, so no space may appear before it. */
 export async function encodeAfter(

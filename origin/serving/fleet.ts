@@ -1,11 +1,11 @@
+import { mayUseWebGpu } from '../config/model-settings.ts';
 import type { EngineStatus } from '../engine/messages.ts';
 import type { Logger } from '../log.ts';
-import { mayUseWebGpu } from '../model-settings.ts';
-import type { Loaded } from '../service.ts';
 import type { Phase } from './engine-state.ts';
 import { LifeCycle, type Verdict } from './life-cycle.ts';
 import { type LoadFault, loadFaultOf } from './load-fault.ts';
 import { bytesOf, limitOf, type MemoryLimits, memoryOf } from './memory-budget.ts';
+import type { Loaded } from './service.ts';
 import type { SurveyedModel } from './survey.ts';
 
 export interface FleetOptions {

@@ -1,4 +1,4 @@
-import { hasDeviceOptions } from '../model/device.ts';
+import { hasDeviceOptions } from '../model/config/device.ts';
 import type { LimitOf } from './engine-state.ts';
 import type { SurveyedModel } from './survey.ts';
 

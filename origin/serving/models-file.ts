@@ -3,9 +3,15 @@ import { dirname, resolve } from 'node:path';
 import * as z from 'zod';
 import { messageOf } from '../../shared/message-of.ts';
 import { generationDefaults } from '../../shared/sampling.ts';
+import {
+  bytesOf,
+  type ModelSettings,
+  mayUseWebGpu,
+  modelFields,
+  modelName,
+} from '../config/model-settings.ts';
 import { infillTemplate } from '../infill/template.ts';
-import { CPU, type DeviceSettings, hasDeviceOptions } from '../model/device.ts';
-import { bytesOf, type ModelSettings, mayUseWebGpu, modelFields, modelName } from '../model-settings.ts';
+import { CPU, type DeviceSettings, hasDeviceOptions } from '../model/config/device.ts';
 import { systemCode } from '../system-code.ts';
 import { type MemoryLimits, UNLIMITED } from './memory-budget.ts';
 

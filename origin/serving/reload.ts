@@ -1,5 +1,5 @@
 import { messageOf } from '../../shared/message-of.ts';
-import type { OriginConfig } from '../config.ts';
+import type { OriginConfig } from '../config/config.ts';
 import type { Logger } from '../log.ts';
 import type { Fleet } from './fleet.ts';
 import { requireBudget, UNLIMITED } from './memory-budget.ts';

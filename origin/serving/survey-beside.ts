@@ -1,5 +1,5 @@
 import { Worker } from 'node:worker_threads';
-import type { ModelSettings } from '../model-settings.ts';
+import type { ModelSettings } from '../config/model-settings.ts';
 import type { SurveyedModel } from './survey.ts';
 import type { SurveyResult } from './survey-thread.ts';
 

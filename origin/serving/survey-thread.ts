@@ -1,6 +1,6 @@
 import { parentPort, workerData } from 'node:worker_threads';
 import { messageOf } from '../../shared/message-of.ts';
-import type { ModelSettings } from '../model-settings.ts';
+import type { ModelSettings } from '../config/model-settings.ts';
 import { type SurveyedModel, surveyModel } from './survey.ts';
 
 /** Entry of a thread that surveys models while others are being served: large graphs and vocabularies take time. */

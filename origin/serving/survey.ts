@@ -2,11 +2,11 @@ import { readdirSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { messageOf } from '../../shared/message-of.ts';
 import type { GenerationDefaults } from '../../shared/sampling.ts';
+import type { ModelSettings } from '../config/model-settings.ts';
 import { MARKERS } from '../infill/families.ts';
 import { findInfill } from '../infill/infill.ts';
-import { readGenerationDefaults } from '../model/generation-config.ts';
-import { planModel } from '../model/open-model.ts';
-import type { ModelSettings } from '../model-settings.ts';
+import { readGenerationDefaults } from '../model/config/generation-config.ts';
+import { planModel } from '../model/open/open-model.ts';
 import { Tokenizer } from '../tokenizer/tokenizer.ts';
 
 /** A configured model, its directory read and checked, nothing of it loaded. */

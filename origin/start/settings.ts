@@ -1,6 +1,6 @@
 import { isIPv6 } from 'node:net';
 import * as z from 'zod';
-import { type Environment, setVariables } from '../environment.ts';
+import { type Environment, setVariables } from '../config/environment.ts';
 
 const portNumber = z.coerce.number().int().min(1).max(65_535);
 

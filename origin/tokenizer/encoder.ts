@@ -1,6 +1,6 @@
 import { setImmediate } from 'node:timers/promises';
 import { Worker } from 'node:worker_threads';
-import { type Caller, Turns } from '../turns.ts';
+import { type Caller, Turns } from '../fair-mutex.ts';
 import type { EncodeOptions, Tokenizer } from './tokenizer.ts';
 
 /** A text for the encoder thread and the ids that come back, before the next text is sent. */

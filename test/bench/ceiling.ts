@@ -1,13 +1,13 @@
 import { readFileSync } from 'node:fs';
 import path from 'node:path';
-import { allocateInt64 } from '../../origin/model/batch-inputs.ts';
-import { describeDecoder } from '../../origin/model/decoder-interface.ts';
-import { KvCache, kvLayout } from '../../origin/model/kv-cache.ts';
-import { readModelConfig } from '../../origin/model/model-config.ts';
-import { ElementType, readGraph } from '../../origin/model/onnx-graph.ts';
-import type { OrtBinding } from '../../origin/model/ort-binding.ts';
-import { openOrtApi } from '../../origin/model/ort-capi.ts';
-import { OrtSession } from '../../origin/model/ort-session.ts';
+import { readModelConfig } from '../../origin/model/config/model-config.ts';
+import { ElementType, readGraph } from '../../origin/model/onnx/onnx-graph.ts';
+import type { OrtBinding } from '../../origin/model/ort/ort-binding.ts';
+import { openOrtApi } from '../../origin/model/ort/ort-capi.ts';
+import { OrtSession } from '../../origin/model/ort/ort-session.ts';
+import { allocateInt64 } from '../../origin/model/runner/batch-inputs.ts';
+import { describeDecoder } from '../../origin/model/runner/decoder-interface.ts';
+import { KvCache, kvLayout } from '../../origin/model/runner/kv-cache.ts';
 
 export interface CeilingOptions {
   readonly batch: number;

@@ -2,7 +2,7 @@ import { EngineClient, spawnEngineThread } from '../../origin/engine/engine-clie
 import type { Submission } from '../../origin/engine/messages.ts';
 import { Tokenizer } from '../../origin/tokenizer/tokenizer.ts';
 import { NEUTRAL_SAMPLING } from '../../shared/sampling.ts';
-import { submission } from '../engine/support/submissions.ts';
+import { submission } from '../origin/engine/support/submissions.ts';
 import type { Job, Target, Trace } from './target.ts';
 
 export interface EngineTargetOptions {

@@ -2,7 +2,7 @@ import { compileProgram } from '../../origin/grammar/compile.ts';
 import { GrammarRuntime } from '../../origin/grammar/runtime/grammar-runtime.ts';
 import { GrammarVocabulary } from '../../origin/grammar/runtime/grammar-vocabulary.ts';
 import type { WireConstraint } from '../../shared/generation.ts';
-import { largeVocabulary, randomFrom } from '../grammar/vocabularies.ts';
+import { largeVocabulary, randomFrom } from '../support/grammar/vocabularies.ts';
 import { PRODUCT_SCHEMA } from '../support/product-schema.ts';
 import { quantile } from './statistics.ts';
 

@@ -1,5 +1,5 @@
 import type { WireConstraint } from '../../shared/generation.ts';
-import { HOSTILE_CASES } from '../grammar/hostile-cases.ts';
+import { HOSTILE_CASES } from '../support/grammar/hostile-cases.ts';
 import { type Percentiles, percentiles } from './statistics.ts';
 import type { Job, Target } from './target.ts';
 

@@ -2,8 +2,12 @@ import { existsSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { writeByteTokenizer } from '../synthetic/byte-tokenizer.ts';
-import { BENCHMARK_MODEL, type SyntheticModel, writeSyntheticModel } from '../synthetic/synthetic-model.ts';
+import { writeByteTokenizer } from '../support/synthetic/byte-tokenizer.ts';
+import {
+  BENCHMARK_MODEL,
+  type SyntheticModel,
+  writeSyntheticModel,
+} from '../support/synthetic/synthetic-model.ts';
 
 export interface BenchModel {
   readonly name: string;

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { constraintField } from '../bench/target.ts';
-import { HOSTILE_CASES } from '../grammar/hostile-cases.ts';
 import { forAllTests } from '../support/for-tests.ts';
+import { HOSTILE_CASES } from '../support/grammar/hostile-cases.ts';
 import { startSystem } from '../support/system.ts';
 
 /** Constraints through the whole product, together with everything else a request can ask for. */

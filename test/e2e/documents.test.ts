@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { forAllTests } from '../support/for-tests.ts';
 import { startSystem } from '../support/system.ts';
-import { DOCUMENTED_REQUESTS } from '../worker/documents.ts';
+import { DOCUMENTED_REQUESTS } from '../worker/dialects/documents.ts';
 
 /** Every example request of the five documents this endpoint is compatible with, the model's name replaced. */
 

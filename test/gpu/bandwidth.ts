@@ -1,9 +1,9 @@
-import { encodeNode, encodeTensor } from '../../origin/model/onnx-encode.ts';
-import { ElementType, GraphField, ModelField } from '../../origin/model/onnx-graph.ts';
-import { openOrtApi } from '../../origin/model/ort-capi.ts';
-import type { OrtDevice } from '../../origin/model/ort-device.ts';
-import { OrtSession } from '../../origin/model/ort-session.ts';
-import { encodeInteger, encodeMessage, encodeString } from '../../origin/model/wire-format.ts';
+import { encodeNode, encodeTensor } from '../../origin/model/onnx/onnx-encode.ts';
+import { ElementType, GraphField, ModelField } from '../../origin/model/onnx/onnx-graph.ts';
+import { encodeInteger, encodeMessage, encodeString } from '../../origin/model/onnx/wire-format.ts';
+import { openOrtApi } from '../../origin/model/ort/ort-capi.ts';
+import type { OrtDevice } from '../../origin/model/ort/ort-device.ts';
+import { OrtSession } from '../../origin/model/ort/ort-session.ts';
 
 /** Each pass reads and writes 64 MiB: more than caches hold, less than what WebGPU binds at most. */
 const ROWS = 16_384;

@@ -5,14 +5,14 @@ import path from 'node:path';
 import Table from 'cli-table3';
 import { Command } from 'commander';
 import { compareRows } from '../../origin/hub/row-comparison.ts';
-import { openModel, planModel } from '../../origin/model/open-model.ts';
-import type { OrtDevice } from '../../origin/model/ort-device.ts';
+import { openModel, planModel } from '../../origin/model/open/open-model.ts';
+import type { OrtDevice } from '../../origin/model/ort/ort-device.ts';
 import { aboveZero, list, modelOrDirectory, whole } from '../bench/arguments.ts';
 import { benchModels } from '../bench/models.ts';
-import { type ProviderAtHand, providersAtHand } from '../device/providers.ts';
 import { measureBandwidth } from './bandwidth.ts';
 import { type DecodeRate, decodeRates } from './decode-rate.ts';
 import { compareStarts, greedyStart } from './greedy-start.ts';
+import { type ProviderAtHand, providersAtHand } from './providers.ts';
 import { type TransformersRates, transformersRates } from './transformers.ts';
 import { writeTransformersModel } from './transformers-model.ts';
 
@@ -136,7 +136,7 @@ async function main(): Promise<void> {
   const here = asked.filter(({ absent }) => absent === null);
   if (!options.skipTests) {
     const vitest = path.resolve('node_modules/vitest/vitest.mjs');
-    const tests = spawnSync(process.execPath, [vitest, 'run', 'test/device'], { stdio: 'inherit' });
+    const tests = spawnSync(process.execPath, [vitest, 'run', 'test/gpu'], { stdio: 'inherit' });
     if (tests.status !== 0) process.exitCode = 1;
   }
   const transformers = here.length > 0 ? measureTransformers(options, notRun) : null;

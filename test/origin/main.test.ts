@@ -6,11 +6,11 @@ import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, describe, expect, test } from 'vitest';
-import { writeByteTokenizer } from '../synthetic/byte-tokenizer.ts';
-import { writeSyntheticModel } from '../synthetic/synthetic-model.ts';
-import { byteLevelTokenizer, modelDirectory } from '../unit/tokenizer/fixtures.ts';
-import { eventsOf } from './generation-events.ts';
-import { OriginProcess, SECRET } from './origin-process.ts';
+import { writeByteTokenizer } from '../support/synthetic/byte-tokenizer.ts';
+import { writeSyntheticModel } from '../support/synthetic/synthetic-model.ts';
+import { eventsOf } from './http/generation-events.ts';
+import { OriginProcess, SECRET } from './http/origin-process.ts';
+import { byteLevelTokenizer, modelDirectory } from './tokenizer/fixtures.ts';
 
 /** The process itself: what stops its start, and how it ends. */
 

@@ -1,9 +1,9 @@
 import { newApiKey } from '../../shared/api-key.ts';
 import { ApiError } from '../../shared/errors.ts';
 import { sha256Hex } from '../../shared/signing.ts';
-import { limiterOf } from '../admission/admission.ts';
 import type { RequestContext } from '../context.ts';
-import { insistently } from '../insistently.ts';
+import { limiterOf } from '../limits/admission.ts';
+import { insistently } from '../retry.ts';
 import { OPERATOR_TENANT } from '../tenants/built-in.ts';
 import {
   insertKey,

@@ -1,7 +1,7 @@
 import { ApiError } from '../../shared/errors.ts';
-import { limiterOf } from '../admission/admission.ts';
 import type { RequestContext } from '../context.ts';
-import { insistently } from '../insistently.ts';
+import { limiterOf } from '../limits/admission.ts';
+import { insistently } from '../retry.ts';
 import { DEVELOPMENT } from '../tenants/built-in.ts';
 import { readPlan } from '../tenants/plan-store.ts';
 import { insertTenant, listTenants, readTenant, updateTenant } from '../tenants/tenant-store.ts';

@@ -1,4 +1,4 @@
-import { REPLAYED_HEADER } from '../idempotency/idempotent.ts';
+import { REPLAYED_HEADER } from '../replay/idempotent.ts';
 import { REQUEST_ID_HEADER } from './responses.ts';
 
 /** Headers of ours that callers may read: in the OpenAPI document, and by pages from elsewhere. */

@@ -4,8 +4,8 @@ import * as answers from '../../shared/completion-response.ts';
 import type { ErrorCode } from '../../shared/errors.ts';
 import { publicDetokenizeRequest, publicTokenizeRequest } from '../../shared/tokenizer-requests.ts';
 import { type Described, REPLAYED } from '../http/answer-headers.ts';
-import { IDEMPOTENCY_HEADER } from '../idempotency/idempotent.ts';
-import { LAST_EVENT_HEADER, RESUMABLE_HEADER } from '../resumable/resumable.ts';
+import { IDEMPOTENCY_HEADER } from '../replay/idempotent.ts';
+import { LAST_EVENT_HEADER, RESUMABLE_HEADER } from '../replay/resumable.ts';
 import { ANYWHERE, BODY, CALLER, COMPLETION, MODELS, ONE_MODEL, TOKENIZER } from './errors.ts';
 
 export interface Operation {

@@ -1,5 +1,5 @@
-import type { After } from '../request-timers.ts';
-import { withTimeLimit } from './time-limit.ts';
+import type { After } from '../timers/request-timers.ts';
+import { withTimeLimit } from '../timers/time-limit.ts';
 import { unreachable } from './upstream-errors.ts';
 
 /** What carries requests to an upstream: the platform's `fetch`, or that of a binding. */

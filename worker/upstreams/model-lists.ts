@@ -1,7 +1,7 @@
 import { ApiError } from '../../shared/errors.ts';
 import type { ModelState, OriginModel } from '../../shared/generation.ts';
-import type { After } from '../request-timers.ts';
-import { withTimeLimit } from './time-limit.ts';
+import type { After } from '../timers/request-timers.ts';
+import { withTimeLimit } from '../timers/time-limit.ts';
 import type { Upstream } from './upstream.ts';
 
 /** So long a request waits for an upstream whose list it knows from before. */

@@ -1,6 +1,6 @@
 import type { ErrorCode } from '../../shared/errors.ts';
 import type { EventOf, GenerationEvent, GenerationRequest, Usage } from '../../shared/generation.ts';
-import { estimateTokens } from '../admission/token-estimate.ts';
+import { estimateTokens } from '../limits/token-estimate.ts';
 import { type ChunkChoice, type ChunkUsage, chunk, TokenNumbers, tokensOf } from './openai-chunk.ts';
 import { blamesRequest, codeOf, type Fault, faultOf } from './openai-fault.ts';
 import { malformed } from './upstream-errors.ts';

@@ -17,11 +17,11 @@ import {
   tokenizeResult,
   tokenizerInfo,
 } from '../../shared/tokenization.ts';
-import { type After, afterAlone } from '../request-timers.ts';
+import { type After, afterAlone } from '../timers/request-timers.ts';
+import { withTimeLimit } from '../timers/time-limit.ts';
 import { ask, type Carrier } from './ask.ts';
 import { errorOfAnswer } from './origin-errors.ts';
 import { parseEvent } from './origin-events.ts';
-import { withTimeLimit } from './time-limit.ts';
 import type { EventStream, TokenizerService, Upstream, UpstreamContext, WrittenStream } from './upstream.ts';
 import type { OriginModelName } from './upstream-config.ts';
 import { interrupted, loading, malformed, unreachable } from './upstream-errors.ts';

@@ -1,7 +1,7 @@
 import type { ApiError } from '../../shared/errors.ts';
 import type { OriginModel, UsageAccount, WirePrompt } from '../../shared/generation.ts';
 import { type Env, fetcherOf, type Settings, secretOf } from '../env.ts';
-import { afterAlone } from '../request-timers.ts';
+import { afterAlone } from '../timers/request-timers.ts';
 import type { Carrier } from './ask.ts';
 import { ModelLists } from './model-lists.ts';
 import { OpenAiUpstream } from './openai.ts';

@@ -11,7 +11,7 @@ import type {
   TokenizeResult,
   TokenizerInfo,
 } from '../../shared/tokenization.ts';
-import type { After } from '../request-timers.ts';
+import type { After } from '../timers/request-timers.ts';
 
 /**
  * A started generation: batches of events that arrived together, in order; an empty one is a sign of life. The last

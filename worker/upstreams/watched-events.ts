@@ -1,7 +1,7 @@
 import { ApiError } from '../../shared/errors.ts';
 import { type GenerationEvent, isTerminal } from '../../shared/generation.ts';
-import type { After } from '../request-timers.ts';
-import { SilenceTimer } from '../silence-timer.ts';
+import type { After } from '../timers/request-timers.ts';
+import { SilenceTimer } from '../timers/silence-timer.ts';
 import type { EventStream } from './upstream.ts';
 import { interrupted, silent } from './upstream-errors.ts';
 

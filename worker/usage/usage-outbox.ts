@@ -1,4 +1,4 @@
-import type { LimiterStorage, OutboxEntry } from '../limiter/limiter-storage.ts';
+import type { LimiterStorage, OutboxEntry } from '../limits/objects/limiter-storage.ts';
 import { addToLedger, ledgerCursor } from './usage-ledger.ts';
 import type { UsageRecord } from './usage-record.ts';
 

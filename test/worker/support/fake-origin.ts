@@ -1,8 +1,8 @@
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import type * as z from 'zod';
-import { NDJSON, type Notation, written } from '../../../origin/notation.ts';
-import { RecentUsage } from '../../../origin/recent-usage.ts';
+import { NDJSON, type Notation, written } from '../../../origin/http/notation.ts';
+import { RecentUsage } from '../../../origin/request/recent-usage.ts';
 import {
   type GenerationEvent,
   type GenerationRequest,

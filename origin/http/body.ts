@@ -1,0 +1,50 @@
+import type { IncomingMessage } from 'node:http';
+import type * as z from 'zod';
+import { ApiError } from '../../shared/errors.ts';
+
+const BODY_LIMIT = 8 * 2 ** 20;
+
+/**
+ * The whole body as text. What comes after the limit is read and dropped (a connection closed over unread bytes would
+ * take the answer with it); the server's request timeout bounds how long.
+ * @throws ApiError 413 as soon as the body is known to exceed the limit
+ */
+export async function readBody(request: IncomingMessage, limit = BODY_LIMIT): Promise<string> {
+  const body = Promise.withResolvers<Buffer>();
+  const chunks: Buffer[] = [];
+  let size = 0;
+  const refuse = () => {
+    chunks.length = 0;
+    body.reject(new ApiError('request_too_large', `The request body is larger than ${limit} bytes.`));
+  };
+  // Its sender may have left already.
+  if (request.errored) body.reject(request.errored);
+  request.on('error', body.reject);
+  request.on('end', () => body.resolve(Buffer.concat(chunks)));
+  request.on('data', (chunk: Buffer) => {
+    size += chunk.length;
+    if (size > limit) refuse();
+    else chunks.push(chunk);
+  });
+  if (Number(request.headers['content-length'] ?? 0) > limit) refuse();
+  // The signature covers this text; a byte order mark is part of it.
+  return new TextDecoder('utf-8', { ignoreBOM: true }).decode(await body.promise);
+}
+
+/** @throws ApiError 400 for bad JSON, or naming the first path that does not fit the schema */
+export function parseBody<T>(body: string, schema: z.ZodType<T>): T {
+  const parsed = schema.safeParse(parseJson(body));
+  if (parsed.success) return parsed.data;
+  const issue = parsed.error.issues[0];
+  const path = issue?.path.map(String).join('..') ?? '';
+  const code = issue?.code === 'invalid_type' ? 'invalid_type' : 'invalid_value';
+  throw new ApiError(code, `Invalid '${path || 'body'}': ${issue?.message}.`, { param: path || null });
+}
+
+function parseJson(body: string): unknown {
+  try {
+    return JSON.parse(body);
+  } catch {
+    throw new ApiError('invalid_json', 'The request body is not valid JSON.');
+  }
+}

@@ -1,0 +1,102 @@
+import { Counter, Gauge, Histogram, Registry } from 'prom-client';
+import { modelState, type OriginHealth } from '../../shared/generation.ts';
+import type { EngineStatus, StepReport } from '../engine/messages.ts';
+
+/** Everything GET /metrics tells; one registry per origin, nothing global. */
+
+const TIMES = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60];
+const BATCHES = [1, 2, 4, 8, 16, 32, 64, 128, 256];
+
+export type Metrics = ReturnType<typeof createMetrics>;
+
+/** What the gauges read. */
+export interface Measured {
+  health(): OriginHealth;
+  /** Of every engine; one that is being replaced has the same model's name. */
+  engines(): readonly (Pick<EngineStatus, 'running' | 'waiting'> & { readonly model: string })[];
+}
+
+export function createMetrics(measured: Measured) {
+  const registry = new Registry();
+  const registers = [registry];
+  const counter = <L extends string>(name: string, help: string, labelNames: L[] = []) =>
+    new Counter({ name: `continuo_origin_${name}`, help, labelNames, registers });
+  const histogram = <L extends string>(name: string, help: string, buckets: number[], labelNames: L[] = []) =>
+    new Histogram({ name: `continuo_origin_${name}`, help, buckets, labelNames, registers });
+  const gauge = (name: string, help: string, read: (gauge: Gauge) => void, labelNames: string[] = []) =>
+    new Gauge({
+      name: `continuo_origin_${name}`,
+      help,
+      labelNames,
+      registers,
+      collect() {
+        this.reset();
+        read(this);
+      },
+    });
+  const perModel = (name: string, help: string, count: 'running' | 'waiting') =>
+    gauge(
+      name,
+      help,
+      (sequences) => {
+        for (const { id } of measured.health().models) sequences.set({ model: id }, 0);
+        for (const engine of measured.engines()) sequences.inc({ model: engine.model }, engine[count]);
+      },
+      ['model'],
+    );
+  perModel('running_sequences', 'Sequences that hold a slot.', 'running');
+  perModel('waiting_sequences', 'Sequences in the queue.', 'waiting');
+  gauge('ready', '1 while requests are taken.', (ready) =>
+    ready.set(Number(measured.health().status === 'ready')),
+  );
+  gauge('resident_bytes', 'Memory of the process, all threads together.', (resident) =>
+    resident.set(process.memoryUsage.rss()),
+  );
+  gauge(
+    'model_state',
+    '1 for the state each model is in.',
+    (states) => {
+      for (const { id, state } of measured.health().models) {
+        for (const one of modelState.options) states.set({ model: id, state: one }, Number(one === state));
+      }
+    },
+    ['model', 'state'],
+  );
+  return {
+    registry,
+    requests: counter('requests_total', 'Answers by route and HTTP status.', ['route', 'status']),
+    aborts: counter('aborts_total', 'Generations given up because the caller went away.', ['model']),
+    failures: counter('stream_errors_total', 'Streams that ended with an error event, by code.', [
+      'model',
+      'code',
+    ]),
+    promptTokens: counter('prompt_tokens_total', 'Prompt tokens of finished generations.', ['model']),
+    cachedTokens: counter('cached_tokens_total', 'Prompt tokens taken from the prefix cache.', ['model']),
+    completionTokens: counter(
+      'completion_tokens_total',
+      'Tokens generated, of generations given up those that had been told.',
+      ['model'],
+    ),
+    draftedTokens: counter('drafted_tokens_total', 'Tokens that speculation guessed ahead.', ['model']),
+    acceptedTokens: counter('accepted_tokens_total', 'Guessed tokens that came true.', ['model']),
+    queueSeconds: histogram('queue_seconds', 'From submission to a slot.', TIMES, ['model']),
+    firstTokenSeconds: histogram('first_token_seconds', 'From arrival to the first token.', TIMES, ['model']),
+    interTokenSeconds: histogram('inter_token_seconds', 'Between token events of one choice.', TIMES, [
+      'model',
+    ]),
+    batchRows: histogram('batch_rows', 'Sequences per step.', BATCHES, ['model', 'kind']),
+    stepSeconds: histogram('step_seconds', 'Time of one step by part.', TIMES, ['model', 'kind', 'part']),
+  };
+}
+
+/** Adds the counters of the engine's steps. */
+export function recordSteps(metrics: Metrics, model: string, reports: readonly StepReport[]): void {
+  for (const { kind, rows, drafted, accepted, modelMs, samplingMs, otherMs } of reports) {
+    metrics.draftedTokens.inc({ model }, drafted);
+    metrics.acceptedTokens.inc({ model }, accepted);
+    metrics.batchRows.observe({ model, kind }, rows);
+    metrics.stepSeconds.observe({ model, kind, part: 'model' }, modelMs / 1000);
+    metrics.stepSeconds.observe({ model, kind, part: 'sampling' }, samplingMs / 1000);
+    metrics.stepSeconds.observe({ model, kind, part: 'other' }, otherMs / 1000);
+  }
+}

@@ -1,0 +1,147 @@
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
+import type { Socket } from 'node:net';
+import { bugTrace } from '../../shared/bug-trace.ts';
+import { ApiError, toApiError } from '../../shared/errors.ts';
+import { SIGNATURE_HEADER, sha256Hex } from '../../shared/signing.ts';
+import { notSigned } from './authentication.ts';
+import { readBody } from './body.ts';
+import { type Exchange, type Handler, type ServerContext, sendJson } from './exchange.ts';
+import { handleGenerate } from './generation-route.ts';
+import { handleDetokenize, handleTokenize, handleTokenizerInfo } from './tokenizer-routes.ts';
+
+interface Route {
+  readonly method: 'GET' | 'POST';
+  readonly signed: boolean;
+  readonly handle: Handler;
+}
+
+const ROUTES: Readonly<Record<string, Route>> = {
+  '/generate': { method: 'POST', signed: true, handle: handleGenerate },
+  '/tokenize': { method: 'POST', signed: true, handle: handleTokenize },
+  '/detokenize': { method: 'POST', signed: true, handle: handleDetokenize },
+  '/tokenizer_info': { method: 'GET', signed: true, handle: handleTokenizerInfo },
+  '/usage': { method: 'GET', signed: true, handle: tellUsage },
+  '/models': { method: 'GET', signed: true, handle: listModels },
+  '/health': { method: 'GET', signed: false, handle: tellHealth },
+  '/metrics': { method: 'GET', signed: false, handle: tellMetrics },
+};
+
+function listModels({ response }: Exchange, { service }: ServerContext): void {
+  sendJson(response, 200, { models: service.health.models });
+}
+
+/** GET /usage?account=… */
+function tellUsage({ query, response }: Exchange, { recentUsage }: ServerContext): void {
+  sendJson(response, 200, recentUsage.of(query.get('account') ?? ''));
+}
+
+/** 200 only while requests are taken, so that a plain load balancer understands it too; the body says why not. */
+function tellHealth({ response }: Exchange, { service }: ServerContext): void {
+  const { health } = service;
+  sendJson(response, health.status === 'ready' ? 200 : 503, health);
+}
+
+async function tellMetrics({ response }: Exchange, { metrics }: ServerContext): Promise<void> {
+  const text = await metrics.registry.metrics();
+  response.writeHead(200, { 'content-type': metrics.registry.contentType });
+  response.end(text);
+}
+
+const TIMEOUTS = {
+  headersTimeout: 10_000,
+  /** For the whole request, body included; the answer may take any time. */
+  requestTimeout: 30_000,
+  /** How often the two are looked at. */
+  connectionsCheckingInterval: 5000,
+  /** Longer than the Worker keeps an idle connection, so that it is the one to close. */
+  keepAliveTimeout: 120_000,
+};
+
+/** The HTTP half of the origin. Not listening yet. */
+export function createOriginServer(context: ServerContext, timeouts: typeof TIMEOUTS = TIMEOUTS): Server {
+  const server = createServer(timeouts);
+  server.on('request', (request, response) => void answer(request, response, context));
+  server.on('clientError', refuseUnreadable);
+  return server;
+}
+
+async function answer(
+  request: IncomingMessage,
+  response: ServerResponse,
+  context: ServerContext,
+): Promise<void> {
+  const receivedAt = context.now();
+  const url = URL.parse(request.url ?? '', 'http://origin');
+  const path = url?.pathname ?? '';
+  const route = ROUTES[path];
+  response.once('close', () => {
+    const status = response.headersSent ? String(response.statusCode) : 'none';
+    context.metrics.requests.inc({ route: route ? path : 'unknown', status });
+  });
+  response.on('error', () => undefined); // the reader is gone; 'close' follows
+  try {
+    if (!route) throw new ApiError('unknown_url', `Invalid URL (${request.method} ${path})`);
+    if (request.method !== route.method) {
+      throw new ApiError('method_not_supported', `Not allowed to ${request.method} on ${path}.`, {
+        headers: { allow: route.method },
+      });
+    }
+    const body = route.signed ? await signedBody(request, context) : '';
+    const query = url?.searchParams ?? new URLSearchParams();
+    await route.handle({ request, response, query, body, receivedAt }, context);
+  } catch (error) {
+    refuse(error, request, response, context);
+  }
+}
+
+/** @throws ApiError 401, 413 */
+async function signedBody(request: IncomingMessage, { authenticator }: ServerContext): Promise<string> {
+  const signature = request.headers[SIGNATURE_HEADER];
+  if (typeof signature !== 'string') throw notSigned();
+  const { method = '', url: path = '' } = request;
+  // Before the body is read: strangers cost nothing.
+  const hash = await authenticator.check(signature, { method, path });
+  const body = await readBody(request);
+  if ((await sha256Hex(body)) !== hash) throw notSigned();
+  return body;
+}
+
+function refuse(
+  thrown: unknown,
+  request: IncomingMessage,
+  response: ServerResponse,
+  context: ServerContext,
+): void {
+  // Its caller left before it was all there: nothing has failed, and nobody is refused.
+  if (response.destroyed && !request.complete) return;
+  const error = toApiError(thrown);
+  const { status, code, param } = error;
+  if (error !== thrown && !response.destroyed)
+    context.log.error({ ...bugTrace(thrown), url: request.url }, 'failed');
+  else context.log.info({ url: request.url, status, code, param }, 'refused');
+  if (response.headersSent) {
+    response.destroy(); // a stream without its terminal event is an error to its reader
+    return;
+  }
+  for (const [name, value] of Object.entries(error.headers)) response.setHeader(name, value);
+  sendJson(response, status, error.envelope());
+}
+
+/** What Node's parser could not read never becomes a request; it still gets an envelope. */
+function refuseUnreadable(error: NodeJS.ErrnoException, socket: Socket): void {
+  if (!socket.writable || error.code === 'ECONNRESET') {
+    socket.destroy();
+    return;
+  }
+  const refusal =
+    error.code === 'ERR_HTTP_REQUEST_TIMEOUT'
+      ? new ApiError('request_timeout', 'The request took too long to arrive.')
+      : error.code === 'HPE_HEADER_OVERFLOW'
+        ? new ApiError('headers_too_large', 'The request headers are too large.')
+        : new ApiError('invalid_value', 'The request is not valid HTTP.');
+  const body = JSON.stringify(refusal.envelope());
+  socket.end(
+    `HTTP/1.1 ${refusal.status} \r\ncontent-type: application/json\r\n` +
+      `content-length: ${Buffer.byteLength(body)}\r\nconnection: close\r\n\r\n${body}`,
+  );
+}

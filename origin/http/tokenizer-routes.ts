@@ -1,0 +1,93 @@
+import { ApiError } from '../../shared/errors.ts';
+import {
+  type DetokenizeRequest,
+  type DetokenizeResult,
+  detokenizeRequest,
+  type TokenizeRequest,
+  type TokenizeResult,
+  type TokenizerInfo,
+  tokenizeRequest,
+} from '../../shared/tokenization.ts';
+import type { ServedModel } from '../request/served-model.ts';
+import { parseBody } from './body.ts';
+import { type Exchange, leaving, type ServerContext, sendJson, unlessLeft } from './exchange.ts';
+
+/** Characters of one /tokenize request: the answer is written in one go, and others wait for it. */
+const LONGEST_TEXT = 2 ** 20;
+
+/** POST /tokenize: special tokens in the text are read as such, as in a prompt. */
+export async function handleTokenize(
+  { body, response }: Exchange,
+  { service }: ServerContext,
+): Promise<void> {
+  const request = parseBody(body, tokenizeRequest);
+  const signal = leaving(response);
+  const result = await service.hold(request.model, ({ model }) =>
+    unlessLeft(tokenised(request, model, signal), signal),
+  );
+  if (result !== null) sendJson(response, 200, result);
+}
+
+/** All who count tokens take their turns as one tenant: those who wait for a completion come in between. */
+const COUNTING = '';
+
+async function tokenised(
+  { prompt, addSpecialTokens }: TokenizeRequest,
+  model: ServedModel,
+  signal: AbortSignal,
+): Promise<TokenizeResult> {
+  if (prompt.length > LONGEST_TEXT) {
+    const message = `Invalid 'prompt': string too long. Expected at most ${LONGEST_TEXT} characters.`;
+    throw new ApiError('string_above_max_length', message, { param: 'prompt' });
+  }
+  const options = { addSpecialTokens, parseSpecial: true };
+  const caller = { tenantId: COUNTING, signal };
+  const tokens = Array.from(await model.encoder.encode(prompt, options, caller));
+  const tokenStrings = tokens.map((id) => model.tokenizer.spelling(id));
+  return { tokens, tokenStrings };
+}
+
+/** POST /detokenize: special tokens appear as their literal text. */
+export async function handleDetokenize(
+  { body, response }: Exchange,
+  { service }: ServerContext,
+): Promise<void> {
+  const request = parseBody(body, detokenizeRequest);
+  sendJson(response, 200, await service.hold(request.model, ({ model }) => detokenised(request, model)));
+}
+
+function detokenised({ tokens }: DetokenizeRequest, model: ServedModel): DetokenizeResult {
+  const outside = tokens.findIndex((id) => id >= model.vocabularySize);
+  if (outside >= 0) {
+    throw new ApiError(
+      'invalid_value',
+      `Invalid 'tokens[${outside}]': the token id is outside the vocabulary of this model (0 to ${model.vocabularySize - 1}).`,
+      { param: `tokens[${outside}]` },
+    );
+  }
+  return { text: model.tokenizer.decode(tokens, { skipSpecialTokens: false }) };
+}
+
+/** GET /tokenizer_info?model=… */
+export async function handleTokenizerInfo(
+  { query, response }: Exchange,
+  { service }: ServerContext,
+): Promise<void> {
+  const name = query.get('model') ?? 'default';
+  sendJson(response, 200, await service.hold(name, ({ model }) => tokenizerInfoOf(model)));
+}
+
+function tokenizerInfoOf(model: ServedModel): TokenizerInfo {
+  const { description, bosId, prefixIds } = model.tokenizer;
+  return {
+    model: model.id,
+    contextLength: model.contextLength,
+    vocabularySize: model.vocabularySize,
+    bosToken: description.bos_token ?? null,
+    eosToken: description.eos_token ?? null,
+    padToken: description.pad_token ?? null,
+    unkToken: description.unk_token ?? null,
+    addBosToken: bosId !== null && prefixIds.includes(bosId),
+    chatTemplate: typeof description.chat_template === 'string' ? description.chat_template : null,
+  };
+}

@@ -1,0 +1,34 @@
+import * as z from 'zod';
+import { type GenerationDefaults, generationDefaults } from '../../../shared/sampling.ts';
+import { readModelJson } from './model-json.ts';
+
+/** The sampling that generation_config.json recommends, under the names it has there. */
+
+const { maxTokens, temperature, topK, topP, minP, repetitionPenalty } = generationDefaults.shape;
+
+const schema = z.object({
+  do_sample: z.boolean().nullish(),
+  temperature: temperature.nullable(),
+  top_k: topK.nullable(),
+  top_p: topP.nullable(),
+  min_p: minP.nullable(),
+  repetition_penalty: repetitionPenalty.nullable(),
+  max_new_tokens: maxTokens.nullable(),
+});
+
+/**
+ * Empty where the directory has no such file. `do_sample: false` is greedy.
+ * @throws ModelError
+ */
+export function readGenerationDefaults(directory: string): GenerationDefaults {
+  const config = readModelJson(directory, 'generation_config.json', schema) ?? {};
+  const found = {
+    temperature: config.do_sample === false ? 0 : config.temperature,
+    topK: config.top_k,
+    topP: config.top_p,
+    minP: config.min_p,
+    repetitionPenalty: config.repetition_penalty,
+    maxTokens: config.max_new_tokens,
+  };
+  return Object.fromEntries(Object.entries(found).filter(([, value]) => (value ?? null) !== null));
+}

@@ -1,0 +1,41 @@
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import * as z from 'zod';
+import { messageOf } from '../../../shared/message-of.ts';
+import { systemCode } from '../../system-code.ts';
+
+/** A fault of the model or its directory; the message is one line fit for the log. */
+export class ModelError extends Error {
+  override readonly name = 'ModelError';
+}
+
+export const count = z.int().positive();
+
+export const tokenId = z.int().nonnegative();
+
+/** One id or several, as a list. */
+export const tokenIds = z.union([tokenId.transform((id) => [id]), z.array(tokenId)]);
+
+/**
+ * undefined when the file does not exist.
+ * @throws ModelError naming the file and the field
+ */
+export function readModelJson<T>(directory: string, file: string, schema: z.ZodType<T>): T | undefined {
+  let text: string;
+  try {
+    text = readFileSync(join(directory, file), 'utf8');
+  } catch (error) {
+    if (systemCode(error) === 'ENOENT') return undefined;
+    throw new ModelError(`${file} cannot be read: ${messageOf(error)}`);
+  }
+  let value: unknown;
+  try {
+    value = JSON.parse(text);
+  } catch {
+    throw new ModelError(`${file} is not valid JSON`);
+  }
+  const parsed = schema.safeParse(value);
+  if (parsed.success) return parsed.data;
+  const faults = parsed.error.issues.map(({ path, message }) => `${path.join('..') || 'file'}: ${message}`);
+  throw new ModelError(`${file}: ${faults.join('; ')}`);
+}

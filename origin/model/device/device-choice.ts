@@ -1,0 +1,85 @@
+import { messageOf } from '../../../shared/message-of.ts';
+import type { DeviceSettings } from '../config/device.ts';
+import { ModelError } from '../config/model-json.ts';
+import { type Adapter, vulkanAdapters } from '../ort/ort-adapters.ts';
+import type { OrtDevice } from '../ort/ort-device.ts';
+import { bundledFolder, mapForGood } from '../ort/ort-library.ts';
+import { type CudaFiles, missingCudaLibraries } from './cuda-libraries.ts';
+
+/** What of the machine the choice depends on. */
+export interface Machine {
+  readonly platform: NodeJS.Platform;
+  readonly arch: string;
+  /** CUDA's provider and the libraries it needs. */
+  readonly cuda: CudaFiles;
+  /** Vulkan's; asked for under Linux. */
+  adapters(): readonly Adapter[];
+}
+
+export function thisMachine(): Machine {
+  const folder = process.env.ORT_CUDA_PATH || bundledFolder();
+  const { platform, arch } = process;
+  return { platform, arch, cuda: { folder, map: mapForGood }, adapters: vulkanAdapters };
+}
+
+export interface Opened<T> {
+  readonly opened: T;
+  /** One line saying why `auto` has come down to the CPU; null otherwise. */
+  readonly warning: string | null;
+}
+
+/**
+ * Opens a model on the device that is set, or with `auto` on the first that can be had: cuda, webgpu on a GPU, cpu.
+ * @param open opens the model on one device, or throws
+ * @throws ModelError in one line, or what `open` throws
+ */
+export async function onDevice<T>(
+  settings: DeviceSettings,
+  machine: Machine,
+  open: (device: OrtDevice) => Promise<T>,
+): Promise<Opened<T>> {
+  const device = deviceOf(settings);
+  if (device !== null) {
+    requireDevice(device, machine);
+    return { opened: await open(device), warning: null };
+  }
+  const refusals: string[] = [];
+  for (const candidate of [cudaDevice(settings), { provider: 'webgpu' }] as const) {
+    try {
+      requireDevice(candidate, machine);
+      if (candidate.provider === 'webgpu') requireGpu(machine);
+      return { opened: await open(candidate), warning: null };
+    } catch (error) {
+      refusals.push(`${candidate.provider}: ${messageOf(error)}`);
+    }
+  }
+  return { opened: await open({ provider: 'cpu' }), warning: `no GPU is used; ${refusals.join('; ')}` };
+}
+
+/** Null = to be found. */
+function deviceOf(settings: DeviceSettings): OrtDevice | null {
+  const { provider } = settings;
+  if (provider === 'auto') return null;
+  return provider === 'cuda' ? cudaDevice(settings) : { provider };
+}
+
+const cudaDevice = ({ deviceId, memoryBytes }: DeviceSettings) =>
+  ({ provider: 'cuda', deviceId: deviceId ?? 0, memoryBytes }) as const;
+
+function requireDevice({ provider }: OrtDevice, { platform, arch, cuda }: Machine): void {
+  if (provider !== 'cuda') return;
+  if (platform !== 'linux' || arch !== 'x64') {
+    throw new ModelError(`the CUDA provider is for Linux on x64, not for ${platform} on ${arch}`);
+  }
+  const missing = missingCudaLibraries(cuda);
+  if (missing.length > 0) throw new ModelError(`the CUDA provider lacks ${missing.join(', ')}`);
+}
+
+/** Elsewhere than under Linux a WebGPU adapter is a GPU as a rule, and there is no Vulkan to ask. */
+function requireGpu({ platform, adapters }: Machine): void {
+  if (platform !== 'linux') return;
+  const found = adapters();
+  if (found.some(({ isGpu }) => isGpu)) return;
+  const names = found.map(({ name }) => name).join(', ');
+  throw new ModelError(found.length === 0 ? 'there is no Vulkan device' : `${names} is no GPU`);
+}

@@ -1,0 +1,63 @@
+import { realpathSync, type Stats, statSync } from 'node:fs';
+import { dirname, isAbsolute, join, relative } from 'node:path';
+import { systemCode } from '../../system-code.ts';
+import { ELEMENT_BITS, type GraphInitializer, type OnnxGraph, withBranches } from './onnx-graph.ts';
+
+/**
+ * Checks that all weights a graph keeps in files beside it are there and as long as the graph says. ONNX Runtime would
+ * find most of it too, but names neither the file nor what to do.
+ * @param modelFile path of the graph
+ * @returns bytes of those files together
+ * @throws Error that completes "model.onnx …"
+ */
+export function requireExternalWeights(modelFile: string, graph: OnnxGraph): number {
+  const folder = dirname(modelFile);
+  const sizes = new Map<string, number>();
+  for (const { initializers } of withBranches(graph)) {
+    for (const initializer of initializers.values()) {
+      if (initializer.external === null) continue;
+      const { file } = initializer.external;
+      const size = sizes.get(file) ?? sizeInside(folder, file);
+      sizes.set(file, size);
+      requireRoom(initializer, size);
+    }
+  }
+  return [...sizes.values()].reduce((sum, size) => sum + size, 0);
+}
+
+function sizeInside(folder: string, file: string): number {
+  const path = join(folder, file);
+  if (isOutside(folder, path)) throw new Error(`keeps its weights in ${file}, outside its directory`);
+  let found: Stats;
+  try {
+    found = statSync(path);
+  } catch (error) {
+    const code = systemCode(error);
+    const fault = code === 'ENOENT' ? `which ${folder} does not have` : `which cannot be read: ${code}`;
+    throw new Error(`keeps its weights in ${file}, ${fault}`);
+  }
+  if (isOutside(realpathSync(folder), realpathSync(path))) {
+    throw new Error(
+      `keeps its weights in ${file}, a link out of its directory: ONNX Runtime takes only files and hard links there`,
+    );
+  }
+  return found.size;
+}
+
+function isOutside(folder: string, path: string): boolean {
+  const way = relative(folder, path);
+  return way === '../..' || way.startsWith('../../') || isAbsolute(way);
+}
+
+function requireRoom({ name, elementType, dimensions, external }: GraphInitializer, size: number): void {
+  const { file, offset, length } = external!;
+  const bits = ELEMENT_BITS.get(elementType);
+  if (bits === undefined) throw new Error(`has weights ${name} of the unknown type ${elementType}`);
+  const bytes = Math.ceil((dimensions.reduce((product, count) => product * count, 1) * bits) / 8);
+  if (length !== null && length !== bytes) {
+    throw new Error(`says that ${name} takes ${length} bytes of ${file}, but its dimensions take ${bytes}`);
+  }
+  if (offset + bytes > size) {
+    throw new Error(`needs ${offset + bytes} bytes of ${file} for ${name}, but the file has ${size}`);
+  }
+}

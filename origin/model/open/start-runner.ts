@@ -1,0 +1,99 @@
+import { ModelError } from '../config/model-json.ts';
+import type { ModelRunner } from '../model-runner.ts';
+import { type GraphFile, oneLine } from '../ort/graph-file.ts';
+import type { OrtDevice } from '../ort/ort-device.ts';
+import type { OrtSession } from '../ort/ort-session.ts';
+import type { DecoderInterface } from '../runner/decoder-interface.ts';
+import { deviceRunner } from '../runner/device-runner.ts';
+import { describeLayout } from '../runner/kv-cache.ts';
+import { OrtConcatRunner } from '../runner/ort-concat-runner.ts';
+import { OrtRunner } from '../runner/ort-runner.ts';
+import type { RunnerOptions } from '../runner/runner-options.ts';
+import { SingleRowRunner } from '../runner/single-row-runner.ts';
+import { readsSeveralAfterPast, requireNumbers } from './probe.ts';
+import { leastRowsOf } from './row-probe.ts';
+
+/** ONNX Runtime's name of the memory that the CPU's operators read. */
+const CPU_MEMORY = 'Cpu';
+
+/**
+ * Only GroupQueryAttention extends its past in place, so that nothing has to leave a device.
+ * @throws ModelError
+ */
+export function requireGroupQueryAttention({ cache }: DecoderInterface, file: string): void {
+  if (cache === 'in-place') return;
+  throw new ModelError(`${file} has no GroupQueryAttention and runs on the provider cpu alone`);
+}
+
+/**
+ * The runner that fits graph and device, tried out. It owns the session, which is disposed of when this throws.
+ * @param file as it was before its last input, logits_index, was added
+ */
+export async function startRunner(
+  session: OrtSession,
+  options: RunnerOptions,
+  file: GraphFile,
+): Promise<ModelRunner> {
+  const runner = session.copiesInputs ? startOnDevice(session, options, file) : startOnCpu(session, options);
+  try {
+    await requireNumbers(runner, file.file);
+    if (runner instanceof OrtConcatRunner) {
+      runner.severalAfterPast = await readsSeveralAfterPast(runner, file.file);
+    }
+    return await keepRowsApart(runner, options, session.device);
+  } catch (error) {
+    runner.dispose();
+    throw error;
+  }
+}
+
+interface RowOptions extends Pick<RunnerOptions, 'allocateLogits'> {
+  readonly decoder: Pick<DecoderInterface, 'cache' | 'couplesRows'>;
+}
+
+/** The runner so that no row depends on its company: on the CPU to the bit, elsewhere as far as the graph couples rows. */
+export async function keepRowsApart(
+  runner: ModelRunner,
+  { decoder, allocateLogits }: RowOptions,
+  { provider }: Pick<OrtDevice, 'provider'>,
+): Promise<ModelRunner> {
+  if (decoder.cache !== 'in-place') return runner;
+  if (decoder.couplesRows) return new SingleRowRunner(runner, allocateLogits);
+  // Devices choose kernels by the number of rows: row by row, they would lose what they are there for.
+  if (provider !== 'cpu' || !(runner instanceof OrtRunner)) return runner;
+  const leastRows = await leastRowsOf(runner);
+  if (leastRows === null) return new SingleRowRunner(runner, allocateLogits);
+  runner.leastRows = leastRows;
+  return runner;
+}
+
+function startOnCpu(session: OrtSession, options: RunnerOptions): OrtRunner | OrtConcatRunner {
+  const Runner = options.decoder.cache === 'in-place' ? OrtRunner : OrtConcatRunner;
+  try {
+    return new Runner(session, options);
+  } catch (error) {
+    session.dispose();
+    throw error;
+  }
+}
+
+function startOnDevice(session: OrtSession, options: RunnerOptions, { file, graph }: GraphFile): ModelRunner {
+  const { provider } = session.device;
+  const { kv, kvType } = options.decoder;
+  const memories = session.inputMemories(graph.inputs.length + 1);
+  const isAway = graph.inputs.some(
+    ({ name }, index) => kv.some(({ past }) => past === name) && memories[index] === CPU_MEMORY,
+  );
+  if (isAway) {
+    session.dispose();
+    throw new ModelError(
+      `${file}: ${provider} has no GroupQueryAttention for ${kvType}; take another variant`,
+    );
+  }
+  try {
+    return deviceRunner(session, options);
+  } catch (error) {
+    const cache = describeLayout(options.layout);
+    throw new ModelError(`the KV cache does not fit ${provider}: ${cache}: ${oneLine(error)}`);
+  }
+}

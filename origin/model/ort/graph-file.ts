@@ -1,0 +1,62 @@
+import { readFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import { messageOf } from '../../../shared/message-of.ts';
+import { ModelError } from '../config/model-json.ts';
+import { requireExternalWeights } from '../onnx/external-weights.ts';
+import { type OnnxGraph, readGraph } from '../onnx/onnx-graph.ts';
+import { openOrtApi } from './ort-capi.ts';
+import { OrtSession, type SessionOptions } from './ort-session.ts';
+
+/** A graph of a model directory, read but not yet loaded into ONNX Runtime. */
+export interface GraphFile {
+  /** Path inside the model directory. */
+  readonly file: string;
+  /** Where the weights beside it are. */
+  readonly folder: string;
+  readonly model: Uint8Array;
+  readonly graph: OnnxGraph;
+  /** Of the graph and the files its weights are in. */
+  readonly weightBytes: number;
+}
+
+/** @throws ModelError naming the file */
+export function readGraphFile(directory: string, file: string): GraphFile {
+  const path = join(directory, file);
+  const model = readModelFile(path, file);
+  const graph = inFile(file, () => readGraph(model));
+  const externalBytes = inFile(file, () => requireExternalWeights(path, graph));
+  return { file, folder: dirname(path), model, graph, weightBytes: model.length + externalBytes };
+}
+
+function readModelFile(path: string, file: string): Uint8Array {
+  try {
+    return readFileSync(path);
+  } catch (error) {
+    throw new ModelError(`${file} cannot be read: ${messageOf(error)}`);
+  }
+}
+
+/** Completes the message of what the graph's readers throw. */
+export function inFile<T>(file: string, read: () => T): T {
+  try {
+    return read();
+  } catch (error) {
+    throw new ModelError(`${file} ${oneLine(error)}`);
+  }
+}
+
+/** @param model the file's content, patched or not */
+export function loadSession(
+  { file, folder }: GraphFile,
+  model: Uint8Array,
+  options: Omit<SessionOptions, 'directory'>,
+): OrtSession {
+  try {
+    return new OrtSession(openOrtApi(), model, { ...options, directory: folder });
+  } catch (error) {
+    throw new ModelError(`ONNX Runtime cannot load ${file}: ${oneLine(error)}`);
+  }
+}
+
+/** The message without line breaks. */
+export const oneLine = (error: unknown): string => messageOf(error).replaceAll(/\s+/g, ' ').trim();

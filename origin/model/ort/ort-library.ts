@@ -1,0 +1,89 @@
+import { createHash } from 'node:crypto';
+import { lstatSync, mkdirSync, readdirSync, symlinkSync } from 'node:fs';
+import { createRequire } from 'node:module';
+import { tmpdir } from 'node:os';
+import { dirname, join, resolve } from 'node:path';
+import koffi, { type LibraryHandle } from 'koffi';
+import { systemCode } from '../../system-code.ts';
+
+/** Where the native libraries are, and loading them. */
+
+/** Operators of large models use more stack than koffi's 128 KiB for asynchronous calls. */
+const ASYNC_STACK = 4 << 20;
+const NOW = 2;
+/** Keeps a library mapped; by platform, as in dlfcn.h. */
+const NO_DELETE: Partial<Record<NodeJS.Platform, number>> = { linux: 0x1000, darwin: 0x80 };
+const LIBRARY_NAMES: Partial<Record<NodeJS.Platform, string>> = {
+  win32: 'onnxruntime.dll',
+  darwin: 'libonnxruntime.1.30.0.dylib',
+};
+const LINUX_LIBRARY = 'libonnxruntime.so.1';
+
+/** @param file null = what the process has loaded already */
+export function openLibrary(file: string | null): LibraryHandle {
+  // Before the first library of the process; later nothing can be configured any more.
+  if ((koffi.config().async_stack_size ?? 0) < ASYNC_STACK) koffi.config({ async_stack_size: ASYNC_STACK });
+  return koffi.load(file);
+}
+
+/**
+ * Loads a library that stays mapped until the process ends. koffi unloads one with its handle, that is at a garbage
+ * collection or at the end of a worker thread, while functions taken from it and the library's own threads live on.
+ */
+export function loadForGood(file: string): LibraryHandle {
+  if (NO_DELETE[process.platform] !== undefined) mapForGood(file);
+  return openLibrary(file);
+}
+
+/** Null when the library is mapped now, for good; else the loader's words. On Linux and macOS alone. */
+export function mapForGood(file: string): string | null {
+  const system = openLibrary(null);
+  const open = system.func('dlopen', 'void *', ['const char *', 'int']);
+  const lastError = system.func('dlerror', 'const char *', []);
+  const handle: bigint | null = open(file, NOW | (NO_DELETE[process.platform] ?? 0));
+  return handle === null ? String(lastError()) : null;
+}
+
+/** ONNX Runtime's library; its providers are looked for in the folder it was loaded from. */
+export function onnxRuntimeLibrary(cudaFolder: string | undefined): string {
+  const bundled = bundledFolder();
+  const name = LIBRARY_NAMES[process.platform] ?? LINUX_LIBRARY;
+  return join(cudaFolder === undefined ? bundled : linkedFolder(bundled, cudaFolder), name);
+}
+
+/** Where onnxruntime-node has the library, and where its installer puts the CUDA provider. */
+export function bundledFolder(): string {
+  const require = createRequire(import.meta.url);
+  const { platform, arch } = process;
+  return join(dirname(require.resolve('onnxruntime-node')), '../bin/napi-v6', platform, arch);
+}
+
+/**
+ * A folder in which the bundled library and the providers of another folder stand side by side, as links. The same
+ * folders give the same links, so that a process loads the library once.
+ * @throws Error when somebody else could have put other files there
+ */
+function linkedFolder(bundled: string, providers: string): string {
+  const key = createHash('sha256')
+    .update(`${bundled}\n${resolve(providers)}`)
+    .digest('hex')
+    .slice(0, 16);
+  const folder = join(tmpdir(), `continuo-onnxruntime-${process.getuid?.() ?? 0}-${key}`);
+  mkdirSync(folder, { recursive: true, mode: 0o700 });
+  const { uid, mode } = lstatSync(folder);
+  if (uid !== process.getuid?.() || (mode & 0o022) !== 0)
+    throw new Error(`${folder} belongs to somebody else`);
+  link(join(bundled, LINUX_LIBRARY), join(folder, LINUX_LIBRARY));
+  for (const name of readdirSync(providers)) {
+    if (/^libonnxruntime_providers_\w+\.so$/.test(name)) link(resolve(providers, name), join(folder, name));
+  }
+  return folder;
+}
+
+function link(target: string, path: string): void {
+  try {
+    symlinkSync(target, path);
+  } catch (error) {
+    if (systemCode(error) !== 'EEXIST') throw error;
+  }
+}

@@ -1,0 +1,97 @@
+import { ElementType } from '../onnx/onnx-graph.ts';
+import type { OrtBinding } from '../ort/ort-binding.ts';
+import type { OrtApi, Pointer } from '../ort/ort-capi.ts';
+import type { DecoderInterface } from './decoder-interface.ts';
+import { elementBytes, type KvLayout } from './kv-cache.ts';
+
+/** One buffer per layer and kind, each with room for [1, kvHeads, contextLength, headSize]. */
+type Buffers = readonly { readonly bytes: Uint8Array; readonly address: Pointer }[];
+
+interface Slot {
+  /** Holds [1, kvHeads, length, headSize] without gaps. */
+  buffers: Buffers;
+  length: number;
+}
+
+/**
+ * Keys and values of every slot for graphs whose present is a new tensor: a run reads the slot's buffers and writes the
+ * spare ones, and the two change places when it has succeeded, so that nothing is copied and a failed run changes nothing.
+ */
+export class ConcatenatedCache {
+  readonly #decoder: DecoderInterface;
+  readonly #slots: readonly Slot[];
+  #spare: Buffers;
+
+  constructor(api: OrtApi, decoder: DecoderInterface, { slots, contextLength }: KvLayout) {
+    this.#decoder = decoder;
+    const size = contextLength * decoder.kvHeads * decoder.headSize * elementBytes(decoder);
+    const allocate = () =>
+      decoder.kv.map(() => {
+        const bytes = new Uint8Array(new ArrayBuffer(size));
+        return { bytes, address: api.addressOf(bytes) };
+      });
+    this.#slots = Array.from({ length: slots }, () => ({ buffers: allocate(), length: 0 }));
+    this.#spare = allocate();
+  }
+
+  /** Binds a run that appends `tokens` positions to the slot's first `start`; later positions are forgotten. */
+  bind(binding: OrtBinding, slot: number, start: number, tokens: number): void {
+    const { kv, kvHeads, headSize, kvType } = this.#decoder;
+    const { buffers } = this.#keepFirst(slot, start);
+    const tensor = { elementType: ElementType[kvType], elementBytes: elementBytes(this.#decoder) };
+    for (const [index, { past, present }] of kv.entries()) {
+      const dimensions = (length: number) => [1, kvHeads, length, headSize];
+      binding.input(past, { ...tensor, address: buffers[index]!.address, dimensions: dimensions(start) });
+      const { address } = this.#spare[index]!;
+      binding.output(present, { ...tensor, address, dimensions: dimensions(start + tokens) });
+    }
+  }
+
+  /** The run bound last has succeeded. */
+  take(slot: number, tokens: number): void {
+    const one = this.#slots[slot]!;
+    [one.buffers, this.#spare] = [this.#spare, one.buffers];
+    one.length += tokens;
+  }
+
+  /** Copies positions [0, length) of a slot. */
+  copy(from: number, to: number, length: number): void {
+    const source = this.#require(from, length);
+    const target = this.#slots[to]!;
+    const bytes = this.#headBytes;
+    for (const [index, buffer] of source.buffers.entries()) {
+      for (let head = 0; head < this.#decoder.kvHeads; head++) {
+        const start = head * source.length * bytes;
+        const positions = buffer.bytes.subarray(start, start + length * bytes);
+        target.buffers[index]!.bytes.set(positions, head * length * bytes);
+      }
+    }
+    target.length = length;
+  }
+
+  #keepFirst(slot: number, length: number): Slot {
+    const one = this.#require(slot, length);
+    if (length === one.length) return one;
+    const bytes = this.#headBytes;
+    for (const buffer of one.buffers) {
+      for (let head = 1; head < this.#decoder.kvHeads; head++) {
+        const start = head * one.length * bytes;
+        buffer.bytes.copyWithin(head * length * bytes, start, start + length * bytes);
+      }
+    }
+    one.length = length;
+    return one;
+  }
+
+  #require(slot: number, length: number): Slot {
+    const one = this.#slots[slot]!;
+    if (length > one.length)
+      throw new RangeError(`slot ${slot} holds ${one.length} positions, not ${length}`);
+    return one;
+  }
+
+  /** Bytes of one position of one head. */
+  get #headBytes(): number {
+    return this.#decoder.headSize * elementBytes(this.#decoder);
+  }
+}

@@ -1,0 +1,212 @@
+import {
+  type DecoderNames,
+  isOfSomeLayer,
+  ofLayer,
+  USE_CACHE_BRANCH,
+  USUAL_NAMES,
+} from '../config/decoder-names.ts';
+import type { ModelConfig } from '../config/model-config.ts';
+import { ElementType, type GraphTensor, type OnnxGraph, withBranches } from '../onnx/onnx-graph.ts';
+import { positionLimit } from './position-limit.ts';
+
+/** How a decoder's graph is to be fed, derived from the graph and checked against its configuration. Pure. */
+
+export type KvType = 'float32' | 'float16';
+
+export interface KvTensor {
+  readonly past: string;
+  readonly present: string;
+}
+
+export interface DecoderInterface {
+  readonly layers: number;
+  readonly kvHeads: number;
+  readonly headSize: number;
+  readonly kvType: KvType;
+  readonly vocabularySize: number;
+  /** Positions the model was made for; no slot can be longer. */
+  readonly maxPositions: number;
+  /** int64 ids [batch, sequence]; where `embeddingSize` is set, float32 vectors [batch, sequence, embeddingSize]. */
+  readonly tokenInput: string;
+  /** Width of the vectors that the graph reads in place of ids; null = it reads ids. */
+  readonly embeddingSize: number | null;
+  readonly attentionMask: string;
+  /** Null where the graph counts positions itself. */
+  readonly positionIds: string | null;
+  /** Boolean input that chooses the branch which reads the past; null where there is one branch only. */
+  readonly useCacheBranch: string | null;
+  readonly logits: string;
+  /** Key and value of each layer: 2 · layers entries. */
+  readonly kv: readonly KvTensor[];
+  /**
+   * in-place: GroupQueryAttention writes new positions into the buffer it reads the past from.
+   * concatenated: the present is a new tensor, past and new positions one after the other.
+   */
+  readonly cache: 'in-place' | 'concatenated';
+  /** Activations are scaled by the largest of all rows of a run, so that rows influence each other. */
+  readonly couplesRows: boolean;
+}
+
+const COUPLING_OPERATORS = new Set(['DynamicQuantizeLinear', 'DynamicQuantizeMatMul']);
+
+/** Throws an Error that completes "model.onnx …" and names what is missing, unknown or contradictory. */
+export function describeDecoder(
+  graph: OnnxGraph,
+  config: ModelConfig,
+  names: DecoderNames = USUAL_NAMES,
+): DecoderInterface {
+  const inputs = new Map(graph.inputs.map((tensor) => [tensor.name, tensor]));
+  const outputs = new Map(graph.outputs.map((tensor) => [tensor.name, tensor]));
+  const tokenInput = tokenInputOf(inputs, names);
+  requireKnownInputs(inputs, tokenInput, names);
+  const attentions = graph.nodes.filter(({ operator }) => operator === 'GroupQueryAttention');
+  const pastKeys = [...inputs.keys()].filter((name) => isOfSomeLayer(names.pastKey, name));
+  const layers = attentions.length > 0 ? attentions.length : pastKeys.length;
+  if (layers === 0) throw new Error(`lacks the input ${ofLayer(names.pastKey, 0)}`);
+  expectEqual('layers', layers, config.layers, 'num_hidden_layers', config);
+
+  const kv = kvTensors(layers, inputs, outputs, names);
+  const { kvHeads, headSize, kvType } = kvShape(kv, inputs);
+  expectEqual('KV heads', kvHeads, config.kvHeads, 'num_key_value_heads', config);
+  if (config.headSize !== null) expectEqual('head size', headSize, config.headSize, 'head_dim', config);
+  const heads = attentions[0]?.integers.get('num_heads') ?? config.attentionHeads;
+  expectEqual('attention heads', heads, config.attentionHeads, 'num_attention_heads', config);
+  return {
+    layers,
+    kvHeads,
+    headSize,
+    kvType,
+    vocabularySize: vocabularySize(outputs.get(names.logits), config, names),
+    maxPositions: positionLimit(graph, config),
+    tokenInput,
+    embeddingSize: embeddingSize(tokenInput, inputs, names),
+    attentionMask: names.attentionMask,
+    positionIds: inputs.has(names.positionIds) ? names.positionIds : null,
+    useCacheBranch: inputs.has(USE_CACHE_BRANCH) ? USE_CACHE_BRANCH : null,
+    logits: names.logits,
+    kv,
+    cache: attentions.length > 0 ? 'in-place' : 'concatenated',
+    couplesRows: [...withBranches(graph)].some(({ nodes }) =>
+      nodes.some(({ operator }) => COUPLING_OPERATORS.has(operator)),
+    ),
+  };
+}
+
+function tokenInputOf(inputs: ReadonlyMap<string, GraphTensor>, names: DecoderNames): string {
+  return inputs.has(names.inputsEmbeds) && !inputs.has(names.inputIds) ? names.inputsEmbeds : names.inputIds;
+}
+
+function embeddingSize(
+  tokenInput: string,
+  inputs: ReadonlyMap<string, GraphTensor>,
+  names: DecoderNames,
+): number | null {
+  if (tokenInput !== names.inputsEmbeds) return null;
+  const { elementType, dimensions } = inputs.get(tokenInput)!;
+  const size = dimensions.at(-1);
+  if (dimensions.length !== 3 || typeof size !== 'number') {
+    throw new Error(`has an input ${tokenInput} that is not [batch, sequence, width] with a fixed width`);
+  }
+  if (elementType !== ElementType.float32) throw new Error(`has an input ${tokenInput} that is not float32`);
+  return size;
+}
+
+function requireKnownInputs(
+  inputs: ReadonlyMap<string, GraphTensor>,
+  tokenInput: string,
+  names: DecoderNames,
+): void {
+  const integers = [names.inputIds, names.attentionMask, names.positionIds];
+  const known = [tokenInput, ...integers, USE_CACHE_BRANCH];
+  const unknown = [...inputs.keys()].filter((name) => !known.includes(name) && !isPast(name, names));
+  if (unknown.length > 0) throw new Error(`has inputs this engine does not know: ${unknown.join(', ')}`);
+  const missing = [tokenInput, names.attentionMask].filter((name) => !inputs.has(name));
+  if (missing.length > 0) throw new Error(`lacks the input ${missing.join(', ')}`);
+  for (const name of integers) {
+    const type = inputs.get(name)?.elementType ?? ElementType.int64;
+    if (type !== ElementType.int64) throw new Error(`has an input ${name} that is not int64`);
+  }
+  const branch = inputs.get(USE_CACHE_BRANCH)?.elementType ?? ElementType.bool;
+  if (branch !== ElementType.bool) throw new Error(`has an input ${USE_CACHE_BRANCH} that is not bool`);
+}
+
+const isPast = (name: string, { pastKey, pastValue }: DecoderNames): boolean =>
+  isOfSomeLayer(pastKey, name) || isOfSomeLayer(pastValue, name);
+
+function kvTensors(
+  layers: number,
+  inputs: ReadonlyMap<string, GraphTensor>,
+  outputs: ReadonlyMap<string, GraphTensor>,
+  names: DecoderNames,
+): KvTensor[] {
+  const kv: KvTensor[] = [];
+  for (let layer = 0; layer < layers; layer++) {
+    const templates = [
+      [names.pastKey, names.presentKey],
+      [names.pastValue, names.presentValue],
+    ] as const;
+    for (const [pastTemplate, presentTemplate] of templates) {
+      const past = ofLayer(pastTemplate, layer);
+      const present = ofLayer(presentTemplate, layer);
+      if (!inputs.has(past)) throw new Error(`lacks the input ${past}`);
+      if (!outputs.has(present)) throw new Error(`lacks the output ${present}`);
+      kv.push({ past, present });
+    }
+  }
+  const surplus = [...inputs.keys()].filter(
+    (name) => isPast(name, names) && !kv.some(({ past }) => past === name),
+  );
+  if (surplus.length > 0)
+    throw new Error(`has more past inputs than its ${layers} layers: ${surplus.join(', ')}`);
+  return kv;
+}
+
+/** All KV tensors are [batch, kvHeads, positions, headSize] of one type. */
+function kvShape(
+  kv: readonly KvTensor[],
+  inputs: ReadonlyMap<string, GraphTensor>,
+): { kvHeads: number; headSize: number; kvType: KvType } {
+  const shapes = kv.map(({ past }) => {
+    const { elementType, dimensions } = inputs.get(past)!;
+    const [, kvHeads, , headSize] = dimensions;
+    if (dimensions.length !== 4 || typeof kvHeads !== 'number' || typeof headSize !== 'number') {
+      throw new Error(
+        `has an input ${past} that is not [batch, KV heads, positions, head size] with fixed sizes`,
+      );
+    }
+    if (elementType !== ElementType.float32 && elementType !== ElementType.float16) {
+      throw new Error(`has an input ${past} that is neither float32 nor float16`);
+    }
+    const kvType: KvType = elementType === ElementType.float16 ? 'float16' : 'float32';
+    return { kvHeads, headSize, kvType };
+  });
+  const first = shapes[0]!;
+  const other = shapes.findIndex(
+    (shape) =>
+      shape.kvHeads !== first.kvHeads || shape.headSize !== first.headSize || shape.kvType !== first.kvType,
+  );
+  if (other > 0)
+    throw new Error(`has KV inputs of different shapes or types: ${kv[0]!.past}, ${kv[other]!.past}`);
+  return first;
+}
+
+function vocabularySize(logits: GraphTensor | undefined, config: ModelConfig, names: DecoderNames): number {
+  if (logits === undefined) throw new Error(`lacks the output ${names.logits}`);
+  if (logits.elementType !== ElementType.float32 && logits.elementType !== ElementType.float16) {
+    throw new Error(`has an output ${names.logits} that is neither float32 nor float16`);
+  }
+  const size = logits.dimensions.at(-1);
+  if (typeof size !== 'number') return config.vocabularySize;
+  expectEqual('vocabulary', size, config.vocabularySize, 'vocab_size', config);
+  return size;
+}
+
+function expectEqual(
+  what: string,
+  graph: number,
+  config: number,
+  key: string,
+  { source }: ModelConfig,
+): void {
+  if (graph !== config) throw new Error(`has ${what} ${graph} but ${source} says ${key} ${config}`);
+}

@@ -1,0 +1,74 @@
+import type { ModelRunner } from '../model-runner.ts';
+import { ElementType } from '../onnx/onnx-graph.ts';
+import { rowCopyGraph } from '../onnx/row-copy-graph.ts';
+import { OrtSession } from '../ort/ort-session.ts';
+import type { DecoderInterface } from './decoder-interface.ts';
+import { DeviceKvCache } from './device-kv-cache.ts';
+import { elementBytes, type KvLayout, kvLayout } from './kv-cache.ts';
+import { OrtRowCopier } from './ort-row-copier.ts';
+import { OrtRunner } from './ort-runner.ts';
+import type { RunnerOptions } from './runner-options.ts';
+import { StagedRunner } from './staged-runner.ts';
+
+/**
+ * The runner of a decoder whose session computes on a device, with the KV cache in the device's memory. Owns the session,
+ * also when it throws.
+ * @param staged whether runs can bind whole buffers only
+ */
+export function deviceRunner(
+  session: OrtSession,
+  options: RunnerOptions,
+  staged = session.device.provider === 'webgpu',
+): ModelRunner {
+  const held = [() => session.dispose()];
+  const release = () => {
+    while (held.length > 0) held.pop()!();
+  };
+  try {
+    const copier = openRowCopier(session, options.decoder);
+    held.push(() => copier.dispose());
+    const memory = session.createDeviceMemory();
+    held.push(() => memory.dispose());
+    const cacheOf = (layout: KvLayout) => {
+      const cache = new DeviceKvCache(memory, copier, options.decoder, layout);
+      cache.clear(oneRowOfZeros(session, options.decoder));
+      return cache;
+    };
+    if (staged) return stagedRunner(session, options, cacheOf, release);
+    return new OrtRunner(session.lend(release), { ...options, cache: cacheOf(options.layout) });
+  } catch (error) {
+    release();
+    throw error;
+  }
+}
+
+/** Two runners over one session: one for all slots, one for the slot in which prompts are computed. */
+function stagedRunner(
+  session: OrtSession,
+  options: RunnerOptions,
+  cacheOf: (layout: KvLayout) => DeviceKvCache,
+  release: () => void,
+): ModelRunner {
+  const oneSlot = kvLayout(options.decoder, 1, options.layout.contextLength);
+  const slots = cacheOf(options.layout);
+  const staging = cacheOf(oneSlot);
+  const lent = session.lend(() => {});
+  const decoder = new OrtRunner(lent, { ...options, cache: slots, prefillChunk: 1 });
+  const prefiller = new OrtRunner(lent, { ...options, cache: staging, layout: oneSlot });
+  return new StagedRunner({ decoder, prefiller, slots, staging, release });
+}
+
+function openRowCopier({ api, device }: OrtSession, { kv, kvType }: DecoderInterface): OrtRowCopier {
+  const graph = rowCopyGraph(kv.length, ElementType[kvType]);
+  return new OrtRowCopier(new OrtSession(api, graph, { threads: 1, directory: '', device }));
+}
+
+function oneRowOfZeros({ api }: OrtSession, decoder: DecoderInterface) {
+  const bytes = new Uint8Array(new ArrayBuffer(decoder.headSize * elementBytes(decoder)));
+  return {
+    address: api.addressOf(bytes),
+    elementType: ElementType[decoder.kvType],
+    elementBytes: elementBytes(decoder),
+    dimensions: [1, decoder.headSize],
+  };
+}

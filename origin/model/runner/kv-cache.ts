@@ -1,0 +1,109 @@
+import { ModelError } from '../config/model-json.ts';
+import { ElementType } from '../onnx/onnx-graph.ts';
+import type { OrtBinding } from '../ort/ort-binding.ts';
+import type { OrtApi, Pointer } from '../ort/ort-capi.ts';
+import type { DecoderInterface } from './decoder-interface.ts';
+
+export interface KvLayout {
+  readonly slots: number;
+  /** Further slots' worth of memory that runs write into: one where past and present are tensors of their own. */
+  readonly spareSlots: number;
+  readonly contextLength: number;
+  /** Bytes of one position of one slot, over all layers, keys and values. */
+  readonly positionBytes: number;
+  readonly totalBytes: number;
+}
+
+const MIB = 2 ** 20;
+
+export function kvLayout(decoder: DecoderInterface, slots: number, contextLength: number): KvLayout {
+  const positionBytes = decoder.kv.length * decoder.kvHeads * decoder.headSize * elementBytes(decoder);
+  const spareSlots = decoder.cache === 'concatenated' ? 1 : 0;
+  const totalBytes = (slots + spareSlots) * contextLength * positionBytes;
+  return { slots, spareSlots, contextLength, positionBytes, totalBytes };
+}
+
+/** "32 slots × 2048 positions × 8192 bytes = 512 MiB" */
+export function describeLayout(layout: KvLayout): string {
+  const { slots, spareSlots, contextLength, positionBytes, totalBytes } = layout;
+  const rows = spareSlots === 0 ? `${slots} slots` : `(${slots} slots + ${spareSlots} spare)`;
+  return `${rows} × ${contextLength} positions × ${positionBytes} bytes = ${Math.ceil(totalBytes / MIB)} MiB`;
+}
+
+/** The cache does not fit into the memory that there is now. */
+export class NoRoomError extends ModelError {}
+
+/**
+ * @param weightBytes what the limit leaves for weights that are still to be loaded
+ * @throws NoRoomError with the numbers when the cache is larger than `limitBytes`
+ */
+export function requireFit(layout: KvLayout, limitBytes: number, weightBytes = 0): void {
+  if (layout.totalBytes <= limitBytes) return;
+  const limit = Math.max(0, Math.floor(limitBytes / MIB));
+  const beside = weightBytes === 0 ? '' : ` beside ${Math.ceil(weightBytes / MIB)} MiB of weights`;
+  throw new NoRoomError(
+    `KV cache does not fit: ${describeLayout(layout)}, but ${limit} MiB are available${beside}; set fewer slots or a smaller context`,
+  );
+}
+
+/** Keys and values of every slot, wherever they are. */
+export interface KvStore {
+  /** Binds slots firstSlot … firstSlot + rows − 1 as the rows of a run's past and present. */
+  bind(binding: OrtBinding, firstSlot: number, rows: number): void;
+  /** Copies positions [0, length) of a slot, head by head. */
+  copy(from: number, to: number, length: number): void;
+}
+
+/**
+ * Keys and values of every slot in the CPU's memory: per layer and kind one buffer [slots, kvHeads, contextLength, headSize], which
+ * GroupQueryAttention reads as past and extends in place as present.
+ */
+export class KvCache implements KvStore {
+  readonly #decoder: DecoderInterface;
+  readonly #layout: KvLayout;
+  readonly #buffers: readonly { readonly bytes: Uint8Array; readonly address: Pointer }[];
+
+  constructor(api: OrtApi, decoder: DecoderInterface, layout: KvLayout) {
+    this.#decoder = decoder;
+    this.#layout = layout;
+    this.#buffers = decoder.kv.map(() => {
+      const bytes = new Uint8Array(new ArrayBuffer(layout.totalBytes / decoder.kv.length));
+      return { bytes, address: api.addressOf(bytes) };
+    });
+  }
+
+  bind(binding: OrtBinding, firstSlot: number, rows: number): void {
+    const { kv, kvHeads, headSize, kvType } = this.#decoder;
+    const tensor = {
+      elementType: ElementType[kvType],
+      elementBytes: elementBytes(this.#decoder),
+      dimensions: [rows, kvHeads, this.#layout.contextLength, headSize],
+    };
+    for (const [index, { past, present }] of kv.entries()) {
+      const address = this.#buffers[index]!.address + BigInt(firstSlot * this.#slotBytes);
+      binding.inPlace(past, present, { ...tensor, address });
+    }
+  }
+
+  copy(from: number, to: number, length: number): void {
+    const { kvHeads } = this.#decoder;
+    const headBytes = this.#slotBytes / kvHeads;
+    const copied = (headBytes / this.#layout.contextLength) * length;
+    for (const { bytes } of this.#buffers) {
+      for (let head = 0; head < kvHeads; head++) {
+        const source = from * this.#slotBytes + head * headBytes;
+        bytes.copyWithin(to * this.#slotBytes + head * headBytes, source, source + copied);
+      }
+    }
+  }
+
+  /** Bytes of one slot in one buffer. */
+  get #slotBytes(): number {
+    return (this.#layout.contextLength * this.#layout.positionBytes) / this.#buffers.length;
+  }
+}
+
+/** Of one element of a KV tensor. */
+export function elementBytes({ kvType }: DecoderInterface): number {
+  return kvType === 'float16' ? 2 : 4;
+}

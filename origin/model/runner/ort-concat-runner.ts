@@ -1,0 +1,169 @@
+import {
+  type DecodeBatch,
+  type ModelRunner,
+  type ModelShape,
+  type PrefillChunk,
+  placedWithin,
+} from '../model-runner.ts';
+import { ElementType } from '../onnx/onnx-graph.ts';
+import { LOGITS_INDEX } from '../onnx/onnx-patch.ts';
+import { arrayTensor, type Elements } from '../ort/array-tensor.ts';
+import type { BoundTensor, OrtBinding } from '../ort/ort-binding.ts';
+import type { OrtSession } from '../ort/ort-session.ts';
+import { RunGuard } from '../ort/run-guard.ts';
+import { PrefillInputs } from './batch-inputs.ts';
+import { ConcatenatedCache } from './concatenated-cache.ts';
+import type { DecoderInterface } from './decoder-interface.ts';
+import { inOrdinaryMemory, type RunnerOptions } from './runner-options.ts';
+import type { TokenEmbedder } from './token-embedder.ts';
+
+/** A run over consecutive tokens of one sequence; its logits go to row `firstRow` and after. */
+interface Piece extends PrefillChunk {
+  readonly firstRow: number;
+}
+
+/**
+ * A ModelRunner for graphs without GroupQueryAttention, whose present is the past and the new positions in a new tensor.
+ * Every row is a run of its own, so that its bits cannot depend on company. Owns the session.
+ */
+export class OrtConcatRunner implements ModelRunner {
+  readonly shape: ModelShape;
+  /**
+   * Whether a run may have several tokens after a past. Some exports were traced with one token there and have no causal
+   * mask for more; then prompts go on token by token.
+   */
+  severalAfterPast = true;
+  readonly #session: OrtSession;
+  readonly #decoder: DecoderInterface;
+  readonly #logitsName: string;
+  readonly #cache: ConcatenatedCache;
+  readonly #inputs: PrefillInputs;
+  readonly #embedder: TokenEmbedder | null;
+  readonly #useCacheBranch = new Uint8Array(new ArrayBuffer(1));
+  readonly #logits: Float32Array<ArrayBuffer>;
+  readonly #guard = new RunGuard(() => this.#release());
+
+  constructor(
+    session: OrtSession,
+    {
+      decoder,
+      logits,
+      layout,
+      prefillChunk,
+      embedder = null,
+      allocateLogits = inOrdinaryMemory,
+    }: RunnerOptions,
+  ) {
+    const { slots, contextLength } = layout;
+    const { vocabularySize } = decoder;
+    this.shape = { vocabularySize, contextLength, slots, prefillChunk, leastRows: 1 };
+    this.#session = session;
+    this.#decoder = decoder;
+    this.#logitsName = logits;
+    this.#cache = new ConcatenatedCache(session.api, decoder, layout);
+    this.#inputs = new PrefillInputs(prefillChunk, contextLength);
+    this.#embedder = embedder;
+    this.#logits = allocateLogits(Math.max(slots, prefillChunk) * vocabularySize);
+  }
+
+  /** Runs on the calling thread, row after row. */
+  decode({ firstSlot, rows, tokens, positions }: DecodeBatch): Float32Array {
+    this.#guard.requireIdle();
+    const logitsAt = Int32Array.of(0);
+    for (let row = 0; row < rows; row++) {
+      const token = tokens.subarray(row, row + 1);
+      const piece = { slot: firstSlot + row, start: positions[row]!, tokens: token, logitsAt, firstRow: row };
+      const binding = this.#bind(piece);
+      try {
+        this.#session.run(binding);
+      } finally {
+        binding.dispose();
+      }
+      this.#cache.take(piece.slot, 1);
+    }
+    return this.#logits.subarray(0, rows * this.shape.vocabularySize);
+  }
+
+  /** Runs on a pool thread; an abort stops it within one operator. */
+  prefill(chunk: PrefillChunk, signal: AbortSignal): Promise<Float32Array> {
+    return this.#guard.prefill(async () => {
+      for (const piece of this.#piecesOf(chunk)) await this.#runPiece(piece, signal);
+      return this.#logits.subarray(0, chunk.logitsAt.length * this.shape.vocabularySize);
+    });
+  }
+
+  copy(from: number, to: number, length: number): void {
+    this.#guard.requireIdle();
+    if (from !== to) this.#cache.copy(from, to, length);
+  }
+
+  /** Native memory is given back now, or when the prefill under way has ended. */
+  dispose(): void {
+    this.#guard.dispose();
+  }
+
+  #release(): void {
+    this.#embedder?.dispose();
+    this.#session.dispose();
+  }
+
+  #piecesOf(chunk: PrefillChunk): Piece[] {
+    if (chunk.start === 0 || this.severalAfterPast) return [{ ...chunk, firstRow: 0 }];
+    return Array.from(chunk.tokens, (token, index) => {
+      const row = chunk.logitsAt.indexOf(index);
+      return {
+        slot: chunk.slot,
+        start: chunk.start + index,
+        tokens: Int32Array.of(token),
+        logitsAt: row < 0 ? new Int32Array() : Int32Array.of(0),
+        firstRow: Math.max(0, row),
+        images: placedWithin(chunk.images ?? [], index, index + 1),
+      };
+    });
+  }
+
+  async #runPiece(piece: Piece, signal: AbortSignal): Promise<void> {
+    const binding = this.#bind(piece);
+    try {
+      await this.#session.runAsync(binding, signal);
+    } finally {
+      binding.dispose();
+    }
+    this.#cache.take(piece.slot, piece.tokens.length);
+  }
+
+  #bind(piece: Piece): OrtBinding {
+    const { slot, start, tokens, logitsAt } = piece;
+    const { tokenInput, attentionMask, positionIds, useCacheBranch } = this.#decoder;
+    const inputs = this.#inputs;
+    inputs.fill(piece);
+    this.#embedder?.embed(tokens, tokens.length, piece.images);
+    const dimensions = [1, tokens.length];
+    return this.#session.bound((binding) => {
+      this.#cache.bind(binding, slot, start, tokens.length);
+      const ids = this.#tensor(inputs.tokens, dimensions);
+      binding.input(tokenInput, this.#embedder?.vectors(dimensions) ?? ids);
+      binding.input(attentionMask, this.#tensor(inputs.mask, [1, start + tokens.length]));
+      if (positionIds !== null) binding.input(positionIds, this.#tensor(inputs.positions, dimensions));
+      if (useCacheBranch !== null) binding.input(useCacheBranch, this.#branch(start > 0));
+      binding.input(LOGITS_INDEX, this.#tensor(inputs.logitsIndex, [logitsAt.length]));
+      binding.output(this.#logitsName, this.#logitsTensor(piece));
+    });
+  }
+
+  #branch(readsPast: boolean): BoundTensor {
+    this.#useCacheBranch[0] = readsPast ? 1 : 0;
+    const address = this.#session.api.addressOf(this.#useCacheBranch);
+    return { address, elementType: ElementType.bool, elementBytes: 1, dimensions: [1] };
+  }
+
+  #tensor(array: Elements, dimensions: readonly number[]): BoundTensor {
+    return arrayTensor(this.#session.api, array, dimensions);
+  }
+
+  #logitsTensor({ firstRow, logitsAt }: Piece): BoundTensor {
+    const { vocabularySize } = this.shape;
+    const rows = this.#logits.subarray(firstRow * vocabularySize);
+    return this.#tensor(rows, [logitsAt.length, vocabularySize]);
+  }
+}

@@ -1,0 +1,188 @@
+import type { DecodeBatch, ModelRunner, ModelShape, PrefillChunk } from '../model-runner.ts';
+import { LOGITS_INDEX } from '../onnx/onnx-patch.ts';
+import { arrayTensor, type Elements } from '../ort/array-tensor.ts';
+import type { BoundTensor, OrtBinding } from '../ort/ort-binding.ts';
+import type { RunSession } from '../ort/ort-session.ts';
+import { RunGuard } from '../ort/run-guard.ts';
+import { DecodeInputs, PrefillInputs } from './batch-inputs.ts';
+import type { DecoderInterface } from './decoder-interface.ts';
+import { KvCache, type KvStore } from './kv-cache.ts';
+import { inOrdinaryMemory, type RunnerOptions } from './runner-options.ts';
+import type { TokenEmbedder } from './token-embedder.ts';
+
+/** Bindings kept for ranges of slots lately decoded; each costs a few kilobytes of native memory. */
+const KEPT_BINDINGS = 64;
+
+interface DecodeBinding {
+  readonly binding: OrtBinding;
+  maskWidth: number;
+}
+
+/**
+ * A ModelRunner over ONNX Runtime with the KV cache updated in place. Owns the session.
+ *
+ * On the CPU every decode row has bits of its own: in any slot, at any width of the mask, with 1 or 2 threads, for
+ * float32, float16, 4-bit and 8-bit MatMulNBits, at any number of rows that is not below `leastRows`; so has every
+ * prefill position, however many are asked for with it. This is tried out at the start and tested, not promised by ONNX
+ * Runtime, hence its pinned version. It does not hold between prefill and decode of one token, between two splits into
+ * chunks, nor for models whose activations are quantised per tensor.
+ */
+export class OrtRunner implements ModelRunner {
+  #shape: ModelShape;
+  readonly #session: RunSession;
+  readonly #decoder: DecoderInterface;
+  readonly #logitsName: string;
+  readonly #cache: KvStore;
+  readonly #decodeInputs: DecodeInputs;
+  readonly #prefillInputs: PrefillInputs;
+  readonly #embedder: TokenEmbedder | null;
+  readonly #logits: Float32Array<ArrayBuffer>;
+  /** By slot range, least recently used first. */
+  readonly #bindings = new Map<number, DecodeBinding>();
+  readonly #guard = new RunGuard(() => this.#release());
+
+  constructor(
+    session: RunSession,
+    {
+      decoder,
+      logits,
+      layout,
+      prefillChunk,
+      cache,
+      embedder = null,
+      allocateLogits = inOrdinaryMemory,
+    }: RunnerOptions,
+  ) {
+    const { slots, contextLength } = layout;
+    const { vocabularySize } = decoder;
+    this.#shape = { vocabularySize, contextLength, slots, prefillChunk, leastRows: 1 };
+    this.#session = session;
+    this.#decoder = decoder;
+    this.#logitsName = logits;
+    this.#cache = cache ?? new KvCache(session.api, decoder, layout);
+    this.#decodeInputs = new DecodeInputs(slots, contextLength);
+    this.#prefillInputs = new PrefillInputs(prefillChunk, contextLength);
+    this.#embedder = embedder;
+    const rows = Math.max(slots, prefillChunk);
+    this.#logits = allocateLogits(rows * vocabularySize);
+  }
+
+  get shape(): ModelShape {
+    return this.#shape;
+  }
+
+  /** Known only after the runner has been tried out. */
+  set leastRows(leastRows: number) {
+    this.#shape = { ...this.#shape, leastRows };
+  }
+
+  /** Runs on the calling thread. */
+  decode(batch: DecodeBatch): Float32Array {
+    this.#guard.requireIdle();
+    const { rows, firstSlot } = batch;
+    this.#decodeInputs.fill(batch);
+    this.#embedder?.embed(batch.tokens, rows);
+    const kept = this.#decodeBinding(firstSlot, rows);
+    if (this.#session.copiesInputs) this.#bindDecodeInputs(kept.binding, rows);
+    const { mask, maskWidth } = this.#decodeInputs;
+    if (kept.maskWidth !== maskWidth || this.#session.copiesInputs) {
+      kept.binding.input(this.#decoder.attentionMask, this.#tensor(mask, [rows, maskWidth]));
+      kept.maskWidth = maskWidth;
+    }
+    this.#session.run(kept.binding);
+    return this.#logits.subarray(0, rows * this.shape.vocabularySize);
+  }
+
+  /** Runs on a pool thread; an abort stops it within one operator. */
+  prefill(chunk: PrefillChunk, signal: AbortSignal): Promise<Float32Array> {
+    return this.#guard.prefill(async () => {
+      this.#prefillInputs.fill(chunk);
+      this.#embedder?.embed(chunk.tokens, chunk.tokens.length, chunk.images);
+      const binding = this.#prefillBinding(chunk);
+      try {
+        await this.#session.runAsync(binding, signal);
+      } finally {
+        binding.dispose();
+      }
+      return this.#logits.subarray(0, chunk.logitsAt.length * this.shape.vocabularySize);
+    });
+  }
+
+  copy(from: number, to: number, length: number): void {
+    this.#guard.requireIdle();
+    if (from !== to) this.#cache.copy(from, to, length);
+  }
+
+  /** Native memory is given back now, or when the prefill under way has ended. */
+  dispose(): void {
+    this.#guard.dispose();
+  }
+
+  #release(): void {
+    for (const { binding } of this.#bindings.values()) binding.dispose();
+    this.#bindings.clear();
+    this.#embedder?.dispose();
+    this.#session.dispose();
+  }
+
+  #decodeBinding(firstSlot: number, rows: number): DecodeBinding {
+    const { slots } = this.shape;
+    const key = firstSlot * (slots + 1) + rows;
+    const known = this.#bindings.get(key);
+    this.#bindings.delete(key);
+    const kept = known ?? { binding: this.#newDecodeBinding(firstSlot, rows), maskWidth: 0 };
+    this.#bindings.set(key, kept);
+    this.#dropOldestBinding();
+    return kept;
+  }
+
+  #newDecodeBinding(firstSlot: number, rows: number): OrtBinding {
+    return this.#session.bound((binding) => {
+      this.#bindDecodeInputs(binding, rows);
+      binding.input(LOGITS_INDEX, this.#tensor(this.#decodeInputs.logitsIndex, [rows]));
+      binding.output(this.#logitsName, this.#tensor(this.#logits, [rows, this.shape.vocabularySize]));
+      this.#cache.bind(binding, firstSlot, rows);
+    });
+  }
+
+  #bindDecodeInputs(binding: OrtBinding, rows: number): void {
+    const { tokens, positions } = this.#decodeInputs;
+    const { tokenInput, positionIds } = this.#decoder;
+    binding.input(tokenInput, this.#tokens(tokens, [rows, 1]));
+    if (positionIds !== null) binding.input(positionIds, this.#tensor(positions, [rows, 1]));
+  }
+
+  #dropOldestBinding(): void {
+    if (this.#bindings.size <= KEPT_BINDINGS) return;
+    for (const [key, { binding }] of this.#bindings) {
+      binding.dispose();
+      this.#bindings.delete(key);
+      return;
+    }
+  }
+
+  #prefillBinding({ slot, start, tokens, logitsAt }: PrefillChunk): OrtBinding {
+    const inputs = this.#prefillInputs;
+    const length = tokens.length;
+    const { tokenInput, positionIds } = this.#decoder;
+    const { leastRows, vocabularySize } = this.shape;
+    const rows = logitsAt.length === 0 ? 0 : Math.max(logitsAt.length, leastRows);
+    return this.#session.bound((binding) => {
+      binding.input(tokenInput, this.#tokens(inputs.tokens, [1, length]));
+      binding.input(this.#decoder.attentionMask, this.#tensor(inputs.mask, [1, start + length]));
+      if (positionIds !== null) binding.input(positionIds, this.#tensor(inputs.positions, [1, length]));
+      binding.input(LOGITS_INDEX, this.#tensor(inputs.logitsIndex, [rows]));
+      binding.output(this.#logitsName, this.#tensor(this.#logits, [rows, vocabularySize]));
+      this.#cache.bind(binding, slot, 1);
+    });
+  }
+
+  /** The ids, or the vectors they have become. */
+  #tokens(ids: BigInt64Array<ArrayBuffer>, dimensions: readonly number[]): BoundTensor {
+    return this.#embedder?.vectors(dimensions) ?? this.#tensor(ids, dimensions);
+  }
+
+  #tensor(array: Elements, dimensions: readonly number[]): BoundTensor {
+    return arrayTensor(this.#session.api, array, dimensions);
+  }
+}

@@ -1,0 +1,46 @@
+import type { DecodeBatch, ModelRunner, ModelShape, PrefillChunk } from '../model-runner.ts';
+import { type AllocateLogits, inOrdinaryMemory } from './runner-options.ts';
+
+/**
+ * Decodes every row of a batch in a run of its own, for models whose rows would influence each other in one run (int8
+ * with activations scaled per tensor). Slower, but each row keeps the bits it has alone.
+ */
+export class SingleRowRunner implements ModelRunner {
+  readonly #inner: ModelRunner;
+  readonly #logits: Float32Array;
+
+  constructor(inner: ModelRunner, allocateLogits: AllocateLogits = inOrdinaryMemory) {
+    this.#inner = inner;
+    this.#logits = allocateLogits(inner.shape.slots * inner.shape.vocabularySize);
+  }
+
+  get shape(): ModelShape {
+    return this.#inner.shape;
+  }
+
+  async decode({ firstSlot, rows, tokens, positions }: DecodeBatch): Promise<Float32Array> {
+    const { vocabularySize } = this.shape;
+    for (let row = 0; row < rows; row++) {
+      const logits = await this.#inner.decode({
+        firstSlot: firstSlot + row,
+        rows: 1,
+        tokens: tokens.subarray(row, row + 1),
+        positions: positions.subarray(row, row + 1),
+      });
+      this.#logits.set(logits, row * vocabularySize);
+    }
+    return this.#logits.subarray(0, rows * vocabularySize);
+  }
+
+  prefill(chunk: PrefillChunk, signal: AbortSignal): Promise<Float32Array> {
+    return this.#inner.prefill(chunk, signal);
+  }
+
+  copy(from: number, to: number, length: number): void {
+    this.#inner.copy(from, to, length);
+  }
+
+  dispose(): void {
+    this.#inner.dispose();
+  }
+}

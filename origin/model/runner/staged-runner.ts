@@ -1,0 +1,105 @@
+import type { DecodeBatch, ModelRunner, ModelShape, PrefillChunk } from '../model-runner.ts';
+import { RunTerminated } from '../model-runner.ts';
+import { RunGuard } from '../ort/run-guard.ts';
+import type { DeviceKvCache } from './device-kv-cache.ts';
+import type { OrtRunner } from './ort-runner.ts';
+
+export interface StagedParts {
+  /** Decodes all slots; its cache is `slots`. */
+  readonly decoder: OrtRunner;
+  /** Prefills its only slot; its cache is `staging`. */
+  readonly prefiller: ModelRunner;
+  readonly slots: DeviceKvCache;
+  readonly staging: DeviceKvCache;
+  /** Gives back what the parts share, once they have been disposed of. */
+  release(): void;
+}
+
+/**
+ * A ModelRunner for devices that bind whole buffers only, so that no run can have one slot out of many as its KV: a
+ * prompt is computed in a cache of one slot, and each chunk's new positions are copied to the slot it is for; decode
+ * rows begin at slot 0.
+ */
+export class StagedRunner implements ModelRunner {
+  readonly shape: ModelShape;
+  readonly #parts: StagedParts;
+  readonly #tokens: Int32Array;
+  readonly #positions: Int32Array;
+  /** Per slot: the end of what was written to it last. Nothing from there on is needed. */
+  readonly #ends: Int32Array;
+  /** The slot whose first positions stand in the staging cache, too. */
+  #staged = { slot: -1, positions: 0 };
+  readonly #guard = new RunGuard(() => this.#release());
+
+  constructor(parts: StagedParts) {
+    this.#parts = parts;
+    this.shape = { ...parts.decoder.shape, prefillChunk: parts.prefiller.shape.prefillChunk };
+    const { slots } = this.shape;
+    this.#tokens = new Int32Array(slots);
+    this.#positions = new Int32Array(slots);
+    this.#ends = new Int32Array(slots);
+  }
+
+  decode({ firstSlot, rows, tokens, positions }: DecodeBatch): Float32Array {
+    this.#guard.requireIdle();
+    const last = this.shape.contextLength - 1;
+    for (let slot = 0; slot < firstSlot; slot++) {
+      this.#tokens[slot] = 0;
+      this.#positions[slot] = Math.min(this.#ends[slot]!, last);
+    }
+    this.#tokens.set(tokens.subarray(0, rows), firstSlot);
+    this.#positions.set(positions.subarray(0, rows), firstSlot);
+    // What is written to the others stays where it is: else they would grow, and with them what there is to attend to.
+    for (let slot = 0; slot < firstSlot; slot++) this.#unstage(slot, this.#positions[slot]!);
+    for (let slot = firstSlot; slot < firstSlot + rows; slot++)
+      this.#written(slot, this.#positions[slot]!, 1);
+    const batch = { firstSlot: 0, rows: firstSlot + rows, tokens: this.#tokens, positions: this.#positions };
+    const logits = this.#parts.decoder.decode(batch);
+    return logits.subarray(firstSlot * this.shape.vocabularySize);
+  }
+
+  prefill(chunk: PrefillChunk, signal: AbortSignal): Promise<Float32Array> {
+    const { slots, staging, prefiller } = this.#parts;
+    return this.#guard.prefill(async () => {
+      if (signal.aborted) throw new RunTerminated('the prefill was given up before it ran');
+      const { slot, start, tokens } = chunk;
+      const end = start + tokens.length;
+      if (this.#staged.slot !== slot || this.#staged.positions < start) {
+        slots.copyTo(staging, { slot, start: 0, end: start }, 0);
+      }
+      this.#staged = { slot, positions: start };
+      const logits = await prefiller.prefill({ ...chunk, slot: 0 }, signal);
+      staging.copyTo(slots, { slot: 0, start, end }, slot);
+      this.#written(slot, start, tokens.length);
+      this.#staged = { slot, positions: end };
+      return logits;
+    });
+  }
+
+  copy(from: number, to: number, length: number): void {
+    this.#guard.requireIdle();
+    if (from === to) return;
+    this.#parts.slots.copy(from, to, length);
+    this.#written(to, 0, length);
+  }
+
+  dispose(): void {
+    this.#guard.dispose();
+  }
+
+  #release(): void {
+    this.#parts.decoder.dispose();
+    this.#parts.prefiller.dispose();
+    this.#parts.release();
+  }
+
+  /** Positions of a slot have been, or are about to be, written elsewhere than in the staging cache. */
+  #written(slot: number, start: number, length: number): void {
+    this.#ends[slot] = start + length;
+    this.#unstage(slot, start);
+  }
+
+  #unstage(slot: number, start: number): void {
+    if (this.#staged.slot === slot) this.#staged.positions = Math.min(this.#staged.positions, start);
+  }
+}

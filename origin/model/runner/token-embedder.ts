@@ -1,0 +1,67 @@
+import type { PlacedVectors } from '../model-runner.ts';
+import { arrayTensor } from '../ort/array-tensor.ts';
+import type { BoundTensor, OrtBinding } from '../ort/ort-binding.ts';
+import type { OrtSession } from '../ort/ort-session.ts';
+import { allocateInt64 } from './batch-inputs.ts';
+
+export interface EmbedderOptions {
+  /** int64 ids [batch, sequence]. */
+  readonly input: string;
+  /** float32 vectors [batch, sequence, size]. */
+  readonly output: string;
+  readonly size: number;
+  /** Tokens of the longest run. */
+  readonly capacity: number;
+}
+
+/**
+ * Turns tokens into the vectors that a decoder without an embedding reads, and puts images among them. Each vector is
+ * the table's row of its token, so that it cannot depend on the others. Owns the session of embed_tokens.
+ */
+export class TokenEmbedder {
+  readonly #session: OrtSession;
+  readonly #options: EmbedderOptions;
+  readonly #ids: BigInt64Array<ArrayBuffer>;
+  readonly #vectors: Float32Array<ArrayBuffer>;
+  /** By number of tokens. */
+  readonly #bindings = new Map<number, OrtBinding>();
+  #disposed = false;
+
+  constructor(session: OrtSession, options: EmbedderOptions) {
+    this.#session = session;
+    this.#options = options;
+    this.#ids = allocateInt64(options.capacity);
+    this.#vectors = new Float32Array(new ArrayBuffer(4 * options.capacity * options.size));
+  }
+
+  /** Fills the vectors of the first `count` tokens; runs on the calling thread. */
+  embed(tokens: Int32Array, count: number, images: readonly PlacedVectors[] = []): void {
+    for (let i = 0; i < count; i++) this.#ids[i] = BigInt(tokens[i]!);
+    this.#session.run(this.#binding(count));
+    for (const { at, vectors } of images) this.#vectors.set(vectors, at * this.#options.size);
+  }
+
+  /** The vectors of the last `embed`, as [...dimensions, size]. Always the same memory. */
+  vectors(dimensions: readonly number[]): BoundTensor {
+    return arrayTensor(this.#session.api, this.#vectors, [...dimensions, this.#options.size]);
+  }
+
+  dispose(): void {
+    if (this.#disposed) return;
+    this.#disposed = true;
+    for (const binding of this.#bindings.values()) binding.dispose();
+    this.#bindings.clear();
+    this.#session.dispose();
+  }
+
+  #binding(count: number): OrtBinding {
+    const kept = this.#bindings.get(count);
+    if (kept !== undefined) return kept;
+    const binding = this.#session.bound((made) => {
+      made.input(this.#options.input, arrayTensor(this.#session.api, this.#ids, [1, count]));
+      made.output(this.#options.output, this.vectors([1, count]));
+    });
+    this.#bindings.set(count, binding);
+    return binding;
+  }
+}

@@ -1,0 +1,98 @@
+import { arrayTensor } from '../ort/array-tensor.ts';
+import type { BoundTensor } from '../ort/ort-binding.ts';
+import type { OrtSession } from '../ort/ort-session.ts';
+
+export interface EncoderOptions {
+  /** float32 [1, 3, height, width]. */
+  readonly input: string;
+  readonly height: number;
+  readonly width: number;
+  /** float32, `outputRank` dimensions, the last of them `size`. */
+  readonly output: string;
+  readonly outputRank: number;
+  /** int64 [outputRank]: the output's sizes. */
+  readonly shape: string;
+  /** Width of one vector. */
+  readonly size: number;
+}
+
+/**
+ * Turns one image at a time into the vectors that take its token's place: a run of its own each, so that no image's
+ * bits depend on another. Owns the session of vision_encoder.
+ */
+export class ImageEncoder {
+  /** Vectors of one image, which are positions of the prompt. */
+  readonly positions: number;
+  readonly height: number;
+  readonly width: number;
+  readonly #session: OrtSession;
+  readonly #options: EncoderOptions;
+  #running = false;
+  #disposed = false;
+
+  /** Runs the graph once to learn what it gives. Throws an Error that completes "vision_encoder.onnx …". */
+  constructor(session: OrtSession, options: EncoderOptions) {
+    this.#session = session;
+    this.#options = options;
+    this.height = options.height;
+    this.width = options.width;
+    const sizes = this.#outputSizes();
+    this.positions = sizes.at(-2)!;
+    if (sizes.at(-1) !== options.size || sizes.slice(0, -2).some((count) => count !== 1)) {
+      throw new Error(
+        `gives ${options.output} of ${sizes.join(' × ')}, not one image's of ${options.size} wide`,
+      );
+    }
+  }
+
+  /**
+   * @param pixels [3, height, width]
+   * @returns [positions, size]
+   * @throws RunTerminated when the signal was aborted
+   */
+  async encode(pixels: Float32Array<ArrayBuffer>, signal: AbortSignal): Promise<Float32Array> {
+    if (this.#disposed) throw new Error('the encoder has been disposed');
+    if (this.#running) throw new Error('the encoder is running');
+    const { input, output, outputRank, size } = this.#options;
+    const vectors = new Float32Array(new ArrayBuffer(4 * this.positions * size));
+    const binding = this.#session.createBinding();
+    this.#running = true;
+    try {
+      binding.input(input, this.#pixels(pixels));
+      const dimensions = [...Array<number>(outputRank - 2).fill(1), this.positions, size];
+      binding.output(output, arrayTensor(this.#session.api, vectors, dimensions));
+      await this.#session.runAsync(binding, signal);
+    } finally {
+      this.#running = false;
+      binding.dispose();
+      if (this.#disposed) this.#session.dispose();
+    }
+    return vectors;
+  }
+
+  /** Native memory is given back now, or when the run under way has ended. */
+  dispose(): void {
+    if (this.#disposed) return;
+    this.#disposed = true;
+    if (!this.#running) this.#session.dispose();
+  }
+
+  #outputSizes(): number[] {
+    const { input, shape, outputRank, height, width } = this.#options;
+    const sizes = new BigInt64Array(new ArrayBuffer(8 * outputRank));
+    const black = new Float32Array(new ArrayBuffer(4 * 3 * height * width));
+    const binding = this.#session.createBinding();
+    try {
+      binding.input(input, this.#pixels(black));
+      binding.output(shape, arrayTensor(this.#session.api, sizes, [outputRank]));
+      this.#session.run(binding);
+    } finally {
+      binding.dispose();
+    }
+    return Array.from(sizes, Number);
+  }
+
+  #pixels(pixels: Float32Array<ArrayBuffer>): BoundTensor {
+    return arrayTensor(this.#session.api, pixels, [1, 3, this.height, this.width]);
+  }
+}

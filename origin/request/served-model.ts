@@ -1,0 +1,33 @@
+import type { OriginModel } from '../../shared/generation.ts';
+import type { ImageInput } from '../images/prompt-images.ts';
+import type { Infill } from '../infill/infill.ts';
+import type { Encoder } from '../tokenizer/encoder.ts';
+import type { Tokenizer } from '../tokenizer/tokenizer.ts';
+
+/** What the HTTP half knows of the model that the engine runs. */
+export interface ServedModel {
+  readonly id: string;
+  /** Unix seconds. */
+  readonly created: number;
+  /** Positions of one slot: prompt and completion together. */
+  readonly contextLength: number;
+  /** Width of the logits; ids at or above it do not exist. */
+  readonly vocabularySize: number;
+  readonly tokenizer: Tokenizer;
+  readonly encoder: Encoder;
+  /** Null when the model has no fill-in-the-middle template. */
+  readonly infill: Infill | null;
+  /** Null when the model sees no images. */
+  readonly images: ImageInput | null;
+}
+
+/** What the loaded model itself knows to tell. */
+export const describeModel = (
+  model: ServedModel,
+): Omit<OriginModel, 'id' | 'aliases' | 'defaults' | 'state'> => ({
+  created: model.created,
+  contextLength: model.contextLength,
+  vocabularySize: model.vocabularySize,
+  infill: model.infill !== null,
+  ...(model.images !== null && { imageTokens: model.images.positions }),
+});

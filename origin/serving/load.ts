@@ -1,0 +1,79 @@
+import { EngineClient, spawnEngineThread } from '../engine/engine-client.ts';
+import type { StepReport } from '../engine/messages.ts';
+import type { ImageInput } from '../images/prompt-images.ts';
+import { MARKERS } from '../infill/families.ts';
+import { findInfill } from '../infill/infill.ts';
+import type { Logger } from '../log.ts';
+import { readModelConfig } from '../model/config/model-config.ts';
+import { readImageRecipe } from '../model/config/preprocessor-config.ts';
+import type { ServedModel } from '../request/served-model.ts';
+import { Encoder } from '../tokenizer/encoder.ts';
+import { Tokenizer } from '../tokenizer/tokenizer.ts';
+import type { SurveyedModel } from './survey.ts';
+
+export interface LoadHooks {
+  readonly log: Logger;
+  onSteps(reports: readonly StepReport[]): void;
+}
+
+/**
+ * Opens the model directory: tokenizer here, weights in the engine thread.
+ * @throws Error one clear line
+ */
+export async function load(
+  { settings: { name, engine: settings }, created }: SurveyedModel,
+  { log, onSteps }: LoadHooks,
+): Promise<{ readonly model: ServedModel; readonly engine: EngineClient }> {
+  const { directory } = settings;
+  const tokenizer = Tokenizer.fromDirectory(directory, MARKERS);
+  const infill = findInfill(tokenizer, settings.infill);
+  const data = {
+    model: {
+      directory,
+      variant: settings.variant ?? undefined,
+      slots: settings.slots,
+      contextLength: settings.contextLength ?? undefined,
+      threads: settings.threads,
+      device: settings.device,
+      kvLimitBytes: settings.kvMemoryBytes,
+    },
+    tokenBytes: tokenizer.tokenBytes,
+    eosIds: tokenizer.eosIds,
+    maxWaiting: settings.queueLimit,
+    shortcuts: settings.shortcuts,
+  };
+  const engine = new EngineClient({
+    spawn: () => spawnEngineThread(data),
+    onSteps,
+    onDeath: (reason) => log.error({ model: name, reason }, 'engine died'),
+  });
+  const { slots, contextLength, vocabularySize, imagePositions, summary, warning } = await engine.start();
+  if (warning !== null) log.warn({ model: name }, warning);
+  log.info({ model: name, slots, contextLength, infill: infill !== null }, summary);
+  const images = imagePositions === null ? null : imageInput(directory, tokenizer, imagePositions);
+  images?.catch(() => engine.stop());
+  const model = {
+    id: name,
+    created,
+    contextLength,
+    vocabularySize,
+    tokenizer,
+    encoder: new Encoder(tokenizer),
+    infill,
+    images: await images,
+  };
+  return { model, engine };
+}
+
+async function imageInput(directory: string, tokenizer: Tokenizer, positions: number): Promise<ImageInput> {
+  const { imageTokenId, source } = readModelConfig(directory);
+  const added = [...tokenizer.addedTokens].find(([, id]) => id === imageTokenId);
+  if (added === undefined) {
+    throw new Error(`${source} names the image token ${imageTokenId}, which tokenizer.json has not added`);
+  }
+  const [token, tokenId] = added;
+  // Only now, because it brings an image library that models without eyes need not load.
+  const { ImageReader } = await import('../images/image-reader.ts');
+  const reader = new ImageReader(readImageRecipe(directory));
+  return { tokenId, token, positions, read: (bytes, caller) => reader.read(bytes, caller) };
+}

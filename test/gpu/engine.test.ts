@@ -1,0 +1,84 @@
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import type { ModelRunner } from '../../origin/model/model-runner.ts';
+import { NEUTRAL_SAMPLING } from '../../shared/sampling.ts';
+import { Driver } from '../origin/engine/support/driver.ts';
+import { submission } from '../origin/engine/support/submissions.ts';
+import { type SyntheticEngine, syntheticEngine } from '../origin/engine/support/synthetic-engine.ts';
+import { float64Llama } from '../support/float64-llama.ts';
+import { type RunnerCase, runnerCases } from './runners.ts';
+
+/** The engine on every provider at hand: more requests than slots, shared prompts, several choices, some given up. */
+
+const SLOTS = 4;
+const CHUNK = 16;
+const REQUESTS = 12;
+const GREEDY = { ...NEUTRAL_SAMPLING, temperature: 0 };
+const FIRST_RUN_MS = 600_000;
+
+/** Every second prompt begins like the first, so that prefixes are copied between slots. */
+function promptOf(request: number): Int32Array {
+  const shared = 3 * CHUNK + 2;
+  const length = shared + (request % 5) * 3;
+  const seed = request % 2;
+  return Int32Array.from({ length }, (_, at) =>
+    at < shared ? (7 * at + 31 * seed) % 256 : (at * request + 5) % 256,
+  );
+}
+
+function answersAreTheModels({ precision, tolerance, open }: RunnerCase): void {
+  let model: SyntheticEngine;
+  let runner: ModelRunner;
+
+  beforeAll(async () => {
+    model = syntheticEngine({ precision, contextLength: 128 });
+    runner = await open(model.data.model.directory, { slots: SLOTS, prefillChunk: CHUNK });
+  }, FIRST_RUN_MS);
+  afterAll(() => {
+    runner.dispose();
+    model.remove();
+  });
+
+  it(
+    'greedy requests get the likeliest tokens of a forward pass in doubles, whoever is given up beside them',
+    async () => {
+      const { tokenBytes, eosIds } = model.data;
+      const engine = new Driver(runner, { vocabulary: { tokenBytes, encode: () => [] }, eosIds });
+      for (let request = 0; request < REQUESTS; request++) {
+        const prompts = [{ tokens: promptOf(request), maxTokens: 12 }];
+        const choices = 1 + (request % 3);
+        engine.submit(
+          submission({ requestId: `${request}`, prompts, choices, sampling: GREEDY, ignoreEos: true }),
+        );
+      }
+      const isGivenUp = (request: number) => request % 4 === 3;
+      for (let step = 0; step < 9; step++) await engine.step();
+      for (let request = 0; request < REQUESTS; request++) {
+        if (isGivenUp(request)) engine.engine.abort(`${request}`);
+      }
+      await engine.finish();
+
+      const reference = float64Llama.load(join(model.data.model.directory, 'model.onnx'));
+      for (let request = 0; request < REQUESTS; request++) {
+        if (isGivenUp(request)) continue;
+        const prompt = promptOf(request);
+        const ids = engine
+          .eventsOf(`${request}`)
+          .flatMap((event) => (event.type === 'token' && event.choice === 0 ? (event.ids ?? []) : []));
+        expect(ids).toHaveLength(12);
+        const logits = reference.forward([...prompt, ...ids]);
+        for (const [index, id] of ids.entries()) {
+          const row = logits[prompt.length - 1 + index]!;
+          expect(row[id]).toBeGreaterThan(Math.max(...row) - 2 * tolerance);
+        }
+      }
+    },
+    FIRST_RUN_MS,
+  );
+}
+
+for (const one of runnerCases()) {
+  const title = `an engine on ${one.name}`;
+  if (one.absent === null) describe(title, () => answersAreTheModels(one));
+  else it.skip(`${title}: ${one.absent}`);
+}

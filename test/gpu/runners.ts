@@ -1,0 +1,74 @@
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { readModelConfig } from '../../origin/model/config/model-config.ts';
+import type { ModelRunner } from '../../origin/model/model-runner.ts';
+import { readGraph } from '../../origin/model/onnx/onnx-graph.ts';
+import { graphFields, insertLogitsIndex, withGraph } from '../../origin/model/onnx/onnx-patch.ts';
+import { openModel } from '../../origin/model/open/open-model.ts';
+import { openOrtApi } from '../../origin/model/ort/ort-capi.ts';
+import { OrtSession } from '../../origin/model/ort/ort-session.ts';
+import { describeDecoder } from '../../origin/model/runner/decoder-interface.ts';
+import { deviceRunner } from '../../origin/model/runner/device-runner.ts';
+import { kvLayout } from '../../origin/model/runner/kv-cache.ts';
+import type { SyntheticModel } from '../support/synthetic/synthetic-model.ts';
+import { providersAtHand } from './providers.ts';
+
+export interface RunnerOptions {
+  readonly slots: number;
+  readonly prefillChunk: number;
+}
+
+/** A way to run a model, with how far its logits may be from those in doubles. */
+export interface RunnerCase {
+  readonly name: string;
+  /** Why it cannot be had here; null = it can. */
+  readonly absent: string | null;
+  /** CUDA's GroupQueryAttention is for half precision. */
+  readonly precision: SyntheticModel['precision'];
+  readonly tolerance: number;
+  open(directory: string, options: RunnerOptions): Promise<ModelRunner>;
+}
+
+const FLOAT32 = { precision: 'float32', tolerance: 2e-5 } as const;
+const FLOAT16 = { precision: 'float16', tolerance: 5e-3 } as const;
+
+/**
+ * Every provider, and the two ways of keeping the KV cache on a device also in the CPU's memory, so that their
+ * bookkeeping is tested where there is no device.
+ */
+export function runnerCases(): RunnerCase[] {
+  const providers = providersAtHand().map(({ device, provider, absent }) => ({
+    name: provider,
+    absent,
+    ...(provider === 'cuda' ? FLOAT16 : FLOAT32),
+    open: async (directory: string, options: RunnerOptions) =>
+      (await openModel({ directory, threads: 2, kvLimitBytes: null, device, ...options })).runner,
+  }));
+  const onCpu = (name: string, staged: boolean): RunnerCase => ({
+    name,
+    absent: null,
+    ...FLOAT32,
+    open: async (directory, options) => cpuDeviceRunner(directory, options, staged),
+  });
+  return [
+    ...providers,
+    onCpu('cpu, runs bound to parts of buffers', false),
+    onCpu('cpu, runs bound to whole buffers', true),
+  ];
+}
+
+/** @param api counts native objects in some tests */
+export function cpuDeviceRunner(
+  directory: string,
+  { slots, prefillChunk }: RunnerOptions,
+  staged: boolean,
+  api = openOrtApi(),
+): ModelRunner {
+  const file = readFileSync(join(directory, 'model.onnx'));
+  const decoder = describeDecoder(readGraph(file), readModelConfig(directory));
+  const { fields, logits } = insertLogitsIndex(graphFields(file), decoder.logits);
+  const model = withGraph(file, fields);
+  const session = new OrtSession(api, model, { threads: 1, directory });
+  const layout = kvLayout(decoder, slots, decoder.maxPositions);
+  return deviceRunner(session, { decoder, logits, layout, prefillChunk }, staged);
+}

@@ -1,0 +1,161 @@
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import fc from 'fast-check';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { type ModelRunner, RunTerminated } from '../../origin/model/model-runner.ts';
+import { float64Llama } from '../support/float64-llama.ts';
+import { writeSyntheticModel } from '../support/synthetic/synthetic-model.ts';
+import { type RunnerCase, runnerCases } from './runners.ts';
+
+/** Whatever is done to the slots, every run gives the logits of the tokens that its slot should hold. */
+
+const SLOTS = 4;
+const CONTEXT = 96;
+const CHUNK = 32;
+const VOCABULARY = 256;
+/** Shaders are compiled at their first use, which takes a renderer in software half a minute. */
+const FIRST_RUN_MS = 600_000;
+
+/** Some devices compute runs of many tokens by other code than short ones. */
+const LONGEST = Array.from({ length: CHUNK }, (_, at) => (at * 31 + 7) % VOCABULARY);
+
+const token = fc.nat(VOCABULARY - 1);
+const slot = fc.nat(SLOTS - 1);
+const operation = fc.oneof(
+  {
+    weight: 4,
+    arbitrary: fc.record({
+      kind: fc.constant('prefill' as const),
+      slot,
+      keep: fc.nat(CONTEXT),
+      tokens: fc.array(token, { minLength: 1, maxLength: CHUNK }),
+    }),
+  },
+  {
+    weight: 5,
+    arbitrary: fc.record({
+      kind: fc.constant('decode' as const),
+      first: slot,
+      tokens: fc.array(token, { minLength: 1, maxLength: SLOTS }),
+    }),
+  },
+  {
+    weight: 2,
+    arbitrary: fc.record({ kind: fc.constant('copy' as const), from: slot, to: slot, keep: fc.nat(CONTEXT) }),
+  },
+  {
+    weight: 1,
+    arbitrary: fc.record({
+      kind: fc.constant('abort' as const),
+      slot,
+      keep: fc.nat(CONTEXT),
+      tokens: fc.array(token, { minLength: 1, maxLength: CHUNK }),
+    }),
+  },
+);
+type Operation = typeof operation extends fc.Arbitrary<infer T> ? T : never;
+
+/** Carries operations out, on the runner and on lists of tokens. */
+class Slots {
+  readonly #held: number[][] = Array.from({ length: SLOTS }, () => []);
+  readonly #runner: ModelRunner;
+  readonly #expected: (tokens: readonly number[]) => Float64Array;
+  worst = 0;
+
+  constructor(runner: ModelRunner, expected: (tokens: readonly number[]) => Float64Array) {
+    this.#runner = runner;
+    this.#expected = expected;
+  }
+
+  async do(one: Operation): Promise<void> {
+    if (one.kind === 'decode') return this.#decode(one.first, one.tokens);
+    if (one.kind === 'copy') return this.#copy(one.from, one.to, one.keep);
+    const held = this.#held[one.slot]!;
+    const start = Math.min(one.keep, held.length, CONTEXT - CHUNK);
+    const tokens = one.tokens.slice(0, Math.min(this.#runner.shape.prefillChunk, CONTEXT - 1 - start));
+    const logitsAt = Int32Array.of(tokens.length - 1);
+    const chunk = { slot: one.slot, start, tokens: Int32Array.from(tokens), logitsAt };
+    held.length = start;
+    const controller = new AbortController();
+    const run = this.#runner.prefill(chunk, controller.signal);
+    if (one.kind === 'abort') {
+      controller.abort();
+      await expect(run).rejects.toThrow(RunTerminated);
+      return;
+    }
+    const logits = await run;
+    held.push(...tokens);
+    this.#compare(logits, held);
+  }
+
+  async #decode(first: number, tokens: readonly number[]): Promise<void> {
+    const rows = Math.min(tokens.length, SLOTS - first);
+    const held = this.#held.slice(first, first + rows);
+    if (held.some(({ length }) => length >= CONTEXT - 1)) return;
+    const positions = Int32Array.from(held, ({ length }) => length);
+    const logits = await this.#runner.decode({
+      firstSlot: first,
+      rows,
+      tokens: Int32Array.from(tokens),
+      positions,
+    });
+    for (let row = 0; row < rows; row++) {
+      held[row]!.push(tokens[row]!);
+      this.#compare(logits.subarray(row * VOCABULARY, (row + 1) * VOCABULARY), held[row]!);
+    }
+  }
+
+  #copy(from: number, to: number, keep: number): void {
+    const length = Math.min(keep, this.#held[from]!.length);
+    this.#runner.copy(from, to, length);
+    if (from !== to) this.#held[to] = this.#held[from]!.slice(0, length);
+  }
+
+  #compare(logits: Float32Array, tokens: readonly number[]): void {
+    const expected = this.#expected(tokens);
+    for (const [id, value] of expected.entries()) {
+      this.worst = Math.max(this.worst, Math.abs(logits[id]! - value));
+    }
+  }
+}
+
+function slotsKeepTheirTokens({ precision, tolerance, open }: RunnerCase): void {
+  const directory = mkdtempSync(join(tmpdir(), 'continuo-device-'));
+  let runner: ModelRunner;
+  let expected: (tokens: readonly number[]) => Float64Array;
+
+  beforeAll(async () => {
+    writeSyntheticModel(directory, { precision, contextLength: CONTEXT });
+    const reference = float64Llama.load(join(directory, 'model.onnx'));
+    expected = (tokens) => reference.forward([...tokens]).at(-1)!;
+    runner = await open(directory, { slots: SLOTS, prefillChunk: CHUNK });
+  }, FIRST_RUN_MS);
+  afterAll(() => {
+    runner.dispose();
+    rmSync(directory, { recursive: true });
+  });
+
+  it(
+    'through prefills, decodes, copies and aborts in any order',
+    async () => {
+      const operations = fc.array(operation, { minLength: 10, maxLength: 40, size: 'max' });
+      await fc.assert(
+        fc.asyncProperty(operations, async (all) => {
+          const slots = new Slots(runner, expected);
+          await slots.do({ kind: 'prefill', slot: 0, keep: 0, tokens: LONGEST });
+          for (const one of all) await slots.do(one);
+          expect(slots.worst).toBeLessThan(tolerance);
+        }),
+        { numRuns: 12, endOnFailure: true },
+      );
+    },
+    FIRST_RUN_MS,
+  );
+}
+
+for (const one of runnerCases()) {
+  const title = `slots keep their tokens on ${one.name}`;
+  if (one.absent === null) describe(title, () => slotsKeepTheirTokens(one));
+  else it.skip(`${title}: ${one.absent}`);
+}

@@ -1,0 +1,297 @@
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { EngineFailure } from '../../../origin/engine/engine-failure.ts';
+import { NO_SHORTCUTS } from '../../../origin/engine/shortcuts.ts';
+import type { CompiledGrammar } from '../../../origin/grammar/constraint.ts';
+import { ApiError } from '../../../shared/errors.ts';
+import { NEUTRAL_SAMPLING } from '../../../shared/sampling.ts';
+import { BOS, EOS, VOCABULARY } from './support/alphabet.ts';
+import { Driver } from './support/driver.ts';
+import { grammarOf } from './support/placed-grammar.ts';
+import { EXACT, type ScriptedOptions, ScriptedRunner } from './support/scripted-runner.ts';
+import { anySubmission, submission } from './support/submissions.ts';
+import { transcribe } from './support/transcript.ts';
+
+const shape = { slots: 4, contextLength: 64, prefillChunk: 8, vocabularySize: VOCABULARY, leastRows: 1 };
+const plain = (requestId: string) => submission({ requestId, ignoreEos: true });
+
+/** Throws in the runs that `faulty` names, counted from 0. */
+function failingRunner(
+  faulty: (run: number, kind: string) => boolean,
+  options: ScriptedOptions = {},
+): ScriptedRunner {
+  let run = 0;
+  return new ScriptedRunner(shape, {
+    ...options,
+    beforeRun: (kind) => {
+      if (faulty(run++, kind)) throw new Error('the device is gone');
+    },
+  });
+}
+
+const lastOf = (driver: Driver, requestId: string) => driver.eventsOf(requestId).at(-1);
+
+describe('a run of the model that fails', () => {
+  it('fails the requests in it with a retryable error and their usage, and nobody else', async () => {
+    let broken = false;
+    const driver = new Driver(failingRunner((_, kind) => broken && kind === 'decode'));
+    driver.submit(plain('first'));
+    driver.submit({ ...plain('second'), prompts: [{ tokens: Int32Array.of(BOS, 3), maxTokens: 1 }] });
+    await driver.step();
+    broken = true;
+    await driver.step();
+    broken = false;
+    await driver.finish();
+    expect(lastOf(driver, 'first')).toMatchObject({
+      type: 'error',
+      code: 'upstream_error',
+      retryable: true,
+      usage: { promptTokens: 4, completionTokens: 1 },
+    });
+    expect(lastOf(driver, 'second')).toMatchObject({ type: 'done' });
+    driver.submit(plain('third'));
+    await driver.finish();
+    expect(lastOf(driver, 'third')).toMatchObject({ type: 'done' });
+  });
+
+  it('fails the request whose guesses it was to verify', async () => {
+    let broken = false;
+    const options = { model: EXACT, offGrid: true };
+    const runner = failingRunner((_, kind) => broken && kind === 'prefill', options);
+    const driver = new Driver(runner, { shortcuts: { ...NO_SHORTCUTS, drafts: 7 } });
+    const tokens = Int32Array.from({ length: 20 }, (_, at) => at % 7);
+    const sampling = { ...NEUTRAL_SAMPLING, temperature: 0 };
+    driver.submit({ ...plain('first'), prompts: [{ tokens, maxTokens: 40 }], sampling });
+    while (driver.eventsOf('first').every(({ type }) => type !== 'token')) await driver.step();
+    broken = true;
+    for (let step = 0; step < 40 && !driver.engine.idle; step++) await driver.step();
+    expect(lastOf(driver, 'first')).toMatchObject({ type: 'error', code: 'upstream_error', retryable: true });
+  });
+
+  it('leaves nothing in the prefix cache', async () => {
+    const tokens = Int32Array.from({ length: 20 }, (_, at) => at % 5);
+    let broken = false;
+    const driver = new Driver(failingRunner((_, kind) => broken && kind === 'decode'));
+    driver.submit({ ...plain('first'), prompts: [{ tokens, maxTokens: 8 }] });
+    for (let step = 0; step < 4; step++) await driver.step();
+    broken = true;
+    await driver.step();
+    broken = false;
+    driver.submit({ ...plain('second'), prompts: [{ tokens, maxTokens: 8 }] });
+    await driver.finish();
+    expect(lastOf(driver, 'first')?.type).toBe('error');
+    expect(lastOf(driver, 'second')).toMatchObject({ usage: { cachedTokens: 0 } });
+  });
+
+  it('is put up with twice in a row; the third time ends the engine, after everybody has been told', async () => {
+    const driver = new Driver(failingRunner((run) => run !== 2));
+    for (const name of ['a', 'b']) {
+      driver.submit(plain(name));
+      await driver.finish();
+    }
+    driver.submit({ ...plain('c'), prompts: [{ tokens: Int32Array.of(BOS), maxTokens: 1 }] });
+    await driver.finish();
+    expect(lastOf(driver, 'c')?.type).toBe('done');
+    for (const name of ['d', 'e']) {
+      driver.submit(plain(name));
+      await driver.finish();
+      expect(driver.engine.status.healthy).toBe(true);
+    }
+    driver.submit(plain('f'));
+    await expect(driver.finish()).rejects.toThrow(EngineFailure);
+    expect(driver.engine.status.healthy).toBe(false);
+    expect(lastOf(driver, 'f')).toMatchObject({ type: 'error', retryable: true });
+  });
+
+  it('ends the engine when a copy failed, because the slots no longer hold what the books say', async () => {
+    const driver = new Driver(failingRunner((_, kind) => kind === 'copy'));
+    driver.submit({ ...plain('many'), choices: 3 });
+    await expect(driver.finish()).rejects.toThrow(EngineFailure);
+  });
+
+  it('never leaves a request without exactly one end, whatever runs fail', async () => {
+    const workload = fc.array(anySubmission(10), { minLength: 1, maxLength: 8, size: 'max' });
+    const faults = fc.uniqueArray(fc.nat(13), { maxLength: 6, size: 'max' });
+    await fc.assert(
+      fc.asyncProperty(workload, faults, fc.constantFrom(0, 6), async (requests, faulty, drafts) => {
+        const runner = failingRunner(
+          (run, kind) => kind !== 'copy' && run % 3 === 0 && faulty.includes(run / 3),
+          { model: EXACT, offGrid: drafts > 0 },
+        );
+        const driver = new Driver(runner, { shortcuts: { ...NO_SHORTCUTS, drafts, draftRows: 4 } });
+        requests.forEach((request, index) => {
+          driver.submit({ ...request, requestId: `${index}` });
+        });
+        await driver.finish();
+        requests.forEach(({ choices }, index) => {
+          expect(transcribe(driver.eventsOf(`${index}`), choices).end).not.toBeNull();
+        });
+        expect(driver.engine.status).toMatchObject({ running: 0, waiting: 0 });
+      }),
+      { numRuns: 150 },
+    );
+  });
+});
+
+describe('a request that forbids every token', () => {
+  it('gets an error that is its own fault, while others go on', async () => {
+    const driver = new Driver(new ScriptedRunner(shape));
+    const sampling = { ...NEUTRAL_SAMPLING, allowedTokenIds: [EOS] };
+    driver.submit({ ...plain('stuck'), ignoreEos: false, minTokens: 3, sampling });
+    driver.submit(plain('other'));
+    await driver.finish();
+    expect(lastOf(driver, 'stuck')).toMatchObject({ type: 'error', code: 'invalid_value', retryable: false });
+    expect(lastOf(driver, 'other')).toMatchObject({ type: 'done' });
+  });
+});
+
+describe('logits that are not numbers', () => {
+  it.each([
+    ['of the prompt', (kind: string) => kind === 'prefill', 0],
+    ['of the prompt, which is to be scored', (kind: string) => kind === 'prefill', 2],
+    ['of a later token', (kind: string) => kind === 'decode', null],
+  ])('%s fail their request with a retryable error, and nobody else', async (_, spoiled, promptLogprobs) => {
+    let spoil = false;
+    const runner = new ScriptedRunner(shape);
+    const { prefill, decode } = runner;
+    runner.prefill = async (...run) => {
+      const logits = await prefill.apply(runner, run);
+      return spoil && spoiled('prefill') ? logits.fill(Number.NaN) : logits;
+    };
+    runner.decode = (batch) => {
+      const logits = decode.call(runner, batch);
+      if (spoil && spoiled('decode') && logits instanceof Float32Array)
+        logits.fill(Number.NaN, 0, VOCABULARY);
+      return logits;
+    };
+    const driver = new Driver(runner);
+    driver.submit({ ...plain('bad'), promptLogprobs });
+    if (promptLogprobs === null) await driver.step();
+    spoil = true;
+    await driver.step();
+    spoil = false;
+    driver.submit(plain('good'));
+    await driver.finish();
+    expect(lastOf(driver, 'bad')).toMatchObject({ type: 'error', code: 'upstream_error', retryable: true });
+    expect(lastOf(driver, 'good')).toMatchObject({ type: 'done' });
+  });
+});
+
+describe('a grammar', () => {
+  /** Allows the given tokens one after the other, and nothing else. */
+  const fixedText = (ids: readonly number[]): CompiledGrammar => ({
+    start: () => {
+      let at = 0;
+      const mask = new Uint32Array((VOCABULARY + 31) >>> 5);
+      return {
+        get accepting() {
+          return at === ids.length;
+        },
+        mask: () => {
+          mask.fill(0);
+          const next = ids[at];
+          if (next !== undefined) mask[next >>> 5]! |= 1 << (next & 31);
+          return mask;
+        },
+        accept: (token) => {
+          if (token !== ids[at]) throw new Error('the grammar does not allow this token');
+          at++;
+        },
+        forced: () => [],
+      };
+    },
+  });
+  const constrained = (requestId: string) => submission({ requestId, constraint: 'abc', stop: [] });
+
+  it.each([
+    ['with the end token', false, { completionTokens: 4 }],
+    ['without a token when the end token is not to end it', true, { completionTokens: 3 }],
+  ])('ends the text where it is complete, %s', async (_, ignoreEos, expected) => {
+    const driver = new Driver(new ScriptedRunner(shape), { compile: () => fixedText([0, 1, 2]) });
+    driver.submit({ ...constrained('r'), ignoreEos });
+    await new Promise(setImmediate);
+    await driver.finish();
+    const { choices } = transcribe(driver.eventsOf('r'), 1);
+    expect(choices.get(0)).toMatchObject({
+      text: 'abc',
+      finish: { reason: 'stop', stopReason: null, ...expected },
+    });
+  });
+
+  it('is never cut short by an end token whose text it allows', async () => {
+    const options = { compile: () => grammarOf([[0, EOS], [1], [2]], VOCABULARY) };
+    const driver = new Driver(new ScriptedRunner(shape), options);
+    const sampling = { ...NEUTRAL_SAMPLING, logitBias: [[EOS, 100] satisfies [number, number]] };
+    driver.submit({ ...constrained('r'), ignoreEos: false, sampling });
+    await new Promise(setImmediate);
+    await driver.finish();
+    const { choices } = transcribe(driver.eventsOf('r'), 1);
+    expect(choices.get(0)).toMatchObject({ text: 'abc', finish: { reason: 'stop', completionTokens: 4 } });
+  });
+
+  it('is refused before anything else is said when even its first mask is too much work', async () => {
+    const driver = new Driver(new ScriptedRunner(shape), {
+      compile: () => ({
+        start: () => ({
+          ...fixedText([0]).start(),
+          mask: () => {
+            throw new ApiError('invalid_grammar', 'The grammar is too ambiguous');
+          },
+        }),
+      }),
+    });
+    driver.submit(constrained('r'));
+    await new Promise(setImmediate);
+    await driver.finish();
+    expect(driver.eventsOf('r')).toMatchObject([
+      { type: 'error', code: 'invalid_grammar', retryable: false },
+    ]);
+  });
+
+  it('is waited for while others run, which counts as waiting, and then counts like any other request', async () => {
+    const { promise, resolve } = Promise.withResolvers<CompiledGrammar>();
+    const driver = new Driver(new ScriptedRunner(shape), { compile: () => promise });
+    const submittedAt = driver.now;
+    driver.submit(constrained('r'));
+    driver.submit(plain('other'));
+    await driver.finish();
+    expect(driver.engine.awaitsPreparation).toBe(true);
+    const waited = driver.now - submittedAt;
+    resolve(fixedText([0]));
+    await new Promise(setImmediate);
+    await driver.finish();
+    expect(lastOf(driver, 'r')).toMatchObject({ type: 'done', timings: { queueMs: waited } });
+  });
+
+  it('that is not valid ends its request with the error of the compiler', async () => {
+    const driver = new Driver(new ScriptedRunner(shape), {
+      compile: async () => {
+        throw new ApiError('invalid_grammar', 'no rule called root', { param: 'grammar' });
+      },
+    });
+    driver.submit(constrained('r'));
+    await new Promise(setImmediate);
+    await driver.finish();
+    expect(driver.eventsOf('r')).toEqual([
+      {
+        type: 'error',
+        code: 'invalid_grammar',
+        message: 'no rule called root',
+        param: 'grammar',
+        retryable: false,
+      },
+    ]);
+    expect(driver.engine.idle).toBe(true);
+  });
+
+  it('that is still being compiled when its request is aborted is never heard of again', async () => {
+    const { promise, resolve } = Promise.withResolvers<CompiledGrammar>();
+    const driver = new Driver(new ScriptedRunner(shape), { compile: () => promise });
+    driver.submit(constrained('r'));
+    driver.engine.abort('r');
+    resolve(fixedText([0]));
+    await new Promise(setImmediate);
+    expect(driver.engine.idle).toBe(true);
+    expect(driver.eventsOf('r')).toEqual([]);
+  });
+});

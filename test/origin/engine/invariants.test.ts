@@ -1,0 +1,63 @@
+import { describe, expect, it } from 'vitest';
+import { violations } from '../../../origin/engine/invariants.ts';
+import { OpenRequest } from '../../../origin/engine/open-request.ts';
+import { Roster } from '../../../origin/engine/roster.ts';
+import { submission } from './support/submissions.ts';
+
+/** Two slots: one prompt in prefill in its slot, its second choice admitted, a third one waiting. */
+function busyRoster(): { readonly roster: Roster; readonly request: OpenRequest } {
+  const roster = new Roster({ slots: 2, contextLength: 64, prefillChunk: 8 }, 10, false);
+  const request = new OpenRequest(submission({ requestId: 'r', choices: 3 }), {
+    grammar: null,
+    images: [],
+    eosIds: [],
+    submittedAt: 0,
+    deadline: 1,
+  });
+  roster.open(request);
+  roster.seat(roster.nextPrefill()!);
+  return { roster, request };
+}
+
+describe('the invariants', () => {
+  it('hold while a request is on its way', () => {
+    expect(violations(busyRoster().roster)).toEqual([]);
+  });
+
+  it.each<[string, RegExp, (roster: Roster, request: OpenRequest) => void]>([
+    ['a slot freed behind its user', /not held/, ({ kv, prefills }) => kv.release(prefills[0]!.slot, false)],
+    [
+      'a slot held by nobody',
+      /2 slots are held, 1 are used/,
+      ({ kv }) => kv.seat(Int32Array.of(1), 'x', true),
+    ],
+    ['a request that is closed but still seated', /not open/, (_, request) => request.close()],
+    ['a request that is forgotten', /not open/, ({ requests }) => requests.clear()],
+    [
+      'a sequence that is lost',
+      /should wait/,
+      (_, request) => {
+        request.unfinished++;
+      },
+    ],
+    [
+      'a request with nothing left to do',
+      /nothing left/,
+      (_, request) => {
+        request.unfinished = 0;
+      },
+    ],
+    [
+      'a row that claims more than is computed',
+      /keeps more/,
+      ({ kv, prefills }) => {
+        kv.record(prefills[0]!.slot, 64);
+        prefills[0]!.computed = -1;
+      },
+    ],
+  ])('name %s', (_, rule, damage) => {
+    const { roster, request } = busyRoster();
+    damage(roster, request);
+    expect(violations(roster).join('; ')).toMatch(rule);
+  });
+});

@@ -1,0 +1,89 @@
+import fc from 'fast-check';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { drawersBeside } from '../../../origin/engine/engine-thread-drawers.ts';
+import type { Submission } from '../../../origin/engine/messages.ts';
+import type { ModelRunner } from '../../../origin/model/model-runner.ts';
+import { openModel } from '../../../origin/model/open/open-model.ts';
+import { isLargeVocabulary, SimdKernel } from '../../../origin/sampling/simd/simd-kernel.ts';
+import { DrawTeam } from '../../../origin/sampling/team/draw-team.ts';
+import { Driver } from './support/driver.ts';
+import { anySubmission } from './support/submissions.ts';
+import { type SyntheticEngine, syntheticEngine } from './support/synthetic-engine.ts';
+import { ordered, transcribe } from './support/transcript.ts';
+
+/** The same answer in any company, on ONNX Runtime itself: bit for bit what the request gets alone, in a cold engine. */
+describe.each([
+  ['fp32', { quantization: 'none' }, 12],
+  ['4-bit', { quantization: 'q4' }, 12],
+  ['8-bit', { quantization: 'q8' }, 12],
+  ['4-bit, full-precision', { quantization: 'q4', accuracyLevel: 0 }, 6],
+  ['8-bit, full-precision', { quantization: 'q8', accuracyLevel: 0 }, 6],
+  // Their rows run one by one, so that fewer rounds must do.
+  ['row-coupling int8', { quantization: 'int8-dynamic' }, 8],
+  ['concatenated-past', { attention: 'concatenated', positionIds: true }, 8],
+  // Its logits are reduced in blocks, its tokens drawn by several threads.
+  ['large-vocabulary', { quantization: 'q8', vocabulary: 33_000 }, 2],
+] as const)('a request to a %s model', (_, options, rounds) => {
+  let model: SyntheticEngine;
+  let runner: ModelRunner;
+  let kernel: SimdKernel | null;
+  let team: DrawTeam | null;
+
+  beforeAll(async () => {
+    model = syntheticEngine(options, { slots: 6, prefillChunk: 16 });
+    const drawers = drawersBeside(3)!;
+    const simd = new SimdKernel(drawers);
+    ({ runner } = await openModel(model.data.model, (length) => simd.allocate(length)));
+    kernel = isLargeVocabulary(model.vocabularySize) ? simd : null;
+    team = kernel && new DrawTeam(kernel, model.vocabularySize, drawers);
+  });
+  afterAll(() => {
+    runner.dispose();
+    model.remove();
+  });
+
+  const driver = () =>
+    new Driver(runner, {
+      kernel,
+      team,
+      vocabulary: { tokenBytes: model.data.tokenBytes, encode: () => [] },
+      eosIds: model.data.eosIds,
+    });
+
+  async function alone(submission: Submission): Promise<unknown> {
+    const engine = driver();
+    engine.submit(submission);
+    await engine.finish();
+    return ordered(transcribe(engine.eventsOf(submission.requestId), submission.choices));
+  }
+
+  it('is answered among others exactly as alone: any slot, any batch, warm or cold cache', async () => {
+    let requests = 0;
+    const workload = fc.array(fc.record({ submission: anySubmission(12), at: fc.nat(40) }), {
+      minLength: 8,
+      maxLength: 16,
+      size: 'max',
+    });
+    await fc.assert(
+      fc.asyncProperty(workload, async (arrivals) => {
+        const engine = driver();
+        const named = arrivals.map(({ submission, at }, index) => ({
+          submission: { ...submission, requestId: `${index}` },
+          at,
+        }));
+        for (let step = 0; step <= 40; step++) {
+          for (const { submission, at } of named) if (at === step) engine.submit(submission);
+          await engine.step();
+        }
+        await engine.finish();
+        for (const { submission } of named) {
+          requests++;
+          const together = transcribe(engine.eventsOf(submission.requestId), submission.choices);
+          expect(ordered(together)).toEqual(await alone(submission));
+        }
+      }),
+      { numRuns: rounds },
+    );
+    expect(requests).toBeGreaterThan(7 * rounds);
+  });
+});

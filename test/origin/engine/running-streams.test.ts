@@ -1,0 +1,87 @@
+import { describe, expect, it } from 'vitest';
+import { NEUTRAL_SAMPLING } from '../../../shared/sampling.ts';
+import { Driver, STEP_MS } from './support/driver.ts';
+import { CHUNK, endless, longPrompt, shape, tokensSoFar } from './support/long-requests.ts';
+import { ScriptedRunner } from './support/scripted-runner.ts';
+import { transcribe } from './support/transcript.ts';
+
+describe('running streams', () => {
+  it('get a token in every step while a long prompt is computed', async () => {
+    const driver = new Driver(new ScriptedRunner(shape(2)));
+    driver.submit(endless('stream', 200));
+    await driver.step();
+    driver.submit(longPrompt('long', 40 * CHUNK));
+    for (let step = 0; step < 40; step++) {
+      const before = tokensSoFar(driver, 'stream');
+      await driver.step();
+      expect(tokensSoFar(driver, 'stream')).toBe(before + 1);
+    }
+    await driver.step();
+    expect(tokensSoFar(driver, 'long')).toBeGreaterThan(0);
+  });
+
+  it('are decoded on as few rows as there are streams, once the holes have been closed', async () => {
+    const runner = new ScriptedRunner(shape(8));
+    const driver = new Driver(runner);
+    for (let serial = 0; serial < 8; serial++) {
+      driver.submit(endless(`${serial}`, serial % 4 === 3 ? 200 : 20));
+    }
+    await driver.finish();
+    expect(runner.decodes.some(({ rows }) => rows === 8)).toBe(true);
+    expect(runner.decodes.at(-50)).toMatchObject({ rows: 2 });
+  });
+
+  it('speak of the first token at once, then once per interval and all in the same step, and lose no token', async () => {
+    const driver = new Driver(new ScriptedRunner(shape(4)));
+    const ids = ['0', '1', '2', '3'];
+    const spoke = new Map<string, number[]>(ids.map((id) => [id, []]));
+    for (const id of ids) driver.submit({ ...endless(id, 200), eventIntervalMs: 50 });
+    while (!driver.engine.idle) {
+      const { now } = driver;
+      const before = ids.map((id) => tokensSoFar(driver, id));
+      await driver.step();
+      for (const [at, id] of ids.entries()) {
+        if (tokensSoFar(driver, id) > before[at]!) spoke.get(id)?.push(now);
+      }
+    }
+    const merged = ids.map((id) => spoke.get(id)!.slice(1, -1));
+    for (const [at, id] of ids.entries()) {
+      const [first = 0] = spoke.get(id)!;
+      expect(first).toBeLessThanOrEqual(1_000_000 + (at + 1) * STEP_MS);
+      for (const time of merged[at]!) expect(time % 50).toBeLessThan(STEP_MS);
+      expect(transcribe(driver.eventsOf(id), 1).choices.get(0)?.ids).toHaveLength(200);
+    }
+    const last = merged[0]!.at(-1)!;
+    expect(last).toBeGreaterThan(1_000_000 + 150 * STEP_MS);
+    for (const times of merged) expect(times).toContain(last);
+  });
+
+  it.each([
+    { streams: 1, interval: 50 },
+    { streams: 2, interval: 80 },
+    { streams: 4, interval: 100 },
+  ])(
+    'speak every $interval ms when $streams share cores that have time for 25 events a second',
+    async ({ streams, interval }) => {
+      const driver = new Driver(new ScriptedRunner(shape(4)), { cores: 25 / 150 });
+      for (let id = 0; id < streams; id++) driver.submit({ ...endless(`${id}`, 200), eventIntervalMs: 50 });
+      await driver.finish();
+      for (let id = 0; id < streams; id++) {
+        const events = driver.eventsOf(`${id}`).filter(({ type }) => type === 'token');
+        expect(Math.abs(events.length - (200 * STEP_MS) / interval)).toBeLessThanOrEqual(2);
+        expect(transcribe(driver.eventsOf(`${id}`), 1).choices.get(0)?.ids).toHaveLength(200);
+      }
+    },
+  );
+
+  it('speak as seldom where they are the greedy choices of one request, which share a sequence', async () => {
+    const driver = new Driver(new ScriptedRunner(shape(4)), { cores: 25 / 150 });
+    const sampling = { ...NEUTRAL_SAMPLING, temperature: 0 };
+    driver.submit({ ...endless('greedy', 200), choices: 4, sampling, eventIntervalMs: 50 });
+    await driver.finish();
+    const { choices } = transcribe(driver.eventsOf('greedy'), 4);
+    const events = driver.eventsOf('greedy').filter(({ type }) => type === 'token');
+    expect(choices.size).toBe(4);
+    expect(Math.abs(events.length / 4 - (200 * STEP_MS) / 100)).toBeLessThanOrEqual(2);
+  });
+});

@@ -1,0 +1,71 @@
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { SequenceOutput } from '../../../origin/engine/sequence-output.ts';
+import { StopStrings } from '../../../origin/engine/stop-checker.ts';
+import { BOS, bytesOfToken, TOKEN_BYTES } from './support/alphabet.ts';
+
+const certain = (bytes: readonly number[]) =>
+  new TextDecoder('utf-8', { ignoreBOM: true }).decode(Uint8Array.from(bytes), { stream: true });
+
+const output = (stop: readonly string[]) =>
+  new SequenceOutput({
+    tokenBytes: TOKEN_BYTES,
+    stops: new StopStrings(stop),
+    includeStop: false,
+    tokenIds: true,
+    logprobs: false,
+  });
+
+const stops = fc.array(fc.constantFrom('abca', 'b c', '😀😀', 'cab ab'), { maxLength: 2 });
+
+describe('the output of a sequence', () => {
+  it('sends a token with the first of its characters that is shown, and never before or twice', () => {
+    const tokens = fc.array(fc.nat(BOS), { maxLength: 30 });
+    fc.assert(
+      fc.property(tokens, stops, (ids, strings) => {
+        const sequence = output(strings);
+        const bytes: number[] = [];
+        const starts: number[] = [];
+        let shown = 0;
+        let sent: number[] = [];
+        for (const id of ids) {
+          starts.push(certain(bytes).length);
+          if (id !== BOS) bytes.push(...bytesOfToken(id));
+          sequence.push(id, null, id !== BOS, true);
+          if (sequence.stop !== null) break;
+          const event = sequence.take(0, 0, true);
+          shown += event?.text.length ?? 0;
+          sent = [...sent, ...(event?.ids ?? [])];
+          expect(sent).toEqual(ids.slice(0, starts.filter((start) => start < shown).length));
+        }
+        sequence.end();
+        sent = [...sent, ...(sequence.take(0, 0, true)?.ids ?? [])];
+        expect(sent).toEqual(ids.slice(0, starts.length));
+      }),
+      { numRuns: 1000 },
+    );
+  });
+
+  it('shows a whole character only, and one replacement character for what is left over', () => {
+    const sequence = output([]);
+    const texts = [12, 13, 14, 15, 12, 13].map((id) => {
+      sequence.push(id, null, true, true);
+      return sequence.take(0, 0, false)?.text ?? null;
+    });
+    expect(texts).toEqual([null, null, null, '😀', null, null]);
+    sequence.end();
+    expect(sequence.take(0, 0, false)?.text).toBe('\ufffd');
+  });
+
+  it('has nothing to say where there is neither text nor token', () => {
+    const sequence = output([]);
+    expect(sequence.take(0, 0, false)).toBeNull();
+    expect(sequence.take(3, 7, true)).toEqual({
+      type: 'token',
+      choice: 3,
+      text: '',
+      completionTokens: 7,
+      ids: [],
+    });
+  });
+});

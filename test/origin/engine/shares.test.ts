@@ -1,0 +1,62 @@
+import { describe, expect, it } from 'vitest';
+import { NEUTRAL_SAMPLING } from '../../../shared/sampling.ts';
+import { EOS } from './support/alphabet.ts';
+import { Driver } from './support/driver.ts';
+import { CHUNK, endless, longPrompt, shape, tokensSoFar } from './support/long-requests.ts';
+import { ScriptedRunner } from './support/scripted-runner.ts';
+
+const doneBy = (driver: Driver, tenant: string) =>
+  [...driver.events].filter(([id, events]) => id.startsWith(tenant) && events.at(-1)?.type === 'done').length;
+
+describe('shares', () => {
+  it('are even between two tenants of which one sends ten times as much', async () => {
+    const driver = new Driver(new ScriptedRunner(shape(4)));
+    for (let serial = 0; serial < 200; serial++) driver.submit(endless(`loud ${serial}`, 10, 'loud'));
+    for (let serial = 0; serial < 20; serial++) driver.submit(endless(`quiet ${serial}`, 10, 'quiet'));
+    const done = (tenant: string) => doneBy(driver, tenant);
+    while (done('quiet') < 20) await driver.step();
+    expect(done('loud')).toBeLessThanOrEqual(24);
+    await driver.finish();
+    expect(done('loud')).toBe(200);
+  });
+
+  it('of prefill alternate between tenants, so that a long prompt does not hold up everybody', async () => {
+    const driver = new Driver(new ScriptedRunner(shape(4)));
+    driver.submit(longPrompt('long', 50 * CHUNK, 'a'));
+    await driver.step();
+    driver.submit(longPrompt('short', 2 * CHUNK, 'b'));
+    let steps = 0;
+    for (; tokensSoFar(driver, 'short') === 0; steps++) await driver.step();
+    expect(steps).toBeLessThanOrEqual(4);
+  });
+
+  it('are of tokens, not of requests', async () => {
+    const driver = new Driver(new ScriptedRunner(shape(1)));
+    for (let serial = 0; serial < 20; serial++) {
+      driver.submit(endless(`long ${serial}`, 98, 'long'));
+      driver.submit(endless(`short ${serial}`, 8, 'short'));
+    }
+    while (doneBy(driver, 'short') < 20) await driver.step();
+    expect(doneBy(driver, 'long')).toBeLessThanOrEqual(3);
+  });
+
+  const sampling = { ...NEUTRAL_SAMPLING, logitBias: [[EOS, 100] satisfies [number, number]] };
+  const prompts = [{ tokens: Int32Array.from({ length: 200 }, (_, at) => at % 10), maxTokens: 3000 }];
+  it.each([
+    ['ends with its first token', { sampling, ignoreEos: false }, null],
+    ['ends with its fourth token', { sampling, ignoreEos: false, minTokens: 3 }, null],
+    ['is given up while it streams', {}, 5],
+    ['is given up while its prompt is computed', { prompts }, 5],
+  ])('count what a request has used where it %s', async (_, fields, abortAfter) => {
+    const driver = new Driver(new ScriptedRunner(shape(1)));
+    // With an empty queue, whoever comes is charged nothing.
+    driver.submit(endless('before', 1, 'c'));
+    driver.submit({ ...endless('first', 3000, 'a'), ...fields });
+    for (let serial = 0; serial < 10; serial++) driver.submit(endless(`a ${serial}`, 10, 'a'));
+    for (let serial = 0; serial < 10; serial++) driver.submit(endless(`b ${serial}`, 10, 'b'));
+    for (let step = 0; step < (abortAfter ?? 0); step++) await driver.step();
+    if (abortAfter !== null) driver.engine.abort('first');
+    while (doneBy(driver, 'b') < 5) await driver.step();
+    expect(doneBy(driver, 'a')).toBeGreaterThanOrEqual(3);
+  });
+});

@@ -1,0 +1,29 @@
+import type { CompiledGrammar } from '../../../../origin/grammar/constraint.ts';
+
+/** A grammar that names the tokens allowed at each place, and is complete after the last. */
+export const grammarOf = (
+  places: readonly (readonly number[])[],
+  vocabularySize: number,
+): CompiledGrammar => ({
+  start: () => {
+    let at = 0;
+    return {
+      get accepting() {
+        return at === places.length;
+      },
+      mask: () => {
+        const mask = new Uint32Array((vocabularySize + 31) >>> 5);
+        for (const id of places[at] ?? []) mask[id >>> 5]! |= 1 << (id & 31);
+        return mask;
+      },
+      accept: (token) => {
+        if (!places[at]?.includes(token)) throw new Error('the grammar does not allow this token');
+        at++;
+      },
+      forced: () => {
+        const open = places.findIndex((allowed, place) => place >= at && allowed.length !== 1);
+        return places.slice(at, open < 0 ? undefined : open).flat();
+      },
+    };
+  },
+});

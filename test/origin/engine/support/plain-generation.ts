@@ -1,0 +1,173 @@
+import type { Submission } from '../../../../origin/engine/messages.ts';
+import type { ModelShape } from '../../../../origin/model/model-runner.ts';
+import { tokenLogprob } from '../../../../origin/sampling/logprobs.ts';
+import { Sampler } from '../../../../origin/sampling/sampler.ts';
+import { TokenHistory } from '../../../../origin/sampling/token-history.ts';
+import { SamplerWorkspace } from '../../../../origin/sampling/workspace.ts';
+import type { EventOf, TokenLogprob } from '../../../../shared/generation.ts';
+import { bytesOfToken, EOS, isSpecial, TOKEN_BYTES } from './alphabet.ts';
+import { ROUNDING, type ScriptedModel } from './scripted-runner.ts';
+import type { ChoiceTranscript, Transcript } from './transcript.ts';
+
+/** The longest text that is certain whatever bytes follow. */
+function certainText(bytes: readonly number[]): string {
+  return new TextDecoder('utf-8', { ignoreBOM: true }).decode(Uint8Array.from(bytes), { stream: true });
+}
+
+function wholeText(bytes: readonly number[]): string {
+  return new TextDecoder('utf-8', { ignoreBOM: true }).decode(Uint8Array.from(bytes));
+}
+
+/** The first stop string that ends after `from`: earliest end, then earliest start, then list order. */
+function findStop(
+  text: string,
+  from: number,
+  stops: readonly string[],
+): { start: number; stop: string } | null {
+  for (let end = from + 1; end <= text.length; end++) {
+    for (let start = 0; start < end; start++) {
+      const stop = stops.find((candidate) => candidate === text.slice(start, end));
+      if (stop !== undefined) return { start, stop };
+    }
+  }
+  return null;
+}
+
+function promptEntries(tokens: Int32Array, chunk: number, model: ScriptedModel): string[] {
+  return [...tokens].map((token, position) => {
+    const start = position - (position % chunk);
+    return model.prefillEntry(token, position, start, Math.min(chunk, tokens.length - start));
+  });
+}
+
+const latin1 = (id: number) => String.fromCharCode(...bytesOfToken(id));
+
+function entry(logits: Float32Array, id: number, top: number, hidden: boolean): TokenLogprob {
+  const scored = tokenLogprob(logits, id, top, new SamplerWorkspace(logits.length));
+  return {
+    id,
+    bytes: latin1(id),
+    logprob: scored.logprob,
+    top: scored.top.map(([other, logprob]) => [other, latin1(other), logprob]),
+    ...(hidden ? { hidden } : {}),
+  };
+}
+
+/** One choice, computed alone in the plainest way: no batch, no cache, no streaming, everything from the start. */
+function plainChoice(
+  submission: Submission,
+  promptIndex: number,
+  candidate: number,
+  shape: Pick<ModelShape, 'prefillChunk' | 'vocabularySize'>,
+  model = ROUNDING,
+): ChoiceTranscript {
+  const { tokens: prompt, maxTokens } = submission.prompts[promptIndex]!;
+  const choice = promptIndex * submission.choices + candidate;
+  const own = [...(submission.ignoreEos ? [] : [EOS]), ...submission.endTokenIds];
+  const ends = [...own, ...submission.stopTokenIds];
+  const history = new TokenHistory(prompt, prompt.length + maxTokens);
+  const identity = { seed: submission.seed, prompt: promptIndex, choice: candidate };
+  const workspace = new SamplerWorkspace(shape.vocabularySize);
+  const vocabulary = { tokenBytes: TOKEN_BYTES, encode: () => [] };
+  const sampler = new Sampler(submission.sampling, identity, vocabulary, workspace);
+  const entries = promptEntries(prompt, shape.prefillChunk, model);
+  const result: ChoiceTranscript = { text: '', tokens: [], ids: [], completionTokens: 0, finish: null };
+  const bytes: number[] = [];
+  let reason: 'stop' | 'length' = 'length';
+  let stopReason: string | number | null = null;
+  let stopText: string | null = null;
+  let score = 0;
+
+  for (let step = 0; step < maxTokens; step++) {
+    const logits = model.logits(entries, shape.vocabularySize);
+    const forbidden = step < submission.minTokens ? ends : [];
+    const id = sampler.sample(logits, history, step, null, forbidden);
+    const ending = ends.includes(id);
+    const named = submission.stopTokenIds.includes(id);
+    const hidden = ending
+      ? !(named && submission.includeStop)
+      : submission.skipSpecialTokens && isSpecial(id);
+    entries.push(model.decodeEntry(id, history.length));
+    history.push(id);
+    result.completionTokens++;
+    if (submission.tokenIds) result.ids.push(id);
+    if (submission.logprobs !== null) result.tokens.push(entry(logits, id, submission.logprobs, hidden));
+    score += entry(logits, id, 0, false).logprob ?? 0;
+    const before = certainText(bytes).length;
+    if (!hidden) bytes.push(...bytesOfToken(id));
+    if (ending) {
+      reason = 'stop';
+      stopReason = named ? id : null;
+      break;
+    }
+    const text = certainText(bytes);
+    const found = step + 1 >= submission.minTokens ? findStop(text, before, submission.stop) : null;
+    if (found !== null) {
+      reason = 'stop';
+      stopReason = found.stop;
+      stopText = text.slice(0, found.start + (submission.includeStop ? found.stop.length : 0));
+      break;
+    }
+  }
+  result.text = stopText ?? wholeText(bytes);
+  result.finish = {
+    type: 'finish',
+    choice,
+    reason,
+    stopReason,
+    completionTokens: result.completionTokens,
+    ...(submission.scores ? { score } : {}),
+  };
+  return result;
+}
+
+/** The `prompt` event's content, likewise. */
+export function plainPrompt(
+  submission: Submission,
+  promptIndex: number,
+  chunk: number,
+  model = ROUNDING,
+): EventOf<'prompt'> {
+  const { tokens } = submission.prompts[promptIndex]!;
+  const hides = (id: number) => submission.skipSpecialTokens && isSpecial(id);
+  const visible = [...tokens].filter((id) => !hides(id));
+  const event: EventOf<'prompt'> = {
+    type: 'prompt',
+    prompt: promptIndex,
+    text: wholeText(visible.flatMap(bytesOfToken)),
+    ids: [...tokens],
+  };
+  const top = submission.promptLogprobs;
+  if (top === null) return event;
+  const entries = promptEntries(tokens, chunk, model);
+  const scored = [...tokens].map((id, at) => {
+    const hidden = hides(id) ? { hidden: true } : {};
+    if (at === 0) return { id, bytes: latin1(id), logprob: null, top: null, ...hidden };
+    return entry(model.logits(entries.slice(0, at), TOKEN_BYTES.vocabularySize), id, top, hides(id));
+  });
+  return { ...event, tokens: scored };
+}
+
+/** A whole request, likewise. */
+export function plainTranscript(
+  submission: Submission,
+  shape: Pick<ModelShape, 'prefillChunk' | 'vocabularySize'>,
+  model = ROUNDING,
+): Transcript {
+  const transcript: Transcript = { prompts: new Map(), choices: new Map(), end: null };
+  const { prompts, choices, echo, promptLogprobs } = submission;
+  let completionTokens = 0;
+  prompts.forEach((_, index) => {
+    for (let candidate = 0; candidate < choices; candidate++) {
+      const choice = plainChoice(submission, index, candidate, shape, model);
+      completionTokens += choice.completionTokens;
+      transcript.choices.set(index * choices + candidate, choice);
+    }
+    if (echo || promptLogprobs !== null) {
+      transcript.prompts.set(index, plainPrompt(submission, index, shape.prefillChunk, model));
+    }
+  });
+  const promptTokens = prompts.reduce((total, { tokens }) => total + tokens.length, 0);
+  transcript.end = { promptTokens, completionTokens };
+  return transcript;
+}

@@ -1,0 +1,158 @@
+import { setImmediate } from 'node:timers/promises';
+import {
+  type DecodeBatch,
+  type ModelRunner,
+  type ModelShape,
+  type PrefillChunk,
+  RunTerminated,
+} from '../../../../origin/model/model-runner.ts';
+
+/** What one position of the KV cache holds: its token, and how it was computed where that decides its bits. */
+type Entry = string;
+
+/** What a run leaves behind, and what follows from it. */
+export interface ScriptedModel {
+  prefillEntry(token: number, position: number, start: number, length: number): Entry;
+  decodeEntry(token: number, position: number): Entry;
+  /** Logits as a function of everything the attention of a position sees; anything wrong in the cache changes them. */
+  logits(entries: readonly Entry[], vocabularySize: number): Float32Array;
+}
+
+function hashedLogits(entries: readonly Entry[], vocabularySize: number): Float32Array {
+  let state = 0x811c9dc5;
+  for (const entry of entries) {
+    for (let at = 0; at < entry.length; at++) state = Math.imul(state ^ entry.charCodeAt(at), 0x01000193);
+  }
+  return Float32Array.from({ length: vocabularySize }, (_, id) => {
+    let mixed = Math.imul(state ^ Math.imul(id + 1, 0x9e3779b1), 0x85ebca6b);
+    mixed = Math.imul(mixed ^ (mixed >>> 13), 0xc2b2ae35);
+    return (((mixed ^ (mixed >>> 16)) >>> 0) / 2 ** 32) * 8 - 4;
+  });
+}
+
+/** Every split into runs gives other bits, as with the real model. */
+export const ROUNDING: ScriptedModel = {
+  prefillEntry: (token, position, start, length) => `${token}@${position} prefilled with ${start}+${length}`,
+  decodeEntry: (token, position) => `${token}@${position} decoded`,
+  logits: hashedLogits,
+};
+
+/** Bits that do not depend on the split; and a text that mostly goes round in a circle. */
+export const EXACT: ScriptedModel = {
+  prefillEntry: (token, position) => `${token}@${position}`,
+  decodeEntry: (token, position) => `${token}@${position}`,
+  logits: (entries, vocabularySize) => {
+    const logits = hashedLogits(entries, vocabularySize);
+    logits[(Number.parseInt(entries.at(-1)!, 10) + 1) % 7]! += 7;
+    return logits;
+  },
+};
+
+export interface ScriptedOptions {
+  /** Called before every run; may throw to let it fail. */
+  readonly beforeRun?: (kind: 'decode' | 'prefill' | 'copy') => void;
+  /** Turns of the event loop a prefill takes. */
+  readonly prefillTurns?: number;
+  /** Decode answers with a promise. */
+  readonly asyncDecode?: boolean;
+  readonly model?: ScriptedModel;
+  /** Runs of several tokens may begin anywhere; else they keep to the grid. */
+  readonly offGrid?: boolean;
+}
+
+/** A model without weights that remembers what is in its KV cache and refuses what the real one could not do. */
+export class ScriptedRunner implements ModelRunner {
+  readonly shape: ModelShape;
+  /** Contiguous decode ranges and prefilled token counts, in order. */
+  readonly decodes: { readonly firstSlot: number; readonly rows: number }[] = [];
+  readonly prefills: number[] = [];
+  readonly #options: ScriptedOptions;
+  readonly #model: ScriptedModel;
+  readonly #cache: Entry[][];
+  #busy = false;
+
+  constructor(shape: ModelShape, options: ScriptedOptions = {}) {
+    this.shape = shape;
+    this.#options = options;
+    this.#model = options.model ?? ROUNDING;
+    this.#cache = Array.from({ length: shape.slots }, () => []);
+  }
+
+  decode(batch: DecodeBatch): Float32Array | Promise<Float32Array> {
+    this.#begin('decode');
+    const { firstSlot, rows, tokens, positions } = batch;
+    this.decodes.push({ firstSlot, rows });
+    if (rows < 1 || firstSlot < 0 || firstSlot + rows > this.shape.slots) throw new Error('bad range');
+    const logits = Array.from({ length: rows }, (_, row) => {
+      const position = positions[row]!;
+      this.#write(firstSlot + row, position, this.#model.decodeEntry(tokens[row]!, position));
+      return this.#logits(firstSlot + row, position);
+    });
+    const flat = this.#flat(logits);
+    return this.#options.asyncDecode ? this.#later(flat, 1) : flat;
+  }
+
+  async prefill(chunk: PrefillChunk, signal: AbortSignal): Promise<Float32Array> {
+    this.#begin('prefill');
+    const { slot, start, tokens, logitsAt } = chunk;
+    const { prefillChunk } = this.shape;
+    if (tokens.length === 0 || tokens.length > prefillChunk) throw new Error('no run of that length');
+    const cell = Math.floor(start / prefillChunk);
+    if (!this.#options.offGrid && Math.floor((start + tokens.length - 1) / prefillChunk) !== cell) {
+      throw new Error('the chunk straddles the grid');
+    }
+    this.prefills.push(tokens.length);
+    this.#busy = true;
+    try {
+      for (let turn = 0; turn < (this.#options.prefillTurns ?? 0); turn++) {
+        await setImmediate();
+        if (signal.aborted) throw new RunTerminated();
+      }
+    } finally {
+      this.#busy = false;
+    }
+    tokens.forEach((token, at) => {
+      this.#write(slot, start + at, this.#model.prefillEntry(token, start + at, start, tokens.length));
+    });
+    return this.#flat([...logitsAt].map((at) => this.#logits(slot, start + at)));
+  }
+
+  copy(from: number, to: number, length: number): void {
+    this.#begin('copy');
+    if (length > this.shape.contextLength || from === to) throw new Error('bad copy');
+    for (let at = 0; at < length; at++) this.#cache[to]![at] = this.#cache[from]![at] ?? 'never written';
+  }
+
+  dispose(): void {}
+
+  #begin(kind: 'decode' | 'prefill' | 'copy'): void {
+    if (this.#busy) throw new Error('two runs at once');
+    this.#options.beforeRun?.(kind);
+  }
+
+  #write(slot: number, position: number, entry: Entry): void {
+    if (!(position >= 0 && position < this.shape.contextLength)) throw new Error(`no position ${position}`);
+    const row = this.#cache[slot]!;
+    while (row.length < position) row.push('never written');
+    row[position] = entry;
+  }
+
+  #logits(slot: number, position: number): Float32Array {
+    return this.#model.logits(this.#cache[slot]!.slice(0, position + 1), this.shape.vocabularySize);
+  }
+
+  #flat(rows: readonly Float32Array[]): Float32Array {
+    const flat = new Float32Array(rows.length * this.shape.vocabularySize);
+    rows.forEach((row, at) => {
+      flat.set(row, at * this.shape.vocabularySize);
+    });
+    return flat;
+  }
+
+  async #later(logits: Float32Array, turns: number): Promise<Float32Array> {
+    this.#busy = true;
+    for (let turn = 0; turn < turns; turn++) await setImmediate();
+    this.#busy = false;
+    return logits;
+  }
+}

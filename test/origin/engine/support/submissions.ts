@@ -1,0 +1,91 @@
+import fc from 'fast-check';
+import type { Submission } from '../../../../origin/engine/messages.ts';
+import { NEUTRAL_SAMPLING, type SamplingParameters } from '../../../../shared/sampling.ts';
+import { BOS, EOS, VOCABULARY } from './alphabet.ts';
+
+/** A plain request; everything it does not name is off. */
+export function submission(fields: Partial<Submission> & { readonly requestId: string }): Submission {
+  const tenantId = fields.tenantId ?? 'tenant';
+  return {
+    tenantId,
+    weight: 1,
+    cacheKey: tenantId,
+    cachePrompt: true,
+    prompts: [{ tokens: Int32Array.of(BOS, 0, 1, 2), maxTokens: 8 }],
+    choices: 1,
+    minTokens: 0,
+    stop: [],
+    stopTokenIds: [],
+    endTokenIds: [],
+    includeStop: false,
+    ignoreEos: false,
+    sampling: NEUTRAL_SAMPLING,
+    seed: 1,
+    constraint: null,
+    logprobs: null,
+    promptLogprobs: null,
+    echo: false,
+    scores: false,
+    tokenIds: true,
+    skipSpecialTokens: true,
+    eventIntervalMs: 0,
+    deadline: Number.MAX_SAFE_INTEGER,
+    ...fields,
+  };
+}
+
+const often = <T>(usual: T, other: fc.Arbitrary<T>): fc.Arbitrary<T> =>
+  fc.oneof({ weight: 2, arbitrary: fc.constant(usual) }, { weight: 1, arbitrary: other });
+
+const sampling: fc.Arbitrary<SamplingParameters> = fc
+  .record({
+    temperature: fc.constantFrom(0, 0.7, 1, 1.5),
+    topK: often(0, fc.integer({ min: 1, max: 10 })),
+    topP: often(1, fc.double({ min: 0.3, max: 1, noNaN: true })),
+    repetitionPenalty: often(1, fc.constantFrom(1.3)),
+    frequencyPenalty: often(0, fc.constantFrom(0.8)),
+    mirostat: often(0 as const, fc.constantFrom(1 as const, 2 as const)),
+  })
+  .map((fields) => ({ ...NEUTRAL_SAMPLING, ...fields }));
+
+/** Prompts that share beginnings often, so that the prefix cache has work. */
+const promptTokens = fc
+  .tuple(fc.constantFrom(0, 5, 12, 23), fc.array(fc.integer({ min: 0, max: 2 }), { maxLength: 12 }))
+  .map(([shared, rest]) =>
+    Int32Array.from([BOS, ...Array.from({ length: shared }, (_, at) => (at * 7) % 10), ...rest]),
+  );
+
+/**
+ * Requests of every kind that fit a context.
+ * @param mostTokens tokens to generate per choice
+ */
+export const anySubmission = (mostTokens: number): fc.Arbitrary<Omit<Submission, 'requestId'>> =>
+  fc
+    .record({
+      tenantId: fc.constantFrom('a', 'b', 'c'),
+      cachePrompt: often(true, fc.constant(false)),
+      prompts: fc.array(
+        fc.record({ tokens: promptTokens, maxTokens: fc.integer({ min: 0, max: mostTokens }) }),
+        { minLength: 1, maxLength: 3 },
+      ),
+      choices: often(1, fc.integer({ min: 2, max: 6 })),
+      minTokens: often(0, fc.integer({ min: 1, max: 6 })),
+      stop: often<readonly string[]>(
+        [],
+        fc.array(fc.constantFrom('ab', 'abc', 'b', 'cab', '😀', ' a', 'é'), { maxLength: 3 }),
+      ),
+      stopTokenIds: often<readonly number[]>([], fc.constantFrom([EOS], [3], [VOCABULARY - 1, 7])),
+      endTokenIds: often<readonly number[]>([], fc.constantFrom([4], [5, 7])),
+      includeStop: fc.boolean(),
+      ignoreEos: fc.boolean(),
+      sampling,
+      seed: fc.nat(1000),
+      logprobs: often<number | null>(null, fc.integer({ min: 0, max: 4 })),
+      promptLogprobs: often<number | null>(null, fc.integer({ min: 0, max: 2 })),
+      echo: fc.boolean(),
+      scores: fc.boolean(),
+      tokenIds: fc.boolean(),
+      skipSpecialTokens: fc.boolean(),
+      eventIntervalMs: fc.constantFrom(0, 10, 250),
+    })
+    .map((fields) => submission({ requestId: '', ...fields, cacheKey: fields.tenantId }));

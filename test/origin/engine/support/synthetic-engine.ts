@@ -1,0 +1,35 @@
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import type { EngineThreadData } from '../../../../origin/engine/engine-thread.ts';
+import { Tokenizer } from '../../../../origin/tokenizer/tokenizer.ts';
+import { writeByteTokenizer } from '../../../support/synthetic/byte-tokenizer.ts';
+import { type SyntheticModel, writeSyntheticModel } from '../../../support/synthetic/synthetic-model.ts';
+
+export interface SyntheticEngine {
+  readonly data: EngineThreadData;
+  readonly vocabularySize: number;
+  remove(): void;
+}
+
+/** A tiny random model with its tokenizer in a directory of its own, and what an engine thread needs to open it. */
+export function syntheticEngine(
+  options: Partial<SyntheticModel> = {},
+  { slots = 4, prefillChunk = 16 }: { readonly slots?: number; readonly prefillChunk?: number } = {},
+): SyntheticEngine {
+  const directory = mkdtempSync(join(tmpdir(), 'continuo-engine-'));
+  const { vocabulary } = writeSyntheticModel(directory, { vocabulary: 320, ...options });
+  writeByteTokenizer(directory, vocabulary);
+  const tokenizer = Tokenizer.fromDirectory(directory);
+  const data: EngineThreadData = {
+    model: { directory, slots, prefillChunk, threads: 1, kvLimitBytes: 2 ** 30 },
+    tokenBytes: tokenizer.tokenBytes,
+    eosIds: tokenizer.eosIds,
+    maxWaiting: 1000,
+  };
+  return {
+    data,
+    vocabularySize: vocabulary,
+    remove: () => rmSync(directory, { recursive: true, force: true }),
+  };
+}

@@ -1,0 +1,82 @@
+import { createHash } from 'node:crypto';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { ImageFeatures } from '../../../../origin/engine/image-features.ts';
+import type { SubmittedImage, SubmittedPrompt } from '../../../../origin/engine/messages.ts';
+import { openModel } from '../../../../origin/model/open/open-model.ts';
+import { Tokenizer } from '../../../../origin/tokenizer/tokenizer.ts';
+import { float64Llama } from '../../../support/float64-llama.ts';
+import { float64Encoder } from '../../../support/float64-vision.ts';
+import type { SyntheticModel } from '../../../support/synthetic/llama-graph.ts';
+import { EYE, IMAGE_TOKEN, writeVisionModel } from '../../../support/synthetic/vision-model.ts';
+import { Driver } from './driver.ts';
+
+const PIXELS = 3 * EYE.edge * EYE.edge;
+
+/** The same picture for the same number. */
+export const picture = (seed: number): Float32Array<ArrayBuffer> =>
+  Float32Array.from({ length: PIXELS }, (_, i) => Math.sin((i + 1) * (seed + 0.37)) * 2);
+
+/** Ids and pictures in the order in which they stand. */
+export type Part = number | Float32Array<ArrayBuffer>;
+
+export function promptOf(parts: readonly Part[], maxTokens: number): SubmittedPrompt {
+  const tokens: number[] = [];
+  const images: SubmittedImage[] = [];
+  for (const part of parts) {
+    if (typeof part === 'number') {
+      tokens.push(part);
+      continue;
+    }
+    const key = createHash('sha256').update(part).digest('base64');
+    images.push({ at: tokens.length, count: EYE.positions, key, pixels: part });
+    tokens.push(...Array<number>(EYE.positions).fill(IMAGE_TOKEN));
+  }
+  return { tokens: Int32Array.from(tokens), maxTokens, ...(images.length > 0 && { images }) };
+}
+
+/** A synthetic model that sees, its real runner and encoder, and its forward pass in doubles. */
+export async function visionEngine(
+  model: Partial<SyntheticModel> = {},
+  { slots = 4, prefillChunk = 16 }: { readonly slots?: number; readonly prefillChunk?: number } = {},
+) {
+  const directory = mkdtempSync(join(tmpdir(), 'continuo-vision-'));
+  writeVisionModel(directory, model);
+  const { tokenBytes, eosIds } = Tokenizer.fromDirectory(directory);
+  const opened = await openModel({ directory, slots, prefillChunk, threads: 1, kvLimitBytes: 2 ** 30 });
+  const encoder = opened.images;
+  if (encoder === null) throw new Error('the model should see');
+  let encoded = 0;
+  const driver = (): Driver => {
+    const features = new ImageFeatures((pixels, signal) => {
+      encoded++;
+      return encoder.encode(pixels, signal);
+    });
+    return new Driver(opened.runner, {
+      vocabulary: { tokenBytes, encode: () => [] },
+      eosIds,
+      encodeImages: (submission, signal) => features.of(submission, signal),
+    });
+  };
+  const llama = float64Llama.load(join(directory, 'decoder_model_merged.onnx'), [
+    join(directory, 'embed_tokens.onnx'),
+  ]);
+  const encode = float64Encoder(join(directory, 'vision_encoder.onnx'));
+  return {
+    directory,
+    driver,
+    /** Runs of the encoder so far. */
+    encoded: () => encoded,
+    /** Logits in doubles of every position. */
+    reference: (parts: readonly Part[]): Float64Array[] =>
+      llama.forwardVectors(
+        parts.flatMap((part) => (typeof part === 'number' ? llama.embed([part]) : encode(part, EYE.edge))),
+      ),
+    close: () => {
+      opened.runner.dispose();
+      encoder.dispose();
+      rmSync(directory, { recursive: true, force: true });
+    },
+  };
+}

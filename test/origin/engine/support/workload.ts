@@ -1,0 +1,63 @@
+import fc from 'fast-check';
+import { expect } from 'vitest';
+import type { Submission } from '../../../../origin/engine/messages.ts';
+import { VOCABULARY } from './alphabet.ts';
+import type { Driver } from './driver.ts';
+import { anySubmission } from './submissions.ts';
+import type { Transcript } from './transcript.ts';
+
+const MOST_TOKENS = 20;
+
+/** A context that every arrival fits into; a sequence that decodes alone does so beside an idle row. */
+export const shape = (slots: number) => ({
+  slots,
+  contextLength: 64,
+  prefillChunk: 8,
+  vocabularySize: VOCABULARY,
+  leastRows: Math.min(2, slots),
+});
+
+export interface Arrival {
+  readonly submission: Submission;
+  readonly at: number;
+  /** Steps after its arrival at which it is given up; null = never. */
+  readonly abortAfter: number | null;
+}
+
+/** Requests of every kind at random times, some of them given up. */
+export const arrivals: fc.Arbitrary<Arrival[]> = fc
+  .array(
+    fc.record({
+      submission: anySubmission(MOST_TOKENS),
+      at: fc.nat(60),
+      abortAfter: fc.oneof({ weight: 4, arbitrary: fc.constant(null) }, { weight: 1, arbitrary: fc.nat(30) }),
+    }),
+    { minLength: 1, maxLength: 24, size: 'max' },
+  )
+  .map((list): Arrival[] =>
+    list.map((arrival, index) => ({
+      ...arrival,
+      submission: { ...arrival.submission, requestId: `request ${index}` },
+    })),
+  );
+
+export async function play(driver: Driver, workload: readonly Arrival[]): Promise<void> {
+  for (let step = 0; step <= 100; step++) {
+    for (const { submission, at } of workload) if (at === step) driver.submit(submission);
+    for (const { submission, at, abortAfter } of workload) {
+      if (abortAfter !== null && at + abortAfter === step) driver.engine.abort(submission.requestId);
+    }
+    await driver.step();
+  }
+  await driver.finish();
+}
+
+/** What was sent before an abort is the beginning of what would have been sent. */
+export function expectBeginning(transcript: Transcript, whole: Transcript): void {
+  for (const [index, { text, ids, finish }] of transcript.choices) {
+    const expected = whole.choices.get(index);
+    expect(expected?.text.startsWith(text)).toBe(true);
+    expect(expected?.ids.slice(0, ids.length)).toEqual(ids);
+    if (finish !== null) expect(finish).toEqual(expected?.finish);
+  }
+}

@@ -1,0 +1,183 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { readdirSync } from 'node:fs';
+import { getPriority } from 'node:os';
+import { fileURLToPath } from 'node:url';
+import fc from 'fast-check';
+import { afterAll, describe, expect, it } from 'vitest';
+import { CompilerClient } from '../../../origin/grammar/process/compiler-client.ts';
+import { ProgramCompiler } from '../../../origin/grammar/process/program-compiler.ts';
+import { childrenOf, untilBusy, untilEnded } from '../../support/child-processes.ts';
+
+/** Grammars that bring the compiler down, in real processes; what is read from /proc is there on Linux alone. */
+
+const entry = new URL('../../support/grammar/frail-compile-process.ts', import.meta.url);
+const JSON_OBJECT = JSON.stringify({ type: 'json_object' });
+const SLOW = JSON.stringify({ type: 'regex', value: '(^|a)((b{60}){50}){50}($|c)' });
+const defect = (name: string, argument = '') => JSON.stringify({ defect: name, with: argument });
+const DIED = { code: 'upstream_error', status: 502 };
+const REFUSED = { code: 'invalid_grammar', status: 400 };
+
+/** For grammars that hang; what is quick must be so at a low priority on a busy machine, too. */
+const LIMIT_MS = 5000;
+/** As good as none. */
+const AMPLE_MS = 110_000;
+
+describe('a grammar that brings its compile process down', () => {
+  const frail = new ProgramCompiler({ processes: 1, timeLimitMs: LIMIT_MS, patienceMs: AMPLE_MS, entry });
+  const roomy = new ProgramCompiler({ processes: 1, timeLimitMs: AMPLE_MS, patienceMs: AMPLE_MS, entry });
+  afterAll(() => Promise.all([frail.close(), roomy.close()]));
+
+  it.each([
+    ['hangs', frail, defect('hang'), REFUSED, /more than 5 s/],
+    ['throws', roomy, defect('die'), { code: 'internal_error' }, /^The server had an error/],
+    ['exits', roomy, defect('exit'), DIED, /stopped unexpectedly/],
+    ['is killed', roomy, defect('signal', 'SIGKILL'), DIED, /stopped unexpectedly/],
+    ['breaks the process', roomy, defect('signal', 'SIGSEGV'), DIED, /stopped unexpectedly/],
+    ['fills the heap', roomy, defect('objects'), REFUSED, /too much memory/],
+    ['fills the heap with one array', roomy, defect('array'), REFUSED, /too much memory/],
+  ])('fails alone when it %s, and the next one is compiled', async (_how, compiler, wire, error, message) => {
+    const expected = { ...error, message: expect.stringMatching(message) };
+    await expect(compiler.compile(wire, 'a')).rejects.toMatchObject(expected);
+    expect((await compiler.compile(JSON_OBJECT, 'a')).ruleOf.length).toBeGreaterThan(0);
+  });
+
+  it.runIf(process.platform === 'linux')('gets no memory beside the heap without end', async () => {
+    const error = await roomy.compile(defect('typed'), 'a').catch((thrown) => thrown);
+    expect(error).toMatchObject(REFUSED);
+    expect(Number.parseInt(error.message, 10)).toBeGreaterThan(2);
+    expect(Number.parseInt(error.message, 10)).toBeLessThan(24);
+  });
+
+  it('sees nothing of the environment', async () => {
+    process.env.CONTINUO_TEST_SECRET = 'seen';
+    const fresh = new ProgramCompiler({ processes: 1, timeLimitMs: AMPLE_MS, patienceMs: AMPLE_MS, entry });
+    // A shell names its directory.
+    await expect(fresh.compile(defect('environment'), 'a')).rejects.toThrow(
+      /^names:( (PWD|OLDPWD|SHLVL|_))*\s*$/,
+    );
+    await fresh.close();
+    delete process.env.CONTINUO_TEST_SECRET;
+  });
+
+  it('changes nothing for the others, whatever comes in whichever order', async () => {
+    const expected = {
+      fine: { wire: JSON_OBJECT, code: null },
+      wrong: { wire: JSON.stringify({ type: 'gbnf', value: 'root ::= (' }), code: 'invalid_grammar' },
+      slow: { wire: defect('hang'), code: 'invalid_grammar' },
+      exits: { wire: defect('exit'), code: 'upstream_error' },
+      killed: { wire: defect('signal', 'SIGKILL'), code: 'upstream_error' },
+    } as const;
+    const kinds = Object.keys(expected) as (keyof typeof expected)[];
+    // The slow ones take their time, so that they are few.
+    const kind = fc.oneof(
+      { weight: 12, arbitrary: fc.constantFrom(...kinds.filter((one) => one !== 'slow')) },
+      { weight: 1, arbitrary: fc.constant('slow' as const) },
+    );
+    const job = fc.record({ kind, tenant: fc.constantFrom('a', 'b', 'c') });
+    const all = kinds.map((one, at) => ({ kind: one, tenant: 'abc'.charAt(at % 3) }));
+    const compiler = new ProgramCompiler({ timeLimitMs: LIMIT_MS, patienceMs: AMPLE_MS, entry });
+    const run = async (jobs: readonly { kind: keyof typeof expected; tenant: string }[]) => {
+      const outcomes = await Promise.all(
+        jobs.map(({ kind, tenant }) =>
+          compiler.compile(expected[kind].wire, tenant).then(
+            () => null,
+            ({ code }) => code,
+          ),
+        ),
+      );
+      expect(outcomes).toEqual(jobs.map(({ kind }) => expected[kind].code));
+    };
+    await fc.assert(fc.asyncProperty(fc.array(job, { maxLength: 6 }), run), {
+      numRuns: 10,
+      examples: [[all], [all.toReversed()]],
+      endOnFailure: true,
+    });
+    await compiler.close();
+  });
+});
+
+describe('the compile server', () => {
+  it('is started again for the next grammar when it dies, and only what was under way fails', async () => {
+    const client = new CompilerClient();
+    await client.compile(JSON_OBJECT, 'a');
+    const slow = client.compile(SLOW, 'a');
+    process.kill(client.pid as number, 'SIGKILL');
+    await expect(slow).rejects.toMatchObject(DIED);
+    expect((await client.compile(JSON_OBJECT, 'a')).ruleOf.length).toBeGreaterThan(0);
+    await client.close();
+    await expect(client.compile(JSON_OBJECT, 'a')).rejects.toMatchObject({ status: 503 });
+  });
+
+  it('hands errors on with code, message and field', async () => {
+    const client = new CompilerClient();
+    const wire = JSON.stringify({ type: 'gbnf', value: 'root ::= (' });
+    await expect(client.compile(wire, 'a')).rejects.toMatchObject({ ...REFUSED, param: 'grammar' });
+    await client.close();
+  });
+
+  it('fails what is under way when it is closed', async () => {
+    const client = new CompilerClient();
+    const pending = client.compile(SLOW, 'a');
+    const outcome = expect(pending).rejects.toMatchObject({ status: 503 });
+    await client.close();
+    await outcome;
+  });
+
+  it.runIf(process.platform === 'linux')(
+    'keeps its processes at a low priority, and through signals',
+    async () => {
+      const client = new CompilerClient();
+      await client.compile(JSON_OBJECT, 'a');
+      const server = client.pid as number;
+      const compilers = childrenOf(server);
+      // Long enough that both processes get one and so have started.
+      const long = JSON.stringify({ type: 'choice', value: Array.from({ length: 3000 }, (_, i) => `w${i}`) });
+      await Promise.all(['b', 'c'].map((tenant) => client.compile(long, tenant)));
+      const threads = compilers.flatMap((pid) => readdirSync(`/proc/${pid}/task`).map(Number));
+      // 19 is as low as it gets.
+      const low = Math.min(19, getPriority(server) + 10);
+      expect(new Set(threads.map((thread) => getPriority(thread)))).toEqual(new Set([low]));
+      for (const pid of [server, ...compilers]) {
+        for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP']) process.kill(pid, signal);
+      }
+      await Promise.all(['a', 'b'].map((tenant) => client.compile(JSON_OBJECT, tenant)));
+      expect(client.pid).toBe(server);
+      expect(childrenOf(server)).toEqual(compilers);
+      await client.close();
+      await Promise.all(compilers.map(untilEnded));
+    },
+  );
+});
+
+describe.runIf(process.platform === 'linux')('compile processes and their owner’s end', () => {
+  const script = fileURLToPath(new URL('../../support/grammar/compile-owner.ts', import.meta.url));
+  const start = async (mode: string): Promise<ChildProcess> => {
+    const owner = spawn(process.execPath, [script, mode], { stdio: ['ignore', 'pipe', 'inherit'] });
+    await once(owner.stdout as NodeJS.EventEmitter, 'data');
+    return owner;
+  };
+
+  it('end with an owner that is killed, even one that hangs in a grammar', async () => {
+    const owner = await start('hang');
+    const [compiler] = childrenOf(owner.pid as number) as [number];
+    await untilBusy(compiler);
+    owner.kill('SIGKILL');
+    await untilEnded(compiler);
+  });
+
+  it('end with an owner that is killed, the server and one that compiles among them', async () => {
+    const owner = await start('slow');
+    const [server] = childrenOf(owner.pid as number) as [number];
+    const compilers = childrenOf(server);
+    expect(compilers).toHaveLength(2);
+    await Promise.race(compilers.map(untilBusy));
+    owner.kill('SIGKILL');
+    await Promise.all([server, ...compilers].map(untilEnded));
+  });
+
+  it('do not keep an owner from ending that has nothing more to compile', async () => {
+    const owner = await start('idle');
+    expect(await once(owner, 'exit')).toEqual([0, null]);
+  });
+});

@@ -1,0 +1,141 @@
+import { describe, expect, it } from 'vitest';
+import type { CompiledGrammar } from '../../../origin/grammar/constraint.ts';
+import { jsonSchemaGrammar } from '../../../origin/grammar/json-schema/json-schema.ts';
+import { GrammarVocabulary } from '../../../origin/grammar/runtime/grammar-vocabulary.ts';
+import { WorkBudget } from '../../../origin/grammar/work-budget.ts';
+import { acceptsText } from '../../support/grammar/acceptance.ts';
+import { ajvValidator } from '../../support/grammar/ajv-validator.ts';
+import { firstDifference } from '../../support/grammar/compare-masks.ts';
+import { compileConstraint } from '../../support/grammar/compile-constraint.ts';
+import { bnfOfGrammar } from '../../support/grammar/oracle/expression-to-bnf.ts';
+import { randomText } from '../../support/grammar/random-walk.ts';
+import { SCHEMA_CASES } from '../../support/grammar/schema-cases.ts';
+import { randomFrom, smallVocabulary } from '../../support/grammar/vocabularies.ts';
+
+const tokens = smallVocabulary();
+const vocabulary = new GrammarVocabulary(tokens);
+/** By hand: CONTINUO_GENERATIONS=1000 npx vitest run test/origin/grammar/json-schema.test.ts */
+const GENERATIONS = Number(process.env.CONTINUO_GENERATIONS ?? 8);
+
+it('has at least 150 schemas, each with its own name', () => {
+  expect(new Set(SCHEMA_CASES.map(({ name }) => name)).size).toBe(SCHEMA_CASES.length);
+  expect(SCHEMA_CASES.length).toBeGreaterThanOrEqual(150);
+});
+
+describe('white space between the parts of a JSON text', () => {
+  const grammar = compileConstraint(
+    { type: 'json_schema', value: { type: 'object', properties: { a: { type: 'array' } } } },
+    vocabulary,
+  );
+  const break20 = `\n${' '.repeat(20)}`;
+  const break10 = `\r\n${'\t'.repeat(10)}`;
+
+  it.each([
+    '{"a":[1,2]}',
+    ' { "a": [ 1, 2 ] }',
+    `${break20}{${break20}"a": [${break20}1,${break20}2${break20}]${break20}}`,
+    `{${break10}"a": [${break10}1,${break10}2${break10}]${break10}}`,
+  ])('may be any usual layout: %j', (text) => {
+    expect(acceptsText(grammar, text, tokens)).toBe(true);
+  });
+
+  it.each([
+    `{${break20} "a":[]}`,
+    `{${break10}\t"a":[]}`,
+    '{\n\n"a":[]}',
+    '{  "a":[]}',
+    '{\n \t"a":[]}',
+    '{"a":\n[]}',
+    '{"a" :[]}',
+    '{"a":[1 ,2]}',
+  ])('never goes beyond its bounds: %j', (text) => {
+    expect(acceptsText(grammar, text, tokens)).toBe(false);
+  });
+});
+
+it('tells multiples of a fraction exactly, where division rounds', () => {
+  const value = { enum: [0.3, 0.7, 1.1, 0.35, 1e21, -2.3, 0], multipleOf: 0.1 };
+  const grammar = compileConstraint({ type: 'json_schema', value }, vocabulary);
+  const accepted = value.enum.filter((one) => acceptsText(grammar, JSON.stringify(one), tokens));
+  expect(accepted).toEqual([0.3, 0.7, 1.1, 1e21, -2.3, 0]);
+});
+
+describe('a uri whose maxLength is above what is counted as a whole', () => {
+  /** Each part as long as it may be. */
+  const longest = (maxLength: number, filling: string): string => {
+    const value = { type: 'string', format: 'uri', maxLength };
+    const constraint = compileConstraint({ type: 'json_schema', value }, vocabulary).start();
+    let text = '';
+    const take = (part: string): boolean => {
+      for (const char of part) {
+        const token = 4 + char.charCodeAt(0);
+        if (((constraint.mask()[token >>> 5]! >>> (token & 31)) & 1) === 0) return false;
+        constraint.accept(token);
+        text += char;
+      }
+      return true;
+    };
+    take('"');
+    for (const part of ['s', '://', 'h', ':', '1', '/', filling, '?', filling, '#', filling]) {
+      const isSeparator = /[:/?#]/.test(part);
+      while (take(part) && !isSeparator);
+    }
+    take('"');
+    expect(constraint.accepting).toBe(true);
+    return text.slice(1, -1);
+  };
+
+  it.each([301, 302, 303, 304, 500, 2083, 5000])('is never longer than %d, nor much shorter', (most) => {
+    for (const filling of ['a', '%41']) {
+      const text = longest(most, filling);
+      expect(ajvValidator({ type: 'string', format: 'uri', maxLength: most })(text)).toBe(true);
+      expect(text.length).toBeGreaterThan(0.9 * most);
+    }
+  });
+});
+
+it('leaves out enumerated numbers that no double holds', () => {
+  const grammar = compileConstraint({ type: 'json_schema', value: '{"enum": [1e400, 5]}' }, vocabulary);
+  expect(acceptsText(grammar, '5', tokens)).toBe(true);
+  expect(acceptsText(grammar, 'null', tokens)).toBe(false);
+});
+
+describe.each(SCHEMA_CASES)('schema: $name', ({ schema, valid, invalid }) => {
+  const compile = (): CompiledGrammar =>
+    compileConstraint({ type: 'json_schema', value: schema }, vocabulary);
+  const isValid = ajvValidator(schema);
+
+  it('accepts valid values and refuses invalid ones', () => {
+    const grammar = compile();
+    for (const value of valid) {
+      expect(isValid(value), `ajv: ${JSON.stringify(value)}`).toBe(true);
+      expect(acceptsText(grammar, JSON.stringify(value), tokens), JSON.stringify(value)).toBe(true);
+    }
+    for (const value of invalid) {
+      expect(isValid(value), `ajv: ${JSON.stringify(value)}`).toBe(false);
+      expect(acceptsText(grammar, JSON.stringify(value), tokens), JSON.stringify(value)).toBe(false);
+    }
+  });
+
+  it('has masks equal to the oracle in every bit', () => {
+    const grammar = compile();
+    const bnf = bnfOfGrammar(jsonSchemaGrammar(schema, new WorkBudget('Test', 1e9)));
+    const options = { tokens, random: randomFrom(3), walks: 1, steps: 6 };
+    const { difference, compared } = firstDifference(() => grammar.start(), bnf, options);
+    expect(difference).toBeNull();
+    expect(compared).toBeGreaterThan(0);
+  });
+
+  it('generates only texts that parse and validate', () => {
+    const grammar = compile();
+    const random = randomFrom(11);
+    let finished = 0;
+    for (let i = 0; i < GENERATIONS; i++) {
+      const text = randomText(grammar.start(), { tokens, random, patience: 20, limit: 1500 });
+      if (text === null) continue;
+      finished++;
+      expect(isValid(JSON.parse(text)), text).toBe(true);
+    }
+    expect(finished).toBeGreaterThan(0);
+  });
+});

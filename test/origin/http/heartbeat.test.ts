@@ -1,0 +1,20 @@
+import { afterEach, beforeEach, expect, test, vi } from 'vitest';
+import { beatWhileWorking } from '../../../origin/http/heartbeat.ts';
+
+beforeEach(() => void vi.useFakeTimers());
+afterEach(() => void vi.useRealTimers());
+
+test('a stream gives signs of life while its engine reports, not while it hangs, and none once it is over', () => {
+  const engine = { status: { running: 1, waiting: 1, healthy: true } };
+  let beats = 0;
+  const rest = beatWhileWorking({ beat: () => beats++ >= 0 }, engine, 15_000);
+  const pass = (report: boolean) => {
+    if (report) engine.status = { ...engine.status };
+    vi.advanceTimersByTime(15_000);
+    return beats;
+  };
+  expect([pass(true), pass(true), pass(false), pass(false), pass(true)]).toEqual([1, 2, 2, 2, 3]);
+  rest();
+  expect(pass(true)).toBe(3);
+  expect(vi.getTimerCount()).toBe(0);
+});

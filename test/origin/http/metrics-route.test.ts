@@ -1,0 +1,51 @@
+import { expect, test } from 'vitest';
+import { request } from '../../support/generation-request.ts';
+import { originForEachTest } from './running-origin.ts';
+
+const origin = originForEachTest();
+
+test('GET /metrics counts requests, tokens, times and aborts', async () => {
+  origin.engine.status = { running: 3, waiting: 2, healthy: true };
+  await (await origin.call('/generate', { body: request() })).text();
+  await origin.error('/generate', { body: '{' });
+  const response = await origin.call('/metrics', { signature: null });
+  expect(response.headers.get('content-type')).toMatch(/^text\/plain/);
+  const text = await response.text();
+  for (const line of [
+    'continuo_origin_running_sequences{model="tiny"} 3',
+    'continuo_origin_waiting_sequences{model="tiny"} 2',
+    'continuo_origin_requests_total{route="/generate",status="200"} 1',
+    'continuo_origin_requests_total{route="/generate",status="400"} 1',
+    'continuo_origin_prompt_tokens_total{model="tiny"} 3',
+    'continuo_origin_cached_tokens_total{model="tiny"} 1',
+    'continuo_origin_completion_tokens_total{model="tiny"} 2',
+    'continuo_origin_first_token_seconds_count{model="tiny"} 1',
+    'continuo_origin_inter_token_seconds_count{model="tiny"} 1',
+    'continuo_origin_model_state{model="tiny",state="loaded"} 1',
+    'continuo_origin_model_state{model="tiny",state="failed"} 0',
+  ]) {
+    expect(text.split('\n')).toContain(line);
+  }
+});
+
+test('an error that came as the answer’s status is none of a stream', async () => {
+  const error = {
+    type: 'error',
+    code: 'invalid_grammar',
+    message: 'no',
+    param: 'grammar',
+    retryable: false,
+  } as const;
+  origin.engine.script = (engine, id) => engine.say(id, error);
+  const errors = async () =>
+    (await origin.metrics.registry.metrics()).match(/^continuo_origin_stream_errors.*$/gm);
+  const constraint = { type: 'gbnf', value: 'root ::= "a"' } as const;
+  expect(await origin.error('/generate', { body: request({ constraint }) })).toMatchObject({ status: 400 });
+  expect(await errors()).toBeNull();
+  origin.engine.script = (engine, id) => {
+    engine.say(id, { type: 'started', prompt: 0, cachedTokens: 0, queueMs: 0 });
+    engine.say(id, error);
+  };
+  await (await origin.call('/generate', { body: request() })).text();
+  await expect.poll(errors).toEqual([expect.stringMatching(/code="invalid_grammar"\} 1$/)]);
+});

@@ -1,0 +1,24 @@
+import { expect, test } from 'vitest';
+import { createMetrics } from '../../../origin/http/metrics.ts';
+import type { OriginHealth } from '../../../shared/generation.ts';
+
+test('a model that a reload took away counts while its last engine runs, and then is gone', async () => {
+  const health: OriginHealth = { status: 'ready', models: [], running: 0, waiting: 0 };
+  const model = { id: 'kept', created: 0, contextLength: 8, vocabularySize: 8, infill: false };
+  const loaded = { ...model, aliases: [], defaults: {}, state: 'loaded' as const };
+  let models = [loaded, { ...loaded, id: 'left' }];
+  let engines = [{ model: 'left', running: 2, waiting: 0 }];
+  const { registry } = createMetrics({ health: () => ({ ...health, models }), engines: () => engines });
+  const linesOf = async (name: string) =>
+    (await registry.metrics()).split('\n').filter((line) => line.includes(`model="${name}"`));
+  expect(await linesOf('left')).toContain('continuo_origin_running_sequences{model="left"} 2');
+  models = [loaded];
+  for (let scrape = 0; scrape < 2; scrape += 1) {
+    const lines = await linesOf('left');
+    expect(lines).toContain('continuo_origin_running_sequences{model="left"} 2');
+    expect(lines.filter((line) => line.includes('model_state'))).toEqual([]);
+  }
+  engines = [];
+  expect(await linesOf('left')).toEqual([]);
+  expect(await linesOf('kept')).toContain('continuo_origin_running_sequences{model="kept"} 0');
+});

@@ -1,0 +1,136 @@
+import { randomUUID } from 'node:crypto';
+import { once } from 'node:events';
+import type { AddressInfo } from 'node:net';
+import { Authenticator } from '../../../origin/http/authentication.ts';
+import { READER_LIMITS, type ReaderLimits } from '../../../origin/http/event-stream.ts';
+import { HEARTBEAT_MS } from '../../../origin/http/heartbeat.ts';
+import { createMetrics } from '../../../origin/http/metrics.ts';
+import { createOriginServer } from '../../../origin/http/server.ts';
+import type { ImageInput } from '../../../origin/images/prompt-images.ts';
+import { createLog } from '../../../origin/log.ts';
+import { RecentUsage } from '../../../origin/request/recent-usage.ts';
+import type { ServedModel } from '../../../origin/request/served-model.ts';
+import { Fleet } from '../../../origin/serving/fleet.ts';
+import { UNLIMITED } from '../../../origin/serving/memory-budget.ts';
+import { Service } from '../../../origin/serving/service.ts';
+import { importSigningKey, SIGNATURE_HEADER, sign } from '../../../shared/signing.ts';
+import { forEachTest } from '../../support/for-tests.ts';
+import { servedModel, surveyed } from '../request/served-models.ts';
+import { byteLevelDirectory } from '../tokenizer/fixtures.ts';
+import { ScriptedEngine } from './scripted-engine.ts';
+
+const SECRET = 'a secret of the tests';
+
+export interface Call {
+  readonly method?: string;
+  readonly body?: unknown;
+  readonly signal?: AbortSignal;
+  /** Replaces the valid signature. */
+  readonly signature?: string | null;
+}
+
+export interface StartOptions {
+  readonly readerLimits?: ReaderLimits;
+  readonly heartbeatMs?: number;
+  readonly timeouts?: Parameters<typeof createOriginServer>[1];
+  /** How the model sees, with an image in the place of every `<|endoftext|>`. */
+  readonly readImage?: ImageInput['read'];
+  /** Unix milliseconds. */
+  readonly now?: () => number;
+}
+
+/** The HTTP half on a real port, over a scripted engine and a tiny tokenizer. */
+export class RunningOrigin {
+  readonly engine = new ScriptedEngine();
+  readonly model: ServedModel;
+  readonly logLines: string[] = [];
+  readonly #log = createLog('trace', { write: (line: string) => void this.logLines.push(line) });
+  readonly fleet = new Fleet({
+    load: async () => ({ model: this.model, engine: this.engine }),
+    now: () => performance.now(),
+    log: this.#log,
+  });
+  readonly service = new Service(this.fleet);
+  readonly metrics = createMetrics({ health: () => this.service.health, engines: () => this.fleet.engines });
+  #url = '';
+  #close: () => void = () => undefined;
+
+  private constructor(readImage: ImageInput['read'] | undefined) {
+    const blind = servedModel(byteLevelDirectory());
+    const token = '<|endoftext|>';
+    const tokenId = blind.tokenizer.addedTokens.get(token)!;
+    this.model = readImage ? { ...blind, images: { tokenId, token, positions: 2, read: readImage } } : blind;
+  }
+
+  static async start({
+    readerLimits = READER_LIMITS,
+    heartbeatMs = HEARTBEAT_MS,
+    timeouts,
+    readImage,
+    now = Date.now,
+  }: StartOptions = {}): Promise<RunningOrigin> {
+    const origin = new RunningOrigin(readImage);
+    const context = {
+      service: origin.service,
+      metrics: origin.metrics,
+      log: origin.#log,
+      authenticator: new Authenticator(await importSigningKey(SECRET), now),
+      readerLimits,
+      heartbeatMs,
+      recentUsage: new RecentUsage(now),
+      now,
+      newId: randomUUID,
+      drawSeed: () => 1,
+    };
+    const server = timeouts ? createOriginServer(context, timeouts) : createOriginServer(context);
+    server.listen(0, '127.0.0.1');
+    await once(server, 'listening');
+    origin.#url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+    origin.#close = () => {
+      server.closeAllConnections();
+      server.close();
+    };
+    return origin;
+  }
+
+  get url(): string {
+    return this.#url;
+  }
+
+  /** The model is there. */
+  async ready(): Promise<this> {
+    this.fleet.configure([surveyed(this.model)], UNLIMITED);
+    await this.fleet.whenStarted();
+    return this;
+  }
+
+  stop(): void {
+    this.#close();
+  }
+
+  async signature(method: string, path: string, body: string, timestamp = Date.now(), nonce = randomUUID()) {
+    return sign(await importSigningKey(SECRET), { method, path, body }, { timestamp, nonce });
+  }
+
+  async call(path: string, { method, body, signal, signature }: Call = {}): Promise<Response> {
+    const text = body === undefined ? '' : typeof body === 'string' ? body : JSON.stringify(body);
+    const verb = method ?? (body === undefined ? 'GET' : 'POST');
+    const header = signature === undefined ? await this.signature(verb, path, text) : signature;
+    return fetch(this.#url + path, {
+      method: verb,
+      headers: header === null ? {} : { [SIGNATURE_HEADER]: header },
+      ...(verb === 'GET' ? {} : { body: text }),
+      ...(signal ? { signal } : {}),
+    });
+  }
+
+  async error(path: string, call?: Call) {
+    const response = await this.call(path, call);
+    const { error } = (await response.json()) as { error: Record<string, unknown> };
+    return { status: response.status, headers: response.headers, ...error };
+  }
+}
+
+/** A new one for each test of a file, its model there. */
+export const originForEachTest = (): RunningOrigin =>
+  forEachTest(async () => (await RunningOrigin.start()).ready());

@@ -1,0 +1,69 @@
+import { once } from 'node:events';
+import { connect } from 'node:net';
+import { describe, expect, onTestFinished, test } from 'vitest';
+import { SIGNATURE_HEADER } from '../../../shared/signing.ts';
+import { request } from '../../support/generation-request.ts';
+import { originForEachTest, RunningOrigin } from './running-origin.ts';
+
+const origin = originForEachTest();
+
+describe('signatures', () => {
+  const refused = { status: 401, code: 'invalid_api_key' };
+  const paths = ['/generate', '/tokenize', '/detokenize', '/tokenizer_info', '/models'];
+  const verb = (path: string) => (['/tokenizer_info', '/models'].includes(path) ? 'GET' : 'POST');
+
+  test.each(paths)('%s refuses the unsigned', async (path) => {
+    const call = { method: verb(path), signature: null };
+    expect(await origin.error(path, call)).toMatchObject(refused);
+    expect(await origin.error(path, { ...call, signature: 'v2.nonsense' })).toMatchObject(refused);
+  });
+
+  test('a signature holds for its method, path, query and body alone', async () => {
+    const body = JSON.stringify(request());
+    const signed = (method: string, path: string, text: string) => origin.signature(method, path, text);
+    for (const signature of [
+      await signed('PUT', '/generate', body),
+      await signed('POST', '/tokenize', body),
+      await signed('POST', '/generate?x=1', body),
+      await signed('POST', '/generate', `${body} `),
+    ]) {
+      expect(await origin.error('/generate', { body, signature })).toMatchObject(refused);
+    }
+    const signature = await signed('POST', '/generate', body);
+    expect((await origin.call('/generate', { body, signature })).status).toBe(200);
+  });
+
+  test('who cannot sign is refused before any of a body has come', async () => {
+    const right = await origin.signature('POST', '/generate', 'x');
+    const wrong = right.replace(/.$/, (digit) => (digit === '0' ? '1' : '0'));
+    const socket = connect(Number(new URL(origin.url).port), '127.0.0.1');
+    onTestFinished(() => void socket.destroy());
+    socket.write(
+      `POST /generate HTTP/1.1\r\nhost: x\r\n${SIGNATURE_HEADER}: ${wrong}\r\ncontent-length: 1\r\n\r\n`,
+    );
+    const [answer] = (await once(socket, 'data')) as [Buffer];
+    expect(answer.toString()).toMatch(/^HTTP\/1\.1 401 /);
+  });
+
+  test('a timestamp more than a minute away, either way, is refused', async () => {
+    const now = Date.UTC(2100, 0, 31);
+    const standing = await RunningOrigin.start({ now: () => now });
+    onTestFinished(() => standing.stop());
+    await standing.ready();
+    for (const [age, status] of [
+      [-60_000, 200],
+      [-60_001, 401],
+      [60_000, 200],
+      [60_001, 401],
+    ] as const) {
+      const signature = await standing.signature('GET', '/models', '', now + age);
+      expect([age, (await standing.call('/models', { signature })).status]).toEqual([age, status]);
+    }
+  });
+
+  test('a replay is refused', async () => {
+    const signature = await origin.signature('GET', '/models', '');
+    expect((await origin.call('/models', { signature })).status).toBe(200);
+    expect(await origin.error('/models', { signature })).toMatchObject(refused);
+  });
+});

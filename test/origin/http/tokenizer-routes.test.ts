@@ -1,0 +1,47 @@
+import { describe, expect, test } from 'vitest';
+import { detokenizeResult, tokenizeResult, tokenizerInfo } from '../../../shared/tokenization.ts';
+import { originForEachTest } from './running-origin.ts';
+
+const origin = originForEachTest();
+
+describe('the tokenizer', () => {
+  test('tokenises as a prompt would be, and back', async () => {
+    const prompt = 'hello <|endoftext|> é\n';
+    const body = { model: 'tiny', prompt, addSpecialTokens: true };
+    const { tokens, tokenStrings } = tokenizeResult.parse(
+      await (await origin.call('/tokenize', { body })).json(),
+    );
+    expect(tokens).toEqual(
+      origin.model.tokenizer.encode(prompt, { addSpecialTokens: true, parseSpecial: true }),
+    );
+    expect(tokenStrings).toHaveLength(tokens.length);
+    expect(tokenStrings[0]).toBe('hello');
+    const back = await origin.call('/detokenize', { body: { model: 'tiny', tokens } });
+    expect(detokenizeResult.parse(await back.json()).text).toBe(prompt);
+  });
+
+  test('refuses a text whose answer would hold everybody up', async () => {
+    const body = { model: 'tiny', prompt: 'x'.repeat(2 ** 20 + 1), addSpecialTokens: true };
+    const refusal = { status: 400, code: 'string_above_max_length', param: 'prompt' };
+    expect(await origin.error('/tokenize', { body })).toMatchObject(refusal);
+  });
+
+  test('describes itself', async () => {
+    const answer = await origin.call('/tokenizer_info?model=tiny');
+    expect(tokenizerInfo.parse(await answer.json())).toMatchObject({
+      model: 'tiny',
+      contextLength: 64,
+      bosToken: null,
+      eosToken: '<|endoftext|>',
+      addBosToken: false,
+    });
+  });
+
+  test.each([
+    ['/tokenize', { model: 'x', prompt: '', addSpecialTokens: true }, 404, 'model'],
+    ['/detokenize', { model: 'tiny', tokens: [1, 99_999] }, 400, 'tokens[1]'],
+    ['/detokenize', { model: 'tiny', tokens: [-1] }, 400, 'tokens.0'],
+  ] as const)('%s refuses %j', async (path, body, status, param) => {
+    expect(await origin.error(path, { body })).toMatchObject({ status, param });
+  });
+});

@@ -1,0 +1,35 @@
+import { describe, expect, test } from 'vitest';
+import { request } from '../../support/generation-request.ts';
+import { eventsOf } from './generation-events.ts';
+import { originForEachTest } from './running-origin.ts';
+
+const origin = originForEachTest();
+
+describe('GET /usage', () => {
+  const account = async (name: string) => (await origin.call(`/usage?account=${name}`)).json();
+
+  test('tells what a generation has used, also of one whose reader left, and nothing of others', async () => {
+    await eventsOf(await origin.call('/generate', { body: request({ account: 'whole' }) }));
+    expect(await account('whole')).toMatchObject({
+      ended: true,
+      usage: { promptTokens: 3 },
+      finishReasons: ['length'],
+    });
+    expect(await account('other')).toBeNull();
+    expect((await origin.error('/usage?account=whole', { signature: null })).status).toBe(401);
+
+    origin.engine.script = (engine, id) =>
+      engine.say(id, { type: 'token', choice: 0, text: 'a', completionTokens: 2 });
+    const controller = new AbortController();
+    const call = origin.call('/generate', { body: request({ account: 'left' }), signal: controller.signal });
+    const used = {
+      usage: { promptTokens: 3, cachedTokens: 0, completionTokens: 2 },
+      finishReasons: [],
+      ...{ errorCode: null, queueMs: 0, firstTokenMs: expect.any(Number) },
+    };
+    await call;
+    expect(await account('left')).toEqual({ ...used, ended: false });
+    controller.abort();
+    await expect.poll(() => account('left')).toEqual({ ...used, ended: true });
+  });
+});

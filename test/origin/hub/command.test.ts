@@ -1,0 +1,217 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { existsSync, readFileSync, statSync } from 'node:fs';
+import { createServer } from 'node:http';
+import { type AddressInfo, connect } from 'node:net';
+import path from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { fileURLToPath } from 'node:url';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { COMMIT, FakeHub, sha256 } from './fake-hub.ts';
+import { communityFiles, emptyDirectory, patternless, runnableFiles } from './tiny-repository.ts';
+
+/** The command line as a process, with its exit code and its two streams. */
+
+const MAIN = fileURLToPath(new URL('../../../origin/hub/main.ts', import.meta.url));
+const NAME = 'tiny-org/tiny-model';
+const WEIGHTS = 'onnx/model_q4f16.onnx_data';
+const FILES = communityFiles(patternless(600_000));
+
+let hub: FakeHub;
+let home: string;
+
+beforeEach(async () => {
+  hub = await FakeHub.start();
+  hub.held = () => statSync(partial(), { throwIfNoEntry: false })?.size ?? 0;
+  home = emptyDirectory();
+  variables = {};
+});
+afterEach(() => hub.stop());
+
+/** Of the command's environment, beside the usual ones. */
+let variables: Record<string, string> = {};
+
+function start(...args: string[]) {
+  const env = {
+    PATH: process.env.PATH,
+    HOME: home,
+    HF_HOME: path.join(home, 'hf'),
+    HF_ENDPOINT: hub.endpoint,
+    ...variables,
+  };
+  const child = spawn(process.execPath, [MAIN, ...args], { env, stdio: ['ignore', 'pipe', 'pipe'] });
+  const output = { stdout: '', stderr: '' };
+  for (const name of ['stdout', 'stderr'] as const) {
+    child[name].setEncoding('utf8').on('data', (text: string) => {
+      output[name] += text;
+    });
+  }
+  const ended = once(child, 'close').then(([code]) => ({ code: code as number | null, ...output }));
+  return { child, ended };
+}
+
+const model = (...args: string[]) => start(...args).ended;
+const repository = () => path.join(home, 'hf', 'hub', 'models--tiny-org--tiny-model');
+const snapshot = () => path.join(repository(), 'snapshots', COMMIT);
+const partial = () => path.join(repository(), 'blobs', `${sha256(FILES[WEIGHTS] as Buffer)}.incomplete`);
+
+async function until(condition: () => boolean): Promise<void> {
+  while (!condition()) await sleep(20);
+}
+
+describe('npm run model', () => {
+  test('pull, list, check and remove work on one another’s results', async () => {
+    hub.repositories.set(NAME, { files: runnableFiles() });
+    const pulled = await model('pull', NAME);
+    expect(pulled).toMatchObject({ code: 0, stdout: `CONTINUO_MODEL_DIR=${snapshot()}\n` });
+    const listed = await model('list');
+    expect(listed.stdout).toMatch(/tiny-org\/tiny-model.*main.*fp32.*\d kB/);
+    const checked = await model('check', NAME, '--prompt', 'abc');
+    expect(checked.stderr).toBe('');
+    expect(checked.stdout).toMatch(/2 layers, 2 KV heads of 16/);
+    expect(checked.stdout).toMatch(/decode .*\d tokens\/s alone, \d+ tokens\/s with 4 rows/);
+    expect(checked.stdout).toMatch(/identical, alone and among 4/);
+    const removed = await model('remove', NAME);
+    expect(removed.stdout).toMatch(/^removed tiny-org\/tiny-model, \d+ kB\n$/);
+    expect(existsSync(repository())).toBe(false);
+    expect((await model('list')).stdout).toBe('No model in the cache.\n');
+  });
+
+  test('a pull tells the variant where it needs telling; check runs it, of a cached model and of a directory', async () => {
+    const files = {
+      ...runnableFiles('q4', 'onnx/model_q4.onnx'),
+      ...runnableFiles('none', 'onnx/model.onnx'),
+    };
+    hub.repositories.set(NAME, { files });
+    const place = `CONTINUO_MODEL_DIR=${snapshot()}\n`;
+    for (const [variant, told] of [
+      ['fp32', place],
+      ['q4', place],
+      // Of both, the origin takes the one in 4 bits.
+      ['fp32', `${place}CONTINUO_MODEL_VARIANT=fp32\n`],
+    ] as const)
+      expect(await model('pull', NAME, '--variant', variant)).toMatchObject({ code: 0, stdout: told });
+    for (const where of [NAME, snapshot()]) {
+      const checked = await model('check', where, '--variant', 'fp32', '--prompt', 'abc');
+      expect([checked.stderr, checked.stdout.includes('onnx/model.onnx: 2 layers')]).toEqual(['', true]);
+    }
+    const missing = await model('check', snapshot(), '--variant', 'q8');
+    expect(missing.stderr).toMatch(/has no variant q8; there are: q4, fp32$/m);
+  });
+
+  test('a pull with --link leaves a path of the caller’s choice that opens, and never replaces a file', async () => {
+    hub.repositories.set(NAME, { files: runnableFiles() });
+    const link = path.join(home, 'current');
+    for (const round of [1, 2]) {
+      const { code, stdout } = await model('pull', NAME, '--link', link);
+      expect({ round, code, stdout }).toEqual({ round, code: 0, stdout: `CONTINUO_MODEL_DIR=${link}\n` });
+    }
+    expect((await model('check', link, '--prompt', 'abc')).code).toBe(0);
+    const file = path.join(snapshot(), 'config.json');
+    const refused = await model('pull', NAME, '--link', file);
+    expect(refused).toMatchObject({ code: 1, stdout: '' });
+    expect(refused.stderr).toContain(`${file} exists and is no link`);
+  });
+
+  test('three cuts during one pull are told and survived', async () => {
+    hub.repositories.set(NAME, { files: FILES });
+    hub.faults.set(WEIGHTS, { cuts: [90_000, 150_000, 1] });
+    const { code, stderr } = await model('pull', NAME, '--variant', 'q4f16');
+    expect(code).toBe(0);
+    expect(stderr.match(/connection to localhost:\d+ lost: .*; next attempt in 0\.\d s/g)).toHaveLength(3);
+    expect(readFileSync(path.join(snapshot(), WEIGHTS))).toEqual(FILES[WEIGHTS]);
+    expect(hub.transfers(WEIGHTS).map(({ range }) => range)).toEqual([
+      undefined,
+      'bytes=90000-',
+      'bytes=240000-',
+      'bytes=240001-',
+    ]);
+  });
+
+  test('a pull goes through the proxy that the environment names', async () => {
+    hub.repositories.set(NAME, { files: FILES });
+    const asked: (string | undefined)[] = [];
+    const proxy = createServer().on('connect', ({ url }, client, head) => {
+      asked.push(url);
+      const { hostname, port } = new URL(`http://${url}`);
+      const onward = connect(Number(port), hostname, () => {
+        client.write('HTTP/1.1 200 OK\r\n\r\n');
+        onward.write(head);
+        onward.pipe(client).pipe(onward);
+      });
+      for (const socket of [client, onward]) socket.on('error', () => undefined);
+    });
+    await once(proxy.listen(0, '127.0.0.1'), 'listening');
+    variables = { HTTP_PROXY: `http://127.0.0.1:${(proxy.address() as AddressInfo).port}` };
+    expect((await model('pull', NAME)).code).toBe(0);
+    proxy.close();
+    expect(new Set(asked)).toEqual(new Set([hub.endpoint, hub.storeAddress].map((url) => new URL(url).host)));
+  });
+
+  test('a killed pull is taken up where it ended', async () => {
+    hub.repositories.set(NAME, { files: FILES });
+    hub.faults.set(WEIGHTS, { slowly: { bytes: 50_000, pause: () => sleep(100) } });
+    const { child, ended } = start('pull', NAME);
+    await until(() => existsSync(partial()) && statSync(partial()).size >= 100_000);
+    child.kill('SIGKILL');
+    await ended;
+    const kept = statSync(partial()).size;
+    hub.faults.clear();
+    hub.seen.length = 0;
+    expect((await model('pull', NAME)).code).toBe(0);
+    expect(hub.transfers(WEIGHTS).map(({ range }) => range)).toEqual([`bytes=${kept}-`]);
+    expect(readFileSync(path.join(snapshot(), WEIGHTS))).toEqual(FILES[WEIGHTS]);
+  });
+
+  test('two pulls at once fetch every file once; the second waits and says so', async () => {
+    hub.repositories.set(NAME, { files: FILES });
+    const waits = Promise.withResolvers<void>();
+    hub.faults.set(WEIGHTS, { slowly: { bytes: 100_000, pause: () => waits.promise } });
+    const first = start('pull', NAME);
+    await until(() => existsSync(partial()));
+    const second = start('pull', NAME);
+    second.child.stderr.on('data', (text: string) => text.includes('waiting for') && waits.resolve());
+    const results = await Promise.all([first.ended, second.ended]);
+    expect(results.map(({ code }) => code)).toEqual([0, 0]);
+    expect(results[1].stderr).toContain(`waiting for another pull of ${NAME}`);
+    expect(new Set(results.map(({ stdout }) => stdout))).toEqual(
+      new Set([`CONTINUO_MODEL_DIR=${snapshot()}\n`]),
+    );
+    const contents = hub.seen.filter(({ path }) => path.includes('/resolve/')).map(({ path }) => path);
+    expect(contents.toSorted()).toEqual([...new Set(contents)].toSorted());
+    expect(readFileSync(path.join(snapshot(), WEIGHTS))).toEqual(FILES[WEIGHTS]);
+  });
+
+  test.each([
+    ['a gated model', ['pull', 'gated/model'], /^continuo model: gated\/model is gated: ask for access at /],
+    [
+      'a missing variant',
+      ['pull', NAME, '--variant', 'q3'],
+      /has no variant q3; there are: q4f16, fp32, q8$/,
+    ],
+    ['a name without an owner', ['pull', 'model'], /must look like owner\/name$/],
+    [
+      'a revision that leaves its directory',
+      ['pull', NAME, '--revision', '../x'],
+      /not the name of a revision$/,
+    ],
+    [
+      'a model that was not pulled',
+      ['check', 'no/model'],
+      /not in the cache at revision main; pull it first$/,
+    ],
+    ['a removal of nothing', ['remove', 'no/model'], /^continuo model: no\/model is not in the cache$/],
+    [
+      'a directory without a model',
+      ['check', '/'],
+      /^continuo model: .*tokenizer\.json: the file is missing$/,
+    ],
+  ] as const)('%s ends in one line on stderr and exit code 1', async (_, args, line) => {
+    hub.repositories.set(NAME, { files: FILES });
+    hub.repositories.set('gated/model', { files: FILES, gated: true });
+    const { code, stdout, stderr } = await model(...args);
+    expect({ code, stdout }).toEqual({ code: 1, stdout: '' });
+    expect(stderr.trimEnd().split('\n').at(-1)).toMatch(line);
+    expect(stderr).not.toMatch(/^ +at /m);
+  });
+});

@@ -1,0 +1,52 @@
+import { mkdtempSync, readdirSync, readFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { writeByteTokenizer } from '../../support/synthetic/byte-tokenizer.ts';
+import { type SyntheticModel, writeSyntheticModel } from '../../support/synthetic/synthetic-model.ts';
+
+export const emptyDirectory = (): string => mkdtempSync(path.join(tmpdir(), 'continuo-hub-'));
+
+/** Bytes without a pattern that a shifted or repeated piece would fit into. */
+export function patternless(length: number, seed = 1): Buffer {
+  let state = seed;
+  const bytes = Uint8Array.from({ length }, () => {
+    state = (Math.imul(state, 1664525) + 1013904223) >>> 0;
+    return state >>> 24;
+  });
+  return Buffer.from(bytes);
+}
+
+/** A repository laid out as onnx-community lays its models out, with contents that are no model. */
+export function communityFiles(weights: Buffer = patternless(300_000)): Record<string, string | Buffer> {
+  return {
+    '.gitattributes': '*.onnx filter=lfs',
+    'README.md': '# A model',
+    'config.json': '{"model_type":"llama"}',
+    'generation_config.json': '{}',
+    'tokenizer.json': JSON.stringify({ model: 'x'.repeat(2000) }),
+    'tokenizer_config.json': '{"eos_token":"</s>"}',
+    'special_tokens_map.json': '{}',
+    'model.safetensors': patternless(5000, 2),
+    'onnx/model.onnx': patternless(4000, 3),
+    'onnx/model.onnx_data': patternless(9000, 4),
+    'onnx/model_q4f16.onnx': patternless(2000, 5),
+    'onnx/model_q4f16.onnx_data': weights,
+    'onnx/model_quantized.onnx': patternless(2500, 6),
+  };
+}
+
+/** A repository with a model that runs, its weights in a file of their own. */
+export function runnableFiles(
+  quantization: SyntheticModel['quantization'] = 'none',
+  file = 'model.onnx',
+): Record<string, Buffer> {
+  const directory = emptyDirectory();
+  const place = { file, dataFile: `${path.basename(file)}_data` };
+  const options = { vocabulary: 300, externalData: true, quantization };
+  writeByteTokenizer(directory, writeSyntheticModel(directory, options, place).vocabulary);
+  const entries = readdirSync(directory, { recursive: true, withFileTypes: true });
+  const files = entries
+    .filter((entry) => entry.isFile())
+    .map((entry) => path.join(entry.parentPath, entry.name));
+  return Object.fromEntries(files.map((one) => [path.relative(directory, one), readFileSync(one)]));
+}

@@ -1,0 +1,206 @@
+import { mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { describe, expect, it, onTestFinished } from 'vitest';
+import { type DeviceSettings, requireMeaning } from '../../../origin/model/config/device.ts';
+import { missingCudaLibraries } from '../../../origin/model/device/cuda-libraries.ts';
+import { type Machine, onDevice } from '../../../origin/model/device/device-choice.ts';
+import { neededLibraries } from '../../../origin/model/device/elf-needed.ts';
+import { openModel } from '../../../origin/model/open/open-model.ts';
+import { cudaOptions, type OrtDevice } from '../../../origin/model/ort/ort-device.ts';
+import { bundledFolder } from '../../../origin/model/ort/ort-library.ts';
+import { writeSyntheticModel } from '../../support/synthetic/synthetic-model.ts';
+import { modelOptions, temporaryDirectory } from './synthetic-runner.ts';
+
+const AUTO: DeviceSettings = { provider: 'auto', deviceId: 1, memoryBytes: null };
+const GPU = { name: 'A card', isGpu: true };
+const SOFTWARE = { name: 'llvmpipe', isGpu: false };
+const ONNX_RUNTIME = join(bundledFolder(), 'libonnxruntime.so.1');
+const isLinux = process.platform === 'linux';
+
+function folder(): string {
+  const made = mkdtempSync(join(tmpdir(), 'continuo-cuda-'));
+  onTestFinished(() => rmSync(made, { recursive: true }));
+  return made;
+}
+
+/** A folder with the provider's files, played by ONNX Runtime's own library. */
+function installedFolder(): string {
+  const made = folder();
+  for (const name of ['shared', 'cuda']) {
+    symlinkSync(ONNX_RUNTIME, join(made, `libonnxruntime_providers_${name}.so`));
+  }
+  return made;
+}
+
+const machine = (found: Partial<Machine>): Machine => ({
+  platform: 'linux',
+  arch: 'x64',
+  cuda: { folder: '/nowhere', map: () => null },
+  adapters: () => [],
+  ...found,
+});
+
+/** Opens every device but those named. */
+const opener = (broken: readonly OrtDevice['provider'][] = []) => {
+  const tried: OrtDevice[] = [];
+  const open = async (device: OrtDevice) => {
+    tried.push(device);
+    if (broken.includes(device.provider)) throw new Error(`${device.provider} is broken`);
+    return device.provider;
+  };
+  return { tried, open };
+};
+
+describe('settings', () => {
+  const set = { deviceId: 0, memoryBytes: 1e9 };
+
+  it.each(['cuda', 'auto'] as const)('device id and memory limit mean something to %s', (provider) => {
+    expect(() => requireMeaning({ provider, ...set })).not.toThrow();
+  });
+
+  it.each(['cpu', 'webgpu'] as const)('and are refused with %s', (provider) => {
+    expect(() => requireMeaning({ provider, ...set })).toThrow(
+      `a device id is set, which the provider ${provider}`,
+    );
+    expect(() => requireMeaning({ provider, ...set, deviceId: null })).toThrow(
+      'a limit on device memory is set',
+    );
+    expect(() => requireMeaning({ provider, deviceId: null, memoryBytes: null })).not.toThrow();
+  });
+
+  it('reach CUDA under the names ONNX Runtime gives them', () => {
+    expect(cudaOptions({ provider: 'cuda', deviceId: 3, memoryBytes: 2 ** 34 })).toEqual({
+      device_id: '3',
+      gpu_mem_limit: '17179869184',
+      arena_extend_strategy: 'kSameAsRequested',
+      use_tf32: '0',
+    });
+    expect(cudaOptions({ provider: 'cuda', deviceId: 0, memoryBytes: null })).not.toHaveProperty(
+      'gpu_mem_limit',
+    );
+  });
+});
+
+describe('auto', () => {
+  it.runIf(isLinux)('takes CUDA on the card that is set when nothing is missing', async () => {
+    const { tried, open } = opener();
+    const here = machine({ cuda: { folder: installedFolder(), map: () => null }, adapters: () => [GPU] });
+    expect(await onDevice(AUTO, here, open)).toEqual({ opened: 'cuda', warning: null });
+    expect(tried).toEqual([{ provider: 'cuda', deviceId: 1, memoryBytes: null }]);
+  });
+
+  it('takes WebGPU on a GPU when CUDA is missing', async () => {
+    const { tried, open } = opener();
+    const here = machine({ adapters: () => [SOFTWARE, GPU] });
+    expect(await onDevice(AUTO, here, open)).toEqual({ opened: 'webgpu', warning: null });
+    expect(tried).toEqual([{ provider: 'webgpu' }]);
+  });
+
+  it.each([
+    { adapters: [], reason: 'there is no Vulkan device' },
+    { adapters: [SOFTWARE], reason: 'llvmpipe is no GPU' },
+  ])('comes down to the CPU with one line that says why: $reason', async ({ adapters, reason }) => {
+    const { opened, warning } = await onDevice(AUTO, machine({ adapters: () => adapters }), opener().open);
+    expect(opened).toBe('cpu');
+    expect(warning).toMatch(
+      /^no GPU is used; cuda: the CUDA provider lacks libonnxruntime_providers_shared\.so .*; webgpu: /,
+    );
+    expect(warning?.endsWith(reason)).toBe(true);
+  });
+
+  it('tries the next when a device is there but does not open', async () => {
+    const { open } = opener(['webgpu']);
+    const { opened, warning } = await onDevice(AUTO, machine({ adapters: () => [GPU] }), open);
+    expect(opened).toBe('cpu');
+    expect(warning).toMatch(/webgpu: webgpu is broken$/);
+  });
+
+  it('fails as the CPU does when that does not open either', async () => {
+    await expect(onDevice(AUTO, machine({}), opener(['cpu']).open)).rejects.toThrow('cpu is broken');
+  });
+});
+
+describe('a provider that is set', () => {
+  it('is the one, or the start fails', async () => {
+    const { tried, open } = opener(['webgpu']);
+    const webgpu = { provider: 'webgpu', deviceId: null, memoryBytes: null } as const;
+    await expect(onDevice(webgpu, machine({}), open)).rejects.toThrow('webgpu is broken');
+    expect(tried).toHaveLength(1);
+  });
+
+  it('is refused where its libraries do not exist at all', async () => {
+    const cuda = { provider: 'cuda', deviceId: null, memoryBytes: null } as const;
+    const { open } = opener();
+    await expect(onDevice(cuda, machine({ platform: 'darwin', arch: 'arm64' }), open)).rejects.toThrow(
+      'the CUDA provider is for Linux on x64, not for darwin on arm64',
+    );
+  });
+});
+
+describe.runIf(isLinux)('what CUDA lacks is named one by one, with what brings it', () => {
+  it('the provider’s own files', () => {
+    const made = folder();
+    expect(missingCudaLibraries({ folder: made, map: () => null })).toEqual([
+      `libonnxruntime_providers_shared.so (npm run cuda:install, or ORT_CUDA_PATH): not in ${made}`,
+      `libonnxruntime_providers_cuda.so (npm run cuda:install, or ORT_CUDA_PATH): not in ${made}`,
+    ]);
+  });
+
+  it('every library the provider names and the loader does not find', () => {
+    const map = (file: string) =>
+      file.startsWith('libstdc++') ? `${file}: cannot open shared object file` : null;
+    expect(missingCudaLibraries({ folder: installedFolder(), map })).toEqual([
+      'libstdc++.so.6 (the system): cannot open shared object file',
+    ]);
+  });
+
+  it('a provider that is no library', () => {
+    const made = folder();
+    for (const name of ['shared', 'cuda']) {
+      writeFileSync(join(made, `libonnxruntime_providers_${name}.so`), 'not found\n'.repeat(20));
+    }
+    expect(missingCudaLibraries({ folder: made, map: () => null })).toEqual([
+      'libonnxruntime_providers_cuda.so (npm run cuda:install, or ORT_CUDA_PATH): is no shared library of this platform',
+    ]);
+  });
+
+  it('libraries beside the provider are taken first', () => {
+    const made = installedFolder();
+    writeFileSync(join(made, 'libm.so.6'), '');
+    const asked: string[] = [];
+    const map = (file: string) => {
+      asked.push(file);
+      return null;
+    };
+    missingCudaLibraries({ folder: made, map });
+    expect(asked).toContain(join(made, 'libm.so.6'));
+    expect(asked).toContain('libc.so.6');
+  });
+
+  it('as the file’s dynamic section says', () => {
+    expect(neededLibraries(ONNX_RUNTIME)).toEqual(expect.arrayContaining(['libstdc++.so.6', 'libc.so.6']));
+  });
+});
+
+describe('a decoder without GroupQueryAttention, whose KV cache cannot stay on a device', () => {
+  const directory = () => {
+    const made = temporaryDirectory();
+    writeSyntheticModel(made, { attention: 'concatenated' });
+    return made;
+  };
+
+  it('is refused by name on a device', async () => {
+    const device = { provider: 'webgpu', deviceId: null, memoryBytes: null } as const;
+    await expect(openModel(modelOptions(directory(), { device }))).rejects.toThrow(
+      'model.onnx has no GroupQueryAttention and runs on the provider cpu alone',
+    );
+  });
+
+  it('runs on the CPU with auto, which says so', async () => {
+    const { runner, summary, warning } = await openModel(modelOptions(directory(), { device: AUTO }));
+    runner.dispose();
+    expect(summary).not.toContain(' on ');
+    expect(warning).toMatch(/^no GPU is used; cuda: .*; webgpu: /);
+  });
+});

@@ -1,0 +1,42 @@
+import { expect, it } from 'vitest';
+import type { DecoderInterface } from '../../../origin/model/runner/decoder-interface.ts';
+import { describeLayout, kvLayout, requireFit } from '../../../origin/model/runner/kv-cache.ts';
+
+const decoder: DecoderInterface = {
+  layers: 8,
+  kvHeads: 4,
+  headSize: 64,
+  kvType: 'float32',
+  vocabularySize: 8192,
+  maxPositions: 4096,
+  tokenInput: 'input_ids',
+  embeddingSize: null,
+  attentionMask: 'attention_mask',
+  positionIds: null,
+  useCacheBranch: null,
+  logits: 'logits',
+  cache: 'in-place',
+  couplesRows: false,
+  kv: Array.from({ length: 16 }, (_, i) => ({ past: `past.${i}`, present: `present.${i}` })),
+};
+
+it('the cache takes slots × context × layers × 2 × KV heads × head size × element bytes', () => {
+  const layout = kvLayout(decoder, 32, 2048);
+  expect(layout.totalBytes).toBe(32 * 2048 * 8 * 2 * 4 * 64 * 4);
+  expect(describeLayout(layout)).toBe('32 slots × 2048 positions × 16384 bytes = 1024 MiB');
+  expect(kvLayout({ ...decoder, kvType: 'float16' }, 32, 2048).totalBytes).toBe(layout.totalBytes / 2);
+});
+
+it('a cache larger than its limit is refused with the numbers, one of exactly the limit is not', () => {
+  const layout = kvLayout(decoder, 32, 2048);
+  requireFit(layout, 2 ** 30);
+  expect(() => requireFit(layout, 2 ** 30 - 1)).toThrow(
+    'KV cache does not fit: 32 slots × 2048 positions × 16384 bytes = 1024 MiB, but 1023 MiB are available; set fewer slots or a smaller context',
+  );
+});
+
+it('a cache of tensors that are replaced holds one slot more to write into', () => {
+  const layout = kvLayout({ ...decoder, cache: 'concatenated' }, 3, 2048);
+  expect(layout.totalBytes).toBe(4 * 2048 * 16384);
+  expect(describeLayout(layout)).toBe('(3 slots + 1 spare) × 2048 positions × 16384 bytes = 128 MiB');
+});

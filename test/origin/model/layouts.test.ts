@@ -1,0 +1,214 @@
+import { join } from 'node:path';
+import { expect, it } from 'vitest';
+import type { ModelRunner } from '../../../origin/model/model-runner.ts';
+import { openModel } from '../../../origin/model/open/open-model.ts';
+import { hasVnni } from '../../../origin/model/open/vnni.ts';
+import { float64Llama, type Variation } from '../../support/float64-llama.ts';
+import {
+  type SyntheticLayout,
+  type SyntheticModel,
+  writeSyntheticModel,
+} from '../../support/synthetic/synthetic-model.ts';
+import { builder, community, int8, merged, plain } from './layout-parts.ts';
+import {
+  decodeRows,
+  modelOptions,
+  prefillPrompt,
+  randomTokens,
+  temporaryDirectory,
+} from './synthetic-runner.ts';
+
+interface Layout {
+  readonly layout: string;
+  readonly model?: Partial<SyntheticModel>;
+  readonly place?: Partial<SyntheticLayout>;
+  readonly variation?: Variation;
+  /** Of the prompt. */
+  readonly seed?: number;
+  readonly prefillChunk?: number;
+  /** Of a logprob. */
+  readonly tolerance: number;
+  readonly needsVnni?: boolean;
+}
+
+const FLOAT32 = 2e-5;
+const FLOAT16 = 1e-2;
+/**
+ * Where activations are rounded, kernel and reference round alike, whichever kernels the machine has: the prompts are
+ * chosen so that in doubles none of 200,000 values is nearer to the edge between two levels than 1.3e-4 of one.
+ */
+const ROUNDED = FLOAT32;
+
+const half = { precision: 'float16' } as const;
+const rows = { variation: { roundRows: true }, prefillChunk: 1, seed: 48 } as const;
+const blocks = { variation: { roundActivations: true }, seed: 20 } as const;
+const window = { slidingWindow: 12 };
+
+const LAYOUTS: readonly Layout[] = [
+  { layout: 'builder, float32', model: { externalData: true }, place: builder, tolerance: FLOAT32 },
+  {
+    layout: 'builder, position ids, float16 with float16 logits',
+    model: { ...half, logits: 'float16', positionIds: true, externalData: true },
+    place: builder,
+    tolerance: FLOAT16,
+  },
+  {
+    layout: 'builder, sliding window',
+    model: window,
+    place: { ...builder, file: 'decoder.onnx' },
+    variation: { window: 12 },
+    tolerance: FLOAT32,
+  },
+  {
+    layout: 'builder, long RoPE',
+    model: { shortRope: 40 },
+    place: builder,
+    tolerance: FLOAT32,
+  },
+  {
+    layout: 'community, fp32',
+    model: { externalData: true },
+    place: community('model'),
+    tolerance: FLOAT32,
+  },
+  {
+    layout: 'community, fp16',
+    model: { ...half, externalData: true },
+    place: community('model_fp16'),
+    tolerance: FLOAT16,
+  },
+  {
+    layout: 'community, q4',
+    model: { quantization: 'q4', externalData: true, positionIds: true },
+    place: community('model_q4'),
+    ...blocks,
+    tolerance: ROUNDED,
+  },
+  {
+    layout: 'community, q4f16',
+    model: { ...half, quantization: 'q4', externalData: true },
+    place: community('model_q4f16'),
+    tolerance: FLOAT16,
+  },
+  ...['model_q8', 'model_quantized', 'model_int8', 'model_uint8'].map((name) => ({
+    layout: `community, ${name}`,
+    model: int8,
+    place: community(name),
+    ...rows,
+    tolerance: ROUNDED,
+  })),
+  { layout: 'Optimum', model: { ...plain, positionIds: true }, tolerance: FLOAT32 },
+  { layout: 'Optimum without position ids', model: plain, tolerance: FLOAT32 },
+  { layout: 'Optimum, as many KV heads as heads', model: { ...plain, kvHeads: 4 }, tolerance: FLOAT32 },
+  {
+    layout: 'Optimum, float16 with float16 logits',
+    model: { ...plain, ...half, logits: 'float16', positionIds: true },
+    tolerance: FLOAT16,
+  },
+  { layout: 'Optimum, int8', model: { ...plain, ...int8 }, ...rows, tolerance: ROUNDED },
+  {
+    layout: 'merged',
+    model: { ...merged, positionIds: true, externalData: true },
+    place: community('decoder_model_merged'),
+    tolerance: FLOAT32,
+  },
+  {
+    layout: 'merged, one token after a past',
+    model: { ...merged, cachedBranch: 'one-token' },
+    place: { file: 'decoder_model_merged.onnx' },
+    tolerance: FLOAT32,
+  },
+  {
+    layout: 'merged, float16',
+    model: { ...merged, ...half, logits: 'float16' },
+    place: community('decoder_model_merged_fp16'),
+    tolerance: FLOAT16,
+  },
+  {
+    layout: 'merged, int8',
+    model: { ...merged, ...int8 },
+    place: community('decoder_model_merged_quantized'),
+    ...rows,
+    tolerance: ROUNDED,
+    needsVnni: true,
+  },
+];
+
+interface Step {
+  readonly token: number;
+  readonly logprobs: Float64Array;
+}
+
+function stepOf(logits: ArrayLike<number>): Step {
+  const values = Float64Array.from(logits);
+  const most = Math.max(...values);
+  const total = Math.log(values.reduce((sum, value) => sum + Math.exp(value - most), 0));
+  return { token: values.indexOf(most), logprobs: values.map((value) => value - most - total) };
+}
+
+const promptOf = (seed = 5): Int32Array => randomTokens(21, seed);
+const STEPS = 8;
+
+async function continued(runner: ModelRunner, slot: number, prompt: Int32Array): Promise<Step[]> {
+  const steps = [stepOf(await prefillPrompt(runner, slot, prompt))];
+  while (steps.length < STEPS) {
+    const next = { token: steps.at(-1)!.token, position: prompt.length + steps.length - 1 };
+    const [logits] = await decodeRows(runner, slot, [next]);
+    steps.push(stepOf(logits!));
+  }
+  return steps;
+}
+
+/** The same weights as a plain file, in doubles. */
+function expected(
+  model: Partial<SyntheticModel>,
+  variation: Variation = {},
+  prompt: Int32Array = promptOf(),
+): Step[] {
+  const directory = temporaryDirectory();
+  const weights = {
+    ...model,
+    ...({ attention: 'group-query', shortRope: 0, logits: 'float32', externalData: false } as const),
+  };
+  writeSyntheticModel(directory, weights);
+  const reference = float64Llama.load(join(directory, 'model.onnx'));
+  const tokens = [...prompt];
+  const steps: Step[] = [];
+  while (steps.length < STEPS) {
+    steps.push(stepOf(reference.forward(tokens, variation).at(-1)!));
+    tokens.push(steps.at(-1)!.token);
+  }
+  return steps;
+}
+
+it.for(LAYOUTS)(
+  '$layout: greedy tokens and logprobs are those of a forward pass in doubles',
+  async (layout, { skip }) => {
+    const { model = {}, place = {}, variation, prefillChunk = 8, tolerance, needsVnni = false } = layout;
+    skip(
+      needsVnni && !hasVnni(),
+      'without VNNI, ONNX Runtime overflows in 8-bit products inside of branches',
+    );
+    const directory = temporaryDirectory();
+    writeSyntheticModel(directory, model, place);
+    const { runner } = await openModel(modelOptions(directory, { prefillChunk }));
+    const prompt = promptOf(layout.seed);
+    const steps = await continued(runner, 2, prompt);
+    runner.dispose();
+    const reference = expected(model, variation, prompt);
+    expect(steps.map(({ token }) => token)).toEqual(reference.map(({ token }) => token));
+    const differences = steps.map(({ logprobs }, step) =>
+      logprobs.reduce(
+        (most, value, id) => Math.max(most, Math.abs(value - reference[step]!.logprobs[id]!)),
+        0,
+      ),
+    );
+    expect(Math.max(...differences)).toBeLessThan(tolerance);
+  },
+);
+
+it('a reference without the sliding window would be noticed', () => {
+  const [first] = expected(window);
+  const [windowed] = expected(window, { window: 12 });
+  expect(Math.abs(first!.logprobs[7]! - windowed!.logprobs[7]!)).toBeGreaterThan(1000 * FLOAT32);
+});

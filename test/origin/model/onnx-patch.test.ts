@@ -1,0 +1,100 @@
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import fc from 'fast-check';
+import { expect, it } from 'vitest';
+import { packAttention } from '../../../origin/model/onnx/attention-packing.ts';
+import { ElementType, readGraph } from '../../../origin/model/onnx/onnx-graph.ts';
+import {
+  graphFields,
+  insertLogitsIndex,
+  LOGITS_INDEX,
+  withGraph,
+} from '../../../origin/model/onnx/onnx-patch.ts';
+import { type SyntheticModel, writeSyntheticModel } from '../../support/synthetic/synthetic-model.ts';
+import { temporaryDirectory } from './synthetic-runner.ts';
+
+function modelBytes(options: Partial<SyntheticModel> = {}): Uint8Array {
+  const directory = temporaryDirectory();
+  writeSyntheticModel(directory, options);
+  return readFileSync(join(directory, 'model.onnx'));
+}
+
+it('the graph reader finds inputs, outputs, operators and initializers as they were written', () => {
+  const graph = readGraph(modelBytes({ layers: 1, kvHeads: 2, headSize: 16, externalData: true }));
+  expect(graph.inputs).toEqual([
+    { name: 'input_ids', elementType: ElementType.int64, dimensions: ['batch_size', 'sequence_length'] },
+    {
+      name: 'attention_mask',
+      elementType: ElementType.int64,
+      dimensions: ['batch_size', 'total_sequence_length'],
+    },
+    ...['key', 'value'].map((part) => ({
+      name: `past_key_values.0.${part}`,
+      elementType: ElementType.float32,
+      dimensions: ['batch_size', 2, 'past_sequence_length', 16],
+    })),
+  ]);
+  expect(graph.outputs.map(({ name }) => name)).toEqual(['logits', 'present.0.key', 'present.0.value']);
+  const attention = graph.nodes.find(({ operator }) => operator === 'GroupQueryAttention');
+  expect(attention?.integers.get('num_heads')).toBe(4);
+  expect(attention?.integers.get('local_window_size')).toBe(-1);
+  expect(graph.initializers.get('cos_cache')).toEqual({
+    name: 'cos_cache',
+    elementType: ElementType.float32,
+    dimensions: [512, 8],
+    external: { file: 'model.onnx.data', offset: expect.any(Number), length: 512 * 8 * 4 },
+  });
+});
+
+it.each(['float32', 'float16'] as const)(
+  'the patch adds logits_index and leaves the rest as it was: %s',
+  (precision) => {
+    const original = modelBytes({ precision });
+    const { fields, logits } = insertLogitsIndex(graphFields(original), 'logits');
+    const [before, after] = [readGraph(original), readGraph(withGraph(original, fields))];
+    expect(after.inputs).toEqual([
+      ...before.inputs,
+      { name: LOGITS_INDEX, elementType: ElementType.int64, dimensions: ['logit_rows'] },
+    ]);
+    expect(after.outputs.slice(1)).toEqual(before.outputs.slice(1));
+    expect(after.outputs[0]).toEqual({
+      name: logits,
+      elementType: ElementType.float32,
+      dimensions: ['logit_rows', 256],
+    });
+    expect(after.initializers).toEqual(before.initializers);
+    const added = after.nodes.filter(
+      ({ outputs }) => !before.nodes.some((node) => node.outputs[0] === outputs[0]),
+    );
+    expect(added.map(({ operator }) => operator)).toEqual(['Flatten', 'Gather']);
+  },
+);
+
+it('a graph whose logits come from no projection is refused', () => {
+  expect(() => insertLogitsIndex(graphFields(modelBytes()), 'present.9.key')).toThrow(
+    'has no output projection',
+  );
+});
+
+it('a cut or damaged file gives an error or a graph, never a crash or a hang', () => {
+  const sizes = { layers: 1, hidden: 32, headSize: 8, intermediate: 32, vocabulary: 16 };
+  const model = modelBytes({ ...sizes, quantization: 'q8' });
+  const damaged = fc
+    .tuple(fc.nat(model.length), fc.array(fc.tuple(fc.nat(2000), fc.nat(255)), { maxLength: 4 }))
+    .map(([length, changes]) => {
+      const copy = Uint8Array.from(model);
+      for (const [at, value] of changes) copy[at] = value;
+      return copy.subarray(0, length);
+    });
+  fc.assert(
+    fc.property(damaged, (bytes) => {
+      try {
+        const { fields } = insertLogitsIndex(packAttention(graphFields(bytes)), 'logits');
+        readGraph(withGraph(bytes, fields));
+      } catch (error) {
+        expect((error as Error).message).toMatch(/^(is|holds|has) /);
+      }
+    }),
+    { numRuns: 300 },
+  );
+});

@@ -1,0 +1,52 @@
+import { expect, it, onTestFinished } from 'vitest';
+import type { ModelRunner } from '../../../origin/model/model-runner.ts';
+import { keepRowsApart } from '../../../origin/model/open/start-runner.ts';
+import { cpuDeviceRunner } from '../../gpu/runners.ts';
+import { writeSyntheticModel } from '../../support/synthetic/synthetic-model.ts';
+import { decodeRows, syntheticRunner, temporaryDirectory } from './synthetic-runner.ts';
+
+/** Kernels for a single row of these weights round otherwise on every processor. */
+const MODEL = {
+  hidden: 192,
+  intermediate: 352,
+  vocabulary: 1000,
+  quantization: 'q4',
+  accuracyLevel: 0,
+} as const;
+const FREE = { cache: 'in-place', couplesRows: false } as const;
+const COUPLED = { cache: 'in-place', couplesRows: true } as const;
+
+it('a lone row gets company on the CPU, and rows of a device are decoded as they come', async () => {
+  const { runner: onCpu } = await syntheticRunner(MODEL);
+  expect(onCpu.shape.leastRows).toBe(2);
+  const directory = temporaryDirectory();
+  writeSyntheticModel(directory, MODEL);
+  const runner = cpuDeviceRunner(directory, { slots: 4, prefillChunk: 32 }, false);
+  onTestFinished(() => runner.dispose());
+  expect(await keepRowsApart(runner, { decoder: FREE }, { provider: 'cuda' })).toBe(runner);
+  expect(runner.shape.leastRows).toBe(1);
+});
+
+it.each(['cpu', 'cuda', 'webgpu'] as const)(
+  'rows that a graph couples are decoded one by one on %s',
+  async (provider) => {
+    const runs: number[] = [];
+    const runner: ModelRunner = {
+      shape: { vocabularySize: 4, contextLength: 8, slots: 4, prefillChunk: 4, leastRows: 1 },
+      decode({ rows }) {
+        runs.push(rows);
+        return new Float32Array(4 * rows);
+      },
+      prefill: () => Promise.reject(new Error('not for this')),
+      copy() {},
+      dispose() {},
+    };
+    const apart = await keepRowsApart(runner, { decoder: COUPLED }, { provider });
+    await decodeRows(
+      apart,
+      0,
+      [1, 2, 3].map((token) => ({ token, position: 0 })),
+    );
+    expect(runs).toEqual([1, 1, 1]);
+  },
+);

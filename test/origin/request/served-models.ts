@@ -1,0 +1,60 @@
+import { readConfig } from '../../../origin/config/config.ts';
+import type { ModelSettings } from '../../../origin/config/model-settings.ts';
+import { MARKERS } from '../../../origin/infill/families.ts';
+import { findInfill } from '../../../origin/infill/infill.ts';
+import { prepareGeneration } from '../../../origin/request/generate.ts';
+import type { ServedModel } from '../../../origin/request/served-model.ts';
+import type { SurveyedModel } from '../../../origin/serving/survey.ts';
+import { Encoder } from '../../../origin/tokenizer/encoder.ts';
+import { Tokenizer } from '../../../origin/tokenizer/tokenizer.ts';
+import type { GenerationRequest } from '../../../shared/generation.ts';
+import { request } from '../../support/generation-request.ts';
+
+/** The signal of a caller who does not leave. */
+export const STAYS = new AbortController().signal;
+
+/** A request, plain but for its changes, made ready for the engine. */
+export const prepare = (
+  changes: Partial<GenerationRequest>,
+  model: ServedModel,
+  context: Partial<Parameters<typeof prepareGeneration>[1]> = {},
+) =>
+  prepareGeneration(request(changes), {
+    model,
+    engineId: 'engine-1',
+    receivedAt: 0,
+    signal: STAYS,
+    drawSeed: () => 1,
+    ...context,
+  });
+
+export function servedModel(directory: string, contextLength = 64): ServedModel {
+  const tokenizer = Tokenizer.fromDirectory(directory, MARKERS);
+  return {
+    id: 'tiny',
+    created: 1_700_000_000,
+    contextLength,
+    vocabularySize: tokenizer.tokenBytes.vocabularySize,
+    tokenizer,
+    encoder: new Encoder(tokenizer),
+    infill: findInfill(tokenizer, 'auto'),
+    images: null,
+  };
+}
+
+/** The model as its survey would tell, loaded at the start under its id alone unless `settings` say otherwise. */
+export function surveyed(
+  { id, created, contextLength, vocabularySize, infill }: ServedModel,
+  settings: Partial<ModelSettings> = {},
+): SurveyedModel {
+  const { model } = readConfig({ CONTINUO_ORIGIN_SECRET: 'for the defaults', CONTINUO_MODEL_NAME: id });
+  return {
+    settings: { ...model, ...settings },
+    key: id,
+    ...{ created, contextLength, vocabularySize },
+    infill: infill !== null,
+    defaults: {},
+    weightBytes: 0,
+    kvBytes: 0,
+  };
+}

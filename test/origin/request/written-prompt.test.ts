@@ -1,0 +1,126 @@
+import fc from 'fast-check';
+import { describe, expect, test } from 'vitest';
+import { tokenEntry } from '../../../origin/engine/token-entry.ts';
+import type { ServedModel } from '../../../origin/request/served-model.ts';
+import type { EventOf } from '../../../shared/generation.ts';
+import {
+  byteLevelDirectory,
+  byteLevelTokenizer,
+  modelDirectory,
+  sentencePieceDirectory,
+  unigramTokenizer,
+} from '../tokenizer/fixtures.ts';
+import { prepare, servedModel } from './served-models.ts';
+
+/** The `prompt` event as the engine makes it of the bytes of tokens; special ones are hidden. */
+function eventOf(ids: readonly number[], { tokenizer }: ServedModel): EventOf<'prompt'> {
+  const { tokenBytes } = tokenizer;
+  const scored = { logprob: -1, top: ids.slice(0, 2).map((id) => [id, -1] as const) };
+  const tokens = ids.map((id) => tokenEntry(tokenBytes, id, scored, tokenBytes.special[id] === 1));
+  const shown = tokens.filter(({ hidden }) => !hidden).map(({ bytes }) => Buffer.from(bytes, 'latin1'));
+  return { type: 'prompt', prompt: 0, text: Buffer.concat(shown).toString(), ids: [...ids], tokens };
+}
+
+const models = {
+  'a prepended ▁': servedModel(sentencePieceDirectory()),
+  'a prepended ▁ and a model that sees BOS in the text': servedModel(
+    sentencePieceDirectory({ add_bos_token: false }),
+  ),
+  Metaspace: servedModel(
+    modelDirectory({
+      'tokenizer.json': unigramTokenizer(),
+      'tokenizer_config.json': { bos_token: '<s>', eos_token: '</s>' },
+    }),
+  ),
+};
+
+describe.each(Object.entries(models))('%s', (_, model) => {
+  const told = async (prompt: string, changes = {}) => {
+    const { submission, shown } = await prepare({ prompts: [prompt], ...changes }, model);
+    const event = shown(eventOf([...(submission.prompts[0]?.tokens ?? [])], model));
+    if (event.type !== 'prompt') throw new Error(event.type);
+    return event;
+  };
+
+  test('a prompt is told as it was written, its tokens too', async () => {
+    const unit = fc.constantFrom(...' helowrd');
+    await fc.assert(
+      fc.asyncProperty(fc.string({ unit, minLength: 1, maxLength: 12 }), async (text) => {
+        const { text: shown, tokens = [] } = await told(text);
+        expect(shown).toBe(text);
+        const visible = tokens.filter(({ hidden }) => !hidden);
+        expect(visible.map(({ bytes }) => bytes).join('')).toBe(text);
+        for (const { id, bytes, top } of tokens) {
+          for (const [other, name] of top ?? []) if (other === id) expect(name).toBe(bytes);
+        }
+      }),
+    );
+  });
+
+  test('the end of a prompt that was cut keeps its space', async () => {
+    expect((await told('hello hello hello', { truncatePromptTokens: 1 })).text).toBe(' hello');
+  });
+});
+
+test('a prompt of ids is told as their text would be read', async () => {
+  const model = models['a prepended ▁'];
+  const hello = model.tokenizer.encode('hello', { addSpecialTokens: true, parseSpecial: true });
+  const { shown } = await prepare({ prompts: [hello] }, model);
+  expect(shown(eventOf(hello, model))).toMatchObject({ text: 'hello' });
+});
+
+test.each(['hello', ' hello', '  w', 'é'])(
+  'a byte-level vocabulary with a space before it: %j',
+  async (prompt) => {
+    const pre_tokenizer = { type: 'ByteLevel', add_prefix_space: true, use_regex: true };
+    const files = { 'tokenizer.json': byteLevelTokenizer([], { pre_tokenizer }) };
+    const model = servedModel(modelDirectory(files));
+    const { submission, shown } = await prepare({ prompts: [prompt] }, model);
+    expect(shown(eventOf([...(submission.prompts[0]?.tokens ?? [])], model))).toMatchObject({ text: prompt });
+  },
+);
+
+describe('special tokens', () => {
+  const sentencePiece = models['a prepended ▁'];
+  const byteLevel = servedModel(byteLevelDirectory());
+  const hello = { model: sentencePiece, prompt: 'hello' };
+  const ownBos = { model: sentencePiece, prompt: '<s>hello' };
+  const turns = { model: byteLevel, prompt: '<|endoftext|>hello<|endoftext|> world' };
+
+  const engineEvent = async ({ model, prompt }: typeof hello) => {
+    const { submission, shown } = await prepare({ prompts: [prompt] }, model);
+    return { shown, event: eventOf([...(submission.prompts[0]?.tokens ?? [])], model) };
+  };
+
+  test.each([hello, ownBos, turns])('that stand in a text are told with it: $prompt', async (sent) => {
+    const { shown, event } = await engineEvent(sent);
+    const { tokens: _, ...unscored } = event;
+    expect(shown(unscored)).toMatchObject({ text: sent.prompt });
+    expect(shown(event)).toMatchObject({ text: sent.prompt });
+  });
+
+  test.each([
+    { ...hello, hidden: ['<s>'] },
+    { ...ownBos, hidden: [] },
+    { ...turns, hidden: [] },
+  ])('are hidden where the tokenizer added them, and nowhere else: $prompt', async ({ hidden, ...sent }) => {
+    const { shown, event } = await engineEvent(sent);
+    const { tokens = [] } = shown(event) as EventOf<'prompt'>;
+    expect(tokens.filter((token) => token.hidden).map(({ bytes }) => bytes)).toEqual(hidden);
+  });
+
+  test('of a prompt of ids stay hidden', async () => {
+    const ids = byteLevel.tokenizer.encode(turns.prompt, { addSpecialTokens: false, parseSpecial: true });
+    const { shown } = await prepare({ prompts: [ids] }, byteLevel);
+    expect(shown(eventOf(ids, byteLevel))).toMatchObject({ text: 'hello world' });
+  });
+});
+
+test('a prompt that the tokenizer rewrites is told as it was written', async () => {
+  const files = { 'tokenizer.json': byteLevelTokenizer([], { normalizer: { type: 'NFC' } }) };
+  const model = servedModel(modelDirectory(files));
+  const { submission, shown } = await prepare({ prompts: ['e\u0301'] }, model);
+  const { tokens: _, ...event } = eventOf([...(submission.prompts[0]?.tokens ?? [])], model);
+  expect(event.text).toBe('\u00e9');
+  expect(shown(event)).toMatchObject({ text: 'e\u0301' });
+});

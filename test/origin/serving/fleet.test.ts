@@ -1,0 +1,137 @@
+import { setImmediate } from 'node:timers/promises';
+import { describe, expect, it, onTestFinished, vi } from 'vitest';
+import { readConfig } from '../../../origin/config/config.ts';
+import type { ModelSettings } from '../../../origin/config/model-settings.ts';
+import { createLog } from '../../../origin/log.ts';
+import type { ProviderChoice } from '../../../origin/model/config/device.ts';
+import { Fleet } from '../../../origin/serving/fleet.ts';
+import { UNLIMITED } from '../../../origin/serving/memory-budget.ts';
+import type { Loaded } from '../../../origin/serving/service.ts';
+import type { SurveyedModel } from '../../../origin/serving/survey.ts';
+import { ScriptedEngine } from '../http/scripted-engine.ts';
+
+const BASE = readConfig({ CONTINUO_ORIGIN_SECRET: 'not to be told' }).model;
+
+type Choices = Partial<Pick<ModelSettings, 'load' | 'idleMs'>> & {
+  readonly key?: string;
+  readonly provider?: ProviderChoice;
+};
+
+const survey = (
+  name: string,
+  { key = 'first', provider = 'cpu', ...choices }: Choices = {},
+): SurveyedModel => ({
+  settings: {
+    ...BASE,
+    name,
+    engine: { ...BASE.engine, device: { ...BASE.engine.device, provider } },
+    ...choices,
+  },
+  key,
+  created: 0,
+  contextLength: 64,
+  vocabularySize: 256,
+  infill: false,
+  defaults: {},
+  weightBytes: 1,
+  kvBytes: 1,
+});
+
+/** A fleet whose loads end when the test says so. */
+function fleetOfLoads() {
+  const loads = new Map<string, PromiseWithResolvers<Loaded>>();
+  const fleet = new Fleet({
+    load: ({ settings: { name }, key }) => {
+      const load = Promise.withResolvers<Loaded>();
+      loads.set(`${name} ${key}`, load);
+      return load.promise;
+    },
+    now: () => performance.now(),
+    log: createLog('silent'),
+  });
+  const loaded = async (load: string) => {
+    const model = { id: load, encoder: { close: async () => undefined } } as unknown as Loaded['model'];
+    loads.get(load)!.resolve({ model, engine: new ScriptedEngine() });
+    await setImmediate();
+  };
+  const failed = async (load: string) => {
+    loads.get(load)!.reject(new Error('it is too large'));
+    await setImmediate();
+  };
+  return { fleet, loaded, failed };
+}
+
+async function startOf(fleet: Fleet): Promise<string> {
+  const waiting = setImmediate('waiting');
+  return await Promise.race([
+    fleet.whenStarted().then(
+      () => 'started',
+      (error: Error) => error.message,
+    ),
+    waiting,
+  ]);
+}
+
+describe('the start', () => {
+  it('waits for the models that are loaded at the start, and fails with the first of them', async () => {
+    const { fleet, loaded, failed } = fleetOfLoads();
+    fleet.configure([survey('a'), survey('b')], UNLIMITED);
+    await loaded('a first');
+    expect(await startOf(fleet)).toBe('waiting');
+    await failed('b first');
+    expect(await startOf(fleet)).toBe('b: it is too large');
+  });
+
+  it('does not fail with a model that a request has asked for meanwhile', async () => {
+    const { fleet, loaded, failed } = fleetOfLoads();
+    const lazy = survey('lazy', { load: 'first-use' });
+    fleet.configure([survey('a'), lazy], UNLIMITED);
+    expect(fleet.take(lazy)).toMatchObject({ type: 'loading' });
+    await failed('lazy first');
+    expect(await startOf(fleet)).toBe('waiting');
+    await loaded('a first');
+    expect(await startOf(fleet)).toBe('started');
+  });
+
+  it('neither ends nor fails with an engine that a reload has replaced', async () => {
+    const { fleet, loaded, failed } = fleetOfLoads();
+    for (const key of ['first', 'second', 'third']) fleet.configure([survey('a', { key })], UNLIMITED);
+    await failed('a first');
+    await loaded('a second');
+    expect(await startOf(fleet)).toBe('waiting');
+    expect(fleet.hasStarted).toBe(false);
+    await loaded('a third');
+    expect(await startOf(fleet)).toBe('started');
+  });
+});
+
+describe('a reload', () => {
+  it('that limits idleness unloads a model that no request ever comes for', async () => {
+    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'performance'] });
+    onTestFinished(() => void vi.useRealTimers());
+    const { fleet, loaded } = fleetOfLoads();
+    fleet.configure([survey('a')], UNLIMITED);
+    await loaded('a first');
+    fleet.configure([survey('a', { idleMs: 1000 })], UNLIMITED);
+    vi.advanceTimersByTime(999);
+    expect(fleet.models[0]!.phase).toBe('loaded');
+    vi.advanceTimersByTime(2);
+    expect(fleet.models[0]!.phase).toBe('unloading');
+  });
+
+  it('that would need a second engine on WebGPU in the process is refused and changes nothing', async () => {
+    const { fleet, loaded } = fleetOfLoads();
+    const onGpu = survey('gpu', { provider: 'webgpu' });
+    fleet.configure([onGpu, survey('a')], UNLIMITED);
+    await loaded('gpu first');
+    const changed = survey('gpu', { provider: 'webgpu', key: 'second' });
+    const other = survey('other', { provider: 'auto' });
+    for (const models of [[changed], [other]]) {
+      expect(() => fleet.configure(models, UNLIMITED)).toThrow(/on (webgpu|auto) it can neither be changed/);
+    }
+    expect(fleet.models.map(({ survey: { settings } }) => settings.name)).toEqual(['gpu', 'a']);
+    fleet.configure([onGpu, survey('a', { key: 'second' })], UNLIMITED);
+    fleet.configure([survey('a')], UNLIMITED);
+    expect(() => fleet.configure([other], UNLIMITED)).toThrow(/restart it/);
+  });
+});

@@ -1,0 +1,48 @@
+import { expect, it } from 'vitest';
+import { readConfig } from '../../../origin/config/config.ts';
+import type { DeviceSettings } from '../../../origin/model/config/device.ts';
+import { type MemoryLimits, requireBudget, UNLIMITED } from '../../../origin/serving/memory-budget.ts';
+import type { SurveyedModel } from '../../../origin/serving/survey.ts';
+
+const BASE = readConfig({ CONTINUO_ORIGIN_SECRET: 'not to be told' }).model;
+const MIB = 2 ** 20;
+
+const model = (name: string, device: Partial<DeviceSettings>): SurveyedModel => ({
+  settings: {
+    ...BASE,
+    name,
+    engine: { ...BASE.engine, device: { ...BASE.engine.device, ...device } },
+  },
+  key: name,
+  created: 0,
+  contextLength: 64,
+  vocabularySize: 256,
+  infill: false,
+  defaults: {},
+  weightBytes: 60 * MIB,
+  kvBytes: 30 * MIB,
+});
+
+const FIRST = model('first', { provider: 'cuda' });
+const SECOND = model('second', { provider: 'cuda', deviceId: 1 });
+const MAYBE = model('maybe', { provider: 'auto', deviceId: 1 });
+const MAIN = model('main', { provider: 'cpu' });
+const refused = (models: readonly SurveyedModel[], limits: Partial<MemoryLimits>) => () =>
+  requireBudget(models, { ...UNLIMITED, ...limits });
+
+it('models that share a card must fit it together, `auto` counted as if it took the card; each card is its own', () => {
+  const limits = { cardBytes: 100 * MIB };
+  expect(refused([FIRST, SECOND, MAIN, MAIN], limits)).not.toThrow();
+  expect(refused([FIRST, SECOND, MAYBE], limits)).toThrow(
+    'the models on CUDA card 1 need 180 MiB, but deviceMemoryMiB is 100: ' +
+      'second 60 MiB of weights and 30 MiB of KV cache, maybe 60 MiB of weights and 30 MiB of KV cache',
+  );
+  expect(refused([FIRST, SECOND, MAYBE], {})).not.toThrow();
+});
+
+it('models on the CPU must fit main memory together, whatever lies on cards', () => {
+  expect(refused([MAIN, FIRST, SECOND], { mainBytes: 100 * MIB })).not.toThrow();
+  expect(refused([MAIN, MAIN], { mainBytes: 100 * MIB })).toThrow(
+    /^the models need 180 MiB, but memoryMiB is 100: main 60 MiB/,
+  );
+});

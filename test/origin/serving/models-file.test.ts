@@ -1,0 +1,71 @@
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { expect, it, onTestFinished } from 'vitest';
+import { readConfig } from '../../../origin/config/config.ts';
+import { readModelsFile } from '../../../origin/serving/models-file.ts';
+
+const BASE = readConfig({ CONTINUO_ORIGIN_SECRET: 'not to be told' }).model;
+
+function modelsFile(text: string): string {
+  const folder = mkdtempSync(join(tmpdir(), 'continuo-models-'));
+  onTestFinished(() => rmSync(folder, { recursive: true }));
+  const file = join(folder, 'models.json');
+  writeFileSync(file, text);
+  return file;
+}
+
+function read(models: readonly object[], base = BASE) {
+  const named = models.map((model, index) => ({ name: `m${index}`, directory: '.', ...model }));
+  return readModelsFile(modelsFile(JSON.stringify({ models: named })), base).models.map(
+    ({ engine }) => engine.device,
+  );
+}
+
+it('one model on WebGPU may stand beside others; two, which would crash the process, are refused', () => {
+  const on = (...providers: string[]) => providers.map((provider) => ({ provider }));
+  const devices = read([{ provider: 'webgpu' }, { provider: 'cuda' }, {}, { provider: 'cuda' }]);
+  expect(devices.map(({ provider }) => provider)).toEqual(['webgpu', 'cuda', 'cpu', 'cuda']);
+  for (const both of [
+    ['webgpu', 'webgpu'],
+    ['auto', 'webgpu'],
+    ['auto', 'auto'],
+  ]) {
+    expect(() => read(on('cpu', ...both))).toThrow(/models\.2\.provider: only one model of an origin/);
+  }
+});
+
+it('a model that chooses a provider without device options takes none from the environment, but keeps its own', () => {
+  const base = readConfig({
+    CONTINUO_ORIGIN_SECRET: 'not to be told',
+    CONTINUO_PROVIDER: 'cuda',
+    CONTINUO_DEVICE_ID: '1',
+    CONTINUO_DEVICE_MEMORY_MIB: '2',
+  }).model;
+  const given = { deviceId: 1, memoryBytes: 2 ** 21 };
+  const none = { deviceId: null, memoryBytes: null };
+  const models = [{}, { provider: 'auto' }, { provider: 'cpu' }, { provider: 'cpu', deviceId: 3 }];
+  expect(read(models, base)).toEqual([
+    { provider: 'cuda', ...given },
+    { provider: 'auto', ...given },
+    { provider: 'cpu', ...none },
+    { provider: 'cpu', ...none, deviceId: 3 },
+  ]);
+  expect(read([{ provider: 'webgpu' }], base)).toEqual([{ provider: 'webgpu', ...none }]);
+});
+
+it.each([
+  ['{"models": [\n  {"name": "a",}\n]}', /models\.json: not valid JSON: .*line 2 column 16/],
+  [
+    '{"models": [{"name": "a", "directory": ".", "infill": "on"}]}',
+    /models\.0\.infill: neither auto, off nor a template$/,
+  ],
+  [
+    '{"models": [{"name": "a", "directory": ".", "infill": {"layout": ["prefix"], "prefix": "x", "suffix": "y"}}]}',
+    /models\.0\.infill\.layout: needs prefix, P, suffix and S once each$/,
+  ],
+])('what is wrong with %s is told where it is, in one line', (text, message) => {
+  const reading = () => readModelsFile(modelsFile(text), BASE);
+  expect(reading).toThrow(message);
+  expect(reading).not.toThrow(/\n/);
+});

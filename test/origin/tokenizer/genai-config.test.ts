@@ -1,0 +1,32 @@
+import { readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { expect, it } from 'vitest';
+import { Tokenizer } from '../../../origin/tokenizer/tokenizer.ts';
+import { writeByteTokenizer } from '../../support/synthetic/byte-tokenizer.ts';
+import { writeSyntheticModel } from '../../support/synthetic/synthetic-model.ts';
+import { builder } from '../model/layout-parts.ts';
+import { temporaryDirectory } from '../model/synthetic-runner.ts';
+
+/** A model with its tokenizer, as onnxruntime-genai's builder lays it out. */
+function builtModel(): string {
+  const directory = temporaryDirectory();
+  const model = writeSyntheticModel(directory, { vocabulary: 320 }, builder);
+  writeByteTokenizer(directory, model.vocabulary);
+  return directory;
+}
+
+it('the tokens that end a text are read from genai_config.json where there is no other file', () => {
+  const directory = builtModel();
+  rmSync(join(directory, 'tokenizer_config.json'));
+  expect(Tokenizer.fromDirectory(directory).eosIds).toEqual([319]);
+});
+
+it('several end tokens of genai_config.json all count where a config.json beside it names one', () => {
+  const directory = builtModel();
+  const file = join(directory, 'genai_config.json');
+  const genai = JSON.parse(readFileSync(file, 'utf8'));
+  genai.model.eos_token_id = [319, 300, 301];
+  writeFileSync(file, JSON.stringify(genai));
+  writeFileSync(join(directory, 'config.json'), JSON.stringify({ vocab_size: 320, eos_token_id: 319 }));
+  expect(Tokenizer.fromDirectory(directory).eosIds).toEqual([319, 300, 301]);
+});

@@ -1,0 +1,42 @@
+import fc from 'fast-check';
+import { expect, test } from 'vitest';
+import { LineDecoder, SseDecoder } from '../../shared/framing.ts';
+
+/** Fragments of any size, with more line ends than chance would bring. */
+const fragments = fc.array(fc.string({ unit: fc.constantFrom('\n', '\r', 'a', 'data:', ' ', ': ') }));
+
+test('lines are the same, however their text is cut into fragments', () => {
+  fc.assert(
+    fc.property(fragments, (parts) => {
+      const decoder = new LineDecoder();
+      const lines = parts.flatMap((part) => decoder.push(part));
+      const whole = parts.join('').split('\n');
+      const rest = whole.pop() ?? '';
+      expect(lines).toEqual(whole);
+      expect([decoder.pending, decoder.end()]).toEqual([rest.length, rest]);
+    }),
+  );
+});
+
+test('an event without an end counts with every line of it, empty ones too', () => {
+  const decoder = new SseDecoder();
+  decoder.push('data:\n'.repeat(1000));
+  expect(decoder.pending).toBeGreaterThanOrEqual(1000);
+  decoder.push('\n');
+  expect(decoder.pending).toBe(0);
+});
+
+test('events are the same, however their text is cut into fragments', () => {
+  fc.assert(
+    fc.property(fragments, (parts) => {
+      const [whole, cut] = [new SseDecoder(), new SseDecoder()];
+      expect(parts.flatMap((part) => cut.push(part))).toEqual(whole.push(parts.join('')));
+      expect(cut.pending).toBe(whole.pending);
+    }),
+  );
+});
+
+test('of an event only its data counts, without the one space that may stand before it', () => {
+  const text = ': hello\n\ndata: a\r\ndata:b\ndata:  c\nid: 7\n\nevent: end\n\ndata:\n\n';
+  expect(new SseDecoder().push(text)).toEqual(['a\nb\n c', '']);
+});

@@ -1,0 +1,14 @@
+import { CompilerClient } from '../../../origin/grammar/process/compiler-client.ts';
+import { ProgramCompiler } from '../../../origin/grammar/process/program-compiler.ts';
+
+/** A process with compile processes, to be killed: compiles once, says so, and goes on as its argument says. */
+
+const [mode] = process.argv.slice(2);
+const entry = new URL('./frail-compile-process.ts', import.meta.url);
+const compiler =
+  mode === 'hang' ? new ProgramCompiler({ entry, processes: 1, timeLimitMs: 1000 }) : new CompilerClient();
+await compiler.compile('{"type":"json_object"}', 'a');
+console.log('compiled');
+if (mode === 'hang') void compiler.compile('{"defect":"hang"}', 'a');
+// An automaton of hundreds of thousands of states.
+if (mode === 'slow') void compiler.compile('{"type":"regex","value":"(^|a)((b{60}){50}){50}($|c)"}', 'a');

@@ -1,0 +1,47 @@
+import type { Constraint } from '../../../origin/grammar/constraint.ts';
+import { bytesOf, type TokenBytes } from '../../../origin/tokenizer/token-bytes.ts';
+
+export function allowedTokens(mask: Uint32Array): number[] {
+  const ids: number[] = [];
+  for (let word = 0; word < mask.length; word++) {
+    for (let bits = mask[word]!; bits !== 0; bits &= bits - 1)
+      ids.push(32 * word + 31 - Math.clz32(bits & -bits));
+  }
+  return ids;
+}
+
+export interface WalkOptions {
+  readonly tokens: TokenBytes;
+  readonly random: () => number;
+  /** Tokens after which the walk goes for the end: it prefers tokens that close things. */
+  readonly patience: number;
+  readonly limit: number;
+}
+
+/** Generates a text with random allowed tokens; null when it did not end within the limit. */
+export function randomText(constraint: Constraint, options: WalkOptions): string | null {
+  const parts: Uint8Array[] = [];
+  for (let step = 0; step < options.limit; step++) {
+    const allowed = allowedTokens(constraint.mask());
+    if (allowed.length === 0 && !constraint.accepting)
+      throw new Error('Neither a token nor the end is allowed');
+    const late = step >= options.patience;
+    if (constraint.accepting && (allowed.length === 0 || late || options.random() < 0.3)) {
+      return new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(Buffer.concat(parts));
+    }
+    const token = late ? closing(allowed, options) : allowed[Math.floor(options.random() * allowed.length)]!;
+    constraint.accept(token);
+    parts.push(bytesOf(options.tokens, token));
+  }
+  return null;
+}
+
+/** A token that closes a string, else one that closes a bracket, else any; never for certain, lest it goes round. */
+function closing(allowed: readonly number[], { tokens, random }: WalkOptions): number {
+  const beginningWith = (chars: string): number[] =>
+    allowed.filter((id) => chars.includes(String.fromCharCode(bytesOf(tokens, id)[0] ?? 0)));
+  const quotes = beginningWith('"');
+  const pool = quotes.length > 0 ? quotes : beginningWith(']}');
+  const chosen = pool.length > 0 && random() < (quotes.length > 0 ? 0.9 : 0.5) ? pool : allowed;
+  return chosen[Math.floor(random() * chosen.length)]!;
+}

@@ -1,0 +1,177 @@
+import { CommanderError } from 'commander';
+import { expect, test } from 'vitest';
+import { CommandError } from '../../../worker/cli/api.ts';
+import { createProgram } from '../../../worker/cli/program.ts';
+import { ADMIN_KEY, ADMIN_KEY_SHA256, type AnswerBody, completion } from '../admin/admin-client.ts';
+import { eventually } from '../support/eventually.ts';
+import { workerForTests } from '../support/worker-for-tests.ts';
+
+const { worker } = workerForTests({ ADMIN_KEY_SHA256 });
+
+/** What `admin …` prints. */
+const admin = (...words: string[]): Promise<string> => adminAt(worker.url, words);
+
+async function adminAt(url: string, words: readonly string[], ask: typeof fetch = fetch): Promise<string> {
+  const printed: string[] = [];
+  const program = createProgram({
+    url,
+    keyFor: () => ADMIN_KEY,
+    fetch: ask,
+    print: (text) => printed.push(text),
+    printError: (text) => printed.push(text),
+  });
+  await program.parseAsync(words, { from: 'user' });
+  return printed.join('\n');
+}
+
+const adminJson = async <T = AnswerBody>(...words: string[]): Promise<T> =>
+  JSON.parse(await admin('--json', ...words)) as T;
+
+test('from an empty deployment to a counted completion, by commands alone', async () => {
+  await admin('plans', 'create', '--id', 'small', '--name', 'Small', '--limit', 'requests_per_minute=30');
+  const tenant = await adminJson('tenants', 'create', '--id', 'acme', '--name', 'Acme', '--plan', 'small');
+  expect(tenant).toMatchObject({ id: 'acme', plan: 'small', suspended: false });
+  const key = await adminJson('keys', 'create', '--tenant', 'acme', '--name', 'ci', '--models', 'org/tiny');
+  const answer = await completion(worker, key.key);
+  expect([answer.status, answer.headers.get('x-ratelimit-limit-requests')]).toEqual([200, '30']);
+  const next = await adminJson('keys', 'rotate', key.id, '--overlap', '1h');
+  expect(next.models).toEqual(['org/tiny']);
+  expect((await adminJson('keys', 'revoke', next.id)).revoked_at).toEqual(expect.any(Number));
+  expect((await completion(worker, next.key)).status).toBe(401);
+  const [row] = await eventually(
+    () => adminJson<unknown[]>('usage', '--tenant', 'acme', '--by', 'tenant,key'),
+    (rows) => rows.length > 0,
+  );
+  expect(row).toMatchObject({ tenant: 'acme', key: key.id, requests: 1, completion_tokens: 4 });
+});
+
+test('tables show what JSON tells, and no key', async () => {
+  const { key } = await adminJson(
+    'keys',
+    'create',
+    '--tenant',
+    'operator',
+    '--name',
+    'x',
+    '--scopes',
+    'admin',
+  );
+  const table = await admin('keys', 'list', '--tenant', 'operator');
+  expect(table).toMatch(/│ id .*│ tenant .*│ name /);
+  expect(table).toContain('operator');
+  expect(table).not.toContain(key);
+  expect(await admin('tenants', 'show', 'operator')).toMatch(/│ name\s+│ Operator/);
+});
+
+test('a suspended tenant resumes, and limits can be lifted', async () => {
+  await admin('tenants', 'create', '--id', 'pause', '--name', 'Pause', '--limit', 'max_tokens=5');
+  expect((await adminJson('tenants', 'suspend', 'pause')).suspended).toBe(true);
+  expect((await adminJson('tenants', 'resume', 'pause')).suspended).toBe(false);
+  const changed = await adminJson('tenants', 'update', 'pause', '--limit', 'max_tokens=none');
+  expect(changed.limits).toEqual({ max_tokens: null });
+});
+
+test('a limit that is changed leaves the others as they are, until the plan is to be followed again', async () => {
+  const limits = async (...change: string[]) => (await adminJson(...change)).limits;
+  await admin('plans', 'create', '--id', 'kept', '--name', 'Kept', '--limit', 'tokens_per_day=500');
+  expect(await limits('plans', 'update', 'kept', '--limit', 'max_tokens=9')).toEqual({
+    tokens_per_day: 500,
+    max_tokens: 9,
+  });
+  expect(await limits('plans', 'update', 'kept', '--name', 'Same')).toEqual({
+    tokens_per_day: 500,
+    max_tokens: 9,
+  });
+  const create = ['tenants', 'create', '--id', 'kept', '--name', 'Kept', '--limit', 'tokens_per_day=50'];
+  await admin(...create, '--limit', 'max_tokens=none');
+  const update = ['tenants', 'update', 'kept', '--limit'];
+  const both = { tokens_per_day: 50, max_tokens: null, requests_per_minute: 7 };
+  expect(await limits(...update, 'requests_per_minute=7')).toEqual(both);
+  expect(await limits(...update, 'requests_per_minute=8', '--limit', 'max_tokens=plan')).toEqual({
+    tokens_per_day: 50,
+    requests_per_minute: 8,
+  });
+  await expect(admin(...update, 'max_tokens=0')).rejects.toThrow(/below minimum value/);
+  await expect(admin('plans', 'update', 'kept', '--limit', 'max_tokens=plan')).rejects.toThrow(
+    /expected an integer/,
+  );
+});
+
+test("what goes wrong is said in the server's words", async () => {
+  await expect(admin('tenants', 'show', 'nobody')).rejects.toThrow(
+    new CommandError("There is no tenant 'nobody'../edge"),
+  );
+  await expect(admin('tenants', 'create', '--name', 'x', '--limit', 'nonsense')).rejects.toThrow(
+    /name=number/,
+  );
+  await expect(admin('tenants', 'create', '--name', 'x', '--limit', 'max_tokens=0')).rejects.toThrow(
+    new CommandError(
+      "Invalid 'limits.max_tokens': integer below minimum value. Expected a value >= 1, but got 0 instead.",
+    ),
+  );
+});
+
+/** What `admin … --help` prints, as one line. */
+async function helpOf(...words: string[]): Promise<string> {
+  const printed: string[] = [];
+  const print = (text: string) => printed.push(text);
+  const surroundings = { url: worker.url, keyFor: () => ADMIN_KEY, fetch, print, printError: print };
+  const shown = createProgram(surroundings).parseAsync([...words, '--help'], { from: 'user' });
+  await expect(shown).rejects.toThrow(CommanderError);
+  return printed.join('\n').replaceAll(/\s+/g, ' ');
+}
+
+test('the help names every limit, and a limit of another name is refused with those that there are', async () => {
+  const names =
+    'requests_per_minute, tokens_per_minute, concurrent_requests, tokens_per_day, tokens_per_month, max_tokens, max_sequences';
+  for (const command of ['tenants create', 'tenants update', 'keys create', 'plans create', 'plans update']) {
+    expect(await helpOf(...command.split(' '))).toContain(names);
+  }
+  const limits = names.split(', ').flatMap((name) => ['--limit', `${name}=7`]);
+  await admin('tenants', 'create', '--id', 'limited', '--name', 'Limited', ...limits);
+  await expect(admin('tenants', 'update', 'limited', '--limit', 'rpm=7')).rejects.toThrow(
+    `There is no limit 'rpm'; names: ${names}.`,
+  );
+  expect(await helpOf('tenants', 'create')).toContain('openai, fireworks, llamacpp, mistralrs, vllm');
+});
+
+test('what cannot be sent is refused in a line', async () => {
+  await expect(admin('--url', 'nonsense', 'tenants', 'list')).rejects.toThrow(
+    new CommandError("'nonsense' is no address such as https://api.example.com."),
+  );
+  await expect(adminAt('ftp://127.0.0.1', ['tenants', 'list'])).rejects.toThrow(CommandError);
+  // Each of these would be another path: that of the list, or one above it.
+  for (const id of ['', '../edge', '..']) {
+    await expect(admin('tenants', 'show', id)).rejects.toThrow(new CommandError(`'${id}' is no id.`));
+  }
+  for (const weight of ['0', '-1', 'x', 'Infinity']) {
+    await expect(admin('tenants', 'create', '--name', 'x', '--weight', weight)).rejects.toThrow(/above 0/);
+  }
+});
+
+test.each(['null', '"ok"', '<html>', '{}'])(
+  'a server that answers %s is told to be another one',
+  async (body) => {
+    const ask = () => Promise.resolve(new Response(body));
+    for (const words of [
+      ['tenants', 'list'],
+      ['usage'],
+      ...(body === '{}' ? [] : [['tenants', 'show', 'x']]),
+    ]) {
+      await expect(adminAt('http://other.example:81/x', words, ask)).rejects.toThrow(
+        new CommandError('What answers at http://other.example:81 is no Continuo.'),
+      );
+    }
+  },
+);
+
+test('a key expires at the date or the time it was told, and at none that does not exist', async () => {
+  await admin('tenants', 'create', '--id', 'dated', '--name', 'Dated');
+  const expiring = ['keys', 'create', '--tenant', 'dated', '--name', 'x', '--expires'];
+  const expiry = async (when: string) => (await adminJson(...expiring, when)).expires_at;
+  expect(await expiry('2030-01-31')).toBe(Date.UTC(2030, 0, 31) / 1000);
+  expect(await expiry('2030-01-31T12:00:00+01:00')).toBe(Date.UTC(2030, 0, 31, 11) / 1000);
+  for (const when of ['1', '2030-02-31', '2030-01-31T12:00', '2030-01-31 (noon)']) {
+    await expect(admin(...expiring, when)).rejects.toThrow(/2030-01-31/);
+  }
+});

@@ -1,0 +1,74 @@
+import { execFileSync } from 'node:child_process';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { gzipSync } from 'node:zlib';
+import { describe, expect, test } from 'vitest';
+import { unstable_readConfig } from 'wrangler';
+import { bundleWorker } from '../../origin/start/worker-bundle.ts';
+import { completion } from './admin/admin-client.ts';
+import { startFakeOrigin } from './support/fake-origin.ts';
+import { KEY, startWorker } from './support/worker.ts';
+
+const ROOT = path.resolve(import.meta.dirname, '../..');
+
+describe('deployment', () => {
+  test('the bundle stays below 200 KB compressed', async () => {
+    expect(gzipSync(await bundleWorker(true)).byteLength).toBeLessThan(200 * 1024);
+  });
+
+  test('production deploys with every binding, as far as can be tried without an account', () => {
+    const directory = mkdtempSync(path.join(tmpdir(), 'deploy-'));
+    try {
+      const wrangler = path.join(ROOT, 'node_modules/wrangler/bin/wrangler.js');
+      const printed = execFileSync(
+        process.execPath,
+        [wrangler, 'deploy', '--dry-run', '--env', 'production', '--outdir', directory],
+        {
+          cwd: ROOT,
+          encoding: 'utf8',
+          env: {
+            ...process.env,
+            CI: 'true',
+            CLOUDFLARE_CF_FETCH_ENABLED: 'false',
+            WRANGLER_SEND_METRICS: 'false',
+          },
+        },
+      );
+      for (const binding of [
+        'LIMITER',
+        'REGIONS',
+        'STREAMS',
+        'ANSWERS',
+        'DB',
+        'USAGE',
+        'FLOOD_BY_ADDRESS',
+        'FLOOD_BY_KEY',
+        'ENVIRONMENT',
+      ]) {
+        expect(printed).toContain(`env.${binding}`);
+      }
+    } finally {
+      rmSync(directory, { recursive: true, force: true });
+    }
+  });
+
+  test('the Worker’s own log lines are kept everywhere, the platform’s with queries and headers nowhere', () => {
+    for (const env of [undefined, 'staging', 'production']) {
+      const { observability } = unstable_readConfig({ config: path.join(ROOT, 'wrangler.toml'), env });
+      expect(observability?.logs).toMatchObject({ enabled: true, invocation_logs: false });
+    }
+  });
+
+  test('the development key opens nothing in production', async () => {
+    const origin = await startFakeOrigin();
+    const worker = await startWorker(origin, { ENVIRONMENT: 'production' });
+    try {
+      expect((await completion(worker, KEY)).status).toBe(401);
+      expect((await worker.request('/admin/v1/plans')).status).toBe(401);
+    } finally {
+      await worker.stop();
+      await origin.stop();
+    }
+  });
+});

@@ -1,0 +1,233 @@
+import { readFileSync } from 'node:fs';
+import path from 'node:path';
+import { describe, expect, test } from 'vitest';
+import { NEUTRAL_SAMPLING, type SamplingParameters } from '../../../shared/sampling.ts';
+import { type DialectName, dialectName } from '../../../shared/tenant.ts';
+import { ADMIN_KEY_SHA256, admin, tenantWithKey } from '../admin/admin-client.ts';
+import { MODEL } from '../support/fake-origin.ts';
+import { type Chunk, chunksOf } from '../support/sse.ts';
+import { workerForTests } from '../support/worker-for-tests.ts';
+
+/** How each system behaves by itself, as its document says; written down apart from the Worker's own table. */
+interface Habits {
+  readonly maxTokens: number;
+  readonly sampling: Partial<SamplingParameters>;
+  readonly includeStop: boolean;
+  readonly contextOverflow: 'truncate' | 'error';
+  readonly logprobsCeiling: number;
+  /** Whether the last chunk of the last choice has the usage though nobody asked. */
+  readonly usageUnasked: boolean;
+  readonly codeOf400: unknown;
+  readonly anyModel: boolean;
+}
+
+const OPENAI: Habits = {
+  maxTokens: 16,
+  sampling: {},
+  includeStop: false,
+  contextOverflow: 'truncate',
+  logprobsCeiling: 5,
+  usageUnasked: false,
+  codeOf400: 'invalid_type',
+  anyModel: false,
+};
+
+const HABITS: Readonly<Record<DialectName, Habits>> = {
+  openai: OPENAI,
+  fireworks: { ...OPENAI, includeStop: true, usageUnasked: true },
+  llamacpp: {
+    ...OPENAI,
+    maxTokens: -1,
+    sampling: {
+      temperature: 0.8,
+      topP: 0.95,
+      topK: 40,
+      minP: 0.05,
+      repetitionPenalty: 1.1,
+      repeatLastN: 64,
+      penaltyScope: 'all',
+    },
+    logprobsCeiling: 20,
+    codeOf400: 400,
+    anyModel: true,
+  },
+  mistralrs: { ...OPENAI, contextOverflow: 'error', logprobsCeiling: 20 },
+  vllm: { ...OPENAI, contextOverflow: 'error', logprobsCeiling: 20, codeOf400: 400 },
+};
+
+const { worker, origin } = workerForTests({ ADMIN_KEY_SHA256 });
+
+type Fields = Readonly<Record<string, unknown>>;
+
+const speaking = (dialect: string, fields: Fields = {}) =>
+  worker.post({ model: 'default', prompt: 'Hi', ...fields }, { headers: { 'x-dialect': dialect } });
+
+/** Sends what every system would answer with 200. */
+async function accepted(dialect: string, fields: Fields = {}): Promise<string> {
+  const response = await speaking(dialect, fields);
+  const text = await response.text();
+  expect(response.status, text).toBe(200);
+  return text;
+}
+
+const codeOf = async (response: Response) =>
+  ((await response.json()) as { error: { code: unknown } }).error.code;
+
+describe.each(Object.entries(HABITS))('%s', (dialect, habits) => {
+  test('has its own defaults', async () => {
+    await accepted(dialect);
+    const { maxTokens, includeStop, contextOverflow } = habits;
+    expect(origin.requests[0]).toMatchObject({ maxTokens, includeStop, contextOverflow });
+    expect(origin.requests[0]?.sampling).toEqual({ ...NEUTRAL_SAMPLING, ...habits.sampling });
+  });
+
+  test('does what is sent instead', async () => {
+    await accepted(dialect, {
+      max_tokens: 3,
+      temperature: 0.5,
+      top_p: 0.4,
+      top_k: 7,
+      min_p: 0.1,
+      repeat_penalty: 1.5,
+      repeat_last_n: 5,
+      include_stop_str_in_output: !habits.includeStop,
+      context_length_exceeded_behavior: habits.contextOverflow === 'error' ? 'truncate' : 'error',
+    });
+    expect(origin.requests[0]).toMatchObject({
+      maxTokens: 3,
+      includeStop: !habits.includeStop,
+      contextOverflow: habits.contextOverflow === 'error' ? 'truncate' : 'error',
+      sampling: {
+        temperature: 0.5,
+        topP: 0.4,
+        topK: 7,
+        minP: 0.1,
+        repetitionPenalty: 1.5,
+        repeatLastN: 5,
+        penaltyScope: habits.sampling.penaltyScope ?? 'generated',
+      },
+    });
+  });
+
+  test('gives as many alternatives as it is known for', async () => {
+    const { logprobsCeiling: ceiling, codeOf400 } = habits;
+    for (const name of ['logprobs', 'top_logprobs', 'n_probs', 'prompt_logprobs']) {
+      await accepted(dialect, { [name]: ceiling });
+      const refused = await speaking(dialect, { [name]: ceiling + 1 });
+      expect(refused.status).toBe(400);
+      expect(await codeOf(refused)).toBe(codeOf400 === 400 ? 400 : 'integer_above_max_value');
+    }
+  });
+
+  test('gives the usage of a stream where its clients look for it', async () => {
+    const usages = (chunks: readonly Chunk[]) => chunks.map(({ usage }) => usage?.completion_tokens ?? null);
+    const unasked = chunksOf(await accepted(dialect, { stream: true, max_tokens: 2, n: 2 }));
+    const last = habits.usageUnasked ? 4 : null;
+    expect(usages(unasked)).toEqual([...unasked.slice(1).map(() => null), last]);
+    expect(unasked.at(-1)?.choices).toMatchObject([{ text: '', finish_reason: 'length' }]);
+    const stream_options = { include_usage: true };
+    const asked = chunksOf(await accepted(dialect, { stream: true, max_tokens: 2, n: 2, stream_options }));
+    expect(usages(asked)).toEqual([...asked.slice(1).map(() => null), 4]);
+    expect(asked.at(-1)?.choices).toEqual([]);
+  });
+
+  test('names or numbers its errors, before the caller is known, too', async () => {
+    expect(await codeOf(await speaking(dialect, { n: 'x' }))).toBe(habits.codeOf400);
+    const headers = { 'x-dialect': dialect };
+    const stranger = await fetch(`${worker.url}/v1/completions`, { method: 'POST', headers });
+    expect(await codeOf(stranger)).toBe(habits.codeOf400 === 400 ? 401 : 'missing_api_key');
+  });
+
+  test('answers to the name of the one model that is served, or to any', async () => {
+    expect((await speaking(dialect, { model: 'gpt-3.5-turbo' })).status).toBe(habits.anyModel ? 200 : 404);
+    const long = await speaking(dialect, { model: 'x'.repeat(257) });
+    expect(long.status).toBe(habits.anyModel ? 400 : 404);
+    origin.models = [MODEL, { ...MODEL, id: 'second' }];
+    expect((await speaking(dialect, { model: 'gpt-3.5-turbo' })).status).toBe(404);
+  });
+
+  test('counts offsets from the start of the returned text', async () => {
+    const offsets = async (fields: Fields) => {
+      const { choices } = JSON.parse(await accepted(dialect, { max_tokens: 2, logprobs: 0, ...fields }));
+      return choices[0].logprobs.text_offset;
+    };
+    expect(await offsets({})).toEqual([0, 2]);
+    expect(await offsets({ echo: true })).toEqual([0, 1, 2, 4]);
+  });
+
+  test('is a tenant’s habit where the header does not say otherwise', async () => {
+    const { key } = await tenantWithKey(worker, `tenant-${dialect}`);
+    await admin(worker, 'PATCH', `/tenants/tenant-${dialect}`, { dialect });
+    const headers = { authorization: `Bearer ${key}` };
+    const body = { model: MODEL.id, prompt: 'Hi' };
+    expect((await worker.post(body, { headers })).status).toBe(200);
+    expect(origin.requests[0]).toMatchObject({
+      maxTokens: habits.maxTokens,
+      includeStop: habits.includeStop,
+      contextOverflow: habits.contextOverflow,
+    });
+    expect((await worker.post(body, { headers: { ...headers, 'x-dialect': 'openai' } })).status).toBe(200);
+    expect(origin.requests[1]).toMatchObject({
+      maxTokens: 16,
+      includeStop: false,
+      contextOverflow: 'truncate',
+    });
+  });
+
+  test('is a tenant’s habit in errors, too, whatever refuses the request', async () => {
+    const id = `refused-${dialect}`;
+    const { key } = await tenantWithKey(worker, id);
+    await admin(worker, 'PATCH', `/tenants/${id}`, { dialect });
+    const asked = { headers: { authorization: `Bearer ${key}` } };
+    const sent = (extra: Readonly<Record<string, string>>) =>
+      worker.post('{}', { headers: { ...asked.headers, ...extra } });
+    const numbered = habits.codeOf400 === 400;
+    const compressed = { 'content-encoding': 'br' };
+    expect(await codeOf(await sent({ 'idempotency-key': 'a b' }))).toBe(numbered ? 400 : 'invalid_value');
+    for (const wrapped of [{ 'idempotency-key': 'a' }, { 'x-resumable': 'true' }]) {
+      const refused = await sent({ ...wrapped, ...compressed });
+      expect(await codeOf(refused)).toBe(numbered ? 415 : 'unsupported_media_type');
+    }
+    const rest = await worker.request('/v1/completions/cmpl-none/stream', asked);
+    expect(await codeOf(rest)).toBe(numbered ? 404 : 'not_found');
+    await admin(worker, 'PATCH', `/tenants/${id}`, { suspended: true });
+    expect(await codeOf(await sent({}))).toBe(numbered ? 403 : 'tenant_suspended');
+  });
+});
+
+test('the README’s table says what they do', () => {
+  const readme = readFileSync(path.join(import.meta.dirname, '../../../README.md'), 'utf8');
+  const rows = (/### Dialects\n(.+?)\n## /s.exec(readme)?.[1] ?? '')
+    .split('\n')
+    .filter((line) => line.startsWith('| ') && !line.startsWith('| ---'))
+    .map((line) => line.slice(1, -1).split('|'))
+    .map((cells) => cells.map((cell) => cell.trim()));
+  const [head = [], ...body] = rows;
+  expect(head.slice(1).map((name) => name.split(' ')[0])).toEqual(dialectName.options);
+  const off = (value: number, neutral: number) => (value === neutral ? 'off' : String(value));
+  const words: Readonly<Record<string, (habits: Habits, sampling: SamplingParameters) => string>> = {
+    max_tokens: ({ maxTokens }) => String(maxTokens).replace('-', '−'),
+    temperature: (_, { temperature }) => String(temperature),
+    'top_p / top_k / min_p': (_, { topP, topK, minP }) => `${topP} / ${off(topK, 0)} / ${minP}`,
+    'repetition penalty': (_, { repetitionPenalty, repeatLastN }) =>
+      repeatLastN === -1 ? String(repetitionPenalty) : `${repetitionPenalty}, last ${repeatLastN} tokens`,
+    'penalties count': (_, { penaltyScope }) =>
+      penaltyScope === 'all' ? 'prompt and generated' : 'generated',
+    'stop text': ({ includeStop }) => (includeStop ? 'kept' : 'left out'),
+    'prompt + max_tokens too long': ({ contextOverflow }) =>
+      contextOverflow === 'error' ? '400' : 'lowered',
+    'largest `logprobs`': ({ logprobsCeiling }) => String(logprobsCeiling),
+    'usage in streams': ({ usageUnasked }) => (usageUnasked ? 'on the last choice' : 'if asked for'),
+    'error `code`': ({ codeOf400 }) => (codeOf400 === 400 ? 'HTTP status' : 'name'),
+    'any model name': ({ anyModel }) => (anyModel ? 'yes' : 'no'),
+  };
+  const expected = Object.entries(words).map(([name, word]) => [
+    name,
+    ...dialectName.options.map((dialect) =>
+      word(HABITS[dialect], { ...NEUTRAL_SAMPLING, ...HABITS[dialect].sampling }),
+    ),
+  ]);
+  expect(body.map((row) => row.map((cell) => cell.replace('max_tokens lowered', 'lowered')))).toEqual(
+    expected,
+  );
+});

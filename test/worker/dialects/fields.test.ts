@@ -1,0 +1,78 @@
+import { describe, expect, test } from 'vitest';
+import { completionRequest } from '../../../shared/completion.ts';
+import { errorResponse } from '../../../shared/completion-response.ts';
+import type { GenerationRequest } from '../../../shared/generation.ts';
+import { workerForTests } from '../support/worker-for-tests.ts';
+import { FIELD_TABLE, IGNORED_FIELDS, SERVICE_FIELDS } from './field-table.ts';
+
+/** Every field over HTTP: absent, null, at its bounds, beyond them, and of another type. */
+
+const { worker, origin } = workerForTests({ MODELS_TTL_MS: '60000' });
+
+const send = (fields: Readonly<Record<string, unknown>>) =>
+  worker.post({ model: 'default', prompt: 'x', ...fields });
+
+const short = (value: unknown): string => {
+  const json = JSON.stringify(value);
+  return json.length > 60 ? `${json.slice(0, 60)}…` : json;
+};
+
+/** What the origin was asked for, whichever request asked. */
+const asked = (): Partial<GenerationRequest>[] =>
+  origin.requests.map((one) => ({ ...one, requestId: '', account: '' }));
+
+test('the table names every field of the request but the model', () => {
+  const fields = Object.keys(completionRequest.shape).filter((field) => field !== 'model');
+  expect(Object.keys(FIELD_TABLE).toSorted()).toEqual(fields.toSorted());
+});
+
+describe.each(Object.entries(FIELD_TABLE))('%s', (field, { good, bad, beside }) => {
+  test('absent and null mean the same', async () => {
+    if (field === 'prompt') {
+      for (const prompt of [undefined, null]) {
+        const { error } = errorResponse.parse(await (await send({ prompt })).json());
+        expect(error).toMatchObject({ code: 'missing_required_parameter', param: 'prompt' });
+      }
+      return;
+    }
+    expect([(await send({})).status, (await send({ [field]: null })).status]).toEqual([200, 200]);
+    const [absent, empty] = asked();
+    expect(empty).toEqual(absent);
+  });
+
+  test.runIf(good.length > 0)('its good values are accepted, bounds included', async () => {
+    const answers = await Promise.all(
+      good.map(async (value) => {
+        const response = await send({ ...beside, [field]: value });
+        return [short(value), response.status, response.status === 200 || (await response.text())];
+      }),
+    );
+    expect(answers).toEqual(good.map((value) => [short(value), 200, true]));
+    expect(origin.requests).toHaveLength(good.length);
+  });
+
+  test('every other value is refused by name, and costs nothing', async () => {
+    const answers = await Promise.all(
+      bad.map(async ([value]) => {
+        const response = await send({ ...beside, [field]: value });
+        const { error } = errorResponse.parse(await response.json());
+        expect(error.message).toContain(field);
+        return [short(value), response.status, error.type, error.code, error.param];
+      }),
+    );
+    const expected = bad.map(([value, code, param = field]) => {
+      return [short(value), 400, 'invalid_request_error', code, param];
+    });
+    expect(answers).toEqual(expected);
+    expect(origin.requests).toEqual([]);
+  });
+});
+
+test.each([...IGNORED_FIELDS, ...SERVICE_FIELDS])('%s is accepted and without effect', async (field) => {
+  const values = [0, 'x', true, [{}], { a: { b: [] } }, null];
+  const statuses = await Promise.all(values.map(async (value) => (await send({ [field]: value })).status));
+  expect(statuses).toEqual(values.map(() => 200));
+  await send({});
+  const all = asked();
+  expect(new Set(all.map((one) => JSON.stringify(one))).size).toBe(1);
+});

@@ -1,0 +1,56 @@
+import { describe, expect, test } from 'vitest';
+import { ApiError } from '../../../shared/errors.ts';
+import type { OriginModel } from '../../../shared/generation.ts';
+import { checkCapabilities } from '../../../worker/generation/served-model.ts';
+import { costOf } from '../../../worker/limits/request-bounds.ts';
+import { parse } from './parsing.ts';
+
+const blind: OriginModel = {
+  id: 'm',
+  created: 0,
+  contextLength: 4096,
+  vocabularySize: 100,
+  infill: false,
+  aliases: [],
+  defaults: {},
+  state: 'loaded',
+};
+const sighted: OriginModel = { ...blind, imageTokens: 576 };
+const image = 'data:image/png;base64,AAAA';
+
+const refusal = (body: Readonly<Record<string, unknown>>, model: OriginModel) => {
+  try {
+    checkCapabilities(parse(body), model);
+    return null;
+  } catch (thrown) {
+    return thrown instanceof ApiError ? thrown.envelope().error : thrown;
+  }
+};
+
+describe('images', () => {
+  test('travel as they came; none and null are no images', () => {
+    expect(parse({ prompt: '<image>', images: [image] }).generation.images).toEqual([image]);
+    for (const images of [[], null])
+      expect(Object.keys(parse({ images }).generation)).not.toContain('images');
+  });
+
+  test('are as many as the marks of all prompts, unless ids may be marks', () => {
+    const count = { code: 'invalid_value', param: 'images' };
+    expect(refusal({ prompt: ['<image>', 'a<image>b'], images: [image, image] }, sighted)).toBeNull();
+    expect(refusal({ prompt: ['<image>', 'b'], images: [image, image] }, sighted)).toMatchObject(count);
+    expect(refusal({ prompt: [5, 'a'], images: [image] }, sighted)).toBeNull();
+  });
+
+  test('are refused where the model takes none, but not while that is unknown', () => {
+    const body = { prompt: '<image>', images: [image] };
+    expect(refusal(body, blind)).toMatchObject({ code: 'unsupported_parameter', param: 'images' });
+    expect(refusal(body, { ...blind, state: 'unloaded' })).toBeNull();
+  });
+
+  test('are admitted with the tokens that they will take', () => {
+    const without = costOf(parse({ prompt: 'abcd' }), sighted);
+    const withThem = costOf(parse({ prompt: '<image><image>', images: [image, image] }), sighted);
+    expect(without.tokens).toBe(1 + 16);
+    expect(withThem.tokens).toBeGreaterThanOrEqual(2 * 576 + 16);
+  });
+});

@@ -1,0 +1,145 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { describe, expect, test } from 'vitest';
+import { ndjsonLine } from '../../../shared/framing.ts';
+import type { GenerationEvent } from '../../../shared/generation.ts';
+import type { Script, Wire } from '../support/fake-origin.ts';
+import { acceptedFor, tokenEvent } from '../support/scripts.ts';
+import { payloadsOf } from '../support/sse.ts';
+import { workerForTests } from '../support/worker-for-tests.ts';
+
+const { worker, origin } = workerForTests();
+
+const post = (body: Record<string, unknown> = {}) =>
+  worker.post({ model: 'default', prompt: 'Hi', max_tokens: 4, ...body });
+
+const ENDINGS: Readonly<Record<string, (wire: Wire) => void | Promise<void>>> = {
+  'cuts the connection': async (wire) => {
+    await sleep(20);
+    wire.die();
+  },
+  'ends as if all were well': (wire) => wire.end(),
+  'ends in the middle of a line': async (wire) => {
+    await wire.raw('{"type":"tok');
+    wire.end();
+  },
+  'sends what is no JSON': (wire) => void wire.raw('oops\n'),
+  'sends an event of no known type': (wire) => void wire.raw(ndjsonLine({ type: 'confetti' })),
+  'sends an event without its fields': (wire) => void wire.raw(ndjsonLine({ type: 'token', choice: 0 })),
+};
+
+/** Of a stream that is written at the origin. */
+const WRITTEN_ENDINGS: typeof ENDINGS = {
+  'cuts the connection': ENDINGS['cuts the connection']!,
+  'ends as if all were well': ENDINGS['ends as if all were well']!,
+  'cuts the connection in the middle of an event': async (wire) => {
+    await wire.raw('data: {"id":"cm');
+    await sleep(20);
+    wire.die();
+  },
+  'cuts the connection in the middle of an account': async (wire) => {
+    await wire.raw('<!--{"usage":{"promptTo');
+    await sleep(20);
+    wire.die();
+  },
+  'gives an account that is none': (wire) => void wire.raw('<!--{"usage":{}}-->'),
+  'gives an account that is no JSON': (wire) => void wire.raw('<!--oops-->'),
+};
+
+const dying =
+  (end: (wire: Wire) => void | Promise<void>): Script =>
+  async (request, wire) => {
+    wire.send(...acceptedFor(request), tokenEvent(1), tokenEvent(2));
+    await end(wire);
+  };
+
+describe('C.7: an origin that fails mid-stream', () => {
+  test.each([
+    ...Object.entries(ENDINGS).map(([name, end]) => [name, false, end] as const),
+    ...Object.entries(WRITTEN_ENDINGS).map(
+      ([name, end]) => [`${name} of a written stream`, true, end] as const,
+    ),
+  ])('%s: one error event and [DONE] for a stream', async (_, writes, end) => {
+    origin.writes = writes;
+    origin.script = dying(end);
+    const text = await (await post({ stream: true })).text();
+    // An event that broke off stays what it is.
+    const payloads = payloadsOf(text.replace('data: {"id":"cm\n\n', ''));
+    expect(payloads.slice(0, -1)).toMatchObject([
+      { choices: [{ text: ' t1' }] },
+      { choices: [{ text: ' t2' }] },
+    ]);
+    expect(payloads.at(-1)).toMatchObject({
+      error: { type: 'server_error', code: 'upstream_error', param: null, message: expect.any(String) },
+    });
+  });
+
+  test.each(Object.entries(ENDINGS))('%s: 502 for a plain request', async (_, end) => {
+    origin.script = dying(end);
+    const response = await post();
+    expect(response.status).toBe(502);
+    expect(response.headers.get('retry-after')).toBe('1');
+    expect(await response.json()).toMatchObject({ error: { code: 'upstream_error' } });
+  });
+
+  test('a written stream that breaks off ends in its caller’s dialect', async () => {
+    origin.script = dying((wire) => wire.end());
+    const body = { model: 'default', prompt: 'Hi', max_tokens: 4, stream: true };
+    const answer = await worker.post(body, { headers: { 'x-dialect': 'vllm' } });
+    expect(payloadsOf(await answer.text()).at(-1)).toMatchObject({ error: { code: 502 } });
+  });
+
+  test('its own error event reaches the client with its code, after the text before it', async () => {
+    const error = {
+      code: 'upstream_timeout',
+      message: 'Out of time.',
+      param: null,
+      retryable: true,
+    } as const;
+    origin.script = (request, wire) => {
+      wire.send(...acceptedFor(request), tokenEvent(1), { type: 'error', ...error });
+      wire.end();
+    };
+    const payloads = payloadsOf(await (await post({ stream: true })).text());
+    expect(payloads).toMatchObject([
+      { choices: [{ text: ' t1' }] },
+      { error: { code: 'upstream_timeout', message: 'Out of time.' } },
+    ]);
+    expect((await post()).status).toBe(504);
+  });
+
+  test('choices that had finished stay finished', async () => {
+    origin.script = (request, wire) => {
+      const finish: GenerationEvent = {
+        type: 'finish',
+        choice: 0,
+        reason: 'stop',
+        stopReason: null,
+        completionTokens: 1,
+      };
+      wire.send(...acceptedFor(request), tokenEvent(1), finish);
+      setTimeout(() => wire.die(), 20);
+    };
+    const payloads = payloadsOf(await (await post({ stream: true, n: 2 })).text());
+    expect(payloads[1]).toMatchObject({ choices: [{ index: 0, finish_reason: 'stop' }] });
+    expect(payloads.at(-1)).toHaveProperty('error');
+  });
+
+  test('an error before anything was generated is an HTTP status, also for a stream', async () => {
+    origin.writes = false;
+    origin.script = (_, wire) => {
+      const message = 'Invalid grammar.';
+      wire.send({ type: 'error', code: 'invalid_grammar', message, param: 'grammar', retryable: false });
+      wire.end();
+    };
+    const response = await post({ stream: true });
+    expect(response.status).toBe(400);
+    expect(await response.json()).toMatchObject({ error: { code: 'invalid_grammar', param: 'grammar' } });
+  });
+
+  test('the next request after a failure is served', async () => {
+    origin.script = dying((wire) => wire.die());
+    await (await post({ stream: true })).text();
+    origin.reset();
+    expect((await post()).status).toBe(200);
+  });
+});

@@ -1,0 +1,176 @@
+import * as fc from 'fast-check';
+import { describe, expect, test } from 'vitest';
+import { ApiError } from '../../../shared/errors.ts';
+import type { GenerationEvent, Usage } from '../../../shared/generation.ts';
+import { Run } from '../../../worker/generation/run.ts';
+import type { Lease, Outcome } from '../../../worker/limits/admission.ts';
+
+const TIMINGS = { queueMs: 0, promptMs: 0, generationMs: 0 };
+const USAGE: Usage = { promptTokens: 7, cachedTokens: 3, completionTokens: 5 };
+
+const accepted: GenerationEvent = { type: 'accepted', model: 'm', promptTokens: [3, 4] };
+const started: GenerationEvent = { type: 'started', prompt: 0, cachedTokens: 2, queueMs: 0 };
+const done: GenerationEvent = { type: 'done', usage: USAGE, timings: TIMINGS };
+const token = (choice: number, completionTokens: number): GenerationEvent => ({
+  type: 'token',
+  choice,
+  text: 'a',
+  completionTokens,
+});
+const failure = (code: string, usage?: Usage): GenerationEvent => ({
+  type: 'error',
+  code,
+  message: 'Broken.',
+  param: null,
+  retryable: false,
+  ...(usage && { usage }),
+});
+
+/** A run over these batches, and what its lease was told. */
+function runOver(batches: readonly (readonly GenerationEvent[])[], thrown?: Error) {
+  const settled: Outcome[] = [];
+  const watched: Parameters<Lease['watch']>[0][] = [];
+  const abort = new AbortController();
+  const source = { readToEnd: false };
+  async function* stream() {
+    yield* batches;
+    if (thrown) throw thrown;
+    source.readToEnd = true;
+  }
+  const run = new Run(stream(), {
+    lease: {
+      id: 'lease',
+      watch: (progress) => void watched.push(progress),
+      settle: async (outcome) => void settled.push(outcome),
+    },
+    upstream: 'fake',
+    abort,
+    now: () => 42,
+    waitUntil: () => {},
+  });
+  return { run, settled, watched, source, abort };
+}
+
+/** Takes everything; the error at the end, if there is one. */
+async function drain(run: Run): Promise<{ events: GenerationEvent[]; error: ApiError | null }> {
+  const events: GenerationEvent[] = [];
+  try {
+    while (events.at(-1)?.type !== 'done') events.push(...(await run.next()));
+    return { events, error: null };
+  } catch (thrown) {
+    if (thrown instanceof ApiError) return { events, error: thrown };
+    throw thrown;
+  }
+}
+
+describe('how a run ends', () => {
+  test('done: completed with the upstream’s own account', async () => {
+    const finish: GenerationEvent = {
+      type: 'finish',
+      choice: 0,
+      reason: 'stop',
+      stopReason: null,
+      completionTokens: 2,
+    };
+    const { run, settled, abort } = runOver([[accepted, started], [token(0, 1)], [finish, done]]);
+    expect((await drain(run)).error).toBeNull();
+    expect(settled).toHaveLength(1);
+    expect(settled[0]).toMatchObject({
+      status: 'completed',
+      usage: USAGE,
+      errorCode: null,
+      finishReasons: ['stop'],
+      upstream: 'fake',
+      firstTokenAt: 42,
+    });
+    expect(abort.signal.aborted).toBe(false);
+  });
+
+  test('an error event: the events before it, then its error; billed as counted', async () => {
+    const { run, settled } = runOver([
+      [accepted, started],
+      [token(0, 2), token(1, 3), failure('upstream_timeout')],
+    ]);
+    const { events, error } = await drain(run);
+    expect(events.map(({ type }) => type)).toEqual(['accepted', 'started', 'token', 'token']);
+    expect(error).toMatchObject({ code: 'upstream_timeout', status: 504, message: 'Broken.' });
+    expect(settled).toMatchObject([
+      {
+        status: 'failed',
+        errorCode: 'upstream_timeout',
+        usage: { promptTokens: 7, cachedTokens: 2, completionTokens: 5 },
+      },
+    ]);
+  });
+
+  test('an error event with usage: billed as it says; an unknown code becomes ours', async () => {
+    const usage = { promptTokens: 1, cachedTokens: 0, completionTokens: 9 };
+    const { run, settled } = runOver([[accepted, token(0, 1), failure('confetti', usage)]]);
+    expect((await drain(run)).error?.code).toBe('upstream_error');
+    expect(settled[0]).toMatchObject({ usage, errorCode: 'upstream_error' });
+  });
+
+  test('the client leaves: cancelled, the upstream is stopped, what was generated is billed', async () => {
+    const { run, settled, abort } = runOver([[accepted, started], [token(0, 4)], [token(0, 5)]]);
+    await run.next();
+    await run.next();
+    run.cancel();
+    expect(abort.signal.aborted).toBe(true);
+    expect(settled).toMatchObject([{ status: 'cancelled', errorCode: null, usage: { completionTokens: 4 } }]);
+  });
+
+  test('done, and then the client leaves: the connection is read to its end, and not cut', async () => {
+    const { run, source, abort } = runOver([[accepted, started], [done]]);
+    await drain(run);
+    run.cancel();
+    await expect.poll(() => source.readToEnd).toBe(true);
+    expect(abort.signal.aborted).toBe(false);
+  });
+
+  test('while it runs, its lease can tell at any time what has been used, and where', async () => {
+    const { run, watched } = runOver([[accepted, started], [token(0, 4)], [token(0, 5)]]);
+    await run.next();
+    await run.next();
+    const usage = { promptTokens: 7, cachedTokens: 2, completionTokens: 4 };
+    expect(watched.map((progress) => progress())).toEqual([{ usage, upstream: 'fake' }]);
+  });
+
+  test('the deadline’s reason is the error, not the broken connection it causes', async () => {
+    const { run, abort } = runOver([[accepted]], new TypeError('network'));
+    await run.next();
+    abort.abort(new ApiError('upstream_timeout', 'Too late.'));
+    expect((await drain(run)).error).toMatchObject({ code: 'upstream_timeout', message: 'Too late.' });
+  });
+});
+
+test('whatever comes and whoever leaves when: no clean end without done, exactly one settlement', async () => {
+  const event = fc.oneof(
+    { weight: 8, arbitrary: fc.tuple(fc.nat(3), fc.nat(9)).map(([choice, count]) => token(choice, count)) },
+    { weight: 1, arbitrary: fc.constant(accepted) },
+    { weight: 1, arbitrary: fc.constant(done) },
+    { weight: 1, arbitrary: fc.constant(failure('upstream_error')) },
+  );
+  const batches = fc.array(fc.array(event, { minLength: 1, maxLength: 4 }), { maxLength: 8 });
+  await fc.assert(
+    fc.asyncProperty(batches, fc.boolean(), fc.option(fc.nat(8)), async (given, throws, leaves) => {
+      const { run, settled, abort } = runOver(given, throws ? new Error('reset') : undefined);
+      const events: GenerationEvent[] = [];
+      let failed = false;
+      for (let step = 0; !failed && events.at(-1)?.type !== 'done'; step += 1) {
+        if (step === leaves) run.cancel();
+        await run.next().then(
+          (more) => events.push(...more),
+          () => {
+            failed = true;
+          },
+        );
+      }
+      const terminal = given.flat().find(({ type }) => type === 'done' || type === 'error');
+      expect(failed).toBe(terminal?.type !== 'done');
+      expect(events.filter(({ type }) => type === 'error')).toEqual([]);
+      expect(settled).toHaveLength(1);
+      if (settled[0]?.status !== 'completed') expect(abort.signal.aborted).toBe(true);
+    }),
+    { numRuns: 300 },
+  );
+});

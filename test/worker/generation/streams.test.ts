@@ -1,0 +1,133 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { describe, expect, test } from 'vitest';
+import type { GenerationEvent } from '../../../shared/generation.ts';
+import { complete, stream } from '../support/completions.ts';
+import { openStream } from '../support/raw-request.ts';
+import { acceptedFor, stepsFor, token, tokenEvent } from '../support/scripts.ts';
+import { assemble, blocksOf, chunksOf } from '../support/sse.ts';
+import { workerForTests } from '../support/worker-for-tests.ts';
+
+const KEEP_ALIVE_MS = 150;
+
+const { worker, origin } = workerForTests({ KEEP_ALIVE_MS: String(KEEP_ALIVE_MS) });
+
+describe('H.4: stream and plain answer are the same', () => {
+  const cases = [1, 3].flatMap((n) =>
+    ['Hi', ['a', 'bc', 'def']].flatMap((prompt) =>
+      [{}, { logprobs: 2 }, { echo: true, logprobs: 0 }].map((more) => ({
+        n,
+        prompt,
+        max_tokens: 4,
+        ...more,
+      })),
+    ),
+  );
+  test.each(cases.map((body) => [JSON.stringify(body), body] as const))('%s', async (_, body) => {
+    const plain = await complete(worker, body);
+    expect(assemble(await stream(worker, body))).toEqual(plain.choices);
+  });
+});
+
+describe('the stream', () => {
+  test('chunks share id, created, model and fingerprint; usage is absent unless asked for', async () => {
+    const chunks = await stream(worker, { n: 2, max_tokens: 3 });
+    for (const field of ['id', 'created', 'model', 'system_fingerprint'] as const) {
+      expect(new Set(chunks.map((chunk) => chunk[field])).size).toBe(1);
+    }
+    expect(chunks.every((chunk) => chunk.choices.length === 1 && !('usage' in chunk))).toBe(true);
+  });
+
+  test('include_usage: null in every chunk, then one chunk without choices', async () => {
+    const chunks = await stream(worker, { max_tokens: 2, n: 2, stream_options: { include_usage: true } });
+    expect(chunks.slice(0, -1).every(({ usage }) => usage === null)).toBe(true);
+    expect(chunks.at(-1)).toMatchObject({ choices: [], usage: { prompt_tokens: 2, completion_tokens: 4 } });
+  });
+
+  test('continuous_usage_stats: the count so far in every chunk', async () => {
+    const stream_options = { include_usage: true, continuous_usage_stats: true };
+    const chunks = await stream(worker, { max_tokens: 3, stream_options });
+    expect(chunks.map(({ usage }) => usage?.completion_tokens)).toEqual([1, 2, 3, 3, 3]);
+  });
+
+  test('tokens whose text is held back come with the text they make, or at the end', async () => {
+    origin.script = (request, wire) => {
+      const steps = stepsFor({ ...request, maxTokens: 0 });
+      const held = (text: string, id: number, shown: string): GenerationEvent => ({
+        type: 'token',
+        choice: 0,
+        text: shown,
+        completionTokens: id,
+        tokens: [token(id, text, -1, 0)],
+      });
+      wire.send(
+        ...(steps[0] ?? []),
+        held('a', 1, ''),
+        held('b', 2, 'ab'),
+        held('c', 3, ''),
+        ...steps.slice(1).flat(),
+      );
+      wire.end();
+    };
+    const chunks = await stream(worker, { logprobs: 0 });
+    expect(chunks.map(({ choices }) => [choices[0]?.text, choices[0]?.logprobs?.tokens ?? null])).toEqual([
+      ['ab', ['a', 'b']],
+      ['', ['c']],
+    ]);
+  });
+});
+
+describe('framing', () => {
+  test.each([
+    ['events', false],
+    ['a written stream', true],
+  ])('%s may be split anywhere between origin and Worker', async (_, writes) => {
+    origin.writes = writes;
+    origin.script = async (request, wire) => {
+      const text = '🙂 – ünï';
+      const [start = [], ...rest] = stepsFor({ ...request, maxTokens: 0 });
+      const bytes = Buffer.from(wire.text(...start, tokenEvent(1, text), ...rest.flat()), 'utf8');
+      // In the text, or from within an account to within an event.
+      const from = writes ? bytes.indexOf('ended') : bytes.indexOf('🙂') - 2;
+      await wire.raw(bytes.subarray(0, from));
+      const to = bytes.indexOf('🙂') + 18;
+      for (let index = from; index < to; index += 1) {
+        await sleep(1);
+        await wire.raw(bytes.subarray(index, index + 1));
+      }
+      await wire.raw(bytes.subarray(to));
+      wire.end();
+    };
+    const body = { model: 'default', prompt: 'Hi', max_tokens: 4, stream: true };
+    const chunks = chunksOf(await (await worker.post(body)).text());
+    expect(chunks[0]?.choices[0]?.text).toBe('🙂 – ünï');
+  });
+
+  test.each([
+    ['the Worker', false],
+    ['the origin', true],
+  ])(
+    'C.6: silence of a stream that %s writes brings comments, each at once; events bring none',
+    async (_, writes) => {
+      origin.writes = writes;
+      const heard = Promise.withResolvers<void>();
+      origin.script = async (request, wire) => {
+        wire.send(...acceptedFor(request));
+        await heard.promise;
+        wire.send(...stepsFor(request).slice(1).flat());
+        wire.end();
+      };
+      const { response } = await openStream(worker);
+      let seen = '';
+      for await (const part of response) {
+        seen += String(part);
+        // The origin is silent until two have come, so that none can have waited for events to come with.
+        if (blocksOf(seen).length >= 2) heard.resolve();
+      }
+      const blocks = blocksOf(seen);
+      const comments = blocks.filter((block) => block.startsWith(':'));
+      expect(comments.length).toBeGreaterThanOrEqual(2);
+      expect(new Set(comments)).toEqual(new Set([': keep-alive']));
+      expect(blocks.slice(0, comments.length)).toEqual(comments);
+    },
+  );
+});

@@ -1,0 +1,44 @@
+import { once } from 'node:events';
+import { connect } from 'node:net';
+import { text } from 'node:stream/consumers';
+import { gzipSync } from 'node:zlib';
+import { expect, test } from 'vitest';
+import { KEY } from '../support/worker.ts';
+import { workerForTests } from '../support/worker-for-tests.ts';
+
+const { worker } = workerForTests();
+
+/** What comes back for a body that goes wrong on its way. */
+async function answerTo(header: string, body: string): Promise<string> {
+  const { hostname, port } = new URL(worker.url);
+  const socket = connect(Number(port), hostname);
+  await once(socket, 'connect');
+  socket.end(
+    `POST /v1/completions HTTP/1.1\r\nHost: ${hostname}\r\nAuthorization: Bearer ${KEY}\r\n` +
+      `Content-Type: application/json\r\nConnection: close\r\n${header}\r\n\r\n${body}`,
+  );
+  return text(socket);
+}
+
+test.each([
+  ['shorter than its length', 'Content-Length: 100', '{"model":'],
+  ['whose chunk has no length', 'Transfer-Encoding: chunked', 'zz\r\n{}\r\n0\r\n\r\n'],
+  ['whose last chunk is missing', 'Transfer-Encoding: chunked', '2\r\n{}\r\n'],
+])('a body %s is refused as incomplete, not as wrong text', async (_, header, body) => {
+  const answer = await answerTo(header, body);
+  expect(answer).toMatch(/^HTTP\/1\.1 400 /);
+  expect(answer).toContain('"code":"invalid_json"');
+  expect(answer).toContain('did not arrive whole');
+});
+
+test.each([{}, { 'idempotency-key': 'a' }])('a compressed body is refused as such (%o)', async (more) => {
+  const answer = await worker.request('/v1/completions', {
+    method: 'POST',
+    headers: { 'content-type': 'application/json', 'content-encoding': 'gzip', ...more },
+    body: gzipSync('{"model":"default","prompt":"x"}'),
+  });
+  expect(answer.status).toBe(415);
+  const { error } = (await answer.json()) as { error: { code: string; message: string } };
+  expect(error).toMatchObject({ code: 'unsupported_media_type' });
+  expect(error.message).toContain("Unsupported Content-Encoding: 'gzip'");
+});

@@ -1,0 +1,46 @@
+import { describe, expect, test } from 'vitest';
+import type { OriginModel } from '../../../shared/generation.ts';
+import { type Limits, type Principal, UNLIMITED } from '../../../shared/tenant.ts';
+import type { Settings } from '../../../worker/env.ts';
+import { boundsOf, costOf } from '../../../worker/limits/request-bounds.ts';
+import { parse } from '../dialects/parsing.ts';
+
+const model: OriginModel = {
+  ...{ id: 'm', created: 0, contextLength: 4096, vocabularySize: 100 },
+  ...{ infill: false, aliases: [], defaults: {}, state: 'loaded' },
+};
+
+const cost = (body: Readonly<Record<string, unknown>>) => costOf(parse(body), model).tokens;
+
+describe('what a request may cost at most', () => {
+  test.each([
+    ['every prompt, and what each may generate', { prompt: ['abcd', 'abcde'], max_tokens: 10 }, 1 + 2 + 20],
+    ['every choice, of the prompt but once', { prompt: 'abcd', n: 3, max_tokens: 10 }, 1 + 30],
+    ['candidates that are not shown, too', { prompt: 'abcd', n: 2, best_of: 5, max_tokens: 10 }, 1 + 50],
+    ['an id for a token', { prompt: [1, 2, 3], max_tokens: 0 }, 3],
+    ['ids and texts of a mixture', { prompt: [[1, 2], 'abcde'], max_tokens: 1 }, 2 + 2 + 2],
+    ['a text to the end of the context with all of it', { prompt: 'abcd', max_tokens: -1 }, 1 + 4096],
+    ['never more than the context', { prompt: 'abcd', max_tokens: 1_000_000 }, 1 + 4096],
+  ])('counts %s', (_, body, tokens) => {
+    expect(cost(body)).toBe(tokens);
+  });
+});
+
+describe('what a request may be at most', () => {
+  const bounds = (ofTenant: Partial<Limits>, ofKey: Partial<Limits>) => {
+    const principal = {
+      tenant: { limits: { ...UNLIMITED, ...ofTenant } },
+      key: { limits: { ...UNLIMITED, ...ofKey } },
+    } as Principal;
+    return boundsOf(principal, { MAX_SEQUENCES: 16 } as Settings);
+  };
+
+  test('is the tightest of what tenant, key and deployment allow', () => {
+    expect(bounds({}, {})).toEqual({ maxTokens: null, sequences: 16 });
+    expect(bounds({ maxTokens: 30, maxSequences: 4 }, {})).toEqual({ maxTokens: 30, sequences: 4 });
+    expect(bounds({ maxTokens: 30, maxSequences: 4 }, { maxTokens: 20, maxSequences: 8 })).toEqual({
+      ...{ maxTokens: 20, sequences: 4 },
+    });
+    expect(bounds({}, { maxTokens: 50, maxSequences: 99 })).toEqual({ maxTokens: 50, sequences: 16 });
+  });
+});

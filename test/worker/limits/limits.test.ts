@@ -1,0 +1,295 @@
+import { describe, expect, test } from 'vitest';
+import { ADMIN_KEY_SHA256, admin, completion, tenantWithKey } from '../admin/admin-client.ts';
+import { eventually } from '../support/eventually.ts';
+import { reset, sendRaw } from '../support/raw-request.ts';
+import { acceptedFor, defaultScript, doneFor, finishOf } from '../support/scripts.ts';
+import { withinOne } from '../support/within-one.ts';
+import { workerForTests } from '../support/worker-for-tests.ts';
+
+const { worker, origin } = workerForTests({
+  ADMIN_KEY_SHA256,
+  MODELS_TTL_MS: '5000',
+  KEEP_ALIVE_MS: '200',
+  // What gives a slot back is never the end of its lease: no test waits so long.
+  LEASE_MS: '600000',
+});
+
+const times = <T>(count: number, make: (index: number) => Promise<T>): Promise<T[]> =>
+  Promise.all(Array.from({ length: count }, (_, index) => make(index)));
+
+/** Kills in the big run are asked for by the environment; the small one shows the same in a second. */
+const KILLS = Number(process.env.CONTINUO_KILLS ?? 60);
+
+describe('limits over HTTP', () => {
+  test('of 200 parallel requests against a limit of 50 per minute, exactly 50 pass', async () => {
+    const { key } = await tenantWithKey(worker, 'rpm', { requests_per_minute: 50 });
+    const answers = await times(200, () => completion(worker, key));
+    expect(answers.filter(({ status }) => status === 200)).toHaveLength(50);
+    const refused = answers.filter(({ status }) => status === 429);
+    expect(refused).toHaveLength(150);
+    expect(origin.requests).toHaveLength(50);
+    const { headers, body } = refused[0]!;
+    expect(body.error).toMatchObject({ type: 'requests', code: 'rate_limit_exceeded', param: null });
+    expect(body.error.message).toMatch(
+      /^Rate limit reached for org\/tiny in tenant rpm on requests per min \(RPM\): Limit 50, Used 50, Requested 1\. Please try again in .+\.$/,
+    );
+    expect(headers.get('x-should-retry')).toBe('true');
+    const ms = Number(headers.get('retry-after-ms'));
+    expect(ms).toBeGreaterThan(0);
+    expect(ms).toBeLessThanOrEqual(60_000);
+    expect(headers.get('retry-after')).toBe(String(Math.ceil(ms / 1000)));
+    expect(headers.get('x-ratelimit-remaining-requests')).toBe('0');
+  });
+
+  test('every answer tells what is left, by the truth once it is known', async () => {
+    const { key } = await tenantWithKey(worker, 'tpm', { requests_per_minute: 9, tokens_per_minute: 100 });
+    const first = await completion(worker, key, { max_tokens: 90, prompt: 'Hi' });
+    expect(first.headers.get('x-ratelimit-limit-tokens')).toBe('100');
+    expect(first.headers.get('x-ratelimit-remaining-tokens')).toBe('9');
+    expect(first.headers.get('x-ratelimit-remaining-requests')).toBe('8');
+    expect(first.headers.get('x-ratelimit-reset-tokens')).toMatch(/^(\d+m)?[\d.]+s$|^\d+ms$/);
+    // 2 prompt tokens and 8 generated ones were used of the 91 reserved.
+    const next = await eventually(
+      () => completion(worker, key, { max_tokens: 1, stream: false }),
+      ({ headers }) => headers.get('x-ratelimit-remaining-tokens') !== '7',
+    );
+    expect(next.headers.get('x-ratelimit-remaining-tokens')).toBe('88');
+  });
+
+  test('tokens per minute, a request that alone exceeds them, and a spent day are three different answers', async () => {
+    const { key } = await tenantWithKey(worker, 'kinds', { tokens_per_minute: 50, tokens_per_day: 60 });
+    origin.script = async (request, wire) => {
+      wire.send(...acceptedFor(request));
+      await wire.closed;
+    };
+    const running = new AbortController();
+    const held = worker.post(
+      { model: 'org/tiny', prompt: 'Hi', max_tokens: 40, stream: true },
+      { headers: { authorization: `Bearer ${key}` }, signal: running.signal },
+    );
+    await eventually(
+      async () => origin.requests.length,
+      (count) => count === 1,
+    );
+    const rate = await completion(worker, key, { max_tokens: 15 });
+    expect(rate.body.error).toMatchObject({ type: 'tokens', code: 'rate_limit_exceeded' });
+    expect(rate.headers.get('x-should-retry')).toBe('true');
+    const large = await completion(worker, key, { max_tokens: 60 });
+    expect(large.body.error).toMatchObject({ type: 'tokens', code: 'rate_limit_exceeded' });
+    expect(large.body.error.message).toMatch(/^Request too large/);
+    expect([large.headers.get('x-should-retry'), large.headers.get('retry-after')]).toEqual(['false', null]);
+    const quota = await completion(worker, key, { max_tokens: 30 });
+    expect([quota.status, quota.body.error.type, quota.body.error.code]).toEqual([
+      429,
+      'insufficient_quota',
+      'insufficient_quota',
+    ]);
+    expect([quota.headers.get('x-should-retry'), quota.headers.get('retry-after')]).toEqual(['false', null]);
+    running.abort();
+    await held.then((response) => response.text()).catch(() => {});
+  });
+
+  test('one slot is enough for a client that waits for each answer', async () => {
+    const { key } = await tenantWithKey(worker, 'serial', { concurrent_requests: 1 });
+    for (let count = 0; count < 30; count += 1) expect((await completion(worker, key)).status).toBe(200);
+  });
+
+  test('a request id that a caller uses twice at a time is two requests', async () => {
+    const { key } = await tenantWithKey(worker, 'same-id', { concurrent_requests: 1 });
+    const answerNow = Promise.withResolvers<void>();
+    origin.script = async (request, wire) => {
+      await answerNow.promise;
+      return defaultScript(request, wire);
+    };
+    const headers = { authorization: `Bearer ${key}`, 'x-request-id': 'mine' };
+    const ask = () => worker.post({ model: 'org/tiny', prompt: 'Hi', max_tokens: 4 }, { headers });
+    const first = ask();
+    await eventually(
+      async () => origin.requests.length,
+      (count) => count === 1,
+    );
+    expect((await ask()).status).toBe(429);
+    answerNow.resolve();
+    expect((await first).status).toBe(200);
+  });
+
+  test('what a body does wrong costs nothing', async () => {
+    const { key } = await tenantWithKey(worker, 'free', { requests_per_minute: 1 });
+    for (const fields of [{ max_tokens: -5 }, { model: 'nope' }, { n: 0 }]) {
+      expect((await completion(worker, key, fields)).status).toBeGreaterThanOrEqual(400);
+    }
+    expect((await completion(worker, key)).status).toBe(200);
+    expect((await completion(worker, key)).status).toBe(429);
+  });
+
+  test('max_tokens and sequences are bounded per tenant and per key', async () => {
+    const { key } = await tenantWithKey(
+      worker,
+      'bounded',
+      { max_tokens: 20 },
+      { limits: { max_sequences: 2 } },
+    );
+    expect((await completion(worker, key, { max_tokens: 21 })).body.error.param).toBe('max_tokens');
+    expect((await completion(worker, key, { n: 3 })).status).toBe(400);
+    expect((await completion(worker, key, { n: 2, max_tokens: 20 })).status).toBe(200);
+  });
+
+  test('a client that leaves before its request was taken up gives its slot back at once, and its idempotency key', async () => {
+    const { key } = await tenantWithKey(worker, 'left-early', { concurrent_requests: 1 });
+    for (const stream of [true, false]) {
+      const arrived = Promise.withResolvers<void>();
+      const left = Promise.withResolvers<void>();
+      origin.script = async (_, wire) => {
+        arrived.resolve();
+        await wire.closed;
+        left.resolve();
+      };
+      const body = { model: 'org/tiny', stream };
+      const headers = { authorization: `Bearer ${key}`, 'idempotency-key': `early-${stream}` };
+      const request = sendRaw(worker, body, headers);
+      await arrived.promise;
+      reset(request);
+      await left.promise;
+      origin.reset();
+      const again = async () => {
+        const answer = await worker.post({ ...body, prompt: 'Hi', max_tokens: 4 }, { headers });
+        await answer.text();
+        return answer.status;
+      };
+      // Long before its claim would end, too.
+      await eventually(again, (status) => status === 200);
+    }
+    const { body } = await eventually(
+      () => admin(worker, 'GET', '/usage?tenant=left-early'),
+      (answer) => answer.body.total.requests === 4,
+    );
+    expect(body.total).toMatchObject({ cancelled: 2, completed: 2 });
+  });
+
+  test(`after ${KILLS} randomly killed requests every slot has come back`, async () => {
+    const slots = 24;
+    const wave = 8;
+    const { key } = await tenantWithKey(worker, 'killed', { concurrent_requests: slots });
+    origin.script = async (request, wire) => {
+      // Some fail at once, some die in the middle, some go on until they are killed.
+      const fate = origin.requests.length % 5;
+      if (fate === 0) return wire.refuse(500, {});
+      wire.send(...acceptedFor(request));
+      for (let count = 1; count <= 100 && !wire.gone(); count += 1) {
+        wire.send({ type: 'token', choice: 0, text: 'x', completionTokens: count });
+        if (fate === 1 && count === 3) return wire.die();
+        await new Promise((resolve) => setTimeout(resolve, 2));
+      }
+      // Locally nothing tells that the client of a plain request has left; it runs to its end.
+      if (wire.gone()) return;
+      wire.send(finishOf(0, 'length', 100), doneFor(request, 100));
+      wire.end();
+    };
+    for (let done = 0; done < KILLS; done += wave) {
+      await times(wave, async (index) => {
+        const kill = new AbortController();
+        setTimeout(() => kill.abort(), ((done + index) * 7) % 41);
+        await worker
+          .post(
+            { model: 'org/tiny', prompt: 'Hi', max_tokens: 200, stream: index % 3 !== 0 },
+            { headers: { authorization: `Bearer ${key}` }, signal: kill.signal },
+          )
+          .then((response) => response.text())
+          .catch(() => {});
+      });
+    }
+    // All slots at the same time: nobody is answered before the last one is in, or a second has passed.
+    const together = await eventually(
+      () => {
+        origin.reset();
+        const full = Promise.withResolvers<void>();
+        setTimeout(full.resolve, 1000);
+        origin.script = async (request, wire) => {
+          if (origin.requests.length === slots) full.resolve();
+          await full.promise;
+          return defaultScript(request, wire);
+        };
+        return times(slots, () => completion(worker, key));
+      },
+      (answers) => answers.every(({ status }) => status === 200),
+    );
+    expect(origin.requests).toHaveLength(slots);
+    expect(together).toHaveLength(slots);
+  });
+});
+
+describe('usage over HTTP', () => {
+  test('is counted by day, model and key, and asked for through the admin API', async () => {
+    const today = () => new Date().toISOString().slice(0, 10);
+    await withinOne(today, async (attempt) => {
+      const day = today();
+      const tenant = `usage-${attempt}`;
+      const { key, keyId } = await tenantWithKey(worker, tenant);
+      await times(10, () => completion(worker, key, { max_tokens: 3, prompt: 'abcd', n: 2 }));
+      const usage = await eventually(
+        () => admin(worker, 'GET', `/usage?tenant=${tenant}&group_by=day,model,key`),
+        ({ body }) => body.total.requests === 10,
+      );
+      expect(usage.body.data).toEqual([
+        expect.objectContaining({
+          object: 'usage',
+          day,
+          model: 'org/tiny',
+          key: keyId,
+          requests: 10,
+          completed: 10,
+          finish_length: 20,
+          prompt_tokens: 40,
+          completion_tokens: 60,
+          mean_latency_ms: expect.any(Number),
+        }),
+      ]);
+      expect(usage.body.total).toMatchObject({ requests: 10, prompt_tokens: 40, completion_tokens: 60 });
+    });
+  });
+
+  test('is counted under the model’s id, whatever name the caller has for it', async () => {
+    const { key } = await tenantWithKey(worker, 'usage-names');
+    const headers = { authorization: `Bearer ${key}`, 'x-dialect': 'llamacpp' };
+    for (const model of ['org/tiny', 'default', 'gpt-3.5-turbo']) {
+      const response = await worker.post({ model, prompt: 'Hi', max_tokens: 1 }, { headers });
+      expect(((await response.json()) as { model: string }).model).toBe(model);
+    }
+    const { body } = await eventually(
+      () => admin(worker, 'GET', '/usage?tenant=usage-names&group_by=model'),
+      (answer) => answer.body.total.requests === 3,
+    );
+    expect(body.data).toEqual([expect.objectContaining({ model: 'org/tiny', requests: 3 })]);
+  });
+
+  test.each([
+    ['a stream', true],
+    ['a plain request', false],
+  ])(
+    'a client that leaves %s is billed for all that was generated until the origin heard of it',
+    async (name, stream) => {
+      const tenant = `usage-left-${stream}`;
+      const { key } = await tenantWithKey(worker, tenant);
+      const told = Promise.withResolvers<void>();
+      const left = Promise.withResolvers<void>();
+      origin.script = async (request, wire) => {
+        wire.send(...acceptedFor(request), { type: 'token', choice: 0, text: 'x', completionTokens: 5 });
+        told.resolve();
+        await wire.closed;
+        const usage = { promptTokens: 3, cachedTokens: 0, completionTokens: 7 };
+        origin.accounts.set(request.account!, { usage, finishReasons: [], ended: true });
+        left.resolve();
+      };
+      const body = { model: 'org/tiny', prompt: name, max_tokens: 200, stream };
+      const request = sendRaw(worker, body, { authorization: `Bearer ${key}` });
+      await told.promise;
+      reset(request);
+      await left.promise;
+      const { body: usage } = await eventually(
+        () => admin(worker, 'GET', `/usage?tenant=${tenant}`),
+        (answer) => answer.body.total.requests === 1,
+      );
+      expect(usage.total).toMatchObject({ cancelled: 1, prompt_tokens: 3, completion_tokens: 7 });
+    },
+  );
+});

@@ -1,0 +1,219 @@
+import type { Miniflare } from 'miniflare';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { type Limits, UNLIMITED } from '../../../../shared/tenant.ts';
+import { type Database, migrate } from '../../support/database.ts';
+import { eventually } from '../../support/eventually.ts';
+import { startWorkerd } from '../../support/workerd.ts';
+import { type Call, callLimiter, LIMITER_WORKER } from './limiter-worker.ts';
+
+let workerd: Miniflare;
+let db: Database;
+
+beforeAll(async () => {
+  ({ workerd, db } = await startWorkerd(LIMITER_WORKER, { LIMITER: 'TenantLimiter' }));
+  await migrate(db);
+});
+afterAll(() => workerd.dispose());
+
+/** All calls at once. */
+const call = (...calls: readonly Call[]): Promise<unknown[]> =>
+  Promise.all(calls.map((one) => callLimiter(workerd, one)));
+
+const reservation = (
+  tenant: string,
+  id: string,
+  limits: Partial<Limits>,
+  { leaseMs = 30_000, keyId = 'key' } = {},
+): Call => ({
+  tenant,
+  method: 'reserve',
+  args: [
+    {
+      requestId: id,
+      tenantId: tenant,
+      keyId,
+      model: 'tiny',
+      tokens: 10,
+      leaseMs,
+      tenantLimits: { ...UNLIMITED, ...limits },
+      keyLimits: UNLIMITED,
+    },
+    [],
+  ],
+});
+
+const ending = (requestId: string, completionTokens: number) => ({
+  requestId,
+  settlement: {
+    status: 'completed',
+    usage: { promptTokens: 3, cachedTokens: 1, completionTokens },
+    errorCode: null,
+    finishReasons: ['stop'],
+    upstream: 'origin',
+    latencyMs: 12,
+    firstTokenMs: 4,
+  },
+});
+
+const settlement = (tenant: string, id: string, completionTokens: number): Call => ({
+  tenant,
+  method: 'settle',
+  args: [[ending(id, completionTokens)]],
+});
+
+const admitted = (results: unknown[]) =>
+  results.filter((result) => (result as { admitted: boolean }).admitted).length;
+
+const ledger = async (tenant: string) =>
+  (await db.prepare('SELECT * FROM usage_daily WHERE tenant_id = ?').bind(tenant).all()).results as Record<
+    string,
+    unknown
+  >[];
+
+describe('a tenant limiter in workerd', () => {
+  test('concurrency is exact and comes back with each settlement', async () => {
+    const ids = Array.from({ length: 30 }, (_, index) => `r${index}`);
+    const limits = { concurrentRequests: 7 };
+    const first = await call(...ids.map((id) => reservation('slots', id, limits)));
+    expect(admitted(first)).toBe(7);
+    const running = ids.filter((_, index) => (first[index] as { admitted: boolean }).admitted);
+    await call(...running.map((id) => settlement('slots', id, 5)));
+    const again = await call(...ids.map((id) => reservation('slots', `again-${id}`, limits)));
+    expect(admitted(again)).toBe(7);
+  });
+
+  test('the same request asked twice is one reservation', async () => {
+    const limits = { concurrentRequests: 1, requestsPerMinute: 2 };
+    const one = reservation('twice', 'r', limits);
+    const both = [await call(one), await call(one)].flat();
+    expect(admitted(both)).toBe(2);
+    expect(await call(settlement('twice', 'r', 5))).toEqual([1]);
+    expect(admitted(await call(reservation('twice', 'next', limits)))).toBe(1);
+  });
+
+  test('a revoked key and a suspended tenant are refused at once', async () => {
+    const block = (keyId: string | null, blocked: boolean): Call => ({
+      tenant: 'guarded',
+      method: 'block',
+      args: [keyId, blocked],
+    });
+    expect(admitted(await call(reservation('guarded', 'a', {})))).toBe(1);
+    await call(block('key', true));
+    expect(await call(reservation('guarded', 'b', {}))).toEqual([
+      { admitted: false, refusal: 'revoked', headers: {} },
+    ]);
+    await call(block(null, true));
+    expect(await call(reservation('guarded', 'c', {}))).toEqual([
+      { admitted: false, refusal: 'suspended', headers: {} },
+    ]);
+    await call(block('key', false), block(null, false));
+    expect(admitted(await call(reservation('guarded', 'd', {})))).toBe(1);
+  });
+
+  test('settling twice counts once, and the ledger gets every record', async () => {
+    const ids = Array.from({ length: 20 }, (_, index) => `r${index}`);
+    await call(...ids.map((id) => reservation('counted', id, {})));
+    const both = ids.flatMap((id) => [settlement('counted', id, 5), settlement('counted', id, 5)]);
+    const results = await call(...both);
+    expect(results.filter((ended) => ended === 1)).toHaveLength(20);
+    const rows = await eventually(
+      () => ledger('counted'),
+      ([row]) => row?.requests === 20,
+    );
+    expect(rows).toEqual([
+      expect.objectContaining({
+        model: 'tiny',
+        key_id: 'key',
+        requests: 20,
+        completed: 20,
+        finish_stop: 20,
+        prompt_tokens: 60,
+        cached_tokens: 20,
+        completion_tokens: 100,
+        latency_ms: 240,
+        first_token_ms: 80,
+        first_tokens: 20,
+      }),
+    ]);
+  });
+
+  test('requests of any number of keys can be settled together', async () => {
+    const keys = Array.from({ length: 120 }, (_, index) => `k${index}`);
+    await call(...keys.map((keyId) => reservation('many', keyId, {}, { keyId })));
+    expect(await call(...keys.map((id) => settlement('many', id, 5)))).toEqual(keys.map(() => 1));
+    const rows = await eventually(
+      () => ledger('many'),
+      (all) => all.length === keys.length,
+    );
+    expect(rows.every(({ requests, completion_tokens: tokens }) => requests === 1 && tokens === 5)).toBe(
+      true,
+    );
+  });
+
+  test('a lease without a sign of life ends by itself, and what its Worker told last is counted', async () => {
+    const limits = { concurrentRequests: 2 };
+    const lease = { leaseMs: 100 };
+    await call(reservation('forgotten', 'silent', limits, lease));
+    const usage = { promptTokens: 4, cachedTokens: 0, completionTokens: 6 };
+    const renewal = (id: string): Call => ({
+      tenant: 'forgotten',
+      method: 'renew',
+      args: [id, { usage, upstream: 'origin', ...lease }],
+    });
+    let count = 1;
+    // A machine that stands still for as long as a lease lasts makes one more that is silent.
+    const told = async () => {
+      count += 1;
+      await call(reservation('forgotten', `told-${count}`, limits, lease));
+      const [heard] = await call(renewal(`told-${count}`));
+      return heard === true;
+    };
+    await eventually(told, (heard) => heard);
+    const rows = await eventually(
+      () => ledger('forgotten'),
+      ([row]) => row?.requests === count,
+    );
+    expect(rows[0]).toMatchObject({ abandoned: count, prompt_tokens: 4, completion_tokens: 6 });
+    expect(await call(settlement('forgotten', `told-${count}`, 99))).toEqual([0]);
+    expect(await call(renewal(`told-${count}`))).toEqual([false]);
+    expect(
+      admitted(await call(reservation('forgotten', 'a', limits), reservation('forgotten', 'b', limits))),
+    ).toBe(2);
+  });
+
+  test('a slot that a lease has given back stays free when the limiter restarts', async () => {
+    const limits = { concurrentRequests: 1 };
+    await call(reservation('restarted', 'silent', limits, { leaseMs: 500 }));
+    const usage = { promptTokens: 0, cachedTokens: 0, completionTokens: 0 };
+    // Signs of life that are as good as none: they tell whether the lease has ended, and write no counter.
+    const args = ['silent', { usage, upstream: null, leaseMs: 1 }];
+    await eventually(
+      () => call({ tenant: 'restarted', method: 'renew', args }),
+      ([alive]) => alive === false,
+    );
+    await call({ tenant: 'restarted', method: 'restart', args: [] });
+    expect(admitted(await call(reservation('restarted', 'next', limits)))).toBe(1);
+  });
+
+  test('what is reserved stays reserved when the limiter restarts', async () => {
+    const limits = { concurrentRequests: 1, requestsPerMinute: 2 };
+    await call(reservation('kept', 'first', limits));
+    await call({ tenant: 'kept', method: 'restart', args: [] });
+    expect(admitted(await call(reservation('kept', 'second', limits)))).toBe(0);
+    await call(settlement('kept', 'first', 5));
+    await call({ tenant: 'kept', method: 'restart', args: [] });
+    expect(admitted(await call(reservation('kept', 'second', limits)))).toBe(1);
+  });
+
+  test('what a request has used counts against budgets, although its lease had ended before its Worker told', async () => {
+    const limits = { concurrentRequests: 1, tokensPerMonth: 1_000 };
+    await call(reservation('late', 'cut-off', limits, { leaseMs: 500 }));
+    const slotIsFree = async () => admitted(await call(reservation('late', 'next', limits)));
+    await eventually(slotIsFree, (count) => count === 1);
+    await call(settlement('late', 'next', 1));
+    expect(await call(settlement('late', 'cut-off', 985))).toEqual([1]);
+    expect(await call(reservation('late', 'beyond', limits))).toMatchObject([
+      { admitted: false, refusal: { kind: 'month', used: 992 } },
+    ]);
+  });
+});

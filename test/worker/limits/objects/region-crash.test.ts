@@ -1,0 +1,79 @@
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { ADMIN_KEY_SHA256, admin, tenantWithKey } from '../../admin/admin-client.ts';
+import { eventually } from '../../support/eventually.ts';
+import { type FakeOrigin, startFakeOrigin } from '../../support/fake-origin.ts';
+import { open, Stage, takeAll } from '../../support/stage.ts';
+import { spawnWorker, type WorkerProcess } from '../../support/worker-process.ts';
+
+/**
+ * Worker, regions, home and database go down in one moment, in the middle of everything; the origin alone goes on. The
+ * processes are killed, not asked to end, and what was on the disk is all that the next ones know.
+ */
+
+const SLOTS = 24;
+const CRASHES = 3;
+
+let origin: FakeOrigin;
+let worker: WorkerProcess | undefined;
+let state: string;
+
+const start = (): Promise<WorkerProcess> =>
+  spawnWorker({
+    origin: { url: origin.url, secret: origin.secret },
+    vars: {
+      ADMIN_KEY_SHA256,
+      MODELS_TTL_MS: '5000',
+      LIMIT_REGIONS: 'colo',
+      // Longer than a busy test machine pauses, shorter than a test may take.
+      LEASE_MS: '5000',
+    },
+    options: { entry: 'test/worker/support/distant-limiter.ts', state },
+  });
+
+beforeAll(async () => {
+  origin = await startFakeOrigin();
+  state = mkdtempSync(path.join(tmpdir(), 'crash-'));
+});
+afterAll(async () => {
+  await worker?.kill();
+  await origin?.stop();
+  rmSync(state, { recursive: true, force: true });
+});
+
+const usage = async (client: WorkerProcess) => (await admin(client, 'GET', '/usage?tenant=crash')).body.total;
+
+test('after crashes every slot comes back, and the ledger ends with what the origin generated', async () => {
+  worker = await start();
+  const { key } = await tenantWithKey(worker, 'crash', { concurrent_requests: SLOTS });
+  const stage = new Stage(origin);
+  for (let crash = 0; crash < CRASHES; crash += 1) {
+    // Some have ended just now, some run, some are being admitted.
+    const ended = await open(worker, key, 6);
+    stage.endAll();
+    await Promise.all(ended.map((response) => response.text()));
+    const running = await open(worker, key, 9);
+    expect(running.length).toBeGreaterThan(0);
+    const arriving = open(worker, key, 6).catch(() => []);
+    await new Promise((resolve) => setTimeout(resolve, 40 * crash));
+    await worker.kill();
+    await Promise.all([arriving, ...running.map((response) => response.text().catch(() => ''))]);
+    worker = await start();
+  }
+  const taken = await takeAll(worker, key, SLOTS);
+  expect(await open(worker, key, 12)).toEqual([]);
+  expect([taken.length, stage.running]).toEqual([SLOTS, SLOTS]);
+  stage.endAll();
+  await Promise.all(taken.map((response) => response.text()));
+  const { requests, promptTokens, completionTokens } = stage.generated();
+  const tokens = { prompt_tokens: promptTokens, completion_tokens: completionTokens };
+  const total = await eventually(
+    () => usage(worker!),
+    (told) => told.completion_tokens === completionTokens && told.prompt_tokens === promptTokens,
+  );
+  expect(total).toMatchObject(tokens);
+  // Some were admitted, but never reached the origin.
+  expect(total.requests).toBeGreaterThanOrEqual(requests);
+});

@@ -1,0 +1,115 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { Miniflare } from 'miniflare';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { type Limits, UNLIMITED } from '../../../../shared/tenant.ts';
+import type { Progress } from '../../../../worker/limits/objects/protocol.ts';
+import { type Database, migrate } from '../../support/database.ts';
+import { eventually } from '../../support/eventually.ts';
+import { startWorkerd } from '../../support/workerd.ts';
+import { type ForgetfulOrigin, startForgetfulOrigin } from '../../usage/forgetful-origin.ts';
+
+/** A Worker around the limiters alone. Regions tell what home has not read yet, and when their alarm rings. */
+const OBJECTS = `
+  import { RegionLimiter as Region } from './limiter/region-limiter.ts';
+  export { TenantLimiter } from './limiter/tenant-limiter.ts';
+  export class RegionLimiter extends Region {
+    async state() {
+      const journal = this.ctx.storage.sql.exec('SELECT 1 FROM journal').toArray().length;
+      return { journal, alarm: await this.ctx.storage.getAlarm() };
+    }
+  }
+  export default {
+    async fetch(request, env) {
+      const { binding, name, method, args } = await request.json();
+      const object = env[binding].get(env[binding].idFromName(name));
+      return Response.json((await object[method](...args)) ?? null);
+    },
+  };
+`;
+
+let origin: ForgetfulOrigin;
+let workerd: Miniflare;
+let db: Database;
+
+beforeAll(async () => {
+  origin = await startForgetfulOrigin();
+  const objects = { LIMITER: 'TenantLimiter', REGIONS: 'RegionLimiter' };
+  ({ workerd, db } = await startWorkerd(OBJECTS, objects, undefined, origin.bindings));
+  await migrate(db);
+});
+afterAll(async () => {
+  await workerd?.dispose();
+  await origin?.stop();
+});
+
+/** One tenant's home and its region in Frankfurt. */
+function limitersOf(tenant: string, limits: Partial<Limits>) {
+  const call = async (binding: string, name: string, method: string, args: readonly unknown[]) => {
+    const body = JSON.stringify({ binding, name, method, args });
+    return (await workerd.dispatchFetch('http://objects/', { method: 'POST', body })).json();
+  };
+  const home = (method: string, ...args: readonly unknown[]) => call('LIMITER', tenant, method, args);
+  const region = (method: string, ...args: readonly unknown[]) =>
+    call('REGIONS', `${tenant}@FRA`, method, args);
+  const subjects = { tenantLimits: { ...UNLIMITED, ...limits }, keyLimits: UNLIMITED };
+  const inquiry = { tenantId: tenant, keyId: 'key', ...subjects };
+  const reserve = (requestId: string, leaseMs = 600_000) =>
+    region('reserve', { ...inquiry, model: 'tiny', tokens: 1, requestId, leaseMs }, []);
+  const remaining = async () =>
+    ((await home('standing', inquiry)) as Record<string, string>)['x-ratelimit-remaining-requests'];
+  const state = () => region('state') as Promise<{ journal: number; alarm: number | null }>;
+  return { home, region, reserve, remaining, state };
+}
+
+const usageOf = (completionTokens: number) => ({ promptTokens: 0, cachedTokens: 0, completionTokens });
+
+const ending = (requestId: string) => ({
+  requestId,
+  settlement: {
+    ...{ status: 'completed', usage: usageOf(1), errorCode: null, finishReasons: ['stop'] },
+    ...{ upstream: 'origin', latencyMs: 1, firstTokenMs: null },
+  },
+});
+
+describe('a limiter near its callers', () => {
+  test('refuses a revoked key at once, whatever it holds, and for as long as it is revoked', async () => {
+    const { home, reserve } = limitersOf('blocked', { requestsPerMinute: 800 });
+    expect([await reserve('a'), await reserve('b')]).toMatchObject([{ admitted: true }, { admitted: true }]);
+    await home('block', 'key', true);
+    for (const id of ['c', 'd', 'e']) {
+      expect(await reserve(id)).toMatchObject({ admitted: false, refusal: 'revoked' });
+    }
+    await home('block', 'key', false);
+    expect(await reserve('f')).toMatchObject({ admitted: true });
+  });
+
+  test('gives back what it was lent though nobody asks for anything more, and then falls silent', async () => {
+    const { region, reserve, remaining, state } = limitersOf('idle', { requestsPerMinute: 800 });
+    await reserve('a');
+    await reserve('b');
+    expect(Number(await remaining())).toBeLessThan(790);
+    await region('settle', [ending('a'), ending('b')]);
+    await eventually(remaining, (left) => left === '798');
+    // While an alarm is at work there seems to be none: two looks, further apart than alarms are.
+    const looks = async () => {
+      const first = await state();
+      await sleep(1200);
+      return [first, await state()];
+    };
+    await eventually(looks, (states) =>
+      states.every(({ journal, alarm }) => journal === 0 && alarm === null),
+    );
+  });
+
+  test('passes signs of life on: what they have told is billed when a Worker says nothing more', async () => {
+    const { region, reserve } = limitersOf('vanished', { requestsPerMinute: 800 });
+    await reserve('first');
+    const progress: Progress = { leaseMs: 1000, usage: usageOf(6), upstream: 'origin' };
+    await reserve('silent', progress.leaseMs);
+    await region('renew', 'silent', progress);
+    const rows = async () =>
+      (await db.prepare("SELECT * FROM usage_daily WHERE tenant_id = 'vanished'").all()).results;
+    const [row] = await eventually(rows, ({ length }) => length > 0);
+    expect(row).toMatchObject({ requests: 1, abandoned: 1, completion_tokens: 6 });
+  });
+});

@@ -1,0 +1,309 @@
+import { type Limits, UNLIMITED } from '../../../../shared/tenant.ts';
+import type {
+  Exchange,
+  ExchangeAnswer,
+  JournalEntry,
+  NumberedEntry,
+} from '../../../../worker/limits/objects/exchange.ts';
+import { type Home, HomeSlices, type RegionState } from '../../../../worker/limits/objects/home-slices.ts';
+import type { ReservationRequest } from '../../../../worker/limits/objects/protocol.ts';
+import { RegionBook } from '../../../../worker/limits/objects/region-book.ts';
+import { renew, reserve, settle } from '../../../../worker/limits/quota/quota.ts';
+import { emptyQuota, type Subject, type SubjectState } from '../../../../worker/limits/quota/state.ts';
+
+/**
+ * One tenant's home and its regions with a network between them that a test controls: it delivers when told to, late,
+ * twice or never. What was truly admitted is noted beside it, in a list that the implementation never sees.
+ */
+
+export const LEASE_MS = 30_000;
+
+/** What truly happened to a request, wherever it was decided. */
+export interface Truth {
+  readonly id: string;
+  readonly key: string;
+  readonly at: number;
+  readonly reserved: number;
+  /** What it used; null while it runs. */
+  used: number | null;
+  /** Where its caller was told so; null = it still waits for the answer. */
+  region: number | null;
+  /** When home first knew of it; null = it does not yet. */
+  toldAt: number | null;
+}
+
+interface Region {
+  book: RegionBook;
+  readonly name: string;
+  journal: NumberedEntry[];
+  sequence: number;
+  exchanges: number;
+  waiting: ReservationRequest[];
+  sent: { readonly exchange: Exchange; readonly at: number } | null;
+  answer: ExchangeAnswer | null;
+}
+
+export class World {
+  now: number;
+  readonly quota = emptyQuota();
+  readonly truth = new Map<string, Truth>();
+  /** Records written, by request. */
+  readonly records = new Map<string, number>();
+  readonly refused = new Set<string>();
+  readonly regions: Region[];
+  /** Told whenever something was truly admitted. */
+  onAdmitted: (truth: Truth) => void = () => {};
+  readonly #limits: Readonly<Record<string, Limits>>;
+  readonly #open = new Set<string>();
+  readonly #stored = new Map<string, string>();
+  /** Counters that have changed since they were written, and what is written. */
+  readonly #touched = new Set<string>();
+  readonly #written = new Map<string, string>();
+  #home: HomeSlices;
+  /** Exchanges that the network still carries although their region has given them up. */
+  #stray: Exchange[] = [];
+
+  constructor(regions: number, limits: Readonly<Record<string, Limits>>, now: number) {
+    this.now = now;
+    this.#limits = limits;
+    this.#home = this.#loadHome();
+    this.regions = Array.from({ length: regions }, (_, index) => ({
+      ...{ book: new RegionBook(), name: `region-${index}`, journal: [], sequence: 0, exchanges: 0 },
+      ...{ waiting: [], sent: null, answer: null },
+    }));
+  }
+
+  #loadHome(): HomeSlices {
+    const stored = [...this.#stored].map(([name, text]) => [name, JSON.parse(text) as RegionState] as const);
+    return new HomeSlices(this.quota, new Map(stored), this.#desk);
+  }
+
+  get #desk(): Home {
+    return {
+      isOpen: (id) => this.#open.has(id),
+      open: ({ requestId: id }) => {
+        this.#open.add(id);
+        this.truth.get(id)!.toldAt ??= this.now;
+      },
+      settle: ({ requestId: id, settlement: { usage } }) => {
+        if (!this.#open.delete(id)) return;
+        const lease = settle(this.quota, id, usage.completionTokens);
+        this.#touch(lease?.subjects ?? []);
+        this.records.set(id, (this.records.get(id) ?? 0) + 1);
+      },
+      renew: (id) => renew(this.quota, id, this.now + LEASE_MS),
+      reserve: (request, now) => this.#reserve(request, now),
+      subjectsOf: ({ keyId }) => this.#subjects(keyId),
+      isBlocked: () => false,
+      touch: (ids) => this.#touch(ids),
+      saveRegion: (name, state) => this.#stored.set(name, JSON.stringify(state)),
+    };
+  }
+
+  #touch(ids: readonly string[]): void {
+    for (const id of ids) this.#touched.add(id);
+  }
+
+  /** Ends every call of home's, as its commit does. */
+  #write(): void {
+    for (const id of this.#touched) this.#written.set(id, JSON.stringify(this.quota.subjects.get(id)));
+    this.#touched.clear();
+  }
+
+  #subjects(key: string): Subject[] {
+    return ['tenant', key].map((id) => ({ id, limits: this.#limits[id] ?? UNLIMITED }));
+  }
+
+  #reserve(request: ReservationRequest, now: number) {
+    const { requestId: id, keyId, tokens } = request;
+    if (this.#open.has(id)) return { admitted: true as const, headers: {} };
+    const refusal = reserve(
+      this.quota,
+      { id, subjects: this.#subjects(keyId), tokens, leaseMs: LEASE_MS },
+      now,
+    );
+    if (refusal) return { admitted: false as const, refusal, headers: {} };
+    this.#open.add(id);
+    this.#touch(['tenant', keyId]);
+    this.#admitted(request, null, now);
+    return { admitted: true as const, headers: {} };
+  }
+
+  #admitted(
+    { requestId: id, keyId: key, tokens }: ReservationRequest,
+    region: number | null,
+    toldAt: number | null,
+  ): void {
+    const truth: Truth = { id, key, at: this.now, reserved: tokens, used: null, region, toldAt };
+    if (this.truth.has(id)) return;
+    this.truth.set(id, truth);
+    this.onAdmitted(truth);
+  }
+
+  #append(region: Region, entry: JournalEntry): void {
+    region.sequence += 1;
+    region.journal.push({ sequence: region.sequence, entry });
+  }
+
+  ask(index: number, id: string, keyId: string, tokens: number): void {
+    const region = this.regions[index]!;
+    const limits = {
+      tenantLimits: this.#limits.tenant ?? UNLIMITED,
+      keyLimits: this.#limits[keyId] ?? UNLIMITED,
+    };
+    const request = {
+      requestId: id,
+      tenantId: 'tenant',
+      keyId,
+      model: 'tiny',
+      tokens,
+      ...limits,
+      leaseMs: LEASE_MS,
+    };
+    if (this.#admitLocally(index, request)) return;
+    region.waiting.push(request);
+    const truth = this.truth.get(id);
+    if (truth) truth.region = null;
+  }
+
+  #admitLocally(index: number, request: ReservationRequest): boolean {
+    const region = this.regions[index]!;
+    const admitted = region.book.admit(request, this.now);
+    if (admitted?.entry) {
+      this.#append(region, admitted.entry);
+      this.#admitted(request, index, null);
+    }
+    const truth = this.truth.get(request.requestId);
+    if (admitted?.reservation.admitted && truth) truth.region = index;
+    return admitted?.reservation.admitted === true;
+  }
+
+  settle(id: string, used: number): void {
+    const truth = this.truth.get(id);
+    if (!truth || truth.region === null || truth.used !== null) return;
+    const region = this.regions[truth.region]!;
+    // Its caller has asked twice and waits for the other answer.
+    const pending = [...region.waiting, ...(region.sent?.exchange.claims ?? [])];
+    if (pending.some(({ requestId }) => requestId === id)) return;
+    truth.used = used;
+    this.#tellEnding(region, id, used);
+  }
+
+  /** An ending whose first telling nobody confirmed. */
+  settleAgain(id: string): void {
+    const { used, region } = this.truth.get(id) ?? {};
+    if (typeof used === 'number' && typeof region === 'number')
+      this.#tellEnding(this.regions[region]!, id, used);
+  }
+
+  #tellEnding(region: Region, id: string, used: number): void {
+    const usage = { promptTokens: 0, cachedTokens: 0, completionTokens: used };
+    const rest = { errorCode: null, finishReasons: [], upstream: null, latencyMs: 0, firstTokenMs: null };
+    this.#append(
+      region,
+      region.book.settle({ requestId: id, settlement: { status: 'completed', usage, ...rest } }, this.now),
+    );
+  }
+
+  send(index: number): void {
+    const region = this.regions[index]!;
+    if (region.sent) return;
+    region.exchanges += 1;
+    const claims = region.waiting.filter((request) => !this.#admitLocally(index, request));
+    region.waiting = [];
+    const told = { region: region.name, number: region.exchanges, entries: [...region.journal] };
+    const exchange = { ...told, ...region.book.compose(claims, this.now) };
+    region.sent = { exchange, at: this.now };
+  }
+
+  /** Home reads what is on its way. */
+  deliver(index: number): void {
+    const region = this.regions[index]!;
+    if (!region.sent || region.answer) return;
+    region.answer = this.#home.exchange(structuredClone(region.sent.exchange), this.now);
+    this.#write();
+  }
+
+  /** The region reads the answer. */
+  receive(index: number): void {
+    const region = this.regions[index]!;
+    const { sent, answer } = region;
+    if (!sent || !answer) return;
+    region.sent = null;
+    region.answer = null;
+    region.journal = region.journal.filter(({ sequence }) => sequence > answer.cursor);
+    region.book.absorb(answer, sent.at);
+    for (const [at, { requestId }] of sent.exchange.claims.entries()) {
+      if (answer.reservations[at]!.admitted) this.truth.get(requestId)!.region = index;
+      else this.refused.add(requestId);
+    }
+  }
+
+  talk(index: number): void {
+    this.send(index);
+    this.deliver(index);
+    this.receive(index);
+  }
+
+  /** Connection gone, before or after home has read; the exchange itself may still turn up. */
+  lose(index: number): void {
+    const region = this.regions[index]!;
+    if (!region.sent) return;
+    this.#stray.push(region.sent.exchange);
+    const { claims } = region.sent.exchange;
+    region.sent = null;
+    region.answer = null;
+    // Their callers try again.
+    for (const { requestId, keyId, tokens } of claims) this.ask(index, requestId, keyId, tokens);
+  }
+
+  deliverStray(): void {
+    const exchange = this.#stray.shift();
+    if (exchange) this.#home.exchange(structuredClone(exchange), this.now);
+    this.#write();
+  }
+
+  /** A region's object goes down: its journal is all that is left. */
+  crash(index: number): void {
+    const region = this.regions[index]!;
+    this.lose(index);
+    region.book = new RegionBook();
+    const lost = region.waiting;
+    region.waiting = [];
+    for (const { requestId, keyId, tokens } of lost) this.ask(index, requestId, keyId, tokens);
+  }
+
+  /** Home's object goes down: what it has written is all that is left. */
+  crashHome(): void {
+    this.quota.subjects.clear();
+    for (const [id, text] of this.#written) this.quota.subjects.set(id, JSON.parse(text) as SubjectState);
+    this.#home = this.#loadHome();
+  }
+
+  pass(ms: number): void {
+    this.now += ms;
+    this.#home.endDue(this.now);
+    this.#write();
+  }
+
+  /** Names of the regions that home believes to be admitting. */
+  holders(): string[] {
+    return this.#home.holders();
+  }
+
+  /** When home takes the next slice for spent. */
+  nextEnd(): number | null {
+    return this.#home.nextEnd();
+  }
+
+  /** A sign of life of a running request. */
+  renew(index: number, id: string): void {
+    const usage = { promptTokens: 0, cachedTokens: 0, completionTokens: 1 };
+    this.regions[index]!.book.renew(id, { leaseMs: LEASE_MS, usage, upstream: null });
+  }
+
+  /** No more exchanges of the past turn up. */
+  forgetStrays(): void {
+    this.#stray = [];
+  }
+}

@@ -1,0 +1,113 @@
+import { describe, expect, test } from 'vitest';
+import { ADMIN_KEY_SHA256, admin, tenantWithKey } from '../../admin/admin-client.ts';
+import { eventually } from '../../support/eventually.ts';
+import { open, REGIONS, Stage, takeAll } from '../../support/stage.ts';
+import { workerForTests } from '../../support/worker-for-tests.ts';
+
+const { worker, origin } = workerForTests(
+  { ADMIN_KEY_SHA256, MODELS_TTL_MS: '5000', LIMIT_REGIONS: 'colo' },
+  { entry: 'test/worker/support/distant-limiter.ts' },
+);
+
+async function ask(
+  key: string,
+  colo: string,
+  fields: Readonly<Record<string, unknown>> = {},
+  more: Readonly<Record<string, string>> = {},
+): Promise<Response> {
+  const body = { model: 'org/tiny', prompt: 'Hi', max_tokens: 4, ...fields };
+  const headers = { authorization: `Bearer ${key}`, 'x-colo': colo, ...more };
+  const response = await worker.post(body, { headers });
+  await response.text();
+  return response;
+}
+
+const passed = (answers: readonly { readonly status: number }[]) =>
+  answers.filter(({ status }) => status === 200).length;
+
+const wave = (key: string, count: number) =>
+  Promise.all(Array.from({ length: count }, (_, index) => ask(key, REGIONS[index % REGIONS.length]!)));
+
+describe('limits in many regions', () => {
+  test('of 300 requests in parallel from three regions against a limit of 100, exactly 100 pass once nothing is leased', async () => {
+    const { key } = await tenantWithKey(worker, 'many', { requests_per_minute: 100 });
+    let count = passed(await wave(key, 30));
+    expect(count).toBe(30);
+    count += passed(await wave(key, 300));
+    expect(count).toBeLessThanOrEqual(100);
+    // What one region still holds unspent, the others do not get; it comes back.
+    await eventually(
+      async () => {
+        count += passed(await wave(key, 6));
+        return count;
+      },
+      (now) => now >= 100,
+    );
+    expect(passed(await wave(key, 30))).toBe(0);
+    expect([count, origin.requests.length]).toEqual([100, 100]);
+    const { body } = await eventually(
+      () => admin(worker, 'GET', '/usage?tenant=many'),
+      (answer) => answer.body.total.requests === 100,
+    );
+    expect(body.total).toMatchObject({ requests: 100, completed: 100, prompt_tokens: 200 });
+  });
+
+  test('a region with a slice decides without asking home, and tells what is left', async () => {
+    const { key } = await tenantWithKey(worker, 'near', { requests_per_minute: 800 });
+    const claims = async () => Number(await (await worker.request('/claims')).json());
+    const before = await claims();
+    const first = await ask(key, 'FRA');
+    expect(await claims()).toBe(before + 1);
+    const second = await ask(key, 'FRA');
+    expect(await claims()).toBe(before + 1);
+    expect(first.headers.get('x-ratelimit-remaining-requests')).toBe('799');
+    expect(second.headers.get('x-ratelimit-remaining-requests')).toBe('798');
+    expect(second.headers.get('x-ratelimit-reset-requests')).toMatch(/^[\d.]+s$|^1m0s$/);
+  });
+
+  test('a resumable stream is paid for by the region it was asked for in', async () => {
+    const { key } = await tenantWithKey(worker, 'tail', { requests_per_minute: 800 });
+    await ask(key, 'FRA');
+    const { headers } = await ask(key, 'FRA', { stream: true }, { 'x-resumable': 'true' });
+    expect(headers.get('x-ratelimit-remaining-requests')).toBe('798');
+  });
+
+  test('a refused body costs nothing and is told what is left, with a slice and without', async () => {
+    const { key } = await tenantWithKey(worker, 'told', { requests_per_minute: 800 });
+    const left = async (fields: Readonly<Record<string, unknown>>) => {
+      const { status, headers } = await ask(key, 'FRA', fields);
+      return [status, headers.get('x-ratelimit-remaining-requests')];
+    };
+    expect(await left({ n: 0 })).toEqual([400, '800']);
+    expect(await left({})).toEqual([200, '799']);
+    expect(await left({ n: 0 })).toEqual([400, '799']);
+    expect(await left({})).toEqual([200, '798']);
+  });
+
+  test('exactly as many requests run at a time as there are slots, every slot comes back, and the ledger is exact', async () => {
+    const slots = 20;
+    const { key } = await tenantWithKey(worker, 'slots', { concurrent_requests: slots });
+    const stage = new Stage(origin);
+    for (let round = 1; round <= 3; round += 1) {
+      const taken = await takeAll(worker, key, slots);
+      // Whoever else comes finds none, wherever it comes in.
+      expect(await open(worker, key, 30)).toEqual([]);
+      expect([taken.length, stage.running, stage.most]).toEqual([slots, slots, slots]);
+      stage.endAll();
+      const texts = await Promise.all(taken.map((response) => response.text()));
+      expect(texts.filter((text) => text.endsWith('data: [DONE]\n\n'))).toHaveLength(slots);
+    }
+    const { requests, promptTokens, completionTokens } = stage.generated();
+    expect(requests).toBe(3 * slots);
+    const { body } = await eventually(
+      () => admin(worker, 'GET', '/usage?tenant=slots'),
+      (answer) => answer.body.total.requests === requests,
+    );
+    expect(body.total).toMatchObject({
+      requests,
+      completed: requests,
+      prompt_tokens: promptTokens,
+      completion_tokens: completionTokens,
+    });
+  });
+});

@@ -1,0 +1,88 @@
+import type { Limits } from '../../../../shared/tenant.ts';
+
+/**
+ * The limits once more, written as their definition: a list of everything that was ever admitted, counted anew for
+ * every question. Nothing is shared with the implementation.
+ */
+
+interface Admission {
+  readonly id: string;
+  readonly subjects: readonly string[];
+  readonly at: number;
+  tokens: number;
+  running: boolean;
+  expiresAt: number;
+}
+
+const second = (at: number) => Math.floor(at / 1000);
+const day = (at: number) => new Date(at).toISOString().slice(0, 10);
+const month = (at: number) => new Date(at).toISOString().slice(0, 7);
+
+export class ReferenceQuota {
+  readonly #limits: Readonly<Record<string, Limits>>;
+  #admitted: Admission[] = [];
+
+  constructor(limits: Readonly<Record<string, Limits>>) {
+    this.#limits = limits;
+  }
+
+  #of(subject: string): Admission[] {
+    return this.#admitted.filter((admission) => admission.subjects.includes(subject));
+  }
+
+  /** Admissions of the 60 clock seconds that end with the present one. */
+  #minute(subject: string, now: number): Admission[] {
+    return this.#of(subject).filter((admission) => second(admission.at) > second(now) - 60);
+  }
+
+  requestsOf(subject: string, now: number): number {
+    return this.#minute(subject, now).length;
+  }
+
+  tokensOf(subject: string, now: number): number {
+    return this.#minute(subject, now).reduce((sum, { tokens }) => sum + tokens, 0);
+  }
+
+  runningOf(subject: string): number {
+    return this.#of(subject).filter(({ running }) => running).length;
+  }
+
+  #periodOf(subject: string, now: number, period: (at: number) => string): number {
+    return this.#of(subject)
+      .filter(({ at }) => period(at) === period(now))
+      .reduce((sum, { tokens }) => sum + tokens, 0);
+  }
+
+  fits(subjects: readonly string[], tokens: number, now: number): boolean {
+    const within = (limit: number | null, amount: number) => limit === null || amount <= limit;
+    return subjects.every((subject) => {
+      const limits = this.#limits[subject]!;
+      return (
+        within(limits.requestsPerMinute, this.requestsOf(subject, now) + 1) &&
+        within(limits.tokensPerMinute, this.tokensOf(subject, now) + tokens) &&
+        within(limits.concurrentRequests, this.runningOf(subject) + 1) &&
+        within(limits.tokensPerDay, this.#periodOf(subject, now, day) + tokens) &&
+        within(limits.tokensPerMonth, this.#periodOf(subject, now, month) + tokens)
+      );
+    });
+  }
+
+  admit(id: string, subjects: readonly string[], tokens: number, now: number, leaseMs: number): void {
+    this.#admitted.push({ id, subjects, at: now, tokens, running: true, expiresAt: now + leaseMs });
+  }
+
+  settle(id: string, tokens: number): boolean {
+    const admission = this.#admitted.find((candidate) => candidate.id === id && candidate.running);
+    if (!admission) return false;
+    admission.running = false;
+    admission.tokens = tokens;
+    return true;
+  }
+
+  due(now: number): string[] {
+    return this.#admitted
+      .filter(({ running, expiresAt }) => running && expiresAt <= now)
+      .map(({ id }) => id)
+      .sort();
+  }
+}

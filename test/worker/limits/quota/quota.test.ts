@@ -1,0 +1,265 @@
+import fc from 'fast-check';
+import { describe, expect, test } from 'vitest';
+import { type Limits, UNLIMITED } from '../../../../shared/tenant.ts';
+import { dueLeases, nextExpiry, renew, reserve, settle } from '../../../../worker/limits/quota/quota.ts';
+import { goDuration, rateLimitHeaders } from '../../../../worker/limits/quota/rate-limit-headers.ts';
+import {
+  emptyQuota,
+  type QuotaState,
+  type Subject,
+  subjectState,
+} from '../../../../worker/limits/quota/state.ts';
+import { used } from '../../../../worker/limits/quota/window.ts';
+import { ReferenceQuota } from './quota-reference.ts';
+
+const START = Date.UTC(2026, 0, 31, 23, 58, 30);
+
+const subject = (limits: Partial<Limits>, id = 'tenant'): Subject => ({
+  id,
+  limits: { ...UNLIMITED, ...limits },
+});
+
+const claim = (id: string, subjects: readonly Subject[], tokens = 1) => ({
+  id,
+  subjects,
+  tokens,
+  leaseMs: 30_000,
+});
+
+const snapshot = (state: QuotaState): string =>
+  JSON.stringify([[...state.subjects.entries()], [...state.leases.entries()]]);
+
+const maybe = (max: number) => fc.option(fc.integer({ min: 1, max }), { nil: null });
+
+const anyLimits: fc.Arbitrary<Limits> = fc.record({
+  requestsPerMinute: maybe(6),
+  tokensPerMinute: maybe(60),
+  concurrentRequests: maybe(4),
+  tokensPerDay: maybe(200),
+  tokensPerMonth: maybe(300),
+  maxTokens: fc.constant(null),
+  maxSequences: fc.constant(null),
+});
+
+type Step =
+  | { do: 'reserve'; key: 'a' | 'b'; tokens: number }
+  | { do: 'settle'; pick: number; tokens: number }
+  | { do: 'pass'; ms: number };
+
+const anyStep: fc.Arbitrary<Step> = fc.oneof(
+  fc.record({
+    do: fc.constant('reserve' as const),
+    key: fc.constantFrom('a' as const, 'b' as const),
+    tokens: fc.integer({ min: 0, max: 40 }),
+  }),
+  fc.record({ do: fc.constant('settle' as const), pick: fc.nat(99), tokens: fc.nat(50) }),
+  fc.record({ do: fc.constant('pass' as const), ms: fc.oneof(fc.nat(1500), fc.nat(40_000)) }),
+);
+
+describe('quota against its definition', () => {
+  test('every decision, counter and retry-after is what a recount of all admissions says', () => {
+    fc.assert(
+      fc.property(
+        anyLimits,
+        anyLimits,
+        fc.array(anyStep, { minLength: 1, maxLength: 60 }),
+        (ofTenant, ofKey, steps) => {
+          const limits = { tenant: ofTenant, a: ofKey, b: UNLIMITED };
+          const reference = new ReferenceQuota(limits);
+          const state = emptyQuota();
+          let now = START;
+          const ids: string[] = [];
+          for (const [index, step] of steps.entries()) {
+            if (step.do === 'pass') {
+              now += step.ms;
+            } else if (step.do === 'settle') {
+              const id = ids[step.pick % Math.max(1, ids.length)] ?? 'unknown';
+              const settled = settle(state, id, step.tokens);
+              expect(settled !== null).toBe(reference.settle(id, step.tokens));
+            } else {
+              const names = ['tenant', step.key];
+              const subjects = names.map((id) => ({ id, limits: limits[id as keyof typeof limits] }));
+              const id = `r${index}`;
+              const before = snapshot(state);
+              const fits = reference.fits(names, step.tokens, now);
+              const refusal = reserve(state, claim(id, subjects, step.tokens), now);
+              expect(refusal === null).toBe(fits);
+              if (refusal) {
+                expect(snapshot(state)).toBe(before);
+                const { retryAfterMs, kind } = refusal;
+                if (retryAfterMs !== null && kind !== 'concurrency') {
+                  const others = reference.runningOf('tenant') + reference.runningOf(step.key);
+                  // Slots and budgets apart, the wait is exact: it fits then, and not a millisecond earlier.
+                  if (others === 0) expect(reference.fits(names, step.tokens, now + retryAfterMs)).toBe(true);
+                  expect(reference.fits(names, step.tokens, now + retryAfterMs - 1)).toBe(false);
+                }
+              } else {
+                reference.admit(id, names, step.tokens, now, 30_000);
+                ids.push(id);
+              }
+            }
+            for (const name of ['tenant', 'a', 'b']) {
+              const held = subjectState(state, name);
+              expect(used(held.requests, now)).toBe(reference.requestsOf(name, now));
+              expect(used(held.tokens, now)).toBe(reference.tokensOf(name, now));
+              expect(held.running).toBe(reference.runningOf(name));
+            }
+            expect(dueLeases(state, now).sort()).toEqual(reference.due(now));
+          }
+        },
+      ),
+      { numRuns: 400 },
+    );
+  });
+
+  test('a client that waits exactly retry-after gets in', () => {
+    const one = [subject({ requestsPerMinute: 3, tokensPerMinute: 100 })];
+    const state = emptyQuota();
+    for (const [index, tokens] of [60, 30, 5].entries()) {
+      expect(reserve(state, claim(`r${index}`, one, tokens), START + index * 700)).toBeNull();
+    }
+    const refusal = reserve(state, claim('late', one, 50), START + 2000);
+    expect(refusal).toMatchObject({ kind: 'requests', limit: 3, used: 3, retryAfterMs: 58_000 });
+    expect(reserve(state, claim('early', one, 50), START + 2000 + 57_999)).not.toBeNull();
+    expect(reserve(state, claim('late', one, 50), START + 2000 + 58_000)).toBeNull();
+  });
+});
+
+describe('refusals', () => {
+  test('of 200 claims at once against a limit of 50, exactly 50 pass', () => {
+    const one = [subject({ requestsPerMinute: 50 })];
+    const state = emptyQuota();
+    const passed = Array.from({ length: 200 }, (_, index) =>
+      reserve(state, claim(`r${index}`, one), START + index * 10),
+    );
+    expect(passed.filter((refusal) => refusal === null)).toHaveLength(50);
+  });
+
+  test('a request larger than its own limit is refused for good', () => {
+    const refusal = reserve(emptyQuota(), claim('r', [subject({ tokensPerMinute: 10 })], 11), START);
+    expect(refusal).toMatchObject({ kind: 'too_large', limit: 10, requested: 11, retryAfterMs: null });
+  });
+
+  test('of several limits without room, the one that takes longest to have some says how long to wait', () => {
+    const tenant = subject({ requestsPerMinute: 2, tokensPerMinute: 100 });
+    const key = subject({ tokensPerMinute: 40 }, 'key');
+    const state = emptyQuota();
+    expect(reserve(state, claim('r1', [tenant], 10), START)).toBeNull();
+    expect(reserve(state, claim('r2', [tenant, key], 40), START + 5000)).toBeNull();
+    const late = claim('late', [tenant, key], 1);
+    const refusal = reserve(state, late, START + 6000);
+    expect(refusal).toMatchObject({ kind: 'tokens', subject: 'key', retryAfterMs: 59_000 });
+    expect(reserve(state, late, START + 6000 + 59_000)).toBeNull();
+  });
+
+  test('what has left the window makes no room once more', () => {
+    const one = [subject({ tokensPerMinute: 50 })];
+    const state = emptyQuota();
+    for (const [index, tokens] of [10, 40].entries()) {
+      expect(reserve(state, claim(`r${index}`, one, tokens), START + index * 30_000)).toBeNull();
+    }
+    expect(reserve(state, claim('next', one, 20), START + 70_000)).toMatchObject({
+      ...{ kind: 'tokens', used: 40, retryAfterMs: 20_000 },
+    });
+  });
+
+  test('a spent day outweighs a full minute, and ends at midnight UTC', () => {
+    const one = [subject({ requestsPerMinute: 1, tokensPerDay: 10 })];
+    const state = emptyQuota();
+    expect(reserve(state, claim('r1', one, 10), START)).toBeNull();
+    expect(reserve(state, claim('r2', one, 1), START)).toMatchObject({ kind: 'day', retryAfterMs: null });
+    expect(reserve(state, claim('r3', one, 10), Date.UTC(2026, 1, 1))).toBeNull();
+  });
+
+  test('what was reserved too much comes back when the truth is known', () => {
+    const one = [subject({ tokensPerMinute: 100, tokensPerDay: 100, tokensPerMonth: 100 })];
+    const state = emptyQuota();
+    expect(reserve(state, claim('r1', one, 100), START)).toBeNull();
+    settle(state, 'r1', 40);
+    expect(reserve(state, claim('r2', one, 60), START + 500)).toBeNull();
+  });
+
+  test('a key is stopped by its own limit and by its tenant', () => {
+    const tenant = subject({ concurrentRequests: 2 });
+    const state = emptyQuota();
+    const key = subject({ concurrentRequests: 1 }, 'key');
+    expect(reserve(state, claim('r1', [tenant, key]), START)).toBeNull();
+    expect(reserve(state, claim('r2', [tenant, key]), START)).toMatchObject({
+      kind: 'concurrency',
+      subject: 'key',
+    });
+    expect(reserve(state, claim('r3', [tenant, subject({}, 'other')]), START)).toBeNull();
+    expect(reserve(state, claim('r4', [tenant, subject({}, 'third')]), START)).toMatchObject({
+      subject: 'tenant',
+      retryAfterMs: 1000,
+    });
+  });
+});
+
+describe('windows', () => {
+  test('a subject costs at most sixty cells, whatever its rate', () => {
+    const state = emptyQuota();
+    const one = subject({});
+    for (let index = 0; index < 1000; index += 1) {
+      reserve(state, claim(`r${index}`, [one]), START + index * 250);
+      const { requests, tokens } = subjectState(state, one.id);
+      expect(Math.max(requests.length, tokens.length)).toBeLessThanOrEqual(60);
+    }
+  });
+});
+
+describe('leases', () => {
+  test('a lease ends by itself unless it is renewed', () => {
+    const state = emptyQuota();
+    reserve(state, claim('r1', [subject({})]), START);
+    expect(nextExpiry(state)).toBe(START + 30_000);
+    expect(renew(state, 'r1', START + 50_000)).toBe(true);
+    expect(dueLeases(state, START + 49_999)).toEqual([]);
+    expect(dueLeases(state, START + 50_000)).toEqual(['r1']);
+    settle(state, 'r1', 0);
+    expect(renew(state, 'r1', START + 90_000)).toBe(false);
+    expect(nextExpiry(state)).toBeNull();
+  });
+});
+
+describe('headers', () => {
+  test.each([
+    [0, '0s'],
+    [12, '12ms'],
+    [1000, '1s'],
+    [20_000, '20s'],
+    [360_000, '6m0s'],
+    [59_999, '59.999s'],
+    [90_951, '1m30.951s'],
+    [3_599_999, '59m59.999s'],
+    [86_400_000, '24h0m0s'],
+    [11.2, '12ms'],
+  ])('%d ms is written as Go writes it: %s', (ms, text) => {
+    expect(goDuration(ms)).toBe(text);
+  });
+
+  test('the tighter one is the one with less left, whichever limit is larger, and never less than nothing', () => {
+    const tenant = subject({ requestsPerMinute: 10, tokensPerMinute: 50 });
+    const key = subject({ requestsPerMinute: 4 }, 'key');
+    const state = emptyQuota();
+    for (let count = 0; count < 8; count += 1) reserve(state, claim(`r${count}`, [tenant]), START);
+    reserve(state, claim('own', [tenant, key]), START);
+    settle(state, 'own', 500);
+    expect(rateLimitHeaders(state, [tenant, key], START)).toMatchObject({
+      'x-ratelimit-limit-requests': '10',
+      'x-ratelimit-remaining-requests': '1',
+      'x-ratelimit-remaining-tokens': '0',
+    });
+  });
+
+  test('the tighter of tenant and key is reported, a missing limit is not', () => {
+    const subjects = [subject({ requestsPerMinute: 10 }), subject({ requestsPerMinute: 4 }, 'key')];
+    const state = emptyQuota();
+    reserve(state, claim('r1', subjects), START);
+    expect(rateLimitHeaders(state, subjects, START)).toEqual({
+      'x-ratelimit-limit-requests': '4',
+      'x-ratelimit-remaining-requests': '3',
+      'x-ratelimit-reset-requests': '1m0s',
+    });
+  });
+});

@@ -1,0 +1,110 @@
+import { describe, expect, test } from 'vitest';
+import { ADMIN_KEY_SHA256, type AnswerBody, tenantWithKey } from '../admin/admin-client.ts';
+import { defaultScript } from '../support/scripts.ts';
+import { workerForTests } from '../support/worker-for-tests.ts';
+
+/** Half an hour before a day and a month end. */
+const START = Date.UTC(2100, 0, 31, 23, 30);
+
+const { worker, origin } = workerForTests(
+  { ADMIN_KEY_SHA256 },
+  { entry: 'test/worker/support/standing-clock.ts' },
+);
+
+/** One request at this time of the Worker's clock. */
+async function ask(key: string, at: number, maxTokens: number) {
+  const response = await worker.post(
+    { model: 'org/tiny', prompt: 'Hi', max_tokens: maxTokens },
+    { headers: { authorization: `Bearer ${key}`, 'x-now': String(at) } },
+  );
+  const body = (await response.json()) as AnswerBody;
+  const { status, headers } = response;
+  return {
+    status,
+    type: status === 200 ? null : body.error.type,
+    waitMs: Number(headers.get('retry-after-ms') ?? Number.NaN),
+    waitSeconds: headers.get('retry-after'),
+    retry: headers.get('x-should-retry'),
+  };
+}
+
+/** A small generator of its own, so that a failure can be repeated. */
+function random(seed: number): (below: number) => number {
+  let value = seed;
+  return (below) => {
+    value = (Math.imul(value, 1_664_525) + 1_013_904_223) >>> 0;
+    return Math.floor((value / 2 ** 32) * below);
+  };
+}
+
+describe('retry-after', () => {
+  test('a client that waits exactly that long gets in, and not a millisecond earlier', async () => {
+    const { key } = await tenantWithKey(
+      worker,
+      'patient',
+      { requests_per_minute: 7, tokens_per_minute: 60 },
+      { limits: { requests_per_minute: 5 } },
+    );
+    const draw = random(7);
+    const refusals = { requests: 0, tokens: 0 };
+    let now = START;
+    for (let round = 0; round < 60; round += 1) {
+      now += draw(6000);
+      const tokens = 1 + draw(30);
+      const first = await ask(key, now, tokens);
+      if (first.status === 200) continue;
+      const { type, waitMs } = first;
+      expect(first).toMatchObject({
+        status: 429,
+        retry: 'true',
+        waitSeconds: String(Math.ceil(waitMs / 1000)),
+      });
+      expect(waitMs).toBeLessThanOrEqual(60_000);
+      expect(await ask(key, now + waitMs - 1, tokens)).toMatchObject({ status: 429, waitMs: 1 });
+      now += waitMs;
+      expect((await ask(key, now, tokens)).status).toBe(200);
+      refusals[type as 'requests' | 'tokens'] += 1;
+    }
+    // Both kinds have come up.
+    expect(Math.min(refusals.requests, refusals.tokens)).toBeGreaterThan(3);
+  });
+
+  test('whole seconds are enough for a client that reads no milliseconds', async () => {
+    const { key } = await tenantWithKey(worker, 'coarse', { requests_per_minute: 1 });
+    expect((await ask(key, START + 321, 1)).status).toBe(200);
+    const { waitMs, waitSeconds } = await ask(key, START + 1500, 1);
+    expect([waitMs, waitSeconds]).toEqual([58_500, '59']);
+    expect((await ask(key, START + 1500 + 59_000, 1)).status).toBe(200);
+  });
+
+  test('of a slot that is taken: whoever comes again after that time finds it once it is free', async () => {
+    const { key } = await tenantWithKey(worker, 'single', { concurrent_requests: 1 });
+    const begun = Promise.withResolvers<void>();
+    const end = Promise.withResolvers<void>();
+    origin.script = async (request, wire) => {
+      begun.resolve();
+      await end.promise;
+      return defaultScript(request, wire);
+    };
+    const running = ask(key, START, 1);
+    await begun.promise;
+    const { status, waitMs } = await ask(key, START, 1);
+    expect([status, waitMs]).toEqual([429, 1000]);
+    end.resolve();
+    expect((await running).status).toBe(200);
+    expect((await ask(key, START + waitMs, 1)).status).toBe(200);
+  });
+
+  test('a spent day names no time, since no client should wait that long; midnight brings it back', async () => {
+    const { key } = await tenantWithKey(worker, 'daily', { tokens_per_day: 20 });
+    expect((await ask(key, START, 8)).status).toBe(200);
+    expect(await ask(key, START, 11)).toMatchObject({
+      status: 429,
+      type: 'insufficient_quota',
+      retry: 'false',
+      waitSeconds: null,
+    });
+    expect((await ask(key, START + 1_799_999, 11)).status).toBe(429);
+    expect((await ask(key, START + 1_800_000, 11)).status).toBe(200);
+  });
+});

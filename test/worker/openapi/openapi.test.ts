@@ -1,0 +1,234 @@
+import { Ajv2020 } from 'ajv/dist/2020.js';
+import addFormats from 'ajv-formats';
+import { beforeAll, expect, test } from 'vitest';
+import * as z from 'zod';
+import { ROUTES, type RouteSpec } from '../../../worker/routes.ts';
+import { FIELD_TABLE } from '../dialects/field-table.ts';
+import { undocumented } from '../support/api-document.ts';
+import { chunksOf } from '../support/sse.ts';
+import { workerForTests } from '../support/worker-for-tests.ts';
+
+/** The outline of OpenAPI 3.1, as far as it is used; strict, so that a misplaced key is found. */
+const schemaObject = z.record(z.string(), z.unknown());
+const content = z.record(
+  z.string(),
+  z.strictObject({
+    schema: schemaObject,
+    example: z.unknown().optional(),
+    examples: z.record(z.string(), z.strictObject({ value: z.unknown() })).optional(),
+  }),
+);
+const operation = z.strictObject({
+  operationId: z.string(),
+  summary: z.string(),
+  security: z.array(z.record(z.string(), z.array(z.string()))),
+  parameters: z.array(
+    z.strictObject({
+      name: z.string(),
+      in: z.enum(['query', 'path', 'header']),
+      required: z.boolean().optional(),
+      description: z.string().optional(),
+      schema: schemaObject,
+    }),
+  ),
+  requestBody: z.strictObject({ required: z.boolean(), content }).optional(),
+  responses: z.record(
+    z.string().regex(/^[1-5]\d\d$/),
+    z.strictObject({
+      description: z.string(),
+      headers: z.record(z.string(), z.strictObject({ description: z.string(), schema: schemaObject })),
+      content,
+    }),
+  ),
+});
+const document = z.strictObject({
+  openapi: z.literal('3.1.0'),
+  info: z.strictObject({
+    title: z.string(),
+    version: z.string(),
+    description: z.string(),
+    license: z.strictObject({ name: z.string(), identifier: z.string() }),
+  }),
+  servers: z.array(z.strictObject({ url: z.string() })),
+  paths: z.record(
+    z.string().startsWith('/'),
+    z.partialRecord(z.enum(['get', 'post', 'put', 'patch', 'delete']), operation),
+  ),
+  components: z.strictObject({
+    securitySchemes: z.record(z.string(), schemaObject),
+    schemas: z.record(z.string().regex(/^[A-Za-z0-9._-]+$/), schemaObject),
+  }),
+});
+type Document = z.infer<typeof document>;
+
+let api: Document;
+const ajv = new Ajv2020({ strict: true, allErrors: true, allowUnionTypes: true });
+addFormats.default(ajv);
+
+const { worker } = workerForTests();
+beforeAll(async () => {
+  api = document.parse(await (await fetch(`${worker.url}/openapi.json`)).json());
+  // None of the components refers to another, so that each compiles alone.
+  for (const [name, schema] of Object.entries(api.components.schemas)) ajv.addSchema(schema, name);
+});
+
+function validate(name: string, value: unknown): string | null {
+  const check = ajv.getSchema(name);
+  if (!check) throw new Error(`No schema ${name}`);
+  return check(value) ? null : ajv.errorsText(check.errors);
+}
+
+const nameOf = (schema: Readonly<Record<string, unknown>>): string =>
+  String(schema.$ref).replace('#/components/schemas/', '');
+
+const operations = () => Object.values(api.paths).flatMap((methods) => Object.values(methods));
+
+test('every component is a JSON Schema of draft 2020-12 and every reference resolves', () => {
+  for (const name of Object.keys(api.components.schemas)) expect(validate(name, 0)).toBeTypeOf('string');
+  const references = [...JSON.stringify(api.paths).matchAll(/"\$ref":"#\/components\/schemas\/([^"]+)"/g)];
+  expect(references.length).toBeGreaterThan(10);
+  for (const [, name] of references) expect(api.components.schemas).toHaveProperty([String(name)]);
+  expect(new Set(operations().map(({ operationId }) => operationId)).size).toBe(operations().length);
+});
+
+test('every example fits its schema', () => {
+  let checked = 0;
+  for (const { requestBody, responses } of operations()) {
+    const bodies = [requestBody, ...Object.values(responses)].flatMap((body) =>
+      Object.values(body?.content ?? {}),
+    );
+    for (const { schema, example, examples } of bodies) {
+      const values = [
+        ...(example === undefined ? [] : [example]),
+        ...Object.values(examples ?? {}).map(({ value }) => value),
+      ];
+      for (const value of values) {
+        expect(validate(nameOf(schema), value)).toBeNull();
+        checked += 1;
+      }
+    }
+  }
+  expect(checked).toBeGreaterThan(12);
+});
+
+test('the document’s examples are answered with 200 and answers that fit it', async () => {
+  const post = api.paths['/v1/completions']?.post;
+  for (const { value } of Object.values(post?.requestBody?.content['application/json']?.examples ?? {})) {
+    const response = await worker.post(value);
+    const text = await response.text();
+    expect(response.status, text).toBe(200);
+    expect(undocumented(post?.responses ?? {}, response)).toEqual([]);
+    if (response.headers.get('content-type') === 'application/json')
+      expect(validate('Completion', JSON.parse(text))).toBeNull();
+    else for (const chunk of chunksOf(text)) expect(validate('CompletionChunk', chunk)).toBeNull();
+  }
+});
+
+test('every field is described, and what the table of fields accepts the document accepts', () => {
+  const request = api.components.schemas.CompletionRequest as {
+    properties: Record<string, { description?: string }>;
+  };
+  expect(Object.values(request.properties).every(({ description }) => (description ?? '').length > 5)).toBe(
+    true,
+  );
+  for (const [field, { good }] of Object.entries(FIELD_TABLE)) {
+    for (const value of good) {
+      expect(validate('CompletionRequest', { model: 'a', prompt: 'b', [field]: value }), field).toBeNull();
+    }
+  }
+});
+
+test('a wrong type in the table is wrong in the document too', () => {
+  for (const [field, { bad }] of Object.entries(FIELD_TABLE)) {
+    for (const [value, code, param = field] of bad) {
+      if (code !== 'invalid_type' || param !== field || (field === 'logprobs' && value === true)) continue;
+      expect(
+        validate('CompletionRequest', { model: 'a', prompt: 'b', [field]: value }),
+        `${field} ${value}`,
+      ).not.toBeNull();
+    }
+  }
+});
+
+type Field = Readonly<Record<string, unknown>>;
+
+/** A field's schema, one entry for each kind of value it takes. */
+const kindsOf = (schema: Field): Field[] =>
+  Array.isArray(schema.anyOf) ? (schema.anyOf as Field[]).flatMap(kindsOf) : [schema];
+
+/** What each kind of bound is about. */
+const MEASURES: Readonly<Record<string, (value: unknown) => unknown>> = {
+  minimum: (value) => value,
+  maximum: (value) => value,
+  minLength: (value) => (typeof value === 'string' ? value.length : null),
+  maxLength: (value) => (typeof value === 'string' ? value.length : null),
+  minItems: (value) => (Array.isArray(value) ? value.length : null),
+  maxItems: (value) => (Array.isArray(value) ? value.length : null),
+};
+
+test('the table of fields stands on both sides of every bound in the document', () => {
+  const { properties } = api.components.schemas.CompletionRequest as { properties: Record<string, Field> };
+  // The ceiling of these is the dialect's.
+  const elsewhere = ['model', 'logprobs', 'top_logprobs', 'n_probs', 'prompt_logprobs'];
+  const unavailable = ['images', 'logprob_token_ids'];
+  let checked = 0;
+  for (const [field, schema] of Object.entries(properties)) {
+    if (elsewhere.includes(field)) continue;
+    const { good, bad } = FIELD_TABLE[field] ?? { good: [], bad: [] };
+    for (const kind of kindsOf(schema)) {
+      for (const [bound, measure] of Object.entries(MEASURES)) {
+        const at = kind[bound];
+        if (typeof at !== 'number' || (at === 0 && bound !== 'minimum' && bound !== 'maximum')) continue;
+        const beyond = (value: unknown) => {
+          const size = measure(value);
+          return typeof size === 'number' && (bound.startsWith('min') ? size < at : size > at);
+        };
+        if (!unavailable.includes(field)) expect(good.map(measure), `${field}: ${bound}`).toContain(at);
+        expect(good.filter(beyond), `${field}: ${bound}`).toEqual([]);
+        expect(bad.map(([value]) => value).some(beyond), `${field}: ${bound}`).toBe(true);
+        checked += 1;
+      }
+    }
+  }
+  expect(checked).toBeGreaterThan(80);
+});
+
+test('every public route of the Worker is in the document, under its method', () => {
+  const itsOwn = ({ path }: RouteSpec) => path !== '/openapi.json' && !path.startsWith('/admin/');
+  const routes = ROUTES.filter(itsOwn).map(
+    ({ method, path }) => `${method} ${path.replace(/:rest\+?/, '{id}')}`,
+  );
+  const documented = Object.entries(api.paths).flatMap(([path, methods]) =>
+    Object.keys(methods).map((method) => `${method.toUpperCase()} ${path}`),
+  );
+  expect(documented.toSorted()).toEqual(routes.toSorted());
+});
+
+test('every variable part of a path is a parameter', () => {
+  for (const [path, methods] of Object.entries(api.paths)) {
+    const parts = [...path.matchAll(/\{(\w+)\}/g)].map(([, name]) => name);
+    for (const { parameters } of Object.values(methods)) {
+      expect(parameters.filter((one) => one.in === 'path').map(({ name }) => name)).toEqual(parts);
+    }
+  }
+});
+
+test('an operation tells of the errors that it may have, and of no others', () => {
+  const statuses = (path: string, method: 'get' | 'post' = 'get') =>
+    Object.keys(api.paths[path]![method]!.responses).map(Number);
+  expect(statuses('/health')).toEqual([200, 500]);
+  expect(statuses('/v1/models')).toEqual([200, 400, 401, 403, 429, 500, 502, 503, 504]);
+  expect(statuses('/v1/completions/{id}/stream')).toEqual([200, 400, 401, 403, 404, 429, 500, 503]);
+  expect(operations().flatMap(({ responses }) => Object.keys(responses))).not.toContain('405');
+});
+
+test('a resumable stream and its rest are described, with the headers they take', () => {
+  const headersOf = (path: string, method: 'get' | 'post') =>
+    api.paths[path]?.[method]?.parameters.filter((one) => one.in === 'header').map(({ name }) => name);
+  expect(headersOf('/v1/completions', 'post')).toEqual(
+    expect.arrayContaining(['idempotency-key', 'x-resumable']),
+  );
+  expect(headersOf('/v1/completions/{id}/stream', 'get')).toContain('last-event-id');
+  const { content } = api.paths['/v1/completions/{id}/stream']!.get!.responses['200']!;
+  expect(Object.keys(content)).toEqual(['text/event-stream']);
+});

@@ -1,0 +1,113 @@
+import { expect, test } from 'vitest';
+import { ADMIN_KEY_SHA256, admin, tenantWithKey } from '../admin/admin-client.ts';
+import { eventually } from '../support/eventually.ts';
+import { acceptedFor, defaultScript, doneFor, finishOf } from '../support/scripts.ts';
+import { workerForTests } from '../support/worker-for-tests.ts';
+
+const { worker, origin } = workerForTests({ ADMIN_KEY_SHA256 });
+
+const ask = (key: string, fields: Record<string, unknown> = {}) =>
+  worker.post({ model: 'org/tiny', prompt: 'Hi', ...fields }, { headers: { 'idempotency-key': key } });
+
+test('a repeated request gets the first answer, and the model runs once', async () => {
+  const first = await (await ask('once')).json();
+  const second = await ask('once');
+  expect(second.headers.get('idempotent-replayed')).toBe('true');
+  expect(await second.json()).toEqual(first);
+  expect(origin.requests).toHaveLength(1);
+});
+
+test('another body under the same key is a conflict', async () => {
+  await ask('other-body');
+  const { status, headers } = await ask('other-body', { prompt: 'Bye' });
+  expect([status, headers.get('x-should-retry')]).toEqual([409, 'false']);
+});
+
+test('the same body in another dialect is another request', async () => {
+  const askAs = (dialect: string) =>
+    worker.post(
+      { model: 'org/tiny', prompt: 'Hi' },
+      { headers: { 'idempotency-key': 'other-dialect', 'x-dialect': dialect } },
+    );
+  expect((await askAs('openai')).status).toBe(200);
+  expect((await askAs('fireworks')).status).toBe(409);
+  expect((await askAs('none')).status).toBe(400);
+  expect((await ask('other-dialect')).headers.get('idempotent-replayed')).toBe('true');
+});
+
+test('a key that may not use the model gets no answer that another key of its tenant was given', async () => {
+  const { key } = await tenantWithKey(worker, 'two-keys');
+  const other = { tenant: 'two-keys', name: 'other', models: ['another'] };
+  const { body } = await admin(worker, 'POST', '/keys', other);
+  const statuses: number[] = [];
+  for (const secret of [key, body.key, key]) {
+    const headers = { authorization: `Bearer ${secret}`, 'idempotency-key': 'two-keys' };
+    statuses.push((await worker.post({ model: 'org/tiny', prompt: 'Hi' }, { headers })).status);
+  }
+  expect(statuses).toEqual([200, 409, 200]);
+});
+
+test('the same key and body of another tenant are another request', async () => {
+  for (const tenant of ['one', 'another']) {
+    const { key } = await tenantWithKey(worker, `${tenant}-tenant`);
+    const headers = { authorization: `Bearer ${key}`, 'idempotency-key': 'of-two-tenants' };
+    const answer = await worker.post({ model: 'org/tiny', prompt: 'Hi' }, { headers });
+    expect([answer.status, answer.headers.get('idempotent-replayed')]).toEqual([200, null]);
+  }
+  expect(origin.requests).toHaveLength(2);
+});
+
+test('while the first one runs, others are told to come again', async () => {
+  const answerNow = Promise.withResolvers<void>();
+  origin.script = async (request, wire) => {
+    await answerNow.promise;
+    return defaultScript(request, wire);
+  };
+  const first = ask('running');
+  await eventually(
+    async () => origin.requests.length,
+    (count) => count === 1,
+  );
+  let second = await ask('running');
+  expect(second.status).toBe(409);
+  expect(second.headers.get('retry-after')).toBe('1');
+  answerNow.resolve();
+  expect((await first).status).toBe(200);
+  second = await ask('running');
+  expect(second.status).toBe(200);
+  expect(origin.requests).toHaveLength(1);
+});
+
+test('a failure leaves the key free, a stream does not use it', async () => {
+  origin.script = (_, wire) => wire.refuse(500, {});
+  expect((await ask('failed')).status).toBe(502);
+  origin.reset();
+  expect((await ask('failed')).status).toBe(200);
+  for (let count = 0; count < 2; count += 1) {
+    expect(await (await ask('streamed', { stream: true })).text()).toContain('[DONE]');
+  }
+  expect(origin.requests).toHaveLength(3);
+});
+
+test('an answer that is too large to be kept is given all the same, and leaves the key free', async () => {
+  origin.script = async (request, wire) => {
+    wire.send(...acceptedFor(request));
+    // As many bytes as the platform puts into one value, and more.
+    const text = '\u0448'.repeat(120_000);
+    for (let count = 1; count <= 10; count += 1) {
+      wire.send({ type: 'token', choice: 0, text, completionTokens: count });
+    }
+    wire.send(finishOf(0, 'length', 10), doneFor(request, 10));
+    wire.end();
+  };
+  const first = await ask('large', { max_tokens: 10 });
+  expect(first.status).toBe(200);
+  expect((await first.text()).length).toBeGreaterThan(1_200_000);
+  origin.reset();
+  const second = await ask('large', { max_tokens: 10 });
+  expect([second.status, second.headers.get('idempotent-replayed')]).toEqual([200, null]);
+});
+
+test('a key that is no key is refused', async () => {
+  expect((await ask('x'.repeat(256))).status).toBe(400);
+});

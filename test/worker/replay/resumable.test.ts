@@ -1,0 +1,120 @@
+import { beforeEach, expect, test } from 'vitest';
+import { ADMIN_KEY_SHA256, tenantWithKey } from '../admin/admin-client.ts';
+import { acceptedFor, doneFor, finishOf, stepsFor, tokenEvent } from '../support/scripts.ts';
+import { KEY } from '../support/worker.ts';
+import { workerForTests } from '../support/worker-for-tests.ts';
+
+/** True when the Worker dropped the origin's stream before its end. */
+let dropped = false;
+
+const { worker, origin } = workerForTests({ ADMIN_KEY_SHA256 });
+beforeEach(() => {
+  dropped = false;
+  origin.script = async (request, wire) => {
+    for (const events of stepsFor(request)) {
+      if (wire.gone()) dropped = true;
+      wire.send(...events);
+      await new Promise((resolve) => setTimeout(resolve, 20));
+    }
+    wire.end();
+  };
+});
+
+interface SeenEvent {
+  readonly id: string | null;
+  readonly data: string;
+}
+
+const BODY = { model: 'org/tiny', prompt: 'Hi', max_tokens: 8, stream: true };
+
+/** Events of a stream, until `count` of them were seen or it ends. */
+async function read(response: Response, count = Number.POSITIVE_INFINITY): Promise<SeenEvent[]> {
+  const events: SeenEvent[] = [];
+  let pending = '';
+  const reader = response.body!.pipeThrough(new TextDecoderStream()).getReader();
+  while (events.length < count) {
+    const { value, done } = await reader.read();
+    if (done) return events;
+    const blocks = (pending + value).split('\n\n');
+    pending = blocks.pop() ?? '';
+    for (const block of blocks) {
+      const data = /^data: (.*)$/m.exec(block)?.[1];
+      if (data !== undefined) events.push({ id: /^id: (.*)$/m.exec(block)?.[1] ?? null, data });
+    }
+  }
+  await reader.cancel();
+  return events.slice(0, count);
+}
+
+const start = (signal: AbortSignal | null = null) =>
+  worker.post(BODY, { headers: { 'x-resumable': 'true' }, signal });
+
+const resume = (id: string, last: string | null, key = KEY) =>
+  worker.request(`/v1/completions/${id}/stream`, {
+    headers: { authorization: `Bearer ${key}`, ...(last === null ? {} : { 'last-event-id': last }) },
+  });
+
+const idOf = (events: readonly SeenEvent[]): string => JSON.parse(events[0]!.data).id as string;
+
+/** What a stream says, apart from the names of its completion. */
+const texts = (events: readonly SeenEvent[]) =>
+  events.map(({ data }) => (data === '[DONE]' ? data : JSON.parse(data).choices));
+
+test('a client that lost its connection gets the rest, and nothing twice', async () => {
+  const whole = await read(await worker.post(BODY));
+  const connection = new AbortController();
+  const seen = await read(await start(connection.signal), 3);
+  connection.abort();
+  expect(seen.map(({ id }) => id)).toEqual(['1', '2', '3']);
+  const rest = await read(await resume(idOf(seen), '3'));
+  expect(texts([...seen, ...rest])).toEqual(texts(whole));
+  expect(rest.map(({ id }) => Number(id))).toEqual(rest.map((_, index) => index + 4));
+  expect(rest.at(-1)?.data).toBe('[DONE]');
+  expect(dropped).toBe(false);
+});
+
+test('after its end the stream is still there, as often as it is asked for', async () => {
+  const seen = await read(await start());
+  const id = idOf(seen);
+  expect(await read(await resume(id, null))).toEqual(seen);
+  expect(await read(await resume(id, '4'))).toEqual(seen.slice(4));
+  expect(await read(await resume(id, String(seen.length)))).toEqual([]);
+});
+
+test('events larger than a value that the object can store arrive whole', async () => {
+  const text = 'né🙂'.repeat(900_000);
+  origin.script = (request, wire) => {
+    wire.send(...acceptedFor(request), tokenEvent(1, text), finishOf(0, 'length', 1), doneFor(request, 1));
+    wire.end();
+  };
+  const seen = await read(await start());
+  const told = seen.slice(0, -1).flatMap(({ data }) => JSON.parse(data).choices as { text: string }[]);
+  expect(told.map((choice) => choice.text).join('') === text).toBe(true);
+  expect(await read(await resume(idOf(seen), null))).toEqual(seen);
+});
+
+test('it belongs to its tenant', async () => {
+  const id = idOf(await read(await start()));
+  const { key } = await tenantWithKey(worker, 'somebody-else');
+  expect((await resume(id, '0', key)).status).toBe(404);
+  expect((await resume(id, '0', 'wrong')).status).toBe(401);
+  expect((await resume(id, 'x')).status).toBe(400);
+});
+
+test('without the header nothing is kept and no event is numbered', async () => {
+  const plain = await read(await worker.post(BODY));
+  expect(plain.every(({ id }) => id === null)).toBe(true);
+  expect((await resume(idOf(plain), '0')).status).toBe(404);
+  expect((await resume('nonsense', '0')).status).toBe(404);
+});
+
+test('errors and plain answers pass through as they are', async () => {
+  const headers = { 'x-resumable': 'true' };
+  const wrong = await worker.post({ ...BODY, n: 0 }, { headers });
+  expect([wrong.status, ((await wrong.json()) as { error: { param: string } }).error.param]).toEqual([
+    400,
+    'n',
+  ]);
+  const plain = await worker.post({ ...BODY, stream: false }, { headers });
+  expect(((await plain.json()) as { object: string }).object).toBe('text_completion');
+});

@@ -1,0 +1,85 @@
+import type { GenerationRequest } from '../../../shared/generation.ts';
+import { eventually } from './eventually.ts';
+import type { FakeOrigin, Wire } from './fake-origin.ts';
+import { acceptedFor, doneFor, finishOf } from './scripts.ts';
+import type { WorkerClient } from './worker.ts';
+
+/** Where requests come in, by the header that `distant-limiter.ts` reads. */
+export const REGIONS = ['FRA', 'IAD', 'NRT'];
+
+const STEP_MS = 10;
+const PROMPT_TOKENS = 2;
+
+/** An origin whose generations go on until they are told to end or their reader has gone; it keeps account of each. */
+export class Stage {
+  running = 0;
+  /** The most that ever ran at a time. */
+  most = 0;
+  readonly #origin: FakeOrigin;
+  readonly #playing = new Set<{ ending: boolean }>();
+
+  constructor(origin: FakeOrigin) {
+    this.#origin = origin;
+    origin.script = (request, wire) => this.#play(request, wire);
+  }
+
+  /** Those that run now come to their end. */
+  endAll(): void {
+    for (const play of this.#playing) play.ending = true;
+  }
+
+  /** What all of them have used so far. */
+  generated() {
+    const all = [...this.#origin.accounts.values()];
+    const completionTokens = all.reduce((total, one) => total + (one?.usage.completionTokens ?? 0), 0);
+    return { requests: all.length, promptTokens: all.length * PROMPT_TOKENS, completionTokens };
+  }
+
+  async #play(request: GenerationRequest, wire: Wire): Promise<void> {
+    const play = { ending: false };
+    this.#playing.add(play);
+    this.running += 1;
+    this.most = Math.max(this.most, this.running);
+    const usage = { promptTokens: PROMPT_TOKENS, cachedTokens: 0, completionTokens: 0 };
+    const account = { usage, finishReasons: [], ended: false };
+    this.#origin.accounts.set(request.account ?? '', account);
+    wire.send(...acceptedFor(request));
+    while (!play.ending && !wire.gone()) {
+      usage.completionTokens += 1;
+      wire.send({ type: 'token', choice: 0, text: 'x', completionTokens: usage.completionTokens });
+      await new Promise((resolve) => setTimeout(resolve, STEP_MS));
+    }
+    account.ended = true;
+    this.running -= 1;
+    this.#playing.delete(play);
+    if (wire.gone()) return;
+    const { completionTokens } = usage;
+    wire.send(finishOf(0, 'length', completionTokens), doneFor(request, completionTokens));
+    wire.end();
+  }
+}
+
+/** Streams that were let in, of `count` that came in at the same time, from all regions in turn. */
+export async function open(worker: WorkerClient, key: string, count: number): Promise<Response[]> {
+  const body = { model: 'org/tiny', prompt: 'Hi', max_tokens: 2000, stream: true };
+  const answers = await Promise.all(
+    Array.from({ length: count }, (_, index) =>
+      worker.post(body, {
+        headers: { authorization: `Bearer ${key}`, 'x-colo': REGIONS[index % REGIONS.length]! },
+      }),
+    ),
+  );
+  return answers.filter(({ status }) => status === 200);
+}
+
+/** Asks in all regions until as many run as there are slots: what a region holds unused is nobody else's for a while. */
+export async function takeAll(worker: WorkerClient, key: string, slots: number): Promise<Response[]> {
+  const taken: Response[] = [];
+  return eventually(
+    async () => {
+      taken.push(...(await open(worker, key, 12)));
+      return taken;
+    },
+    ({ length }) => length >= slots,
+  );
+}

@@ -1,0 +1,46 @@
+import path from 'node:path';
+import { build } from 'esbuild';
+import { convertV4MiniflareOptions, Miniflare } from 'miniflare';
+import type { Database } from './database.ts';
+
+/** Parts of the edge alone in a real workerd with a real D1, without the HTTP side. */
+
+const ROOT = path.resolve(import.meta.dirname, '../../..');
+
+async function bundle(source: string): Promise<string> {
+  const result = await build({
+    stdin: { contents: source, resolveDir: path.join(ROOT, 'worker'), loader: 'ts' },
+    bundle: true,
+    write: false,
+    format: 'esm',
+    target: 'es2024',
+    external: ['cloudflare:*'],
+  });
+  return result.outputFiles[0]!.text;
+}
+
+/** The exported functions of `source` (a module inside worker/) and the Durable Objects it exports. */
+export async function startWorkerd(
+  source: string,
+  objects: Readonly<Record<string, string>> = {},
+  persist?: string,
+  bindings: Readonly<Record<string, string>> = {},
+): Promise<{ workerd: Miniflare; db: Database }> {
+  const durableObjects = Object.fromEntries(
+    Object.entries(objects).map(([binding, className]) => [binding, { className, useSQLite: true }]),
+  );
+  const workerd = new Miniflare({
+    ...convertV4MiniflareOptions({
+      modules: true,
+      script: await bundle(source),
+      compatibilityDate: '2026-10-20',
+      durableObjects,
+      bindings: { ...bindings },
+      d1Databases: ['DB'],
+      cf: false,
+    }),
+    ...(persist === undefined ? {} : { resourcePersistencePath: persist }),
+  });
+  const db = (await workerd.getD1Database('DB')) as unknown as Database;
+  return { workerd, db };
+}

@@ -1,0 +1,108 @@
+import { expect, test } from 'vitest';
+import { ApiError } from '../../../shared/errors.ts';
+import type { OriginModel } from '../../../shared/generation.ts';
+import type { After } from '../../../worker/timers/request-timers.ts';
+import { ModelLists } from '../../../worker/upstreams/model-lists.ts';
+import type { Upstream } from '../../../worker/upstreams/upstream.ts';
+
+const TTL_MS = 5_000;
+
+const model = (id: string): OriginModel => ({
+  id,
+  created: 0,
+  contextLength: 1_024,
+  vocabularySize: 100,
+  infill: false,
+  aliases: [],
+  defaults: {},
+  state: 'loaded',
+});
+
+/** An upstream that serves a model, of its own name at first, until it is told to swallow what it is asked. */
+function upstreamNamed(name: string) {
+  const state: { asked: number; swallows: boolean; failure: ApiError | null; model: string } = {
+    asked: 0,
+    swallows: false,
+    failure: null,
+    model: name,
+  };
+  const models = (signal: AbortSignal): Promise<readonly OriginModel[]> => {
+    state.asked += 1;
+    if (state.failure) return Promise.reject(state.failure);
+    if (!state.swallows) return Promise.resolve([model(state.model)]);
+    return new Promise((_, reject) => signal.addEventListener('abort', () => reject(new Error('no answer'))));
+  };
+  return { state, upstream: { name, models } as Partial<Upstream> as Upstream };
+}
+
+function world() {
+  const clock = { now: 0 };
+  const waits = new Set<() => void>();
+  const after: After = (_, then) => {
+    waits.add(then);
+    return () => waits.delete(then);
+  };
+  const here = upstreamNamed('here');
+  const lost = upstreamNamed('lost');
+  const lists = new ModelLists(TTL_MS, () => clock.now, after);
+  const ask = async (signal = new AbortController().signal) => {
+    const models = await lists.all([here.upstream, lost.upstream], signal);
+    return models.map(({ id }) => id);
+  };
+  return { clock, waits, here, lost, lists, ask };
+}
+
+test('an upstream that no longer answers keeps its models, and holds up one request at a time', async () => {
+  const { clock, waits, lost, ask } = world();
+  expect(await ask()).toEqual(['here', 'lost']);
+  lost.state.swallows = true;
+  clock.now += TTL_MS + 1;
+  const first = ask();
+  expect(await ask()).toEqual(['here', 'lost']);
+  expect(lost.state.asked).toBe(2);
+  for (const pass of waits) pass();
+  expect(await first).toEqual(['here', 'lost']);
+  expect(waits.size).toBe(0);
+});
+
+test('once it answers, its own word counts again', async () => {
+  const { clock, waits, lost, ask } = world();
+  await ask();
+  lost.state.swallows = true;
+  clock.now += TTL_MS + 1;
+  const held = ask();
+  for (const pass of waits) pass();
+  await held;
+  Object.assign(lost.state, { swallows: false, model: 'new' });
+  expect(await ask()).toEqual(['here', 'lost']);
+  clock.now += TTL_MS + 1;
+  expect(await ask()).toEqual(['here', 'new']);
+});
+
+test('as long as one has never told its models, it is not known that nobody serves a model', async () => {
+  const { clock, lost, lists, ask } = world();
+  lost.state.failure = new ApiError('upstream_error', 'Not reached.');
+  expect(await ask()).toEqual(['here']);
+  expect(lists.missing).toBe(lost.state.failure);
+  // Not asked again for a while, but still not heard.
+  expect(await ask()).toEqual(['here']);
+  expect(lists.missing).toBe(lost.state.failure);
+  clock.now += TTL_MS + 1;
+  lost.state.failure = null;
+  expect(await ask()).toEqual(['here', 'lost']);
+  lost.state.failure = new ApiError('upstream_error', 'Not reached.');
+  clock.now += TTL_MS + 1;
+  expect(await ask()).toEqual(['here', 'lost']);
+  expect(lists.missing).toBeNull();
+});
+
+test('a client that leaves while an upstream is asked for the first time says nothing about it', async () => {
+  const { lost, ask } = world();
+  lost.state.swallows = true;
+  const client = new AbortController();
+  const left = ask(client.signal);
+  client.abort();
+  await left;
+  lost.state.swallows = false;
+  expect(await ask()).toEqual(['here', 'lost']);
+});

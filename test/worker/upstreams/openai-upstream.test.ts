@@ -1,0 +1,364 @@
+import type { ServerResponse } from 'node:http';
+import { describe, expect, test } from 'vitest';
+import { completion, tenantWithKey } from '../admin/admin-client.ts';
+import { KEY } from '../support/worker.ts';
+import { answer, sse } from './fake-openai.ts';
+import { upstreamsForTests } from './upstreams-for-tests.ts';
+
+const { openAi, worker } = upstreamsForTests();
+
+const foreign = (fields: Record<string, unknown> = {}) =>
+  completion(worker, KEY, { model: 'foreign', ...fields });
+
+describe('an OpenAI-compatible server', () => {
+  test('is asked for a stream in its own words, with its own key and the fields we do not know', async () => {
+    const { status, body } = await foreign({ some_future_field: { a: 1 }, top_k: 5, seed: 3, stop: ['x'] });
+    expect([status, body.choices[0]?.text, body.choices[0]?.finish_reason]).toEqual([
+      200,
+      'Hello there',
+      'length',
+    ]);
+    expect(body.usage).toMatchObject({ prompt_tokens: 7, completion_tokens: 2 });
+    expect(openAi.headers[0]?.authorization).toBe('Bearer secret-of-the-foreign-server');
+    expect(openAi.bodies[0]).toMatchObject({
+      model: 'real-name',
+      prompt: 'Hi',
+      max_tokens: 4,
+      stream: true,
+      stream_options: { include_usage: true },
+      some_future_field: { a: 1 },
+      top_k: 5,
+      seed: 3,
+      stop: ['x'],
+    });
+    expect(openAi.bodies[0]).not.toHaveProperty('min_p');
+  });
+
+  test('is told what callers send, though it is neutral here and says nothing to our own origin', async () => {
+    const sent = { top_k: 0, min_p: 0, repetition_penalty: 1, cache_prompt: false };
+    await foreign({ ...sent, min_keep: null });
+    expect(openAi.bodies[0]).toMatchObject(sent);
+    expect(openAi.bodies[0]).not.toHaveProperty('min_keep');
+  });
+
+  const grammar = 'root ::= "a"';
+  const schema = { type: 'integer' };
+  const asked = { type: 'json_schema', json_schema: { name: 'output', schema } };
+
+  test.each([
+    [{ grammar }, { grammar, structured_outputs: { grammar } }],
+    [{ structured_outputs: { grammar } }, { grammar, structured_outputs: { grammar } }],
+    [{ json_schema: schema }, { json_schema: schema, response_format: asked }],
+    [{ response_format: { type: 'json_object', schema } }, { response_format: asked }],
+    [{ guided_regex: 'a+' }, { guided_regex: 'a+', structured_outputs: { regex: 'a+' } }],
+  ])('is told a constraint by the name it came by, and by those that most know: %j', async (sent, told) => {
+    await foreign(sent);
+    const { json_schema, response_format, structured_outputs, grammar, guided_regex } =
+      openAi.bodies[0] ?? {};
+    const constraints = { json_schema, response_format, structured_outputs, grammar, guided_regex };
+    expect(constraints).toEqual(told);
+  });
+
+  test('keeps a prefix cache for each tenant, and in it for each of its salts', async () => {
+    const { key } = await tenantWithKey(worker, 'salted');
+    for (const [caller, salt] of [
+      [KEY, undefined],
+      [KEY, undefined],
+      [KEY, 'mine'],
+      [key, undefined],
+      [key, 'mine'],
+    ] as const) {
+      await completion(worker, caller, { model: 'foreign', cache_salt: salt });
+    }
+    const [first, again, ...others] = openAi.bodies.map(({ cache_salt }) => cache_salt);
+    expect(again).toBe(first);
+    expect(new Set([first, ...others]).size).toBe(4);
+    for (const salt of [first, ...others]) expect(salt).toMatch(/^[0-9a-f]{64}$/);
+  });
+
+  test('is told no salt unless its configuration or the caller asks for one: hosted APIs refuse unknown fields', async () => {
+    await completion(worker, KEY, { model: 'strict' });
+    await completion(worker, KEY, { model: 'strict', cache_salt: 'mine' });
+    expect(openAi.bodies[0]).not.toHaveProperty('cache_salt');
+    expect(openAi.bodies[1]).toMatchObject({ cache_salt: expect.stringMatching(/^[0-9a-f]{64}$/) });
+  });
+
+  test('its logprobs keep their names, partial characters included', async () => {
+    openAi.script = (_, response) => {
+      const logprobs = {
+        tokens: ['bytes:\\xe2\\x82', 'bytes:\\xac'],
+        token_logprobs: [-0.5, -0.25],
+        top_logprobs: [{ 'bytes:\\xe2\\x82': -0.5, a: -1.5 }, null],
+      };
+      response.writeHead(200, { 'content-type': 'text/event-stream' });
+      response.write(sse({ choices: [{ index: 0, text: '€', logprobs, finish_reason: 'stop' }] }));
+      response.end('data: [DONE]\n\n');
+    };
+    const { body } = await foreign({ logprobs: 1 });
+    expect(body.choices[0]?.logprobs).toMatchObject({
+      tokens: ['bytes:\\xe2\\x82', 'bytes:\\xac'],
+      token_logprobs: [-0.5, -0.25],
+    });
+    expect(body.choices[0]?.logprobs.top_logprobs[0]).toEqual({ 'bytes:\\xe2\\x82': -0.5 });
+  });
+
+  test('its logprobs may have the layout of chat completions, as those of llama.cpp have', async () => {
+    const token = (text: string, bytes: number[], logprob: number) => ({
+      id: 1,
+      token: text,
+      bytes,
+      logprob,
+    });
+    openAi.script = (_, response) => {
+      const content = [
+        {
+          ...token('', [0xe2, 0x82], -0.5),
+          top_logprobs: [token('a', [97], -1.5), token('', [0xe2, 0x82], -0.5)],
+        },
+        { ...token('', [0xac], -0.25), top_logprobs: [] },
+      ];
+      response.writeHead(200, { 'content-type': 'text/event-stream' });
+      response.write(
+        sse({ choices: [{ index: 0, text: '€', logprobs: { content }, finish_reason: 'stop' }] }),
+      );
+      response.end('data: [DONE]\n\n');
+    };
+    const { body } = await foreign({ logprobs: 2 });
+    expect(body.choices[0]?.logprobs).toEqual({
+      tokens: ['bytes:\\xe2\\x82', 'bytes:\\xac'],
+      token_logprobs: [-0.5, -0.25],
+      top_logprobs: [{ 'bytes:\\xe2\\x82': -0.5, a: -1.5 }, { 'bytes:\\xac': -0.25 }],
+      text_offset: [0, 0],
+    });
+  });
+
+  test.each([
+    ['has no numbers', {}, [1, 2]],
+    ['has nulls for numbers', { prompt_tokens: 9, completion_tokens: null }, [9, 2]],
+  ])('whose usage %s is counted here', async (_, usage, [prompt, completed]) => {
+    openAi.script = (_body, response) => {
+      response.writeHead(200, { 'content-type': 'text/event-stream' });
+      response.write(sse({ choices: [{ index: 0, text: 'a', logprobs: {} }] }));
+      response.write(sse({ choices: [{ index: 0, text: 'b', finish_reason: 'stop' }] }));
+      response.end(`${sse({ choices: null, usage })}data: [DONE]\n\n`);
+    };
+    const { status, body } = await foreign();
+    expect([status, body.usage]).toMatchObject([
+      200,
+      { prompt_tokens: prompt, completion_tokens: completed },
+    ]);
+  });
+
+  test.each([
+    ['token ids as names', { logprobs: 1, return_tokens_as_token_ids: true }, 'return_tokens_as_token_ids'],
+    ['the rest of a prompt that it cuts', { echo: true, truncate_prompt_tokens: 1 }, 'echo'],
+    ['the rest of a prompt that it may cut', { echo: true, truncate_sequence: true }, 'echo'],
+  ])('is not asked for %s, which would be guessed', async (_, fields, param) => {
+    const { status, body } = await foreign(fields);
+    expect([status, body.error.code, body.error.param]).toEqual([400, 'unsupported_parameter', param]);
+    expect(openAi.bodies).toHaveLength(0);
+  });
+
+  test.each([
+    ['a text in the envelope', 400, { error: 'prompt is too long' }, 'prompt is too long'],
+    [
+      'no envelope',
+      400,
+      { object: 'error', message: 'n is too big', code: 400, param: null },
+      'n is too big',
+    ],
+    ['odd members', 422, { error: { message: 'bad n', param: ['n'], code: { a: 1 } } }, 'bad n'],
+    ['nothing that can be read', 422, { detail: [{ msg: 'x' }] }, 'The model server refused the request.'],
+  ])('that refuses a request with %s is at no fault itself', async (_, theirs, said, message) => {
+    openAi.script = (_body, response) => response.writeHead(theirs).end(JSON.stringify(said));
+    // More often than a server may fail before it is left alone.
+    for (let count = 0; count < 8; count += 1) {
+      const { status, body } = await foreign();
+      expect([status, body.error.code, body.error.message]).toEqual([400, 'invalid_value', message]);
+    }
+  });
+
+  test.each([
+    ['no envelope', { object: 'error', message: 'no 10.0.0.9', type: 'InternalServerError', code: 500 }],
+    ['a text in the envelope', { error: 'no 10.0.0.9' }],
+  ])('that fails in its stream with %s has failed in ours, and why is told nobody', async (_, fault) => {
+    openAi.script = (_body, response) => {
+      response.writeHead(200, { 'content-type': 'text/event-stream' });
+      response.end(`${sse({ choices: [{ index: 0, text: 'He' }] })}${sse(fault)}data: [DONE]\n\n`);
+    };
+    const { status, body } = await foreign();
+    const message = 'The model server reported an error.';
+    expect([status, body.error?.code, body.error?.message]).toEqual([502, 'upstream_error', message]);
+  });
+
+  test.each([
+    ['the path', 'Not Found', 415],
+    ['the model', "The model 'real-name' does not exist.", 502],
+  ])('that does not know %s says so in one status', async (_, message, status) => {
+    openAi.script = (_body, response) =>
+      response.writeHead(404).end(JSON.stringify({ error: { message, type: 'NotFoundError', code: 404 } }));
+    expect((await foreign()).status).toBe(status);
+  });
+
+  test.each([
+    { type: 'BadRequestError', code: 400 },
+    { type: 'invalid_request_error', code: 'invalid_value' },
+  ])('that finds the caller at fault in its stream is not at fault itself: %j', async (fault) => {
+    openAi.script = (_, response) => {
+      response.writeHead(200, { 'content-type': 'text/event-stream' });
+      response.end(`${sse({ error: { message: 'Every token is forbidden.', ...fault } })}data: [DONE]\n\n`);
+    };
+    // More often than a server may fail before it is left alone.
+    for (let count = 0; count < 8; count += 1) {
+      const { status, body } = await foreign();
+      expect([status, body.error.code, body.error.message]).toEqual([
+        400,
+        'invalid_value',
+        'Every token is forbidden.',
+      ]);
+    }
+    expect(openAi.bodies).toHaveLength(8);
+  });
+
+  const tooLong = [
+    ['vLLM', { message: "This model's maximum context length is 2048 tokens. However, …", code: 400 }],
+    [
+      'llama.cpp',
+      { message: 'the request exceeds the context', type: 'exceed_context_size_error', code: 400 },
+    ],
+    ['OpenAI', { message: 'Too long.', type: 'invalid_request_error', code: 'context_length_exceeded' }],
+  ] as const;
+
+  test.each(tooLong)('that finds a prompt too long, as %s says it, is understood', async (_, error) => {
+    openAi.script = (_body, response) => response.writeHead(400).end(JSON.stringify({ error }));
+    const refused = await foreign();
+    openAi.script = (_body, response) => {
+      response.writeHead(200, { 'content-type': 'text/event-stream' });
+      response.end(`${sse({ error })}data: [DONE]\n\n`);
+    };
+    for (const { status, body } of [refused, await foreign()]) {
+      expect([status, body.error.code, body.error.param]).toEqual([400, 'context_length_exceeded', 'prompt']);
+      expect(body.error.message).toBe(error.message);
+    }
+  });
+
+  test('that has no raw completions gives 415, saying what to do', async () => {
+    const configured = await completion(worker, KEY, { model: 'chat-only' });
+    expect([configured.status, configured.body.error.code]).toEqual([415, 'unsupported_endpoint']);
+    expect(configured.body.error.message).toMatch(/vLLM, Ollama, LM Studio/);
+    expect(openAi.bodies).toHaveLength(0);
+    openAi.script = (_, response) => response.writeHead(404).end('<html>');
+    expect((await foreign()).status).toBe(415);
+  });
+
+  test.each([
+    [400, { error: { message: 'bad n', param: 'n', code: 400 } }, 400, 'invalid_value'],
+    [401, { error: { message: 'bad key' } }, 502, 'upstream_error'],
+    [429, {}, 503, 'server_is_overloaded'],
+    [500, 'boom', 502, 'upstream_error'],
+  ])('its %d becomes what the caller can act on', async (theirs, body, status, code) => {
+    openAi.script = (_, response) => response.writeHead(theirs).end(JSON.stringify(body));
+    const answered = await foreign();
+    expect([answered.status, answered.body.error.code]).toEqual([status, code]);
+    expect(JSON.stringify(answered.body)).not.toMatch(/bad key|boom/);
+  });
+
+  test.each([
+    ['a fraction of a second', 429, '0.2', {}, ['server_is_overloaded', '1']],
+    ['seconds', 503, '7', {}, ['server_is_overloaded', '7']],
+    [
+      'a date',
+      429,
+      () => new Date(Date.now() + 60_000).toUTCString(),
+      {},
+      ['server_is_overloaded', /^(5\d|60)$/],
+    ],
+    ['nonsense', 429, 'soon', {}, ['server_is_overloaded', '1']],
+    ['that it is loading', 503, '1', { error: { message: 'Loading model' } }, ['model_loading', '5']],
+  ] as const)('that says %s is waited for in whole seconds', async (_, theirs, says, said, [code, wait]) => {
+    openAi.script = (_body, response) => {
+      const header = typeof says === 'string' ? says : says();
+      response.writeHead(theirs, { 'retry-after': header }).end(JSON.stringify(said));
+    };
+    const { status, body, headers } = await foreign();
+    expect([status, body.error.code]).toEqual([503, code]);
+    expect(headers.get('retry-after')).toMatch(wait);
+  });
+
+  test.each([
+    ['an error event', sse({ error: { message: 'out of memory' } })],
+    ['an end without [DONE]', ''],
+    ['[DONE] before the choice has finished', 'data: [DONE]\n\n'],
+    ['a choice that it has given up', sse({ choices: [{ index: 0, text: '', finish_reason: 'abort' }] })],
+    ['something that is no chunk', 'data: {"choices": 3}\n\n'],
+  ])('%s in its stream becomes an error in ours', async (_, tail) => {
+    openAi.script = (_body, response) => {
+      response.writeHead(200, { 'content-type': 'text/event-stream' });
+      response.write(sse({ choices: [{ index: 0, text: 'Hello' }] }));
+      setTimeout(() => response.end(tail), 50);
+    };
+    const { status, body } = await foreign();
+    expect([status, body.error.code]).toEqual([502, 'upstream_error']);
+  });
+
+  test.each([302, 307])('that sends requests elsewhere with %d is not followed there', async (redirect) => {
+    openAi.script = (_, response) =>
+      openAi.bodies.length > 1
+        ? answer({}, response)
+        : response.writeHead(redirect, { location: `${openAi.url}/elsewhere` }).end();
+    const { status, body } = await foreign();
+    expect([status, body.error?.code]).toEqual([502, 'upstream_error']);
+    expect(openAi.bodies).toHaveLength(1);
+  });
+
+  /** Writes for as long as somebody reads, and counts the bytes. */
+  const endless = (response: ServerResponse, piece: string) => {
+    const sent = { bytes: 0 };
+    const more = (): void => {
+      while (!response.closed) {
+        sent.bytes += piece.length;
+        if (!response.write(piece)) break;
+      }
+      if (!response.closed) response.once('drain', more);
+    };
+    more();
+    return sent;
+  };
+  const MOST_HELD = 16 * 2 ** 20;
+
+  test.each([
+    ['a line', 'data: '.padEnd(65_536, 'x')],
+    ['the lines', 'data:\n'.repeat(10_000)],
+  ])('that never ends %s of an event is given up before it fills the memory', async (_, piece) => {
+    let sent = { bytes: 0 };
+    openAi.script = (_body, response) => {
+      response.writeHead(200, { 'content-type': 'text/event-stream' });
+      response.write(sse({ choices: [{ index: 0, text: 'Hello' }] }));
+      sent = endless(response, piece);
+    };
+    const { status, body } = await foreign();
+    expect([status, body.error.code]).toEqual([502, 'upstream_error']);
+    expect(sent.bytes).toBeGreaterThan(MOST_HELD);
+  });
+
+  test('that never ends its error is given up before it fills the memory', async () => {
+    let sent = { bytes: 0 };
+    openAi.script = (_, response) => {
+      response.writeHead(400, { 'content-type': 'application/json' });
+      sent = endless(response, '{"error":['.padEnd(65_536, ' '));
+    };
+    const { status, body } = await foreign();
+    expect([status, body.error.code]).toEqual([400, 'invalid_value']);
+    expect(sent.bytes).toBeGreaterThan(MOST_HELD);
+    expect(sent.bytes).toBeLessThan(4 * MOST_HELD);
+  });
+
+  test('that puts a byte order mark before its stream loses nothing', async () => {
+    openAi.script = (_, response) => {
+      response.writeHead(200, { 'content-type': 'text/event-stream' });
+      response.write(`\ufeff${sse({ choices: [{ index: 0, text: 'Hello' }] })}`);
+      response.end(sse({ choices: [{ index: 0, text: '', finish_reason: 'stop' }] }));
+    };
+    expect((await foreign()).body.choices[0]?.text).toBe('Hello');
+  });
+});

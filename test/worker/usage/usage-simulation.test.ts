@@ -1,0 +1,340 @@
+import { mkdtempSync, rmSync } from 'node:fs';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { Miniflare } from 'miniflare';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import type * as z from 'zod';
+import type { FinishReason, Usage, usageAccount } from '../../../shared/generation.ts';
+import { UNLIMITED } from '../../../shared/tenant.ts';
+import type { Ending } from '../../../worker/limits/objects/protocol.ts';
+import { type Call, callLimiter, LIMITER_WORKER } from '../limits/objects/limiter-worker.ts';
+import { type Database, migrate } from '../support/database.ts';
+import { eventually } from '../support/eventually.ts';
+import { startWorkerd } from '../support/workerd.ts';
+
+/**
+ * The ledger under faults: Workers that vanish, with or without a last word, settle twice or too late, a database that is away for a while, and a
+ * limiter that loses its memory. In the end it must hold what was generated, to the token, and how it ended.
+ */
+
+const REQUESTS = 60;
+/** Of what is told within four of these nothing may be lost, however late it is: longer than a machine stands still. */
+const LEASE_MS = 1500;
+
+let state: string;
+let accounts: Accounts;
+let workerd: Miniflare;
+let db: Database;
+
+const start = async (): Promise<void> => {
+  const objects = { LIMITER: 'TenantLimiter' };
+  ({ workerd, db } = await startWorkerd(LIMITER_WORKER, objects, state, {
+    ORIGIN_URL: accounts.url,
+    ORIGIN_SECRET: 'not checked here',
+  }));
+};
+
+beforeAll(async () => {
+  accounts = await startAccounts();
+  state = mkdtempSync(path.join(tmpdir(), 'ledger-'));
+  await start();
+  await migrate(db);
+});
+afterAll(async () => {
+  await workerd?.dispose();
+  await accounts?.stop();
+  rmSync(state, { recursive: true, force: true });
+});
+
+/** The origin, as far as it remembers what its generations have used. */
+interface Accounts {
+  readonly url: string;
+  /** What it answers, one after the other; the last for good. */
+  readonly known: Map<string, (z.input<typeof usageAccount> | 'away')[]>;
+  /** When it was asked. */
+  readonly asked: Map<string, number[]>;
+  stop(): Promise<void>;
+}
+
+async function startAccounts(): Promise<Accounts> {
+  const known: Accounts['known'] = new Map();
+  const asked: Accounts['asked'] = new Map();
+  const server = createServer((request, response) => {
+    const name = new URL(request.url ?? '', 'http://origin').searchParams.get('account') ?? '';
+    const answers = known.get(name) ?? [];
+    asked.set(name, [...(asked.get(name) ?? []), performance.now()]);
+    const answer = (answers.length > 1 ? answers.shift() : answers[0]) ?? null;
+    if (answer === 'away') response.destroy();
+    else response.end(JSON.stringify(answer));
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  return { url, known, asked, stop: () => new Promise((resolve) => server.close(() => resolve())) };
+}
+
+const call = (method: Call['method'], ...args: readonly unknown[]): Promise<unknown> =>
+  callLimiter(workerd, { tenant: 'simulated', method, args });
+
+/** A small generator of its own, so that a failure can be repeated. */
+function random(seed: number): (below: number) => number {
+  let value = seed;
+  return (below) => {
+    value = (Math.imul(value, 1_664_525) + 1_013_904_223) >>> 0;
+    return Math.floor((value / 2 ** 32) * below);
+  };
+}
+
+interface Generated {
+  requests: number;
+  prompt: number;
+  completion: number;
+  stop: number;
+  length: number;
+}
+
+/** One request from reservation to whatever end it finds; what was generated goes to `generated`. */
+async function request(id: string, draw: (below: number) => number, generated: Generated): Promise<void> {
+  const reservation = {
+    requestId: id,
+    tenantId: 'simulated',
+    keyId: `key-${draw(3)}`,
+    model: `model-${draw(2)}`,
+    tokens: 500,
+    tenantLimits: UNLIMITED,
+    keyLimits: UNLIMITED,
+    leaseMs: LEASE_MS,
+  };
+  await call('reserve', reservation, []);
+  // The answer got lost and the Worker asks again: still one request.
+  if (draw(5) === 0) await call('reserve', reservation, []);
+  generated.requests += 1;
+  const usage = { promptTokens: 1 + draw(50), cachedTokens: 0, completionTokens: 0 };
+  generated.prompt += usage.promptTokens;
+  for (let step = draw(4); step >= 0; step -= 1) {
+    const tokens = draw(30);
+    usage.completionTokens += tokens;
+    generated.completion += tokens;
+    await call('renew', id, { usage: { ...usage }, upstream: 'origin', leaseMs: LEASE_MS });
+  }
+  // It vanishes: the lease's end must write what it told last,
+  if (draw(4) === 0) return;
+  // the origin's account, where it has one, tells how it ended,
+  const finishReasons = Array.from(
+    { length: 1 + draw(2) },
+    (): FinishReason => (draw(2) === 0 ? 'stop' : 'length'),
+  );
+  for (const reason of finishReasons) generated[reason] += 1;
+  // or what the origin has generated since, which nobody has told; a stream may even go on for a while.
+  if (draw(3) === 0) {
+    const sofar = { ...usage, completionTokens: usage.completionTokens + draw(30) };
+    const total = { ...usage, completionTokens: sofar.completionTokens + draw(30) };
+    generated.completion += total.completionTokens - usage.completionTokens;
+    accounts.known.set(id, [
+      { usage: sofar, finishReasons: [], ended: false },
+      { usage: total, finishReasons, ended: true },
+    ]);
+    return;
+  }
+  const settlement = {
+    status: ['completed', 'failed', 'cancelled'][draw(3)],
+    errorCode: null,
+    finishReasons,
+    upstream: 'origin',
+    latencyMs: 1,
+    firstTokenMs: null,
+  };
+  const settle = (told: typeof usage, inquire = false) =>
+    call('settle', [{ requestId: id, settlement: { ...settlement, usage: told }, inquire }]);
+  // Its caller left, or its stream broke off: the origin knows of more, unless it has lost its memory or is away a while.
+  if (draw(3) === 0) {
+    const total = { ...usage, completionTokens: usage.completionTokens + draw(30) };
+    const fate = draw(3);
+    const account = { usage: total, finishReasons, ended: true };
+    if (fate > 0) {
+      generated.completion += total.completionTokens - usage.completionTokens;
+      accounts.known.set(id, fate === 1 ? [account] : ['away', { ...account, ended: false }, account]);
+    }
+    await settle(usage, true);
+    if (draw(2) === 0) await settle(usage, true);
+    return;
+  }
+  await settle(usage);
+  if (draw(3) === 0) await settle({ ...usage, completionTokens: 10_000 });
+}
+
+const totals = async (): Promise<Record<string, number>> => {
+  const { results } = await db
+    .prepare(
+      "SELECT SUM(requests) AS requests, SUM(prompt_tokens) AS prompt, SUM(completion_tokens) AS completion, SUM(finish_stop) AS stop, SUM(finish_length) AS length FROM usage_daily WHERE tenant_id = 'simulated'",
+    )
+    .all();
+  return results[0] as Record<string, number>;
+};
+
+test('whatever goes wrong, the ledger ends with what was generated, to the token, and how it ended', async () => {
+  const draw = random(20_261_120);
+  const generated: Generated = { requests: 0, prompt: 0, completion: 0, stop: 0, length: 0 };
+  const wave = (from: number) =>
+    Promise.all(
+      Array.from({ length: REQUESTS / 3 }, (_, index) => request(`r${from + index}`, draw, generated)),
+    );
+  await wave(0);
+  // The database is away: records pile up in the outbox.
+  await db.prepare('ALTER TABLE usage_daily RENAME TO away').run();
+  await wave(REQUESTS);
+  await new Promise((resolve) => setTimeout(resolve, 1100));
+  await db.prepare('ALTER TABLE away RENAME TO usage_daily').run();
+  await wave(2 * REQUESTS);
+  // The machine goes down with leases open and records on their way.
+  await workerd.dispose();
+  await start();
+  await call('block', 'nobody', true);
+  const ledger = await eventually(totals, ({ requests }) => requests === generated.requests);
+  expect(ledger).toEqual(generated);
+  expect(generated.requests).toBe(REQUESTS);
+});
+
+/** The one row of a tenant with a single request, once it is there. */
+const rowOf = async (tenant: string): Promise<Record<string, unknown>> => {
+  const rows = async () =>
+    (await db.prepare('SELECT * FROM usage_daily WHERE tenant_id = ?').bind(tenant).all()).results;
+  return (await eventually(rows, ({ length }) => length > 0))[0] as Record<string, unknown>;
+};
+
+const reservationOf = (tenant: string) => ({
+  requestId: tenant,
+  tenantId: tenant,
+  keyId: 'key',
+  model: 'tiny',
+  tokens: 500,
+  tenantLimits: UNLIMITED,
+  keyLimits: UNLIMITED,
+  leaseMs: LEASE_MS,
+});
+
+const endingOf = (requestId: string, usage: Usage): Ending => ({
+  requestId,
+  settlement: {
+    ...{ status: 'completed', errorCode: null, finishReasons: ['stop'], upstream: 'origin' },
+    ...{ latencyMs: 1, firstTokenMs: null, usage },
+  },
+});
+
+test('a Worker that is heard again after its lease has ended is believed to its end, however late that comes', async () => {
+  const ask = (method: Call['method'], ...args: readonly unknown[]) =>
+    callLimiter(workerd, { tenant: 'back-again', method, args });
+  const told = { promptTokens: 2, cachedTokens: 0, completionTokens: 1 };
+  await ask('reserve', reservationOf('back-again'), []);
+  await sleep(2 * LEASE_MS);
+  for (let count = 0; count < 15; count += 1) {
+    await sleep(LEASE_MS / 3);
+    const progress = { usage: told, upstream: 'origin', leaseMs: LEASE_MS };
+    expect(await ask('renew', 'back-again', progress)).toBe(false);
+  }
+  await ask('settle', [endingOf('back-again', { ...told, completionTokens: 700 })]);
+  expect(await rowOf('back-again')).toMatchObject({ requests: 1, completed: 1, completion_tokens: 700 });
+});
+
+test('an origin that is out of reach when a Worker has vanished is asked again, a lease later', async () => {
+  const usage = { promptTokens: 3, cachedTokens: 0, completionTokens: 40 };
+  accounts.known.set('cut-off', ['away', 'away', { usage, finishReasons: ['length'], ended: true }]);
+  await callLimiter(workerd, { tenant: 'cut-off', method: 'reserve', args: [reservationOf('cut-off'), []] });
+  expect(await rowOf('cut-off')).toMatchObject({ requests: 1, completion_tokens: 40, finish_length: 1 });
+  const asked = accounts.asked.get('cut-off')!;
+  // The platform may repeat a request whose connection was lost at once.
+  expect(asked.at(-1)! - asked[0]!).toBeGreaterThan(LEASE_MS / 2);
+});
+
+test('a request that has ended frees its slot at once, though its upstream is still to say what it has used', async () => {
+  const limits = { ...UNLIMITED, concurrentRequests: 1 };
+  const tenant = 'one-at-a-time';
+  const reservation = { ...reservationOf(tenant), tenantLimits: limits };
+  const ask = (method: Call['method'], ...args: readonly unknown[]) =>
+    callLimiter(workerd, { tenant, method, args });
+  const usage = { promptTokens: 3, cachedTokens: 0, completionTokens: 4 };
+  const more = { ...usage, completionTokens: 9 };
+  accounts.known.set(tenant, [{ usage: more, finishReasons: ['stop'], ended: true }]);
+  await ask('reserve', reservation, []);
+  const ending = endingOf(tenant, usage);
+  const left: Ending = {
+    ...ending,
+    settlement: { ...ending.settlement, status: 'cancelled', latencyMs: 123, finishReasons: [] },
+    inquire: true,
+  };
+  expect(await ask('reserve', { ...reservation, requestId: 'next' }, [left])).toMatchObject({
+    admitted: true,
+  });
+  expect(await ask('reserve', { ...reservation, requestId: 'third' }, [left])).toMatchObject({
+    admitted: false,
+  });
+  // Its last sign of life was overtaken by its end.
+  expect(await ask('renew', tenant, { usage, upstream: 'origin', leaseMs: LEASE_MS })).toBe(false);
+  expect(await rowOf(tenant)).toMatchObject({
+    ...{ requests: 1, cancelled: 1, completion_tokens: 9, finish_stop: 1, latency_ms: 123 },
+  });
+});
+
+test('the slot of a request that has just ended comes back, though its limiter goes down with it', async () => {
+  const tenant = 'down-at-once';
+  const limits = { ...UNLIMITED, concurrentRequests: 1 };
+  const reservation = { ...reservationOf(tenant), tenantLimits: limits };
+  const ask = (method: Call['method'], ...args: readonly unknown[]) =>
+    callLimiter(workerd, { tenant, method, args }) as Promise<{ admitted: boolean }>;
+  for (let round = 0; round < 3; round += 1) {
+    const requestId = `${tenant}-${round}`;
+    const admitted = () => ask('reserve', { ...reservation, requestId }, []);
+    await eventually(admitted, (answer) => answer.admitted);
+    const usage = { promptTokens: 3, cachedTokens: 0, completionTokens: 4 };
+    ask('settle', [{ ...endingOf(requestId, usage), inquire: true }]).catch(() => {});
+    await sleep(4 + 4 * round);
+    await workerd.dispose();
+    await start();
+  }
+  const next = () => ask('reserve', { ...reservation, requestId: 'next' }, []);
+  await eventually(next, (answer) => answer.admitted);
+});
+
+test('a ledger that is older than its limiter, as after a move, gets whatever that one writes', async () => {
+  await db.prepare("INSERT INTO usage_cursors (tenant_id, sequence) VALUES ('moved', 12345)").run();
+  const ask = (method: Call['method'], ...args: readonly unknown[]) =>
+    callLimiter(workerd, { tenant: 'moved', method, args });
+  await ask('reserve', reservationOf('moved'), []);
+  await ask('settle', [endingOf('moved', { promptTokens: 2, cachedTokens: 0, completionTokens: 9 })]);
+  expect(await rowOf('moved')).toMatchObject({ requests: 1, completion_tokens: 9 });
+});
+
+test('a batch that comes twice, late or in part counts once', async () => {
+  const entry = (sequence: number) => ({
+    sequence,
+    record: {
+      requestId: `r${sequence}`,
+      tenantId: 'twice',
+      keyId: 'key',
+      model: 'tiny',
+      upstream: null,
+      usage: { promptTokens: 1, cachedTokens: 0, completionTokens: 10 ** sequence },
+      status: 'completed',
+      errorCode: null,
+      finishReasons: [],
+      startedAt: Date.UTC(2026, 0, 1),
+      latencyMs: 1,
+      firstTokenMs: null,
+    },
+  });
+  const add = (cursor: number, ...sequences: number[]) =>
+    callLimiter(workerd, { tenant: 'twice', method: 'addToLedger', args: [cursor, sequences.map(entry)] });
+  await add(0, 1, 2);
+  await add(0, 1, 2);
+  await add(0, 1, 2, 3);
+  await add(2, 3);
+  await add(2, 3, 4);
+  await add(0, 1);
+  const { results } = await db
+    .prepare('SELECT requests, completion_tokens FROM usage_daily WHERE tenant_id = ?')
+    .bind('twice')
+    .all();
+  expect(results).toEqual([{ requests: 3, completion_tokens: 1110 }]);
+});

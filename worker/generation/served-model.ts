@@ -1,0 +1,86 @@
+import { ApiError } from '../../shared/errors.ts';
+import type { OriginModel } from '../../shared/generation.ts';
+import { IMAGE_MARK, imageBase64, invalidImage, wrongImageCount } from '../../shared/image-data.ts';
+import type { Principal } from '../../shared/tenant.ts';
+import type { RequestContext } from '../context.ts';
+import type { CompletionCall } from '../dialects/completion-call.ts';
+import { shown } from '../dialects/issues.ts';
+import { missingParameter } from '../dialects/request-errors.ts';
+
+/** Stands for the one model that is served. */
+const DEFAULT_NAME = 'default';
+
+type Models = readonly OriginModel[];
+
+const onlyOf = (models: Models): OriginModel | undefined => (models.length === 1 ? models[0] : undefined);
+
+/** Ids come before aliases. */
+const named = (name: string, models: Models): OriginModel | undefined =>
+  models.find(({ id }) => id === name) ??
+  models.find(({ aliases }) => aliases.includes(name)) ??
+  (name === DEFAULT_NAME ? onlyOf(models) : undefined);
+
+/** A key names models as requests do. */
+export const mayUse = ({ key }: Principal, model: OriginModel, models: Models): boolean =>
+  key.models === null || key.models.some((name) => named(name, models) === model);
+
+/** 404, unless it is not known what all upstreams serve. */
+function modelNotFound(name: string, { catalogue }: RequestContext): ApiError {
+  const missing = catalogue.missing();
+  if (missing) return missing;
+  const message = `The model '${name.slice(0, 100)}' does not exist or you do not have access to it.`;
+  return new ApiError('model_not_found', message, { param: 'model' });
+}
+
+function modelName(value: unknown): string {
+  if (value === undefined || value === null) throw missingParameter('model');
+  if (typeof value === 'string') return value;
+  const message = `Invalid type for 'model': expected a string, but got ${shown(value)} instead.`;
+  throw new ApiError('invalid_type', message, { param: 'model' });
+}
+
+/**
+ * The model a body names.
+ * @throws ApiError 400 without a name, 404 for a name that is not served or that the key may not use, which looks the
+ *   same, as it does in the list of models; 502 to 504 while that cannot be known
+ */
+export async function resolveModel(
+  value: unknown,
+  principal: Principal,
+  context: RequestContext,
+  signal: AbortSignal,
+): Promise<OriginModel> {
+  const name = modelName(value);
+  const models = await context.catalogue.models(signal);
+  const { anyModel } = context.answer.dialect;
+  const model = named(name, models) ?? (anyModel ? onlyOf(models) : undefined);
+  if (model !== undefined && mayUse(principal, model, models)) return model;
+  throw modelNotFound(name, context);
+}
+
+/** What the origin would refuse, too, as far as it shows without a tokenizer: token ids may be marks. */
+function checkImages({ prompts, images }: CompletionCall['generation'], model: OriginModel): void {
+  if (images === undefined) return;
+  const parts = prompts.flat();
+  const text = parts.filter((part) => typeof part === 'string');
+  const marks = text.reduce((sum, part) => sum + part.split(IMAGE_MARK).length - 1, 0);
+  if (text.length === parts.length && marks !== images.length) throw wrongImageCount(images.length, marks);
+  if (model.imageTokens === undefined && model.state === 'loaded') {
+    throw new ApiError('unsupported_parameter', "Unsupported parameter: this model takes no 'images'..", {
+      param: 'images',
+    });
+  }
+  for (const [index, image] of images.entries()) {
+    const parsed = imageBase64(image);
+    if ('fault' in parsed) throw invalidImage(index, parsed.fault);
+  }
+}
+
+/** @throws ApiError 400 when the model cannot do what the call asks for */
+export function checkCapabilities(call: CompletionCall, model: OriginModel): void {
+  if (call.generation.suffix !== null && !model.infill) {
+    const message = `Unsupported parameter: the model '${model.id}' cannot fill in the middle, so 'suffix' is not available.`;
+    throw new ApiError('unsupported_parameter', message, { param: 'suffix' });
+  }
+  checkImages(call.generation, model);
+}
