@@ -36,7 +36,7 @@ export function parseBody<T>(body: string, schema: z.ZodType<T>): T {
   const parsed = schema.safeParse(parseJson(body));
   if (parsed.success) return parsed.data;
   const issue = parsed.error.issues[0];
-  const path = issue?.path.map(String).join('..') ?? '';
+  const path = issue?.path.map(String).join('.') ?? '';
   const code = issue?.code === 'invalid_type' ? 'invalid_type' : 'invalid_value';
   throw new ApiError(code, `Invalid '${path || 'body'}': ${issue?.message}.`, { param: path || null });
 }

@@ -66,7 +66,7 @@ function checkImages({ prompts, images }: CompletionCall['generation'], model: O
   const marks = text.reduce((sum, part) => sum + part.split(IMAGE_MARK).length - 1, 0);
   if (text.length === parts.length && marks !== images.length) throw wrongImageCount(images.length, marks);
   if (model.imageTokens === undefined && model.state === 'loaded') {
-    throw new ApiError('unsupported_parameter', "Unsupported parameter: this model takes no 'images'..", {
+    throw new ApiError('unsupported_parameter', "Unsupported parameter: this model takes no 'images'.", {
       param: 'images',
     });
   }

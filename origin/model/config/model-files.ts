@@ -53,7 +53,7 @@ export function findDecoder(directory: string, precision?: Precision): DecoderFi
 }
 
 function builderDecoder(directory: string, file: string, names: DecoderNames): DecoderFile {
-  if (posix.normalize(file).startsWith('../..') || posix.isAbsolute(file)) {
+  if (posix.normalize(file).startsWith('..') || posix.isAbsolute(file)) {
     throw new ModelError(`${GENAI_CONFIG} names the graph ${file}, outside its directory`);
   }
   if (!existsSync(join(directory, file))) {

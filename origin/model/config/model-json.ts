@@ -36,6 +36,6 @@ export function readModelJson<T>(directory: string, file: string, schema: z.ZodT
   }
   const parsed = schema.safeParse(value);
   if (parsed.success) return parsed.data;
-  const faults = parsed.error.issues.map(({ path, message }) => `${path.join('..') || 'file'}: ${message}`);
+  const faults = parsed.error.issues.map(({ path, message }) => `${path.join('.') || 'file'}: ${message}`);
   throw new ModelError(`${file}: ${faults.join('; ')}`);
 }

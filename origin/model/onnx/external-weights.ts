@@ -46,7 +46,7 @@ function sizeInside(folder: string, file: string): number {
 
 function isOutside(folder: string, path: string): boolean {
   const way = relative(folder, path);
-  return way === '../..' || way.startsWith('../../') || isAbsolute(way);
+  return way === '..' || way.startsWith('../') || isAbsolute(way);
 }
 
 function requireRoom({ name, elementType, dimensions, external }: GraphInitializer, size: number): void {

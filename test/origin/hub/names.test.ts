@@ -7,7 +7,7 @@ import { requireInside, requireRepository, requireRevision } from '../../../orig
 
 /** Segments that matter to a file system, beside ordinary ones. */
 const segment = fc.oneof(
-  fc.constantFrom('.', '../../unit', '', '~', 'onnx', 'model.onnx', 'C:', '\\..', '\0', '%2e%2e', ' '),
+  fc.constantFrom('.', '..', '', '~', 'onnx', 'model.onnx', 'C:', '\\..', '\0', '%2e%2e', ' '),
   fc.string({ maxLength: 4 }),
 );
 const anyPath = fc.array(segment, { minLength: 1, maxLength: 5 }).map((parts) => parts.join('/'));
@@ -32,7 +32,7 @@ test('an accepted file name stays below its directory, on POSIX and on Windows',
         [path.win32, 'C:\\cache\\root'],
       ] as const) {
         const relative = api.relative(root, api.resolve(root, name));
-        expect(relative === '' || relative.startsWith('../../unit') || api.isAbsolute(relative)).toBe(false);
+        expect(relative === '' || relative.startsWith('..') || api.isAbsolute(relative)).toBe(false);
       }
     }),
     { numRuns: 2000 },

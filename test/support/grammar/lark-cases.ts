@@ -29,7 +29,7 @@ const ROWS: readonly Row[] = [
   ],
   ['aliases', '?start: x -> top\n!x: "a" -> first\n  | "b" -> second', ['a', 'b'], ['c']],
   ['priorities', 'start.2: A | B\nA.1: "a"\nB.-1: "b"', ['a', 'b'], ['c']],
-  ['ranges', 'start: "a"../.."f" D\nD: "0"../.."9"', ['a0', 'f9'], ['g0', '0a']],
+  ['ranges', 'start: "a".."f" D\nD: "0".."9"', ['a0', 'f9'], ['g0', '0a']],
   ['strings in either case', 'start: "select"i', ['select', 'SeLeCt'], ['selec']],
   ['regex flags', 'start: /ab+/i /./s', ['aBb\n', 'ABx'], ['b']],
   ['a negated class in either case', 'start: /[^a-c]+/i', ['dD', 'é'], ['a', 'B']],
@@ -42,7 +42,7 @@ const ROWS: readonly Row[] = [
   ['escapes in strings', 'start: "\\n" "\\"" "\\\\" "\\u00e9" "\\x41"', ['\n"\\éA'], ['n']],
   [
     'terminals of terminals',
-    'start: WORD\nWORD: LETTER (LETTER | DIGIT)*\nLETTER: "a"../.."z"\nDIGIT: "0"../.."9"',
+    'start: WORD\nWORD: LETTER (LETTER | DIGIT)*\nLETTER: "a".."z"\nDIGIT: "0".."9"',
     ['a', 'a1b2'],
     ['1a'],
   ],

@@ -99,7 +99,7 @@ test('a limit that is changed leaves the others as they are, until the plan is t
 
 test("what goes wrong is said in the server's words", async () => {
   await expect(admin('tenants', 'show', 'nobody')).rejects.toThrow(
-    new CommandError("There is no tenant 'nobody'../edge"),
+    new CommandError("There is no tenant 'nobody'."),
   );
   await expect(admin('tenants', 'create', '--name', 'x', '--limit', 'nonsense')).rejects.toThrow(
     /name=number/,
@@ -141,7 +141,7 @@ test('what cannot be sent is refused in a line', async () => {
   );
   await expect(adminAt('ftp://127.0.0.1', ['tenants', 'list'])).rejects.toThrow(CommandError);
   // Each of these would be another path: that of the list, or one above it.
-  for (const id of ['', '../edge', '..']) {
+  for (const id of ['', '.', '..']) {
     await expect(admin('tenants', 'show', id)).rejects.toThrow(new CommandError(`'${id}' is no id.`));
   }
   for (const weight of ['0', '-1', 'x', 'Infinity']) {
