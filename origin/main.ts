@@ -13,7 +13,7 @@ import { HEARTBEAT_MS } from './http/heartbeat.ts';
 import { createMetrics, recordSteps } from './http/metrics.ts';
 import { createOriginServer } from './http/server.ts';
 import { createLog, type Logger } from './log.ts';
-import { RecentUsage } from './request/recent-usage.ts';
+import { RecentUsage } from './request/usage-accounts.ts';
 import { Fleet } from './serving/fleet.ts';
 import { load } from './serving/load.ts';
 import { requireBudget } from './serving/memory-budget.ts';

@@ -1,6 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Logger } from '../log.ts';
-import type { RecentUsage } from '../request/recent-usage.ts';
+import type { RecentUsage } from '../request/usage-accounts.ts';
 import type { Service } from '../serving/service.ts';
 import type { Authenticator } from './authentication.ts';
 import type { ReaderLimits } from './event-stream.ts';

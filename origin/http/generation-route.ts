@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { errorOfEvent } from '../../shared/answer/error-answer.ts';
 import { ApiError, retryAfter } from '../../shared/errors.ts';
 import { type EventOf, type GenerationRequest, generationRequest } from '../../shared/generation.ts';
-import { prepareGeneration } from '../request/generate.ts';
+import { prepareGeneration } from '../request/prepare.ts';
 import type { Loaded } from '../serving/service.ts';
 import { parseBody } from './body.ts';
 import { EventStream } from './event-stream.ts';

@@ -5,9 +5,9 @@ import { type ImageInput, type Places, placesOf, spread, withImageTokens } from 
 import { encodeAfter } from '../infill/encode-after.ts';
 import { assemble, cutToFit, type Infill } from '../infill/infill.ts';
 import { type EncodeOptions, PLAIN } from '../tokenizer/tokenizer.ts';
-import { promptBudget, reachable, refuseHopeless } from './context-length.ts';
+import { promptBudget, reachable, refuseHopeless } from './context-budget.ts';
+import { addedBefore, spacesBefore, TOLD_BY_TOKENS, type Written } from './prompt-echo.ts';
 import type { ServedModel } from './served-model.ts';
-import { addedBefore, spacesBefore, TOLD_BY_TOKENS, type Written } from './written-prompt.ts';
 
 /** A prompt as the engine will see it. */
 export interface TokenisedPrompt {

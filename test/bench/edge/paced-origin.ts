@@ -3,7 +3,7 @@ import type { AddressInfo } from 'node:net';
 import { text } from 'node:stream/consumers';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { NDJSON, written } from '../../../origin/http/notation.ts';
-import { RecentUsage } from '../../../origin/request/recent-usage.ts';
+import { RecentUsage } from '../../../origin/request/usage-accounts.ts';
 import type { GenerationEvent, GenerationRequest } from '../../../shared/generation.ts';
 import { importSigningKey, SIGNATURE_HEADER, verify } from '../../../shared/signing.ts';
 import { now, PACED_MODEL, type Pace } from './pace.ts';

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { written } from '../../../origin/http/notation.ts';
-import { RecentUsage } from '../../../origin/request/recent-usage.ts';
+import { RecentUsage } from '../../../origin/request/usage-accounts.ts';
 import { failedEnd } from '../../../shared/answer/error-answer.ts';
 import { StreamWriter } from '../../../shared/answer/stream-writer.ts';
 import { ApiError } from '../../../shared/errors.ts';

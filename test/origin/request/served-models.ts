@@ -2,7 +2,7 @@ import { readConfig } from '../../../origin/config/config.ts';
 import type { ModelSettings } from '../../../origin/config/model-settings.ts';
 import { MARKERS } from '../../../origin/infill/families.ts';
 import { findInfill } from '../../../origin/infill/infill.ts';
-import { prepareGeneration } from '../../../origin/request/generate.ts';
+import { prepareGeneration } from '../../../origin/request/prepare.ts';
 import type { ServedModel } from '../../../origin/request/served-model.ts';
 import type { SurveyedModel } from '../../../origin/serving/survey.ts';
 import { Encoder } from '../../../origin/tokenizer/encoder.ts';

@@ -2,7 +2,7 @@ import { createServer, type IncomingMessage, type ServerResponse } from 'node:ht
 import type { AddressInfo } from 'node:net';
 import type * as z from 'zod';
 import { NDJSON, type Notation, written } from '../../../origin/http/notation.ts';
-import { RecentUsage } from '../../../origin/request/recent-usage.ts';
+import { RecentUsage } from '../../../origin/request/usage-accounts.ts';
 import {
   type GenerationEvent,
   type GenerationRequest,

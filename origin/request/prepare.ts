@@ -3,10 +3,10 @@ import type { GenerationEvent, GenerationRequest, WireConstraint } from '../../s
 import type { Submission } from '../engine/messages.ts';
 import type { Caller } from '../fair-mutex.ts';
 import { checkCount, readImages } from '../images/prompt-images.ts';
-import { completionBudget } from './context-length.ts';
+import { completionBudget } from './context-budget.ts';
 import { type TokenisedPrompt, tokenisePrompt, unknownToken } from './prompt.ts';
+import { asWritten, TOLD_BY_TOKENS } from './prompt-echo.ts';
 import type { ServedModel } from './served-model.ts';
-import { asWritten, TOLD_BY_TOKENS } from './written-prompt.ts';
 
 /** A request made ready for the engine: tokenised, fitted to the context, every limit known. */
 

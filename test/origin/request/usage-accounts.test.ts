@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { RecentUsage } from '../../../origin/request/recent-usage.ts';
+import { RecentUsage } from '../../../origin/request/usage-accounts.ts';
 import { usageAccount } from '../../../shared/generation.ts';
 
 const MINUTE = 60_000;

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, test, vi } from 'vitest';
-import { reachable } from '../../../origin/request/context-length.ts';
+import { reachable } from '../../../origin/request/context-budget.ts';
 import { Encoder } from '../../../origin/tokenizer/encoder.ts';
 import type { GenerationRequest } from '../../../shared/generation.ts';
 import { NEUTRAL_SAMPLING } from '../../../shared/sampling.ts';
