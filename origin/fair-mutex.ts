@@ -1,70 +1,70 @@
-/** Whose turn it is to be. */
-export interface Caller {
+/** The tenant and abort signal of one caller. */
+export interface LockCaller {
   readonly tenantId: string;
-  /** Aborted when it leaves. */
+  /** Aborted when the client disconnects. */
   readonly signal: AbortSignal;
 }
 
 /**
- * One piece of work at a time. Tenants take turns; inside one, first come, first served. Who leaves while waiting is gone
- * at once.
+ * Runs one piece of work at a time. Tenants alternate; within a tenant, the order is first come, first served. A caller
+ * whose signal aborts leaves the queue at once.
  */
-export class Turns {
-  #taken = false;
-  /** By tenant, the one that has waited longest since its last turn first; each item begins the turn of one who waits. */
+export class FairMutex {
+  #locked = false;
+  /** Waiting callers by tenant. The tenant whose last turn is longest ago comes first; each function starts one caller. */
   readonly #waiting = new Map<string, Set<() => void>>();
 
   /**
-   * The result of `work`, which is never begun once the caller has left.
+   * Returns the result of `work`. If the caller disconnects first, `work` is never started.
    * @throws what `work` throws, or the signal's reason
    */
-  async take<T>({ tenantId, signal }: Caller, work: () => Promise<T>): Promise<T> {
+  async run<T>({ tenantId, signal }: LockCaller, work: () => Promise<T>): Promise<T> {
     signal.throwIfAborted();
-    if (this.#taken) await this.#myTurn(tenantId, signal);
-    this.#taken = true;
+    if (this.#locked) await this.#wait(tenantId, signal);
+    this.#locked = true;
     try {
       signal.throwIfAborted();
       return await work();
     } finally {
-      this.#next(tenantId);
+      this.#startNext(tenantId);
     }
   }
 
-  #myTurn(tenantId: string, signal: AbortSignal): Promise<void> {
+  #wait(tenantId: string, signal: AbortSignal): Promise<void> {
     return new Promise((resolve, reject) => {
-      const begin = () => {
+      const start = () => {
         signal.removeEventListener('abort', leave);
         resolve();
       };
       const leave = () => {
-        this.#forget(tenantId, begin);
+        this.#remove(tenantId, start);
         reject(signal.reason);
       };
       const own = this.#waiting.get(tenantId) ?? new Set();
-      this.#waiting.set(tenantId, own.add(begin));
+      this.#waiting.set(tenantId, own.add(start));
       signal.addEventListener('abort', leave, { once: true });
     });
   }
 
-  /** Stays taken when there is a next one, so that nobody who comes now gets in between. */
-  #next(last: string): void {
-    const own = this.#waiting.get(last);
+  /** Keeps the lock while a caller waits, so that a new caller cannot overtake it. */
+  #startNext(lastTenant: string): void {
+    const own = this.#waiting.get(lastTenant);
     if (own !== undefined) {
-      this.#waiting.delete(last);
-      this.#waiting.set(last, own);
+      this.#waiting.delete(lastTenant);
+      this.#waiting.set(lastTenant, own);
     }
-    for (const [tenantId, [begin]] of this.#waiting) {
-      if (begin === undefined) continue;
-      this.#forget(tenantId, begin);
-      begin();
+    for (const [tenantId, [start]] of this.#waiting) {
+      if (start === undefined) continue;
+      this.#remove(tenantId, start);
+      start();
       return;
     }
-    this.#taken = false;
+    this.#locked = false;
   }
 
-  #forget(tenantId: string, begin: () => void): void {
+  #remove(tenantId: string, start: () => void): void {
     const own = this.#waiting.get(tenantId);
-    own?.delete(begin);
+    own?.delete(start);
     if (own?.size === 0) this.#waiting.delete(tenantId);
   }
 }

@@ -13,7 +13,7 @@ import { HEARTBEAT_MS } from './http/heartbeat.ts';
 import { createMetrics, recordSteps } from './http/metrics.ts';
 import { createOriginServer } from './http/server.ts';
 import { createLog, type Logger } from './log.ts';
-import { RecentUsage } from './request/usage-accounts.ts';
+import { UsageAccounts } from './request/usage-accounts.ts';
 import { Fleet } from './serving/fleet.ts';
 import { load } from './serving/load.ts';
 import { requireBudget } from './serving/memory-budget.ts';
@@ -47,7 +47,7 @@ async function main(): Promise<void> {
     authenticator: new Authenticator(await importSigningKey(config.secret), Date.now),
     readerLimits: READER_LIMITS,
     heartbeatMs: HEARTBEAT_MS,
-    recentUsage: new RecentUsage(Date.now),
+    usageAccounts: new UsageAccounts(Date.now),
     now: Date.now,
     newId: randomUUID,
     drawSeed: () => randomInt(2 ** 48 - 1),

@@ -130,7 +130,7 @@ describe('import rules', () => {
   });
 
   test('the HTTP side sees the engine through its client and messages alone', () => {
-    const http = sources.filter(({ file }) => /^origin\/(http\/server|request\/generate)\.ts$/.test(file));
+    const http = sources.filter(({ file }) => /^origin\/(http\/server|request\/prepare)\.ts$/.test(file));
     expect(http).toHaveLength(2);
     expect(breaches(http, (name) => !/^origin\/engine\/(?!engine-client|messages)/.test(name))).toEqual([]);
   });

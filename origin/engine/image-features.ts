@@ -1,5 +1,5 @@
 import { ApiError } from '../../shared/errors.ts';
-import { Turns } from '../fair-mutex.ts';
+import { FairMutex } from '../fair-mutex.ts';
 import type { PlacedVectors } from '../model/model-runner.ts';
 import type { Submission, SubmittedImage } from './messages.ts';
 
@@ -20,7 +20,7 @@ export class ImageFeatures {
   /** Least recently used first. */
   readonly #kept = new Map<string, Float32Array>();
   #bytes = 0;
-  readonly #turns = new Turns();
+  readonly #mutex = new FairMutex();
 
   constructor(encode: EncodeImage, mostBytes = KEPT_FEATURES) {
     this.#encode = encode;
@@ -38,7 +38,7 @@ export class ImageFeatures {
       const one: PlacedVectors[] = [];
       for (const image of images) {
         const key = cachePrompt ? JSON.stringify([cacheKey, image.key]) : null;
-        const vectors = await this.#turns.take({ tenantId, signal }, () => this.#vectors(image, key, signal));
+        const vectors = await this.#mutex.run({ tenantId, signal }, () => this.#vectors(image, key, signal));
         one.push({ at: image.at, count: image.count, vectors });
       }
       placed.push(one);

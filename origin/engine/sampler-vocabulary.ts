@@ -1,5 +1,5 @@
 import type { SamplerVocabulary } from '../sampling/vocabulary.ts';
-import { behindGuard, GUARD } from '../tokenizer/guard.ts';
+import { afterGuard, GUARD } from '../tokenizer/guard.ts';
 import type { TokenBytes } from '../tokenizer/token-bytes.ts';
 import { PLAIN, Tokenizer } from '../tokenizer/tokenizer.ts';
 
@@ -9,7 +9,7 @@ export function samplerVocabulary(directory: string, tokenBytes: TokenBytes): Sa
   const encode = (text: string): number[] => {
     tokenizer ??= Tokenizer.fromDirectory(directory);
     const guarded = tokenizer.addsLeadingSpace ? tokenizer.encode(GUARD + text, PLAIN) : null;
-    return (guarded && behindGuard(guarded, tokenBytes)) ?? tokenizer.encode(text, PLAIN);
+    return (guarded && afterGuard(guarded, tokenBytes)) ?? tokenizer.encode(text, PLAIN);
   };
   return { tokenBytes, encode };
 }

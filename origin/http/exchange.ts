@@ -1,6 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Logger } from '../log.ts';
-import type { RecentUsage } from '../request/usage-accounts.ts';
+import type { UsageAccounts } from '../request/usage-accounts.ts';
 import type { Service } from '../serving/service.ts';
 import type { Authenticator } from './authentication.ts';
 import type { ReaderLimits } from './event-stream.ts';
@@ -15,7 +15,7 @@ export interface ServerContext {
   readonly readerLimits: ReaderLimits;
   /** Milliseconds between a silent stream's signs of life. */
   readonly heartbeatMs: number;
-  readonly recentUsage: RecentUsage;
+  readonly usageAccounts: UsageAccounts;
   /** Unix milliseconds. */
   now(): number;
   /** A name that no other request has had. */

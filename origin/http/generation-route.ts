@@ -32,17 +32,17 @@ async function generate(
   const preparing = prepareGeneration(request, { ...context, model, engineId, receivedAt, signal });
   const prepared = await unlessLeft(preparing, signal);
   if (prepared === null || signal.aborted) return;
-  const { submission, preamble, shown } = prepared;
+  const { submission, preamble, restore } = prepared;
 
   const meter = new GenerationMeter(context.metrics, context.now, {
     model: model.id,
     receivedAt,
     stream: request.stream,
   });
-  const account = context.recentUsage.begin(request.account ?? engineId, receivedAt);
+  const account = context.usageAccounts.open(request.account ?? engineId, receivedAt);
   const { now } = context;
   const form = request.written;
-  const notation = form ? written({ request, form, account: account.told, now }) : NDJSON;
+  const notation = form ? written({ request, form, account: account.snapshot, now }) : NDJSON;
   const stream = new EventStream(response, notation, context.readerLimits);
   meter.observe(preamble);
   account.observe(preamble);
@@ -55,7 +55,7 @@ async function generate(
     const admission = await engine.submit(submission, (events) => {
       meter.observe(events);
       account.observe(events);
-      stream.write(events.map(shown));
+      stream.write(events.map(restore));
     });
     if (!admission.admitted) throw notAdmitted(admission.retryAfterMs, engine.status.healthy);
     if (submission.constraint !== null) await untilCompiled(stream, closed);

@@ -31,8 +31,8 @@ function listModels({ response }: Exchange, { service }: ServerContext): void {
 }
 
 /** GET /usage?account=… */
-function tellUsage({ query, response }: Exchange, { recentUsage }: ServerContext): void {
-  sendJson(response, 200, recentUsage.of(query.get('account') ?? ''));
+function tellUsage({ query, response }: Exchange, { usageAccounts }: ServerContext): void {
+  sendJson(response, 200, usageAccounts.find(query.get('account') ?? ''));
 }
 
 /** 200 only while requests are taken, so that a plain load balancer understands it too; the body says why not. */

@@ -1,16 +1,19 @@
+import { setImmediate } from 'node:timers/promises';
 import sharp, { type Sharp } from 'sharp';
-import { type Caller, Turns } from '../fair-mutex.ts';
+import { FairMutex, type LockCaller } from '../fair-mutex.ts';
 import type { ImageRecipe, Kernel } from '../model/config/preprocessor-config.ts';
-import { rgbOfInks } from './cmyk.ts';
-import { ImageFault } from './image-fault.ts';
+import { ImageFault } from './prompt-images.ts';
 
-/** Pixels of the largest image, before and after resizing: 100 MB of RGB. A few kilobytes can claim any number. */
-const MOST_PIXELS = 2 ** 25;
-const MOST_SECONDS = 10;
+/** Pixels of the largest image, before and after resizing: 100 MB of RGB. A small file can claim any size. */
+const MAX_PIXELS = 2 ** 25;
+const MAX_SECONDS = 10;
 const CHANNELS = 3;
-const INKS = 4;
+const CMYK_CHANNELS = 4;
 
-/** All that is decoded. SVG is left out on purpose: it can refer to other files and has no size of its own. */
+/** CMYK pixels converted at once, about 2 ms of work, before other events are served. */
+const CMYK_BATCH = 2 ** 18;
+
+/** Accepted formats. SVG is excluded because it can refer to other files and has no size of its own. */
 const LOADERS = ['Jpeg', 'Png', 'Webp', 'Nsgif'].map((name) => `VipsForeignLoad${name}`);
 const NAMES = 'JPEG, PNG, WebP or GIF';
 
@@ -28,20 +31,19 @@ interface Rgb {
 }
 
 /**
- * Turns an encoded image into what a model's vision encoder reads, as transformers' image processors do: the first
- * frame, turned as EXIF says, as RGB (alpha dropped, grey tripled, inks as light, 16 bits cut to 8), resized, its middle
- * cut out with black around it where it is too small, scaled and normalised.
+ * Decodes an image for a model's vision encoder, as the image processors of transformers do. It takes the first frame,
+ * rotates it by its EXIF tag and converts it to RGB: alpha is dropped, grey is tripled, CMYK is converted, 16 bits are
+ * cut to 8. It then resizes, crops the centre or pads with black, scales and normalizes.
  *
- * All is exact but the resizing, for which libvips has the kernels that Pillow has. Reduced, levels are within 3 of
- * Pillow's algorithm in doubles, most equal. Enlarged, the picture is displaced by a quarter to a half of one of its
- * old pixels, and Lanczos is bicubic. Colour profiles are ignored, as Pillow ignores them. What is transparent in a GIF is
- * black, whatever colour Pillow would find there.
+ * Only the resizing is inexact. Reduced images are within 3 levels of Pillow's algorithm in doubles. Enlarged images
+ * are shifted by a quarter to a half of an old pixel, and Lanczos becomes bicubic. Colour profiles are ignored, as
+ * Pillow ignores them. Transparent pixels of a GIF are black.
  */
 export class ImageReader {
   readonly #recipe: ImageRecipe;
   /** [channel, level] */
   readonly #values: Float32Array;
-  readonly #turns = new Turns();
+  readonly #mutex = new FairMutex();
 
   constructor(recipe: ImageRecipe) {
     this.#recipe = recipe;
@@ -52,34 +54,35 @@ export class ImageReader {
     });
     sharp.block({ operation: ['VipsForeignLoad'] });
     sharp.unblock({ operation: LOADERS });
-    // One thread an image, and one image at a time, leave the cores to the model and bound the memory.
+    // One thread and one image at a time leave the cores to the model and bound the memory.
     sharp.concurrency(1);
   }
 
   /**
-   * Reads one image after the other, on a pool thread; tenants taking turns; none whose caller has left before.
-   * @returns [3, height, width]
+   * Reads one image at a time on a pool thread. Tenants alternate. The image of a disconnected client is not read.
+   * @returns pixels [3, height, width]
    * @throws ImageFault; the signal's reason
    */
-  read(bytes: Uint8Array, caller: Caller): Promise<Float32Array<ArrayBuffer>> {
-    return this.#turns.take(caller, () => this.#read(bytes));
+  read(bytes: Uint8Array, caller: LockCaller): Promise<Float32Array<ArrayBuffer>> {
+    return this.#mutex.run(caller, () => this.#read(bytes));
   }
 
   async #read(bytes: Uint8Array): Promise<Float32Array<ArrayBuffer>> {
-    return this.#normalised(await this.#resized(await decode(bytes)));
+    return this.#normalized(await this.#resized(await decode(bytes)));
   }
 
   async #resized({ data, width, height }: Rgb): Promise<Rgb> {
     const { resize } = this.#recipe;
     if (resize === null) return { data, width, height };
     const target = targetOf(resize.size, { width, height });
-    if (target.width * target.height > MOST_PIXELS) throw new ImageFault('it is too narrow to be enlarged');
+    if (target.width * target.height > MAX_PIXELS)
+      throw new ImageFault('it is too narrow to be resized for this model');
     const image = sharp(data, { raw: { width, height, channels: CHANNELS } });
     return toRgb(image.resize({ ...target, fit: 'fill', kernel: kernelOf(resize.kernel) }));
   }
 
-  /** The middle of the image, or the image in the middle of blackness. */
-  #normalised({ data, width: from, height: rows }: Rgb): Float32Array<ArrayBuffer> {
+  /** Crops the centre of the image, or pads it with black. */
+  #normalized({ data, width: from, height: rows }: Rgb): Float32Array<ArrayBuffer> {
     const { width, height } = this.#recipe;
     const left = Math.floor((from - width) / 2);
     const top = Math.floor((rows - height) / 2);
@@ -101,33 +104,55 @@ export class ImageReader {
 }
 
 async function decode(bytes: Uint8Array): Promise<Rgb> {
-  const options = { failOn: 'error', ignoreIcc: true, limitInputPixels: MOST_PIXELS } as const;
+  const options = { failOn: 'error', ignoreIcc: true, limitInputPixels: MAX_PIXELS } as const;
   const { width, height, space } = await sharp(bytes, { ...options, limitInputPixels: false })
     .metadata()
     .catch(() => {
-      throw new ImageFault(`it is no ${NAMES} image, or its beginning is damaged`);
+      throw new ImageFault(`it is not a ${NAMES} image, or its header is damaged`);
     });
-  if (width * height > MOST_PIXELS) {
-    throw new ImageFault(`it has ${width} × ${height} pixels; at most ${MOST_PIXELS} in all are read`);
+  if (width * height > MAX_PIXELS) {
+    throw new ImageFault(`it has ${width} × ${height} pixels; at most ${MAX_PIXELS} are allowed`);
   }
   const image = sharp(bytes, options).autoOrient();
-  const rgb = space === 'cmyk' ? inksToRgb(image) : toRgb(image.removeAlpha().toColourspace('srgb'));
+  const rgb = space === 'cmyk' ? cmykToRgb(image) : toRgb(image.removeAlpha().toColourspace('srgb'));
   return await rgb.catch(() => {
-    throw new ImageFault('it is damaged or cut off');
+    throw new ImageFault('it is damaged or truncated');
   });
 }
 
-async function inksToRgb(image: Sharp): Promise<Rgb> {
-  const inks = await levelsOf(image.pipelineColourspace('cmyk').toColourspace('cmyk'), INKS);
-  return { ...inks, data: await rgbOfInks(inks.data) };
+async function cmykToRgb(image: Sharp): Promise<Rgb> {
+  const cmyk = await rawPixels(image.pipelineColourspace('cmyk').toColourspace('cmyk'), CMYK_CHANNELS);
+  return { ...cmyk, data: await rgbFromCmyk(cmyk.data) };
 }
 
-const toRgb = (image: Sharp): Promise<Rgb> => levelsOf(image, CHANNELS);
+/**
+ * Converts CMYK as Pillow does without colour profiles: each ink darkens the light that black leaves. The print-like
+ * conversion of libvips differs from it by up to a third of the scale.
+ * @param cmyk cyan, magenta, yellow and black of each pixel; 255 = full ink
+ */
+async function rgbFromCmyk(cmyk: Buffer): Promise<Buffer> {
+  const pixels = cmyk.length / CMYK_CHANNELS;
+  const rgb = Buffer.alloc(CHANNELS * pixels);
+  for (let start = 0; start < pixels; start += CMYK_BATCH) {
+    if (start > 0) await setImmediate();
+    const end = Math.min(start + CMYK_BATCH, pixels);
+    for (let pixel = start; pixel < end; pixel++) {
+      const light = 255 - cmyk[CMYK_CHANNELS * pixel + 3]!;
+      for (let channel = 0; channel < CHANNELS; channel++) {
+        const ink = cmyk[CMYK_CHANNELS * pixel + channel]!;
+        rgb[CHANNELS * pixel + channel] = light - Math.round((ink * light) / 255);
+      }
+    }
+  }
+  return rgb;
+}
 
-async function levelsOf(image: Sharp, channels: number): Promise<Rgb> {
+const toRgb = (image: Sharp): Promise<Rgb> => rawPixels(image, CHANNELS);
+
+async function rawPixels(image: Sharp, channels: number): Promise<Rgb> {
   const { data, info } = await image
     .raw({ depth: 'uchar' })
-    .timeout({ seconds: MOST_SECONDS })
+    .timeout({ seconds: MAX_SECONDS })
     .toBuffer({ resolveWithObject: true });
   if (info.channels !== channels) throw new Error(`${info.channels} channels instead of ${channels}`);
   return { data, width: info.width, height: info.height };
@@ -135,7 +160,7 @@ async function levelsOf(image: Sharp, channels: number): Promise<Rgb> {
 
 const kernelOf = (kernel: Kernel) => SHARP_KERNELS[kernel];
 
-/** Transformers' rule: the longer edge is cut to a whole number. */
+/** Follows transformers: the longer edge is rounded down. */
 function targetOf(
   size: NonNullable<ImageRecipe['resize']>['size'],
   { width, height }: { readonly width: number; readonly height: number },

@@ -1,73 +1,80 @@
 import { createHash } from 'node:crypto';
 import { IMAGE_MARK, imageBase64, invalidImage, wrongImageCount } from '../../shared/image-data.ts';
 import type { SubmittedImage } from '../engine/messages.ts';
-import type { Caller } from '../fair-mutex.ts';
-import { ImageFault } from './image-fault.ts';
+import type { LockCaller } from '../fair-mutex.ts';
 
-/** What the HTTP half knows of how its model sees. */
+/** Reports a fault in an image; the message completes "Invalid 'images[0]': …". */
+export class ImageFault extends Error {
+  override readonly name = 'ImageFault';
+}
+
+/** How request preparation reads images for a model. */
 export interface ImageInput {
   /** The token that stands for an image in a prompt, and its text. */
   readonly tokenId: number;
   readonly token: string;
-  /** Positions of the prompt that one image takes. */
+  /** Prompt positions of one image. */
   readonly positions: number;
   /**
-   * Pixels [3, height, width] as the model's encoder wants them.
-   * @throws ImageFault; the signal's reason when it was aborted before the image's turn
+   * Returns pixels [3, height, width] for the model's vision encoder.
+   * @throws ImageFault; the signal's reason if it was aborted before the image's turn
    */
-  readonly read: (bytes: Uint8Array, caller: Caller) => Promise<Float32Array<ArrayBuffer>>;
+  readonly read: (bytes: Uint8Array, caller: LockCaller) => Promise<Float32Array<ArrayBuffer>>;
 }
 
-/** The places that images take among a prompt's tokens, in order. */
-export type Places = readonly Pick<SubmittedImage, 'at' | 'count'>[];
+/** The token ranges that images take in one prompt, in order. */
+export type ImagePositions = readonly Pick<SubmittedImage, 'at' | 'count'>[];
 
-/** The text as the model's tokenizer knows it. */
+/** Replaces the image marks of a text by the model's image token. */
 export const withImageTokens = (text: string, { token }: ImageInput): string =>
   text.replaceAll(IMAGE_MARK, token);
 
-/** Where the images are to stand, once there is room for them. */
-export function placesOf(ids: Iterable<number>, { tokenId, positions }: ImageInput): Places {
-  const places: { at: number; count: number }[] = [];
+/** Returns the ranges that the images will take after `expandImageTokens`. */
+export function imagePositions(ids: Iterable<number>, { tokenId, positions }: ImageInput): ImagePositions {
+  const ranges: { at: number; count: number }[] = [];
   let at = 0;
   for (const id of ids) {
-    if (id === tokenId) places.push({ at, count: positions });
+    if (id === tokenId) ranges.push({ at, count: positions });
     at += id === tokenId ? positions : 1;
   }
-  return places;
+  return ranges;
 }
 
-/** Makes room for the images: every image token becomes as many as an image has positions. */
-export function spread(ids: readonly number[], { tokenId, positions }: ImageInput): readonly number[] {
-  const spreadIds: number[] = [];
+/** Repeats every image token once per position of its image. */
+export function expandImageTokens(
+  ids: readonly number[],
+  { tokenId, positions }: ImageInput,
+): readonly number[] {
+  const expanded: number[] = [];
   for (const id of ids) {
-    for (let copies = id === tokenId ? positions : 1; copies > 0; copies--) spreadIds.push(id);
+    for (let copies = id === tokenId ? positions : 1; copies > 0; copies--) expanded.push(id);
   }
-  return spreadIds;
+  return expanded;
 }
 
-/** @throws ApiError 400 when there are more or fewer images than places for them */
-export function checkCount(images: readonly string[], places: readonly Places[]): void {
-  const marks = places.reduce((sum, { length }) => sum + length, 0);
+/** @throws ApiError 400 if the numbers of images and image marks differ */
+export function checkImageCount(images: readonly string[], prompts: readonly ImagePositions[]): void {
+  const marks = prompts.reduce((sum, { length }) => sum + length, 0);
   if (marks !== images.length) throw wrongImageCount(images.length, marks);
 }
 
 /**
- * The images in their places, prompt by prompt. Images fill the places in order, whichever prompt these are in.
- * @throws ApiError 400 naming the image; the signal's reason, with what has not begun left undone
+ * Reads the images of each prompt. Images fill the positions in order, across prompts.
+ * @throws ApiError 400 that names the image; the signal's reason, leaving the remaining images unread
  */
 export async function readImages(
   images: readonly string[],
-  places: readonly Places[],
+  prompts: readonly ImagePositions[],
   input: ImageInput,
-  caller: Caller,
+  caller: LockCaller,
 ): Promise<SubmittedImage[][]> {
   const read: SubmittedImage[][] = [];
   let index = 0;
-  for (const prompt of places) {
+  for (const ranges of prompts) {
     const inPrompt: SubmittedImage[] = [];
-    for (const place of prompt) {
+    for (const range of ranges) {
       const pixels = await readImage(images[index]!, index, input, caller);
-      inPrompt.push({ ...place, key: createHash('sha256').update(pixels).digest('base64'), pixels });
+      inPrompt.push({ ...range, key: createHash('sha256').update(pixels).digest('base64'), pixels });
       index++;
     }
     read.push(inPrompt);
@@ -79,7 +86,7 @@ async function readImage(
   image: string,
   index: number,
   { read }: ImageInput,
-  caller: Caller,
+  caller: LockCaller,
 ): Promise<Float32Array<ArrayBuffer>> {
   const parsed = imageBase64(image);
   if ('fault' in parsed) throw invalidImage(index, parsed.fault);

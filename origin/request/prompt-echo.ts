@@ -2,42 +2,57 @@ import type { Alternative, EventOf, TokenLogprob } from '../../shared/generation
 import type { Tokenizer } from '../tokenizer/tokenizer.ts';
 
 /**
- * A prompt is told as it was written, and its tokens alone do not tell that: SentencePiece and some others put a space
- * before a text, tokenizers rewrite characters, and special tokens are hidden, but those that stand in the text were sent.
+ * How echo reports a prompt.
+ *
+ * `fixed`: the text and ids that the client sent, because the model's tokens differ (an infill template, images).
+ *
+ * `tokens`: the engine's tokens, corrected to the text as written. Tokens alone do not tell it: SentencePiece puts a
+ * space before a text, tokenizers rewrite characters, and special tokens are hidden although the text contained them.
  */
-export interface Written {
-  /** All of it; null for what its tokens tell: ids, mixtures, what was cut, and where special tokens show anyway. */
-  readonly text: string | null;
-  /** Tokens that the tokenizer put before those of the text. */
-  readonly added: number;
-  /** Spaces it begins with by itself; Infinity when no other can come before them. */
-  readonly spaces: number;
-}
+export type PromptEcho =
+  | { readonly kind: 'fixed'; readonly text: string; readonly ids: readonly number[] }
+  | {
+      readonly kind: 'tokens';
+      /** The whole text as sent; null for ids, mixtures, cut prompts and requests that show special tokens. */
+      readonly text: string | null;
+      /** Number of tokens that the tokenizer put before those of the text. */
+      readonly addedTokens: number;
+      /** Spaces that the text itself begins with; Infinity if the tokenizer adds none. */
+      readonly leadingSpaces: number;
+    };
 
-export const TOLD_BY_TOKENS: Written = { text: null, added: 0, spaces: Infinity };
+/** Reports exactly what the tokens say. */
+export const ECHO_TOKENS: PromptEcho = {
+  kind: 'tokens',
+  text: null,
+  addedTokens: 0,
+  leadingSpaces: Number.POSITIVE_INFINITY,
+};
 
-/** Spaces at the start of a text; U+2581 is how the pipeline writes one. */
-export const spacesBefore = (text: string): number => /^[ \u2581]*/.exec(text)?.[0].length ?? 0;
+/** Counts the spaces at the start of a text; U+2581 is SentencePiece's form of a space. */
+export const leadingSpaces = (text: string): number => /^[ \u2581]*/.exec(text)?.[0].length ?? 0;
 
-/** How many of a text's ids the tokenizer added: none where the text begins with BOS itself. */
-export function addedBefore(text: string, ids: readonly number[], tokenizer: Tokenizer): number {
+/** Counts the ids that the tokenizer added before a text: none if the text begins with BOS itself. */
+export function addedTokenCount(text: string, ids: readonly number[], tokenizer: Tokenizer): number {
   const { prefixIds, bosId } = tokenizer;
   const isPrefixed = prefixIds.every((id, index) => ids[index] === id);
   const isSpelled = bosId !== null && text.startsWith(tokenizer.spelling(bosId));
   return isPrefixed && !isSpelled ? prefixIds.length : 0;
 }
 
-/** The `prompt` event of the engine, which knows tokens alone. */
-export function asWritten(event: EventOf<'prompt'>, { text, added, spaces }: Written): EventOf<'prompt'> {
-  const told = spacesBefore(event.text) <= spaces ? event : withoutAddedSpace(event);
-  if (text === null) return told;
-  if (told.tokens === undefined) return { ...told, text: text.toWellFormed() };
-  // Offsets are those of the tokens' own text.
-  const tokens = told.tokens.map((token, index) => (index < added ? token : shown(token)));
-  return { ...told, tokens, text: textOf(tokens) };
+/** Corrects the engine's `prompt` event to the prompt as the client wrote it. */
+export function echoEvent(event: EventOf<'prompt'>, echo: PromptEcho): EventOf<'prompt'> {
+  if (echo.kind === 'fixed') return event;
+  const { text, addedTokens } = echo;
+  const corrected = leadingSpaces(event.text) <= echo.leadingSpaces ? event : withoutAddedSpace(event);
+  if (text === null) return corrected;
+  if (corrected.tokens === undefined) return { ...corrected, text: text.toWellFormed() };
+  // text_offset counts in the text of the tokens, so the text must be theirs.
+  const tokens = corrected.tokens.map((token, index) => (index < addedTokens ? token : visible(token)));
+  return { ...corrected, tokens, text: textOf(tokens) };
 }
 
-const shown = ({ hidden: _, ...token }: TokenLogprob): TokenLogprob => token;
+const visible = ({ hidden: _, ...token }: TokenLogprob): TokenLogprob => token;
 
 const textOf = (tokens: readonly TokenLogprob[]): string =>
   Buffer.from(tokens.map(({ bytes, hidden }) => (hidden ? '' : bytes)).join(''), 'latin1').toString();
@@ -49,7 +64,7 @@ function withoutAddedSpace(event: EventOf<'prompt'>): EventOf<'prompt'> {
   return event.tokens ? { ...event, text, tokens: firstWithoutSpace(event.tokens) } : { ...event, text };
 }
 
-/** What might have stood in the first token's place would have been read without the space, too. */
+/** Removes the space from the first visible token and from its alternatives. */
 function firstWithoutSpace(tokens: readonly TokenLogprob[]): TokenLogprob[] {
   const first = tokens.findIndex(({ hidden, bytes }) => !hidden && bytes !== '');
   return tokens.map((token, index) => {

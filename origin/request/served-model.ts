@@ -4,24 +4,24 @@ import type { Infill } from '../infill/infill.ts';
 import type { Encoder } from '../tokenizer/encoder.ts';
 import type { Tokenizer } from '../tokenizer/tokenizer.ts';
 
-/** What the HTTP half knows of the model that the engine runs. */
+/** The model that the engine runs, as request preparation sees it. */
 export interface ServedModel {
   readonly id: string;
   /** Unix seconds. */
   readonly created: number;
   /** Positions of one slot: prompt and completion together. */
   readonly contextLength: number;
-  /** Width of the logits; ids at or above it do not exist. */
+  /** Width of the logits. Ids at or above it do not exist. */
   readonly vocabularySize: number;
   readonly tokenizer: Tokenizer;
   readonly encoder: Encoder;
-  /** Null when the model has no fill-in-the-middle template. */
+  /** Null if the model has no fill-in-the-middle template. */
   readonly infill: Infill | null;
-  /** Null when the model sees no images. */
+  /** Null if the model does not accept images. */
   readonly images: ImageInput | null;
 }
 
-/** What the loaded model itself knows to tell. */
+/** Describes a loaded model for GET /models. */
 export const describeModel = (
   model: ServedModel,
 ): Omit<OriginModel, 'id' | 'aliases' | 'defaults' | 'state'> => ({

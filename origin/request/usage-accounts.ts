@@ -1,11 +1,11 @@
 import { type GenerationEvent, isTerminal, type UsageAccount } from '../../shared/generation.ts';
 import { Tally } from '../../shared/tally.ts';
 
-/** Longer than the edge waits for a Worker that has fallen silent before it asks. */
-const REMEMBERED_MS = 600_000;
+/** Longer than the limiter waits for a silent Worker before it asks for the account. */
+const KEPT_MS = 600_000;
 
 /** Accounts kept at the same time; the oldest goes first. */
-const MOST_ACCOUNTS = 100_000;
+const MAX_ACCOUNTS = 100_000;
 
 interface Account {
   readonly tally: Tally;
@@ -14,20 +14,19 @@ interface Account {
   endedAt: number | null;
 }
 
-/** The account of one generation, for as long as it runs. */
+/** The account of one generation while it runs. */
 export interface OpenAccount {
   observe(events: readonly GenerationEvent[]): void;
-  /** As it stands. */
-  told(): UsageAccount;
-  /** Nothing more is generated. */
+  snapshot(): UsageAccount;
+  /** Marks the generation as ended. */
   end(): void;
-  /** Nothing came of it: it is as if it had never begun. */
+  /** Removes the account of a request that was refused before it started. */
   withdraw(): void;
 }
 
-/** What running and recent generations have used and how they ended, for whoever must bill one whose reader never reported. */
-export class RecentUsage {
-  /** By the name the Worker gave them, in order of their beginning. */
+/** Keeps the token usage of running and recent generations, so that the limiter can bill a request whose Worker died. */
+export class UsageAccounts {
+  /** By the name that the Worker gave, oldest first. */
   readonly #accounts = new Map<string, Account>();
   readonly #now: () => number;
 
@@ -37,23 +36,18 @@ export class RecentUsage {
   }
 
   /**
-   * Counts the events of one generation until its end.
-   * @param receivedAt when its request came, on the clock of this
+   * Opens an account that counts the events of one generation.
+   * @param receivedAt arrival of its request, on the clock of the constructor
    */
-  begin(id: string, receivedAt: number): OpenAccount {
-    this.#forget();
-    const account: Account = {
-      tally: new Tally(this.#now),
-      receivedAt,
-      errorCode: null,
-      endedAt: null,
-    };
+  open(id: string, receivedAt: number): OpenAccount {
+    this.#evict();
+    const account: Account = { tally: new Tally(this.#now), receivedAt, errorCode: null, endedAt: null };
     this.#accounts.set(id, account);
     return {
       observe: (events) => {
         for (const event of events) this.#observe(account, event);
       },
-      told: () => told(account),
+      snapshot: () => snapshot(account),
       end: () => {
         account.endedAt ??= this.#now();
       },
@@ -63,30 +57,30 @@ export class RecentUsage {
     };
   }
 
-  /** Null for a name that is unknown, or whose generation ended too long ago. */
-  of(id: string): UsageAccount | null {
+  /** Returns null for an unknown name, or if the generation ended too long ago. */
+  find(id: string): UsageAccount | null {
     const account = this.#accounts.get(id);
-    return account === undefined ? null : told(account);
+    return account === undefined ? null : snapshot(account);
   }
 
   #observe(account: Account, event: GenerationEvent): void {
     account.tally.add(event);
     if (event.type === 'error') account.errorCode = event.code;
-    // Its reader knows the end before the connection has gone, and asks at once.
+    // The reader knows the end before the connection closes, and may ask at once.
     if (isTerminal(event)) account.endedAt ??= this.#now();
   }
 
-  /** Accounts behind a long generation wait for it; there are never more than the bound. */
-  #forget(): void {
+  /** Stops at the first account that is still needed, unless there are too many. */
+  #evict(): void {
     for (const [id, { endedAt }] of this.#accounts) {
-      const over = endedAt !== null && this.#now() - endedAt > REMEMBERED_MS;
-      if (!over && this.#accounts.size < MOST_ACCOUNTS) return;
+      const expired = endedAt !== null && this.#now() - endedAt > KEPT_MS;
+      if (!expired && this.#accounts.size < MAX_ACCOUNTS) return;
       this.#accounts.delete(id);
     }
   }
 }
 
-function told({ tally, receivedAt, errorCode, endedAt }: Account): UsageAccount {
+function snapshot({ tally, receivedAt, errorCode, endedAt }: Account): UsageAccount {
   const { usage, finishReasons, queueMs, firstTokenAt } = tally;
   return {
     usage,
@@ -94,7 +88,7 @@ function told({ tally, receivedAt, errorCode, endedAt }: Account): UsageAccount 
     ended: endedAt !== null,
     errorCode,
     queueMs,
-    // The clock may have been set back meanwhile; an account that nobody can read would end the stream it stands in.
+    // A clock that is set back must not make the account invalid.
     firstTokenMs: firstTokenAt === null ? null : Math.max(0, firstTokenAt - receivedAt),
   };
 }

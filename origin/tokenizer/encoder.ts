@@ -1,6 +1,6 @@
 import { setImmediate } from 'node:timers/promises';
 import { Worker } from 'node:worker_threads';
-import { type Caller, Turns } from '../fair-mutex.ts';
+import { FairMutex, type LockCaller } from '../fair-mutex.ts';
 import type { EncodeOptions, Tokenizer } from './tokenizer.ts';
 
 /** A text for the encoder thread and the ids that come back, before the next text is sent. */
@@ -26,7 +26,7 @@ const ended = () => new Error('the encoder thread ended');
 /** Tokenises without holding up the thread it is called on. */
 export class Encoder {
   readonly #tokenizer: Tokenizer;
-  readonly #turns = new Turns();
+  readonly #mutex = new FairMutex();
   #thread: Worker | null = null;
   /** Who waits for the thread, which has one text at a time. */
   #waiting: Waiting | null = null;
@@ -44,14 +44,14 @@ export class Encoder {
    * Tenants take turns with long texts.
    * @throws the signal's reason, should the caller leave before its turn
    */
-  async encode(text: string, options: EncodeOptions, caller: Caller): Promise<ArrayLike<number>> {
+  async encode(text: string, options: EncodeOptions, caller: LockCaller): Promise<ArrayLike<number>> {
     if (text.length <= INLINE_LENGTH) {
       while (this.#inline + text.length > INLINE_LENGTH) await this.#nextTurn();
       this.#inline += text.length;
       return this.#tokenizer.encode(text, options);
     }
     const signal = AbortSignal.any([caller.signal, this.#closing.signal]);
-    return this.#turns.take({ ...caller, signal }, () => this.#inThread({ text, options }));
+    return this.#mutex.run({ ...caller, signal }, () => this.#inThread({ text, options }));
   }
 
   /** Whatever waits fails; a later text starts the thread again. */

@@ -1,15 +1,15 @@
 import { bytesOf, type TokenBytes } from './token-bytes.ts';
 
 /**
- * A character that no text starts with by chance and that merges with nothing. Put before a text that continues another
- * one, it takes the space that SentencePiece vocabularies put before a text.
+ * A character that rarely starts a text and merges with nothing. Placed before a text that continues another one, it
+ * receives the space that SentencePiece vocabularies put before a text.
  */
 export const GUARD = '\u263a';
 
 const GUARD_BYTES = new TextEncoder().encode(` ${GUARD}`).length;
 
-/** The tokens behind the guard; null where they cannot be told from its own. */
-export function behindGuard(guarded: ArrayLike<number>, table: TokenBytes): number[] | null {
+/** Returns the tokens after the guard, or null if the guard shares a token with the text. */
+export function afterGuard(guarded: ArrayLike<number>, table: TokenBytes): number[] | null {
   const ids = Array.from(guarded);
   let dropped = 0;
   let bytes = 0;

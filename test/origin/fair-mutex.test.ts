@@ -1,7 +1,7 @@
 import { setImmediate } from 'node:timers/promises';
 import fc from 'fast-check';
 import { expect, it } from 'vitest';
-import { Turns } from '../../origin/fair-mutex.ts';
+import { FairMutex } from '../../origin/fair-mutex.ts';
 
 type Move =
   | { readonly type: 'come'; readonly tenant: string; readonly fails: boolean; readonly gone: boolean }
@@ -29,7 +29,7 @@ const move: fc.Arbitrary<Move> = fc.oneof(
 
 /** Those who came, what became of them, and a way to end the work under way. */
 class Crowd {
-  readonly #turns = new Turns();
+  readonly #mutex = new FairMutex();
   readonly callers: AbortController[] = [];
   readonly begun: number[] = [];
   /** Each caller's tenant, and how many had begun when it came. */
@@ -51,7 +51,7 @@ class Crowd {
       if (fails) throw new Error('failed');
       return 'done';
     };
-    this.#turns.take({ tenantId, signal: caller.signal }, work).then(
+    this.#mutex.run({ tenantId, signal: caller.signal }, work).then(
       (result) => this.outcomes.set(who, result),
       (error) => this.outcomes.set(who, error === caller.signal.reason ? 'left' : error.message),
     );

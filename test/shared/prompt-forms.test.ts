@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { generationRequest } from '../../shared/generation.ts';
 import { detokenizeRequest } from '../../shared/tokenization.ts';
-import { request } from '../../support/generation-request.ts';
+import { request } from '../support/generation-request.ts';
 
 test.each([['text'], [''], [[0]], [[5, 'text', 7]], [['a', 'b']], [[Number.MAX_SAFE_INTEGER]]])(
   'the origin takes the prompt %j',

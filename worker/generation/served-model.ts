@@ -66,9 +66,13 @@ function checkImages({ prompts, images }: CompletionCall['generation'], model: O
   const marks = text.reduce((sum, part) => sum + part.split(IMAGE_MARK).length - 1, 0);
   if (text.length === parts.length && marks !== images.length) throw wrongImageCount(images.length, marks);
   if (model.imageTokens === undefined && model.state === 'loaded') {
-    throw new ApiError('unsupported_parameter', "Unsupported parameter: this model takes no 'images'.", {
-      param: 'images',
-    });
+    throw new ApiError(
+      'unsupported_parameter',
+      "Unsupported parameter: this model does not accept 'images'.",
+      {
+        param: 'images',
+      },
+    );
   }
   for (const [index, image] of images.entries()) {
     const parsed = imageBase64(image);

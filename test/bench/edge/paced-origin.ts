@@ -3,7 +3,7 @@ import type { AddressInfo } from 'node:net';
 import { text } from 'node:stream/consumers';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { NDJSON, written } from '../../../origin/http/notation.ts';
-import { RecentUsage } from '../../../origin/request/usage-accounts.ts';
+import { UsageAccounts } from '../../../origin/request/usage-accounts.ts';
 import type { GenerationEvent, GenerationRequest } from '../../../shared/generation.ts';
 import { importSigningKey, SIGNATURE_HEADER, verify } from '../../../shared/signing.ts';
 import { now, PACED_MODEL, type Pace } from './pace.ts';
@@ -17,13 +17,13 @@ function token(completionTokens: number): GenerationEvent {
   return { type: 'token', choice: 0, text: `${now().toFixed(3)} `, completionTokens };
 }
 
-const recent = new RecentUsage(Date.now);
+const recent = new UsageAccounts(Date.now);
 
 async function play(request: GenerationRequest, response: ServerResponse): Promise<void> {
   const { prompts, maxTokens, model, written: form } = request;
   const pace = JSON.parse(prompts[0] as string) as Pace;
-  const account = recent.begin(request.account ?? crypto.randomUUID(), Date.now());
-  const notation = form ? written({ request, form, account: account.told, now: Date.now }) : NDJSON;
+  const account = recent.open(request.account ?? crypto.randomUUID(), Date.now());
+  const notation = form ? written({ request, form, account: account.snapshot, now: Date.now }) : NDJSON;
   const write = (...events: GenerationEvent[]) => {
     account.observe(events);
     response.write(notation.text(events));

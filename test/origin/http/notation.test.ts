@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { written } from '../../../origin/http/notation.ts';
-import { RecentUsage } from '../../../origin/request/usage-accounts.ts';
+import { UsageAccounts } from '../../../origin/request/usage-accounts.ts';
 import { failedEnd } from '../../../shared/answer/error-answer.ts';
 import { StreamWriter } from '../../../shared/answer/stream-writer.ts';
 import { ApiError } from '../../../shared/errors.ts';
@@ -32,9 +32,9 @@ const payloads = (text: string): unknown[] =>
 
 function writing({ prompts = ['x'], choices = 1, form = FORM } = {}) {
   const clock = { now: 0 };
-  const account = new RecentUsage(() => clock.now).begin('a', 0);
+  const account = new UsageAccounts(() => clock.now).open('a', 0);
   const one = request({ prompts, choices, stream: true });
-  const notation = written({ request: one, form, account: account.told, now: () => clock.now });
+  const notation = written({ request: one, form, account: account.snapshot, now: () => clock.now });
   const text = (...events: GenerationEvent[]): string => {
     account.observe(events);
     return notation.text(events);

@@ -9,7 +9,7 @@ import { createOriginServer } from '../../../origin/http/server.ts';
 import type { ImageInput } from '../../../origin/images/prompt-images.ts';
 import { createLog } from '../../../origin/log.ts';
 import type { ServedModel } from '../../../origin/request/served-model.ts';
-import { RecentUsage } from '../../../origin/request/usage-accounts.ts';
+import { UsageAccounts } from '../../../origin/request/usage-accounts.ts';
 import { Fleet } from '../../../origin/serving/fleet.ts';
 import { UNLIMITED } from '../../../origin/serving/memory-budget.ts';
 import { Service } from '../../../origin/serving/service.ts';
@@ -77,7 +77,7 @@ export class RunningOrigin {
       authenticator: new Authenticator(await importSigningKey(SECRET), now),
       readerLimits,
       heartbeatMs,
-      recentUsage: new RecentUsage(now),
+      usageAccounts: new UsageAccounts(now),
       now,
       newId: randomUUID,
       drawSeed: () => 1,

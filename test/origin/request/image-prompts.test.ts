@@ -3,7 +3,7 @@ import { mkdtempSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
-import { ImageFault } from '../../../origin/images/image-fault.ts';
+import { ImageFault } from '../../../origin/images/prompt-images.ts';
 import { describeModel, type ServedModel } from '../../../origin/request/served-model.ts';
 import type { GenerationRequest } from '../../../shared/generation.ts';
 import { writeByteTokenizer } from '../../support/synthetic/byte-tokenizer.ts';

@@ -79,12 +79,12 @@ describe('an infill', () => {
     expect(named.submission.stopTokenIds).toContain(0);
   });
 
-  test('tells a marker that ended it to a caller who has named it, in the caller’s words', async () => {
+  test('reports a marker that ended it as the stop string that the client named', async () => {
     const finish = { type: 'finish', choice: 0, reason: 'stop', stopReason: 3, completionTokens: 1 } as const;
-    const told = async (changes: Partial<GenerationRequest>) =>
-      (await prepare({ suffix: 'x', ...changes }, model)).shown(finish);
-    expect(await told({ stopTokenIds: [3] })).toEqual(finish);
-    expect(await told({ stop: ['<|fim_middle|>'] })).toEqual({ ...finish, stopReason: '<|fim_middle|>' });
+    const reported = async (changes: Partial<GenerationRequest>) =>
+      (await prepare({ suffix: 'x', ...changes }, model)).restore(finish);
+    expect(await reported({ stopTokenIds: [3] })).toEqual(finish);
+    expect(await reported({ stop: ['<|fim_middle|>'] })).toEqual({ ...finish, stopReason: '<|fim_middle|>' });
   });
 
   test('takes a prompt of ids, and the same suffix for every prompt', async () => {

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, test, vi } from 'vitest';
-import { reachable } from '../../../origin/request/context-budget.ts';
+import { reachableText } from '../../../origin/request/context-budget.ts';
 import { Encoder } from '../../../origin/tokenizer/encoder.ts';
 import type { GenerationRequest } from '../../../shared/generation.ts';
 import { NEUTRAL_SAMPLING } from '../../../shared/sampling.ts';
@@ -170,11 +170,11 @@ describe('the context', () => {
       fc.property(fc.nat(200), fc.nat(30), fc.integer({ min: 1, max: 9 }), (length, budget, span) => {
         const text = Array.from({ length }, (_, i) => String.fromCharCode(0x4e00 + i)).join('');
         const least = Math.min(length, 2 * budget * span);
-        expect(text.endsWith(reachable(text, 'end', span, budget))).toBe(true);
-        expect(text.startsWith(reachable(text, 'start', span, budget))).toBe(true);
+        expect(text.endsWith(reachableText(text, 'end', span, budget))).toBe(true);
+        expect(text.startsWith(reachableText(text, 'start', span, budget))).toBe(true);
         for (const kept of ['start', 'end'] as const) {
-          expect(reachable(text, kept, span, budget).length).toBeGreaterThanOrEqual(least);
-          expect(reachable(text, kept, span, budget).length).toBeLessThanOrEqual(
+          expect(reachableText(text, kept, span, budget).length).toBeGreaterThanOrEqual(least);
+          expect(reachableText(text, kept, span, budget).length).toBeLessThanOrEqual(
             4 * Math.max(budget, 1) * span,
           );
         }

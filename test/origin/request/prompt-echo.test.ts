@@ -36,8 +36,8 @@ const models = {
 
 describe.each(Object.entries(models))('%s', (_, model) => {
   const told = async (prompt: string, changes = {}) => {
-    const { submission, shown } = await prepare({ prompts: [prompt], ...changes }, model);
-    const event = shown(eventOf([...(submission.prompts[0]?.tokens ?? [])], model));
+    const { submission, restore } = await prepare({ prompts: [prompt], ...changes }, model);
+    const event = restore(eventOf([...(submission.prompts[0]?.tokens ?? [])], model));
     if (event.type !== 'prompt') throw new Error(event.type);
     return event;
   };
@@ -65,8 +65,8 @@ describe.each(Object.entries(models))('%s', (_, model) => {
 test('a prompt of ids is told as their text would be read', async () => {
   const model = models['a prepended ▁'];
   const hello = model.tokenizer.encode('hello', { addSpecialTokens: true, parseSpecial: true });
-  const { shown } = await prepare({ prompts: [hello] }, model);
-  expect(shown(eventOf(hello, model))).toMatchObject({ text: 'hello' });
+  const { restore } = await prepare({ prompts: [hello] }, model);
+  expect(restore(eventOf(hello, model))).toMatchObject({ text: 'hello' });
 });
 
 test.each(['hello', ' hello', '  w', 'é'])(
@@ -75,8 +75,10 @@ test.each(['hello', ' hello', '  w', 'é'])(
     const pre_tokenizer = { type: 'ByteLevel', add_prefix_space: true, use_regex: true };
     const files = { 'tokenizer.json': byteLevelTokenizer([], { pre_tokenizer }) };
     const model = servedModel(modelDirectory(files));
-    const { submission, shown } = await prepare({ prompts: [prompt] }, model);
-    expect(shown(eventOf([...(submission.prompts[0]?.tokens ?? [])], model))).toMatchObject({ text: prompt });
+    const { submission, restore } = await prepare({ prompts: [prompt] }, model);
+    expect(restore(eventOf([...(submission.prompts[0]?.tokens ?? [])], model))).toMatchObject({
+      text: prompt,
+    });
   },
 );
 
@@ -88,15 +90,15 @@ describe('special tokens', () => {
   const turns = { model: byteLevel, prompt: '<|endoftext|>hello<|endoftext|> world' };
 
   const engineEvent = async ({ model, prompt }: typeof hello) => {
-    const { submission, shown } = await prepare({ prompts: [prompt] }, model);
-    return { shown, event: eventOf([...(submission.prompts[0]?.tokens ?? [])], model) };
+    const { submission, restore } = await prepare({ prompts: [prompt] }, model);
+    return { restore, event: eventOf([...(submission.prompts[0]?.tokens ?? [])], model) };
   };
 
   test.each([hello, ownBos, turns])('that stand in a text are told with it: $prompt', async (sent) => {
-    const { shown, event } = await engineEvent(sent);
+    const { restore, event } = await engineEvent(sent);
     const { tokens: _, ...unscored } = event;
-    expect(shown(unscored)).toMatchObject({ text: sent.prompt });
-    expect(shown(event)).toMatchObject({ text: sent.prompt });
+    expect(restore(unscored)).toMatchObject({ text: sent.prompt });
+    expect(restore(event)).toMatchObject({ text: sent.prompt });
   });
 
   test.each([
@@ -104,23 +106,23 @@ describe('special tokens', () => {
     { ...ownBos, hidden: [] },
     { ...turns, hidden: [] },
   ])('are hidden where the tokenizer added them, and nowhere else: $prompt', async ({ hidden, ...sent }) => {
-    const { shown, event } = await engineEvent(sent);
-    const { tokens = [] } = shown(event) as EventOf<'prompt'>;
+    const { restore, event } = await engineEvent(sent);
+    const { tokens = [] } = restore(event) as EventOf<'prompt'>;
     expect(tokens.filter((token) => token.hidden).map(({ bytes }) => bytes)).toEqual(hidden);
   });
 
   test('of a prompt of ids stay hidden', async () => {
     const ids = byteLevel.tokenizer.encode(turns.prompt, { addSpecialTokens: false, parseSpecial: true });
-    const { shown } = await prepare({ prompts: [ids] }, byteLevel);
-    expect(shown(eventOf(ids, byteLevel))).toMatchObject({ text: 'hello world' });
+    const { restore } = await prepare({ prompts: [ids] }, byteLevel);
+    expect(restore(eventOf(ids, byteLevel))).toMatchObject({ text: 'hello world' });
   });
 });
 
 test('a prompt that the tokenizer rewrites is told as it was written', async () => {
   const files = { 'tokenizer.json': byteLevelTokenizer([], { normalizer: { type: 'NFC' } }) };
   const model = servedModel(modelDirectory(files));
-  const { submission, shown } = await prepare({ prompts: ['e\u0301'] }, model);
+  const { submission, restore } = await prepare({ prompts: ['e\u0301'] }, model);
   const { tokens: _, ...event } = eventOf([...(submission.prompts[0]?.tokens ?? [])], model);
   expect(event.text).toBe('\u00e9');
-  expect(shown(event)).toMatchObject({ text: 'e\u0301' });
+  expect(restore(event)).toMatchObject({ text: 'e\u0301' });
 });

@@ -1,13 +1,13 @@
 import { expect, test } from 'vitest';
-import { RecentUsage } from '../../../origin/request/usage-accounts.ts';
+import { UsageAccounts } from '../../../origin/request/usage-accounts.ts';
 import { usageAccount } from '../../../shared/generation.ts';
 
 const MINUTE = 60_000;
 
 test('an account counts what was sent, says how choices and when the generation ended, and is kept for ten minutes', () => {
   let now = 0;
-  const recent = new RecentUsage(() => now);
-  const first = recent.begin('first', -30);
+  const recent = new UsageAccounts(() => now);
+  const first = recent.open('first', -30);
   first.observe([
     { type: 'accepted', model: 'm', promptTokens: [3, 4] },
     { type: 'started', prompt: 0, cachedTokens: 2, queueMs: 5 },
@@ -20,39 +20,39 @@ test('an account counts what was sent, says how choices and when the generation 
     finishReasons: ['stop'],
     ...{ errorCode: null, queueMs: 5, firstTokenMs: 30 },
   };
-  expect(recent.of('first')).toEqual({ ...used, ended: false });
+  expect(recent.find('first')).toEqual({ ...used, ended: false });
   first.end();
-  expect(recent.of('first')).toEqual({ ...used, ended: true });
+  expect(recent.find('first')).toEqual({ ...used, ended: true });
   now = 10 * MINUTE;
-  recent.begin('second', now);
-  expect(recent.of('first')).toEqual({ ...used, ended: true });
+  recent.open('second', now);
+  expect(recent.find('first')).toEqual({ ...used, ended: true });
   now += 1;
-  recent.begin('third', now);
-  expect(recent.of('first')).toBeNull();
-  expect(recent.of('second')?.ended).toBe(false);
+  recent.open('third', now);
+  expect(recent.find('first')).toBeNull();
+  expect(recent.find('second')?.ended).toBe(false);
 });
 
 test('the engine’s own account replaces the count', () => {
-  const recent = new RecentUsage(() => 0);
+  const recent = new UsageAccounts(() => 0);
   const usage = { promptTokens: 1, cachedTokens: 0, completionTokens: 9 };
-  recent.begin('x', 0).observe([
+  recent.open('x', 0).observe([
     { type: 'token', choice: 0, text: 'a', completionTokens: 1 },
     { type: 'done', usage, timings: { queueMs: 0, promptMs: 0, generationMs: 0 } },
   ]);
-  expect(recent.of('x')?.usage).toEqual(usage);
+  expect(recent.find('x')?.usage).toEqual(usage);
 });
 
 test('a flood of requests pushes out the oldest, and the memory stays bounded', () => {
-  const recent = new RecentUsage(() => 0);
-  for (let index = 0; index <= 100_000; index += 1) recent.begin(`r${index}`, 0);
-  expect(recent.of('r0')).toBeNull();
-  expect(recent.of('r1')).not.toBeNull();
+  const recent = new UsageAccounts(() => 0);
+  for (let index = 0; index <= 100_000; index += 1) recent.open(`r${index}`, 0);
+  expect(recent.find('r0')).toBeNull();
+  expect(recent.find('r1')).not.toBeNull();
 });
 
 test('an account tells the longest wait of its prompts and when its first token came, whatever comes later', () => {
   let now = 100;
-  const recent = new RecentUsage(() => now);
-  const account = recent.begin('x', 40);
+  const recent = new UsageAccounts(() => now);
+  const account = recent.open('x', 40);
   const started = (prompt: number, queueMs: number) =>
     account.observe([{ type: 'started', prompt, cachedTokens: 0, queueMs }]);
   started(0, 9);
@@ -61,25 +61,25 @@ test('an account tells the longest wait of its prompts and when its first token 
     account.observe([{ type: 'token', choice: 0, text: 'a', completionTokens }]);
     now += 1000;
   }
-  expect(recent.of('x')).toMatchObject({ queueMs: 9, firstTokenMs: 60 });
+  expect(recent.find('x')).toMatchObject({ queueMs: 9, firstTokenMs: 60 });
 });
 
 test('a clock that is set back in the middle of a generation leaves an account that can be read', () => {
   let now = 5000;
-  const recent = new RecentUsage(() => now);
-  const account = recent.begin('x', now);
+  const recent = new UsageAccounts(() => now);
+  const account = recent.open('x', now);
   now = 0;
   account.observe([{ type: 'token', choice: 0, text: 'a', completionTokens: 1 }]);
-  expect(usageAccount.parse(account.told())).toMatchObject({
+  expect(usageAccount.parse(account.snapshot())).toMatchObject({
     firstTokenMs: 0,
     usage: { completionTokens: 1 },
   });
 });
 
 test('what is withdrawn is never the account that has taken its name since', () => {
-  const recent = new RecentUsage(() => 0);
-  const first = recent.begin('x', 0);
-  recent.begin('x', 0);
+  const recent = new UsageAccounts(() => 0);
+  const first = recent.open('x', 0);
+  recent.open('x', 0);
   first.withdraw();
-  expect(recent.of('x')).not.toBeNull();
+  expect(recent.find('x')).not.toBeNull();
 });

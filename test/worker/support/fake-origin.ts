@@ -2,7 +2,7 @@ import { createServer, type IncomingMessage, type ServerResponse } from 'node:ht
 import type { AddressInfo } from 'node:net';
 import type * as z from 'zod';
 import { NDJSON, type Notation, written } from '../../../origin/http/notation.ts';
-import { RecentUsage } from '../../../origin/request/usage-accounts.ts';
+import { UsageAccounts } from '../../../origin/request/usage-accounts.ts';
 import {
   type GenerationEvent,
   type GenerationRequest,
@@ -166,7 +166,7 @@ export async function startFakeOrigin(): Promise<FakeOrigin> {
     if (path === '/models') return wire.refuse(200, { models: origin.models });
     if (path.startsWith('/usage')) {
       const account = new URL(path, 'http://origin').searchParams.get('account') ?? '';
-      return wire.refuse(200, JSON.stringify(origin.accounts.get(account) ?? recent.of(account)));
+      return wire.refuse(200, JSON.stringify(origin.accounts.get(account) ?? recent.find(account)));
     }
     if (path !== '/generate') return wire.refuse(200, tokenizerAnswer(path.split('?')[0] ?? '', body));
     const generation = generationRequest.parse(JSON.parse(body));
@@ -175,14 +175,14 @@ export async function startFakeOrigin(): Promise<FakeOrigin> {
     await origin.script(generation, wireOf(response, ...notationOf(generation, response)));
   }
 
-  const recent = new RecentUsage(Date.now);
+  const recent = new UsageAccounts(Date.now);
 
   /** As the real one writes: events for those who read them, or the stream as its caller is to see it. */
   function notationOf(request: GenerationRequest, response: ServerResponse): [Notation, number | null] {
     const form = origin.writes ? request.written : undefined;
-    const account = recent.begin(request.account ?? crypto.randomUUID(), Date.now());
+    const account = recent.open(request.account ?? crypto.randomUUID(), Date.now());
     response.once('close', () => account.end());
-    const notation = form ? written({ request, form, account: account.told, now: Date.now }) : NDJSON;
+    const notation = form ? written({ request, form, account: account.snapshot, now: Date.now }) : NDJSON;
     const counting: Notation = {
       ...notation,
       text(events) {

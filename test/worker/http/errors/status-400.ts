@@ -148,7 +148,7 @@ export const STATUS_400: readonly ErrorCase[] = [
     { prompt: '<image>', images: ['data:,'] },
     'unsupported_parameter',
     'images',
-    /takes no 'images'/,
+    /does not accept 'images'/,
   ),
   {
     name: 'an image that is none',

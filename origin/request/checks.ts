@@ -1,0 +1,61 @@
+import { ApiError } from '../../shared/errors.ts';
+import type { GenerationRequest } from '../../shared/generation.ts';
+import { type TokenizedPrompt, unknownToken } from './prompt.ts';
+import type { ServedModel } from './served-model.ts';
+
+/**
+ * Checks a request against the model, before anything is encoded.
+ * @throws ApiError 400 that names the field
+ */
+export function checkRequest(request: GenerationRequest, model: ServedModel): void {
+  checkInfill(request, model);
+  checkImages(request, model);
+  checkTokenIds(request, model);
+}
+
+/**
+ * Checks an encoded prompt. A tokenizer may have tokens that were added after the model was trained.
+ * @throws ApiError 400 that names the prompt
+ */
+export function checkPrompt({ tokens }: TokenizedPrompt, param: string, model: ServedModel): void {
+  if (tokens.length === 0) {
+    const message = `Invalid '${param}': it has no tokens, and this model needs at least one.`;
+    throw new ApiError('invalid_value', message, { param });
+  }
+  const unknown = tokens.find((id) => id >= model.vocabularySize);
+  if (unknown !== undefined) throw unknownToken(unknown, param, model);
+}
+
+function checkInfill({ suffix, promptLogprobs }: GenerationRequest, { infill }: ServedModel): void {
+  if (!suffix) return;
+  if (!infill)
+    throw unsupported(
+      'suffix',
+      "'suffix' needs a model with a fill-in-the-middle template; this one has none",
+    );
+  if (promptLogprobs !== null)
+    throw unsupported('suffix', "'suffix' cannot be combined with 'echo' and 'logprobs'");
+}
+
+function checkImages({ images, suffix, promptLogprobs }: GenerationRequest, model: ServedModel): void {
+  if (images === undefined) return;
+  if (model.images === null) throw unsupported('images', "this model does not accept 'images'");
+  if (suffix) throw unsupported('images', "'images' cannot be combined with 'suffix'");
+  if (promptLogprobs !== null)
+    throw unsupported('images', "'images' cannot be combined with logprobs of the prompt");
+}
+
+function checkTokenIds({ sampling, stopTokenIds }: GenerationRequest, model: ServedModel): void {
+  const fields = {
+    logit_bias: sampling.logitBias.map(([id]) => id),
+    allowed_token_ids: sampling.allowedTokenIds ?? [],
+    stop_token_ids: stopTokenIds,
+  };
+  for (const [param, ids] of Object.entries(fields)) {
+    const unknown = ids.find((id) => id >= model.vocabularySize);
+    if (unknown !== undefined) throw unknownToken(unknown, param, model);
+  }
+}
+
+const unsupported = (param: string, reason: string) =>
+  new ApiError('unsupported_parameter', `Unsupported parameter: ${reason}.`, { param });
