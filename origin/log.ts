@@ -1,8 +1,8 @@
 import { type DestinationStream, type Logger, pino } from 'pino';
 
 /**
- * Structured lines on stdout. What is logged is named field by field where it is logged: never a request body, a
- * prompt, a completion or a secret.
+ * Writes JSON lines to stdout. Callers name each logged field; request bodies, prompts, completions and secrets are never
+ * logged.
  */
 export const createLog = (level: string, destination?: DestinationStream): Logger => {
   const options = {

@@ -15,26 +15,26 @@ import { createOriginServer } from './http/server.ts';
 import { createLog, type Logger } from './log.ts';
 import { UsageAccounts } from './request/usage-accounts.ts';
 import { Fleet } from './serving/fleet.ts';
-import { load } from './serving/load.ts';
+import { inspectModel } from './serving/inspect-model.ts';
+import { loadModel } from './serving/load-model.ts';
 import { requireBudget } from './serving/memory-budget.ts';
 import { readModels, reloadOnSignal } from './serving/reload.ts';
 import { Service } from './serving/service.ts';
-import { surveyModel } from './serving/survey.ts';
 import { systemCode } from './system-code.ts';
 
-/** Time for the engine to stop and for the last lines to reach their readers. */
-const LAST_WORDS_MS = 2000;
+/** Time for the engines to stop and for the last events to reach their readers. */
+const STOP_MS = 2000;
 
 /**
- * The origin: listens at once, loads its models, serves, and drains on SIGTERM or SIGINT (a second signal exits at
- * once). Whatever stops the start is one line on stderr and exit code 1.
+ * Runs the origin: listens, loads its models, serves, and drains on SIGTERM or SIGINT. A second signal exits at once. A
+ * failed start is one line on stderr and exit code 1.
  */
 async function main(): Promise<void> {
   const config = readConfig(process.env);
   const log = createLog(config.logLevel);
   const fleet = new Fleet({
     load: (model) =>
-      load(model, { log, onSteps: (reports) => recordSteps(metrics, model.settings.name, reports) }),
+      loadModel(model, { log, onSteps: (reports) => recordSteps(metrics, model.settings.name, reports) }),
     now: () => performance.now(),
     log,
   });
@@ -54,14 +54,14 @@ async function main(): Promise<void> {
   };
   const server = createOriginServer(context);
   const stopped = stopOnSignal(service, config, log);
-  // Before anybody can know that this process runs: unheard, the signal would end it. It is answered once this has
-  // configured the first models.
+  // Installed before listening, because SIGHUP without a handler ends the process. It takes effect after the first
+  // configuration.
   if (config.modelsFile !== null) reloadOnSignal(config, fleet, log);
   await listen(server, config, log);
   const { models, limits } = readModels(config);
-  const surveyed = models.map(surveyModel);
-  requireBudget(surveyed, limits);
-  fleet.configure(surveyed, limits);
+  const inspected = models.map(inspectModel);
+  requireBudget(inspected, limits);
+  fleet.configure(inspected, limits);
   await Promise.race([fleet.whenStarted(), stopped]);
   await stopped;
   await endOpenStreams(fleet, service);
@@ -81,7 +81,7 @@ async function listen(server: Server, { host, port }: OriginConfig, log: Logger)
   log.info({ host, port: (server.address() as AddressInfo).port, pid: process.pid }, 'listening');
 }
 
-/** Resolves when a signal came and what was running has finished or run out of time. */
+/** Resolves after a signal, once running requests have finished or the drain time is over. */
 async function stopOnSignal(service: Service, { drainMs }: OriginConfig, log: Logger): Promise<null> {
   const signal = await new Promise<string>((resolve) => {
     for (const name of ['SIGTERM', 'SIGINT'] as const) process.once(name, resolve);
@@ -93,10 +93,10 @@ async function stopOnSignal(service: Service, { drainMs }: OriginConfig, log: Lo
   return null;
 }
 
-/** Streams that outlived the drain end with an error event instead of a torn connection. */
+/** Ends the remaining streams with an error event instead of a broken connection. */
 async function endOpenStreams(fleet: Fleet, service: Service): Promise<void> {
   const ended = fleet.stop().then(() => service.whenIdle());
-  await Promise.race([ended, sleep(LAST_WORDS_MS)]);
+  await Promise.race([ended, sleep(STOP_MS)]);
 }
 
 main().catch((error: unknown) => {

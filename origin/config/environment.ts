@@ -1,5 +1,5 @@
 export type Environment = Readonly<Record<string, string | undefined>>;
 
-/** The variables that are set: an empty one counts as absent, as shells and compose files leave it. */
+/** Returns the variables that are set. Empty ones count as absent, because shells and compose files leave them so. */
 export const setVariables = (environment: Environment): Environment =>
   Object.fromEntries(Object.entries(environment).filter(([, value]) => value !== ''));

@@ -6,14 +6,14 @@ import type { InfillSetting } from '../infill/template.ts';
 import { type DeviceSettings, PROVIDERS } from '../model/config/device.ts';
 import { PRECISIONS, type Precision } from '../model/config/model-files.ts';
 
-/** What can be set per model; the environment and the models' file give the same fields. */
+/** Settings of one model. Environment variables and the models file have the same fields. */
 
 const whole = (least: number, most: number) => z.int().min(least).max(most);
 
-/** More threads than this do not speed up the small matrix products of one decode step. */
-const MOST_DEFAULT_THREADS = 8;
+/** More threads do not speed up the small matrix products of a decode step. */
+const MAX_DEFAULT_THREADS = 8;
 
-/** As it stands in a request. */
+/** The name that requests use. */
 export const modelName = z.string().min(1).max(128);
 
 export const modelFields = {
@@ -33,34 +33,34 @@ export const modelFields = {
   generationConfig: z.boolean(),
 };
 
-/** Of a setting in MiB; null = it is not set. */
-export const bytesOf = (mebibytes: number | undefined): number | null =>
+/** Converts a setting in MiB; null = not set. */
+export const mebibytesToBytes = (mebibytes: number | undefined): number | null =>
   mebibytes === undefined ? null : mebibytes * 2 ** 20;
 
-export const defaultThreads = (): number => Math.min(availableParallelism(), MOST_DEFAULT_THREADS);
+export const defaultThreads = (): number => Math.min(availableParallelism(), MAX_DEFAULT_THREADS);
 
-/** What an engine is started with: a change of any of it means another engine. */
+/** Settings that an engine is started with. A change of any of them means a new engine. */
 export interface EngineSettings {
   readonly directory: string;
-  /** Null = the best that is there. */
+  /** Null = the first precision present. */
   readonly variant: Precision | null;
   readonly slots: number;
   /** Null = the model's own maximum. */
   readonly contextLength: number | null;
   readonly threads: number;
   readonly device: DeviceSettings;
-  /** Null = what the machine has free. */
+  /** Null = what is free. */
   readonly kvMemoryBytes: number | null;
   readonly queueLimit: number;
   readonly shortcuts: Shortcuts;
   readonly infill: InfillSetting;
 }
 
-/** It runs on WebGPU, or may. */
+/** Reports whether a model runs on WebGPU, or may choose it. */
 export const mayUseWebGpu = ({ provider }: DeviceSettings): boolean =>
   provider === 'webgpu' || provider === 'auto';
 
-/** One model as it is configured. */
+/** One configured model. */
 export interface ModelSettings {
   /** Name under which it is served. */
   readonly name: string;
@@ -68,10 +68,10 @@ export interface ModelSettings {
   readonly aliases: readonly string[];
   readonly engine: EngineSettings;
   readonly load: 'start' | 'first-use';
-  /** Unloaded after this long without a request; null = never. */
+  /** Unload after this long without a request; null = never. */
   readonly idleMs: number | null;
-  /** The sampling of generation_config.json becomes the model's default. */
+  /** True if generation_config.json sets the model's sampling defaults. */
   readonly generationConfig: boolean;
-  /** Win over those of generation_config.json. */
+  /** Override those of generation_config.json. */
   readonly defaults: GenerationDefaults;
 }

@@ -3,7 +3,7 @@ import { errorOfEvent } from '../../shared/answer/error-answer.ts';
 import { ApiError, retryAfter } from '../../shared/errors.ts';
 import { type EventOf, type GenerationRequest, generationRequest } from '../../shared/generation.ts';
 import { prepareGeneration } from '../request/prepare.ts';
-import type { Loaded } from '../serving/service.ts';
+import type { LoadedModel } from '../serving/loaded-model.ts';
 import { parseBody } from './body.ts';
 import { EventStream } from './event-stream.ts';
 import { type Exchange, leaving, type ServerContext, unlessLeft } from './exchange.ts';
@@ -24,7 +24,7 @@ async function generate(
   exchange: Exchange,
   context: ServerContext,
   request: GenerationRequest,
-  { model, engine }: Loaded,
+  { model, engine }: LoadedModel,
 ): Promise<void> {
   const { response, receivedAt } = exchange;
   const engineId = context.newId();

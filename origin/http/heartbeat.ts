@@ -1,4 +1,4 @@
-import type { EngineAccess } from '../serving/service.ts';
+import type { EngineAccess } from '../serving/loaded-model.ts';
 import type { EventStream } from './event-stream.ts';
 
 /** Milliseconds; proxies take a minute of silence for the end. */

@@ -1,22 +1,22 @@
-/** One engine of the life cycle; pure. */
+/** The state of one engine in the life cycle. Pure. */
 
-/** What the configuration says of one model, as far as its life is concerned. */
-export interface ModelTerms {
+/** What the life cycle needs to know about one configured model. */
+export interface ModelSpec {
   readonly name: string;
-  /** Equal keys mean that one engine serves both. */
+  /** Equal keys can share one engine. */
   readonly key: string;
-  /** What weights and KV cache lie in, main memory or a device's: engines in the same one share its limit. */
+  /** Main memory or a device's memory. Engines in the same memory share its limit. */
   readonly memory: string;
-  /** Of weights and KV cache. */
+  /** Bytes of weights and KV cache. */
   readonly bytes: number;
   readonly loadAtStart: boolean;
-  /** Unloaded after this long without a request; null = never. */
+  /** Unload after this long without a request; null = never. */
   readonly idleMs: number | null;
-  /** A guess, believed until it has been measured. */
+  /** An estimate, used until a load was measured. */
   readonly expectedLoadMs: number;
 }
 
-/** Most bytes that engines may hold of a memory. */
+/** Returns the most bytes that engines may hold in a memory. */
 export type LimitOf = (memory: string) => number;
 
 export type Phase = 'unloaded' | 'waiting' | 'loading' | 'loaded' | 'unloading' | 'failed';
@@ -28,44 +28,42 @@ export interface Engine {
   readonly memory: string;
   readonly bytes: number;
   phase: Phase;
-  /** No longer configured, or replaced. */
+  /** True if the engine is no longer configured, or was replaced. */
   retired: boolean;
-  /** Asked for while it is being unloaded. */
+  /** True if a request needs it while it is being unloaded. */
   wanted: boolean;
-  /** Requests it is serving. */
+  /** Requests that it serves now. */
   users: number;
-  /** In a row. */
+  /** Consecutive failures to load. */
   failures: number;
-  /** What a load may take: a margin more than the last one; before the first one the guess. */
+  /** Expected load time: the last one with a margin, or the estimate. */
   loadMs: number;
   loadingSince: number;
-  /** When those who were told to come again will be back. */
+  /** When clients that were told to retry will be back. */
   expectedAt: number;
-  /** Since when it is without a user; ahead of the clock while somebody is expected. */
+  /** Start of the idle time; in the future while a client is expected back. */
   idleSince: number;
-  /** After a failure: when it may be tried again; Infinity = never as it is configured. */
+  /** After a failure: when to try again; Infinity = never with this configuration. */
   retryAt: number;
 }
 
 const FIRST_RETRY_MS = 2_000;
 const LAST_RETRY_MS = 300_000;
 
-/** Wait after the n-th failure in a row. */
+/** Returns the wait after the n-th consecutive failure. */
 export const retryDelayMs = (failures: number): number =>
   Math.min(LAST_RETRY_MS, FIRST_RETRY_MS * 2 ** (failures - 1));
 
 export const holdsMemory = ({ phase }: Pick<Engine, 'phase'>): boolean =>
   phase === 'loading' || phase === 'loaded' || phase === 'unloading';
 
-/** A load that takes longer than expected will take this part of its time more, at least. */
+/** An overdue load is expected to take at least this fraction of its time longer. */
 const OVERDUE = 1 / 4;
 
-/** The next load is expected to take this many times what the last one took. */
+/** The next load is expected to take this many times the last one. */
 export const MARGIN = 1.5;
 
-/**
- * Until it is loaded, in whole seconds, as far as can be known: whoever waits for memory waits for others' streams.
- */
+/** Returns the expected time until the engine is loaded, in whole seconds. Waiting for memory cannot be predicted. */
 export function expectedMs({ phase, loadMs, loadingSince }: Engine, now: number): number {
   const elapsed = phase === 'loading' ? now - loadingSince : 0;
   return Math.max(1, Math.ceil(Math.max(loadMs - elapsed, elapsed * OVERDUE) / 1000)) * 1000;

@@ -1,19 +1,19 @@
-import { type Engine, holdsMemory, type LimitOf, type ModelTerms } from './engine-state.ts';
+import { type Engine, holdsMemory, type LimitOf, type ModelSpec } from './engine-state.ts';
 
-/** What is to be done with an engine. */
+/** Starts loading or unloading an engine. */
 export interface Actions {
   load(engine: number): void;
   unload(engine: number): void;
 }
 
-/** All engines there are, and their turns for the memory that they share; of models it knows nothing. */
+/** All engines, and the queue for the memory that they share. Knows nothing about models. */
 export class Engines {
-  /** Most bytes of a memory; who holds more already may keep it. */
+  /** A lower limit does not evict engines that hold memory already. */
   limitOf: LimitOf = () => Infinity;
   readonly #actions: Actions;
-  /** Retired ones too. */
+  /** Includes retired engines. */
   readonly #engines = new Map<number, Engine>();
-  /** First come, first loaded: who does not fit yet is not overtaken in its memory. */
+  /** First come, first loaded, per memory: an engine that does not fit yet is not overtaken. */
   #waiting: Engine[] = [];
   #lastId = 0;
 
@@ -25,13 +25,13 @@ export class Engines {
     return [...this.#engines.values()];
   }
 
-  /** One that has not been forgotten. */
+  /** The engine must exist. */
   get(id: number): Engine {
     return this.#engines.get(id)!;
   }
 
-  /** A new one, or a retired one of the same key that is still there. */
-  engineFor({ name, key, memory, bytes, expectedLoadMs }: ModelTerms): Engine {
+  /** Returns a new engine, or revives a retired one with the same key. */
+  engineFor({ name, key, memory, bytes, expectedLoadMs }: ModelSpec): Engine {
     for (const engine of this.#engines.values()) {
       const there = engine.phase === 'loaded' || engine.phase === 'loading';
       if (!there || !engine.retired || engine.name !== name || engine.key !== key) continue;
@@ -56,13 +56,13 @@ export class Engines {
     return bytesIn(this.all.filter(holdsMemory), memory);
   }
 
-  /** Now, with all that wait for memory ahead of it. */
+  /** Reports whether the engine fits now, behind all that wait for the same memory. */
   fits(engine: Engine): boolean {
     if (holdsMemory(engine)) return true;
     return this.#hasRoom(engine, bytesIn(this.#waiting, engine.memory));
   }
 
-  /** It shall be loaded, as soon as it has been unloaded if that is under way. */
+  /** Queues a load; if the engine is being unloaded, it is loaded again afterwards. */
   want(engine: Engine): void {
     if (engine.phase === 'unloading') engine.wanted = true;
     if (engine.phase !== 'unloaded' && engine.phase !== 'failed') return;
@@ -70,7 +70,7 @@ export class Engines {
     this.#waiting.push(engine);
   }
 
-  /** Has those that wait loaded as far as there is room. @param onFull is told of each memory that has too little */
+  /** Loads waiting engines while there is room. @param onFull called for each memory without room */
   admit(now: number, onFull: (memory: string) => void): void {
     const full = new Set<string>();
     for (const next of this.#waiting) {
@@ -99,7 +99,7 @@ export class Engines {
     engine.wanted = false;
   }
 
-  /** It takes no new request, is unloaded after its last user, and then forgotten. */
+  /** Stops new requests, unloads after the last user, then forgets the engine. */
   retire(engine: Engine | null): void {
     if (engine === null) return;
     engine.retired = true;

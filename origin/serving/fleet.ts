@@ -1,50 +1,51 @@
+import { messageOf } from '../../shared/message-of.ts';
 import { mayUseWebGpu } from '../config/model-settings.ts';
+import { EngineStartError } from '../engine/engine-client.ts';
 import type { EngineStatus } from '../engine/messages.ts';
 import type { Logger } from '../log.ts';
 import type { Phase } from './engine-state.ts';
-import { LifeCycle, type Verdict } from './life-cycle.ts';
-import { type LoadFault, loadFaultOf } from './load-fault.ts';
-import { bytesOf, limitOf, type MemoryLimits, memoryOf } from './memory-budget.ts';
-import type { Loaded } from './service.ts';
-import type { SurveyedModel } from './survey.ts';
+import type { InspectedModel } from './inspect-model.ts';
+import { LifeCycle, type RequestDecision } from './life-cycle.ts';
+import type { LoadedModel } from './loaded-model.ts';
+import { limitOf, type MemoryLimits, memoryOf, modelBytes } from './memory-budget.ts';
 
 export interface FleetOptions {
-  /** Opens a model. @throws Error one clear line */
-  readonly load: (model: SurveyedModel) => Promise<Loaded>;
-  /** Milliseconds, monotonic. */
+  /** Loads a model. @throws Error with one clear line */
+  readonly load: (model: InspectedModel) => Promise<LoadedModel>;
+  /** Monotonic milliseconds. */
   readonly now: () => number;
   readonly log: Logger;
 }
 
-/** One configured model and where its life stands. */
+/** One configured model and its state. */
 export interface FleetModel {
-  readonly survey: SurveyedModel;
+  readonly model: InspectedModel;
   readonly phase: Phase;
-  /** The engine that takes its requests, once it is loaded. */
-  readonly loaded: Loaded | null;
+  /** Its engine, once loaded. */
+  readonly loaded: LoadedModel | null;
 }
 
-/** A model in use; it stays loaded until it is released, once. */
+/** A model in use. It stays loaded until `release`. */
 export interface Hold {
-  readonly loaded: Loaded;
+  readonly loaded: LoadedModel;
   release(): void;
 }
 
-export type Refusal = Exclude<Verdict, { readonly type: 'serve' }>;
+export type Refusal = Exclude<RequestDecision, { readonly type: 'serve' }>;
 
-/** Longest delay a timer takes. */
-const LONGEST_TIMER_MS = 2 ** 31 - 1;
+/** Longest delay that a timer accepts. */
+const MAX_TIMER_MS = 2 ** 31 - 1;
 
-/** The engines of one origin: does what their life cycle decides, and tells it what came of it. */
+/** The models of one origin: executes the decisions of their life cycle and reports the results back to it. */
 export class Fleet {
   readonly #options: FleetOptions;
   readonly #life: LifeCycle;
-  readonly #loaded = new Map<number, Loaded>();
-  #models: ReadonlyMap<string, SurveyedModel> = new Map();
-  /** The one that has used WebGPU in this process, or may have. */
-  #onWebGpu: SurveyedModel | null = null;
+  readonly #loaded = new Map<number, LoadedModel>();
+  #models: ReadonlyMap<string, InspectedModel> = new Map();
+  /** The model that has used, or may have used, WebGPU in this process. */
+  #onWebGpu: InspectedModel | null = null;
   #idleTimer: NodeJS.Timeout | null = null;
-  /** Models still to be loaded before the origin has started; null = not configured yet. */
+  /** Models that must load before the origin is ready; null = not configured yet. */
   #starting: Set<string> | null = null;
   readonly #started = Promise.withResolvers<void>();
 
@@ -54,58 +55,58 @@ export class Fleet {
       load: (engine) => void this.#load(engine),
       unload: (engine) => void this.#unload(engine),
     });
-    // Whoever never waits for the start shall not be killed by its failure.
+    // A failed start must not become an unhandled rejection if nobody awaits it.
     this.#started.promise.catch(() => undefined);
   }
 
   /**
-   * Takes over a configuration whose models fit together.
-   * @throws Error one line, and then nothing has changed, when another engine would use WebGPU
+   * Applies a configuration whose models fit together.
+   * @throws Error one line, without any change, if a second engine would use WebGPU
    */
-  configure(models: readonly SurveyedModel[], limits: MemoryLimits): void {
+  configure(models: readonly InspectedModel[], limits: MemoryLimits): void {
     this.#requireSameOnWebGpu(models);
     this.#models = new Map(models.map((model) => [model.settings.name, model]));
-    const terms = models.map((model) => ({
+    const specs = models.map((model) => ({
       name: model.settings.name,
       key: model.key,
       memory: memoryOf(model),
-      bytes: bytesOf(model),
+      bytes: modelBytes(model),
       loadAtStart: model.settings.load === 'start',
       idleMs: model.settings.idleMs,
       expectedLoadMs: expectedLoadMs(model),
     }));
-    const atStart = terms.filter(({ loadAtStart }) => loadAtStart).map(({ name }) => name);
-    // What a reload takes away while it is being loaded is not waited for.
+    const atStart = specs.filter(({ loadAtStart }) => loadAtStart).map(({ name }) => name);
+    // A model that a reload removes while it loads no longer delays readiness.
     this.#starting = new Set(atStart.filter((name) => this.#starting?.has(name) ?? true));
-    this.#life.configure(terms, limitOf(limits), this.#options.now());
-    this.#begun();
-    this.#awaitIdleness();
+    this.#life.configure(specs, limitOf(limits), this.#options.now());
+    this.#resolveIfStarted();
+    this.#scheduleExpiry();
   }
 
-  /** All models that are loaded at the start are there, or were once. */
+  /** True once every model with `load: start` has been loaded. */
   get hasStarted(): boolean {
     return this.#starting?.size === 0;
   }
 
-  /** Resolves when they are. @throws Error of the first one that could not be loaded */
+  /** Resolves when the origin has started. @throws Error of the first model that cannot be loaded */
   whenStarted(): Promise<void> {
     return this.#started.promise;
   }
 
   get models(): readonly FleetModel[] {
-    return [...this.#models.values()].map((survey) => {
-      const { id, phase } = this.#life.current(survey.settings.name)!;
-      return { survey, phase, loaded: this.#loaded.get(id) ?? null };
+    return [...this.#models.values()].map((model) => {
+      const { id, phase } = this.#life.current(model.settings.name)!;
+      return { model, phase, loaded: this.#loaded.get(id) ?? null };
     });
   }
 
-  /** All engines there are, those included that finish what a replaced configuration began. */
+  /** The status of all engines, retired ones included. */
   get engines(): readonly (EngineStatus & { readonly model: string })[] {
     return [...this.#loaded.values()].map(({ model, engine }) => ({ ...engine.status, model: model.id }));
   }
 
-  /** The model of that name; null when there is none. `default` is the only one there is, or an alias. */
-  find(name: string): SurveyedModel | null {
+  /** Finds a model by name or alias. `default` also means the only model. Returns null if there is none. */
+  find(name: string): InspectedModel | null {
     const models = [...this.#models.values()];
     const named =
       this.#models.get(name) ?? models.find(({ settings: { aliases } }) => aliases.includes(name));
@@ -113,23 +114,23 @@ export class Fleet {
     return name === 'default' && models.length === 1 ? models[0]! : null;
   }
 
-  /** For one request; a model that is not loaded is loaded because of it. */
-  take({ settings: { name } }: SurveyedModel): Hold | Refusal {
-    const verdict = this.#life.request(name, this.#options.now());
-    if (verdict.type !== 'serve') return verdict;
+  /** Holds a model for one request, or starts loading it. */
+  take({ settings: { name } }: InspectedModel): Hold | Refusal {
+    const decision = this.#life.request(name, this.#options.now());
+    if (decision.type !== 'serve') return decision;
     let held = true;
     return {
-      loaded: this.#loaded.get(verdict.engine)!,
+      loaded: this.#loaded.get(decision.engine)!,
       release: () => {
         if (!held) return;
         held = false;
-        this.#life.release(verdict.engine, this.#options.now());
-        this.#awaitIdleness();
+        this.#life.release(decision.engine, this.#options.now());
+        this.#scheduleExpiry();
       },
     };
   }
 
-  /** Ends every engine, whoever it serves. */
+  /** Stops every engine, with or without users. */
   async stop(): Promise<void> {
     if (this.#idleTimer !== null) clearTimeout(this.#idleTimer);
     await Promise.all([...this.#loaded.values()].map(({ engine }) => engine.stop()));
@@ -139,25 +140,27 @@ export class Fleet {
     const { now, log } = this.#options;
     const engine = this.#life.engines.find((one) => one.id === id)!;
     const { name } = engine;
-    const begun = now();
-    const survey = this.#models.get(name)!;
-    if (mayUseWebGpu(survey.settings.engine.device)) this.#onWebGpu = survey;
+    const startedAt = now();
+    const model = this.#models.get(name)!;
+    if (mayUseWebGpu(model.settings.engine.device)) this.#onWebGpu = model;
     try {
-      const loaded = await this.#options.load(survey);
+      const loaded = await this.#options.load(model);
       this.#loaded.set(id, loaded);
       this.#life.loaded(id, now());
-      log.info({ model: name, ms: Math.round(now() - begun) }, 'loaded');
+      log.info({ model: name, ms: Math.round(now() - startedAt) }, 'loaded');
       if (!engine.retired) this.#starting?.delete(name);
-      this.#begun();
+      this.#resolveIfStarted();
     } catch (error) {
-      const fault: LoadFault = loadFaultOf(error);
-      this.#life.loadFailed(id, fault, now());
-      log.error({ model: name, reason: fault.message, permanent: fault.permanent }, 'not loaded');
+      const message = messageOf(error);
+      // Errors before the engine starts are faults of the directory's files.
+      const permanent = !(error instanceof EngineStartError) || error.permanent;
+      this.#life.loadFailed(id, { permanent }, now());
+      log.error({ model: name, reason: message, permanent }, 'loading failed');
       if (!engine.retired && this.#starting?.has(name)) {
-        this.#started.reject(new Error(`${name}: ${fault.message}`));
+        this.#started.reject(new Error(`${name}: ${message}`));
       }
     }
-    this.#awaitIdleness();
+    this.#scheduleExpiry();
   }
 
   async #unload(id: number): Promise<void> {
@@ -168,8 +171,8 @@ export class Fleet {
     this.#life.unloaded(id, this.#options.now());
   }
 
-  /** Two engines on WebGPU in one process crash it. */
-  #requireSameOnWebGpu(models: readonly SurveyedModel[]): void {
+  /** Two engines on WebGPU crash the process. */
+  #requireSameOnWebGpu(models: readonly InspectedModel[]): void {
     const on = this.#onWebGpu;
     const other = models.find(
       (model) => mayUseWebGpu(model.settings.engine.device) && on !== null && !isSameEngine(model, on),
@@ -177,32 +180,33 @@ export class Fleet {
     if (other === undefined) return;
     const { name, engine } = other.settings;
     throw new Error(
-      `${name}: on ${engine.device.provider} it can neither be changed nor replace another model while the origin runs; restart it`,
+      `${name}: a model on ${engine.device.provider} cannot be added or changed while the origin runs; restart the origin`,
     );
   }
 
-  #begun(): void {
+  #resolveIfStarted(): void {
     if (this.hasStarted) this.#started.resolve();
   }
 
-  /** One timer, for the model whose limit comes first. */
-  #awaitIdleness(): void {
+  /** Sets one timer, for the model that expires first. */
+  #scheduleExpiry(): void {
     if (this.#idleTimer !== null) clearTimeout(this.#idleTimer);
     const delay = this.#life.nextExpiry - this.#options.now();
     if (delay === Infinity) return;
     const expire = (): void => {
       this.#life.expire(this.#options.now());
-      this.#awaitIdleness();
+      this.#scheduleExpiry();
     };
-    this.#idleTimer = setTimeout(expire, Math.min(Math.max(1, Math.ceil(delay)), LONGEST_TIMER_MS)).unref();
+    this.#idleTimer = setTimeout(expire, Math.min(Math.max(1, Math.ceil(delay)), MAX_TIMER_MS)).unref();
   }
 }
 
-const isSameEngine = (one: SurveyedModel, other: SurveyedModel): boolean =>
+const isSameEngine = (one: InspectedModel, other: InspectedModel): boolean =>
   one.settings.name === other.settings.name && one.key === other.key;
 
 const FIXED_LOAD_MS = 2_000;
 const BYTES_PER_MS = (200 * 2 ** 20) / 1000;
 
-/** A cautious guess for a model that has not been loaded yet. */
-const expectedLoadMs = ({ weightBytes }: SurveyedModel): number => FIXED_LOAD_MS + weightBytes / BYTES_PER_MS;
+/** A cautious estimate for a model that was never loaded. */
+const expectedLoadMs = ({ weightBytes }: InspectedModel): number =>
+  FIXED_LOAD_MS + weightBytes / BYTES_PER_MS;

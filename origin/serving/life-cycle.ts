@@ -3,52 +3,52 @@ import {
   expectedMs,
   type LimitOf,
   MARGIN,
-  type ModelTerms,
+  type ModelSpec,
   retryDelayMs,
 } from './engine-state.ts';
 import { type Actions, Engines } from './engines.ts';
 
-/** What a request for a model gets. */
-export type Verdict =
+/** The answer to a request for a model. */
+export type RequestDecision =
   | { readonly type: 'serve'; readonly engine: number }
-  /** It is being loaded, now because of this request if not before. */
+  /** The model is being loaded, if necessary because of this request. */
   | { readonly type: 'loading'; readonly retryAfterMs: number }
-  /** It could not be loaded; null = it will not be tried again as it is. */
+  /** Loading failed; null = there will be no retry with this configuration. */
   | { readonly type: 'failed'; readonly retryAfterMs: number | null };
 
 interface Deployment {
-  terms: ModelTerms;
-  /** Takes the requests. */
+  spec: ModelSpec;
+  /** Serves the requests. */
   current: Engine;
-  /** Is loading, or failed to; takes the requests once it is loaded. */
+  /** Is loading or failed to load; serves the requests once loaded. */
   successor: Engine | null;
 }
 
 /**
- * The life of every engine of an origin, one per model as configured:
+ * The life cycle of the engines of an origin, one per configured model:
  *
  *     unloaded → waiting (for memory) → loading → loaded → unloading → unloaded
  *                                       loading → failed → waiting …
  *
- * An engine with users is never unloaded, none is loaded twice, and those that hold memory (loading, loaded, unloading)
- * never exceed their memory's limit. An engine that the configuration no longer names is retired: it takes no new request, is
- * unloaded after its last user, and then forgotten. No clock and no I/O: time comes in, actions go out.
+ * An engine with users is never unloaded, and none is loaded twice. Engines that hold memory (loading, loaded, unloading)
+ * never exceed the limit of their memory. An engine that the configuration no longer names is retired: it accepts no new
+ * request, is unloaded after its last user, and is then forgotten. Pure: time is a parameter, actions are callbacks.
  */
 export class LifeCycle {
   readonly #models = new Map<string, Deployment>();
   readonly #engines: Engines;
 
-  /** @param actions each is answered later by a call: loaded, loadFailed, or unloaded */
+  /** @param actions each is answered later by `loaded`, `loadFailed` or `unloaded` */
   constructor(actions: Actions) {
     this.#engines = new Engines(actions);
   }
 
-  /** The engine that takes a model's requests. */
+  /** The engine that serves a model's requests. */
   current(name: string): Readonly<Engine> | undefined {
     return this.#models.get(name)?.current;
   }
 
-  /** All that exist, retired ones included. */
+  /** All engines, retired ones included. */
   get engines(): readonly Readonly<Engine>[] {
     return this.#engines.all;
   }
@@ -58,10 +58,10 @@ export class LifeCycle {
   }
 
   /**
-   * Replaces the configuration. An engine whose key stays the same goes on, tried again if it had failed. Another key
-   * means another engine: it is loaded beside the old one where both fit, and else after the old one's last user.
+   * Replaces the configuration. An engine whose key stays the same continues; if it had failed, it is tried again. A new
+   * key means a new engine. It is loaded beside the old one if both fit, otherwise after the old one's last user.
    */
-  configure(models: readonly ModelTerms[], limitOf: LimitOf, now: number): void {
+  configure(models: readonly ModelSpec[], limitOf: LimitOf, now: number): void {
     this.#engines.limitOf = limitOf;
     const names = new Set(models.map(({ name }) => name));
     for (const [name, { current, successor }] of this.#models) {
@@ -70,29 +70,29 @@ export class LifeCycle {
       this.#engines.retire(successor);
       this.#engines.retire(current);
     }
-    for (const terms of models) this.#deploy(terms);
+    for (const spec of models) this.#deploy(spec);
     this.#admit(now);
   }
 
-  #deploy(terms: ModelTerms): void {
-    const deployed = this.#models.get(terms.name);
+  #deploy(spec: ModelSpec): void {
+    const deployed = this.#models.get(spec.name);
     if (deployed === undefined) {
-      const current = this.#engines.engineFor(terms);
-      this.#models.set(terms.name, { terms, current, successor: null });
-      if (terms.loadAtStart) this.#engines.want(current);
+      const current = this.#engines.engineFor(spec);
+      this.#models.set(spec.name, { spec, current, successor: null });
+      if (spec.loadAtStart) this.#engines.want(current);
       return;
     }
-    deployed.terms = terms;
+    deployed.spec = spec;
     const { current, successor } = deployed;
-    if (successor?.key === terms.key && successor.phase !== 'failed') return;
+    if (successor?.key === spec.key && successor.phase !== 'failed') return;
     this.#engines.retire(successor);
     deployed.successor = null;
-    if (current.key === terms.key) {
+    if (current.key === spec.key) {
       if (current.phase === 'failed') this.#engines.toUnloaded(current);
-      if (current.phase === 'unloaded' && terms.loadAtStart) this.#engines.want(current);
+      if (current.phase === 'unloaded' && spec.loadAtStart) this.#engines.want(current);
       return;
     }
-    const next = this.#engines.engineFor(terms);
+    const next = this.#engines.engineFor(spec);
     if (current.phase === 'loaded' && next.phase !== 'loaded' && this.#engines.fits(next)) {
       deployed.successor = next;
       this.#engines.want(next);
@@ -101,11 +101,11 @@ export class LifeCycle {
     const wanted = current.wanted || !['unloaded', 'failed', 'unloading'].includes(current.phase);
     deployed.current = next;
     this.#engines.retire(current);
-    if (wanted || terms.loadAtStart) this.#engines.want(next);
+    if (wanted || spec.loadAtStart) this.#engines.want(next);
   }
 
-  /** A request for a configured model: what it gets. One that is served is released later. */
-  request(name: string, now: number): Verdict {
+  /** Decides on a request for a configured model. The caller releases a served one later. */
+  request(name: string, now: number): RequestDecision {
     const { current: engine, successor } = this.#models.get(name)!;
     if (engine.phase === 'loaded') {
       if (successor?.phase === 'failed' && now >= successor.retryAt && this.#engines.fits(successor)) {
@@ -126,7 +126,7 @@ export class LifeCycle {
     return { type: 'loading', retryAfterMs };
   }
 
-  /** A request that was served has ended. */
+  /** Ends a served request. */
   release(id: number, now: number): void {
     const engine = this.#engines.get(id);
     engine.users -= 1;
@@ -170,40 +170,40 @@ export class LifeCycle {
     this.#admit(now);
   }
 
-  /** Unloads what has been idle for its limit. */
+  /** Unloads engines whose idle time has passed. */
   expire(now: number): void {
     for (const deployed of this.#models.values()) {
-      const { current, terms } = deployed;
-      if (expiryOf(current, terms) > now) continue;
-      if (current.key === terms.key) this.#engines.unload(current);
-      else this.#moveOn(deployed);
+      const { current, spec } = deployed;
+      if (expiryOf(current, spec) > now) continue;
+      if (current.key === spec.key) this.#engines.unload(current);
+      else this.#replaceOutdated(deployed);
     }
   }
 
-  /** When `expire` has something to do next; Infinity = not as things are. */
+  /** The next time at which `expire` has work; Infinity = none. */
   get nextExpiry(): number {
-    return Math.min(...[...this.#models.values()].map(({ current, terms }) => expiryOf(current, terms)));
+    return Math.min(...[...this.#models.values()].map(({ current, spec }) => expiryOf(current, spec)));
   }
 
-  /** Those that still serve only because their successors failed hold what is meant for others. */
+  /** If memory is full, gives up engines that still serve only because their successors failed. */
   #admit(now: number): void {
     this.#engines.admit(now, (full) => {
       for (const deployed of this.#models.values()) {
         const { current, successor } = deployed;
-        if (current.memory === full && successor?.phase === 'failed') this.#moveOn(deployed);
+        if (current.memory === full && successor?.phase === 'failed') this.#replaceOutdated(deployed);
       }
     });
   }
 
-  /** Gives up an engine of an earlier configuration: when it is loaded again, it shall be as configured now. */
-  #moveOn(deployed: Deployment): void {
-    const { current, successor, terms } = deployed;
-    deployed.current = successor ?? this.#engines.engineFor(terms);
+  /** Replaces an engine of an earlier configuration by one of the present configuration. */
+  #replaceOutdated(deployed: Deployment): void {
+    const { current, successor, spec } = deployed;
+    deployed.current = successor ?? this.#engines.engineFor(spec);
     deployed.successor = null;
     this.#engines.retire(current);
   }
 }
 
-function expiryOf({ phase, users, idleSince }: Engine, { idleMs }: ModelTerms): number {
+function expiryOf({ phase, users, idleSince }: Engine, { idleMs }: ModelSpec): number {
   return phase === 'loaded' && users === 0 && idleMs !== null ? idleSince + idleMs : Infinity;
 }

@@ -1,11 +1,11 @@
 import { hasDeviceOptions } from '../model/config/device.ts';
 import type { LimitOf } from './engine-state.ts';
-import type { SurveyedModel } from './survey.ts';
+import type { InspectedModel } from './inspect-model.ts';
 
-/** Most memory of weights and KV caches of all models together, loaded or not; Infinity = as much as there is. */
+/** Most memory of weights and KV caches of all models together, loaded or not; Infinity = no limit. */
 export interface MemoryLimits {
   readonly mainBytes: number;
-  /** Of each CUDA card. */
+  /** Per CUDA card. */
   readonly cardBytes: number;
 }
 
@@ -17,27 +17,27 @@ const inMiB = (bytes: number): string => `${Math.ceil(bytes / MIB)} MiB`;
 const MAIN = 'cpu';
 const CARD = 'CUDA card ';
 
-/** Where `auto` ends is known once it is loaded; it begins with the card. */
-export function memoryOf({ settings }: SurveyedModel): string {
+/** Names the memory that a model uses. `auto` counts as the CUDA card, because it tries the card first. */
+export function memoryOf({ settings }: InspectedModel): string {
   const { provider, deviceId } = settings.engine.device;
   return hasDeviceOptions(provider) ? `${CARD}${deviceId ?? 0}` : provider;
 }
 
-export const bytesOf = ({ weightBytes, kvBytes }: SurveyedModel): number => weightBytes + kvBytes;
+export const modelBytes = ({ weightBytes, kvBytes }: InspectedModel): number => weightBytes + kvBytes;
 
-/** WebGPU has one model at most, and no limit. */
+/** WebGPU has at most one model and no limit. */
 export const limitOf =
   ({ mainBytes, cardBytes }: MemoryLimits): LimitOf =>
   (memory) =>
     memory === MAIN ? mainBytes : memory.startsWith(CARD) ? cardBytes : Infinity;
 
 /**
- * All models of a memory must fit together, loaded or not: whatever is asked for can then be loaded.
- * @throws Error one line with the numbers
+ * Requires that all models of a memory fit together, loaded or not, so that every model can be loaded at any time.
+ * @throws Error one line with the sizes
  */
-export function requireBudget(models: readonly SurveyedModel[], limits: MemoryLimits): void {
+export function requireBudget(models: readonly InspectedModel[], limits: MemoryLimits): void {
   for (const [memory, sharing] of Map.groupBy(models, memoryOf)) {
-    const needed = sharing.reduce((sum, model) => sum + bytesOf(model), 0);
+    const needed = sharing.reduce((sum, model) => sum + modelBytes(model), 0);
     const limit = limitOf(limits)(memory);
     if (needed <= limit) continue;
     const [where, field] = memory === MAIN ? ['', 'memoryMiB'] : [` on ${memory}`, 'deviceMemoryMiB'];

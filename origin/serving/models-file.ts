@@ -4,9 +4,9 @@ import * as z from 'zod';
 import { messageOf } from '../../shared/message-of.ts';
 import { generationDefaults } from '../../shared/sampling.ts';
 import {
-  bytesOf,
   type ModelSettings,
   mayUseWebGpu,
+  mebibytesToBytes,
   modelFields,
   modelName,
 } from '../config/model-settings.ts';
@@ -15,24 +15,24 @@ import { CPU, type DeviceSettings, hasDeviceOptions } from '../model/config/devi
 import { systemCode } from '../system-code.ts';
 import { type MemoryLimits, UNLIMITED } from './memory-budget.ts';
 
-/** The file that declares the models of an origin, and how much memory they may take together. */
+/** Reads the file that declares the models of an origin and their memory limits. */
 
 export interface ModelSet {
   readonly models: readonly ModelSettings[];
   readonly limits: MemoryLimits;
 }
 
-/** What a model leaves out is taken from the environment's variables. */
+/** Absent fields are taken from the environment variables. */
 const model = z.strictObject({
   name: modelName,
-  /** Further names; `default` makes it the one that a request without a choice gets. */
+  /** Further names; `default` makes it the model of requests without a choice. */
   aliases: z.array(modelName).default([]),
   /** Relative to the file. */
   directory: z.string().min(1),
   load: z.enum(['start', 'first-use']).default('start'),
-  /** Seconds without a request after which it is unloaded; never when absent. */
+  /** Unload after this many seconds without a request; absent = never. */
   idleSeconds: z.int().min(1).max(31_536_000).optional(),
-  infill: z.union([z.enum(['auto', 'off']), infillTemplate], 'neither auto, off nor a template').optional(),
+  infill: z.union([z.enum(['auto', 'off']), infillTemplate], 'expected auto, off or a template').optional(),
   defaults: generationDefaults.default({}),
   ...z.strictObject(modelFields).partial().shape,
 });
@@ -51,7 +51,7 @@ const modelsFile = z
         if (taken.has(one)) {
           context.addIssue({
             code: 'custom',
-            message: `the name ${one} is taken`,
+            message: `the name ${one} is used twice`,
             path: ['models', index, ...path],
           });
         }
@@ -61,8 +61,8 @@ const modelsFile = z
   });
 
 /**
- * @param base the environment's one model, for what a model leaves out
- * @throws Error one line naming the file and the field
+ * @param base settings for absent fields
+ * @throws Error one line that names the file and the field
  */
 export function readModelsFile(file: string, base: ModelSettings): ModelSet {
   const parsed = modelsFile.safeParse(readJson(file));
@@ -73,13 +73,13 @@ export function readModelsFile(file: string, base: ModelSettings): ModelSet {
   const settings = models.map((entry) => settingsOf(entry, dirname(file), base));
   requireOneOnWebGpu(settings, file);
   const limits = {
-    mainBytes: bytesOf(memoryMiB) ?? UNLIMITED.mainBytes,
-    cardBytes: bytesOf(deviceMemoryMiB) ?? UNLIMITED.cardBytes,
+    mainBytes: mebibytesToBytes(memoryMiB) ?? UNLIMITED.mainBytes,
+    cardBytes: mebibytesToBytes(deviceMemoryMiB) ?? UNLIMITED.cardBytes,
   };
   return { limits, models: settings };
 }
 
-/** Of a field with alternatives, the fault inside of the one that was meant. */
+/** Describes a fault; for a union, the fault in the alternative that was meant. */
 function describe(issue: z.core.$ZodIssue, outer: readonly PropertyKey[] = []): string {
   const path = [...outer, ...issue.path];
   const meant =
@@ -90,12 +90,12 @@ function describe(issue: z.core.$ZodIssue, outer: readonly PropertyKey[] = []): 
   return `${path.join('.') || 'the file'}: ${issue.message}`;
 }
 
-/** ONNX Runtime's WebGPU provider has one command queue per process, which crashes when two threads fill it. */
+/** ONNX Runtime's WebGPU provider has one command queue per process. Two threads on it crash the process. */
 function requireOneOnWebGpu(models: readonly ModelSettings[], file: string): void {
   const isOnWebGpu = ({ engine }: ModelSettings) => mayUseWebGpu(engine.device);
   if (models.filter(isOnWebGpu).length < 2) return;
   const last = models.findLastIndex(isOnWebGpu);
-  throw new Error(`${file}: models.${last}.provider: only one model of an origin can be on webgpu or auto`);
+  throw new Error(`${file}: models.${last}.provider: only one model of an origin can use webgpu or auto`);
 }
 
 function readJson(file: string): unknown {
@@ -113,14 +113,14 @@ function readJson(file: string): unknown {
   }
 }
 
-/** A model that chooses a provider without device options takes none from the environment. */
+/** A model with a provider without device options inherits none from the environment. */
 function deviceOf(entry: z.infer<typeof model>, base: DeviceSettings): DeviceSettings {
   const { provider = base.provider } = entry;
   const inherited = entry.provider === undefined || hasDeviceOptions(provider) ? base : CPU;
   return {
     provider,
     deviceId: entry.deviceId ?? inherited.deviceId,
-    memoryBytes: bytesOf(entry.deviceMemoryMiB) ?? inherited.memoryBytes,
+    memoryBytes: mebibytesToBytes(entry.deviceMemoryMiB) ?? inherited.memoryBytes,
   };
 }
 
@@ -137,7 +137,7 @@ function settingsOf(entry: z.infer<typeof model>, folder: string, base: ModelSet
       contextLength: entry.context ?? engine.contextLength,
       threads: entry.threads ?? engine.threads,
       device: deviceOf(entry, engine.device),
-      kvMemoryBytes: bytesOf(entry.kvMemoryMiB) ?? engine.kvMemoryBytes,
+      kvMemoryBytes: mebibytesToBytes(entry.kvMemoryMiB) ?? engine.kvMemoryBytes,
       queueLimit: entry.queueLimit ?? engine.queueLimit,
       shortcuts: {
         drafts: speculation ?? engine.shortcuts.drafts,

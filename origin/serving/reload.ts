@@ -2,17 +2,17 @@ import { messageOf } from '../../shared/message-of.ts';
 import type { OriginConfig } from '../config/config.ts';
 import type { Logger } from '../log.ts';
 import type { Fleet } from './fleet.ts';
+import { inspectInThread } from './inspect-in-thread.ts';
 import { requireBudget, UNLIMITED } from './memory-budget.ts';
 import { type ModelSet, readModelsFile } from './models-file.ts';
-import { surveyBeside } from './survey-beside.ts';
 
-/** The configured models: those of the file, or the one of the variables. @throws Error one line */
+/** Returns the configured models: those of the file, or the one of the variables. @throws Error one line */
 export const readModels = ({ modelsFile, model }: OriginConfig): ModelSet =>
   modelsFile === null ? { models: [model], limits: UNLIMITED } : readModelsFile(modelsFile, model);
 
 /**
- * From now on SIGHUP reads the models' file again: what is new appears, what is gone finishes its streams and goes, what
- * has changed is replaced. A file that cannot be served is one line in the log, and everything stays as it was.
+ * Installs a SIGHUP handler that reads the models file again. New models appear, removed ones finish their streams, and
+ * changed ones are replaced. A faulty file is one log line and changes nothing.
  */
 export function reloadOnSignal(config: OriginConfig, fleet: Fleet, log: Logger): void {
   let last = Promise.resolve();
@@ -24,11 +24,11 @@ export function reloadOnSignal(config: OriginConfig, fleet: Fleet, log: Logger):
 async function reload(config: OriginConfig, fleet: Fleet, log: Logger): Promise<void> {
   try {
     const { models, limits } = readModels(config);
-    const surveyed = await surveyBeside(models);
-    requireBudget(surveyed, limits);
-    fleet.configure(surveyed, limits);
+    const inspected = await inspectInThread(models);
+    requireBudget(inspected, limits);
+    fleet.configure(inspected, limits);
     log.info({ models: models.map(({ name }) => name) }, 'models reloaded');
   } catch (error) {
-    log.error({ reason: messageOf(error) }, 'the new models are refused, the old ones stay');
+    log.error({ reason: messageOf(error) }, 'reload failed; the old models stay');
   }
 }

@@ -1,23 +1,14 @@
 import { ApiError, retryAfter } from '../../shared/errors.ts';
 import type { ModelState, OriginHealth, OriginModel } from '../../shared/generation.ts';
-import type { EngineClient } from '../engine/engine-client.ts';
-import { describeModel, type ServedModel } from '../request/served-model.ts';
+import { describeModel } from '../request/served-model.ts';
 import type { Phase } from './engine-state.ts';
 import type { Fleet, FleetModel, Refusal } from './fleet.ts';
+import type { LoadedModel } from './loaded-model.ts';
 
-/** What the HTTP half asks of the engine. */
-export type EngineAccess = Pick<EngineClient, 'status' | 'submit' | 'abort' | 'stop'>;
+/** `retry-after` before the model directories have been read. */
+const STARTUP_RETRY_SECONDS = 5;
 
-/** A model and the engine that runs it. */
-export interface Loaded {
-  readonly model: ServedModel;
-  readonly engine: EngineAccess;
-}
-
-/** Before the directories have been read nobody can say more. */
-const FIRST_LOOK_SECONDS = 5;
-
-/** The origin's life: loading → ready → draining; which requests it takes, and when the last one has ended. */
+/** The state of the origin (loading, ready, draining), and the requests that it accepts. */
 export class Service {
   readonly #fleet: Fleet;
   #draining = false;
@@ -46,11 +37,11 @@ export class Service {
   }
 
   /**
-   * Runs what needs a model, which stays loaded meanwhile; `whenIdle` waits for it.
-   * An unhealthy engine is still asked: only a run that succeeds can heal it, and one that is down says so itself.
-   * @throws ApiError 503 while draining or while the model is not loaded, 404 for a name that is not served
+   * Runs `use` with a model that stays loaded meanwhile; `whenIdle` waits for it.
+   * An unhealthy engine still gets requests, because only a successful run can make it healthy again.
+   * @throws ApiError 503 while draining or while the model is not loaded, 404 for an unknown name
    */
-  async hold<T>(name: string, use: (loaded: Loaded) => Promise<T> | T): Promise<T> {
+  async hold<T>(name: string, use: (loaded: LoadedModel) => Promise<T> | T): Promise<T> {
     if (this.#draining) {
       throw unavailable('server_is_overloaded', 'The server is shutting down.', { 'retry-after': '1' });
     }
@@ -69,7 +60,7 @@ export class Service {
     const model = this.#fleet.find(name);
     if (model === null) {
       if (this.#fleet.models.length === 0)
-        throw refusal('', { type: 'loading', retryAfterMs: FIRST_LOOK_SECONDS * 1000 });
+        throw refusal('', { type: 'loading', retryAfterMs: STARTUP_RETRY_SECONDS * 1000 });
       throw new ApiError(
         'model_not_found',
         `The model '${name.slice(0, 100)}' does not exist or you do not have access to it.`,
@@ -81,12 +72,12 @@ export class Service {
     throw refusal(` '${model.settings.name}'`, taken);
   }
 
-  /** From now on no generation is taken. */
+  /** Refuses all further requests. */
   drain(): void {
     this.#draining = true;
   }
 
-  /** Resolves when no generation is in flight. */
+  /** Resolves when no request is in flight. */
   whenIdle(): Promise<void> {
     if (this.#inFlight === 0) return Promise.resolve();
     return new Promise((resolve) => this.#idleWaiters.push(resolve));
@@ -102,16 +93,16 @@ const STATES: Readonly<Record<Phase, ModelState>> = {
   failed: 'failed',
 };
 
-/** A loaded engine whose thread has died is being started again. */
+/** A loaded engine whose thread died is being restarted. */
 export const stateOf = ({ phase, loaded }: FleetModel): ModelState =>
   loaded && !loaded.engine.status.healthy ? 'loading' : STATES[phase];
 
-/** Now, or because a request loads it. */
+/** Reports whether the model serves now or can be loaded by a request. */
 const mayServe = ({ phase, loaded }: FleetModel): boolean =>
   loaded ? loaded.engine.status.healthy : phase !== 'failed';
 
 function describe(model: FleetModel): OriginModel {
-  const { settings, created, contextLength, vocabularySize, infill, defaults } = model.survey;
+  const { settings, created, contextLength, vocabularySize, infill, defaults } = model.model;
   return {
     id: settings.name,
     ...{ created, contextLength, vocabularySize, infill },

@@ -102,7 +102,7 @@ describe.concurrent('a start that cannot succeed is exit code 1 and one line on 
     [
       'one that gives a name twice',
       { models: ['a', 'b'].map((name) => ({ name, directory: 'x', aliases: ['c'] })) },
-      /models\.1\.aliases\.0: the name c is taken/,
+      /models\.1\.aliases\.0: the name c is used twice/,
     ],
   ])('%s', async (_, content, message) => {
     const file = join(mkdtempSync(join(tmpdir(), 'continuo-models-')), 'models.json');

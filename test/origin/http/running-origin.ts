@@ -15,7 +15,7 @@ import { UNLIMITED } from '../../../origin/serving/memory-budget.ts';
 import { Service } from '../../../origin/serving/service.ts';
 import { importSigningKey, SIGNATURE_HEADER, sign } from '../../../shared/signing.ts';
 import { forEachTest } from '../../support/for-tests.ts';
-import { servedModel, surveyed } from '../request/served-models.ts';
+import { inspected, servedModel } from '../request/served-models.ts';
 import { byteLevelDirectory } from '../tokenizer/fixtures.ts';
 import { ScriptedEngine } from './scripted-engine.ts';
 
@@ -99,7 +99,7 @@ export class RunningOrigin {
 
   /** The model is there. */
   async ready(): Promise<this> {
-    this.fleet.configure([surveyed(this.model)], UNLIMITED);
+    this.fleet.configure([inspected(this.model)], UNLIMITED);
     await this.fleet.whenStarted();
     return this;
   }

@@ -1,6 +1,6 @@
 import type { SubmissionAnswer } from '../../../origin/engine/engine-client.ts';
 import type { Submission } from '../../../origin/engine/messages.ts';
-import type { EngineAccess } from '../../../origin/serving/service.ts';
+import type { EngineAccess } from '../../../origin/serving/loaded-model.ts';
 import type { GenerationEvent } from '../../../shared/generation.ts';
 
 /** Stands in for the engine below the HTTP half: the test decides what it says and sees what it was asked. */

@@ -4,7 +4,7 @@ import { MARKERS } from '../../../origin/infill/families.ts';
 import { findInfill } from '../../../origin/infill/infill.ts';
 import { prepareGeneration } from '../../../origin/request/prepare.ts';
 import type { ServedModel } from '../../../origin/request/served-model.ts';
-import type { SurveyedModel } from '../../../origin/serving/survey.ts';
+import type { InspectedModel } from '../../../origin/serving/inspect-model.ts';
 import { Encoder } from '../../../origin/tokenizer/encoder.ts';
 import { Tokenizer } from '../../../origin/tokenizer/tokenizer.ts';
 import type { GenerationRequest } from '../../../shared/generation.ts';
@@ -42,11 +42,11 @@ export function servedModel(directory: string, contextLength = 64): ServedModel 
   };
 }
 
-/** The model as its survey would tell, loaded at the start under its id alone unless `settings` say otherwise. */
-export function surveyed(
+/** The model as its model would tell, loaded at the start under its id alone unless `settings` say otherwise. */
+export function inspected(
   { id, created, contextLength, vocabularySize, infill }: ServedModel,
   settings: Partial<ModelSettings> = {},
-): SurveyedModel {
+): InspectedModel {
   const { model } = readConfig({ CONTINUO_ORIGIN_SECRET: 'for the defaults', CONTINUO_MODEL_NAME: id });
   return {
     settings: { ...model, ...settings },

@@ -5,9 +5,9 @@ import type { ModelSettings } from '../../../origin/config/model-settings.ts';
 import { createLog } from '../../../origin/log.ts';
 import type { ProviderChoice } from '../../../origin/model/config/device.ts';
 import { Fleet } from '../../../origin/serving/fleet.ts';
+import type { InspectedModel } from '../../../origin/serving/inspect-model.ts';
+import type { LoadedModel } from '../../../origin/serving/loaded-model.ts';
 import { UNLIMITED } from '../../../origin/serving/memory-budget.ts';
-import type { Loaded } from '../../../origin/serving/service.ts';
-import type { SurveyedModel } from '../../../origin/serving/survey.ts';
 import { ScriptedEngine } from '../http/scripted-engine.ts';
 
 const BASE = readConfig({ CONTINUO_ORIGIN_SECRET: 'not to be told' }).model;
@@ -17,10 +17,10 @@ type Choices = Partial<Pick<ModelSettings, 'load' | 'idleMs'>> & {
   readonly provider?: ProviderChoice;
 };
 
-const survey = (
+const model = (
   name: string,
   { key = 'first', provider = 'cpu', ...choices }: Choices = {},
-): SurveyedModel => ({
+): InspectedModel => ({
   settings: {
     ...BASE,
     name,
@@ -39,10 +39,10 @@ const survey = (
 
 /** A fleet whose loads end when the test says so. */
 function fleetOfLoads() {
-  const loads = new Map<string, PromiseWithResolvers<Loaded>>();
+  const loads = new Map<string, PromiseWithResolvers<LoadedModel>>();
   const fleet = new Fleet({
     load: ({ settings: { name }, key }) => {
-      const load = Promise.withResolvers<Loaded>();
+      const load = Promise.withResolvers<LoadedModel>();
       loads.set(`${name} ${key}`, load);
       return load.promise;
     },
@@ -50,7 +50,7 @@ function fleetOfLoads() {
     log: createLog('silent'),
   });
   const loaded = async (load: string) => {
-    const model = { id: load, encoder: { close: async () => undefined } } as unknown as Loaded['model'];
+    const model = { id: load, encoder: { close: async () => undefined } } as unknown as LoadedModel['model'];
     loads.get(load)!.resolve({ model, engine: new ScriptedEngine() });
     await setImmediate();
   };
@@ -75,7 +75,7 @@ async function startOf(fleet: Fleet): Promise<string> {
 describe('the start', () => {
   it('waits for the models that are loaded at the start, and fails with the first of them', async () => {
     const { fleet, loaded, failed } = fleetOfLoads();
-    fleet.configure([survey('a'), survey('b')], UNLIMITED);
+    fleet.configure([model('a'), model('b')], UNLIMITED);
     await loaded('a first');
     expect(await startOf(fleet)).toBe('waiting');
     await failed('b first');
@@ -84,8 +84,8 @@ describe('the start', () => {
 
   it('does not fail with a model that a request has asked for meanwhile', async () => {
     const { fleet, loaded, failed } = fleetOfLoads();
-    const lazy = survey('lazy', { load: 'first-use' });
-    fleet.configure([survey('a'), lazy], UNLIMITED);
+    const lazy = model('lazy', { load: 'first-use' });
+    fleet.configure([model('a'), lazy], UNLIMITED);
     expect(fleet.take(lazy)).toMatchObject({ type: 'loading' });
     await failed('lazy first');
     expect(await startOf(fleet)).toBe('waiting');
@@ -95,7 +95,7 @@ describe('the start', () => {
 
   it('neither ends nor fails with an engine that a reload has replaced', async () => {
     const { fleet, loaded, failed } = fleetOfLoads();
-    for (const key of ['first', 'second', 'third']) fleet.configure([survey('a', { key })], UNLIMITED);
+    for (const key of ['first', 'second', 'third']) fleet.configure([model('a', { key })], UNLIMITED);
     await failed('a first');
     await loaded('a second');
     expect(await startOf(fleet)).toBe('waiting');
@@ -110,9 +110,9 @@ describe('a reload', () => {
     vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'performance'] });
     onTestFinished(() => void vi.useRealTimers());
     const { fleet, loaded } = fleetOfLoads();
-    fleet.configure([survey('a')], UNLIMITED);
+    fleet.configure([model('a')], UNLIMITED);
     await loaded('a first');
-    fleet.configure([survey('a', { idleMs: 1000 })], UNLIMITED);
+    fleet.configure([model('a', { idleMs: 1000 })], UNLIMITED);
     vi.advanceTimersByTime(999);
     expect(fleet.models[0]!.phase).toBe('loaded');
     vi.advanceTimersByTime(2);
@@ -121,17 +121,17 @@ describe('a reload', () => {
 
   it('that would need a second engine on WebGPU in the process is refused and changes nothing', async () => {
     const { fleet, loaded } = fleetOfLoads();
-    const onGpu = survey('gpu', { provider: 'webgpu' });
-    fleet.configure([onGpu, survey('a')], UNLIMITED);
+    const onGpu = model('gpu', { provider: 'webgpu' });
+    fleet.configure([onGpu, model('a')], UNLIMITED);
     await loaded('gpu first');
-    const changed = survey('gpu', { provider: 'webgpu', key: 'second' });
-    const other = survey('other', { provider: 'auto' });
+    const changed = model('gpu', { provider: 'webgpu', key: 'second' });
+    const other = model('other', { provider: 'auto' });
     for (const models of [[changed], [other]]) {
-      expect(() => fleet.configure(models, UNLIMITED)).toThrow(/on (webgpu|auto) it can neither be changed/);
+      expect(() => fleet.configure(models, UNLIMITED)).toThrow(/on (webgpu|auto) cannot be added or changed/);
     }
-    expect(fleet.models.map(({ survey: { settings } }) => settings.name)).toEqual(['gpu', 'a']);
-    fleet.configure([onGpu, survey('a', { key: 'second' })], UNLIMITED);
-    fleet.configure([survey('a')], UNLIMITED);
-    expect(() => fleet.configure([other], UNLIMITED)).toThrow(/restart it/);
+    expect(fleet.models.map(({ model: { settings } }) => settings.name)).toEqual(['gpu', 'a']);
+    fleet.configure([onGpu, model('a', { key: 'second' })], UNLIMITED);
+    fleet.configure([model('a')], UNLIMITED);
+    expect(() => fleet.configure([other], UNLIMITED)).toThrow(/restart the origin/);
   });
 });

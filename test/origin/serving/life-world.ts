@@ -1,5 +1,5 @@
 import { expect } from 'vitest';
-import type { ModelTerms } from '../../../origin/serving/engine-state.ts';
+import type { ModelSpec } from '../../../origin/serving/engine-state.ts';
 import { LifeCycle } from '../../../origin/serving/life-cycle.ts';
 
 interface Job {
@@ -24,7 +24,7 @@ export class LifeWorld {
   readonly #jobs: Job[] = [];
   /** The engine of every open stream. */
   readonly #streams: number[] = [];
-  #terms: readonly ModelTerms[] = [];
+  #terms: readonly ModelSpec[] = [];
   /** Key of a model → not to be loaded before. */
   readonly #notBefore = new Map<string, number>();
   #now = 0;
@@ -124,7 +124,7 @@ export class LifeWorld {
     expect(this.#life.nextExpiry).toBeGreaterThan(this.#now);
   }
 
-  configure(terms: readonly ModelTerms[]): void {
+  configure(terms: readonly ModelSpec[]): void {
     this.#terms = terms;
     // What had failed may be tried again.
     this.#notBefore.clear();

@@ -1,13 +1,13 @@
 import { expect, it } from 'vitest';
 import { readConfig } from '../../../origin/config/config.ts';
 import type { DeviceSettings } from '../../../origin/model/config/device.ts';
+import type { InspectedModel } from '../../../origin/serving/inspect-model.ts';
 import { type MemoryLimits, requireBudget, UNLIMITED } from '../../../origin/serving/memory-budget.ts';
-import type { SurveyedModel } from '../../../origin/serving/survey.ts';
 
 const BASE = readConfig({ CONTINUO_ORIGIN_SECRET: 'not to be told' }).model;
 const MIB = 2 ** 20;
 
-const model = (name: string, device: Partial<DeviceSettings>): SurveyedModel => ({
+const model = (name: string, device: Partial<DeviceSettings>): InspectedModel => ({
   settings: {
     ...BASE,
     name,
@@ -27,7 +27,7 @@ const FIRST = model('first', { provider: 'cuda' });
 const SECOND = model('second', { provider: 'cuda', deviceId: 1 });
 const MAYBE = model('maybe', { provider: 'auto', deviceId: 1 });
 const MAIN = model('main', { provider: 'cpu' });
-const refused = (models: readonly SurveyedModel[], limits: Partial<MemoryLimits>) => () =>
+const refused = (models: readonly InspectedModel[], limits: Partial<MemoryLimits>) => () =>
   requireBudget(models, { ...UNLIMITED, ...limits });
 
 it('models that share a card must fit it together, `auto` counted as if it took the card; each card is its own', () => {

@@ -58,7 +58,7 @@ it.each([
   ['{"models": [\n  {"name": "a",}\n]}', /models\.json: not valid JSON: .*line 2 column 16/],
   [
     '{"models": [{"name": "a", "directory": ".", "infill": "on"}]}',
-    /models\.0\.infill: neither auto, off nor a template$/,
+    /models\.0\.infill: expected auto, off or a template$/,
   ],
   [
     '{"models": [{"name": "a", "directory": ".", "infill": {"layout": ["prefix"], "prefix": "x", "suffix": "y"}}]}',

@@ -128,7 +128,7 @@ describe('several models in one origin', () => {
     while ((await origin.models()).alpha?.state !== 'unloaded') await sleep(20);
     const before = await origin.models();
     writeFileSync(file, '{');
-    const refused = 'the new models are refused, the old ones stay';
+    const refused = 'reload failed; the old models stay';
     expect((await reload(refused)).reason).toMatch(/models\.json: not valid JSON: .*line 1 column 2/);
     const damaged = { ...alpha, directory: 'nowhere' };
     expect((await reload(refused, mini, damaged)).reason).toMatch(/^alpha: .*nowhere\/tokenizer\.json/);
@@ -148,7 +148,7 @@ describe('several models in one origin', () => {
     const broken = { name: 'broken', directory: 'broken', load: 'first-use', slots: 1 };
     await reload('models reloaded', mini, alpha, beta, broken);
     expect(await refusal('broken')).toMatchObject({ status: 503, code: 'model_loading' });
-    expect((await origin.line('not loaded')).reason).toBe(
+    expect((await origin.line('loading failed')).reason).toBe(
       'model.onnx gives logits that are not finite numbers',
     );
     for (let attempt = 0; attempt < 3; attempt += 1) {
@@ -156,7 +156,7 @@ describe('several models in one origin', () => {
       expect(refused).toMatchObject({ status: 503, code: 'model_unavailable' });
       expect(refused.headers.get('x-should-retry')).toBe('false');
     }
-    expect(origin.lines.filter(({ msg }) => msg === 'not loaded')).toHaveLength(1);
+    expect(origin.lines.filter(({ msg }) => msg === 'loading failed')).toHaveLength(1);
     expect((await origin.models()).broken?.state).toBe('failed');
     writeFileSync(weights, sound);
     await reload('models reloaded');

@@ -3,15 +3,15 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { readConfig } from '../../../origin/config/config.ts';
-import { surveyModel } from '../../../origin/serving/survey.ts';
+import { inspectModel } from '../../../origin/serving/inspect-model.ts';
 import { writeByteTokenizer } from '../../support/synthetic/byte-tokenizer.ts';
 import { writeSyntheticModel } from '../../support/synthetic/synthetic-model.ts';
 
 test('a link that leads nowhere is nothing of the model, a file that has changed makes it another', () => {
-  const directory = mkdtempSync(join(tmpdir(), 'continuo-survey-'));
+  const directory = mkdtempSync(join(tmpdir(), 'continuo-model-'));
   writeByteTokenizer(directory, writeSyntheticModel(directory, { vocabulary: 320 }).vocabulary);
   const environment = { CONTINUO_ORIGIN_SECRET: 'not to be told', CONTINUO_MODEL_DIR: directory };
-  const keyOf = () => surveyModel(readConfig(environment).model).key;
+  const keyOf = () => inspectModel(readConfig(environment).model).key;
   utimesSync(directory, 1, 1);
   const key = keyOf();
   symlinkSync('/nowhere', join(directory, '.#config.json'));
@@ -21,9 +21,9 @@ test('a link that leads nowhere is nothing of the model, a file that has changed
 });
 
 test('device options that the provider has no use for are refused before anything is loaded', () => {
-  const directory = mkdtempSync(join(tmpdir(), 'continuo-survey-'));
+  const directory = mkdtempSync(join(tmpdir(), 'continuo-model-'));
   writeByteTokenizer(directory, writeSyntheticModel(directory, { vocabulary: 320 }).vocabulary);
   const environment = { CONTINUO_ORIGIN_SECRET: 'not to be told', CONTINUO_MODEL_DIR: directory };
   const { model } = readConfig({ ...environment, CONTINUO_DEVICE_ID: '1' });
-  expect(() => surveyModel(model)).toThrow(/a device id is set, which the provider cpu knows nothing of$/);
+  expect(() => inspectModel(model)).toThrow(/a device id is set, which the provider cpu knows nothing of$/);
 });

@@ -9,7 +9,7 @@ import { readImageRecipe } from '../model/config/preprocessor-config.ts';
 import type { ServedModel } from '../request/served-model.ts';
 import { Encoder } from '../tokenizer/encoder.ts';
 import { Tokenizer } from '../tokenizer/tokenizer.ts';
-import type { SurveyedModel } from './survey.ts';
+import type { InspectedModel } from './inspect-model.ts';
 
 export interface LoadHooks {
   readonly log: Logger;
@@ -17,11 +17,11 @@ export interface LoadHooks {
 }
 
 /**
- * Opens the model directory: tokenizer here, weights in the engine thread.
+ * Loads a model: the tokenizer in this thread, the weights in the engine thread.
  * @throws Error one clear line
  */
-export async function load(
-  { settings: { name, engine: settings }, created }: SurveyedModel,
+export async function loadModel(
+  { settings: { name, engine: settings }, created }: InspectedModel,
   { log, onSteps }: LoadHooks,
 ): Promise<{ readonly model: ServedModel; readonly engine: EngineClient }> {
   const { directory } = settings;
@@ -69,10 +69,12 @@ async function imageInput(directory: string, tokenizer: Tokenizer, positions: nu
   const { imageTokenId, source } = readModelConfig(directory);
   const added = [...tokenizer.addedTokens].find(([, id]) => id === imageTokenId);
   if (added === undefined) {
-    throw new Error(`${source} names the image token ${imageTokenId}, which tokenizer.json has not added`);
+    throw new Error(
+      `${source}: the image token ${imageTokenId} is missing from tokenizer.json's added tokens`,
+    );
   }
   const [token, tokenId] = added;
-  // Only now, because it brings an image library that models without eyes need not load.
+  // Imported on demand, because text models do not need the image library.
   const { ImageReader } = await import('../images/image-reader.ts');
   const reader = new ImageReader(readImageRecipe(directory));
   return { tokenId, token, positions, read: (bytes, caller) => reader.read(bytes, caller) };

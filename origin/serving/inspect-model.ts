@@ -9,17 +9,17 @@ import { readGenerationDefaults } from '../model/config/generation-config.ts';
 import { planModel } from '../model/open/open-model.ts';
 import { Tokenizer } from '../tokenizer/tokenizer.ts';
 
-/** A configured model, its directory read and checked, nothing of it loaded. */
-export interface SurveyedModel {
+/** A configured model whose directory was read and checked, without loading it. */
+export interface InspectedModel {
   readonly settings: ModelSettings;
-  /** Changes with whatever an engine is started with: settings and files. */
+  /** Changes with everything that an engine is started with: settings and files. */
   readonly key: string;
-  /** Unix seconds; of the graph's file. */
+  /** Unix seconds: modification time of the graph's file. */
   readonly created: number;
   /** Positions of one slot. */
   readonly contextLength: number;
   readonly vocabularySize: number;
-  /** It has a fill-in-the-middle template. */
+  /** True if the model has a fill-in-the-middle template. */
   readonly infill: boolean;
   readonly defaults: GenerationDefaults;
   readonly weightBytes: number;
@@ -27,18 +27,18 @@ export interface SurveyedModel {
 }
 
 /**
- * Reads all of the directory but the weights' values.
+ * Reads everything in the directory except the weights.
  * @throws Error one clear line that names the model
  */
-export function surveyModel(settings: ModelSettings): SurveyedModel {
+export function inspectModel(settings: ModelSettings): InspectedModel {
   try {
-    return survey(settings);
+    return model(settings);
   } catch (error) {
     throw new Error(`${settings.name}: ${messageOf(error)}`);
   }
 }
 
-function survey(settings: ModelSettings): SurveyedModel {
+function model(settings: ModelSettings): InspectedModel {
   const { directory, variant, slots, contextLength, device, kvMemoryBytes, infill } = settings.engine;
   const tokenizer = Tokenizer.fromDirectory(directory, MARKERS);
   const plan = planModel({
@@ -63,7 +63,7 @@ function survey(settings: ModelSettings): SurveyedModel {
   };
 }
 
-/** Name, size and time of every file. Links that lead nowhere, and files that have just gone, are nothing of the model. */
+/** Returns name, size and time of every file, skipping broken links and files that were just removed. */
 function filesOf(directory: string): (readonly [string, number, number])[] {
   const names = readdirSync(directory, { recursive: true, encoding: 'utf8' }).toSorted();
   return names.flatMap((name) => {
