@@ -1,6 +1,6 @@
 import { variables } from '../config/config.ts';
 
-/** A container's health check: exit code 0 while the origin takes requests. */
+/** The container's health check: exits with 0 while the origin accepts requests. */
 
 const port = variables.shape.CONTINUO_ORIGIN_PORT.parse(process.env.CONTINUO_ORIGIN_PORT || undefined);
 

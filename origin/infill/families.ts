@@ -1,13 +1,13 @@
 import { type InfillTemplate, PSM, SPM } from './template.ts';
 
 /**
- * The published templates by model family. The first whose markers are all in the vocabulary is taken, so a family
- * that shares its markers with another stands before it and names what tells them apart in `requires`.
+ * The published templates by model family. The first family whose markers are all in the vocabulary is taken. Families
+ * that share markers are told apart by `requires`, and the more specific one comes first.
  */
 interface Family {
   readonly models: string;
   readonly template: InfillTemplate;
-  /** Texts of further tokens that the vocabulary must have. */
+  /** Further tokens that the vocabulary must have. */
   readonly requires?: readonly string[];
 }
 
@@ -24,7 +24,7 @@ const template = (
 
 export const FAMILIES: readonly Family[] = [
   {
-    // One template: the vocabularies differ in their end tokens only, and only those a vocabulary has are used.
+    // One template for all: the vocabularies differ only in end tokens, and missing ones are skipped.
     models: 'Qwen2.5-Coder, Qwen3-Coder, CodeGemma, Granite 4, the built-in model',
     template: template(PSM, ['<|fim_prefix|>', '<|fim_suffix|>', '<|fim_middle|>'], BARRED_STOPS),
   },
@@ -79,7 +79,7 @@ export const FAMILIES: readonly Family[] = [
   },
 ];
 
-/** Every marker of every family: control tokens even where a vocabulary does not flag them as special. */
+/** The markers of all families: control tokens even if a vocabulary does not flag them as special. */
 export const MARKERS: ReadonlySet<string> = new Set(
   FAMILIES.flatMap(({ template: t }) => [t.prefix, t.suffix, ...(t.middle === null ? [] : [t.middle])]),
 );

@@ -6,13 +6,13 @@ import type { InfillSetting, InfillTemplate } from './template.ts';
 export interface Infill {
   readonly layout: InfillTemplate['layout'];
   readonly markers: Readonly<Record<'prefix' | 'suffix' | 'middle', number | null>>;
-  /** All markers and end texts: any of them ends an infill, special or not. */
+  /** Markers and end tokens. Each of them ends an infill. */
   readonly stopIds: readonly number[];
 }
 
 /**
- * The template of a model, or null when it has none.
- * @throws Error when the model's own record names a token that the vocabulary lacks
+ * Returns the template of a model, or null if it has none.
+ * @throws Error if the configured template names a token that the vocabulary lacks
  */
 export function findInfill(tokenizer: Tokenizer, setting: InfillSetting): Infill | null {
   if (setting === 'off') return null;
@@ -40,7 +40,7 @@ function bind(tokenizer: Tokenizer, template: InfillTemplate): Infill | null {
 }
 
 export interface InfillParts {
-  /** Tokens the tokenizer puts before a text (BOS), or none. */
+  /** Tokens that the tokenizer puts before a text (BOS), or none. */
   readonly start: readonly number[];
   /** The text before the gap. */
   readonly before: ArrayLike<number>;
@@ -48,7 +48,7 @@ export interface InfillParts {
   readonly after: ArrayLike<number>;
 }
 
-/** The prompt's ids, in the template's order. */
+/** Returns the prompt's ids in the template's order. */
 export function assemble({ layout, markers }: Infill, { start, before, after }: InfillParts): number[] {
   const texts = { P: Array.from(before), S: Array.from(after) };
   const ids = layout.flatMap((part) => {
@@ -59,8 +59,8 @@ export function assemble({ layout, markers }: Infill, { start, before, after }: 
 }
 
 /**
- * Cuts P and S so that the assembled prompt has at most `budget` tokens: the end of P and the start of S stay, 3 : 1,
- * and what one of them does not need goes to the other.
+ * Cuts P and S so that the assembled prompt has at most `budget` tokens. The end of P and the start of S stay, 3 : 1; what
+ * one of them does not need goes to the other.
  */
 export function cutToFit(infill: Infill, parts: InfillParts, budget: number): InfillParts {
   const fixed = assemble(infill, { ...parts, before: [], after: [] }).length;

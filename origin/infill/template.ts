@@ -1,8 +1,8 @@
 import * as z from 'zod';
 
 /**
- * A fill-in-the-middle template: how a model was trained to see the text before (P) and after (S) a gap. Markers are
- * named by the text of their tokens; ids differ between models of one family.
+ * A fill-in-the-middle template: the order in which a model was trained to see the text before (P) and after (S) a gap.
+ * Markers are named by token text, because ids differ between models of one family.
  */
 const part = z.enum(['prefix', 'P', 'suffix', 'S', 'middle']);
 export type TemplatePart = z.infer<typeof part>;
@@ -10,7 +10,7 @@ export type TemplatePart = z.infer<typeof part>;
 const REQUIRED: readonly TemplatePart[] = ['prefix', 'P', 'suffix', 'S'];
 
 export const infillTemplate = z.strictObject({
-  /** Markers and texts in the order in which the model reads them. */
+  /** Markers and texts in reading order. */
   layout: z
     .array(part)
     .readonly()
@@ -19,19 +19,19 @@ export const infillTemplate = z.strictObject({
     }),
   prefix: z.string().min(1),
   suffix: z.string().min(1),
-  /** Null for families that mark prefix and suffix alone. */
+  /** Null for families that mark only prefix and suffix. */
   middle: z.string().min(1).nullable(),
-  /** Further texts whose tokens end the infill, as far as the vocabulary has them; the markers always do. */
+  /** Further tokens that end the infill, if the vocabulary has them; markers always do. */
   stops: z.array(z.string().min(1)).readonly().default([]),
 });
 export type InfillTemplate = z.infer<typeof infillTemplate>;
 
-/** Prefix first: the cached prompt stays valid while the text after the cursor changes. */
+/** Prefix first. The cached prefix stays valid while the text after the cursor changes. */
 export const PSM: readonly TemplatePart[] = ['prefix', 'P', 'suffix', 'S', 'middle'];
-/** Suffix first; the generated text follows P directly. */
+/** Suffix first. The generated text follows P directly. */
 export const SPM: readonly TemplatePart[] = ['suffix', 'S', 'prefix', 'P', 'middle'];
 
-/** The model's record: `auto`, `off`, or its own template. */
+/** A model's setting: `auto`, `off`, or a template. */
 export const infillSetting = z
   .string()
   .default('auto')
@@ -41,7 +41,7 @@ export const infillSetting = z
     if (parsed.success) return parsed.data;
     const issue = parsed.error.issues[0];
     const where = issue?.path.length ? `${issue.path.join('.')}: ` : '';
-    context.addIssue(`neither auto, off nor a template as JSON (${where}${issue?.message})`);
+    context.addIssue(`expected auto, off or a template as JSON (${where}${issue?.message})`);
     return z.NEVER;
   });
 export type InfillSetting = z.infer<typeof infillSetting>;

@@ -4,7 +4,7 @@ import type { DevelopmentState } from './development-state.ts';
 import type { Command } from './process-group.ts';
 import type { StartSettings } from './settings.ts';
 
-/** What the launcher starts, spelled out: the origin, the database migrations and the local Worker. */
+/** The commands that the launcher runs: the origin, the database migrations and the local Worker. */
 
 export interface CommandContext {
   /** The repository. */
@@ -12,13 +12,13 @@ export interface CommandContext {
   readonly stateDirectory: string;
   readonly settings: StartSettings;
   readonly state: DevelopmentState;
-  /** Path of a package's file. */
+  /** Resolves the path of a package's file. */
   readonly resolve: (specifier: string) => string;
 }
 
 const localState = (context: CommandContext): string => path.join(context.stateDirectory, 'worker');
 
-/** wrangler looks for settings at home, and ends where it may not. */
+/** wrangler reads settings from the home directory and fails if it cannot. */
 const homeOf = ({ stateDirectory }: CommandContext) => ({
   HOME: stateDirectory,
   XDG_CONFIG_HOME: stateDirectory,
@@ -36,7 +36,7 @@ export const originCommand = (context: CommandContext): Command => ({
   logFile: path.join(context.stateDirectory, 'origin.log'),
 });
 
-/** The local database's tables; does nothing when they are up to date. */
+/** Migrates the local database; does nothing if it is up to date. */
 export const migrateCommand = (context: CommandContext): Command => ({
   name: 'database migration',
   file: process.execPath,
@@ -63,7 +63,7 @@ export const edgeCommand = (context: CommandContext): Command => ({
     ...homeOf(context),
     CONTINUO_HOST: context.settings.host,
     CONTINUO_PORT: String(context.settings.port),
-    // Where wrangler keeps what it makes locally, the migrated database for one.
+    // wrangler keeps local state here, such as the migrated database.
     CONTINUO_WORKER_STATE: path.join(localState(context), 'v3'),
     CONTINUO_ORIGIN_URL: context.settings.originUrl,
     CONTINUO_WORKER_VARS: JSON.stringify({

@@ -7,11 +7,11 @@ import { messageOf } from '../../shared/message-of.ts';
 
 const schema = z.object({ apiKey: z.string(), originSecret: z.string() });
 
-/** What one checkout keeps between starts, so that a key pasted into a client goes on working. */
+/** Secrets that a checkout keeps between starts, so that a key pasted into a client keeps working. */
 export type DevelopmentState = z.infer<typeof schema>;
 
-/** What was kept; null when there is nothing, or half a file, as a full disk leaves it. */
-function kept(file: string): DevelopmentState | null {
+/** Returns the stored state; null if the file is missing or incomplete. */
+function readState(file: string): DevelopmentState | null {
   try {
     return schema.parse(JSON.parse(readFileSync(file, 'utf8')));
   } catch {
@@ -20,19 +20,21 @@ function kept(file: string): DevelopmentState | null {
 }
 
 /**
- * Reads the state under `directory`, or makes it; the file is readable by its owner alone.
- * @throws Error one line naming the variable, when nothing can be kept there
+ * Reads the state under `directory`, or creates it in a file that only its owner can read.
+ * @throws Error one line that names the variable if the directory cannot be written
  */
 export function developmentState(directory: string): DevelopmentState {
   const file = path.join(directory, 'development.json');
-  const former = kept(file);
-  if (former !== null) return former;
+  const stored = readState(file);
+  if (stored !== null) return stored;
   const state = { apiKey: newApiKey(randomBytes).secret, originSecret: randomBytes(32).toString('hex') };
   try {
     mkdirSync(directory, { recursive: true });
     writeFileSync(file, `${JSON.stringify(state, null, 2)}\n`, { mode: 0o600 });
   } catch (error) {
-    throw new Error(`CONTINUO_STATE_DIR: nothing can be kept there (${messageOf(error)}).`);
+    throw new Error(
+      `CONTINUO_STATE_DIR: the directory ${directory} cannot be written (${messageOf(error)}).`,
+    );
   }
   return state;
 }

@@ -2,7 +2,7 @@ import * as z from 'zod';
 import { openLocalWorker } from './local-worker.ts';
 import { endWithLauncher } from './with-launcher.ts';
 
-/** The process of the local Worker; the launcher says by environment variables where and with what. */
+/** Entry of the local Worker's process. The launcher passes its settings as environment variables. */
 
 endWithLauncher();
 

@@ -1,26 +1,26 @@
 import path from 'node:path';
+import { build } from 'esbuild';
 import { convertV4MiniflareOptions, Miniflare } from 'miniflare';
 import { unstable_getMiniflareWorkerOptions } from 'wrangler';
-import { bundleWorker } from './worker-bundle.ts';
 
-/** A rate limit of the platform's own. */
-export interface Shield {
+/** A rate limit of the platform. */
+export interface PlatformRateLimit {
   readonly namespace_id: string;
   readonly simple: { readonly limit: number; readonly period: 10 | 60 };
 }
 
 export interface LocalWorkerOptions {
   readonly host: string;
-  /** 0 = any that is free. */
+  /** 0 = any free port. */
   readonly port: number;
   /** Base address of the origin. */
   readonly originUrl: string;
-  /** Variables and secrets, besides those of wrangler.toml. */
+  /** Variables and secrets in addition to those of wrangler.toml. */
   readonly vars: Readonly<Record<string, string>>;
-  /** Directory that keeps databases and objects; without one they are gone at the end. */
+  /** Directory of databases and objects; absent = they are lost at the end. */
   readonly state?: string;
-  readonly ratelimits?: Record<string, Shield>;
-  /** Module to start instead of the Worker's own. */
+  readonly ratelimits?: Record<string, PlatformRateLimit>;
+  /** Module to run instead of the Worker's entry. */
   readonly entry?: string;
 }
 
@@ -34,10 +34,9 @@ const NAME = 'continuo';
 const ORIGIN = 'ORIGIN';
 
 /**
- * The Worker in a workerd of its own, with a local database and local objects, bound as wrangler.toml says. Callers
- * reach it without the proxies of `wrangler dev`, which cost each request milliseconds and hide that a client has gone,
- * and without its explorer, which shows the database to whoever asks. A binding carries requests to the origin: the
- * simulator sends what `fetch` sends through a Worker of its own.
+ * Runs the Worker in workerd with a local database and local objects, bound as in wrangler.toml. Unlike `wrangler dev`, it
+ * has no proxies, which delay requests and hide client disconnects, and no database explorer. Requests to the origin go
+ * through a binding, because the simulator sends every `fetch` through another Worker.
  */
 export async function openLocalWorker(options: LocalWorkerOptions): Promise<LocalWorker> {
   const { host, port, originUrl, vars, state, ratelimits = {}, entry } = options;
@@ -64,4 +63,19 @@ export async function openLocalWorker(options: LocalWorkerOptions): Promise<Loca
   });
   const url = (await miniflare.unsafeGetDirectURL(NAME)).origin;
   return { url, miniflare };
+}
+
+/** Bundles the Worker into one module, as it is deployed. */
+export async function bundleWorker(minify = false, entry = 'worker/index.ts'): Promise<string> {
+  const result = await build({
+    entryPoints: [path.join(ROOT, entry)],
+    bundle: true,
+    write: false,
+    minify,
+    format: 'esm',
+    target: 'es2024',
+    conditions: ['workerd', 'worker', 'browser'],
+    external: ['cloudflare:*'],
+  });
+  return result.outputFiles[0]!.text;
 }

@@ -14,11 +14,11 @@ import { readStartSettings, type StartSettings } from './settings.ts';
 import { Supervisor } from './supervisor.ts';
 
 /**
- * `npm start`: one launcher that owns the origin and a local Worker. It starts both, waits until a completion would
- * work, says how to ask for one, and takes everything down again.
+ * Entry of `npm start`: starts the origin and a local Worker, waits until a completion would work, prints how to request
+ * one, and stops everything on a signal.
  */
 
-/** For the Worker; the origin may take as long as its models take to load, which it would not survive in vain. */
+/** Time for the Worker to become ready. The origin may take as long as its models take to load. */
 const READY_WITHIN_MS = 60_000;
 const STOP_GRACE_MS = 10_000;
 
@@ -29,14 +29,14 @@ async function refuseUnusablePorts({ host, port, originPort }: StartSettings): P
   ] as const) {
     const fault = await portFault(number, address);
     if (fault === 'EADDRINUSE') {
-      throw new Error(`Port ${number} on ${address} is taken; set ${variable} to a free one.`);
+      throw new Error(`Port ${number} on ${address} is in use; set ${variable} to a free one.`);
     }
     if (fault !== null) throw new Error(`Cannot listen on port ${number} of ${address} (${fault}).`);
   }
 }
 
-/** The last lines a child printed: what it died of. workerd's stacks are addresses, a screen of them. */
-function lastWords(logFile: string): string {
+/** Returns the last lines of a child's log, without workerd's stack addresses. */
+function lastLogLines(logFile: string): string {
   const lines = readFileSync(logFile, 'utf8').trim().split('\n');
   return lines
     .filter((line) => !line.startsWith('stack: '))
@@ -44,12 +44,12 @@ function lastWords(logFile: string): string {
     .join('\n');
 }
 
-/** What was started has failed; its log says of what, and is whole once everything has been taken down. */
+/** A child failed to start. Its log has the reason once everything has stopped. */
 class StartFailure extends Error {
   readonly logFile: string;
 
-  constructor({ name, logFile }: Command, what: string) {
-    super(`The ${name} ${what}:`);
+  constructor({ name, logFile }: Command, fault: string) {
+    super(`The ${name} ${fault}:`);
     this.logFile = logFile;
   }
 }
@@ -59,7 +59,7 @@ async function run(): Promise<void> {
   const settings = readStartSettings(process.env);
   await refuseUnusablePorts(settings);
   const stateDirectory = path.resolve(root, settings.stateDirectory);
-  // For the children, too: the local database keeps prompts and completions, for requests that are repeated or resumed.
+  // Also for the children, because the local database stores prompts and completions for replay.
   process.umask(0o077);
   const state = developmentState(stateDirectory);
   const context = { root, stateDirectory, settings, state, resolve: createRequire(import.meta.url).resolve };
@@ -75,13 +75,13 @@ async function run(): Promise<void> {
   const originProcess = new Supervisor(origin, {
     untilReady: (over) => untilReady(`${settings.originUrl}/health`, Number.POSITIVE_INFINITY, over),
     onRestart: (name, code, signal) =>
-      console.error(`The ${name} died (${signal ?? code}); starting it again.`),
+      console.error(`The ${name} died (${signal ?? code}) and is restarted.`),
   });
   const children: { stop(graceMs: number): Promise<void> }[] = [originProcess];
   const stopping = new AbortController();
   const own = (group: ProcessGroup): ProcessGroup => {
     children.push(group);
-    // Everything else may be on its way down already when a late child appears.
+    // A late child may appear while everything else is being stopped.
     if (stopping.signal.aborted) void group.stop(STOP_GRACE_MS);
     return group;
   };
@@ -99,7 +99,7 @@ async function run(): Promise<void> {
     const edgeProcess = migrated.then(() => own(new ProcessGroup(edge)));
     const edgeDied = edgeProcess.then((group) => group.ended).then(died(edge));
     const ready = Promise.all([edgeProcess.then(edgeReady), originProcess.ready]);
-    // These also settle while everything is being taken down, when nobody waits for them any more.
+    // These also settle during the stop, when nothing awaits them.
     for (const promise of [originDied, edgeDied, ready]) promise.catch(() => undefined);
     const first = await Promise.race([ready, originDied, edgeDied, stopRequested]);
     if (first !== 'signal') {
@@ -114,6 +114,6 @@ async function run(): Promise<void> {
 
 run().catch((error: unknown) => {
   console.error(messageOf(error));
-  if (error instanceof StartFailure) console.error(lastWords(error.logFile));
+  if (error instanceof StartFailure) console.error(lastLogLines(error.logFile));
   process.exitCode = 1;
 });

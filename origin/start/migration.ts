@@ -4,8 +4,8 @@ import { type CommandContext, migrateCommand } from './commands.ts';
 import type { Command } from './process-group.ts';
 
 /**
- * Brings the local database's tables up to date, unless a former start already did: asking the tool costs seconds.
- * @throws Error when the tool fails
+ * Migrates the local database, unless an earlier start already did; running the tool takes seconds.
+ * @throws Error if the tool fails
  */
 export async function migrateOnce(
   context: CommandContext,

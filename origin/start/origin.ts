@@ -1,6 +1,6 @@
 import { endWithLauncher } from './with-launcher.ts';
 
-/** The origin as the launcher starts it. */
+/** Entry of the origin's process under the launcher. */
 
 endWithLauncher();
 await import('../main.ts');

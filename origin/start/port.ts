@@ -1,6 +1,6 @@
 import { createServer } from 'node:net';
 
-/** Why nothing can listen on the port of the address, as the system's code; null when something can. */
+/** Returns the system's error code if nothing can listen on the port; null if it is free. */
 export function portFault(port: number, host: string): Promise<string | null> {
   return new Promise((resolve) => {
     const probe = createServer();

@@ -7,13 +7,13 @@ export interface Command {
   readonly file: string;
   readonly args: readonly string[];
   readonly env: Readonly<Record<string, string>>;
-  /** Everything the process prints goes here. */
+  /** Receives all output of the process. */
   readonly logFile: string;
 }
 
 /**
- * A child with all its descendants as one process group, so that one signal reaches every one of them and the
- * terminal's Ctrl-C reaches only the launcher.
+ * Runs a child and its descendants as one process group. One signal reaches all of them; the terminal's Ctrl-C reaches
+ * only the launcher.
  */
 export class ProcessGroup {
   readonly name: string;
@@ -27,7 +27,7 @@ export class ProcessGroup {
     this.#child = spawn(command.file, command.args, {
       detached: true,
       env: { ...process.env, ...command.env },
-      // Its input is held open, so that it can notice when nobody is left to stop it.
+      // Its stdin stays open, so that the child notices when the launcher is gone.
       stdio: ['pipe', log, log],
     });
     closeSync(log);
@@ -41,13 +41,13 @@ export class ProcessGroup {
     return this.#child.exitCode === null && this.#child.signalCode === null;
   }
 
-  /** Asks the group to end, waits, and kills what is left after `graceMs`. */
+  /** Sends SIGTERM, waits, and kills what is left after `graceMs`. */
   async stop(graceMs: number): Promise<void> {
     this.#signal('SIGTERM');
     const timer = setTimeout(() => this.#signal('SIGKILL'), graceMs);
     await this.ended.catch(() => undefined);
     clearTimeout(timer);
-    // The child may have left descendants that ignored the first signal.
+    // Descendants may have ignored the first signal.
     this.#signal('SIGKILL');
   }
 

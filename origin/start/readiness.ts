@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 
 const POLL_MS = 50;
 
-/** The status that the address answers with; null for none. */
+/** Returns the HTTP status of an address; null if there is no answer. */
 async function statusOf(url: string): Promise<number | null> {
   try {
     const response = await fetch(url, { signal: AbortSignal.timeout(2000) });
@@ -14,9 +14,8 @@ async function statusOf(url: string): Promise<number | null> {
 }
 
 /**
- * Waits for a health check that passes.
- * @throws Error when none does in time, when the answer is 500, which waiting does not change, or when `over` says that
- *   nobody waits any more
+ * Waits until a health check passes.
+ * @throws Error after `withinMs`, on status 500 (waiting would not help), or when `over` is aborted
  */
 export async function untilReady(url: string, withinMs: number, over: AbortSignal): Promise<void> {
   const deadline = performance.now() + withinMs;
@@ -24,7 +23,7 @@ export async function untilReady(url: string, withinMs: number, over: AbortSigna
     const status = await statusOf(url);
     if (status === 200) return;
     over.throwIfAborted();
-    if (status === 500) throw new Error('cannot serve');
+    if (status === 500) throw new Error('answered its health check with 500');
     if (performance.now() > deadline) throw new Error(`was not ready within ${withinMs / 1000} s`);
     await sleep(POLL_MS);
   }

@@ -5,12 +5,12 @@ import { type Environment, setVariables } from '../config/environment.ts';
 const portNumber = z.coerce.number().int().min(1).max(65_535);
 
 const schema = z.object({
-  /** Where the endpoint listens. */
+  /** Listening address of the endpoint. */
   CONTINUO_HOST: z.string().min(1).default('127.0.0.1'),
   CONTINUO_PORT: portNumber.default(8787),
-  /** Loopback port between Worker and origin. */
+  /** Loopback port of the origin. */
   CONTINUO_ORIGIN_PORT: portNumber.default(9100),
-  /** Keys, secrets and logs of this checkout. */
+  /** Directory of keys, secrets and logs. */
   CONTINUO_STATE_DIR: z.string().min(1).default('.continuo'),
 });
 
@@ -20,12 +20,12 @@ export interface StartSettings {
   /** The endpoint's address. */
   readonly url: string;
   readonly originPort: number;
-  /** Where the launcher and the Worker find the origin. */
+  /** Address of the origin for launcher and Worker. */
   readonly originUrl: string;
   readonly stateDirectory: string;
 }
 
-/** @throws Error one line naming the variable at fault */
+/** @throws Error one line that names the variable */
 export function readStartSettings(environment: Environment): StartSettings {
   const given = setVariables(environment);
   const parsed = schema.safeParse(given);
@@ -36,7 +36,7 @@ export function readStartSettings(environment: Environment): StartSettings {
   const values = parsed.data;
   if (values.CONTINUO_PORT === values.CONTINUO_ORIGIN_PORT) {
     throw new Error(
-      `CONTINUO_ORIGIN_PORT: ${values.CONTINUO_PORT} is CONTINUO_PORT already; set another one.`,
+      `CONTINUO_ORIGIN_PORT: ${values.CONTINUO_PORT} is already CONTINUO_PORT; set another one.`,
     );
   }
   const { CONTINUO_HOST: host, CONTINUO_PORT: port } = values;

@@ -1,15 +1,14 @@
 import { type Command, ProcessGroup } from './process-group.ts';
 
 export interface SupervisorOptions {
-  /** Resolves once the child does its work, after which its death is an accident; before, its start has failed. */
+  /** Resolves once the child works. If it dies before that, its start has failed. */
   readonly untilReady: (over: AbortSignal) => Promise<void>;
   readonly onRestart: (name: string, code: number | null, signal: string | null) => void;
 }
 
 /**
- * Keeps one child alive: a child that dies after it was ready is started again, one that never was is given up, however
- * long it took: a model that does not fit is found after as many seconds as its files take to read, and the next start
- * would find the same.
+ * Keeps one child alive. A child that dies after it was ready is restarted. A child that was never ready is given up,
+ * because the next start would fail for the same reason, such as a model that does not fit.
  */
 export class Supervisor {
   readonly #command: Command;
@@ -17,7 +16,7 @@ export class Supervisor {
   readonly #ready = Promise.withResolvers<void>();
   #group: ProcessGroup;
   #stopping = false;
-  /** Settles when the child is given up or was stopped. */
+  /** Settles when the child was given up or stopped. */
   readonly ended: Promise<{ readonly code: number | null }>;
 
   constructor(command: Command, options: SupervisorOptions) {
@@ -27,7 +26,7 @@ export class Supervisor {
     this.ended = this.#watch();
   }
 
-  /** Resolves when the child has been ready once. */
+  /** Resolves when the child was ready once. */
   get ready(): Promise<void> {
     return this.#ready.promise;
   }

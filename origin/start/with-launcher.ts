@@ -1,10 +1,9 @@
 /**
- * Ends this process as SIGTERM does once its launcher has gone, however it went: the launcher holds the other end of its
- * input, and says nothing there.
+ * Sends SIGTERM to this process when its launcher is gone. The launcher holds the other end of stdin and writes nothing.
  */
 export function endWithLauncher({ stdin, pid }: NodeJS.Process = process): void {
   stdin.once('close', () => process.kill(pid, 'SIGTERM'));
   stdin.resume();
-  // Waiting for that keeps nobody alive.
+  // Must not keep the process alive.
   stdin.unref();
 }

@@ -1,9 +1,9 @@
 /**
- * Incremental UTF-8: token bytes in, text out, never a broken character in between.
+ * Decodes UTF-8 incrementally: token bytes in, text out, never a broken character.
  *
  * Follows the "maximal subpart" practice of the WHATWG Encoding Standard and Unicode §3.9: bytes that can never become
  * a character give one U+FFFD at once; an incomplete character (at most 3 bytes) is held back. The text of all pushes
- * together with `end()` equals a TextDecoder's output for the same bytes, however they were split.
+ * plus `end()` equals a TextDecoder's output for the same bytes, however they were split.
  */
 export class Utf8Assembler {
   /** Bytes of the character under construction, as the value they have built so far. */
@@ -21,14 +21,14 @@ export class Utf8Assembler {
     return this.#held;
   }
 
-  /** The text completed by `bytes`. */
+  /** Returns the text that `bytes` complete. */
   push(bytes: Uint8Array): string {
     let text = '';
     for (const byte of bytes) text += this.#take(byte);
     return text;
   }
 
-  /** What is left when no more bytes follow: '' or one U+FFFD for an unfinished character. Ready for a new text. */
+  /** Ends the text: returns '' or one U+FFFD for an unfinished character, and resets. */
   end(): string {
     const unfinished = this.#missing > 0;
     this.#reset();

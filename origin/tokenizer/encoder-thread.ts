@@ -2,7 +2,7 @@ import { parentPort, workerData } from 'node:worker_threads';
 import type { EncodeJob, EncodeResult } from './encoder.ts';
 import { Tokenizer, type TokenizerParts } from './tokenizer.ts';
 
-/** Entry of the encoder thread: one text after the other. */
+/** Entry of the encoder thread: encodes one text at a time. */
 
 const tokenizer = new Tokenizer(workerData as TokenizerParts);
 

@@ -3,36 +3,36 @@ import { Worker } from 'node:worker_threads';
 import { FairMutex, type LockCaller } from '../fair-mutex.ts';
 import type { EncodeOptions, Tokenizer } from './tokenizer.ts';
 
-/** A text for the encoder thread and the ids that come back, before the next text is sent. */
+/** A text for the encoder thread. The next one is sent after its result. */
 export interface EncodeJob {
   readonly text: string;
   readonly options: EncodeOptions;
 }
 export type EncodeResult = { readonly ids: Int32Array } | { readonly failure: string };
 
-interface Waiting {
+interface PendingJob {
   resolve(ids: ArrayLike<number>): void;
   reject(error: Error): void;
 }
 
 /**
- * Texts up to this length are tokenised at once (a few milliseconds), longer ones in the encoder thread. Between so many
- * characters of short texts the event loop turns: a request may bring hundreds of them.
+ * Texts up to this length are encoded inline, in a few milliseconds; longer ones in the encoder thread. It also bounds the
+ * characters encoded inline before the event loop runs, because a request may have hundreds of short texts.
  */
 const INLINE_LENGTH = 4096;
 
 const ended = () => new Error('the encoder thread ended');
 
-/** Tokenises without holding up the thread it is called on. */
+/** Encodes text without blocking the calling thread. */
 export class Encoder {
   readonly #tokenizer: Tokenizer;
   readonly #mutex = new FairMutex();
   #thread: Worker | null = null;
-  /** Who waits for the thread, which has one text at a time. */
-  #waiting: Waiting | null = null;
-  /** Aborted for those who have a turn to come when it is closed. */
+  /** The job in the thread, at most one. */
+  #waiting: PendingJob | null = null;
+  /** Aborted on `close`, for callers that still wait. */
   #closing = new AbortController();
-  /** Characters tokenised since the event loop was last waited for. */
+  /** Characters encoded inline since the event loop last ran. */
   #inline = 0;
   #turn: Promise<void> | null = null;
 
@@ -41,8 +41,8 @@ export class Encoder {
   }
 
   /**
-   * Tenants take turns with long texts.
-   * @throws the signal's reason, should the caller leave before its turn
+   * Encodes a text. Tenants alternate with long texts.
+   * @throws the signal's reason if the client disconnects first
    */
   async encode(text: string, options: EncodeOptions, caller: LockCaller): Promise<ArrayLike<number>> {
     if (text.length <= INLINE_LENGTH) {
@@ -54,7 +54,7 @@ export class Encoder {
     return this.#mutex.run({ ...caller, signal }, () => this.#inThread({ text, options }));
   }
 
-  /** Whatever waits fails; a later text starts the thread again. */
+  /** Fails the waiting texts. A later text starts the thread again. */
   async close(): Promise<void> {
     this.#closing.abort(ended());
     this.#closing = new AbortController();
@@ -65,7 +65,7 @@ export class Encoder {
     const thread = this.#running();
     return new Promise((resolve, reject) => {
       this.#waiting = { resolve, reject };
-      thread.ref(); // keeps the process alive only while someone waits
+      thread.ref(); // the process stays alive only while a text waits
       thread.postMessage(job);
     });
   }
@@ -78,7 +78,7 @@ export class Encoder {
     return this.#turn;
   }
 
-  /** Started with the first long text, and again should it have died. */
+  /** Starts the thread with the first long text, and again if it died. */
   #running(): Worker {
     if (this.#thread) return this.#thread;
     const thread = new Worker(new URL('./encoder-thread.ts', import.meta.url), {

@@ -1,31 +1,31 @@
 import type { TokenizerJson } from './tokenizer-files.ts';
 
-/** Questions about the steps of a tokenizer.json pipeline. */
+/** Reads properties of a tokenizer.json pipeline. */
 
 type Step = NonNullable<TokenizerJson['decoder']>;
 
 const NESTED = ['normalizers', 'pretokenizers', 'processors', 'decoders'] as const;
 
-/** The steps of one stage, sequences flattened, in order. */
+/** Returns the steps of one stage in order, with nested sequences flattened. */
 export function stepsOf(stage: Step | null | undefined): Step[] {
   if (!stage) return [];
   const nested = NESTED.map((key) => stage[key]).find(Array.isArray) as Step[] | undefined;
   return stage.type === 'Sequence' ? (nested ?? []).flatMap((inner) => stepsOf(inner)) : [stage];
 }
 
-/** Bytes are spelt with the byte-level alphabet. */
+/** Reports whether tokens spell bytes with the byte-level alphabet. */
 export function isByteLevel(tokenizer: TokenizerJson): boolean {
   const stages = [...stepsOf(tokenizer.decoder), ...stepsOf(tokenizer.pre_tokenizer)];
   return stages.some((step) => step.type === 'ByteLevel');
 }
 
-/** Spaces are spelt ▁ and bytes without a token of their own `<0xNN>`. */
+/** Reports whether tokens spell spaces as ▁ and single bytes as `<0xNN>`. */
 export function isSentencePiece(tokenizer: TokenizerJson): boolean {
   const stages = [...stepsOf(tokenizer.decoder), ...stepsOf(tokenizer.pre_tokenizer)];
   return tokenizer.model.byte_fallback === true || stages.some((step) => step.type === 'Metaspace');
 }
 
-/** The pipeline puts a space before the first word of a text. */
+/** Reports whether the pipeline puts a space before the first word of a text. */
 export function addsLeadingSpace(tokenizer: TokenizerJson): boolean {
   const prepends = stepsOf(tokenizer.normalizer).some((step) => step.type === 'Prepend');
   const cuts = stepsOf(tokenizer.pre_tokenizer);
@@ -36,7 +36,7 @@ export function addsLeadingSpace(tokenizer: TokenizerJson): boolean {
   );
 }
 
-/** Texts of the special tokens that the post-processor puts before a text, in order. */
+/** Returns the texts of the special tokens that the post-processor puts before a text. */
 export function leadingSpecials(tokenizer: TokenizerJson): string[] {
   for (const step of stepsOf(tokenizer.post_processor)) {
     if (step.type === 'TemplateProcessing') return templatePrefix(step.single);
@@ -53,7 +53,7 @@ function templatePrefix(template: unknown): string[] {
 }
 
 /**
- * How many UTF-16 units of text one token of `longest` bytes can stand for at most. Infinity where the pipeline may
+ * Returns the most UTF-16 units of text that one token of `longest` bytes can represent. Infinity if the pipeline may
  * drop text or fold any amount of it into one token.
  */
 export function longestSpan(tokenizer: TokenizerJson, longest: number): number {

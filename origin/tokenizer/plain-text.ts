@@ -1,10 +1,10 @@
 import type { TokenizerJson } from './tokenizer-files.ts';
 
 /**
- * The same tokenizer without its control tokens: text that spells one stays text. Added tokens that are neither
- * special nor in `markers` (runs of spaces, for instance) are part of how text is tokenised and stay.
+ * Returns the tokenizer without its control tokens, so that text that spells one stays text. Added tokens that are neither
+ * special nor in `markers`, such as runs of spaces, are part of normal text and stay.
  *
- * The control tokens also leave the model, because merges (BPE) or the best segmentation (Unigram) could find them.
+ * Control tokens are also removed from the model, because merges (BPE) or the best segmentation (Unigram) could produce them.
  */
 export function withoutControlTokens(tokenizer: TokenizerJson, markers: ReadonlySet<string>): TokenizerJson {
   const added = tokenizer.added_tokens ?? [];
@@ -29,5 +29,5 @@ export function withoutControlTokens(tokenizer: TokenizerJson, markers: Readonly
   };
 }
 
-/** Half a surrogate pair: no well-formed text has a piece that starts with it. */
+/** Half a surrogate pair, which no well-formed text contains. */
 const UNREACHABLE = '\ud800';

@@ -2,16 +2,16 @@ import type { TokenizerJson } from './tokenizer-files.ts';
 
 type Step = NonNullable<TokenizerJson['pre_tokenizer']>;
 
-/** The words of a byte-level vocabulary, unless it names others (GPT-2). */
+/** GPT-2's word pattern, the default of byte-level vocabularies. */
 const WORDS = String.raw`'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+`;
 
 const NUMERIC = String.raw`\p{N}`;
 const PUNCTUATION = String.raw`[\p{P}!-\/:-@\[-\x60{-~]`;
 
 /**
- * The same cuts, said in steps that the JavaScript library takes as the Rust library does, with which models are made.
- * By itself it never cuts at Metaspace's marks, isolates whatever a Split finds, knows no digits but ASCII's, and takes
- * its own language's white space for the words of byte-level vocabularies.
+ * Rewrites pre-tokenizer steps so that the JavaScript library splits text as the Rust library does, which models are
+ * trained with. Otherwise it never splits at Metaspace marks, isolates every match of a Split, knows only ASCII digits, and
+ * uses JavaScript's white space in the words of byte-level vocabularies.
  */
 export function withPortableCuts(step: Step): Step {
   switch (step.type) {
@@ -28,7 +28,7 @@ export function withPortableCuts(step: Step): Step {
     case 'Split':
       return step.invert === true ? step : cut(expressionOf(step.pattern), step.behavior);
     case 'ByteLevel':
-      // The library would have to put its space before the words are cut.
+      // The library adds the space only after splitting.
       if (step.use_regex === false || step.add_prefix_space === true) return step;
       return sequence(cut(WORDS, 'Isolated'), { ...step, use_regex: false });
     default:
@@ -38,7 +38,7 @@ export function withPortableCuts(step: Step): Step {
 
 const sequence = (...pretokenizers: Step[]): Step => ({ type: 'Sequence', pretokenizers });
 
-/** Cuts at what the expression finds, whatever becomes of that. */
+/** Splits at the matches of an expression, with the behavior of tokenizer.json. */
 function cut(found: string, behavior: unknown): Step {
   const other = String.raw`(?:(?!${found})[\s\S])`;
   const pieces: Readonly<Record<string, string>> = {

@@ -1,10 +1,10 @@
 /**
- * Raw bytes of every token id, as one flat table that threads can share. For special (added) tokens the bytes are
- * those of their literal text, where SentencePiece's ▁ is a space as ever.
+ * The raw bytes of every token id, as one flat table that threads can share. For special (added) tokens these are the
+ * bytes of their literal text, with SentencePiece's ▁ as a space.
  */
 export interface TokenBytes {
   readonly vocabularySize: number;
-  /** All tokens' bytes, one after the other. */
+  /** The bytes of all tokens, concatenated. */
   readonly bytes: Uint8Array;
   /** offsets[id] … offsets[id + 1] delimit token id; length vocabularySize + 1. */
   readonly offsets: Uint32Array;
@@ -12,12 +12,12 @@ export interface TokenBytes {
   readonly special: Uint8Array;
 }
 
-/** The bytes of one token; a view, not a copy. Empty for ids outside the table. */
+/** Returns the bytes of one token as a view; empty for ids outside the table. */
 export function bytesOf(table: TokenBytes, id: number): Uint8Array {
   return table.bytes.subarray(table.offsets[id] ?? 0, table.offsets[id + 1] ?? 0);
 }
 
-/** The table without the ids from `count` on, which a tokenizer may have and its model lack. */
+/** Returns the table of the first `count` ids, because a tokenizer may have more tokens than its model. */
 export function firstTokens(
   { vocabularySize, bytes, offsets, special }: TokenBytes,
   count: number,

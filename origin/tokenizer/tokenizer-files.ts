@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import * as z from 'zod';
 import { systemCode } from '../system-code.ts';
 
-/** The model directory's files about its vocabulary, checked as far as this room reads them. */
+/** Reads and checks the files of a model directory that describe its vocabulary. */
 
 const addedToken = z.looseObject({
   id: z.int().min(0),
@@ -16,7 +16,7 @@ const step = z.looseObject({ type: z.string() }).nullish();
 
 type IdsByText = Readonly<Record<string, number>>;
 
-/** By hand, because zod's records leave out the key `__proto__`, which is a token like any other. */
+/** Written by hand, because zod's records drop the key `__proto__`, which can be a token. */
 function isIdsByText(value: unknown): boolean {
   if (typeof value !== 'object' || value === null || Array.isArray(value)) return false;
   return Object.values(value).every((id) => Number.isInteger(id) && id >= 0);
@@ -71,8 +71,8 @@ export interface TokenizerFiles {
 }
 
 /**
- * tokenizer.json must be there; tokenizer_config.json, generation_config.json, config.json and genai_config.json may be
- * missing.
+ * Reads tokenizer.json, which is required, and tokenizer_config.json, generation_config.json, config.json and
+ * genai_config.json, which are optional.
  * @throws Error with one line that names the file and what is wrong with it
  */
 export function readTokenizerFiles(directory: string): TokenizerFiles {
@@ -84,7 +84,7 @@ export function readTokenizerFiles(directory: string): TokenizerFiles {
     generation: readJson(join(directory, 'generation_config.json'), generationConfig, 'optional'),
     model: {
       ...model,
-      // The builder has put in what generation_config.json said; a config.json beside it names the first one alone.
+      // The builder copies all ids of generation_config.json; a config.json beside it names only the first.
       eos_token_id: genai.eos_token_id ?? model.eos_token_id,
       vocab_size: model.vocab_size ?? genai.vocab_size,
     },

@@ -9,38 +9,38 @@ import { tokenBytesOf } from './vocabulary.ts';
 export interface EncodeOptions {
   /** Put the tokenizer's own special tokens (BOS) before the text, unless the text already starts with BOS. */
   readonly addSpecialTokens: boolean;
-  /** Read the text of a special token as that token; false: as ordinary text. */
+  /** True: parse the text of a special token as that token. False: as ordinary text. */
   readonly parseSpecial: boolean;
 }
 
-/** The text's own tokens, no others. */
+/** Encodes only the text itself. */
 export const PLAIN: EncodeOptions = { addSpecialTokens: false, parseSpecial: false };
 
 export interface TokenizerParts {
   readonly files: TokenizerFiles;
-  /** Texts of added tokens that count as control tokens although they are not flagged as special. */
+  /** Added tokens that are control tokens although they are not flagged as special. */
   readonly markers: ReadonlySet<string>;
 }
 
-/** Text ↔ token ids of one model directory. Synchronous: about 1 MB of text per second. */
+/** Converts between text and token ids of one model directory. Synchronous: about 1 MB of text per second. */
 export class Tokenizer {
   readonly tokenBytes: TokenBytes;
-  /** Null when the model has no begin-of-text token. */
+  /** Null if the model has no begin-of-text token. */
   readonly bosId: number | null;
-  /** Tokens that end a text: of the tokenizer's, the model's and the generation configuration. */
+  /** End tokens named by the tokenizer's, the model's and the generation configuration. */
   readonly eosIds: readonly number[];
-  /** Put before every text with `addSpecialTokens`; empty for most byte-level models. */
+  /** Tokens put before every text with `addSpecialTokens`; empty for most byte-level models. */
   readonly prefixIds: readonly number[];
-  /** Most UTF-16 units of text that one token can stand for; Infinity when unknown. */
+  /** Most UTF-16 units of text that one token can represent; Infinity if unknown. */
   readonly longestSpan: number;
-  /** A text's first token carries a space that the text does not have. */
+  /** True if the first token of a text carries a space that the text does not have. */
   readonly addsLeadingSpace: boolean;
-  /** Texts of the begin, end and padding tokens and the chat template, as tokenizer_config.json names them. */
+  /** Begin, end and padding tokens and the chat template of tokenizer_config.json. */
   readonly description: TokenizerFiles['config'];
-  /** Added tokens (special or not): text → id. */
+  /** Ids of added tokens, special or not, by text. */
   readonly addedTokens: ReadonlyMap<string, number>;
 
-  /** What it was made of, for another thread to make its like: the directory may have changed since. */
+  /** The constructor's input, so that another thread builds the same tokenizer even if the files have changed. */
   readonly parts: TokenizerParts;
   readonly #special: Pipeline;
   #plain: Pipeline | null = null;
@@ -69,12 +69,12 @@ export class Tokenizer {
     this.addsLeadingSpace = addsLeadingSpace(tokenizer);
   }
 
-  /** The id of a token's exact text. */
+  /** Returns the id of the token with exactly this text. */
   idOf(text: string | null | undefined): number | undefined {
     return typeof text === 'string' ? this.#special.token_to_id(text) : undefined;
   }
 
-  /** A token as the vocabulary spells it; '' for ids without one. */
+  /** Returns a token as the vocabulary spells it; '' for ids without a token. */
   spelling(id: number): string {
     return this.#special.id_to_token(id) ?? '';
   }
@@ -86,7 +86,7 @@ export class Tokenizer {
     return [...this.prefixIds, ...ids];
   }
 
-  /** The text of the ids; broken characters become U+FFFD. Ids outside the vocabulary have no text. */
+  /** Returns the text of the ids. Broken characters become U+FFFD; ids outside the vocabulary have no text. */
   decode(ids: readonly number[], { skipSpecialTokens }: { readonly skipSpecialTokens: boolean }): string {
     const shown = ids.filter((id) => !(skipSpecialTokens && this.tokenBytes.special[id] === 1));
     const pieces = shown.map((id) => bytesOf(this.tokenBytes, id));
@@ -100,13 +100,13 @@ export class Tokenizer {
     return this.addsLeadingSpace && text.startsWith(' ') ? text.slice(1) : text;
   }
 
-  /** Built when first needed: few requests need it and a large vocabulary takes memory. */
+  /** Built on first use, because few requests need it and a large vocabulary takes memory. */
   #withoutControl(): Pipeline {
     this.#plain ??= pipelineOf(withoutControlTokens(this.parts.files.tokenizer, this.parts.markers));
     return this.#plain;
   }
 
-  /** tokenizer_config's add_bos_token decides where it is given, else the post-processor of tokenizer.json. */
+  /** Follows add_bos_token of tokenizer_config.json; if absent, the post-processor of tokenizer.json. */
   #prefix(addBos: boolean | null): number[] {
     const fromTemplate = leadingSpecials(this.parts.files.tokenizer).flatMap((text) => this.idOf(text) ?? []);
     if (addBos === null || this.bosId === null) return fromTemplate;

@@ -1,14 +1,13 @@
-import { byteAlphabet } from './byte-alphabet.ts';
 import { isByteLevel, isSentencePiece } from './pipeline.ts';
 import type { TokenBytes } from './token-bytes.ts';
 import type { TokenizerJson } from './tokenizer-files.ts';
 
-/** The raw bytes of every token of a tokenizer.json. */
+/** Derives the raw bytes of every token of a tokenizer.json. */
 
 const BYTE_TOKEN = /^<0x([0-9A-F]{2})>$/;
 
 /**
- * @param width Least number of ids, e.g. the width of the model's logits; ids without a token have no bytes
+ * @param width minimum number of ids, such as the width of the model's logits; ids without a token have no bytes
  * @throws Error for vocabularies that are neither byte-level nor SentencePiece
  */
 export function tokenBytesOf(tokenizer: TokenizerJson, width: number): TokenBytes {
@@ -17,7 +16,7 @@ export function tokenBytesOf(tokenizer: TokenizerJson, width: number): TokenByte
   for (const [text, id] of entries(tokenizer)) pieces[id] = spell(text);
   const special: number[] = [];
   const encoder = new TextEncoder();
-  // Runs of ▁ among them (Gemma) are spaces; the byte-level alphabet is no spelling of theirs.
+  // Runs of ▁ (Gemma) are spaces. Added tokens are never spelled in the byte-level alphabet.
   const spellAdded = isByteLevel(tokenizer) ? (text: string) => encoder.encode(text) : spell;
   for (const token of tokenizer.added_tokens ?? []) {
     pieces[token.id] = spellAdded(token.content);
@@ -26,7 +25,7 @@ export function tokenBytesOf(tokenizer: TokenizerJson, width: number): TokenByte
   return flatten(pieces, special, Math.max(width, pieces.length));
 }
 
-/** Pairs of token text and id, added tokens apart. */
+/** Returns pairs of token text and id, without added tokens. */
 export function entries(tokenizer: TokenizerJson): [string, number][] {
   const { vocab } = tokenizer.model;
   return Array.isArray(vocab) ? vocab.map(([text], id) => [text, id]) : Object.entries(vocab);
@@ -45,7 +44,7 @@ function spelling(tokenizer: TokenizerJson): (text: string) => Uint8Array {
     throw new Error('tokenizer.json: the vocabulary is neither byte-level nor SentencePiece');
   }
   if (tokenizer.model.type === 'Unigram' && tokenizer.model.byte_fallback === true) {
-    // The pipeline would turn every character without a piece into <unk>, silently.
+    // The pipeline would silently turn every character without a piece into <unk>.
     throw new Error('tokenizer.json: a Unigram model with byte fallback is not supported');
   }
   return (text) => {
@@ -66,4 +65,19 @@ function flatten(pieces: readonly Uint8Array[], special: readonly number[], size
   const flags = new Uint8Array(new SharedArrayBuffer(size));
   for (const id of special) flags[id] = 1;
   return { vocabularySize: size, bytes, offsets, special: flags };
+}
+
+/**
+ * The alphabet of byte-level vocabularies: one printable character per byte, as GPT-2 defined it. Printable Latin-1
+ * characters stand for themselves, the other bytes for U+0100 onwards in ascending order.
+ */
+function byteAlphabet(): ReadonlyMap<string, number> {
+  const alphabet = new Map<string, number>();
+  let next = 0x100;
+  for (let byte = 0; byte < 256; byte += 1) {
+    const printable = (byte >= 0x21 && byte <= 0x7e) || (byte >= 0xa1 && byte <= 0xff && byte !== 0xad);
+    alphabet.set(String.fromCharCode(printable ? byte : next), byte);
+    if (!printable) next += 1;
+  }
+  return alphabet;
 }

@@ -36,7 +36,7 @@ describe('npm start', () => {
     const port = String(await freePort());
     const { child, output } = launch({ CONTINUO_PORT: port, CONTINUO_ORIGIN_PORT: port });
     expect(await exitOf(child)).toBe(1);
-    expect(output().trim()).toBe(`CONTINUO_ORIGIN_PORT: ${port} is CONTINUO_PORT already; set another one.`);
+    expect(output().trim()).toBe(`CONTINUO_ORIGIN_PORT: ${port} is already CONTINUO_PORT; set another one.`);
   });
 
   test('an address that is none of this machine is not called a taken port', async () => {

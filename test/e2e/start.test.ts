@@ -199,7 +199,7 @@ describe('npm start', () => {
       CONTINUO_ORIGIN_PORT: String(await freePort()),
     });
     expect(await exitOf(child)).toBe(1);
-    expect(output().trim()).toBe(`Port ${port} on 127.0.0.1 is taken; set CONTINUO_PORT to a free one.`);
+    expect(output().trim()).toBe(`Port ${port} on 127.0.0.1 is in use; set CONTINUO_PORT to a free one.`);
   });
 
   test('a wrong setting is one clear line and exit code 1', async () => {

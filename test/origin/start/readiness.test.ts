@@ -23,9 +23,9 @@ test('what is not ready yet is waited for', async () => {
   await untilReady(await answering(503, 503, 200), LONG_MS, never);
 });
 
-test('what says that it cannot serve is not waited for', async () => {
+test('gives up at once on a health check that answers 500', async () => {
   const broken = untilReady(await answering(503, 500), LONG_MS, never);
-  await expect(broken).rejects.toThrow('cannot serve');
+  await expect(broken).rejects.toThrow('answered its health check with 500');
 });
 
 test('what never answers is given up in the end, and at once when nobody waits any more', async () => {

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import type { Shield } from '../../../origin/start/local-worker.ts';
+import type { PlatformRateLimit } from '../../../origin/start/local-worker.ts';
 import { apiKeyId } from '../../../shared/api-key.ts';
 import { forAllTests } from '../../support/for-tests.ts';
 import { ADMIN_KEY_SHA256, completion, tenantWithKey } from '../admin/admin-client.ts';
@@ -13,7 +13,7 @@ const BY_ADDRESS = 60;
 const BY_KEY = 4;
 const PERIOD_S = 60;
 
-const shield = (name: string, limit: number): Shield => ({
+const shield = (name: string, limit: number): PlatformRateLimit => ({
   namespace_id: name,
   simple: { limit, period: PERIOD_S },
 });
