@@ -1,7 +1,7 @@
 import { toApiError } from '../../shared/errors.ts';
 import type { GenerationEvent } from '../../shared/generation.ts';
 import type { CompiledGrammar } from '../grammar/constraint.ts';
-import type { PlacedVectors } from '../model/model-runner.ts';
+import type { EmbeddedImage } from '../model/model-runner.ts';
 import type { EngineReport, Submission } from './messages.ts';
 import { sequenceCount } from './open-request.ts';
 import type { Roster } from './roster.ts';
@@ -14,7 +14,7 @@ const THROUGHPUT_WINDOW = 64;
 export interface Preparation {
   readonly grammar: CompiledGrammar | null;
   /** Of each prompt; empty when there are none. */
-  readonly images: readonly (readonly PlacedVectors[])[];
+  readonly images: readonly (readonly EmbeddedImage[])[];
 }
 
 const NOTHING: Preparation = { grammar: null, images: [] };

@@ -6,7 +6,7 @@ import { GrammarCache } from '../grammar/process/grammar-cache.ts';
 import { GrammarVocabulary } from '../grammar/runtime/grammar-vocabulary.ts';
 import { ModelError } from '../model/config/model-json.ts';
 import { type ModelOptions, openModel } from '../model/open/open-model.ts';
-import { NoRoomError } from '../model/runner/kv-cache.ts';
+import { OutOfMemoryError } from '../model/runner/kv-cache.ts';
 import { isLargeVocabulary, SimdKernel } from '../sampling/simd/simd-kernel.ts';
 import { DrawTeam } from '../sampling/team/draw-team.ts';
 import { firstTokens, type TokenBytes } from '../tokenizer/token-bytes.ts';
@@ -85,7 +85,7 @@ try {
 } catch (error) {
   const message = messageOf(error);
   // Memory that is missing now may be there later.
-  const permanent = error instanceof ModelError && !(error instanceof NoRoomError);
+  const permanent = error instanceof ModelError && !(error instanceof OutOfMemoryError);
   report({ type: 'failed', message, permanent });
 } finally {
   await compiler.close();

@@ -53,7 +53,7 @@ export class Engine {
     this.#runner = runner;
     this.#now = now;
     this.#roster = new Roster(shape, maxWaiting, shortcuts.cacheGenerated);
-    this.#batch = new DecodeBatchBuilder(shape.slots, shape.leastRows);
+    this.#batch = new DecodeBatchBuilder(shape.slots, shape.minRows);
     this.#team = team;
     this.#drafting = new Drafting(shortcuts, shape.prefillChunk);
     const context = {

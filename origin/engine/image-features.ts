@@ -1,6 +1,6 @@
 import { ApiError } from '../../shared/errors.ts';
 import { FairMutex } from '../fair-mutex.ts';
-import type { PlacedVectors } from '../model/model-runner.ts';
+import type { EmbeddedImage } from '../model/model-runner.ts';
 import type { Submission, SubmittedImage } from './messages.ts';
 
 /** [3, height, width] to [positions, width of a vector]; one call at a time. */
@@ -31,11 +31,11 @@ export class ImageFeatures {
    * What stands where in each prompt.
    * @throws ApiError upstream_error when the encoder fails; anything once the signal was aborted
    */
-  async of(submission: Submission, signal: AbortSignal): Promise<PlacedVectors[][]> {
+  async of(submission: Submission, signal: AbortSignal): Promise<EmbeddedImage[][]> {
     const { prompts, cachePrompt, cacheKey, tenantId } = submission;
-    const placed: PlacedVectors[][] = [];
+    const placed: EmbeddedImage[][] = [];
     for (const { images = [] } of prompts) {
-      const one: PlacedVectors[] = [];
+      const one: EmbeddedImage[] = [];
       for (const image of images) {
         const key = cachePrompt ? JSON.stringify([cacheKey, image.key]) : null;
         const vectors = await this.#mutex.run({ tenantId, signal }, () => this.#vectors(image, key, signal));

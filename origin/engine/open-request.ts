@@ -1,6 +1,6 @@
 import type { GenerationEvent, Usage } from '../../shared/generation.ts';
 import type { CompiledGrammar } from '../grammar/constraint.ts';
-import type { PlacedVectors } from '../model/model-runner.ts';
+import type { EmbeddedImage } from '../model/model-runner.ts';
 import { isGreedy } from '../sampling/token-draw.ts';
 import type { Preparation } from './admission.ts';
 import type { Submission, SubmittedPrompt } from './messages.ts';
@@ -95,7 +95,7 @@ export class OpenRequest {
   }
 
   /** What stands in a prompt in the place of its image tokens. */
-  images(promptIndex: number): readonly PlacedVectors[] {
+  images(promptIndex: number): readonly EmbeddedImage[] {
     return this.#images[promptIndex] ?? [];
   }
 

@@ -1,5 +1,5 @@
 import type { EventOf, TokenLogprob } from '../../shared/generation.ts';
-import type { PlacedVectors } from '../model/model-runner.ts';
+import type { EmbeddedImage } from '../model/model-runner.ts';
 import { tokenLogprob } from '../sampling/logprobs.ts';
 import { Utf8Assembler } from '../tokenizer/detokenizer.ts';
 import { bytesOf, type TokenBytes } from '../tokenizer/token-bytes.ts';
@@ -13,7 +13,7 @@ export class PromptPrefill implements PrefillCandidate {
   readonly request: OpenRequest;
   readonly promptIndex: number;
   readonly tokens: Int32Array;
-  readonly images: readonly PlacedVectors[];
+  readonly images: readonly EmbeddedImage[];
   /** Logits this prompt needs: a function of the request alone, so that later choices get the same bits. */
   readonly wanted: WantedLogits;
   readonly sequences: PendingSequence[];

@@ -1,8 +1,8 @@
 import {
   type DecodeBatch,
-  type PlacedVectors,
+  type EmbeddedImage,
+  imagesWithin,
   type PrefillChunk,
-  placedWithin,
 } from '../model/model-runner.ts';
 
 /**
@@ -61,7 +61,7 @@ export function prefillChunk(
   computed: number,
   chunk: number,
   wanted: WantedLogits,
-  images: readonly PlacedVectors[] = [],
+  images: readonly EmbeddedImage[] = [],
 ): PrefillChunk {
   const end = chunkEnd(computed, prompt.length, chunk);
   const count = end - computed;
@@ -69,7 +69,7 @@ export function prefillChunk(
   if (wanted === 'all') logitsAt = Int32Array.from({ length: count }, (_, index) => index);
   else if (wanted === 'last' && end === prompt.length) logitsAt = Int32Array.of(count - 1);
   const run = { slot, start: computed, tokens: prompt.subarray(computed, end), logitsAt };
-  return images.length === 0 ? run : { ...run, images: placedWithin(images, computed, end) };
+  return images.length === 0 ? run : { ...run, images: imagesWithin(images, computed, end) };
 }
 
 /** A row of the decode batch. */
@@ -84,13 +84,13 @@ export interface DecodeRow {
 export class DecodeBatchBuilder {
   readonly #tokens: Int32Array;
   readonly #positions: Int32Array;
-  readonly #leastRows: number;
+  readonly #minRows: number;
 
-  /** @param leastRows idle slots beside the others make up for rows that are missing */
-  constructor(slots: number, leastRows: number) {
+  /** @param minRows idle slots beside the others make up for rows that are missing */
+  constructor(slots: number, minRows: number) {
     this.#tokens = new Int32Array(slots);
     this.#positions = new Int32Array(slots);
-    this.#leastRows = leastRows;
+    this.#minRows = minRows;
   }
 
   /**
@@ -101,7 +101,7 @@ export class DecodeBatchBuilder {
     const first = bySlot.findIndex((row) => row !== null);
     if (first < 0) return null;
     const last = bySlot.findLastIndex((row) => row !== null);
-    const rows = Math.max(this.#leastRows, last - first + 1);
+    const rows = Math.max(this.#minRows, last - first + 1);
     const firstSlot = Math.min(first, bySlot.length - rows);
     for (let row = 0; row < rows; row++) {
       const sequence = bySlot[firstSlot + row] ?? null;

@@ -1,36 +1,35 @@
-/** What the engine knows of a model: rows of tokens in, logits out. Implemented over ONNX Runtime in ort-runner.ts. */
+/** The engine's interface to a model: rows of tokens in, logits out. runner/ implements it over ONNX Runtime. */
 
 export interface ModelShape {
   readonly vocabularySize: number;
-  /** Positions one slot can hold. */
+  /** Positions of one slot. */
   readonly contextLength: number;
-  /** Rows of the KV cache; slots are numbered 0 … slots − 1. */
+  /** Number of slots of the KV cache: 0 … slots − 1. */
   readonly slots: number;
   /**
-   * Prefill runs cover [k·chunk, (k+1)·chunk) of a sequence and never straddle a multiple of it: the same split gives
-   * the same bits, so that logits do not depend on the prefix cache or on company. Runs over drafted tokens, which
-   * exist by configuration only, begin anywhere; no run is longer than this.
+   * Prefill runs cover at most [k·chunk, (k+1)·chunk) of a sequence. The same split gives the same bits, so logits do
+   * not depend on the prefix cache or on other sequences. Only runs over drafted tokens start elsewhere.
    */
   readonly prefillChunk: number;
   /**
-   * Rows a decode run should have at least, some of them idle: a row that is alone in a run may meet another kernel,
-   * which rounds otherwise. Never more than there are slots.
+   * Minimum rows of a decode run, idle ones included, because a single row may use a kernel that rounds differently. At
+   * most the number of slots.
    */
-  readonly leastRows: number;
+  readonly minRows: number;
 }
 
 /** One decode step: row r is the sequence in slot `firstSlot + r`. */
 export interface DecodeBatch {
   readonly firstSlot: number;
   readonly rows: number;
-  /** The token each row feeds; at least `rows` long. */
+  /** The input token of each row; at least `rows` long. */
   readonly tokens: Int32Array;
-  /** The position each token is written at = tokens already in that slot. */
+  /** The position of each token, equal to the number of tokens already in its slot. */
   readonly positions: Int32Array;
 }
 
-/** Vectors that stand in the place of tokens: what an encoder has made of an image. */
-export interface PlacedVectors {
+/** Vectors that replace tokens: an encoded image. */
+export interface EmbeddedImage {
   /** Position of the first. */
   readonly at: number;
   readonly count: number;
@@ -38,9 +37,9 @@ export interface PlacedVectors {
   readonly vectors: Float32Array;
 }
 
-/** What of them stands in [start, end), with positions counted from `start`. */
-export function placedWithin(placed: readonly PlacedVectors[], start: number, end: number): PlacedVectors[] {
-  return placed.flatMap(({ at, count, vectors }) => {
+/** Returns the parts of images in [start, end), with positions relative to `start`. */
+export function imagesWithin(images: readonly EmbeddedImage[], start: number, end: number): EmbeddedImage[] {
+  return images.flatMap(({ at, count, vectors }) => {
     const first = Math.max(at, start);
     const last = Math.min(at + count, end);
     if (first >= last) return [];
@@ -52,16 +51,16 @@ export function placedWithin(placed: readonly PlacedVectors[], start: number, en
 
 export interface PrefillChunk {
   readonly slot: number;
-  /** Position of the first token; positions before it are already in the slot's KV. */
+  /** Position of the first token. Earlier positions are already in the slot's KV. */
   readonly start: number;
   readonly tokens: Int32Array;
-  /** Indices into `tokens` whose logits are wanted, ascending; empty = none. */
+  /** Ascending indices into `tokens` whose logits are needed; empty = none. */
   readonly logitsAt: Int32Array;
-  /** Images in the chunk, by index into `tokens`, which hold any valid id there; for models that see. */
-  readonly images?: readonly PlacedVectors[];
+  /** Images in the chunk by index into `tokens`, which hold any valid id there. */
+  readonly images?: readonly EmbeddedImage[];
 }
 
-/** Thrown by `prefill` when its signal was aborted while it ran. */
+/** Thrown by `prefill` if its signal was aborted during the run. */
 export class RunTerminated extends Error {
   override readonly name = 'RunTerminated';
 }
@@ -69,11 +68,11 @@ export class RunTerminated extends Error {
 export interface ModelRunner {
   readonly shape: ModelShape;
   /**
-   * Logits of row r at [r · vocabularySize, (r + 1) · vocabularySize), raw float32, valid until the next call of the
-   * runner. In runs of `leastRows` or more, every row's bits are its own, whatever the others are.
+   * Returns raw float32 logits: row r at [r · vocabularySize, (r + 1) · vocabularySize), valid until the next call. In runs
+   * of `minRows` or more, the bits of a row do not depend on the other rows.
    */
   decode(batch: DecodeBatch): Float32Array | Promise<Float32Array>;
-  /** Logits of logitsAt[i] at row i, valid until the next call. The event loop turns while it runs. */
+  /** Returns the logits of logitsAt[i] at row i, valid until the next call. Does not block the event loop. */
   prefill(chunk: PrefillChunk, signal: AbortSignal): Promise<Float32Array>;
   /** Copies the KV of positions [0, length) from one slot to another. */
   copy(from: number, to: number, length: number): void;

@@ -33,7 +33,11 @@ describe.concurrent('a start that cannot succeed is exit code 1 and one line on 
     ['a missing model', { CONTINUO_MODEL_DIR: '/nowhere' }, /tokenizer\.json: the file is missing/],
     ['a model without weights', { CONTINUO_MODEL_DIR: WITHOUT_WEIGHTS }, /model\.onnx|config\.json/],
     ['a context the model was not made for', { CONTINUO_CONTEXT: '1000000' }, /context of 1000000/],
-    ['a device id without CUDA', { CONTINUO_DEVICE_ID: '0' }, /a device id is set, .* cpu knows nothing of/],
+    [
+      'a device id without CUDA',
+      { CONTINUO_DEVICE_ID: '0' },
+      /a device id is set, .* the provider cpu ignores it/,
+    ],
     ['a KV cache above its limit', { CONTINUO_KV_MEMORY_MIB: '1' }, /KV|memory/i],
   ])('%s', async (_, environment: Record<string, string>, message) => {
     const origin = start(environment);
@@ -47,7 +51,7 @@ describe.concurrent('a start that cannot succeed is exit code 1 and one line on 
     [
       'a truncated graph',
       (directory) => truncateSync(join(directory, 'model.onnx'), 2000),
-      /model\.onnx is cut off/,
+      /model\.onnx is truncated/,
     ],
     [
       'truncated weights',

@@ -1,7 +1,7 @@
-/** What a graph calls its inputs and outputs; `%d` stands for the layer. */
+/** Names of a graph's inputs and outputs; `%d` is the layer. */
 export interface DecoderNames {
   readonly inputIds: string;
-  /** Token vectors in place of ids, where another graph embeds them. */
+  /** Token vectors instead of ids, if another graph embeds them. */
   readonly inputsEmbeds: string;
   readonly attentionMask: string;
   readonly positionIds: string;
@@ -12,8 +12,8 @@ export interface DecoderNames {
   readonly presentValue: string;
 }
 
-/** As Optimum and transformers.js name them, and onnxruntime-genai's builder unless told otherwise. */
-export const USUAL_NAMES: DecoderNames = {
+/** Names used by Optimum and transformers.js, and by default by onnxruntime-genai's builder. */
+export const DEFAULT_NAMES: DecoderNames = {
   inputIds: 'input_ids',
   inputsEmbeds: 'inputs_embeds',
   attentionMask: 'attention_mask',
@@ -25,13 +25,13 @@ export const USUAL_NAMES: DecoderNames = {
   presentValue: 'present.%d.value',
 };
 
-/** Boolean input [1] of a merged export: false runs the branch that reads no past. */
+/** Boolean input [1] of a merged export; false runs the branch without a past. */
 export const USE_CACHE_BRANCH = 'use_cache_branch';
 
-export const ofLayer = (template: string, layer: number): string => template.replace('%d', `${layer}`);
+export const layerName = (template: string, layer: number): string => template.replace('%d', `${layer}`);
 
-/** Whether a name is the template's for some layer. */
-export function isOfSomeLayer(template: string, name: string): boolean {
+/** Reports whether a name matches the template for any layer. */
+export function isLayerName(template: string, name: string): boolean {
   const [before = '', after = ''] = template.split('%d');
   if (!name.startsWith(before) || !name.endsWith(after)) return false;
   return /^\d+$/.test(name.slice(before.length, name.length - after.length));

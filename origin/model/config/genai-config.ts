@@ -1,13 +1,13 @@
 import * as z from 'zod';
-import { type DecoderNames, USUAL_NAMES } from './decoder-names.ts';
+import { DEFAULT_NAMES, type DecoderNames } from './decoder-names.ts';
 import { count, ModelError, readModelJson, tokenIds } from './model-json.ts';
 
-/** genai_config.json, which onnxruntime-genai's model builder writes beside the graph. */
+/** Reads genai_config.json, which onnxruntime-genai's model builder writes beside the graph. */
 
 export const GENAI_CONFIG = 'genai_config.json';
 
 const name = z.string().min(1);
-const template = z.string().regex(/^[^%]*%d[^%]*$/, 'must hold %d, the layer, once');
+const template = z.string().regex(/^[^%]*%d[^%]*$/, 'must contain %d, the layer, exactly once');
 
 const schema = z.object({
   model: z.object({
@@ -47,14 +47,14 @@ const schema = z.object({
 export type GenaiModel = z.infer<typeof schema>['model'];
 
 /**
- * undefined when the directory has none.
+ * Returns undefined if the directory has none.
  * @throws ModelError
  */
 export function readGenaiConfig(directory: string): GenaiModel | undefined {
   const model = readModelJson(directory, GENAI_CONFIG, schema)?.model;
   if (model?.decoder.pipeline !== undefined) {
     throw new ModelError(
-      `${GENAI_CONFIG}: model.decoder.pipeline: decoders in several graphs are not served`,
+      `${GENAI_CONFIG}: model.decoder.pipeline: decoders split into several graphs are not supported`,
     );
   }
   return model;
@@ -62,14 +62,14 @@ export function readGenaiConfig(directory: string): GenaiModel | undefined {
 
 export function genaiNames({ decoder: { inputs, outputs } }: GenaiModel): DecoderNames {
   return {
-    inputIds: inputs?.input_ids ?? USUAL_NAMES.inputIds,
-    inputsEmbeds: USUAL_NAMES.inputsEmbeds,
-    attentionMask: inputs?.attention_mask ?? USUAL_NAMES.attentionMask,
-    positionIds: inputs?.position_ids ?? USUAL_NAMES.positionIds,
-    pastKey: inputs?.past_key_names ?? USUAL_NAMES.pastKey,
-    pastValue: inputs?.past_value_names ?? USUAL_NAMES.pastValue,
-    logits: outputs?.logits ?? USUAL_NAMES.logits,
-    presentKey: outputs?.present_key_names ?? USUAL_NAMES.presentKey,
-    presentValue: outputs?.present_value_names ?? USUAL_NAMES.presentValue,
+    inputIds: inputs?.input_ids ?? DEFAULT_NAMES.inputIds,
+    inputsEmbeds: DEFAULT_NAMES.inputsEmbeds,
+    attentionMask: inputs?.attention_mask ?? DEFAULT_NAMES.attentionMask,
+    positionIds: inputs?.position_ids ?? DEFAULT_NAMES.positionIds,
+    pastKey: inputs?.past_key_names ?? DEFAULT_NAMES.pastKey,
+    pastValue: inputs?.past_value_names ?? DEFAULT_NAMES.pastValue,
+    logits: outputs?.logits ?? DEFAULT_NAMES.logits,
+    presentKey: outputs?.present_key_names ?? DEFAULT_NAMES.presentKey,
+    presentValue: outputs?.present_value_names ?? DEFAULT_NAMES.presentValue,
   };
 }

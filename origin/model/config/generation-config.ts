@@ -2,7 +2,7 @@ import * as z from 'zod';
 import { type GenerationDefaults, generationDefaults } from '../../../shared/sampling.ts';
 import { readModelJson } from './model-json.ts';
 
-/** The sampling that generation_config.json recommends, under the names it has there. */
+/** Reads the sampling defaults of generation_config.json. */
 
 const { maxTokens, temperature, topK, topP, minP, repetitionPenalty } = generationDefaults.shape;
 
@@ -17,7 +17,7 @@ const schema = z.object({
 });
 
 /**
- * Empty where the directory has no such file. `do_sample: false` is greedy.
+ * Returns an empty object if the directory has no such file. `do_sample: false` means greedy.
  * @throws ModelError
  */
 export function readGenerationDefaults(directory: string): GenerationDefaults {

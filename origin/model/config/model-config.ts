@@ -2,11 +2,11 @@ import * as z from 'zod';
 import { GENAI_CONFIG, type GenaiModel, readGenaiConfig } from './genai-config.ts';
 import { count, ModelError, readModelJson, tokenId, tokenIds } from './model-json.ts';
 
-/** What a model directory's JSON files say, as Hugging Face and onnxruntime-genai write them. */
+/** Reads the sizes of a model from config.json (Hugging Face) and genai_config.json (onnxruntime-genai). */
 
 const CONFIG = 'config.json';
 
-/** GPT-2's family names the same sizes otherwise. */
+/** Older names of the same sizes, used by GPT-2's family. */
 const OLD_NAMES = {
   hidden_size: 'n_embd',
   num_hidden_layers: 'n_layer',
@@ -41,25 +41,25 @@ const generationConfigSchema = z.object({
 });
 
 export interface ModelConfig {
-  /** The file the sizes are from. */
+  /** The file that the sizes come from. */
   readonly source: string;
   readonly vocabularySize: number;
   readonly layers: number;
   readonly attentionHeads: number;
   readonly kvHeads: number;
-  /** null where the file gives neither head_dim nor hidden_size. */
+  /** Null if the file has neither head_dim nor hidden_size. */
   readonly headSize: number | null;
   readonly maxPositions: number;
-  /** Positions a token attends to, itself included; null = all. */
+  /** Positions that a token attends to, itself included; null = all. */
   readonly slidingWindow: number | null;
-  /** The token that stands for an image in a prompt; null = the model sees none. */
+  /** The token that stands for an image in a prompt; null = the model does not accept images. */
   readonly imageTokenId: number | null;
-  /** Positions an image takes; null where the file does not say. */
+  /** Positions of an image; null if the file does not say. */
   readonly imageLength: number | null;
 }
 
 /**
- * Reads config.json or genai_config.json, or both where they agree, and generation_config.json where present.
+ * Reads config.json or genai_config.json, or both if they agree, and generation_config.json if present.
  * @throws ModelError
  */
 export function readModelConfig(directory: string): ModelConfig {
@@ -75,7 +75,7 @@ export function readModelConfig(directory: string): ModelConfig {
   const eos = generation.eos_token_id ?? genai?.eos_token_id ?? config?.eos_token_id ?? [];
   const imageTokenId = config?.image_token_id ?? config?.image_token_index ?? null;
   const imageLength = config?.image_seq_length ?? null;
-  // Which tokens begin and end a text is the tokenizer's to know.
+  // The tokenizer decides which tokens begin and end a text; here they are only checked.
   requireTokens([...bos, ...eos, ...(imageTokenId === null ? [] : [imageTokenId])], chosen);
   const maxPositions = Math.min(chosen.maxPositions, others?.maxPositions ?? Infinity);
   const slidingWindow = chosen.slidingWindow ?? others?.slidingWindow ?? null;
@@ -111,7 +111,7 @@ function genaiSizes({ vocab_size, context_length, decoder }: GenaiModel): Sizes 
   };
 }
 
-/** The vocabulary may differ: published config.json files count the padding of the embedding in or not. */
+/** The vocabulary may differ, because some config.json files include the embedding's padding. */
 function requireAgreement(genai: Sizes, config: Sizes): void {
   const pairs = [
     ['layers', genai.layers, config.layers],
@@ -130,7 +130,7 @@ function requireTokens(ids: readonly number[], { source, vocabularySize }: Sizes
   throw new ModelError(`${source}: token id ${unknown} is outside the vocabulary of ${vocabularySize}`);
 }
 
-/** Models that see keep the sizes of their decoder in a part of their own. */
+/** Models with images have the sizes of their decoder in `text_config`. */
 function withTextSizes(value: unknown): unknown {
   if (typeof value !== 'object' || value === null || !('text_config' in value)) return value;
   const { text_config: text, ...others } = value;

@@ -1,18 +1,17 @@
 import { existsSync, readdirSync } from 'node:fs';
 import { join, posix } from 'node:path';
-import { type DecoderNames, USUAL_NAMES } from './decoder-names.ts';
+import { DEFAULT_NAMES, type DecoderNames } from './decoder-names.ts';
 import { GENAI_CONFIG, genaiNames, readGenaiConfig } from './genai-config.ts';
 import { ModelError } from './model-json.ts';
 
 /**
- * The precisions a directory may hold side by side, in the order in which the CPU's best is looked for: 4 bits are
- * fastest, float16 halves the memory, and last come the kinds that scale activations over all rows of a run at once,
- * which must therefore run row by row.
+ * The precisions that a directory may contain, in order of preference on the CPU: 4 bits are fastest, float16 halves the
+ * memory. The last ones scale activations over all rows of a run and must therefore run row by row.
  */
 export const PRECISIONS = ['q4', 'q4f16', 'fp16', 'fp32', 'bnb4', 'q8', 'int8', 'uint8'] as const;
 export type Precision = (typeof PRECISIONS)[number];
 
-/** How transformers.js marks them in file names. */
+/** File name suffixes of transformers.js. */
 export const PRECISION_SUFFIXES: Readonly<Record<Precision, readonly string[]>> = {
   q4: ['_q4'],
   q4f16: ['_q4f16'],
@@ -33,22 +32,22 @@ export interface DecoderFile {
 }
 
 /**
- * The graph to load: the one of the precision asked for, else the one genai_config.json names, else the first of
- * PRECISIONS that is there.
- * @throws ModelError saying what there is instead
+ * Returns the graph to load: the requested precision, else the graph named by genai_config.json, else the first of
+ * PRECISIONS that exists.
+ * @throws ModelError that lists what exists instead
  */
 export function findDecoder(directory: string, precision?: Precision): DecoderFile {
   const genai = precision === undefined ? readGenaiConfig(directory) : undefined;
   if (genai !== undefined) return builderDecoder(directory, genai.decoder.filename, genaiNames(genai));
   for (const wanted of precision === undefined ? PRECISIONS : [precision]) {
     const file = candidates(wanted).find((name) => existsSync(join(directory, name)));
-    if (file !== undefined) return { file, names: USUAL_NAMES };
+    if (file !== undefined) return { file, names: DEFAULT_NAMES };
   }
   const found = PRECISIONS.filter((one) => candidates(one).some((name) => existsSync(join(directory, name))));
   if (found.length > 0)
-    throw new ModelError(`${directory} has no variant ${precision}; there are: ${found.join(', ')}`);
+    throw new ModelError(`${directory} has no variant ${precision}; available: ${found.join(', ')}`);
   throw new ModelError(
-    `${directory} has no model.onnx, model_q4.onnx or the like, nor has onnx${others(directory)}`,
+    `${directory} has no model.onnx, model_q4.onnx or similar, nor has its folder onnx${others(directory)}`,
   );
 }
 
@@ -57,7 +56,7 @@ function builderDecoder(directory: string, file: string, names: DecoderNames): D
     throw new ModelError(`${GENAI_CONFIG} names the graph ${file}, outside its directory`);
   }
   if (!existsSync(join(directory, file))) {
-    throw new ModelError(`${GENAI_CONFIG} names the graph ${file}, which ${directory} does not have`);
+    throw new ModelError(`${GENAI_CONFIG} names the graph ${file}, which is missing in ${directory}`);
   }
   return { file, names };
 }
@@ -70,10 +69,10 @@ function candidates(precision: Precision): string[] {
   );
 }
 
-/** Graphs of other names, which the user may have taken for a decoder. */
+/** Lists graphs with other names, which may have been mistaken for a decoder. */
 function others(directory: string): string {
   const graphs = FOLDERS.filter((folder) => existsSync(join(directory, folder)))
     .flatMap((folder) => readdirSync(join(directory, folder)).map((name) => posix.join(folder, name)))
     .filter((name) => name.endsWith('.onnx'));
-  return graphs.length === 0 ? '' : `; there are: ${graphs.join(', ')}`;
+  return graphs.length === 0 ? '' : `; found: ${graphs.join(', ')}`;
 }

@@ -4,7 +4,7 @@ import * as z from 'zod';
 import { messageOf } from '../../../shared/message-of.ts';
 import { systemCode } from '../../system-code.ts';
 
-/** A fault of the model or its directory; the message is one line fit for the log. */
+/** A fault of the model or its directory; the message is one line for the log. */
 export class ModelError extends Error {
   override readonly name = 'ModelError';
 }
@@ -17,8 +17,8 @@ export const tokenId = z.int().nonnegative();
 export const tokenIds = z.union([tokenId.transform((id) => [id]), z.array(tokenId)]);
 
 /**
- * undefined when the file does not exist.
- * @throws ModelError naming the file and the field
+ * Reads and checks a JSON file of a model directory. Returns undefined if it does not exist.
+ * @throws ModelError that names the file and the field
  */
 export function readModelJson<T>(directory: string, file: string, schema: z.ZodType<T>): T | undefined {
   let text: string;

@@ -1,11 +1,11 @@
 import * as z from 'zod';
 import { count, ModelError, readModelJson } from './model-json.ts';
 
-/** preprocessor_config.json: how an image becomes what the model's encoder reads. */
+/** Reads preprocessor_config.json: how an image is prepared for the model's encoder. */
 
 const PREPROCESSOR_CONFIG = 'preprocessor_config.json';
 
-/** By Pillow's numbers, which the file uses. */
+/** Resampling filters, indexed by Pillow's numbers. */
 const KERNELS = ['nearest', 'lanczos', 'bilinear', 'bicubic'] as const;
 export type Kernel = (typeof KERNELS)[number];
 
@@ -15,13 +15,13 @@ export interface ImageRecipe {
   /** Null = images keep their size. */
   readonly resize: {
     readonly kernel: Kernel;
-    /** The shortest edge becomes so long, the other in proportion; or both are given. */
+    /** Length of the shortest edge, keeping proportions; or both edges. */
     readonly size: number | { readonly height: number; readonly width: number };
   } | null;
-  /** What comes out, cut from the middle where the image is larger then. */
+  /** Output size; a larger image is cropped at its centre. */
   readonly height: number;
   readonly width: number;
-  /** A level 0 … 255 becomes (level · factor − mean) / deviation, channel by channel. */
+  /** A level 0 … 255 becomes (level · factor − mean) / deviation, per channel. */
   readonly factor: number;
   readonly mean: Triple;
   readonly deviation: Triple;
@@ -48,10 +48,10 @@ const schema = z.looseObject({
 type Preprocessor = z.infer<typeof schema>;
 
 const STEPS: ReadonlySet<string> = new Set(Object.keys(schema.shape));
-/** Lists that mean several encoder runs per image. */
+/** Fields that require several encoder runs per image. */
 const SPLITTING = ['image_grid_pinpoints', 'min_pixels', 'max_pixels'];
 
-/** @throws ModelError when the file is missing, contradictory, or asks for a step that is not built */
+/** @throws ModelError if the file is missing, contradictory, or needs an unsupported step */
 export function readImageRecipe(directory: string): ImageRecipe {
   const config = readModelJson(directory, PREPROCESSOR_CONFIG, schema);
   if (config === undefined) throw new ModelError(`${directory} has no ${PREPROCESSOR_CONFIG}`);
@@ -65,16 +65,16 @@ export function readImageRecipe(directory: string): ImageRecipe {
   const resize = resizeOf(config, crop !== null);
   const exact = resize !== null && typeof resize.size === 'object' ? resize.size : null;
   const { height, width } = crop ?? exact ?? varying();
-  const normalises = config.do_normalize ?? true;
-  if (normalises && !(config.image_mean && config.image_std))
+  const normalizes = config.do_normalize ?? true;
+  if (normalizes && !(config.image_mean && config.image_std))
     throw fault('image_mean or image_std is missing');
   return {
     resize,
     height,
     width,
     factor: (config.do_rescale ?? true) ? (config.rescale_factor ?? 1 / 255) : 1,
-    mean: (normalises && config.image_mean) || [0, 0, 0],
-    deviation: (normalises && config.image_std) || [1, 1, 1],
+    mean: (normalizes && config.image_mean) || [0, 0, 0],
+    deviation: (normalizes && config.image_std) || [1, 1, 1],
   };
 }
 
@@ -90,7 +90,7 @@ function cropOf({ do_center_crop, crop_size }: Preprocessor): { height: number; 
   return typeof crop_size === 'number' ? { height: crop_size, width: crop_size } : crop_size;
 }
 
-/** A bare number is the shortest edge where the middle is cut out afterwards, and a square where it is not. */
+/** A bare number is the shortest edge if the image is cropped afterwards, otherwise both edges. */
 function resizeOf({ do_resize, size, resample }: Preprocessor, crops: boolean): ImageRecipe['resize'] {
   if (do_resize === false) return null;
   if (!size) throw fault('size is missing');

@@ -1,7 +1,7 @@
 import { missingCudaLibraries } from './cuda-libraries.ts';
 import { thisMachine } from './device-choice.ts';
 
-/** End of `npm run cuda:install`: says what else the CUDA provider needs; exit code 1 when that is anything. */
+/** Last part of `npm run cuda:install`: prints what the CUDA provider still needs. Exit code 1 if anything is missing. */
 
 const missing = missingCudaLibraries(thisMachine().cuda);
 for (const line of missing) console.error(`still missing: ${line}`);

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { messageOf } from '../../../shared/message-of.ts';
 import { neededLibraries } from './elf-needed.ts';
 
-/** What the CUDA provider needs before ONNX Runtime is asked for it, so that everything missing is named at once. */
+/** Checks the libraries of the CUDA provider before ONNX Runtime loads it, so that all missing ones are named at once. */
 
 const PROVIDER = 'libonnxruntime_providers_cuda.so';
 const PROVIDER_FILES = ['libonnxruntime_providers_shared.so', PROVIDER];
@@ -11,7 +11,7 @@ const PROVIDER_SOURCE = 'npm run cuda:install, or ORT_CUDA_PATH';
 
 const DRIVER = 'the NVIDIA driver';
 
-/** What brings a library, by the beginning of its name. */
+/** The package of a library, by the prefix of its name. */
 const SOURCES: readonly (readonly [prefix: string, source: string])[] = [
   ['libcuda.so', DRIVER],
   ['libcudart.so', 'the CUDA runtime'],
@@ -24,15 +24,15 @@ const SOURCES: readonly (readonly [prefix: string, source: string])[] = [
 ];
 
 export interface CudaFiles {
-  /** Where the provider is. */
+  /** Folder of the provider. */
   readonly folder: string;
-  /** Maps a library, by path or by the name the loader looks up; null, or why not. */
+  /** Maps a library by path or name. Returns null, or the loader's error. */
   map(file: string): string | null;
 }
 
 /**
- * One line per library that is missing or does not load, with what brings it; none when the provider can be loaded.
- * Libraries in the provider's folder are taken before the system's.
+ * Returns one line per library that is missing or does not load, with its package; empty if the provider can be loaded.
+ * Libraries in the provider's folder take precedence over the system's.
  */
 export function missingCudaLibraries({ folder, map }: CudaFiles): string[] {
   const missing = PROVIDER_FILES.filter((file) => !existsSync(join(folder, file)));

@@ -3,35 +3,35 @@ import type { DeviceSettings } from '../config/device.ts';
 import { ModelError } from '../config/model-json.ts';
 import { type Adapter, vulkanAdapters } from '../ort/ort-adapters.ts';
 import type { OrtDevice } from '../ort/ort-device.ts';
-import { bundledFolder, mapForGood } from '../ort/ort-library.ts';
+import { bundledFolder, mapPermanently } from '../ort/ort-library.ts';
 import { type CudaFiles, missingCudaLibraries } from './cuda-libraries.ts';
 
-/** What of the machine the choice depends on. */
+/** Properties of the machine that the choice depends on. */
 export interface Machine {
   readonly platform: NodeJS.Platform;
   readonly arch: string;
-  /** CUDA's provider and the libraries it needs. */
+  /** The CUDA provider and its libraries. */
   readonly cuda: CudaFiles;
-  /** Vulkan's; asked for under Linux. */
+  /** Vulkan adapters; called only under Linux. */
   adapters(): readonly Adapter[];
 }
 
 export function thisMachine(): Machine {
   const folder = process.env.ORT_CUDA_PATH || bundledFolder();
   const { platform, arch } = process;
-  return { platform, arch, cuda: { folder, map: mapForGood }, adapters: vulkanAdapters };
+  return { platform, arch, cuda: { folder, map: mapPermanently }, adapters: vulkanAdapters };
 }
 
 export interface Opened<T> {
   readonly opened: T;
-  /** One line saying why `auto` has come down to the CPU; null otherwise. */
+  /** One line: why `auto` chose the CPU; otherwise null. */
   readonly warning: string | null;
 }
 
 /**
- * Opens a model on the device that is set, or with `auto` on the first that can be had: cuda, webgpu on a GPU, cpu.
+ * Opens a model on the configured device, or with `auto` on the first that works: cuda, webgpu on a GPU, cpu.
  * @param open opens the model on one device, or throws
- * @throws ModelError in one line, or what `open` throws
+ * @throws ModelError with one line, or what `open` throws
  */
 export async function onDevice<T>(
   settings: DeviceSettings,
@@ -53,10 +53,10 @@ export async function onDevice<T>(
       refusals.push(`${candidate.provider}: ${messageOf(error)}`);
     }
   }
-  return { opened: await open({ provider: 'cpu' }), warning: `no GPU is used; ${refusals.join('; ')}` };
+  return { opened: await open({ provider: 'cpu' }), warning: `using the CPU; ${refusals.join('; ')}` };
 }
 
-/** Null = to be found. */
+/** Returns null for `auto`. */
 function deviceOf(settings: DeviceSettings): OrtDevice | null {
   const { provider } = settings;
   if (provider === 'auto') return null;
@@ -75,11 +75,11 @@ function requireDevice({ provider }: OrtDevice, { platform, arch, cuda }: Machin
   if (missing.length > 0) throw new ModelError(`the CUDA provider lacks ${missing.join(', ')}`);
 }
 
-/** Elsewhere than under Linux a WebGPU adapter is a GPU as a rule, and there is no Vulkan to ask. */
+/** Outside Linux, WebGPU adapters are normally GPUs, and there is no Vulkan to ask. */
 function requireGpu({ platform, adapters }: Machine): void {
   if (platform !== 'linux') return;
   const found = adapters();
   if (found.some(({ isGpu }) => isGpu)) return;
   const names = found.map(({ name }) => name).join(', ');
-  throw new ModelError(found.length === 0 ? 'there is no Vulkan device' : `${names} is no GPU`);
+  throw new ModelError(found.length === 0 ? 'there is no Vulkan device' : `${names} is not a GPU`);
 }

@@ -1,6 +1,6 @@
 import { closeSync, openSync, readSync } from 'node:fs';
 
-/** The shared libraries an ELF file names as needed (System V ABI: ELF header, section headers, dynamic section). */
+/** Reads the NEEDED entries of an ELF file (System V ABI: ELF header, section headers, dynamic section). */
 
 const DYNAMIC_SECTION = 6;
 const NEEDED = 1n;
@@ -8,13 +8,13 @@ const HEADER_BYTES = 64;
 const SECTION_BYTES = 64;
 const ENTRY_BYTES = 16;
 
-/** In the file's order. Throws an Error that completes "libx.so …" when it is no 64-bit little-endian ELF file. */
+/** Returns the needed libraries in file order. @throws Error that completes "libx.so …" if it is not 64-bit little-endian ELF */
 export function neededLibraries(path: string): string[] {
   const file = openSync(path, 'r');
   try {
     return readNeeded((position, length) => {
       const bytes = Buffer.alloc(length);
-      if (readSync(file, bytes, 0, length, position) < length) throw new Error('is cut off');
+      if (readSync(file, bytes, 0, length, position) < length) throw new Error('is truncated');
       return bytes;
     });
   } finally {
@@ -25,7 +25,7 @@ export function neededLibraries(path: string): string[] {
 function readNeeded(read: (position: number, length: number) => Buffer): string[] {
   const header = read(0, HEADER_BYTES);
   const isElf64 = header.readUInt32BE(0) === 0x7f454c46 && header[4] === 2 && header[5] === 1;
-  if (!isElf64) throw new Error('is no shared library of this platform');
+  if (!isElf64) throw new Error('is not a shared library of this platform');
   const sectionTable = Number(header.readBigUInt64LE(0x28));
   const sections = Array.from({ length: header.readUInt16LE(0x3c) }, (_, index) => {
     const section = read(sectionTable + index * SECTION_BYTES, SECTION_BYTES);

@@ -4,10 +4,10 @@ import { systemCode } from '../../system-code.ts';
 import { ELEMENT_BITS, type GraphInitializer, type OnnxGraph, withBranches } from './onnx-graph.ts';
 
 /**
- * Checks that all weights a graph keeps in files beside it are there and as long as the graph says. ONNX Runtime would
- * find most of it too, but names neither the file nor what to do.
+ * Checks that all external weight files of a graph exist and have the size that the graph needs. ONNX Runtime also finds
+ * most faults, but without naming the file.
  * @param modelFile path of the graph
- * @returns bytes of those files together
+ * @returns total bytes of those files
  * @throws Error that completes "model.onnx …"
  */
 export function requireExternalWeights(modelFile: string, graph: OnnxGraph): number {
@@ -33,12 +33,12 @@ function sizeInside(folder: string, file: string): number {
     found = statSync(path);
   } catch (error) {
     const code = systemCode(error);
-    const fault = code === 'ENOENT' ? `which ${folder} does not have` : `which cannot be read: ${code}`;
+    const fault = code === 'ENOENT' ? `which is missing in ${folder}` : `which cannot be read: ${code}`;
     throw new Error(`keeps its weights in ${file}, ${fault}`);
   }
   if (isOutside(realpathSync(folder), realpathSync(path))) {
     throw new Error(
-      `keeps its weights in ${file}, a link out of its directory: ONNX Runtime takes only files and hard links there`,
+      `keeps its weights in ${file}, a link out of its directory; ONNX Runtime accepts only files and hard links`,
     );
   }
   return found.size;
@@ -52,7 +52,7 @@ function isOutside(folder: string, path: string): boolean {
 function requireRoom({ name, elementType, dimensions, external }: GraphInitializer, size: number): void {
   const { file, offset, length } = external!;
   const bits = ELEMENT_BITS.get(elementType);
-  if (bits === undefined) throw new Error(`has weights ${name} of the unknown type ${elementType}`);
+  if (bits === undefined) throw new Error(`has weights ${name} of unknown type ${elementType}`);
   const bytes = Math.ceil((dimensions.reduce((product, count) => product * count, 1) * bits) / 8);
   if (length !== null && length !== bytes) {
     throw new Error(`says that ${name} takes ${length} bytes of ${file}, but its dimensions take ${bytes}`);

@@ -1,14 +1,14 @@
 import { GraphField, type GraphTensor, ModelField } from './onnx-graph.ts';
 import { encodeInteger, encodeMessage, encodeString } from './wire-format.ts';
 
-/** ONNX files and their parts, by the fields of onnx.proto. */
+/** Encodes ONNX models and their parts, by the field numbers of onnx.proto. */
 
-/** ONNX IR and operator set of the graphs made here: reductions take their axes as an input, ScatterND has reductions. */
+/** ONNX IR and operator set of the graphs made here. */
 const IR = { field: 1, version: 8 };
 const OPERATOR_SET = { field: 8, versionField: 2, version: 18 };
 const GRAPH_NAME = 2;
 
-/** A file (ModelProto) of one graph: its nodes, initializers, inputs and outputs. */
+/** Encodes a file (ModelProto) from the encoded parts of one graph. */
 export function encodeModel(name: string, graph: readonly Uint8Array[]): Uint8Array {
   return Buffer.concat([
     encodeInteger(IR.field, IR.version),
@@ -17,7 +17,7 @@ export function encodeModel(name: string, graph: readonly Uint8Array[]): Uint8Ar
   ]);
 }
 
-/** A node of a graph, named after its output. */
+/** Encodes a node, named after its output. */
 export function encodeNode(
   operator: string,
   inputs: readonly string[],
@@ -33,13 +33,13 @@ export function encodeNode(
   ]);
 }
 
-/** An integer attribute of a node. */
+/** Encodes an integer attribute of a node. */
 export function encodeAttribute(name: string, value: number): Uint8Array {
   const INTEGER = 2;
   return encodeMessage(5, [encodeString(1, name), encodeInteger(3, value), encodeInteger(20, INTEGER)]);
 }
 
-/** An input or output of a graph: `field` says which. */
+/** Encodes an input or output of a graph, depending on `field`. */
 export function encodeTensor(field: number, { name, elementType, dimensions }: GraphTensor): Uint8Array {
   const shape = dimensions.map((dimension) => {
     if (dimension === null) return encodeMessage(1, []);

@@ -1,11 +1,11 @@
 import { readInteger, readIntegers, readString, type WireField, wireFields } from './wire-format.ts';
 
-/** What the runner must know of an ONNX file: its interface and its operators, never its weights. */
+/** Reads the interface and operators of an ONNX file, without its weights. */
 
-/** Element types of onnx.proto's TensorProto.DataType that a decoder's interface can have. */
+/** Values of onnx.proto's TensorProto.DataType that a decoder's interface can have. */
 export const ElementType = { float32: 1, int32: 6, int64: 7, bool: 9, float16: 10 } as const;
 
-/** Bits of one element by TensorProto.DataType, for every type weights are stored in; 4-bit ones are packed. */
+/** Bits of one element by TensorProto.DataType, for all types of weights. 4-bit elements are packed. */
 export const ELEMENT_BITS: ReadonlyMap<number, number> = new Map([
   ...[2, 3, 9, 17, 18, 19, 20].map((type) => [type, 8] as const),
   ...[4, 5, 10, 16].map((type) => [type, 16] as const),
@@ -17,7 +17,7 @@ export const ELEMENT_BITS: ReadonlyMap<number, number> = new Map([
 export interface GraphTensor {
   readonly name: string;
   readonly elementType: number;
-  /** A number, a symbol, or null where the file gives neither. */
+  /** Each a number, a symbol, or null if the file has neither. */
   readonly dimensions: readonly (number | string | null)[];
 }
 
@@ -27,16 +27,16 @@ export interface GraphNode {
   readonly outputs: readonly string[];
   /** Integer attributes only. */
   readonly integers: ReadonlyMap<string, number>;
-  /** Graphs inside the node: the branches of an If, the body of a Loop. */
+  /** Graphs inside the node: branches of an If, body of a Loop. */
   readonly branches: readonly OnnxGraph[];
 }
 
-/** Where data beside the model file stands. */
+/** Location of data in another file. */
 export interface ExternalData {
   /** Relative to the model file's folder. */
   readonly file: string;
   readonly offset: number;
-  /** Bytes; null = as many as the dimensions say. */
+  /** Bytes; null = given by the dimensions. */
   readonly length: number | null;
 }
 
@@ -44,12 +44,12 @@ export interface GraphInitializer {
   readonly name: string;
   readonly elementType: number;
   readonly dimensions: readonly number[];
-  /** Null when the data is in the model file. */
+  /** Null if the data is in the model file. */
   readonly external: ExternalData | null;
 }
 
 export interface OnnxGraph {
-  /** Initializers that old files also list as inputs are left out. */
+  /** Without initializers, which old files also list as inputs. */
   readonly inputs: readonly GraphTensor[];
   readonly outputs: readonly GraphTensor[];
   readonly nodes: readonly GraphNode[];
@@ -59,12 +59,12 @@ export interface OnnxGraph {
 export const ModelField = { graph: 7 } as const;
 export const GraphField = { node: 1, initializer: 5, input: 11, output: 12 } as const;
 
-/** Reads a ModelProto. Throws an Error that completes "model.onnx …". */
+/** Reads a ModelProto. @throws Error that completes "model.onnx …" */
 export function readGraph(model: Uint8Array): OnnxGraph {
   return readGraphMessage(graphMessage(model));
 }
 
-/** The graph itself and those inside its nodes, at any depth. */
+/** Yields the graph and those inside its nodes, at any depth. */
 export function* withBranches(graph: OnnxGraph): Generator<OnnxGraph> {
   yield graph;
   for (const { branches } of graph.nodes) for (const branch of branches) yield* withBranches(branch);

@@ -17,7 +17,7 @@ import {
   wireFields,
 } from './wire-format.ts';
 
-/** Name of the added input: int64 [logit_rows], indices into the flattened [batch · sequence] positions. */
+/** The added input: int64 [logit_rows], indices into the flattened [batch · sequence] positions. */
 export const LOGITS_INDEX = 'logits_index';
 
 export interface PatchedGraph {
@@ -26,21 +26,20 @@ export interface PatchedGraph {
   readonly logits: string;
 }
 
-/** Operators that project hidden states onto the vocabulary; their first input is the hidden state. */
+/** Operators that project hidden states onto the vocabulary. Their first input is the hidden state. */
 const PROJECTIONS = new Set(['MatMul', 'MatMulNBits', 'MatMulBnb4', 'Gemm', 'FusedMatMul']);
-/** Casts, scalings and soft caps between projection and output; more would be another architecture. */
-const LONGEST_TAIL = 12;
+/** Most nodes between projection and output: casts, scalings and soft caps. */
+const MAX_TAIL_NODES = 12;
 const PREFIX = 'continuo';
 
 /**
- * Adds the input `logits_index` to a decoder: the hidden states are flattened to [batch · sequence, hidden] and only
- * the named rows meet the output projection, so that an empty index skips it. Half-precision logits get a cast to
- * float32. Nothing but the node that reads the hidden state changes; weights are copied as bytes.
+ * Adds the input `logits_index` to a decoder. Hidden states are flattened to [batch · sequence, hidden], and only the
+ * selected rows enter the output projection, so an empty index skips it. Half-precision logits are cast to float32. Only
+ * the node that reads the hidden state changes; weights are copied as bytes.
  *
- * With `selection` after-projection the rows are taken from the logits instead: for decoders whose projection is out
- * of reach inside a branch, or would scale its input by the largest of whichever rows are asked for.
- *
- * Throws an Error that completes "model.onnx …" when no projection leads to the output `logits`.
+ * With `after-projection` the rows are selected from the logits instead. This is for decoders whose projection is inside a
+ * branch, or scales its input by the largest of the selected rows.
+ * @throws Error that completes "model.onnx …" if no projection leads to the output `logits`
  */
 export function insertLogitsIndex(
   fields: readonly WireField[],
@@ -84,8 +83,8 @@ export function insertLogitsIndex(
 }
 
 /**
- * Adds an output to a graph: int64 [rank], the sizes of the tensor `of` once it is computed.
- * Throws an Error that completes "model.onnx …".
+ * Adds an output to a graph: int64 [rank], the dimensions of the tensor `of`.
+ * @throws Error that completes "model.onnx …"
  */
 export function appendShape(fields: readonly WireField[], of: string) {
   const shape = `${PREFIX}/shape`;
@@ -94,12 +93,12 @@ export function appendShape(fields: readonly WireField[], of: string) {
   return { fields: [...fields, ...fieldsOf(added)], shape };
 }
 
-/** A model's graph, field by field, to be patched. Throws an Error that completes "model.onnx …". */
+/** Returns the fields of a model's graph. @throws Error that completes "model.onnx …" */
 export function graphFields(model: Uint8Array): WireField[] {
   return [...wireFields(graphMessage(model))];
 }
 
-/** The model with its graph's fields replaced. */
+/** Returns the model with the fields of its graph replaced. */
 export function withGraph(model: Uint8Array, graph: readonly WireField[]): Uint8Array {
   const runs = graph.map(({ run }) => run);
   return Buffer.concat(
@@ -109,12 +108,12 @@ export function withGraph(model: Uint8Array, graph: readonly WireField[]): Uint8
   );
 }
 
-/** What was encoded, as fields of a graph. */
+/** Parses encoded parts as fields of a graph. */
 export function fieldsOf(runs: readonly Uint8Array[]): WireField[] {
   return runs.flatMap((run) => [...wireFields(run)]);
 }
 
-/** The rows of [batch, sequence, columns] that `logits_index` names. */
+/** Encodes the selection of the rows of [batch, sequence, columns] named by `logits_index`. */
 function encodeSelection(from: string, selected: string): Uint8Array[] {
   return [
     encodeNode('Flatten', [from], `${PREFIX}/positions`, { axis: 2 }),
@@ -122,7 +121,7 @@ function encodeSelection(from: string, selected: string): Uint8Array[] {
   ];
 }
 
-/** Walks from the logits back to the projection. */
+/** Finds the projection by walking back from the logits. */
 function findReader(fields: readonly WireField[], logits: string): { reader: WireField; hidden: string } {
   const producers = new Map<string, { field: WireField; node: GraphNode }>();
   for (const field of fields) {
@@ -131,7 +130,7 @@ function findReader(fields: readonly WireField[], logits: string): { reader: Wir
     for (const name of node.outputs) if (name !== '') producers.set(name, { field, node });
   }
   let name = logits;
-  for (let step = 0; step < LONGEST_TAIL; step++) {
+  for (let step = 0; step < MAX_TAIL_NODES; step++) {
     const producer = producers.get(name);
     if (producer === undefined) break;
     const { field, node } = producer;
@@ -142,7 +141,7 @@ function findReader(fields: readonly WireField[], logits: string): { reader: Wir
     if (PROJECTIONS.has(node.operator)) return { reader: field, hidden: input };
     name = input;
   }
-  throw new Error(`has no output projection in front of ${logits}`);
+  throw new Error(`has no output projection before ${logits}`);
 }
 
 function renameInput(node: WireField, from: string, to: string): Uint8Array[] {

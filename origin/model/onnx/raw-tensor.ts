@@ -10,7 +10,7 @@ import {
   wireFields,
 } from './wire-format.ts';
 
-/** A constant of a graph (TensorProto) whose data stand in the file as plain bytes. */
+/** A constant of a graph (TensorProto) whose data are plain bytes in the file. */
 export interface RawTensor {
   readonly field: WireField;
   readonly name: string;
@@ -22,7 +22,7 @@ export interface RawTensor {
 const RAW_DATA = 9;
 const NAME = 8;
 
-/** Null where the data are elsewhere or in another form, and for a single number. */
+/** Returns null if the data are stored otherwise, and for scalars. */
 export function readRawTensor(field: WireField): RawTensor | null {
   const dimensions: number[] = [];
   let name = '';
@@ -37,7 +37,7 @@ export function readRawTensor(field: WireField): RawTensor | null {
   return bytes === null || dimensions.length === 0 ? null : { field, name, elementType, dimensions, bytes };
 }
 
-/** One constant of the rows of all: the first dimensions add up, the others are equal. */
+/** Concatenates tensors along their first dimension; the others are equal. */
 export function joinRows(name: string, tensors: readonly RawTensor[]): Uint8Array {
   const { dimensions, elementType } = tensors[0]!;
   const rows = tensors.reduce((sum, tensor) => sum + tensor.dimensions[0]!, 0);

@@ -1,8 +1,8 @@
-/** Protocol Buffers' wire format: enough to read and re-write an ONNX file without decoding its weights. */
+/** The Protocol Buffers wire format: enough to read and rewrite an ONNX file without decoding its weights. */
 
 export interface WireField {
   readonly field: number;
-  /** All of the field, its tag included. */
+  /** The whole field with its tag. */
   readonly run: Uint8Array;
   /** The value of a varint; 0n for other wire types. */
   readonly value: bigint;
@@ -10,7 +10,7 @@ export interface WireField {
   readonly bytes: Uint8Array;
 }
 
-/** Fields of one message in file order. Throws when the message is cut off or no protobuf at all. */
+/** Yields the fields of a message in file order. @throws Error if the message is truncated or not protobuf */
 export function* wireFields(message: Uint8Array): Generator<WireField> {
   let position = 0;
   while (position < message.length) {
@@ -38,9 +38,9 @@ export function* wireFields(message: Uint8Array): Generator<WireField> {
         position = tag.end + 4;
         break;
       default:
-        throw new Error('is no protobuf message');
+        throw new Error('is not a protobuf message');
     }
-    if (position > message.length) throw new Error('is cut off');
+    if (position > message.length) throw new Error('is truncated');
     const bytes = message.subarray(payload, position);
     yield { field: Number(tag.value >> 3n), run: message.subarray(start, position), value, bytes };
   }
@@ -51,11 +51,11 @@ function readVarint(bytes: Uint8Array, start: number): { value: bigint; end: num
   let shift = 0n;
   for (let position = start; ; position++) {
     const byte = bytes[position];
-    if (byte === undefined) throw new Error('is cut off');
+    if (byte === undefined) throw new Error('is truncated');
     value |= BigInt(byte & 127) << shift;
     if (byte < 128) return { value: BigInt.asUintN(64, value), end: position + 1 };
     shift += 7n;
-    if (shift > 63n) throw new Error('is no protobuf message');
+    if (shift > 63n) throw new Error('is not a protobuf message');
   }
 }
 
@@ -66,12 +66,12 @@ export function readString(field: WireField): string {
   return decoder.decode(field.bytes);
 }
 
-/** A varint read as a signed 64-bit integer. */
+/** Reads a varint as a signed 64-bit integer. */
 export function readInteger(field: WireField): number {
   return Number(BigInt.asIntN(64, field.value));
 }
 
-/** One element of a repeated integer, or all of them where the writer packed them into one field. */
+/** Reads one element of a repeated integer, or all of them if they are packed into one field. */
 export function readIntegers(field: WireField): number[] {
   if (field.bytes.length === 0) return [readInteger(field)];
   const values: number[] = [];
@@ -99,12 +99,12 @@ export function encodeString(field: number, value: string): Uint8Array {
   return encodeMessage(field, [encoder.encode(value)]);
 }
 
-/** A length-delimited field whose payload is the given runs, joined. */
+/** Encodes a length-delimited field whose payload is the concatenation of `runs`. */
 export function encodeMessage(field: number, runs: readonly Uint8Array[]): Uint8Array {
   return Buffer.concat(messageRuns(field, runs));
 }
 
-/** The same, yet to be joined: whole models are copied once at most. */
+/** Like `encodeMessage`, but unjoined, so that a whole model is copied only once. */
 export function messageRuns(field: number, runs: readonly Uint8Array[]): Uint8Array[] {
   const length = runs.reduce((sum, run) => sum + run.length, 0);
   return [encodeVarint(field * 8 + 2), encodeVarint(length), ...runs];

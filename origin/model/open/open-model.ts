@@ -1,4 +1,4 @@
-import { CPU, type DeviceSettings, requireMeaning } from '../config/device.ts';
+import { CPU, type DeviceSettings, requireUsedOptions } from '../config/device.ts';
 import { type ModelConfig, readModelConfig } from '../config/model-config.ts';
 import { findDecoder, type Precision } from '../config/model-files.ts';
 import { ModelError } from '../config/model-json.ts';
@@ -18,71 +18,68 @@ import { requireGroupQueryAttention, startRunner } from './start-runner.ts';
 import { hasVnni, overflowWarning } from './vnni.ts';
 
 /**
- * Tokens of one prefill run. Measured on 2 cores with 8 layers of 512 in 8 bits, prompts of 1,024: chunks of 16, 32, 64
- * and 128 tokens prefill 2,230, 2,700, 3,000 and 3,160 tokens/s, and the last chunk of such a prompt holds running
- * streams up for 8, 14, 24 and 45 ms, where their own step of 8 rows takes 5 ms and of 16 rows 8 ms. 32 keeps 85 to 90 %
- * of the rate and stays near twice a busy batch's step; it is also the grain at which cached prefixes can be reused.
+ * Tokens of one prefill run, and the granularity of the prefix cache. On 2 cores with 8 layers of 512 in 8 bits and prompts
+ * of 1,024 tokens, chunks of 16, 32, 64 and 128 prefill 2,230, 2,700, 3,000 and 3,160 tokens/s and delay running streams by
+ * 8, 14, 24 and 45 ms. A decode step of 16 rows takes 8 ms, so 32 is the compromise.
  */
 const DEFAULT_PREFILL_CHUNK = 32;
 
 /**
- * From 32 tokens on ONNX Runtime 1.30 attends by another shader on WebGPU, which loses keys where a subgroup has fewer than 32
- * lanes: seen with 4, 8 and 16, and GPUs with so few exist.
+ * From 32 tokens on, ONNX Runtime 1.30 uses another attention shader on WebGPU. It loses keys on adapters with fewer than 32
+ * lanes per subgroup.
  */
-const LONGEST_WEBGPU_RUN = 31;
+const MAX_WEBGPU_RUN = 31;
 
 export interface ModelOptions {
   readonly directory: string;
-  /** Of several precisions in the directory; left out, what `findDecoder` finds best. */
+  /** Precision to load; absent = the first that `findDecoder` finds. */
   readonly variant?: Precision | undefined;
   readonly slots: number;
-  /** Positions of one slot; left out, as many as the model was made for. */
+  /** Positions of one slot; absent = the model's maximum. */
   readonly contextLength?: number | undefined;
   readonly prefillChunk?: number | undefined;
   /** Threads of one run. */
   readonly threads: number;
-  /** The CPU when absent. */
+  /** Absent = the CPU. */
   readonly device?: DeviceSettings | undefined;
-  /** Memory the KV cache may take; null = what is free on the CPU, and what a device grants. */
+  /** Most memory of the KV cache; null = what is free on the CPU, or what the device allocates. */
   readonly kvLimitBytes: number | null;
 }
 
 export interface OpenedModel {
   readonly runner: ModelRunner;
-  /** Null when the model sees no images; to be disposed of along with the runner. */
+  /** Null if the model does not accept images. Dispose it together with the runner. */
   readonly images: ImageEncoder | null;
   readonly shape: ModelShape;
   /** One line for the log: the model's dimensions and the KV cache's size. */
   readonly summary: string;
-  /** One line: why no GPU is used, where one was looked for, and what this machine computes badly; null if all is well. */
+  /** One line: why no GPU is used, and what this machine computes wrongly; null if there is nothing to report. */
   readonly warning: string | null;
 }
 
-/** A model directory read and understood, nothing of it loaded. */
+/** A model directory, read and checked but not loaded. */
 export interface ModelPlan extends GraphFile {
   readonly config: ModelConfig;
   readonly decoder: DecoderInterface;
   readonly layout: KvLayout;
-  /** Null when the model sees no images. */
+  /** Null if the model does not accept images. */
   readonly vision: VisionPlan | null;
 }
 
 /**
- * Reads a model directory: its JSON files and the graph `findDecoder` chooses.
- * @throws ModelError, a message of one line, when anything is missing, contradictory, too large or set in vain
+ * Reads a model directory: its JSON files and the graph that `findDecoder` chooses.
+ * @throws ModelError with one line if anything is missing, contradictory, too large or unused
  */
 export function planModel(options: Omit<ModelOptions, 'threads' | 'prefillChunk'>): ModelPlan {
   const { directory, device = CPU } = options;
-  requireMeaning(device);
+  requireUsedOptions(device);
   const config = readModelConfig(directory);
   const { file, names } = findDecoder(directory, options.variant);
   const graphFile = readGraphFile(directory, file);
   const decoder = inFile(file, () => describeDecoder(graphFile.graph, config, names));
   const contextLength = options.contextLength ?? decoder.maxPositions;
   if (contextLength > decoder.maxPositions) {
-    throw new ModelError(
-      `context of ${contextLength} positions: the model was made for ${decoder.maxPositions}`,
-    );
+    throw new ModelError(`context of ${contextLength} positions: the model supports ${decoder.maxPositions}`);
   }
   const layout = kvLayout(decoder, options.slots, contextLength);
   requireFit(layout, options.kvLimitBytes ?? Infinity);
@@ -92,8 +89,8 @@ export function planModel(options: Omit<ModelOptions, 'threads' | 'prefillChunk'
 }
 
 /**
- * Loads a model directory and runs it.
- * @throws ModelError as `planModel` does, and when anything is damaged
+ * Loads and probes a model directory.
+ * @throws ModelError as `planModel`, and if a file is damaged
  */
 export async function openModel(
   options: ModelOptions,
@@ -117,7 +114,7 @@ async function open(
   const { decoder, layout, file, model, graph, vision } = plan;
   const { threads } = options;
   if (device.provider === 'cpu') {
-    // The graph's file has been read; what is beside it is still to be loaded, out of what is free now.
+    // The graph is in memory already; its external weights are still to be loaded into the free memory.
     const beside = plan.weightBytes - model.length;
     if (options.kvLimitBytes === null) requireFit(layout, process.availableMemory() - beside, beside);
     else requireFit(layout, options.kvLimitBytes);
@@ -132,7 +129,7 @@ async function open(
   const prefillChunk = Math.min(
     options.prefillChunk ?? DEFAULT_PREFILL_CHUNK,
     layout.contextLength,
-    device.provider === 'webgpu' ? LONGEST_WEBGPU_RUN : Infinity,
+    device.provider === 'webgpu' ? MAX_WEBGPU_RUN : Infinity,
   );
   const capacity = Math.max(options.slots, prefillChunk);
   const parts = vision === null ? null : openVision(vision, { ...plan, threads, capacity });
@@ -143,7 +140,7 @@ async function open(
     const runnerOptions = { decoder, logits: patched.logits, layout, prefillChunk, embedder, allocateLogits };
     const runner = await startRunner(session, runnerOptions, plan);
     const where = device.provider === 'cpu' ? '' : ` on ${device.provider}`;
-    const summary = summarise(file, decoder, describeLayout(layout) + where, images);
+    const summary = summaryOf(file, decoder, describeLayout(layout) + where, images);
     return { runner, images, shape: runner.shape, summary };
   } catch (error) {
     images?.dispose();
@@ -152,21 +149,21 @@ async function open(
   }
 }
 
-/** Logits that come out of a branch have no projection to select before. */
+/** Logits that come from a branch have no projection to select before. */
 function logitsSelection({ nodes }: OnnxGraph, { logits, couplesRows }: DecoderInterface) {
   const source = nodes.find(({ outputs }) => outputs.includes(logits));
   const isBranch = (source?.branches.length ?? 0) > 0;
   return couplesRows || isBranch ? 'after-projection' : 'before-projection';
 }
 
-function summarise(
+function summaryOf(
   file: string,
   decoder: DecoderInterface,
   layout: string,
   images: ImageEncoder | null,
 ): string {
   const { layers, kvHeads, headSize, kvType, vocabularySize, cache, couplesRows } = decoder;
-  const rows = cache === 'concatenated' || couplesRows ? 'rows run one by one; ' : '';
+  const rows = cache === 'concatenated' || couplesRows ? 'one row per run; ' : '';
   const seen =
     images === null ? '' : `images of ${images.width} × ${images.height} in ${images.positions} positions; `;
   return (

@@ -2,16 +2,16 @@ import { ModelError } from '../config/model-json.ts';
 import type { ModelRunner } from '../model-runner.ts';
 import { oneLine } from '../ort/graph-file.ts';
 
-/** Runs at the start, which show what would otherwise fail or spoil the first request. */
+/** Runs at the start that find faults before the first request does. */
 
-/** A chunk split in two may round otherwise; beyond this part of the logits' range it computes something else. */
+/** Rounding of a split chunk, as a fraction of the logits' range. A larger difference is a different result. */
 const ROUNDING = 0.05;
 
 /**
- * One token through slot 0.
- * @throws ModelError when it fails or gives no numbers
+ * Runs one token through slot 0.
+ * @throws ModelError if the run fails or its logits are not finite
  */
-export async function requireNumbers(runner: ModelRunner, file: string): Promise<void> {
+export async function requireFiniteLogits(runner: ModelRunner, file: string): Promise<void> {
   const [logits] = await inFile(file, () => prefillAll(runner, [[0]]));
   if (!logits!.every(Number.isFinite)) {
     throw new ModelError(`${file} gives logits that are not finite numbers`);
@@ -19,8 +19,8 @@ export async function requireNumbers(runner: ModelRunner, file: string): Promise
 }
 
 /**
- * Whether several tokens after a past get the logits they get in a prompt fed whole.
- * @throws ModelError when the run fails with a past of one token, which every decoder must take
+ * Reports whether several tokens after a past get the same logits as in a whole prompt.
+ * @throws ModelError if a run with one token after a past fails, which every decoder must support
  */
 export async function readsSeveralAfterPast(runner: ModelRunner, file: string): Promise<boolean> {
   const { vocabularySize, prefillChunk } = runner.shape;
@@ -39,7 +39,7 @@ export async function readsSeveralAfterPast(runner: ModelRunner, file: string): 
   return split.flatMap((logits) => [...logits]).every(agrees);
 }
 
-/** Feeds the parts one after the other; the logits of all positions of each. */
+/** Runs the parts of a prompt in order and returns the logits of all their positions. */
 async function prefillAll(
   runner: ModelRunner,
   parts: readonly (readonly number[])[],

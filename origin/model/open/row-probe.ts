@@ -1,19 +1,18 @@
 import type { ModelRunner } from '../model-runner.ts';
 
 /**
- * ONNX Runtime has kernels of their own for a single row, which on some processors and for some weights round otherwise
- * than those for several (4-bit weights without AVX-512, weights of any width without an accuracy level). What this
- * machine does with this model is found out by running it.
+ * ONNX Runtime has separate kernels for a single row. On some processors and for some weights they round differently (4-bit
+ * weights without AVX-512, any weights without an accuracy level). This probe runs the model to find out.
  */
 
-/** Kernels take rows by twos, threes or fours, and a rest one by one. */
+/** Kernels process rows in groups of two, three or four, and the rest singly. */
 const BATCHES = [2, 3, 4, 5, 7];
 
 /**
- * From how many rows on a run gives each of them the same bits, whatever their number; null when that depends on the
- * number, or on what is in the other rows.
+ * Returns the number of rows from which on each row's bits are independent of the number of rows; null if they always depend
+ * on it or on the other rows.
  */
-export async function leastRowsOf(runner: ModelRunner): Promise<1 | 2 | null> {
+export async function findMinRows(runner: ModelRunner): Promise<1 | 2 | null> {
   const { slots } = runner.shape;
   const reference = await firstTokens(runner, slots);
   for (const rows of BATCHES.filter((batch) => batch < slots)) {
@@ -22,7 +21,7 @@ export async function leastRowsOf(runner: ModelRunner): Promise<1 | 2 | null> {
   return sameBits(await firstTokens(runner, 1), reference) ? 1 : 2;
 }
 
-/** Logits after one token in each of the first `rows` slots, another one in each. */
+/** Returns the logits after one token in each of the first `rows` slots, a different one per slot. */
 async function firstTokens(runner: ModelRunner, rows: number): Promise<Float32Array> {
   const { vocabularySize } = runner.shape;
   const tokens = Int32Array.from({ length: rows }, (_, row) => (7 * row + 1) % vocabularySize);
@@ -30,7 +29,7 @@ async function firstTokens(runner: ModelRunner, rows: number): Promise<Float32Ar
   return (await runner.decode(batch)).slice();
 }
 
-/** Whether what is in `some` has the bits of what `all` begins with. */
+/** Reports whether `some` equals the beginning of `all` bit for bit. */
 export function sameBits(some: Float32Array, all: Float32Array): boolean {
   const bytes = ({ buffer, byteOffset }: Float32Array) => Buffer.from(buffer, byteOffset, some.byteLength);
   return bytes(some).equals(bytes(all));

@@ -10,24 +10,24 @@ import { OrtConcatRunner } from '../runner/ort-concat-runner.ts';
 import { OrtRunner } from '../runner/ort-runner.ts';
 import type { RunnerOptions } from '../runner/runner-options.ts';
 import { SingleRowRunner } from '../runner/single-row-runner.ts';
-import { readsSeveralAfterPast, requireNumbers } from './probe.ts';
-import { leastRowsOf } from './row-probe.ts';
+import { readsSeveralAfterPast, requireFiniteLogits } from './probe.ts';
+import { findMinRows } from './row-probe.ts';
 
-/** ONNX Runtime's name of the memory that the CPU's operators read. */
+/** ONNX Runtime's name of CPU memory. */
 const CPU_MEMORY = 'Cpu';
 
 /**
- * Only GroupQueryAttention extends its past in place, so that nothing has to leave a device.
+ * Requires GroupQueryAttention, which extends its past in place, so that the KV cache stays on the device.
  * @throws ModelError
  */
 export function requireGroupQueryAttention({ cache }: DecoderInterface, file: string): void {
   if (cache === 'in-place') return;
-  throw new ModelError(`${file} has no GroupQueryAttention and runs on the provider cpu alone`);
+  throw new ModelError(`${file} has no GroupQueryAttention and runs only on the provider cpu`);
 }
 
 /**
- * The runner that fits graph and device, tried out. It owns the session, which is disposed of when this throws.
- * @param file as it was before its last input, logits_index, was added
+ * Creates and probes the runner for a graph and device. It owns the session, which is disposed if this throws.
+ * @param file the graph before the input logits_index was added
  */
 export async function startRunner(
   session: OrtSession,
@@ -36,11 +36,11 @@ export async function startRunner(
 ): Promise<ModelRunner> {
   const runner = session.copiesInputs ? startOnDevice(session, options, file) : startOnCpu(session, options);
   try {
-    await requireNumbers(runner, file.file);
+    await requireFiniteLogits(runner, file.file);
     if (runner instanceof OrtConcatRunner) {
       runner.severalAfterPast = await readsSeveralAfterPast(runner, file.file);
     }
-    return await keepRowsApart(runner, options, session.device);
+    return await withIndependentRows(runner, options, session.device);
   } catch (error) {
     runner.dispose();
     throw error;
@@ -51,19 +51,19 @@ interface RowOptions extends Pick<RunnerOptions, 'allocateLogits'> {
   readonly decoder: Pick<DecoderInterface, 'cache' | 'couplesRows'>;
 }
 
-/** The runner so that no row depends on its company: on the CPU to the bit, elsewhere as far as the graph couples rows. */
-export async function keepRowsApart(
+/** Returns a runner whose rows are independent: bit for bit on the CPU, elsewhere unless the graph couples them. */
+export async function withIndependentRows(
   runner: ModelRunner,
   { decoder, allocateLogits }: RowOptions,
   { provider }: Pick<OrtDevice, 'provider'>,
 ): Promise<ModelRunner> {
   if (decoder.cache !== 'in-place') return runner;
   if (decoder.couplesRows) return new SingleRowRunner(runner, allocateLogits);
-  // Devices choose kernels by the number of rows: row by row, they would lose what they are there for.
+  // Devices choose kernels by the number of rows. Running row by row would defeat their purpose.
   if (provider !== 'cpu' || !(runner instanceof OrtRunner)) return runner;
-  const leastRows = await leastRowsOf(runner);
-  if (leastRows === null) return new SingleRowRunner(runner, allocateLogits);
-  runner.leastRows = leastRows;
+  const minRows = await findMinRows(runner);
+  if (minRows === null) return new SingleRowRunner(runner, allocateLogits);
+  runner.minRows = minRows;
   return runner;
 }
 

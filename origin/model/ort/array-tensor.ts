@@ -4,7 +4,7 @@ import type { OrtApi } from './ort-capi.ts';
 
 export type Elements = Float32Array<ArrayBuffer> | BigInt64Array<ArrayBuffer>;
 
-/** Numbers of the CPU's memory as a tensor. */
+/** Describes a typed array as a tensor in CPU memory. */
 export const arrayTensor = (api: OrtApi, array: Elements, dimensions: readonly number[]): BoundTensor => ({
   address: api.addressOf(array),
   elementType: array instanceof Float32Array ? ElementType.float32 : ElementType.int64,

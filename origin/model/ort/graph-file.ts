@@ -7,19 +7,19 @@ import { type OnnxGraph, readGraph } from '../onnx/onnx-graph.ts';
 import { openOrtApi } from './ort-capi.ts';
 import { OrtSession, type SessionOptions } from './ort-session.ts';
 
-/** A graph of a model directory, read but not yet loaded into ONNX Runtime. */
+/** A graph of a model directory, read but not loaded into ONNX Runtime. */
 export interface GraphFile {
   /** Path inside the model directory. */
   readonly file: string;
-  /** Where the weights beside it are. */
+  /** Folder of its external weights. */
   readonly folder: string;
   readonly model: Uint8Array;
   readonly graph: OnnxGraph;
-  /** Of the graph and the files its weights are in. */
+  /** Bytes of the graph and its external weights. */
   readonly weightBytes: number;
 }
 
-/** @throws ModelError naming the file */
+/** @throws ModelError that names the file */
 export function readGraphFile(directory: string, file: string): GraphFile {
   const path = join(directory, file);
   const model = readModelFile(path, file);
@@ -36,7 +36,7 @@ function readModelFile(path: string, file: string): Uint8Array {
   }
 }
 
-/** Completes the message of what the graph's readers throw. */
+/** Runs `read` and puts the file's name before the message of its errors. */
 export function inFile<T>(file: string, read: () => T): T {
   try {
     return read();
@@ -58,5 +58,5 @@ export function loadSession(
   }
 }
 
-/** The message without line breaks. */
+/** Returns the message without line breaks. */
 export const oneLine = (error: unknown): string => messageOf(error).replaceAll(/\s+/g, ' ').trim();

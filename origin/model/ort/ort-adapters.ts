@@ -1,11 +1,11 @@
 import koffi, { type LibraryHandle } from 'koffi';
 import { openLibrary } from './ort-library.ts';
 
-/** The Vulkan devices that ONNX Runtime's WebGPU provider can compute on under Linux. */
+/** Lists the Vulkan devices that ONNX Runtime's WebGPU provider can use under Linux. */
 
 export interface Adapter {
   readonly name: string;
-  /** False for a renderer in software, such as Mesa's lavapipe. */
+  /** False for a software renderer, such as Mesa's lavapipe. */
   readonly isGpu: boolean;
 }
 
@@ -16,7 +16,7 @@ const INSTANCE_CREATE_INFO = { bytes: 64, type: 1 };
 const PROPERTIES = { bytes: 1024, type: 16, name: 20, nameBytes: 256 };
 const TYPE_CPU = 4;
 
-/** None when there is no Vulkan loader or no driver. */
+/** Returns an empty list without a Vulkan loader or driver. */
 export function vulkanAdapters(): Adapter[] {
   let vulkan: LibraryHandle;
   try {

@@ -1,16 +1,16 @@
 import type { OrtApi, Pointer } from './ort-capi.ts';
 
-/** Memory seen as a tensor. Whoever binds it keeps the memory alive and in place until the last run. */
+/** Memory as a tensor. The caller keeps the memory alive and in place until the last run. */
 export interface BoundTensor {
   readonly address: Pointer;
   readonly elementType: number;
   readonly elementBytes: number;
   readonly dimensions: readonly number[];
-  /** OrtMemoryInfo of a device's memory; the CPU's when absent. */
+  /** OrtMemoryInfo of a device's memory; absent = CPU memory. */
   readonly memory?: Pointer;
 }
 
-/** Inputs and outputs of one kind of run, kept between runs: only the memory's content changes. */
+/** Bound inputs and outputs of one kind of run. Between runs only the content of the memory changes. */
 export class OrtBinding {
   readonly handle: Pointer;
   readonly #api: OrtApi;
@@ -23,8 +23,8 @@ export class OrtBinding {
   }
 
   /**
-   * Binds or rebinds; the former tensor is let go. What a device computes with is copied to it now, so that later changes
-   * of the CPU's memory are not seen (`OrtSession.copiesInputs`).
+   * Binds or rebinds an input. For a device, the data are copied now, so later changes of CPU memory have no effect
+   * (`OrtSession.copiesInputs`).
    */
   input(name: string, tensor: BoundTensor): void {
     this.#withValue(tensor, (value) => this.#api.BindInput(this.handle, name, value));
@@ -34,7 +34,7 @@ export class OrtBinding {
     this.#withValue(tensor, (value) => this.#api.BindOutput(this.handle, name, value));
   }
 
-  /** Reads `input` from and writes `output` to the same memory. */
+  /** Binds `input` and `output` to the same memory. */
   inPlace(input: string, output: string, tensor: BoundTensor): void {
     this.#withValue(tensor, (value) => {
       this.#api.BindInput(this.handle, input, value);
@@ -46,7 +46,7 @@ export class OrtBinding {
     this.#api.ReleaseIoBinding(this.handle);
   }
 
-  /** The binding holds its own reference to the tensor, so that the value can be released at once. */
+  /** The binding holds its own reference to the tensor, so the value can be released at once. */
   #withValue(tensor: BoundTensor, bind: (value: Pointer) => void): void {
     const elements = tensor.dimensions.reduce((product, size) => product * size, 1);
     const value = this.#api.CreateTensorWithDataAsOrtValue(

@@ -1,27 +1,27 @@
 import koffi, { type LibraryHandle, type TypeObject } from 'koffi';
-import { loadForGood, onnxRuntimeLibrary } from './ort-library.ts';
+import { loadPermanently, onnxRuntimeLibrary } from './ort-library.ts';
 
 /**
- * The part of ONNX Runtime's C API that the runner needs, called through koffi in the very library onnxruntime-node
- * ships. The JavaScript binding copies every output and blocks its thread; this one keeps the KV cache in place.
+ * The part of ONNX Runtime's C API that the runner needs, called through koffi in the library that onnxruntime-node ships.
+ * The JavaScript binding copies every output and blocks its thread; this one keeps the KV cache in place.
  */
 
 export type Pointer = bigint;
 
-/** 'out' and 'outString' are the trailing pointer to a result; it becomes the return value. */
+/** 'out' and 'outString' are a trailing pointer to a result, which becomes the return value. */
 interface ArgumentTypes {
   readonly int: number;
   readonly size: number;
   readonly string: string;
-  /** A handle, or the address of memory the caller keeps alive. */
+  /** A handle, or the address of memory that the caller keeps alive. */
   readonly pointer: Pointer | null;
   readonly int64s: BigInt64Array;
   readonly strings: readonly string[];
 }
 
 /**
- * Name → position in struct OrtApi (append-only, onnxruntime_c_api.h) and parameters. All return OrtStatus*, save the
- * releasing ones, which return nothing.
+ * Maps a name to its index in struct OrtApi (append-only, onnxruntime_c_api.h) and its parameters. All return OrtStatus*,
+ * except the release functions, which return nothing.
  */
 const STATUS_FUNCTIONS = {
   CreateEnv: [3, 'int', 'string', 'out'],
@@ -81,18 +81,18 @@ type Result<S> = S extends readonly [...infer _, 'out']
     ? string
     : undefined;
 
-/** Every function throws an Error with ONNX Runtime's own message when its status is not OK. */
+/** Every function throws an Error with ONNX Runtime's message if its status is not OK. */
 export type OrtApi = {
   readonly [Name in keyof StatusFunctions]: (
     ...args: ParametersOf<StatusFunctions[Name]>
   ) => Result<StatusFunctions[Name]>;
 } & { readonly [Name in keyof typeof RELEASE_FUNCTIONS]: (handle: Pointer) => void } & {
-  /** RunWithBinding on a pool thread; the event loop turns meanwhile. */
+  /** RunWithBinding on a pool thread, without blocking the event loop. */
   runWithBindingAsync(session: Pointer, options: Pointer, binding: Pointer): Promise<void>;
   /** Address of the first byte of a buffer or of a view; valid while the buffer is referenced. */
   addressOf(memory: ArrayBuffer | ArrayBufferView): Pointer;
   readonly version: string;
-  /** Referenced from here because koffi unloads a library with its handle. */
+  /** Kept here because koffi unloads a library when its handle is collected. */
   readonly library: LibraryHandle;
 };
 
@@ -109,11 +109,11 @@ type OutType = keyof typeof OUT_TYPES;
 type InType = keyof typeof NATIVE_TYPES;
 
 /**
- * Loads the library. Each call gives a table of its own; the library itself is loaded once per process.
- * @param cudaFolder where the CUDA provider is, if not beside the library
+ * Loads the library. Each call returns a new table; the library is loaded once per process.
+ * @param cudaFolder folder of the CUDA provider, if not beside the library
  */
 export function openOrtApi(cudaFolder = process.env.ORT_CUDA_PATH || undefined): OrtApi {
-  const library = loadForGood(onnxRuntimeLibrary(cudaFolder));
+  const library = loadPermanently(onnxRuntimeLibrary(cudaFolder));
   const base: Pointer = library.func('OrtGetApiBase', 'void *', [])();
   const getApi = functionAt(base, 0, 'void *', ['uint32_t']);
   const version: string = functionAt(base, 1, 'const char *', [])();

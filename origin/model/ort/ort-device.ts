@@ -1,17 +1,17 @@
 import type { OrtApi, Pointer } from './ort-capi.ts';
 
-/** Where a session computes and keeps what it is told to keep there. */
+/** The device of a session. */
 export type OrtDevice =
   | { readonly provider: 'cpu' }
   | { readonly provider: 'cuda'; readonly deviceId: number; readonly memoryBytes: number | null }
   | { readonly provider: 'webgpu' };
 
-/** What ONNX Runtime calls the devices' memory. */
+/** ONNX Runtime's names of device memory. */
 const MEMORY_NAMES = { cpu: 'Cpu', cuda: 'Cuda', webgpu: 'WebGPU_Buffer' } as const;
 const DEVICE_ALLOCATOR = 0;
 const DEFAULT_MEMORY = 0;
 
-/** Puts a provider before the CPU's, which takes the operators the other does not have. */
+/** Adds a provider before the CPU provider, which runs the operators that the other lacks. */
 export function appendProvider(api: OrtApi, sessionOptions: Pointer, device: OrtDevice): void {
   if (device.provider === 'webgpu') api.AppendExecutionProvider(sessionOptions, 'WebGPU', [], [], 0);
   if (device.provider !== 'cuda') return;
@@ -27,22 +27,22 @@ export function appendProvider(api: OrtApi, sessionOptions: Pointer, device: Ort
   }
 }
 
-/** Names and values as onnxruntime_c_api.h and the CUDA provider's documentation have them. */
+/** Returns provider options as in onnxruntime_c_api.h and the CUDA provider's documentation. */
 export function cudaOptions({
   deviceId,
   memoryBytes,
 }: Extract<OrtDevice, { provider: 'cuda' }>): Record<string, string> {
   return {
     device_id: String(deviceId),
-    // The other strategy doubles, and the KV cache is large already.
+    // The other strategy doubles the arena, and the KV cache is already large.
     arena_extend_strategy: 'kSameAsRequested',
-    // Products of float32 keep float32's precision.
+    // float32 products keep float32 precision.
     use_tf32: '0',
     ...(memoryBytes !== null && { gpu_mem_limit: String(memoryBytes) }),
   };
 }
 
-/** Memory of a session's device, to be bound to its runs, or to those of another session on the same device. */
+/** Memory of a session's device, for bindings of this or another session on the same device. */
 export class OrtDeviceMemory {
   /** OrtMemoryInfo. */
   readonly info: Pointer;
@@ -64,21 +64,21 @@ export class OrtDeviceMemory {
     }
   }
 
-  /** Lives until `dispose`. */
+  /** Allocates memory that lives until `dispose`. */
   allocate(bytes: number): Pointer {
     const address = this.#api.AllocatorAlloc(this.#allocator, bytes);
     this.#allocated.push(address);
     return address;
   }
 
-  /** Where `offset` bytes into an allocation are. A WebGPU buffer is a handle, which nothing can be added to. */
+  /** Returns the address `offset` bytes into an allocation. WebGPU buffers are handles without offsets. */
   at(address: Pointer, offset: number): Pointer {
     if (offset === 0) return address;
     if (!this.#hasOffsets) throw new RangeError('this device binds whole buffers only');
     return address + BigInt(offset);
   }
 
-  /** Before the session is disposed of, and after all bindings. */
+  /** Call after all bindings and before the session are disposed. */
   dispose(): void {
     for (const address of this.#allocated.splice(0)) this.#api.AllocatorFree(this.#allocator, address);
     this.#api.ReleaseAllocator(this.#allocator);

@@ -6,9 +6,9 @@ import { dirname, join, resolve } from 'node:path';
 import koffi, { type LibraryHandle } from 'koffi';
 import { systemCode } from '../../system-code.ts';
 
-/** Where the native libraries are, and loading them. */
+/** Finds and loads the native libraries. */
 
-/** Operators of large models use more stack than koffi's 128 KiB for asynchronous calls. */
+/** Operators of large models need more stack than koffi's 128 KiB for asynchronous calls. */
 const ASYNC_STACK = 4 << 20;
 const NOW = 2;
 /** Keeps a library mapped; by platform, as in dlfcn.h. */
@@ -19,24 +19,24 @@ const LIBRARY_NAMES: Partial<Record<NodeJS.Platform, string>> = {
 };
 const LINUX_LIBRARY = 'libonnxruntime.so.1';
 
-/** @param file null = what the process has loaded already */
+/** @param file null = the libraries that the process has loaded already */
 export function openLibrary(file: string | null): LibraryHandle {
-  // Before the first library of the process; later nothing can be configured any more.
+  // Must happen before the process loads its first library.
   if ((koffi.config().async_stack_size ?? 0) < ASYNC_STACK) koffi.config({ async_stack_size: ASYNC_STACK });
   return koffi.load(file);
 }
 
 /**
- * Loads a library that stays mapped until the process ends. koffi unloads one with its handle, that is at a garbage
- * collection or at the end of a worker thread, while functions taken from it and the library's own threads live on.
+ * Loads a library that stays mapped until the process ends. koffi unloads a library when its handle is collected or its
+ * worker thread ends, while the library's own threads still run.
  */
-export function loadForGood(file: string): LibraryHandle {
-  if (NO_DELETE[process.platform] !== undefined) mapForGood(file);
+export function loadPermanently(file: string): LibraryHandle {
+  if (NO_DELETE[process.platform] !== undefined) mapPermanently(file);
   return openLibrary(file);
 }
 
-/** Null when the library is mapped now, for good; else the loader's words. On Linux and macOS alone. */
-export function mapForGood(file: string): string | null {
+/** Maps a library permanently. Returns null, or the loader's error. Linux and macOS only. */
+export function mapPermanently(file: string): string | null {
   const system = openLibrary(null);
   const open = system.func('dlopen', 'void *', ['const char *', 'int']);
   const lastError = system.func('dlerror', 'const char *', []);
@@ -44,14 +44,14 @@ export function mapForGood(file: string): string | null {
   return handle === null ? String(lastError()) : null;
 }
 
-/** ONNX Runtime's library; its providers are looked for in the folder it was loaded from. */
+/** Returns the path of ONNX Runtime's library, which looks for providers in its own folder. */
 export function onnxRuntimeLibrary(cudaFolder: string | undefined): string {
   const bundled = bundledFolder();
   const name = LIBRARY_NAMES[process.platform] ?? LINUX_LIBRARY;
   return join(cudaFolder === undefined ? bundled : linkedFolder(bundled, cudaFolder), name);
 }
 
-/** Where onnxruntime-node has the library, and where its installer puts the CUDA provider. */
+/** Returns the folder where onnxruntime-node has the library and its installer puts the CUDA provider. */
 export function bundledFolder(): string {
   const require = createRequire(import.meta.url);
   const { platform, arch } = process;
@@ -59,9 +59,9 @@ export function bundledFolder(): string {
 }
 
 /**
- * A folder in which the bundled library and the providers of another folder stand side by side, as links. The same
- * folders give the same links, so that a process loads the library once.
- * @throws Error when somebody else could have put other files there
+ * Creates a folder with links to the bundled library and to the providers of another folder. The same folders give the same
+ * links, so a process loads the library once.
+ * @throws Error if another user could have written to that folder
  */
 function linkedFolder(bundled: string, providers: string): string {
   const key = createHash('sha256')
@@ -72,7 +72,7 @@ function linkedFolder(bundled: string, providers: string): string {
   mkdirSync(folder, { recursive: true, mode: 0o700 });
   const { uid, mode } = lstatSync(folder);
   if (uid !== process.getuid?.() || (mode & 0o022) !== 0)
-    throw new Error(`${folder} belongs to somebody else`);
+    throw new Error(`${folder} belongs to another user`);
   link(join(bundled, LINUX_LIBRARY), join(folder, LINUX_LIBRARY));
   for (const name of readdirSync(providers)) {
     if (/^libonnxruntime_providers_\w+\.so$/.test(name)) link(resolve(providers, name), join(folder, name));

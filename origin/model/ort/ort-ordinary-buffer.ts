@@ -1,11 +1,11 @@
 import koffi from 'koffi';
 
 /**
- * Memory that threads share, as a buffer that says nothing of it; the two are the same bytes. Whoever reads what another
- * thread has written must have been told so by way of the shared one.
+ * Returns an ordinary ArrayBuffer over shared memory: the same bytes, accepted by APIs that refuse shared buffers. Threads
+ * must synchronize through the shared one before reading.
  */
 export function ordinaryBuffer(memory: SharedArrayBuffer): ArrayBuffer {
   const buffer = koffi.view(koffi.address(new Uint8Array(memory)), memory.byteLength);
-  // The view itself does not keep what it looks at.
+  // The view does not keep the memory alive.
   return Object.assign(buffer, { memory });
 }

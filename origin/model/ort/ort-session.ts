@@ -4,27 +4,27 @@ import type { OrtApi, Pointer } from './ort-capi.ts';
 import { appendProvider, type OrtDevice, OrtDeviceMemory } from './ort-device.ts';
 
 export interface SessionOptions {
-  /** Threads of one run, the calling one included. */
+  /** Threads of one run, including the calling one. */
   readonly threads: number;
-  /** Folder of the model's external data files. */
+  /** Folder of external data files. */
   readonly directory: string;
-  /** Whether threads spin between the operators of a run; true unless given. */
+  /** Whether threads spin between the operators of a run; default true. */
   readonly spins?: boolean;
-  /** The CPU when absent. */
+  /** Absent = the CPU. */
   readonly device?: OrtDevice;
 }
 
 const LOG_FATAL = 4;
-const ALL_OPTIMISATIONS = 99;
+const ALL_OPTIMIZATIONS = 99;
 const CPU_ARENA_ALLOCATOR = 1;
 const DEFAULT_MEMORY = 0;
 
 const CPU_DEVICE: OrtDevice = { provider: 'cpu' };
 
-/** What a runner needs of a session. */
+/** The part of a session that runners use. */
 export type RunSession = Pick<OrtSession, 'api' | 'copiesInputs' | 'bound' | 'run' | 'runAsync' | 'dispose'>;
 
-/** One loaded model. All handles are released by `dispose`, which must not be called during a run. */
+/** A loaded model. `dispose` releases all handles and must not be called during a run. */
 export class OrtSession {
   readonly api: OrtApi;
   readonly device: OrtDevice;
@@ -33,11 +33,11 @@ export class OrtSession {
   readonly #session: Pointer;
   readonly #runOptions: Pointer;
 
-  /** Throws an Error with ONNX Runtime's message when it refuses the model. */
+  /** @throws Error with ONNX Runtime's message if it refuses the model */
   constructor(api: OrtApi, model: Uint8Array, options: SessionOptions) {
     this.api = api;
     this.device = options.device ?? CPU_DEVICE;
-    // Below fatal, ONNX Runtime would report every terminated run on stderr; errors reach the caller as exceptions.
+    // At lower levels ONNX Runtime reports every terminated run on stderr. Errors reach the caller as exceptions.
     this.#environment = api.CreateEnv(LOG_FATAL, 'continuo');
     this.#memory = api.CreateCpuMemoryInfo(CPU_ARENA_ALLOCATOR, DEFAULT_MEMORY);
     this.#runOptions = api.CreateRunOptions();
@@ -58,12 +58,12 @@ export class OrtSession {
     }
   }
 
-  /** Whether inputs are copied when they are bound, and not read where they are when the session runs. */
+  /** True if inputs are copied when they are bound instead of being read during the run. */
   get copiesInputs(): boolean {
     return this.device.provider !== 'cpu';
   }
 
-  /** ONNX Runtime's name of the memory that each of the session's inputs is read from, in the graph's order. */
+  /** Returns ONNX Runtime's name of the memory of each input, in graph order. */
   inputMemories(inputs: number): string[] {
     const infos = new BigInt64Array(inputs);
     this.api.SessionGetMemoryInfoForInputs(this.#session, infos, inputs);
@@ -74,7 +74,7 @@ export class OrtSession {
     return new OrtDeviceMemory(this.api, this.#session, this.device);
   }
 
-  /** The session with another end of its use: for runners that share it, or own more than it. */
+  /** Returns the session with another `dispose`, for runners that share it or own more than it. */
   lend(dispose: () => void): RunSession {
     const { api, copiesInputs } = this;
     return {
@@ -91,7 +91,7 @@ export class OrtSession {
     return new OrtBinding(this.api, this.#session, this.#memory);
   }
 
-  /** A binding with its tensors bound; where one of them cannot be, nothing is left behind. */
+  /** Creates a binding and binds its tensors. If one fails, the binding is disposed. */
   bound(bind: (binding: OrtBinding) => void): OrtBinding {
     const binding = this.createBinding();
     try {
@@ -109,11 +109,11 @@ export class OrtSession {
   }
 
   /**
-   * Runs on a pool thread and stops within one operator when `signal` is aborted. One such run at a time.
-   * @throws RunTerminated when the signal was aborted before or while it ran, even if it came to its end
+   * Runs on a pool thread and stops within one operator when `signal` is aborted. Only one such run at a time.
+   * @throws RunTerminated if the signal was aborted before or during the run, even if the run completed
    */
   async runAsync(binding: OrtBinding, signal: AbortSignal): Promise<void> {
-    if (signal.aborted) throw new RunTerminated('the run was given up before it began');
+    if (signal.aborted) throw new RunTerminated('the run was cancelled before it started');
     this.api.RunOptionsUnsetTerminate(this.#runOptions);
     const terminate = () => this.api.RunOptionsSetTerminate(this.#runOptions);
     signal.addEventListener('abort', terminate);
@@ -124,10 +124,10 @@ export class OrtSession {
     } finally {
       signal.removeEventListener('abort', terminate);
     }
-    if (signal.aborted) throw new RunTerminated('the run was given up while it ran');
+    if (signal.aborted) throw new RunTerminated('the run was cancelled');
   }
 
-  /** All bindings must have been disposed. */
+  /** Call after all bindings are disposed. */
   dispose(): void {
     this.api.ReleaseSession(this.#session);
     this.#releaseShared();
@@ -143,15 +143,15 @@ export class OrtSession {
 function createSessionOptions(api: OrtApi, { threads, directory, spins = true }: SessionOptions): Pointer {
   const options = api.CreateSessionOptions();
   api.SetIntraOpNumThreads(options, threads);
-  api.SetSessionGraphOptimizationLevel(options, ALL_OPTIMISATIONS);
-  // Patterns are kept per combination of input shapes: a cache that would grow with every new batch and length.
+  api.SetSessionGraphOptimizationLevel(options, ALL_OPTIMIZATIONS);
+  // Memory patterns are cached per combination of input shapes, so the cache would grow with every batch and length.
   api.DisableMemPattern(options);
-  // Threads spin between the operators of a run, which is worth up to 45 % at small batches, and sleep between runs.
+  // Threads spin between the operators of a run (up to 45 % faster at small batches) and sleep between runs.
   api.AddSessionConfigEntry(options, 'session.force_spinning_stop', '1');
-  // Without it, products of 8 bits overflow on processors that lack VNNI: unsigned times signed, summed in 16 bits.
+  // Without this, 8-bit products overflow on processors without VNNI: unsigned times signed, summed in 16 bits.
   api.AddSessionConfigEntry(options, 'session.x64quantprecision', '1');
   if (!spins) api.AddSessionConfigEntry(options, 'session.intra_op.allow_spinning', '0');
-  // A model in memory has no path of its own to find its external data by.
+  // A model loaded from memory has no path to find its external data.
   api.AddSessionConfigEntry(options, 'session.model_external_initializers_file_folder_path', directory);
   return options;
 }

@@ -1,4 +1,4 @@
-/** A runner computes one thing at a time, and gives its native memory back only when nothing runs in it any more. */
+/** Ensures that a runner computes one thing at a time and releases native memory only when nothing runs. */
 export class RunGuard {
   readonly #release: () => void;
   #prefilling = false;
@@ -8,13 +8,13 @@ export class RunGuard {
     this.#release = release;
   }
 
-  /** Throws while a prefill runs and after `dispose`. */
+  /** @throws Error while a prefill runs and after `dispose` */
   requireIdle(): void {
     if (this.#disposed) throw new Error('the runner has been disposed');
     if (this.#prefilling) throw new Error('the runner is prefilling');
   }
 
-  /** A run during which the event loop turns. */
+  /** Runs a prefill, during which the event loop continues. */
   async prefill<T>(run: () => Promise<T>): Promise<T> {
     this.requireIdle();
     this.#prefilling = true;
@@ -26,7 +26,7 @@ export class RunGuard {
     }
   }
 
-  /** Releases now, or when the prefill under way has ended. */
+  /** Releases now, or after the current prefill. */
   dispose(): void {
     if (this.#disposed) return;
     this.#disposed = true;

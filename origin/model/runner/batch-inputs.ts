@@ -1,13 +1,13 @@
 import type { DecodeBatch, PrefillChunk } from '../model-runner.ts';
 
 /**
- * The integer inputs of a run, written into buffers that are reused from run to run. Pure: no ONNX Runtime here.
- * Buffers are typed arrays over ArrayBuffers of their own, so that their address never changes.
+ * The integer inputs of a run, in buffers that are reused between runs. Pure: no ONNX Runtime here. Each buffer has its own
+ * ArrayBuffer, so its address never changes.
  */
 
 /**
- * A decode mask is as wide as the longest row rounded up to this many positions: zeros behind a row's length change no
- * bit of its result, and a width that changes only every so often lets the binding stay as it is.
+ * The width of a decode mask is the longest row, rounded up to this many positions. Zeros after a row's length do not change
+ * its result, and a width that rarely changes allows the binding to be reused.
  */
 export const MASK_BLOCK = 256;
 
@@ -23,10 +23,10 @@ export class DecodeInputs {
   readonly positions: BigInt64Array<ArrayBuffer>;
   /** [rows, maskWidth]: row r holds positions[r] + 1 ones, then zeros. */
   readonly mask: BigInt64Array<ArrayBuffer>;
-  /** 0 … rows − 1: every row's logits are wanted. */
+  /** 0 … rows − 1, because the logits of every row are needed. */
   readonly logitsIndex: BigInt64Array<ArrayBuffer>;
   readonly #contextLength: number;
-  /** Ones that now stand in each row of the mask. */
+  /** Number of ones in each row of the mask. */
   readonly #ones: Int32Array;
   #maskWidth = 0;
 
@@ -69,7 +69,7 @@ export class DecodeInputs {
   }
 }
 
-/** One chunk of one prompt, a batch of one row. */
+/** One chunk of one prompt: a batch of one row. */
 export class PrefillInputs {
   /** [1, tokens] */
   readonly tokens: BigInt64Array<ArrayBuffer>;
@@ -77,7 +77,7 @@ export class PrefillInputs {
   readonly positions: BigInt64Array<ArrayBuffer>;
   /** [1, start + tokens], all ones. */
   readonly mask: BigInt64Array<ArrayBuffer>;
-  /** [logitsAt + 1]: the last once more, for runs that must not have a single row. */
+  /** [logitsAt + 1]: the last index twice, for runs that must not have a single row. */
   readonly logitsIndex: BigInt64Array<ArrayBuffer>;
 
   constructor(prefillChunk: number, contextLength: number) {

@@ -4,18 +4,18 @@ import type { OrtApi, Pointer } from '../ort/ort-capi.ts';
 import type { DecoderInterface } from './decoder-interface.ts';
 import { elementBytes, type KvLayout } from './kv-cache.ts';
 
-/** One buffer per layer and kind, each with room for [1, kvHeads, contextLength, headSize]. */
+/** One buffer per layer and kind (key, value), each with room for [1, kvHeads, contextLength, headSize]. */
 type Buffers = readonly { readonly bytes: Uint8Array; readonly address: Pointer }[];
 
 interface Slot {
-  /** Holds [1, kvHeads, length, headSize] without gaps. */
+  /** Contains [1, kvHeads, length, headSize] without gaps. */
   buffers: Buffers;
   length: number;
 }
 
 /**
- * Keys and values of every slot for graphs whose present is a new tensor: a run reads the slot's buffers and writes the
- * spare ones, and the two change places when it has succeeded, so that nothing is copied and a failed run changes nothing.
+ * Keys and values of every slot for graphs whose present is a new tensor. A run reads the slot's buffers and writes the spare
+ * ones; after success the two are swapped. Nothing is copied, and a failed run changes nothing.
  */
 export class ConcatenatedCache {
   readonly #decoder: DecoderInterface;
@@ -34,7 +34,7 @@ export class ConcatenatedCache {
     this.#spare = allocate();
   }
 
-  /** Binds a run that appends `tokens` positions to the slot's first `start`; later positions are forgotten. */
+  /** Binds a run that appends `tokens` positions after the slot's first `start`; later positions are dropped. */
   bind(binding: OrtBinding, slot: number, start: number, tokens: number): void {
     const { kv, kvHeads, headSize, kvType } = this.#decoder;
     const { buffers } = this.#keepFirst(slot, start);
@@ -47,8 +47,8 @@ export class ConcatenatedCache {
     }
   }
 
-  /** The run bound last has succeeded. */
-  take(slot: number, tokens: number): void {
+  /** Commits the run that was bound last. */
+  commit(slot: number, tokens: number): void {
     const one = this.#slots[slot]!;
     [one.buffers, this.#spare] = [this.#spare, one.buffers];
     one.length += tokens;
@@ -86,7 +86,7 @@ export class ConcatenatedCache {
   #require(slot: number, length: number): Slot {
     const one = this.#slots[slot]!;
     if (length > one.length)
-      throw new RangeError(`slot ${slot} holds ${one.length} positions, not ${length}`);
+      throw new RangeError(`slot ${slot} has ${one.length} positions, expected at least ${length}`);
     return one;
   }
 

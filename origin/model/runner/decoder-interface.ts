@@ -1,15 +1,15 @@
 import {
+  DEFAULT_NAMES,
   type DecoderNames,
-  isOfSomeLayer,
-  ofLayer,
+  isLayerName,
+  layerName,
   USE_CACHE_BRANCH,
-  USUAL_NAMES,
 } from '../config/decoder-names.ts';
 import type { ModelConfig } from '../config/model-config.ts';
 import { ElementType, type GraphTensor, type OnnxGraph, withBranches } from '../onnx/onnx-graph.ts';
 import { positionLimit } from './position-limit.ts';
 
-/** How a decoder's graph is to be fed, derived from the graph and checked against its configuration. Pure. */
+/** Derives a decoder's inputs and outputs from its graph and checks them against its configuration. Pure. */
 
 export type KvType = 'float32' | 'float16';
 
@@ -24,45 +24,45 @@ export interface DecoderInterface {
   readonly headSize: number;
   readonly kvType: KvType;
   readonly vocabularySize: number;
-  /** Positions the model was made for; no slot can be longer. */
+  /** Positions that the model supports; no slot can be longer. */
   readonly maxPositions: number;
-  /** int64 ids [batch, sequence]; where `embeddingSize` is set, float32 vectors [batch, sequence, embeddingSize]. */
+  /** int64 ids [batch, sequence]; if `embeddingSize` is set, float32 vectors [batch, sequence, embeddingSize]. */
   readonly tokenInput: string;
-  /** Width of the vectors that the graph reads in place of ids; null = it reads ids. */
+  /** Width of the vectors that the graph reads instead of ids; null = it reads ids. */
   readonly embeddingSize: number | null;
   readonly attentionMask: string;
-  /** Null where the graph counts positions itself. */
+  /** Null if the graph counts positions itself. */
   readonly positionIds: string | null;
-  /** Boolean input that chooses the branch which reads the past; null where there is one branch only. */
+  /** Boolean input that selects the branch with a past; null if there is one branch. */
   readonly useCacheBranch: string | null;
   readonly logits: string;
   /** Key and value of each layer: 2 · layers entries. */
   readonly kv: readonly KvTensor[];
   /**
    * in-place: GroupQueryAttention writes new positions into the buffer it reads the past from.
-   * concatenated: the present is a new tensor, past and new positions one after the other.
+   * concatenated: the present is a new tensor of past and new positions.
    */
   readonly cache: 'in-place' | 'concatenated';
-  /** Activations are scaled by the largest of all rows of a run, so that rows influence each other. */
+  /** True if activations are scaled by the largest of all rows of a run, so that rows influence each other. */
   readonly couplesRows: boolean;
 }
 
 const COUPLING_OPERATORS = new Set(['DynamicQuantizeLinear', 'DynamicQuantizeMatMul']);
 
-/** Throws an Error that completes "model.onnx …" and names what is missing, unknown or contradictory. */
+/** @throws Error that completes "model.onnx …" and names what is missing, unknown or contradictory */
 export function describeDecoder(
   graph: OnnxGraph,
   config: ModelConfig,
-  names: DecoderNames = USUAL_NAMES,
+  names: DecoderNames = DEFAULT_NAMES,
 ): DecoderInterface {
   const inputs = new Map(graph.inputs.map((tensor) => [tensor.name, tensor]));
   const outputs = new Map(graph.outputs.map((tensor) => [tensor.name, tensor]));
   const tokenInput = tokenInputOf(inputs, names);
   requireKnownInputs(inputs, tokenInput, names);
   const attentions = graph.nodes.filter(({ operator }) => operator === 'GroupQueryAttention');
-  const pastKeys = [...inputs.keys()].filter((name) => isOfSomeLayer(names.pastKey, name));
+  const pastKeys = [...inputs.keys()].filter((name) => isLayerName(names.pastKey, name));
   const layers = attentions.length > 0 ? attentions.length : pastKeys.length;
-  if (layers === 0) throw new Error(`lacks the input ${ofLayer(names.pastKey, 0)}`);
+  if (layers === 0) throw new Error(`lacks the input ${layerName(names.pastKey, 0)}`);
   expectEqual('layers', layers, config.layers, 'num_hidden_layers', config);
 
   const kv = kvTensors(layers, inputs, outputs, names);
@@ -119,7 +119,7 @@ function requireKnownInputs(
   const integers = [names.inputIds, names.attentionMask, names.positionIds];
   const known = [tokenInput, ...integers, USE_CACHE_BRANCH];
   const unknown = [...inputs.keys()].filter((name) => !known.includes(name) && !isPast(name, names));
-  if (unknown.length > 0) throw new Error(`has inputs this engine does not know: ${unknown.join(', ')}`);
+  if (unknown.length > 0) throw new Error(`has unsupported inputs: ${unknown.join(', ')}`);
   const missing = [tokenInput, names.attentionMask].filter((name) => !inputs.has(name));
   if (missing.length > 0) throw new Error(`lacks the input ${missing.join(', ')}`);
   for (const name of integers) {
@@ -131,7 +131,7 @@ function requireKnownInputs(
 }
 
 const isPast = (name: string, { pastKey, pastValue }: DecoderNames): boolean =>
-  isOfSomeLayer(pastKey, name) || isOfSomeLayer(pastValue, name);
+  isLayerName(pastKey, name) || isLayerName(pastValue, name);
 
 function kvTensors(
   layers: number,
@@ -146,8 +146,8 @@ function kvTensors(
       [names.pastValue, names.presentValue],
     ] as const;
     for (const [pastTemplate, presentTemplate] of templates) {
-      const past = ofLayer(pastTemplate, layer);
-      const present = ofLayer(presentTemplate, layer);
+      const past = layerName(pastTemplate, layer);
+      const present = layerName(presentTemplate, layer);
       if (!inputs.has(past)) throw new Error(`lacks the input ${past}`);
       if (!outputs.has(present)) throw new Error(`lacks the output ${present}`);
       kv.push({ past, present });
@@ -157,11 +157,11 @@ function kvTensors(
     (name) => isPast(name, names) && !kv.some(({ past }) => past === name),
   );
   if (surplus.length > 0)
-    throw new Error(`has more past inputs than its ${layers} layers: ${surplus.join(', ')}`);
+    throw new Error(`has past inputs beyond its ${layers} layers: ${surplus.join(', ')}`);
   return kv;
 }
 
-/** All KV tensors are [batch, kvHeads, positions, headSize] of one type. */
+/** Requires that all KV tensors are [batch, kvHeads, positions, headSize] of one type. */
 function kvShape(
   kv: readonly KvTensor[],
   inputs: ReadonlyMap<string, GraphTensor>,

@@ -6,7 +6,7 @@ import type { DecoderInterface } from './decoder-interface.ts';
 import { elementBytes, type KvLayout, type KvStore } from './kv-cache.ts';
 import type { OrtRowCopier, RowMoves } from './ort-row-copier.ts';
 
-/** Positions [start, end) of a slot that are to be copied. */
+/** Positions [start, end) of a slot. */
 export interface SlotRange {
   readonly slot: number;
   readonly start: number;
@@ -14,9 +14,8 @@ export interface SlotRange {
 }
 
 /**
- * Keys and values of every slot in a device's memory: per layer and kind one buffer [slots, kvHeads, contextLength,
- * headSize], all zeros at first, since an attention that weighs what lies behind a row's length with zero must find
- * numbers there.
+ * Keys and values of every slot in device memory: one buffer [slots, kvHeads, contextLength, headSize] per layer and kind. It
+ * starts as zeros, because attention multiplies positions after a row's length by zero and must not read NaN there.
  */
 export class DeviceKvCache implements KvStore {
   readonly #memory: OrtDeviceMemory;
@@ -47,14 +46,14 @@ export class DeviceKvCache implements KvStore {
     this.copyTo(this, { slot: from, start: 0, end: length }, to);
   }
 
-  /** Copies to the same positions of a slot of another cache, or of this one. */
+  /** Copies to the same positions of a slot in another cache or this one. */
   copyTo(other: DeviceKvCache, from: SlotRange, to: number): void {
     if (from.start === from.end) return;
     const moves = { from: this.#rows(from), to: other.#rows({ ...from, slot: to }) };
     this.#copier.copy(this.#matrices(), other.#matrices(), moves);
   }
 
-  /** @param zeros of one position of one head in the memory of the CPU */
+  /** @param zeros one position of one head in CPU memory */
   clear(zeros: BoundTensor): void {
     const sources = this.#buffers.map(() => zeros);
     for (let slot = 0; slot < this.#layout.slots; slot++) {
@@ -66,7 +65,7 @@ export class DeviceKvCache implements KvStore {
     }
   }
 
-  /** Every position of every head as a row. */
+  /** Views the buffers as matrices with one row per position and head. */
   #matrices(): BoundTensor[] {
     const { kvHeads, headSize } = this.#decoder;
     const { slots, contextLength } = this.#layout;

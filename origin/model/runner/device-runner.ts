@@ -11,9 +11,8 @@ import type { RunnerOptions } from './runner-options.ts';
 import { StagedRunner } from './staged-runner.ts';
 
 /**
- * The runner of a decoder whose session computes on a device, with the KV cache in the device's memory. Owns the session,
- * also when it throws.
- * @param staged whether runs can bind whole buffers only
+ * Creates the runner of a decoder on a device, with the KV cache in device memory. Owns the session, also if it throws.
+ * @param staged whether runs can only bind whole buffers
  */
 export function deviceRunner(
   session: OrtSession,
@@ -42,7 +41,7 @@ export function deviceRunner(
   }
 }
 
-/** Two runners over one session: one for all slots, one for the slot in which prompts are computed. */
+/** Creates two runners over one session: one for all slots, one for the slot in which prompts are computed. */
 function stagedRunner(
   session: OrtSession,
   options: RunnerOptions,

@@ -6,10 +6,10 @@ import type { DecoderInterface } from './decoder-interface.ts';
 
 export interface KvLayout {
   readonly slots: number;
-  /** Further slots' worth of memory that runs write into: one where past and present are tensors of their own. */
+  /** Additional slots of memory that runs write into: one if past and present are separate tensors. */
   readonly spareSlots: number;
   readonly contextLength: number;
-  /** Bytes of one position of one slot, over all layers, keys and values. */
+  /** Bytes of one position of one slot: all layers, keys and values. */
   readonly positionBytes: number;
   readonly totalBytes: number;
 }
@@ -30,33 +30,33 @@ export function describeLayout(layout: KvLayout): string {
   return `${rows} × ${contextLength} positions × ${positionBytes} bytes = ${Math.ceil(totalBytes / MIB)} MiB`;
 }
 
-/** The cache does not fit into the memory that there is now. */
-export class NoRoomError extends ModelError {}
+/** The KV cache does not fit into the available memory. */
+export class OutOfMemoryError extends ModelError {}
 
 /**
- * @param weightBytes what the limit leaves for weights that are still to be loaded
- * @throws NoRoomError with the numbers when the cache is larger than `limitBytes`
+ * @param weightBytes weights still to be loaded, already subtracted from the limit
+ * @throws OutOfMemoryError with the sizes if the cache is larger than `limitBytes`
  */
 export function requireFit(layout: KvLayout, limitBytes: number, weightBytes = 0): void {
   if (layout.totalBytes <= limitBytes) return;
   const limit = Math.max(0, Math.floor(limitBytes / MIB));
   const beside = weightBytes === 0 ? '' : ` beside ${Math.ceil(weightBytes / MIB)} MiB of weights`;
-  throw new NoRoomError(
+  throw new OutOfMemoryError(
     `KV cache does not fit: ${describeLayout(layout)}, but ${limit} MiB are available${beside}; set fewer slots or a smaller context`,
   );
 }
 
-/** Keys and values of every slot, wherever they are. */
+/** Keys and values of every slot, in any memory. */
 export interface KvStore {
-  /** Binds slots firstSlot … firstSlot + rows − 1 as the rows of a run's past and present. */
+  /** Binds slots firstSlot … firstSlot + rows − 1 as the past and present of a run. */
   bind(binding: OrtBinding, firstSlot: number, rows: number): void;
-  /** Copies positions [0, length) of a slot, head by head. */
+  /** Copies positions [0, length) of a slot. */
   copy(from: number, to: number, length: number): void;
 }
 
 /**
- * Keys and values of every slot in the CPU's memory: per layer and kind one buffer [slots, kvHeads, contextLength, headSize], which
- * GroupQueryAttention reads as past and extends in place as present.
+ * Keys and values of every slot in CPU memory: one buffer [slots, kvHeads, contextLength, headSize] per layer and kind.
+ * GroupQueryAttention reads it as past and extends it in place as present.
  */
 export class KvCache implements KvStore {
   readonly #decoder: DecoderInterface;
@@ -103,7 +103,7 @@ export class KvCache implements KvStore {
   }
 }
 
-/** Of one element of a KV tensor. */
+/** Returns the bytes of one element of a KV tensor. */
 export function elementBytes({ kvType }: DecoderInterface): number {
   return kvType === 'float16' ? 2 : 4;
 }

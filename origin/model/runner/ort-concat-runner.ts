@@ -1,9 +1,9 @@
 import {
   type DecodeBatch,
+  imagesWithin,
   type ModelRunner,
   type ModelShape,
   type PrefillChunk,
-  placedWithin,
 } from '../model-runner.ts';
 import { ElementType } from '../onnx/onnx-graph.ts';
 import { LOGITS_INDEX } from '../onnx/onnx-patch.ts';
@@ -17,20 +17,20 @@ import type { DecoderInterface } from './decoder-interface.ts';
 import { inOrdinaryMemory, type RunnerOptions } from './runner-options.ts';
 import type { TokenEmbedder } from './token-embedder.ts';
 
-/** A run over consecutive tokens of one sequence; its logits go to row `firstRow` and after. */
+/** A run over consecutive tokens of one sequence. Its logits start at row `firstRow`. */
 interface Piece extends PrefillChunk {
   readonly firstRow: number;
 }
 
 /**
- * A ModelRunner for graphs without GroupQueryAttention, whose present is the past and the new positions in a new tensor.
- * Every row is a run of its own, so that its bits cannot depend on company. Owns the session.
+ * A ModelRunner for graphs without GroupQueryAttention, whose present is a new tensor of past and new positions. Every row
+ * is a separate run, so its bits cannot depend on other rows. Owns the session.
  */
 export class OrtConcatRunner implements ModelRunner {
   readonly shape: ModelShape;
   /**
-   * Whether a run may have several tokens after a past. Some exports were traced with one token there and have no causal
-   * mask for more; then prompts go on token by token.
+   * Whether a run may have several tokens after a past. Some exports were traced with one token and have no causal mask for
+   * more; their prompts continue token by token.
    */
   severalAfterPast = true;
   readonly #session: OrtSession;
@@ -56,7 +56,7 @@ export class OrtConcatRunner implements ModelRunner {
   ) {
     const { slots, contextLength } = layout;
     const { vocabularySize } = decoder;
-    this.shape = { vocabularySize, contextLength, slots, prefillChunk, leastRows: 1 };
+    this.shape = { vocabularySize, contextLength, slots, prefillChunk, minRows: 1 };
     this.#session = session;
     this.#decoder = decoder;
     this.#logitsName = logits;
@@ -66,7 +66,7 @@ export class OrtConcatRunner implements ModelRunner {
     this.#logits = allocateLogits(Math.max(slots, prefillChunk) * vocabularySize);
   }
 
-  /** Runs on the calling thread, row after row. */
+  /** Runs on the calling thread, one row at a time. */
   decode({ firstSlot, rows, tokens, positions }: DecodeBatch): Float32Array {
     this.#guard.requireIdle();
     const logitsAt = Int32Array.of(0);
@@ -79,12 +79,12 @@ export class OrtConcatRunner implements ModelRunner {
       } finally {
         binding.dispose();
       }
-      this.#cache.take(piece.slot, 1);
+      this.#cache.commit(piece.slot, 1);
     }
     return this.#logits.subarray(0, rows * this.shape.vocabularySize);
   }
 
-  /** Runs on a pool thread; an abort stops it within one operator. */
+  /** Runs on a pool thread. An abort stops it within one operator. */
   prefill(chunk: PrefillChunk, signal: AbortSignal): Promise<Float32Array> {
     return this.#guard.prefill(async () => {
       for (const piece of this.#piecesOf(chunk)) await this.#runPiece(piece, signal);
@@ -97,7 +97,7 @@ export class OrtConcatRunner implements ModelRunner {
     if (from !== to) this.#cache.copy(from, to, length);
   }
 
-  /** Native memory is given back now, or when the prefill under way has ended. */
+  /** Releases native memory now, or after the current prefill. */
   dispose(): void {
     this.#guard.dispose();
   }
@@ -117,7 +117,7 @@ export class OrtConcatRunner implements ModelRunner {
         tokens: Int32Array.of(token),
         logitsAt: row < 0 ? new Int32Array() : Int32Array.of(0),
         firstRow: Math.max(0, row),
-        images: placedWithin(chunk.images ?? [], index, index + 1),
+        images: imagesWithin(chunk.images ?? [], index, index + 1),
       };
     });
   }
@@ -129,7 +129,7 @@ export class OrtConcatRunner implements ModelRunner {
     } finally {
       binding.dispose();
     }
-    this.#cache.take(piece.slot, piece.tokens.length);
+    this.#cache.commit(piece.slot, piece.tokens.length);
   }
 
   #bind(piece: Piece): OrtBinding {

@@ -10,8 +10,8 @@ export interface RowMoves {
 }
 
 /**
- * Copies rows between matrices [rows, width] in the memory of a device, which the C API itself does for whole tensors
- * only. Source and target may be the same memory. Owns the session, which runs a `rowCopyGraph`.
+ * Copies rows between matrices [rows, width] in device memory, because the C API copies only whole tensors. Source and
+ * target may be the same memory. Owns the session, which runs a `rowCopyGraph`.
  */
 export class OrtRowCopier {
   readonly #session: OrtSession;
@@ -20,7 +20,7 @@ export class OrtRowCopier {
     this.#session = session;
   }
 
-  /** @param targets one per source; both as many as the graph has */
+  /** @param targets one per source, in the number that the graph was made for */
   copy(sources: readonly BoundTensor[], targets: readonly BoundTensor[], { from, to }: RowMoves): void {
     const binding = this.#session.createBinding();
     try {

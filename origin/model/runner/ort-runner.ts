@@ -10,8 +10,8 @@ import { KvCache, type KvStore } from './kv-cache.ts';
 import { inOrdinaryMemory, type RunnerOptions } from './runner-options.ts';
 import type { TokenEmbedder } from './token-embedder.ts';
 
-/** Bindings kept for ranges of slots lately decoded; each costs a few kilobytes of native memory. */
-const KEPT_BINDINGS = 64;
+/** Most cached bindings, one per recently decoded slot range; each costs a few kilobytes of native memory. */
+const MAX_BINDINGS = 64;
 
 interface DecodeBinding {
   readonly binding: OrtBinding;
@@ -21,11 +21,11 @@ interface DecodeBinding {
 /**
  * A ModelRunner over ONNX Runtime with the KV cache updated in place. Owns the session.
  *
- * On the CPU every decode row has bits of its own: in any slot, at any width of the mask, with 1 or 2 threads, for
- * float32, float16, 4-bit and 8-bit MatMulNBits, at any number of rows that is not below `leastRows`; so has every
- * prefill position, however many are asked for with it. This is tried out at the start and tested, not promised by ONNX
- * Runtime, hence its pinned version. It does not hold between prefill and decode of one token, between two splits into
- * chunks, nor for models whose activations are quantised per tensor.
+ * On the CPU the bits of a decode row do not depend on its slot, the mask's width, the number of threads (1 or 2) or the
+ * other rows, if the run has at least `minRows`. This holds for float32, float16, and 4-bit and 8-bit MatMulNBits. The
+ * logits of a prefill position do not depend on the other requested positions. ONNX Runtime does not promise this, so its
+ * version is pinned, tests check it, and the start probes it. It does not hold between prefill and decode, between two
+ * splits into chunks, or for models that quantize activations per tensor.
  */
 export class OrtRunner implements ModelRunner {
   #shape: ModelShape;
@@ -37,7 +37,7 @@ export class OrtRunner implements ModelRunner {
   readonly #prefillInputs: PrefillInputs;
   readonly #embedder: TokenEmbedder | null;
   readonly #logits: Float32Array<ArrayBuffer>;
-  /** By slot range, least recently used first. */
+  /** By slot range; least recently used first. */
   readonly #bindings = new Map<number, DecodeBinding>();
   readonly #guard = new RunGuard(() => this.#release());
 
@@ -55,7 +55,7 @@ export class OrtRunner implements ModelRunner {
   ) {
     const { slots, contextLength } = layout;
     const { vocabularySize } = decoder;
-    this.#shape = { vocabularySize, contextLength, slots, prefillChunk, leastRows: 1 };
+    this.#shape = { vocabularySize, contextLength, slots, prefillChunk, minRows: 1 };
     this.#session = session;
     this.#decoder = decoder;
     this.#logitsName = logits;
@@ -71,9 +71,9 @@ export class OrtRunner implements ModelRunner {
     return this.#shape;
   }
 
-  /** Known only after the runner has been tried out. */
-  set leastRows(leastRows: number) {
-    this.#shape = { ...this.#shape, leastRows };
+  /** Set after the runner was probed. */
+  set minRows(minRows: number) {
+    this.#shape = { ...this.#shape, minRows };
   }
 
   /** Runs on the calling thread. */
@@ -93,7 +93,7 @@ export class OrtRunner implements ModelRunner {
     return this.#logits.subarray(0, rows * this.shape.vocabularySize);
   }
 
-  /** Runs on a pool thread; an abort stops it within one operator. */
+  /** Runs on a pool thread. An abort stops it within one operator. */
   prefill(chunk: PrefillChunk, signal: AbortSignal): Promise<Float32Array> {
     return this.#guard.prefill(async () => {
       this.#prefillInputs.fill(chunk);
@@ -113,7 +113,7 @@ export class OrtRunner implements ModelRunner {
     if (from !== to) this.#cache.copy(from, to, length);
   }
 
-  /** Native memory is given back now, or when the prefill under way has ended. */
+  /** Releases native memory now, or after the current prefill. */
   dispose(): void {
     this.#guard.dispose();
   }
@@ -153,7 +153,7 @@ export class OrtRunner implements ModelRunner {
   }
 
   #dropOldestBinding(): void {
-    if (this.#bindings.size <= KEPT_BINDINGS) return;
+    if (this.#bindings.size <= MAX_BINDINGS) return;
     for (const [key, { binding }] of this.#bindings) {
       binding.dispose();
       this.#bindings.delete(key);
@@ -165,8 +165,8 @@ export class OrtRunner implements ModelRunner {
     const inputs = this.#prefillInputs;
     const length = tokens.length;
     const { tokenInput, positionIds } = this.#decoder;
-    const { leastRows, vocabularySize } = this.shape;
-    const rows = logitsAt.length === 0 ? 0 : Math.max(logitsAt.length, leastRows);
+    const { minRows, vocabularySize } = this.shape;
+    const rows = logitsAt.length === 0 ? 0 : Math.max(logitsAt.length, minRows);
     return this.#session.bound((binding) => {
       binding.input(tokenInput, this.#tokens(inputs.tokens, [1, length]));
       binding.input(this.#decoder.attentionMask, this.#tensor(inputs.mask, [1, start + length]));
@@ -177,7 +177,7 @@ export class OrtRunner implements ModelRunner {
     });
   }
 
-  /** The ids, or the vectors they have become. */
+  /** Binds the ids, or the vectors of the embedder. */
   #tokens(ids: BigInt64Array<ArrayBuffer>, dimensions: readonly number[]): BoundTensor {
     return this.#embedder?.vectors(dimensions) ?? this.#tensor(ids, dimensions);
   }

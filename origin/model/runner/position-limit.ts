@@ -1,16 +1,16 @@
 import type { ModelConfig } from '../config/model-config.ts';
 import type { OnnxGraph } from '../onnx/onnx-graph.ts';
 
-/** Position of the rotary cosines among an operator's inputs (in ONNX's own RotaryEmbedding the sines, as many). */
+/** Index of the rotary cosines among an operator's inputs (the sines in ONNX's RotaryEmbedding, which have as many rows). */
 const COSINES: ReadonlyMap<string, number> = new Map([
   ['GroupQueryAttention', 7],
   ['RotaryEmbedding', 2],
 ]);
 
 /**
- * Positions a slot may have: what the configuration says, as far as the rotary tables go, and not past a sliding window
- * that the configuration names but the graph does not apply (up to its width a window changes nothing). Throws an Error
- * that completes "model.onnx …" when the graph's window is another one.
+ * Returns the most positions of a slot: the configuration's, limited by the rotary tables and by a sliding window that the
+ * configuration names but the graph does not apply. Up to its width, a window changes nothing.
+ * @throws Error that completes "model.onnx …" if graph and configuration name different windows
  */
 export function positionLimit(graph: OnnxGraph, config: ModelConfig): number {
   const attentions = graph.nodes.filter(({ operator }) => operator === 'GroupQueryAttention');
@@ -21,13 +21,13 @@ export function positionLimit(graph: OnnxGraph, config: ModelConfig): number {
     .map(({ integers }) => integers.get('local_window_size') ?? -1)
     .filter((size) => size > 0);
   if (windows.length === 0) return slidingWindow;
-  // Exporters count the token itself in or not.
+  // Some exporters count the token itself, others do not.
   const other = windows.find((size) => Math.abs(size - slidingWindow) > 1);
   if (other === undefined) return limit;
   throw new Error(`has local_window_size ${other} but ${source} says sliding_window ${slidingWindow}`);
 }
 
-/** Rows of the shortest rotary table: positions past it would read outside. */
+/** Returns the rows of the shortest rotary table; later positions would read outside of it. */
 function rotaryPositions(graph: OnnxGraph): number {
   const rows = graph.nodes.flatMap(({ operator, inputs }) => {
     const table = inputs[COSINES.get(operator) ?? -1] ?? '';
@@ -37,8 +37,8 @@ function rotaryPositions(graph: OnnxGraph): number {
 }
 
 /**
- * Long RoPE has a table for long inputs, too, which an If takes by the length of the longest row: past the shorter one a
- * row would look at keys turned by the other, and what a row is given would depend on its company.
+ * Long RoPE has a second table for long inputs, which an If selects by the longest row of the batch. Beyond the shorter
+ * table, a row's result would depend on the other rows.
  */
 function tableRows(table: string, { nodes, initializers }: OnnxGraph): number[] {
   const chosen = nodes.find(({ branches, outputs }) => branches.length > 0 && outputs.includes(table));

@@ -2,8 +2,8 @@ import type { DecodeBatch, ModelRunner, ModelShape, PrefillChunk } from '../mode
 import { type AllocateLogits, inOrdinaryMemory } from './runner-options.ts';
 
 /**
- * Decodes every row of a batch in a run of its own, for models whose rows would influence each other in one run (int8
- * with activations scaled per tensor). Slower, but each row keeps the bits it has alone.
+ * Decodes every row of a batch in a separate run, for models whose rows influence each other (int8 with activations scaled
+ * per tensor). Slower, but each row keeps its bits.
  */
 export class SingleRowRunner implements ModelRunner {
   readonly #inner: ModelRunner;

@@ -11,23 +11,22 @@ export interface StagedParts {
   readonly prefiller: ModelRunner;
   readonly slots: DeviceKvCache;
   readonly staging: DeviceKvCache;
-  /** Gives back what the parts share, once they have been disposed of. */
+  /** Releases what the parts share, after they are disposed. */
   release(): void;
 }
 
 /**
- * A ModelRunner for devices that bind whole buffers only, so that no run can have one slot out of many as its KV: a
- * prompt is computed in a cache of one slot, and each chunk's new positions are copied to the slot it is for; decode
- * rows begin at slot 0.
+ * A ModelRunner for devices that can only bind whole buffers, so that no run can use one slot of many as its KV. A prompt is
+ * computed in a cache of one slot, and each chunk's new positions are copied to its slot. Decode rows start at slot 0.
  */
 export class StagedRunner implements ModelRunner {
   readonly shape: ModelShape;
   readonly #parts: StagedParts;
   readonly #tokens: Int32Array;
   readonly #positions: Int32Array;
-  /** Per slot: the end of what was written to it last. Nothing from there on is needed. */
+  /** Per slot: the end of the last write. Nothing after it is needed. */
   readonly #ends: Int32Array;
-  /** The slot whose first positions stand in the staging cache, too. */
+  /** The slot whose first positions are also in the staging cache. */
   #staged = { slot: -1, positions: 0 };
   readonly #guard = new RunGuard(() => this.#release());
 
@@ -49,7 +48,7 @@ export class StagedRunner implements ModelRunner {
     }
     this.#tokens.set(tokens.subarray(0, rows), firstSlot);
     this.#positions.set(positions.subarray(0, rows), firstSlot);
-    // What is written to the others stays where it is: else they would grow, and with them what there is to attend to.
+    // Idle rows write to a fixed position. Otherwise they would grow, and attention with them.
     for (let slot = 0; slot < firstSlot; slot++) this.#unstage(slot, this.#positions[slot]!);
     for (let slot = firstSlot; slot < firstSlot + rows; slot++)
       this.#written(slot, this.#positions[slot]!, 1);
@@ -61,7 +60,7 @@ export class StagedRunner implements ModelRunner {
   prefill(chunk: PrefillChunk, signal: AbortSignal): Promise<Float32Array> {
     const { slots, staging, prefiller } = this.#parts;
     return this.#guard.prefill(async () => {
-      if (signal.aborted) throw new RunTerminated('the prefill was given up before it ran');
+      if (signal.aborted) throw new RunTerminated('the prefill was cancelled before it started');
       const { slot, start, tokens } = chunk;
       const end = start + tokens.length;
       if (this.#staged.slot !== slot || this.#staged.positions < start) {
@@ -93,7 +92,7 @@ export class StagedRunner implements ModelRunner {
     this.#parts.release();
   }
 
-  /** Positions of a slot have been, or are about to be, written elsewhere than in the staging cache. */
+  /** Records a write to a slot outside the staging cache. */
   #written(slot: number, start: number, length: number): void {
     this.#ends[slot] = start + length;
     this.#unstage(slot, start);

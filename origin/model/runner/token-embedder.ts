@@ -1,4 +1,4 @@
-import type { PlacedVectors } from '../model-runner.ts';
+import type { EmbeddedImage } from '../model-runner.ts';
 import { arrayTensor } from '../ort/array-tensor.ts';
 import type { BoundTensor, OrtBinding } from '../ort/ort-binding.ts';
 import type { OrtSession } from '../ort/ort-session.ts';
@@ -10,13 +10,13 @@ export interface EmbedderOptions {
   /** float32 vectors [batch, sequence, size]. */
   readonly output: string;
   readonly size: number;
-  /** Tokens of the longest run. */
+  /** Most tokens of a run. */
   readonly capacity: number;
 }
 
 /**
- * Turns tokens into the vectors that a decoder without an embedding reads, and puts images among them. Each vector is
- * the table's row of its token, so that it cannot depend on the others. Owns the session of embed_tokens.
+ * Converts tokens into vectors for a decoder without an embedding, and inserts images. Each vector is its token's row of the
+ * table, so it cannot depend on the others. Owns the session of embed_tokens.
  */
 export class TokenEmbedder {
   readonly #session: OrtSession;
@@ -34,14 +34,14 @@ export class TokenEmbedder {
     this.#vectors = new Float32Array(new ArrayBuffer(4 * options.capacity * options.size));
   }
 
-  /** Fills the vectors of the first `count` tokens; runs on the calling thread. */
-  embed(tokens: Int32Array, count: number, images: readonly PlacedVectors[] = []): void {
+  /** Computes the vectors of the first `count` tokens on the calling thread. */
+  embed(tokens: Int32Array, count: number, images: readonly EmbeddedImage[] = []): void {
     for (let i = 0; i < count; i++) this.#ids[i] = BigInt(tokens[i]!);
     this.#session.run(this.#binding(count));
     for (const { at, vectors } of images) this.#vectors.set(vectors, at * this.#options.size);
   }
 
-  /** The vectors of the last `embed`, as [...dimensions, size]. Always the same memory. */
+  /** Returns the vectors of the last `embed` as [...dimensions, size], always in the same memory. */
   vectors(dimensions: readonly number[]): BoundTensor {
     return arrayTensor(this.#session.api, this.#vectors, [...dimensions, this.#options.size]);
   }

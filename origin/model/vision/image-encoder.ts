@@ -7,21 +7,21 @@ export interface EncoderOptions {
   readonly input: string;
   readonly height: number;
   readonly width: number;
-  /** float32, `outputRank` dimensions, the last of them `size`. */
+  /** float32 with `outputRank` dimensions; the last one is `size`. */
   readonly output: string;
   readonly outputRank: number;
-  /** int64 [outputRank]: the output's sizes. */
+  /** int64 [outputRank]: the dimensions of the output. */
   readonly shape: string;
   /** Width of one vector. */
   readonly size: number;
 }
 
 /**
- * Turns one image at a time into the vectors that take its token's place: a run of its own each, so that no image's
- * bits depend on another. Owns the session of vision_encoder.
+ * Encodes one image per run into the vectors that replace its token, so that no image's bits depend on another. Owns the
+ * session of vision_encoder.
  */
 export class ImageEncoder {
-  /** Vectors of one image, which are positions of the prompt. */
+  /** Vectors of one image = positions in the prompt. */
   readonly positions: number;
   readonly height: number;
   readonly width: number;
@@ -30,7 +30,7 @@ export class ImageEncoder {
   #running = false;
   #disposed = false;
 
-  /** Runs the graph once to learn what it gives. Throws an Error that completes "vision_encoder.onnx …". */
+  /** Runs the graph once to learn its output size. @throws Error that completes "vision_encoder.onnx …" */
   constructor(session: OrtSession, options: EncoderOptions) {
     this.#session = session;
     this.#options = options;
@@ -40,7 +40,7 @@ export class ImageEncoder {
     this.positions = sizes.at(-2)!;
     if (sizes.at(-1) !== options.size || sizes.slice(0, -2).some((count) => count !== 1)) {
       throw new Error(
-        `gives ${options.output} of ${sizes.join(' × ')}, not one image's of ${options.size} wide`,
+        `gives ${options.output} of ${sizes.join(' × ')}; expected one image of width ${options.size}`,
       );
     }
   }
@@ -48,7 +48,7 @@ export class ImageEncoder {
   /**
    * @param pixels [3, height, width]
    * @returns [positions, size]
-   * @throws RunTerminated when the signal was aborted
+   * @throws RunTerminated if the signal was aborted
    */
   async encode(pixels: Float32Array<ArrayBuffer>, signal: AbortSignal): Promise<Float32Array> {
     if (this.#disposed) throw new Error('the encoder has been disposed');
@@ -70,7 +70,7 @@ export class ImageEncoder {
     return vectors;
   }
 
-  /** Native memory is given back now, or when the run under way has ended. */
+  /** Releases native memory now, or after the current run. */
   dispose(): void {
     if (this.#disposed) return;
     this.#disposed = true;

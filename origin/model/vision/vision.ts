@@ -10,12 +10,12 @@ import type { DecoderInterface } from '../runner/decoder-interface.ts';
 import { TokenEmbedder } from '../runner/token-embedder.ts';
 import { ImageEncoder } from './image-encoder.ts';
 
-/** The graphs beside the decoder of a model that sees, as transformers.js lays them out; read, not yet loaded. */
+/** The graphs of a model with images, in the layout of transformers.js, read but not loaded. */
 export interface VisionPlan {
   readonly tokens: GraphFile;
   readonly images: GraphFile;
   readonly recipe: ImageRecipe;
-  /** Width of the vectors that tokens and images become. */
+  /** Width of the vectors of tokens and images. */
   readonly size: number;
   readonly weightBytes: number;
 }
@@ -26,7 +26,7 @@ export interface VisionParts {
 }
 
 interface Decoder {
-  /** Its graph, inside the model directory. */
+  /** Path of its graph inside the model directory. */
   readonly file: string;
   readonly decoder: DecoderInterface;
   readonly config: ModelConfig;
@@ -38,7 +38,7 @@ const PIXELS = 'pixel_values';
 const IMAGE_VECTORS = 'image_features';
 
 /**
- * Null for a decoder that reads ids itself.
+ * Returns null for a decoder that reads token ids.
  * @throws ModelError
  */
 export function planVision(directory: string, { file, decoder, config }: Decoder): VisionPlan | null {
@@ -83,9 +83,8 @@ function openEncoder({ images, recipe, size }: VisionPlan, { config, threads }: 
   const { fields, shape } = inFile(file, () => appendShape(graphFields(images.model), IMAGE_VECTORS));
   const model = withGraph(images.model, fields);
   const output = images.graph.outputs.find(({ name }) => name === IMAGE_VECTORS)!;
-  // The decoder runs meanwhile and needs cores: with 2 threads, 8 layers of 512 in 8 bits and four streams, their steps
-  // (3 ms alone, a prefill chunk 13 ms) take 10 ms and at most 23 beside an encoder of one thread, 13 to 19 and at most
-  // 34 beside one of two, which is hardly done any sooner. Threads that spin would be worse.
+  // Half of the threads, because the decoder runs meanwhile. On 2 cores with 8 layers of 512 in 8 bits and four streams, a
+  // step takes 3 ms alone, 10 ms beside one encoder thread and 13 to 19 ms beside two, which are hardly faster.
   const session = loadSession(images, model, { threads: Math.max(1, threads >> 1), spins: false });
   try {
     const { height, width } = recipe;
@@ -118,7 +117,7 @@ interface PartOutput {
   readonly size: number;
 }
 
-/** The part of the decoder's own precision, or the unquantised one. */
+/** Finds the part with the decoder's precision, or the unquantized one. */
 function readPart(
   directory: string,
   decoder: string,
@@ -143,16 +142,14 @@ function requireInput(inputs: readonly GraphTensor[], { name, elementType, rank 
   if (found === undefined) throw new Error(`lacks the input ${name}`);
   const others = inputs.filter((tensor) => tensor !== found);
   if (others.length > 0) {
-    throw new Error(
-      `has inputs this engine does not know: ${others.map((tensor) => tensor.name).join(', ')}`,
-    );
+    throw new Error(`has unsupported inputs: ${others.map((tensor) => tensor.name).join(', ')}`);
   }
   if (found.elementType !== elementType || found.dimensions.length !== rank) {
-    throw new Error(`has an input ${name} of another type or another number of dimensions than usual`);
+    throw new Error(`has an input ${name} of an unsupported type or rank`);
   }
 }
 
-/** float32, [batch, positions, size] or, of one image, [positions, size]. */
+/** Requires float32 [batch, positions, size], or [positions, size] for one image. */
 function requireOutput(outputs: readonly GraphTensor[], { name, size }: PartOutput): void {
   const found = outputs.find((tensor) => tensor.name === name);
   if (found === undefined) throw new Error(`lacks the output ${name}`);

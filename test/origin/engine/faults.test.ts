@@ -12,7 +12,7 @@ import { EXACT, type ScriptedOptions, ScriptedRunner } from './support/scripted-
 import { anySubmission, submission } from './support/submissions.ts';
 import { transcribe } from './support/transcript.ts';
 
-const shape = { slots: 4, contextLength: 64, prefillChunk: 8, vocabularySize: VOCABULARY, leastRows: 1 };
+const shape = { slots: 4, contextLength: 64, prefillChunk: 8, vocabularySize: VOCABULARY, minRows: 1 };
 const plain = (requestId: string) => submission({ requestId, ignoreEos: true });
 
 /** Throws in the runs that `faulty` names, counted from 0. */

@@ -89,8 +89,8 @@ describe('the decode batch', () => {
     const row = fc.option(fc.record({ slot: fc.nat(), computed: fc.nat(50), lastToken: fc.nat(50) }));
     fc.assert(
       fc.property(fc.array(row, { minLength: 1, maxLength: 10 }), fc.nat(9), (bySlot, least) => {
-        const leastRows = 1 + (least % bySlot.length);
-        const builder = new DecodeBatchBuilder(bySlot.length, leastRows);
+        const minRows = 1 + (least % bySlot.length);
+        const builder = new DecodeBatchBuilder(bySlot.length, minRows);
         const batch = builder.build(bySlot, (slot) => 100 + slot);
         const decoding = bySlot.flatMap((sequence, slot) => (sequence === null ? [] : [slot]));
         if (batch === null) {
@@ -98,7 +98,7 @@ describe('the decode batch', () => {
           return;
         }
         const [first, last] = [decoding[0]!, decoding.at(-1)!];
-        expect(batch.rows).toBe(Math.max(leastRows, last - first + 1));
+        expect(batch.rows).toBe(Math.max(minRows, last - first + 1));
         expect(batch.firstSlot).toBeGreaterThanOrEqual(0);
         expect(batch.firstSlot).toBeLessThanOrEqual(first);
         expect(batch.firstSlot + batch.rows).toBeGreaterThan(last);

@@ -189,7 +189,7 @@ describe('greedy choices', () => {
     }
     expect(end).toEqual({ promptTokens: 4, completionTokens: 40 });
     expect(runner.decodes).toHaveLength(7);
-    expect(runner.decodes.every(({ rows }) => rows === runner.shape.leastRows)).toBe(true);
+    expect(runner.decodes.every(({ rows }) => rows === runner.shape.minRows)).toBe(true);
   });
 
   it('need one place in the queue', () => {

@@ -15,12 +15,12 @@ const GENERATED = 12;
 /** A runner whose kernel for a lone row computes something else. */
 class LoneRowsDiffer extends ScriptedRunner {
   constructor(slots: number) {
-    super({ ...SHAPE, slots, leastRows: Math.min(2, slots) });
+    super({ ...SHAPE, slots, minRows: Math.min(2, slots) });
   }
 
   override decode(batch: DecodeBatch): Float32Array {
     const logits = super.decode(batch) as Float32Array;
-    return batch.rows < this.shape.leastRows ? logits.map((logit) => -logit) : logits;
+    return batch.rows < this.shape.minRows ? logits.map((logit) => -logit) : logits;
   }
 }
 

@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { type DeviceSettings, requireMeaning } from '../../../origin/model/config/device.ts';
+import { type DeviceSettings, requireUsedOptions } from '../../../origin/model/config/device.ts';
 import { missingCudaLibraries } from '../../../origin/model/device/cuda-libraries.ts';
 import { type Machine, onDevice } from '../../../origin/model/device/device-choice.ts';
 import { neededLibraries } from '../../../origin/model/device/elf-needed.ts';
@@ -56,17 +56,17 @@ describe('settings', () => {
   const set = { deviceId: 0, memoryBytes: 1e9 };
 
   it.each(['cuda', 'auto'] as const)('device id and memory limit mean something to %s', (provider) => {
-    expect(() => requireMeaning({ provider, ...set })).not.toThrow();
+    expect(() => requireUsedOptions({ provider, ...set })).not.toThrow();
   });
 
   it.each(['cpu', 'webgpu'] as const)('and are refused with %s', (provider) => {
-    expect(() => requireMeaning({ provider, ...set })).toThrow(
-      `a device id is set, which the provider ${provider}`,
+    expect(() => requireUsedOptions({ provider, ...set })).toThrow(
+      `a device id is set, but the provider ${provider} ignores it`,
     );
-    expect(() => requireMeaning({ provider, ...set, deviceId: null })).toThrow(
+    expect(() => requireUsedOptions({ provider, ...set, deviceId: null })).toThrow(
       'a limit on device memory is set',
     );
-    expect(() => requireMeaning({ provider, deviceId: null, memoryBytes: null })).not.toThrow();
+    expect(() => requireUsedOptions({ provider, deviceId: null, memoryBytes: null })).not.toThrow();
   });
 
   it('reach CUDA under the names ONNX Runtime gives them', () => {
@@ -99,12 +99,12 @@ describe('auto', () => {
 
   it.each([
     { adapters: [], reason: 'there is no Vulkan device' },
-    { adapters: [SOFTWARE], reason: 'llvmpipe is no GPU' },
+    { adapters: [SOFTWARE], reason: 'llvmpipe is not a GPU' },
   ])('comes down to the CPU with one line that says why: $reason', async ({ adapters, reason }) => {
     const { opened, warning } = await onDevice(AUTO, machine({ adapters: () => adapters }), opener().open);
     expect(opened).toBe('cpu');
     expect(warning).toMatch(
-      /^no GPU is used; cuda: the CUDA provider lacks libonnxruntime_providers_shared\.so .*; webgpu: /,
+      /^using the CPU; cuda: the CUDA provider lacks libonnxruntime_providers_shared\.so .*; webgpu: /,
     );
     expect(warning?.endsWith(reason)).toBe(true);
   });
@@ -161,7 +161,7 @@ describe.runIf(isLinux)('what CUDA lacks is named one by one, with what brings i
       writeFileSync(join(made, `libonnxruntime_providers_${name}.so`), 'not found\n'.repeat(20));
     }
     expect(missingCudaLibraries({ folder: made, map: () => null })).toEqual([
-      'libonnxruntime_providers_cuda.so (npm run cuda:install, or ORT_CUDA_PATH): is no shared library of this platform',
+      'libonnxruntime_providers_cuda.so (npm run cuda:install, or ORT_CUDA_PATH): is not a shared library of this platform',
     ]);
   });
 
@@ -193,7 +193,7 @@ describe('a decoder without GroupQueryAttention, whose KV cache cannot stay on a
   it('is refused by name on a device', async () => {
     const device = { provider: 'webgpu', deviceId: null, memoryBytes: null } as const;
     await expect(openModel(modelOptions(directory(), { device }))).rejects.toThrow(
-      'model.onnx has no GroupQueryAttention and runs on the provider cpu alone',
+      'model.onnx has no GroupQueryAttention and runs only on the provider cpu',
     );
   });
 
@@ -201,6 +201,6 @@ describe('a decoder without GroupQueryAttention, whose KV cache cannot stay on a
     const { runner, summary, warning } = await openModel(modelOptions(directory(), { device: AUTO }));
     runner.dispose();
     expect(summary).not.toContain(' on ');
-    expect(warning).toMatch(/^no GPU is used; cuda: .*; webgpu: /);
+    expect(warning).toMatch(/^using the CPU; cuda: .*; webgpu: /);
   });
 });

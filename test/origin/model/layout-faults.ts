@@ -30,7 +30,7 @@ export const LAYOUT_FAULTS: readonly Fault[] = [
     fault: 'a graph that genai_config.json names and is not there',
     place: builder,
     damage: editDecoder({ filename: 'other.onnx' }),
-    message: /^genai_config\.json names the graph other\.onnx, which .* does not have$/,
+    message: /^genai_config\.json names the graph other\.onnx, which is missing in .*$/,
   },
   {
     fault: 'a graph outside the directory',
@@ -54,20 +54,21 @@ export const LAYOUT_FAULTS: readonly Fault[] = [
     fault: 'a template of names without the layer',
     place: builder,
     damage: editDecoder({ inputs: { past_key_names: 'past_key' } }),
-    message: /^genai_config\.json: model\.decoder\.inputs\.past_key_names: must hold %d, the layer, once$/,
+    message:
+      /^genai_config\.json: model\.decoder\.inputs\.past_key_names: must contain %d, the layer, exactly once$/,
   },
   {
     fault: 'names that are not those of the graph',
     place: builder,
     damage: editDecoder({ inputs: { past_key_names: 'past.%d.k', past_value_names: 'past.%d.v' } }),
-    message:
-      /^model\.onnx has inputs this engine does not know: past_key_values\.0\.key, .*past_key_values\.1\.value$/,
+    message: /^model\.onnx has unsupported inputs: past_key_values\.0\.key, .*past_key_values\.1\.value$/,
   },
   {
     fault: 'a decoder in several graphs',
     place: builder,
     damage: editDecoder({ pipeline: [] }),
-    message: /^genai_config\.json: model\.decoder\.pipeline: decoders in several graphs are not served$/,
+    message:
+      /^genai_config\.json: model\.decoder\.pipeline: decoders split into several graphs are not supported$/,
   },
   {
     fault: 'another number of layers in genai_config.json',
@@ -100,25 +101,25 @@ export const LAYOUT_FAULTS: readonly Fault[] = [
     fault: 'more context than a sliding window the graph does not apply',
     damage: editConfig({ sliding_window: 100 }),
     options: { contextLength: 101 },
-    message: /^context of 101 positions: the model was made for 100$/,
+    message: /^context of 101 positions: the model supports 100$/,
   },
   {
     fault: 'more context than the shorter of two rotary tables',
     model: { shortRope: 40 },
     options: { contextLength: 41 },
-    message: /^context of 41 positions: the model was made for 40$/,
+    message: /^context of 41 positions: the model supports 40$/,
   },
   {
     fault: 'a truncated variant',
     model: { quantization: 'q4' },
     place: { file: 'onnx/model_q4.onnx' },
     damage: (directory) => truncateSync(join(directory, 'onnx/model_q4.onnx'), 20_000),
-    message: /^onnx\/model_q4\.onnx is cut off$/,
+    message: /^onnx\/model_q4\.onnx is truncated$/,
   },
   {
     fault: 'a decoder in two graphs',
     place: { file: 'onnx/decoder_model.onnx' },
-    message: /nor has onnx; there are: onnx\/decoder_model\.onnx$/,
+    message: /nor has its folder onnx; found: onnx\/decoder_model\.onnx$/,
   },
   {
     fault: 'external weights of another length',
@@ -141,7 +142,7 @@ export const LAYOUT_FAULTS: readonly Fault[] = [
       renameSync(join(directory, 'onnx/model.onnx.data'), join(directory, 'blob'));
       symlinkSync('../blob', join(directory, 'onnx/model.onnx.data'));
     },
-    message: /^onnx\/model\.onnx keeps its weights in model\.onnx\.data, a link out of its directory: /,
+    message: /^onnx\/model\.onnx keeps its weights in model\.onnx\.data, a link out of its directory; /,
   },
   {
     fault: 'truncated external weights of a merged model',
@@ -165,7 +166,7 @@ export const LAYOUT_FAULTS: readonly Fault[] = [
     fault: 'an unknown input of a concatenated model',
     model: plain,
     damage: editModel('position_ids', 'cache_positn'),
-    message: /^model\.onnx has inputs this engine does not know: cache_positn$/,
+    message: /^model\.onnx has unsupported inputs: cache_positn$/,
   },
   {
     fault: 'another number of layers in a concatenated model',

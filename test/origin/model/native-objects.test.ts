@@ -90,7 +90,7 @@ it('a runner of concatenated pasts leaves no native object behind a step, nor be
   }
   runner.copy(0, 1, 3);
   await expect(decodeRows(runner, 1, [{ token: 1, position: 4 }])).rejects.toThrow(
-    'slot 1 holds 3 positions, not 4',
+    'slot 1 has 3 positions, expected at least 4',
   );
   expect([alive.get('Value'), alive.get('IoBinding')]).toEqual([0, 0]);
   runner.dispose();

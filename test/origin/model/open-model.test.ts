@@ -16,7 +16,7 @@ const FAULTS: readonly Fault[] = [
   {
     fault: 'no model.onnx',
     damage: remove('model.onnx'),
-    message: /has no model\.onnx, model_q4\.onnx or the like, nor has onnx$/,
+    message: /has no model\.onnx, model_q4\.onnx or similar, nor has its folder onnx$/,
   },
   {
     fault: 'broken JSON',
@@ -67,7 +67,7 @@ const FAULTS: readonly Fault[] = [
     fault: 'an unknown input',
     model: { positionIds: true },
     damage: editModel('position_ids', 'token_typeid'),
-    message: /^model\.onnx has inputs this engine does not know: token_typeid$/,
+    message: /^model\.onnx has unsupported inputs: token_typeid$/,
   },
   {
     fault: 'an attention ONNX Runtime does not have',
@@ -92,7 +92,7 @@ const FAULTS: readonly Fault[] = [
   {
     fault: 'a truncated model',
     damage: (directory) => truncateSync(join(directory, 'model.onnx'), 100_000),
-    message: /^model\.onnx is cut off$/,
+    message: /^model\.onnx is truncated$/,
   },
   {
     fault: 'an empty model',
@@ -108,7 +108,7 @@ const FAULTS: readonly Fault[] = [
     fault: 'no external weights',
     model: { externalData: true },
     damage: remove('model.onnx.data'),
-    message: /^model\.onnx keeps its weights in model\.onnx\.data, which .* does not have$/,
+    message: /^model\.onnx keeps its weights in model\.onnx\.data, which is missing in .*$/,
   },
   {
     fault: 'truncated external weights',
@@ -128,7 +128,7 @@ const FAULTS: readonly Fault[] = [
   {
     fault: 'more context than the model has',
     options: { contextLength: 513 },
-    message: /^context of 513 positions: the model was made for 512$/,
+    message: /^context of 513 positions: the model supports 512$/,
   },
   {
     fault: 'a KV cache larger than allowed',
@@ -164,7 +164,7 @@ it('a sound directory gives its shape and a line for the log', async () => {
     contextLength: 100,
     slots: 4,
     prefillChunk: 32,
-    leastRows: 1,
+    minRows: 1,
   });
   expect(summary).toBe(
     'model.onnx: 2 layers, 2 KV heads of 16 in float32, vocabulary 256; ' +

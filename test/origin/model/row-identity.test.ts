@@ -29,7 +29,7 @@ async function decodedAlone(runner: ModelRunner): Promise<Float32Array[]> {
     await prefillPrompt(runner, row + 1, randomTokens(length, row, MODEL.vocabulary));
     runner.copy(row + 1, 0, length);
     const idle = { token: 0, position: lengthOf(0) };
-    const rows = [{ token: row, position: length }, idle].slice(0, runner.shape.leastRows);
+    const rows = [{ token: row, position: length }, idle].slice(0, runner.shape.minRows);
     alone.push((await decodeRows(runner, 0, rows))[0]!);
   }
   return alone;
@@ -55,7 +55,7 @@ describe.each([
     const { runner } = await syntheticRunner({ ...MODEL, ...model }, { slots: ROWS + 1, threads });
     const alone = await decodedAlone(runner);
     const batches = [1, 2, 3, 4, 5, 7, 8, 9, 15, 16, 17, 24];
-    for (const batch of batches.filter((rows) => rows >= runner.shape.leastRows)) {
+    for (const batch of batches.filter((rows) => rows >= runner.shape.minRows)) {
       for (let first = 0; first + batch <= ROWS; first += 1 + (batch % 5)) {
         const rows = Array.from({ length: batch }, (_, r) => ({
           token: first + r,

@@ -1,8 +1,8 @@
 import { expect, it } from 'vitest';
 import type { ModelRunner } from '../../../origin/model/model-runner.ts';
-import { leastRowsOf } from '../../../origin/model/open/row-probe.ts';
+import { findMinRows } from '../../../origin/model/open/row-probe.ts';
 
-const shape = { vocabularySize: 16, contextLength: 8, prefillChunk: 4, leastRows: 1 };
+const shape = { vocabularySize: 16, contextLength: 8, prefillChunk: 4, minRows: 1 };
 
 /** A runner whose rows are off by what `error` says, as kernels are. */
 function runnerOf(slots: number, error: (row: number, rows: number) => number): ModelRunner {
@@ -41,13 +41,13 @@ it.each([
   },
   { kernel: 'all rows share a scale', error: (_: number, rows: number) => rows * OFF, least: null },
 ])('where $kernel, runs need $least rows (null: must be of one)', async ({ error, least }) => {
-  expect(await leastRowsOf(runnerOf(8, error))).toBe(least);
+  expect(await findMinRows(runnerOf(8, error))).toBe(least);
 });
 
 it('a single slot has no company to differ from', async () => {
-  expect(await leastRowsOf(runnerOf(1, (_, rows) => rows * OFF))).toBe(1);
+  expect(await findMinRows(runnerOf(1, (_, rows) => rows * OFF))).toBe(1);
 });
 
 it('two slots are compared with each of them alone', async () => {
-  expect(await leastRowsOf(runnerOf(2, (_, rows) => (rows === 1 ? OFF : 0)))).toBe(2);
+  expect(await findMinRows(runnerOf(2, (_, rows) => (rows === 1 ? OFF : 0)))).toBe(2);
 });

@@ -1,6 +1,6 @@
 import { expect, it, onTestFinished } from 'vitest';
 import type { ModelRunner } from '../../../origin/model/model-runner.ts';
-import { keepRowsApart } from '../../../origin/model/open/start-runner.ts';
+import { withIndependentRows } from '../../../origin/model/open/start-runner.ts';
 import { cpuDeviceRunner } from '../../gpu/runners.ts';
 import { writeSyntheticModel } from '../../support/synthetic/synthetic-model.ts';
 import { decodeRows, syntheticRunner, temporaryDirectory } from './synthetic-runner.ts';
@@ -18,13 +18,13 @@ const COUPLED = { cache: 'in-place', couplesRows: true } as const;
 
 it('a lone row gets company on the CPU, and rows of a device are decoded as they come', async () => {
   const { runner: onCpu } = await syntheticRunner(MODEL);
-  expect(onCpu.shape.leastRows).toBe(2);
+  expect(onCpu.shape.minRows).toBe(2);
   const directory = temporaryDirectory();
   writeSyntheticModel(directory, MODEL);
   const runner = cpuDeviceRunner(directory, { slots: 4, prefillChunk: 32 }, false);
   onTestFinished(() => runner.dispose());
-  expect(await keepRowsApart(runner, { decoder: FREE }, { provider: 'cuda' })).toBe(runner);
-  expect(runner.shape.leastRows).toBe(1);
+  expect(await withIndependentRows(runner, { decoder: FREE }, { provider: 'cuda' })).toBe(runner);
+  expect(runner.shape.minRows).toBe(1);
 });
 
 it.each(['cpu', 'cuda', 'webgpu'] as const)(
@@ -32,7 +32,7 @@ it.each(['cpu', 'cuda', 'webgpu'] as const)(
   async (provider) => {
     const runs: number[] = [];
     const runner: ModelRunner = {
-      shape: { vocabularySize: 4, contextLength: 8, slots: 4, prefillChunk: 4, leastRows: 1 },
+      shape: { vocabularySize: 4, contextLength: 8, slots: 4, prefillChunk: 4, minRows: 1 },
       decode({ rows }) {
         runs.push(rows);
         return new Float32Array(4 * rows);
@@ -41,7 +41,7 @@ it.each(['cpu', 'cuda', 'webgpu'] as const)(
       copy() {},
       dispose() {},
     };
-    const apart = await keepRowsApart(runner, { decoder: COUPLED }, { provider });
+    const apart = await withIndependentRows(runner, { decoder: COUPLED }, { provider });
     await decodeRows(
       apart,
       0,

@@ -34,9 +34,9 @@ describe('of several variants in one directory', () => {
     const directory = severalVariants(['fp32', 'q4', 'q8']);
     const { runner, summary } = await openModel(modelOptions(directory, { variant: 'q8' }));
     runner.dispose();
-    expect(summary).toMatch(/^onnx\/model_quantized\.onnx: .* rows run one by one/);
+    expect(summary).toMatch(/^onnx\/model_quantized\.onnx: .* one row per run/);
     await expect(openModel(modelOptions(directory, { variant: 'fp16' }))).rejects.toThrow(
-      /has no variant fp16; there are: q4, fp32, q8$/,
+      /has no variant fp16; available: q4, fp32, q8$/,
     );
   });
 });

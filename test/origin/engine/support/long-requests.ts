@@ -9,7 +9,7 @@ export const shape = (slots: number) => ({
   contextLength: 4096,
   prefillChunk: CHUNK,
   vocabularySize: VOCABULARY,
-  leastRows: 1,
+  minRows: 1,
 });
 
 /** Runs until its maximum, whatever is sampled. */

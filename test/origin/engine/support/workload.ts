@@ -14,7 +14,7 @@ export const shape = (slots: number) => ({
   contextLength: 64,
   prefillChunk: 8,
   vocabularySize: VOCABULARY,
-  leastRows: Math.min(2, slots),
+  minRows: Math.min(2, slots),
 });
 
 export interface Arrival {
