@@ -132,7 +132,7 @@ describe('the built-in model', () => {
     expect(story.choices[0]?.text).toMatch(/ (the|a|and|was|there) /);
   });
 
-  test('stops before a stop string and says so', async () => {
+  test('stops before a stop string and reports it', async () => {
     const request = { model, prompt: 'Once upon a time', max_tokens: 200, temperature: 0 } as const;
     const whole = (await client.completions.create(request)).choices[0]?.text ?? '';
     const stop = whole.slice(20, 27);
@@ -141,7 +141,7 @@ describe('the built-in model', () => {
     expect(cut?.text).toBe(whole.slice(0, whole.indexOf(stop)));
   });
 
-  test('scores an echoed prompt: one entry per token, the first without a value, offsets into the text', async () => {
+  test('scores an echoed prompt: one entry per token, null first, offsets into the text', async () => {
     const prompt = 'Der König sagte: 日本 🙂.';
     const completion = await client.completions.create({
       model,
@@ -177,7 +177,7 @@ describe('raw HTTP', () => {
       body,
     });
 
-  test('a client that leaves frees its slot', async () => {
+  test('a disconnected client frees its slot', async () => {
     const generated = async () => {
       const metrics = await (await fetch(`${system.origin.url}/metrics`)).text();
       return Number(/^continuo_origin_completion_tokens_total\S* (\d+)$/m.exec(metrics)?.[1]);
@@ -205,7 +205,7 @@ describe('raw HTTP', () => {
     expect(answer.status).toBe(200);
   });
 
-  test('H.8: a client that leaves after three chunks stops the origin, frees its slot and pays for what was made', async () => {
+  test('a client that disconnects after three chunks stops the origin, frees its slot and is billed for the generated tokens', async () => {
     const admin = async (path: string, body?: object) => {
       const response = await fetch(`${system.url}/admin/v1${path}`, {
         method: body ? 'POST' : 'GET',
@@ -237,7 +237,7 @@ describe('raw HTTP', () => {
     expect(made).toBeLessThan(asked.max_tokens * asked.n);
   });
 
-  test('H.12: an infill reaches the model as its template, and each of its markers ends it', async () => {
+  test('an infill reaches the model as its template and ends on each marker', async () => {
     interface Answer {
       readonly choices: { text: string; finish_reason: string; prompt_token_ids: number[] }[];
       readonly usage: { prompt_tokens: number };
@@ -275,7 +275,7 @@ describe('raw HTTP', () => {
     });
   });
 
-  test('every answer carries x-request-id, and every error the envelope', async () => {
+  test('every answer has x-request-id, and every error has the envelope', async () => {
     for (const [path, body, status] of [
       ['/v1/completions', '{', 400],
       ['/v1/completions', '[]', 400],

@@ -39,7 +39,7 @@ async function complete(fields: object): Promise<Answer> {
   return (await response.json()) as Answer;
 }
 
-describe('a constraint holds together with', () => {
+describe('a constraint works together with', () => {
   test.each([
     ['nothing else', {}, 1],
     ['n', { n: 3 }, 3],
@@ -58,13 +58,13 @@ describe('a constraint holds together with', () => {
     expect(answer.usage.completion_tokens).toBeGreaterThanOrEqual('min_tokens' in fields ? 6 : 1);
   });
 
-  test('ignore_eos: the text goes on until nothing more is allowed', async () => {
+  test('ignore_eos: the text continues until nothing more is allowed', async () => {
     const { choices } = await complete({ ignore_eos: true });
     expect(choices[0]?.text).toMatch(/^(?:ab|cd){20}$/);
     expect(choices[0]?.finish_reason).toBe('stop');
   });
 
-  test('max_tokens, which may cut the text', async () => {
+  test('max_tokens, which may truncate the text', async () => {
     const { choices } = await complete({ max_tokens: 3 });
     expect(choices[0]?.finish_reason).toBe('length');
     expect(choices[0]?.text).toMatch(/^(?:ab|cd)*[ac]?$/);
@@ -97,7 +97,7 @@ describe('hostile constraints', () => {
   const every = Number(process.env.CONTINUO_HOSTILE ?? 12);
   const sent = HOSTILE_CASES.filter((_, index) => index % every === 0);
 
-  test('get a text or a clear 400, and others are served meanwhile', async () => {
+  test('get a text or a clear 400 while other requests are served', async () => {
     for (const { name, wire } of sent) {
       const hostile = post({ prompt: 'x', max_tokens: 16, ...constraintField(wire()) });
       const usual = complete({});

@@ -54,7 +54,7 @@ async function stream(fields: object): Promise<{ text: string; chunks: Completio
   return { chunks, text: chunks.map(({ choices }) => choices[0]?.text ?? '').join('') };
 }
 
-describe('H.1: Pendra', () => {
+describe('Pendra’s examples', () => {
   const example = printed('Pendra: completion of code');
 
   test('the curl example, at both addresses', async () => {
@@ -70,7 +70,7 @@ describe('H.1: Pendra', () => {
   });
 });
 
-describe('H.1: mistral.rs', () => {
+describe('mistral.rs’s examples', () => {
   const example = printed('mistral.rs: every field');
 
   test('the curl example with its nulls', async () => {
@@ -78,12 +78,12 @@ describe('H.1: mistral.rs', () => {
     expect((await stream(example)).text).toBe('');
   });
 
-  test('the same without the stop gives what the grammar allows', async () => {
+  test('without the stop, the text matches the grammar', async () => {
     expect((await stream({ ...example, stop: null })).text).toBe('example');
   });
 });
 
-describe('H.1: Fireworks', () => {
+describe('Fireworks’ examples', () => {
   test('token-id prompts, ignore_eos and the context behaviour', async () => {
     const { choices, usage } = await complete({
       prompt: [[300, 301, 302], [303]],
@@ -111,7 +111,7 @@ describe('H.1: Fireworks', () => {
   });
 });
 
-describe('H.1: llama.cpp', () => {
+describe('llama.cpp’s examples', () => {
   test('the first example', async () => {
     await complete(printed('llama.cpp: basic'));
   });
@@ -166,7 +166,7 @@ describe('H.1: llama.cpp', () => {
   });
 });
 
-describe('H.1: ai&', () => {
+describe('ai&’s examples', () => {
   test('the first example', async () => {
     await complete(printed('ai&: haiku'));
   });

@@ -16,7 +16,7 @@ async function launchOnFreePorts(environment: Readonly<Record<string, string>>) 
 
 /** None of these may go on waiting for a Worker that will never be ready: a test ends long before that wait does. */
 describe('npm start', () => {
-  test('an origin that cannot start is told with its reason, and ends the launcher', async () => {
+  test('reports why an origin cannot start, and exits', async () => {
     const { child, output } = await launchOnFreePorts({ CONTINUO_SLOTS: 'eight' });
     expect(await exitOf(child)).toBe(1);
     expect(output()).toMatch(/^The origin stopped:\n.*CONTINUO_SLOTS: /);
@@ -39,13 +39,13 @@ describe('npm start', () => {
     expect(output().trim()).toBe(`CONTINUO_ORIGIN_PORT: ${port} is already CONTINUO_PORT; set another one.`);
   });
 
-  test('an address that is none of this machine is not called a taken port', async () => {
+  test('does not report a foreign address as a port in use', async () => {
     const { child, output } = await launchOnFreePorts({ CONTINUO_HOST: '192.0.2.1' });
     expect(await exitOf(child)).toBe(1);
     expect(output().trim()).toMatch(/^Cannot listen on port \d+ of 192\.0\.2\.1 \(EADDRNOTAVAIL\)\.$/);
   });
 
-  test('half a state file, as a full disk leaves it, is made anew', async () => {
+  test('replaces an incomplete state file', async () => {
     const directory = newDirectory();
     writeFileSync(path.join(directory, 'development.json'), '{"apiKey": "sk-');
     const system = await startSystem({}, directory);

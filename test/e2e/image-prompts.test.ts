@@ -70,7 +70,7 @@ const refusal = async (body: object) => {
 describe('a completion of a prompt with an image', () => {
   const prompt = 'What is <image>? It is';
 
-  test('is what the forward pass in doubles says, and counts the image as prompt tokens', async () => {
+  test('matches a float64 forward pass and counts the image as prompt tokens', async () => {
     const tokenizer = Tokenizer.fromDirectory(directory);
     const llama = float64Llama.load(join(directory, 'decoder_model_merged.onnx'), [
       join(directory, 'embed_tokens.onnx'),
@@ -101,7 +101,7 @@ describe('a completion of a prompt with an image', () => {
     }
   });
 
-  test('is the same streamed, for every n, beside the prompt as it was sent', async () => {
+  test('is the same streamed, for every n, with the echoed prompt', async () => {
     const images = [await picture()];
     const plain = await complete({ prompt, images });
     const copies = await complete({ prompt, images, n: 2, echo: true });
@@ -116,7 +116,7 @@ describe('a completion of a prompt with an image', () => {
     expect(chunks.map(({ choices }) => choices[0]?.text).join('')).toBe(plain.choices[0]!.text);
   });
 
-  test('is refused with the name of the image that is wrong, and other requests go on', async () => {
+  test('is refused with the name of the faulty image while other requests continue', async () => {
     const whole = await picture();
     const images = [whole, whole.slice(0, 200)];
     expect(await refusal({ prompt: '<image><image>', images })).toMatchObject({

@@ -68,7 +68,7 @@ const lastLine = (message: string): number =>
     .split('\n')
     .findLastIndex((line) => line.includes(`"msg":"${message}"`));
 
-test('both models answer by their names, and `default` is the one that says so', async () => {
+test('both models answer by name, and `default` is the one with that alias', async () => {
   const [story, noise] = [await textOf('mini'), await textOf('tiny')];
   expect(noise).not.toBe(story);
   expect(await textOf('default')).toBe(story);
@@ -80,7 +80,7 @@ test('both models answer by their names, and `default` is the one that says so',
   expect((await ask('/v1/completions', { model: 'later', prompt: 'x' })).status).toBe(404);
 });
 
-test('SIGHUP takes one model away and brings another, and the stream that the first was writing ends whole', async () => {
+test('SIGHUP replaces one model by another without interrupting its stream', async () => {
   // More than are generated while the models are exchanged.
   const [tokens, n] = [4000, 4];
   const body = { model: 'tiny', prompt: 'x', max_tokens: tokens, n, ignore_eos: true, stream: true };

@@ -87,7 +87,7 @@ describe('npm start', () => {
       body: JSON.stringify({ model: 'default', ...fields }),
     });
 
-  test('prints a curl line that answers with a completion when pasted', async () => {
+  test('prints a curl line that returns a completion', async () => {
     const { url, headers, body } = readCurl(system.banner);
     const generated = async () => {
       const response = await fetch(url, { method: 'POST', headers, body });
@@ -121,7 +121,7 @@ describe('npm start', () => {
     await expect.poll(again).toBe(200);
   });
 
-  test('a workerd that dies is started again, with its database', async () => {
+  test('restarts workerd with its database', async () => {
     const usage = () =>
       fetch(`${system.url}/admin/v1/tenants`, { headers: { authorization: `Bearer ${system.apiKey}` } });
     const before = await (await usage()).json();
@@ -132,7 +132,7 @@ describe('npm start', () => {
     expect((await complete({ prompt: 'Hello', max_tokens: 2 })).status).toBe(200);
   });
 
-  test('the admin command finds the server and its key where the same settings put them', () => {
+  test('the admin command finds the server and its key by the same settings', () => {
     const { CONTINUO_URL: _, CONTINUO_ADMIN_KEY: __, ...environment } = process.env;
     const settings = { CONTINUO_PORT: new URL(system.url).port, CONTINUO_STATE_DIR: directory };
     const main = path.resolve(import.meta.dirname, '../../worker/cli/main.ts');
@@ -143,7 +143,7 @@ describe('npm start', () => {
     expect(JSON.parse(answer)).toEqual([expect.objectContaining({ id: 'operator' })]);
   });
 
-  test('nothing but the Worker answers at its address: no explorer of the database', async () => {
+  test('only the Worker answers at its address, no database explorer', async () => {
     for (const path of [
       '/cdn-cgi/explorer',
       '/cdn-cgi/explorer/api/d1/database',
@@ -174,7 +174,7 @@ describe('npm start', () => {
     }
   });
 
-  test('what is kept of requests is readable by its owner alone', async () => {
+  test('stored request data is readable only by its owner', async () => {
     const body = { prompt: 'Private', max_tokens: 2, echo: true };
     expect((await complete(body, { 'idempotency-key': 'private' })).status).toBe(200);
     const kept = readdirSync(directory, { recursive: true, encoding: 'utf8' });
@@ -186,13 +186,13 @@ describe('npm start', () => {
     expect(open).toEqual([]);
   });
 
-  test('the curl line is printed only when the model is there', async () => {
+  test('prints the curl line only after the model is loaded', async () => {
     while (!(await saysNothingBeforeItsModel())) {
       // It was there before the origin had been held up.
     }
   });
 
-  test('a taken port is one clear line and exit code 1', async () => {
+  test('a port in use is one clear line and exit code 1', async () => {
     const port = Number(new URL(system.url).port);
     const { child, output } = launch({
       CONTINUO_PORT: String(port),
@@ -224,7 +224,7 @@ describe('npm start', () => {
     expect((await complete({ prompt: 'Hello', max_tokens: 2 })).status).toBe(200);
   });
 
-  test('when the launcher is killed, every process ends by itself, and the next start works', async () => {
+  test('all processes end when the launcher is killed, and the next start works', async () => {
     system.launcher.kill('SIGKILL');
     await exitOf(system.launcher);
     await expect.poll(() => processesNaming(directory)).toEqual([]);

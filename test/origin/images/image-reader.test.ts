@@ -56,7 +56,7 @@ const expectLevels = (pixels: Float32Array, width: number, height: number, level
 const read = async (recipe: ImageRecipe, image: Buffer | Promise<Buffer>) =>
   new ImageReader(recipe).read(await image, STAYS);
 
-describe('what an image is read as', () => {
+describe('decoding', () => {
   it.each([
     ['PNG', () => raw(6, 4, 3, speckled).png().toBuffer()],
     ['lossless WebP', () => raw(6, 4, 3, speckled).webp({ lossless: true }).toBuffer()],
@@ -64,7 +64,7 @@ describe('what an image is read as', () => {
     expectLevels(await read(plain(6, 4), image()), 6, 4, speckled);
   });
 
-  it('JPEG: levels near those that were written', async () => {
+  it('JPEG: levels close to the original', async () => {
     const grey: Level = (x) => x * 8;
     const pixels = await read(plain(16, 16), raw(16, 16, 3, grey).jpeg({ quality: 100 }).toBuffer());
     pixels.forEach((level, at) => {
@@ -72,7 +72,7 @@ describe('what an image is read as', () => {
     });
   });
 
-  it('alpha is dropped, and what it hides is seen', async () => {
+  it('drops alpha and shows the hidden colour', async () => {
     const image = raw(5, 3, 4, (x, y, channel) => (channel === 3 ? x * 60 : speckled(x, y, channel)));
     expectLevels(await read(plain(5, 3), image.png().toBuffer()), 5, 3, speckled);
     const halved = plain(2, 2, { kernel: 'bilinear', size: { width: 2, height: 2 } });
@@ -80,7 +80,7 @@ describe('what an image is read as', () => {
     expectLevels(await read(halved, hidden.png().toBuffer()), 2, 2, () => 80);
   });
 
-  it('grey is tripled, with and without alpha', async () => {
+  it('triples grey, with and without alpha', async () => {
     const grey: Level = (x, y) => x * 40 + y;
     const image = raw(5, 3, 1, grey).toColourspace('b-w').png().toBuffer();
     expect((await sharp(await image).metadata()).channels).toBe(1);
@@ -91,19 +91,19 @@ describe('what an image is read as', () => {
     expectLevels(await read(plain(5, 3), both), 5, 3, grey);
   });
 
-  it('16 bits are cut to 8', async () => {
+  it('cuts 16 bits to 8', async () => {
     const image = sixteenBitPng(4, 2, (x, y, channel) => (speckled(x, y, channel) << 8) | 0x90);
     expect((await sharp(image).metadata()).depth).toBe('ushort');
     expectLevels(await read(plain(4, 2), image), 4, 2, speckled);
   });
 
-  it('inks are what they leave of the light', async () => {
+  it('converts CMYK without profiles', async () => {
     expect((await sharp(INKS).metadata()).space).toBe('cmyk');
     const [left, right] = LIGHT_OF_INKS;
     expectLevels(await read(plain(16, 8), INKS), 16, 8, (x, _, channel) => (x < 8 ? left : right)[channel]!);
   });
 
-  it('the first frame of an animation', async () => {
+  it('takes the first frame of an animation', async () => {
     const frames = Buffer.concat([Buffer.alloc(4 * 4 * 3, 200), Buffer.alloc(4 * 4 * 3, 10)]);
     const image = sharp(frames, { raw: { width: 4, height: 8, channels: 3, pageHeight: 4 } });
     const gif = await image.gif().toBuffer();
@@ -111,15 +111,15 @@ describe('what an image is read as', () => {
     expectLevels(await read(plain(4, 4), gif), 4, 4, () => 200);
   });
 
-  it('EXIF says how it is to be turned', async () => {
+  it('rotates by the EXIF tag', async () => {
     const lying = turnedPng(6, 4, 6, speckled);
     expect((await sharp(lying).metadata()).orientation).toBe(6);
     expectLevels(await read(plain(4, 6), lying), 4, 6, (x, y, channel) => speckled(y, 3 - x, channel));
   });
 });
 
-describe('what becomes of its pixels', () => {
-  it('levels are scaled and normalised, channel by channel', async () => {
+describe('preparation', () => {
+  it('scales and normalizes levels per channel', async () => {
     const recipe = { ...plain(16, 16), factor: 1 / 255, mean: MEAN, deviation: DEVIATION };
     const every: Level = (x, y) => y * 16 + x;
     const pixels = await read(recipe, raw(16, 16, 3, every).png().toBuffer());
@@ -128,12 +128,12 @@ describe('what becomes of its pixels', () => {
     );
   });
 
-  it('the middle is cut out, the odd pixel lost at the end', async () => {
+  it('crops the centre; an odd pixel is dropped at the end', async () => {
     const pixels = await read(plain(4, 2), raw(7, 5, 3, speckled).png().toBuffer());
     expectLevels(pixels, 4, 2, (x, y, channel) => speckled(x + 1, y + 1, channel));
   });
 
-  it('a smaller image stands in the middle of black, the odd line before it', async () => {
+  it('pads a smaller image with black; an odd line goes before it', async () => {
     const pixels = await read(
       plain(7, 6),
       raw(4, 3, 3, (...at) => 1 + (speckled(...at) % 255))
@@ -145,7 +145,7 @@ describe('what becomes of its pixels', () => {
     );
   });
 
-  it('the shortest edge becomes as long as is asked, the other in proportion', async () => {
+  it('resizes the shortest edge and keeps proportions', async () => {
     const recipe = plain(10, 10, { kernel: 'nearest', size: 3 });
     const isBright = (pixels: Float32Array) => pixels.subarray(0, 100).map((level) => (level > 0 ? 1 : 0));
     const bright: Level = () => 255;
@@ -157,7 +157,7 @@ describe('what becomes of its pixels', () => {
     expect(lying.subarray(40, 50).reduce((sum, one) => sum + one, 0)).toBe(7);
   });
 
-  it('nearest: blocks become pixels and pixels become blocks', async () => {
+  it('nearest: blocks and pixels map exactly', async () => {
     const blocks: Level = (x, y, channel) => speckled(x >> 1, y >> 1, channel);
     const smaller = plain(6, 4, { kernel: 'nearest', size: { width: 6, height: 4 } });
     expectLevels(await read(smaller, raw(12, 8, 3, blocks).png().toBuffer()), 6, 4, speckled);
@@ -189,7 +189,7 @@ describe('what becomes of its pixels', () => {
   });
 
   it.each(['bilinear', 'bicubic'] as const)(
-    '%s from 64 to 100: no pixel is out of place by one',
+    '%s from 64 to 100: no pixel is displaced by one',
     async (kernel) => {
       const pixels = await resized(kernel, 100);
       const near = (at: number) =>
@@ -205,7 +205,7 @@ describe('what becomes of its pixels', () => {
   );
 });
 
-describe('what is refused', () => {
+describe('refuses', () => {
   const reader = new ImageReader(plain(4, 4, { kernel: 'bicubic', size: 64 }));
   const svg =
     '<svg xmlns="http://www.w3.org/2000/svg" width="9" height="9"><rect width="9" height="9"/></svg>';
@@ -224,7 +224,7 @@ describe('what is refused', () => {
     await expect(reader.read(await image, STAYS)).rejects.toThrow(message);
   });
 
-  it('an image that is cut off, wherever', async () => {
+  it('an image truncated at any byte', async () => {
     const whole = await raw(64, 64, 3, speckled).png().toBuffer();
     for (let part = 1; part < 10; part++) {
       const cut = whole.subarray(0, Math.floor((whole.length * part) / 10));
@@ -232,7 +232,7 @@ describe('what is refused', () => {
     }
   });
 
-  it('one bad image leaves the reader as it was', async () => {
+  it('a bad image does not affect the next one', async () => {
     const good = await raw(4, 4, 3, speckled).png().toBuffer();
     const [bad, read] = await Promise.allSettled([
       reader.read(Buffer.from('no'), STAYS),
@@ -241,7 +241,7 @@ describe('what is refused', () => {
     expect([bad.status, read.status]).toEqual(['rejected', 'fulfilled']);
   });
 
-  it('an image whose caller has left is not looked at, and the next takes its place', async () => {
+  it('skips an image whose client disconnected', async () => {
     const good = await raw(4, 4, 3, speckled).png().toBuffer();
     const caller = new AbortController();
     const first = reader.read(good, STAYS);

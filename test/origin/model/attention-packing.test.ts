@@ -44,7 +44,7 @@ describe.each([
   { quantization: 'q8', accuracyLevel: 0, kvHeads: 4 },
   { quantization: 'q4', precision: 'float16', logits: 'float16' },
 ] as const)('of $quantization $precision: %o', (options) => {
-  it('one projection takes the place of three in every layer, and every logit keeps its bits', async () => {
+  it('replaces three projections by one in every layer without changing a bit', async () => {
     const { directory, file } = writtenModel(options);
     const packed = withGraph(file, packAttention(graphFields(file)));
     const [before, after] = [readGraph(file), readGraph(packed)];

@@ -17,7 +17,7 @@ const batch = fc
     positions: Int32Array.from(rows, ({ position }) => position),
   }));
 
-it('a reused decode mask holds, after any history of batches, what a fresh one would', () => {
+it('a reused decode mask equals a fresh one after any history of batches', () => {
   fc.assert(
     fc.property(fc.array(batch, { minLength: 1, maxLength: 8 }), (batches) => {
       const inputs = new DecodeInputs(SLOTS, CONTEXT);
@@ -41,7 +41,7 @@ it('a reused decode mask holds, after any history of batches, what a fresh one w
   );
 });
 
-it('the mask keeps its width while rows grow inside a block', () => {
+it('the mask’s width stays constant while rows grow within a block', () => {
   const inputs = new DecodeInputs(1, CONTEXT);
   const widthAt = (position: number) => {
     inputs.fill({ firstSlot: 0, rows: 1, tokens: Int32Array.of(1), positions: Int32Array.of(position) });
@@ -53,7 +53,7 @@ it('the mask keeps its width while rows grow inside a block', () => {
   expect(widthAt(CONTEXT - 1)).toBe(CONTEXT);
 });
 
-it('a prefill chunk is written at its positions, its mask all ones', () => {
+it('a prefill chunk is written at its positions with a mask of ones', () => {
   const inputs = new PrefillInputs(4, 20);
   inputs.fill({ slot: 2, start: 8, tokens: Int32Array.of(5, 6, 7), logitsAt: Int32Array.of(0, 2) });
   expect([...inputs.tokens.subarray(0, 3)]).toEqual([5n, 6n, 7n]);

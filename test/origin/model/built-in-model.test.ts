@@ -64,7 +64,7 @@ beforeAll(async () => {
   exact = await OnnxModel.create(withExactActivations(model), kvHeads, head);
 });
 
-describe('the built-in model computes what its architecture says', () => {
+describe('the built-in model matches a float64 forward pass', () => {
   test.for([
     ['one token', [17]],
     ['a sentence', STORY],
@@ -88,7 +88,7 @@ describe('the built-in model computes what its architecture says', () => {
   });
 });
 
-describe('the comparison would notice', () => {
+describe('the comparison detects', () => {
   const mistakes: readonly (readonly [string, Variation])[] = [
     ['queries rotated by one position too many', { queryShift: 1 }],
     ['rotation of neighbouring channels', { rotateNeighbours: true }],
@@ -103,7 +103,7 @@ describe('the comparison would notice', () => {
     expect(difference((await exact.prefill(STORY)).logits, mistaken).largest).toBeGreaterThan(50 * EXACT);
   });
 
-  test('a gross mistake in the shipped graph, too', async () => {
+  test('a gross mistake in the shipped graph', async () => {
     const { logits } = await shipped.prefill(STORY);
     for (const [name, mistake] of mistakes.slice(0, -1)) {
       const { typical } = difference(logits, reference.forward(STORY, mistake));

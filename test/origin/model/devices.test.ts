@@ -59,7 +59,7 @@ describe('settings', () => {
     expect(() => requireUsedOptions({ provider, ...set })).not.toThrow();
   });
 
-  it.each(['cpu', 'webgpu'] as const)('and are refused with %s', (provider) => {
+  it.each(['cpu', 'webgpu'] as const)('are refused with %s', (provider) => {
     expect(() => requireUsedOptions({ provider, ...set })).toThrow(
       `a device id is set, but the provider ${provider} ignores it`,
     );
@@ -69,7 +69,7 @@ describe('settings', () => {
     expect(() => requireUsedOptions({ provider, deviceId: null, memoryBytes: null })).not.toThrow();
   });
 
-  it('reach CUDA under the names ONNX Runtime gives them', () => {
+  it('reach CUDA under ONNX Runtime’s names', () => {
     expect(cudaOptions({ provider: 'cuda', deviceId: 3, memoryBytes: 2 ** 34 })).toEqual({
       device_id: '3',
       gpu_mem_limit: '17179869184',
@@ -83,14 +83,14 @@ describe('settings', () => {
 });
 
 describe('auto', () => {
-  it.runIf(isLinux)('takes CUDA on the card that is set when nothing is missing', async () => {
+  it.runIf(isLinux)('takes CUDA on the configured card if nothing is missing', async () => {
     const { tried, open } = opener();
     const here = machine({ cuda: { folder: installedFolder(), map: () => null }, adapters: () => [GPU] });
     expect(await onDevice(AUTO, here, open)).toEqual({ opened: 'cuda', warning: null });
     expect(tried).toEqual([{ provider: 'cuda', deviceId: 1, memoryBytes: null }]);
   });
 
-  it('takes WebGPU on a GPU when CUDA is missing', async () => {
+  it('takes WebGPU on a GPU if CUDA is missing', async () => {
     const { tried, open } = opener();
     const here = machine({ adapters: () => [SOFTWARE, GPU] });
     expect(await onDevice(AUTO, here, open)).toEqual({ opened: 'webgpu', warning: null });
@@ -100,7 +100,7 @@ describe('auto', () => {
   it.each([
     { adapters: [], reason: 'there is no Vulkan device' },
     { adapters: [SOFTWARE], reason: 'llvmpipe is not a GPU' },
-  ])('comes down to the CPU with one line that says why: $reason', async ({ adapters, reason }) => {
+  ])('falls back to the CPU with one line that says why: $reason', async ({ adapters, reason }) => {
     const { opened, warning } = await onDevice(AUTO, machine({ adapters: () => adapters }), opener().open);
     expect(opened).toBe('cpu');
     expect(warning).toMatch(
@@ -109,27 +109,27 @@ describe('auto', () => {
     expect(warning?.endsWith(reason)).toBe(true);
   });
 
-  it('tries the next when a device is there but does not open', async () => {
+  it('tries the next device if one exists but does not open', async () => {
     const { open } = opener(['webgpu']);
     const { opened, warning } = await onDevice(AUTO, machine({ adapters: () => [GPU] }), open);
     expect(opened).toBe('cpu');
     expect(warning).toMatch(/webgpu: webgpu is broken$/);
   });
 
-  it('fails as the CPU does when that does not open either', async () => {
+  it('fails with the CPU’s error if the CPU does not open either', async () => {
     await expect(onDevice(AUTO, machine({}), opener(['cpu']).open)).rejects.toThrow('cpu is broken');
   });
 });
 
-describe('a provider that is set', () => {
-  it('is the one, or the start fails', async () => {
+describe('an explicit provider', () => {
+  it('is used, or the start fails', async () => {
     const { tried, open } = opener(['webgpu']);
     const webgpu = { provider: 'webgpu', deviceId: null, memoryBytes: null } as const;
     await expect(onDevice(webgpu, machine({}), open)).rejects.toThrow('webgpu is broken');
     expect(tried).toHaveLength(1);
   });
 
-  it('is refused where its libraries do not exist at all', async () => {
+  it('is refused on platforms without its libraries', async () => {
     const cuda = { provider: 'cuda', deviceId: null, memoryBytes: null } as const;
     const { open } = opener();
     await expect(onDevice(cuda, machine({ platform: 'darwin', arch: 'arm64' }), open)).rejects.toThrow(
@@ -138,7 +138,7 @@ describe('a provider that is set', () => {
   });
 });
 
-describe.runIf(isLinux)('what CUDA lacks is named one by one, with what brings it', () => {
+describe.runIf(isLinux)('missing CUDA libraries are named one by one, each with its package', () => {
   it('the provider’s own files', () => {
     const made = folder();
     expect(missingCudaLibraries({ folder: made, map: () => null })).toEqual([
@@ -147,7 +147,7 @@ describe.runIf(isLinux)('what CUDA lacks is named one by one, with what brings i
     ]);
   });
 
-  it('every library the provider names and the loader does not find', () => {
+  it('every library that the provider needs and the loader does not find', () => {
     const map = (file: string) =>
       file.startsWith('libstdc++') ? `${file}: cannot open shared object file` : null;
     expect(missingCudaLibraries({ folder: installedFolder(), map })).toEqual([
@@ -155,7 +155,7 @@ describe.runIf(isLinux)('what CUDA lacks is named one by one, with what brings i
     ]);
   });
 
-  it('a provider that is no library', () => {
+  it('a provider file that is not a library', () => {
     const made = folder();
     for (const name of ['shared', 'cuda']) {
       writeFileSync(join(made, `libonnxruntime_providers_${name}.so`), 'not found\n'.repeat(20));
@@ -165,7 +165,7 @@ describe.runIf(isLinux)('what CUDA lacks is named one by one, with what brings i
     ]);
   });
 
-  it('libraries beside the provider are taken first', () => {
+  it('libraries beside the provider take precedence', () => {
     const made = installedFolder();
     writeFileSync(join(made, 'libm.so.6'), '');
     const asked: string[] = [];
@@ -178,7 +178,7 @@ describe.runIf(isLinux)('what CUDA lacks is named one by one, with what brings i
     expect(asked).toContain('libc.so.6');
   });
 
-  it('as the file’s dynamic section says', () => {
+  it('matches the file’s dynamic section', () => {
     expect(neededLibraries(ONNX_RUNTIME)).toEqual(expect.arrayContaining(['libstdc++.so.6', 'libc.so.6']));
   });
 });
@@ -197,7 +197,7 @@ describe('a decoder without GroupQueryAttention, whose KV cache cannot stay on a
     );
   });
 
-  it('runs on the CPU with auto, which says so', async () => {
+  it('runs on the CPU with auto, with a warning', async () => {
     const { runner, summary, warning } = await openModel(modelOptions(directory(), { device: AUTO }));
     runner.dispose();
     expect(summary).not.toContain(' on ');

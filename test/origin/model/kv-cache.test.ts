@@ -20,14 +20,14 @@ const decoder: DecoderInterface = {
   kv: Array.from({ length: 16 }, (_, i) => ({ past: `past.${i}`, present: `present.${i}` })),
 };
 
-it('the cache takes slots × context × layers × 2 × KV heads × head size × element bytes', () => {
+it('the cache needs slots × context × layers × 2 × KV heads × head size × element bytes', () => {
   const layout = kvLayout(decoder, 32, 2048);
   expect(layout.totalBytes).toBe(32 * 2048 * 8 * 2 * 4 * 64 * 4);
   expect(describeLayout(layout)).toBe('32 slots × 2048 positions × 16384 bytes = 1024 MiB');
   expect(kvLayout({ ...decoder, kvType: 'float16' }, 32, 2048).totalBytes).toBe(layout.totalBytes / 2);
 });
 
-it('a cache larger than its limit is refused with the numbers, one of exactly the limit is not', () => {
+it('refuses a cache above its limit with the sizes and accepts one of exactly the limit', () => {
   const layout = kvLayout(decoder, 32, 2048);
   requireFit(layout, 2 ** 30);
   expect(() => requireFit(layout, 2 ** 30 - 1)).toThrow(
@@ -35,7 +35,7 @@ it('a cache larger than its limit is refused with the numbers, one of exactly th
   );
 });
 
-it('a cache of tensors that are replaced holds one slot more to write into', () => {
+it('a cache of replaced tensors has one spare slot to write into', () => {
   const layout = kvLayout({ ...decoder, cache: 'concatenated' }, 3, 2048);
   expect(layout.totalBytes).toBe(4 * 2048 * 16384);
   expect(describeLayout(layout)).toBe('(3 slots + 1 spare) × 2048 positions × 16384 bytes = 128 MiB');

@@ -16,10 +16,10 @@ describe.each([
   { name: 'past concatenated, int8', model: { ...plain, ...int8 } },
   { name: 'merged', model: merged },
   { name: 'merged, one token after a past', model: { ...merged, cachedBranch: 'one-token' } },
-] as const)('every bit of a row is its own: $name', ({ model }) => {
+] as const)('rows are independent bit for bit: $name', ({ model }) => {
   const LENGTHS = [1, 7, 33, 90, 16];
 
-  it('in any company, in any slot, after copies and shorter prompts', async () => {
+  it('in any batch, in any slot, after copies and shorter prompts', async () => {
     const directory = temporaryDirectory();
     writeSyntheticModel(directory, model);
     const slots = LENGTHS.length + 1;
@@ -45,7 +45,7 @@ describe.each([
     runner.dispose();
   });
 
-  it('however many positions are asked for with it', async () => {
+  it('with any number of other requested positions', async () => {
     const directory = temporaryDirectory();
     writeSyntheticModel(directory, model);
     const { runner } = await openModel(modelOptions(directory, { prefillChunk: 8 }));

@@ -182,7 +182,7 @@ function expected(
 }
 
 it.for(LAYOUTS)(
-  '$layout: greedy tokens and logprobs are those of a forward pass in doubles',
+  '$layout: greedy tokens and logprobs match a float64 forward pass',
   async (layout, { skip }) => {
     const { model = {}, place = {}, variation, prefillChunk = 8, tolerance, needsVnni = false } = layout;
     skip(
@@ -207,7 +207,7 @@ it.for(LAYOUTS)(
   },
 );
 
-it('a reference without the sliding window would be noticed', () => {
+it('detects a reference without the sliding window', () => {
   const [first] = expected(window);
   const [windowed] = expected(window, { window: 12 });
   expect(Math.abs(first!.logprobs[7]! - windowed!.logprobs[7]!)).toBeGreaterThan(1000 * FLOAT32);

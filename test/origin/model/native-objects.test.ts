@@ -66,7 +66,7 @@ function countingRunner(attention: Attention = 'group-query') {
   return { runner: new Runner(session, options), ...counted };
 }
 
-it('native objects do not pile up over 10,000 decode steps on changing slots, and none outlives dispose', async () => {
+it('10,000 decode steps on changing slots do not accumulate native objects, and none outlives dispose', async () => {
   const { runner, alive } = countingRunner();
   let mostBindings = 0;
   for (let step = 0; step < 10_000; step++) {
@@ -82,7 +82,7 @@ it('native objects do not pile up over 10,000 decode steps on changing slots, an
   expect(new Set(alive.values())).toEqual(new Set([0]));
 });
 
-it('a runner of concatenated pasts leaves no native object behind a step, nor behind a refused one', async () => {
+it('a runner of concatenated pasts leaves no native object after a step or a refused step', async () => {
   const { runner, alive } = countingRunner('concatenated');
   for (let position = 0; position < 64; position++) {
     await decodeRows(runner, 0, Array(SLOTS).fill({ token: position, position }));
@@ -98,7 +98,7 @@ it('a runner of concatenated pasts leaves no native object behind a step, nor be
 });
 
 it.each(['group-query', 'concatenated'] as const)(
-  'a prefill leaves no native object behind, ended or aborted: %s',
+  'a prefill leaves no native object, completed or aborted: %s',
   async (attention) => {
     const { runner, alive } = countingRunner(attention);
     const before = new Map(alive);
@@ -119,7 +119,7 @@ it.each(['group-query', 'concatenated'] as const)(
 );
 
 it.each(['group-query', 'concatenated'] as const)(
-  'a tensor that cannot be bound leaves no native object behind: %s',
+  'a tensor that cannot be bound leaves no native object: %s',
   async (attention) => {
     const { runner, api, alive } = countingRunner(attention);
     const BindOutput = () => {
@@ -136,7 +136,7 @@ it.each(['group-query', 'concatenated'] as const)(
 );
 
 it.each(['group-query', 'concatenated'] as const)(
-  'a runner without memory for its logits leaves no native object behind: %s',
+  'a runner without memory for its logits leaves no native object: %s',
   async (attention) => {
     const { session, options, graphFile, alive } = countingSession(attention);
     const allocateLogits = () => {
@@ -148,14 +148,14 @@ it.each(['group-query', 'concatenated'] as const)(
   },
 );
 
-it('a model ONNX Runtime refuses leaves no native object behind', () => {
+it('a model that ONNX Runtime refuses leaves no native object', () => {
   const { api, alive } = countingApi();
   const options = { threads: 1, directory: temporaryDirectory() };
   expect(() => new OrtSession(api, Buffer.from('no model'), options)).toThrow();
   expect(new Set(alive.values())).toEqual(new Set([0]));
 });
 
-it.each([true, false])('a KV cache on a device leaves no native object behind: staged %s', async (staged) => {
+it.each([true, false])('a KV cache on a device leaves no native object: staged %s', async (staged) => {
   const directory = temporaryDirectory();
   writeSyntheticModel(directory, { contextLength: 64 });
   const { api, alive } = countingApi();

@@ -19,7 +19,7 @@ function modelBytes(options: Partial<SyntheticModel> = {}): Uint8Array {
   return readFileSync(join(directory, 'model.onnx'));
 }
 
-it('the graph reader finds inputs, outputs, operators and initializers as they were written', () => {
+it('the graph reader finds inputs, outputs, operators and initializers', () => {
   const graph = readGraph(modelBytes({ layers: 1, kvHeads: 2, headSize: 16, externalData: true }));
   expect(graph.inputs).toEqual([
     { name: 'input_ids', elementType: ElementType.int64, dimensions: ['batch_size', 'sequence_length'] },
@@ -47,7 +47,7 @@ it('the graph reader finds inputs, outputs, operators and initializers as they w
 });
 
 it.each(['float32', 'float16'] as const)(
-  'the patch adds logits_index and leaves the rest as it was: %s',
+  'the patch adds logits_index and changes nothing else: %s',
   (precision) => {
     const original = modelBytes({ precision });
     const { fields, logits } = insertLogitsIndex(graphFields(original), 'logits');
@@ -70,13 +70,13 @@ it.each(['float32', 'float16'] as const)(
   },
 );
 
-it('a graph whose logits come from no projection is refused', () => {
+it('refuses a graph whose logits do not come from a projection', () => {
   expect(() => insertLogitsIndex(graphFields(modelBytes()), 'present.9.key')).toThrow(
     'has no output projection',
   );
 });
 
-it('a cut or damaged file gives an error or a graph, never a crash or a hang', () => {
+it('a truncated or damaged file gives an error or a graph, never a crash or hang', () => {
   const sizes = { layers: 1, hidden: 32, headSize: 8, intermediate: 32, vocabulary: 16 };
   const model = modelBytes({ ...sizes, quantization: 'q8' });
   const damaged = fc

@@ -153,7 +153,7 @@ it.each(FAULTS)('$fault stops the start with one clear line', async (wrong) => {
   expect(failure.name).toBe('ModelError');
 });
 
-it('a sound directory gives its shape and a line for the log', async () => {
+it('a valid directory gives its shape and a log line', async () => {
   const directory = temporaryDirectory();
   writeSyntheticModel(directory);
   rmSync(join(directory, 'generation_config.json'));
@@ -172,7 +172,7 @@ it('a sound directory gives its shape and a line for the log', async () => {
   );
 });
 
-it('memory that weights beside the graph are about to take is not promised to the KV cache', async () => {
+it('memory for external weights is not available to the KV cache', async () => {
   const directory = temporaryDirectory();
   writeSyntheticModel(directory, { externalData: true });
   const weights = statSync(join(directory, 'model.onnx.data')).size;

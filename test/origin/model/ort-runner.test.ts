@@ -16,7 +16,7 @@ describe.each([
   { name: 'float32 with position ids', model: { positionIds: true }, tolerance: 2e-5 },
   { name: 'as many KV heads as heads', model: { kvHeads: 4 }, tolerance: 2e-5 },
   { name: 'float16', model: { precision: 'float16' }, tolerance: 5e-3 },
-] as const)('logits agree with a forward pass in doubles: $name', ({ model, tolerance }) => {
+] as const)('logits match a float64 forward pass: $name', ({ model, tolerance }) => {
   it('after a prefill in chunks and after each of several decode steps', async () => {
     const { runner, directory } = await syntheticRunner(model, { prefillChunk: 16 });
     const tokens = randomTokens(45, 3);
@@ -29,7 +29,7 @@ describe.each([
     }
   });
 
-  it('at every position asked for', async () => {
+  it('at every requested position', async () => {
     const { runner, directory } = await syntheticRunner(model);
     const tokens = randomTokens(20, 8);
     const expected = float64Llama.load(join(directory, 'model.onnx')).forward([...tokens]);
@@ -50,7 +50,7 @@ describe.each([
 describe.each([{ quantization: 'q8' }, { quantization: 'q4' }] as const)(
   'logits of a $quantization model',
   (model) => {
-    it('agree with a forward pass in doubles wherever no activation stands on an edge', async () => {
+    it('match a float64 forward pass unless an activation lies on a rounding edge', async () => {
       const { runner, directory } = await syntheticRunner(model);
       const reference = float64Llama.load(join(directory, 'model.onnx'));
       const differences: number[] = [];
@@ -69,7 +69,7 @@ describe.each([{ quantization: 'q8' }, { quantization: 'q4' }] as const)(
   },
 );
 
-it('weights beside the model file give the bits that weights inside give', async () => {
+it('external and internal weights give the same bits', async () => {
   const prompt = randomTokens(40, 1);
   const inside = await syntheticRunner({});
   const beside = await syntheticRunner({ externalData: true });
@@ -79,7 +79,7 @@ it('weights beside the model file give the bits that weights inside give', async
 });
 
 describe('a slot', () => {
-  it('answers the same bits wherever the prompt is, whatever was in the slot before', async () => {
+  it('gives the same bits in any slot, whatever the slot contained before', async () => {
     const { runner } = await syntheticRunner({ quantization: 'q8' });
     const prompt = randomTokens(77, 1);
     const clean = await prefillPrompt(runner, 0, prompt);
@@ -91,7 +91,7 @@ describe('a slot', () => {
     expect(second).toEqual(first);
   });
 
-  it('continued from a copied prefix answers the same bits as one prefilled whole', async () => {
+  it('gives the same bits after a copied prefix as after a whole prefill', async () => {
     const { runner } = await syntheticRunner({}, { prefillChunk: 32 });
     const prompt = randomTokens(70, 4);
     const whole = await prefillPrompt(runner, 0, prompt);
@@ -101,7 +101,7 @@ describe('a slot', () => {
     expect((await runner.prefill(tail, never)).slice()).toEqual(whole);
   });
 
-  it('is untouched by runs and copies in its neighbours', async () => {
+  it('is not changed by runs and copies in neighbouring slots', async () => {
     const { runner } = await syntheticRunner();
     const prompt = randomTokens(300, 6);
     await prefillPrompt(runner, 1, prompt);
@@ -126,7 +126,7 @@ describe('a slot', () => {
 describe('an aborted prefill', () => {
   const slow = { layers: 6, hidden: 128, headSize: 32, intermediate: 512, contextLength: 1025 };
 
-  it('rejects with RunTerminated before it has computed all layers, and the next run is right', async () => {
+  it('rejects with RunTerminated before all layers are computed, and the next run is correct', async () => {
     const { runner } = await syntheticRunner(slow, { slots: 2, prefillChunk: 1024 });
     const next = { token: 1, position: 1024 };
     const chunk = { slot: 0, start: 0, tokens: randomTokens(1024, 1), logitsAt: new Int32Array() };
@@ -144,14 +144,14 @@ describe('an aborted prefill', () => {
     expect(await decodeRows(runner, 0, [next])).toEqual([complete]);
   });
 
-  it('does not run at all when the signal was aborted before', async () => {
+  it('does not run if the signal was aborted before', async () => {
     const { runner } = await syntheticRunner();
     const chunk = { slot: 0, start: 0, tokens: Int32Array.of(1), logitsAt: new Int32Array() };
     await expect(runner.prefill(chunk, AbortSignal.abort())).rejects.toThrow(RunTerminated);
   });
 });
 
-it('the event loop turns while a prefill runs', async () => {
+it('a prefill does not block the event loop', async () => {
   const { runner } = await syntheticRunner({}, { prefillChunk: 512 });
   const chunk = { slot: 0, start: 0, tokens: randomTokens(512, 1), logitsAt: new Int32Array() };
   let turned = false;

@@ -51,7 +51,7 @@ describe.each([
 ] as const)('every bit of a row is its own: %o', (variant) => {
   const { threads, ...model } = variant;
 
-  it('in any company, in any slot, at any width of the mask', async () => {
+  it('in any batch, in any slot, at any width of the mask', async () => {
     const { runner } = await syntheticRunner({ ...MODEL, ...model }, { slots: ROWS + 1, threads });
     const alone = await decodedAlone(runner);
     const batches = [1, 2, 3, 4, 5, 7, 8, 9, 15, 16, 17, 24];
@@ -67,7 +67,7 @@ describe.each([
     }
   });
 
-  it('in a prefill, however many positions are asked for with it', async () => {
+  it('in a prefill, with any number of other requested positions', async () => {
     const { runner } = await syntheticRunner({ ...MODEL, ...model }, { threads, slots: 3 });
     const tokens = randomTokens(32, 5, MODEL.vocabulary);
     const logitsAt = async (slot: number, wanted: readonly number[]) => {

@@ -44,10 +44,10 @@ it.each([
   expect(await findMinRows(runnerOf(8, error))).toBe(least);
 });
 
-it('a single slot has no company to differ from', async () => {
+it('a single slot needs no comparison', async () => {
   expect(await findMinRows(runnerOf(1, (_, rows) => rows * OFF))).toBe(1);
 });
 
-it('two slots are compared with each of them alone', async () => {
+it('two slots are compared with single rows', async () => {
   expect(await findMinRows(runnerOf(2, (_, rows) => (rows === 1 ? OFF : 0)))).toBe(2);
 });

@@ -16,7 +16,7 @@ const MODEL = {
 const FREE = { cache: 'in-place', couplesRows: false } as const;
 const COUPLED = { cache: 'in-place', couplesRows: true } as const;
 
-it('a lone row gets company on the CPU, and rows of a device are decoded as they come', async () => {
+it('a lone row gets an idle row on the CPU; device rows are decoded as they are', async () => {
   const { runner: onCpu } = await syntheticRunner(MODEL);
   expect(onCpu.shape.minRows).toBe(2);
   const directory = temporaryDirectory();
@@ -27,26 +27,23 @@ it('a lone row gets company on the CPU, and rows of a device are decoded as they
   expect(runner.shape.minRows).toBe(1);
 });
 
-it.each(['cpu', 'cuda', 'webgpu'] as const)(
-  'rows that a graph couples are decoded one by one on %s',
-  async (provider) => {
-    const runs: number[] = [];
-    const runner: ModelRunner = {
-      shape: { vocabularySize: 4, contextLength: 8, slots: 4, prefillChunk: 4, minRows: 1 },
-      decode({ rows }) {
-        runs.push(rows);
-        return new Float32Array(4 * rows);
-      },
-      prefill: () => Promise.reject(new Error('not for this')),
-      copy() {},
-      dispose() {},
-    };
-    const apart = await withIndependentRows(runner, { decoder: COUPLED }, { provider });
-    await decodeRows(
-      apart,
-      0,
-      [1, 2, 3].map((token) => ({ token, position: 0 })),
-    );
-    expect(runs).toEqual([1, 1, 1]);
-  },
-);
+it.each(['cpu', 'cuda', 'webgpu'] as const)('coupled rows are decoded one by one on %s', async (provider) => {
+  const runs: number[] = [];
+  const runner: ModelRunner = {
+    shape: { vocabularySize: 4, contextLength: 8, slots: 4, prefillChunk: 4, minRows: 1 },
+    decode({ rows }) {
+      runs.push(rows);
+      return new Float32Array(4 * rows);
+    },
+    prefill: () => Promise.reject(new Error('not for this')),
+    copy() {},
+    dispose() {},
+  };
+  const apart = await withIndependentRows(runner, { decoder: COUPLED }, { provider });
+  await decodeRows(
+    apart,
+    0,
+    [1, 2, 3].map((token) => ({ token, position: 0 })),
+  );
+  expect(runs).toEqual([1, 1, 1]);
+});

@@ -18,7 +18,7 @@ function parts() {
   return { decoded, parts: { ...made, release: () => undefined } as unknown as Parts };
 }
 
-it('leaves rows below those that decode where they are, however long it decodes', async () => {
+it('does not change rows below the decoding ones, however long it decodes', async () => {
   const fake = parts();
   const runner = new StagedRunner(fake.parts);
   const { signal } = new AbortController();

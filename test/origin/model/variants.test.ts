@@ -24,13 +24,13 @@ describe('of several variants in one directory', () => {
     { there: ['fp32', 'fp16', 'q8'], best: 'model_fp16' },
     { there: ['fp32', 'q8'], best: 'model' },
     { there: ['q8'], best: 'model_quantized' },
-  ] as const)('$best is the best of $there', async ({ there, best }) => {
+  ] as const)('prefers $best among $there', async ({ there, best }) => {
     const { runner, summary } = await openModel(modelOptions(severalVariants(there)));
     runner.dispose();
     expect(summary.startsWith(`onnx/${best}.onnx: `)).toBe(true);
   });
 
-  it('the one asked for is loaded, and one that is not there is refused with those that are', async () => {
+  it('loads the requested one, and refuses a missing one with a list of those present', async () => {
     const directory = severalVariants(['fp32', 'q4', 'q8']);
     const { runner, summary } = await openModel(modelOptions(directory, { variant: 'q8' }));
     runner.dispose();

@@ -21,7 +21,7 @@ async function fault(damage: Change): Promise<string> {
   return opened.message.replace(directory, 'DIRECTORY');
 }
 
-it('a model that sees says how', async () => {
+it('a model with images describes its preparation', async () => {
   const directory = temporaryDirectory();
   writeVisionModel(directory);
   const { runner, images, summary } = await openModel(modelOptions(directory));
@@ -97,7 +97,7 @@ describe('preprocessor_config.json', () => {
     return readImageRecipe(directory);
   };
 
-  it('gives every step', () => {
+  it('names every step', () => {
     expect(recipe({})).toEqual({
       resize: { kernel: 'bicubic', size: 12 },
       height: 12,
@@ -108,7 +108,7 @@ describe('preprocessor_config.json', () => {
     });
   });
 
-  it('a bare size is the shortest edge before a cut, and a square without one', () => {
+  it('a bare size is the shortest edge before a crop, otherwise a square', () => {
     expect(recipe({ size: 14, crop_size: 12 })).toMatchObject({
       resize: { size: 14 },
       height: 12,
@@ -123,7 +123,7 @@ describe('preprocessor_config.json', () => {
     expect(given).toMatchObject({ height: 10, width: 20 });
   });
 
-  it('steps can be left out', () => {
+  it('steps can be omitted', () => {
     expect(recipe({ do_resize: false }).resize).toBeNull();
     expect(recipe({ do_rescale: false }).factor).toBe(1);
     expect(recipe({ do_normalize: false })).toMatchObject({ mean: [0, 0, 0], deviation: [1, 1, 1] });

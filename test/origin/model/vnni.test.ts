@@ -31,7 +31,7 @@ it.each([
   expect(overflowWarning(decoder, vnni) !== null).toBe(warns);
 });
 
-it('a model that this processor computes badly is opened with a warning, and no other is', async () => {
+it('warns only about a model that this processor computes wrongly', async () => {
   for (const attention of ['merged', 'concatenated'] as const) {
     const directory = temporaryDirectory();
     writeSyntheticModel(directory, { attention, quantization: 'int8-dynamic' });

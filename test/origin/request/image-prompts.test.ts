@@ -41,7 +41,7 @@ const ids = (text: string) => blind.tokenizer.encode(text, { addSpecialTokens: f
 const room = Array<number>(POSITIONS).fill(IMAGE);
 
 describe('images in prompts', () => {
-  test('every mark makes room for one, and counts as so many prompt tokens', async () => {
+  test('every mark is replaced by one image and counts as its prompt tokens', async () => {
     const { submission, preamble } = await prepare({
       prompts: ['say <image>what', 'no more'],
       images: [image(1)],
@@ -53,7 +53,7 @@ describe('images in prompts', () => {
     expect(preamble).toEqual([{ type: 'accepted', model: 'tiny', promptTokens: [first, second] }]);
   });
 
-  test('they fill the marks in order over all prompts, which may be given as ids', async () => {
+  test('images fill the marks in order across prompts, also for token ids', async () => {
     const { submission } = await prepare({
       prompts: ['<image>a<picture>', [9, IMAGE, 'b<image>', 8]],
       images: [image(1), image(2), image(3), image(1)],
@@ -87,13 +87,13 @@ describe('images in prompts', () => {
     expect(without.submission.echo).toBe(true);
   });
 
-  test('the model says how many tokens an image takes, one without eyes says nothing', () => {
+  test('the model description has the tokens per image only for models with images', () => {
     expect(describeModel(sighted()).imageTokens).toBe(POSITIONS);
     expect(Object.keys(describeModel(blind))).not.toContain('imageTokens');
   });
 });
 
-describe('a wrong request is refused', () => {
+describe('refuses', () => {
   const one = { prompts: ['<image>'], images: [image(1)] };
   const invalid = (param: string, message: RegExp) => ({
     code: 'invalid_value',
@@ -140,7 +140,7 @@ describe('a wrong request is refused', () => {
     },
   );
 
-  test('to a model without eyes; with a suffix; with logprobs of the prompt', async () => {
+  test('images for a text model, with a suffix, or with logprobs of the prompt', async () => {
     const unsupported = { code: 'unsupported_parameter', param: 'images' };
     expect(await refusal(one, blind)).toMatchObject(unsupported);
     expect(await refusal({ prompts: ['<image>'] }, blind)).toBeNull();
@@ -149,7 +149,7 @@ describe('a wrong request is refused', () => {
     expect(await refusal({ ...one, promptLogprobs: 1 })).toMatchObject(unsupported);
   });
 
-  test('that would be cut, or does not fit, before an image is read', async () => {
+  test('images in a prompt that is cut or does not fit, before reading an image', async () => {
     const cut = await refusal({ prompts: ['abc<image>'], images: ['nothing'], truncatePromptTokens: 6 });
     expect(cut).toMatchObject({ code: 'conflicting_parameters', param: 'truncate_prompt_tokens' });
     expect(

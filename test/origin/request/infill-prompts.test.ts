@@ -36,7 +36,7 @@ const directoryWith = (texts: readonly string[]) =>
 const tokensOf = async (changes: Partial<GenerationRequest>, served: ReturnType<typeof servedModel>) =>
   Array.from((await prepare(changes, served)).submission.prompts[0]?.tokens ?? []);
 
-describe('H.12: templates found by the text of their tokens', () => {
+describe('finds templates by the text of their tokens', () => {
   test.each(Object.entries(PUBLISHED))('%s', async (name, sequence) => {
     const markers = sequence.filter(isMarker);
     const served = servedModel(directoryWith(markers));
@@ -48,7 +48,7 @@ describe('H.12: templates found by the text of their tokens', () => {
     expect(await tokensOf({ prompts: ['P text'], suffix: 'S text' }, served)).toEqual(expected);
   });
 
-  test('no family hides behind an earlier one', () => {
+  test('no family is shadowed by an earlier one', () => {
     for (const { template, requires = [], models } of FAMILIES) {
       const texts = [template.prefix, template.suffix, template.middle].filter((text) => text !== null);
       const tokenizer = Tokenizer.fromDirectory(directoryWith([...texts, ...requires]));
@@ -56,7 +56,7 @@ describe('H.12: templates found by the text of their tokens', () => {
     }
   });
 
-  test('a vocabulary without all markers has none', () => {
+  test('a vocabulary without all markers has no template', () => {
     const tokenizer = Tokenizer.fromDirectory(directoryWith(['<|fim_prefix|>', '<|fim_suffix|>']));
     expect(findInfill(tokenizer, 'auto')).toBeNull();
   });
@@ -65,12 +65,12 @@ describe('H.12: templates found by the text of their tokens', () => {
 describe('an infill', () => {
   const model = servedModel(byteLevelDirectory());
 
-  test('reads markers in the texts as text', async () => {
+  test('treats markers inside the texts as text', async () => {
     const tokens = await tokensOf({ prompts: ['a<|fim_middle|>b'], suffix: '<|endoftext|>' }, model);
     expect(tokens.filter((id) => id < 4)).toEqual([1, 2, 3]);
   });
 
-  test('stops on every marker; the end token ends it as it ends every text', async () => {
+  test('stops on every marker and on the end token', async () => {
     const { submission } = await prepare({ suffix: 'x', stopTokenIds: [9] }, model);
     expect(model.tokenizer.eosIds).toEqual([0]);
     expect([...submission.endTokenIds].sort((a, b) => a - b)).toEqual([1, 2, 3]);
@@ -96,7 +96,7 @@ describe('an infill', () => {
     ]);
   });
 
-  test('may start at the very beginning of a file', async () => {
+  test('may start at the beginning of a file', async () => {
     expect((await tokensOf({ prompts: [''], suffix: 'h' }, model)).slice(0, 2)).toEqual([1, 2]);
   });
 
@@ -116,7 +116,7 @@ describe('an infill', () => {
     expect(await tokensOf({ prompts: ['hello'], suffix: '' }, model)).not.toContain(1);
   });
 
-  test('that is too long is refused, or cut to the end of P and the start of S, 3 : 1', async () => {
+  test('refuses a text that is too long, or keeps the end of P and the start of S, 3 : 1', async () => {
     const long = { prompts: [Array.from({ length: 200 }, (_, i) => 10 + i)], suffix: 'é '.repeat(40) };
     await expect(prepare(long, model)).rejects.toMatchObject({ code: 'context_length_exceeded' });
     const tokens = await tokensOf({ ...long, truncatePromptTokens: -1, maxTokens: 5 }, model);
@@ -126,7 +126,7 @@ describe('an infill', () => {
     expect([suffixAt - 1, middleAt - suffixAt - 1]).toEqual([42, 14]);
   });
 
-  test('is refused by models without a template, and with echoed logprobs', async () => {
+  test('refuses models without a template, and echoed logprobs', async () => {
     const without = { ...model, infill: null };
     const refused = { status: 400, code: 'unsupported_parameter', param: 'suffix' };
     await expect(prepare({ suffix: 'x' }, without)).rejects.toMatchObject(refused);
@@ -189,7 +189,7 @@ describe("the model's own record", () => {
     expect(findInfill(tokenizer, infillSetting.parse('off'))).toBeNull();
   });
 
-  test('that names a missing token or is malformed is refused', () => {
+  test('refuses a missing token or a malformed template', () => {
     const missing = { layout: ['prefix', 'P', 'suffix', 'S'], prefix: '<no>', suffix: 'e', middle: null };
     expect(() => findInfill(tokenizer, infillSetting.parse(JSON.stringify(missing)))).toThrow(
       /does not have/,

@@ -32,13 +32,13 @@ describe('prompts', () => {
     expect(await promptOf({ prompts: [[7, 'hello', 9]] })).toEqual([7, ...encode('hello'), 9]);
   });
 
-  test('several prompts stay apart, and `accepted` tells the length of each', async () => {
+  test('several prompts stay separate, and `accepted` has the length of each', async () => {
     const { submission, preamble } = await prepare({ prompts: ['hello', [5, 6]], choices: 3 });
     expect(submission.prompts.map(({ tokens }) => tokens.length)).toEqual([1, 2]);
     expect(preamble).toEqual([{ type: 'accepted', model: 'tiny', promptTokens: [1, 2] }]);
   });
 
-  test('no further prompt is tokenised for a caller who has gone', async () => {
+  test('encodes no further prompt after the client disconnected', async () => {
     const leaving = new AbortController();
     const encoder = new Encoder(model.tokenizer);
     const encode = vi.spyOn(encoder, 'encode').mockImplementation(async () => {
@@ -63,19 +63,19 @@ describe('prompts', () => {
     expect(await promptOf({ prompts: ['hello'], addSpecialTokens: false }, withBos)).not.toContain(1);
   });
 
-  test('an empty text is legal only where BOS fills it', async () => {
+  test('an empty text is valid only if BOS is added', async () => {
     expect(await promptOf({ prompts: [''] }, withBos)).toEqual([1]);
     await expect(prepare({ prompts: [''] })).rejects.toMatchObject({ status: 400, param: 'prompt' });
     await expect(prepare({ prompts: [['', '']] })).rejects.toMatchObject({ status: 400, param: 'prompt' });
   });
 
-  test('of several texts, the empty one is named', async () => {
+  test('the error names the empty one of several texts', async () => {
     const failing = prepare({ prompts: ['hello', ''] });
     await expect(failing).rejects.toMatchObject({ status: 400, param: 'prompt[1]' });
     await expect(failing).rejects.toThrow("Invalid 'prompt[1]'");
   });
 
-  test('long texts are tokenised like short ones', async () => {
+  test('encodes long texts like short ones', async () => {
     const text = 'hello world é '.repeat(1000);
     expect(await promptOf({ prompts: [text], truncatePromptTokens: 50 })).toEqual(encode(text).slice(-50));
   });
@@ -96,7 +96,7 @@ describe('token ids outside the vocabulary', () => {
     await expect(failing).rejects.toThrow(`0 to ${VOCABULARY - 1}`);
   });
 
-  test('are refused in a text, too, where the tokenizer has tokens that the model lacks', async () => {
+  test('are refused in a text if the tokenizer has tokens that the model lacks', async () => {
     const last = model.tokenizer.spelling(VOCABULARY - 1);
     const narrow = { ...model, vocabularySize: VOCABULARY - 1 };
     expect(await promptOf({ prompts: [`hello ${last}`] })).toContain(VOCABULARY - 1);
@@ -114,11 +114,11 @@ describe('token ids outside the vocabulary', () => {
 describe('the context', () => {
   const tooLong = { status: 400, code: 'context_length_exceeded', param: 'prompt' };
 
-  test('a prompt that leaves one position gets one token, whatever was asked', async () => {
+  test('a prompt that leaves one position gets one token', async () => {
     expect(await maxTokensOf({ prompts: [ids(CONTEXT - 1)], maxTokens: 100 })).toBe(1);
   });
 
-  test('a prompt that fills it is refused with the words clients search for', async () => {
+  test('refuses a prompt that fills it, in the words that clients search for', async () => {
     const failing = prepare({ prompts: [ids(CONTEXT)], maxTokens: 9 });
     await expect(failing).rejects.toMatchObject(tooLong);
     await expect(failing).rejects.toThrow(
@@ -133,7 +133,7 @@ describe('the context', () => {
     await expect(failing).rejects.toThrow('requested 65 tokens (65 in your prompt; 0 for the completion)');
   });
 
-  test('a sum that does not fit lowers max_tokens, or is refused where that was asked', async () => {
+  test('lowers max_tokens if the sum does not fit, or refuses on request', async () => {
     expect(await maxTokensOf({ prompts: [ids(60)], maxTokens: 5 })).toBe(4);
     expect(await maxTokensOf({ prompts: [ids(60)], maxTokens: 4, contextOverflow: 'error' })).toBe(4);
     await expect(
@@ -157,7 +157,7 @@ describe('the context', () => {
     await expect(cut({ truncatePromptTokens: 100 })).rejects.toMatchObject(tooLong);
   });
 
-  test('a truncated text has the tokens it would have if it were tokenised whole', async () => {
+  test('a truncated text has the tokens of the whole text', async () => {
     const text = 'hello wörld, <|endoftext|> 👩‍👩‍👧 and so on\n'.repeat(3000);
     const whole = model.tokenizer.encode(text, { addSpecialTokens: true, parseSpecial: true });
     for (const k of [1, 7, 50]) {
@@ -165,7 +165,7 @@ describe('the context', () => {
     }
   });
 
-  test('what is read of a truncated text is more than the kept tokens can cover', () => {
+  test('reads more of a truncated text than the kept tokens can cover', () => {
     fc.assert(
       fc.property(fc.nat(200), fc.nat(30), fc.integer({ min: 1, max: 9 }), (length, budget, span) => {
         const text = Array.from({ length }, (_, i) => String.fromCharCode(0x4e00 + i)).join('');
@@ -182,14 +182,14 @@ describe('the context', () => {
     );
   });
 
-  test('a truncation to nothing is refused', async () => {
+  test('refuses a truncation to nothing', async () => {
     await expect(prepare({ truncatePromptTokens: 0 })).rejects.toMatchObject({
       status: 400,
       param: 'prompt',
     });
   });
 
-  test('a text that cannot fit is refused before it is tokenised', async () => {
+  test('refuses a text that cannot fit before encoding it', async () => {
     const unread = { ...model, encoder: { encode: () => Promise.reject(new Error('tokenised')) } };
     const text = 'x'.repeat(CONTEXT * model.tokenizer.longestSpan + 1);
     await expect(prepare({ prompts: [text] }, unread as never)).rejects.toMatchObject(tooLong);
@@ -218,7 +218,7 @@ describe('the submission', () => {
     expect((await seeded(null)).submission.seed).toBe(77);
   });
 
-  test('separates caches of tenants and of salts, however they are spelt', async () => {
+  test('separates the caches of tenants and salts', async () => {
     const key = async (tenantId: string, cacheSalt: string) =>
       (await prepare({ tenantId, cacheSalt })).submission.cacheKey;
     const keys = [await key('a', ''), await key('b', ''), await key('a', 'b'), await key('ab', '')];

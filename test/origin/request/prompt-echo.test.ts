@@ -42,7 +42,7 @@ describe.each(Object.entries(models))('%s', (_, model) => {
     return event;
   };
 
-  test('a prompt is told as it was written, its tokens too', async () => {
+  test('echoes a prompt and its tokens as written', async () => {
     const unit = fc.constantFrom(...' helowrd');
     await fc.assert(
       fc.asyncProperty(fc.string({ unit, minLength: 1, maxLength: 12 }), async (text) => {
@@ -57,12 +57,12 @@ describe.each(Object.entries(models))('%s', (_, model) => {
     );
   });
 
-  test('the end of a prompt that was cut keeps its space', async () => {
+  test('keeps the space at the start of a cut prompt', async () => {
     expect((await told('hello hello hello', { truncatePromptTokens: 1 })).text).toBe(' hello');
   });
 });
 
-test('a prompt of ids is told as their text would be read', async () => {
+test('echoes a prompt of ids as its text', async () => {
   const model = models['a prepended ▁'];
   const hello = model.tokenizer.encode('hello', { addSpecialTokens: true, parseSpecial: true });
   const { restore } = await prepare({ prompts: [hello] }, model);
@@ -94,7 +94,7 @@ describe('special tokens', () => {
     return { restore, event: eventOf([...(submission.prompts[0]?.tokens ?? [])], model) };
   };
 
-  test.each([hello, ownBos, turns])('that stand in a text are told with it: $prompt', async (sent) => {
+  test.each([hello, ownBos, turns])('in a text are echoed: $prompt', async (sent) => {
     const { restore, event } = await engineEvent(sent);
     const { tokens: _, ...unscored } = event;
     expect(restore(unscored)).toMatchObject({ text: sent.prompt });
@@ -105,7 +105,7 @@ describe('special tokens', () => {
     { ...hello, hidden: ['<s>'] },
     { ...ownBos, hidden: [] },
     { ...turns, hidden: [] },
-  ])('are hidden where the tokenizer added them, and nowhere else: $prompt', async ({ hidden, ...sent }) => {
+  ])('are hidden only if the tokenizer added them: $prompt', async ({ hidden, ...sent }) => {
     const { restore, event } = await engineEvent(sent);
     const { tokens = [] } = restore(event) as EventOf<'prompt'>;
     expect(tokens.filter((token) => token.hidden).map(({ bytes }) => bytes)).toEqual(hidden);
@@ -118,7 +118,7 @@ describe('special tokens', () => {
   });
 });
 
-test('a prompt that the tokenizer rewrites is told as it was written', async () => {
+test('echoes a prompt as written although the tokenizer rewrites it', async () => {
   const files = { 'tokenizer.json': byteLevelTokenizer([], { normalizer: { type: 'NFC' } }) };
   const model = servedModel(modelDirectory(files));
   const { submission, restore } = await prepare({ prompts: ['e\u0301'] }, model);

@@ -4,7 +4,7 @@ import { usageAccount } from '../../../shared/generation.ts';
 
 const MINUTE = 60_000;
 
-test('an account counts what was sent, says how choices and when the generation ended, and is kept for ten minutes', () => {
+test('an account has usage, finish reasons and end, and is kept for ten minutes', () => {
   let now = 0;
   const recent = new UsageAccounts(() => now);
   const first = recent.open('first', -30);
@@ -32,7 +32,7 @@ test('an account counts what was sent, says how choices and when the generation 
   expect(recent.find('second')?.ended).toBe(false);
 });
 
-test('the engine’s own account replaces the count', () => {
+test('the engine’s final usage replaces the count', () => {
   const recent = new UsageAccounts(() => 0);
   const usage = { promptTokens: 1, cachedTokens: 0, completionTokens: 9 };
   recent.open('x', 0).observe([
@@ -42,14 +42,14 @@ test('the engine’s own account replaces the count', () => {
   expect(recent.find('x')?.usage).toEqual(usage);
 });
 
-test('a flood of requests pushes out the oldest, and the memory stays bounded', () => {
+test('evicts the oldest accounts beyond the limit', () => {
   const recent = new UsageAccounts(() => 0);
   for (let index = 0; index <= 100_000; index += 1) recent.open(`r${index}`, 0);
   expect(recent.find('r0')).toBeNull();
   expect(recent.find('r1')).not.toBeNull();
 });
 
-test('an account tells the longest wait of its prompts and when its first token came, whatever comes later', () => {
+test('an account has the longest wait of its prompts and the time of its first token', () => {
   let now = 100;
   const recent = new UsageAccounts(() => now);
   const account = recent.open('x', 40);
@@ -64,7 +64,7 @@ test('an account tells the longest wait of its prompts and when its first token 
   expect(recent.find('x')).toMatchObject({ queueMs: 9, firstTokenMs: 60 });
 });
 
-test('a clock that is set back in the middle of a generation leaves an account that can be read', () => {
+test('an account stays valid when the clock is set back', () => {
   let now = 5000;
   const recent = new UsageAccounts(() => now);
   const account = recent.open('x', now);
@@ -76,7 +76,7 @@ test('a clock that is set back in the middle of a generation leaves an account t
   });
 });
 
-test('what is withdrawn is never the account that has taken its name since', () => {
+test('withdraws only its own account, not a newer one of the same name', () => {
   const recent = new UsageAccounts(() => 0);
   const first = recent.open('x', 0);
   recent.open('x', 0);

@@ -73,7 +73,7 @@ async function startOf(fleet: Fleet): Promise<string> {
 }
 
 describe('the start', () => {
-  it('waits for the models that are loaded at the start, and fails with the first of them', async () => {
+  it('waits for the models with load: start, and fails with the first failure', async () => {
     const { fleet, loaded, failed } = fleetOfLoads();
     fleet.configure([model('a'), model('b')], UNLIMITED);
     await loaded('a first');
@@ -82,7 +82,7 @@ describe('the start', () => {
     expect(await startOf(fleet)).toBe('b: it is too large');
   });
 
-  it('does not fail with a model that a request has asked for meanwhile', async () => {
+  it('does not fail because of a model that a request loads meanwhile', async () => {
     const { fleet, loaded, failed } = fleetOfLoads();
     const lazy = model('lazy', { load: 'first-use' });
     fleet.configure([model('a'), lazy], UNLIMITED);
@@ -93,7 +93,7 @@ describe('the start', () => {
     expect(await startOf(fleet)).toBe('started');
   });
 
-  it('neither ends nor fails with an engine that a reload has replaced', async () => {
+  it('is not affected by an engine that a reload replaced', async () => {
     const { fleet, loaded, failed } = fleetOfLoads();
     for (const key of ['first', 'second', 'third']) fleet.configure([model('a', { key })], UNLIMITED);
     await failed('a first');
@@ -106,7 +106,7 @@ describe('the start', () => {
 });
 
 describe('a reload', () => {
-  it('that limits idleness unloads a model that no request ever comes for', async () => {
+  it('that sets an idle limit unloads a model without any request', async () => {
     vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'performance'] });
     onTestFinished(() => void vi.useRealTimers());
     const { fleet, loaded } = fleetOfLoads();

@@ -7,7 +7,7 @@ import { inspectModel } from '../../../origin/serving/inspect-model.ts';
 import { writeByteTokenizer } from '../../support/synthetic/byte-tokenizer.ts';
 import { writeSyntheticModel } from '../../support/synthetic/synthetic-model.ts';
 
-test('a link that leads nowhere is nothing of the model, a file that has changed makes it another', () => {
+test('ignores broken links, and a changed file changes the key', () => {
   const directory = mkdtempSync(join(tmpdir(), 'continuo-model-'));
   writeByteTokenizer(directory, writeSyntheticModel(directory, { vocabulary: 320 }).vocabulary);
   const environment = { CONTINUO_ORIGIN_SECRET: 'not to be told', CONTINUO_MODEL_DIR: directory };
@@ -20,7 +20,7 @@ test('a link that leads nowhere is nothing of the model, a file that has changed
   expect(keyOf()).not.toBe(key);
 });
 
-test('device options that the provider has no use for are refused before anything is loaded', () => {
+test('refuses device options that the provider ignores before loading anything', () => {
   const directory = mkdtempSync(join(tmpdir(), 'continuo-model-'));
   writeByteTokenizer(directory, writeSyntheticModel(directory, { vocabulary: 320 }).vocabulary);
   const environment = { CONTINUO_ORIGIN_SECRET: 'not to be told', CONTINUO_MODEL_DIR: directory };

@@ -48,8 +48,8 @@ const plan = (models: readonly (Terms | null)[]) =>
     return [{ ...rest, bytes, memory, name: NAMES[index]!, key: `${version}`, expectedLoadMs: 100 }];
   });
 
-describe('the life of engines, whatever happens', () => {
-  test('no request is served by one that is not loaded, none is loaded twice or unloaded in use, memory holds', () => {
+describe('the life cycle of engines under random events', () => {
+  test('only loaded engines serve, none is loaded twice or unloaded in use, and memory limits hold', () => {
     const seen = { served: 0, failed: 0, unloads: 0, replaced: 0, waited: 0 };
     fc.assert(
       fc.property(
@@ -96,7 +96,7 @@ describe('one engine', () => {
     return life;
   };
 
-  test('stays until those who were told to come again have had the time, however soon it was there', () => {
+  test('stays loaded until clients that were told to retry have had time to', () => {
     const life = begun();
     expect(life.request('a', 0)).toEqual({ type: 'loading', retryAfterMs: 3000 });
     life.loaded(1, 100);
@@ -106,7 +106,7 @@ describe('one engine', () => {
     expect(life.nextExpiry).toBe(4500);
   });
 
-  test('asked for while it is being unloaded, is loaded again as soon as that is done', () => {
+  test('is loaded again after unloading if a request needs it meanwhile', () => {
     const done: string[] = [];
     const life = new LifeCycle({ load: () => done.push('load'), unload: () => done.push('unload') });
     life.configure([model], () => Infinity, 0);
@@ -119,7 +119,7 @@ describe('one engine', () => {
     expect(done).toEqual(['load', 'unload', 'load']);
   });
 
-  test('names the time that is left as it has been measured, and more when it is late', () => {
+  test('reports the measured remaining time, and more when overdue', () => {
     const life = begun();
     life.request('a', 0);
     expect(life.request('a', 1000)).toEqual({ type: 'loading', retryAfterMs: 2000 });
@@ -130,7 +130,7 @@ describe('one engine', () => {
     expect(life.request('a', 20_000)).toEqual({ type: 'loading', retryAfterMs: 15_000 });
   });
 
-  test('is tried again after a failure, each time later, and never again when the model is at fault', () => {
+  test('is retried after a failure with growing delays, and never if the model is at fault', () => {
     const life = begun();
     const failAt = (now: number, permanent: boolean) => {
       expect(life.request('a', now).type).toBe('loading');
@@ -147,7 +147,7 @@ describe('one engine', () => {
   });
 });
 
-test('an engine that waits for room on a card keeps nobody from main memory', () => {
+test('an engine that waits for a card does not block main memory', () => {
   const loads: number[] = [];
   const life = new LifeCycle({ load: (engine) => loads.push(engine), unload: () => undefined });
   const rest = { bytes: 1, loadAtStart: false, idleMs: null, expectedLoadMs: 3000 };

@@ -30,7 +30,7 @@ const MAIN = model('main', { provider: 'cpu' });
 const refused = (models: readonly InspectedModel[], limits: Partial<MemoryLimits>) => () =>
   requireBudget(models, { ...UNLIMITED, ...limits });
 
-it('models that share a card must fit it together, `auto` counted as if it took the card; each card is its own', () => {
+it('models on one card must fit together; auto counts as the card, and cards are separate', () => {
   const limits = { cardBytes: 100 * MIB };
   expect(refused([FIRST, SECOND, MAIN, MAIN], limits)).not.toThrow();
   expect(refused([FIRST, SECOND, MAYBE], limits)).toThrow(
@@ -40,7 +40,7 @@ it('models that share a card must fit it together, `auto` counted as if it took 
   expect(refused([FIRST, SECOND, MAYBE], {})).not.toThrow();
 });
 
-it('models on the CPU must fit main memory together, whatever lies on cards', () => {
+it('models on the CPU must fit main memory together, apart from those on cards', () => {
   expect(refused([MAIN, FIRST, SECOND], { mainBytes: 100 * MIB })).not.toThrow();
   expect(refused([MAIN, MAIN], { mainBytes: 100 * MIB })).toThrow(
     /^the models need 180 MiB, but memoryMiB is 100: main 60 MiB/,

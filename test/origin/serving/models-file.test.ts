@@ -22,7 +22,7 @@ function read(models: readonly object[], base = BASE) {
   );
 }
 
-it('one model on WebGPU may stand beside others; two, which would crash the process, are refused', () => {
+it('accepts one model on WebGPU beside others and refuses two, which would crash the process', () => {
   const on = (...providers: string[]) => providers.map((provider) => ({ provider }));
   const devices = read([{ provider: 'webgpu' }, { provider: 'cuda' }, {}, { provider: 'cuda' }]);
   expect(devices.map(({ provider }) => provider)).toEqual(['webgpu', 'cuda', 'cpu', 'cuda']);
@@ -35,7 +35,7 @@ it('one model on WebGPU may stand beside others; two, which would crash the proc
   }
 });
 
-it('a model that chooses a provider without device options takes none from the environment, but keeps its own', () => {
+it('a model with a provider without device options inherits none from the environment', () => {
   const base = readConfig({
     CONTINUO_ORIGIN_SECRET: 'not to be told',
     CONTINUO_PROVIDER: 'cuda',
@@ -64,7 +64,7 @@ it.each([
     '{"models": [{"name": "a", "directory": ".", "infill": {"layout": ["prefix"], "prefix": "x", "suffix": "y"}}]}',
     /models\.0\.infill\.layout: needs prefix, P, suffix and S once each$/,
   ],
-])('what is wrong with %s is told where it is, in one line', (text, message) => {
+])('a fault in %s is one line with its place', (text, message) => {
   const reading = () => readModelsFile(modelsFile(text), BASE);
   expect(reading).toThrow(message);
   expect(reading).not.toThrow(/\n/);

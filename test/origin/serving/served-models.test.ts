@@ -79,7 +79,7 @@ async function reload(message: string, ...models: object[]) {
 }
 
 describe('several models in one origin', () => {
-  test('two answer side by side, each as it answers alone, under aliases too', async () => {
+  test('two models answer side by side as they do separately, also by alias', async () => {
     const alone = [await answerOf(greedy('mini')), await answerOf(greedy('beta'))];
     const together = await Promise.all(['mini', 'beta'].map((model) => answerOf(greedy(model))));
     // How many steps one event tells of is the clock's affair.
@@ -91,7 +91,7 @@ describe('several models in one origin', () => {
     expect(await refusal('gamma')).toMatchObject({ status: 404, code: 'model_not_found' });
   });
 
-  test('the catalogue tells context, aliases, state and defaults, which a model states or recommends', async () => {
+  test('the model list has context, aliases, state and defaults', async () => {
     expect(await origin.models()).toMatchObject({
       mini: {
         aliases: ['default', 'story'],
@@ -110,7 +110,7 @@ describe('several models in one origin', () => {
     expect(metrics).toMatch(/continuo_origin_completion_tokens_total\{model="beta"\} [1-9]/);
   });
 
-  test('first use gets 503 with a time after which it is served; idle, it is unloaded, and loaded again', async () => {
+  test('first use gets 503 with a correct retry time; an idle model is unloaded and loaded again', async () => {
     const refused = await refusal('alpha');
     expect(refused).toMatchObject({ status: 503, code: 'model_loading' });
     await untilServed('alpha', refused.headers);
@@ -123,7 +123,7 @@ describe('several models in one origin', () => {
     await origin.line('unloaded', { model: 'alpha' }, from);
   });
 
-  test('a broken file, or one that cannot fit, is one line in the log, and everything stays', async () => {
+  test('a faulty or too large configuration is one log line and changes nothing', async () => {
     // Nothing asks for it any more, so that it is unloaded sooner or later.
     while ((await origin.models()).alpha?.state !== 'unloaded') await sleep(20);
     const before = await origin.models();
@@ -140,7 +140,7 @@ describe('several models in one origin', () => {
     expect(await modelOf('mini')).toMatchObject({ model: 'mini' });
   });
 
-  test('a model that cannot be loaded says so once and for all, until the models are read again', async () => {
+  test('a model that cannot be loaded is reported once and not retried until the next reload', async () => {
     writeModel('broken', { externalData: true });
     const weights = join(directory, 'broken', 'model.onnx.data');
     const sound = readFileSync(weights);
@@ -165,7 +165,7 @@ describe('several models in one origin', () => {
     expect(await modelOf('broken')).toMatchObject({ model: 'broken' });
   });
 
-  test('a reload cuts no stream: what has changed is replaced beside it, what is gone ends after it', async () => {
+  test('a reload interrupts no stream: changed models are replaced beside it, removed ones end after it', async () => {
     await reload('models reloaded', mini, beta);
     const from = origin.lines.length;
     const long = { maxTokens: 1000, ignoreEos: true, choices: 3, deadlineMs: 110_000 };

@@ -10,7 +10,7 @@ function temporaryDirectory(): string {
   return directory;
 }
 
-test('the key outlives a start, readable by its owner alone; half a file makes a new one', () => {
+test('the key survives a restart in a file that only its owner can read; an incomplete file is replaced', () => {
   const directory = path.join(temporaryDirectory(), 'made', 'here');
   const state = developmentState(directory);
   const file = path.join(directory, 'development.json');
@@ -20,7 +20,7 @@ test('the key outlives a start, readable by its owner alone; half a file makes a
   expect(developmentState(directory).apiKey).not.toBe(state.apiKey);
 });
 
-test('a directory that cannot be made is refused by the name of its variable', () => {
+test('refuses a directory that cannot be created, naming its variable', () => {
   const file = path.join(temporaryDirectory(), 'file');
   writeFileSync(file, '');
   for (const directory of [file, path.join(file, 'below')]) {

@@ -19,7 +19,7 @@ async function answering(...statuses: number[]): Promise<string> {
   return `http://127.0.0.1:${(server.address() as AddressInfo).port}/`;
 }
 
-test('what is not ready yet is waited for', async () => {
+test('waits for a server that is not ready yet', async () => {
   await untilReady(await answering(503, 503, 200), LONG_MS, never);
 });
 
@@ -28,7 +28,7 @@ test('gives up at once on a health check that answers 500', async () => {
   await expect(broken).rejects.toThrow('answered its health check with 500');
 });
 
-test('what never answers is given up in the end, and at once when nobody waits any more', async () => {
+test('gives up after the time limit, and at once when aborted', async () => {
   const url = await answering(503);
   await expect(untilReady(url, 0, never)).rejects.toThrow('was not ready within 0 s');
   await expect(untilReady(url, LONG_MS, AbortSignal.abort())).rejects.toThrow(/aborted/);

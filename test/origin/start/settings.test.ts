@@ -6,7 +6,7 @@ test('an empty variable counts as absent', () => {
   expect(readStartSettings(empty)).toEqual(readStartSettings({}));
 });
 
-test('the endpoint of an IPv6 address is one that a client can ask', () => {
+test('the URL of an IPv6 address has brackets', () => {
   expect(readStartSettings({ CONTINUO_HOST: '::1', CONTINUO_PORT: '8000' }).url).toBe('http://[::1]:8000');
   expect(readStartSettings({ CONTINUO_PORT: '8000' }).url).toBe('http://127.0.0.1:8000');
 });

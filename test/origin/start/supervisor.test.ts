@@ -14,7 +14,7 @@ const program = (code: string): Command => ({
 const never = (over: AbortSignal) =>
   new Promise<void>((_, reject) => over.addEventListener('abort', () => reject(over.reason as Error)));
 
-test('a child that ends before it was ever ready is given up, however long that took', async () => {
+test('gives up a child that ends before it was ready', async () => {
   const restarts: (number | null)[] = [];
   const supervisor = new Supervisor(program('setTimeout(() => process.exit(7), 3500)'), {
     untilReady: never,
@@ -24,7 +24,7 @@ test('a child that ends before it was ever ready is given up, however long that 
   expect(restarts).toEqual([]);
 });
 
-test('a child that dies after it was ready is started again, and given up if it is not ready then', async () => {
+test('restarts a child that dies after it was ready, and gives up if it is not ready then', async () => {
   const restarts: (number | null)[] = [];
   let lives = 0;
   const supervisor = new Supervisor(program('setTimeout(() => process.exit(7), 500)'), {
@@ -39,7 +39,7 @@ test('a child that dies after it was ready is started again, and given up if it 
   expect(restarts).toEqual([7]);
 });
 
-test('a child that is stopped is not started again', async () => {
+test('does not restart a stopped child', async () => {
   const supervisor = new Supervisor(program('setInterval(() => undefined, 1000)'), {
     untilReady: () => Promise.resolve(),
     onRestart: () => expect.unreachable(),

@@ -25,7 +25,7 @@ describe('Encoder', () => {
     }
   });
 
-  test('a long text gets the tokens of the files that were read, not of those that are there now', async () => {
+  test('a long text uses the files that were read, not their present content', async () => {
     const replaced = byteLevelDirectory();
     const former = Tokenizer.fromDirectory(replaced);
     const own = new Encoder(former);
@@ -35,13 +35,13 @@ describe('Encoder', () => {
     await own.close();
   });
 
-  test('answers of many long texts go to their own callers', async () => {
+  test('results of many long texts reach their own callers', async () => {
     const texts = Array.from({ length: 6 }, (_, i) => `${i} hello `.repeat(1000 + 100 * i));
     const all = await Promise.all(texts.map((text) => encoder.encode(text, options, caller)));
     expect(all.map((ids) => Array.from(ids))).toEqual(texts.map((text) => tokenizer.encode(text, options)));
   });
 
-  test('a tenant’s long text waits for one of another tenant at most, however many of those wait', async () => {
+  test('a tenant’s long text waits for at most one of another tenant', async () => {
     const done: string[] = [];
     const text = 'hello '.repeat(5000);
     const encode = async (tenantId: string) => {
@@ -52,7 +52,7 @@ describe('Encoder', () => {
     expect(done).toEqual(['a', 'b', 'a', 'a', 'a', 'a']);
   });
 
-  test('a long text whose caller has left before its turn is not tokenised', async () => {
+  test('does not encode a long text whose client disconnected', async () => {
     const leaving = new AbortController();
     const first = encoder.encode('hello '.repeat(20_000), options, caller);
     const left = encoder.encode('hello '.repeat(20_000), options, { ...caller, signal: leaving.signal });
@@ -79,7 +79,7 @@ describe('Encoder', () => {
     expect(turns).toBeGreaterThanOrEqual(least);
   });
 
-  test('a thread that ended fails what waits on it and is replaced', async () => {
+  test('a thread that ends fails its text and is replaced', async () => {
     const texts = [1, 2].map(() => encoder.encode('hello '.repeat(50_000), options, caller));
     const failed = Promise.all(
       texts.map((waiting) => expect(waiting).rejects.toThrow('the encoder thread ended')),

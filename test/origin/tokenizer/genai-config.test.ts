@@ -15,13 +15,13 @@ function builtModel(): string {
   return directory;
 }
 
-it('the tokens that end a text are read from genai_config.json where there is no other file', () => {
+it('reads end tokens from genai_config.json if there is no other file', () => {
   const directory = builtModel();
   rmSync(join(directory, 'tokenizer_config.json'));
   expect(Tokenizer.fromDirectory(directory).eosIds).toEqual([319]);
 });
 
-it('several end tokens of genai_config.json all count where a config.json beside it names one', () => {
+it('uses all end tokens of genai_config.json although config.json names one', () => {
   const directory = builtModel();
   const file = join(directory, 'genai_config.json');
   const genai = JSON.parse(readFileSync(file, 'utf8'));

@@ -20,7 +20,7 @@ function withMerges(json: object, merges: readonly string[], overrides: object):
   return { ...json, ...overrides, model: { ...model, vocab: { ...model.vocab, ...added }, merges } };
 }
 
-describe('byte-level texts are cut as the Rust tokenizers library cuts them', () => {
+describe('splits byte-level texts as the Rust library does', () => {
   const bytes = { type: 'ByteLevel', add_prefix_space: false, use_regex: false };
   const words = { ...bytes, use_regex: true };
   const split = (behavior: string, pattern: object = { String: ' ' }) => ({

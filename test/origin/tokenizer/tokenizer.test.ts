@@ -54,7 +54,7 @@ describe.each(Object.entries(directories))('%s vocabulary', (name, directory) =>
     );
   });
 
-  test('special tokens are read in prompts and stay text where that is asked', () => {
+  test('parses special tokens in prompts, or leaves them as text on request', () => {
     for (const [text, id] of tokenizer.addedTokens) {
       expect(tokenizer.encode(text, { addSpecialTokens: false, parseSpecial: true })).toEqual([id]);
       const plain = tokenizer.encode(text, AS_TEXT);
@@ -77,7 +77,7 @@ describe.each(Object.entries(directories))('%s vocabulary', (name, directory) =>
     expect(tokenizer.decode([], { skipSpecialTokens: false })).toBe('');
   });
 
-  test('no text is longer than its tokens allow', () => {
+  test('no text is longer than longestSpan allows', () => {
     fc.assert(
       fc.property(fc.string({ unit: 'grapheme', minLength: 1 }), (text) => {
         const ids = tokenizer.encode(text, AS_PROMPT);
@@ -91,14 +91,14 @@ describe.each(Object.entries(directories))('%s vocabulary', (name, directory) =>
 describe('begin-of-text', () => {
   const bos = Tokenizer.fromDirectory(sentencePieceDirectory());
 
-  test('is put before a text as the post-processor says, but not twice', () => {
+  test('is added as the post-processor says, but never twice', () => {
     const hello = bos.encode('hello', AS_TEXT);
     expect(bos.encode('hello', AS_PROMPT)).toEqual([1, ...hello]);
     expect(bos.encode('<s>hello', AS_PROMPT).filter((id) => id === 1)).toEqual([1]);
     expect(bos.encode('hello', { addSpecialTokens: false, parseSpecial: true })).toEqual(hello);
   });
 
-  test('makes an empty text legal', () => {
+  test('makes an empty text valid', () => {
     expect(bos.encode('', AS_PROMPT)).toEqual([1]);
     expect(Tokenizer.fromDirectory(byteLevelDirectory()).encode('', AS_PROMPT)).toEqual([]);
   });
