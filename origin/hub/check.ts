@@ -6,9 +6,9 @@ import { readModelConfig } from '../model/config/model-config.ts';
 import type { Precision } from '../model/config/model-files.ts';
 import { openModel } from '../model/open/open-model.ts';
 import { Tokenizer } from '../tokenizer/tokenizer.ts';
+import { compareRows, type RowComparison } from './batch-invariance.ts';
 import { continueGreedily } from './greedy.ts';
 import { HubError } from './hub-error.ts';
-import { compareRows, type RowComparison } from './row-comparison.ts';
 import { measureSpeed, type Speed } from './speed.ts';
 
 export interface CheckRequest {

@@ -1,8 +1,8 @@
 import { HubError, TransientError } from './hub-error.ts';
+import type { HubSettings } from './hub-settings.ts';
 import { type FileIdentity, identityOf, type Listing, readListing } from './listing.ts';
 import { refusal } from './refusals.ts';
 import { type Patience, withPatience } from './retries.ts';
-import type { HubSettings } from './settings.ts';
 
 /** The Hugging Face hub protocol: listings, and files behind redirects. */
 

@@ -3,9 +3,9 @@ import { availableParallelism, homedir } from 'node:os';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { CommanderError } from 'commander';
 import { messageOf } from '../../shared/message-of.ts';
-import { createProgram } from './program.ts';
+import { createProgram } from './commands.ts';
+import { readHubSettings } from './hub-settings.ts';
 import { createProgress } from './progress.ts';
-import { readHubSettings } from './settings.ts';
 
 /** `npm run model`: exit code 1 and one line on stderr when something fails. */
 

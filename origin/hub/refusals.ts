@@ -1,5 +1,5 @@
 import { HubError, TransientError } from './hub-error.ts';
-import type { HubSettings } from './settings.ts';
+import type { HubSettings } from './hub-settings.ts';
 
 /** A hub's error answers in words. */
 

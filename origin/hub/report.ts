@@ -1,6 +1,6 @@
 import Table from 'cli-table3';
 import { byteSize } from './byte-size.ts';
-import type { CachedModel } from './cached-models.ts';
+import type { CachedModel } from './cache.ts';
 import type { CheckReport } from './check.ts';
 
 /** What the commands print. */

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import Table from 'cli-table3';
 import { Command } from 'commander';
-import { compareRows } from '../../origin/hub/row-comparison.ts';
+import { compareRows } from '../../origin/hub/batch-invariance.ts';
 import { openModel, planModel } from '../../origin/model/open/open-model.ts';
 import type { OrtDevice } from '../../origin/model/ort/ort-device.ts';
 import { aboveZero, list, modelOrDirectory, whole } from '../bench/arguments.ts';

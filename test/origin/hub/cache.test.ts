@@ -4,8 +4,8 @@ import { describe, expect, test } from 'vitest';
 import { repositoryPaths } from '../../../origin/hub/cache-layout.ts';
 import { forEachTest } from '../../support/for-tests.ts';
 import { COMMIT, gitDigest, sha256 } from './fake-hub.ts';
-import { FILES, NAME, PullStage, WEIGHTS } from './pull-stage.ts';
-import { emptyDirectory } from './tiny-repository.ts';
+import { FILES, NAME, PullStage, WEIGHTS } from './pull-fixture.ts';
+import { emptyDirectory } from './repository-files.ts';
 
 const stage = forEachTest(() => PullStage.start());
 

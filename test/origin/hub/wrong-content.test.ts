@@ -3,8 +3,8 @@ import path from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { forEachTest } from '../../support/for-tests.ts';
 import { COMMIT } from './fake-hub.ts';
-import { FILES, PullStage, WEIGHTS } from './pull-stage.ts';
-import { patternless } from './tiny-repository.ts';
+import { FILES, PullStage, WEIGHTS } from './pull-fixture.ts';
+import { patternless } from './repository-files.ts';
 
 const stage = forEachTest(() => PullStage.start());
 

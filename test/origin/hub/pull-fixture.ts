@@ -6,7 +6,7 @@ import { HubClient } from '../../../origin/hub/hub-client.ts';
 import { HubError } from '../../../origin/hub/hub-error.ts';
 import { type PullRequest, pull } from '../../../origin/hub/pull.ts';
 import { FakeHub, type FakeRepository, sha256 } from './fake-hub.ts';
-import { communityFiles, emptyDirectory } from './tiny-repository.ts';
+import { communityFiles, emptyDirectory } from './repository-files.ts';
 
 export const NAME = 'tiny-org/tiny-model';
 export const WEIGHTS = 'onnx/model_q4f16.onnx_data';

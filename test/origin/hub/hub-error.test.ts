@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { forEachTest } from '../../support/for-tests.ts';
-import { NAME, PullStage } from './pull-stage.ts';
+import { NAME, PullStage } from './pull-fixture.ts';
 
 const stage = forEachTest(() => PullStage.start());
 

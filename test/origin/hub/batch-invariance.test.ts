@@ -2,7 +2,7 @@ import { mkdtempSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { compareRows } from '../../../origin/hub/row-comparison.ts';
+import { compareRows } from '../../../origin/hub/batch-invariance.ts';
 import type { DecodeBatch, ModelRunner } from '../../../origin/model/model-runner.ts';
 import { type OpenedModel, openModel } from '../../../origin/model/open/open-model.ts';
 import { writeSyntheticModel } from '../../support/synthetic/synthetic-model.ts';

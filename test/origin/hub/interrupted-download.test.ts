@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest';
 import { HubClient } from '../../../origin/hub/hub-client.ts';
 import { forEachTest } from '../../support/for-tests.ts';
 import { FakeHub } from './fake-hub.ts';
-import { FILES, NAME, PullStage, WEIGHTS } from './pull-stage.ts';
+import { FILES, NAME, PullStage, WEIGHTS } from './pull-fixture.ts';
 
 const stage = forEachTest(() => PullStage.start());
 

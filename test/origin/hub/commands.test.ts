@@ -8,7 +8,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { COMMIT, FakeHub, sha256 } from './fake-hub.ts';
-import { communityFiles, emptyDirectory, patternless, runnableFiles } from './tiny-repository.ts';
+import { communityFiles, emptyDirectory, patternless, runnableFiles } from './repository-files.ts';
 
 /** The command line as a process, with its exit code and its two streams. */
 

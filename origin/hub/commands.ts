@@ -3,15 +3,15 @@ import path from 'node:path';
 import { Command } from 'commander';
 import { findDecoder, PRECISIONS, type Precision } from '../model/config/model-files.ts';
 import { byteSize } from './byte-size.ts';
-import { cachedModels, findCached, removeCached } from './cached-models.ts';
+import { cachedModels, findCached, removeCached } from './cache.ts';
 import { checkModel } from './check.ts';
 import { HubClient } from './hub-client.ts';
 import { HubError } from './hub-error.ts';
+import type { HubSettings } from './hub-settings.ts';
 import { requireRepository, requireRevision } from './names.ts';
 import type { Progress } from './progress.ts';
 import { type Pulled, pull } from './pull.ts';
 import { checkReport, modelTable } from './report.ts';
-import type { HubSettings } from './settings.ts';
 import { linkTo } from './snapshot.ts';
 import { chooseVariant, precisionOf } from './variants.ts';
 

@@ -2,7 +2,7 @@ import { mkdirSync, mkdtempSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { expect, test } from 'vitest';
-import { readHubSettings } from '../../../origin/hub/settings.ts';
+import { readHubSettings } from '../../../origin/hub/hub-settings.ts';
 
 const HOME = '/home/someone';
 
