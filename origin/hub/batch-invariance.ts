@@ -1,50 +1,50 @@
 import type { ModelRunner } from '../model/model-runner.ts';
 import { sameBits } from '../model/open/row-probe.ts';
-import { decode, mostLikely, prefill } from './greedy.ts';
+import { argmax } from '../sampling/logits/argmax.ts';
+import { decode, prefill } from './greedy.ts';
 
-/** Whether a sequence's logits depend on the sequences that are computed beside it. */
-
-export interface RowComparison {
+export interface BatchInvariance {
+  /** Rows of the full batch. */
   readonly rows: number;
   readonly steps: number;
-  /** Every row of every step had the bits it has alone, or beside as few others as the runner wants. */
+  /** True if every row of every full batch has the same bits as in the smallest batch. */
   readonly identical: boolean;
-  /** Largest difference of a logit; 0 when identical. */
-  readonly largestDifference: number;
+  /** Largest difference of a logit; 0 if identical. */
+  readonly maxDifference: number;
 }
 
 /**
- * Gives every slot a prompt of another length, then decodes greedily, each step first row by row and then all rows at
- * once, which writes over what an idle row beside a lone one has left.
- * @param prompt Tokens, at least as many as the runner has slots
+ * Compares the logits of each row in a full batch with those in the smallest batch: the row and, if the runner needs
+ * them, idle rows. Each slot gets a prompt of another length. Each greedy step runs row by row first and then as a full
+ * batch, which overwrites what idle rows wrote.
+ * @param prompt At least as many tokens as the runner has slots
  */
-export async function compareRows(
+export async function measureBatchInvariance(
   runner: ModelRunner,
   prompt: readonly number[],
   steps: number,
-): Promise<RowComparison> {
+): Promise<BatchInvariance> {
   const { slots } = runner.shape;
-  const prompts = Array.from({ length: slots }, (_, slot) => prompt.slice(slot));
   let rows: { readonly token: number; readonly position: number }[] = [];
-  for (const [slot, tokens] of prompts.entries()) {
-    rows.push({ token: mostLikely(await prefill(runner, slot, tokens)), position: tokens.length });
+  for (let slot = 0; slot < slots; slot += 1) {
+    const tokens = prompt.slice(slot);
+    rows.push({ token: argmax(await prefill(runner, slot, tokens)), position: tokens.length });
   }
   let identical = true;
-  let largestDifference = 0;
+  let maxDifference = 0;
   for (let step = 0; step < steps; step += 1) {
-    const nextPosition = (slot: number) => rows[slot]!.position;
-    const alone: Float32Array[] = [];
-    for (const [slot, row] of rows.entries()) {
-      alone.push(...(await decode(runner, slot, [row], nextPosition)));
+    const idlePosition = (slot: number) => rows[slot]!.position;
+    const single: Float32Array[] = [];
+    for (const [slot, row] of rows.entries())
+      single.push(...(await decode(runner, slot, [row], idlePosition)));
+    const batched = await decode(runner, 0, rows, idlePosition);
+    for (const [slot, logits] of batched.entries()) {
+      identical &&= sameBits(logits, single[slot]!);
+      maxDifference = Math.max(maxDifference, difference(logits, single[slot]!));
     }
-    const together = await decode(runner, 0, rows, nextPosition);
-    for (const [slot, logits] of together.entries()) {
-      identical &&= sameBits(logits, alone[slot]!);
-      largestDifference = Math.max(largestDifference, difference(logits, alone[slot]!));
-    }
-    rows = rows.map(({ position }, slot) => ({ token: mostLikely(alone[slot]!), position: position + 1 }));
+    rows = rows.map(({ position }, slot) => ({ token: argmax(single[slot]!), position: position + 1 }));
   }
-  return { rows: slots, steps, identical, largestDifference };
+  return { rows: slots, steps, identical, maxDifference };
 }
 
 function difference(one: Float32Array, other: Float32Array): number {

@@ -1,16 +1,51 @@
-import { lstat, readdir, readFile, rm, stat } from 'node:fs/promises';
+import { readdir, readFile, rm, stat } from 'node:fs/promises';
 import path from 'node:path';
-import { repositoryOf, repositoryPaths } from './cache-layout.ts';
-import { onDisk } from './disk.ts';
 import { type LockOptions, withFileLock } from './file-lock.ts';
-import { HubError } from './hub-error.ts';
+import { HubError, withDiskErrors } from './hub-error.ts';
 import { type Variant, variantsOf } from './variants.ts';
 
-/** One snapshot of the cache that holds a model. */
+/**
+ * The cache has the layout of Hugging Face's tools, so that they and Continuo share downloads:
+ *
+ *     models--owner--name/refs/<revision>        commit of a branch or tag
+ *     models--owner--name/blobs/<checksum>       contents; <checksum>.incomplete during the download
+ *     models--owner--name/snapshots/<commit>/…   files of the repository, each a hard link to a blob
+ */
+
+const PREFIX = 'models--';
+
+export interface RepositoryPaths {
+  readonly root: string;
+  readonly refs: string;
+  readonly blobs: string;
+  readonly snapshots: string;
+  /** Locked by the process that changes the repository's directory. */
+  readonly lock: string;
+}
+
+/** @param repository `owner/name`, checked before */
+export function repositoryPaths(cache: string, repository: string): RepositoryPaths {
+  const directory = PREFIX + repository.replaceAll('/', '--');
+  const root = path.join(cache, directory);
+  return {
+    root,
+    refs: path.join(root, 'refs'),
+    blobs: path.join(root, 'blobs'),
+    snapshots: path.join(root, 'snapshots'),
+    lock: path.join(cache, '.locks', directory, 'continuo-pull.lock'),
+  };
+}
+
+/** Returns the repository of a directory in the cache; null for other directories. */
+export function repositoryOf(directory: string): string | null {
+  return directory.startsWith(PREFIX) ? directory.slice(PREFIX.length).replace('--', '/') : null;
+}
+
+/** One snapshot in the cache. */
 export interface CachedModel {
   readonly repository: string;
   readonly commit: string;
-  /** Branches and tags that stood at the commit when they were last asked for. */
+  /** Branches and tags that pointed to the commit at their last pull. */
   readonly revisions: readonly string[];
   readonly variants: readonly Variant[];
   /** The snapshot's directory; a variant's directory is relative to it. */
@@ -18,15 +53,14 @@ export interface CachedModel {
   readonly bytes: number;
 }
 
-/** Every snapshot with an ONNX decoder, by name. A cache that does not exist is empty. */
+/** Lists every snapshot that has an ONNX decoder, by name. Returns [] if the cache does not exist. */
 export async function cachedModels(cache: string): Promise<CachedModel[]> {
-  const repositories = (await entries(cache)).toSorted().flatMap((name) => repositoryOf(name) ?? []);
-  const models: CachedModel[] = [];
-  for (const repository of repositories) models.push(...(await snapshotsOf(cache, repository)));
-  return models.filter(({ variants }) => variants.length > 0);
+  const repositories = (await entries(cache)).flatMap((name) => repositoryOf(name) ?? []);
+  const models = await Promise.all(repositories.map((repository) => snapshotsOf(cache, repository)));
+  return models.flat().filter(({ variants }) => variants.length > 0);
 }
 
-/** The model directory of a pulled repository. @throws HubError when it is not in the cache */
+/** Finds the snapshot of a branch, tag or commit. @throws HubError if the cache does not have it */
 export async function findCached(cache: string, repository: string, revision: string): Promise<CachedModel> {
   const found = (await snapshotsOf(cache, repository)).find(
     ({ commit, revisions }) => commit === revision || revisions.includes(revision),
@@ -36,51 +70,45 @@ export async function findCached(cache: string, repository: string, revision: st
 }
 
 /**
- * Removes everything the cache holds of a repository. Returns the bytes that were freed.
- * @throws HubError when there is nothing
+ * Deletes a repository's directory.
+ * @returns freed bytes
+ * @throws HubError if the cache does not have the repository
  */
 export async function removeCached(cache: string, repository: string, lock: LockOptions): Promise<number> {
   const paths = repositoryPaths(cache, repository);
   return await withFileLock(paths.lock, lock, async () => {
-    const before = await bytesBelow(paths.root);
-    if (before === null) throw new HubError(`${repository} is not in the cache`);
-    await onDisk(paths.root, () => rm(paths.root, { recursive: true }));
-    return before;
+    if ((await entries(paths.root)).length === 0) throw new HubError(`${repository} is not in the cache`);
+    const bytes = await bytesBelow(paths.root);
+    await withDiskErrors(paths.root, () => rm(paths.root, { recursive: true }));
+    return bytes;
   });
 }
 
 async function snapshotsOf(cache: string, repository: string): Promise<CachedModel[]> {
   const { snapshots, refs } = repositoryPaths(cache, repository);
-  const references = await readReferences(refs);
-  const commits = (await entries(snapshots)).toSorted();
+  const references = await Promise.all(
+    (await filesBelow(refs)).map(async (revision) => ({
+      revision,
+      commit: (await readFile(path.join(refs, revision), 'utf8')).trim(),
+    })),
+  );
   return await Promise.all(
-    commits.map(async (commit) => {
+    (await entries(snapshots)).map(async (commit) => {
       const directory = path.join(snapshots, commit);
-      const files = await filesBelow(directory);
-      const sizes = await Promise.all(
-        files.map((file) => stat(path.join(directory, file)).catch(() => null)),
-      );
       return {
         repository,
         commit,
-        revisions: [...references].flatMap(([name, target]) => (target === commit ? [name] : [])),
-        variants: variantsOf(files),
+        revisions: references.filter((one) => one.commit === commit).map(({ revision }) => revision),
+        variants: variantsOf(await filesBelow(directory)),
         directory,
-        bytes: sizes.reduce((sum, found) => sum + (found?.size ?? 0), 0),
+        bytes: await bytesBelow(directory),
       };
     }),
   );
 }
 
-async function readReferences(refs: string): Promise<ReadonlyMap<string, string>> {
-  const names = await filesBelow(refs);
-  const read = async (name: string) =>
-    [name, (await readFile(path.join(refs, name), 'utf8')).trim()] as const;
-  return new Map(await Promise.all(names.map(read)));
-}
-
 async function entries(directory: string): Promise<string[]> {
-  return await readdir(directory).catch(() => []);
+  return (await readdir(directory).catch(() => [])).toSorted();
 }
 
 /** Paths relative to the directory, with `/`; links count as files. */
@@ -92,11 +120,10 @@ async function filesBelow(directory: string): Promise<string[]> {
     .map((file) => file.split(path.sep).join('/'));
 }
 
-/** Disk space of a directory, a file with several names counted once; null when there is no such directory. */
-async function bytesBelow(directory: string): Promise<number | null> {
-  if ((await stat(directory).catch(() => null)) === null) return null;
+/** Disk space of the files below a directory. A file with several links counts once. */
+export async function bytesBelow(directory: string): Promise<number> {
   const files = await filesBelow(directory);
-  const found = await Promise.all(files.map((file) => lstat(path.join(directory, file))));
-  const contents = new Map(found.map(({ ino, size }) => [ino, size]));
-  return [...contents.values()].reduce((sum, size) => sum + size, 0);
+  const found = await Promise.all(files.map((file) => stat(path.join(directory, file)).catch(() => null)));
+  const sizes = new Map(found.map((file) => [file?.ino, file?.size ?? 0]));
+  return [...sizes.values()].reduce((sum, size) => sum + size, 0);
 }

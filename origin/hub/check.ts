@@ -1,84 +1,85 @@
-import { statSync } from 'node:fs';
-import { readdir } from 'node:fs/promises';
-import path from 'node:path';
 import { MARKERS } from '../infill/families.ts';
 import { readModelConfig } from '../model/config/model-config.ts';
 import type { Precision } from '../model/config/model-files.ts';
+import type { ModelRunner } from '../model/model-runner.ts';
 import { openModel } from '../model/open/open-model.ts';
 import { Tokenizer } from '../tokenizer/tokenizer.ts';
-import { compareRows, type RowComparison } from './batch-invariance.ts';
-import { continueGreedily } from './greedy.ts';
+import { type BatchInvariance, measureBatchInvariance } from './batch-invariance.ts';
+import { bytesBelow } from './cache.ts';
+import { continueGreedily, decode, prefill } from './greedy.ts';
 import { HubError } from './hub-error.ts';
-import { measureSpeed, type Speed } from './speed.ts';
 
-export interface CheckRequest {
+export interface ModelCheckRequest {
   readonly directory: string;
-  /** Of several precisions in the directory; left out, the best that is there. */
+  /** One of several precisions in the directory; absent: the best one. */
   readonly variant?: Precision | undefined;
   readonly prompt: string;
   readonly threads: number;
-  /** Memory the KV cache may take. */
+  /** Upper limit of the KV cache in bytes. */
   readonly kvLimitBytes: number;
   /** Milliseconds, monotonic. */
   readonly now: () => number;
 }
 
-export interface CheckReport {
+export interface ModelCheck {
   /** Dimensions and KV cache in one line. */
   readonly summary: string;
-  /** What the origin would warn of at the start; null if all is well. */
+  /** The warning that the origin would log at the start; null if there is none. */
   readonly warning: string | null;
-  /** Of every file in the directory. */
+  /** Disk space of the directory. */
   readonly bytes: number;
   readonly promptTokens: number;
-  /** What follows the prompt when the most likely token is taken each time. */
+  /** Greedy continuation of the prompt. */
   readonly text: string;
-  readonly speed: Speed;
-  readonly rows: RowComparison;
+  readonly speed: ModelSpeed;
+  readonly invariance: BatchInvariance;
 }
 
-/** Rows of the batch that is compared and timed. */
+/** Tokens per second in one short run, which can tell 10 from 100 but not 95 from 100. */
+export interface ModelSpeed {
+  readonly prefill: number;
+  /** One sequence. */
+  readonly decode: number;
+  /** All slots together. */
+  readonly batch: number;
+}
+
+/** Rows of the batch. */
 const SLOTS = 4;
 const COMPARED_STEPS = 4;
-/** Generated tokens, and decode steps that are timed. */
+/** Generated tokens, and timed decode steps. */
 const STEPS = 32;
-const TIMED_PROMPT = 256;
-/** A longer prompt or context would only make the check slower. */
-const LONGEST_CONTEXT = 1024;
+const TIMED_PROMPT_TOKENS = 256;
+/** Limits the time that a check takes. */
+const MAX_CONTEXT = 1024;
 
 /**
- * Loads a model directory as the origin does, runs one prompt and measures.
- * @throws Error one line: the fault that would stop the origin
+ * Loads a model directory as the origin does, generates from one prompt, measures speed and batch invariance.
+ * @throws Error with one line if the origin could not load the model
  */
-export async function checkModel(request: CheckRequest): Promise<CheckReport> {
+export async function checkModel(request: ModelCheckRequest): Promise<ModelCheck> {
   const { directory, variant, threads, kvLimitBytes, now } = request;
   const tokenizer = Tokenizer.fromDirectory(directory, MARKERS);
-  const contextLength = Math.min(LONGEST_CONTEXT, readModelConfig(directory).maxPositions);
-  const { runner, images, summary, warning } = await openModel({
-    directory,
-    variant,
-    slots: SLOTS,
-    contextLength,
-    threads,
-    kvLimitBytes,
-  });
+  const contextLength = Math.min(MAX_CONTEXT, readModelConfig(directory).maxPositions);
+  const size = { slots: SLOTS, contextLength, threads, kvLimitBytes };
+  const { runner, images, summary, warning } = await openModel({ directory, variant, ...size });
   try {
     const prompt = tokenizer.encode(request.prompt, { addSpecialTokens: true, parseSpecial: true });
-    if (prompt.length < 1 || prompt.length > contextLength - STEPS) {
-      throw new HubError(
-        `the prompt is ${prompt.length} tokens; 1 to ${contextLength - STEPS} can be checked`,
-      );
+    const maxPrompt = contextLength - STEPS;
+    if (prompt.length < 1 || prompt.length > maxPrompt) {
+      throw new HubError(`the prompt has ${prompt.length} tokens; use 1 to ${maxPrompt}`);
     }
-    const room = contextLength - STEPS;
     const generated = await continueGreedily(runner, prompt, STEPS, new Set(tokenizer.eosIds));
+    const compared = repeat(prompt, Math.max(prompt.length, SLOTS));
+    const timed = repeat(prompt, Math.min(TIMED_PROMPT_TOKENS, maxPrompt));
     return {
       summary,
       warning,
       bytes: await bytesBelow(directory),
       promptTokens: prompt.length,
       text: tokenizer.decode(generated, { skipSpecialTokens: true }),
-      rows: await compareRows(runner, repeat(prompt, Math.max(prompt.length, SLOTS)), COMPARED_STEPS),
-      speed: await measureSpeed(runner, repeat(prompt, Math.min(TIMED_PROMPT, room)), STEPS, now),
+      invariance: await measureBatchInvariance(runner, compared, COMPARED_STEPS),
+      speed: await measureSpeed(runner, timed, STEPS, now),
     };
   } finally {
     runner.dispose();
@@ -86,15 +87,37 @@ export async function checkModel(request: CheckRequest): Promise<CheckReport> {
   }
 }
 
-/** The tokens over and over, `length` in all. */
+/** Repeats the tokens up to a length. */
 const repeat = (tokens: readonly number[], length: number): number[] =>
   Array.from({ length }, (_, index) => tokens[index % tokens.length]!);
 
-async function bytesBelow(directory: string): Promise<number> {
-  const found = await readdir(directory, { recursive: true });
-  const sizes = found.map((name) => {
-    const file = statSync(path.join(directory, name), { throwIfNoEntry: false });
-    return file?.isFile() ? file.size : 0;
-  });
-  return sizes.reduce((sum, size) => sum + size, 0);
+/**
+ * Times one prefill and then `steps` decode steps of one slot and of all slots.
+ * @param now Milliseconds, monotonic
+ */
+export async function measureSpeed(
+  runner: ModelRunner,
+  tokens: readonly number[],
+  steps: number,
+  now: () => number,
+): Promise<ModelSpeed> {
+  const { slots } = runner.shape;
+  const rateOf = async (count: number, work: () => Promise<unknown>): Promise<number> => {
+    const start = now();
+    await work();
+    return (1000 * count) / Math.max(now() - start, Number.EPSILON);
+  };
+  const decodeSteps = async (rows: number) => {
+    for (let step = 0; step < steps; step += 1) {
+      const row = { token: tokens[step % tokens.length]!, position: tokens.length + step };
+      await decode(runner, 0, Array<typeof row>(rows).fill(row), () => tokens.length);
+    }
+  };
+  const prefillRate = await rateOf(tokens.length, () => prefill(runner, 0, tokens));
+  for (let slot = 1; slot < slots; slot += 1) runner.copy(0, slot, tokens.length);
+  return {
+    prefill: prefillRate,
+    decode: await rateOf(steps, () => decodeSteps(1)),
+    batch: await rateOf(steps * slots, () => decodeSteps(slots)),
+  };
 }

@@ -4,23 +4,19 @@ import { DatabaseSync } from 'node:sqlite';
 import { messageOf } from '../../shared/message-of.ts';
 import { HubError } from './hub-error.ts';
 
-/**
- * A lock between processes that goes with its process, however that ends: the lock SQLite takes on its file. Node
- * offers no other, and a file whose mere presence is the lock outlives a killed process.
- */
-
 export interface LockOptions {
-  /** Called once when somebody else holds the lock. */
+  /** Called once if another process holds the lock. */
   readonly onWait: () => void;
   readonly sleep: (ms: number) => Promise<void>;
 }
 
 const SQLITE_BUSY = 5;
-const LOOK_AGAIN_MS = 200;
+const POLL_MS = 200;
 
 /**
- * Runs `work` while no other process, and no other caller in this one, holds the lock of the same file.
- * @throws HubError when the file cannot be made; whatever `work` throws
+ * Runs `work` while it holds a lock between processes: SQLite's lock of a database file. Node has no other lock that the
+ * system releases when a process is killed.
+ * @throws HubError if the lock file cannot be created; errors of `work` unchanged
  */
 export async function withFileLock<T>(
   file: string,
@@ -28,9 +24,9 @@ export async function withFileLock<T>(
   work: () => Promise<T>,
 ): Promise<T> {
   using database = openLock(file);
-  for (let waits = 0; !tryLock(database); waits += 1) {
-    if (waits === 0) onWait();
-    await sleep(LOOK_AGAIN_MS);
+  for (let polls = 0; !tryLock(database); polls += 1) {
+    if (polls === 0) onWait();
+    await sleep(POLL_MS);
   }
   return await work();
 }

@@ -1,11 +1,12 @@
 import { DecodeBatchBuilder } from '../engine/scheduler.ts';
 import type { ModelRunner } from '../model/model-runner.ts';
+import { argmax } from '../sampling/logits/argmax.ts';
 
-/** The plainest use of a runner: one sequence, or a few side by side, the most likely token each time. */
+/** Prefill, decode and greedy generation directly on a model runner, without the engine. */
 
 const NEVER = new AbortController().signal;
 
-/** Fills a slot with tokens from position 0 on, in the runner's chunks. Returns the logits after the last one. */
+/** Prefills a slot from position 0 in the runner's chunks. Returns the logits of the last token. */
 export async function prefill(
   runner: ModelRunner,
   slot: number,
@@ -15,18 +16,17 @@ export async function prefill(
   let logits = new Float32Array();
   for (let start = 0; start < tokens.length; start += prefillChunk) {
     const chunk = Int32Array.from(tokens.slice(start, start + prefillChunk));
-    const last = start + chunk.length === tokens.length;
-    const logitsAt = last ? Int32Array.of(chunk.length - 1) : new Int32Array();
+    const isLast = start + chunk.length === tokens.length;
+    const logitsAt = isLast ? Int32Array.of(chunk.length - 1) : new Int32Array();
     logits = Float32Array.from(await runner.prefill({ slot, start, tokens: chunk, logitsAt }, NEVER));
   }
   return logits.slice(0, runner.shape.vocabularySize);
 }
 
 /**
- * One decode step of neighbouring slots, in a batch as the engine's: a lone row gets an idle one beside it where the
- * runner wants that.
- * @param idlePosition where a slot without a row may be written without harm
- * @returns one copy of the logits per row
+ * Runs one decode step of adjacent slots in the batch that the engine would build, idle rows included.
+ * @param idlePosition Position of a slot that an idle row may overwrite
+ * @returns a copy of the logits of each row
  */
 export async function decode(
   runner: ModelRunner,
@@ -48,26 +48,19 @@ export async function decode(
   });
 }
 
-/** The lowest of the ids with the highest logit. */
-export function mostLikely(logits: Float32Array): number {
-  let best = 0;
-  for (let id = 1; id < logits.length; id += 1) if (logits[id]! > logits[best]!) best = id;
-  return best;
-}
-
-/** The likeliest continuation of a prompt in slot 0: at most so many tokens, up to one that ends the text. */
+/** Generates greedily in slot 0: at most `maxTokens` tokens, without the stop token that ends them. */
 export async function continueGreedily(
   runner: ModelRunner,
   prompt: readonly number[],
-  most: number,
-  ends: ReadonlySet<number>,
+  maxTokens: number,
+  stopTokens: ReadonlySet<number>,
 ): Promise<number[]> {
   const tokens: number[] = [];
-  let token = mostLikely(await prefill(runner, 0, prompt));
-  while (!ends.has(token) && tokens.length < most) {
+  let token = argmax(await prefill(runner, 0, prompt));
+  while (!stopTokens.has(token) && tokens.length < maxTokens) {
     const [logits] = await decode(runner, 0, [{ token, position: prompt.length + tokens.length }], () => 0);
     tokens.push(token);
-    token = mostLikely(logits!);
+    token = argmax(logits!);
   }
   return tokens;
 }

@@ -1,142 +1,118 @@
-import { HubError, TransientError } from './hub-error.ts';
+import { HubError, type HubTarget, statusError, TransientHubError } from './hub-error.ts';
 import type { HubSettings } from './hub-settings.ts';
-import { type FileIdentity, identityOf, type Listing, readListing } from './listing.ts';
-import { refusal } from './refusals.ts';
-import { type Patience, withPatience } from './retries.ts';
-
-/** The Hugging Face hub protocol: listings, and files behind redirects. */
+import { type FileIdentity, fileIdentity, type Listing, readListing } from './listing.ts';
+import { type RetryOptions, withRetries } from './retries.ts';
 
 export interface HubClientOptions {
   readonly settings: HubSettings;
   readonly fetch: typeof fetch;
-  readonly patience: Patience;
-  /** A connection that brings nothing for so long counts as lost. */
+  readonly retries: RetryOptions;
+  /** A connection without data for this long counts as lost. */
   readonly stallMs: number;
 }
 
 /** One file of one commit. */
-export interface RemoteFile {
-  readonly repository: string;
-  readonly commit: string;
-  readonly path: string;
-}
+export type HubFile = Required<HubTarget>;
 
-export interface Download {
+export interface HubResponse {
   readonly status: number;
   readonly headers: Headers;
-  /** Throws TransientError when the connection is lost. */
+  /** The body; already read if the status is not 200 or 206. Throws TransientHubError if the connection is lost. */
   readonly chunks: AsyncIterable<Uint8Array>;
-  /** Instead of reading `chunks`. */
-  discard(): Promise<void>;
 }
 
-const MOST_REDIRECTS = 10;
-const REDIRECTS = [301, 302, 303, 307, 308];
+const MAX_REDIRECTS = 10;
+const REDIRECT_STATUSES = [301, 302, 303, 307, 308];
 
+/** Client of the Hugging Face hub protocol: listings, and files behind redirects. */
 export class HubClient {
-  readonly patience: Patience;
-  readonly #settings: HubSettings;
-  readonly #fetch: typeof fetch;
-  readonly #stallMs: number;
+  readonly retries: RetryOptions;
+  readonly #options: HubClientOptions;
 
-  constructor({ settings, fetch, patience, stallMs }: HubClientOptions) {
-    this.#settings = settings;
-    this.#fetch = fetch;
-    this.patience = patience;
-    this.#stallMs = stallMs;
+  constructor(options: HubClientOptions) {
+    this.retries = options.retries;
+    this.#options = options;
   }
 
-  /** The files of a repository at a branch, tag or commit. @throws HubError */
+  /** Lists the files of a repository at a branch, tag or commit. @throws HubError */
   listing(repository: string, revision: string): Promise<Listing> {
-    const address = `/api/models/${repository}/revision/${encodeURIComponent(revision)}?blobs=true`;
-    return withPatience(this.patience, async () => {
-      const { status, headers, chunks } = await this.#request('GET', address, {});
-      const body = await readText(chunks);
-      if (status === 200) return readListing(parseJson(body));
-      throw refusal(status, headers, { repository, revision, settings: this.#settings });
+    const path = `/api/models/${repository}/revision/${encodeURIComponent(revision)}?blobs=true`;
+    return withRetries(this.retries, async () => {
+      const { status, headers, chunks } = await this.#request('GET', path);
+      if (status !== 200)
+        throw statusError(status, headers, { repository, revision }, this.#options.settings);
+      return readListing(parseJson(await readText(chunks)));
     });
   }
 
-  /** Size and checksum of a file from its headers, for hubs that list names alone. @throws HubError */
-  identity(file: RemoteFile): Promise<FileIdentity> {
-    return withPatience(this.patience, async () => {
-      const { status, headers, discard } = await this.#request('HEAD', addressOf(file), {});
-      await discard();
-      if (status >= 400) throw this.#refusal(status, headers, file);
+  /** Reads size and checksum from a file's headers, for hubs that list only names. @throws HubError */
+  identity(file: HubFile): Promise<FileIdentity> {
+    return withRetries(this.retries, async () => {
+      const { status, headers } = await this.#request('HEAD', pathOf(file));
+      if (status >= 400) throw statusError(status, headers, file, this.#options.settings);
       const size = Number(headers.get('x-linked-size') ?? headers.get('content-length') ?? Number.NaN);
-      const identity = identityOf(size, headers.get('x-linked-etag') ?? headers.get('etag'));
-      if (identity === null) throw new HubError(`the hub gives no checksum for ${file.path}`);
+      const identity = fileIdentity(size, headers.get('x-linked-etag') ?? headers.get('etag'));
+      if (identity === null) throw new HubError(`the hub sends no checksum for ${file.path}`);
       return identity;
     });
   }
 
   /**
-   * Starts one transfer from byte `from` on. Answers 206, 200 (the server sends the whole file) or 416.
-   * @throws HubError, TransientError
+   * Requests a file from byte `from` on, once.
+   * @returns status 206, 200 (the server sends the whole file) or 416
+   * @throws HubError, TransientHubError
    */
-  async open(file: RemoteFile, from: number): Promise<Download> {
-    const range: Record<string, string> = from > 0 ? { range: `bytes=${from}-` } : {};
-    const download = await this.#request('GET', addressOf(file), range);
-    if ([200, 206, 416].includes(download.status)) return download;
-    await download.discard();
-    throw this.#refusal(download.status, download.headers, file);
+  async open(file: HubFile, from: number): Promise<HubResponse> {
+    const response = await this.#request('GET', pathOf(file), from > 0 ? { range: `bytes=${from}-` } : {});
+    if ([200, 206, 416].includes(response.status)) return response;
+    throw statusError(response.status, response.headers, file, this.#options.settings);
   }
 
-  #refusal(status: number, headers: Headers, { repository, commit, path }: RemoteFile): Error {
-    return refusal(status, headers, { repository, revision: commit, path, settings: this.#settings });
-  }
-
-  /** Follows redirects. The token goes to the hub alone; what the hub says of a file it redirects to is kept. */
+  /** Follows redirects. Sends the token only to the hub. */
   async #request(
     method: 'GET' | 'HEAD',
-    address: string,
-    headers: Readonly<Record<string, string>>,
-  ): Promise<Download> {
-    const { endpoint, token } = this.#settings;
-    let url = new URL(endpoint + address);
-    for (let hop = 0; hop <= MOST_REDIRECTS; hop += 1) {
-      const known = url.origin === new URL(endpoint).origin && token !== null;
-      const authorization: Record<string, string> = known ? { authorization: `Bearer ${token}` } : {};
-      const download = await this.#send(method, url, { ...headers, ...authorization });
-      const location = download.headers.get('location');
-      const told = method === 'HEAD' && download.headers.has('x-linked-etag');
-      if (!REDIRECTS.includes(download.status) || location === null || told) return download;
-      await download.discard();
-      url = nextUrl(url, location);
+    path: string,
+    headers: Record<string, string> = {},
+  ): Promise<HubResponse> {
+    const { endpoint, token } = this.#options.settings;
+    let url = new URL(endpoint + path);
+    for (let redirects = 0; redirects <= MAX_REDIRECTS; redirects += 1) {
+      const isHub = url.origin === new URL(endpoint).origin;
+      const authorization: Record<string, string> =
+        isHub && token !== null ? { authorization: `Bearer ${token}` } : {};
+      const response = await this.#send(method, url, { ...headers, ...authorization });
+      const location = response.headers.get('location');
+      // The hub describes a file in the headers of the redirect to its storage server.
+      const describesFile = method === 'HEAD' && response.headers.has('x-linked-etag');
+      if (!REDIRECT_STATUSES.includes(response.status) || location === null || describesFile) return response;
+      url = redirectTarget(url, location);
     }
-    throw new HubError(`the hub redirects more than ${MOST_REDIRECTS} times`);
+    throw new HubError(`the hub redirects more than ${MAX_REDIRECTS} times`);
   }
 
-  async #send(method: string, url: URL, headers: Readonly<Record<string, string>>): Promise<Download> {
+  async #send(method: string, url: URL, headers: Record<string, string>): Promise<HubResponse> {
     const controller = new AbortController();
-    const timer = setTimeout(() => controller.abort(), this.#stallMs).unref();
-    // Sizes and ranges are those of the file itself, so nothing may be compressed on the way.
-    const own = { 'accept-encoding': 'identity', 'user-agent': 'continuo' };
+    const timer = setTimeout(() => controller.abort(), this.#options.stallMs).unref();
     try {
-      const response = await this.#fetch(url, {
+      const response = await this.#options.fetch(url, {
         method,
         redirect: 'manual',
-        headers: { ...own, ...headers },
+        // Sizes and ranges count bytes of the file, so the body must not be compressed.
+        headers: { 'accept-encoding': 'identity', 'user-agent': 'continuo', ...headers },
         signal: controller.signal,
       });
-      return {
-        status: response.status,
-        headers: response.headers,
-        chunks: chunksOf(response, url.host, timer),
-        async discard() {
-          clearTimeout(timer);
-          await response.body?.cancel();
-        },
-      };
+      const chunks = readChunks(response, url.host, timer);
+      if (method === 'HEAD' || !response.ok) await readText(chunks);
+      return { status: response.status, headers: response.headers, chunks };
     } catch (error) {
       clearTimeout(timer);
-      throw lost(error, url.host);
+      throw error instanceof TransientHubError ? error : connectionLost(error, url.host);
     }
   }
 }
 
-/** The body; each piece winds the stall timer up again. */
-async function* chunksOf(
+/** Reads a body; each chunk restarts the stall timer. */
+async function* readChunks(
   response: Response,
   host: string,
   timer: NodeJS.Timeout,
@@ -147,7 +123,7 @@ async function* chunksOf(
       yield chunk;
     }
   } catch (error) {
-    throw lost(error, host);
+    throw connectionLost(error, host);
   } finally {
     clearTimeout(timer);
   }
@@ -159,23 +135,24 @@ async function readText(chunks: AsyncIterable<Uint8Array>): Promise<string> {
   return Buffer.concat(pieces).toString('utf8');
 }
 
-function lost(error: unknown, host: string): TransientError {
+function connectionLost(error: unknown, host: string): TransientHubError {
   const { name, cause } = error as Error & { cause?: { code?: string } };
-  const why = name === 'AbortError' ? 'nothing came for too long' : (cause?.code ?? 'it was closed');
-  return new TransientError(`connection to ${host} lost: ${why}`);
+  const reason = name === 'AbortError' ? 'no data for too long' : (cause?.code ?? 'closed by the server');
+  return new TransientHubError(`connection to ${host} lost: ${reason}`);
 }
 
-function nextUrl(from: URL, location: string): URL {
-  const next = URL.parse(location, from.href);
-  const schemes = from.protocol === 'https:' ? ['https:'] : ['http:', 'https:'];
-  if (next === null || !schemes.includes(next.protocol) || next.username !== '' || next.password !== '') {
-    throw new HubError(`${from.host} redirects to an address that is not safe to follow`);
+/** @throws HubError for a redirect from https to http and for addresses with a user or password */
+function redirectTarget(from: URL, location: string): URL {
+  const target = URL.parse(location, from.href);
+  const protocols = from.protocol === 'https:' ? ['https:'] : ['http:', 'https:'];
+  if (target === null || !protocols.includes(target.protocol) || target.username || target.password) {
+    throw new HubError(`${from.host} redirects to an unsafe address`);
   }
-  return next;
+  return target;
 }
 
-const addressOf = ({ repository, commit, path }: RemoteFile): string =>
-  `/${repository}/resolve/${commit}/${path.split('/').map(encodeURIComponent).join('/')}`;
+const pathOf = ({ repository, revision, path }: HubFile): string =>
+  `/${repository}/resolve/${revision}/${path.split('/').map(encodeURIComponent).join('/')}`;
 
 function parseJson(text: string): unknown {
   try {

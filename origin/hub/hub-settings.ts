@@ -3,33 +3,33 @@ import path from 'node:path';
 import type { Environment } from '../config/environment.ts';
 import { HubError } from './hub-error.ts';
 
-/** Where models come from and where they are kept, in the variables that all Hugging Face tools share. */
-
 export interface HubSettings {
   /** Without a slash at the end. */
   readonly endpoint: string;
-  /** Sent to the endpoint's own origin alone. */
+  /** Sent only to the endpoint's origin. */
   readonly token: string | null;
   /** The directory with one directory per repository. */
   readonly cache: string;
 }
 
 /**
- * HF_ENDPOINT, HF_TOKEN (or the file HF_TOKEN_PATH, by default HF_HOME/token), HF_HUB_CACHE (by default HF_HOME/hub)
- * and HF_HOME (by default ~/.cache/huggingface). An empty variable counts as absent.
+ * Reads the variables that all Hugging Face tools share: HF_ENDPOINT, HF_TOKEN (or the file HF_TOKEN_PATH, by default
+ * HF_HOME/token), HF_HUB_CACHE (by default HF_HOME/hub) and HF_HOME (by default ~/.cache/huggingface). An empty variable
+ * counts as absent.
  * @throws HubError
  */
 export function readHubSettings(environment: Environment, homeDirectory: string): HubSettings {
   const value = (name: string) => environment[name]?.trim() || undefined;
-  const caches = value('XDG_CACHE_HOME') ?? path.join(homeDirectory, '.cache');
-  const home = value('HF_HOME') ?? path.join(caches, 'huggingface');
   const resolve = (given: string) => path.resolve(given.replace(/^~(?=\/|$)/, homeDirectory));
-  const tokenFile = resolve(value('HF_TOKEN_PATH') ?? path.join(resolve(home), 'token'));
-  const given = value('HF_TOKEN');
+  const systemCache = value('XDG_CACHE_HOME') ?? path.join(homeDirectory, '.cache');
+  const home = resolve(value('HF_HOME') ?? path.join(systemCache, 'huggingface'));
+  const tokenFile = resolve(value('HF_TOKEN_PATH') ?? path.join(home, 'token'));
+  const token = value('HF_TOKEN');
   return {
     endpoint: requireEndpoint(value('HF_ENDPOINT') ?? 'https://huggingface.co'),
-    token: requireToken(given ?? readToken(tokenFile), given === undefined ? tokenFile : 'HF_TOKEN'),
-    cache: resolve(value('HF_HUB_CACHE') ?? path.join(resolve(home), 'hub')),
+    token:
+      token === undefined ? requireToken(readToken(tokenFile), tokenFile) : requireToken(token, 'HF_TOKEN'),
+    cache: resolve(value('HF_HUB_CACHE') ?? path.join(home, 'hub')),
   };
 }
 
@@ -44,10 +44,10 @@ function requireEndpoint(text: string): string {
   return text.replace(/\/+$/, '');
 }
 
-/** No header takes any other characters; they come with quotes or lines that were copied along. */
+/** Refuses characters that an HTTP header cannot carry, such as quotes and newlines that were copied with the token. */
 function requireToken(token: string | null, source: string): string | null {
   if (token === null || /^[!-~]+$/.test(token)) return token;
-  throw new HubError(`${source} is not a token: it holds white space or characters beyond ASCII`);
+  throw new HubError(`${source} is not a valid token: it contains white space or non-ASCII characters`);
 }
 
 function readToken(file: string): string | null {

@@ -1,14 +1,13 @@
 import * as z from 'zod';
 import { HubError } from './hub-error.ts';
-import { requireInside } from './names.ts';
-
-/** What a hub says about a repository at one revision. */
+import { requireFilePath } from './names.ts';
 
 const sha1 = z.string().regex(/^[0-9a-f]{40}$/);
 const sha256 = z.string().regex(/^[0-9a-f]{64}$/);
 const size = z.int().nonnegative();
 
-const answer = z.object({
+/** The answer of GET /api/models/{repository}/revision/{revision}?blobs=true. */
+const modelInfo = z.object({
   sha: sha1,
   siblings: z.array(
     z.object({
@@ -20,34 +19,31 @@ const answer = z.object({
   ),
 });
 
-/** How a file's content is known: large files by their SHA-256, others by git's SHA-1 of "blob <size>\0<content>". */
-export interface Checksum {
-  readonly kind: 'sha256' | 'git';
-  /** In lower-case hexadecimal; also the name of the file's blob in the cache. */
-  readonly hex: string;
-}
-
 export interface FileIdentity {
   /** Bytes. */
   readonly size: number;
-  readonly checksum: Checksum;
+  /**
+   * Lower-case hexadecimal and the name of the blob in the cache. 64 digits: SHA-256 of the content. 40 digits: git's
+   * SHA-1 of "blob <size>\0<content>".
+   */
+  readonly checksum: string;
 }
 
 export interface ListedFile {
   readonly path: string;
-  /** Null where the hub lists names alone; the file's own headers tell it then. */
+  /** Null if the hub lists only names; the headers of the file then have size and checksum. */
   readonly identity: FileIdentity | null;
 }
 
 export interface Listing {
-  /** The commit, 40 hexadecimal digits. */
+  /** 40 hexadecimal digits. */
   readonly commit: string;
   readonly files: readonly ListedFile[];
 }
 
-/** @throws HubError for an answer that is no listing, or that names files outside the repository */
+/** @throws HubError if the answer is not a listing or has an unsafe path */
 export function readListing(value: unknown): Listing {
-  const parsed = answer.safeParse(value);
+  const parsed = modelInfo.safeParse(value);
   if (!parsed.success) {
     const issue = parsed.error.issues[0];
     throw new HubError(
@@ -56,21 +52,21 @@ export function readListing(value: unknown): Listing {
   }
   const { sha, siblings } = parsed.data;
   const files = siblings.map(({ rfilename, size, blobId, lfs }) => ({
-    path: requireInside(rfilename),
-    identity: identityOf(lfs?.size ?? size, lfs?.sha256 ?? blobId),
+    path: requireFilePath(rfilename),
+    identity: fileIdentity(lfs?.size ?? size, lfs?.sha256 ?? blobId),
   }));
   return { commit: sha, files };
 }
 
 /**
- * @param etag As in the headers ETag and X-Linked-Etag; other digests than the two known ones give null
+ * @param etag Checksum, or a header ETag or X-Linked-Etag that holds one
+ * @returns null if the size or a known checksum is missing
  */
-export function identityOf(
+export function fileIdentity(
   size: number | null | undefined,
   etag: string | null | undefined,
 ): FileIdentity | null {
-  const hex = etag?.replace(/^W\//, '').replaceAll('"', '');
-  if (hex === undefined || typeof size !== 'number' || !Number.isSafeInteger(size)) return null;
-  if (sha256.safeParse(hex).success) return { size, checksum: { kind: 'sha256', hex } };
-  return sha1.safeParse(hex).success ? { size, checksum: { kind: 'git', hex } } : null;
+  const checksum = etag?.replace(/^W\//, '').replaceAll('"', '');
+  if (checksum === undefined || typeof size !== 'number' || !Number.isSafeInteger(size)) return null;
+  return sha256.safeParse(checksum).success || sha1.safeParse(checksum).success ? { size, checksum } : null;
 }

@@ -1,72 +1,73 @@
 import { SingleBar } from 'cli-progress';
-import { byteSize } from './byte-size.ts';
-
-/** What a user sees while files arrive. */
 
 export interface FileProgress {
   update(receivedBytes: number): void;
   stop(): void;
 }
 
-export interface Progress {
+/** Shows downloads on the standard error stream. */
+export interface ProgressDisplay {
   start(file: string, totalBytes: number): FileProgress;
-  /** One line that is no progress: a wait, a lost connection. */
+  /** Prints a line that is not progress, such as a lost connection. */
   note(line: string): void;
 }
 
-/** The part of a process's error stream that is used. */
-export interface Terminal extends NodeJS.WritableStream {
+export interface OutputStream extends NodeJS.WritableStream {
   readonly isTTY?: boolean;
 }
 
 const CLEAR_LINE = '\r\u001b[K';
+/** Outside a terminal, files of this size get a line per 10 %, smaller files one line. */
+const LARGE_FILE_BYTES = 50e6;
 
-/** A bar that moves on a terminal, plain lines elsewhere. */
-export function createProgress(stream: Terminal): Progress {
-  const terminal = stream.isTTY === true;
-  // On a terminal the line may be that of a bar: it is cleared first.
-  const note = (line: string): void => void stream.write(`${terminal ? CLEAR_LINE : ''}${line}\n`);
-  const start: Progress['start'] = (file, total) =>
-    terminal ? startBar(stream, file, total) : startLines(note, file, total);
+/** Shows a bar on a terminal and plain lines elsewhere. */
+export function createProgress(stream: OutputStream): ProgressDisplay {
+  const isTerminal = stream.isTTY === true;
+  // A bar may occupy the current line of a terminal.
+  const note = (line: string): void => void stream.write(`${isTerminal ? CLEAR_LINE : ''}${line}\n`);
+  const start = (file: string, total: number) =>
+    isTerminal ? startBar(stream, file, total) : startLines(note, file, total);
   return { start, note };
 }
 
-/** A running bar hides the cursor and cuts long lines: whoever ends the process shall have the terminal back as it was. */
-const ENDING = ['SIGINT', 'SIGTERM'] as const;
-
-function startBar(stream: Terminal, file: string, total: number): FileProgress {
+/** Leaves cursor and line wrapping of the terminal as they are, so that Ctrl-C needs no cleanup. */
+function startBar(stream: OutputStream, file: string, total: number): FileProgress {
   const bar = new SingleBar({
     format: '{file} [{bar}] {percentage} % of {total}, {eta_formatted} left',
     stream,
     formatValue: (value, _options, type) => (type === 'total' ? byteSize(value) : String(value)),
     barsize: 30,
-    hideCursor: true,
+    linewrap: true,
   });
-  const stop = (): void => {
-    for (const signal of ENDING) process.off(signal, stopAndEnd);
-    bar.stop();
-  };
-  const stopAndEnd = (signal: NodeJS.Signals): void => {
-    stop();
-    process.kill(process.pid, signal);
-  };
-  for (const signal of ENDING) process.on(signal, stopAndEnd);
   bar.start(total, 0, { file });
-  return { update: (received) => bar.update(received), stop };
+  return { update: (received) => bar.update(received), stop: () => bar.stop() };
 }
-
-/** Files below this size get one line, larger ones one per tenth as well. */
-const LARGE_BYTES = 50e6;
 
 function startLines(note: (line: string) => void, file: string, total: number): FileProgress {
   note(`${file} ${byteSize(total)}`);
-  let tenths: number | null = null;
+  let previous: number | null = null;
   return {
     update(received) {
-      const now = Math.floor((10 * received) / total);
-      if (total >= LARGE_BYTES && tenths !== null && now > tenths) note(`${file} ${now * 10} %`);
-      tenths = now;
+      const tenths = Math.floor((10 * received) / total);
+      if (total >= LARGE_FILE_BYTES && previous !== null && tenths > previous)
+        note(`${file} ${tenths * 10} %`);
+      previous = tenths;
     },
     stop: () => undefined,
   };
+}
+
+const UNITS = ['kB', 'MB', 'GB', 'TB', 'PB'] as const;
+
+/** Formats a size with three digits and a decimal unit: "12.3 MB". */
+export function byteSize(bytes: number): string {
+  let value = bytes;
+  let unit = 'B';
+  for (const larger of UNITS) {
+    if (value < 999.5) break;
+    value /= 1000;
+    unit = larger;
+  }
+  const digits = unit === 'B' || value >= 99.95 ? 0 : value >= 9.995 ? 1 : 2;
+  return `${value.toFixed(digits)} ${unit}`;
 }

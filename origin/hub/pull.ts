@@ -1,24 +1,22 @@
 import { mkdir, stat, statfs } from 'node:fs/promises';
 import path from 'node:path';
 import type { Precision } from '../model/config/model-files.ts';
-import { byteSize } from './byte-size.ts';
-import { incomplete, repositoryPaths } from './cache-layout.ts';
-import { onDisk } from './disk.ts';
-import { downloadBlob } from './download.ts';
+import { repositoryPaths } from './cache.ts';
+import { downloadBlob, partialFile } from './download.ts';
 import { withFileLock } from './file-lock.ts';
-import type { HubClient, RemoteFile } from './hub-client.ts';
-import { HubError } from './hub-error.ts';
-import type { FileIdentity, ListedFile } from './listing.ts';
-import type { Progress } from './progress.ts';
+import type { HubClient, HubFile } from './hub-client.ts';
+import { HubError, withDiskErrors } from './hub-error.ts';
+import type { FileIdentity, ListedFile, Listing } from './listing.ts';
+import { byteSize, type ProgressDisplay } from './progress.ts';
 import { placeInSnapshot, writeReference } from './snapshot.ts';
-import { chooseVariant, precisionOf, variantsOf } from './variants.ts';
+import { chooseVariant, precisionOf, type Variant, variantsOf } from './variants.ts';
 
 export interface PullRequest {
   /** `owner/name`. */
   readonly repository: string;
   /** Branch, tag or commit. */
   readonly revision: string;
-  /** Absent = the preferred one of those there are. */
+  /** Absent: the preferred one of the repository. */
   readonly variant?: string | undefined;
 }
 
@@ -26,56 +24,54 @@ export interface PullContext {
   readonly client: HubClient;
   /** The directory with one directory per repository. */
   readonly cache: string;
-  readonly progress: Progress;
-  readonly sleep: (ms: number) => Promise<void>;
+  readonly progress: ProgressDisplay;
 }
 
-export interface Pulled {
+export interface PulledModel {
   readonly variant: string;
-  /** Null where the directory can hold no other one. */
+  /** Null if the directory cannot hold other precisions. */
   readonly precision: Precision | null;
   readonly commit: string;
   /** The model directory. */
   readonly directory: string;
 }
 
-/** A file of the model and where its content will stand. */
-interface Piece {
-  readonly file: RemoteFile;
+interface WantedFile {
+  readonly file: HubFile;
   readonly identity: FileIdentity;
+  /** Path of the blob in the cache. */
   readonly blob: string;
 }
 
 /**
- * Brings the files of one variant into the cache; what is there already is not fetched again. Two pulls of the same
- * repository run one after the other.
+ * Downloads the missing files of one variant into the cache. Pulls of the same repository run one after the other.
  * @throws HubError
  */
-export async function pull(request: PullRequest, context: PullContext): Promise<Pulled> {
+export async function pull(request: PullRequest, context: PullContext): Promise<PulledModel> {
   const { repository, revision } = request;
-  const { client, cache, progress, sleep } = context;
+  const { client, cache, progress } = context;
   const listing = await client.listing(repository, revision);
-  const paths = listing.files.map((file) => file.path);
-  const variant = chooseVariant(variantsOf(paths), repository, request.variant);
+  const variant = chooseVariant(
+    variantsOf(listing.files.map(({ path }) => path)),
+    repository,
+    request.variant,
+  );
   const { root, blobs, snapshots, refs, lock } = repositoryPaths(cache, repository);
   const snapshot = path.join(snapshots, listing.commit);
   const onWait = () => progress.note(`waiting for another pull of ${repository}`);
-  await withFileLock(lock, { onWait, sleep }, async () => {
-    await onDisk(blobs, () => mkdir(blobs, { recursive: true }));
-    // Graphs last: a snapshot that has the graph has all of the model.
-    const wanted = listing.files
-      .filter((file) => variant.files.includes(file.path))
-      .toSorted((one, other) => Number(isGraph(one)) - Number(isGraph(other)));
-    const pieces: Piece[] = [];
-    for (const listed of wanted) {
-      const file = { repository, commit: listing.commit, path: listed.path };
-      const identity = await identityOf(listed, file, client);
-      pieces.push({ file, identity, blob: path.join(blobs, identity.checksum.hex) });
+  const download = async () => {
+    await mkdir(blobs, { recursive: true });
+    const files: WantedFile[] = [];
+    for (const { path: name, identity: listed } of filesOf(variant, listing)) {
+      const file = { repository, revision: listing.commit, path: name };
+      const identity = listed ?? (await client.identity(file));
+      files.push({ file, identity, blob: path.join(blobs, identity.checksum) });
     }
-    await requireSpace(pieces, root);
-    for (const piece of pieces) await fetchPiece(piece, snapshot, context);
+    await requireSpace(files, root);
+    for (const file of files) await fetchFile(file, snapshot, context);
     if (revision !== listing.commit) await writeReference(refs, revision, listing.commit);
-  });
+  };
+  await withFileLock(lock, { onWait, sleep: client.retries.sleep }, () => withDiskErrors(root, download));
   return {
     variant: variant.name,
     precision: precisionOf(variant),
@@ -84,42 +80,41 @@ export async function pull(request: PullRequest, context: PullContext): Promise<
   };
 }
 
-const isGraph = ({ path }: ListedFile): boolean => path.endsWith('.onnx');
-
-async function identityOf(listed: ListedFile, file: RemoteFile, client: HubClient): Promise<FileIdentity> {
-  return listed.identity ?? (await client.identity(file));
+/** Graphs come last, so that a snapshot with a graph is complete. */
+function filesOf(variant: Variant, listing: Listing): ListedFile[] {
+  const files = listing.files.filter(({ path }) => variant.files.includes(path));
+  const isGraph = ({ path }: ListedFile) => path.endsWith('.onnx');
+  return [...files.filter((file) => !isGraph(file)), ...files.filter(isGraph)];
 }
 
-async function fetchPiece({ file, identity, blob }: Piece, snapshot: string, context: PullContext) {
-  const { client, progress } = context;
-  if ((await bytesAt(blob)) !== identity.size) {
-    const bar = progress.start(file.path, identity.size);
+async function fetchFile({ file, identity, blob }: WantedFile, snapshot: string, context: PullContext) {
+  if ((await sizeOf(blob)) !== identity.size) {
+    const display = context.progress.start(file.path, identity.size);
     try {
-      await downloadBlob({ client, file, identity, target: blob, onBytes: (bytes) => bar.update(bytes) });
+      const onBytes = (bytes: number) => display.update(bytes);
+      await downloadBlob({ client: context.client, file, identity, blob, onBytes });
     } finally {
-      bar.stop();
+      display.stop();
     }
   }
   await placeInSnapshot(blob, path.join(snapshot, file.path));
 }
 
-/** @throws HubError when what is missing cannot fit on the disk */
-async function requireSpace(pieces: readonly Piece[], root: string): Promise<void> {
-  let needed = 0;
-  for (const { blob, identity } of new Map(pieces.map((piece) => [piece.blob, piece])).values()) {
-    if ((await bytesAt(blob)) === identity.size) continue;
-    needed += Math.max(0, identity.size - ((await bytesAt(incomplete(blob))) ?? 0));
+/** @throws HubError if the missing bytes do not fit on the disk */
+async function requireSpace(files: readonly WantedFile[], directory: string): Promise<void> {
+  let missing = 0;
+  for (const { blob, identity } of new Map(files.map((file) => [file.blob, file])).values()) {
+    if ((await sizeOf(blob)) === identity.size) continue;
+    missing += Math.max(0, identity.size - ((await sizeOf(partialFile(blob))) ?? 0));
   }
-  const { bavail, bsize } = await onDisk(root, () => statfs(root));
-  if (needed > bavail * bsize) {
-    throw new HubError(
-      `${byteSize(needed)} are missing, but ${root} has room for ${byteSize(bavail * bsize)}`,
-    );
-  }
+  const { bavail, bsize } = await statfs(directory);
+  const free = bavail * bsize;
+  if (missing <= free) return;
+  throw new HubError(`the download needs ${byteSize(missing)}, but ${directory} has ${byteSize(free)} free`);
 }
 
-/** Size of a file; null when there is none. */
-async function bytesAt(file: string): Promise<number | null> {
+/** Size of a file in bytes; null if there is none. */
+async function sizeOf(file: string): Promise<number | null> {
   const found = await stat(file).catch(() => null);
   return found?.isFile() ? found.size : null;
 }

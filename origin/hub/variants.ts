@@ -2,26 +2,25 @@ import path from 'node:path';
 import { PRECISION_SUFFIXES, PRECISIONS, type Precision } from '../model/config/model-files.ts';
 import { HubError } from './hub-error.ts';
 
-/** Which files of a repository make one runnable model. */
-
+/** The files of a repository that make one runnable model. */
 export interface Variant {
-  /** What --variant takes: a precision such as `q4f16`, or the directory of an onnxruntime-genai model. */
+  /** Value of --variant: a precision such as `q4f16`, or the directory of an onnxruntime-genai model. */
   readonly name: string;
-  /** The model directory inside the repository; '' = the repository itself. */
+  /** The model directory inside the repository; '' is the repository itself. */
   readonly directory: string;
-  /** Graphs, their weights and the JSON files that are read with them. */
+  /** Graphs, their weights and the JSON files of the model. */
   readonly files: readonly string[];
 }
 
-/** Suffixes of the file names that transformers.js gives, and what the precision is called. */
+/** Suffixes of transformers.js file names and their precisions. */
 const PRECISION_BY_SUFFIX: ReadonlyMap<string, string> = new Map(
   Object.entries(PRECISION_SUFFIXES).flatMap(([name, suffixes]) => suffixes.map((suffix) => [suffix, name])),
 );
 
-/** Taken in this order when none is asked for: small ones whose rows do not influence each other first. */
+/** Order of choice without --variant: small files first, among them those with batch-invariant output. */
 const PREFERENCE = ['default', 'q4f16', 'q4', 'fp16', 'fp32', 'q8'];
 
-/** A decoder in one graph, as the origin loads it; the first that is there wins. */
+/** Decoders in one graph, in the order in which the origin looks for them. */
 const DECODERS = ['model', 'decoder_model_merged'];
 const VISION = ['embed_tokens', 'vision_encoder'];
 const GRAPH = new RegExp(
@@ -31,21 +30,23 @@ const GRAPH = new RegExp(
 const JSON_FILE =
   /^(?:config|generation_config|genai_config|special_tokens_map|preprocessor_config|tokenizer[\w.-]*)\.json$/;
 
-/** Every variant a repository holds, by its list of paths. */
+/** Finds every variant in a repository's list of paths. */
 export function variantsOf(files: readonly string[]): Variant[] {
   const inDirectory = Map.groupBy(files, (file) => (file.includes('/') ? path.posix.dirname(file) : ''));
-  const generators = [...inDirectory].filter(([, members]) => members.some(isGenaiConfig));
-  if (generators.length > 0) {
-    return generators
+  const genaiModels = [...inDirectory].filter(([, members]) => members.some(isGenaiConfig));
+  if (genaiModels.length > 0) {
+    return genaiModels
       .filter(([, members]) => members.some((file) => file.endsWith('.onnx')))
-      .map(([directory, members]) => builderModel(directory, members));
+      .map(([directory, members]) => genaiVariant(directory, members));
   }
   const jsons = (inDirectory.get('') ?? []).filter(isJson);
-  const found = ['onnx', ''].flatMap((directory) => byPrecision(inDirectory.get(directory) ?? [], jsons));
+  const found = ['onnx', ''].flatMap((directory) =>
+    precisionVariants(inDirectory.get(directory) ?? [], jsons),
+  );
   return [...Map.groupBy(found, ({ name }) => name).values()].map(([first]) => first!);
 }
 
-/** @throws HubError naming the variants there are */
+/** @param wanted Absent: the preferred variant. @throws HubError with the names of the existing variants */
 export function chooseVariant(variants: readonly Variant[], repository: string, wanted?: string): Variant {
   const rank = ({ name }: Variant) =>
     PREFERENCE.includes(name) ? PREFERENCE.indexOf(name) : PREFERENCE.length;
@@ -54,15 +55,15 @@ export function chooseVariant(variants: readonly Variant[], repository: string, 
   const chosen = wanted === undefined ? best : variants.find(({ name }) => name === wanted);
   if (chosen !== undefined) return chosen;
   const names = variants.map(({ name }) => name).join(', ');
-  throw new HubError(`${repository} has no variant ${wanted}; there are: ${names}`);
+  throw new HubError(`${repository} has no variant ${wanted}; available: ${names}`);
 }
 
-/** The precision that a variant is, of those its directory may hold side by side; null where the directory is the variant. */
+/** Returns the precision of a variant; null if its directory cannot hold other precisions. */
 export const precisionOf = ({ name, directory }: Variant): Precision | null =>
   directory === '' ? (PRECISIONS.find((precision) => precision === name) ?? null) : null;
 
-/** What onnxruntime-genai's builder writes: one directory holds one model with everything it needs. */
-function builderModel(directory: string, members: readonly string[]): Variant {
+/** Layout of onnxruntime-genai's model builder: one directory per model. */
+function genaiVariant(directory: string, members: readonly string[]): Variant {
   const graphs = members.filter((file) => file.endsWith('.onnx'));
   const files = members.filter(
     (file) => isJson(file) || graphs.includes(file) || graphs.some((graph) => isWeightsOf(graph, file)),
@@ -70,8 +71,8 @@ function builderModel(directory: string, members: readonly string[]): Variant {
   return { name: directory === '' ? 'default' : directory, directory, files };
 }
 
-/** The layout of transformers.js and Optimum: one graph per precision, in `onnx` or at the top. */
-function byPrecision(members: readonly string[], jsons: readonly string[]): Variant[] {
+/** Layout of transformers.js and Optimum: one graph per precision, in `onnx` or at the top. */
+function precisionVariants(members: readonly string[], jsons: readonly string[]): Variant[] {
   const graphs = members.flatMap((file) => {
     const [, role, suffix] = GRAPH.exec(path.posix.basename(file)) ?? [];
     return role === undefined || suffix === undefined ? [] : [{ file, role, suffix }];
@@ -88,11 +89,10 @@ function byPrecision(members: readonly string[], jsons: readonly string[]): Vari
   });
 }
 
-/** `model.onnx_data`, `model.onnx_data_1`, `model.onnx.data`, `model.data` of `model.onnx`. */
+/** Matches `model.onnx_data`, `model.onnx_data_1`, `model.onnx.data` and `model.data` for `model.onnx`. */
 function isWeightsOf(graph: string, file: string): boolean {
-  const rest = file.startsWith(graph) ? file.slice(graph.length) : null;
-  if (rest !== null && /^[._]data(?:_\d+)?$/.test(rest)) return true;
-  return file === graph.replace(/\.onnx$/, '.data');
+  const rest = file.startsWith(graph) ? file.slice(graph.length) : '';
+  return /^[._]data(?:_\d+)?$/.test(rest) || file === graph.replace(/\.onnx$/, '.data');
 }
 
 const isJson = (file: string): boolean => JSON_FILE.test(path.posix.basename(file));

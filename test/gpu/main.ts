@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import Table from 'cli-table3';
 import { Command } from 'commander';
-import { compareRows } from '../../origin/hub/batch-invariance.ts';
+import { measureBatchInvariance } from '../../origin/hub/batch-invariance.ts';
 import { openModel, planModel } from '../../origin/model/open/open-model.ts';
 import type { OrtDevice } from '../../origin/model/ort/ort-device.ts';
 import { aboveZero, list, modelOrDirectory, whole } from '../bench/arguments.ts';
@@ -80,10 +80,10 @@ async function measure({ device, provider }: ProviderAtHand, options: Options): 
     const rates = await decodeRates(runner, rated);
     const greedy = await greedyStart(runner);
     const prompt = Array.from({ length: slots + 8 }, (_, at) => (at * 17 + 3) % runner.shape.vocabularySize);
-    const { identical, largestDifference } = await compareRows(runner, prompt, 2);
+    const { identical, maxDifference } = await measureBatchInvariance(runner, prompt, 2);
     const company = identical
       ? 'every row has the bits it has alone'
-      : `rows differ by up to ${largestDifference}`;
+      : `rows differ by up to ${maxDifference}`;
     return { provider, summary, bandwidth, rates, company, greedy };
   } finally {
     runner.dispose();

@@ -2,7 +2,7 @@ import { mkdtempSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { compareRows } from '../../../origin/hub/batch-invariance.ts';
+import { measureBatchInvariance } from '../../../origin/hub/batch-invariance.ts';
 import type { DecodeBatch, ModelRunner } from '../../../origin/model/model-runner.ts';
 import { type OpenedModel, openModel } from '../../../origin/model/open/open-model.ts';
 import { writeSyntheticModel } from '../../support/synthetic/synthetic-model.ts';
@@ -17,7 +17,7 @@ beforeAll(async () => {
 });
 afterAll(() => opened.runner.dispose());
 
-/** The runner, with something done to the logits of batches. */
+/** The runner with changed decode logits. */
 function altered(change: (logits: Float32Array, batch: DecodeBatch) => void): ModelRunner {
   const { runner } = opened;
   return {
@@ -33,34 +33,34 @@ function altered(change: (logits: Float32Array, batch: DecodeBatch) => void): Mo
   };
 }
 
-test('a model whose rows do not influence each other is identical', async () => {
-  expect(await compareRows(opened.runner, PROMPT, 3)).toEqual({
+test('reports a batch-invariant model as identical', async () => {
+  expect(await measureBatchInvariance(opened.runner, PROMPT, 3)).toEqual({
     rows: 3,
     steps: 3,
     identical: true,
-    largestDifference: 0,
+    maxDifference: 0,
   });
 });
 
-test('one bit in one row of one full batch is seen, also the sign of a zero', async () => {
+test('detects one changed bit in one row of one full batch, also the sign of a zero', async () => {
   let batches = 0;
   const lastBit = altered((logits, { rows }) => {
     if (rows < 3 || ++batches < 3) return;
     const bits = new Uint32Array(logits.buffer);
     bits[bits.length - 1]! ^= 1;
   });
-  const found = await compareRows(lastBit, PROMPT, 3);
+  const found = await measureBatchInvariance(lastBit, PROMPT, 3);
   expect(found.identical).toBe(false);
-  expect(found.largestDifference).toBeGreaterThan(0);
+  expect(found.maxDifference).toBeGreaterThan(0);
   const sign = altered((logits, { rows }) => {
     logits.fill(rows < 3 ? 0 : -0);
   });
-  expect(await compareRows(sign, PROMPT, 1)).toMatchObject({ identical: false, largestDifference: 0 });
+  expect(await measureBatchInvariance(sign, PROMPT, 1)).toMatchObject({ identical: false, maxDifference: 0 });
 });
 
-test('logits that are not numbers do not pass as equal', async () => {
+test('does not report NaN as identical', async () => {
   const broken = altered((logits, { rows }) => {
     if (rows === 3) logits[5] = Number.NaN;
   });
-  expect((await compareRows(broken, PROMPT, 1)).identical).toBe(false);
+  expect((await measureBatchInvariance(broken, PROMPT, 1)).identical).toBe(false);
 });

@@ -1,20 +1,20 @@
 import { mkdirSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { describe, expect, test } from 'vitest';
-import { repositoryPaths } from '../../../origin/hub/cache-layout.ts';
+import { repositoryPaths } from '../../../origin/hub/cache.ts';
 import { forEachTest } from '../../support/for-tests.ts';
 import { COMMIT, gitDigest, sha256 } from './fake-hub.ts';
-import { FILES, NAME, PullStage, WEIGHTS } from './pull-fixture.ts';
+import { FILES, NAME, PullFixture, WEIGHTS } from './pull-fixture.ts';
 import { emptyDirectory } from './repository-files.ts';
 
-const stage = forEachTest(() => PullStage.start());
+const fixture = forEachTest(() => PullFixture.start());
 
-describe('what a pull leaves in the cache', () => {
-  test('the files of one variant, each with the hub’s bytes, and nothing else', async () => {
-    stage.offer();
-    const { directory, variant, commit } = await stage.run({ variant: 'q4f16' });
+describe('the cache after a pull', () => {
+  test('has the files of one variant with the hub’s bytes and no others', async () => {
+    fixture.offer();
+    const { directory, variant, commit } = await fixture.run({ variant: 'q4f16' });
     expect({ variant, commit }).toEqual({ variant: 'q4f16', commit: COMMIT });
-    expect(directory).toBe(path.join(stage.paths().snapshots, COMMIT));
+    expect(directory).toBe(path.join(fixture.paths().snapshots, COMMIT));
     const files = readdirSync(directory, { recursive: true })
       .map(String)
       .filter((name) => name !== 'onnx');
@@ -32,53 +32,53 @@ describe('what a pull leaves in the cache', () => {
     }
   });
 
-  test('an empty file is there, too', async () => {
-    stage.offer({ files: { ...FILES, 'special_tokens_map.json': '' } });
-    const { directory } = await stage.run({ variant: 'q4f16' });
+  test('has empty files', async () => {
+    fixture.offer({ files: { ...FILES, 'special_tokens_map.json': '' } });
+    const { directory } = await fixture.run({ variant: 'q4f16' });
     expect(readFileSync(path.join(directory, 'special_tokens_map.json'), 'utf8')).toBe('');
   });
 
-  test('blobs under the checksums that git and LFS give, the commit under refs, no unfinished file', async () => {
-    stage.offer();
-    await stage.run({ variant: 'q4f16' });
+  test('names blobs by the checksums of git and LFS, records the commit, keeps no partial file', async () => {
+    fixture.offer();
+    await fixture.run({ variant: 'q4f16' });
     const contents = Object.entries(FILES)
       .filter(([name]) => /q4f16|json$/.test(name))
       .map(([, content]) => Buffer.from(content));
     const expected = contents.map((content) =>
       content.length >= 1000 ? sha256(content) : gitDigest(content),
     );
-    expect(readdirSync(stage.paths().blobs).toSorted()).toEqual([...new Set(expected)].toSorted());
-    expect(readFileSync(path.join(stage.paths().refs, 'main'), 'utf8')).toBe(COMMIT);
+    expect(readdirSync(fixture.paths().blobs).toSorted()).toEqual([...new Set(expected)].toSorted());
+    expect(readFileSync(path.join(fixture.paths().refs, 'main'), 'utf8')).toBe(COMMIT);
   });
 
-  test('a second pull asks for no file again', async () => {
-    stage.offer();
-    await stage.run();
-    stage.hub.seen.length = 0;
-    await stage.run();
-    expect(stage.hub.seen.map(({ path }) => path)).toEqual([`/api/models/${NAME}/revision/main`]);
+  test('makes a second pull without a file request', async () => {
+    fixture.offer();
+    await fixture.run();
+    fixture.hub.seen.length = 0;
+    await fixture.run();
+    expect(fixture.hub.seen.map(({ path }) => path)).toEqual([`/api/models/${NAME}/revision/main`]);
   });
 
-  test('another variant fetches only what differs', async () => {
-    stage.offer();
-    await stage.run({ variant: 'q4f16' });
-    stage.hub.seen.length = 0;
-    await stage.run({ variant: 'q8' });
-    const fetched = stage.hub.seen.filter(({ server }) => server === 'store').map(({ path }) => path);
+  test('downloads only the missing files of another variant', async () => {
+    fixture.offer();
+    await fixture.run({ variant: 'q4f16' });
+    fixture.hub.seen.length = 0;
+    await fixture.run({ variant: 'q8' });
+    const fetched = fixture.hub.seen.filter(({ server }) => server === 'storage').map(({ path }) => path);
     expect(fetched).toEqual(['/signed/onnx/model_quantized.onnx']);
   });
 
-  test('a revision with slashes becomes a reference with directories; a commit needs none', async () => {
-    stage.offer();
-    await stage.run({ revision: 'refs/pr/1' });
-    expect(readFileSync(path.join(stage.paths().refs, 'refs/pr/1'), 'utf8')).toBe(COMMIT);
-    await stage.run({ revision: COMMIT });
-    expect(readdirSync(stage.paths().refs)).toEqual(['refs']);
+  test('stores a revision with slashes in directories and no reference for a commit', async () => {
+    fixture.offer();
+    await fixture.run({ revision: 'refs/pr/1' });
+    expect(readFileSync(path.join(fixture.paths().refs, 'refs/pr/1'), 'utf8')).toBe(COMMIT);
+    await fixture.run({ revision: COMMIT });
+    expect(readdirSync(fixture.paths().refs)).toEqual(['refs']);
   });
 
-  test('a link another tool made becomes a file of the snapshot, without a transfer', async () => {
-    stage.offer();
-    const { directory } = await stage.run();
+  test('replaces another tool’s symbolic link by a hard link, without a download', async () => {
+    fixture.offer();
+    const { directory } = await fixture.run();
     const other = emptyDirectory();
     const blob = path.join(other, 'elsewhere');
     writeFileSync(blob, 'x');
@@ -87,21 +87,21 @@ describe('what a pull leaves in the cache', () => {
     const content = readFileSync(path.join(directory, WEIGHTS));
     writeFileSync(path.join(blobs, sha256(content)), content);
     symlinkSync(`../../../blobs/${sha256(content)}`, path.join(snapshots, COMMIT, WEIGHTS));
-    stage.cache = other;
-    stage.hub.seen.length = 0;
-    await stage.run();
-    expect(stage.hub.transfers(WEIGHTS)).toEqual([]);
+    fixture.cache = other;
+    fixture.hub.seen.length = 0;
+    await fixture.run();
+    expect(fixture.hub.downloads(WEIGHTS)).toEqual([]);
     const [entry] = readdirSync(path.join(snapshots, COMMIT, 'onnx'), { withFileTypes: true }).filter(
       ({ name }) => name === path.basename(WEIGHTS),
     );
     expect(entry?.isFile()).toBe(true);
   });
 
-  test('a hub that lists names alone is asked for each file’s checksum', async () => {
-    stage.offer({ namesOnly: true });
-    await stage.run();
-    expect(readFileSync(stage.weightsBlob())).toEqual(FILES[WEIGHTS]);
-    const heads = stage.hub.seen.filter(({ method, server }) => method === 'HEAD' && server === 'hub');
+  test('reads the checksums from the headers if the hub lists only names', async () => {
+    fixture.offer({ namesOnly: true });
+    await fixture.run();
+    expect(readFileSync(fixture.weightsBlob())).toEqual(FILES[WEIGHTS]);
+    const heads = fixture.hub.seen.filter(({ method, server }) => method === 'HEAD' && server === 'hub');
     expect(heads).toHaveLength(7);
   });
 });

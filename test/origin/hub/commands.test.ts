@@ -8,27 +8,27 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { COMMIT, FakeHub, sha256 } from './fake-hub.ts';
-import { communityFiles, emptyDirectory, patternless, runnableFiles } from './repository-files.ts';
+import { communityFiles, emptyDirectory, randomBytes, runnableFiles } from './repository-files.ts';
 
-/** The command line as a process, with its exit code and its two streams. */
+/** Runs the command line as a process. */
 
 const MAIN = fileURLToPath(new URL('../../../origin/hub/main.ts', import.meta.url));
 const NAME = 'tiny-org/tiny-model';
 const WEIGHTS = 'onnx/model_q4f16.onnx_data';
-const FILES = communityFiles(patternless(600_000));
+const FILES = communityFiles(randomBytes(600_000));
 
 let hub: FakeHub;
 let home: string;
 
 beforeEach(async () => {
   hub = await FakeHub.start();
-  hub.held = () => statSync(partial(), { throwIfNoEntry: false })?.size ?? 0;
+  hub.bytesOnDisk = () => statSync(partial(), { throwIfNoEntry: false })?.size ?? 0;
   home = emptyDirectory();
   variables = {};
 });
 afterEach(() => hub.stop());
 
-/** Of the command's environment, beside the usual ones. */
+/** Additional environment variables of the command. */
 let variables: Record<string, string> = {};
 
 function start(...args: string[]) {
@@ -60,7 +60,7 @@ async function until(condition: () => boolean): Promise<void> {
 }
 
 describe('npm run model', () => {
-  test('pull, list, check and remove work on one another’s results', async () => {
+  test('pulls, lists, checks and removes a model', async () => {
     hub.repositories.set(NAME, { files: runnableFiles() });
     const pulled = await model('pull', NAME);
     expect(pulled).toMatchObject({ code: 0, stdout: `CONTINUO_MODEL_DIR=${snapshot()}\n` });
@@ -69,37 +69,39 @@ describe('npm run model', () => {
     const checked = await model('check', NAME, '--prompt', 'abc');
     expect(checked.stderr).toBe('');
     expect(checked.stdout).toMatch(/2 layers, 2 KV heads of 16/);
-    expect(checked.stdout).toMatch(/decode .*\d tokens\/s alone, \d+ tokens\/s with 4 rows/);
-    expect(checked.stdout).toMatch(/identical, alone and among 4/);
+    expect(checked.stdout).toMatch(/decode .*\d tokens\/s for one sequence, \d+ tokens\/s for 4/);
+    expect(checked.stdout).toMatch(
+      /batch invariance .*yes: a row has the same bits in a batch of 1 and of 4/,
+    );
     const removed = await model('remove', NAME);
     expect(removed.stdout).toMatch(/^removed tiny-org\/tiny-model, \d+ kB\n$/);
     expect(existsSync(repository())).toBe(false);
-    expect((await model('list')).stdout).toBe('No model in the cache.\n');
+    expect((await model('list')).stdout).toBe('No models in the cache.\n');
   });
 
-  test('a pull tells the variant where it needs telling; check runs it, of a cached model and of a directory', async () => {
+  test('prints CONTINUO_MODEL_VARIANT if the origin would load another precision; check loads that variant', async () => {
     const files = {
       ...runnableFiles('q4', 'onnx/model_q4.onnx'),
       ...runnableFiles('none', 'onnx/model.onnx'),
     };
     hub.repositories.set(NAME, { files });
     const place = `CONTINUO_MODEL_DIR=${snapshot()}\n`;
-    for (const [variant, told] of [
+    for (const [variant, stdout] of [
       ['fp32', place],
       ['q4', place],
-      // Of both, the origin takes the one in 4 bits.
+      // The origin prefers 4 bits.
       ['fp32', `${place}CONTINUO_MODEL_VARIANT=fp32\n`],
     ] as const)
-      expect(await model('pull', NAME, '--variant', variant)).toMatchObject({ code: 0, stdout: told });
+      expect(await model('pull', NAME, '--variant', variant)).toMatchObject({ code: 0, stdout });
     for (const where of [NAME, snapshot()]) {
       const checked = await model('check', where, '--variant', 'fp32', '--prompt', 'abc');
       expect([checked.stderr, checked.stdout.includes('onnx/model.onnx: 2 layers')]).toEqual(['', true]);
     }
     const missing = await model('check', snapshot(), '--variant', 'q8');
-    expect(missing.stderr).toMatch(/has no variant q8; there are: q4, fp32$/m);
+    expect(missing.stderr).toMatch(/has no variant q8; available: q4, fp32$/m);
   });
 
-  test('a pull with --link leaves a path of the caller’s choice that opens, and never replaces a file', async () => {
+  test('links a path of the user’s choice with --link and never replaces a file', async () => {
     hub.repositories.set(NAME, { files: runnableFiles() });
     const link = path.join(home, 'current');
     for (const round of [1, 2]) {
@@ -110,17 +112,17 @@ describe('npm run model', () => {
     const file = path.join(snapshot(), 'config.json');
     const refused = await model('pull', NAME, '--link', file);
     expect(refused).toMatchObject({ code: 1, stdout: '' });
-    expect(refused.stderr).toContain(`${file} exists and is no link`);
+    expect(refused.stderr).toContain(`${file} exists and is not a symbolic link`);
   });
 
-  test('three cuts during one pull are told and survived', async () => {
+  test('reports and survives three lost connections during one pull', async () => {
     hub.repositories.set(NAME, { files: FILES });
     hub.faults.set(WEIGHTS, { cuts: [90_000, 150_000, 1] });
     const { code, stderr } = await model('pull', NAME, '--variant', 'q4f16');
     expect(code).toBe(0);
     expect(stderr.match(/connection to localhost:\d+ lost: .*; next attempt in 0\.\d s/g)).toHaveLength(3);
     expect(readFileSync(path.join(snapshot(), WEIGHTS))).toEqual(FILES[WEIGHTS]);
-    expect(hub.transfers(WEIGHTS).map(({ range }) => range)).toEqual([
+    expect(hub.downloads(WEIGHTS).map(({ range }) => range)).toEqual([
       undefined,
       'bytes=90000-',
       'bytes=240000-',
@@ -128,11 +130,11 @@ describe('npm run model', () => {
     ]);
   });
 
-  test('a pull goes through the proxy that the environment names', async () => {
+  test('uses the proxy of the environment', async () => {
     hub.repositories.set(NAME, { files: FILES });
-    const asked: (string | undefined)[] = [];
+    const targets: (string | undefined)[] = [];
     const proxy = createServer().on('connect', ({ url }, client, head) => {
-      asked.push(url);
+      targets.push(url);
       const { hostname, port } = new URL(`http://${url}`);
       const onward = connect(Number(port), hostname, () => {
         client.write('HTTP/1.1 200 OK\r\n\r\n');
@@ -145,10 +147,12 @@ describe('npm run model', () => {
     variables = { HTTP_PROXY: `http://127.0.0.1:${(proxy.address() as AddressInfo).port}` };
     expect((await model('pull', NAME)).code).toBe(0);
     proxy.close();
-    expect(new Set(asked)).toEqual(new Set([hub.endpoint, hub.storeAddress].map((url) => new URL(url).host)));
+    expect(new Set(targets)).toEqual(
+      new Set([hub.endpoint, hub.storageAddress].map((url) => new URL(url).host)),
+    );
   });
 
-  test('a killed pull is taken up where it ended', async () => {
+  test('resumes a killed pull at the end of the partial file', async () => {
     hub.repositories.set(NAME, { files: FILES });
     hub.faults.set(WEIGHTS, { slowly: { bytes: 50_000, pause: () => sleep(100) } });
     const { child, ended } = start('pull', NAME);
@@ -159,11 +163,11 @@ describe('npm run model', () => {
     hub.faults.clear();
     hub.seen.length = 0;
     expect((await model('pull', NAME)).code).toBe(0);
-    expect(hub.transfers(WEIGHTS).map(({ range }) => range)).toEqual([`bytes=${kept}-`]);
+    expect(hub.downloads(WEIGHTS).map(({ range }) => range)).toEqual([`bytes=${kept}-`]);
     expect(readFileSync(path.join(snapshot(), WEIGHTS))).toEqual(FILES[WEIGHTS]);
   });
 
-  test('two pulls at once fetch every file once; the second waits and says so', async () => {
+  test('downloads every file once in two concurrent pulls; the second waits and says so', async () => {
     hub.repositories.set(NAME, { files: FILES });
     const waits = Promise.withResolvers<void>();
     hub.faults.set(WEIGHTS, { slowly: { bytes: 100_000, pause: () => waits.promise } });
@@ -183,30 +187,30 @@ describe('npm run model', () => {
   });
 
   test.each([
-    ['a gated model', ['pull', 'gated/model'], /^continuo model: gated\/model is gated: ask for access at /],
+    ['a gated model', ['pull', 'gated/model'], /^continuo model: gated\/model is gated: request access at /],
     [
       'a missing variant',
       ['pull', NAME, '--variant', 'q3'],
-      /has no variant q3; there are: q4f16, fp32, q8$/,
+      /has no variant q3; available: q4f16, fp32, q8$/,
     ],
-    ['a name without an owner', ['pull', 'model'], /must look like owner\/name$/],
+    ['a name without an owner', ['pull', 'model'], /must have the form owner\/name$/],
+    ['a revision that leaves its directory', ['pull', NAME, '--revision', '../x'], /not a valid revision$/],
     [
-      'a revision that leaves its directory',
-      ['pull', NAME, '--revision', '../x'],
-      /not the name of a revision$/,
-    ],
-    [
-      'a model that was not pulled',
+      'a check of a model that was not pulled',
       ['check', 'no/model'],
       /not in the cache at revision main; pull it first$/,
     ],
-    ['a removal of nothing', ['remove', 'no/model'], /^continuo model: no\/model is not in the cache$/],
+    [
+      'a removal of a model that was not pulled',
+      ['remove', 'no/model'],
+      /^continuo model: no\/model is not in the cache$/,
+    ],
     [
       'a directory without a model',
       ['check', '/'],
       /^continuo model: .*tokenizer\.json: the file is missing$/,
     ],
-  ] as const)('%s ends in one line on stderr and exit code 1', async (_, args, line) => {
+  ] as const)('fails with one line on stderr and exit code 1 for %s', async (_, args, line) => {
     hub.repositories.set(NAME, { files: FILES });
     hub.repositories.set('gated/model', { files: FILES, gated: true });
     const { code, stdout, stderr } = await model(...args);

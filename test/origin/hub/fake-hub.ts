@@ -4,81 +4,79 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import type { AddressInfo } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 
-/**
- * A hub on two ports: the one that lists and serves small files, and the store it sends large files to. Written from
- * the hub's public protocol, not from the client under test.
- */
-
 export const COMMIT = 'c0ffee00c0ffee00c0ffee00c0ffee00c0ffee00';
 
 export interface SeenRequest {
-  readonly server: 'hub' | 'store';
+  readonly server: 'hub' | 'storage';
   readonly method: string;
   readonly path: string;
   readonly range: string | undefined;
   readonly authorization: string | undefined;
 }
 
-/** How the next transfers of a file go wrong. */
+/** Faults of the next responses for a file. */
 export interface Fault {
-  /** Bytes of the body after which each of the next transfers is cut. */
+  /** Bytes of the body after which each of the next connections is closed. */
   cuts?: number[];
-  /** Statuses of the next answers. */
+  /** Statuses of the next responses. */
   statuses?: number[];
-  /** Headers beside those statuses. */
+  /** Headers of the responses with these statuses. */
   headers?: Record<string, string>;
-  /** Sends these bytes instead of the file's, under the file's checksum. */
+  /** Sent instead of the file, under the checksum of the file. */
   content?: Buffer;
-  /** Sends the body in pieces of this many bytes, and waits after each. */
+  /** Sends the body in pieces of this many bytes and awaits `pause` after each. */
   slowly?: { bytes: number; pause: () => Promise<unknown> };
-  /** Sends headers and then nothing, without an end. */
+  /** Sends headers, then nothing, and keeps the connection open. */
   silent?: boolean;
 }
 
 export interface FakeRepository {
   readonly files: Record<string, string | Buffer>;
-  /** Files from this size on live in the store and are known by their SHA-256. */
+  /** Files of at least this many bytes are on the storage server and have a SHA-256. */
   readonly largeFrom?: number;
-  /** Answers 403 to everybody, as gated repositories do. */
+  /** Answers 403 for every file, as gated repositories do. */
   readonly gated?: boolean;
   /** Lists names without sizes and checksums, as some mirrors do. */
   readonly namesOnly?: boolean;
-  /** Tells another size for these files. */
+  /** Wrong sizes in the listing. */
   readonly sizes?: Record<string, number>;
 }
 
+/**
+ * A hub on two ports: one lists repositories and serves small files, the other is the storage server for large files.
+ * Written from the hub's public protocol, not from the client under test.
+ */
 export class FakeHub {
   readonly repositories = new Map<string, FakeRepository>();
   readonly faults = new Map<string, Fault>();
   readonly seen: SeenRequest[] = [];
-  /** False: a Range header is ignored and the whole file is sent with 200. */
-  ranges = true;
-  /** Bytes of a file that the client holds; a cut waits until it holds what was sent before. */
-  held: (path: string) => number = () => Infinity;
+  /** False: ignores the Range header and sends the whole file with 200. */
+  supportsRange = true;
+  /** Bytes of a file that the client has on disk. A cut waits for them, because unread bytes are lost with it. */
+  bytesOnDisk: (path: string) => number = () => Infinity;
   readonly #hub: Server;
-  readonly #store: Server;
+  readonly #storage: Server;
 
   static async start(): Promise<FakeHub> {
     const hub = new FakeHub();
     hub.#hub.listen(0, '127.0.0.1');
-    // Whichever address that is here.
-    hub.#store.listen(0, 'localhost');
-    await Promise.all([hub.#hub, hub.#store].map((server) => once(server, 'listening')));
+    hub.#storage.listen(0, 'localhost'); // IPv4 or IPv6
+    await Promise.all([hub.#hub, hub.#storage].map((server) => once(server, 'listening')));
     return hub;
   }
 
   private constructor() {
-    const answering =
+    const recording =
       (server: SeenRequest['server'], answer: (request: IncomingMessage, response: ServerResponse) => void) =>
       (request: IncomingMessage, response: ServerResponse) => {
-        const { method = '', url = '', headers } = request;
-        const path = decodeURIComponent(new URL(url, 'http://hub').pathname);
-        this.seen.push({ server, method, path, range: headers.range, authorization: headers.authorization });
+        const { method = '', headers } = request;
+        const { range, authorization } = headers;
+        this.seen.push({ server, method, path: pathOf(request), range, authorization });
         answer(request, response);
       };
-    this.#hub = createServer(answering('hub', (request, response) => this.#answerHub(request, response)));
-    this.#store = createServer(
-      answering('store', (request, response) => this.#answerStore(request, response)),
+    this.#hub = createServer(recording('hub', (request, response) => this.#answerHub(request, response)));
+    this.#storage = createServer(
+      recording('storage', (request, response) => this.#answerStorage(request, response)),
     );
   }
 
@@ -87,21 +85,21 @@ export class FakeHub {
   }
 
   /** Another host and port than the hub's. */
-  get storeAddress(): string {
-    return `http://localhost:${(this.#store.address() as AddressInfo).port}`;
+  get storageAddress(): string {
+    return `http://localhost:${(this.#storage.address() as AddressInfo).port}`;
   }
 
-  /** GET requests for the content of a file, redirects not counted. */
-  transfers(file: string): SeenRequest[] {
-    const moved = this.seen.some(({ server, path }) => server === 'store' && path.endsWith(`/${file}`));
+  /** GET requests for the content of a file, without redirects. */
+  downloads(file: string): SeenRequest[] {
+    const stored = this.seen.some(({ server, path }) => server === 'storage' && path.endsWith(`/${file}`));
     return this.seen.filter(
       ({ server, method, path }) =>
-        method === 'GET' && path.endsWith(`/${file}`) && server === (moved ? 'store' : 'hub'),
+        method === 'GET' && path.endsWith(`/${file}`) && server === (stored ? 'storage' : 'hub'),
     );
   }
 
   async stop(): Promise<void> {
-    for (const server of [this.#hub, this.#store]) {
+    for (const server of [this.#hub, this.#storage]) {
       server.closeAllConnections();
       server.close();
       await once(server, 'close');
@@ -109,48 +107,42 @@ export class FakeHub {
   }
 
   #answerHub(request: IncomingMessage, response: ServerResponse): void {
-    const path = decodeURIComponent(new URL(request.url ?? '', this.endpoint).pathname);
+    const path = pathOf(request);
     const listing = /^\/api\/models\/([^/]+\/[^/]+)\/revision\/(.+)$/.exec(path);
     const file = /^\/([^/]+\/[^/]+)\/resolve\/([^/]+)\/(.+)$/.exec(path);
     const repository = this.repositories.get(listing?.[1] ?? file?.[1] ?? '');
     if (repository === undefined) {
-      refuse(response, 401, 'RepoNotFound');
+      sendError(response, 401, 'RepoNotFound');
       return;
     }
     if (listing !== null) {
       if (!['main', 'refs/pr/1', COMMIT].includes(listing[2]!)) {
-        refuse(response, 404, 'RevisionNotFound');
+        sendError(response, 404, 'RevisionNotFound');
         return;
       }
-      response.end(JSON.stringify(describe(repository)));
+      response.end(JSON.stringify(modelInfo(repository)));
       return;
     }
     if (repository.gated) {
-      refuse(response, 403, 'GatedRepo');
+      sendError(response, 403, 'GatedRepo');
       return;
     }
-    const content = repository.files[file![3]!];
-    if (content === undefined) {
-      refuse(response, 404, 'EntryNotFound');
+    const name = file![3]!;
+    if (repository.files[name] === undefined) {
+      sendError(response, 404, 'EntryNotFound');
       return;
     }
-    this.#answerFile(request, response, repository, file![3]!, Buffer.from(content));
+    const content = Buffer.from(repository.files[name]);
+    if (isLarge(repository, content)) this.#redirect(response, name, content);
+    else {
+      response.setHeader('etag', `"${gitDigest(content)}"`);
+      this.#send(request, response, name, content);
+    }
   }
 
-  #answerFile(
-    request: IncomingMessage,
-    response: ServerResponse,
-    repository: FakeRepository,
-    path: string,
-    content: Buffer,
-  ): void {
-    if (!isLarge(repository, content)) {
-      response.setHeader('etag', `"${gitDigest(content)}"`);
-      this.#send(request, response, path, content);
-      return;
-    }
+  #redirect(response: ServerResponse, path: string, content: Buffer): void {
     response.writeHead(302, {
-      location: `${this.storeAddress}/signed/${path}?signature=secret`,
+      location: `${this.storageAddress}/signed/${path}?signature=secret`,
       'x-linked-etag': `"${sha256(content)}"`,
       'x-linked-size': content.length,
       'x-repo-commit': COMMIT,
@@ -158,31 +150,24 @@ export class FakeHub {
     response.end('moved');
   }
 
-  #answerStore(request: IncomingMessage, response: ServerResponse): void {
-    const path = decodeURIComponent(new URL(request.url ?? '', this.endpoint).pathname).slice(
-      '/signed/'.length,
-    );
+  #answerStorage(request: IncomingMessage, response: ServerResponse): void {
+    const path = pathOf(request).slice('/signed/'.length);
     const repository = [...this.repositories.values()].find(({ files }) => files[path] !== undefined);
     this.#send(request, response, path, Buffer.from(repository!.files[path]!));
-  }
-
-  /** What a client has been sent and not yet read is lost with the connection; nobody shall depend on that race. */
-  async #destroy(response: ServerResponse, path: string, sent: number): Promise<void> {
-    while (this.held(path) < sent && !response.destroyed) await sleep(5);
-    setTimeout(() => response.destroy(), 20);
   }
 
   #send(request: IncomingMessage, response: ServerResponse, path: string, whole: Buffer): void {
     const fault = this.faults.get(path) ?? {};
     const status = fault.statuses?.shift();
     if (status !== undefined) {
-      refuse(response, status, '', fault.headers);
+      sendError(response, status, '', fault.headers);
       return;
     }
     const content = fault.content ?? whole;
-    const from = this.ranges ? Number(/^bytes=(\d+)-$/.exec(request.headers.range ?? '')?.[1] ?? 0) : 0;
+    const range = this.supportsRange ? /^bytes=(\d+)-$/.exec(request.headers.range ?? '') : null;
+    const from = Number(range?.[1] ?? 0);
     if (from > 0 && from >= content.length) {
-      refuse(response, 416, '');
+      sendError(response, 416, '');
       return;
     }
     const body = content.subarray(from);
@@ -192,14 +177,22 @@ export class FakeHub {
     });
     const cut = request.method === 'GET' ? fault.cuts?.shift() : undefined;
     if (cut !== undefined)
-      response.write(body.subarray(0, cut), () => void this.#destroy(response, path, from + cut));
+      response.write(body.subarray(0, cut), () => void this.#cut(response, path, from + cut));
     else if (fault.silent) response.flushHeaders();
-    else if (fault.slowly) void trickle(response, body, fault.slowly);
+    else if (fault.slowly) void sendSlowly(response, body, fault.slowly);
     else response.end(body);
+  }
+
+  async #cut(response: ServerResponse, path: string, sent: number): Promise<void> {
+    while (this.bytesOnDisk(path) < sent && !response.destroyed) await sleep(5);
+    setTimeout(() => response.destroy(), 20);
   }
 }
 
-async function trickle(
+const pathOf = (request: IncomingMessage): string =>
+  decodeURIComponent(new URL(request.url ?? '', 'http://hub').pathname);
+
+async function sendSlowly(
   response: ServerResponse,
   body: Buffer,
   { bytes, pause }: NonNullable<Fault['slowly']>,
@@ -211,12 +204,12 @@ async function trickle(
   response.end();
 }
 
-function refuse(response: ServerResponse, status: number, code: string, headers = {}): void {
+function sendError(response: ServerResponse, status: number, code: string, headers = {}): void {
   response.writeHead(status, { ...headers, ...(code === '' ? {} : { 'x-error-code': code }) });
   response.end(`error ${status}`);
 }
 
-function describe(repository: FakeRepository): unknown {
+function modelInfo(repository: FakeRepository): unknown {
   const siblings = Object.entries(repository.files).map(([rfilename, given]) => {
     const content = Buffer.from(given);
     if (repository.namesOnly) return { rfilename };
@@ -232,7 +225,7 @@ const isLarge = ({ largeFrom = 1000 }: FakeRepository, content: Buffer): boolean
 
 export const sha256 = (content: Buffer): string => createHash('sha256').update(content).digest('hex');
 
-/** What `git hash-object` prints. */
+/** The checksum that `git hash-object` prints. */
 export const gitDigest = (content: Buffer): string =>
   createHash('sha1')
     .update(Buffer.concat([Buffer.from(`blob ${content.length}\0`), content]))

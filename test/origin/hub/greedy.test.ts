@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { expect, it } from 'vitest';
+import { measureSpeed } from '../../../origin/hub/check.ts';
 import { continueGreedily } from '../../../origin/hub/greedy.ts';
-import { measureSpeed } from '../../../origin/hub/speed.ts';
 import type { DecodeBatch } from '../../../origin/model/model-runner.ts';
 import { NEUTRAL_SAMPLING } from '../../../shared/sampling.ts';
 import { VOCABULARY } from '../engine/support/alphabet.ts';
@@ -12,8 +12,8 @@ import { submission } from '../engine/support/submissions.ts';
 const SHAPE = { vocabularySize: VOCABULARY, contextLength: 64, prefillChunk: 8 };
 const GENERATED = 12;
 
-/** A runner whose kernel for a lone row computes something else. */
-class LoneRowsDiffer extends ScriptedRunner {
+/** A runner whose logits differ if a batch has only one row. */
+class SingleRowDiffers extends ScriptedRunner {
   constructor(slots: number) {
     super({ ...SHAPE, slots, minRows: Math.min(2, slots) });
   }
@@ -24,11 +24,11 @@ class LoneRowsDiffer extends ScriptedRunner {
   }
 }
 
-it('continues a prompt as the engine does, whatever a lone row would be given', async () => {
+it('generates the same greedy tokens as the engine if a single row has other logits', async () => {
   const prompts = fc.array(fc.nat(VOCABULARY - 1), { minLength: 1, maxLength: 30 });
   await fc.assert(
     fc.asyncProperty(prompts, fc.integer({ min: 1, max: 4 }), async (prompt, slots) => {
-      const engine = new Driver(new LoneRowsDiffer(slots));
+      const engine = new Driver(new SingleRowDiffers(slots));
       engine.submit(
         submission({
           requestId: 'one',
@@ -42,13 +42,15 @@ it('continues a prompt as the engine does, whatever a lone row would be given', 
         .eventsOf('one')
         .flatMap((event) => (event.type === 'token' ? (event.ids ?? []) : []));
       expect(answer).toHaveLength(GENERATED);
-      expect(await continueGreedily(new LoneRowsDiffer(slots), prompt, GENERATED, new Set())).toEqual(answer);
+      expect(await continueGreedily(new SingleRowDiffers(slots), prompt, GENERATED, new Set())).toEqual(
+        answer,
+      );
     }),
   );
 });
 
-it('times a lone sequence in the runs that it gets from the engine', async () => {
-  const runner = new LoneRowsDiffer(4);
+it('times one sequence in the batches that the engine builds', async () => {
+  const runner = new SingleRowDiffers(4);
   await measureSpeed(runner, [1, 2, 3], 5, () => 0);
   expect(runner.decodes.map(({ rows }) => rows)).toEqual([...Array(5).fill(2), ...Array(5).fill(4)]);
 });

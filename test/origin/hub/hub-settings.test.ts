@@ -6,7 +6,7 @@ import { readHubSettings } from '../../../origin/hub/hub-settings.ts';
 
 const HOME = '/home/someone';
 
-test('without variables: the public hub, no token, the usual cache', () => {
+test('defaults to the public hub, no token and the cache of Hugging Face’s tools', () => {
   expect(readHubSettings({}, HOME)).toEqual({
     endpoint: 'https://huggingface.co',
     token: null,
@@ -20,11 +20,11 @@ test.each([
   [{ HF_HOME: '/data/hf', HF_HUB_CACHE: '/fast/models' }, '/fast/models'],
   [{ XDG_CACHE_HOME: '/var/cache' }, '/var/cache/huggingface/hub'],
   [{ HF_HOME: '', HF_HUB_CACHE: '' }, '/home/someone/.cache/huggingface/hub'],
-])('%j keeps models in %s', (environment, cache) => {
+])('%j: the cache is %s', (environment, cache) => {
   expect(readHubSettings(environment, HOME).cache).toBe(cache);
 });
 
-test('a mirror’s address loses its last slash; what is no address is refused', () => {
+test('removes the slash at the end of HF_ENDPOINT and rejects other text than an address', () => {
   expect(readHubSettings({ HF_ENDPOINT: 'https://mirror.example/hf/' }, HOME).endpoint).toBe(
     'https://mirror.example/hf',
   );
@@ -36,25 +36,27 @@ test.each([
   'https://someone:secret@mirror.example',
   'https://mirror.example?a=b',
   'https://mirror.example#x',
-])('the address %s, which no file’s address can be made of, is refused', (endpoint) => {
+])('rejects the endpoint %s, to which no path can be appended', (endpoint) => {
   expect(() => readHubSettings({ HF_ENDPOINT: endpoint }, HOME)).toThrow(
     /^HF_ENDPOINT must be an address without user, password, query and fragment$/,
   );
 });
 
 test.each(['hf_one\nhf_two', 'hf_ quoted', '“hf_token”'])(
-  'the token %j, which no header takes, is refused without being shown',
+  'rejects the token %j, which a header cannot carry, without showing it',
   (token) => {
-    const words = 'it holds white space or characters beyond ASCII';
-    expect(() => readHubSettings({ HF_TOKEN: token }, HOME)).toThrow(`HF_TOKEN is not a token: ${words}`);
+    const reason = 'it contains white space or non-ASCII characters';
+    expect(() => readHubSettings({ HF_TOKEN: token }, HOME)).toThrow(
+      `HF_TOKEN is not a valid token: ${reason}`,
+    );
     const home = mkdtempSync(path.join(tmpdir(), 'continuo-hub-'));
     const file = path.join(home, 'token');
     writeFileSync(file, token);
-    expect(() => readHubSettings({ HF_HOME: home }, HOME)).toThrow(`${file} is not a token: ${words}`);
+    expect(() => readHubSettings({ HF_HOME: home }, HOME)).toThrow(`${file} is not a valid token: ${reason}`);
   },
 );
 
-test('the token comes from HF_TOKEN, else from the file other tools wrote', () => {
+test('reads the token from HF_TOKEN, else from the token file of Hugging Face’s tools', () => {
   const home = mkdtempSync(path.join(tmpdir(), 'continuo-hub-'));
   mkdirSync(path.join(home, '.cache', 'huggingface'), { recursive: true });
   writeFileSync(path.join(home, '.cache', 'huggingface', 'token'), 'hf_file\n');

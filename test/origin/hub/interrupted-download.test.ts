@@ -3,70 +3,76 @@ import { describe, expect, test } from 'vitest';
 import { HubClient } from '../../../origin/hub/hub-client.ts';
 import { forEachTest } from '../../support/for-tests.ts';
 import { FakeHub } from './fake-hub.ts';
-import { FILES, NAME, PullStage, WEIGHTS } from './pull-fixture.ts';
+import { FILES, NAME, PullFixture, WEIGHTS } from './pull-fixture.ts';
 
-const stage = forEachTest(() => PullStage.start());
+const fixture = forEachTest(() => PullFixture.start());
 
-describe('bad lines', () => {
-  test('three cuts during one file cost nothing that had arrived', async () => {
-    stage.offer();
-    stage.hub.faults.set(WEIGHTS, { cuts: [50_000, 0, 100_000] });
-    await stage.run();
-    expect(readFileSync(stage.weightsBlob())).toEqual(FILES[WEIGHTS]);
-    const starts = stage.hub.transfers(WEIGHTS).map(({ range }) => range);
+describe('interrupted downloads', () => {
+  test('resumes after each of three lost connections where the file ends', async () => {
+    fixture.offer();
+    fixture.hub.faults.set(WEIGHTS, { cuts: [50_000, 0, 100_000] });
+    await fixture.run();
+    expect(readFileSync(fixture.weightsBlob())).toEqual(FILES[WEIGHTS]);
+    const starts = fixture.hub.downloads(WEIGHTS).map(({ range }) => range);
     expect(starts).toEqual([undefined, 'bytes=50000-', 'bytes=50000-', 'bytes=150000-']);
-    expect(stage.pauses).toEqual([375, 750, 375]);
+    expect(fixture.delays).toEqual([375, 750, 375]);
   });
 
-  test('a server that ignores Range sends all of it, and the file is right', async () => {
-    stage.offer();
-    stage.hub.ranges = false;
-    stage.hub.faults.set(WEIGHTS, { cuts: [50_000, 120_000] });
-    await stage.run();
-    expect(readFileSync(stage.weightsBlob())).toEqual(FILES[WEIGHTS]);
-    expect(stage.hub.transfers(WEIGHTS)).toHaveLength(3);
+  test('starts again at byte 0 if the server ignores Range', async () => {
+    fixture.offer();
+    fixture.hub.supportsRange = false;
+    fixture.hub.faults.set(WEIGHTS, { cuts: [50_000, 120_000] });
+    await fixture.run();
+    expect(readFileSync(fixture.weightsBlob())).toEqual(FILES[WEIGHTS]);
+    expect(fixture.hub.downloads(WEIGHTS)).toHaveLength(3);
   });
 
-  test('a server that ignores Range and always cuts at the same byte is given up, not asked for ever', async () => {
-    stage.offer();
-    stage.hub.ranges = false;
-    stage.hub.faults.set(WEIGHTS, { cuts: Array<number>(40).fill(50_000) });
-    expect(await stage.fault()).toMatch(/^given up after 4 attempts: connection to localhost:\d+ lost/);
-    expect(stage.hub.transfers(WEIGHTS)).toHaveLength(4);
+  test('gives up if the server ignores Range and always fails at the same byte', async () => {
+    fixture.offer();
+    fixture.hub.supportsRange = false;
+    fixture.hub.faults.set(WEIGHTS, { cuts: Array<number>(40).fill(50_000) });
+    expect(await fixture.fault()).toMatch(/^failed after 4 attempts: connection to localhost:\d+ lost/);
+    expect(fixture.hub.downloads(WEIGHTS)).toHaveLength(4);
   });
 
-  test('a busy server is asked again after the time it names', async () => {
-    stage.offer();
-    stage.hub.faults.set(WEIGHTS, { statuses: [503, 500, 429] });
-    await stage.run();
-    expect(readFileSync(stage.weightsBlob())).toEqual(FILES[WEIGHTS]);
-    expect(stage.notes).toHaveLength(3);
+  test('retries after the statuses 503, 500 and 429, when Retry-After says', async () => {
+    fixture.offer();
+    fixture.hub.faults.set(WEIGHTS, { statuses: [503, 500, 429], headers: { 'retry-after': '7' } });
+    await fixture.run();
+    expect(readFileSync(fixture.weightsBlob())).toEqual(FILES[WEIGHTS]);
+    expect(fixture.delays).toEqual([7000, 7000, 7000]);
+    expect(fixture.notes).toHaveLength(3);
   });
 
-  test('attempts that bring nothing end in one line; what had arrived stays for the next pull', async () => {
-    stage.offer();
-    stage.hub.faults.set(WEIGHTS, { cuts: [70_000, 0, 0, 0, 0, 0, 0] });
-    expect(await stage.fault()).toMatch(/^given up after 4 attempts: connection to localhost:\d+ lost/);
-    expect(statSync(`${stage.weightsBlob()}.incomplete`).size).toBe(70_000);
-    stage.hub.faults.clear();
-    stage.hub.seen.length = 0;
-    await stage.run();
-    expect(stage.hub.transfers(WEIGHTS).map(({ range }) => range)).toEqual(['bytes=70000-']);
-    expect(readFileSync(stage.weightsBlob())).toEqual(FILES[WEIGHTS]);
+  test('fails after 4 attempts without progress and keeps the partial file for the next pull', async () => {
+    fixture.offer();
+    fixture.hub.faults.set(WEIGHTS, { cuts: [70_000, 0, 0, 0, 0, 0, 0] });
+    expect(await fixture.fault()).toMatch(/^failed after 4 attempts: connection to localhost:\d+ lost/);
+    expect(statSync(`${fixture.weightsBlob()}.incomplete`).size).toBe(70_000);
+    fixture.hub.faults.clear();
+    fixture.hub.seen.length = 0;
+    await fixture.run();
+    expect(fixture.hub.downloads(WEIGHTS).map(({ range }) => range)).toEqual(['bytes=70000-']);
+    expect(readFileSync(fixture.weightsBlob())).toEqual(FILES[WEIGHTS]);
   });
 
-  test('a connection that falls silent counts as lost', async () => {
-    stage.offer();
-    stage.hub.faults.set(WEIGHTS, { silent: true });
-    expect(await stage.fault({}, { stallMs: 80 })).toMatch(/nothing came for too long/);
+  test('treats a connection without data as lost', async () => {
+    fixture.offer();
+    fixture.hub.faults.set(WEIGHTS, { silent: true });
+    expect(await fixture.fault({}, { stallMs: 80 })).toMatch(/no data for too long$/);
   });
 
-  test('a hub that cannot be reached is named', async () => {
-    const settings = { endpoint: stage.hub.endpoint, token: null, cache: stage.cache };
-    await stage.hub.stop();
-    const patience = { attempts: 2, sleep: async () => undefined, random: () => 0, onRetry: () => undefined };
-    const client = new HubClient({ settings, fetch, patience, stallMs: 1000 });
+  test('names a hub that cannot be reached', async () => {
+    const settings = { endpoint: fixture.hub.endpoint, token: null, cache: fixture.cache };
+    await fixture.hub.stop();
+    const retries = {
+      maxAttempts: 2,
+      sleep: async () => undefined,
+      random: () => 0,
+      onRetry: () => undefined,
+    };
+    const client = new HubClient({ settings, fetch, retries, stallMs: 1000 });
     await expect(client.listing(NAME, 'main')).rejects.toThrow(/127\.0\.0\.1:\d+ lost: ECONNREFUSED/);
-    stage.hub = await FakeHub.start();
+    fixture.hub = await FakeHub.start();
   });
 });

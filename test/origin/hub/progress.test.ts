@@ -2,8 +2,7 @@ import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { Writable } from 'node:stream';
 import { describe, expect, test } from 'vitest';
-import { byteSize } from '../../../origin/hub/byte-size.ts';
-import { createProgress } from '../../../origin/hub/progress.ts';
+import { byteSize, createProgress } from '../../../origin/hub/progress.ts';
 
 function stream(isTTY: boolean) {
   const written: string[] = [];
@@ -16,8 +15,8 @@ function stream(isTTY: boolean) {
   return { written, stream: Object.assign(sink, { isTTY, columns: 100 }) };
 }
 
-describe('away from a terminal', () => {
-  test('a small file is one line, without control characters', () => {
+describe('outside a terminal', () => {
+  test('prints one line for a small file, without control characters', () => {
     const { written, stream: sink } = stream(false);
     const file = createProgress(sink).start('config.json', 2000);
     for (const bytes of [0, 1000, 2000]) file.update(bytes);
@@ -25,7 +24,7 @@ describe('away from a terminal', () => {
     expect(written).toEqual(['config.json 2.00 kB\n']);
   });
 
-  test('a large file is one line per tenth, from where it goes on', () => {
+  test('prints one line per 10 % of a large file, from the resumed byte on', () => {
     const { written, stream: sink } = stream(false);
     const file = createProgress(sink).start('model.onnx', 100e6);
     file.update(35e6);
@@ -40,7 +39,7 @@ describe('away from a terminal', () => {
 });
 
 describe('on a terminal', () => {
-  test('a bar tells the file and its size, and a note starts on a line of its own', () => {
+  test('shows file and size in a bar and prints notes on a line of their own', () => {
     const { written, stream: sink } = stream(true);
     const progress = createProgress(sink);
     const file = progress.start('model.onnx', 100e6);
@@ -54,7 +53,7 @@ describe('on a terminal', () => {
   });
 });
 
-test('whoever ends the process while a bar runs has the cursor and wrapped lines back', async () => {
+test('leaves cursor and line wrapping unchanged if Ctrl-C ends the process while a bar runs', async () => {
   const module = new URL('../../../origin/hub/progress.ts', import.meta.url).href;
   const script = `import { createProgress } from ${JSON.stringify(module)};
     const terminal = Object.assign(process.stdout, { isTTY: true, columns: 100 });
@@ -67,8 +66,9 @@ test('whoever ends the process while a bar runs has the cursor and wrapped lines
     if (!child.killed && written.includes('of 100 B')) child.kill('SIGINT');
   }
   expect(child.signalCode ?? (await once(child, 'exit'))[1]).toBe('SIGINT');
-  expect(written.lastIndexOf('\u001b[?25h')).toBeGreaterThan(written.lastIndexOf('\u001b[?25l'));
-  expect(written.lastIndexOf('\u001b[?7h')).toBeGreaterThan(written.lastIndexOf('\u001b[?7l'));
+  // \u001b[?25l hides the cursor, \u001b[?7l disables wrapping.
+  expect(written.lastIndexOf('\u001b[?25l')).toBeLessThanOrEqual(written.lastIndexOf('\u001b[?25h'));
+  expect(written.lastIndexOf('\u001b[?7l')).toBeLessThanOrEqual(written.lastIndexOf('\u001b[?7h'));
 });
 
 test.each([
@@ -81,6 +81,6 @@ test.each([
   [999_500, '1.00 MB'],
   [3_210_000_000, '3.21 GB'],
   [9e18, '9000 PB'],
-])('%d bytes are %s', (bytes, text) => {
+])('formats %d bytes as %s', (bytes, text) => {
   expect(byteSize(bytes)).toBe(text);
 });

@@ -1,7 +1,7 @@
 import { statSync } from 'node:fs';
 import path from 'node:path';
 import { expect } from 'vitest';
-import { repositoryPaths } from '../../../origin/hub/cache-layout.ts';
+import { repositoryPaths } from '../../../origin/hub/cache.ts';
 import { HubClient } from '../../../origin/hub/hub-client.ts';
 import { HubError } from '../../../origin/hub/hub-error.ts';
 import { type PullRequest, pull } from '../../../origin/hub/pull.ts';
@@ -12,25 +12,27 @@ export const NAME = 'tiny-org/tiny-model';
 export const WEIGHTS = 'onnx/model_q4f16.onnx_data';
 export const FILES = communityFiles();
 
-interface Circumstances {
+interface ClientOptions {
   readonly token?: string | null;
   readonly stallMs?: number;
 }
 
-/** A fake hub and an empty cache to pull into, with what a pull says and how long it waits. */
-export class PullStage {
+/** A fake hub and an empty cache to pull into. Records notes and retry delays. */
+export class PullFixture {
   cache = emptyDirectory();
   readonly notes: string[] = [];
-  readonly pauses: number[] = [];
+  /** Milliseconds. */
+  readonly delays: number[] = [];
   hub: FakeHub;
 
   private constructor(hub: FakeHub) {
     this.hub = hub;
-    hub.held = () => statSync(`${this.weightsBlob()}.incomplete`, { throwIfNoEntry: false })?.size ?? 0;
+    hub.bytesOnDisk = () =>
+      statSync(`${this.weightsBlob()}.incomplete`, { throwIfNoEntry: false })?.size ?? 0;
   }
 
-  static async start(): Promise<PullStage> {
-    return new PullStage(await FakeHub.start());
+  static async start(): Promise<PullFixture> {
+    return new PullFixture(await FakeHub.start());
   }
 
   stop() {
@@ -41,26 +43,24 @@ export class PullStage {
     this.hub.repositories.set(NAME, { files: FILES, ...repository });
   }
 
-  run(request: Partial<PullRequest> = {}, { token = null, stallMs = 10_000 }: Circumstances = {}) {
+  run(request: Partial<PullRequest> = {}, { token = null, stallMs = 10_000 }: ClientOptions = {}) {
     const { cache } = this;
-    const sleep = async (ms: number) => void this.pauses.push(ms);
+    const sleep = async (ms: number) => void this.delays.push(ms);
+    const note = (line: string) => void this.notes.push(line);
     const client = new HubClient({
       settings: { endpoint: this.hub.endpoint, token, cache },
       fetch,
-      patience: { attempts: 4, sleep, random: () => 0.5, onRetry: (reason) => void this.notes.push(reason) },
+      retries: { maxAttempts: 4, sleep, random: () => 0.5, onRetry: note },
       stallMs,
     });
-    const progress = {
-      start: () => ({ update() {}, stop() {} }),
-      note: (line: string) => void this.notes.push(line),
-    };
-    return pull({ repository: NAME, revision: 'main', ...request }, { client, cache, progress, sleep });
+    const progress = { start: () => ({ update() {}, stop() {} }), note };
+    return pull({ repository: NAME, revision: 'main', ...request }, { client, cache, progress });
   }
 
-  /** The message a pull fails with; it must be one line. */
-  async fault(...args: Parameters<PullStage['run']>): Promise<string> {
+  /** Runs a pull that must fail with a HubError of one line. Returns its message. */
+  async fault(...args: Parameters<PullFixture['run']>): Promise<string> {
     const error = await this.run(...args).then(
-      () => new Error('it did not fail'),
+      () => new Error('the pull succeeded'),
       (thrown: Error) => thrown,
     );
     expect(error).toBeInstanceOf(HubError);

@@ -6,8 +6,8 @@ import { type SyntheticModel, writeSyntheticModel } from '../../support/syntheti
 
 export const emptyDirectory = (): string => mkdtempSync(path.join(tmpdir(), 'continuo-hub-'));
 
-/** Bytes without a pattern that a shifted or repeated piece would fit into. */
-export function patternless(length: number, seed = 1): Buffer {
+/** Pseudorandom bytes, so that a shifted or repeated piece changes the checksum. */
+export function randomBytes(length: number, seed = 1): Buffer {
   let state = seed;
   const bytes = Uint8Array.from({ length }, () => {
     state = (Math.imul(state, 1664525) + 1013904223) >>> 0;
@@ -16,8 +16,8 @@ export function patternless(length: number, seed = 1): Buffer {
   return Buffer.from(bytes);
 }
 
-/** A repository laid out as onnx-community lays its models out, with contents that are no model. */
-export function communityFiles(weights: Buffer = patternless(300_000)): Record<string, string | Buffer> {
+/** A repository with the layout of onnx-community and contents that cannot run. */
+export function communityFiles(weights: Buffer = randomBytes(300_000)): Record<string, string | Buffer> {
   return {
     '.gitattributes': '*.onnx filter=lfs',
     'README.md': '# A model',
@@ -26,16 +26,16 @@ export function communityFiles(weights: Buffer = patternless(300_000)): Record<s
     'tokenizer.json': JSON.stringify({ model: 'x'.repeat(2000) }),
     'tokenizer_config.json': '{"eos_token":"</s>"}',
     'special_tokens_map.json': '{}',
-    'model.safetensors': patternless(5000, 2),
-    'onnx/model.onnx': patternless(4000, 3),
-    'onnx/model.onnx_data': patternless(9000, 4),
-    'onnx/model_q4f16.onnx': patternless(2000, 5),
+    'model.safetensors': randomBytes(5000, 2),
+    'onnx/model.onnx': randomBytes(4000, 3),
+    'onnx/model.onnx_data': randomBytes(9000, 4),
+    'onnx/model_q4f16.onnx': randomBytes(2000, 5),
     'onnx/model_q4f16.onnx_data': weights,
-    'onnx/model_quantized.onnx': patternless(2500, 6),
+    'onnx/model_quantized.onnx': randomBytes(2500, 6),
   };
 }
 
-/** A repository with a model that runs, its weights in a file of their own. */
+/** A repository with a model that runs, its weights in a separate file. */
 export function runnableFiles(
   quantization: SyntheticModel['quantization'] = 'none',
   file = 'model.onnx',

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { chooseVariant, precisionOf, variantsOf } from '../../../origin/hub/variants.ts';
 
-/** Repository layouts as they are published, by their lists of files. */
+/** File lists of published repository layouts. */
 
 const names = (files: readonly string[]) => variantsOf(files).map(({ name }) => name);
 const filesOf = (files: readonly string[], wanted?: string) =>
@@ -28,11 +28,11 @@ describe('the layout of transformers.js', () => {
     'onnx/model_uint8.onnx',
   ];
 
-  test('each precision is a variant under the name transformers.js gives it', () => {
+  test('names each precision as transformers.js does', () => {
     expect(names(FILES).toSorted()).toEqual(['bnb4', 'fp16', 'fp32', 'int8', 'q4', 'q4f16', 'q8', 'uint8']);
   });
 
-  test('a variant takes its own weights, all of them, and not those of a longer name', () => {
+  test('takes all weights of a variant and none of a variant with a longer name', () => {
     expect(filesOf(FILES, 'fp32')).toEqual([
       'config.json',
       'onnx/model.onnx',
@@ -49,7 +49,7 @@ describe('the layout of transformers.js', () => {
     ]);
   });
 
-  test('without a choice it is q4f16, else the next of the preferred ones', () => {
+  test('prefers q4f16, then the next precision of the preference list', () => {
     expect(filesOf(FILES)).toContain('onnx/model_q4f16.onnx');
     expect(filesOf(FILES.filter((file) => !file.includes('q4')))).toContain('onnx/model_fp16.onnx');
     expect(filesOf(['onnx/model_bnb4.onnx', 'onnx/model_quantized.onnx'])).toEqual([
@@ -58,7 +58,7 @@ describe('the layout of transformers.js', () => {
   });
 });
 
-test('a merged decoder comes with its image parts, of its own precision or the only one there is', () => {
+test('takes a merged decoder’s vision graphs in its own precision, else unquantized', () => {
   const files = [
     ...COMMON,
     'preprocessor_config.json',
@@ -74,7 +74,7 @@ test('a merged decoder comes with its image parts, of its own precision or the o
   );
 });
 
-test('an export of two decoders, which the origin cannot load, is fetched in its merged form alone', () => {
+test('takes only the merged decoder of an export with two decoders, which the origin cannot load', () => {
   const files = ['config.json', 'decoder_model.onnx', 'decoder_with_past_model.onnx'];
   expect(names(files)).toEqual([]);
   expect(filesOf([...files, 'decoder_model_merged.onnx'])).toEqual([
@@ -83,13 +83,13 @@ test('an export of two decoders, which the origin cannot load, is fetched in its
   ]);
 });
 
-test('a builder’s model at the top is the default variant', () => {
+test('names a genai model at the top of the repository default', () => {
   const files = [...COMMON, 'genai_config.json', 'model.onnx', 'model.onnx.data', 'LICENSE'];
   expect(names(files)).toEqual(['default']);
   expect(filesOf(files)).toEqual(files.filter((file) => file !== 'LICENSE').toSorted());
 });
 
-test('a builder’s models in directories are variants named by them, each a model directory', () => {
+test('names genai models in directories by their directory, which is the model directory', () => {
   const inside = (directory: string) =>
     ['genai_config.json', 'config.json', 'tokenizer.json', 'phi.onnx', 'phi.onnx.data'].map(
       (name) => `${directory}/${name}`,
@@ -101,17 +101,17 @@ test('a builder’s models in directories are variants named by them, each a mod
   expect(chosen.files).toEqual(inside('cuda/fp16'));
 });
 
-test('a precision is what a directory may hold beside others, not a directory that is called so', () => {
+test('reports no precision for a genai model in a directory named fp16', () => {
   const builder = variantsOf(['fp16/genai_config.json', 'fp16/model.onnx']);
   expect([...builder, ...variantsOf(['onnx/model_fp16.onnx'])].map(precisionOf)).toEqual([null, 'fp16']);
 });
 
-test('the same precision at the top and in onnx/ is one variant, that of onnx/', () => {
+test('prefers onnx/ if a precision is both there and at the top', () => {
   const files = ['config.json', 'model.onnx', 'onnx/model.onnx'];
   expect(filesOf(files)).toEqual(['config.json', 'onnx/model.onnx']);
 });
 
-test('no decoder, no variant', () => {
+test('finds no variant without a decoder', () => {
   expect(names(['config.json', 'onnx/vision_encoder.onnx', 'onnx/other.onnx', 'model.safetensors'])).toEqual(
     [],
   );

@@ -3,48 +3,48 @@ import path from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { forEachTest } from '../../support/for-tests.ts';
 import { COMMIT } from './fake-hub.ts';
-import { FILES, PullStage, WEIGHTS } from './pull-fixture.ts';
-import { patternless } from './repository-files.ts';
+import { FILES, PullFixture, WEIGHTS } from './pull-fixture.ts';
+import { randomBytes } from './repository-files.ts';
 
-const stage = forEachTest(() => PullStage.start());
+const fixture = forEachTest(() => PullFixture.start());
 
-describe('bad content', () => {
-  test('wrong bytes are refused and not kept', async () => {
-    stage.offer();
-    stage.hub.faults.set(WEIGHTS, { content: patternless(300_000, 99) });
-    expect(await stage.fault()).toBe(`${WEIGHTS}: the checksum is wrong; nothing of it was kept`);
-    expect(existsSync(stage.weightsBlob())).toBe(false);
-    expect(existsSync(`${stage.weightsBlob()}.incomplete`)).toBe(false);
-    expect(existsSync(path.join(stage.paths().snapshots, COMMIT, WEIGHTS))).toBe(false);
+describe('wrong content', () => {
+  test('rejects a file with a wrong SHA-256 and deletes it', async () => {
+    fixture.offer();
+    fixture.hub.faults.set(WEIGHTS, { content: randomBytes(300_000, 99) });
+    expect(await fixture.fault()).toBe(`${WEIGHTS}: wrong checksum; the download was deleted`);
+    expect(existsSync(fixture.weightsBlob())).toBe(false);
+    expect(existsSync(`${fixture.weightsBlob()}.incomplete`)).toBe(false);
+    expect(existsSync(path.join(fixture.paths().snapshots, COMMIT, WEIGHTS))).toBe(false);
   });
 
-  test('wrong bytes of a small file are refused by git’s checksum', async () => {
-    stage.offer();
-    stage.hub.faults.set('config.json', { content: Buffer.from('{"model_type":"LLAMA"}') });
-    expect(await stage.fault()).toBe('config.json: the checksum is wrong; nothing of it was kept');
+  test('rejects a small file with a wrong git SHA-1', async () => {
+    fixture.offer();
+    fixture.hub.faults.set('config.json', { content: Buffer.from('{"model_type":"LLAMA"}') });
+    expect(await fixture.fault()).toBe('config.json: wrong checksum; the download was deleted');
   });
 
-  test('more bytes than announced are refused', async () => {
-    stage.offer();
-    stage.hub.faults.set(WEIGHTS, { content: patternless(300_001) });
-    expect(await stage.fault()).toMatch(/sends more than the 300000 bytes/);
+  test('rejects more bytes than announced', async () => {
+    fixture.offer();
+    fixture.hub.faults.set(WEIGHTS, { content: randomBytes(300_001) });
+    expect(await fixture.fault()).toMatch(/sends more than the announced 300000 bytes/);
   });
 
-  test('an unfinished file that was damaged is fetched again from its beginning', async () => {
-    stage.offer();
-    mkdirSync(stage.paths().blobs, { recursive: true });
-    writeFileSync(`${stage.weightsBlob()}.incomplete`, Buffer.alloc(1000));
-    await stage.run();
-    expect(stage.hub.transfers(WEIGHTS).map(({ range }) => range)).toEqual(['bytes=1000-', undefined]);
-    expect(readFileSync(stage.weightsBlob())).toEqual(FILES[WEIGHTS]);
+  test('downloads a damaged partial file again from byte 0', async () => {
+    fixture.offer();
+    mkdirSync(fixture.paths().blobs, { recursive: true });
+    writeFileSync(`${fixture.weightsBlob()}.incomplete`, Buffer.alloc(1000));
+    await fixture.run();
+    expect(fixture.hub.downloads(WEIGHTS).map(({ range }) => range)).toEqual(['bytes=1000-', undefined]);
+    expect(readFileSync(fixture.weightsBlob())).toEqual(FILES[WEIGHTS]);
   });
 
-  test('an unfinished file longer than the file itself is fetched again', async () => {
-    stage.offer();
-    mkdirSync(stage.paths().blobs, { recursive: true });
-    writeFileSync(`${stage.weightsBlob()}.incomplete`, Buffer.alloc(400_000));
-    await stage.run();
-    expect(readFileSync(stage.weightsBlob())).toEqual(FILES[WEIGHTS]);
+  test('downloads again if the partial file is longer than the file', async () => {
+    fixture.offer();
+    mkdirSync(fixture.paths().blobs, { recursive: true });
+    writeFileSync(`${fixture.weightsBlob()}.incomplete`, Buffer.alloc(400_000));
+    await fixture.run();
+    expect(readFileSync(fixture.weightsBlob())).toEqual(FILES[WEIGHTS]);
   });
 
   test.each([
@@ -53,22 +53,24 @@ describe('bad content', () => {
     'onnx/../../config.json',
     'onnx\\..\\config.json',
     'a//b',
-  ])('a hub that names the file %s is refused before anything is written', async (name) => {
-    stage.offer({ files: { ...FILES, [name]: '{}' } });
-    expect(await stage.fault()).toMatch(/^the hub names a file outside the model/);
-    expect(readdirSync(stage.cache)).toEqual([]);
+    'onnx/.. /config.json',
+    'onnx/config.json.',
+  ])('rejects a listing with the path %s before it writes anything', async (name) => {
+    fixture.offer({ files: { ...FILES, [name]: '{}' } });
+    expect(await fixture.fault()).toMatch(/^the hub lists a file with an unsafe path/);
+    expect(readdirSync(fixture.cache)).toEqual([]);
   });
 
-  test('a model that cannot fit is refused before the first byte', async () => {
-    stage.offer({ sizes: { [WEIGHTS]: 9e15 } });
-    expect(await stage.fault()).toMatch(/^9\.00 PB are missing, but .* has room for /);
-    expect(stage.hub.seen.filter(({ path }) => path.includes('/resolve/'))).toEqual([]);
+  test('rejects a model that does not fit on the disk before the first download', async () => {
+    fixture.offer({ sizes: { [WEIGHTS]: 9e15 } });
+    expect(await fixture.fault()).toMatch(/^the download needs 9\.00 PB, but .* has .* free$/);
+    expect(fixture.hub.seen.filter(({ path }) => path.includes('/resolve/'))).toEqual([]);
   });
 
-  test.runIf(existsSync('/dev/full'))('a disk that fills up is named', async () => {
-    stage.offer();
-    mkdirSync(stage.paths().blobs, { recursive: true });
-    symlinkSync('/dev/full', `${stage.weightsBlob()}.incomplete`);
-    expect(await stage.fault()).toBe(`the disk is full: ${stage.weightsBlob()}.incomplete`);
+  test.runIf(existsSync('/dev/full'))('names the directory if the disk is full', async () => {
+    fixture.offer();
+    mkdirSync(fixture.paths().blobs, { recursive: true });
+    symlinkSync('/dev/full', `${fixture.weightsBlob()}.incomplete`);
+    expect(await fixture.fault()).toBe(`the disk is full: ${fixture.paths().root}`);
   });
 });
