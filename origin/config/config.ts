@@ -60,13 +60,6 @@ export const variables = z.object({
   CONTINUO_SPECULATION: number(modelFields.speculation).default(0),
   /** Most running sequences at which tokens are guessed. */
   CONTINUO_SPECULATION_ROWS: number(modelFields.speculationRows).default(1),
-  /** `true`: several tokens that a grammar forces are computed in one run. Changes answers by rounding only. */
-  CONTINUO_FORCED_TOKENS: onOff,
-  /**
-   * `true`: generated text is kept for reuse, too, not prompts alone. An answer may then depend, by rounding, on what
-   * the same tenant has asked before.
-   */
-  CONTINUO_CACHE_GENERATED: onOff,
   /** `true`: generation_config.json sets the defaults of temperature, top_p and so on. */
   CONTINUO_GENERATION_CONFIG: onOff,
   /** Seconds for running requests to finish after SIGTERM. */
@@ -127,11 +120,9 @@ function modelOf(values: z.infer<typeof variables>): ModelSettings {
       },
       kvMemoryBytes: mebibytesToBytes(values.CONTINUO_KV_MEMORY_MIB),
       queueLimit: values.CONTINUO_QUEUE_LIMIT,
-      shortcuts: {
-        drafts: values.CONTINUO_SPECULATION,
-        draftRows: values.CONTINUO_SPECULATION_ROWS,
-        forcedTokens: values.CONTINUO_FORCED_TOKENS,
-        cacheGenerated: values.CONTINUO_CACHE_GENERATED,
+      speculation: {
+        maxTokens: values.CONTINUO_SPECULATION,
+        maxRows: values.CONTINUO_SPECULATION_ROWS,
       },
       infill: values.CONTINUO_INFILL,
     },

@@ -1,7 +1,7 @@
 import { availableParallelism } from 'node:os';
 import * as z from 'zod';
 import type { GenerationDefaults } from '../../shared/sampling.ts';
-import type { Shortcuts } from '../engine/shortcuts.ts';
+import type { SpeculationSettings } from '../engine/drafting.ts';
 import type { InfillSetting } from '../infill/template.ts';
 import { type DeviceSettings, PROVIDERS } from '../model/config/device.ts';
 import { PRECISIONS, type Precision } from '../model/config/model-files.ts';
@@ -28,8 +28,6 @@ export const modelFields = {
   queueLimit: whole(0, 1_000_000),
   speculation: whole(0, 64),
   speculationRows: whole(1, 1024),
-  forcedTokens: z.boolean(),
-  cacheGenerated: z.boolean(),
   generationConfig: z.boolean(),
 };
 
@@ -52,7 +50,7 @@ export interface EngineSettings {
   /** Null = what is free. */
   readonly kvMemoryBytes: number | null;
   readonly queueLimit: number;
-  readonly shortcuts: Shortcuts;
+  readonly speculation: SpeculationSettings;
   readonly infill: InfillSetting;
 }
 

@@ -1,66 +1,59 @@
 import type { PrefillChunk } from '../model/model-runner.ts';
 import { DraftLength, lookUp } from './draft.ts';
 import type { Sequence } from './sequence.ts';
-import type { Shortcuts } from './shortcuts.ts';
 
 /** Tokens that may come next in a sequence. Each is taken up only when the sampler draws it. */
 export interface Draft {
   readonly sequence: Sequence;
   /** At least one, and fewer than the sequence may still generate. */
   readonly tokens: Int32Array;
-  /** How many of them came true is to be learnt from. */
-  readonly guessed: boolean;
 }
 
-/**
- * Decides which sequences get more than one token out of the next step: those whose grammar leaves no choice, and with
- * few sequences decoding those whose text repeats itself.
- */
+/** When the engine speculates. A run over several positions rounds differently from one decode step per position. */
+export interface SpeculationSettings {
+  /** Most tokens of one draft; 0 = no speculation. */
+  readonly maxTokens: number;
+  /** Most sequences that may be decoding while the engine speculates. */
+  readonly maxRows: number;
+}
+
+export const NO_SPECULATION: SpeculationSettings = { maxTokens: 0, maxRows: 1 };
+
+/** Chooses the sequences whose next tokens are drafted by prompt look-up. */
 export class Drafting {
-  readonly #shortcuts: Shortcuts;
+  readonly #settings: SpeculationSettings;
   readonly #longestRun: number;
   readonly #lengths = new WeakMap<Sequence, DraftLength>();
 
   /** @param longestRun positions that one run can compute */
-  constructor(shortcuts: Shortcuts, longestRun: number) {
-    this.#shortcuts = shortcuts;
+  constructor(settings: SpeculationSettings, longestRun: number) {
+    this.#settings = settings;
     this.#longestRun = longestRun;
   }
 
   /** @param decoding the sequence decoding in each slot, or null */
   plan(decoding: readonly (Sequence | null)[]): Draft[] {
-    const { drafts, draftRows, forcedTokens } = this.#shortcuts;
-    if (drafts === 0 && !forcedTokens) return [];
+    const { maxTokens, maxRows } = this.#settings;
+    if (maxTokens === 0) return [];
     const sequences = decoding.filter((sequence) => sequence !== null);
-    const guessing = drafts > 0 && sequences.length <= draftRows;
-    return sequences.flatMap(
-      (sequence) =>
-        (forcedTokens ? this.#forced(sequence) : null) ?? (guessing ? this.#guess(sequence) : null) ?? [],
-    );
+    return sequences.length > maxRows ? [] : sequences.flatMap((sequence) => this.#guess(sequence) ?? []);
   }
 
   /** @param accepted tokens of the draft that were drawn */
-  observe({ sequence, guessed }: Draft, accepted: number): void {
-    if (guessed) this.#lengths.get(sequence)?.observe(accepted);
-  }
-
-  #forced(sequence: Sequence): Draft | null {
-    const forced = sequence.forced();
-    if (forced.length < 2) return null;
-    const tokens = Int32Array.from(forced.slice(0, this.#room(sequence)));
-    return tokens.length === 0 ? null : { sequence, tokens, guessed: false };
+  observe({ sequence }: Draft, accepted: number): void {
+    this.#lengths.get(sequence)?.observe(accepted);
   }
 
   #guess(sequence: Sequence): Draft | null {
     let length = this.#lengths.get(sequence);
     if (length === undefined) {
-      length = new DraftLength(this.#shortcuts.drafts);
+      length = new DraftLength(this.#settings.maxTokens);
       this.#lengths.set(sequence, length);
     }
     const most = Math.min(length.next(), this.#room(sequence));
     if (most === 0) return null;
     const tokens = lookUp(sequence.tokens, most);
-    return tokens.length === 0 ? null : { sequence, tokens, guessed: true };
+    return tokens.length === 0 ? null : { sequence, tokens };
   }
 
   /** The last token is fed along with the draft, and one more is drawn after a draft that is all true. */

@@ -10,13 +10,13 @@ import { OutOfMemoryError } from '../model/runner/kv-cache.ts';
 import { isLargeVocabulary, SimdKernel } from '../sampling/simd/simd-kernel.ts';
 import { DrawTeam } from '../sampling/team/draw-team.ts';
 import { firstTokens, type TokenBytes } from '../tokenizer/token-bytes.ts';
+import type { SpeculationSettings } from './drafting.ts';
 import { Engine } from './engine.ts';
 import { serveEngine } from './engine-loop.ts';
 import { drawersBeside } from './engine-thread-drawers.ts';
 import { ImageFeatures } from './image-features.ts';
 import type { EngineReport, Submission } from './messages.ts';
 import { samplerVocabulary } from './sampler-vocabulary.ts';
-import { NO_SHORTCUTS, type Shortcuts } from './shortcuts.ts';
 
 /** Entry of the engine thread: opens the model, then runs the engine until it is told to stop. */
 
@@ -29,12 +29,12 @@ export interface EngineThreadData {
   /** Sequences that may wait for a slot. */
   readonly maxWaiting: number;
   /** None unless given. */
-  readonly shortcuts?: Shortcuts;
+  readonly speculation?: SpeculationSettings | undefined;
 }
 
 const port = parentPort;
 if (port === null) throw new Error('engine-thread.ts is the entry of a worker thread');
-const { model, tokenBytes, eosIds, maxWaiting, shortcuts = NO_SHORTCUTS } = workerData as EngineThreadData;
+const { model, tokenBytes, eosIds, maxWaiting, speculation } = workerData as EngineThreadData;
 const report = (message: EngineReport): void => port.postMessage(message);
 
 // Before the model is opened: the smaller this process is, the faster it starts another.
@@ -68,7 +68,7 @@ try {
     team,
     eosIds,
     maxWaiting,
-    shortcuts,
+    ...(speculation && { speculation }),
     vocabulary: samplerVocabulary(model.directory, tokenBytes),
     compile: (constraint: string, tenantId: string) => grammars.get(constraint, tenantId),
     encodeImages: (submission: Submission, signal: AbortSignal) => features.of(submission, signal),

@@ -4,7 +4,7 @@ import type { BlockKernel } from '../sampling/block-kernel.ts';
 import type { DrawTeam } from '../sampling/team/draw-team.ts';
 import type { SamplerVocabulary } from '../sampling/vocabulary.ts';
 import { SamplerWorkspace } from '../sampling/workspace.ts';
-import { type Draft, Drafting, verification } from './drafting.ts';
+import { type Draft, Drafting, NO_SPECULATION, type SpeculationSettings, verification } from './drafting.ts';
 import { EngineFailure } from './engine-failure.ts';
 import { violations } from './invariants.ts';
 import type { KvCopy } from './kv-slots.ts';
@@ -15,7 +15,6 @@ import { Requests, type RequestsOptions } from './requests.ts';
 import { Roster } from './roster.ts';
 import { DecodeBatchBuilder, prefillChunk } from './scheduler.ts';
 import type { Sequence } from './sequence.ts';
-import { NO_SHORTCUTS, type Shortcuts } from './shortcuts.ts';
 import { StepTimer } from './step-timer.ts';
 
 export interface EngineOptions extends Omit<RequestsOptions, 'roster' | 'context'> {
@@ -26,7 +25,7 @@ export interface EngineOptions extends Omit<RequestsOptions, 'roster' | 'context
   /** Draws the tokens of a step on several threads; each sampler draws by itself unless given. */
   readonly team?: DrawTeam | null;
   /** None unless given. */
-  readonly shortcuts?: Shortcuts;
+  readonly speculation?: SpeculationSettings;
 }
 
 /** Failed runs in a row that the engine puts up with; one that succeeds makes it forget them. */
@@ -48,14 +47,14 @@ export class Engine {
   #failures = 0;
 
   constructor(options: EngineOptions) {
-    const { runner, vocabulary, now, maxWaiting, shortcuts = NO_SHORTCUTS, team = null } = options;
+    const { runner, vocabulary, now, maxWaiting, speculation = NO_SPECULATION, team = null } = options;
     const { shape } = runner;
     this.#runner = runner;
     this.#now = now;
-    this.#roster = new Roster(shape, maxWaiting, shortcuts.cacheGenerated);
+    this.#roster = new Roster(shape, maxWaiting);
     this.#batch = new DecodeBatchBuilder(shape.slots, shape.minRows);
     this.#team = team;
-    this.#drafting = new Drafting(shortcuts, shape.prefillChunk);
+    this.#drafting = new Drafting(speculation, shape.prefillChunk);
     const context = {
       vocabulary,
       workspace: new SamplerWorkspace(shape.vocabularySize, options.kernel),
@@ -189,9 +188,7 @@ export class Engine {
     const accepted = drawn ? tokens : tokens - 1;
     this.#drafting.observe(draft, accepted);
     timer.mark('sampling');
-    // What a grammar forces is no guess.
-    const guesses = draft.guessed ? ([draft.tokens.length, accepted] as const) : ([0, 0] as const);
-    this.#flush(false, timer.report('decode', 1, tokens, ...guesses));
+    this.#flush(false, timer.report('decode', 1, tokens, draft.tokens.length, accepted));
   }
 
   async #prefill(prefill: PromptPrefill): Promise<void> {

@@ -3,8 +3,7 @@ import { firstDifference, type Span } from './span.ts';
 /**
  * Which sequence sits in which row of the KV cache, and which prompt prefix each row still holds.
  *
- * Only whole prefill chunks of a prompt are kept for reuse: their bits do not depend on who computed them (see `extend`
- * for the exception). A row that is free keeps its prefix until the row is needed; the least recently used prefix goes
+ * Only whole prefill chunks of a prompt are kept for reuse: their bits do not depend on who computed them. A row that is free keeps its prefix until the row is needed; the least recently used prefix goes
  * first. Rows in use stay close together, so that one contiguous decode covers them.
  */
 
@@ -25,7 +24,7 @@ export interface Seat {
 
 interface Row {
   held: boolean;
-  /** The tokens, of a prompt as a rule, whose first `kept` positions are in the row. */
+  /** The prompt whose first `kept` positions are in the row. */
   tokens: Int32Array;
   /** What stands among them, in order. */
   images: readonly Span[];
@@ -121,15 +120,6 @@ export class KvSlots {
     const row = this.#row(slot);
     const whole = this.#wholeChunks(Math.min(computed, row.tokens.length));
     row.kept = Math.max(row.kept, Math.min(whole, this.#mostKept));
-  }
-
-  /**
-   * Lets the row be reused beyond its prompt: `tokens` begins with it, and the KV of all of them is in the row. What
-   * decode steps have written differs by rounding from what prefill would have.
-   */
-  extend(slot: number, tokens: Int32Array): void {
-    this.#row(slot).tokens = tokens;
-    this.record(slot, tokens.length);
   }
 
   /** Frees the row; what it has kept stays until the row is needed, unless nobody may reuse it. */

@@ -19,12 +19,9 @@ export class Roster {
   readonly #queue: WaitingQueue<PendingSequence>;
   readonly #turns = new PrefillTurns();
   readonly #compaction = new Compaction();
-  readonly #cacheGenerated: boolean;
   #prefills: PromptPrefill[] = [];
 
-  /** @param cacheGenerated finished sequences leave the KV of generated tokens, too */
-  constructor(shape: KvSlotsShape, maxWaiting: number, cacheGenerated: boolean) {
-    this.#cacheGenerated = cacheGenerated;
+  constructor(shape: KvSlotsShape, maxWaiting: number) {
     this.kv = new KvSlots(shape);
     this.#queue = new WaitingQueue(maxWaiting);
     this.decoding = Array.from({ length: shape.slots }, () => null);
@@ -120,7 +117,6 @@ export class Roster {
   /** A decoding sequence has finished. */
   retire(sequence: Sequence): void {
     this.decoding[sequence.slot] = null;
-    if (this.#cacheGenerated) this.kv.extend(sequence.slot, sequence.tokens.slice(0, sequence.computed));
     this.#release(sequence.slot, sequence.request);
   }
 

@@ -171,16 +171,6 @@ export class Sequence implements DecodeRow {
     return logprobs !== null || scores;
   }
 
-  /** What the grammar says must follow; nothing where that is more than it can tell. */
-  forced(): readonly number[] {
-    try {
-      return this.#constraint?.forced() ?? NONE;
-    } catch {
-      // Looking ahead costs more than the next mask does. If that fails, too, the request hears of it there.
-      return NONE;
-    }
-  }
-
   /**
    * The events that are due, the finish included.
    * @param affordableMs the least interval there is time for; a submission's own is never shortened by it

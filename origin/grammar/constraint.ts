@@ -9,8 +9,6 @@ export interface Constraint {
   readonly accepting: boolean;
   /** Advances by a token that `mask` allows. */
   accept(token: number): void;
-  /** The tokens that must follow because only one continuation exists; usually empty. */
-  forced(): readonly number[];
 }
 
 /** A compiled grammar, shared by all sequences that use it. */

@@ -40,7 +40,7 @@ export async function loadModel(
     tokenBytes: tokenizer.tokenBytes,
     eosIds: tokenizer.eosIds,
     maxWaiting: settings.queueLimit,
-    shortcuts: settings.shortcuts,
+    speculation: settings.speculation,
   };
   const engine = new EngineClient({
     spawn: () => spawnEngineThread(data),

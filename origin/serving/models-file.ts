@@ -126,7 +126,6 @@ function deviceOf(entry: z.infer<typeof model>, base: DeviceSettings): DeviceSet
 
 function settingsOf(entry: z.infer<typeof model>, folder: string, base: ModelSettings): ModelSettings {
   const { engine } = base;
-  const { speculation, speculationRows, forcedTokens, cacheGenerated } = entry;
   return {
     name: entry.name,
     aliases: entry.aliases,
@@ -139,11 +138,9 @@ function settingsOf(entry: z.infer<typeof model>, folder: string, base: ModelSet
       device: deviceOf(entry, engine.device),
       kvMemoryBytes: mebibytesToBytes(entry.kvMemoryMiB) ?? engine.kvMemoryBytes,
       queueLimit: entry.queueLimit ?? engine.queueLimit,
-      shortcuts: {
-        drafts: speculation ?? engine.shortcuts.drafts,
-        draftRows: speculationRows ?? engine.shortcuts.draftRows,
-        forcedTokens: forcedTokens ?? engine.shortcuts.forcedTokens,
-        cacheGenerated: cacheGenerated ?? engine.shortcuts.cacheGenerated,
+      speculation: {
+        maxTokens: entry.speculation ?? engine.speculation.maxTokens,
+        maxRows: entry.speculationRows ?? engine.speculation.maxRows,
       },
       infill: entry.infill ?? engine.infill,
     },

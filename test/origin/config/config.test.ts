@@ -24,21 +24,10 @@ describe('configuration', () => {
     expect(readConfig(named).model.name).toBe('acme/model');
   });
 
-  test('takes no shortcut that changes bits unless told to', () => {
-    const { shortcuts } = readConfig(SECRET).model.engine;
-    expect(shortcuts).toEqual({ drafts: 0, draftRows: 1, forcedTokens: false, cacheGenerated: false });
-    const all = {
-      CONTINUO_SPECULATION: '8',
-      CONTINUO_SPECULATION_ROWS: '2',
-      CONTINUO_FORCED_TOKENS: 'true',
-      CONTINUO_CACHE_GENERATED: 'true',
-    };
-    expect(readConfig({ ...SECRET, ...all }).model.engine.shortcuts).toEqual({
-      drafts: 8,
-      draftRows: 2,
-      forcedTokens: true,
-      cacheGenerated: true,
-    });
+  test('speculates only if CONTINUO_SPECULATION is set', () => {
+    expect(readConfig(SECRET).model.engine.speculation).toEqual({ maxTokens: 0, maxRows: 1 });
+    const all = { CONTINUO_SPECULATION: '8', CONTINUO_SPECULATION_ROWS: '2' };
+    expect(readConfig({ ...SECRET, ...all }).model.engine.speculation).toEqual({ maxTokens: 8, maxRows: 2 });
   });
 
   test('computes on the CPU unless told otherwise', () => {
@@ -73,7 +62,7 @@ describe('configuration', () => {
     ['CONTINUO_SLOTS', '2.5', /int/],
     ['CONTINUO_THREADS', '-1', />=1/],
     ['CONTINUO_SPECULATION', '65', /64/],
-    ['CONTINUO_CACHE_GENERATED', 'yes', /"true"\|"false"/],
+    ['CONTINUO_GENERATION_CONFIG', 'yes', /"true"\|"false"/],
     ['CONTINUO_LOG_LEVEL', 'loud', /info/],
     ['CONTINUO_INFILL', '{"layout":[]}', /template/],
   ])('%s=%s is one line that names it and keeps the secret', (name, value, message) => {

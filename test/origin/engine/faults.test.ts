@@ -1,7 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { EngineFailure } from '../../../origin/engine/engine-failure.ts';
-import { NO_SHORTCUTS } from '../../../origin/engine/shortcuts.ts';
 import type { CompiledGrammar } from '../../../origin/grammar/constraint.ts';
 import { ApiError } from '../../../shared/errors.ts';
 import { NEUTRAL_SAMPLING } from '../../../shared/sampling.ts';
@@ -58,7 +57,7 @@ describe('a run of the model that fails', () => {
     let broken = false;
     const options = { model: EXACT, offGrid: true };
     const runner = failingRunner((_, kind) => broken && kind === 'prefill', options);
-    const driver = new Driver(runner, { shortcuts: { ...NO_SHORTCUTS, drafts: 7 } });
+    const driver = new Driver(runner, { speculation: { maxTokens: 7, maxRows: 1 } });
     const tokens = Int32Array.from({ length: 20 }, (_, at) => at % 7);
     const sampling = { ...NEUTRAL_SAMPLING, temperature: 0 };
     driver.submit({ ...plain('first'), prompts: [{ tokens, maxTokens: 40 }], sampling });
@@ -118,7 +117,7 @@ describe('a run of the model that fails', () => {
           (run, kind) => kind !== 'copy' && run % 3 === 0 && faulty.includes(run / 3),
           { model: EXACT, offGrid: drafts > 0 },
         );
-        const driver = new Driver(runner, { shortcuts: { ...NO_SHORTCUTS, drafts, draftRows: 4 } });
+        const driver = new Driver(runner, { speculation: { maxTokens: drafts, maxRows: 4 } });
         requests.forEach((request, index) => {
           driver.submit({ ...request, requestId: `${index}` });
         });
@@ -197,7 +196,6 @@ describe('a grammar', () => {
           if (token !== ids[at]) throw new Error('the grammar does not allow this token');
           at++;
         },
-        forced: () => [],
       };
     },
   });

@@ -6,7 +6,7 @@ import { submission } from './support/submissions.ts';
 
 /** Two slots: one prompt in prefill in its slot, its second choice admitted, a third one waiting. */
 function busyRoster(): { readonly roster: Roster; readonly request: OpenRequest } {
-  const roster = new Roster({ slots: 2, contextLength: 64, prefillChunk: 8 }, 10, false);
+  const roster = new Roster({ slots: 2, contextLength: 64, prefillChunk: 8 }, 10);
   const request = new OpenRequest(submission({ requestId: 'r', choices: 3 }), {
     grammar: null,
     images: [],

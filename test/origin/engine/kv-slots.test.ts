@@ -98,7 +98,6 @@ describe('KV slots', () => {
             if (computed === tokens.length) {
               const whole = Int32Array.from([...tokens, ...step.generated]).subarray(0, CONTEXT);
               memory.write(slot, computed, tokensOf(namespace, whole).slice(computed));
-              kv.extend(slot, whole);
             }
             kv.release(holder.slot, step.reusable);
             holders.splice(holders.indexOf(holder), 1);

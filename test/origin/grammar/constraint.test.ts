@@ -48,19 +48,6 @@ describe('a constraint', () => {
     expect(start('root ::= "a"').accepting).toBe(false);
   });
 
-  it('forces a token only where it is the single one and the text may not end', () => {
-    expect(start('root ::= "abc"').forced()).toEqual([]);
-    expect(start('root ::= "ccccab"').forced()).toEqual([6, 6, 6, 6]);
-    expect(start('root ::= "c"?').forced()).toEqual([]);
-    const constraint = start('root ::= "cc"');
-    expect(constraint.forced()).toEqual([6, 6]);
-    // Asking does not move it.
-    expect(constraint.forced()).toEqual([6, 6]);
-    constraint.accept(6);
-    constraint.accept(6);
-    expect(constraint.forced()).toEqual([]);
-  });
-
   it('throws on a token that its mask does not allow, and stays where it was', () => {
     const constraint = start('root ::= "ab"');
     expect(() => constraint.accept(6)).toThrow(/does not match/);

@@ -20,10 +20,6 @@ export const grammarOf = (
         if (!places[at]?.includes(token)) throw new Error('the grammar does not allow this token');
         at++;
       },
-      forced: () => {
-        const open = places.findIndex((allowed, place) => place >= at && allowed.length !== 1);
-        return places.slice(at, open < 0 ? undefined : open).flat();
-      },
     };
   },
 });
