@@ -64,7 +64,7 @@ const LOCAL_PLATFORM = ['esbuild', 'miniflare', 'wrangler'];
 const PURE = [
   /^worker\/dialects\//,
   /^worker\/limits\/quota\//,
-  /^origin\/engine\/(scheduler|sequence|kv-slots|stop-checker|invariants|waiting-queue)\.ts$/,
+  /^origin\/engine\/(scheduler|sequence|running-set|kv-slots|stop-checker|invariants|waiting-queue)\.ts$/,
   /^origin\/sampling\//,
   /^origin\/model\/runner\/batch-inputs\.ts$/,
   /^origin\/tokenizer\/detokenizer\.ts$/,

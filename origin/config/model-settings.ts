@@ -1,7 +1,7 @@
 import { availableParallelism } from 'node:os';
 import * as z from 'zod';
 import type { GenerationDefaults } from '../../shared/sampling.ts';
-import type { SpeculationSettings } from '../engine/drafting.ts';
+import type { SpeculationSettings } from '../engine/speculation.ts';
 import type { InfillSetting } from '../infill/template.ts';
 import { type DeviceSettings, PROVIDERS } from '../model/config/device.ts';
 import { PRECISIONS, type Precision } from '../model/config/model-files.ts';

@@ -4,7 +4,7 @@ import type { CompiledGrammar } from '../grammar/constraint.ts';
 import type { EmbeddedImage } from '../model/model-runner.ts';
 import type { EngineReport, Submission } from './messages.ts';
 import { sequenceCount } from './open-request.ts';
-import type { Roster } from './roster.ts';
+import type { Roster } from './running-set.ts';
 import { Throughput } from './throughput.ts';
 
 /** Finished sequences that retry-after looks back on. */

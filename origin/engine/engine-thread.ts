@@ -10,13 +10,13 @@ import { OutOfMemoryError } from '../model/runner/kv-cache.ts';
 import { isLargeVocabulary, SimdKernel } from '../sampling/simd/simd-kernel.ts';
 import { DrawTeam } from '../sampling/team/draw-team.ts';
 import { firstTokens, type TokenBytes } from '../tokenizer/token-bytes.ts';
-import type { SpeculationSettings } from './drafting.ts';
 import { Engine } from './engine.ts';
 import { serveEngine } from './engine-loop.ts';
 import { drawersBeside } from './engine-thread-drawers.ts';
 import { ImageFeatures } from './image-features.ts';
 import type { EngineReport, Submission } from './messages.ts';
 import { samplerVocabulary } from './sampler-vocabulary.ts';
+import type { SpeculationSettings } from './speculation.ts';
 
 /** Entry of the engine thread: opens the model, then runs the engine until it is told to stop. */
 

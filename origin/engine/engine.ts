@@ -4,7 +4,6 @@ import type { BlockKernel } from '../sampling/block-kernel.ts';
 import type { DrawTeam } from '../sampling/team/draw-team.ts';
 import type { SamplerVocabulary } from '../sampling/vocabulary.ts';
 import { SamplerWorkspace } from '../sampling/workspace.ts';
-import { type Draft, Drafting, NO_SPECULATION, type SpeculationSettings, verification } from './drafting.ts';
 import { EngineFailure } from './engine-failure.ts';
 import { violations } from './invariants.ts';
 import type { KvCopy } from './kv-slots.ts';
@@ -12,9 +11,16 @@ import type { EngineStatus, StepReport, Submission } from './messages.ts';
 import type { OpenRequest } from './open-request.ts';
 import type { PromptPrefill } from './prompt-prefill.ts';
 import { Requests, type RequestsOptions } from './requests.ts';
-import { Roster } from './roster.ts';
+import { Roster } from './running-set.ts';
 import { DecodeBatchBuilder, prefillChunk } from './scheduler.ts';
 import type { Sequence } from './sequence.ts';
+import {
+  type Draft,
+  Drafting,
+  NO_SPECULATION,
+  type SpeculationSettings,
+  verification,
+} from './speculation.ts';
 import { StepTimer } from './step-timer.ts';
 
 export interface EngineOptions extends Omit<RequestsOptions, 'roster' | 'context'> {

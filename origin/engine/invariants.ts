@@ -1,4 +1,4 @@
-import type { Roster } from './roster.ts';
+import type { Roster } from './running-set.ts';
 
 /**
  * What must hold between two steps, whatever has happened: every slot is used once or free, nobody is in two places,

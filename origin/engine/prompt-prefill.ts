@@ -6,7 +6,7 @@ import { bytesOf, type TokenBytes } from '../tokenizer/token-bytes.ts';
 import type { OpenRequest, PendingSequence } from './open-request.ts';
 import type { PrefillCandidate, WantedLogits } from './scheduler.ts';
 import type { SamplingContext } from './sequence.ts';
-import { tokenEntry } from './token-entry.ts';
+import { tokenEntry } from './token-logprob.ts';
 
 /** A prompt on its way through the model, for all of its choices that have been admitted so far. */
 export class PromptPrefill implements PrefillCandidate {

@@ -8,7 +8,7 @@ import type { EngineStatus, StepReport, Submission } from './messages.ts';
 import { OpenRequest } from './open-request.ts';
 import { Outbox } from './outbox.ts';
 import type { PromptPrefill } from './prompt-prefill.ts';
-import type { Roster } from './roster.ts';
+import type { Roster } from './running-set.ts';
 import { samplingFault } from './sampling-fault.ts';
 import { type SamplingContext, Sequence } from './sequence.ts';
 

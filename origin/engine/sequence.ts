@@ -9,7 +9,7 @@ import type { SamplerWorkspace } from '../sampling/workspace.ts';
 import type { OpenRequest, PendingSequence } from './open-request.ts';
 import type { DecodeRow } from './scheduler.ts';
 import { SequenceOutput } from './sequence-output.ts';
-import { tokenEntry } from './token-entry.ts';
+import { tokenEntry } from './token-logprob.ts';
 
 /** What all sequences of an engine use to turn logits into tokens. */
 export interface SamplingContext {

@@ -2,7 +2,7 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { ModelRunner } from '../../origin/model/model-runner.ts';
 import { NEUTRAL_SAMPLING } from '../../shared/sampling.ts';
-import { Driver } from '../origin/engine/support/driver.ts';
+import { Driver } from '../origin/engine/support/engine-driver.ts';
 import { submission } from '../origin/engine/support/submissions.ts';
 import { type SyntheticEngine, syntheticEngine } from '../origin/engine/support/synthetic-engine.ts';
 import { float64Llama } from '../support/float64-llama.ts';

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { Driver } from './support/driver.ts';
+import { Driver } from './support/engine-driver.ts';
 import { endless, ends, longPrompt, shape, tokensSoFar } from './support/long-requests.ts';
 import { ScriptedRunner } from './support/scripted-runner.ts';
 

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { Driver, STEP_MS, UNIX_AHEAD } from './support/driver.ts';
+import { Driver, STEP_MS, UNIX_AHEAD } from './support/engine-driver.ts';
 import { endless, ends, shape, tokensSoFar } from './support/long-requests.ts';
 import { ScriptedRunner } from './support/scripted-runner.ts';
 

@@ -4,12 +4,12 @@ import { EngineFailure } from '../../../origin/engine/engine-failure.ts';
 import type { CompiledGrammar } from '../../../origin/grammar/constraint.ts';
 import { ApiError } from '../../../shared/errors.ts';
 import { NEUTRAL_SAMPLING } from '../../../shared/sampling.ts';
-import { BOS, EOS, VOCABULARY } from './support/alphabet.ts';
-import { Driver } from './support/driver.ts';
-import { grammarOf } from './support/placed-grammar.ts';
+import { Driver } from './support/engine-driver.ts';
+import { grammarOf } from './support/positional-grammar.ts';
 import { EXACT, type ScriptedOptions, ScriptedRunner } from './support/scripted-runner.ts';
 import { anySubmission, submission } from './support/submissions.ts';
 import { transcribe } from './support/transcript.ts';
+import { BOS, EOS, VOCABULARY } from './support/vocabulary.ts';
 
 const shape = { slots: 4, contextLength: 64, prefillChunk: 8, vocabularySize: VOCABULARY, minRows: 1 };
 const plain = (requestId: string) => submission({ requestId, ignoreEos: true });

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { Driver, STEP_MS } from './support/driver.ts';
+import { Driver, STEP_MS } from './support/engine-driver.ts';
 import { endless, shape } from './support/long-requests.ts';
 import { ScriptedRunner } from './support/scripted-runner.ts';
 import { transcribe } from './support/transcript.ts';

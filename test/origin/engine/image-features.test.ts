@@ -6,7 +6,7 @@ import { ApiError } from '../../../shared/errors.ts';
 import type { GenerationEvent } from '../../../shared/generation.ts';
 import { NEUTRAL_SAMPLING } from '../../../shared/sampling.ts';
 import type { SyntheticModel } from '../../support/synthetic/llama-graph.ts';
-import { Driver } from './support/driver.ts';
+import { Driver } from './support/engine-driver.ts';
 import { endless, shape } from './support/long-requests.ts';
 import { ScriptedRunner } from './support/scripted-runner.ts';
 import { submission } from './support/submissions.ts';

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { violations } from '../../../origin/engine/invariants.ts';
 import { OpenRequest } from '../../../origin/engine/open-request.ts';
-import { Roster } from '../../../origin/engine/roster.ts';
+import { Roster } from '../../../origin/engine/running-set.ts';
 import { submission } from './support/submissions.ts';
 
 /** Two slots: one prompt in prefill in its slot, its second choice admitted, a third one waiting. */

@@ -2,7 +2,7 @@ import { setImmediate } from 'node:timers/promises';
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import { describe, expect, it } from 'vitest';
-import { Driver } from './support/driver.ts';
+import { Driver } from './support/engine-driver.ts';
 import { CHUNK, longPrompt, shape } from './support/long-requests.ts';
 import { ScriptedRunner } from './support/scripted-runner.ts';
 

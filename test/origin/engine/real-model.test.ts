@@ -6,7 +6,7 @@ import type { ModelRunner } from '../../../origin/model/model-runner.ts';
 import { openModel } from '../../../origin/model/open/open-model.ts';
 import { isLargeVocabulary, SimdKernel } from '../../../origin/sampling/simd/simd-kernel.ts';
 import { DrawTeam } from '../../../origin/sampling/team/draw-team.ts';
-import { Driver } from './support/driver.ts';
+import { Driver } from './support/engine-driver.ts';
 import { anySubmission } from './support/submissions.ts';
 import { type SyntheticEngine, syntheticEngine } from './support/synthetic-engine.ts';
 import { ordered, transcribe } from './support/transcript.ts';

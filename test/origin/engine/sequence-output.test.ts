@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { SequenceOutput } from '../../../origin/engine/sequence-output.ts';
 import { StopStrings } from '../../../origin/engine/stop-checker.ts';
-import { BOS, bytesOfToken, TOKEN_BYTES } from './support/alphabet.ts';
+import { BOS, bytesOfToken, TOKEN_BYTES } from './support/vocabulary.ts';
 
 const certain = (bytes: readonly number[]) =>
   new TextDecoder('utf-8', { ignoreBOM: true }).decode(Uint8Array.from(bytes), { stream: true });

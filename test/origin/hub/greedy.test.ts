@@ -4,10 +4,10 @@ import { measureSpeed } from '../../../origin/hub/check.ts';
 import { continueGreedily } from '../../../origin/hub/greedy.ts';
 import type { DecodeBatch } from '../../../origin/model/model-runner.ts';
 import { NEUTRAL_SAMPLING } from '../../../shared/sampling.ts';
-import { VOCABULARY } from '../engine/support/alphabet.ts';
-import { Driver } from '../engine/support/driver.ts';
+import { Driver } from '../engine/support/engine-driver.ts';
 import { ScriptedRunner } from '../engine/support/scripted-runner.ts';
 import { submission } from '../engine/support/submissions.ts';
+import { VOCABULARY } from '../engine/support/vocabulary.ts';
 
 const SHAPE = { vocabularySize: VOCABULARY, contextLength: 64, prefillChunk: 8 };
 const GENERATED = 12;

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { tokenEntry } from '../../../origin/engine/token-entry.ts';
+import { tokenEntry } from '../../../origin/engine/token-logprob.ts';
 import type { ServedModel } from '../../../origin/request/served-model.ts';
 import type { EventOf } from '../../../shared/generation.ts';
 import {

@@ -1,7 +1,7 @@
-import { BOS, VOCABULARY } from './alphabet.ts';
-import type { Driver } from './driver.ts';
+import type { Driver } from './engine-driver.ts';
 import { submission } from './submissions.ts';
 import { transcribe } from './transcript.ts';
+import { BOS, VOCABULARY } from './vocabulary.ts';
 
 export const CHUNK = 8;
 export const shape = (slots: number) => ({

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import type { Submission } from '../../../../origin/engine/messages.ts';
 import { NEUTRAL_SAMPLING, type SamplingParameters } from '../../../../shared/sampling.ts';
-import { BOS, EOS, VOCABULARY } from './alphabet.ts';
+import { BOS, EOS, VOCABULARY } from './vocabulary.ts';
 
 /** A plain request; everything it does not name is off. */
 export function submission(fields: Partial<Submission> & { readonly requestId: string }): Submission {

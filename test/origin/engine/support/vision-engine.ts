@@ -10,7 +10,7 @@ import { float64Llama } from '../../../support/float64-llama.ts';
 import { float64Encoder } from '../../../support/float64-vision.ts';
 import type { SyntheticModel } from '../../../support/synthetic/llama-graph.ts';
 import { EYE, IMAGE_TOKEN, writeVisionModel } from '../../../support/synthetic/vision-model.ts';
-import { Driver } from './driver.ts';
+import { Driver } from './engine-driver.ts';
 
 const PIXELS = 3 * EYE.edge * EYE.edge;
 

@@ -1,10 +1,10 @@
 import fc from 'fast-check';
 import { expect } from 'vitest';
 import type { Submission } from '../../../../origin/engine/messages.ts';
-import { VOCABULARY } from './alphabet.ts';
-import type { Driver } from './driver.ts';
+import type { Driver } from './engine-driver.ts';
 import { anySubmission } from './submissions.ts';
 import type { Transcript } from './transcript.ts';
+import { VOCABULARY } from './vocabulary.ts';
 
 const MOST_TOKENS = 20;
 

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { NEUTRAL_SAMPLING } from '../../../shared/sampling.ts';
-import { Driver, STEP_MS } from './support/driver.ts';
+import { Driver, STEP_MS } from './support/engine-driver.ts';
 import { CHUNK, endless, longPrompt, shape, tokensSoFar } from './support/long-requests.ts';
 import { ScriptedRunner } from './support/scripted-runner.ts';
 import { transcribe } from './support/transcript.ts';

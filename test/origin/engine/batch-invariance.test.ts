@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { Driver } from './support/driver.ts';
-import { plainTranscript } from './support/plain-generation.ts';
+import { Driver } from './support/engine-driver.ts';
+import { plainTranscript } from './support/reference-generation.ts';
 import { ScriptedRunner } from './support/scripted-runner.ts';
 import { ordered, transcribe } from './support/transcript.ts';
 import { arrivals, expectBeginning, play, shape } from './support/workload.ts';

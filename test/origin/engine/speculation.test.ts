@@ -1,14 +1,14 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import type { SpeculationSettings } from '../../../origin/engine/drafting.ts';
 import type { Submission } from '../../../origin/engine/messages.ts';
+import type { SpeculationSettings } from '../../../origin/engine/speculation.ts';
 import { NEUTRAL_SAMPLING } from '../../../shared/sampling.ts';
-import { BOS } from './support/alphabet.ts';
-import { Driver } from './support/driver.ts';
-import { plainTranscript } from './support/plain-generation.ts';
+import { Driver } from './support/engine-driver.ts';
+import { plainTranscript } from './support/reference-generation.ts';
 import { EXACT, ROUNDING, type ScriptedModel, ScriptedRunner } from './support/scripted-runner.ts';
 import { submission } from './support/submissions.ts';
 import { ordered, transcribe } from './support/transcript.ts';
+import { BOS } from './support/vocabulary.ts';
 import { arrivals, expectBeginning, play, shape } from './support/workload.ts';
 
 const greedy = { ...NEUTRAL_SAMPLING, temperature: 0 };

@@ -1,11 +1,11 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { NO_SPECULATION, type SpeculationSettings } from '../../../origin/engine/drafting.ts';
 import type { Submission } from '../../../origin/engine/messages.ts';
+import { NO_SPECULATION, type SpeculationSettings } from '../../../origin/engine/speculation.ts';
 import type { ModelRunner } from '../../../origin/model/model-runner.ts';
 import { openModel } from '../../../origin/model/open/open-model.ts';
 import type { TokenLogprob } from '../../../shared/generation.ts';
 import { NEUTRAL_SAMPLING } from '../../../shared/sampling.ts';
-import { Driver } from './support/driver.ts';
+import { Driver } from './support/engine-driver.ts';
 import { submission } from './support/submissions.ts';
 import { type SyntheticEngine, syntheticEngine } from './support/synthetic-engine.ts';
 import { transcribe } from './support/transcript.ts';

@@ -5,9 +5,9 @@ import { Sampler } from '../../../../origin/sampling/sampler.ts';
 import { TokenHistory } from '../../../../origin/sampling/token-history.ts';
 import { SamplerWorkspace } from '../../../../origin/sampling/workspace.ts';
 import type { EventOf, TokenLogprob } from '../../../../shared/generation.ts';
-import { bytesOfToken, EOS, isSpecial, TOKEN_BYTES } from './alphabet.ts';
 import { ROUNDING, type ScriptedModel } from './scripted-runner.ts';
 import type { ChoiceTranscript, Transcript } from './transcript.ts';
+import { bytesOfToken, EOS, isSpecial, TOKEN_BYTES } from './vocabulary.ts';
 
 /** The longest text that is certain whatever bytes follow. */
 function certainText(bytes: readonly number[]): string {

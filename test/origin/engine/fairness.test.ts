@@ -1,9 +1,9 @@
 import { describe, expect, it } from 'vitest';
 import { NEUTRAL_SAMPLING } from '../../../shared/sampling.ts';
-import { EOS } from './support/alphabet.ts';
-import { Driver } from './support/driver.ts';
+import { Driver } from './support/engine-driver.ts';
 import { CHUNK, endless, longPrompt, shape, tokensSoFar } from './support/long-requests.ts';
 import { ScriptedRunner } from './support/scripted-runner.ts';
+import { EOS } from './support/vocabulary.ts';
 
 const doneBy = (driver: Driver, tenant: string) =>
   [...driver.events].filter(([id, events]) => id.startsWith(tenant) && events.at(-1)?.type === 'done').length;

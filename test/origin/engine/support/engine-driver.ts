@@ -2,7 +2,7 @@ import { Engine, type EngineOptions } from '../../../../origin/engine/engine.ts'
 import type { EngineReport, Submission } from '../../../../origin/engine/messages.ts';
 import type { ModelRunner } from '../../../../origin/model/model-runner.ts';
 import type { GenerationEvent } from '../../../../shared/generation.ts';
-import { EOS, TOKEN_BYTES } from './alphabet.ts';
+import { EOS, TOKEN_BYTES } from './vocabulary.ts';
 
 /** Milliseconds one step takes on the driver's clock. */
 export const STEP_MS = 7;
