@@ -1,23 +1,14 @@
 import { toApiError } from '../../shared/errors.ts';
 import type { GenerationEvent } from '../../shared/generation.ts';
 import type { CompiledGrammar } from '../grammar/constraint.ts';
-import type { EmbeddedImage } from '../model/model-runner.ts';
 import type { EngineReport, Submission } from './messages.ts';
-import { sequenceCount } from './open-request.ts';
-import type { Roster } from './running-set.ts';
-import { Throughput } from './throughput.ts';
+import { type Preparation, sequenceCount } from './open-request.ts';
+import type { RunningSet } from './running-set.ts';
 
-/** Finished sequences that retry-after looks back on. */
+/** Finished sequences that retry-after is computed from. */
 const THROUGHPUT_WINDOW = 64;
 
-/** What a request needs besides its submission. */
-export interface Preparation {
-  readonly grammar: CompiledGrammar | null;
-  /** Of each prompt; empty when there are none. */
-  readonly images: readonly (readonly EmbeddedImage[])[];
-}
-
-const NOTHING: Preparation = { grammar: null, images: [] };
+const NOTHING_PREPARED: Preparation = { grammar: null, images: [] };
 
 interface Preparing {
   readonly controller: AbortController;
@@ -26,30 +17,30 @@ interface Preparing {
 }
 
 export interface AdmissionOptions {
-  readonly roster: Roster;
+  readonly running: RunningSet;
   /** Sequences that may wait for a slot. */
   readonly maxWaiting: number;
   /**
    * @param constraint a WireConstraint as JSON
-   * @throws ApiError when the grammar is not valid
+   * @throws ApiError if the grammar is not valid
    */
   readonly compile: (constraint: string, tenantId: string) => CompiledGrammar | Promise<CompiledGrammar>;
-  /** Of models that see: the vectors of a submission's images. @throws ApiError when the model fails */
+  /** Encodes a submission's images; absent if the model takes none. @throws ApiError if the model fails */
   readonly encodeImages?: (submission: Submission, signal: AbortSignal) => Promise<Preparation['images']>;
-  /** Milliseconds, with fractions, on a clock that never goes back. */
+  /** Milliseconds, with fractions, of a monotonic clock. */
   readonly now: () => number;
   readonly report: (report: EngineReport) => void;
-  /** The submission of this time is complete: its request may be opened. */
+  /** Opens the request of a prepared submission. */
   readonly open: (submission: Submission, preparation: Preparation, submittedAt: number) => void;
-  /** The submission has failed; the event is the only one of its request. */
+  /** Ends a submission whose preparation failed; the event is its only one. */
   readonly fail: (requestId: string, error: GenerationEvent) => void;
 }
 
-/** From a submission to an open request: room in the queue, an honest retry-after, grammar and images prepared. */
+/** Admits or refuses submissions, then prepares the grammars and images of those it admits. */
 export class Admission {
   readonly #options: AdmissionOptions;
   readonly #throughput = new Throughput(THROUGHPUT_WINDOW);
-  /** By request. */
+  /** By request id. */
   readonly #preparing = new Map<string, Preparing>();
 
   constructor(options: AdmissionOptions) {
@@ -61,44 +52,44 @@ export class Admission {
     return this.#preparing.size;
   }
 
-  /** Reports `admitted` or `refused` before anything else is said of the request. */
+  /** Reports `admitted` or `refused` before any event of the request. */
   submit(submission: Submission): void {
-    const { roster, maxWaiting, now, report, open } = this.#options;
+    const { running, maxWaiting, now, report, open } = this.#options;
     const { requestId, tenantId, constraint, prompts } = submission;
     const submittedAt = now();
-    if (roster.hasFreePlace) this.#throughput.resume(submittedAt);
+    if (running.hasFreeSlot) this.#throughput.resume(submittedAt);
     const sequences = sequenceCount(submission);
-    const expected = this.#expected();
-    if (!roster.hasRoom(tenantId, sequences, expected)) {
-      const promised = [...expected.values()].reduce((sum, count) => sum + count, 0);
-      const ahead = Math.max(1, roster.waiting + promised + sequences - maxWaiting);
+    const reserved = this.#reserved();
+    if (!running.hasRoom(tenantId, sequences, reserved)) {
+      const reservedCount = [...reserved.values()].reduce((sum, count) => sum + count, 0);
+      const ahead = Math.max(1, running.waiting + reservedCount + sequences - maxWaiting);
       report({ type: 'refused', requestId, retryAfterMs: this.#throughput.waitFor(ahead, submittedAt) });
       return;
     }
     report({ type: 'admitted', requestId });
     const isReady = constraint === null && prompts.every(({ images }) => images === undefined);
-    if (isReady) open(submission, NOTHING, submittedAt);
+    if (isReady) open(submission, NOTHING_PREPARED, submittedAt);
     else void this.#prepare(submission, submittedAt);
   }
 
-  /** Forgets a submission that is being prepared. */
+  /** Stops preparing a submission. */
   abort(requestId: string): void {
     this.#preparing.get(requestId)?.controller.abort();
     this.#preparing.delete(requestId);
   }
 
-  /** A sequence has made room for another. */
+  /** Notes that a sequence has finished. */
   recordFinish(now: number): void {
     this.#throughput.recordFinish(now);
   }
 
   /** Sequences of the requests being prepared, by tenant. */
-  #expected(): ReadonlyMap<string, number> {
-    const expected = new Map<string, number>();
+  #reserved(): ReadonlyMap<string, number> {
+    const reserved = new Map<string, number>();
     for (const { tenantId, sequences } of this.#preparing.values()) {
-      expected.set(tenantId, (expected.get(tenantId) ?? 0) + sequences);
+      reserved.set(tenantId, (reserved.get(tenantId) ?? 0) + sequences);
     }
-    return expected;
+    return reserved;
   }
 
   async #prepare(submission: Submission, submittedAt: number): Promise<void> {
@@ -120,8 +111,48 @@ export class Admission {
   async #compile({ requestId, tenantId, constraint }: Submission): Promise<CompiledGrammar | null> {
     if (constraint === null) return null;
     const grammar = await this.#options.compile(constraint, tenantId);
-    // A grammar that is too much work from the start is refused as one that cannot be compiled.
+    // Refuses a grammar whose first mask exceeds the work budget.
     if (this.#preparing.has(requestId)) grammar.start().mask();
     return grammar;
+  }
+}
+
+/** Returned while no sequence has finished. */
+const DEFAULT_WAIT_MS = 1_000;
+const MIN_WAIT_MS = 100;
+/** Clients do not wait longer. */
+const MAX_WAIT_MS = 60_000;
+
+/** Measures how fast sequences finish, to compute retry-after. */
+export class Throughput {
+  /** Ring of the latest finish times. */
+  readonly #finishedAt: Float64Array;
+  #count = 0;
+
+  /** @param window number of finish times to keep */
+  constructor(window: number) {
+    this.#finishedAt = new Float64Array(window);
+  }
+
+  /** @param now milliseconds */
+  recordFinish(now: number): void {
+    this.#finishedAt[this.#count % this.#finishedAt.length] = now;
+    this.#count++;
+  }
+
+  /** Excludes the time since the last finish, because the engine had free slots. */
+  resume(now: number): void {
+    if (this.#count === 0) return;
+    const idle = now - this.#finishedAt[(this.#count - 1) % this.#finishedAt.length]!;
+    for (let at = 0; at < this.#finishedAt.length; at++) this.#finishedAt[at]! += idle;
+  }
+
+  /** Estimates the milliseconds until `sequences` more have finished; between 100 and 60,000. */
+  waitFor(sequences: number, now: number): number {
+    const known = Math.min(this.#count, this.#finishedAt.length);
+    if (known === 0) return DEFAULT_WAIT_MS;
+    const oldest = this.#finishedAt[(this.#count - known) % this.#finishedAt.length]!;
+    const perSequence = Math.max(now - oldest, 1) / known;
+    return Math.round(Math.min(MAX_WAIT_MS, Math.max(MIN_WAIT_MS, sequences * perSequence)));
   }
 }

@@ -3,7 +3,7 @@ import type { GenerationEvent } from '../../shared/generation.ts';
 import type { EngineThreadData } from './engine-thread.ts';
 import type { EngineCommand, EngineReport, EngineStatus, StepReport, Submission } from './messages.ts';
 
-/** What the client needs of a worker_threads Worker. */
+/** The part of a worker_threads Worker that the client uses. */
 export interface EngineWorker {
   postMessage(command: EngineCommand): void;
   on(event: 'message', listener: (report: EngineReport) => void): unknown;
@@ -15,18 +15,18 @@ export interface EngineWorker {
 export interface EngineClientOptions {
   /** Starts the engine thread. */
   readonly spawn: () => EngineWorker;
-  /** After every step, or after several of which nothing was to be heard. */
+  /** Called after every step with events, and with the reports of the steps before it. */
   readonly onSteps?: (reports: readonly StepReport[], status: EngineStatus) => void;
-  /** The thread has died; `reason` is one line for the log. */
+  /** Called when the thread has died; `reason` is one line for the log. */
   readonly onDeath?: (reason: string) => void;
-  /** Wait before the first restart in a row; doubles up to 30 s. */
+  /** Wait before the first restart; doubles with each restart in a row, up to 30 s. */
   readonly restartDelayMs?: number;
 }
 
 /** The engine could not be started. */
 export class EngineStartError extends Error {
   override readonly name = 'EngineStartError';
-  /** It would fail again: the model is at fault. */
+  /** The model is the cause, so another start would fail, too. */
   readonly permanent: boolean;
 
   constructor(message: string, permanent: boolean) {
@@ -37,7 +37,7 @@ export class EngineStartError extends Error {
 
 export type EngineReady = Extract<EngineReport, { type: 'ready' }>;
 
-/** What a submission is answered at once. Not admitted: the queue is full, or the engine is being started again. */
+/** Immediate answer to a submission. Not admitted if the waiting queue is full or the engine is restarting. */
 export type SubmissionAnswer =
   | { readonly admitted: true }
   | { readonly admitted: false; readonly retryAfterMs: number };
@@ -46,19 +46,19 @@ type EventListener = (events: readonly GenerationEvent[]) => void;
 
 interface OpenSubmission {
   readonly onEvents: EventListener;
-  /** Set until the engine has answered the submission. */
+  /** Null once the engine has answered the submission. */
   answer: ((answer: SubmissionAnswer) => void) | null;
 }
 
-const FIRST_RESTART_MS = 100;
-const LAST_RESTART_MS = 30_000;
+const MIN_RESTART_MS = 100;
+const MAX_RESTART_MS = 30_000;
 const LOADING_RETRY_MS = 2_000;
 const DOWN: EngineStatus = { running: 0, waiting: 0, healthy: false };
 const IDLE: EngineStatus = { running: 0, waiting: 0, healthy: true };
 
 /**
- * The engine as the rest of the origin sees it. Keeps a thread alive: when it dies, every open request gets its error
- * event and a new thread is started.
+ * The engine for the rest of the origin. Keeps an engine thread running: if it dies, every open request gets an error
+ * event, and a new thread is started.
  */
 export class EngineClient {
   readonly #options: EngineClientOptions;
@@ -68,7 +68,8 @@ export class EngineClient {
   #state: 'starting' | 'ready' | 'stopped' = 'starting';
   #everReady = false;
   #status: EngineStatus = DOWN;
-  #deathsInARow = 0;
+  /** Deaths since the last step. */
+  #deaths = 0;
   #restart: NodeJS.Timeout | null = null;
 
   constructor(options: EngineClientOptions) {
@@ -76,27 +77,28 @@ export class EngineClient {
   }
 
   /**
-   * Starts the thread and waits until its model is open.
-   * @throws EngineStartError with one clear line
+   * Starts the thread and waits until the model is open.
+   * @throws EngineStartError with a message of one line
    */
   async start(): Promise<EngineReady> {
     this.#spawn();
     return await this.#ready.promise;
   }
 
-  /** As of the last step; not healthy while there is no thread that could take a request. */
+  /** The status after the last step. Not healthy while no thread can take requests. */
   get status(): EngineStatus {
     return this.#status;
   }
 
   /**
-   * Resolves when the engine has taken or refused the request; `onEvents` is called only after that, and with `done` or
-   * `error` last, unless the request is aborted.
-   * @throws Error when a request of this id is open; ids are not to be used again
+   * Resolves when the engine has admitted or refused the request. `onEvents` is called only after that. Unless the request
+   * is aborted, its last event is `done` or `error`.
+   * @throws Error if a request with this id is open; ids must be unique
    */
   submit(submission: Submission, onEvents: EventListener): Promise<SubmissionAnswer> {
     const { requestId } = submission;
-    if (this.#open.has(requestId)) throw new Error('a request id can be used once');
+    if (this.#open.has(requestId))
+      throw new Error(`request id ${JSON.stringify(requestId)} is in use; ids can be used once`);
     if (this.#state !== 'ready' || this.#worker === null) {
       return Promise.resolve({ admitted: false, retryAfterMs: LOADING_RETRY_MS });
     }
@@ -106,7 +108,7 @@ export class EngineClient {
     return promise;
   }
 
-  /** Gives a request up; no event of it follows. Nothing happens when it has ended already. */
+  /** Aborts a request; it sends no more events. Does nothing if it has ended. */
   abort(requestId: string): void {
     const open = this.#open.get(requestId);
     if (open === undefined) return;
@@ -115,7 +117,7 @@ export class EngineClient {
     this.#worker?.postMessage({ type: 'abort', requestId });
   }
 
-  /** Ends the thread; open requests get an error event. */
+  /** Stops the thread. Open requests get an error event. */
   async stop(): Promise<void> {
     const worker = this.#worker;
     this.#state = 'stopped';
@@ -137,7 +139,7 @@ export class EngineClient {
     worker.on('message', (report) => {
       if (this.#worker !== worker) return;
       if (report.type === 'failed') ({ message: reason, permanent } = report);
-      else this.#take(report);
+      else this.#receive(report);
     });
     worker.on('error', (error) => {
       reason = `${error.name}: ${error.message}`;
@@ -147,7 +149,7 @@ export class EngineClient {
     });
   }
 
-  #take(report: Exclude<EngineReport, { type: 'failed' }>): void {
+  #receive(report: Exclude<EngineReport, { type: 'failed' }>): void {
     switch (report.type) {
       case 'ready':
         this.#state = 'ready';
@@ -165,7 +167,7 @@ export class EngineClient {
         return;
       }
       case 'step':
-        this.#deathsInARow = 0;
+        this.#deaths = 0;
         this.#status = report.status;
         for (const [requestId, events] of report.events) this.#deliver(requestId, events);
         this.#options.onSteps?.(report.reports, report.status);
@@ -196,13 +198,13 @@ export class EngineClient {
       return;
     }
     this.#options.onDeath?.(error.message);
-    const first = this.#options.restartDelayMs ?? FIRST_RESTART_MS;
-    const delay = Math.min(LAST_RESTART_MS, first * 2 ** this.#deathsInARow);
-    this.#deathsInARow++;
+    const first = this.#options.restartDelayMs ?? MIN_RESTART_MS;
+    const delay = Math.min(MAX_RESTART_MS, first * 2 ** this.#deaths);
+    this.#deaths++;
     this.#restart = setTimeout(() => this.#spawn(), delay);
   }
 
-  /** Requests not yet answered are refused, all others end with an error event. */
+  /** Refuses the requests that have not been answered, and ends all others with an error event. */
   #failOpen(message: string): void {
     const open = [...this.#open.values()];
     this.#open.clear();

@@ -4,8 +4,8 @@ import type { Engine, EngineOptions } from './engine.ts';
 import type { EngineCommand } from './messages.ts';
 
 /**
- * Drives an engine from a port until `stop` comes. Between two steps the port is drained by hand, because a
- * synchronous decode never lets the event loop turn; it is waited upon only when there is nothing to do.
+ * Runs an engine with the commands from a port until `stop` arrives. Drains the port between two steps, because the event
+ * loop does not turn during a synchronous decode. Waits for a command only if the engine is idle.
  */
 export async function serveEngine(
   port: MessagePort,
@@ -14,16 +14,17 @@ export async function serveEngine(
   let stopped = false;
   let wake = (): void => {};
   const engine = create({ report: (report) => port.postMessage(report), onWork: () => wake() });
-  const obey = (command: EngineCommand): void => {
+  const handle = (command: EngineCommand): void => {
     if (command.type === 'submit') engine.submit(command.submission);
     else if (command.type === 'abort') engine.abort(command.requestId);
     else stopped = true;
     wake();
   };
-  port.on('message', obey);
+  port.on('message', handle);
   try {
     for (;;) {
-      for (let next = receiveMessageOnPort(port); next; next = receiveMessageOnPort(port)) obey(next.message);
+      for (let next = receiveMessageOnPort(port); next; next = receiveMessageOnPort(port))
+        handle(next.message);
       if (stopped) return;
       if (engine.idle) {
         engine.settle();
@@ -36,6 +37,6 @@ export async function serveEngine(
       }
     }
   } finally {
-    port.off('message', obey);
+    port.off('message', handle);
   }
 }

@@ -18,17 +18,17 @@ import type { EngineReport, Submission } from './messages.ts';
 import { samplerVocabulary } from './sampler-vocabulary.ts';
 import type { SpeculationSettings } from './speculation.ts';
 
-/** Entry of the engine thread: opens the model, then runs the engine until it is told to stop. */
+/** Entry of the engine thread: opens the model, then runs the engine until the `stop` command. */
 
-/** What the thread is started with. */
+/** The thread's workerData. */
 export interface EngineThreadData {
   readonly model: ModelOptions;
   readonly tokenBytes: TokenBytes;
-  /** Tokens that end a text. */
+  /** The model's end tokens. */
   readonly eosIds: readonly number[];
   /** Sequences that may wait for a slot. */
   readonly maxWaiting: number;
-  /** None unless given. */
+  /** Default: none. */
   readonly speculation?: SpeculationSettings | undefined;
 }
 
@@ -37,38 +37,38 @@ if (port === null) throw new Error('engine-thread.ts is the entry of a worker th
 const { model, tokenBytes, eosIds, maxWaiting, speculation } = workerData as EngineThreadData;
 const report = (message: EngineReport): void => port.postMessage(message);
 
-// Before the model is opened: the smaller this process is, the faster it starts another.
+// Started before the model is opened, because forking a small process is faster.
 const compiler = new CompilerClient();
 
 try {
   const cores = availableParallelism();
-  // The model's own threads sleep while tokens are drawn.
+  // The model's threads sleep while tokens are sampled.
   const drawers = drawersBeside(Math.min(model.threads, cores));
   const simd = new SimdKernel(drawers);
   const { runner, images, shape, summary, warning } = await openModel(model, (length) =>
     simd.allocate(length),
   );
   const { slots, contextLength, vocabularySize } = shape;
-  // Built before the first constraint comes: for a large vocabulary it would hold up running streams.
+  // Built before the first constraint arrives, because a large vocabulary would delay running streams.
   const grammars = new GrammarCache(
     new GrammarVocabulary(firstTokens(tokenBytes, vocabularySize)),
     (wire, tenantId) => compiler.compile(wire, tenantId),
   );
   const features = new ImageFeatures(async (pixels, signal) => {
-    if (images === null) throw new Error('the model sees no images');
+    if (images === null) throw new Error('this model takes no images');
     return await images.encode(pixels, signal);
   });
   const kernel = isLargeVocabulary(vocabularySize) ? simd : null;
-  const team = kernel && drawers && new DrawTeam(kernel, vocabularySize, drawers);
+  const pool = kernel && drawers && new DrawTeam(kernel, vocabularySize, drawers);
   const imagePositions = images?.positions ?? null;
   report({ type: 'ready', slots, contextLength, vocabularySize, imagePositions, summary, warning });
   const options = {
     runner,
     kernel,
-    team,
+    pool,
     eosIds,
     maxWaiting,
-    ...(speculation && { speculation }),
+    speculation,
     vocabulary: samplerVocabulary(model.directory, tokenBytes),
     compile: (constraint: string, tenantId: string) => grammars.get(constraint, tenantId),
     encodeImages: (submission: Submission, signal: AbortSignal) => features.of(submission, signal),
@@ -84,7 +84,7 @@ try {
   }
 } catch (error) {
   const message = messageOf(error);
-  // Memory that is missing now may be there later.
+  // A lack of memory may be temporary.
   const permanent = error instanceof ModelError && !(error instanceof OutOfMemoryError);
   report({ type: 'failed', message, permanent });
 } finally {

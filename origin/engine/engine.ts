@@ -1,128 +1,143 @@
 import { ApiError } from '../../shared/errors.ts';
-import { type DecodeBatch, type ModelRunner, RunTerminated } from '../model/model-runner.ts';
+import { type ModelRunner, RunTerminated } from '../model/model-runner.ts';
 import type { BlockKernel } from '../sampling/block-kernel.ts';
 import type { DrawTeam } from '../sampling/team/draw-team.ts';
 import type { SamplerVocabulary } from '../sampling/vocabulary.ts';
 import { SamplerWorkspace } from '../sampling/workspace.ts';
-import { EngineFailure } from './engine-failure.ts';
 import { violations } from './invariants.ts';
 import type { KvCopy } from './kv-slots.ts';
 import type { EngineStatus, StepReport, Submission } from './messages.ts';
+import { type ModelRun, ModelRuns } from './model-runs.ts';
 import type { OpenRequest } from './open-request.ts';
-import type { PromptPrefill } from './prompt-prefill.ts';
 import { Requests, type RequestsOptions } from './requests.ts';
-import { Roster } from './running-set.ts';
-import { DecodeBatchBuilder, prefillChunk } from './scheduler.ts';
-import type { Sequence } from './sequence.ts';
-import {
-  type Draft,
-  Drafting,
-  NO_SPECULATION,
-  type SpeculationSettings,
-  verification,
-} from './speculation.ts';
-import { StepTimer } from './step-timer.ts';
+import { RunningSet } from './running-set.ts';
+import { NO_SPECULATION, type SpeculationSettings } from './speculation.ts';
 
-export interface EngineOptions extends Omit<RequestsOptions, 'roster' | 'context'> {
-  readonly runner: ModelRunner;
-  readonly vocabulary: SamplerVocabulary;
-  /** What reduces rows of logits for the samplers; they do without where there is none. */
-  readonly kernel?: BlockKernel | null;
-  /** Draws the tokens of a step on several threads; each sampler draws by itself unless given. */
-  readonly team?: DrawTeam | null;
-  /** None unless given. */
-  readonly speculation?: SpeculationSettings;
+/** The engine cannot continue: its state is broken, or the model keeps failing. */
+export class EngineFailure extends Error {
+  override readonly name = 'EngineFailure';
 }
 
-/** Failed runs in a row that the engine puts up with; one that succeeds makes it forget them. */
-const MOST_FAILURES = 2;
+export interface EngineOptions extends Omit<RequestsOptions, 'running' | 'context'> {
+  readonly runner: ModelRunner;
+  readonly vocabulary: SamplerVocabulary;
+  /** Reduces rows of logits for the samplers. Default: plain loops. */
+  readonly kernel?: BlockKernel | null;
+  /** Draws the tokens of a step on several threads. Default: each sequence samples by itself. */
+  readonly pool?: DrawTeam | null;
+  /** Default: none. */
+  readonly speculation?: SpeculationSettings | undefined;
+}
+
+/** Failed runs in a row that the engine tolerates. */
+const MAX_FAILURES = 2;
 
 /**
- * The loop: one call of `step` runs the model once over all decoding sequences and once over one prompt's next chunk.
- * Sees the model only as rows of tokens in and logits out. `submit` and `abort` may be called at any time, also while a
- * step waits for the model; nothing else touches the slots before that step's run has ended.
+ * Runs the model for all requests, step by step. Sees the model only as rows of tokens in and logits out. `submit` and
+ * `abort` may be called at any time, also while a step waits for the model.
  */
 export class Engine {
   readonly #runner: ModelRunner;
   readonly #now: () => number;
-  readonly #roster: Roster;
+  readonly #running: RunningSet;
   readonly #requests: Requests;
-  readonly #batch: DecodeBatchBuilder;
-  readonly #drafting: Drafting;
-  readonly #team: DrawTeam | null;
+  readonly #runs: ModelRuns;
+  /** Failed runs since the last successful one. */
   #failures = 0;
 
   constructor(options: EngineOptions) {
-    const { runner, vocabulary, now, maxWaiting, speculation = NO_SPECULATION, team = null } = options;
+    const { runner, vocabulary, now, maxWaiting, speculation = NO_SPECULATION, pool = null } = options;
     const { shape } = runner;
     this.#runner = runner;
     this.#now = now;
-    this.#roster = new Roster(shape, maxWaiting);
-    this.#batch = new DecodeBatchBuilder(shape.slots, shape.minRows);
-    this.#team = team;
-    this.#drafting = new Drafting(speculation, shape.prefillChunk);
+    this.#running = new RunningSet(shape, maxWaiting);
     const context = {
       vocabulary,
       workspace: new SamplerWorkspace(shape.vocabularySize, options.kernel),
-      team,
+      pool,
       mask: new Uint32Array((shape.vocabularySize + 31) >>> 5),
     };
-    this.#requests = new Requests({ ...options, roster: this.#roster, context });
+    const running = this.#running;
+    this.#requests = new Requests({ ...options, running, context });
+    this.#runs = new ModelRuns({ runner, running, requests: this.#requests, speculation, pool, now });
   }
 
-  /** Nothing to do until the next submission. */
+  /** True if there is nothing to compute until the next submission. */
   get idle(): boolean {
-    return this.#roster.requests.size === 0;
+    return this.#running.requests.size === 0;
   }
 
-  /** A request is being prepared elsewhere: the event loop must turn for its grammar or its images to arrive. */
+  /** True while a grammar or an image is being prepared: the event loop must turn for its result to arrive. */
   get awaitsPreparation(): boolean {
     return this.#requests.preparing > 0;
   }
 
   get status(): EngineStatus {
     return {
-      running: this.#roster.admitted,
-      waiting: this.#roster.waiting + this.#requests.preparing,
-      healthy: this.#failures <= MOST_FAILURES,
+      running: this.#running.running,
+      waiting: this.#running.waiting + this.#requests.preparing,
+      healthy: this.#failures <= MAX_FAILURES,
     };
   }
 
-  /** Broken invariants between two steps, one line each; none, if all is well. */
+  /** Returns the invariants that are broken between two steps, one line each. */
   violations(): string[] {
-    return violations(this.#roster);
+    return violations(this.#running);
   }
 
-  /** Reports `admitted` or `refused` before anything else is said of the request. */
+  /** Reports `admitted` or `refused` before any event of the request. */
   submit(submission: Submission): void {
     this.#requests.submit(submission);
   }
 
-  /** Forgets a request at once; no further event of it will be reported. */
+  /** Removes a request at once; it sends no more events. */
   abort(requestId: string): void {
     this.#requests.abort(requestId);
   }
 
   /**
-   * Decode first, sequences with a draft one by one and the others together, then one prefill chunk.
+   * Schedules the runs of one step, runs the model and takes the results.
    * @throws EngineFailure
    */
   async step(): Promise<void> {
-    this.#requests.expire(this.#now());
-    this.#roster.admit();
-    const { decoding, kv } = this.#roster;
-    const drafts = this.#drafting.plan(decoding);
-    for (const draft of drafts) await this.#verify(draft);
-    const verified = new Set(drafts.map(({ sequence }) => sequence));
-    const rows = decoding.map((sequence) => (sequence && verified.has(sequence) ? null : sequence));
-    const batch = this.#batch.build(rows, (slot) => decoding[slot]?.computed ?? kv.kept(slot));
-    if (batch !== null) await this.#decode(batch, rows);
-    const prefill = this.#roster.nextPrefill();
-    if (prefill !== null) await this.#prefill(prefill);
+    let startedAt = this.#now();
+    this.#requests.expire(startedAt);
+    this.#running.admit();
+    for (const run of this.#runs.schedule()) {
+      this.#copy(run.copies);
+      const scheduledAt = this.#now();
+      const logits = await this.#compute(run);
+      if (logits === null) continue;
+      const computedAt = this.#now();
+      const { copies, ...result } = run.postprocess(logits, computedAt);
+      const sampledAt = this.#now();
+      this.#copy(copies);
+      const endedAt = this.#now();
+      const times = {
+        modelMs: computedAt - scheduledAt,
+        samplingMs: sampledAt - computedAt,
+        otherMs: scheduledAt - startedAt + endedAt - sampledAt,
+      };
+      this.#flush(false, { kind: run.kind, ...times, ...result });
+      startedAt = endedAt;
+    }
+  }
+
+  /** Runs the model. Returns null if the run failed or was aborted. */
+  async #compute(run: ModelRun): Promise<Float32Array | null> {
+    try {
+      const computed = run.start();
+      const logits = computed instanceof Float32Array ? computed : await computed;
+      this.#failures = 0;
+      return logits;
+    } catch (thrown) {
+      if (!(thrown instanceof RunTerminated)) this.#runFailed(run.requests);
+      return null;
+    }
   }
 
   /**
-   * To be called before waiting for the next submission: reports how things stand and checks the books.
+   * Sends what has not been sent and checks the invariants. Called before the engine waits for a submission.
    * @throws EngineFailure
    */
   settle(): void {
@@ -130,121 +145,19 @@ export class Engine {
     this.#check();
   }
 
-  async #decode(batch: DecodeBatch, bySlot: readonly (Sequence | null)[]): Promise<void> {
-    const timer = new StepTimer(this.#now);
-    const sequences = bySlot.slice(batch.firstSlot, batch.firstSlot + batch.rows);
-    let logits: Float32Array;
-    try {
-      const result = this.#runner.decode(batch);
-      logits = result instanceof Float32Array ? result : await result;
-    } catch {
-      return this.#runFailed(sequences.flatMap((sequence) => sequence?.request ?? []));
-    }
-    this.#failures = 0;
-    const now = timer.mark('model');
-    this.#drawAhead(sequences, logits);
-    let tokens = 0;
-    for (let row = 0; row < sequences.length; row++) {
-      const sequence = sequences[row];
-      if (!sequence || sequence.request.closed) continue;
-      this.#requests.decoded(sequence, this.#row(logits, row), now);
-      tokens++;
-    }
-    this.#team?.end();
-    timer.mark('sampling');
-    this.#copy(this.#roster.compact());
-    this.#flush(false, timer.report('decode', tokens, tokens));
-  }
-
-  /** The tokens of several sequences are drawn together. */
-  #drawAhead(sequences: readonly (Sequence | null | undefined)[], logits: Float32Array): void {
-    const team = this.#team;
-    if (team === null || sequences.length < 2 || !team.begin(logits)) return;
-    for (const [row, sequence] of sequences.entries()) {
-      if (sequence && !sequence.request.closed) this.#requests.enlist(sequence, this.#row(logits, row));
-    }
-    team.run();
-  }
-
-  /**
-   * One run over the last token and the draft, then the sampler as ever: it draws token after token as long as it draws
-   * what was drafted, and the first other one is the next token. What the run wrote behind it is overwritten later.
-   */
-  async #verify(draft: Draft): Promise<void> {
-    const timer = new StepTimer(this.#now);
-    const { sequence } = draft;
-    const { request } = sequence;
-    if (request.closed) return;
-    let logits: Float32Array;
-    try {
-      logits = await this.#runner.prefill(verification(draft), request.signal);
-    } catch (thrown) {
-      if (!(thrown instanceof RunTerminated)) this.#runFailed([request]);
-      return;
-    }
-    this.#failures = 0;
-    const now = timer.mark('model');
-    let tokens = 0;
-    let drawn = true;
-    while (drawn && tokens <= draft.tokens.length && !request.closed && !sequence.finished) {
-      this.#requests.decoded(sequence, this.#row(logits, tokens), now);
-      drawn = sequence.lastToken === draft.tokens[tokens];
-      tokens++;
-    }
-    const accepted = drawn ? tokens : tokens - 1;
-    this.#drafting.observe(draft, accepted);
-    timer.mark('sampling');
-    this.#flush(false, timer.report('decode', 1, tokens, draft.tokens.length, accepted));
-  }
-
-  async #prefill(prefill: PromptPrefill): Promise<void> {
-    const timer = new StepTimer(this.#now);
-    const { request } = prefill;
-    if (prefill.slot < 0) this.#seat(prefill);
-    const { slot, tokens, computed, wanted, images } = prefill;
-    const chunk = prefillChunk(slot, tokens, computed, this.#runner.shape.prefillChunk, wanted, images);
-    timer.mark('other');
-    let logits: Float32Array;
-    try {
-      logits = await this.#runner.prefill(chunk, request.signal);
-    } catch (thrown) {
-      if (!(thrown instanceof RunTerminated)) this.#runFailed([request]);
-      return;
-    }
-    this.#failures = 0;
-    const now = timer.mark('model');
-    if (!request.closed) {
-      const rows = chunk.logitsAt.length;
-      const row = (index: number): Float32Array => this.#row(logits, index < 0 ? rows + index : index);
-      const copies = this.#requests.prefilled(prefill, computed + chunk.tokens.length, row, now);
-      timer.mark('sampling');
-      this.#copy(copies);
-    }
-    this.#flush(false, timer.report('prefill', 1, chunk.tokens.length));
-  }
-
-  #seat(prefill: PromptPrefill): void {
-    const seat = this.#roster.seat(prefill);
-    this.#copy(seat.copies);
-    this.#requests.start(prefill, seat.cached, this.#now());
-  }
-
-  /** A run of the model failed: so do the requests in it, and nobody else. */
+  /** Fails only the requests in the run. */
   #runFailed(requests: readonly OpenRequest[]): void {
     this.#failures++;
     const error = new ApiError('upstream_error', 'The model failed while computing this request.');
     for (const request of requests) this.#requests.fail(request, error, true);
     this.#flush(true);
     this.#check();
-    if (this.#failures > MOST_FAILURES) throw new EngineFailure('the model fails again and again');
+    if (this.#failures > MAX_FAILURES) {
+      throw new EngineFailure(`${this.#failures} runs of the model failed in a row`);
+    }
   }
 
-  #row(logits: Float32Array, row: number): Float32Array {
-    const { vocabularySize } = this.#runner.shape;
-    return logits.subarray(row * vocabularySize, (row + 1) * vocabularySize);
-  }
-
-  /** A copy that fails leaves slots that hold something else than the books say. */
+  /** After a failed copy the slots no longer hold what KvSlots has recorded. */
   #copy(copies: readonly KvCopy[]): void {
     try {
       for (const { from, to, length } of copies) this.#runner.copy(from, to, length);

@@ -3,69 +3,69 @@ import { FairMutex } from '../fair-mutex.ts';
 import type { EmbeddedImage } from '../model/model-runner.ts';
 import type { Submission, SubmittedImage } from './messages.ts';
 
-/** [3, height, width] to [positions, width of a vector]; one call at a time. */
+/** Encodes [3, height, width] to [positions, width of a vector]; one call at a time. */
 export type EncodeImage = (pixels: Float32Array<ArrayBuffer>, signal: AbortSignal) => Promise<Float32Array>;
 
-/** Bytes of vectors kept for images that come again: about thirty of 576 positions of 4,096. */
-const KEPT_FEATURES = 256 * 2 ** 20;
+/** Bytes of cached vectors: about thirty images of 576 positions × 4,096 floats. */
+const MAX_CACHED_BYTES = 256 * 2 ** 20;
 
 /**
- * The vectors of submissions' images, encoded beside the decode loop, one image after the other: a request with many gives
- * way to others after each, and tenants take turns. What has been encoded lately is kept, by the same
- * rules as KV: never across tenants or cache keys, and not for requests that want no cache.
+ * Encodes the images of submissions beside the decode loop, one at a time. After each image the next tenant has its turn.
+ * Caches recent vectors by the rules of the prefix cache: never across tenants or cache keys, and not with
+ * `cachePrompt` off.
  */
 export class ImageFeatures {
   readonly #encode: EncodeImage;
-  readonly #mostBytes: number;
+  readonly #maxBytes: number;
   /** Least recently used first. */
-  readonly #kept = new Map<string, Float32Array>();
+  readonly #cached = new Map<string, Float32Array>();
   #bytes = 0;
   readonly #mutex = new FairMutex();
 
-  constructor(encode: EncodeImage, mostBytes = KEPT_FEATURES) {
+  constructor(encode: EncodeImage, maxBytes = MAX_CACHED_BYTES) {
     this.#encode = encode;
-    this.#mostBytes = mostBytes;
+    this.#maxBytes = maxBytes;
   }
 
   /**
-   * What stands where in each prompt.
-   * @throws ApiError upstream_error when the encoder fails; anything once the signal was aborted
+   * Returns the image vectors of each prompt.
+   * @throws ApiError upstream_error if the encoder fails; the signal's reason once it is aborted
    */
   async of(submission: Submission, signal: AbortSignal): Promise<EmbeddedImage[][]> {
     const { prompts, cachePrompt, cacheKey, tenantId } = submission;
     const placed: EmbeddedImage[][] = [];
     for (const { images = [] } of prompts) {
-      const one: EmbeddedImage[] = [];
+      const ofPrompt: EmbeddedImage[] = [];
       for (const image of images) {
         const key = cachePrompt ? JSON.stringify([cacheKey, image.key]) : null;
         const vectors = await this.#mutex.run({ tenantId, signal }, () => this.#vectors(image, key, signal));
-        one.push({ at: image.at, count: image.count, vectors });
+        ofPrompt.push({ at: image.at, count: image.count, vectors });
       }
-      placed.push(one);
+      placed.push(ofPrompt);
     }
     return placed;
   }
 
   async #vectors({ pixels }: SubmittedImage, key: string | null, signal: AbortSignal): Promise<Float32Array> {
-    const kept = key === null ? undefined : this.#kept.get(key);
-    if (kept !== undefined && key !== null) {
-      this.#kept.delete(key);
-      this.#kept.set(key, kept);
-      return kept;
+    const cached = key === null ? undefined : this.#cached.get(key);
+    if (cached !== undefined && key !== null) {
+      this.#cached.delete(key);
+      this.#cached.set(key, cached);
+      return cached;
     }
     const vectors = await this.#encode(pixels, signal).catch(() => {
-      throw new ApiError('upstream_error', 'The model failed while reading an image of this request.');
+      throw new ApiError('upstream_error', 'The model failed while encoding an image of this request.');
     });
-    if (key !== null) this.#keep(key, vectors);
+    if (key !== null) this.#cache(key, vectors);
     return vectors;
   }
 
-  #keep(key: string, vectors: Float32Array): void {
-    this.#kept.set(key, vectors);
+  #cache(key: string, vectors: Float32Array): void {
+    this.#cached.set(key, vectors);
     this.#bytes += vectors.byteLength;
-    for (const [oldest, { byteLength }] of this.#kept) {
-      if (this.#bytes <= this.#mostBytes) return;
-      this.#kept.delete(oldest);
+    for (const [oldest, { byteLength }] of this.#cached) {
+      if (this.#bytes <= this.#maxBytes) return;
+      this.#cached.delete(oldest);
       this.#bytes -= byteLength;
     }
   }

@@ -1,33 +1,32 @@
-import { firstDifference, type Span } from './span.ts';
-
-/**
- * Which sequence sits in which row of the KV cache, and which prompt prefix each row still holds.
- *
- * Only whole prefill chunks of a prompt are kept for reuse: their bits do not depend on who computed them. A row that is free keeps its prefix until the row is needed; the least recently used prefix goes
- * first. Rows in use stay close together, so that one contiguous decode covers them.
- */
-
-/** Move the KV of positions [0, length) before anything else is written. */
+/** Copy the KV of positions [0, length) from one slot to another, before the next run. */
 export interface KvCopy {
   readonly from: number;
   readonly to: number;
   readonly length: number;
 }
 
-export interface Seat {
+/** An image in a prompt. Equal keys mean equal content. */
+export interface PromptSpan {
+  /** Position of its first token. */
+  readonly at: number;
+  readonly count: number;
+  readonly key: string;
+}
+
+export interface SlotAssignment {
   readonly slot: number;
-  /** Positions whose KV is already there once `copies` are done; a multiple of the chunk. */
+  /** Positions whose KV is in the slot once `copies` are made; a multiple of the chunk. */
   readonly cached: number;
-  /** In this order. */
+  /** To be made in this order. */
   readonly copies: readonly KvCopy[];
 }
 
-interface Row {
+interface Slot {
   held: boolean;
-  /** The prompt whose first `kept` positions are in the row. */
+  /** The prompt whose first `kept` positions are in the slot. */
   tokens: Int32Array;
-  /** What stands among them, in order. */
-  images: readonly Span[];
+  /** Images of that prompt, in order. */
+  images: readonly PromptSpan[];
   namespace: string;
   kept: number;
   /** Tick of the last use; 0 = never. */
@@ -42,22 +41,29 @@ export interface KvSlotsShape {
   readonly prefillChunk: number;
 }
 
+/**
+ * Assigns the slots of the KV cache and finds the prompt prefixes that they still hold (the prefix cache).
+ *
+ * Only whole prefill chunks of prompts are kept, because their bits do not depend on which request computed them. A free
+ * slot keeps its prefix until the slot is needed; the least recently used prefix is dropped first. Held slots stay close
+ * together, so that one contiguous decode batch covers them.
+ */
 export class KvSlots {
-  readonly #rows: readonly Row[];
+  readonly #slots: readonly Slot[];
   readonly #chunk: number;
-  /** One position stays free in every row, where a decode may write for a row that has nothing to decode. */
-  readonly #mostKept: number;
+  /** Leaves one position of every slot free, where an idle row of a decode batch may write. */
+  readonly #maxKept: number;
   #held = 0;
   #tick = 0;
 
   constructor(shape: KvSlotsShape) {
     this.#chunk = shape.prefillChunk;
-    this.#mostKept = this.#wholeChunks(shape.contextLength - 1);
-    this.#rows = Array.from({ length: shape.slots }, () => emptyRow());
+    this.#maxKept = this.#wholeChunks(shape.contextLength - 1);
+    this.#slots = Array.from({ length: shape.slots }, () => emptySlot());
   }
 
   get slots(): number {
-    return this.#rows.length;
+    return this.#slots.length;
   }
 
   get held(): number {
@@ -65,22 +71,27 @@ export class KvSlots {
   }
 
   isHeld(slot: number): boolean {
-    return this.#row(slot).held;
+    return this.#slot(slot).held;
   }
 
-  /** Positions at the start of a row that must not be overwritten. */
+  /** Positions at the start of a slot that must not be overwritten. */
   kept(slot: number): number {
-    return this.#row(slot).kept;
+    return this.#slot(slot).kept;
   }
 
   /**
-   * A row for a prompt, with the longest prefix any row of the namespace holds. The last prompt token is never taken
-   * from a cache, because its logits are needed.
-   * @param reuse false = take nothing
-   * @param images what stands in the prompt, in order; a prefix is common up to the first that differs
+   * Assigns a slot to a prompt, with the longest cached prefix of its namespace. The last prompt token is always computed,
+   * because its logits are needed.
+   * @param useCache false = start without a prefix
+   * @param images of the prompt, in order
    */
-  seat(prompt: Int32Array, namespace: string, reuse: boolean, images: readonly Span[] = []): Seat {
-    const donor = reuse ? this.#longestPrefix(prompt, namespace, images) : null;
+  assign(
+    prompt: Int32Array,
+    namespace: string,
+    useCache: boolean,
+    images: readonly PromptSpan[] = [],
+  ): SlotAssignment {
+    const donor = useCache ? this.#longestPrefix(prompt, namespace, images) : null;
     const slot = this.#chooseSlot(donor?.slot ?? null);
     const copies: KvCopy[] = [];
     const cached = donor?.length ?? 0;
@@ -93,9 +104,9 @@ export class KvSlots {
     return { slot, cached, copies };
   }
 
-  /** A row for another sequence of the same prompt, which the row `from` has computed up to `length`. */
-  fork(from: number, length: number): Seat {
-    const source = this.#row(from);
+  /** Assigns a slot to another sequence of the prompt that the slot `from` has computed up to `length`. */
+  fork(from: number, length: number): SlotAssignment {
+    const source = this.#slot(from);
     const slot = this.#chooseSlot(null);
     const copies: KvCopy[] = [];
     this.#saveKept(slot, null, copies);
@@ -104,9 +115,9 @@ export class KvSlots {
     return { slot, cached: source.kept, copies };
   }
 
-  /** Moves a held row into a free one; `length` positions are in use. The free row's own prefix is saved if it can be. */
+  /** Moves a sequence with `length` positions to a free slot. */
   move(from: number, to: number, length: number): readonly KvCopy[] {
-    const source = this.#row(from);
+    const source = this.#slot(from);
     const copies: KvCopy[] = [];
     this.#saveKept(to, null, copies);
     copies.push({ from, to, length });
@@ -115,45 +126,39 @@ export class KvSlots {
     return copies;
   }
 
-  /** Notes that the KV of the row's tokens up to `computed` is in it. */
+  /** Notes that the KV of the prompt's first `computed` positions is in the slot. */
   record(slot: number, computed: number): void {
-    const row = this.#row(slot);
-    const whole = this.#wholeChunks(Math.min(computed, row.tokens.length));
-    row.kept = Math.max(row.kept, Math.min(whole, this.#mostKept));
+    const target = this.#slot(slot);
+    const whole = this.#wholeChunks(Math.min(computed, target.tokens.length));
+    target.kept = Math.max(target.kept, Math.min(whole, this.#maxKept));
   }
 
-  /** Frees the row; what it has kept stays until the row is needed, unless nobody may reuse it. */
+  /** Frees a slot. Its prefix stays in the cache if it is reusable. */
   release(slot: number, reusable: boolean): void {
-    const row = this.#row(slot);
-    if (!row.held) throw new Error(`KV slot ${slot} is not in use`);
-    row.held = false;
-    row.used = ++this.#tick;
+    const target = this.#slot(slot);
+    if (!target.held) throw new Error(`KV slot ${slot} is not in use`);
+    target.held = false;
+    target.used = ++this.#tick;
     this.#held--;
-    if (!reusable) this.forget(slot);
+    if (!reusable) this.#drop(slot);
   }
 
-  /** Drops what the row has kept. */
-  forget(slot: number): void {
-    const row = this.#row(slot);
-    row.tokens = NO_TOKENS;
-    row.images = [];
-    row.namespace = '';
-    row.kept = 0;
-    row.used = 0;
+  #drop(slot: number): void {
+    Object.assign(this.#slot(slot), { tokens: NO_TOKENS, images: [], namespace: '', kept: 0, used: 0 });
   }
 
   #longestPrefix(
     prompt: Int32Array,
     namespace: string,
-    images: readonly Span[],
+    images: readonly PromptSpan[],
   ): { slot: number; length: number } | null {
     let slot = -1;
     let length = 0;
-    for (let at = 0; at < this.#rows.length; at++) {
-      const row = this.#rows[at]!;
-      if (row.namespace !== namespace || row.kept <= length) continue;
-      const limit = Math.min(row.kept, prompt.length - 1, firstDifference(row.images, images));
-      const common = this.#wholeChunks(commonPrefix(row.tokens, prompt, limit));
+    for (let at = 0; at < this.#slots.length; at++) {
+      const candidate = this.#slots[at]!;
+      if (candidate.namespace !== namespace || candidate.kept <= length) continue;
+      const limit = Math.min(candidate.kept, prompt.length - 1, firstDifference(candidate.images, images));
+      const common = this.#wholeChunks(commonPrefix(candidate.tokens, prompt, limit));
       if (common > length) {
         slot = at;
         length = common;
@@ -162,20 +167,20 @@ export class KvSlots {
     return length > 0 ? { slot, length } : null;
   }
 
-  /** The donor's own row when it is free and not out of the way; else the free row that keeps the range shortest. */
+  /** Returns the donor's slot if it is free and near the held range; else the free slot that keeps the range shortest. */
   #chooseSlot(donor: number | null): number {
     const { first, last } = this.#heldRange();
     const growth = (slot: number): number =>
       last < 0 ? 0 : Math.max(0, first - slot) + Math.max(0, slot - last);
     if (donor !== null && !this.isHeld(donor) && growth(donor) <= 1) return donor;
     let best = -1;
-    for (let slot = 0; slot < this.#rows.length; slot++) {
-      const row = this.#rows[slot]!;
-      if (row.held) continue;
+    for (let slot = 0; slot < this.#slots.length; slot++) {
+      const { held, used } = this.#slots[slot]!;
+      if (held) continue;
       if (
         best < 0 ||
         growth(slot) < growth(best) ||
-        (growth(slot) === growth(best) && row.used < this.#row(best).used)
+        (growth(slot) === growth(best) && used < this.#slot(best).used)
       ) {
         best = slot;
       }
@@ -184,44 +189,44 @@ export class KvSlots {
     return best;
   }
 
-  /** Where a prefix worth more than another free row's would be overwritten, it takes that row's place. */
+  /** Moves a prefix that is about to be overwritten to the free slot with the least recently used one. */
   #saveKept(slot: number, donor: number | null, copies: KvCopy[]): void {
-    const row = this.#row(slot);
-    if (row.kept === 0) return;
+    const saved = this.#slot(slot);
+    if (saved.kept === 0) return;
     let victim = -1;
-    let oldest = row.used;
-    for (let at = 0; at < this.#rows.length; at++) {
-      const other = this.#rows[at]!;
+    let oldest = saved.used;
+    for (let at = 0; at < this.#slots.length; at++) {
+      const other = this.#slots[at]!;
       if (other.held || at === slot || at === donor || other.used >= oldest) continue;
       victim = at;
       oldest = other.used;
     }
     if (victim < 0) return;
-    copies.push({ from: slot, to: victim, length: row.kept });
-    Object.assign(this.#row(victim), { ...row, held: false });
+    copies.push({ from: slot, to: victim, length: saved.kept });
+    Object.assign(this.#slot(victim), { ...saved, held: false });
   }
 
-  /** A free donor that holds nothing beyond what was copied from it is worth nothing any more. */
+  /** Drops a free donor's prefix if all of it was copied. */
   #dropCovered(donor: number, copied: number): void {
-    const row = this.#row(donor);
-    if (!row.held && row.kept <= copied) this.forget(donor);
-    else row.used = row.held ? row.used : ++this.#tick;
+    const source = this.#slot(donor);
+    if (!source.held && source.kept <= copied) this.#drop(donor);
+    else source.used = source.held ? source.used : ++this.#tick;
   }
 
   #hold(
     slot: number,
-    { tokens, images, namespace }: Pick<Row, 'tokens' | 'images' | 'namespace'>,
+    { tokens, images, namespace }: Pick<Slot, 'tokens' | 'images' | 'namespace'>,
     kept: number,
   ): void {
-    const row = this.#row(slot);
-    if (row.held) throw new Error(`KV slot ${slot} is in use`);
-    Object.assign(row, { held: true, tokens, images, namespace, kept, used: ++this.#tick });
+    const target = this.#slot(slot);
+    if (target.held) throw new Error(`KV slot ${slot} is in use`);
+    Object.assign(target, { held: true, tokens, images, namespace, kept, used: ++this.#tick });
     this.#held++;
   }
 
   #heldRange(): { first: number; last: number } {
-    const first = this.#rows.findIndex((row) => row.held);
-    const last = this.#rows.findLastIndex((row) => row.held);
+    const first = this.#slots.findIndex(({ held }) => held);
+    const last = this.#slots.findLastIndex(({ held }) => held);
     return { first, last };
   }
 
@@ -229,14 +234,14 @@ export class KvSlots {
     return length - (length % this.#chunk);
   }
 
-  #row(slot: number): Row {
-    const row = this.#rows[slot];
-    if (row === undefined) throw new RangeError(`no KV slot ${slot}`);
-    return row;
+  #slot(slot: number): Slot {
+    const found = this.#slots[slot];
+    if (found === undefined) throw new RangeError(`no KV slot ${slot}`);
+    return found;
   }
 }
 
-function emptyRow(): Row {
+function emptySlot(): Slot {
   return { held: false, tokens: NO_TOKENS, images: [], namespace: '', kept: 0, used: 0 };
 }
 
@@ -244,4 +249,16 @@ function commonPrefix(a: Int32Array, b: Int32Array, limit: number): number {
   let at = 0;
   while (at < limit && a[at] === b[at]) at++;
   return at;
+}
+
+/** Returns the position from which the images of two prompts differ; Infinity if they are equal. */
+function firstDifference(a: readonly PromptSpan[], b: readonly PromptSpan[]): number {
+  for (let index = 0; index < Math.max(a.length, b.length); index++) {
+    const [one, other] = [a[index], b[index]];
+    if (one === undefined || other === undefined) return (one ?? other)!.at;
+    if (one.at !== other.at || one.count !== other.count || one.key !== other.key) {
+      return Math.min(one.at, other.at);
+    }
+  }
+  return Infinity;
 }

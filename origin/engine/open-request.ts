@@ -2,45 +2,54 @@ import type { GenerationEvent, Usage } from '../../shared/generation.ts';
 import type { CompiledGrammar } from '../grammar/constraint.ts';
 import type { EmbeddedImage } from '../model/model-runner.ts';
 import { isGreedy } from '../sampling/token-draw.ts';
-import type { Preparation } from './admission.ts';
 import type { Submission, SubmittedPrompt } from './messages.ts';
 import { StopStrings } from './stop-checker.ts';
-import type { Waiting } from './waiting-queue.ts';
+import type { QueueItem } from './waiting-queue.ts';
 
-/** One choice of one prompt while it waits for a slot, or several that cannot differ. */
-export interface PendingSequence extends Waiting {
-  readonly request: OpenRequest;
-  readonly promptIndex: number;
-  /** The first of its choices. */
-  readonly candidate: number;
-  /** Choices that get what this one sequence generates. */
-  readonly copies: number;
+/** The parts of a request that are computed after its admission. */
+export interface Preparation {
+  readonly grammar: CompiledGrammar | null;
+  /** Image vectors of each prompt; empty if there are no images. */
+  readonly images: readonly (readonly EmbeddedImage[])[];
 }
 
-/** Sequences a submission runs: greedy choices are computed once. */
+/**
+ * A sequence before its first token: one choice of a prompt, or all choices of a greedy request, which are equal. Holds
+ * no token history, so that waiting sequences need little memory.
+ */
+export interface QueuedSequence extends QueueItem {
+  readonly request: OpenRequest;
+  readonly promptIndex: number;
+  /** Index of its first choice within the prompt. */
+  readonly firstChoice: number;
+  /** Choices that share the sequence. */
+  readonly choices: number;
+}
+
+/** Returns the number of sequences of a submission; greedy choices are computed once. */
 export function sequenceCount({ prompts, choices, sampling }: Submission): number {
   return prompts.length * (isGreedy(sampling) ? 1 : choices);
 }
 
 export interface OpeningContext extends Preparation {
-  /** Tokens that end a text. */
+  /** The model's end tokens. */
   readonly eosIds: readonly number[];
-  /** Milliseconds on the engine's clock, as every time below. */
+  /** Milliseconds on the engine's clock, as all times below. */
   readonly submittedAt: number;
   readonly deadline: number;
 }
 
-/** A request from its submission to its last event: what its sequences share and what they add up to. */
+/** A request from its admission to its terminal event: the state that its sequences share. */
 export class OpenRequest {
   readonly submission: Submission;
   readonly grammar: CompiledGrammar | null;
   readonly stops: StopStrings;
   readonly stopIds: ReadonlySet<number>;
-  /** Ids that end a sequence by themselves. */
+  /** Ids that end a sequence without being a stop token. */
   readonly eosIds: ReadonlySet<number>;
-  /** Forbidden until min_tokens is reached. */
+  /** Ids that are forbidden until min_tokens is reached. */
   readonly endIds: readonly number[];
-  /** Whose KV it may take and who may take its own. */
+  /** Requests of the same namespace share cached prefixes. */
   readonly cacheNamespace: string;
   readonly deadline: number;
   /** Sequences that have not finished. */
@@ -64,7 +73,7 @@ export class OpenRequest {
     this.stopIds = new Set(submission.stopTokenIds);
     this.eosIds = new Set([...submission.endTokenIds, ...(submission.ignoreEos ? [] : eosIds)]);
     this.endIds = [...new Set([...this.stopIds, ...this.eosIds])];
-    // Without a cache the request's own choices still share their prompt, and nobody else can.
+    // With cachePrompt off, the request's own choices still share their prompt.
     this.cacheNamespace = submission.cachePrompt
       ? `cache ${submission.cacheKey}`
       : `request ${submission.requestId}`;
@@ -74,12 +83,12 @@ export class OpenRequest {
     this.#promptStarted = submission.prompts.map(() => false);
   }
 
-  /** No further event may follow. */
+  /** A closed request sends no more events. */
   get closed(): boolean {
     return this.#closing.signal.aborted;
   }
 
-  /** Aborted when the request is closed: stops a prefill that runs for it. */
+  /** Aborted when the request is closed; stops a prefill that is running for it. */
   get signal(): AbortSignal {
     return this.#closing.signal;
   }
@@ -94,21 +103,21 @@ export class OpenRequest {
     return prompt;
   }
 
-  /** What stands in a prompt in the place of its image tokens. */
+  /** Image vectors of a prompt. */
   images(promptIndex: number): readonly EmbeddedImage[] {
     return this.#images[promptIndex] ?? [];
   }
 
-  /** All its sequences, prompt by prompt, for the queue. */
-  sequences(): PendingSequence[] {
+  /** All sequences of the request, prompt by prompt. */
+  queuedSequences(): QueuedSequence[] {
     const { tenantId, weight, choices, prompts } = this.submission;
     const perPrompt = sequenceCount(this.submission) / prompts.length;
     return prompts.flatMap(({ tokens, maxTokens }, promptIndex) =>
-      Array.from({ length: perPrompt }, (_, candidate) => ({
+      Array.from({ length: perPrompt }, (_, firstChoice) => ({
         request: this,
         promptIndex,
-        candidate,
-        copies: choices / perPrompt,
+        firstChoice,
+        choices: choices / perPrompt,
         tenantId,
         weight,
         cost: tokens.length + maxTokens,
@@ -120,7 +129,7 @@ export class OpenRequest {
     return this.#promptStarted[promptIndex] === true;
   }
 
-  /** Notes that a prompt has entered a slot; the event that says so. */
+  /** Notes that a prompt has entered a slot, and returns the event. */
   start(promptIndex: number, cachedTokens: number, now: number): GenerationEvent {
     this.#promptStarted[promptIndex] = true;
     this.#cachedTokens += cachedTokens;
@@ -128,14 +137,14 @@ export class OpenRequest {
     return { type: 'started', prompt: promptIndex, cachedTokens, queueMs: now - this.#submittedAt };
   }
 
-  /** @param choices that got it */
+  /** Counts one generated token for each of the choices that share its sequence. */
   countToken(choices: number, now: number): void {
     this.#completionTokens += choices;
     this.#firstTokenAt ??= now;
     this.#lastTokenAt = now;
   }
 
-  /** What has been used so far; a prompt counts from its start. */
+  /** Returns the usage so far. A prompt counts once it has started. */
   usage(): Usage {
     let promptTokens = 0;
     this.submission.prompts.forEach(({ tokens }, index) => {
@@ -144,6 +153,7 @@ export class OpenRequest {
     return { promptTokens, cachedTokens: this.#cachedTokens, completionTokens: this.#completionTokens };
   }
 
+  /** Returns the terminal event of a request that has finished. */
   done(now: number): GenerationEvent {
     const startedAt = this.#startedAt ?? now;
     const firstTokenAt = this.#firstTokenAt ?? now;

@@ -1,10 +1,10 @@
 import type { GenerationEvent } from '../../shared/generation.ts';
 import type { EngineReport, EngineStatus, StepReport } from './messages.ts';
 
-/** Step reports without any event wait until so many have come together. */
-const MOST_REPORTS = 32;
+/** Step reports without events are sent when this many have been collected. */
+const MAX_REPORTS = 32;
 
-/** Gathers what one step has to say, so that it leaves as one message. */
+/** Collects the events of one step, so that they leave the engine thread as one message. */
 export class Outbox {
   #events = new Map<string, GenerationEvent[]>();
   #reports: StepReport[] = [];
@@ -20,14 +20,14 @@ export class Outbox {
     this.#reports.push(report);
   }
 
-  /** Nobody listens to this request any more. */
+  /** Discards the events of an aborted request. */
   drop(requestId: string): void {
     this.#events.delete(requestId);
   }
 
-  /** The message to send now, or null when it can wait. */
+  /** Returns the message to send now; null if it can wait. */
   take(status: EngineStatus, urgent: boolean): EngineReport | null {
-    if (this.#events.size === 0 && !urgent && this.#reports.length < MOST_REPORTS) return null;
+    if (this.#events.size === 0 && !urgent && this.#reports.length < MAX_REPORTS) return null;
     const message: EngineReport = { type: 'step', events: [...this.#events], reports: this.#reports, status };
     if (this.#events.size > 0) this.#events = new Map();
     this.#reports = [];

@@ -3,42 +3,43 @@ import type { EmbeddedImage } from '../model/model-runner.ts';
 import { tokenLogprob } from '../sampling/logprobs.ts';
 import { Utf8Assembler } from '../tokenizer/detokenizer.ts';
 import { bytesOf, type TokenBytes } from '../tokenizer/token-bytes.ts';
-import type { OpenRequest, PendingSequence } from './open-request.ts';
+import type { OpenRequest, QueuedSequence } from './open-request.ts';
 import type { PrefillCandidate, WantedLogits } from './scheduler.ts';
 import type { SamplingContext } from './sequence.ts';
-import { tokenEntry } from './token-logprob.ts';
+import { wireTokenLogprob } from './token-logprob.ts';
 
-/** A prompt on its way through the model, for all of its choices that have been admitted so far. */
+/** A prompt in prefill, shared by the sequences of it that have been admitted so far. */
 export class PromptPrefill implements PrefillCandidate {
   readonly request: OpenRequest;
   readonly promptIndex: number;
   readonly tokens: Int32Array;
   readonly images: readonly EmbeddedImage[];
-  /** Logits this prompt needs: a function of the request alone, so that later choices get the same bits. */
-  readonly wanted: WantedLogits;
-  readonly sequences: PendingSequence[];
-  /** −1 until its first chunk is about to run: the later the seat, the more can be found in the cache. */
+  /** Depends on the request only, so that later choices of the prompt get the same bits. */
+  readonly wantedLogits: WantedLogits;
+  readonly sequences: QueuedSequence[];
+  /** −1 until its first chunk is scheduled: a later assignment can find more in the prefix cache. */
   slot = -1;
+  /** Positions whose KV is in the slot. */
   computed = 0;
 
-  /** The request wants the `prompt` event, and no earlier choice has brought it. */
-  readonly echoes: boolean;
-  /** Logprobs of the prompt's tokens so far, when they are wanted in that event. */
-  readonly #scored: TokenLogprob[] | null;
+  /** The request wants the `prompt` event, and no earlier choice has sent it. */
+  readonly sendsEvent: boolean;
+  /** Logprobs of the prompt tokens so far; null if not wanted. */
+  readonly #logprobs: TokenLogprob[] | null;
 
-  constructor(first: PendingSequence) {
+  constructor(first: QueuedSequence) {
     const { request, promptIndex } = first;
     const { tokens, maxTokens } = request.prompt(promptIndex);
-    const { echo, promptLogprobs } = request.submission;
-    const scoring = promptLogprobs !== null;
+    const { echo, promptTopLogprobs } = request.submission;
+    const wantsLogprobs = promptTopLogprobs !== null;
     this.request = request;
     this.promptIndex = promptIndex;
     this.tokens = tokens;
     this.images = request.images(promptIndex);
     this.sequences = [first];
-    this.wanted = scoring ? 'all' : maxTokens === 0 ? 'none' : 'last';
-    this.echoes = (echo || scoring) && !request.hasStarted(promptIndex);
-    this.#scored = scoring && this.echoes ? [] : null;
+    this.wantedLogits = wantsLogprobs ? 'all' : maxTokens === 0 ? 'none' : 'last';
+    this.sendsEvent = (echo || wantsLogprobs) && !request.hasStarted(promptIndex);
+    this.#logprobs = wantsLogprobs && this.sendsEvent ? [] : null;
   }
 
   get tenantId(): string {
@@ -49,48 +50,57 @@ export class PromptPrefill implements PrefillCandidate {
     return this.computed === this.tokens.length;
   }
 
-  /** Cached positions have no logits, so a prompt that is to be scored takes none. */
-  get mayReuse(): boolean {
-    return this.#scored === null;
+  /** Cached positions have no logits, so a prompt with logprobs is computed from its start. */
+  get mayUseCache(): boolean {
+    return this.#logprobs === null;
   }
 
-  /** Takes up positions computed … end − 1; where the prompt is scored, row i predicts the token at computed + i + 1. */
+  /**
+   * Takes the results of positions computed … end − 1.
+   * @param row logits of the chunk's wanted positions; row i predicts the token at position computed + i + 1
+   */
   advance(end: number, row: (index: number) => Float32Array, context: SamplingContext): void {
-    if (this.#scored !== null) {
-      const { tokenBytes } = context.vocabulary;
-      const { skipSpecialTokens, promptLogprobs } = this.request.submission;
-      const hides = (id: number): boolean => skipSpecialTokens && tokenBytes.special[id] === 1;
-      if (this.computed === 0) {
-        const first = this.tokens[0]!;
-        this.#scored.push(tokenEntry(tokenBytes, first, null, hides(first)));
-      }
-      for (let at = this.computed; at < Math.min(end, this.tokens.length - 1); at++) {
-        const id = this.tokens[at + 1]!;
-        const scored = tokenLogprob(row(at - this.computed), id, promptLogprobs ?? 0, context.workspace);
-        this.#scored.push(tokenEntry(tokenBytes, id, scored, hides(id)));
-      }
-    }
+    if (this.#logprobs !== null) this.#computeLogprobs(this.#logprobs, end, row, context);
     this.computed = end;
   }
 
-  /** The `prompt` event, once everything is computed. */
-  event(table: TokenBytes): EventOf<'prompt'> {
+  #computeLogprobs(
+    logprobs: TokenLogprob[],
+    end: number,
+    row: (index: number) => Float32Array,
+    { vocabulary: { tokenBytes }, workspace }: SamplingContext,
+  ): void {
+    const { skipSpecialTokens, promptTopLogprobs } = this.request.submission;
+    const isHidden = (id: number): boolean => skipSpecialTokens && tokenBytes.special[id] === 1;
+    if (this.computed === 0) {
+      const first = this.tokens[0]!;
+      logprobs.push(wireTokenLogprob(tokenBytes, first, null, isHidden(first)));
+    }
+    for (let at = this.computed; at < Math.min(end, this.tokens.length - 1); at++) {
+      const id = this.tokens[at + 1]!;
+      const computed = tokenLogprob(row(at - this.computed), id, promptTopLogprobs ?? 0, workspace);
+      logprobs.push(wireTokenLogprob(tokenBytes, id, computed, isHidden(id)));
+    }
+  }
+
+  /** Returns the `prompt` event of a prompt that is done. */
+  event(tokenBytes: TokenBytes): EventOf<'prompt'> {
     const event: EventOf<'prompt'> = {
       type: 'prompt',
       prompt: this.promptIndex,
-      text: promptText(this.tokens, table, this.request.submission.skipSpecialTokens),
+      text: promptText(this.tokens, tokenBytes, this.request.submission.skipSpecialTokens),
       ids: [...this.tokens],
     };
-    if (this.#scored !== null) event.tokens = this.#scored;
+    if (this.#logprobs !== null) event.tokens = this.#logprobs;
     return event;
   }
 }
 
-function promptText(tokens: Int32Array, table: TokenBytes, skipSpecialTokens: boolean): string {
+function promptText(tokens: Int32Array, tokenBytes: TokenBytes, skipSpecialTokens: boolean): string {
   const assembler = new Utf8Assembler();
   let text = '';
   for (const id of tokens) {
-    if (!(skipSpecialTokens && table.special[id] === 1)) text += assembler.push(bytesOf(table, id));
+    if (!(skipSpecialTokens && tokenBytes.special[id] === 1)) text += assembler.push(bytesOf(tokenBytes, id));
   }
   return text + assembler.end();
 }

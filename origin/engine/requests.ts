@@ -1,42 +1,49 @@
-import { ApiError } from '../../shared/errors.ts';
-import { InvalidLogitsError } from '../sampling/errors.ts';
+import { ApiError, toApiError } from '../../shared/errors.ts';
+import { InvalidLogitsError, NoCandidatesError } from '../sampling/errors.ts';
 import { Admission, type AdmissionOptions } from './admission.ts';
-import { Deadlines } from './deadlines.ts';
-import { affordableIntervalMs } from './event-pace.ts';
 import type { KvCopy } from './kv-slots.ts';
 import type { EngineStatus, StepReport, Submission } from './messages.ts';
 import { OpenRequest } from './open-request.ts';
 import { Outbox } from './outbox.ts';
 import type { PromptPrefill } from './prompt-prefill.ts';
-import type { Roster } from './running-set.ts';
-import { samplingFault } from './sampling-fault.ts';
+import type { RunningSet } from './running-set.ts';
 import { type SamplingContext, Sequence } from './sequence.ts';
+
+/**
+ * Token events per second and core that the engine sends at most. An event costs up to 0.5 ms in the origin, the Worker
+ * and the client, so these events take less than a tenth of the cores if all of them share one machine.
+ */
+const MAX_EVENTS_PER_SECOND_AND_CORE = 150;
+
+/** However many streams run, each sends ten events per second. */
+const MAX_EVENT_INTERVAL_MS = 100;
 
 export interface RequestsOptions
   extends Pick<AdmissionOptions, 'compile' | 'encodeImages' | 'maxWaiting' | 'now' | 'report'> {
-  readonly roster: Roster;
+  readonly running: RunningSet;
   readonly context: SamplingContext;
-  /** Tokens that end a text. */
+  /** The model's end tokens. */
   readonly eosIds: readonly number[];
-  /** Unix milliseconds, in which submissions give their deadline. */
+  /** Unix milliseconds, the clock of the submissions' deadlines. */
   readonly unixNow: () => number;
-  /** Called when there is something to do or to say again: maybe some time after a submission, once it is prepared. */
+  /** Called when an idle engine has work again, for example when a submission has been prepared. */
   readonly onWork: () => void;
-  /** Cores that all streams share; Infinity unless given: then events come as often as each submission asks. */
+  /** Cores that all streams share. Default: Infinity, which sends events as often as each submission asks. */
   readonly cores?: number;
 }
 
 /**
- * The requests' side of the engine: from submission to the one event that ends each of them. Knows nothing of the
- * model; what a run has computed comes in as logits, what is to be copied for it goes out.
+ * Takes each request from its submission to its one terminal event. Does not know the model: logits come in, and the KV
+ * copies to make go out.
  */
 export class Requests {
   readonly #options: RequestsOptions;
   readonly #admission: Admission;
   readonly #outbox = new Outbox();
-  readonly #deadlines = new Deadlines();
-  /** Between the events of one choice, as crowded as it was after the last step. */
-  #affordableMs = 0;
+  /** Earliest deadline of all open requests. */
+  #nextDeadline = Number.POSITIVE_INFINITY;
+  /** Least milliseconds between two events of a choice, for the number of choices running after the last step. */
+  #minEventIntervalMs = 0;
 
   constructor(options: RequestsOptions) {
     this.#options = options;
@@ -46,8 +53,8 @@ export class Requests {
         const { eosIds } = options;
         const deadline = options.now() + submission.deadline - options.unixNow();
         const request = new OpenRequest(submission, { ...preparation, eosIds, submittedAt, deadline });
-        this.#deadlines.add(request);
-        options.roster.open(request);
+        this.#nextDeadline = Math.min(this.#nextDeadline, deadline);
+        options.running.open(request);
         options.onWork();
       },
       fail: (requestId, error) => {
@@ -66,122 +73,140 @@ export class Requests {
     this.#admission.submit(submission);
   }
 
-  /** Forgets a request at once; no further event of it will be reported. */
+  /** Removes a request at once; it sends no more events. */
   abort(requestId: string): void {
     this.#admission.abort(requestId);
-    const request = this.#options.roster.requests.get(requestId);
-    if (request !== undefined) this.#options.roster.close(request, true);
+    const request = this.#options.running.requests.get(requestId);
+    if (request !== undefined) this.#options.running.close(request, true);
     this.#outbox.drop(requestId);
   }
 
-  /** Ends requests whose time is over, waiting or running. */
+  /** Fails the requests whose deadline has passed, waiting or running. */
   expire(now: number): void {
-    for (const request of this.#deadlines.passed(this.#options.roster.requests.values(), now)) {
-      const error = new ApiError('upstream_timeout', 'The request took longer than its time limit.');
-      this.fail(request, error, false);
+    if (now < this.#nextDeadline) return;
+    this.#nextDeadline = Number.POSITIVE_INFINITY;
+    for (const request of this.#options.running.requests.values()) {
+      if (request.deadline <= now) {
+        const error = new ApiError('upstream_timeout', 'The request took longer than its time limit.');
+        this.fail(request, error, false);
+      } else this.#nextDeadline = Math.min(this.#nextDeadline, request.deadline);
     }
   }
 
-  /** Notes that a prompt has been given its slot. */
+  /** Notes that a prompt has entered its slot. */
   start({ request, promptIndex }: PromptPrefill, cachedTokens: number, now: number): void {
     if (request.hasStarted(promptIndex)) return;
     this.#outbox.add(request.submission.requestId, request.start(promptIndex, cachedTokens, now));
   }
 
-  /** Has the next token of a decoding sequence drawn together with others', before `decoded`. */
-  enlist(sequence: Sequence, logits: Float32Array): void {
-    this.#attempt(sequence.request, () => sequence.enlist(logits));
+  /** Adds the next draw of a decoding sequence to the sampler pool; `advance` must follow. */
+  submitDraw(sequence: Sequence, logits: Float32Array): void {
+    this.#attempt(sequence.request, () => sequence.submitDraw(logits));
   }
 
-  /** Takes up the next token of a decoding sequence, from its row of logits. */
-  decoded(sequence: Sequence, logits: Float32Array, now: number): void {
+  /** Takes the next token of a decoding sequence from its row of logits. */
+  advance(sequence: Sequence, logits: Float32Array, now: number): void {
     const sampled = this.#attempt(sequence.request, () => sequence.advance(logits, now));
     if (!sampled) return;
-    if (sequence.finished) this.#options.roster.retire(sequence);
+    if (sequence.finished) this.#options.running.finish(sequence);
     this.#publish(sequence, now);
   }
 
   /**
-   * Takes up a chunk of a prompt. After the last one every choice samples its first token from the same logits, then
-   * takes its own slot.
+   * Takes the results of a chunk. After the last chunk, every sequence samples its first token from the same logits and
+   * starts decoding in its own slot.
    * @param end position after the chunk
    * @param row logits of the chunk's wanted positions; the last of them is row −1
    */
-  prefilled(
+  advancePrefill(
     prefill: PromptPrefill,
     end: number,
     row: (index: number) => Float32Array,
     now: number,
   ): readonly KvCopy[] {
     const { request } = prefill;
-    const { roster, context } = this.#options;
+    const { running, context } = this.#options;
     if (!this.#attempt(request, () => prefill.advance(end, row, context))) return [];
-    roster.kv.record(prefill.slot, end);
+    running.kv.record(prefill.slot, end);
     if (!prefill.done) return [];
-    if (prefill.echoes) {
+    if (prefill.sendsEvent) {
       this.#outbox.add(request.submission.requestId, prefill.event(context.vocabulary.tokenBytes));
     }
     const sequences: Sequence[] = [];
-    const begun = this.#attempt(request, () => {
-      for (const pending of prefill.sequences) {
-        const sequence = new Sequence(pending, context);
+    const started = this.#attempt(request, () => {
+      for (const queued of prefill.sequences) {
+        const sequence = new Sequence(queued, context);
         if (!sequence.finished) sequence.advance(row(-1), now);
         sequences.push(sequence);
       }
     });
-    if (!begun) return [];
-    const decoding = sequences.filter((sequence) => !sequence.finished);
-    const copies = roster.place(prefill, decoding);
+    if (!started) return [];
+    const copies = running.startDecoding(
+      prefill,
+      sequences.filter(({ finished }) => !finished),
+    );
     for (const sequence of sequences) this.#publish(sequence, now);
     return copies;
   }
 
   /**
-   * Closes a request with its error.
-   * @param modelFault the model is to blame: the request may succeed elsewhere, and its KV is not to be reused
+   * Closes a request with an error.
+   * @param modelFailed the request may succeed elsewhere, and its KV must not be reused
    */
-  fail(request: OpenRequest, { code, message, param }: ApiError, modelFault: boolean): void {
+  fail(request: OpenRequest, { code, message, param }: ApiError, modelFailed: boolean): void {
     if (request.closed) return;
     const { requestId } = request.submission;
     const usage = request.usage();
-    this.#outbox.add(requestId, { type: 'error', code, message, param, retryable: modelFault, usage });
-    this.#options.roster.close(request, !modelFault);
+    this.#outbox.add(requestId, { type: 'error', code, message, param, retryable: modelFailed, usage });
+    this.#options.running.close(request, !modelFailed);
   }
 
   /**
-   * Reports everything that has happened since the last time, as one message.
-   * @param urgent even if no request has heard anything
+   * Reports everything since the last report as one message.
+   * @param urgent report even if there are no events
    */
   flush(status: EngineStatus, urgent: boolean, report?: StepReport): void {
-    const { roster, cores = Number.POSITIVE_INFINITY } = this.#options;
-    this.#affordableMs = affordableIntervalMs(roster.choices, cores);
+    const { running, cores = Number.POSITIVE_INFINITY } = this.#options;
+    const affordableMs = (running.runningChoices * 1000) / (MAX_EVENTS_PER_SECOND_AND_CORE * cores);
+    this.#minEventIntervalMs = Math.min(MAX_EVENT_INTERVAL_MS, affordableMs);
     if (report !== undefined) this.#outbox.addReport(report);
     const message = this.#outbox.take(status, urgent);
     if (message !== null) this.#options.report(message);
   }
 
-  /** Does something that can fail for this request alone, which is then closed with its error; false if it did. */
+  /** Runs an action; if it throws, closes only this request with an error and returns false. */
   #attempt(request: OpenRequest, action: () => void): boolean {
     try {
       action();
       return true;
     } catch (thrown) {
-      this.fail(request, samplingFault(thrown), thrown instanceof InvalidLogitsError);
+      this.fail(request, toSamplingError(thrown), thrown instanceof InvalidLogitsError);
       return false;
     }
   }
 
   #publish(sequence: Sequence, now: number): void {
-    const { roster } = this.#options;
+    const { running } = this.#options;
     const { request } = sequence;
     const { requestId } = request.submission;
-    this.#outbox.add(requestId, ...sequence.publish(now, this.#affordableMs));
+    this.#outbox.add(requestId, ...sequence.publish(now, this.#minEventIntervalMs));
     if (!sequence.finished) return;
-    roster.refund(sequence);
+    running.refund(sequence);
     this.#admission.recordFinish(now);
     request.unfinished--;
     if (request.unfinished > 0) return;
     this.#outbox.add(requestId, request.done(now));
-    roster.close(request, true);
+    running.close(request, true);
   }
+}
+
+/** Returns the error for the client when no token could be sampled. */
+function toSamplingError(thrown: unknown): ApiError {
+  if (thrown instanceof NoCandidatesError) {
+    return new ApiError('invalid_value', 'The parameters of the request forbid every token.');
+  }
+  if (thrown instanceof InvalidLogitsError) {
+    return new ApiError('upstream_error', 'The model computed logits that are not numbers.');
+  }
+  return toApiError(thrown);
 }

@@ -3,7 +3,7 @@ import { afterGuard, GUARD } from '../tokenizer/guard.ts';
 import type { TokenBytes } from '../tokenizer/token-bytes.ts';
 import { PLAIN, Tokenizer } from '../tokenizer/tokenizer.ts';
 
-/** Only samplers that speak of text need the tokenizer, so it is loaded for the first of them. */
+/** Returns the samplers' view of a vocabulary. Loads the tokenizer when a sampler first encodes a text. */
 export function samplerVocabulary(directory: string, tokenBytes: TokenBytes): SamplerVocabulary {
   let tokenizer: Tokenizer | null = null;
   const encode = (text: string): number[] => {

@@ -6,22 +6,21 @@ import {
 } from '../model/model-runner.ts';
 
 /**
- * What one step computes. There are no phases: a sequence has computed positions and total positions, and every step
- * lets the first catch up. Decode rows come first; then one prefill chunk, so that running streams wait for no more
- * than one chunk between two of their tokens, and nothing waits when nobody streams.
+ * What one step computes. There are no phases: each step runs the decode batch first, then one prefill chunk. A running
+ * stream therefore waits for at most one chunk between two of its tokens.
  */
 
-/** A prompt being computed, as the choice of the next chunk sees it. */
+/** A prompt in prefill, as far as the choice of the next chunk needs it. */
 export interface PrefillCandidate {
   readonly tenantId: string;
 }
 
 /**
- * Takes turns between tenants; inside one, the prompt admitted first is finished first. A newcomer goes ahead of those who
- * have had a turn, once.
+ * Chooses the prompt that computes its next chunk. Tenants take turns; within a tenant the prompt admitted first is
+ * finished first. The first turn of a new tenant comes before those of the others.
  */
 export class PrefillTurns {
-  /** Tenants in the order of their last turn, oldest first, from the first one on that still has something to compute. */
+  /** Tenants in the order of their last turn, oldest first. Begins with one that still has something to compute. */
   #turns: readonly string[] = [];
 
   /** @param candidates in the order of admission */
@@ -36,24 +35,27 @@ export class PrefillTurns {
       this.#turns = [];
       return null;
     }
-    // Who has nothing to compute now is remembered while somebody waits who had a turn before: else two tenants that keep
-    // coming and going would both be new each time, and go ahead for ever.
+    // Tenants with nothing to compute are remembered while one waits that had its turn earlier. Otherwise two tenants
+    // that come and go would both count as new each time and always go first.
     const turns = [...this.#turns.filter((tenant) => tenant !== next), next];
     this.#turns = turns.slice(turns.findIndex((tenant) => first.has(tenant)));
     return first.get(next) ?? null;
   }
 }
 
-/** The end of the prefill chunk that starts at `computed`: the next multiple of `chunk`, or the prompt's end. */
+/** Returns the end of the prompt's next run. Chunks keep to a grid, so that the prefix cache does not change the split. */
 function chunkEnd(computed: number, promptLength: number, chunk: number): number {
   return Math.min(promptLength, computed - (computed % chunk) + chunk);
 }
 
+/** Prompt positions whose logits the request needs. */
 export type WantedLogits = 'none' | 'last' | 'all';
 
 /**
- * @param wanted of which prompt positions the request needs logits
- * @param images what stands in the prompt in place of tokens
+ * Returns the prompt's next run.
+ * @param computed positions whose KV is in the slot
+ * @param chunk length of a chunk
+ * @param images vectors that take the place of image tokens in the prompt
  */
 export function prefillChunk(
   slot: number,
@@ -75,18 +77,19 @@ export function prefillChunk(
 /** A row of the decode batch. */
 export interface DecodeRow {
   readonly slot: number;
-  /** Tokens whose KV is in the slot = position of the next one. */
+  /** Positions whose KV is in the slot = position of the next token. */
   readonly computed: number;
   readonly lastToken: number;
 }
 
-/** Fills the batch over the contiguous range of slots that covers all rows; reused from step to step. */
+/** Builds the decode batch: the contiguous range of slots that covers all decoding sequences. */
 export class DecodeBatchBuilder {
+  /** Reused from step to step. */
   readonly #tokens: Int32Array;
   readonly #positions: Int32Array;
   readonly #minRows: number;
 
-  /** @param minRows idle slots beside the others make up for rows that are missing */
+  /** @param minRows least rows of a batch; idle slots are added if there are fewer */
   constructor(slots: number, minRows: number) {
     this.#tokens = new Int32Array(slots);
     this.#positions = new Int32Array(slots);
@@ -94,8 +97,9 @@ export class DecodeBatchBuilder {
   }
 
   /**
+   * Returns null if no sequence decodes.
    * @param bySlot the sequence decoding in each slot, or null
-   * @param idlePosition where a slot without one may be written without harm
+   * @param idlePosition a position that an idle row of the slot may overwrite
    */
   build(bySlot: readonly (DecodeRow | null)[], idlePosition: (slot: number) => number): DecodeBatch | null {
     const first = bySlot.findIndex((row) => row !== null);
@@ -109,5 +113,51 @@ export class DecodeBatchBuilder {
       this.#positions[row] = sequence === null ? idlePosition(firstSlot + row) : sequence.computed;
     }
     return { firstSlot, rows, tokens: this.#tokens, positions: this.#positions };
+  }
+}
+
+/** A decoding sequence to move, and the free slot within the range that it moves to. */
+export interface Move {
+  readonly from: number;
+  readonly to: number;
+}
+
+/** Positions of KV that can be copied in the time of computing one row. A low estimate: copying is cheap. */
+const COPIED_POSITIONS_PER_ROW = 64;
+
+/**
+ * Decides when to close a hole in the range of decoding slots. Applies the ski-rental rule: a sequence at the end of the
+ * range is moved into a hole once computing the holes has cost as much as the copy. The total cost is at most twice that
+ * of the best decision in hindsight.
+ */
+export class Compaction {
+  /** Idle rows computed since the last move. */
+  #wasted = 0;
+
+  /**
+   * Returns the move to make now, or null. Called once per decode step.
+   * @param bySlot the sequence decoding in each slot, or null
+   * @param isFree whether a slot can take a sequence
+   */
+  next(bySlot: readonly (DecodeRow | null)[], isFree: (slot: number) => boolean): Move | null {
+    const first = bySlot.findIndex((row) => row !== null);
+    const last = bySlot.findLastIndex((row) => row !== null);
+    let holes = 0;
+    let hole = -1;
+    for (let slot = first + 1; slot < last; slot++) {
+      if (bySlot[slot] !== null || !isFree(slot)) continue;
+      holes++;
+      hole = slot;
+    }
+    if (holes === 0) {
+      this.#wasted = 0;
+      return null;
+    }
+    this.#wasted += holes;
+    const atFirst = bySlot[first]!.computed;
+    const atLast = bySlot[last]!.computed;
+    if (this.#wasted * COPIED_POSITIONS_PER_ROW < Math.min(atFirst, atLast)) return null;
+    this.#wasted = 0;
+    return { from: atFirst < atLast ? first : last, to: hole };
   }
 }

@@ -5,7 +5,7 @@ import { StopChecker, type StopStrings } from './stop-checker.ts';
 
 interface HeldToken {
   readonly id: number;
-  readonly entry: TokenLogprob | null;
+  readonly logprob: TokenLogprob | null;
   /** Length of the sequence's text before this token. */
   readonly start: number;
 }
@@ -21,17 +21,18 @@ export interface OutputOptions {
 }
 
 /**
- * Text of one sequence: tokens in; text, ids and logprobs out, in step with each other. A token rides with the first
- * of its characters that is shown; one that gives no text, with the next text after it.
+ * Converts one sequence's tokens to text, ids and logprobs that stay in step. A token is sent with the first of its
+ * characters that is sent. A token without text is sent with the next text after it.
  */
 export class SequenceOutput {
   readonly #options: OutputOptions;
   readonly #assembler = new Utf8Assembler();
   readonly #checker: StopChecker;
+  /** Text to send. */
   #text = '';
-  /** Code units decoded, and of these shown, since the start. */
+  /** Code units decoded since the start, and how many of them were released by the stop checker. */
   #decoded = 0;
-  #shown = 0;
+  #released = 0;
   #held: HeldToken[] = [];
   #ready: HeldToken[] = [];
 
@@ -46,46 +47,46 @@ export class SequenceOutput {
   }
 
   /**
-   * @param visible false = the token gives no text
-   * @param armed stop strings end the text from here on
+   * @param visible false if the token adds no text
+   * @param armed true if stop strings may end the text here
    */
-  push(id: number, entry: TokenLogprob | null, visible: boolean, armed: boolean): void {
+  push(id: number, logprob: TokenLogprob | null, visible: boolean, armed: boolean): void {
     const { tokenBytes, tokenIds, logprobs } = this.#options;
-    const riding = tokenIds || logprobs;
-    if (riding) this.#held.push({ id, entry, start: this.#decoded });
+    const sendsTokens = tokenIds || logprobs;
+    if (sendsTokens) this.#held.push({ id, logprob, start: this.#decoded });
     if (!visible) return;
     const decoded = this.#assembler.push(bytesOf(tokenBytes, id));
     this.#decoded += decoded.length;
-    this.#show(this.#checker.push(decoded, armed));
-    if (riding) this.#releaseShown();
+    this.#release(this.#checker.push(decoded, armed));
+    if (sendsTokens) this.#releaseTokens();
   }
 
-  /** No token follows: everything held back is shown, unless a stop string has cut the text. */
+  /** Ends the sequence: releases all held text, unless a stop string has ended it. */
   end(): void {
-    if (this.stop === null) this.#show(this.#checker.flush() + this.#assembler.end());
+    if (this.stop === null) this.#release(this.#checker.flush() + this.#assembler.end());
     this.#ready.push(...this.#held);
     this.#held = [];
   }
 
-  /** What has become ready since the last call, as an event; null when that is nothing at all. */
+  /** Returns what was released since the last call as an event; null if that is nothing. */
   take(choice: number, completionTokens: number, evenIfEmpty: boolean): EventOf<'token'> | null {
     if (!evenIfEmpty && this.#text === '' && this.#ready.length === 0) return null;
     const event: EventOf<'token'> = { type: 'token', choice, text: this.#text, completionTokens };
-    if (this.#options.logprobs) event.tokens = this.#ready.flatMap(({ entry }) => entry ?? []);
+    if (this.#options.logprobs) event.tokens = this.#ready.flatMap(({ logprob }) => logprob ?? []);
     if (this.#options.tokenIds) event.ids = this.#ready.map(({ id }) => id);
     this.#text = '';
     if (this.#ready.length > 0) this.#ready = [];
     return event;
   }
 
-  #show(text: string): void {
+  #release(text: string): void {
     this.#text += text;
-    this.#shown += text.length;
+    this.#released += text.length;
   }
 
-  #releaseShown(): void {
+  #releaseTokens(): void {
     let count = 0;
-    while (count < this.#held.length && this.#held[count]!.start < this.#shown) count++;
+    while (count < this.#held.length && this.#held[count]!.start < this.#released) count++;
     if (count > 0) this.#ready.push(...this.#held.splice(0, count));
   }
 }

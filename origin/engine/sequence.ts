@@ -6,25 +6,25 @@ import type { DrawTeam } from '../sampling/team/draw-team.ts';
 import { TokenHistory } from '../sampling/token-history.ts';
 import type { SamplerVocabulary } from '../sampling/vocabulary.ts';
 import type { SamplerWorkspace } from '../sampling/workspace.ts';
-import type { OpenRequest, PendingSequence } from './open-request.ts';
+import type { OpenRequest, QueuedSequence } from './open-request.ts';
 import type { DecodeRow } from './scheduler.ts';
 import { SequenceOutput } from './sequence-output.ts';
-import { tokenEntry } from './token-logprob.ts';
+import { wireTokenLogprob } from './token-logprob.ts';
 
 /** What all sequences of an engine use to turn logits into tokens. */
 export interface SamplingContext {
   readonly vocabulary: SamplerVocabulary;
   readonly workspace: SamplerWorkspace;
-  /** Draws the tokens of several sequences together; null = each draws by itself. */
-  readonly team: DrawTeam | null;
+  /** Draws the tokens of several sequences in parallel; null = each sequence samples by itself. */
+  readonly pool: DrawTeam | null;
   /** Scratch for a grammar's mask with the end tokens added; ⌈vocabulary ÷ 32⌉ words. */
   readonly mask: Uint32Array;
 }
 
-/** A token, and its logprobs where they are needed. */
-interface Drawn {
+/** A sampled token, with its logprobs if they are wanted. */
+interface SampledToken {
   readonly id: number;
-  readonly scored: TokenLogprobs | null;
+  readonly logprobs: TokenLogprobs | null;
 }
 
 interface Finish {
@@ -34,37 +34,39 @@ interface Finish {
 
 const NONE: readonly number[] = [];
 
-/** One choice from its first token on, or several that are the same: logits in, tokens and events out. */
+/** A sequence from its first token on: logits in, tokens and events out. */
 export class Sequence implements DecodeRow {
   readonly request: OpenRequest;
-  readonly pending: PendingSequence;
+  readonly queued: QueuedSequence;
   slot = -1;
 
   readonly #context: SamplingContext;
+  /** Index of its first choice, as in events. */
   readonly #choice: number;
   readonly #maxTokens: number;
   readonly #history: TokenHistory;
   readonly #sampler: Sampler;
   readonly #constraint: Constraint | null;
   readonly #output: SequenceOutput;
-  /** By which the team knows the draw of the next token; −1 = it does not. */
+  /** The pool's handle of the next token's draw; −1 = none. */
   #draw = -1;
+  /** Sum of the tokens' raw logprobs. */
   #score = 0;
   #finish: Finish | null = null;
   /** Time of the last event. */
   #publishedAt = Number.NEGATIVE_INFINITY;
 
-  constructor(pending: PendingSequence, context: SamplingContext) {
-    const { request, promptIndex, candidate } = pending;
+  constructor(queued: QueuedSequence, context: SamplingContext) {
+    const { request, promptIndex, firstChoice } = queued;
     const { submission } = request;
     const { tokens, maxTokens } = request.prompt(promptIndex);
     this.request = request;
-    this.pending = pending;
+    this.queued = queued;
     this.#context = context;
-    this.#choice = promptIndex * submission.choices + candidate;
+    this.#choice = promptIndex * submission.choices + firstChoice;
     this.#maxTokens = maxTokens;
     this.#history = new TokenHistory(tokens, tokens.length + maxTokens);
-    const identity = { seed: submission.seed, prompt: promptIndex, choice: candidate };
+    const identity = { seed: submission.sampling.seed, prompt: promptIndex, choice: firstChoice };
     this.#sampler = new Sampler(submission.sampling, identity, context.vocabulary, context.workspace);
     this.#constraint = request.grammar?.start() ?? null;
     this.#output = new SequenceOutput({
@@ -72,12 +74,12 @@ export class Sequence implements DecodeRow {
       stops: request.stops,
       includeStop: submission.includeStop,
       tokenIds: submission.tokenIds,
-      logprobs: submission.logprobs !== null,
+      logprobs: submission.topLogprobs !== null,
     });
     if (maxTokens === 0) this.#end('length', null);
   }
 
-  /** All tokens but the last, which the next step feeds. */
+  /** Positions whose KV is in the slot: all tokens except the last, which the next step feeds. */
   get computed(): number {
     return this.#history.length - 1;
   }
@@ -86,7 +88,7 @@ export class Sequence implements DecodeRow {
     return this.#history.at(this.#history.length - 1);
   }
 
-  /** Prompt and output so far, its last token included; a view. */
+  /** Prompt and output so far; a view. */
   get tokens(): Int32Array {
     return this.#history.tokens.subarray(0, this.#history.length);
   }
@@ -105,113 +107,102 @@ export class Sequence implements DecodeRow {
   }
 
   /**
-   * Takes up the next token, drawn ahead or now.
+   * Adds the draw of the next token to the pool, unless a grammar or allowed ids mask the row.
+   * @param logits the row that `advance` will get
+   */
+  submitDraw(logits: Float32Array): void {
+    const sampler = this.#sampler;
+    const { pool } = this.#context;
+    if (pool === null || this.#constraint !== null || sampler.allowed !== null) return;
+    const edits = sampler.edit(logits, this.#history, this.#forbidden);
+    const topLogprobs = this.#wantsLogprobs ? this.#topLogprobs : null;
+    this.#draw = pool.add(sampler.draw, logits, edits, this.completionTokens, topLogprobs);
+  }
+
+  /**
+   * Samples the next token, or takes it from the pool.
    * @param logits one raw row; not modified
    * @throws NoCandidatesError, InvalidLogitsError
    */
   advance(logits: Float32Array, now: number): void {
-    const drawn = this.#drawnAhead() ?? this.#drawnHere(logits);
-    if (drawn === null) {
+    const token = this.#takeFromPool() ?? this.#sample(logits);
+    if (token === null) {
       this.#end('stop', null);
       return;
     }
-    this.#history.push(drawn.id);
-    this.#take(drawn);
+    this.#history.push(token.id);
+    this.#append(token);
     if (this.#finish === null && this.remaining === 0) this.#end('length', null);
-    this.request.countToken(this.pending.copies, now);
+    this.request.countToken(this.queued.choices, now);
   }
 
-  /**
-   * Puts the draw of the next token on the team's list, unless whole sets of tokens are masked.
-   * @param logits the row that `advance` will be given
-   */
-  enlist(logits: Float32Array): void {
-    const sampler = this.#sampler;
-    const { team } = this.#context;
-    if (team === null || this.#constraint !== null || sampler.allowed !== null) return;
-    const edits = sampler.edit(logits, this.#history, this.#forbidden);
-    const alternatives = this.#scored ? (this.request.submission.logprobs ?? 0) : null;
-    this.#draw = team.add(sampler.draw, logits, edits, this.completionTokens, alternatives);
-  }
-
-  #drawnAhead(): Drawn | null {
-    const { team } = this.#context;
+  #takeFromPool(): SampledToken | null {
+    const { pool } = this.#context;
     const draw = this.#draw;
-    const id = team?.token(draw) ?? null;
+    const id = pool?.token(draw) ?? null;
     this.#draw = -1;
-    if (team === null || id === null) return null;
-    this.#sampler.draw.bound = team.bound(draw);
-    return { id, scored: this.#scored ? team.logprobs(draw) : null };
+    if (pool === null || id === null) return null;
+    this.#sampler.draw.bound = pool.bound(draw);
+    return { id, logprobs: this.#wantsLogprobs ? pool.logprobs(draw) : null };
   }
 
-  /** Null where the grammar leaves nothing. */
-  #drawnHere(logits: Float32Array): Drawn | null {
+  /** Returns null if the grammar allows no token. */
+  #sample(logits: Float32Array): SampledToken | null {
     const mask = this.#mask();
     if (mask === 'nothing') return null;
-    const id = this.#sampler.sample(logits, this.#history, this.completionTokens, mask, this.#forbidden);
-    if (!this.#scored) return { id, scored: null };
-    const { logprobs } = this.request.submission;
+    const sampler = this.#sampler;
+    const id = sampler.sample(logits, this.#history, this.completionTokens, mask, this.#forbidden);
+    if (!this.#wantsLogprobs) return { id, logprobs: null };
     const { workspace } = this.#context;
-    return { id, scored: tokenLogprob(logits, id, logprobs ?? 0, workspace, this.#sampler.sampledRaw) };
+    return { id, logprobs: tokenLogprob(logits, id, this.#topLogprobs, workspace, sampler.sampledRaw) };
   }
 
-  /** Tokens that may not come next, whatever the grammar. */
+  get #wantsLogprobs(): boolean {
+    const { topLogprobs, scores } = this.request.submission;
+    return topLogprobs !== null || scores;
+  }
+
+  get #topLogprobs(): number {
+    return this.request.submission.topLogprobs ?? 0;
+  }
+
+  /** Ids that may not come next, whatever the grammar allows. */
   get #forbidden(): readonly number[] {
-    return this.#early ? this.request.endIds : NONE;
+    return this.#isBelowMinTokens ? this.request.endIds : NONE;
   }
 
-  /** Whether the next token may not end the text yet. */
-  get #early(): boolean {
+  get #isBelowMinTokens(): boolean {
     return this.completionTokens < this.request.submission.minTokens;
   }
 
-  /** Whether tokens' logprobs are needed. */
-  get #scored(): boolean {
-    const { logprobs, scores } = this.request.submission;
-    return logprobs !== null || scores;
-  }
-
   /**
-   * The events that are due, the finish included.
-   * @param affordableMs the least interval there is time for; a submission's own is never shortened by it
+   * The tokens that the grammar allows; null = all. End tokens are allowed only where the text is a complete match:
+   * one that is not flagged as special has a text that the grammar may allow elsewhere.
    */
-  publish(now: number, affordableMs: number): GenerationEvent[] {
-    if (this.#finish === null && !this.#due(now, affordableMs)) return [];
-    this.#publishedAt = now;
-    const event = this.#output.take(this.#choice, this.completionTokens, this.#finish === null);
-    const finish = this.#finish === null ? null : this.#finishEvent(this.#finish);
-    const events: GenerationEvent[] = [];
-    for (let copy = 0; copy < this.pending.copies; copy++) {
-      const choice = this.#choice + copy;
-      if (event !== null) events.push({ ...event, choice });
-      if (finish !== null) events.push({ ...finish, choice });
-    }
-    return events;
+  #mask(): Uint32Array | null | 'nothing' {
+    if (this.#constraint === null) return null;
+    const { mask } = this.#context;
+    mask.set(this.#constraint.mask());
+    const { endIds, eosIds } = this.request;
+    const mayEnd = !this.#isBelowMinTokens;
+    for (const id of mayEnd ? eosIds : endIds) mask[id >>> 5]! &= ~(1 << (id & 31));
+    if (mayEnd && this.#constraint.accepting) for (const id of eosIds) mask[id >>> 5]! |= 1 << (id & 31);
+    return isEmpty(mask) ? 'nothing' : mask;
   }
 
-  /** The first step after the end of an interval; intervals are counted from the clock's zero, the same for all. */
-  #due(now: number, affordableMs: number): boolean {
-    const { eventIntervalMs } = this.request.submission;
-    if (eventIntervalMs === 0) return true;
-    const interval = Math.max(eventIntervalMs, affordableMs);
-    return Math.floor(now / interval) > Math.floor(this.#publishedAt / interval);
-  }
-
-  /** Decides what the token means: text, the end, or both. */
-  #take({ id, scored }: Drawn): void {
+  /** Adds a token to the output, and ends the sequence if the token or a stop string ends it. */
+  #append({ id, logprobs }: SampledToken): void {
     const { submission, stopIds, eosIds } = this.request;
-    const { vocabulary } = this.#context;
-    const stopsHere = stopIds.has(id);
-    const ends = stopsHere || eosIds.has(id);
-    const special = vocabulary.tokenBytes.special[id] === 1;
-    const visible = ends ? stopsHere && submission.includeStop : !(submission.skipSpecialTokens && special);
-    let entry = null;
-    if (scored !== null) {
-      this.#score += scored.logprob;
-      if (submission.logprobs !== null) entry = tokenEntry(vocabulary.tokenBytes, id, scored, !visible);
-    }
-    this.#output.push(id, entry, visible, !ends && this.completionTokens >= submission.minTokens);
-    if (ends) this.#end('stop', stopsHere ? id : null);
+    const { tokenBytes } = this.#context.vocabulary;
+    const isStop = stopIds.has(id);
+    const ends = isStop || eosIds.has(id);
+    const isSpecial = tokenBytes.special[id] === 1;
+    const visible = ends ? isStop && submission.includeStop : !(submission.skipSpecialTokens && isSpecial);
+    this.#score += logprobs?.logprob ?? 0;
+    const sendsLogprob = logprobs !== null && submission.topLogprobs !== null;
+    const logprob = sendsLogprob ? wireTokenLogprob(tokenBytes, id, logprobs, !visible) : null;
+    this.#output.push(id, logprob, visible, !ends && this.completionTokens >= submission.minTokens);
+    if (ends) this.#end('stop', isStop ? id : null);
     else if (this.#output.stop !== null) this.#end('stop', this.#output.stop);
     else this.#constraint?.accept(id);
   }
@@ -222,18 +213,29 @@ export class Sequence implements DecodeRow {
   }
 
   /**
-   * What the grammar allows, end tokens where it is complete and nowhere else: one that is not flagged as special has a
-   * text, which a grammar may allow. null = everything; 'nothing' = the end.
+   * Returns the events that are due, including `finish`.
+   * @param minIntervalMs least interval that the machine can afford; a longer one of the submission wins
    */
-  #mask(): Uint32Array | null | 'nothing' {
-    if (this.#constraint === null) return null;
-    const { mask } = this.#context;
-    mask.set(this.#constraint.mask());
-    const { endIds, eosIds } = this.request;
-    for (const id of this.#early ? endIds : eosIds) mask[id >>> 5]! &= ~(1 << (id & 31));
-    if (!this.#early && this.#constraint.accepting)
-      for (const id of eosIds) mask[id >>> 5]! |= 1 << (id & 31);
-    return isEmpty(mask) ? 'nothing' : mask;
+  publish(now: number, minIntervalMs: number): GenerationEvent[] {
+    if (this.#finish === null && !this.#isDue(now, minIntervalMs)) return [];
+    this.#publishedAt = now;
+    const event = this.#output.take(this.#choice, this.completionTokens, this.#finish === null);
+    const finish = this.#finish === null ? null : this.#finishEvent(this.#finish);
+    const events: GenerationEvent[] = [];
+    for (let copy = 0; copy < this.queued.choices; copy++) {
+      const choice = this.#choice + copy;
+      if (event !== null) events.push({ ...event, choice });
+      if (finish !== null) events.push({ ...finish, choice });
+    }
+    return events;
+  }
+
+  /** Intervals are counted from the clock's zero, so that all sequences send in the same steps. */
+  #isDue(now: number, minIntervalMs: number): boolean {
+    const { eventIntervalMs } = this.request.submission;
+    if (eventIntervalMs === 0) return true;
+    const interval = Math.max(eventIntervalMs, minIntervalMs);
+    return Math.floor(now / interval) > Math.floor(this.#publishedAt / interval);
   }
 
   #finishEvent(finish: Finish): EventOf<'finish'> {

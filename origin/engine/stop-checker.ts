@@ -1,26 +1,24 @@
-/** Stop strings in a growing text: found at the earliest end, with no more text held back than must be. */
-
-/** The stop strings of one request, with their Knuth–Morris–Pratt failure tables; shared by all its sequences. */
+/** The stop strings of one request with their Knuth–Morris–Pratt failure tables, shared by its sequences. */
 export class StopStrings {
   readonly strings: readonly string[];
   /** failures[s][k] = length of the longest proper border of the first k code units of string s. */
   readonly failures: readonly Int32Array[];
 
   constructor(strings: readonly string[]) {
-    // Text is always well formed, so a lone surrogate can never match; dropping it keeps pairs from being split.
+    // Generated text is well formed, so a lone surrogate never matches. Without it, surrogate pairs are never split.
     this.strings = strings.filter((stop) => stop.length > 0 && stop.isWellFormed());
     this.failures = this.strings.map(failureTable);
   }
 }
 
 /**
- * Follows one sequence. Several stop strings: the one completed earliest wins, among those the one that starts
- * earliest, among those the first in the list.
+ * Searches a growing text for stop strings. Holds back only text that may belong to one. If several stop strings match,
+ * the one that ends earliest wins, then the one that starts earliest.
  */
 export class StopChecker {
   readonly #stops: StopStrings;
   readonly #includeStop: boolean;
-  /** matched[s] = length of the longest prefix of string s that the text ends with. */
+  /** matched[s] = length of the longest prefix of string s at the end of the text. */
   readonly #matched: Int32Array;
   #held = '';
   #match: string | null = null;
@@ -31,14 +29,14 @@ export class StopChecker {
     this.#matched = new Int32Array(stops.strings.length);
   }
 
-  /** The stop string that was found, or null. Once found, the checker takes no more text. */
+  /** The stop string that was found, or null. After a match, `push` returns no more text. */
   get match(): string | null {
     return this.#match;
   }
 
   /**
-   * Takes the next piece of text and returns what may be shown now. While not `armed` (before min_tokens) a completed
-   * stop string is let through, but one that begins there may still be completed later.
+   * Takes the next piece of text and returns the text that may be sent now. If not `armed` (before min_tokens), a completed
+   * stop string does not match, but one that begins in the piece may match later.
    */
   push(text: string, armed: boolean): string {
     const { strings } = this.#stops;
@@ -59,14 +57,14 @@ export class StopChecker {
     return hold === 0 ? window : window.slice(0, -hold);
   }
 
-  /** The text still held back when the sequence ends for another reason: it was no stop string. */
+  /** Returns the text that is still held back, when the sequence ends for another reason. */
   flush(): string {
     const rest = this.#held;
     this.#held = '';
     return rest;
   }
 
-  /** One code unit through every automaton; the longest string completed by it, i.e. the one that starts earliest. */
+  /** Feeds one code unit to every automaton. Returns the longest string that it completes. */
   #advance(unit: number): string | null {
     const { strings, failures } = this.#stops;
     let found: string | null = null;

@@ -1,27 +1,31 @@
 import type { Alternative, TokenLogprob } from '../../shared/generation.ts';
+import type { TokenLogprobs } from '../sampling/logprobs.ts';
 import { bytesOf, type TokenBytes } from '../tokenizer/token-bytes.ts';
 
-/** A token's bytes as the wire carries them: one code unit 0..255 per byte. */
-function wireBytes(table: TokenBytes, id: number): string {
-  return String.fromCharCode(...bytesOf(table, id));
+/** A token's bytes in the wire form: one code unit 0..255 per byte. */
+function wireBytes(tokenBytes: TokenBytes, id: number): string {
+  return String.fromCharCode(...bytesOf(tokenBytes, id));
 }
 
 /**
- * The wire form of one token with its raw logprob.
- * @param hidden the token gives no text (a special token, or one that ended the sequence)
+ * Returns the wire form of one token's raw logprob, for prompt tokens and generated tokens.
+ * @param logprobs null for the first prompt token, which has no logits
+ * @param hidden the token adds no text: a special token, or one that ended the sequence
  */
-export function tokenEntry(
-  table: TokenBytes,
+export function wireTokenLogprob(
+  tokenBytes: TokenBytes,
   id: number,
-  scored: { readonly logprob: number; readonly top: readonly (readonly [number, number])[] } | null,
+  logprobs: TokenLogprobs | null,
   hidden: boolean,
 ): TokenLogprob {
+  const top = logprobs?.top.map(
+    ([other, logprob]): Alternative => [other, wireBytes(tokenBytes, other), logprob],
+  );
   const entry: TokenLogprob = {
     id,
-    bytes: wireBytes(table, id),
-    logprob: scored?.logprob ?? null,
-    top:
-      scored?.top.map(([other, logprob]): Alternative => [other, wireBytes(table, other), logprob]) ?? null,
+    bytes: wireBytes(tokenBytes, id),
+    logprob: logprobs?.logprob ?? null,
+    top: top ?? null,
   };
   return hidden ? { ...entry, hidden } : entry;
 }

@@ -1,8 +1,7 @@
 import { EngineClient, spawnEngineThread } from '../../origin/engine/engine-client.ts';
 import type { Submission } from '../../origin/engine/messages.ts';
 import { Tokenizer } from '../../origin/tokenizer/tokenizer.ts';
-import { NEUTRAL_SAMPLING } from '../../shared/sampling.ts';
-import { submission } from '../origin/engine/support/submissions.ts';
+import { NEUTRAL, submission } from '../origin/engine/support/submissions.ts';
 import type { Job, Target, Trace } from './target.ts';
 
 export interface EngineTargetOptions {
@@ -29,7 +28,7 @@ export const benchSubmission = (job: Job, tokenizer: Tokenizer): Submission =>
       },
     ],
     ignoreEos: true,
-    sampling: { ...NEUTRAL_SAMPLING, temperature: 0 },
+    sampling: { ...NEUTRAL, temperature: 0 },
     constraint: job.constraint ? JSON.stringify(job.constraint) : null,
     tokenIds: false,
     eventIntervalMs: 20,

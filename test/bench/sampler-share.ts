@@ -2,7 +2,7 @@ import { availableParallelism } from 'node:os';
 import { EngineClient, spawnEngineThread } from '../../origin/engine/engine-client.ts';
 import type { StepReport, Submission } from '../../origin/engine/messages.ts';
 import { Tokenizer } from '../../origin/tokenizer/tokenizer.ts';
-import { NEUTRAL_SAMPLING } from '../../shared/sampling.ts';
+import { NEUTRAL } from '../origin/engine/support/submissions.ts';
 import { benchSubmission } from './engine-target.ts';
 import { benchModels } from './models.ts';
 import { SAMPLER_CONFIGURATIONS, type SamplerConfiguration } from './sampler-configurations.ts';
@@ -54,8 +54,8 @@ async function measure({ logprobs, ...sampling }: SamplerConfiguration) {
     const submission = benchSubmission({ prompt, maxTokens: TOKENS }, tokenizer);
     return finished({
       ...submission,
-      ...{ seed: stream + 1, logprobs: logprobs ?? null },
-      sampling: { ...NEUTRAL_SAMPLING, ...sampling },
+      topLogprobs: logprobs ?? null,
+      sampling: { ...NEUTRAL, ...sampling, seed: stream + 1 },
     });
   });
   await Promise.all(streams);

@@ -1,9 +1,8 @@
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { ModelRunner } from '../../origin/model/model-runner.ts';
-import { NEUTRAL_SAMPLING } from '../../shared/sampling.ts';
 import { Driver } from '../origin/engine/support/engine-driver.ts';
-import { submission } from '../origin/engine/support/submissions.ts';
+import { NEUTRAL, submission } from '../origin/engine/support/submissions.ts';
 import { type SyntheticEngine, syntheticEngine } from '../origin/engine/support/synthetic-engine.ts';
 import { float64Llama } from '../support/float64-llama.ts';
 import { type RunnerCase, runnerCases } from './runners.ts';
@@ -13,7 +12,7 @@ import { type RunnerCase, runnerCases } from './runners.ts';
 const SLOTS = 4;
 const CHUNK = 16;
 const REQUESTS = 12;
-const GREEDY = { ...NEUTRAL_SAMPLING, temperature: 0 };
+const GREEDY = { ...NEUTRAL, temperature: 0 };
 const FIRST_RUN_MS = 600_000;
 
 /** Every second prompt begins like the first, so that prefixes are copied between slots. */

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { Compaction } from '../../../origin/engine/compaction.ts';
+import { Compaction } from '../../../origin/engine/scheduler.ts';
 
 const row = (slot: number, computed: number) => ({ slot, computed, lastToken: 0 });
 

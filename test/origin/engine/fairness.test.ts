@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest';
-import { NEUTRAL_SAMPLING } from '../../../shared/sampling.ts';
 import { Driver } from './support/engine-driver.ts';
 import { CHUNK, endless, longPrompt, shape, tokensSoFar } from './support/long-requests.ts';
 import { ScriptedRunner } from './support/scripted-runner.ts';
+import { NEUTRAL } from './support/submissions.ts';
 import { EOS } from './support/vocabulary.ts';
 
 const doneBy = (driver: Driver, tenant: string) =>
@@ -40,7 +40,7 @@ describe('shares', () => {
     expect(doneBy(driver, 'long')).toBeLessThanOrEqual(3);
   });
 
-  const sampling = { ...NEUTRAL_SAMPLING, logitBias: [[EOS, 100] satisfies [number, number]] };
+  const sampling = { ...NEUTRAL, logitBias: [[EOS, 100] satisfies [number, number]] };
   const prompts = [{ tokens: Int32Array.from({ length: 200 }, (_, at) => at % 10), maxTokens: 3000 }];
   it.each([
     ['ends with its first token', { sampling, ignoreEos: false }, null],

@@ -1,13 +1,12 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { EngineFailure } from '../../../origin/engine/engine-failure.ts';
+import { EngineFailure } from '../../../origin/engine/engine.ts';
 import type { CompiledGrammar } from '../../../origin/grammar/constraint.ts';
 import { ApiError } from '../../../shared/errors.ts';
-import { NEUTRAL_SAMPLING } from '../../../shared/sampling.ts';
 import { Driver } from './support/engine-driver.ts';
 import { grammarOf } from './support/positional-grammar.ts';
 import { EXACT, type ScriptedOptions, ScriptedRunner } from './support/scripted-runner.ts';
-import { anySubmission, submission } from './support/submissions.ts';
+import { anySubmission, NEUTRAL, submission } from './support/submissions.ts';
 import { transcribe } from './support/transcript.ts';
 import { BOS, EOS, VOCABULARY } from './support/vocabulary.ts';
 
@@ -59,7 +58,7 @@ describe('a run of the model that fails', () => {
     const runner = failingRunner((_, kind) => broken && kind === 'prefill', options);
     const driver = new Driver(runner, { speculation: { maxTokens: 7, maxRows: 1 } });
     const tokens = Int32Array.from({ length: 20 }, (_, at) => at % 7);
-    const sampling = { ...NEUTRAL_SAMPLING, temperature: 0 };
+    const sampling = { ...NEUTRAL, temperature: 0 };
     driver.submit({ ...plain('first'), prompts: [{ tokens, maxTokens: 40 }], sampling });
     while (driver.eventsOf('first').every(({ type }) => type !== 'token')) await driver.step();
     broken = true;
@@ -135,7 +134,7 @@ describe('a run of the model that fails', () => {
 describe('a request that forbids every token', () => {
   it('gets an error that is its own fault, while others go on', async () => {
     const driver = new Driver(new ScriptedRunner(shape));
-    const sampling = { ...NEUTRAL_SAMPLING, allowedTokenIds: [EOS] };
+    const sampling = { ...NEUTRAL, allowedTokenIds: [EOS] };
     driver.submit({ ...plain('stuck'), ignoreEos: false, minTokens: 3, sampling });
     driver.submit(plain('other'));
     await driver.finish();
@@ -149,31 +148,34 @@ describe('logits that are not numbers', () => {
     ['of the prompt', (kind: string) => kind === 'prefill', 0],
     ['of the prompt, which is to be scored', (kind: string) => kind === 'prefill', 2],
     ['of a later token', (kind: string) => kind === 'decode', null],
-  ])('%s fail their request with a retryable error, and nobody else', async (_, spoiled, promptLogprobs) => {
-    let spoil = false;
-    const runner = new ScriptedRunner(shape);
-    const { prefill, decode } = runner;
-    runner.prefill = async (...run) => {
-      const logits = await prefill.apply(runner, run);
-      return spoil && spoiled('prefill') ? logits.fill(Number.NaN) : logits;
-    };
-    runner.decode = (batch) => {
-      const logits = decode.call(runner, batch);
-      if (spoil && spoiled('decode') && logits instanceof Float32Array)
-        logits.fill(Number.NaN, 0, VOCABULARY);
-      return logits;
-    };
-    const driver = new Driver(runner);
-    driver.submit({ ...plain('bad'), promptLogprobs });
-    if (promptLogprobs === null) await driver.step();
-    spoil = true;
-    await driver.step();
-    spoil = false;
-    driver.submit(plain('good'));
-    await driver.finish();
-    expect(lastOf(driver, 'bad')).toMatchObject({ type: 'error', code: 'upstream_error', retryable: true });
-    expect(lastOf(driver, 'good')).toMatchObject({ type: 'done' });
-  });
+  ])(
+    '%s fail their request with a retryable error, and nobody else',
+    async (_, spoiled, promptTopLogprobs) => {
+      let spoil = false;
+      const runner = new ScriptedRunner(shape);
+      const { prefill, decode } = runner;
+      runner.prefill = async (...run) => {
+        const logits = await prefill.apply(runner, run);
+        return spoil && spoiled('prefill') ? logits.fill(Number.NaN) : logits;
+      };
+      runner.decode = (batch) => {
+        const logits = decode.call(runner, batch);
+        if (spoil && spoiled('decode') && logits instanceof Float32Array)
+          logits.fill(Number.NaN, 0, VOCABULARY);
+        return logits;
+      };
+      const driver = new Driver(runner);
+      driver.submit({ ...plain('bad'), promptTopLogprobs });
+      if (promptTopLogprobs === null) await driver.step();
+      spoil = true;
+      await driver.step();
+      spoil = false;
+      driver.submit(plain('good'));
+      await driver.finish();
+      expect(lastOf(driver, 'bad')).toMatchObject({ type: 'error', code: 'upstream_error', retryable: true });
+      expect(lastOf(driver, 'good')).toMatchObject({ type: 'done' });
+    },
+  );
 });
 
 describe('a grammar', () => {
@@ -219,7 +221,7 @@ describe('a grammar', () => {
   it('is never cut short by an end token whose text it allows', async () => {
     const options = { compile: () => grammarOf([[0, EOS], [1], [2]], VOCABULARY) };
     const driver = new Driver(new ScriptedRunner(shape), options);
-    const sampling = { ...NEUTRAL_SAMPLING, logitBias: [[EOS, 100] satisfies [number, number]] };
+    const sampling = { ...NEUTRAL, logitBias: [[EOS, 100] satisfies [number, number]] };
     driver.submit({ ...constrained('r'), ignoreEos: false, sampling });
     await new Promise(setImmediate);
     await driver.finish();

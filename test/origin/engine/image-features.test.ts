@@ -4,15 +4,14 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { Submission } from '../../../origin/engine/messages.ts';
 import { ApiError } from '../../../shared/errors.ts';
 import type { GenerationEvent } from '../../../shared/generation.ts';
-import { NEUTRAL_SAMPLING } from '../../../shared/sampling.ts';
 import type { SyntheticModel } from '../../support/synthetic/llama-graph.ts';
 import { Driver } from './support/engine-driver.ts';
 import { endless, shape } from './support/long-requests.ts';
 import { ScriptedRunner } from './support/scripted-runner.ts';
-import { submission } from './support/submissions.ts';
+import { NEUTRAL, submission } from './support/submissions.ts';
 import { type Part, picture, promptOf, visionEngine } from './support/vision-engine.ts';
 
-const greedy = { ...NEUTRAL_SAMPLING, temperature: 0 };
+const greedy = { ...NEUTRAL, temperature: 0 };
 const words = (count: number, from = 3): number[] =>
   Array.from({ length: count }, (_, i) => from + ((i * 37) % 200));
 
@@ -22,7 +21,7 @@ function asked(requestId: string, prompts: readonly (readonly Part[])[], fields:
     prompts: prompts.map((parts) => promptOf(parts, 6)),
     sampling: greedy,
     ignoreEos: true,
-    logprobs: 3,
+    topLogprobs: 3,
     ...fields,
   });
 }
@@ -154,7 +153,7 @@ describe('images and company', () => {
 
   it('image positions count as prompt tokens, once whatever the number of choices', async () => {
     const driver = vision.driver();
-    driver.submit(asked('r', [[5, picture(1), 6]], { choices: 3, sampling: NEUTRAL_SAMPLING }));
+    driver.submit(asked('r', [[5, picture(1), 6]], { choices: 3, sampling: NEUTRAL }));
     await finish(driver);
     const done = driver.eventsOf('r').at(-1);
     expect(done).toMatchObject({ type: 'done', usage: { promptTokens: 11, completionTokens: 18 } });

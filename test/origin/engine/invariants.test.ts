@@ -1,12 +1,12 @@
 import { describe, expect, it } from 'vitest';
 import { violations } from '../../../origin/engine/invariants.ts';
 import { OpenRequest } from '../../../origin/engine/open-request.ts';
-import { Roster } from '../../../origin/engine/running-set.ts';
+import { RunningSet } from '../../../origin/engine/running-set.ts';
 import { submission } from './support/submissions.ts';
 
 /** Two slots: one prompt in prefill in its slot, its second choice admitted, a third one waiting. */
-function busyRoster(): { readonly roster: Roster; readonly request: OpenRequest } {
-  const roster = new Roster({ slots: 2, contextLength: 64, prefillChunk: 8 }, 10);
+function busyRunningSet(): { readonly running: RunningSet; readonly request: OpenRequest } {
+  const running = new RunningSet({ slots: 2, contextLength: 64, prefillChunk: 8 }, 10);
   const request = new OpenRequest(submission({ requestId: 'r', choices: 3 }), {
     grammar: null,
     images: [],
@@ -14,22 +14,22 @@ function busyRoster(): { readonly roster: Roster; readonly request: OpenRequest 
     submittedAt: 0,
     deadline: 1,
   });
-  roster.open(request);
-  roster.seat(roster.nextPrefill()!);
-  return { roster, request };
+  running.open(request);
+  running.assignSlot(running.nextPrefill()!);
+  return { running, request };
 }
 
 describe('the invariants', () => {
   it('hold while a request is on its way', () => {
-    expect(violations(busyRoster().roster)).toEqual([]);
+    expect(violations(busyRunningSet().running)).toEqual([]);
   });
 
-  it.each<[string, RegExp, (roster: Roster, request: OpenRequest) => void]>([
+  it.each<[string, RegExp, (running: RunningSet, request: OpenRequest) => void]>([
     ['a slot freed behind its user', /not held/, ({ kv, prefills }) => kv.release(prefills[0]!.slot, false)],
     [
       'a slot held by nobody',
       /2 slots are held, 1 are used/,
-      ({ kv }) => kv.seat(Int32Array.of(1), 'x', true),
+      ({ kv }) => kv.assign(Int32Array.of(1), 'x', true),
     ],
     ['a request that is closed but still seated', /not open/, (_, request) => request.close()],
     ['a request that is forgotten', /not open/, ({ requests }) => requests.clear()],
@@ -42,7 +42,7 @@ describe('the invariants', () => {
     ],
     [
       'a request with nothing left to do',
-      /nothing left/,
+      /no unfinished sequence/,
       (_, request) => {
         request.unfinished = 0;
       },
@@ -56,8 +56,8 @@ describe('the invariants', () => {
       },
     ],
   ])('name %s', (_, rule, damage) => {
-    const { roster, request } = busyRoster();
-    damage(roster, request);
-    expect(violations(roster).join('; ')).toMatch(rule);
+    const { running, request } = busyRunningSet();
+    damage(running, request);
+    expect(violations(running).join('; ')).toMatch(rule);
   });
 });

@@ -73,7 +73,7 @@ describe('KV slots', () => {
         for (const step of commands) {
           const holder = 'pick' in step ? holders[step.pick % Math.max(1, holders.length)] : undefined;
           if (step.type === 'seat' && holders.length < slots) {
-            const seat = kv.seat(step.prompt, step.namespace, true);
+            const seat = kv.assign(step.prompt, step.namespace, true);
             memory.copy(seat.copies);
             expect(seat.cached % CHUNK).toBe(0);
             expect(seat.cached).toBeLessThan(step.prompt.length);
@@ -135,7 +135,7 @@ describe('KV slots', () => {
         };
         steps.forEach(({ hold, drop }, serial) => {
           if (held.length === slots) letGo(drop % held.length);
-          const { slot } = kv.seat(own(serial), 'x', true);
+          const { slot } = kv.assign(own(serial), 'x', true);
           kv.record(slot, CHUNK + 1);
           held.push({ slot, serial });
           if (!hold) letGo(drop % held.length);
@@ -143,7 +143,7 @@ describe('KV slots', () => {
         if (held.length === slots) letGo(0);
         const recent = released.slice(0, slots - held.length);
         if (recent.length === 0) return;
-        expect(kv.seat(own(recent[pick % recent.length]!), 'x', true).cached).toBe(CHUNK);
+        expect(kv.assign(own(recent[pick % recent.length]!), 'x', true).cached).toBe(CHUNK);
       }),
       { numRuns: 1000 },
     );
@@ -152,59 +152,59 @@ describe('KV slots', () => {
   it('take over a free row in place, without copying', () => {
     const kv = new KvSlots({ slots: 4, contextLength: CONTEXT, prefillChunk: CHUNK });
     const first = Int32Array.from({ length: 9 }, (_, at) => at);
-    const { slot } = kv.seat(first, 'x', true);
+    const { slot } = kv.assign(first, 'x', true);
     kv.record(slot, 9);
     kv.release(slot, true);
-    expect(kv.seat(first, 'x', true)).toEqual({ slot, cached: 8, copies: [] });
+    expect(kv.assign(first, 'x', true)).toEqual({ slot, cached: 8, copies: [] });
   });
 
   it('keep what a row holds beyond the part that is taken from it, while another free row holds nothing', () => {
     const kv = new KvSlots({ slots: 2, contextLength: CONTEXT, prefillChunk: CHUNK });
     const whole = Int32Array.from({ length: 9 }, (_, at) => at);
-    const { slot } = kv.seat(whole, 'x', true);
+    const { slot } = kv.assign(whole, 'x', true);
     kv.record(slot, 9);
     kv.release(slot, true);
-    const branch = kv.seat(Int32Array.of(0, 1, 2, 3, 9, 9), 'x', true);
+    const branch = kv.assign(Int32Array.of(0, 1, 2, 3, 9, 9), 'x', true);
     expect(branch).toMatchObject({ slot, cached: CHUNK });
-    expect(kv.seat(whole, 'x', true).cached).toBe(2 * CHUNK);
+    expect(kv.assign(whole, 'x', true).cached).toBe(2 * CHUNK);
   });
 
   it('copy from a free row far from those in use, which keeps what was not copied', () => {
     const kv = new KvSlots({ slots: 6, contextLength: CONTEXT, prefillChunk: CHUNK });
-    for (let serial = 0; serial < 3; serial++) kv.seat(Int32Array.of(serial), 'x', true);
+    for (let serial = 0; serial < 3; serial++) kv.assign(Int32Array.of(serial), 'x', true);
     const whole = Int32Array.from({ length: 9 }, (_, at) => at);
-    const far = kv.seat(whole, 'x', true).slot;
+    const far = kv.assign(whole, 'x', true).slot;
     kv.record(far, 9);
     for (const slot of [far, 1, 2]) kv.release(slot, true);
-    const branch = kv.seat(Int32Array.of(0, 1, 2, 3, 9, 9), 'x', true);
+    const branch = kv.assign(Int32Array.of(0, 1, 2, 3, 9, 9), 'x', true);
     expect(branch).toEqual({ slot: 1, cached: CHUNK, copies: [{ from: far, to: 1, length: CHUNK }] });
-    expect(kv.seat(whole, 'x', true).cached).toBe(2 * CHUNK);
+    expect(kv.assign(whole, 'x', true).cached).toBe(2 * CHUNK);
   });
 
   it('give up first what has been copied elsewhere', () => {
     const kv = new KvSlots({ slots: 4, contextLength: CONTEXT, prefillChunk: CHUNK });
     const long = (serial: number) => Int32Array.from({ length: 9 }, (_, at) => serial * 10 + at);
     for (const prompt of [Int32Array.of(0), Int32Array.of(1), long(2), long(3)]) {
-      kv.record(kv.seat(prompt, 'x', true).slot, prompt.length);
+      kv.record(kv.assign(prompt, 'x', true).slot, prompt.length);
     }
     for (const slot of [2, 3, 1]) kv.release(slot, true);
-    expect(kv.seat(long(3), 'x', true)).toMatchObject({ slot: 1, copies: [{ from: 3 }] });
-    expect(kv.seat(Int32Array.of(4), 'x', true).slot).toBe(2);
-    expect(kv.seat(long(2), 'x', true).cached).toBe(2 * CHUNK);
+    expect(kv.assign(long(3), 'x', true)).toMatchObject({ slot: 1, copies: [{ from: 3 }] });
+    expect(kv.assign(Int32Array.of(4), 'x', true).slot).toBe(2);
+    expect(kv.assign(long(2), 'x', true).cached).toBe(2 * CHUNK);
   });
 
   it('leave a position of a full row to whatever is written for an idle one', () => {
     const kv = new KvSlots({ slots: 1, contextLength: CONTEXT, prefillChunk: CHUNK });
-    kv.record(kv.seat(new Int32Array(CONTEXT), 'x', true).slot, CONTEXT);
+    kv.record(kv.assign(new Int32Array(CONTEXT), 'x', true).slot, CONTEXT);
     expect(kv.kept(0)).toBe(CONTEXT - CHUNK);
   });
 
   it('copy from a row in use', () => {
     const kv = new KvSlots({ slots: 4, contextLength: CONTEXT, prefillChunk: CHUNK });
     const tokens = Int32Array.from({ length: 9 }, (_, at) => at);
-    const { slot } = kv.seat(tokens, 'x', true);
+    const { slot } = kv.assign(tokens, 'x', true);
     kv.record(slot, 9);
-    const second = kv.seat(tokens.slice(0, 6), 'x', true);
+    const second = kv.assign(tokens.slice(0, 6), 'x', true);
     expect(second.cached).toBe(4);
     expect(second.copies).toEqual([{ from: slot, to: second.slot, length: 4 }]);
   });
@@ -212,17 +212,17 @@ describe('KV slots', () => {
   it('never match across namespaces, nor when reuse is off', () => {
     const kv = new KvSlots({ slots: 4, contextLength: CONTEXT, prefillChunk: CHUNK });
     const tokens = Int32Array.from({ length: 9 }, (_, at) => at);
-    const { slot } = kv.seat(tokens, 'x', true);
+    const { slot } = kv.assign(tokens, 'x', true);
     kv.record(slot, 9);
-    expect(kv.seat(tokens, 'y', true).cached).toBe(0);
-    expect(kv.seat(tokens, 'x', false).cached).toBe(0);
+    expect(kv.assign(tokens, 'y', true).cached).toBe(0);
+    expect(kv.assign(tokens, 'x', false).cached).toBe(0);
   });
 
   it('sit together, so that one contiguous range covers the rows in use', () => {
     const kv = new KvSlots({ slots: 8, contextLength: CONTEXT, prefillChunk: CHUNK });
-    const slots = Array.from({ length: 5 }, (_, serial) => kv.seat(Int32Array.of(serial), 'x', true).slot);
+    const slots = Array.from({ length: 5 }, (_, serial) => kv.assign(Int32Array.of(serial), 'x', true).slot);
     expect(Math.max(...slots) - Math.min(...slots)).toBe(4);
     kv.release(slots[2]!, true);
-    expect(kv.seat(Int32Array.of(9), 'x', true).slot).toBe(slots[2]);
+    expect(kv.assign(Int32Array.of(9), 'x', true).slot).toBe(slots[2]);
   });
 });

@@ -50,7 +50,7 @@ describe('the prefix cache', () => {
   it.each([
     ['of another key', { cacheKey: 'other' }],
     ['when the request opts out', { cachePrompt: false }],
-    ['when prompt logprobs are wanted', { promptLogprobs: 0 }],
+    ['when prompt logprobs are wanted', { promptTopLogprobs: 0 }],
   ])('is not taken %s', async (_, fields) => {
     const driver = new Driver(new ScriptedRunner(shape(2)));
     driver.submit(again('first'));

@@ -1,7 +1,6 @@
 import fc from 'fast-check';
 import { expect, it } from 'vitest';
-import { KvSlots } from '../../../origin/engine/kv-slots.ts';
-import type { Span } from '../../../origin/engine/span.ts';
+import { KvSlots, type PromptSpan } from '../../../origin/engine/kv-slots.ts';
 
 const CHUNK = 4;
 
@@ -14,7 +13,7 @@ const prompt = fc.array(fc.oneof(fc.constantFrom(1, 2), fc.constantFrom('a', 'b'
 function laidOut(parts: readonly (number | string)[]) {
   const tokens: number[] = [];
   const contents: string[] = [];
-  const images: Span[] = [];
+  const images: PromptSpan[] = [];
   for (const part of parts) {
     if (typeof part === 'string') images.push({ at: tokens.length, count: 3, key: part });
     for (let i = 0; i < (typeof part === 'string' ? 3 : 1); i++) {
@@ -32,12 +31,12 @@ it('a prompt takes from another exactly the whole chunks in which tokens and ima
       const one = laidOut(first);
       const other = laidOut([...first.slice(0, common), ...second]);
       const kv = new KvSlots({ slots: 2, contextLength: 64, prefillChunk: CHUNK });
-      const { slot } = kv.seat(one.tokens, 'x', true, one.images);
+      const { slot } = kv.assign(one.tokens, 'x', true, one.images);
       kv.record(slot, one.tokens.length);
       const same = other.contents.findIndex((content, at) => content !== one.contents[at]);
       const length = Math.min(same < 0 ? Infinity : same, one.tokens.length, other.tokens.length - 1);
       const whole = (positions: number) => positions - (positions % CHUNK);
-      const { cached } = kv.seat(other.tokens, 'x', true, other.images);
+      const { cached } = kv.assign(other.tokens, 'x', true, other.images);
       const inImage = one.images.some(({ at, count }) => at < length && length < at + count);
       // Where the prompts part inside an image, all of it counts as different.
       if (inImage && same >= 0 && same === length) expect(cached).toBeLessThanOrEqual(whole(length));

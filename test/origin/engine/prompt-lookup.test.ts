@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { DraftLength, lookUp } from '../../../origin/engine/draft.ts';
+import { DraftLength, lookUp } from '../../../origin/engine/speculation.ts';
 
 /** Said plainly: the longest of 3, 2, 1 last tokens that stood somewhere before, the latest place, what came then. */
 function plainLookUp(tokens: readonly number[], most: number): number[] {

@@ -27,7 +27,7 @@ describe.each([
   let model: SyntheticEngine;
   let runner: ModelRunner;
   let kernel: SimdKernel | null;
-  let team: DrawTeam | null;
+  let pool: DrawTeam | null;
 
   beforeAll(async () => {
     model = syntheticEngine(options, { slots: 6, prefillChunk: 16 });
@@ -35,7 +35,7 @@ describe.each([
     const simd = new SimdKernel(drawers);
     ({ runner } = await openModel(model.data.model, (length) => simd.allocate(length)));
     kernel = isLargeVocabulary(model.vocabularySize) ? simd : null;
-    team = kernel && new DrawTeam(kernel, model.vocabularySize, drawers);
+    pool = kernel && new DrawTeam(kernel, model.vocabularySize, drawers);
   });
   afterAll(() => {
     runner.dispose();
@@ -45,7 +45,7 @@ describe.each([
   const driver = () =>
     new Driver(runner, {
       kernel,
-      team,
+      pool,
       vocabulary: { tokenBytes: model.data.tokenBytes, encode: () => [] },
       eosIds: model.data.eosIds,
     });

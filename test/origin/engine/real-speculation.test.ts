@@ -4,9 +4,8 @@ import { NO_SPECULATION, type SpeculationSettings } from '../../../origin/engine
 import type { ModelRunner } from '../../../origin/model/model-runner.ts';
 import { openModel } from '../../../origin/model/open/open-model.ts';
 import type { TokenLogprob } from '../../../shared/generation.ts';
-import { NEUTRAL_SAMPLING } from '../../../shared/sampling.ts';
 import { Driver } from './support/engine-driver.ts';
-import { submission } from './support/submissions.ts';
+import { NEUTRAL, submission } from './support/submissions.ts';
 import { type SyntheticEngine, syntheticEngine } from './support/synthetic-engine.ts';
 import { transcribe } from './support/transcript.ts';
 
@@ -43,10 +42,9 @@ const request = (requestId: string, seed: number, prompt: readonly number[]) =>
   submission({
     requestId,
     prompts: [{ tokens: Int32Array.from(prompt), maxTokens: 120 }],
-    sampling: { ...NEUTRAL_SAMPLING, temperature: 0.5, allowedTokenIds: [65, 66, 67] },
-    seed,
+    sampling: { ...NEUTRAL, temperature: 0.5, allowedTokenIds: [65, 66, 67], seed },
     ignoreEos: true,
-    logprobs: 3,
+    topLogprobs: 3,
   });
 const prompts = Array.from({ length: 8 }, (_, serial) =>
   Array.from({ length: 3 + 5 * serial }, (_, at) => 65 + ((at * (serial + 1)) % 3)),

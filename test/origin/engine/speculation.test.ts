@@ -2,16 +2,15 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import type { Submission } from '../../../origin/engine/messages.ts';
 import type { SpeculationSettings } from '../../../origin/engine/speculation.ts';
-import { NEUTRAL_SAMPLING } from '../../../shared/sampling.ts';
 import { Driver } from './support/engine-driver.ts';
 import { plainTranscript } from './support/reference-generation.ts';
 import { EXACT, ROUNDING, type ScriptedModel, ScriptedRunner } from './support/scripted-runner.ts';
-import { submission } from './support/submissions.ts';
+import { NEUTRAL, submission } from './support/submissions.ts';
 import { ordered, transcribe } from './support/transcript.ts';
 import { BOS } from './support/vocabulary.ts';
 import { arrivals, expectBeginning, play, shape } from './support/workload.ts';
 
-const greedy = { ...NEUTRAL_SAMPLING, temperature: 0 };
+const greedy = { ...NEUTRAL, temperature: 0 };
 const runnerOf = (slots: number, model: ScriptedModel, slow = false) =>
   new ScriptedRunner(
     { ...shape(slots), contextLength: 256 },
@@ -172,7 +171,9 @@ describe('greedy choices', () => {
   it('are computed once, heard of as often as asked for, and all counted', async () => {
     const runner = runnerOf(8, ROUNDING);
     const driver = new Driver(runner);
-    driver.submit(submission({ requestId: 'r', choices: 5, sampling: greedy, ignoreEos: true, logprobs: 1 }));
+    driver.submit(
+      submission({ requestId: 'r', choices: 5, sampling: greedy, ignoreEos: true, topLogprobs: 1 }),
+    );
     await driver.finish();
     const { choices, end } = transcribe(driver.eventsOf('r'), 5);
     expect(choices.size).toBe(5);

@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest';
-import { NEUTRAL_SAMPLING } from '../../../shared/sampling.ts';
 import { Driver, STEP_MS } from './support/engine-driver.ts';
 import { CHUNK, endless, longPrompt, shape, tokensSoFar } from './support/long-requests.ts';
 import { ScriptedRunner } from './support/scripted-runner.ts';
+import { NEUTRAL } from './support/submissions.ts';
 import { transcribe } from './support/transcript.ts';
 
 describe('running streams', () => {
@@ -76,7 +76,7 @@ describe('running streams', () => {
 
   it('speak as seldom where they are the greedy choices of one request, which share a sequence', async () => {
     const driver = new Driver(new ScriptedRunner(shape(4)), { cores: 25 / 150 });
-    const sampling = { ...NEUTRAL_SAMPLING, temperature: 0 };
+    const sampling = { ...NEUTRAL, temperature: 0 };
     driver.submit({ ...endless('greedy', 200), choices: 4, sampling, eventIntervalMs: 50 });
     await driver.finish();
     const { choices } = transcribe(driver.eventsOf('greedy'), 4);

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { Throughput } from '../../../origin/engine/throughput.ts';
+import { Throughput } from '../../../origin/engine/admission.ts';
 
 describe('the estimate of a wait', () => {
   it('is the time so many sequences have lately taken to finish', () => {

@@ -3,10 +3,9 @@ import { expect, it } from 'vitest';
 import { measureSpeed } from '../../../origin/hub/check.ts';
 import { continueGreedily } from '../../../origin/hub/greedy.ts';
 import type { DecodeBatch } from '../../../origin/model/model-runner.ts';
-import { NEUTRAL_SAMPLING } from '../../../shared/sampling.ts';
 import { Driver } from '../engine/support/engine-driver.ts';
 import { ScriptedRunner } from '../engine/support/scripted-runner.ts';
-import { submission } from '../engine/support/submissions.ts';
+import { NEUTRAL, submission } from '../engine/support/submissions.ts';
 import { VOCABULARY } from '../engine/support/vocabulary.ts';
 
 const SHAPE = { vocabularySize: VOCABULARY, contextLength: 64, prefillChunk: 8 };
@@ -33,7 +32,7 @@ it('generates the same greedy tokens as the engine if a single row has other log
         submission({
           requestId: 'one',
           prompts: [{ tokens: Int32Array.from(prompt), maxTokens: GENERATED }],
-          sampling: { ...NEUTRAL_SAMPLING, temperature: 0 },
+          sampling: { ...NEUTRAL, temperature: 0 },
           ignoreEos: true,
         }),
       );

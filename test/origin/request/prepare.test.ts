@@ -214,8 +214,8 @@ describe('stops', () => {
 describe('the submission', () => {
   test('keeps a given seed, 0 included, and draws one otherwise', async () => {
     const seeded = (seed: number | null) => prepare({ sampling: { ...NEUTRAL_SAMPLING, seed } });
-    expect((await seeded(0)).submission.seed).toBe(0);
-    expect((await seeded(null)).submission.seed).toBe(77);
+    expect((await seeded(0)).submission.sampling.seed).toBe(0);
+    expect((await seeded(null)).submission.sampling.seed).toBe(77);
   });
 
   test('separates the caches of tenants and salts', async () => {

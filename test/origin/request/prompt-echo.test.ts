@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { tokenEntry } from '../../../origin/engine/token-logprob.ts';
+import { wireTokenLogprob } from '../../../origin/engine/token-logprob.ts';
 import type { ServedModel } from '../../../origin/request/served-model.ts';
 import type { EventOf } from '../../../shared/generation.ts';
 import {
@@ -16,7 +16,7 @@ import { prepare, servedModel } from './served-models.ts';
 function eventOf(ids: readonly number[], { tokenizer }: ServedModel): EventOf<'prompt'> {
   const { tokenBytes } = tokenizer;
   const scored = { logprob: -1, top: ids.slice(0, 2).map((id) => [id, -1] as const) };
-  const tokens = ids.map((id) => tokenEntry(tokenBytes, id, scored, tokenBytes.special[id] === 1));
+  const tokens = ids.map((id) => wireTokenLogprob(tokenBytes, id, scored, tokenBytes.special[id] === 1));
   const shown = tokens.filter(({ hidden }) => !hidden).map(({ bytes }) => Buffer.from(bytes, 'latin1'));
   return { type: 'prompt', prompt: 0, text: Buffer.concat(shown).toString(), ids: [...ids], tokens };
 }

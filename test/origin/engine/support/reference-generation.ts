@@ -66,7 +66,7 @@ function plainChoice(
   const own = [...(submission.ignoreEos ? [] : [EOS]), ...submission.endTokenIds];
   const ends = [...own, ...submission.stopTokenIds];
   const history = new TokenHistory(prompt, prompt.length + maxTokens);
-  const identity = { seed: submission.seed, prompt: promptIndex, choice: candidate };
+  const identity = { seed: submission.sampling.seed, prompt: promptIndex, choice: candidate };
   const workspace = new SamplerWorkspace(shape.vocabularySize);
   const vocabulary = { tokenBytes: TOKEN_BYTES, encode: () => [] };
   const sampler = new Sampler(submission.sampling, identity, vocabulary, workspace);
@@ -91,7 +91,8 @@ function plainChoice(
     history.push(id);
     result.completionTokens++;
     if (submission.tokenIds) result.ids.push(id);
-    if (submission.logprobs !== null) result.tokens.push(entry(logits, id, submission.logprobs, hidden));
+    if (submission.topLogprobs !== null)
+      result.tokens.push(entry(logits, id, submission.topLogprobs, hidden));
     score += entry(logits, id, 0, false).logprob ?? 0;
     const before = certainText(bytes).length;
     if (!hidden) bytes.push(...bytesOfToken(id));
@@ -137,7 +138,7 @@ export function plainPrompt(
     text: wholeText(visible.flatMap(bytesOfToken)),
     ids: [...tokens],
   };
-  const top = submission.promptLogprobs;
+  const top = submission.promptTopLogprobs;
   if (top === null) return event;
   const entries = promptEntries(tokens, chunk, model);
   const scored = [...tokens].map((id, at) => {
@@ -155,7 +156,7 @@ export function plainTranscript(
   model = ROUNDING,
 ): Transcript {
   const transcript: Transcript = { prompts: new Map(), choices: new Map(), end: null };
-  const { prompts, choices, echo, promptLogprobs } = submission;
+  const { prompts, choices, echo, promptTopLogprobs } = submission;
   let completionTokens = 0;
   prompts.forEach((_, index) => {
     for (let candidate = 0; candidate < choices; candidate++) {
@@ -163,7 +164,7 @@ export function plainTranscript(
       completionTokens += choice.completionTokens;
       transcript.choices.set(index * choices + candidate, choice);
     }
-    if (echo || promptLogprobs !== null) {
+    if (echo || promptTopLogprobs !== null) {
       transcript.prompts.set(index, plainPrompt(submission, index, shape.prefillChunk, model));
     }
   });

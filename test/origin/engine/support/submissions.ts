@@ -1,9 +1,12 @@
 import fc from 'fast-check';
-import type { Submission } from '../../../../origin/engine/messages.ts';
-import { NEUTRAL_SAMPLING, type SamplingParameters } from '../../../../shared/sampling.ts';
+import type { SeededSampling, Submission } from '../../../../origin/engine/messages.ts';
+import { NEUTRAL_SAMPLING } from '../../../../shared/sampling.ts';
 import { BOS, EOS, VOCABULARY } from './vocabulary.ts';
 
-/** A plain request; everything it does not name is off. */
+/** Neutral sampling with a seed. */
+export const NEUTRAL: SeededSampling = { ...NEUTRAL_SAMPLING, seed: 1 };
+
+/** Returns a submission with the given fields; the others are neutral. */
 export function submission(fields: Partial<Submission> & { readonly requestId: string }): Submission {
   const tenantId = fields.tenantId ?? 'tenant';
   return {
@@ -19,11 +22,10 @@ export function submission(fields: Partial<Submission> & { readonly requestId: s
     endTokenIds: [],
     includeStop: false,
     ignoreEos: false,
-    sampling: NEUTRAL_SAMPLING,
-    seed: 1,
+    sampling: NEUTRAL,
     constraint: null,
-    logprobs: null,
-    promptLogprobs: null,
+    topLogprobs: null,
+    promptTopLogprobs: null,
     echo: false,
     scores: false,
     tokenIds: true,
@@ -37,7 +39,7 @@ export function submission(fields: Partial<Submission> & { readonly requestId: s
 const often = <T>(usual: T, other: fc.Arbitrary<T>): fc.Arbitrary<T> =>
   fc.oneof({ weight: 2, arbitrary: fc.constant(usual) }, { weight: 1, arbitrary: other });
 
-const sampling: fc.Arbitrary<SamplingParameters> = fc
+const sampling: fc.Arbitrary<SeededSampling> = fc
   .record({
     temperature: fc.constantFrom(0, 0.7, 1, 1.5),
     topK: often(0, fc.integer({ min: 1, max: 10 })),
@@ -45,8 +47,9 @@ const sampling: fc.Arbitrary<SamplingParameters> = fc
     repetitionPenalty: often(1, fc.constantFrom(1.3)),
     frequencyPenalty: often(0, fc.constantFrom(0.8)),
     mirostat: often(0 as const, fc.constantFrom(1 as const, 2 as const)),
+    seed: fc.nat(1000),
   })
-  .map((fields) => ({ ...NEUTRAL_SAMPLING, ...fields }));
+  .map((fields) => ({ ...NEUTRAL, ...fields }));
 
 /** Prompts that share beginnings often, so that the prefix cache has work. */
 const promptTokens = fc
@@ -79,9 +82,8 @@ export const anySubmission = (mostTokens: number): fc.Arbitrary<Omit<Submission,
       includeStop: fc.boolean(),
       ignoreEos: fc.boolean(),
       sampling,
-      seed: fc.nat(1000),
-      logprobs: often<number | null>(null, fc.integer({ min: 0, max: 4 })),
-      promptLogprobs: often<number | null>(null, fc.integer({ min: 0, max: 2 })),
+      topLogprobs: often<number | null>(null, fc.integer({ min: 0, max: 4 })),
+      promptTopLogprobs: often<number | null>(null, fc.integer({ min: 0, max: 2 })),
       echo: fc.boolean(),
       scores: fc.boolean(),
       tokenIds: fc.boolean(),

@@ -1,0 +1,165 @@
+import type { ModelRunner } from '../model/model-runner.ts';
+import type { DrawTeam } from '../sampling/team/draw-team.ts';
+import type { KvCopy } from './kv-slots.ts';
+import type { StepReport } from './messages.ts';
+import type { OpenRequest } from './open-request.ts';
+import type { Requests } from './requests.ts';
+import type { RunningSet } from './running-set.ts';
+import { DecodeBatchBuilder, prefillChunk } from './scheduler.ts';
+import type { Sequence } from './sequence.ts';
+import { type Draft, draftRun, Speculation, type SpeculationSettings } from './speculation.ts';
+
+/** One run of the model. */
+export interface ModelRun extends Pick<StepReport, 'kind'> {
+  /** To be made before the run. */
+  readonly copies: readonly KvCopy[];
+  /** The requests that fail if the run fails. */
+  readonly requests: readonly OpenRequest[];
+  start(): Float32Array | Promise<Float32Array>;
+  postprocess(logits: Float32Array, now: number): RunResult;
+}
+
+/** Counters of a run, and the KV copies to make after it. */
+export interface RunResult extends Pick<StepReport, 'rows' | 'tokens' | 'drafted' | 'accepted'> {
+  readonly copies: readonly KvCopy[];
+}
+
+const NO_DRAFT = { drafted: 0, accepted: 0 };
+
+export interface ModelRunsOptions {
+  readonly runner: ModelRunner;
+  readonly running: RunningSet;
+  readonly requests: Requests;
+  readonly speculation: SpeculationSettings;
+  readonly pool: DrawTeam | null;
+  readonly now: () => number;
+}
+
+/** Builds the runs of a step: what each computes, and how its logits become tokens. */
+export class ModelRuns {
+  readonly #runner: ModelRunner;
+  readonly #running: RunningSet;
+  readonly #requests: Requests;
+  readonly #pool: DrawTeam | null;
+  readonly #now: () => number;
+  readonly #batch: DecodeBatchBuilder;
+  readonly #speculation: Speculation;
+
+  constructor({ runner, running, requests, speculation, pool, now }: ModelRunsOptions) {
+    const { slots, minRows, prefillChunk } = runner.shape;
+    this.#runner = runner;
+    this.#running = running;
+    this.#requests = requests;
+    this.#pool = pool;
+    this.#now = now;
+    this.#batch = new DecodeBatchBuilder(slots, minRows);
+    this.#speculation = new Speculation(speculation, prefillChunk);
+  }
+
+  /** Yields a run per draft, the decode batch of all other sequences, then one prefill chunk. Each is built when the last has ended. */
+  *schedule(): Generator<ModelRun> {
+    const drafts = this.#speculation.drafts(this.#running.decoding);
+    for (const draft of drafts) if (!draft.sequence.request.closed) yield this.#scheduleDraft(draft);
+    const decode = this.#scheduleDecode(drafts);
+    if (decode !== null) yield decode;
+    const prefill = this.#schedulePrefill();
+    if (prefill !== null) yield prefill;
+  }
+
+  /** Schedules all decoding sequences except those with a draft. */
+  #scheduleDecode(drafts: readonly Draft[]): ModelRun | null {
+    const { decoding, kv } = this.#running;
+    const drafted = new Set(drafts.map(({ sequence }) => sequence));
+    const bySlot = decoding.map((sequence) => (sequence && drafted.has(sequence) ? null : sequence));
+    const batch = this.#batch.build(bySlot, (slot) => decoding[slot]?.computed ?? kv.kept(slot));
+    if (batch === null) return null;
+    const sequences = bySlot.slice(batch.firstSlot, batch.firstSlot + batch.rows);
+    return {
+      kind: 'decode',
+      copies: [],
+      requests: sequences.flatMap((sequence) => sequence?.request ?? []),
+      start: () => this.#runner.decode(batch),
+      postprocess: (logits, now) => {
+        this.#drawInPool(sequences, logits);
+        let tokens = 0;
+        for (const [row, sequence] of sequences.entries()) {
+          if (!sequence || sequence.request.closed) continue;
+          this.#requests.advance(sequence, this.#row(logits, row), now);
+          tokens++;
+        }
+        this.#pool?.end();
+        return { ...NO_DRAFT, rows: tokens, tokens, copies: this.#running.compact() };
+      },
+    };
+  }
+
+  /** Draws the tokens of several sequences on several threads. */
+  #drawInPool(sequences: readonly (Sequence | null)[], logits: Float32Array): void {
+    const pool = this.#pool;
+    if (pool === null || sequences.length < 2 || !pool.begin(logits)) return;
+    for (const [row, sequence] of sequences.entries()) {
+      if (sequence && !sequence.request.closed) this.#requests.submitDraw(sequence, this.#row(logits, row));
+    }
+    pool.run();
+  }
+
+  /**
+   * Schedules a sequence's last token and its draft. The sampler then draws token after token until one differs from the
+   * draft; that one is the next token. Later runs overwrite the KV behind it.
+   */
+  #scheduleDraft(draft: Draft): ModelRun {
+    const { sequence, tokens: drafted } = draft;
+    const { request } = sequence;
+    return {
+      kind: 'decode',
+      copies: [],
+      requests: [request],
+      start: () => this.#runner.prefill(draftRun(draft), request.signal),
+      postprocess: (logits, now) => {
+        let tokens = 0;
+        let matches = true;
+        while (matches && tokens <= drafted.length && !request.closed && !sequence.finished) {
+          this.#requests.advance(sequence, this.#row(logits, tokens), now);
+          matches = sequence.lastToken === drafted[tokens];
+          tokens++;
+        }
+        const accepted = matches ? tokens : tokens - 1;
+        this.#speculation.observe(draft, accepted);
+        return { rows: 1, tokens, drafted: drafted.length, accepted, copies: [] };
+      },
+    };
+  }
+
+  /** Schedules the next chunk of one prompt; before its first chunk the prompt gets its slot. */
+  #schedulePrefill(): ModelRun | null {
+    const prefill = this.#running.nextPrefill();
+    if (prefill === null) return null;
+    let copies: readonly KvCopy[] = [];
+    if (prefill.slot < 0) {
+      const assignment = this.#running.assignSlot(prefill);
+      copies = assignment.copies;
+      this.#requests.start(prefill, assignment.cached, this.#now());
+    }
+    const { request, slot, tokens, computed, wantedLogits, images } = prefill;
+    const chunk = prefillChunk(slot, tokens, computed, this.#runner.shape.prefillChunk, wantedLogits, images);
+    return {
+      kind: 'prefill',
+      copies,
+      requests: [request],
+      start: () => this.#runner.prefill(chunk, request.signal),
+      postprocess: (logits, now) => {
+        const result = { ...NO_DRAFT, rows: 1, tokens: chunk.tokens.length, copies: [] };
+        if (request.closed) return result;
+        const rows = chunk.logitsAt.length;
+        const row = (index: number) => this.#row(logits, index < 0 ? rows + index : index);
+        const end = computed + chunk.tokens.length;
+        return { ...result, copies: this.#requests.advancePrefill(prefill, end, row, now) };
+      },
+    };
+  }
+
+  #row(logits: Float32Array, row: number): Float32Array {
+    const { vocabularySize } = this.#runner.shape;
+    return logits.subarray(row * vocabularySize, (row + 1) * vocabularySize);
+  }
+}
