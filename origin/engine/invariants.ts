@@ -2,8 +2,9 @@ import type { OpenRequest } from './open-request.ts';
 import type { RunningSet } from './running-set.ts';
 
 /**
- * Checks the state between two steps: every slot is free or used once, every sequence has one state, and every open
+ * Checks the state between two steps. Every slot is free or used once, every sequence has one state, and every open
  * request has a sequence that can end it.
+ *
  * @returns one line per broken rule, without content of requests
  */
 export function violations(running: RunningSet): string[] {

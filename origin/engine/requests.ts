@@ -10,8 +10,8 @@ import type { RunningSet } from './running-set.ts';
 import { type SamplingContext, Sequence } from './sequence.ts';
 
 /**
- * Token events per second and core that the engine sends at most. An event costs up to 0.5 ms in the origin, the Worker
- * and the client, so these events take less than a tenth of the cores if all of them share one machine.
+ * Most token events per second and core. An event costs up to 0.5 ms in the origin, the Worker and the client together.
+ * This limit keeps all events below a tenth of a machine's cores.
  */
 const MAX_EVENTS_PER_SECOND_AND_CORE = 150;
 

@@ -3,26 +3,26 @@ import { Driver } from './support/engine-driver.ts';
 import { endless, ends, longPrompt, shape, tokensSoFar } from './support/long-requests.ts';
 import { ScriptedRunner } from './support/scripted-runner.ts';
 
-describe('H.8: an abort', () => {
-  it('frees the slot of a decoding request within two steps, for the one that waits', async () => {
+describe('an abort', () => {
+  it('frees the slot of a decoding request, and the waiting request decodes within two steps', async () => {
     const driver = new Driver(new ScriptedRunner(shape(1)));
     driver.submit(endless('first', 1000));
     driver.submit(endless('second', 5));
     for (let step = 0; step < 5; step++) await driver.step();
-    const heard = driver.eventsOf('first').length;
+    const sent = driver.eventsOf('first').length;
     driver.engine.abort('first');
     await driver.step();
     await driver.step();
     expect(tokensSoFar(driver, 'second')).toBeGreaterThan(0);
     await driver.finish();
-    expect(driver.eventsOf('first')).toHaveLength(heard);
+    expect(driver.eventsOf('first')).toHaveLength(sent);
     expect(ends(driver, 'second')).toEqual({ promptTokens: 2, completionTokens: 5 });
   });
 
   it.each([
-    ['goes on', 1000],
-    ['would have been the last', 3],
-  ])('while a step of decoding runs is the end, whether that step %s', async (_, maxTokens) => {
+    ['has tokens left', 1000],
+    ['would have finished in that run', 3],
+  ])('during a decode run sends no more events, if the aborted request %s', async (_, maxTokens) => {
     const driver = new Driver(new ScriptedRunner(shape(2), { asyncDecode: true }));
     driver.submit(endless('gone', maxTokens));
     driver.submit(endless('other', 20));
@@ -36,7 +36,7 @@ describe('H.8: an abort', () => {
     expect(ends(driver, 'other')).toEqual({ promptTokens: 2, completionTokens: 20 });
   });
 
-  it('stops a prefill while it runs', async () => {
+  it('stops a running prefill', async () => {
     const runner = new ScriptedRunner(shape(1), { prefillTurns: 1000 });
     const driver = new Driver(runner);
     driver.submit(longPrompt('long', 64));
@@ -49,7 +49,7 @@ describe('H.8: an abort', () => {
     expect(driver.eventsOf('long')).toEqual([]);
   });
 
-  it('is the last of a request whose grammar turns out to be invalid after it', async () => {
+  it('hides the later error of an invalid grammar', async () => {
     const { promise, reject } = Promise.withResolvers<never>();
     const driver = new Driver(new ScriptedRunner(shape(1)), { compile: () => promise });
     driver.submit({ ...endless('gone', 5), constraint: '{}' });
@@ -60,12 +60,12 @@ describe('H.8: an abort', () => {
     expect(driver.eventsOf('gone')).toEqual([]);
   });
 
-  it('takes waiting requests out of the queue, and leaves unknown ones alone', async () => {
+  it('removes waiting requests from the queue, and ignores unknown ids', async () => {
     const driver = new Driver(new ScriptedRunner(shape(1)));
     driver.submit(endless('first', 10));
     driver.submit(endless('second', 10));
     driver.engine.abort('second');
-    driver.engine.abort('nobody');
+    driver.engine.abort('unknown');
     expect(driver.engine.status.waiting).toBe(0);
     await driver.finish();
     expect(driver.eventsOf('second')).toEqual([]);

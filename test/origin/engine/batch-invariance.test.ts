@@ -6,8 +6,8 @@ import { ScriptedRunner } from './support/scripted-runner.ts';
 import { ordered, transcribe } from './support/transcript.ts';
 import { arrivals, expectBeginning, play, shape } from './support/workload.ts';
 
-describe('a request among any others', () => {
-  it('is answered as by the plain reference: same tokens, text, logprobs, finish', async () => {
+describe('batch invariance', () => {
+  it('gives every request the tokens, text, logprobs and finish of the plain reference, whatever else runs', async () => {
     let requests = 0;
     await fc.assert(
       fc.asyncProperty(

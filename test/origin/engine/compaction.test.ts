@@ -5,7 +5,7 @@ import { Compaction } from '../../../origin/engine/scheduler.ts';
 const row = (slot: number, computed: number) => ({ slot, computed, lastToken: 0 });
 
 describe('compaction', () => {
-  it('moves an end of the range into a hole inside it, and only into a slot that is free', () => {
+  it('moves a sequence from an end of the range into a free slot within it', () => {
     const slots = fc.array(fc.option(fc.integer({ min: 1, max: 500 })), { minLength: 2, maxLength: 12 });
     fc.assert(
       fc.property(slots, fc.array(fc.boolean(), { minLength: 12, maxLength: 12 }), (computed, free) => {
@@ -27,7 +27,7 @@ describe('compaction', () => {
     );
   });
 
-  it('waits until the holes have cost about what the copy costs', () => {
+  it('waits until computing the holes has cost as much as the copy', () => {
     const steps = (length: number) => {
       const compaction = new Compaction();
       const bySlot = [row(0, length), null, row(2, length)];
@@ -39,7 +39,7 @@ describe('compaction', () => {
     expect(steps(640)).toBe(10);
   });
 
-  it('leaves a range without holes alone', () => {
+  it('does not move anything in a range without holes', () => {
     const compaction = new Compaction();
     for (let step = 0; step < 100; step++) {
       expect(compaction.next([null, row(1, 9), row(2, 9), null], () => true)).toBeNull();

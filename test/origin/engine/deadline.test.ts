@@ -4,7 +4,7 @@ import { endless, ends, shape, tokensSoFar } from './support/long-requests.ts';
 import { ScriptedRunner } from './support/scripted-runner.ts';
 
 describe('a deadline', () => {
-  it('ends a waiting request with an error and what it has used: nothing', async () => {
+  it('ends a waiting request with an error and zero usage', async () => {
     const driver = new Driver(new ScriptedRunner(shape(1)));
     driver.submit(endless('first', 100));
     driver.submit({ ...endless('late', 5), deadline: driver.now + UNIX_AHEAD + 3 * STEP_MS });
@@ -22,7 +22,7 @@ describe('a deadline', () => {
     expect(ends(driver, 'first')).toEqual({ promptTokens: 2, completionTokens: 100 });
   });
 
-  it('ends a running request with what it has used', async () => {
+  it('ends a running request with an error and its usage', async () => {
     const driver = new Driver(new ScriptedRunner(shape(2)));
     driver.submit({ ...endless('slow', 1000), deadline: driver.now + UNIX_AHEAD + 10 * STEP_MS });
     driver.submit(endless('other', 30));
@@ -33,7 +33,7 @@ describe('a deadline', () => {
     expect(ends(driver, 'other')).toEqual({ promptTokens: 2, completionTokens: 30 });
   });
 
-  it('ends each request at its own time, also after others have ended at theirs', async () => {
+  it('ends each request at its own deadline, also after others have expired', async () => {
     const driver = new Driver(new ScriptedRunner(shape(4)));
     const steps = [12, 4, 8];
     driver.submit(endless('other', 1000));

@@ -8,8 +8,8 @@ import { EOS } from './support/vocabulary.ts';
 const doneBy = (driver: Driver, tenant: string) =>
   [...driver.events].filter(([id, events]) => id.startsWith(tenant) && events.at(-1)?.type === 'done').length;
 
-describe('shares', () => {
-  it('are even between two tenants of which one sends ten times as much', async () => {
+describe('fairness between tenants', () => {
+  it('gives equal shares to two tenants, if one sends ten times as many requests', async () => {
     const driver = new Driver(new ScriptedRunner(shape(4)));
     for (let serial = 0; serial < 200; serial++) driver.submit(endless(`loud ${serial}`, 10, 'loud'));
     for (let serial = 0; serial < 20; serial++) driver.submit(endless(`quiet ${serial}`, 10, 'quiet'));
@@ -20,7 +20,7 @@ describe('shares', () => {
     expect(done('loud')).toBe(200);
   });
 
-  it('of prefill alternate between tenants, so that a long prompt does not hold up everybody', async () => {
+  it('alternates prefill chunks between tenants, so that a long prompt does not block the others', async () => {
     const driver = new Driver(new ScriptedRunner(shape(4)));
     driver.submit(longPrompt('long', 50 * CHUNK, 'a'));
     await driver.step();
@@ -30,7 +30,7 @@ describe('shares', () => {
     expect(steps).toBeLessThanOrEqual(4);
   });
 
-  it('are of tokens, not of requests', async () => {
+  it('shares tokens, not requests', async () => {
     const driver = new Driver(new ScriptedRunner(shape(1)));
     for (let serial = 0; serial < 20; serial++) {
       driver.submit(endless(`long ${serial}`, 98, 'long'));
@@ -45,11 +45,11 @@ describe('shares', () => {
   it.each([
     ['ends with its first token', { sampling, ignoreEos: false }, null],
     ['ends with its fourth token', { sampling, ignoreEos: false, minTokens: 3 }, null],
-    ['is given up while it streams', {}, 5],
-    ['is given up while its prompt is computed', { prompts }, 5],
-  ])('count what a request has used where it %s', async (_, fields, abortAfter) => {
+    ['is aborted while it streams', {}, 5],
+    ['is aborted in prefill', { prompts }, 5],
+  ])('charges only what a request has used, if it %s', async (_, fields, abortAfter) => {
     const driver = new Driver(new ScriptedRunner(shape(1)));
-    // With an empty queue, whoever comes is charged nothing.
+    // Keeps the slot busy, because a request that enters an empty queue is not charged.
     driver.submit(endless('before', 1, 'c'));
     driver.submit({ ...endless('first', 3000, 'a'), ...fields });
     for (let serial = 0; serial < 10; serial++) driver.submit(endless(`a ${serial}`, 10, 'a'));

@@ -13,7 +13,7 @@ import { BOS, EOS, VOCABULARY } from './support/vocabulary.ts';
 const shape = { slots: 4, contextLength: 64, prefillChunk: 8, vocabularySize: VOCABULARY, minRows: 1 };
 const plain = (requestId: string) => submission({ requestId, ignoreEos: true });
 
-/** Throws in the runs that `faulty` names, counted from 0. */
+/** Returns a runner that throws in the faulty runs; runs are counted from 0. */
 function failingRunner(
   faulty: (run: number, kind: string) => boolean,
   options: ScriptedOptions = {},
@@ -29,8 +29,8 @@ function failingRunner(
 
 const lastOf = (driver: Driver, requestId: string) => driver.eventsOf(requestId).at(-1);
 
-describe('a run of the model that fails', () => {
-  it('fails the requests in it with a retryable error and their usage, and nobody else', async () => {
+describe('a failed run of the model', () => {
+  it('fails only the requests in it, with a retryable error and their usage', async () => {
     let broken = false;
     const driver = new Driver(failingRunner((_, kind) => broken && kind === 'decode'));
     driver.submit(plain('first'));
@@ -52,7 +52,7 @@ describe('a run of the model that fails', () => {
     expect(lastOf(driver, 'third')).toMatchObject({ type: 'done' });
   });
 
-  it('fails the request whose guesses it was to verify', async () => {
+  it('fails the request whose draft it checks', async () => {
     let broken = false;
     const options = { model: EXACT, offGrid: true };
     const runner = failingRunner((_, kind) => broken && kind === 'prefill', options);
@@ -81,7 +81,7 @@ describe('a run of the model that fails', () => {
     expect(lastOf(driver, 'second')).toMatchObject({ usage: { cachedTokens: 0 } });
   });
 
-  it('is put up with twice in a row; the third time ends the engine, after everybody has been told', async () => {
+  it('is tolerated twice in a row; the third one stops the engine after every request has its error', async () => {
     const driver = new Driver(failingRunner((run) => run !== 2));
     for (const name of ['a', 'b']) {
       driver.submit(plain(name));
@@ -101,13 +101,13 @@ describe('a run of the model that fails', () => {
     expect(lastOf(driver, 'f')).toMatchObject({ type: 'error', retryable: true });
   });
 
-  it('ends the engine when a copy failed, because the slots no longer hold what the books say', async () => {
+  it('stops the engine if it was a KV copy, because the slots no longer match the records', async () => {
     const driver = new Driver(failingRunner((_, kind) => kind === 'copy'));
     driver.submit({ ...plain('many'), choices: 3 });
     await expect(driver.finish()).rejects.toThrow(EngineFailure);
   });
 
-  it('never leaves a request without exactly one end, whatever runs fail', async () => {
+  it('leaves every request with exactly one terminal event, whatever runs fail', async () => {
     const workload = fc.array(anySubmission(10), { minLength: 1, maxLength: 8, size: 'max' });
     const faults = fc.uniqueArray(fc.nat(13), { maxLength: 6, size: 'max' });
     await fc.assert(
@@ -132,7 +132,7 @@ describe('a run of the model that fails', () => {
 });
 
 describe('a request that forbids every token', () => {
-  it('gets an error that is its own fault, while others go on', async () => {
+  it('fails with a non-retryable error, while others continue', async () => {
     const driver = new Driver(new ScriptedRunner(shape));
     const sampling = { ...NEUTRAL, allowedTokenIds: [EOS] };
     driver.submit({ ...plain('stuck'), ignoreEos: false, minTokens: 3, sampling });
@@ -146,40 +146,37 @@ describe('a request that forbids every token', () => {
 describe('logits that are not numbers', () => {
   it.each([
     ['of the prompt', (kind: string) => kind === 'prefill', 0],
-    ['of the prompt, which is to be scored', (kind: string) => kind === 'prefill', 2],
+    ['of the prompt, with prompt logprobs,', (kind: string) => kind === 'prefill', 2],
     ['of a later token', (kind: string) => kind === 'decode', null],
-  ])(
-    '%s fail their request with a retryable error, and nobody else',
-    async (_, spoiled, promptTopLogprobs) => {
-      let spoil = false;
-      const runner = new ScriptedRunner(shape);
-      const { prefill, decode } = runner;
-      runner.prefill = async (...run) => {
-        const logits = await prefill.apply(runner, run);
-        return spoil && spoiled('prefill') ? logits.fill(Number.NaN) : logits;
-      };
-      runner.decode = (batch) => {
-        const logits = decode.call(runner, batch);
-        if (spoil && spoiled('decode') && logits instanceof Float32Array)
-          logits.fill(Number.NaN, 0, VOCABULARY);
-        return logits;
-      };
-      const driver = new Driver(runner);
-      driver.submit({ ...plain('bad'), promptTopLogprobs });
-      if (promptTopLogprobs === null) await driver.step();
-      spoil = true;
-      await driver.step();
-      spoil = false;
-      driver.submit(plain('good'));
-      await driver.finish();
-      expect(lastOf(driver, 'bad')).toMatchObject({ type: 'error', code: 'upstream_error', retryable: true });
-      expect(lastOf(driver, 'good')).toMatchObject({ type: 'done' });
-    },
-  );
+  ])('%s fail only their request, with a retryable error', async (_, spoiled, promptTopLogprobs) => {
+    let spoil = false;
+    const runner = new ScriptedRunner(shape);
+    const { prefill, decode } = runner;
+    runner.prefill = async (...run) => {
+      const logits = await prefill.apply(runner, run);
+      return spoil && spoiled('prefill') ? logits.fill(Number.NaN) : logits;
+    };
+    runner.decode = (batch) => {
+      const logits = decode.call(runner, batch);
+      if (spoil && spoiled('decode') && logits instanceof Float32Array)
+        logits.fill(Number.NaN, 0, VOCABULARY);
+      return logits;
+    };
+    const driver = new Driver(runner);
+    driver.submit({ ...plain('bad'), promptTopLogprobs });
+    if (promptTopLogprobs === null) await driver.step();
+    spoil = true;
+    await driver.step();
+    spoil = false;
+    driver.submit(plain('good'));
+    await driver.finish();
+    expect(lastOf(driver, 'bad')).toMatchObject({ type: 'error', code: 'upstream_error', retryable: true });
+    expect(lastOf(driver, 'good')).toMatchObject({ type: 'done' });
+  });
 });
 
 describe('a grammar', () => {
-  /** Allows the given tokens one after the other, and nothing else. */
+  /** Allows only the given tokens, one after the other. */
   const fixedText = (ids: readonly number[]): CompiledGrammar => ({
     start: () => {
       let at = 0;
@@ -205,8 +202,8 @@ describe('a grammar', () => {
 
   it.each([
     ['with the end token', false, { completionTokens: 4 }],
-    ['without a token when the end token is not to end it', true, { completionTokens: 3 }],
-  ])('ends the text where it is complete, %s', async (_, ignoreEos, expected) => {
+    ['without a token if ignoreEos is set', true, { completionTokens: 3 }],
+  ])('ends the text at a complete match, %s', async (_, ignoreEos, expected) => {
     const driver = new Driver(new ScriptedRunner(shape), { compile: () => fixedText([0, 1, 2]) });
     driver.submit({ ...constrained('r'), ignoreEos });
     await new Promise(setImmediate);
@@ -218,7 +215,7 @@ describe('a grammar', () => {
     });
   });
 
-  it('is never cut short by an end token whose text it allows', async () => {
+  it('does not end early at an end token whose text it allows', async () => {
     const options = { compile: () => grammarOf([[0, EOS], [1], [2]], VOCABULARY) };
     const driver = new Driver(new ScriptedRunner(shape), options);
     const sampling = { ...NEUTRAL, logitBias: [[EOS, 100] satisfies [number, number]] };
@@ -229,7 +226,7 @@ describe('a grammar', () => {
     expect(choices.get(0)).toMatchObject({ text: 'abc', finish: { reason: 'stop', completionTokens: 4 } });
   });
 
-  it('is refused before anything else is said when even its first mask is too much work', async () => {
+  it('fails its request before any other event if its first mask exceeds the work budget', async () => {
     const driver = new Driver(new ScriptedRunner(shape), {
       compile: () => ({
         start: () => ({
@@ -248,7 +245,7 @@ describe('a grammar', () => {
     ]);
   });
 
-  it('is waited for while others run, which counts as waiting, and then counts like any other request', async () => {
+  it('counts as waiting while it compiles, and other requests run meanwhile', async () => {
     const { promise, resolve } = Promise.withResolvers<CompiledGrammar>();
     const driver = new Driver(new ScriptedRunner(shape), { compile: () => promise });
     const submittedAt = driver.now;
@@ -263,7 +260,7 @@ describe('a grammar', () => {
     expect(lastOf(driver, 'r')).toMatchObject({ type: 'done', timings: { queueMs: waited } });
   });
 
-  it('that is not valid ends its request with the error of the compiler', async () => {
+  it('that is invalid fails its request with the error of the compiler', async () => {
     const driver = new Driver(new ScriptedRunner(shape), {
       compile: async () => {
         throw new ApiError('invalid_grammar', 'no rule called root', { param: 'grammar' });
@@ -284,7 +281,7 @@ describe('a grammar', () => {
     expect(driver.engine.idle).toBe(true);
   });
 
-  it('that is still being compiled when its request is aborted is never heard of again', async () => {
+  it('that compiles after its request was aborted has no effect', async () => {
     const { promise, resolve } = Promise.withResolvers<CompiledGrammar>();
     const driver = new Driver(new ScriptedRunner(shape), { compile: () => promise });
     driver.submit(constrained('r'));

@@ -4,8 +4,8 @@ import { endless, shape } from './support/long-requests.ts';
 import { ScriptedRunner } from './support/scripted-runner.ts';
 import { transcribe } from './support/transcript.ts';
 
-describe('a full queue', () => {
-  it('refuses what does not fit, with a wait that follows from what has lately finished', async () => {
+describe('a full waiting queue', () => {
+  it('refuses what does not fit, with a retry-after computed from recent finishes', async () => {
     const driver = new Driver(new ScriptedRunner(shape(2)), { maxWaiting: 2 });
     for (const name of ['a', 'b', 'c', 'd']) driver.submit(endless(name, 10));
     expect(driver.refused.size).toBe(0);
@@ -14,7 +14,7 @@ describe('a full queue', () => {
     await driver.finish();
     for (const name of ['a', 'b', 'c', 'd']) driver.submit(endless(`${name}2`, 10));
     driver.submit(endless('e2', 10));
-    // Four sequences of ten tokens in two slots: one every ten steps or so.
+    // Four sequences of ten tokens take about 22 steps in two slots.
     expect(driver.refused.get('e2')).toBeGreaterThan(STEP_MS * 3);
     expect(driver.refused.get('e2')).toBeLessThan(STEP_MS * 30);
     await driver.finish();
@@ -22,9 +22,9 @@ describe('a full queue', () => {
   });
 
   it.each([
-    ['nothing to do', 0],
-    ['but one stream to compute', 1000],
-  ])('tells the same wait after an hour in which there was %s', async (_, tokens) => {
+    ['no request', 0],
+    ['one stream only', 1000],
+  ])('gives the same retry-after after an hour with %s', async (_, tokens) => {
     const driver = new Driver(new ScriptedRunner(shape(3)), { maxWaiting: 2 });
     if (tokens > 0) driver.submit(endless('all the time', tokens));
     for (let round = 0; round < 3; round++) {
@@ -35,7 +35,7 @@ describe('a full queue', () => {
     }
   });
 
-  it('tells a longer wait the longer nothing finishes', async () => {
+  it('gives a longer retry-after the longer nothing finishes', async () => {
     const driver = new Driver(new ScriptedRunner(shape(2)), { maxWaiting: 2 });
     for (const name of ['a', 'b', 'c', 'd']) driver.submit(endless(name, 10));
     await driver.finish();
@@ -46,7 +46,7 @@ describe('a full queue', () => {
     expect(driver.refused.get('later')).toBeGreaterThan(2 * driver.refused.get('early')!);
   });
 
-  it('tells no shorter wait where those before are still being prepared', async () => {
+  it('gives no shorter retry-after if the requests before are still being prepared', async () => {
     const waits = [false, true].map(async (prepared) => {
       const compile = () => new Promise<never>(() => undefined);
       const driver = new Driver(new ScriptedRunner(shape(2)), { maxWaiting: 2, compile });
@@ -62,7 +62,7 @@ describe('a full queue', () => {
     expect(preparing).toBeGreaterThanOrEqual(ready!);
   });
 
-  it('counts the requests whose grammar is still being compiled', async () => {
+  it('counts requests whose grammar is being compiled', async () => {
     const compile = () => new Promise<never>(() => undefined);
     const driver = new Driver(new ScriptedRunner(shape(2)), { maxWaiting: 2, compile });
     for (const name of ['a', 'b', 'c', 'd', 'e']) driver.submit({ ...endless(name, 10), constraint: '{}' });
@@ -73,19 +73,19 @@ describe('a full queue', () => {
     expect([...driver.refused.keys()]).toEqual(['e', 'f']);
   });
 
-  it('keeps room for others from a tenant whose requests are all still being prepared', () => {
+  it('keeps room for other tenants if all requests of one are being prepared', () => {
     const compile = () => new Promise<never>(() => undefined);
     const driver = new Driver(new ScriptedRunner(shape(2)), { maxWaiting: 8, compile });
     for (let serial = 0; serial < 12; serial++) {
       driver.submit({ ...endless(`${serial}`, 10), constraint: '{}' });
     }
-    // Two for the slots and three quarters of the queue.
+    // Two slots and three quarters of the queue.
     expect([...driver.refused.keys()]).toEqual(['8', '9', '10', '11']);
     driver.submit({ ...endless('other', 10, 'other'), constraint: '{}' });
     expect(driver.refused.has('other')).toBe(false);
   });
 
-  it('runs a request with more choices than slots in waves', async () => {
+  it('runs a request with more choices than slots', async () => {
     const driver = new Driver(new ScriptedRunner(shape(2)), { maxWaiting: 2 });
     driver.submit({ ...endless('many', 6), choices: 9 });
     expect(driver.refused.size).toBe(0);

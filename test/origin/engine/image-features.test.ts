@@ -26,7 +26,7 @@ function asked(requestId: string, prompts: readonly (readonly Part[])[], fields:
   });
 }
 
-/** Steps until all is done, letting the encoder's results arrive. */
+/** Steps until all requests have ended; lets the encoder's results arrive. */
 async function finish(driver: Driver): Promise<void> {
   for (let turn = 0; !driver.engine.idle || driver.engine.awaitsPreparation; turn++) {
     if (turn === 100_000) throw new Error('the engine does not come to an end');
@@ -43,9 +43,9 @@ const answer = (events: readonly GenerationEvent[]) =>
   events.filter(({ type }) => type === 'token' || type === 'finish');
 
 function logSoftmax(row: Float64Array): Float64Array {
-  const most = Math.max(...row);
-  const sum = row.reduce((total, value) => total + Math.exp(value - most), 0);
-  return row.map((value) => value - most - Math.log(sum));
+  const max = Math.max(...row);
+  const sum = row.reduce((total, value) => total + Math.exp(value - max), 0);
+  return row.map((value) => value - max - Math.log(sum));
 }
 
 const LAYOUTS: readonly [string, Partial<SyntheticModel>, number][] = [
@@ -53,49 +53,46 @@ const LAYOUTS: readonly [string, Partial<SyntheticModel>, number][] = [
   ['a concatenated past', { attention: 'concatenated', positionIds: true }, 2e-5],
   ['a merged decoder', { attention: 'merged', positionIds: true }, 2e-5],
   [
-    'a merged decoder that takes one token after a past',
+    'a merged decoder with one-token decode steps',
     { attention: 'merged', positionIds: true, cachedBranch: 'one-token' },
     2e-5,
   ],
 ];
 
-it.each(LAYOUTS)(
-  'tokens and logprobs agree with a forward pass in doubles: %s',
-  async (_, model, tolerance) => {
-    const vision = await visionEngine(model);
-    const prompts = [
-      [...words(3), picture(1), ...words(4, 50)],
-      // Over the ends of chunks of 16, two at a stretch, first and last.
-      [picture(2), ...words(2), picture(3), picture(1), ...words(11)],
-      [...words(20), picture(4)],
-      words(5),
-    ];
-    const driver = vision.driver();
-    driver.submit(asked('r', prompts));
-    await finish(driver);
-    for (const [choice, prompt] of prompts.entries()) {
-      const parts: Part[] = [...prompt];
-      const generated = tokensOf(driver.eventsOf('r'), choice);
-      expect(generated).toHaveLength(6);
-      for (const { id, logprob } of generated) {
-        const expected = logSoftmax(vision.reference(parts).at(-1)!);
-        expect(id).toBe(expected.indexOf(Math.max(...expected)));
-        expect(Math.abs(logprob! - expected[id]!)).toBeLessThan(tolerance);
-        parts.push(id);
-      }
+it.each(LAYOUTS)('tokens and logprobs agree with a float64 forward pass: %s', async (_, model, tolerance) => {
+  const vision = await visionEngine(model);
+  const prompts = [
+    [...words(3), picture(1), ...words(4, 50)],
+    // Images across the ends of chunks of 16, two in a row, at the start and at the end.
+    [picture(2), ...words(2), picture(3), picture(1), ...words(11)],
+    [...words(20), picture(4)],
+    words(5),
+  ];
+  const driver = vision.driver();
+  driver.submit(asked('r', prompts));
+  await finish(driver);
+  for (const [choice, prompt] of prompts.entries()) {
+    const parts: Part[] = [...prompt];
+    const generated = tokensOf(driver.eventsOf('r'), choice);
+    expect(generated).toHaveLength(6);
+    for (const { id, logprob } of generated) {
+      const expected = logSoftmax(vision.reference(parts).at(-1)!);
+      expect(id).toBe(expected.indexOf(Math.max(...expected)));
+      expect(Math.abs(logprob! - expected[id]!)).toBeLessThan(tolerance);
+      parts.push(id);
     }
-    vision.close();
-  },
-);
+  }
+  vision.close();
+});
 
-describe('images and company', () => {
+describe('requests with images', () => {
   let vision: Awaited<ReturnType<typeof visionEngine>>;
   beforeAll(async () => {
     vision = await visionEngine();
   });
   afterAll(() => vision.close());
 
-  it('a request is answered among others exactly as alone, cold or warm', async () => {
+  it('have the same output beside others, with a warm or cold cache', async () => {
     const part = fc.oneof(
       { weight: 3, arbitrary: fc.constantFrom(5, 6) },
       { weight: 1, arbitrary: fc.constantFrom(1, 2).map(picture) },
@@ -106,7 +103,7 @@ describe('images and company', () => {
     let reused = 0;
     await fc.assert(
       fc.asyncProperty(fc.array(prompt, { minLength: 2, maxLength: 8 }), async (several) => {
-        // The first one comes again, so that there is something to reuse whatever was drawn.
+        // Repeats the first prompt, so that there is always a prefix to reuse.
         const prompts = [...several, ...several.slice(0, 1)];
         const together = vision.driver();
         for (const [index, one] of prompts.entries()) {
@@ -129,7 +126,7 @@ describe('images and company', () => {
     expect(reused).toBeGreaterThan(2);
   });
 
-  it('the same image is encoded once and its KV reused; another in its place shares only what is before it', async () => {
+  it('encode an image once and reuse its KV; with another image they share only the prefix before it', async () => {
     const driver = vision.driver();
     const before = vision.encoded();
     const cachedTokens: number[] = [];
@@ -143,7 +140,7 @@ describe('images and company', () => {
     await ask('again', 1);
     await ask('other', 2);
     expect(vision.encoded() - before).toBe(2);
-    await ask('stranger', 1, { tenantId: 'stranger', cacheKey: 'stranger' });
+    await ask('other tenant', 1, { tenantId: 'other tenant', cacheKey: 'other tenant' });
     await ask('uncached', 1, { cachePrompt: false });
     expect(vision.encoded() - before).toBe(4);
     expect(cachedTokens).toEqual([0, 48, 16, 0, 0]);
@@ -151,7 +148,7 @@ describe('images and company', () => {
     expect(tokensOf(driver.eventsOf('first'))).not.toEqual(tokensOf(driver.eventsOf('other')));
   });
 
-  it('image positions count as prompt tokens, once whatever the number of choices', async () => {
+  it('count image positions as prompt tokens, once for all choices', async () => {
     const driver = vision.driver();
     driver.submit(asked('r', [[5, picture(1), 6]], { choices: 3, sampling: NEUTRAL }));
     await finish(driver);
@@ -159,19 +156,19 @@ describe('images and company', () => {
     expect(done).toMatchObject({ type: 'done', usage: { promptTokens: 11, completionTokens: 18 } });
   });
 
-  it('streams go on while images are encoded, and an aborted request leaves nothing', async () => {
+  it('do not delay streams while their images are encoded, and send nothing once aborted', async () => {
     const driver = vision.driver();
     driver.submit(asked('stream', [words(4)], { prompts: [promptOf(words(4), 40)] }));
     await driver.step();
     driver.submit(asked('image', [[picture(7), 5]]));
-    driver.submit(asked('given up', [[picture(8), 5]]));
-    driver.engine.abort('given up');
+    driver.submit(asked('aborted', [[picture(8), 5]]));
+    driver.engine.abort('aborted');
     const tokens = tokensOf(driver.eventsOf('stream')).length;
     for (let step = 0; step < 3; step++) await driver.step();
     expect(tokensOf(driver.eventsOf('stream')).length).toBe(tokens + 3);
     await finish(driver);
     expect(driver.eventsOf('image').at(-1)?.type).toBe('done');
-    expect(driver.eventsOf('given up')).toEqual([]);
+    expect(driver.eventsOf('aborted')).toEqual([]);
   });
 });
 
@@ -179,7 +176,7 @@ describe('images that cannot be encoded', () => {
   it.each([
     ['upstream_error', true],
     ['invalid_value', false],
-  ] as const)('end their request with %s, to be tried elsewhere: %s', async (code, retryable) => {
+  ] as const)('fail their request with %s, retryable: %s', async (code, retryable) => {
     const encodeImages = () => Promise.reject(new ApiError(code, 'no'));
     const driver = new Driver(new ScriptedRunner(shape(1)), { encodeImages });
     const image = { at: 0, count: 1, key: 'picture', pixels: new Float32Array(1) };

@@ -5,7 +5,7 @@ import { type KvCopy, KvSlots } from '../../../origin/engine/kv-slots.ts';
 const CHUNK = 4;
 const CONTEXT = 20;
 
-/** A KV cache of strings: what is really in each position, whatever the books say. */
+/** A KV cache of strings: the true content of each position. */
 class Memory {
   readonly rows: string[][];
 
@@ -36,7 +36,7 @@ const command = fc.oneof(
   {
     weight: 4,
     arbitrary: fc.record({
-      type: fc.constant('seat' as const),
+      type: fc.constant('assign' as const),
       prompt,
       namespace: fc.constantFrom('x', 'y'),
     }),
@@ -64,7 +64,7 @@ interface Holder {
 }
 
 describe('KV slots', () => {
-  it('hold for every sequence what it would have computed itself, through any reuse, copy, move, generation and idle write', () => {
+  it('hold for every sequence what it would have computed itself, after any reuse, copy, move, decode and idle write', () => {
     fc.assert(
       fc.property(fc.integer({ min: 1, max: 5 }), fc.array(command, { maxLength: 60 }), (slots, commands) => {
         const kv = new KvSlots({ slots, contextLength: CONTEXT, prefillChunk: CHUNK });
@@ -72,12 +72,12 @@ describe('KV slots', () => {
         const holders: Holder[] = [];
         for (const step of commands) {
           const holder = 'pick' in step ? holders[step.pick % Math.max(1, holders.length)] : undefined;
-          if (step.type === 'seat' && holders.length < slots) {
-            const seat = kv.assign(step.prompt, step.namespace, true);
-            memory.copy(seat.copies);
-            expect(seat.cached % CHUNK).toBe(0);
-            expect(seat.cached).toBeLessThan(step.prompt.length);
-            holders.push({ ...step, slot: seat.slot, computed: seat.cached });
+          if (step.type === 'assign' && holders.length < slots) {
+            const assignment = kv.assign(step.prompt, step.namespace, true);
+            memory.copy(assignment.copies);
+            expect(assignment.cached % CHUNK).toBe(0);
+            expect(assignment.cached).toBeLessThan(step.prompt.length);
+            holders.push({ ...step, slot: assignment.slot, computed: assignment.cached });
           } else if (step.type === 'compute' && holder !== undefined) {
             const end = Math.min(holder.prompt.length, holder.computed + CHUNK);
             const computed = tokensOf(holder.namespace, holder.prompt).slice(holder.computed, end);
@@ -85,9 +85,9 @@ describe('KV slots', () => {
             holder.computed = end;
             kv.record(holder.slot, end);
           } else if (step.type === 'fork' && holder !== undefined && holders.length < slots) {
-            const seat = kv.fork(holder.slot, holder.computed);
-            memory.copy(seat.copies);
-            holders.push({ ...holder, slot: seat.slot });
+            const fork = kv.fork(holder.slot, holder.computed);
+            memory.copy(fork.copies);
+            holders.push({ ...holder, slot: fork.slot });
           } else if (step.type === 'move' && holder !== undefined && holders.length < slots) {
             const free = Array.from({ length: slots }, (_, slot) => slot).filter((slot) => !kv.isHeld(slot));
             const to = free[step.to % free.length]!;
@@ -120,7 +120,7 @@ describe('KV slots', () => {
     );
   });
 
-  it('keep the most recently used prefixes, as many as there are free slots', () => {
+  it('keep the most recently used prefixes, one per free slot', () => {
     const uses = fc.array(fc.record({ hold: fc.boolean(), drop: fc.nat() }), { minLength: 1, maxLength: 40 });
     fc.assert(
       fc.property(fc.integer({ min: 2, max: 6 }), uses, fc.nat(), (slots, steps, pick) => {
@@ -128,19 +128,19 @@ describe('KV slots', () => {
         const own = (serial: number) => Int32Array.from({ length: CHUNK + 1 }, (_, at) => serial * 10 + at);
         const held: { slot: number; serial: number }[] = [];
         const released: number[] = [];
-        const letGo = (at: number) => {
+        const release = (at: number) => {
           const [gone] = held.splice(at, 1);
           kv.release(gone!.slot, true);
           released.unshift(gone!.serial);
         };
         steps.forEach(({ hold, drop }, serial) => {
-          if (held.length === slots) letGo(drop % held.length);
+          if (held.length === slots) release(drop % held.length);
           const { slot } = kv.assign(own(serial), 'x', true);
           kv.record(slot, CHUNK + 1);
           held.push({ slot, serial });
-          if (!hold) letGo(drop % held.length);
+          if (!hold) release(drop % held.length);
         });
-        if (held.length === slots) letGo(0);
+        if (held.length === slots) release(0);
         const recent = released.slice(0, slots - held.length);
         if (recent.length === 0) return;
         expect(kv.assign(own(recent[pick % recent.length]!), 'x', true).cached).toBe(CHUNK);
@@ -149,7 +149,7 @@ describe('KV slots', () => {
     );
   });
 
-  it('take over a free row in place, without copying', () => {
+  it('reuse the prefix of a free slot in place, without a copy', () => {
     const kv = new KvSlots({ slots: 4, contextLength: CONTEXT, prefillChunk: CHUNK });
     const first = Int32Array.from({ length: 9 }, (_, at) => at);
     const { slot } = kv.assign(first, 'x', true);
@@ -158,7 +158,7 @@ describe('KV slots', () => {
     expect(kv.assign(first, 'x', true)).toEqual({ slot, cached: 8, copies: [] });
   });
 
-  it('keep what a row holds beyond the part that is taken from it, while another free row holds nothing', () => {
+  it('save the rest of a prefix that is reused in part, while another slot is empty', () => {
     const kv = new KvSlots({ slots: 2, contextLength: CONTEXT, prefillChunk: CHUNK });
     const whole = Int32Array.from({ length: 9 }, (_, at) => at);
     const { slot } = kv.assign(whole, 'x', true);
@@ -169,7 +169,7 @@ describe('KV slots', () => {
     expect(kv.assign(whole, 'x', true).cached).toBe(2 * CHUNK);
   });
 
-  it('copy from a free row far from those in use, which keeps what was not copied', () => {
+  it('copy from a free slot that is far from the held ones, which keeps the rest of its prefix', () => {
     const kv = new KvSlots({ slots: 6, contextLength: CONTEXT, prefillChunk: CHUNK });
     for (let serial = 0; serial < 3; serial++) kv.assign(Int32Array.of(serial), 'x', true);
     const whole = Int32Array.from({ length: 9 }, (_, at) => at);
@@ -181,7 +181,7 @@ describe('KV slots', () => {
     expect(kv.assign(whole, 'x', true).cached).toBe(2 * CHUNK);
   });
 
-  it('give up first what has been copied elsewhere', () => {
+  it('drop first a prefix that was copied to another slot', () => {
     const kv = new KvSlots({ slots: 4, contextLength: CONTEXT, prefillChunk: CHUNK });
     const long = (serial: number) => Int32Array.from({ length: 9 }, (_, at) => serial * 10 + at);
     for (const prompt of [Int32Array.of(0), Int32Array.of(1), long(2), long(3)]) {
@@ -193,13 +193,13 @@ describe('KV slots', () => {
     expect(kv.assign(long(2), 'x', true).cached).toBe(2 * CHUNK);
   });
 
-  it('leave a position of a full row to whatever is written for an idle one', () => {
+  it('leave one position of a full slot for idle rows', () => {
     const kv = new KvSlots({ slots: 1, contextLength: CONTEXT, prefillChunk: CHUNK });
     kv.record(kv.assign(new Int32Array(CONTEXT), 'x', true).slot, CONTEXT);
     expect(kv.kept(0)).toBe(CONTEXT - CHUNK);
   });
 
-  it('copy from a row in use', () => {
+  it('copy from a held slot', () => {
     const kv = new KvSlots({ slots: 4, contextLength: CONTEXT, prefillChunk: CHUNK });
     const tokens = Int32Array.from({ length: 9 }, (_, at) => at);
     const { slot } = kv.assign(tokens, 'x', true);
@@ -209,7 +209,7 @@ describe('KV slots', () => {
     expect(second.copies).toEqual([{ from: slot, to: second.slot, length: 4 }]);
   });
 
-  it('never match across namespaces, nor when reuse is off', () => {
+  it('never share a prefix across namespaces, or if the cache is off', () => {
     const kv = new KvSlots({ slots: 4, contextLength: CONTEXT, prefillChunk: CHUNK });
     const tokens = Int32Array.from({ length: 9 }, (_, at) => at);
     const { slot } = kv.assign(tokens, 'x', true);
@@ -218,7 +218,7 @@ describe('KV slots', () => {
     expect(kv.assign(tokens, 'x', false).cached).toBe(0);
   });
 
-  it('sit together, so that one contiguous range covers the rows in use', () => {
+  it('are assigned next to each other, so that one contiguous range covers the held ones', () => {
     const kv = new KvSlots({ slots: 8, contextLength: CONTEXT, prefillChunk: CHUNK });
     const slots = Array.from({ length: 5 }, (_, serial) => kv.assign(Int32Array.of(serial), 'x', true).slot);
     expect(Math.max(...slots) - Math.min(...slots)).toBe(4);

@@ -22,7 +22,7 @@ const report: StepReport = {
 };
 
 describe('the outbox', () => {
-  it('sends every event and every report of a step once, each request’s in order', () => {
+  it('sends every event and report of a step once, the events of a request in order', () => {
     const outbox = new Outbox();
     outbox.add('a', event(0));
     outbox.add('b', event(0));
@@ -41,7 +41,7 @@ describe('the outbox', () => {
     expect(outbox.take(STATUS, true)).toEqual({ type: 'step', events: [], reports: [], status: STATUS });
   });
 
-  it('keeps reports of steps in which nobody heard anything until many have come together', () => {
+  it('collects the reports of steps without events until there are 32', () => {
     const outbox = new Outbox();
     const sent: number[] = [];
     for (let step = 0; step < 100; step++) {

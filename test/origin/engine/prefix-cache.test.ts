@@ -17,7 +17,7 @@ describe('the prefix cache', () => {
     ...fields,
   });
 
-  it('is taken up to the last whole chunk, and computes only the rest', async () => {
+  it('is used up to the last whole chunk; only the rest is computed', async () => {
     const runner = new ScriptedRunner(shape(2));
     const driver = new Driver(runner);
     driver.submit(again('first'));
@@ -31,7 +31,7 @@ describe('the prefix cache', () => {
     expect(driver.eventsOf('second').at(-1)).toMatchObject({ usage: { cachedTokens: 3 * CHUNK } });
   });
 
-  it('serves a prompt that arrives together with its like', async () => {
+  it('serves an equal prompt that arrives at the same time', async () => {
     const driver = new Driver(new ScriptedRunner(shape(4)));
     driver.submit(again('first'));
     driver.submit(again('second'));
@@ -48,10 +48,10 @@ describe('the prefix cache', () => {
   });
 
   it.each([
-    ['of another key', { cacheKey: 'other' }],
-    ['when the request opts out', { cachePrompt: false }],
-    ['when prompt logprobs are wanted', { promptTopLogprobs: 0 }],
-  ])('is not taken %s', async (_, fields) => {
+    ['of another cache key', { cacheKey: 'other' }],
+    ['if the request opts out', { cachePrompt: false }],
+    ['if prompt logprobs are wanted', { promptTopLogprobs: 0 }],
+  ])('is not used %s', async (_, fields) => {
     const driver = new Driver(new ScriptedRunner(shape(2)));
     driver.submit(again('first'));
     await driver.finish();
@@ -62,8 +62,8 @@ describe('the prefix cache', () => {
 
   it.each([
     ['another that opts out', { cachePrompt: false }],
-    ['one whose key looks like it', { cacheKey: 'request first' }],
-  ])('of a running request that opts out is not for %s', async (_, fields) => {
+    ['one whose cache key looks like its namespace', { cacheKey: 'request first' }],
+  ])('of a running request that opts out is not shared with %s', async (_, fields) => {
     const driver = new Driver(new ScriptedRunner(shape(2)));
     driver.submit(again('first', { cachePrompt: false }));
     driver.submit(again('second', fields));
@@ -80,7 +80,7 @@ describe('the prefix cache', () => {
     expect(cached(driver, 'second')).toBe(0);
   });
 
-  it('keeps nothing of an image but where it stands and its key', async () => {
+  it('keeps only the position and key of an image, not its pixels', async () => {
     setFlagsFromString('--expose-gc');
     const collect: () => void = runInNewContext('gc');
     const driver = new Driver(new ScriptedRunner(shape(2)), { encodeImages: async () => [] });

@@ -4,7 +4,7 @@ import { KvSlots, type PromptSpan } from '../../../origin/engine/kv-slots.ts';
 
 const CHUNK = 4;
 
-/** A prompt as a list of single tokens and of images of three positions, whose tokens are all alike. */
+/** A prompt as a list of tokens and images. An image takes three positions of equal tokens. */
 const prompt = fc.array(fc.oneof(fc.constantFrom(1, 2), fc.constantFrom('a', 'b')), {
   minLength: 1,
   maxLength: 12,
@@ -24,7 +24,7 @@ function laidOut(parts: readonly (number | string)[]) {
   return { tokens: Int32Array.from(tokens), contents, images };
 }
 
-it('a prompt takes from another exactly the whole chunks in which tokens and images are the same', () => {
+it('the prefix cache shares exactly the whole chunks in which tokens and images are equal', () => {
   let shared = 0;
   fc.assert(
     fc.property(prompt, prompt, fc.nat(12), (first, second, common) => {
@@ -38,7 +38,7 @@ it('a prompt takes from another exactly the whole chunks in which tokens and ima
       const whole = (positions: number) => positions - (positions % CHUNK);
       const { cached } = kv.assign(other.tokens, 'x', true, other.images);
       const inImage = one.images.some(({ at, count }) => at < length && length < at + count);
-      // Where the prompts part inside an image, all of it counts as different.
+      // If the prompts differ within an image, the whole image counts as different.
       if (inImage && same >= 0 && same === length) expect(cached).toBeLessThanOrEqual(whole(length));
       else expect(cached).toBe(Math.min(whole(length), whole(one.tokens.length)));
       if (cached > 0) shared++;

@@ -2,14 +2,14 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { DraftLength, lookUp } from '../../../origin/engine/speculation.ts';
 
-/** Said plainly: the longest of 3, 2, 1 last tokens that stood somewhere before, the latest place, what came then. */
-function plainLookUp(tokens: readonly number[], most: number): number[] {
+/** Applies the rule directly: longest ending of 3, 2 or 1 tokens that occurred before, latest occurrence first. */
+function plainLookUp(tokens: readonly number[], max: number): number[] {
   for (const length of [3, 2, 1]) {
     const ending = tokens.slice(-length);
     for (let start = tokens.length - length - 1; start >= 0; start--) {
       if (ending.length < length || ending.some((token, at) => tokens[start + at] !== token)) continue;
       const text = [...tokens];
-      for (let at = start + length; text.length < tokens.length + most; at++) text.push(text[at]!);
+      for (let at = start + length; text.length < tokens.length + max; at++) text.push(text[at]!);
       return text.slice(tokens.length);
     }
   }
@@ -17,31 +17,31 @@ function plainLookUp(tokens: readonly number[], most: number): number[] {
 }
 
 describe('prompt look-up', () => {
-  it('continues as the text went on after the latest occurrence of its longest known ending', () => {
+  it('returns the tokens after the latest occurrence of the longest known ending', () => {
     const tokens = fc.array(fc.nat(3), { maxLength: 40 });
     fc.assert(
-      fc.property(tokens, fc.integer({ min: 1, max: 12 }), (text, most) => {
-        expect([...lookUp(Int32Array.from(text), most)]).toEqual(plainLookUp(text, most));
+      fc.property(tokens, fc.integer({ min: 1, max: 12 }), (text, max) => {
+        expect([...lookUp(Int32Array.from(text), max)]).toEqual(plainLookUp(text, max));
       }),
       { numRuns: 3000 },
     );
   });
 
-  it('guesses nothing after a token that is new', () => {
+  it('returns nothing after a new token', () => {
     expect(lookUp(Int32Array.of(1, 2, 3), 8)).toHaveLength(0);
     expect(lookUp(Int32Array.of(1), 8)).toHaveLength(0);
   });
 });
 
-describe('the length of drafts', () => {
-  it('stays within its bounds, and is never nothing for more than 64 steps', () => {
+describe('the draft length', () => {
+  it('stays within its bounds, and is 0 for at max 64 steps in a row', () => {
     fc.assert(
-      fc.property(fc.integer({ min: 1, max: 20 }), fc.array(fc.nat(), { maxLength: 200 }), (most, draws) => {
-        const length = new DraftLength(most);
+      fc.property(fc.integer({ min: 1, max: 20 }), fc.array(fc.nat(), { maxLength: 200 }), (max, draws) => {
+        const length = new DraftLength(max);
         let pause = 0;
         for (const draw of draws) {
           const next = length.next();
-          expect(next).toBeLessThanOrEqual(most);
+          expect(next).toBeLessThanOrEqual(max);
           pause = next === 0 ? pause + 1 : 0;
           expect(pause).toBeLessThanOrEqual(64);
           if (next > 0) length.observe(draw % (next + 1));
@@ -50,7 +50,7 @@ describe('the length of drafts', () => {
     );
   });
 
-  it('costs a text that never repeats itself less than one step in forty', () => {
+  it('drafts in fewer than one of 40 steps if no draft is accepted', () => {
     const length = new DraftLength(8);
     let drafted = 0;
     for (let step = 0; step < 1000; step++) {
@@ -62,7 +62,7 @@ describe('the length of drafts', () => {
     expect(drafted).toBeGreaterThan(10);
   });
 
-  it('is all there is again soon after a repetition begins', () => {
+  it('doubles up to its maximum once drafts are accepted', () => {
     const length = new DraftLength(8);
     length.observe(0);
     for (let step = 0; step < 4; step++) expect(length.next()).toBe(0);

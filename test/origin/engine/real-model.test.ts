@@ -11,17 +11,17 @@ import { anySubmission } from './support/submissions.ts';
 import { type SyntheticEngine, syntheticEngine } from './support/synthetic-engine.ts';
 import { ordered, transcribe } from './support/transcript.ts';
 
-/** The same answer in any company, on ONNX Runtime itself: bit for bit what the request gets alone, in a cold engine. */
+/** Batch invariance on ONNX Runtime: each request gets the bits that it gets in a cold engine of its own. */
 describe.each([
   ['fp32', { quantization: 'none' }, 12],
   ['4-bit', { quantization: 'q4' }, 12],
   ['8-bit', { quantization: 'q8' }, 12],
   ['4-bit, full-precision', { quantization: 'q4', accuracyLevel: 0 }, 6],
   ['8-bit, full-precision', { quantization: 'q8', accuracyLevel: 0 }, 6],
-  // Their rows run one by one, so that fewer rounds must do.
+  // Fewer rounds, because their rows run one by one.
   ['row-coupling int8', { quantization: 'int8-dynamic' }, 8],
   ['concatenated-past', { attention: 'concatenated', positionIds: true }, 8],
-  // Its logits are reduced in blocks, its tokens drawn by several threads.
+  // Its logits are reduced in blocks, and several threads draw its tokens.
   ['large-vocabulary', { quantization: 'q8', vocabulary: 33_000 }, 2],
 ] as const)('a request to a %s model', (_, options, rounds) => {
   let model: SyntheticEngine;
@@ -57,7 +57,7 @@ describe.each([
     return ordered(transcribe(engine.eventsOf(submission.requestId), submission.choices));
   }
 
-  it('is answered among others exactly as alone: any slot, any batch, warm or cold cache', async () => {
+  it('has the same output in any slot, in any batch, with a warm or cold cache', async () => {
     let requests = 0;
     const workload = fc.array(fc.record({ submission: anySubmission(12), at: fc.nat(40) }), {
       minLength: 8,

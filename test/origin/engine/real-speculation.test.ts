@@ -37,7 +37,7 @@ async function run(engine: Driver, request: Submission): Promise<readonly TokenL
   return transcribe(engine.eventsOf(request.requestId), 1).choices.get(0)?.tokens ?? [];
 }
 
-/** Few tokens to choose from, so that the text of a random model repeats itself. */
+/** Allows three tokens only, so that the text of a random model repeats itself. */
 const request = (requestId: string, seed: number, prompt: readonly number[]) =>
   submission({
     requestId,
@@ -50,7 +50,7 @@ const prompts = Array.from({ length: 8 }, (_, serial) =>
   Array.from({ length: 3 + 5 * serial }, (_, at) => 65 + ((at * (serial + 1)) % 3)),
 );
 
-/** How many tokens, alternatives included, are the same and agree; none may disagree before the texts part. */
+/** Returns the number of equal tokens before the texts differ, and checks their logprobs. */
 function agreeing(usual: readonly TokenLogprob[], other: readonly TokenLogprob[]): number {
   let count = 0;
   for (const [at, { id, logprob, top }] of usual.entries()) {
@@ -64,7 +64,7 @@ function agreeing(usual: readonly TokenLogprob[], other: readonly TokenLogprob[]
 }
 
 describe('on a real fp32 model', () => {
-  it('speculation gives the tokens and, but for rounding, the logprobs of the plain run', async () => {
+  it('speculation gives the tokens of the plain run, and its logprobs except for rounding', async () => {
     const speculating = driver({ maxTokens: 8, maxRows: 1 });
     let same = 0;
     for (const [serial, prompt] of prompts.entries()) {

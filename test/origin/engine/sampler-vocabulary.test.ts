@@ -15,7 +15,7 @@ describe.each([
   const { tokenBytes } = tokenizer;
   const idOf = (spelling: string) => tokenizer.idOf(spelling)!;
 
-  /** The tokens that may not follow. */
+  /** Returns the tokens that are forbidden next. */
   function forbiddenAfter(history: readonly string[]): string[] {
     const workspace = new SamplerWorkspace(tokenBytes.vocabularySize);
     const sampling = { ...NEUTRAL_SAMPLING, badWords: ['hello'] };
@@ -26,7 +26,7 @@ describe.each([
     return [...row.keys()].filter((id) => row[id] === -Infinity).map((id) => tokenizer.spelling(id));
   }
 
-  it('is forbidden within a text, where no space stands before it', () => {
+  it('is forbidden within a word, without a space before it', () => {
     expect(forbiddenAfter(before)).toContain(last);
   });
 

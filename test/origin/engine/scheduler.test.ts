@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { DecodeBatchBuilder, PrefillTurns, prefillChunk } from '../../../origin/engine/scheduler.ts';
 
 describe('prefill chunks', () => {
-  it('cover the prompt once, each inside one cell of the grid, whatever whole chunks were cached', () => {
+  it('cover the prompt once and keep to the grid, whatever chunks were cached', () => {
     fc.assert(
       fc.property(
         fc.integer({ min: 1, max: 100 }),
@@ -35,7 +35,7 @@ describe('prefill chunks', () => {
     );
   });
 
-  it('alternate between tenants and finish the first prompt first inside one', () => {
+  it('alternate between tenants; within a tenant the first prompt is finished first', () => {
     const turns = new PrefillTurns();
     const prompts = [
       { tenantId: 'a', name: 'a1' },
@@ -49,7 +49,7 @@ describe('prefill chunks', () => {
     expect(turns.next([])).toBeNull();
   });
 
-  it('reach every tenant within as many turns as there are tenants', () => {
+  it('serve every tenant once in as many turns as there are tenants', () => {
     fc.assert(
       fc.property(
         fc.array(fc.constantFrom('a', 'b', 'c', 'd'), { minLength: 1, maxLength: 12 }),
@@ -66,14 +66,14 @@ describe('prefill chunks', () => {
     );
   });
 
-  it('leave nobody waiting while others have two turns, however these come and go', () => {
+  it('never let a tenant wait while another has two turns, however tenants come and go', () => {
     const present = fc.uniqueArray(fc.constantFrom('a', 'b', 'c', 'd'), { minLength: 1 });
     fc.assert(
       fc.property(fc.array(present, { minLength: 5, maxLength: 40, size: 'max' }), (steps) => {
         const turns = new PrefillTurns();
         const since = new Map<string, number>();
         for (const tenants of steps) {
-          // One that always has a long prompt, admitted first.
+          // A tenant with a long prompt that was admitted first.
           const served = turns.next(['long', ...tenants].map((tenantId) => ({ tenantId })))?.tenantId ?? '';
           if (served === 'long') since.clear();
           else since.set(served, (since.get(served) ?? 0) + 1);
@@ -85,11 +85,11 @@ describe('prefill chunks', () => {
 });
 
 describe('the decode batch', () => {
-  it('covers every decoding slot, and writes nothing of worth where nobody decodes', () => {
+  it('covers every decoding slot, and lets idle rows write only at their idle position', () => {
     const row = fc.option(fc.record({ slot: fc.nat(), computed: fc.nat(50), lastToken: fc.nat(50) }));
     fc.assert(
-      fc.property(fc.array(row, { minLength: 1, maxLength: 10 }), fc.nat(9), (bySlot, least) => {
-        const minRows = 1 + (least % bySlot.length);
+      fc.property(fc.array(row, { minLength: 1, maxLength: 10 }), fc.nat(9), (bySlot, extra) => {
+        const minRows = 1 + (extra % bySlot.length);
         const builder = new DecodeBatchBuilder(bySlot.length, minRows);
         const batch = builder.build(bySlot, (slot) => 100 + slot);
         const decoding = bySlot.flatMap((sequence, slot) => (sequence === null ? [] : [slot]));

@@ -19,14 +19,14 @@ const output = (stop: readonly string[]) =>
 const stops = fc.array(fc.constantFrom('abca', 'b c', '😀😀', 'cab ab'), { maxLength: 2 });
 
 describe('the output of a sequence', () => {
-  it('sends a token with the first of its characters that is shown, and never before or twice', () => {
+  it('sends each token once, with the first of its characters that is sent', () => {
     const tokens = fc.array(fc.nat(BOS), { maxLength: 30 });
     fc.assert(
       fc.property(tokens, stops, (ids, strings) => {
         const sequence = output(strings);
         const bytes: number[] = [];
         const starts: number[] = [];
-        let shown = 0;
+        let released = 0;
         let sent: number[] = [];
         for (const id of ids) {
           starts.push(certain(bytes).length);
@@ -34,9 +34,9 @@ describe('the output of a sequence', () => {
           sequence.push(id, null, id !== BOS, true);
           if (sequence.stop !== null) break;
           const event = sequence.take(0, 0, true);
-          shown += event?.text.length ?? 0;
+          released += event?.text.length ?? 0;
           sent = [...sent, ...(event?.ids ?? [])];
-          expect(sent).toEqual(ids.slice(0, starts.filter((start) => start < shown).length));
+          expect(sent).toEqual(ids.slice(0, starts.filter((start) => start < released).length));
         }
         sequence.end();
         sent = [...sent, ...(sequence.take(0, 0, true)?.ids ?? [])];
@@ -46,7 +46,7 @@ describe('the output of a sequence', () => {
     );
   });
 
-  it('shows a whole character only, and one replacement character for what is left over', () => {
+  it('sends whole characters only, and one replacement character for a rest of bytes', () => {
     const sequence = output([]);
     const texts = [12, 13, 14, 15, 12, 13].map((id) => {
       sequence.push(id, null, true, true);
@@ -57,7 +57,7 @@ describe('the output of a sequence', () => {
     expect(sequence.take(0, 0, false)?.text).toBe('\ufffd');
   });
 
-  it('has nothing to say where there is neither text nor token', () => {
+  it('returns no event without text or tokens, unless an empty one is wanted', () => {
     const sequence = output([]);
     expect(sequence.take(0, 0, false)).toBeNull();
     expect(sequence.take(3, 7, true)).toEqual({

@@ -22,10 +22,10 @@ const anySpeculation: fc.Arbitrary<SpeculationSettings> = fc.record({
   maxRows: fc.integer({ min: 1, max: 9 }),
 });
 
-describe('with speculation, on a model whose bits do not depend on the split into runs', () => {
-  it('a request among any others is answered as by the plain reference', async () => {
+describe('speculation on a model whose bits do not depend on the split into runs', () => {
+  it('gives every request the output of the plain reference, whatever else runs', async () => {
     let requests = 0;
-    let verified = 0;
+    let drafts = 0;
     const check = async (
       workload: Parameters<typeof play>[1],
       slots: number,
@@ -34,7 +34,7 @@ describe('with speculation, on a model whose bits do not depend on the split int
       const runner = runnerOf(slots, EXACT, workload.length % 2 === 0);
       const driver = new Driver(runner, { speculation });
       await play(driver, workload);
-      verified += driver.reports
+      drafts += driver.reports
         .flatMap((report) => (report.type === 'step' ? report.reports : []))
         .filter(({ kind, rows, tokens }) => kind === 'decode' && tokens > rows).length;
       for (const { submission, abortAfter } of workload) {
@@ -52,12 +52,12 @@ describe('with speculation, on a model whose bits do not depend on the split int
       numRuns: 160,
     });
     expect(requests).toBeGreaterThan(600);
-    expect(verified).toBeGreaterThan(400);
+    expect(drafts).toBeGreaterThan(400);
   });
 });
 
 describe('speculation', () => {
-  const round = (requestId: string, fields: Partial<Submission> = {}) =>
+  const repetitive = (requestId: string, fields: Partial<Submission> = {}) =>
     submission({
       requestId,
       prompts: [{ tokens: Int32Array.from({ length: 20 }, (_, at) => at % 7), maxTokens: 100 }],
@@ -67,19 +67,19 @@ describe('speculation', () => {
     });
   const speculation: SpeculationSettings = { maxTokens: 7, maxRows: 1 };
 
-  it('computes a text that repeats itself in a fraction of the runs', async () => {
+  it('computes a repetitive text in a fraction of the runs', async () => {
     const runner = runnerOf(2, EXACT);
     const driver = new Driver(runner, { speculation });
-    driver.submit(round('r'));
+    driver.submit(repetitive('r'));
     await driver.finish();
     expect(runner.decodes.length + runner.prefills.length).toBeLessThan(60);
     expect(transcribe(driver.eventsOf('r'), 1).end).toEqual({ promptTokens: 20, completionTokens: 100 });
   });
 
-  it('reports how many tokens it guessed and how many came true, down to the last token', async () => {
+  it('reports exactly how many tokens were drafted and accepted', async () => {
     const runner = runnerOf(2, EXACT);
     const driver = new Driver(runner, { speculation });
-    driver.submit(round('r'));
+    driver.submit(repetitive('r'));
     while (driver.eventsOf('r').every(({ type }) => type !== 'token')) await driver.step();
     runner.prefills.length = 0;
     await driver.finish();
@@ -88,18 +88,18 @@ describe('speculation', () => {
       .filter(({ kind }) => kind === 'decode');
     const sum = (of: (step: (typeof steps)[number]) => number) =>
       steps.reduce((all, step) => all + of(step), 0);
-    // A run that verifies computes the last token along with the guesses.
+    // A run over a draft also computes the last token.
     expect(sum(({ drafted }) => drafted)).toBe(runner.prefills.reduce((all, length) => all + length - 1, 0));
-    // Every step brings one token of its own; the prompt's last chunk has brought the first.
+    // Every run gives one more token than it accepts; the prompt's last chunk has given the first.
     expect(sum(({ accepted }) => accepted)).toBe(100 - 1 - steps.length);
     expect(sum(({ accepted }) => accepted)).toBeGreaterThan(50);
   });
 
-  it('leaves off while more sequences are decoding than it is meant for', async () => {
+  it('stops while more than maxRows sequences decode', async () => {
     const runner = runnerOf(2, EXACT);
     const driver = new Driver(runner, { speculation });
-    driver.submit(round('a', { prompts: [{ tokens: Int32Array.of(0), maxTokens: 50 }] }));
-    driver.submit(round('b', { prompts: [{ tokens: Int32Array.of(1), maxTokens: 150 }] }));
+    driver.submit(repetitive('a', { prompts: [{ tokens: Int32Array.of(0), maxTokens: 50 }] }));
+    driver.submit(repetitive('b', { prompts: [{ tokens: Int32Array.of(1), maxTokens: 150 }] }));
     while (driver.eventsOf('b').length < 3) await driver.step();
     runner.prefills.length = 0;
     while (driver.engine.status.running === 2) await driver.step();
@@ -108,10 +108,10 @@ describe('speculation', () => {
     expect(runner.prefills.length).toBeGreaterThan(0);
   });
 
-  it('stops its run when the request is given up', async () => {
+  it('stops its run if the request is aborted', async () => {
     const runner = runnerOf(1, EXACT, true);
     const driver = new Driver(runner, { speculation });
-    driver.submit(round('r'));
+    driver.submit(repetitive('r'));
     while (runner.prefills.length <= 3) {
       const step = driver.step();
       if (runner.prefills.length > 3) driver.engine.abort('r');
@@ -121,7 +121,7 @@ describe('speculation', () => {
     driver.engine.settle();
   });
 
-  it('that fails fails its request alone, with a retryable error', async () => {
+  it('fails only its request if its run fails, with a retryable error', async () => {
     let broken = false;
     const runner = new ScriptedRunner(shape(1), {
       model: EXACT,
@@ -131,7 +131,9 @@ describe('speculation', () => {
       },
     });
     const driver = new Driver(runner, { speculation });
-    driver.submit(round('r', { prompts: [{ tokens: Int32Array.from([0, 1, 2, 0, 1, 2]), maxTokens: 9 }] }));
+    driver.submit(
+      repetitive('r', { prompts: [{ tokens: Int32Array.from([0, 1, 2, 0, 1, 2]), maxTokens: 9 }] }),
+    );
     await driver.step();
     broken = true;
     await driver.step();
@@ -144,7 +146,7 @@ describe('speculation', () => {
   });
 });
 
-describe('a finished text', () => {
+describe('a finished request', () => {
   const first = submission({
     requestId: 'first',
     prompts: [{ tokens: Int32Array.from({ length: 10 }, (_, at) => at % 7), maxTokens: 30 }],
@@ -168,7 +170,7 @@ describe('a finished text', () => {
 });
 
 describe('greedy choices', () => {
-  it('are computed once, heard of as often as asked for, and all counted', async () => {
+  it('are computed once, sent as often as requested, and all counted', async () => {
     const runner = runnerOf(8, ROUNDING);
     const driver = new Driver(runner);
     driver.submit(
@@ -186,7 +188,7 @@ describe('greedy choices', () => {
     expect(runner.decodes.every(({ rows }) => rows === runner.shape.minRows)).toBe(true);
   });
 
-  it('need one place in the queue', () => {
+  it('take one place in the waiting queue', () => {
     const driver = new Driver(runnerOf(1, ROUNDING), { maxWaiting: 0 });
     driver.submit(submission({ requestId: 'r', choices: 5, sampling: greedy }));
     expect(driver.refused.size).toBe(0);

@@ -7,7 +7,7 @@ interface Outcome {
   readonly match: string | null;
 }
 
-/** The rule read off the page: look for the earliest end, then the earliest start, then list order. */
+/** Applies the rule directly: earliest end, then earliest start. */
 function plainReference(pieces: readonly string[], stops: readonly string[], includeStop: boolean): Outcome {
   const text = pieces.join('');
   for (let end = 1; end <= text.length; end++) {
@@ -34,7 +34,7 @@ const stops = fc.array(
 );
 
 describe('stop strings', () => {
-  it('cut the text where a plain search does, however it is split', () => {
+  it('end the text where a plain search does, however it is split', () => {
     fc.assert(
       fc.property(pieces, stops, fc.boolean(), (parts, strings, includeStop) => {
         expect(run(parts, strings, includeStop)).toEqual(plainReference(parts, strings, includeStop));
@@ -43,7 +43,7 @@ describe('stop strings', () => {
     );
   });
 
-  it('hold back exactly the longest tail that may still become a stop string', () => {
+  it('hold back exactly the longest tail that can become a stop string', () => {
     fc.assert(
       fc.property(pieces, stops, (parts, strings) => {
         const checker = new StopChecker(new StopStrings(strings), false);
@@ -71,21 +71,21 @@ describe('stop strings', () => {
     expect(checker.push('?', true)).toBe('😀?');
   });
 
-  it('are let through while not armed, but one begun there is cut when it is completed later', () => {
+  it('do not match while not armed, but match later if they only begin there', () => {
     const checker = new StopChecker(new StopStrings(['ab', 'xyz']), false);
     expect(checker.push('ab x', false)).toBe('ab ');
     expect(checker.push('yz', true)).toBe('');
     expect(checker.match).toBe('xyz');
   });
 
-  it('do not fire late when they were completed before being armed', () => {
+  it('do not match late if they were complete before being armed', () => {
     const checker = new StopChecker(new StopStrings(['b', 'abc']), false);
     expect(checker.push('ab', false)).toBe('');
     expect(checker.push('x', true)).toBe('abx');
     expect(checker.match).toBeNull();
   });
 
-  it('prefer the earliest start among those with the same end', () => {
+  it('prefer the earliest start among matches with the same end', () => {
     const checker = new StopChecker(new StopStrings(['b', 'ab']), false);
     expect(checker.push('cab', true)).toBe('c');
     expect(checker.match).toBe('ab');

@@ -6,7 +6,7 @@ import { NEUTRAL } from './support/submissions.ts';
 import { transcribe } from './support/transcript.ts';
 
 describe('running streams', () => {
-  it('get a token in every step while a long prompt is computed', async () => {
+  it('get a token in every step while a long prompt is in prefill', async () => {
     const driver = new Driver(new ScriptedRunner(shape(2)));
     driver.submit(endless('stream', 200));
     await driver.step();
@@ -20,7 +20,7 @@ describe('running streams', () => {
     expect(tokensSoFar(driver, 'long')).toBeGreaterThan(0);
   });
 
-  it('are decoded on as few rows as there are streams, once the holes have been closed', async () => {
+  it('are decoded in as many rows as there are streams, once compaction has closed the holes', async () => {
     const runner = new ScriptedRunner(shape(8));
     const driver = new Driver(runner);
     for (let serial = 0; serial < 8; serial++) {
@@ -31,22 +31,22 @@ describe('running streams', () => {
     expect(runner.decodes.at(-50)).toMatchObject({ rows: 2 });
   });
 
-  it('speak of the first token at once, then once per interval and all in the same step, and lose no token', async () => {
+  it('send the first token at once, then one event per interval, all in the same step, without losing a token', async () => {
     const driver = new Driver(new ScriptedRunner(shape(4)));
     const ids = ['0', '1', '2', '3'];
-    const spoke = new Map<string, number[]>(ids.map((id) => [id, []]));
+    const sentAt = new Map<string, number[]>(ids.map((id) => [id, []]));
     for (const id of ids) driver.submit({ ...endless(id, 200), eventIntervalMs: 50 });
     while (!driver.engine.idle) {
       const { now } = driver;
       const before = ids.map((id) => tokensSoFar(driver, id));
       await driver.step();
       for (const [at, id] of ids.entries()) {
-        if (tokensSoFar(driver, id) > before[at]!) spoke.get(id)?.push(now);
+        if (tokensSoFar(driver, id) > before[at]!) sentAt.get(id)?.push(now);
       }
     }
-    const merged = ids.map((id) => spoke.get(id)!.slice(1, -1));
+    const merged = ids.map((id) => sentAt.get(id)!.slice(1, -1));
     for (const [at, id] of ids.entries()) {
-      const [first = 0] = spoke.get(id)!;
+      const [first = 0] = sentAt.get(id)!;
       expect(first).toBeLessThanOrEqual(1_000_000 + (at + 1) * STEP_MS);
       for (const time of merged[at]!) expect(time % 50).toBeLessThan(STEP_MS);
       expect(transcribe(driver.eventsOf(id), 1).choices.get(0)?.ids).toHaveLength(200);
@@ -61,7 +61,7 @@ describe('running streams', () => {
     { streams: 2, interval: 80 },
     { streams: 4, interval: 100 },
   ])(
-    'speak every $interval ms when $streams share cores that have time for 25 events a second',
+    'send every $interval ms if $streams streams share cores that can send 25 events per second',
     async ({ streams, interval }) => {
       const driver = new Driver(new ScriptedRunner(shape(4)), { cores: 25 / 150 });
       for (let id = 0; id < streams; id++) driver.submit({ ...endless(`${id}`, 200), eventIntervalMs: 50 });
@@ -74,7 +74,7 @@ describe('running streams', () => {
     },
   );
 
-  it('speak as seldom where they are the greedy choices of one request, which share a sequence', async () => {
+  it('count every greedy choice of one sequence as a stream of its own', async () => {
     const driver = new Driver(new ScriptedRunner(shape(4)), { cores: 25 / 150 });
     const sampling = { ...NEUTRAL, temperature: 0 };
     driver.submit({ ...endless('greedy', 200), choices: 4, sampling, eventIntervalMs: 50 });

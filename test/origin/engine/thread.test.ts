@@ -28,7 +28,7 @@ const request = (requestId: string, maxTokens: number, fields: Partial<Submissio
     ...fields,
   });
 
-/** More than it can end while this thread stands still for a moment. */
+/** Too long to finish while this thread is delayed. */
 const endless = (requestId: string) => request(requestId, 450, { choices: 100 });
 
 interface Stream {
@@ -51,7 +51,7 @@ function open(client: EngineClient, submitted: Submission): Stream {
   return { admission, events, ended: ended.promise, begun: begun.promise };
 }
 
-/** A client whose current thread can be killed. */
+/** Returns a client whose engine thread can be killed. */
 function killable(onDeath: () => void = () => undefined) {
   let thread: Worker | null = null;
   const client = new EngineClient({
@@ -71,7 +71,7 @@ async function untilHealthy(client: EngineClient): Promise<void> {
 }
 
 describe('the engine thread', () => {
-  it('serves requests until it is stopped, and says what it runs', async () => {
+  it('reports its model and serves requests until it is stopped', async () => {
     const client = new EngineClient({ spawn: () => spawnEngineThread(model.data) });
     expect(client.status.healthy).toBe(false);
     expect(await client.start()).toMatchObject({ slots: 4, contextLength: 512, vocabularySize: 320 });
@@ -85,7 +85,7 @@ describe('the engine thread', () => {
     expect(client.status.healthy).toBe(false);
   });
 
-  it('delivers no event before the admission has been heard', async () => {
+  it('delivers no event before the admission', async () => {
     const { client } = killable();
     await client.start();
     let admitted = false;
@@ -96,28 +96,28 @@ describe('the engine thread', () => {
     await client.stop();
   });
 
-  it('refuses to start with one clear line when the model is not there', async () => {
+  it('fails to start with one line that names the missing directory', async () => {
     const data = { ...model.data, model: { ...model.data.model, directory: '/nowhere' } };
     const client = new EngineClient({ spawn: () => spawnEngineThread(data) });
     await expect(client.start()).rejects.toThrow(/^[^\n]*nowhere[^\n]*$/);
   });
 
-  it('takes an abort in the middle of a stream, and says no more of it', async () => {
+  it('sends no more events of a stream after its abort', async () => {
     const { client } = killable();
     await client.start();
     const long = open(client, endless('r'));
     await long.begun;
     expect(() => client.submit(request('r', 1), () => undefined)).toThrow('once');
     client.abort('r');
-    const heard = long.events.length;
+    const sent = long.events.length;
     const next = open(client, request('next', 5));
     await next.ended;
-    expect(long.events).toHaveLength(heard);
+    expect(long.events).toHaveLength(sent);
     expect(transcribe(next.events, 1).end).toEqual({ promptTokens: 5, completionTokens: 5 });
     await client.stop();
   });
 
-  it('is missed when it dies: every open request gets its error, and a new thread takes the next', async () => {
+  it('is restarted if it dies: open requests get an error, and the new thread serves the next ones', async () => {
     let deaths = 0;
     const { client, kill } = killable(() => deaths++);
     await client.start();
@@ -138,7 +138,7 @@ describe('the engine thread', () => {
     await client.stop();
   });
 
-  it('ends open requests with an error when it is stopped', async () => {
+  it('ends open requests with an error if it is stopped', async () => {
     const { client } = killable();
     await client.start();
     const stream = open(client, endless('r'));
@@ -147,7 +147,7 @@ describe('the engine thread', () => {
     expect(stream.events.at(-1)).toMatchObject({ type: 'error', retryable: true });
   });
 
-  it('holds a model to a grammar whose tokenizer has more tokens than the model', async () => {
+  it('applies a grammar if the tokenizer has more tokens than the model', async () => {
     const file = join(model.data.model.directory, 'tokenizer.json');
     const tokenizer = JSON.parse(readFileSync(file, 'utf8'));
     const padding = { ...tokenizer.added_tokens[0], id: 2 * model.vocabularySize, content: '<pad>' };

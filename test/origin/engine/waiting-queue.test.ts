@@ -16,10 +16,10 @@ const item = (tenantId: string, serial: number, cost = 1, weight = 1): Item => (
   serial,
 });
 
-const NOBODY: ReadonlyMap<string, number> = new Map();
+const NONE_RESERVED: ReadonlyMap<string, number> = new Map();
 
 describe('the waiting queue', () => {
-  it('keeps every item exactly once, and the order inside a tenant', () => {
+  it('returns every item once, in order within a tenant', () => {
     const command = fc.oneof(
       fc.record({
         type: fc.constant('push' as const),
@@ -81,14 +81,14 @@ describe('the waiting queue', () => {
             const index = Number(next?.tenantId.slice(1));
             served[index]! += next!.cost / next!.weight;
           }
-          const most = Math.max(...tenants.map(({ weight, cost }) => cost / weight));
-          expect(Math.max(...served) - Math.min(...served)).toBeLessThanOrEqual(2 * most);
+          const max = Math.max(...tenants.map(({ weight, cost }) => cost / weight));
+          expect(Math.max(...served) - Math.min(...served)).toBeLessThanOrEqual(2 * max);
         },
       ),
     );
   });
 
-  it('lets a newcomer go ahead of a tenant with a long queue, and not make up for its absence', () => {
+  it('serves a new tenant before a long queue, without credit for its absence', () => {
     const queue = new WaitingQueue<Item>(100);
     for (let serial = 0; serial < 20; serial++) queue.push(item('busy', serial));
     for (let taken = 0; taken < 5; taken++) queue.take();
@@ -97,7 +97,7 @@ describe('the waiting queue', () => {
     expect(next.filter((tenant) => tenant === 'late')).toHaveLength(5);
   });
 
-  it('charges in the end only what was used', () => {
+  it('charges only what was used, after the refund', () => {
     const queue = new WaitingQueue<Item>(100);
     const greedy = item('careful', 0, 100);
     queue.push(greedy);
@@ -109,7 +109,7 @@ describe('the waiting queue', () => {
     expect(next.filter((tenant) => tenant === 'careful')).toHaveLength(2);
   });
 
-  it('gives back by weight, as it charges', () => {
+  it('refunds by weight, as it charges', () => {
     const queue = new WaitingQueue<Item>(100);
     const first = item('small', 0, 10, 0.1);
     queue.push(first);
@@ -121,18 +121,18 @@ describe('the waiting queue', () => {
     expect(Math.abs(next.filter((tenant) => tenant === 'small').length - 5)).toBeLessThanOrEqual(1);
   });
 
-  it('gives a tenant no more for asking anew each time than for asking all at once', () => {
+  it('gives no larger share to a tenant that queues its items one by one', () => {
     const queue = new WaitingQueue<Item>(100);
     for (let serial = 0; serial < 40; serial++) queue.push(item('patient', serial));
-    let sly = 0;
-    queue.push(item('sly', 0));
+    let served = 0;
+    queue.push(item('one by one', 0));
     for (let taken = 0; taken < 20; taken++) {
-      if (queue.take()?.tenantId === 'sly') queue.push(item('sly', ++sly));
+      if (queue.take()?.tenantId === 'one by one') queue.push(item('one by one', ++served));
     }
-    expect(Math.abs(sly - 10)).toBeLessThanOrEqual(1);
+    expect(Math.abs(served - 10)).toBeLessThanOrEqual(1);
   });
 
-  it('lets a tenant that comes back not make up for its absence, whatever it is given back then', () => {
+  it('gives a returning tenant no credit for its absence, whenever it gets a refund', () => {
     fc.assert(
       fc.property(fc.constantFrom(10, 1000), fc.boolean(), (cost, early) => {
         const queue = new WaitingQueue<Item>(100);
@@ -150,7 +150,7 @@ describe('the waiting queue', () => {
     );
   });
 
-  it('lets a newcomer wait for one item of a tenant at most that was charged far more than it used', () => {
+  it('lets a new tenant wait for at most one item of a tenant that was charged too much', () => {
     const queue = new WaitingQueue<Item>(100);
     const long = Array.from({ length: 8 }, (_, serial) => item('busy', serial, 100_000));
     for (const next of long) queue.push(next);
@@ -164,7 +164,7 @@ describe('the waiting queue', () => {
   it.each([
     ['taken', (queue: WaitingQueue<Item>) => queue.take()],
     ['removed', (queue: WaitingQueue<Item>) => queue.remove('before', () => true)],
-  ])('forgets who was given what once the last item is %s', (_, leave) => {
+  ])('resets all shares once the last item is %s', (_, leave) => {
     const queue = new WaitingQueue<Item>(100);
     for (let serial = 0; serial < 2; serial++) queue.push(item('before', serial, 1000));
     queue.take();
@@ -176,27 +176,27 @@ describe('the waiting queue', () => {
     expect(next.filter((tenant) => tenant === 'before')).toHaveLength(2);
   });
 
-  it('divides what is left among those who were promised a place, too', () => {
+  it('counts tenants with reserved items when it divides the last quarter', () => {
     const queue = new WaitingQueue<Item>(16);
     for (let serial = 0; serial < 4; serial++) queue.push(item('a', serial));
-    const promised = (others: readonly string[]) => new Map(others.map((tenant) => [tenant, 1]));
-    expect(queue.hasRoom('a', 1, -8, promised(['a']))).toBe(true);
-    expect(queue.hasRoom('a', 1, -8, promised(['b', 'c', 'd']))).toBe(false);
+    const reserved = (others: readonly string[]) => new Map(others.map((tenant) => [tenant, 1]));
+    expect(queue.hasRoom('a', 1, -8, reserved(['a']))).toBe(true);
+    expect(queue.hasRoom('a', 1, -8, reserved(['b', 'c', 'd']))).toBe(false);
   });
 
-  it('has room up to its limit beyond the free slots, and takes any request when empty', () => {
+  it('has room up to its limit plus the free slots, and takes any request if empty', () => {
     const queue = new WaitingQueue<Item>(2);
-    expect(queue.hasRoom('a', 50, 0, NOBODY)).toBe(true);
+    expect(queue.hasRoom('a', 50, 0, NONE_RESERVED)).toBe(true);
     queue.push(item('a', 0));
-    expect(queue.hasRoom('a', 1, 0, NOBODY)).toBe(true);
-    expect(queue.hasRoom('a', 2, 0, NOBODY)).toBe(false);
-    expect(queue.hasRoom('a', 2, 1, NOBODY)).toBe(true);
+    expect(queue.hasRoom('a', 1, 0, NONE_RESERVED)).toBe(true);
+    expect(queue.hasRoom('a', 2, 0, NONE_RESERVED)).toBe(false);
+    expect(queue.hasRoom('a', 2, 1, NONE_RESERVED)).toBe(true);
     const none = new WaitingQueue<Item>(0);
-    expect(none.hasRoom('a', 1, 1, NOBODY)).toBe(true);
-    expect(none.hasRoom('a', 1, 0, NOBODY)).toBe(false);
+    expect(none.hasRoom('a', 1, 1, NONE_RESERVED)).toBe(true);
+    expect(none.hasRoom('a', 1, 0, NONE_RESERVED)).toBe(false);
   });
 
-  it('never holds more than its limit, and keeps room for newcomers from whoever has more than an equal share', () => {
+  it('never exceeds its limit, and keeps room for new tenants from those with more than an equal share', () => {
     const steps = fc.array(fc.constantFrom('a', 'a', 'a', 'b', 'c', 'd', null, null), {
       maxLength: 60,
       size: 'max',
@@ -215,14 +215,14 @@ describe('the waiting queue', () => {
           const sharing = new Set([...waiting, tenant]).size + 1;
           const fair = own + 1 <= Math.max(1, limit / sharing);
           const last = waiting.length >= 0.75 * limit;
-          const room = queue.hasRoom(tenant, 1, 0, NOBODY);
+          const room = queue.hasRoom(tenant, 1, 0, NONE_RESERVED);
           expect(room).toBe(waiting.length < limit && (!last || fair));
           if (room) {
             queue.push(item(tenant, serial));
             waiting.push(tenant);
           }
           expect(queue.length).toBe(waiting.length);
-          expect(queue.hasRoom('newcomer', 1, 0, NOBODY)).toBe(queue.length < limit);
+          expect(queue.hasRoom('newcomer', 1, 0, NONE_RESERVED)).toBe(queue.length < limit);
         });
       }),
       { numRuns: 1000 },

@@ -4,18 +4,18 @@ import type { ModelRunner } from '../../../../origin/model/model-runner.ts';
 import type { GenerationEvent } from '../../../../shared/generation.ts';
 import { EOS, TOKEN_BYTES } from './vocabulary.ts';
 
-/** Milliseconds one step takes on the driver's clock. */
+/** Milliseconds of one step on the driver's clock. */
 export const STEP_MS = 7;
 
-/** Unix time and the engine's clock have nothing to do with each other. */
+/** Difference between Unix time and the engine's clock. */
 export const UNIX_AHEAD = 987_654_321;
 
-/** An engine stepped by hand, on a clock that moves by hand; collects everything it says. */
+/** Steps an engine by hand, with a clock of its own, and collects its reports. */
 export class Driver {
   readonly engine: Engine;
   readonly events = new Map<string, GenerationEvent[]>();
   readonly reports: EngineReport[] = [];
-  /** Requests that have been refused, with their retry-after. */
+  /** Retry-after of the refused requests, in milliseconds. */
   readonly refused = new Map<string, number>();
   now = 1_000_000;
 
@@ -40,7 +40,7 @@ export class Driver {
     this.engine.submit(submission);
   }
 
-  /** One step, after which the engine's books must add up. */
+  /** Makes one step. @throws Error if an invariant is broken after it */
   async step(): Promise<void> {
     await this.engine.step();
     this.now += STEP_MS;
@@ -48,9 +48,9 @@ export class Driver {
     if (broken.length > 0) throw new Error(broken.join('; '));
   }
 
-  async finish(mostSteps = 100_000): Promise<void> {
+  async finish(maxSteps = 100_000): Promise<void> {
     for (let step = 0; !this.engine.idle; step++) {
-      if (step === mostSteps) throw new Error('the engine does not come to an end');
+      if (step === maxSteps) throw new Error(`the engine is not idle after ${maxSteps} steps`);
       await this.step();
     }
     this.engine.settle();

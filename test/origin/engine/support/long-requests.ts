@@ -12,7 +12,7 @@ export const shape = (slots: number) => ({
   minRows: 1,
 });
 
-/** Runs until its maximum, whatever is sampled. */
+/** Runs until maxTokens, whatever is sampled. */
 export const endless = (requestId: string, maxTokens: number, tenantId = 'tenant') =>
   submission({
     requestId,

@@ -1,6 +1,6 @@
 import type { CompiledGrammar } from '../../../../origin/grammar/constraint.ts';
 
-/** A grammar that names the tokens allowed at each place, and is complete after the last. */
+/** Returns a grammar with a list of allowed tokens per position; complete after the last. */
 export const grammarOf = (
   places: readonly (readonly number[])[],
   vocabularySize: number,

@@ -9,7 +9,7 @@ import { ROUNDING, type ScriptedModel } from './scripted-runner.ts';
 import type { ChoiceTranscript, Transcript } from './transcript.ts';
 import { bytesOfToken, EOS, isSpecial, TOKEN_BYTES } from './vocabulary.ts';
 
-/** The longest text that is certain whatever bytes follow. */
+/** Returns the longest text that does not depend on the bytes that follow. */
 function certainText(bytes: readonly number[]): string {
   return new TextDecoder('utf-8', { ignoreBOM: true }).decode(Uint8Array.from(bytes), { stream: true });
 }
@@ -18,7 +18,7 @@ function wholeText(bytes: readonly number[]): string {
   return new TextDecoder('utf-8', { ignoreBOM: true }).decode(Uint8Array.from(bytes));
 }
 
-/** The first stop string that ends after `from`: earliest end, then earliest start, then list order. */
+/** Returns the first stop string that ends after `from`: earliest end, then earliest start. */
 function findStop(
   text: string,
   from: number,
@@ -53,7 +53,7 @@ function entry(logits: Float32Array, id: number, top: number, hidden: boolean): 
   };
 }
 
-/** One choice, computed alone in the plainest way: no batch, no cache, no streaming, everything from the start. */
+/** Computes one choice by the simplest means: no batch, no cache, no streaming. */
 function plainChoice(
   submission: Submission,
   promptIndex: number,
@@ -122,7 +122,7 @@ function plainChoice(
   return result;
 }
 
-/** The `prompt` event's content, likewise. */
+/** Computes the `prompt` event in the same way. */
 export function plainPrompt(
   submission: Submission,
   promptIndex: number,
@@ -149,7 +149,7 @@ export function plainPrompt(
   return { ...event, tokens: scored };
 }
 
-/** A whole request, likewise. */
+/** Computes a whole request in the same way. */
 export function plainTranscript(
   submission: Submission,
   shape: Pick<ModelShape, 'prefillChunk' | 'vocabularySize'>,

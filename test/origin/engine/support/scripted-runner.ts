@@ -7,14 +7,14 @@ import {
   RunTerminated,
 } from '../../../../origin/model/model-runner.ts';
 
-/** What one position of the KV cache holds: its token, and how it was computed where that decides its bits. */
+/** Content of one KV position: its token, and how it was computed if that changes its bits. */
 type Entry = string;
 
-/** What a run leaves behind, and what follows from it. */
+/** How runs fill the KV cache, and the logits that follow from its content. */
 export interface ScriptedModel {
   prefillEntry(token: number, position: number, start: number, length: number): Entry;
   decodeEntry(token: number, position: number): Entry;
-  /** Logits as a function of everything the attention of a position sees; anything wrong in the cache changes them. */
+  /** Logits as a function of all KV that a position attends to, so that any wrong entry changes them. */
   logits(entries: readonly Entry[], vocabularySize: number): Float32Array;
 }
 
@@ -30,14 +30,14 @@ function hashedLogits(entries: readonly Entry[], vocabularySize: number): Float3
   });
 }
 
-/** Every split into runs gives other bits, as with the real model. */
+/** Bits depend on the split into runs, as with a real model. */
 export const ROUNDING: ScriptedModel = {
   prefillEntry: (token, position, start, length) => `${token}@${position} prefilled with ${start}+${length}`,
   decodeEntry: (token, position) => `${token}@${position} decoded`,
   logits: hashedLogits,
 };
 
-/** Bits that do not depend on the split; and a text that mostly goes round in a circle. */
+/** Bits do not depend on the split into runs, and most of the text repeats itself. */
 export const EXACT: ScriptedModel = {
   prefillEntry: (token, position) => `${token}@${position}`,
   decodeEntry: (token, position) => `${token}@${position}`,
@@ -49,21 +49,21 @@ export const EXACT: ScriptedModel = {
 };
 
 export interface ScriptedOptions {
-  /** Called before every run; may throw to let it fail. */
+  /** Called before every run; throws to make it fail. */
   readonly beforeRun?: (kind: 'decode' | 'prefill' | 'copy') => void;
-  /** Turns of the event loop a prefill takes. */
+  /** Turns of the event loop per prefill. */
   readonly prefillTurns?: number;
-  /** Decode answers with a promise. */
+  /** Decode returns a promise. */
   readonly asyncDecode?: boolean;
   readonly model?: ScriptedModel;
-  /** Runs of several tokens may begin anywhere; else they keep to the grid. */
+  /** Prefill runs may begin at any position; else they must keep to the grid. */
   readonly offGrid?: boolean;
 }
 
-/** A model without weights that remembers what is in its KV cache and refuses what the real one could not do. */
+/** A model without weights that records its KV cache. Throws on calls that a real runner cannot serve. */
 export class ScriptedRunner implements ModelRunner {
   readonly shape: ModelShape;
-  /** Contiguous decode ranges and prefilled token counts, in order. */
+  /** Decode ranges and prefill lengths, in order. */
   readonly decodes: { readonly firstSlot: number; readonly rows: number }[] = [];
   readonly prefills: number[] = [];
   readonly #options: ScriptedOptions;

@@ -51,7 +51,7 @@ const sampling: fc.Arbitrary<SeededSampling> = fc
   })
   .map((fields) => ({ ...NEUTRAL, ...fields }));
 
-/** Prompts that share beginnings often, so that the prefix cache has work. */
+/** Prompts that often share a prefix, for the prefix cache. */
 const promptTokens = fc
   .tuple(fc.constantFrom(0, 5, 12, 23), fc.array(fc.integer({ min: 0, max: 2 }), { maxLength: 12 }))
   .map(([shared, rest]) =>
@@ -59,16 +59,16 @@ const promptTokens = fc
   );
 
 /**
- * Requests of every kind that fit a context.
- * @param mostTokens tokens to generate per choice
+ * Submissions of every kind that fit the context.
+ * @param maxTokens tokens to generate per choice, at most
  */
-export const anySubmission = (mostTokens: number): fc.Arbitrary<Omit<Submission, 'requestId'>> =>
+export const anySubmission = (maxTokens: number): fc.Arbitrary<Omit<Submission, 'requestId'>> =>
   fc
     .record({
       tenantId: fc.constantFrom('a', 'b', 'c'),
       cachePrompt: often(true, fc.constant(false)),
       prompts: fc.array(
-        fc.record({ tokens: promptTokens, maxTokens: fc.integer({ min: 0, max: mostTokens }) }),
+        fc.record({ tokens: promptTokens, maxTokens: fc.integer({ min: 0, max: maxTokens }) }),
         { minLength: 1, maxLength: 3 },
       ),
       choices: often(1, fc.integer({ min: 2, max: 6 })),

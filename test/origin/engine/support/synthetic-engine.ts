@@ -12,7 +12,7 @@ export interface SyntheticEngine {
   remove(): void;
 }
 
-/** A tiny random model with its tokenizer in a directory of its own, and what an engine thread needs to open it. */
+/** Writes a tiny random model with a tokenizer to a directory; returns the data that an engine thread needs. */
 export function syntheticEngine(
   options: Partial<SyntheticModel> = {},
   { slots = 4, prefillChunk = 16 }: { readonly slots?: number; readonly prefillChunk?: number } = {},

@@ -8,14 +8,14 @@ export interface ChoiceTranscript {
   finish: EventOf<'finish'> | null;
 }
 
-/** What a request was answered, without what may depend on company: times, cached tokens, how events were merged. */
+/** The output of a request, without the parts that may vary: times, cached tokens and the merging of events. */
 export interface Transcript {
   readonly prompts: Map<number, EventOf<'prompt'>>;
   readonly choices: Map<number, ChoiceTranscript>;
   end: { readonly promptTokens: number; readonly completionTokens: number } | string | null;
 }
 
-/** @throws Error when the order of the events is not that of the protocol */
+/** @throws Error if the order of the events breaks the protocol */
 export function transcribe(events: readonly GenerationEvent[], choicesPerPrompt: number): Transcript {
   const transcript: Transcript = { prompts: new Map(), choices: new Map(), end: null };
   const started = new Set<number>();
@@ -61,7 +61,7 @@ export function transcribe(events: readonly GenerationEvent[], choicesPerPrompt:
         transcript.end = event.code;
         break;
       case 'accepted':
-        expect(false, 'the engine accepts nothing');
+        expect(false, 'the engine does not send accepted');
     }
   }
   return transcript;
@@ -76,7 +76,7 @@ function choice(transcript: Transcript, index: number): ChoiceTranscript {
   return known;
 }
 
-/** The same with its parts in a fixed order, to be compared. */
+/** Returns the transcript with its parts in a fixed order, for comparison. */
 export function ordered(transcript: Transcript): unknown {
   const sort = <T>(map: Map<number, T>) => [...map].sort(([a], [b]) => a - b);
   return { prompts: sort(transcript.prompts), choices: sort(transcript.choices), end: transcript.end };

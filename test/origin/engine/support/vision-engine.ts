@@ -14,11 +14,11 @@ import { Driver } from './engine-driver.ts';
 
 const PIXELS = 3 * EYE.edge * EYE.edge;
 
-/** The same picture for the same number. */
+/** Returns pixels that depend on the seed only. */
 export const picture = (seed: number): Float32Array<ArrayBuffer> =>
   Float32Array.from({ length: PIXELS }, (_, i) => Math.sin((i + 1) * (seed + 0.37)) * 2);
 
-/** Ids and pictures in the order in which they stand. */
+/** A token id or the pixels of an image. */
 export type Part = number | Float32Array<ArrayBuffer>;
 
 export function promptOf(parts: readonly Part[], maxTokens: number): SubmittedPrompt {
@@ -36,7 +36,7 @@ export function promptOf(parts: readonly Part[], maxTokens: number): SubmittedPr
   return { tokens: Int32Array.from(tokens), maxTokens, ...(images.length > 0 && { images }) };
 }
 
-/** A synthetic model that sees, its real runner and encoder, and its forward pass in doubles. */
+/** Opens a synthetic vision model with its runner and encoder, and its float64 forward pass. */
 export async function visionEngine(
   model: Partial<SyntheticModel> = {},
   { slots = 4, prefillChunk = 16 }: { readonly slots?: number; readonly prefillChunk?: number } = {},
@@ -46,7 +46,7 @@ export async function visionEngine(
   const { tokenBytes, eosIds } = Tokenizer.fromDirectory(directory);
   const opened = await openModel({ directory, slots, prefillChunk, threads: 1, kvLimitBytes: 2 ** 30 });
   const encoder = opened.images;
-  if (encoder === null) throw new Error('the model should see');
+  if (encoder === null) throw new Error('the model has no image encoder');
   let encoded = 0;
   const driver = (): Driver => {
     const features = new ImageFeatures((pixels, signal) => {
@@ -68,7 +68,7 @@ export async function visionEngine(
     driver,
     /** Runs of the encoder so far. */
     encoded: () => encoded,
-    /** Logits in doubles of every position. */
+    /** Float64 logits of every position. */
     reference: (parts: readonly Part[]): Float64Array[] =>
       llama.forwardVectors(
         parts.flatMap((part) => (typeof part === 'number' ? llama.embed([part]) : encode(part, EYE.edge))),

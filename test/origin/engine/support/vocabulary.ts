@@ -1,9 +1,9 @@
 import type { TokenBytes } from '../../../../origin/tokenizer/token-bytes.ts';
 
-/** A vocabulary small enough to hit stop strings, broken characters and end tokens all the time. */
+/** A vocabulary so small that stop strings, broken characters and end tokens occur all the time. */
 const TEXTS = ['a', 'b', 'c', 'ab', 'bc', 'abc', ' ', ' a', 'é', '😀', '\n', 'cab'];
 const ODD_BYTES = [[0xf0], [0x9f], [0x98], [0x80], [0xff], [0xe2, 0x82], [0xac, 0x61]];
-/** So many more that the end tokens are not in the first word of a mask. */
+/** More texts, so that the end tokens are not in the first word of a mask. */
 const MORE_TEXTS = TEXTS.map((text) => `${text}a`);
 const SPECIAL_TEXTS = ['<s>', '</s>', '<pad>'];
 

@@ -6,9 +6,9 @@ import { anySubmission } from './submissions.ts';
 import type { Transcript } from './transcript.ts';
 import { VOCABULARY } from './vocabulary.ts';
 
-const MOST_TOKENS = 20;
+const MAX_TOKENS = 20;
 
-/** A context that every arrival fits into; a sequence that decodes alone does so beside an idle row. */
+/** A context that fits every arrival. A lone sequence decodes beside an idle row. */
 export const shape = (slots: number) => ({
   slots,
   contextLength: 64,
@@ -20,15 +20,15 @@ export const shape = (slots: number) => ({
 export interface Arrival {
   readonly submission: Submission;
   readonly at: number;
-  /** Steps after its arrival at which it is given up; null = never. */
+  /** Steps from its arrival to its abort; null = never. */
   readonly abortAfter: number | null;
 }
 
-/** Requests of every kind at random times, some of them given up. */
+/** Requests of every kind at random times, some of them aborted. */
 export const arrivals: fc.Arbitrary<Arrival[]> = fc
   .array(
     fc.record({
-      submission: anySubmission(MOST_TOKENS),
+      submission: anySubmission(MAX_TOKENS),
       at: fc.nat(60),
       abortAfter: fc.oneof({ weight: 4, arbitrary: fc.constant(null) }, { weight: 1, arbitrary: fc.nat(30) }),
     }),
@@ -52,7 +52,7 @@ export async function play(driver: Driver, workload: readonly Arrival[]): Promis
   await driver.finish();
 }
 
-/** What was sent before an abort is the beginning of what would have been sent. */
+/** Checks that an aborted request has sent a prefix of its whole output. */
 export function expectBeginning(transcript: Transcript, whole: Transcript): void {
   for (const [index, { text, ids, finish }] of transcript.choices) {
     const expected = whole.choices.get(index);
