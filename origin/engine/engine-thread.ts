@@ -12,9 +12,9 @@ import { DrawTeam } from '../sampling/team/draw-team.ts';
 import { firstTokens, type TokenBytes } from '../tokenizer/token-bytes.ts';
 import { Engine } from './engine.ts';
 import { serveEngine } from './engine-loop.ts';
-import { drawersBeside } from './engine-thread-drawers.ts';
 import { ImageFeatures } from './image-features.ts';
 import type { EngineReport, Submission } from './messages.ts';
+import { samplerThreads } from './sampler-threads.ts';
 import { samplerVocabulary } from './sampler-vocabulary.ts';
 import type { SpeculationSettings } from './speculation.ts';
 
@@ -43,8 +43,8 @@ const compiler = new CompilerClient();
 try {
   const cores = availableParallelism();
   // The model's threads sleep while tokens are sampled.
-  const drawers = drawersBeside(Math.min(model.threads, cores));
-  const simd = new SimdKernel(drawers);
+  const threads = samplerThreads(Math.min(model.threads, cores));
+  const simd = new SimdKernel(threads);
   const { runner, images, shape, summary, warning } = await openModel(model, (length) =>
     simd.allocate(length),
   );
@@ -59,7 +59,7 @@ try {
     return await images.encode(pixels, signal);
   });
   const kernel = isLargeVocabulary(vocabularySize) ? simd : null;
-  const pool = kernel && drawers && new DrawTeam(kernel, vocabularySize, drawers);
+  const pool = kernel && threads && new DrawTeam(kernel, vocabularySize, threads);
   const imagePositions = images?.positions ?? null;
   report({ type: 'ready', slots, contextLength, vocabularySize, imagePositions, summary, warning });
   const options = {

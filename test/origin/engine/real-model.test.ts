@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { drawersBeside } from '../../../origin/engine/engine-thread-drawers.ts';
 import type { Submission } from '../../../origin/engine/messages.ts';
+import { samplerThreads } from '../../../origin/engine/sampler-threads.ts';
 import type { ModelRunner } from '../../../origin/model/model-runner.ts';
 import { openModel } from '../../../origin/model/open/open-model.ts';
 import { isLargeVocabulary, SimdKernel } from '../../../origin/sampling/simd/simd-kernel.ts';
@@ -31,7 +31,7 @@ describe.each([
 
   beforeAll(async () => {
     model = syntheticEngine(options, { slots: 6, prefillChunk: 16 });
-    const drawers = drawersBeside(3)!;
+    const drawers = samplerThreads(3)!;
     const simd = new SimdKernel(drawers);
     ({ runner } = await openModel(model.data.model, (length) => simd.allocate(length)));
     kernel = isLargeVocabulary(model.vocabularySize) ? simd : null;

@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { drawersBeside } from '../../../origin/engine/engine-thread-drawers.ts';
+import { samplerThreads } from '../../../origin/engine/sampler-threads.ts';
 import { type TokenLogprobs, tokenLogprob } from '../../../origin/sampling/logprobs.ts';
 import { Sampler } from '../../../origin/sampling/sampler.ts';
 import { SimdKernel } from '../../../origin/sampling/simd/simd-kernel.ts';
@@ -80,7 +80,7 @@ type Asked = typeof anyAsked extends fc.Arbitrary<infer T> ? T : never;
 
 describe('tokens that several threads draw', () => {
   it('are those that each sampler draws by itself, with the same logprobs, in round after round', async () => {
-    const drawers = drawersBeside(4)!;
+    const drawers = samplerThreads(4)!;
     const kernel = new SimdKernel(drawers);
     const memory = kernel.allocate(MOST_ROWS * SIZE);
     const rowAt = (index: number) => memory.subarray(index * SIZE, (index + 1) * SIZE);
@@ -114,7 +114,7 @@ describe('tokens that several threads draw', () => {
   });
 
   it('are drawn by the others alone where the caller does nothing', async () => {
-    const drawers = drawersBeside(3)!;
+    const drawers = samplerThreads(3)!;
     const kernel = new SimdKernel(drawers);
     const memory = kernel.allocate(MOST_ROWS * SIZE);
     const draws = { list: new JobList(), jobs: new DrawJobs(), edits: new SharedEdits() };
@@ -151,7 +151,7 @@ describe('tokens that several threads draw', () => {
   });
 
   it('are drawn together again once a thread that died at its work is known to be gone', async () => {
-    const { ordinary, start } = drawersBeside(2)!;
+    const { ordinary, start } = samplerThreads(2)!;
     const gone = Promise.withResolvers<void>();
     const kernel = new SimdKernel({ threads: 2, ordinary });
     const memory = kernel.allocate(2 * SIZE);
@@ -192,7 +192,7 @@ describe('tokens that several threads draw', () => {
   });
 
   it('are drawn without a thread that cannot be started', () => {
-    const drawers = drawersBeside(2)!;
+    const drawers = samplerThreads(2)!;
     const kernel = new SimdKernel(drawers);
     const rows = kernel.sharedArenaOf(kernel.allocate(SIZE))!.share;
     const [list, jobs, edits] = Array.from({ length: 3 }, () => new SharedArrayBuffer(8));
@@ -205,7 +205,7 @@ describe('tokens that several threads draw', () => {
   });
 
   it('are left to their samplers where there are too many of them, or of their changes', () => {
-    const drawers = drawersBeside(2)!;
+    const drawers = samplerThreads(2)!;
     const kernel = new SimdKernel(drawers);
     const memory = kernel.allocate(SIZE);
     const team = new DrawTeam(kernel, SIZE, drawers);
