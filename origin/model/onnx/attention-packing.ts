@@ -4,7 +4,7 @@ import { fieldsOf } from './onnx-patch.ts';
 import { joinRows, type RawTensor, readRawTensor } from './raw-tensor.ts';
 import { encodeMessage, encodeString, readString, type WireField, wireFields } from './wire-format.ts';
 
-/** MatMulNBits: its inputs are activations, weights, scales and maybe zero points; N counts its columns. */
+/** Quantized matrix product. Inputs: activations, weights, scales, optional zero points. Attribute N: columns. */
 const PROJECTION = 'MatMulNBits';
 const COLUMNS = 'N';
 const VALUE_INFO = 13;
@@ -14,39 +14,38 @@ interface PlacedNode {
   readonly node: GraphNode;
 }
 
-/** Query, key and value of one layer, and what takes their place. */
+/** The query, key and value projections of one layer, and their replacement. */
 interface Projections {
   readonly attention: PlacedNode;
   readonly nodes: readonly PlacedNode[];
-  /** By input of the joined node, from its second on. */
+  /** The tensors to join, for each input of the joined node from the second on. */
   readonly constants: readonly (readonly RawTensor[])[];
   readonly output: string;
 }
 
 /**
- * Joins the projections to query, key and value in front of each GroupQueryAttention into one, which that operator takes
- * as well: their quantised weights are columns of one matrix, and every column is computed as before, to the bit. Two
- * operators less per layer, whose starts cost a lone sequence time: measured on 2 cores, steps of one or two rows take 3
- * to 15 % less for 32 M parameters; from 8 rows on there is no difference.
+ * Joins the query, key and value projections in front of each GroupQueryAttention into one node, which that operator also
+ * accepts. The quantized weights become columns of one matrix, so every logit keeps its bits. A layer runs two operators
+ * fewer: a lone stream gains 7 to 11 % with the built-in model (docs/decisions/0007-attention-packing.md).
  *
- * Projections stay as they are where their weights lie beside the model file (such models are large, and their operators
- * long), have biases, or are read by anything else.
+ * Projections are not joined if their weights are outside the model file, if they have biases, or if another node reads
+ * them.
  */
 export function packAttention(fields: readonly WireField[]): readonly WireField[] {
   const layers = findProjections(fields);
   if (layers.length === 0) return fields;
   const replaced = new Map<WireField, readonly Uint8Array[]>();
-  const gone = new Set<string>();
+  const removed = new Set<string>();
   for (const layer of layers) {
     const [first, ...others] = layer.nodes;
     replaced.set(first!.field, encodeProjection(layer));
     for (const { field } of others) replaced.set(field, []);
     replaced.set(layer.attention.field, [encodeAttention(layer)]);
-    for (const { node } of layer.nodes) gone.add(node.outputs[0]!);
+    for (const { node } of layer.nodes) removed.add(node.outputs[0]!);
     for (const { field } of layer.constants.flat()) replaced.set(field, []);
   }
   const runs = fields.flatMap((field) => {
-    const isStale = field.field === VALUE_INFO && gone.has(readTensor(field).name);
+    const isStale = field.field === VALUE_INFO && removed.has(readTensor(field).name);
     return isStale ? [] : (replaced.get(field) ?? [field.run]);
   });
   return fieldsOf(runs);
@@ -56,7 +55,7 @@ function findProjections(fields: readonly WireField[]): Projections[] {
   const placed = fields
     .filter(({ field }) => field === GraphField.node)
     .map((field) => ({ field, node: readNode(field) }));
-  // The graphs inside a node read this one's tensors by name.
+  // Subgraphs may read the tensors of this graph by name.
   if (placed.some(({ node }) => node.branches.length > 0)) return [];
   const readers = new Map<string, number>();
   const count = (name: string) => readers.set(name, (readers.get(name) ?? 0) + 1);
@@ -72,7 +71,7 @@ function findProjections(fields: readonly WireField[]): Projections[] {
   for (const attention of placed) {
     if (attention.node.operator !== 'GroupQueryAttention') continue;
     const nodes = attention.node.inputs.slice(0, 3).map((name) => producers.get(name));
-    if (!nodes.every((one) => one !== undefined) || !areAlike(nodes.map(({ node }) => node))) continue;
+    if (!nodes.every((one) => one !== undefined) || !areCompatible(nodes.map(({ node }) => node))) continue;
     const names = nodes.flatMap(({ node }) => [...node.inputs.slice(1), ...node.outputs]);
     if (names.some((name) => readers.get(name) !== 1)) continue;
     const joined = readConstants(nodes, constants);
@@ -82,23 +81,23 @@ function findProjections(fields: readonly WireField[]): Projections[] {
   return found;
 }
 
-/** Whether these are projections of the same input that differ in nothing but their columns. */
-function areAlike(nodes: readonly GraphNode[]): boolean {
+/** Returns whether the nodes are projections of one input that differ only in their columns. */
+function areCompatible(nodes: readonly GraphNode[]): boolean {
   const [first] = nodes;
   const kind = ({ operator, inputs, integers }: GraphNode) => {
     const attributes = [...integers].filter(([name]) => name !== COLUMNS).sort();
     return JSON.stringify([operator, inputs[0], inputs.length, attributes]);
   };
-  const longest = 4;
+  const maxInputs = 4;
   return (
     nodes.length === 3 &&
     first!.operator === PROJECTION &&
-    first!.inputs.length <= longest &&
+    first!.inputs.length <= maxInputs &&
     nodes.every((node) => kind(node) === kind(first!))
   );
 }
 
-/** Null where one of them is not in the model file. */
+/** Returns null if one of the constants is not in the model file. */
 function readConstants(
   nodes: readonly PlacedNode[],
   constants: ReadonlyMap<string, RawTensor>,
@@ -108,7 +107,7 @@ function readConstants(
   return joined.every((tensors) => tensors.length === nodes.length) ? joined : null;
 }
 
-/** The joined weights, and the node that reads them. */
+/** Encodes the joined weights and the node that reads them. */
 function encodeProjection({ nodes, constants, output }: Projections): Uint8Array[] {
   const { field, node } = nodes[0]!;
   const columns = nodes.reduce((sum, one) => sum + (one.node.integers.get(COLUMNS) ?? 0), 0);
@@ -133,7 +132,7 @@ function isColumns(part: WireField): boolean {
   return [...wireFields(part.bytes)].some((one) => one.field === 1 && readString(one) === COLUMNS);
 }
 
-/** The operator with everything in its first input, and nothing in the next two. */
+/** Encodes the attention with the packed projection as its first input; the next two are empty. */
 function encodeAttention({ attention: { field, node }, output }: Projections): Uint8Array {
   const inputs = [output, '', '', ...node.inputs.slice(3)];
   const kept = [...wireFields(field.bytes)].filter((part) => part.field !== 1).map(({ run }) => run);
