@@ -22,7 +22,7 @@ describe('an abort', () => {
   it.each([
     ['has tokens left', 1000],
     ['would have finished in that run', 3],
-  ])('during a decode run sends no more events, if the aborted request %s', async (_, maxTokens) => {
+  ])('stops all events of a request that is decoding and %s', async (_, maxTokens) => {
     const driver = new Driver(new ScriptedRunner(shape(2), { asyncDecode: true }));
     driver.submit(endless('gone', maxTokens));
     driver.submit(endless('other', 20));

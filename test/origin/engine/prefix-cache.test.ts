@@ -48,10 +48,10 @@ describe('the prefix cache', () => {
   });
 
   it.each([
-    ['of another cache key', { cacheKey: 'other' }],
-    ['if the request opts out', { cachePrompt: false }],
-    ['if prompt logprobs are wanted', { promptTopLogprobs: 0 }],
-  ])('is not used %s', async (_, fields) => {
+    ['the cache key differs', { cacheKey: 'other' }],
+    ['the request opts out', { cachePrompt: false }],
+    ['the request wants prompt logprobs', { promptTopLogprobs: 0 }],
+  ])('is not used if %s', async (_, fields) => {
     const driver = new Driver(new ScriptedRunner(shape(2)));
     driver.submit(again('first'));
     await driver.finish();

@@ -34,7 +34,7 @@ describe('prompt look-up', () => {
 });
 
 describe('the draft length', () => {
-  it('stays within its bounds, and is 0 for at max 64 steps in a row', () => {
+  it('stays within its bounds, and is 0 for at most 64 steps in a row', () => {
     fc.assert(
       fc.property(fc.integer({ min: 1, max: 20 }), fc.array(fc.nat(), { maxLength: 200 }), (max, draws) => {
         const length = new DraftLength(max);
