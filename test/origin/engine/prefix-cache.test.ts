@@ -4,7 +4,9 @@ import { runInNewContext } from 'node:vm';
 import { describe, expect, it } from 'vitest';
 import { Driver } from './support/engine-driver.ts';
 import { CHUNK, longPrompt, shape } from './support/long-requests.ts';
+import { plainTranscript } from './support/reference-generation.ts';
 import { ScriptedRunner } from './support/scripted-runner.ts';
+import { ordered, transcribe } from './support/transcript.ts';
 
 describe('the prefix cache', () => {
   const cached = (driver: Driver, requestId: string) => {
@@ -16,6 +18,7 @@ describe('the prefix cache', () => {
     cacheKey: 'key',
     ...fields,
   });
+  const prefix = (length: number) => Int32Array.from({ length }, (_, at) => at % 10);
 
   it('is used up to the last whole chunk; only the rest is computed', async () => {
     const runner = new ScriptedRunner(shape(2));
@@ -78,6 +81,21 @@ describe('the prefix cache', () => {
     driver.submit(again('second'));
     await driver.finish();
     expect(cached(driver, 'second')).toBe(0);
+  });
+
+  it('holds only prompts, never generated tokens', async () => {
+    const driver = new Driver(new ScriptedRunner(shape(2)));
+    driver.submit({ ...again('first'), prompts: [{ tokens: prefix(CHUNK + 2), maxTokens: 3 * CHUNK }] });
+    await driver.finish();
+    const ids = transcribe(driver.eventsOf('first'), 1).choices.get(0)?.ids ?? [];
+    expect(ids).toHaveLength(3 * CHUNK);
+    const tokens = Int32Array.from([...prefix(CHUNK + 2), ...ids, 1]);
+    const second = again('second', { prompts: [{ tokens, maxTokens: 8 }] });
+    driver.submit(second);
+    await driver.finish();
+    expect(cached(driver, 'second')).toBe(CHUNK);
+    const transcript = transcribe(driver.eventsOf('second'), 1);
+    expect(ordered(transcript)).toEqual(ordered(plainTranscript(second, shape(2))));
   });
 
   it('keeps only the position and key of an image, not its pixels', async () => {

@@ -4,17 +4,16 @@ import type { Submission } from '../../../origin/engine/messages.ts';
 import type { SpeculationSettings } from '../../../origin/engine/speculation.ts';
 import { Driver } from './support/engine-driver.ts';
 import { plainTranscript } from './support/reference-generation.ts';
-import { EXACT, ROUNDING, type ScriptedModel, ScriptedRunner } from './support/scripted-runner.ts';
+import { EXACT, ScriptedRunner } from './support/scripted-runner.ts';
 import { NEUTRAL, submission } from './support/submissions.ts';
 import { ordered, transcribe } from './support/transcript.ts';
-import { BOS } from './support/vocabulary.ts';
 import { arrivals, expectBeginning, play, shape } from './support/workload.ts';
 
 const greedy = { ...NEUTRAL, temperature: 0 };
-const runnerOf = (slots: number, model: ScriptedModel, slow = false) =>
+const runnerOf = (slots: number, slow = false) =>
   new ScriptedRunner(
     { ...shape(slots), contextLength: 256 },
-    { model, offGrid: true, ...(slow ? { prefillTurns: 1, asyncDecode: true } : {}) },
+    { model: EXACT, offGrid: true, ...(slow ? { prefillTurns: 1, asyncDecode: true } : {}) },
   );
 
 const anySpeculation: fc.Arbitrary<SpeculationSettings> = fc.record({
@@ -31,7 +30,7 @@ describe('speculation on a model whose bits do not depend on the split into runs
       slots: number,
       speculation: SpeculationSettings,
     ) => {
-      const runner = runnerOf(slots, EXACT, workload.length % 2 === 0);
+      const runner = runnerOf(slots, workload.length % 2 === 0);
       const driver = new Driver(runner, { speculation });
       await play(driver, workload);
       drafts += driver.reports
@@ -68,7 +67,7 @@ describe('speculation', () => {
   const speculation: SpeculationSettings = { maxTokens: 7, maxRows: 1 };
 
   it('computes a repetitive text in a fraction of the runs', async () => {
-    const runner = runnerOf(2, EXACT);
+    const runner = runnerOf(2);
     const driver = new Driver(runner, { speculation });
     driver.submit(repetitive('r'));
     await driver.finish();
@@ -77,7 +76,7 @@ describe('speculation', () => {
   });
 
   it('reports exactly how many tokens were drafted and accepted', async () => {
-    const runner = runnerOf(2, EXACT);
+    const runner = runnerOf(2);
     const driver = new Driver(runner, { speculation });
     driver.submit(repetitive('r'));
     while (driver.eventsOf('r').every(({ type }) => type !== 'token')) await driver.step();
@@ -96,7 +95,7 @@ describe('speculation', () => {
   });
 
   it('stops while more than maxRows sequences decode', async () => {
-    const runner = runnerOf(2, EXACT);
+    const runner = runnerOf(2);
     const driver = new Driver(runner, { speculation });
     driver.submit(repetitive('a', { prompts: [{ tokens: Int32Array.of(0), maxTokens: 50 }] }));
     driver.submit(repetitive('b', { prompts: [{ tokens: Int32Array.of(1), maxTokens: 150 }] }));
@@ -109,7 +108,7 @@ describe('speculation', () => {
   });
 
   it('stops its run if the request is aborted', async () => {
-    const runner = runnerOf(1, EXACT, true);
+    const runner = runnerOf(1, true);
     const driver = new Driver(runner, { speculation });
     driver.submit(repetitive('r'));
     while (runner.prefills.length <= 3) {
@@ -143,54 +142,5 @@ describe('speculation', () => {
     expect(runner.decodes.length).toBeGreaterThan(0);
     expect(driver.eventsOf('r').at(-1)).toMatchObject({ type: 'error', retryable: true });
     expect(driver.eventsOf('next').at(-1)).toMatchObject({ type: 'done' });
-  });
-});
-
-describe('a finished request', () => {
-  const first = submission({
-    requestId: 'first',
-    prompts: [{ tokens: Int32Array.from({ length: 10 }, (_, at) => at % 7), maxTokens: 30 }],
-    sampling: greedy,
-    ignoreEos: true,
-  });
-
-  it('leaves only its prompt in the prefix cache, never generated tokens', async () => {
-    const driver = new Driver(runnerOf(2, EXACT));
-    driver.submit(first);
-    await driver.finish();
-    const ids = transcribe(driver.eventsOf('first'), 1).choices.get(0)?.ids ?? [];
-    const tokens = Int32Array.from([...first.prompts[0]!.tokens, ...ids, BOS, 1]);
-    const second = submission({ requestId: 'second', prompts: [{ tokens, maxTokens: 8 }] });
-    driver.submit(second);
-    await driver.finish();
-    const transcript = transcribe(driver.eventsOf('second'), 1);
-    expect(ordered(transcript)).toEqual(ordered(plainTranscript(second, shape(2), EXACT)));
-    expect(driver.eventsOf('second').at(-1)).toMatchObject({ usage: { promptTokens: 42, cachedTokens: 8 } });
-  });
-});
-
-describe('greedy choices', () => {
-  it('are computed once, sent as often as requested, and all counted', async () => {
-    const runner = runnerOf(8, ROUNDING);
-    const driver = new Driver(runner);
-    driver.submit(
-      submission({ requestId: 'r', choices: 5, sampling: greedy, ignoreEos: true, topLogprobs: 1 }),
-    );
-    await driver.finish();
-    const { choices, end } = transcribe(driver.eventsOf('r'), 5);
-    expect(choices.size).toBe(5);
-    for (const choice of choices.values()) {
-      expect(choice).toEqual({ ...choices.get(0), finish: choice.finish });
-      expect(choice.tokens).toHaveLength(8);
-    }
-    expect(end).toEqual({ promptTokens: 4, completionTokens: 40 });
-    expect(runner.decodes).toHaveLength(7);
-    expect(runner.decodes.every(({ rows }) => rows === runner.shape.minRows)).toBe(true);
-  });
-
-  it('take one place in the waiting queue', () => {
-    const driver = new Driver(runnerOf(1, ROUNDING), { maxWaiting: 0 });
-    driver.submit(submission({ requestId: 'r', choices: 5, sampling: greedy }));
-    expect(driver.refused.size).toBe(0);
   });
 });
