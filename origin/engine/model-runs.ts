@@ -56,7 +56,10 @@ export class ModelRuns {
     this.#speculation = new Speculation(speculation, prefillChunk);
   }
 
-  /** Yields a run per draft, the decode batch of all other sequences, then one prefill chunk. Each is built when the last has ended. */
+  /**
+   * Yields a run per draft, the decode batch of all other sequences, then one prefill chunk. Each run is built when the
+   * run before it has ended.
+   */
   *schedule(): Generator<ModelRun> {
     const drafts = this.#speculation.drafts(this.#running.decoding);
     for (const draft of drafts) if (!draft.sequence.request.closed) yield this.#scheduleDraft(draft);
