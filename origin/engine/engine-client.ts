@@ -91,8 +91,8 @@ export class EngineClient {
   }
 
   /**
-   * Resolves when the engine has admitted or refused the request. `onEvents` is called only after that. Unless the request
-   * is aborted, its last event is `done` or `error`.
+   * Resolves when the engine has admitted or refused the request. `onEvents` is called only after that. Unless the
+   * request is aborted, its last event is `done` or `error`.
    * @throws Error if a request with this id is open; ids must be unique
    */
   submit(submission: Submission, onEvents: EventListener): Promise<SubmissionAnswer> {

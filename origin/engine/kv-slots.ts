@@ -80,8 +80,8 @@ export class KvSlots {
   }
 
   /**
-   * Assigns a slot to a prompt, with the longest cached prefix of its namespace. The last prompt token is always computed,
-   * because its logits are needed.
+   * Assigns a slot to a prompt, with the longest cached prefix of its namespace. The last prompt token is always
+   * computed, because its logits are needed.
    * @param useCache false = start without a prefix
    * @param images of the prompt, in order
    */

@@ -43,7 +43,7 @@ export class PrefillTurns {
   }
 }
 
-/** Returns the end of the prompt's next run. Chunks keep to a grid, so that the prefix cache does not change the split. */
+/** Returns the end of the prompt's next run. Chunks keep to a grid, so that cached prefixes do not change the split. */
 function chunkEnd(computed: number, promptLength: number, chunk: number): number {
   return Math.min(promptLength, computed - (computed % chunk) + chunk);
 }
