@@ -1,6 +1,6 @@
 import { EMPTY, type Expression, type GraphEdge, NOTHING, repeat, sequence } from '../expression.ts';
-import { all, type Conjunction, type Own } from './demands.ts';
-import { countFacts } from './facts.ts';
+import { countFacts } from './assertions.ts';
+import { all, type Conjunction, type Own } from './conjunction.ts';
 import type { SchemaContext } from './schema-context.ts';
 import type { SchemaDocument, SchemaNode } from './schema-document.ts';
 import { schemaError } from './schema-error.ts';

@@ -1,7 +1,7 @@
 import { matchesNothing } from '../automaton/dfa.ts';
 import { itemDemands } from './array-schema.ts';
-import { branchesOf, type Conjunction, expand, type Own } from './demands.ts';
-import { countFacts, enumeratedValues, numberFacts, typesOf } from './facts.ts';
+import { countFacts, enumeratedValues, numberFacts, typesOf } from './assertions.ts';
+import { branchesOf, type Conjunction, expand, type Own } from './conjunction.ts';
 import { requiredKeys, valueDemands } from './object-keys.ts';
 import type { SchemaContext } from './schema-context.ts';
 import { satisfies } from './schema-validator.ts';

@@ -11,10 +11,10 @@ import {
 import { GrammarError } from '../grammar-error.ts';
 import type { WorkBudget } from '../work-budget.ts';
 import { arrayExpression } from './array-schema.ts';
-import { all, branchesOf, type Conjunction, expand, keyOf, type Own } from './demands.ts';
+import { enumeratedValues, numberFacts, typesOf } from './assertions.ts';
+import { all, branchesOf, type Conjunction, expand, keyOf, type Own } from './conjunction.ts';
 import { areDisjoint } from './disjointness.ts';
-import { enumeratedValues, numberFacts, typesOf } from './facts.ts';
-import { JsonText } from './json-text.ts';
+import { JsonText } from './json-rules.ts';
 import { boundedNumber } from './number-schema.ts';
 import { objectExpression } from './object-schema.ts';
 import type { SchemaContext } from './schema-context.ts';

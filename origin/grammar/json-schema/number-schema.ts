@@ -1,10 +1,10 @@
-import { intersect } from '../automaton/boolean.ts';
+import { intersect } from '../automaton/boolean-operations.ts';
 import type { Dfa } from '../automaton/dfa.ts';
 import { choice, type Expression, sequence, text } from '../expression.ts';
 import type { WorkBudget } from '../work-budget.ts';
+import type { Bound, NumberFacts } from './assertions.ts';
 import { type Decimal, decimalOf, negate, placesOf } from './decimal.ts';
 import { escapedExpression } from './escaped-string.ts';
-import type { Bound, NumberFacts } from './facts.ts';
 import { DIGIT_0, MAX_DIGITS, type Magnitude, magnitudeAutomaton } from './magnitude-automaton.ts';
 import { schemaError } from './schema-error.ts';
 

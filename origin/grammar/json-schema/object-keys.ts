@@ -1,7 +1,7 @@
-import { matches } from '../automaton/boolean.ts';
+import { matches } from '../automaton/boolean-operations.ts';
 import { type Dfa, matchesNothing } from '../automaton/dfa.ts';
-import { all, type Conjunction, expand, type Own } from './demands.ts';
-import { enumeratedValues } from './facts.ts';
+import { enumeratedValues } from './assertions.ts';
+import { all, type Conjunction, expand, type Own } from './conjunction.ts';
 import type { SchemaContext } from './schema-context.ts';
 import type { SchemaDocument, SchemaNode } from './schema-document.ts';
 import { schemaError } from './schema-error.ts';

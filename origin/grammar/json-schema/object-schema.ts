@@ -1,6 +1,6 @@
 import { type Expression, NOTHING } from '../expression.ts';
-import type { Own } from './demands.ts';
-import { countFacts } from './facts.ts';
+import { countFacts } from './assertions.ts';
+import type { Own } from './conjunction.ts';
 import { TYPE_OF_KEYWORD } from './keywords.ts';
 import { memberGraph } from './member-graph.ts';
 import { type ObjectKeys, objectKeys } from './object-keys.ts';

@@ -1,7 +1,7 @@
 import type { Expression } from '../expression.ts';
 import type { WorkBudget } from '../work-budget.ts';
-import type { Conjunction } from './demands.ts';
-import type { JsonText } from './json-text.ts';
+import type { Conjunction } from './conjunction.ts';
+import type { JsonText } from './json-rules.ts';
 import type { SchemaDocument } from './schema-document.ts';
 import type { StringLanguages } from './string-language.ts';
 

@@ -1,6 +1,6 @@
 import { type CheckedSchema, checkKeywords, isSchemaObject } from './keywords.ts';
 import { schemaError } from './schema-error.ts';
-import { keysOfPath, pathOfKeys, SchemaNames } from './schema-names.ts';
+import { keysOfPath, pathOfKeys, SchemaNames } from './schema-references.ts';
 
 /** One schema of a document. Equal paths are the same node. */
 export interface SchemaNode {

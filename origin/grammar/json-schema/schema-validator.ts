@@ -1,8 +1,8 @@
-import { matches } from '../automaton/boolean.ts';
+import { matches } from '../automaton/boolean-operations.ts';
 import { itemDemands } from './array-schema.ts';
+import { countFacts, isEqual, numberFacts, typesOf } from './assertions.ts';
+import { branchesOf, type Conjunction, expand, type Own } from './conjunction.ts';
 import { decimalOf, isMultiple } from './decimal.ts';
-import { branchesOf, type Conjunction, expand, type Own } from './demands.ts';
-import { countFacts, isEqual, numberFacts, typesOf } from './facts.ts';
 import { isSchemaObject } from './keywords.ts';
 import { keyDemands, requiredKeys, valueDemands } from './object-keys.ts';
 import type { SchemaContext } from './schema-context.ts';

@@ -1,4 +1,4 @@
-import { complement, intersect } from '../automaton/boolean.ts';
+import { complement, intersect } from '../automaton/boolean-operations.ts';
 import { ALL_CODE_POINTS } from '../automaton/code-points.ts';
 import { determinize } from '../automaton/determinize.ts';
 import { type Dfa, trim } from '../automaton/dfa.ts';

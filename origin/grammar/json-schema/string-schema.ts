@@ -2,11 +2,11 @@ import type { Dfa } from '../automaton/dfa.ts';
 import { type Expression, NOTHING, repeat } from '../expression.ts';
 import { wholeMatchExpression } from '../regex/regex-expression.ts';
 import { parseRegex } from '../regex/regex-parser.ts';
-import type { Own } from './demands.ts';
+import { countFacts, textFacts } from './assertions.ts';
+import type { Own } from './conjunction.ts';
 import { escapedExpression } from './escaped-string.ts';
-import { countFacts, textFacts } from './facts.ts';
 import { uriWithin } from './formats.ts';
-import { stringCharacter } from './json-text.ts';
+import { stringCharacter } from './json-rules.ts';
 import type { SchemaContext } from './schema-context.ts';
 import type { StringLanguages } from './string-language.ts';
 

@@ -1,6 +1,6 @@
 import { type GrammarError, syntaxError } from '../grammar-error.ts';
+import { COMMON_TERMINALS } from './common-terminals.ts';
 import { LarkCursor } from './lark-cursor.ts';
-import { COMMON_TERMINALS } from './lark-library.ts';
 import type { LarkGrammar, LarkNode } from './lark-syntax.ts';
 
 const MAX_NESTING = 200;

@@ -2,7 +2,7 @@ import { type Expression, type Grammar, GrammarBuilder } from '../expression.ts'
 import { GrammarError } from '../grammar-error.ts';
 import { jsonSchemaExpression } from '../json-schema/json-schema.ts';
 import type { WorkBudget } from '../work-budget.ts';
-import { type LarkContext, larkExpression } from './lark-grammar.ts';
+import { type LarkContext, larkExpression } from './lark-compiler.ts';
 
 /** One Lark grammar. */
 export function larkGrammar(source: string, budget: WorkBudget): Grammar {

@@ -1,7 +1,7 @@
 import { createContext, Script } from 'node:vm';
 import type { Program } from '../program/program.ts';
-import { leaveSignalsToParent } from './bare-process.ts';
 import { type CompileJob, type CompileOutcome, type CompileResult, failed } from './compile-messages.ts';
+import { leaveSignalsToParent } from './isolated-process.ts';
 
 /** A process whose parent is dead and whose job hangs ends after so many times the job's limit. */
 const ORPHAN_LIMIT = 2;

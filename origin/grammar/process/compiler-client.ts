@@ -1,6 +1,5 @@
 import type { ChildProcess } from 'node:child_process';
 import type { Program } from '../program/program.ts';
-import { startBareProcess } from './bare-process.ts';
 import {
   type CompileAnswer,
   type CompileRequest,
@@ -9,6 +8,7 @@ import {
   settle,
   type Waiting,
 } from './compile-messages.ts';
+import { startBareProcess } from './isolated-process.ts';
 
 /** The compile server as the engine sees it. A server that has died is started again for the next constraint. */
 export class CompilerClient {
@@ -58,7 +58,7 @@ export class CompilerClient {
   /** Null where the system has no room for another process. */
   #start(): ChildProcess | null {
     try {
-      const server = startBareProcess(new URL('./compile-server.ts', import.meta.url));
+      const server = startBareProcess(new URL('./compile-server-entry.ts', import.meta.url));
       const end = (): void => {
         server.kill('SIGKILL');
         if (this.#server !== server) return;

@@ -1,7 +1,7 @@
 import type { Dfa } from '../automaton/dfa.ts';
 import { CALL } from '../automaton/nfa.ts';
-import { likenessOf } from './likeness.ts';
 import type { Program } from './program.ts';
+import { likenessOf } from './state-equivalence.ts';
 
 /** Lays the automata of all rules end to end. Rules are renumbered in the order of the map; the first is the root. */
 export function flatten(automata: ReadonlyMap<number, Dfa>, matchesEmpty: boolean): Program {

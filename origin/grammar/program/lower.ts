@@ -7,12 +7,12 @@ import type { Grammar } from '../expression.ts';
 import { GrammarError } from '../grammar-error.ts';
 import type { WorkBudget } from '../work-budget.ts';
 import { callGraph } from './call-graph.ts';
-import { removeDeadCalls, skipEmptyCalls } from './emptiness.ts';
 import { flatten } from './flatten.ts';
 import { planCalls } from './inlining.ts';
 import type { Program } from './program.ts';
 import { foldRepetitions } from './repetition.ts';
 import { ruleAutomaton } from './rule-automaton.ts';
+import { removeDeadCalls, skipEmptyCalls } from './rule-reduction.ts';
 
 /** A rule whose deterministic automaton would be larger than this, and than the other, stays nondeterministic. */
 const MAX_DETERMINISTIC_STATES = 4000;

@@ -1,4 +1,4 @@
-import type { Likeness } from './likeness.ts';
+import type { Likeness } from './state-equivalence.ts';
 
 /**
  * A compiled grammar, independent of any vocabulary: flat tables, which processes pass on for little. It is a recursive

@@ -1,4 +1,4 @@
-import type { MaskWalk } from './mask-walk.ts';
+import type { MaskWalk } from './trie-walk.ts';
 
 /** The tokens a parser state allows. */
 export interface TokenMask {

@@ -1,9 +1,9 @@
-import { INSEPARABLE } from '../program/likeness.ts';
+import { INSEPARABLE } from '../program/state-equivalence.ts';
 import type { WorkBudget } from '../work-budget.ts';
 import type { GrammarVocabulary } from './grammar-vocabulary.ts';
 import type { Returning, TokenMask } from './mask-cache.ts';
-import type { MaskWalk } from './mask-walk.ts';
 import { DEAD, type StateTable } from './state-table.ts';
+import type { MaskWalk } from './trie-walk.ts';
 
 /** States with more items are walked as a whole. */
 const MAX_ISOLATED_ITEMS = 4;

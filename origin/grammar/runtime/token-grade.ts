@@ -1,6 +1,6 @@
 import type { TokenBytes } from '../../tokenizer/token-bytes.ts';
-import { MaskWalk } from './mask-walk.ts';
 import { buildTokenTrie, maskLengthOf, sortedEntries } from './token-trie.ts';
+import { MaskWalk } from './trie-walk.ts';
 
 /** The tokens of more than so many bytes: what is left to walk where all shorter ones are known. */
 export interface TokenGrade {

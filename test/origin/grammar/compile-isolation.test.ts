@@ -5,8 +5,8 @@ import { getPriority } from 'node:os';
 import { fileURLToPath } from 'node:url';
 import fc from 'fast-check';
 import { afterAll, describe, expect, it } from 'vitest';
+import { ProgramCompiler } from '../../../origin/grammar/process/compile-pool.ts';
 import { CompilerClient } from '../../../origin/grammar/process/compiler-client.ts';
-import { ProgramCompiler } from '../../../origin/grammar/process/program-compiler.ts';
 import { childrenOf, untilBusy, untilEnded } from '../../support/child-processes.ts';
 
 /** Grammars that bring the compiler down, in real processes; what is read from /proc is there on Linux alone. */

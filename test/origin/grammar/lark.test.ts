@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { compileProgram } from '../../../origin/grammar/compile.ts';
-import { COMMON_TERMINALS } from '../../../origin/grammar/lark/lark-library.ts';
+import { COMMON_TERMINALS } from '../../../origin/grammar/lark/common-terminals.ts';
 import { larkGrammar } from '../../../origin/grammar/lark/llguidance.ts';
 import { GrammarVocabulary } from '../../../origin/grammar/runtime/grammar-vocabulary.ts';
 import { WorkBudget } from '../../../origin/grammar/work-budget.ts';

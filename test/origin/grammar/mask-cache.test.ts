@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest';
 import { MaskCache, type TokenMask } from '../../../origin/grammar/runtime/mask-cache.ts';
-import { MaskWalk } from '../../../origin/grammar/runtime/mask-walk.ts';
 import { buildTokenTrie } from '../../../origin/grammar/runtime/token-trie.ts';
+import { MaskWalk } from '../../../origin/grammar/runtime/trie-walk.ts';
 import { smallVocabulary } from '../../support/grammar/vocabularies.ts';
 
 const walk = new MaskWalk(buildTokenTrie(smallVocabulary(), []));

@@ -1,5 +1,5 @@
+import { ProgramCompiler } from '../../../origin/grammar/process/compile-pool.ts';
 import { CompilerClient } from '../../../origin/grammar/process/compiler-client.ts';
-import { ProgramCompiler } from '../../../origin/grammar/process/program-compiler.ts';
 
 /** A process with compile processes, to be killed: compiles once, says so, and goes on as its argument says. */
 

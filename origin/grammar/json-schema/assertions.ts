@@ -1,5 +1,5 @@
 import type { Dfa } from '../automaton/dfa.ts';
-import type { Own } from './demands.ts';
+import type { Own } from './conjunction.ts';
 import { HINTS } from './formats.ts';
 import { type Keywords, TYPE_OF_KEYWORD, TYPES, type TypeName } from './keywords.ts';
 import type { StringLanguages } from './string-language.ts';

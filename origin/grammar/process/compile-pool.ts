@@ -1,7 +1,7 @@
 import { ApiError } from '../../../shared/errors.ts';
 import type { Program } from '../program/program.ts';
 import { closedError } from './compile-messages.ts';
-import { CompilerProcess } from './compiler-process.ts';
+import { CompilerProcess } from './compile-process.ts';
 
 export interface ProgramCompilerOptions {
   /** Milliseconds a compilation may take; default 2,000. */
@@ -42,7 +42,7 @@ export class ProgramCompiler {
 
   constructor(options: ProgramCompilerOptions = {}) {
     const { timeLimitMs = 2000, processes = 2, maxWaiting = 64, patienceMs = 1000 } = options;
-    const { entry = new URL('./compile-process.ts', import.meta.url) } = options;
+    const { entry = new URL('./compile-process-entry.ts', import.meta.url) } = options;
     this.#startProcess = (onEnd) => new CompilerProcess(entry, timeLimitMs, onEnd);
     this.#maxWaiting = maxWaiting;
     this.#patienceMs = patienceMs;

@@ -1,7 +1,7 @@
 import { afterAll, describe, expect, it } from 'vitest';
 import { compileProgram } from '../../../origin/grammar/compile.ts';
+import { ProgramCompiler } from '../../../origin/grammar/process/compile-pool.ts';
 import { GrammarCache } from '../../../origin/grammar/process/grammar-cache.ts';
-import { ProgramCompiler } from '../../../origin/grammar/process/program-compiler.ts';
 import { GrammarVocabulary } from '../../../origin/grammar/runtime/grammar-vocabulary.ts';
 import type { WireConstraint } from '../../../shared/generation.ts';
 import { smallVocabulary } from '../../support/grammar/vocabularies.ts';

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { compileProgram } from '../../../origin/grammar/compile.ts';
-import { INSEPARABLE } from '../../../origin/grammar/program/likeness.ts';
 import type { Program } from '../../../origin/grammar/program/program.ts';
+import { INSEPARABLE } from '../../../origin/grammar/program/state-equivalence.ts';
 import { GBNF_CASES } from '../../support/grammar/gbnf-cases.ts';
 import { SCHEMA_CASES } from '../../support/grammar/schema-cases.ts';
 import { randomFrom } from '../../support/grammar/vocabularies.ts';

@@ -1,6 +1,6 @@
-import { leaveSignalsToParent } from './bare-process.ts';
 import { type CompileAnswer, type CompileRequest, failed } from './compile-messages.ts';
-import { ProgramCompiler } from './program-compiler.ts';
+import { ProgramCompiler } from './compile-pool.ts';
+import { leaveSignalsToParent } from './isolated-process.ts';
 
 /**
  * Entry of the compile server, the process that starts the compile processes. It is small, and this is why it exists:

@@ -1,0 +1,12 @@
+import type { WireConstraint } from '../../../shared/generation.ts';
+import { compileProgram } from '../compile.ts';
+import { answerJobs } from './compile-jobs.ts';
+
+/** Entry of a compile process. */
+
+// The first compilation in a process is several times slower than the next; this is it.
+compileProgram({
+  type: 'json_schema',
+  value: { type: 'object', properties: { a: { type: 'integer', minimum: 0 } } },
+});
+answerJobs((wire, isLate) => compileProgram(JSON.parse(wire) as WireConstraint, isLate));
