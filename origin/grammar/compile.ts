@@ -1,14 +1,13 @@
 import { ApiError } from '../../shared/errors.ts';
 import type { WireConstraint } from '../../shared/generation.ts';
-import { choiceGrammar } from './choice.ts';
-import type { Grammar } from './expression.ts';
+import { choice, type Grammar, text } from './expression.ts';
 import { parseGbnf } from './gbnf/gbnf-parser.ts';
 import { GrammarError } from './grammar-error.ts';
 import { jsonObjectGrammar, jsonSchemaGrammar } from './json-schema/json-schema.ts';
 import { larkGrammar, llguidanceGrammar } from './lark/llguidance.ts';
 import { lower } from './program/lower.ts';
 import type { Program } from './program/program.ts';
-import { wholeMatchExpression } from './regex/regex-expression.ts';
+import { wholeMatchExpression } from './regex/regex-automaton.ts';
 import { parseRegex } from './regex/regex-parser.ts';
 import { BudgetExceeded, WorkBudget } from './work-budget.ts';
 
@@ -77,3 +76,11 @@ const PARAM: Readonly<Record<WireConstraint['type'], string>> = {
   json_object: 'response_format',
   choice: 'guided_choice',
 };
+
+/** Exactly one of the given texts. */
+export function choiceGrammar(texts: readonly string[]): Grammar {
+  texts.forEach((value, index) => {
+    if (!value.isWellFormed()) throw new GrammarError(`Choice ${index} contains a lone surrogate`);
+  });
+  return { rules: [choice(texts.map(text))], root: 0 };
+}

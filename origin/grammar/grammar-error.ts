@@ -16,3 +16,8 @@ export function syntaxError(source: string, offset: number, message: string): Gr
   const column = offset - before.lastIndexOf('\n');
   return new GrammarError(`${message} at line ${line}, column ${column}`);
 }
+
+/** A fault of a schema, told with the place of the keyword. */
+export function schemaError(path: string, message: string): GrammarError {
+  return new GrammarError(`${path}: ${message}`);
+}

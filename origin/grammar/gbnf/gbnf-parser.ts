@@ -11,8 +11,7 @@ import {
   text,
 } from '../expression.ts';
 import { GrammarError, syntaxError } from '../grammar-error.ts';
-import { GbnfCursor } from './gbnf-cursor.ts';
-import { characterClass, quotedText } from './gbnf-literals.ts';
+import { characterClass, GbnfCursor, quotedText } from './gbnf-cursor.ts';
 
 /** Groups inside groups; deeper ones are refused. */
 const MAX_NESTING = 200;

@@ -1,9 +1,9 @@
 import { EMPTY, type Expression, type GraphEdge, NOTHING, repeat, sequence } from '../expression.ts';
+import { schemaError } from '../grammar-error.ts';
 import { countFacts } from './assertions.ts';
 import { all, type Conjunction, type Own } from './conjunction.ts';
 import type { SchemaContext } from './schema-context.ts';
 import type { SchemaDocument, SchemaNode } from './schema-document.ts';
-import { schemaError } from './schema-error.ts';
 
 /** Arrays by position: `prefixItems` (or `items` as an array) first, then `items` (`additionalItems`) for the rest. */
 export function arrayExpression(own: Own, context: SchemaContext): Expression {

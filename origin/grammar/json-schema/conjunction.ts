@@ -1,6 +1,6 @@
+import { schemaError } from '../grammar-error.ts';
 import { type CheckedSchema, isSchemaObject } from './keywords.ts';
 import type { SchemaDocument, SchemaNode } from './schema-document.ts';
-import { schemaError } from './schema-error.ts';
 
 /**
  * One thing a value must satisfy: a whole schema, its keywords apart from the combining ones, or one of its lists of

@@ -8,7 +8,7 @@ import {
   sequence,
   text,
 } from '../expression.ts';
-import { GrammarError } from '../grammar-error.ts';
+import { GrammarError, schemaError } from '../grammar-error.ts';
 import type { WorkBudget } from '../work-budget.ts';
 import { arrayExpression } from './array-schema.ts';
 import { enumeratedValues, numberFacts, typesOf } from './assertions.ts';
@@ -19,7 +19,6 @@ import { boundedNumber } from './number-schema.ts';
 import { objectExpression } from './object-schema.ts';
 import type { SchemaContext } from './schema-context.ts';
 import { SchemaDocument } from './schema-document.ts';
-import { schemaError } from './schema-error.ts';
 import { satisfiesRest } from './schema-validator.ts';
 import { StringLanguages } from './string-language.ts';
 import { stringExpression } from './string-schema.ts';

@@ -1,5 +1,5 @@
+import { schemaError } from '../grammar-error.ts';
 import { isCertain } from './decimal.ts';
-import { schemaError } from './schema-error.ts';
 
 /** Any JSON object in a schema's place; its keywords may still be anything. */
 export type SchemaObject = Readonly<Record<string, unknown>>;

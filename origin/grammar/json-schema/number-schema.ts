@@ -1,12 +1,11 @@
-import { intersect } from '../automaton/boolean-operations.ts';
-import type { Dfa } from '../automaton/dfa.ts';
+import { type Dfa, intersect } from '../automaton/dfa.ts';
 import { choice, type Expression, sequence, text } from '../expression.ts';
+import { schemaError } from '../grammar-error.ts';
 import type { WorkBudget } from '../work-budget.ts';
 import type { Bound, NumberFacts } from './assertions.ts';
 import { type Decimal, decimalOf, negate, placesOf } from './decimal.ts';
 import { escapedExpression } from './escaped-string.ts';
 import { DIGIT_0, MAX_DIGITS, type Magnitude, magnitudeAutomaton } from './magnitude-automaton.ts';
-import { schemaError } from './schema-error.ts';
 
 const MAX_MULTIPLE = 100_000;
 

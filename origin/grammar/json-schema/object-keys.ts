@@ -1,10 +1,9 @@
-import { matches } from '../automaton/boolean-operations.ts';
-import { type Dfa, matchesNothing } from '../automaton/dfa.ts';
+import { type Dfa, matches, matchesNothing } from '../automaton/dfa.ts';
+import { schemaError } from '../grammar-error.ts';
 import { enumeratedValues } from './assertions.ts';
 import { all, type Conjunction, expand, type Own } from './conjunction.ts';
 import type { SchemaContext } from './schema-context.ts';
 import type { SchemaDocument, SchemaNode } from './schema-document.ts';
-import { schemaError } from './schema-error.ts';
 import { stringLanguage } from './string-schema.ts';
 
 const MAX_PATTERNS = 6;

@@ -1,11 +1,20 @@
-import { type Expression, NOTHING } from '../expression.ts';
+import {
+  choice,
+  EMPTY,
+  type Expression,
+  type GraphEdge,
+  NOTHING,
+  repeat,
+  sequence,
+  text,
+} from '../expression.ts';
+import { schemaError } from '../grammar-error.ts';
 import { countFacts } from './assertions.ts';
 import type { Own } from './conjunction.ts';
+import { escapedExpression } from './escaped-string.ts';
 import { TYPE_OF_KEYWORD } from './keywords.ts';
-import { memberGraph } from './member-graph.ts';
 import { type ObjectKeys, objectKeys } from './object-keys.ts';
 import type { SchemaContext } from './schema-context.ts';
-import { schemaError } from './schema-error.ts';
 
 const MAX_COUNTED = 200;
 
@@ -40,5 +49,100 @@ function checkCounts(own: Own, keys: ObjectKeys, min: number, max: number): void
     throw schemaError(placeOf('minProperties'), `more than ${MAX_COUNTED} is not supported`);
   if (Math.min(max, keys.declared.length) > MAX_COUNTED) {
     throw schemaError(placeOf('maxProperties'), `more than ${MAX_COUNTED} is not supported`);
+  }
+}
+
+interface Counts {
+  readonly min: number;
+  readonly max: number;
+}
+
+/**
+ * The members of an object between its braces: an automaton over (declared members passed, members written). Without
+ * `counts` it only matters whether any was written, for the comma.
+ */
+export function memberGraph(keys: ObjectKeys, counts: Counts | null, context: SchemaContext): Expression {
+  return new MemberGraph(keys, counts, context).build();
+}
+
+class MemberGraph {
+  readonly #keys: ObjectKeys;
+  readonly #counts: Counts | null;
+  readonly #context: SchemaContext;
+  readonly #edges: GraphEdge[] = [];
+  readonly #states = new Map<string, number>();
+
+  constructor(keys: ObjectKeys, counts: Counts | null, context: SchemaContext) {
+    this.#keys = keys;
+    this.#counts = counts;
+    this.#context = context;
+  }
+
+  build(): Expression {
+    const { declared } = this.#keys;
+    this.#state(0, 0);
+    const final = this.#named('end');
+    const most = this.#counts === null ? 1 : Math.min(declared.length, this.#counts.max);
+    declared.forEach((member, position) => {
+      const value = sequence(this.#context.json.colon, this.#context.ruleFor(member.value));
+      const key = text(JSON.stringify(member.key));
+      for (let written = 0; written <= Math.min(most, position); written++) {
+        const from = this.#state(position, written);
+        if (!member.required) this.#edge(from, this.#state(position + 1, written), EMPTY);
+        const next = this.#counts === null ? 1 : written + 1;
+        if (next > most) continue;
+        this.#edge(from, this.#named(`key ${position}/${next}`), this.#after(written, key));
+      }
+      for (let written = 1; written <= Math.min(most, position + 1); written++) {
+        this.#edge(this.#named(`key ${position}/${written}`), this.#state(position + 1, written), value);
+      }
+    });
+    const other = this.#otherMember();
+    for (let written = 0; written <= Math.min(most, declared.length); written++) {
+      this.#addOthers(this.#state(declared.length, written), written, other, final);
+    }
+    return { kind: 'graph', states: this.#states.size, edges: this.#edges, final };
+  }
+
+  #state(position: number, written: number): number {
+    return this.#named(`${position}/${written}`);
+  }
+
+  #named(name: string): number {
+    const known = this.#states.get(name);
+    if (known !== undefined) return known;
+    this.#states.set(name, this.#states.size);
+    return this.#states.size - 1;
+  }
+
+  #edge(from: number, to: number, label: Expression): void {
+    this.#context.budget.spend(20);
+    this.#edges.push({ from, to, label });
+  }
+
+  #after(written: number, member: Expression): Expression {
+    return written === 0 ? member : sequence(this.#context.json.comma, member);
+  }
+
+  #otherMember(): Expression | null {
+    const { json } = this.#context;
+    if (this.#keys.others.length === 0) return null;
+    return choice(
+      this.#keys.others.map(({ keys, value }) => {
+        const key = keys === null ? json.string : json.stringOf(escapedExpression(keys));
+        return sequence(key, json.colon, this.#context.ruleFor(value));
+      }),
+    );
+  }
+
+  /** Undeclared members. Several may have the same key, so all of them together count as one towards the minimum. */
+  #addOthers(from: number, written: number, other: Expression | null, final: number): void {
+    const { min, max } = this.#counts ?? { min: 0, max: Number.POSITIVE_INFINITY };
+    const missing = Math.max(0, min - written);
+    const room = max - written;
+    if (missing === 0) this.#edge(from, final, EMPTY);
+    if (other === null || missing > 1 || room < 1) return;
+    const more = repeat(sequence(this.#context.json.comma, other), 0, room - 1);
+    this.#edge(from, final, sequence(this.#after(written, other), more));
   }
 }

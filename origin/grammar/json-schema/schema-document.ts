@@ -1,5 +1,5 @@
+import { schemaError } from '../grammar-error.ts';
 import { type CheckedSchema, checkKeywords, isSchemaObject } from './keywords.ts';
-import { schemaError } from './schema-error.ts';
 import { keysOfPath, pathOfKeys, SchemaNames } from './schema-references.ts';
 
 /** One schema of a document. Equal paths are the same node. */

@@ -1,4 +1,4 @@
-import { matches } from '../automaton/boolean-operations.ts';
+import { matches } from '../automaton/dfa.ts';
 import { itemDemands } from './array-schema.ts';
 import { countFacts, isEqual, numberFacts, typesOf } from './assertions.ts';
 import { branchesOf, type Conjunction, expand, type Own } from './conjunction.ts';

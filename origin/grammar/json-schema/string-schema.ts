@@ -1,6 +1,6 @@
 import type { Dfa } from '../automaton/dfa.ts';
 import { type Expression, NOTHING, repeat } from '../expression.ts';
-import { wholeMatchExpression } from '../regex/regex-expression.ts';
+import { wholeMatchExpression } from '../regex/regex-automaton.ts';
 import { parseRegex } from '../regex/regex-parser.ts';
 import { countFacts, textFacts } from './assertions.ts';
 import type { Own } from './conjunction.ts';

@@ -12,12 +12,10 @@ import {
 import { GrammarError, syntaxError } from '../grammar-error.ts';
 import { jsonSchemaExpression } from '../json-schema/json-schema.ts';
 import { otherCases } from '../regex/character-sets.ts';
-import { hasAnchors } from '../regex/regex-automaton.ts';
-import { wholeMatchExpression } from '../regex/regex-expression.ts';
+import { hasAnchors, wholeMatchExpression } from '../regex/regex-automaton.ts';
 import { parseRegex } from '../regex/regex-parser.ts';
 import type { WorkBudget } from '../work-budget.ts';
-import { parseLark } from './lark-parser.ts';
-import type { LarkGrammar, LarkNode } from './lark-syntax.ts';
+import { type LarkGrammar, type LarkNode, parseLark } from './lark-parser.ts';
 
 export interface LarkContext {
   readonly builder: GrammarBuilder;

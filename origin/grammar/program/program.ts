@@ -1,5 +1,3 @@
-import type { Likeness } from './state-equivalence.ts';
-
 /**
  * A compiled grammar, independent of any vocabulary: flat tables, which processes pass on for little. It is a recursive
  * transition network: each rule is an automaton over byte classes and calls of rules; no rule matches the empty text, and
@@ -29,6 +27,23 @@ export interface Network {
   readonly callEdges: Int32Array;
   /** The empty text is a match. */
   readonly matchesEmpty: boolean;
+}
+
+/**
+ * How long texts must be to tell program states apart: states from which the same short texts can be read, with the
+ * rule's end after the same ones, allow the same short tokens. Long counted repetitions are chains of such states.
+ */
+export interface Likeness {
+  /** All states, those that are alike next to each other. */
+  readonly order: Int32Array;
+  /** Where a state stands in `order`. */
+  readonly place: Int32Array;
+  /**
+   * apart[i]: texts shorter than so many bytes do not tell order[i − 1] and order[i] apart, so for any two states the
+   * minimum between them counts. 0 where they are of different rules, or only one of them is final; INSEPARABLE where no
+   * length was found that does.
+   */
+  readonly apart: Int32Array;
 }
 
 /** Memory of the tables. */

@@ -1,22 +1,5 @@
 import { Partition } from '../automaton/partition.ts';
-import type { Network } from './program.ts';
-
-/**
- * How long texts must be to tell program states apart: states from which the same short texts can be read, with the
- * rule's end after the same ones, allow the same short tokens. Long counted repetitions are chains of such states.
- */
-export interface Likeness {
-  /** All states, those that are alike next to each other. */
-  readonly order: Int32Array;
-  /** Where a state stands in `order`. */
-  readonly place: Int32Array;
-  /**
-   * apart[i]: texts shorter than so many bytes do not tell order[i − 1] and order[i] apart, so for any two states the
-   * minimum between them counts. 0 where they are of different rules, or only one of them is final; INSEPARABLE where no
-   * length was found that does.
-   */
-  readonly apart: Int32Array;
-}
+import type { Likeness, Network } from './program.ts';
 
 /** Lengths looked at; more than the bytes of usual vocabularies' longest tokens. */
 const LONGEST = 160;

@@ -1,11 +1,18 @@
-import { ALL_CODE_POINTS } from '../automaton/code-points.ts';
-import type { GrammarError } from '../grammar-error.ts';
-import { syntaxError } from '../grammar-error.ts';
+import { ALL_CODE_POINTS, type CodePoints } from '../automaton/code-points.ts';
+import { type GrammarError, syntaxError } from '../grammar-error.ts';
 import type { WorkBudget } from '../work-budget.ts';
 import { ANY_BUT_LINE_END, bothCases } from './character-sets.ts';
-import { characterClass } from './regex-class.ts';
-import { classEscape, RegexCursor } from './regex-cursor.ts';
-import type { RegexNode } from './regex-node.ts';
+import { characterClass, classEscape, RegexCursor } from './regex-cursor.ts';
+
+/** A parsed regular expression. Groups leave no trace: nothing captures. */
+export type RegexNode =
+  | { readonly kind: 'chars'; readonly set: CodePoints }
+  | { readonly kind: 'sequence'; readonly items: readonly RegexNode[] }
+  | { readonly kind: 'choice'; readonly items: readonly RegexNode[] }
+  /** `max` may be Infinity. */
+  | { readonly kind: 'repeat'; readonly item: RegexNode; readonly min: number; readonly max: number }
+  /** `^` or `$`: the start or the end of the whole text. */
+  | { readonly kind: 'anchor'; readonly at: 'start' | 'end' };
 
 const MAX_NESTING = 200;
 

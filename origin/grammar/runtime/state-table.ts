@@ -1,6 +1,5 @@
 import type { Program } from '../program/program.ts';
 import type { WorkBudget } from '../work-budget.ts';
-import { GrowableInt32 } from './growable.ts';
 import { PairSet } from './pair-set.ts';
 import { Predictions } from './predictions.ts';
 
@@ -224,4 +223,45 @@ function hash(items: ArrayLike<number>, flags: number): number {
   h ^= h >>> 15;
   h = Math.imul(h, 0x85ebca6b);
   return (h ^ (h >>> 13)) >>> 0;
+}
+
+/** Int32 storage that doubles when it is full. `data` is replaced then: read it again after every `reserve`. */
+export class GrowableInt32 {
+  data: Int32Array;
+  length = 0;
+
+  constructor(capacity = 1024) {
+    this.data = new Int32Array(capacity);
+  }
+
+  /** Makes room for `count` further values, zero from the start, and answers where they begin. */
+  reserve(count: number): number {
+    const start = this.length;
+    this.length += count;
+    if (this.length > this.data.length) {
+      const grown = new Int32Array(Math.max(this.length, 2 * this.data.length));
+      grown.set(this.data);
+      this.data = grown;
+    }
+    return start;
+  }
+}
+
+/** Makes a state of one table, and all states it refers to, in another table of the same program. */
+export function transferState(from: StateTable, state: number, to: StateTable, budget: WorkBudget): number {
+  const needed = new Set([state]);
+  for (const member of needed) {
+    const items = from.items(member);
+    for (let i = 1; i < items.length; i += 2) needed.add(items[i]!);
+  }
+  // An origin is older than the states that refer to it, so ascending order meets it first.
+  const ordered = [...needed].sort((a, b) => a - b);
+  const renamed = new Map<number, number>();
+  for (const member of ordered) {
+    budget.spend(20 + from.items(member).length);
+    const items = Array.from(from.items(member), (value, i) => (i % 2 === 0 ? value : renamed.get(value)!));
+    // Reserved numbers are the same in every table.
+    renamed.set(member, member < FIRST_STATE ? member : to.intern(items, from.flags.data[member]!));
+  }
+  return renamed.get(state)!;
 }

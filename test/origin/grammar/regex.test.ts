@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { compileProgram } from '../../../origin/grammar/compile.ts';
-import { wholeMatchExpression } from '../../../origin/grammar/regex/regex-expression.ts';
+import { wholeMatchExpression } from '../../../origin/grammar/regex/regex-automaton.ts';
 import { parseRegex } from '../../../origin/grammar/regex/regex-parser.ts';
 import { GrammarVocabulary } from '../../../origin/grammar/runtime/grammar-vocabulary.ts';
 import { WorkBudget } from '../../../origin/grammar/work-budget.ts';
