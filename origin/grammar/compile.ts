@@ -5,7 +5,7 @@ import { parseGbnf } from './gbnf/gbnf-parser.ts';
 import { GrammarError } from './grammar-error.ts';
 import { jsonObjectGrammar, jsonSchemaGrammar } from './json-schema/json-schema.ts';
 import { larkGrammar, llguidanceGrammar } from './lark/llguidance.ts';
-import { lower } from './program/lower.ts';
+import { lowerGrammar } from './program/lower.ts';
 import type { Program } from './program/program.ts';
 import { wholeMatchExpression } from './regex/regex-automaton.ts';
 import { parseRegex } from './regex/regex-parser.ts';
@@ -18,13 +18,13 @@ const MAX_SOURCE = 1_000_000;
 
 /**
  * Compiles a constraint to tables that know no vocabulary and may cross processes.
- * @param isLate asked now and then; the compilation is given up when it says so
+ * @param isExpired asked now and then; the compilation is given up when it says so
  */
-export function compileProgram(wire: WireConstraint, isLate?: () => boolean): Program {
-  const budget = new WorkBudget('The grammar', COMPILE_BUDGET, isLate);
+export function compileProgram(wire: WireConstraint, isExpired?: () => boolean): Program {
+  const budget = new WorkBudget('The grammar', COMPILE_BUDGET, isExpired);
   try {
     if (sourceLength(wire) > MAX_SOURCE) throw new GrammarError(`More than ${MAX_SOURCE} characters`);
-    return lower(read(wire, budget), budget);
+    return lowerGrammar(read(wire, budget), budget);
   } catch (error) {
     throw toApiError(error, wire);
   }

@@ -21,3 +21,12 @@ export function syntaxError(source: string, offset: number, message: string): Gr
 export function schemaError(path: string, message: string): GrammarError {
   return new GrammarError(`${path}: ${message}`);
 }
+
+/** @param source names the text in the message: `The schema` */
+export function parseJson(text: string, source: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    throw new GrammarError(`${source} is not valid JSON`);
+  }
+}

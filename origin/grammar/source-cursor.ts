@@ -4,12 +4,12 @@ import { type GrammarError, syntaxError } from './grammar-error.ts';
 export class SourceCursor {
   offset = 0;
   protected readonly source: string;
-  readonly #what: string;
+  readonly #sourceName: string;
 
   /** @param what what the text is, for the message when it ends too early: `grammar`, `regular expression` */
   constructor(source: string, what: string) {
     this.source = source;
-    this.#what = what;
+    this.#sourceName = what;
   }
 
   get atEnd(): boolean {
@@ -43,10 +43,16 @@ export class SourceCursor {
     return found;
   }
 
+  /** Checks that an escape names a Unicode scalar value; what is wrong stands before the cursor. */
+  scalarValue(value: number): number {
+    if (value > 0x10ffff || (value >= 0xd800 && value <= 0xdfff)) throw this.error('Not a Unicode character');
+    return value;
+  }
+
   /** A whole code point, surrogate pairs together; a lone surrogate is refused, because text cannot contain it. */
-  character(): number {
+  codePoint(): number {
     const codePoint = this.source.codePointAt(this.offset);
-    if (codePoint === undefined) throw this.error(`Unexpected end of the ${this.#what}`);
+    if (codePoint === undefined) throw this.error(`Unexpected end of the ${this.#sourceName}`);
     if (codePoint >= 0xd800 && codePoint <= 0xdfff) throw this.error('Lone surrogate');
     this.offset += codePoint > 0xffff ? 2 : 1;
     return codePoint;

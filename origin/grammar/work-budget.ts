@@ -9,7 +9,7 @@ export class BudgetExceeded extends Error {
 }
 
 /** Units between two questions whether it is late. */
-const POLL_EVERY = 100_000;
+const UNITS_PER_POLL = 100_000;
 const NEVER = (): boolean => false;
 
 /**
@@ -22,12 +22,12 @@ export class WorkBudget {
   #left: number;
   #pollAt: number;
 
-  /** @param isLate asked now and then; the budget is spent when it says so */
-  constructor(purpose: string, units: number, isLate: () => boolean = NEVER) {
+  /** @param isExpired asked now and then; the budget is spent when it says so */
+  constructor(purpose: string, units: number, isExpired: () => boolean = NEVER) {
     this.#purpose = purpose;
-    this.#isLate = isLate;
+    this.#isLate = isExpired;
     this.#left = units;
-    this.#pollAt = Math.max(0, units - POLL_EVERY);
+    this.#pollAt = Math.max(0, units - UNITS_PER_POLL);
   }
 
   get left(): number {
@@ -37,18 +37,18 @@ export class WorkBudget {
   spend(units: number): void {
     this.#left -= units;
     if (this.#left >= this.#pollAt) return;
-    this.#pollAt = Math.max(0, this.#left - POLL_EVERY);
+    this.#pollAt = Math.max(0, this.#left - UNITS_PER_POLL);
     if (this.#left < 0 || this.#isLate()) throw new BudgetExceeded(this.#purpose);
   }
 }
 
 /** Work one call may do, beside some walks through all tokens: five milliseconds. */
-const PER_CALL = 500_000;
+const UNITS_PER_CALL = 500_000;
 /** A mask that is made from nothing takes up to three walks; tokens have about two nodes each. */
-const PER_TOKEN = 6;
+const UNITS_PER_TOKEN = 6;
 /** Work a sequence earns with each call, a millisecond, and how many calls of the greatest kind it can save up for. */
-const EARNED = 100_000;
-const SAVED_CALLS = 10;
+const UNITS_EARNED_PER_CALL = 100_000;
+const MAX_SAVED_CALLS = 10;
 
 /**
  * Bounds the work a grammar may cause while tokens are generated: per call, so that no step of the engine stalls, and
@@ -59,13 +59,13 @@ export class StepBudget {
   #savings: number;
 
   constructor(vocabularySize: number) {
-    this.#perCall = PER_CALL + PER_TOKEN * vocabularySize;
-    this.#savings = SAVED_CALLS * this.#perCall;
+    this.#perCall = UNITS_PER_CALL + UNITS_PER_TOKEN * vocabularySize;
+    this.#savings = MAX_SAVED_CALLS * this.#perCall;
   }
 
   /** Runs one operation; `invalid_grammar` when it needs more work than is left. */
-  guard<T>(operation: (budget: WorkBudget) => T): T {
-    this.#savings = Math.min(SAVED_CALLS * this.#perCall, this.#savings + EARNED);
+  run<T>(operation: (budget: WorkBudget) => T): T {
+    this.#savings = Math.min(MAX_SAVED_CALLS * this.#perCall, this.#savings + UNITS_EARNED_PER_CALL);
     const allowed = Math.min(this.#perCall, this.#savings);
     const budget = new WorkBudget('The grammar', allowed);
     try {

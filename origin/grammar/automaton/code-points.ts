@@ -33,7 +33,7 @@ export function intersectCodePoints(a: CodePoints, b: CodePoints): CodePoints {
 export function complementCodePoints(set: CodePoints): CodePoints {
   const gaps: [number, number][] = [];
   let next = 0;
-  for (const [lo, hi] of pairs(set)) {
+  for (const [lo, hi] of rangesOf(set)) {
     gaps.push([next, lo - 1]);
     next = hi + 1;
   }
@@ -41,7 +41,7 @@ export function complementCodePoints(set: CodePoints): CodePoints {
   return codePoints(gaps);
 }
 
-export function pairs(set: CodePoints): [number, number][] {
+export function rangesOf(set: CodePoints): [number, number][] {
   const out: [number, number][] = [];
   for (let i = 0; i < set.length; i += 2) out.push([set[i]!, set[i + 1]!]);
   return out;

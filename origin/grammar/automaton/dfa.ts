@@ -40,7 +40,7 @@ function keepTargets(edges: readonly number[], renamed: Int32Array, alive: Reado
 }
 
 /** True when the automaton matches nothing at all; expects a trimmed one. */
-export function matchesNothing(dfa: Dfa): boolean {
+export function isEmptyLanguage(dfa: Dfa): boolean {
   return dfa.final[0] === 0 && dfa.edges[0]!.length === 0;
 }
 
@@ -121,7 +121,7 @@ function appendGap(out: number[], lo: number, hi: number, target: number): void 
 }
 
 /** True when the automaton over code points matches the text as a whole. */
-export function matches(dfa: Dfa, text: string): boolean {
+export function acceptsText(dfa: Dfa, text: string): boolean {
   let state = 0;
   for (const char of text) {
     const codePoint = char.codePointAt(0)!;

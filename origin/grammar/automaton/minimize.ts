@@ -22,10 +22,10 @@ export function minimize(dfa: Dfa, budget: WorkBudget): Dfa {
   const incoming = incomingOf(heads, size);
   let block = 1;
   for (let cord = 0; cord < cords.sets; cord++) {
-    for (let i = cords.first[cord]!; i < cords.past[cord]!; i++) blocks.mark(tails[cords.elements[i]!]!);
+    for (let i = cords.start[cord]!; i < cords.end[cord]!; i++) blocks.mark(tails[cords.elements[i]!]!);
     blocks.split();
     for (; block < blocks.sets; block++) {
-      for (let i = blocks.first[block]!; i < blocks.past[block]!; i++) {
+      for (let i = blocks.start[block]!; i < blocks.end[block]!; i++) {
         const state = blocks.elements[i]!;
         for (let k = incoming.offsets[state]!; k < incoming.offsets[state + 1]!; k++) {
           cords.mark(incoming.transitions[k]!);

@@ -42,6 +42,26 @@ export class Nfa {
     this.epsilon[from]!.push(to);
   }
 
+  /** Adds `min` to `max` copies of a part, one after the other; `addCopy` adds one between two states. */
+  addRepeat(
+    from: number,
+    to: number,
+    { min, max }: { readonly min: number; readonly max: number },
+    addCopy: (from: number, to: number) => void,
+  ): void {
+    let state = this.addState();
+    this.addEpsilon(from, state);
+    const copies = Number.isFinite(max) ? max : min;
+    for (let i = 0; i < copies; i++) {
+      if (i >= min) this.addEpsilon(state, to);
+      const next = this.addState();
+      addCopy(state, next);
+      state = next;
+    }
+    if (!Number.isFinite(max)) addCopy(state, state);
+    this.addEpsilon(state, to);
+  }
+
   /** All states reachable from `states` without a symbol, themselves included; sorted. */
   closure(states: readonly number[]): readonly number[] {
     if (states.length === 1 && this.epsilon[states[0]!]!.length === 0) return states;

@@ -4,6 +4,10 @@ import { SourceCursor } from '../source-cursor.ts';
 /** As llama.cpp: larger counts are refused. */
 const MAX_REPETITIONS = 2000;
 
+const NAMED_ESCAPES: Readonly<Record<string, string>> = { n: '\n', r: '\r', t: '\t' };
+const LITERAL_ESCAPES = '\\"\'[]-';
+const HEX_DIGITS: Readonly<Record<string, number>> = { x: 2, u: 4, U: 8 };
+
 /** Reads the words of GBNF from a source text. */
 export class GbnfCursor extends SourceCursor {
   constructor(source: string) {
@@ -44,7 +48,7 @@ export class GbnfCursor extends SourceCursor {
   }
 
   /** Exactly so many hexadecimal digits. */
-  hex(digits: number): number {
+  #hex(digits: number): number {
     const found = this.source.slice(this.offset, this.offset + digits);
     if (found.length < digits || !/^[0-9a-fA-F]+$/.test(found)) {
       throw this.error(`Expected ${digits} hexadecimal digits`);
@@ -78,52 +82,43 @@ export class GbnfCursor extends SourceCursor {
   #digits(): string {
     return this.match(/\d*/y)?.[0] ?? '';
   }
-}
 
-const NAMED_ESCAPES: Readonly<Record<string, string>> = { n: '\n', r: '\r', t: '\t' };
-const LITERAL_ESCAPES = '\\"\'[]-';
-const HEX_DIGITS: Readonly<Record<string, number>> = { x: 2, u: 4, U: 8 };
-
-/** A literal in double or single quotes; the cursor stands on the opening quote. */
-export function quotedText(cursor: GbnfCursor): string {
-  const quote = cursor.peek;
-  cursor.expect(quote);
-  let value = '';
-  while (!cursor.take(quote)) value += String.fromCodePoint(character(cursor));
-  return value;
-}
-
-/** `[a-z]` or `[^a-z]`; the cursor stands on the opening bracket. */
-export function characterClass(cursor: GbnfCursor): CodePoints {
-  cursor.expect('[');
-  const negated = cursor.take('^');
-  const ranges: [number, number][] = [];
-  while (!cursor.take(']')) {
-    const lo = character(cursor);
-    const isRange = cursor.peek === '-' && !cursor.lookingAt('-]');
-    if (isRange) cursor.expect('-');
-    const hi = isRange ? character(cursor) : lo;
-    if (hi < lo) throw cursor.error('The character range is reversed');
-    ranges.push([lo, hi]);
-  }
-  if (ranges.length === 0) throw cursor.error('The character class is empty');
-  return negated ? complementCodePoints(codePoints(ranges)) : codePoints(ranges);
-}
-
-/** A character as it stands, or an escape; escapes by number name code points, not bytes. */
-function character(cursor: GbnfCursor): number {
-  const first = cursor.character();
-  if (first !== 0x5c) return first;
-  const name = String.fromCodePoint(cursor.character());
-  const digits = HEX_DIGITS[name];
-  if (digits !== undefined) {
-    const value = cursor.hex(digits);
-    if (value > 0x10ffff || (value >= 0xd800 && value <= 0xdfff))
-      throw cursor.error('Not a Unicode character');
+  /** A literal in double or single quotes; the cursor stands on the opening quote. */
+  string(): string {
+    const quote = this.peek;
+    this.expect(quote);
+    let value = '';
+    while (!this.take(quote)) value += String.fromCodePoint(this.#character());
     return value;
   }
-  if (LITERAL_ESCAPES.includes(name)) return name.codePointAt(0)!;
-  const named = NAMED_ESCAPES[name];
-  if (named === undefined) throw cursor.error(`Unknown escape "\\${name}"`);
-  return named.codePointAt(0)!;
+
+  /** `[a-z]` or `[^a-z]`; the cursor stands on the opening bracket. */
+  characterClass(): CodePoints {
+    this.expect('[');
+    const negated = this.take('^');
+    const ranges: [number, number][] = [];
+    while (!this.take(']')) {
+      const lo = this.#character();
+      const isRange = this.peek === '-' && !this.lookingAt('-]');
+      if (isRange) this.expect('-');
+      const hi = isRange ? this.#character() : lo;
+      if (hi < lo) throw this.error('The character range is reversed');
+      ranges.push([lo, hi]);
+    }
+    if (ranges.length === 0) throw this.error('The character class is empty');
+    return negated ? complementCodePoints(codePoints(ranges)) : codePoints(ranges);
+  }
+
+  /** A character as it stands, or an escape; escapes by number name code points, not bytes. */
+  #character(): number {
+    const first = this.codePoint();
+    if (first !== 0x5c) return first;
+    const name = String.fromCodePoint(this.codePoint());
+    const digits = HEX_DIGITS[name];
+    if (digits !== undefined) return this.scalarValue(this.#hex(digits));
+    if (LITERAL_ESCAPES.includes(name)) return name.codePointAt(0)!;
+    const named = NAMED_ESCAPES[name];
+    if (named === undefined) throw this.error(`Unknown escape "\\${name}"`);
+    return named.codePointAt(0)!;
+  }
 }

@@ -11,7 +11,7 @@ import {
   text,
 } from '../expression.ts';
 import { GrammarError, syntaxError } from '../grammar-error.ts';
-import { characterClass, GbnfCursor, quotedText } from './gbnf-cursor.ts';
+import { GbnfCursor } from './gbnf-cursor.ts';
 
 /** Groups inside groups; deeper ones are refused. */
 const MAX_NESTING = 200;
@@ -96,8 +96,8 @@ class GbnfParser {
   #parseItem(nesting: number): Expression | null {
     const cursor = this.#cursor;
     const offset = cursor.offset;
-    if (cursor.peek === '"' || cursor.peek === "'") return text(quotedText(cursor));
-    if (cursor.peek === '[') return chars(characterClass(cursor));
+    if (cursor.peek === '"' || cursor.peek === "'") return text(cursor.string());
+    if (cursor.peek === '[') return chars(cursor.characterClass());
     if (cursor.take('.')) return chars(ALL_CODE_POINTS);
     if (cursor.take('(')) {
       if (nesting >= MAX_NESTING) throw cursor.error('Groups are nested too deeply');

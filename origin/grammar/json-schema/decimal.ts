@@ -23,13 +23,13 @@ export function negate(value: Decimal): Decimal {
 }
 
 /** The digits of |value| before the point, without leading zeros ('' below 1), and those after it. */
-export function placesOf({ digits, point }: Decimal): { whole: string; fraction: string } {
+export function decimalParts({ digits, point }: Decimal): { whole: string; fraction: string } {
   if (point <= 0) return { whole: '', fraction: digits === '' ? '' : '0'.repeat(-point) + digits };
   return { whole: digits.slice(0, point).padEnd(point, '0'), fraction: digits.slice(point) };
 }
 
 /** Exactly, where division of the numbers would round: 0.3 is three times 0.1. */
-export function isMultiple(value: Decimal, of: Decimal): boolean {
+export function isMultipleOf(value: Decimal, of: Decimal): boolean {
   const last = Math.min(lastPlace(value), lastPlace(of));
   return inUnits(value, last) % inUnits(of, last) === 0n;
 }
@@ -48,6 +48,6 @@ function inUnits(value: Decimal, place: number): bigint {
  * False for an integer that a double may have rounded: its text was maybe another number, and whoever reads integers
  * exactly would see that. Up to 15 digits are always kept.
  */
-export function isCertain(value: number): boolean {
+export function isExact(value: number): boolean {
   return !Number.isInteger(value) || Number.isSafeInteger(value) || decimalOf(value).digits.length <= 15;
 }

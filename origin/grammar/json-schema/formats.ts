@@ -54,7 +54,7 @@ const SCHEME_LENGTH = 16;
 const PORT_LENGTH = 6;
 
 /**
- * URIs of at most so many characters, above a hundred: each part has a share of its own, which an automaton need not
+ * URIs of at most so many characters, above a hundred: each part has a share of its nodes, which an automaton need not
  * count beside the others. User information is left out; a part with escapes may have a third of its characters.
  */
 export function uriWithin(length: number): string {
@@ -80,7 +80,7 @@ const uuid = (version: string, variant: string): string =>
   `${HEX}{8}-${HEX}{4}-${version}${HEX}{3}-${variant}${HEX}{3}-${HEX}{12}`;
 
 /** Formats that say what a text is for and nothing of how it is written: OpenAPI's, and Pydantic's of paths. */
-export const HINTS: ReadonlySet<string> = new Set([
+export const ANNOTATION_FORMATS: ReadonlySet<string> = new Set([
   'password',
   'binary',
   'path',

@@ -58,7 +58,7 @@ export function stringCharacter(): Expression {
  * The parts of JSON texts, as rules that are made once per grammar. White space may stand after `{ [ ,` and before
  * `} ]`: nothing, one space, or a line break with a bounded indentation; after `:` no line break.
  */
-export class JsonText {
+export class JsonRules {
   readonly #builder: GrammarBuilder;
   readonly #made = new Map<string, Expression>();
 

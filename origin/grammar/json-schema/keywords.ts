@@ -1,10 +1,10 @@
 import { schemaError } from '../grammar-error.ts';
-import { isCertain } from './decimal.ts';
+import { isExact } from './decimal.ts';
 
 /** Any JSON object in a schema's place; its keywords may still be anything. */
-export type SchemaObject = Readonly<Record<string, unknown>>;
+export type JsonObject = Readonly<Record<string, unknown>>;
 
-export function isSchemaObject(value: unknown): value is SchemaObject {
+export function isJsonObject(value: unknown): value is JsonObject {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
@@ -42,9 +42,9 @@ const when =
 const isArray = (value: unknown): value is unknown[] => Array.isArray(value);
 const isText = (value: unknown): boolean => typeof value === 'string';
 
-const SCHEMA: Check = when('must be a schema', (v) => typeof v === 'boolean' || isSchemaObject(v));
+const SCHEMA: Check = when('must be a schema', (v) => typeof v === 'boolean' || isJsonObject(v));
 const SCHEMAS: Check = when('must be a non-empty array of schemas', (v) => isArray(v) && v.length > 0);
-const SCHEMA_MAP: Check = when('must be an object', isSchemaObject);
+const SCHEMA_MAP: Check = when('must be an object', isJsonObject);
 const COUNT: Check = when('must be a non-negative integer', (v) => Number.isInteger(v) && Number(v) >= 0);
 const NUMBER: Check = when('must be a finite number', (v) => Number.isFinite(v));
 const TEXT: Check = when('must be a string', isText);
@@ -89,8 +89,8 @@ export interface Keywords {
   readonly anyOf?: readonly unknown[];
   readonly oneOf?: readonly unknown[];
   readonly allOf?: readonly unknown[];
-  readonly properties?: SchemaObject;
-  readonly patternProperties?: SchemaObject;
+  readonly properties?: JsonObject;
+  readonly patternProperties?: JsonObject;
   readonly additionalProperties?: unknown;
   readonly propertyNames?: unknown;
   readonly required?: readonly string[];
@@ -114,17 +114,17 @@ export interface Keywords {
   readonly multipleOf?: number;
 }
 
-export type CheckedSchema = SchemaObject & Keywords;
+export type CheckedSchema = JsonObject & Keywords;
 
 /** The form that the value of each must have. */
-const FORMS: Readonly<Record<keyof Keywords, Check>> = {
+const KEYWORD_CHECKS: Readonly<Record<keyof Keywords, Check>> = {
   $ref: TEXT,
   type: when(
     `must be one of ${TYPES.join(', ')}, or an array of them`,
     (v) => isType(v) || (isArray(v) && v.length > 0 && v.every(isType)),
   ),
-  enum: (v) => (isArray(v) && v.length > 0 ? digitsFault(v) : 'must be a non-empty array'),
-  const: digitsFault,
+  enum: (v) => (isArray(v) && v.length > 0 ? inexactNumber(v) : 'must be a non-empty array'),
+  const: inexactNumber,
   anyOf: SCHEMAS,
   oneOf: SCHEMAS,
   allOf: SCHEMAS,
@@ -154,22 +154,22 @@ const FORMS: Readonly<Record<keyof Keywords, Check>> = {
   exclusiveMaximum: NUMBER,
   multipleOf: when('must be a number above 0', (v) => Number.isFinite(v) && Number(v) > 0),
 };
-const ENFORCED: ReadonlyMap<string, Check> = new Map(Object.entries(FORMS));
+const ENFORCED: ReadonlyMap<string, Check> = new Map(Object.entries(KEYWORD_CHECKS));
 
 /** Numbers to be written as they are given must be known as they were given. */
-function digitsFault(value: unknown): string | null {
+function inexactNumber(value: unknown): string | null {
   if (typeof value === 'number')
-    return isCertain(value) ? null : 'integers of more than 15 digits beyond 2^53 cannot be kept exactly';
+    return isExact(value) ? null : 'integers of more than 15 digits beyond 2^53 cannot be kept exactly';
   if (typeof value !== 'object' || value === null) return null;
   for (const inner of Object.values(value)) {
-    const fault = digitsFault(inner);
+    const fault = inexactNumber(inner);
     if (fault !== null) return fault;
   }
   return null;
 }
 
 /** Refuses what is malformed and what cannot be enforced; nothing is ignored except annotations. */
-export function checkKeywords(schema: SchemaObject, path: string): asserts schema is CheckedSchema {
+export function checkKeywords(schema: JsonObject, path: string): asserts schema is CheckedSchema {
   for (const [keyword, value] of Object.entries(schema)) {
     if (ANNOTATIONS.has(keyword) || keyword.startsWith('x-')) continue;
     const check = ENFORCED.get(keyword);

@@ -9,11 +9,11 @@ import {
   text,
 } from '../expression.ts';
 import { schemaError } from '../grammar-error.ts';
-import { countFacts } from './assertions.ts';
-import type { Own } from './conjunction.ts';
+import { countRange } from './assertions.ts';
+import type { KeywordNodes } from './conjunction.ts';
 import { escapedExpression } from './escaped-string.ts';
 import { TYPE_OF_KEYWORD } from './keywords.ts';
-import { type ObjectKeys, objectKeys } from './object-keys.ts';
+import { type ObjectProperties, objectProperties } from './object-properties.ts';
 import type { SchemaContext } from './schema-context.ts';
 
 const MAX_COUNTED = 200;
@@ -26,22 +26,24 @@ const OBJECT_KEYWORDS = Object.keys(TYPE_OF_KEYWORD).filter(
  * Objects with their declared members in the order of declaration, optional ones present or not, and other members
  * after them.
  */
-export function objectExpression(own: Own, context: SchemaContext): Expression {
-  const isFree = own.every(({ schema }) => OBJECT_KEYWORDS.every((keyword) => schema[keyword] === undefined));
+export function objectExpression(nodes: KeywordNodes, context: SchemaContext): Expression {
+  const isFree = nodes.every(({ schema }) =>
+    OBJECT_KEYWORDS.every((keyword) => schema[keyword] === undefined),
+  );
   if (isFree) return context.json.anyObject;
-  const keys = objectKeys(own, context);
-  const { min, max } = countFacts(own, 'minProperties', 'maxProperties');
+  const keys = objectProperties(nodes, context);
+  const { min, max } = countRange(nodes, 'minProperties', 'maxProperties');
   const required = keys.declared.filter((member) => member.required).length;
   if (max < required || min > max) return NOTHING;
   const most = keys.others.length > 0 ? Number.POSITIVE_INFINITY : keys.declared.length;
   const isCounted = min > required || max < most;
-  if (isCounted) checkCounts(own, keys, min, max);
+  if (isCounted) checkCounts(nodes, keys, min, max);
   return context.json.objectOf(memberGraph(keys, isCounted ? { min, max } : null, context));
 }
 
-function checkCounts(own: Own, keys: ObjectKeys, min: number, max: number): void {
+function checkCounts(nodes: KeywordNodes, keys: ObjectProperties, min: number, max: number): void {
   const placeOf = (keyword: string): string =>
-    `${own.find(({ schema }) => schema[keyword] !== undefined)?.path ?? '#'}/${keyword}`;
+    `${nodes.find(({ schema }) => schema[keyword] !== undefined)?.path ?? '#'}/${keyword}`;
   if (keys.others.length > 0 && min > keys.declared.length + 1) {
     throw schemaError(placeOf('minProperties'), 'cannot be enforced where undeclared keys may repeat');
   }
@@ -61,18 +63,22 @@ interface Counts {
  * The members of an object between its braces: an automaton over (declared members passed, members written). Without
  * `counts` it only matters whether any was written, for the comma.
  */
-export function memberGraph(keys: ObjectKeys, counts: Counts | null, context: SchemaContext): Expression {
+export function memberGraph(
+  keys: ObjectProperties,
+  counts: Counts | null,
+  context: SchemaContext,
+): Expression {
   return new MemberGraph(keys, counts, context).build();
 }
 
 class MemberGraph {
-  readonly #keys: ObjectKeys;
+  readonly #keys: ObjectProperties;
   readonly #counts: Counts | null;
   readonly #context: SchemaContext;
   readonly #edges: GraphEdge[] = [];
   readonly #states = new Map<string, number>();
 
-  constructor(keys: ObjectKeys, counts: Counts | null, context: SchemaContext) {
+  constructor(keys: ObjectProperties, counts: Counts | null, context: SchemaContext) {
     this.#keys = keys;
     this.#counts = counts;
     this.#context = context;
@@ -81,7 +87,7 @@ class MemberGraph {
   build(): Expression {
     const { declared } = this.#keys;
     this.#state(0, 0);
-    const final = this.#named('end');
+    const final = this.#register('end');
     const most = this.#counts === null ? 1 : Math.min(declared.length, this.#counts.max);
     declared.forEach((member, position) => {
       const value = sequence(this.#context.json.colon, this.#context.ruleFor(member.value));
@@ -91,10 +97,10 @@ class MemberGraph {
         if (!member.required) this.#edge(from, this.#state(position + 1, written), EMPTY);
         const next = this.#counts === null ? 1 : written + 1;
         if (next > most) continue;
-        this.#edge(from, this.#named(`key ${position}/${next}`), this.#after(written, key));
+        this.#edge(from, this.#register(`key ${position}/${next}`), this.#after(written, key));
       }
       for (let written = 1; written <= Math.min(most, position + 1); written++) {
-        this.#edge(this.#named(`key ${position}/${written}`), this.#state(position + 1, written), value);
+        this.#edge(this.#register(`key ${position}/${written}`), this.#state(position + 1, written), value);
       }
     });
     const other = this.#otherMember();
@@ -105,10 +111,10 @@ class MemberGraph {
   }
 
   #state(position: number, written: number): number {
-    return this.#named(`${position}/${written}`);
+    return this.#register(`${position}/${written}`);
   }
 
-  #named(name: string): number {
+  #register(name: string): number {
     const known = this.#states.get(name);
     if (known !== undefined) return known;
     this.#states.set(name, this.#states.size);

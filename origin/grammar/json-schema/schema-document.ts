@@ -1,6 +1,6 @@
 import { schemaError } from '../grammar-error.ts';
-import { type CheckedSchema, checkKeywords, isSchemaObject } from './keywords.ts';
-import { keysOfPath, pathOfKeys, SchemaNames } from './schema-references.ts';
+import { type CheckedSchema, checkKeywords, isJsonObject } from './keywords.ts';
+import { childPath, pathKeys, ReferenceResolver } from './schema-references.ts';
 
 /** One schema of a document. Equal paths are the same node. */
 export interface SchemaNode {
@@ -17,7 +17,7 @@ export class SchemaDocument {
   readonly #value: unknown;
   readonly #nodes = new Map<string, SchemaNode>();
   /** Made for the first reference. */
-  #names: SchemaNames | null = null;
+  #references: ReferenceResolver | null = null;
 
   constructor(value: unknown) {
     this.#value = value;
@@ -28,7 +28,7 @@ export class SchemaDocument {
   child(node: SchemaNode, ...keys: readonly (string | number)[]): SchemaNode {
     let value: unknown = node.schema;
     for (const key of keys) value = (value as Record<string | number, unknown>)[key];
-    return this.#node(value, pathOfKeys(node.path, keys));
+    return this.#node(value, childPath(node.path, keys));
   }
 
   /** The schema a `$ref` names. Only references into the same document can be followed. */
@@ -37,7 +37,7 @@ export class SchemaDocument {
     const target = this.#target(reference, path);
     if (target === null) throw schemaError(path, `cannot be resolved inside the schema: ${reference}`);
     let value = this.#value;
-    for (const key of keysOfPath(target)) {
+    for (const key of pathKeys(target)) {
       const known = typeof value === 'object' && value !== null && Object.hasOwn(value, key);
       if (!known) throw schemaError(path, `points to nothing: ${reference}`);
       value = (value as Record<string, unknown>)[key];
@@ -46,9 +46,9 @@ export class SchemaDocument {
   }
 
   #target(reference: string, path: string): string | null {
-    this.#names ??= new SchemaNames(this.#value, MAX_DEPTH);
+    this.#references ??= new ReferenceResolver(this.#value, MAX_DEPTH);
     try {
-      return this.#names.pathOf(reference, path);
+      return this.#references.pathOfReference(reference, path);
     } catch {
       throw schemaError(path, 'is not a valid reference');
     }
@@ -57,7 +57,7 @@ export class SchemaDocument {
   #node(value: unknown, path: string): SchemaNode {
     const known = this.#nodes.get(path);
     if (known) return known;
-    if (typeof value !== 'boolean' && !isSchemaObject(value)) {
+    if (typeof value !== 'boolean' && !isJsonObject(value)) {
       throw schemaError(path, 'a schema must be an object or a boolean');
     }
     if (path.split('/').length > MAX_DEPTH)

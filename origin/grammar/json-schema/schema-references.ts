@@ -1,11 +1,11 @@
 /** A schema without `$id` is known by this; references are resolved against it. */
-const UNNAMED = 'schema:///';
+const DEFAULT_URI = 'schema:///';
 /** Keywords whose members have names of the author's choice, and schemas as values. */
 const SCHEMA_MAPS: ReadonlySet<string> = new Set(['properties', 'patternProperties', '$defs', 'definitions']);
-const VALUES: ReadonlySet<string> = new Set(['enum', 'const', 'default', 'examples']);
+const VALUE_KEYWORDS: ReadonlySet<string> = new Set(['enum', 'const', 'default', 'examples']);
 
 /** Where `$ref` leads inside one document: a schema with `$id` is a resource of its own, with its own anchors. */
-export class SchemaNames {
+export class ReferenceResolver {
   /** By URI, anchors behind a `#`. */
   readonly #paths = new Map<string, string>();
   /** URIs of resources, by path. */
@@ -14,18 +14,18 @@ export class SchemaNames {
 
   constructor(document: unknown, maxDepth: number) {
     this.#maxDepth = maxDepth;
-    this.#resources.set('#', UNNAMED);
-    this.#paths.set(UNNAMED, '#');
-    this.#collect(document, [], UNNAMED, false);
+    this.#resources.set('#', DEFAULT_URI);
+    this.#paths.set(DEFAULT_URI, '#');
+    this.#collect(document, [], DEFAULT_URI, false);
   }
 
   /** The path of the schema that a reference at `from` names; null when there is none in the document. */
-  pathOf(reference: string, from: string): string | null {
+  pathOfReference(reference: string, from: string): string | null {
     const { uri, fragment } = split(reference, this.#baseOf(from));
     const isPointer = fragment === '' || fragment.startsWith('/');
     const base = this.#paths.get(isPointer ? uri : `${uri}#${fragment}`);
     if (base === undefined) return null;
-    return isPointer ? pathOfKeys(base, pointerKeys(fragment)) : base;
+    return isPointer ? childPath(base, pointerKeys(fragment)) : base;
   }
 
   /** The URI of the innermost resource around a path. */
@@ -38,21 +38,21 @@ export class SchemaNames {
 
   #collect(value: unknown, keys: readonly string[], outer: string, isMap: boolean): void {
     if (typeof value !== 'object' || value === null || keys.length > this.#maxDepth) return;
-    const base = isMap ? outer : this.#named(value as Readonly<Record<string, unknown>>, keys, outer);
+    const base = isMap ? outer : this.#register(value as Readonly<Record<string, unknown>>, keys, outer);
     for (const [key, inner] of Object.entries(value)) {
-      if (!isMap && VALUES.has(key)) continue;
+      if (!isMap && VALUE_KEYWORDS.has(key)) continue;
       this.#collect(inner, [...keys, key], base, !isMap && SCHEMA_MAPS.has(key));
     }
   }
 
   /** Notes what a schema is called, and answers the URI of the resource it belongs to. */
-  #named(
+  #register(
     { $id, $anchor }: Readonly<Record<string, unknown>>,
     keys: readonly string[],
     outer: string,
   ): string {
     if (typeof $id !== 'string' && typeof $anchor !== 'string') return outer;
-    const path = pathOfKeys('#', keys);
+    const path = childPath('#', keys);
     let base = outer;
     if (typeof $id === 'string') {
       const { uri, fragment } = split($id, outer);
@@ -75,11 +75,11 @@ function pointerKeys(pointer: string): string[] {
 }
 
 /** The keys that a path leads through. */
-export function keysOfPath(path: string): string[] {
+export function pathKeys(path: string): string[] {
   return path.split('/').slice(1).map(unescapeKey);
 }
 
-export function pathOfKeys(base: string, keys: readonly (string | number)[]): string {
+export function childPath(base: string, keys: readonly (string | number)[]): string {
   return base + keys.map((key) => `/${String(key).replaceAll('~', '~0').replaceAll('/', '~1')}`).join('');
 }
 

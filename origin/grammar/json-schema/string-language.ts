@@ -127,7 +127,7 @@ export interface Lookahead {
 
 /**
  * Takes the look-aheads off a pattern that begins with `^` and them: all look from the start of the text, so that each
- * is a pattern of its own. Null where there are none, or where they are of one alternative among several.
+ * is a pattern of its nodes. Null where there are none, or where they are of one alternative among several.
  */
 export function leadingLookaheads(
   pattern: string,

@@ -39,13 +39,13 @@ class LarkCompiler {
   readonly #context: LarkContext;
   readonly #rules = new Map<string, number>();
   readonly #queue: string[] = [];
-  readonly #skipped: Expression | null;
+  readonly #ignored: Expression | null;
 
   constructor(source: string, context: LarkContext) {
     this.#source = source;
     this.#grammar = parseLark(source);
     this.#context = context;
-    this.#skipped = this.#skippedText();
+    this.#ignored = this.#ignoredText();
   }
 
   compile(): Expression {
@@ -56,32 +56,32 @@ class LarkCompiler {
       const expression = this.#expression(this.#grammar.definitions.get(name)!, isTerminal(name));
       this.#context.builder.define(this.#rules.get(name)!, expression);
     }
-    return this.#skipped === null ? start : sequence(this.#skipped, start);
+    return this.#ignored === null ? start : sequence(this.#ignored, start);
   }
 
   /** Ignored text of any length as one rule: parts that are loops themselves would be ambiguous apart. */
-  #skippedText(): Expression | null {
+  #ignoredText(): Expression | null {
     const { ignored } = this.#grammar;
     if (ignored.length === 0) return null;
-    const parts = ignored.map((node) => this.#spelledOut(node, 0));
+    const parts = ignored.map((node) => this.#inlineTerminal(node, 0));
     return this.#context.builder.add(repeat(choice(parts), 0, Number.POSITIVE_INFINITY));
   }
 
   /** A terminal with the terminals it is made of copied in. */
-  #spelledOut(node: LarkNode, depth: number): Expression {
+  #inlineTerminal(node: LarkNode, depth: number): Expression {
     this.#context.budget.spend(100);
     if (depth > 50) throw new GrammarError('An ignored terminal is nested too deeply or refers to itself');
     switch (node.kind) {
       case 'name': {
         const inner = this.#grammar.definitions.get(node.name);
         if (!inner || !isTerminal(node.name)) throw this.#undefined(node.name, node.offset);
-        return this.#spelledOut(inner, depth + 1);
+        return this.#inlineTerminal(inner, depth + 1);
       }
       case 'sequence':
       case 'choice':
-        return { kind: node.kind, items: node.items.map((item) => this.#spelledOut(item, depth + 1)) };
+        return { kind: node.kind, items: node.items.map((item) => this.#inlineTerminal(item, depth + 1)) };
       case 'repeat':
-        return repeat(this.#spelledOut(node.item, depth + 1), node.min, node.max);
+        return repeat(this.#inlineTerminal(node.item, depth + 1), node.min, node.max);
       default:
         return this.#expression(node, true);
     }
@@ -102,7 +102,7 @@ class LarkCompiler {
   #expression(node: LarkNode, inTerminal: boolean): Expression {
     this.#context.budget.spend(20);
     const terminal = (expression: Expression): Expression =>
-      inTerminal || this.#skipped === null ? expression : sequence(expression, this.#skipped);
+      inTerminal || this.#ignored === null ? expression : sequence(expression, this.#ignored);
     switch (node.kind) {
       case 'name': {
         const reference = this.#reference(node.name, node.offset);

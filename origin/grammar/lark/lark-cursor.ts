@@ -1,7 +1,7 @@
 import { type GrammarError, syntaxError } from '../grammar-error.ts';
 
-/** A word of Lark's syntax with its place. */
-export interface LarkWord {
+/** A token of Lark's syntax with its place. */
+export interface LarkToken {
   readonly kind:
     | 'rule'
     | 'terminal'
@@ -16,7 +16,7 @@ export interface LarkWord {
   readonly offset: number;
 }
 
-const WORDS: readonly (readonly [LarkWord['kind'] | 'space', RegExp])[] = [
+const TOKEN_PATTERNS: readonly (readonly [LarkToken['kind'] | 'space', RegExp])[] = [
   ['space', /(?:[ \t\f]|\/\/[^\n]*|#[^\n]*|\\\r?\n)+/y],
   ['newline', /(?:\r?\n[ \t\f]*)+/y],
   ['directive', /%[a-z]+/y],
@@ -29,34 +29,34 @@ const WORDS: readonly (readonly [LarkWord['kind'] | 'space', RegExp])[] = [
   ['number', /\d+/y],
 ];
 
-/** Cuts a Lark grammar into words; comments and spaces are left out. The last word is a line end. */
-export function larkWords(source: string): LarkWord[] {
-  const words: LarkWord[] = [];
+/** Cuts a Lark grammar into tokens; comments and spaces are left out. The last token is a line end. */
+export function tokenizeLark(source: string): LarkToken[] {
+  const tokens: LarkToken[] = [];
   let offset = 0;
   while (offset < source.length) {
     const start = offset;
-    for (const [kind, pattern] of WORDS) {
+    for (const [kind, pattern] of TOKEN_PATTERNS) {
       pattern.lastIndex = offset;
       const text = pattern.exec(source)?.[0];
       if (text === undefined) continue;
-      if (kind !== 'space') words.push({ kind, text, offset });
+      if (kind !== 'space') tokens.push({ kind, text, offset });
       offset += text.length;
       break;
     }
     if (offset === start) throw syntaxError(source, offset, 'Unexpected character');
   }
-  words.push({ kind: 'newline', text: '', offset });
-  return withoutContinuedLines(words);
+  tokens.push({ kind: 'newline', text: '', offset });
+  return joinContinuedLines(tokens);
 }
 
 /** A line that begins with `|` goes on with the one before. */
-function withoutContinuedLines(words: readonly LarkWord[]): LarkWord[] {
-  const kept: LarkWord[] = [];
-  for (const word of words) {
-    if (word.kind === 'symbol' && word.text === '|') {
+function joinContinuedLines(tokens: readonly LarkToken[]): LarkToken[] {
+  const kept: LarkToken[] = [];
+  for (const token of tokens) {
+    if (token.kind === 'symbol' && token.text === '|') {
       while (kept.at(-1)?.kind === 'newline') kept.pop();
     }
-    kept.push(word);
+    kept.push(token);
   }
   return kept;
 }
@@ -64,43 +64,43 @@ function withoutContinuedLines(words: readonly LarkWord[]): LarkWord[] {
 const MAX_COUNT = 100_000;
 const ESCAPES: Readonly<Record<string, string>> = { n: '\n', r: '\r', t: '\t', f: '\f', v: '\v', '0': '\0' };
 
-/** Reads the words of a Lark grammar. */
+/** Reads the tokens of a Lark grammar. */
 export class LarkCursor {
   readonly #source: string;
-  readonly #words: readonly LarkWord[];
-  #at = 0;
+  readonly #tokens: readonly LarkToken[];
+  #index = 0;
 
   constructor(source: string) {
     this.#source = source;
-    this.#words = larkWords(source);
+    this.#tokens = tokenizeLark(source);
   }
 
   get atEnd(): boolean {
-    return this.#at >= this.#words.length;
+    return this.#index >= this.#tokens.length;
   }
 
-  get word(): LarkWord | undefined {
-    return this.#words[this.#at];
+  get token(): LarkToken | undefined {
+    return this.#tokens[this.#index];
   }
 
   error(message: string): GrammarError {
-    return syntaxError(this.#source, this.word?.offset ?? this.#source.length, message);
+    return syntaxError(this.#source, this.token?.offset ?? this.#source.length, message);
   }
 
-  takeKind(kind: LarkWord['kind']): LarkWord | null {
-    const word = this.word;
-    if (word?.kind !== kind) return null;
-    this.#at++;
-    return word;
+  takeKind(kind: LarkToken['kind']): LarkToken | null {
+    const token = this.token;
+    if (token?.kind !== kind) return null;
+    this.#index++;
+    return token;
   }
 
   isSymbol(text: string): boolean {
-    return this.word?.kind === 'symbol' && this.word.text === text;
+    return this.token?.kind === 'symbol' && this.token.text === text;
   }
 
   takeSymbol(text: string): boolean {
     if (!this.isSymbol(text)) return false;
-    this.#at++;
+    this.#index++;
     return true;
   }
 
@@ -110,24 +110,24 @@ export class LarkCursor {
 
   /** At `{` with a count behind it, not with what a template is given. */
   get atCounts(): boolean {
-    const next = this.#words[this.#at + 1];
+    const next = this.#tokens[this.#index + 1];
     return this.isSymbol('{') && (next?.kind === 'number' || next?.text === ',');
   }
 
   number(): number {
     this.takeSymbol('-');
-    const word = this.takeKind('number');
-    if (!word) throw this.error('Expected a number');
-    if (Number(word.text) > MAX_COUNT) throw this.error(`More than ${MAX_COUNT} repetitions`);
-    return Number(word.text);
+    const token = this.takeKind('number');
+    if (!token) throw this.error('Expected a number');
+    if (Number(token.text) > MAX_COUNT) throw this.error(`More than ${MAX_COUNT} repetitions`);
+    return Number(token.text);
   }
 
   /** A quoted string with its escapes replaced. */
   string(): { value: string; ignoreCase: boolean } {
-    const word = this.takeKind('string');
-    if (!word) throw this.error('Expected a string');
-    const ignoreCase = word.text.endsWith('i');
-    const body = word.text.slice(1, ignoreCase ? -2 : -1);
+    const token = this.takeKind('string');
+    if (!token) throw this.error('Expected a string');
+    const ignoreCase = token.text.endsWith('i');
+    const body = token.text.slice(1, ignoreCase ? -2 : -1);
     const value = body.replace(
       /\\(?:x([0-9a-fA-F]{2})|u([0-9a-fA-F]{4})|U([0-9a-fA-F]{8})|(.))/gsu,
       (...found) => {
@@ -135,11 +135,11 @@ export class LarkCursor {
         const code = x ?? u ?? U;
         if (code === undefined) return ESCAPES[char!] ?? char!;
         const value = Number.parseInt(code, 16);
-        if (value > 0x10ffff) throw syntaxError(this.#source, word.offset, 'Not a Unicode character');
+        if (value > 0x10ffff) throw syntaxError(this.#source, token.offset, 'Not a Unicode character');
         return String.fromCodePoint(value);
       },
     );
-    if (!value.isWellFormed()) throw syntaxError(this.#source, word.offset, 'Lone surrogate');
+    if (!value.isWellFormed()) throw syntaxError(this.#source, token.offset, 'Lone surrogate');
     return { value, ignoreCase };
   }
 
@@ -147,16 +147,16 @@ export class LarkCursor {
   jsonAfterDirective(): unknown {
     this.takeKind('directive');
     while (this.takeKind('newline'));
-    const start = this.word?.offset ?? this.#source.length;
+    const start = this.token?.offset ?? this.#source.length;
     if (!this.isSymbol('{')) throw this.error('Expected a JSON object');
     let open = 0;
     do {
       if (this.atEnd) throw syntaxError(this.#source, start, 'The JSON object is not closed');
       if (this.isSymbol('{')) open++;
       if (this.isSymbol('}')) open--;
-      this.#at++;
+      this.#index++;
     } while (open > 0);
-    const last = this.#words[this.#at - 1]!;
+    const last = this.#tokens[this.#index - 1]!;
     try {
       return JSON.parse(this.#source.slice(start, last.offset + 1));
     } catch {

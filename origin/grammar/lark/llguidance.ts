@@ -1,6 +1,7 @@
 import { type Expression, type Grammar, GrammarBuilder } from '../expression.ts';
-import { GrammarError } from '../grammar-error.ts';
+import { GrammarError, parseJson } from '../grammar-error.ts';
 import { jsonSchemaExpression } from '../json-schema/json-schema.ts';
+import { isJsonObject } from '../json-schema/keywords.ts';
 import type { WorkBudget } from '../work-budget.ts';
 import { type LarkContext, larkExpression } from './lark-compiler.ts';
 
@@ -52,13 +53,13 @@ interface GrammarPart {
 }
 
 function grammarsOf(value: unknown): GrammarPart[] {
-  const parsed = typeof value === 'string' ? parsedJson(value) : value;
-  const grammars = isObject(parsed) ? parsed.grammars : undefined;
+  const parsed = typeof value === 'string' ? parseJson(value, 'The grammar') : value;
+  const grammars = isJsonObject(parsed) ? parsed.grammars : undefined;
   if (!Array.isArray(grammars) || grammars.length === 0)
     throw new GrammarError('"grammars" must be a non-empty array');
   return grammars.map((grammar: unknown, index) => {
     const where = `grammars[${index}]`;
-    if (!isObject(grammar)) throw new GrammarError(`${where} must be an object`);
+    if (!isJsonObject(grammar)) throw new GrammarError(`${where} must be an object`);
     // null means absent.
     const given = Object.fromEntries(Object.entries(grammar).filter(([, value]) => value !== null));
     const { name, lark_grammar: lark, json_schema: schema, ...others } = given;
@@ -74,16 +75,4 @@ function grammarsOf(value: unknown): GrammarPart[] {
     }
     return { name, lark, schema };
   });
-}
-
-function isObject(value: unknown): value is Readonly<Record<string, unknown>> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
-}
-
-function parsedJson(source: string): unknown {
-  try {
-    return JSON.parse(source);
-  } catch {
-    throw new GrammarError('The grammar is not valid JSON');
-  }
 }

@@ -24,33 +24,33 @@ export interface CompileRequest {
 }
 
 /** From the compile server, one per request. */
-export interface CompileAnswer {
+export interface CompileResponse {
   readonly id: number;
   readonly outcome: CompileOutcome;
 }
 
 /** What waits for an outcome. */
-export interface Waiting {
+export interface PendingCompile {
   readonly resolve: (program: Program) => void;
   readonly reject: (error: unknown) => void;
 }
 
-export function failed(thrown: unknown): CompileOutcome {
+export function failureOutcome(thrown: unknown): CompileOutcome {
   const { code, message, param } = toApiError(thrown);
   return { error: { code, message, param } };
 }
 
-export function settle({ resolve, reject }: Waiting, outcome: CompileOutcome): void {
+export function settlePending({ resolve, reject }: PendingCompile, outcome: CompileOutcome): void {
   if ('program' in outcome) resolve(outcome.program);
   else reject(new ApiError(outcome.error.code, outcome.error.message, { param: outcome.error.param }));
 }
 
-export function closedError(): ApiError {
+export function shutdownError(): ApiError {
   return new ApiError('server_is_overloaded', 'The server is shutting down.');
 }
 
 /** Nothing is known against the grammar. */
-export function diedError(): ApiError {
+export function processDiedError(): ApiError {
   return new ApiError(
     'upstream_error',
     'The process that compiles grammars stopped unexpectedly. Please retry your request.',

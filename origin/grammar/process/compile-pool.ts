@@ -1,17 +1,17 @@
 import { ApiError } from '../../../shared/errors.ts';
 import type { Program } from '../program/program.ts';
-import { closedError } from './compile-messages.ts';
-import { CompilerProcess } from './compile-process.ts';
+import { shutdownError } from './compile-messages.ts';
+import { CompileProcess } from './compile-process.ts';
 
-export interface ProgramCompilerOptions {
+export interface CompilePoolOptions {
   /** Milliseconds a compilation may take; default 2,000. */
   readonly timeLimitMs?: number;
   /** Compilations at a time; default 2, so that one that runs to its limit does not hold up all others. */
   readonly processes?: number;
-  /** Compilations of one tenant that may wait for a process; default 64. Beyond it the answer is 503. */
+  /** Compilations of one tenant that may wait for a process; default 64. Beyond it the response is 503. */
   readonly maxWaiting?: number;
-  /** Milliseconds that a compilation may wait for a process; default 1,000. After that the answer is 503. */
-  readonly patienceMs?: number;
+  /** Milliseconds that a compilation may wait for a process; default 1,000. After that the response is 503. */
+  readonly maxWaitMs?: number;
   /** The processes' entry. */
   readonly entry?: URL;
 }
@@ -21,7 +21,7 @@ interface Job {
   readonly tenantId: string;
   readonly resolve: (program: Program) => void;
   readonly reject: (error: unknown) => void;
-  readonly patience: NodeJS.Timeout;
+  readonly expiry: NodeJS.Timeout;
 }
 
 /** Wait before a process is started in the place of one that could not start. */
@@ -31,21 +31,21 @@ const RESTART_MS = 1000;
  * Compiles constraints in processes of their own. A tenant has at most one compilation under way, and tenants take turns, so
  * that whoever sends grammars that take long waits for them alone.
  */
-export class ProgramCompiler {
-  readonly #startProcess: (onEnd: (wasReady: boolean) => void) => CompilerProcess;
+export class CompilePool {
+  readonly #startProcess: (onEnd: (wasReady: boolean) => void) => CompileProcess;
   readonly #maxWaiting: number;
-  readonly #patienceMs: number;
-  readonly #processes = new Set<CompilerProcess>();
+  readonly #maxWaitMs: number;
+  readonly #processes = new Set<CompileProcess>();
   readonly #compiling = new Set<string>();
   #waiting: Job[] = [];
   #closed = false;
 
-  constructor(options: ProgramCompilerOptions = {}) {
-    const { timeLimitMs = 2000, processes = 2, maxWaiting = 64, patienceMs = 1000 } = options;
+  constructor(options: CompilePoolOptions = {}) {
+    const { timeLimitMs = 2000, processes = 2, maxWaiting = 64, maxWaitMs = 1000 } = options;
     const { entry = new URL('./compile-process-entry.ts', import.meta.url) } = options;
-    this.#startProcess = (onEnd) => new CompilerProcess(entry, timeLimitMs, onEnd);
+    this.#startProcess = (onEnd) => new CompileProcess(entry, timeLimitMs, onEnd);
     this.#maxWaiting = maxWaiting;
-    this.#patienceMs = patienceMs;
+    this.#maxWaitMs = maxWaitMs;
     for (let i = 0; i < processes; i++) this.#addProcess();
   }
 
@@ -54,15 +54,15 @@ export class ProgramCompiler {
    * @throws ApiError naming the fault when it cannot be compiled, 503 when too much is waiting
    */
   compile(wire: string, tenantId: string): Promise<Program> {
-    if (this.#closed) return Promise.reject(closedError());
+    if (this.#closed) return Promise.reject(shutdownError());
     const waiting = this.#waiting.filter((job) => job.tenantId === tenantId).length;
-    if (waiting >= this.#maxWaiting) return Promise.reject(crowdedError());
+    if (waiting >= this.#maxWaiting) return Promise.reject(queueFullError());
     return new Promise((resolve, reject) => {
-      const patience = setTimeout(() => {
+      const expiry = setTimeout(() => {
         this.#waiting = this.#waiting.filter((waiting) => waiting !== job);
-        reject(crowdedError());
-      }, this.#patienceMs);
-      const job: Job = { wire, tenantId, resolve, reject, patience };
+        reject(queueFullError());
+      }, this.#maxWaitMs);
+      const job: Job = { wire, tenantId, resolve, reject, expiry };
       this.#waiting.push(job);
       this.#assign();
     });
@@ -71,11 +71,11 @@ export class ProgramCompiler {
   /** Ends the processes; compilations under way and later ones fail. */
   async close(): Promise<void> {
     this.#closed = true;
-    for (const { patience, reject } of this.#waiting.splice(0)) {
-      clearTimeout(patience);
-      reject(closedError());
+    for (const { expiry, reject } of this.#waiting.splice(0)) {
+      clearTimeout(expiry);
+      reject(shutdownError());
     }
-    await Promise.all([...this.#processes].map((process) => process.terminate(closedError())));
+    await Promise.all([...this.#processes].map((process) => process.terminate(shutdownError())));
   }
 
   #addProcess(): void {
@@ -96,8 +96,8 @@ export class ProgramCompiler {
     }
   }
 
-  async #run(process: CompilerProcess, { wire, tenantId, resolve, reject, patience }: Job): Promise<void> {
-    clearTimeout(patience);
+  async #run(process: CompileProcess, { wire, tenantId, resolve, reject, expiry }: Job): Promise<void> {
+    clearTimeout(expiry);
     this.#compiling.add(tenantId);
     await process.run(wire).then(resolve, reject);
     this.#compiling.delete(tenantId);
@@ -115,7 +115,7 @@ export class ProgramCompiler {
   }
 }
 
-function crowdedError(): ApiError {
+function queueFullError(): ApiError {
   return new ApiError(
     'server_is_overloaded',
     'Too many grammars are waiting to be compiled. Please retry your request.',

@@ -1,6 +1,6 @@
 import type { WireConstraint } from '../../../shared/generation.ts';
 import { compileProgram } from '../compile.ts';
-import { answerJobs } from './compile-jobs.ts';
+import { serveJobs } from './compile-jobs.ts';
 
 /** Entry of a compile process. */
 
@@ -9,4 +9,4 @@ compileProgram({
   type: 'json_schema',
   value: { type: 'object', properties: { a: { type: 'integer', minimum: 0 } } },
 });
-answerJobs((wire, isLate) => compileProgram(JSON.parse(wire) as WireConstraint, isLate));
+serveJobs((wire, isExpired) => compileProgram(JSON.parse(wire) as WireConstraint, isExpired));

@@ -3,12 +3,18 @@ import { readdirSync } from 'node:fs';
 import { getPriority, setPriority } from 'node:os';
 import { ApiError } from '../../../shared/errors.ts';
 import type { Program } from '../program/program.ts';
-import { type CompileJob, type CompileResult, diedError, settle, type Waiting } from './compile-messages.ts';
-import { startBareProcess } from './isolated-process.ts';
+import {
+  type CompileJob,
+  type CompileResult,
+  type PendingCompile,
+  processDiedError,
+  settlePending,
+} from './compile-messages.ts';
+import { startIsolatedProcess } from './isolated-process.ts';
 
 const STARTUP_LIMIT_MS = 20_000;
 /** A compilation watches its own time and stops here; only one that does not is ended with its process. */
-const OWN_LIMIT = 0.9;
+const SELF_LIMIT_RATIO = 0.9;
 /** The data limit leaves typed arrays about as much as the heap: Node reserves some 600 MiB and uses little of it. */
 const LIMITS = { heapMiB: 512, dataMiB: 1536, stackKiB: 4000 };
 /** How a Node process ends that gets no more memory. */
@@ -17,16 +23,16 @@ const OUT_OF_MEMORY: readonly (string | null)[] = ['SIGABRT', 'SIGTRAP', 'SIGILL
  * Added to the scheduler's "nice" value: where all cores are busy, a compilation gets about a tenth of what a thread of the
  * engine gets. Less would let usual grammars wait for seconds.
  */
-const NICER = 10;
-const NICEST = 19;
+const NICE_INCREMENT = 10;
+const MAX_NICE = 19;
 
-interface Running extends Waiting {
+interface Running extends PendingCompile {
   readonly wire: string;
   timer: NodeJS.Timeout;
 }
 
 /** One compile process as its owner sees it: takes one job at a time, within limits of time and memory. */
-export class CompilerProcess {
+export class CompileProcess {
   readonly #process: ChildProcess;
   readonly #exited: Promise<unknown>;
   readonly #timeLimitMs: number;
@@ -39,16 +45,16 @@ export class CompilerProcess {
   constructor(entry: URL, timeLimitMs: number, onEnd: (wasReady: boolean) => void) {
     this.#timeLimitMs = timeLimitMs;
     this.#onEnd = onEnd;
-    this.#process = startBareProcess(entry, LIMITS);
+    this.#process = startIsolatedProcess(entry, LIMITS);
     this.#process.on('message', (result: CompileResult) => this.#take(result));
     this.#exited = new Promise<void>((resolve) => {
       this.#process.once('exit', (_code, signal) => {
         const isTooLarge = OUT_OF_MEMORY.includes(signal);
-        this.#end(isTooLarge ? refusal('needs too much memory to compile') : diedError());
+        this.#end(isTooLarge ? refusal('needs too much memory to compile') : processDiedError());
         resolve();
       });
       this.#process.on('error', () => {
-        this.#end(diedError());
+        this.#end(processDiedError());
         if (this.#process.pid === undefined) resolve();
       });
     });
@@ -82,7 +88,10 @@ export class CompilerProcess {
   #send(running: Running): void {
     clearTimeout(running.timer);
     running.timer = this.#timer(this.#timeLimitMs);
-    this.#process.send({ wire: running.wire, limitMs: OWN_LIMIT * this.#timeLimitMs } satisfies CompileJob);
+    this.#process.send({
+      wire: running.wire,
+      limitMs: SELF_LIMIT_RATIO * this.#timeLimitMs,
+    } satisfies CompileJob);
   }
 
   #timer(limitMs: number): NodeJS.Timeout {
@@ -100,7 +109,7 @@ export class CompilerProcess {
       return;
     }
     const running = this.#leave();
-    if (running !== null) settle(running, result);
+    if (running !== null) settlePending(running, result);
   }
 
   #end(error: unknown): void {
@@ -124,7 +133,7 @@ export class CompilerProcess {
  */
 function lowerPriority({ pid }: ChildProcess): void {
   if (pid === undefined) return;
-  const niceness = Math.min(NICEST, getPriority() + NICER);
+  const niceness = Math.min(MAX_NICE, getPriority() + NICE_INCREMENT);
   for (const thread of threadsOf(pid)) {
     try {
       setPriority(thread, niceness);

@@ -1,6 +1,6 @@
-import { type CompileAnswer, type CompileRequest, failed } from './compile-messages.ts';
-import { ProgramCompiler } from './compile-pool.ts';
-import { leaveSignalsToParent } from './isolated-process.ts';
+import { type CompileRequest, type CompileResponse, failureOutcome } from './compile-messages.ts';
+import { CompilePool } from './compile-pool.ts';
+import { ignoreTerminationSignals } from './isolated-process.ts';
 
 /**
  * Entry of the compile server, the process that starts the compile processes. It is small, and this is why it exists:
@@ -8,14 +8,14 @@ import { leaveSignalsToParent } from './isolated-process.ts';
  * milliseconds per GiB of its memory, and grammars that die of their limits make new processes necessary all the time.
  */
 
-const compiler = new ProgramCompiler();
+const compiler = new CompilePool();
 
-leaveSignalsToParent();
+ignoreTerminationSignals();
 process.on('disconnect', async () => {
   await compiler.close();
   process.exit();
 });
 process.on('message', async ({ id, wire, tenantId }: CompileRequest) => {
-  const outcome = await compiler.compile(wire, tenantId).then((program) => ({ program }), failed);
-  if (process.connected) process.send?.({ id, outcome } satisfies CompileAnswer);
+  const outcome = await compiler.compile(wire, tenantId).then((program) => ({ program }), failureOutcome);
+  if (process.connected) process.send?.({ id, outcome } satisfies CompileResponse);
 });

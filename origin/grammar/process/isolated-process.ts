@@ -12,8 +12,8 @@ export interface ProcessLimits {
  * Starts a Node process with a channel and nothing else of this one's: no environment, no terminal. What it prints is
  * dropped, because a dying process prints what it was working on.
  */
-export function startBareProcess(entry: URL, limits?: ProcessLimits): ChildProcess {
-  const own = limits === undefined ? null : limitedNode(limits);
+export function startIsolatedProcess(entry: URL, limits?: ProcessLimits): ChildProcess {
+  const own = limits === undefined ? null : limitedCommand(limits);
   return fork(entry, {
     env: {},
     serialization: 'advanced',
@@ -23,7 +23,7 @@ export function startBareProcess(entry: URL, limits?: ProcessLimits): ChildProce
 }
 
 /** V8's limit leaves out typed arrays. On Linux the kernel bounds these, too, and writes no image of a dead process. */
-function limitedNode({ heapMiB, dataMiB, stackKiB }: ProcessLimits): {
+function limitedCommand({ heapMiB, dataMiB, stackKiB }: ProcessLimits): {
   execPath?: string;
   execArgv: string[];
 } {
@@ -34,6 +34,6 @@ function limitedNode({ heapMiB, dataMiB, stackKiB }: ProcessLimits): {
 }
 
 /** Signals that a terminal or a launcher sends to a whole group are its first process's business, which drains. */
-export function leaveSignalsToParent(): void {
+export function ignoreTerminationSignals(): void {
   for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, () => undefined);
 }

@@ -1,7 +1,7 @@
 import type { Expression, Grammar } from '../expression.ts';
 
 /** One call of a rule in another. */
-export interface Call {
+export interface RuleCall {
   readonly rule: number;
   /** The last thing its rule does. */
   readonly tail: boolean;
@@ -10,7 +10,7 @@ export interface Call {
 }
 
 export interface CallGraph {
-  readonly calls: readonly (readonly Call[])[];
+  readonly calls: readonly (readonly RuleCall[])[];
   /** Strongly connected component of each rule; callees have smaller numbers than callers outside their own. */
   readonly component: Int32Array;
   /** Rules grouped by component, callees first. */
@@ -19,14 +19,14 @@ export interface CallGraph {
 
 export function callGraph(grammar: Grammar): CallGraph {
   const calls = grammar.rules.map((expression) => {
-    const out: Call[] = [];
+    const out: RuleCall[] = [];
     visitCalls(expression, true, 1, out);
     return out;
   });
   return { calls, ...connectedComponents(calls) };
 }
 
-function visitCalls(expression: Expression, tail: boolean, copies: number, out: Call[]): void {
+function visitCalls(expression: Expression, tail: boolean, copies: number, out: RuleCall[]): void {
   switch (expression.kind) {
     case 'bytes':
     case 'chars':
@@ -40,7 +40,7 @@ function visitCalls(expression: Expression, tail: boolean, copies: number, out: 
       for (const item of expression.items) visitCalls(item, tail, copies, out);
       return;
     case 'repeat':
-      visitCalls(expression.item, tail && expression.max === 1, copies * copiesOf(expression), out);
+      visitCalls(expression.item, tail && expression.max === 1, copies * copiesInAutomaton(expression), out);
       return;
     case 'rule':
       out.push({ rule: expression.rule, tail, copies });
@@ -54,7 +54,7 @@ function visitCalls(expression: Expression, tail: boolean, copies: number, out: 
 }
 
 /** How often the repeated part stands in the automaton. */
-export function copiesOf({ min, max }: { readonly min: number; readonly max: number }): number {
+export function copiesInAutomaton({ min, max }: { readonly min: number; readonly max: number }): number {
   return Math.max(1, Number.isFinite(max) ? max : min + 1);
 }
 
@@ -64,7 +64,7 @@ interface Frame {
 }
 
 /** Tarjan's algorithm, without recursion: a chain of rules may be as long as a grammar allows. */
-function connectedComponents(calls: readonly (readonly Call[])[]): Omit<CallGraph, 'calls'> {
+function connectedComponents(calls: readonly (readonly RuleCall[])[]): Omit<CallGraph, 'calls'> {
   const index = new Int32Array(calls.length).fill(-1);
   const low = new Int32Array(calls.length);
   const component = new Int32Array(calls.length).fill(-1);

@@ -1,5 +1,5 @@
 import type { Expression, Grammar } from '../expression.ts';
-import { type CallGraph, copiesOf } from './call-graph.ts';
+import { type CallGraph, copiesInAutomaton } from './call-graph.ts';
 
 /** How the calls of a grammar are compiled. */
 export interface CallPlan {
@@ -13,9 +13,9 @@ export interface CallPlan {
 }
 
 /** Rules up to this size are copied into every caller. */
-const SMALL = 16;
+const MAX_INLINE_SIZE = 16;
 /** Rules with a single caller are copied up to this size and nesting. */
-const SINGLE_USE = 1000;
+const MAX_SINGLE_USE_SIZE = 1000;
 const MAX_NESTING = 40;
 
 export function planCalls(grammar: Grammar, graph: CallGraph): CallPlan {
@@ -34,7 +34,7 @@ export function planCalls(grammar: Grammar, graph: CallGraph): CallPlan {
         if (inlined[call.rule] === 1) nesting[rule] = Math.max(nesting[rule]!, nesting[call.rule]! + 1);
       }
       if (recursive[rule] === 1 || rule === grammar.root || nesting[rule]! >= MAX_NESTING) continue;
-      if (size[rule]! <= (uses[rule] === 1 ? SINGLE_USE : SMALL)) inlined[rule] = 1;
+      if (size[rule]! <= (uses[rule] === 1 ? MAX_SINGLE_USE_SIZE : MAX_INLINE_SIZE)) inlined[rule] = 1;
     }
   }
   return {
@@ -73,7 +73,7 @@ export function expandedSize(expression: Expression, sizeOfCall: (rule: number) 
     case 'choice':
       return expression.items.reduce((sum, item) => sum + expandedSize(item, sizeOfCall), 1);
     case 'repeat':
-      return 1 + copiesOf(expression) * expandedSize(expression.item, sizeOfCall);
+      return 1 + copiesInAutomaton(expression) * expandedSize(expression.item, sizeOfCall);
     case 'rule':
       return sizeOfCall(expression.rule);
     case 'graph':

@@ -8,22 +8,22 @@ import type { WorkBudget } from '../work-budget.ts';
 import { callGraph } from './call-graph.ts';
 import { planCalls } from './inlining.ts';
 import type { Program } from './program.ts';
-import { foldRepetitions } from './repetition.ts';
+import { rewriteRepetitions } from './repetition.ts';
 import { ruleAutomaton } from './rule-automaton.ts';
-import { removeDeadCalls, skipEmptyCalls } from './rule-reduction.ts';
-import { likenessOf } from './state-equivalence.ts';
+import { bypassNullableCalls, removeUnproductiveCalls } from './rule-reduction.ts';
+import { stateEquivalence } from './state-equivalence.ts';
 
 /** A rule whose deterministic automaton would be larger than this, and than the other, stays nondeterministic. */
 const MAX_DETERMINISTIC_STATES = 4000;
 
 /** Compiles a grammar to tables. GrammarError when no text matches; BudgetExceeded when it is too large. */
-export function lower(source: Grammar, budget: WorkBudget): Program {
-  const grammar = foldRepetitions(source);
+export function lowerGrammar(source: Grammar, budget: WorkBudget): Program {
+  const grammar = rewriteRepetitions(source);
   const graph = callGraph(grammar);
   const plan = planCalls(grammar, graph);
   const automata = reachable(grammar.root, (rule) => ruleAutomaton(grammar, rule, plan, budget));
-  const nullable = skipEmptyCalls(automata);
-  const productive = removeDeadCalls(automata);
+  const nullable = bypassNullableCalls(automata);
+  const productive = removeUnproductiveCalls(automata);
   const matchesEmpty = nullable.has(grammar.root);
   if (!productive.has(grammar.root) && !matchesEmpty) throw new GrammarError('No text can match');
   const compiled = new Map<number, Dfa>();
@@ -102,7 +102,7 @@ export function flatten(automata: ReadonlyMap<number, Dfa>, matchesEmpty: boolea
     callEdges: new Int32Array(callEdges),
     matchesEmpty,
   };
-  return { ...network, likeness: likenessOf(network) };
+  return { ...network, equivalence: stateEquivalence(network) };
 }
 
 /** Classes are the pieces between all edge boundaries, numbered in byte order: edges stay ranges. */

@@ -3,11 +3,11 @@
  * transition network: each rule is an automaton over byte classes and calls of rules; no rule matches the empty text, and
  * every state can be completed.
  */
-export interface Program extends Network {
-  readonly likeness: Likeness;
+export interface Program extends TransitionNetwork {
+  readonly equivalence: StateEquivalence;
 }
 
-export interface Network {
+export interface TransitionNetwork {
   /** Byte → class; bytes of one class behave alike everywhere. Length 256. */
   readonly classOf: Uint8Array;
   readonly classCount: number;
@@ -33,21 +33,21 @@ export interface Network {
  * How long texts must be to tell program states apart: states from which the same short texts can be read, with the
  * rule's end after the same ones, allow the same short tokens. Long counted repetitions are chains of such states.
  */
-export interface Likeness {
+export interface StateEquivalence {
   /** All states, those that are alike next to each other. */
   readonly order: Int32Array;
   /** Where a state stands in `order`. */
-  readonly place: Int32Array;
+  readonly position: Int32Array;
   /**
-   * apart[i]: texts shorter than so many bytes do not tell order[i − 1] and order[i] apart, so for any two states the
-   * minimum between them counts. 0 where they are of different rules, or only one of them is final; INSEPARABLE where no
+   * distinguishedAt[i]: texts shorter than so many bytes do not tell order[i − 1] and order[i] apart, so for any two states the
+   * minimum between them counts. 0 where they are of different rules, or only one of them is final; NEVER_DISTINGUISHED where no
    * length was found that does.
    */
-  readonly apart: Int32Array;
+  readonly distinguishedAt: Int32Array;
 }
 
 /** Memory of the tables. */
-export function bytesOfProgram({ likeness, ...network }: Program): number {
-  const tables = [...Object.values(network), ...Object.values(likeness)].filter(ArrayBuffer.isView);
+export function programBytes({ equivalence, ...network }: Program): number {
+  const tables = [...Object.values(network), ...Object.values(equivalence)].filter(ArrayBuffer.isView);
   return tables.reduce((sum, { byteLength }) => sum + byteLength, 0);
 }

@@ -2,60 +2,52 @@ import { choice, type Expression, type Grammar, GrammarBuilder, repeat, sequence
 import { expandedSize } from './inlining.ts';
 
 /** Counted repetitions are written out up to this many states; beyond it the repeated part becomes a rule. */
-const WRITTEN_OUT = 300;
+const MAX_EXPANDED_STATES = 300;
 /** Beyond this many repetitions the count is halved again and again, each half a rule. */
-const CHAIN = 1024;
+const MAX_UNROLLED = 1024;
 
 /** Rewrites counted repetitions so that no automaton grows out of proportion to the source. */
-export function foldRepetitions(grammar: Grammar): Grammar {
+export function rewriteRepetitions(grammar: Grammar): Grammar {
   const builder = new GrammarBuilder();
   for (const _ of grammar.rules) builder.declare();
-  const folder = new RepetitionFolder(builder);
   grammar.rules.forEach((expression, index) => {
-    builder.define(index, folder.fold(expression));
+    builder.define(index, rewrite(expression, builder));
   });
   return builder.build(grammar.root);
 }
 
-class RepetitionFolder {
-  readonly #builder: GrammarBuilder;
-
-  constructor(builder: GrammarBuilder) {
-    this.#builder = builder;
-  }
-
-  fold(expression: Expression): Expression {
-    switch (expression.kind) {
-      case 'sequence':
-      case 'choice':
-        return { kind: expression.kind, items: expression.items.map((item) => this.fold(item)) };
-      case 'graph':
-        return { ...expression, edges: expression.edges.map((e) => ({ ...e, label: this.fold(e.label) })) };
-      case 'repeat':
-        return this.#foldRepeat(this.fold(expression.item), expression.min, expression.max);
-      default:
-        return expression;
+function rewrite(expression: Expression, builder: GrammarBuilder): Expression {
+  switch (expression.kind) {
+    case 'sequence':
+    case 'choice':
+      return { kind: expression.kind, items: expression.items.map((item) => rewrite(item, builder)) };
+    case 'graph': {
+      const edges = expression.edges.map((edge) => ({ ...edge, label: rewrite(edge.label, builder) }));
+      return { ...expression, edges };
     }
+    case 'repeat':
+      return rewriteRepeat(rewrite(expression.item, builder), expression.min, expression.max, builder);
+    default:
+      return expression;
   }
+}
 
-  #foldRepeat(item: Expression, min: number, max: number): Expression {
-    const count = Number.isFinite(max) ? max : min;
-    const size = expandedSize(item, () => 1);
-    if (count <= 1 || size * count <= WRITTEN_OUT) return repeat(item, min, max);
-    const unit = item.kind === 'rule' ? item : this.#builder.add(item);
-    if (count <= CHAIN) return repeat(unit, min, max);
-    const halving = new Halving(unit, this.#builder);
-    const rest = Number.isFinite(max) ? halving.upTo(max - min) : repeat(unit, 0, Number.POSITIVE_INFINITY);
-    return sequence(halving.exactly(min), rest);
-  }
+function rewriteRepeat(item: Expression, min: number, max: number, builder: GrammarBuilder): Expression {
+  const count = Number.isFinite(max) ? max : min;
+  const size = expandedSize(item, () => 1);
+  if (count <= 1 || size * count <= MAX_EXPANDED_STATES) return repeat(item, min, max);
+  const unit = item.kind === 'rule' ? item : builder.add(item);
+  if (count <= MAX_UNROLLED) return repeat(unit, min, max);
+  const halving = new Halving(unit, builder);
+  const rest = Number.isFinite(max) ? halving.upTo(max - min) : repeat(unit, 0, Number.POSITIVE_INFINITY);
+  return sequence(halving.exactly(min), rest);
 }
 
 /** Repetitions of one unit whose size grows with the logarithm of the count. */
 class Halving {
   readonly #unit: Expression;
   readonly #builder: GrammarBuilder;
-  readonly #exact = new Map<number, Expression>();
-  readonly #upTo = new Map<number, Expression>();
+  readonly #rules = new Map<string, Expression>();
 
   constructor(unit: Expression, builder: GrammarBuilder) {
     this.#unit = unit;
@@ -63,29 +55,24 @@ class Halving {
   }
 
   exactly(count: number): Expression {
-    if (count <= CHAIN) return repeat(this.#unit, count, count);
-    return memo(this.#exact, count, () => {
-      const half = Math.floor(count / 2);
-      return this.#builder.add(sequence(this.exactly(half), this.exactly(count - half)));
-    });
+    if (count <= MAX_UNROLLED) return repeat(this.#unit, count, count);
+    const half = Math.floor(count / 2);
+    return this.#rule(`${count}`, () => sequence(this.exactly(half), this.exactly(count - half)));
   }
 
   upTo(count: number): Expression {
-    if (count <= CHAIN) return repeat(this.#unit, 0, count);
-    return memo(this.#upTo, count, () => {
-      const half = Math.floor(count / 2);
-      return this.#builder.add(
-        choice([this.upTo(half), sequence(this.exactly(half), this.upTo(count - half))]),
-      );
-    });
+    if (count <= MAX_UNROLLED) return repeat(this.#unit, 0, count);
+    const half = Math.floor(count / 2);
+    return this.#rule(`0-${count}`, () =>
+      choice([this.upTo(half), sequence(this.exactly(half), this.upTo(count - half))]),
+    );
   }
-}
 
-/** Looks a value up, or makes and keeps it. */
-function memo(map: Map<number, Expression>, key: number, make: () => Expression): Expression {
-  const known = map.get(key);
-  if (known) return known;
-  const made = make();
-  map.set(key, made);
-  return made;
+  #rule(key: string, make: () => Expression): Expression {
+    const known = this.#rules.get(key);
+    if (known) return known;
+    const made = this.#builder.add(make());
+    this.#rules.set(key, made);
+    return made;
+  }
 }

@@ -1,4 +1,4 @@
-import { type CodePoints, pairs } from '../automaton/code-points.ts';
+import { type CodePoints, rangesOf } from '../automaton/code-points.ts';
 import { CALL, Nfa } from '../automaton/nfa.ts';
 import { utf8Sequences } from '../automaton/utf8.ts';
 import type { Expression, Grammar, Graph } from '../expression.ts';
@@ -9,6 +9,8 @@ import type { CallPlan } from './inlining.ts';
 export function ruleAutomaton(grammar: Grammar, rule: number, plan: CallPlan, budget: WorkBudget): Nfa {
   return new RuleAutomatonBuilder(grammar, rule, plan, budget).nfa;
 }
+
+type Repeat = Expression & { readonly kind: 'repeat' };
 
 class RuleAutomatonBuilder {
   readonly nfa: Nfa;
@@ -56,7 +58,7 @@ class RuleAutomatonBuilder {
         for (const item of expression.items) this.#add(item, from, to, tail);
         return;
       case 'repeat':
-        this.#addRepeat(expression.item, expression.min, expression.max, from, to, tail);
+        this.#addRepeat(expression, from, to, tail);
         return;
       case 'rule':
         this.#addCall(expression.rule, from, to, tail);
@@ -79,7 +81,7 @@ class RuleAutomatonBuilder {
   /** Equal endings of byte sequences share their states. */
   #addCharacters(set: CodePoints, from: number, to: number): void {
     const shared = new Map<string, number>();
-    for (const [lo, hi] of pairs(set)) {
+    for (const [lo, hi] of rangesOf(set)) {
       for (const bytes of utf8Sequences(lo, hi)) {
         let target = to;
         let key = '';
@@ -110,22 +112,17 @@ class RuleAutomatonBuilder {
     });
   }
 
-  #addRepeat(item: Expression, min: number, max: number, from: number, to: number, tail: boolean): void {
+  #addRepeat({ item, min, max }: Repeat, from: number, to: number, tail: boolean): void {
     if (max < min) return;
-    let state = this.nfa.addState();
-    this.nfa.addEpsilon(from, state);
-    const copies = Number.isFinite(max) ? max : min;
-    for (let i = 0; i < copies; i++) {
-      if (i >= min) this.nfa.addEpsilon(state, to);
-      const next = this.nfa.addState();
-      // Only `x?` keeps its place at the end: after it nothing can follow.
-      if (max === 1) this.#add(item, state, to, tail);
-      else this.#add(item, state, next, false);
-      state = next;
+    if (max !== 1) {
+      this.nfa.addRepeat(from, to, { min, max }, (start, end) => this.#add(item, start, end, false));
+      return;
     }
-    if (max === 1) return;
-    if (!Number.isFinite(max)) this.#add(item, state, state, false);
-    this.nfa.addEpsilon(state, to);
+    // Only `x?` keeps its place at the end: after it nothing can follow.
+    const state = this.nfa.addState();
+    this.nfa.addEpsilon(from, state);
+    if (min === 0) this.nfa.addEpsilon(state, to);
+    this.#add(item, state, to, tail);
   }
 
   #addCall(rule: number, from: number, to: number, tail: boolean): void {

@@ -1,9 +1,9 @@
 import { Partition } from '../automaton/partition.ts';
-import type { Likeness, Network } from './program.ts';
+import type { StateEquivalence, TransitionNetwork } from './program.ts';
 
 /** Lengths looked at; more than the bytes of usual vocabularies' longest tokens. */
-const LONGEST = 160;
-export const INSEPARABLE = LONGEST + 1;
+const MAX_LENGTH = 160;
+export const NEVER_DISTINGUISHED = MAX_LENGTH + 1;
 /** Edges looked at before the question is given up; a few hundredths of a second. */
 const MAX_EDGES = 300_000;
 
@@ -12,18 +12,18 @@ const MAX_EDGES = 300_000;
  * only when one it leads to was separated from its like (the smaller part counts as separated), so a chain of any length
  * costs little more than reading it once.
  */
-export function likenessOf(network: Network): Likeness {
+export function stateEquivalence(network: TransitionNetwork): StateEquivalence {
   const size = network.ruleOf.length;
   const partition = new Partition(size);
   partition.groupBy(Array.from(network.ruleOf, (rule, state) => 2 * rule + network.final[state]!));
-  const apart = new Int32Array(size + 1);
+  const distinguishedAt = new Int32Array(size + 1);
   let edges = network.byteEdges.length / 3 + network.callEdges.length / 2;
-  if (edges > MAX_EDGES) return { ...laidOut(partition), apart };
-  apart.fill(INSEPARABLE, 0, size);
-  for (let set = 0; set < partition.sets; set++) apart[partition.first[set]!] = 0;
+  if (edges > MAX_EDGES) return { ...orderOf(partition), distinguishedAt };
+  distinguishedAt.fill(NEVER_DISTINGUISHED, 0, size);
+  for (let set = 0; set < partition.sets; set++) distinguishedAt[partition.start[set]!] = 0;
   const predecessors = predecessorsOf(network);
   let affected: Iterable<number> = network.ruleOf.keys();
-  for (let length = 1; length <= LONGEST; length++) {
+  for (let length = 1; length <= MAX_LENGTH; length++) {
     const groups = new Map<string, number[]>();
     for (const state of affected) {
       edges += edgeCount(network, state);
@@ -32,19 +32,19 @@ export function likenessOf(network: Network): Likeness {
       if (group) group.push(state);
       else groups.set(key, [state]);
     }
-    const separated = separate(partition, groups.values(), apart, length);
+    const separated = separate(partition, groups.values(), distinguishedAt, length);
     if (separated.length === 0) break;
-    if (edges > MAX_EDGES) return { ...laidOut(partition), apart: apart.fill(0) };
+    if (edges > MAX_EDGES) return { ...orderOf(partition), distinguishedAt: distinguishedAt.fill(0) };
     affected = new Set(separated.flatMap((state) => predecessors[state]!));
   }
-  return { ...laidOut(partition), apart };
+  return { ...orderOf(partition), distinguishedAt };
 }
 
 /** Separates each group from the rest of its set. Answers the states whose set is a new one. */
 function separate(
   partition: Partition,
   groups: Iterable<readonly number[]>,
-  apart: Int32Array,
+  distinguishedAt: Int32Array,
   length: number,
 ): number[] {
   const before = partition.sets;
@@ -55,16 +55,16 @@ function separate(
   const separated: number[] = [];
   for (let set = before; set < partition.sets; set++) {
     // One of the two ends is the new boundary; the other one is older.
-    for (const end of [partition.first[set]!, partition.past[set]!]) {
-      if (apart[end] === INSEPARABLE) apart[end] = length;
+    for (const end of [partition.start[set]!, partition.end[set]!]) {
+      if (distinguishedAt[end] === NEVER_DISTINGUISHED) distinguishedAt[end] = length;
     }
-    for (let i = partition.first[set]!; i < partition.past[set]!; i++) separated.push(partition.elements[i]!);
+    for (let i = partition.start[set]!; i < partition.end[set]!; i++) separated.push(partition.elements[i]!);
   }
   return separated;
 }
 
 /** Equal for states of one set with the same edges to the same sets. */
-function signature(network: Network, { setOf }: Partition, state: number): string {
+function signature(network: TransitionNetwork, { setOf }: Partition, state: number): string {
   const { byteOffsets, byteEdges, callOffsets, callEdges } = network;
   let key = `${setOf[state]}`;
   for (let i = byteOffsets[state]!; i < byteOffsets[state + 1]!; i += 3) {
@@ -76,12 +76,18 @@ function signature(network: Network, { setOf }: Partition, state: number): strin
   return key;
 }
 
-function edgeCount({ byteOffsets, callOffsets }: Network, state: number): number {
+function edgeCount({ byteOffsets, callOffsets }: TransitionNetwork, state: number): number {
   const bytes = byteOffsets[state + 1]! - byteOffsets[state]!;
   return 1 + bytes / 3 + (callOffsets[state + 1]! - callOffsets[state]!) / 2;
 }
 
-function predecessorsOf({ ruleOf, byteOffsets, byteEdges, callOffsets, callEdges }: Network): number[][] {
+function predecessorsOf({
+  ruleOf,
+  byteOffsets,
+  byteEdges,
+  callOffsets,
+  callEdges,
+}: TransitionNetwork): number[][] {
   const predecessors: number[][] = Array.from(ruleOf, () => []);
   for (let state = 0; state < ruleOf.length; state++) {
     for (let i = byteOffsets[state]!; i < byteOffsets[state + 1]!; i += 3) {
@@ -94,10 +100,10 @@ function predecessorsOf({ ruleOf, byteOffsets, byteEdges, callOffsets, callEdges
   return predecessors;
 }
 
-function laidOut({ elements }: Partition): Pick<Likeness, 'order' | 'place'> {
-  const place = new Int32Array(elements.length);
+function orderOf({ elements }: Partition): Pick<StateEquivalence, 'order' | 'position'> {
+  const position = new Int32Array(elements.length);
   elements.forEach((state, i) => {
-    place[state] = i;
+    position[state] = i;
   });
-  return { order: elements, place };
+  return { order: elements, position };
 }

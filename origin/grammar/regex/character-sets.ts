@@ -4,7 +4,7 @@ import {
   codePoints,
   complementCodePoints,
   intersectCodePoints,
-  pairs,
+  rangesOf,
 } from '../automaton/code-points.ts';
 import type { WorkBudget } from '../work-budget.ts';
 
@@ -52,11 +52,11 @@ const MANY = 1000;
 
 /** Adds the other case of letters. */
 export function bothCases(set: CodePoints, budget: WorkBudget): CodePoints {
-  const ranges = pairs(set);
+  const ranges = rangesOf(set);
   const size = ranges.reduce((sum, [lo, hi]) => sum + hi - lo + 1, 0);
   const letters =
     size > MANY ? intersectCodePoints(set, unicodeProperty('Changes_When_Casemapped', budget)!) : set;
-  for (const [lo, hi] of pairs(letters)) {
+  for (const [lo, hi] of rangesOf(letters)) {
     budget.spend(30 * (hi - lo + 1));
     for (let char = lo; char <= hi; char++) {
       for (const other of otherCases(char)) ranges.push([other, other]);

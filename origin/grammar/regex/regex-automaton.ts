@@ -1,4 +1,4 @@
-import { ALL_CODE_POINTS, pairs } from '../automaton/code-points.ts';
+import { ALL_CODE_POINTS, rangesOf } from '../automaton/code-points.ts';
 import { codePointsByTarget } from '../automaton/dfa.ts';
 import { CALL, Nfa } from '../automaton/nfa.ts';
 import { chars, EMPTY, type Expression, type GraphEdge } from '../expression.ts';
@@ -35,7 +35,7 @@ export function hasAnchors(node: RegexNode): boolean {
 function addNode(nfa: Nfa, node: RegexNode, from: number, to: number): void {
   switch (node.kind) {
     case 'chars':
-      for (const [lo, hi] of pairs(node.set)) nfa.addEdge(from, lo, hi, to);
+      for (const [lo, hi] of rangesOf(node.set)) nfa.addEdge(from, lo, hi, to);
       return;
     case 'anchor': {
       const symbol = node.at === 'start' ? AT_START : AT_END;
@@ -56,22 +56,8 @@ function addNode(nfa: Nfa, node: RegexNode, from: number, to: number): void {
       return;
     }
     case 'repeat':
-      addRepeat(nfa, node.item, node.min, node.max, from, to);
+      nfa.addRepeat(from, to, node, (start, end) => addNode(nfa, node.item, start, end));
   }
-}
-
-function addRepeat(nfa: Nfa, item: RegexNode, min: number, max: number, from: number, to: number): void {
-  let state = nfa.addState();
-  nfa.addEpsilon(from, state);
-  const copies = Number.isFinite(max) ? max : min;
-  for (let i = 0; i < copies; i++) {
-    if (i >= min) nfa.addEpsilon(state, to);
-    const next = nfa.addState();
-    addNode(nfa, item, state, next);
-    state = next;
-  }
-  if (!Number.isFinite(max)) addNode(nfa, item, state, state);
-  nfa.addEpsilon(state, to);
 }
 
 /** Whether text was read before, and whether `$` forbids any to follow. */

@@ -1,4 +1,4 @@
-import { type CodePoints, codePoints, complementCodePoints, pairs } from '../automaton/code-points.ts';
+import { type CodePoints, codePoints, complementCodePoints, rangesOf } from '../automaton/code-points.ts';
 import { SourceCursor } from '../source-cursor.ts';
 import type { WorkBudget } from '../work-budget.ts';
 import { bothCases, CLASS_ESCAPES, unicodeProperty } from './character-sets.ts';
@@ -70,14 +70,9 @@ function characterEscape(cursor: RegexCursor): number {
     return 0x10000 + ((hex(pair[1]!) - 0xd800) << 10) + (hex(pair[2]!) - 0xdc00);
   }
   const code = cursor.match(/x([0-9a-fA-F]{2})|u([0-9a-fA-F]{4})|u\{([0-9a-fA-F]{1,8})\}/y);
-  if (code) {
-    const value = hex(code[1] ?? code[2] ?? code[3]!);
-    if (value > 0x10ffff || (value >= 0xd800 && value <= 0xdfff))
-      throw cursor.error('Not a Unicode character');
-    return value;
-  }
+  if (code) return cursor.scalarValue(hex(code[1] ?? code[2] ?? code[3]!));
   if (/[A-Za-z0-9]/.test(cursor.peek)) throw cursor.error(`Unknown escape "\\${cursor.peek}"`);
-  return cursor.character();
+  return cursor.codePoint();
 }
 
 function hex(digits: string): number {
@@ -88,7 +83,7 @@ function hex(digits: string): number {
  * `[…]` or `[^…]`; the cursor stands on the opening bracket. An empty class matches nothing. Where case is ignored, a
  * negated class leaves out its letters in either case.
  */
-export function characterClass(cursor: RegexCursor, budget: WorkBudget, ignoreCase = false): CodePoints {
+export function classMembers(cursor: RegexCursor, budget: WorkBudget, ignoreCase = false): CodePoints {
   cursor.take('[');
   const negated = cursor.take('^');
   const ranges: [number, number][] = [];
@@ -99,7 +94,7 @@ export function characterClass(cursor: RegexCursor, budget: WorkBudget, ignoreCa
       cursor.take('-');
       ranges.push(span(cursor, low, member(cursor, budget)));
     } else {
-      ranges.push(...pairs(low));
+      ranges.push(...rangesOf(low));
     }
   }
   const members = ignoreCase ? bothCases(codePoints(ranges), budget) : codePoints(ranges);
@@ -108,7 +103,7 @@ export function characterClass(cursor: RegexCursor, budget: WorkBudget, ignoreCa
 
 function member(cursor: RegexCursor, budget: WorkBudget): CodePoints {
   if (cursor.peek !== '\\') {
-    const char = cursor.character();
+    const char = cursor.codePoint();
     return [char, char];
   }
   if (cursor.take('\\b')) return [8, 8];

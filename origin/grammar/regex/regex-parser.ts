@@ -2,7 +2,7 @@ import { ALL_CODE_POINTS, type CodePoints } from '../automaton/code-points.ts';
 import { type GrammarError, syntaxError } from '../grammar-error.ts';
 import type { WorkBudget } from '../work-budget.ts';
 import { ANY_BUT_LINE_END, bothCases } from './character-sets.ts';
-import { characterClass, classEscape, RegexCursor } from './regex-cursor.ts';
+import { classEscape, classMembers, RegexCursor } from './regex-cursor.ts';
 
 /** A parsed regular expression. Groups leave no trace: nothing captures. */
 export type RegexNode =
@@ -73,13 +73,13 @@ class RegexParser {
     if (cursor.take('.'))
       return { kind: 'chars', set: this.#flags.dotAll ? ALL_CODE_POINTS : ANY_BUT_LINE_END };
     if (cursor.peek === '[')
-      return { kind: 'chars', set: characterClass(cursor, this.#budget, this.#flags.ignoreCase) };
+      return { kind: 'chars', set: classMembers(cursor, this.#budget, this.#flags.ignoreCase) };
     if (cursor.peek === '(') return this.#group(nesting);
     if (cursor.peek === '\\') return this.#escape();
     if ('*+?'.includes(cursor.peek)) throw cursor.error('Nothing to repeat');
     if (/^\{\d*,?\d*\}/.test(cursor.rest(24)))
       throw cursor.error('Nothing to repeat, or a count without its minimum');
-    const char = cursor.character();
+    const char = cursor.codePoint();
     return this.#chars([char, char]);
   }
 
@@ -98,16 +98,16 @@ class RegexParser {
   #groupKind(offset: number): void {
     const cursor = this.#cursor;
     if (cursor.take(':') || cursor.takeGroupName()) return;
-    if (/^<?[=!]/.test(cursor.rest(2))) throw this.#refusal(offset, 'Look-around is not supported');
-    throw this.#refusal(offset, 'This kind of group is not supported');
+    if (/^<?[=!]/.test(cursor.rest(2))) throw this.#error(offset, 'Look-around is not supported');
+    throw this.#error(offset, 'This kind of group is not supported');
   }
 
   #escape(): RegexNode {
     const cursor = this.#cursor;
     const offset = cursor.offset;
     const next = cursor.rest(2).charAt(1);
-    if (/[1-9]/.test(next) || next === 'k') throw this.#refusal(offset, 'Back-references are not supported');
-    if (next === 'b' || next === 'B') throw this.#refusal(offset, 'Word boundaries are not supported');
+    if (/[1-9]/.test(next) || next === 'k') throw this.#error(offset, 'Back-references are not supported');
+    if (next === 'b' || next === 'B') throw this.#error(offset, 'Word boundaries are not supported');
     const set = classEscape(cursor, this.#budget);
     return this.#chars(set);
   }
@@ -127,7 +127,7 @@ class RegexParser {
     return { kind: 'repeat', item, min: counts[0], max: counts[1] };
   }
 
-  #refusal(offset: number, message: string): GrammarError {
+  #error(offset: number, message: string): GrammarError {
     return syntaxError(this.#source, offset, message);
   }
 }

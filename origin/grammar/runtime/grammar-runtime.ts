@@ -1,10 +1,10 @@
 import { bytesOf } from '../../tokenizer/token-bytes.ts';
 import type { CompiledGrammar, Constraint } from '../constraint.ts';
-import { bytesOfProgram, type Program } from '../program/program.ts';
+import { type Program, programBytes } from '../program/program.ts';
 import { StepBudget, type WorkBudget } from '../work-budget.ts';
 import type { GrammarVocabulary } from './grammar-vocabulary.ts';
 import { MaskMaker } from './mask-maker.ts';
-import { ACCEPTING, DEAD, StateTable, transferState } from './state-table.ts';
+import { ACCEPTING, DEAD, StateTable } from './state-table.ts';
 
 const MAX_STATES = 30_000;
 const MAX_TABLE_BYTES = 64 * 2 ** 20;
@@ -16,7 +16,7 @@ export interface TableLimits {
 }
 
 /** A position in the text: a parser state and the table it belongs to. */
-export interface Position {
+export interface ParserPosition {
   readonly table: StateTable;
   readonly state: number;
 }
@@ -37,7 +37,7 @@ export class GrammarRuntime implements CompiledGrammar {
   ) {
     this.vocabulary = vocabulary;
     this.#program = program;
-    this.#programBytes = bytesOfProgram(program);
+    this.#programBytes = programBytes(program);
     this.#limits = { states, bytes };
     this.#table = new StateTable(program);
     this.#masks = new MaskMaker(this.#table, vocabulary);
@@ -53,22 +53,22 @@ export class GrammarRuntime implements CompiledGrammar {
   }
 
   /** The same position in the current table. Call it before each operation: memory is bounded by changing tables. */
-  current(position: Position, budget: WorkBudget): Position {
+  inCurrentTable(position: ParserPosition, budget: WorkBudget): ParserPosition {
     if (this.#table.size > this.#limits.states || this.#table.bytes > this.#limits.bytes) {
       this.#table = new StateTable(this.#program);
       this.#masks = new MaskMaker(this.#table, this.vocabulary);
     }
     if (position.table === this.#table) return position;
-    return { table: this.#table, state: transferState(position.table, position.state, this.#table, budget) };
+    return { table: this.#table, state: this.#table.importState(position.table, position.state, budget) };
   }
 
   /** Expects a current position. */
-  mask(position: Position, budget: WorkBudget): Uint32Array {
+  mask(position: ParserPosition, budget: WorkBudget): Uint32Array {
     return this.#masks.mask(position.state, budget);
   }
 
   /** The position after a token's bytes. Expects a current position; throws when the token does not match. */
-  advance(position: Position, token: number, budget: WorkBudget): Position {
+  advance(position: ParserPosition, token: number, budget: WorkBudget): ParserPosition {
     const { table } = position;
     let state = position.state;
     const bytes = this.vocabulary.tokens.special[token] === 1 ? [] : bytesOf(this.vocabulary.tokens, token);
@@ -88,9 +88,9 @@ const MAX_FORCED = 64;
 export class SequenceConstraint implements Constraint {
   readonly #grammar: GrammarRuntime;
   readonly #budget: StepBudget;
-  #position: Position;
+  #position: ParserPosition;
 
-  constructor(grammar: GrammarRuntime, start: Position) {
+  constructor(grammar: GrammarRuntime, start: ParserPosition) {
     this.#grammar = grammar;
     this.#budget = new StepBudget(grammar.vocabulary.tokens.vocabularySize);
     this.#position = start;
@@ -101,15 +101,15 @@ export class SequenceConstraint implements Constraint {
   }
 
   mask(): Uint32Array {
-    return this.#budget.guard((budget) => {
-      this.#position = this.#grammar.current(this.#position, budget);
+    return this.#budget.run((budget) => {
+      this.#position = this.#grammar.inCurrentTable(this.#position, budget);
       return this.#grammar.mask(this.#position, budget);
     });
   }
 
   accept(token: number): void {
-    this.#position = this.#budget.guard((budget) =>
-      this.#grammar.advance(this.#grammar.current(this.#position, budget), token, budget),
+    this.#position = this.#budget.run((budget) =>
+      this.#grammar.advance(this.#grammar.inCurrentTable(this.#position, budget), token, budget),
     );
   }
 
@@ -119,12 +119,12 @@ export class SequenceConstraint implements Constraint {
    * part of its distribution.
    */
   forced(): readonly number[] {
-    return this.#budget.guard((budget) => {
-      this.#position = this.#grammar.current(this.#position, budget);
+    return this.#budget.run((budget) => {
+      this.#position = this.#grammar.inCurrentTable(this.#position, budget);
       const tokens: number[] = [];
       let position = this.#position;
       while (tokens.length < MAX_FORCED && !isAccepting(position)) {
-        const only = onlyToken(this.#grammar.mask(position, budget));
+        const only = singleToken(this.#grammar.mask(position, budget));
         if (only === null) break;
         tokens.push(only);
         position = this.#grammar.advance(position, only, budget);
@@ -134,12 +134,12 @@ export class SequenceConstraint implements Constraint {
   }
 }
 
-function isAccepting({ table, state }: Position): boolean {
+function isAccepting({ table, state }: ParserPosition): boolean {
   return (table.flags.data[state]! & ACCEPTING) !== 0;
 }
 
 /** The id of the only bit that is set; null when there are more or none. */
-function onlyToken(mask: Uint32Array): number | null {
+function singleToken(mask: Uint32Array): number | null {
   let found = -1;
   for (let w = 0; w < mask.length; w++) {
     const word = mask[w]!;

@@ -1,26 +1,26 @@
 import type { TokenBytes } from '../../tokenizer/token-bytes.ts';
 import { MaskCache } from './mask-cache.ts';
-import { buildTokenTrie, maskLengthOf, sortedEntries } from './token-trie.ts';
-import { MaskWalk } from './trie-walk.ts';
+import { buildTokenTrie, maskLengthOf, sortedTokens } from './token-trie.ts';
+import { TrieWalk } from './trie-walk.ts';
 
 /** The tokens of more than so many bytes: what is left to walk where all shorter ones are known. */
-export interface TokenGrade {
+export interface LengthTier {
   readonly longerThan: number;
-  readonly walk: MaskWalk;
+  readonly walk: TrieWalk;
   /** Bits of its tokens. */
-  readonly bits: Uint32Array;
+  readonly mask: Uint32Array;
 }
 
-/** The first grade has all tokens. Usual tokens have up to ten bytes, the longest are runs of one character. */
-const GRADES = [0, 4, 8, 16, 40];
+/** The first tier has all tokens. Usual tokens have up to ten bytes, the longest are runs of one character. */
+const TIER_LENGTHS = [0, 4, 8, 16, 40];
 
-export function tokenGrades(tokens: TokenBytes): readonly TokenGrade[] {
-  const entries = sortedEntries(tokens);
-  return GRADES.map((longerThan) => {
+function lengthTiers(tokens: TokenBytes): readonly LengthTier[] {
+  const entries = sortedTokens(tokens);
+  return TIER_LENGTHS.map((longerThan) => {
     const members = entries.filter(({ bytes }) => bytes.length > longerThan);
-    const bits = new Uint32Array(maskLengthOf(tokens));
-    for (const { id } of members) bits[id >>> 5]! |= 1 << (id & 31);
-    return { longerThan, walk: new MaskWalk(buildTokenTrie(tokens, members)), bits };
+    const mask = new Uint32Array(maskLengthOf(tokens));
+    for (const { id } of members) mask[id >>> 5]! |= 1 << (id & 31);
+    return { longerThan, walk: new TrieWalk(buildTokenTrie(tokens, members)), mask };
   });
 }
 
@@ -32,17 +32,17 @@ export class GrammarVocabulary {
   /** Words of a mask. */
   readonly maskLength: number;
   /** Bytes of the longest token. */
-  readonly longest: number;
+  readonly maxTokenBytes: number;
   /** By length of the tokens left out; the first one has all. */
-  readonly grades: readonly TokenGrade[];
+  readonly tiers: readonly LengthTier[];
   readonly masks: MaskCache;
 
   /** `cacheBytes` bounds the masks kept for all grammars together. */
   constructor(tokens: TokenBytes, cacheBytes: number = DEFAULT_CACHE_BYTES) {
     this.tokens = tokens;
     this.maskLength = maskLengthOf(tokens);
-    this.grades = tokenGrades(tokens);
-    this.longest = this.grades[0]!.walk.longest;
+    this.tiers = lengthTiers(tokens);
+    this.maxTokenBytes = this.tiers[0]!.walk.maxTokenBytes;
     this.masks = new MaskCache(cacheBytes);
   }
 }

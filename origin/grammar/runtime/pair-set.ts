@@ -1,7 +1,7 @@
 /** Beyond this many items membership is looked up in a hash set instead of by comparing. */
-const LINEAR = 16;
+const MAX_LINEAR_SIZE = 16;
 /** Origins are below this number, so that a pair fits a double exactly. */
-const ORIGINS = 2 ** 30;
+const MAX_SECOND = 2 ** 30;
 
 /** A set of pairs of small integers in insertion order; iterate by index while adding. */
 export class PairSet {
@@ -21,13 +21,13 @@ export class PairSet {
 
   /** False when the pair was there already. */
   add(first: number, second: number): boolean {
-    if (this.first.length < LINEAR) {
+    if (this.first.length < MAX_LINEAR_SIZE) {
       for (let i = 0; i < this.first.length; i++) {
         if (this.first[i] === first && this.second[i] === second) return false;
       }
     } else {
-      this.#keys ??= new Set(this.first.map((value, i) => value * ORIGINS + this.second[i]!));
-      const key = first * ORIGINS + second;
+      this.#keys ??= new Set(this.first.map((value, i) => value * MAX_SECOND + this.second[i]!));
+      const key = first * MAX_SECOND + second;
       if (this.#keys.has(key)) return false;
       this.#keys.add(key);
     }

@@ -8,11 +8,11 @@ export const UNKNOWN = 0;
 /** Nothing can match any more. */
 export const DEAD = 1;
 /** Origin of the root rule: its end is the end of the text. */
-const TEXT = 2;
+const ROOT_ORIGIN = 2;
 /** Origin that stands for any caller: used to study a program state apart from its context. */
 const ANY_CALLER = 3;
 /** The numbers below are not states of the parser and have no items. */
-export const FIRST_STATE = 4;
+const FIRST_STATE = 4;
 
 /** The text read so far is a complete match. */
 export const ACCEPTING = 1;
@@ -44,7 +44,7 @@ export class StateTable {
     this.program = program;
     this.#predictions = new Predictions(program);
     for (let state = 0; state < FIRST_STATE; state++) this.#append([], 0);
-    this.initial = this.intern([program.ruleStart[0]!, TEXT], program.matchesEmpty ? ACCEPTING : 0);
+    this.initial = this.intern([program.ruleStart[0]!, ROOT_ORIGIN], program.matchesEmpty ? ACCEPTING : 0);
   }
 
   get size(): number {
@@ -73,7 +73,7 @@ export class StateTable {
   /** Makes and answers the row entry for one byte of a class. */
   step(state: number, byteClass: number, budget: WorkBudget): number {
     const { byteOffsets, byteEdges } = this.program;
-    this.#begin();
+    this.#reset();
     const past = this.#itemOffsets.data[state + 1]!;
     for (let item = this.#itemOffsets.data[state]!; item < past; item += 2) {
       const q = this.#items.data[item]!;
@@ -87,22 +87,22 @@ export class StateTable {
       if (called) for (const target of called) this.#reached.add(target, state);
       budget.spend(5 + byteOffsets[q + 1]! - byteOffsets[q]! + 3 * (called?.length ?? 0));
     }
-    const next = this.#finish(budget);
+    const next = this.#completeAndIntern(budget);
     const entry = (this.flags.data[next]! & RETURNING) === 0 ? next : ~next;
     this.rows.data[state * this.program.classCount + byteClass] = entry;
     return entry;
   }
 
   /** The state of one program state apart from its context, RETURNING where its rule ends. */
-  isolated(programState: number): number {
+  withAnyCaller(programState: number): number {
     return this.intern([programState, ANY_CALLER], 0);
   }
 
   /** The state after the rule of an item has ended: what the item's callers go on with; DEAD when nothing. */
   afterReturn(rule: number, origin: number, budget: WorkBudget): number {
-    this.#begin();
+    this.#reset();
     this.#complete(rule, origin, budget);
-    return this.#finish(budget);
+    return this.#completeAndIntern(budget);
   }
 
   /** The number of the state with these items (flat pairs in any order) and flags. */
@@ -125,13 +125,32 @@ export class StateTable {
     }
   }
 
-  #begin(): void {
+  /** Makes a state of another table of the same program, and all states it refers to, in this one. */
+  importState(from: StateTable, state: number, budget: WorkBudget): number {
+    const needed = new Set([state]);
+    for (const member of needed) {
+      const items = from.items(member);
+      for (let i = 1; i < items.length; i += 2) needed.add(items[i]!);
+    }
+    // An origin is older than the states that refer to it, so ascending order meets it first.
+    const ordered = [...needed].sort((a, b) => a - b);
+    const renamed = new Map<number, number>();
+    for (const member of ordered) {
+      budget.spend(20 + from.items(member).length);
+      const items = Array.from(from.items(member), (value, i) => (i % 2 === 0 ? value : renamed.get(value)!));
+      // Reserved numbers are the same in every table.
+      renamed.set(member, member < FIRST_STATE ? member : this.intern(items, from.flags.data[member]!));
+    }
+    return renamed.get(state)!;
+  }
+
+  #reset(): void {
     this.#reached.clear();
     this.#completed.clear();
   }
 
   /** Completes what has ended, transitively, and interns what can go on. */
-  #finish(budget: WorkBudget): number {
+  #completeAndIntern(budget: WorkBudget): number {
     const { final, ruleOf, byteOffsets, callOffsets } = this.program;
     const reached = this.#reached;
     const items: number[] = [];
@@ -139,14 +158,14 @@ export class StateTable {
       const q = reached.first[i]!;
       const origin = reached.second[i]!;
       if (final[q] === 1) this.#complete(ruleOf[q]!, origin, budget);
-      const goesOn = byteOffsets[q] !== byteOffsets[q + 1] || callOffsets[q] !== callOffsets[q + 1];
-      if (goesOn) items.push(q, origin);
+      const hasEdges = byteOffsets[q] !== byteOffsets[q + 1] || callOffsets[q] !== callOffsets[q + 1];
+      if (hasEdges) items.push(q, origin);
     }
     // A new state costs a row of its own, so memory is bounded with the work.
     budget.spend(20 + this.program.classCount + 20 * reached.size + 10 * this.#completed.size);
     let flags = 0;
     for (const origin of this.#completed.second) {
-      if (origin === TEXT) flags |= ACCEPTING;
+      if (origin === ROOT_ORIGIN) flags |= ACCEPTING;
       else if (origin === ANY_CALLER) flags |= RETURNING;
     }
     return this.intern(items, flags);
@@ -171,7 +190,7 @@ export class StateTable {
       for (let i = callOffsets[q]!; i < callOffsets[q + 1]!; i += 2) {
         if (callEdges[i] === rule) found.push(callEdges[i + 1]!, this.#items.data[item + 1]!);
       }
-      for (const target of this.#predictions.of(q, budget).waiting.get(rule) ?? [])
+      for (const target of this.#predictions.of(q, budget).afterCall.get(rule) ?? [])
         found.push(target, origin);
     }
     budget.spend(20 + 5 * found.length);
@@ -245,23 +264,4 @@ export class GrowableInt32 {
     }
     return start;
   }
-}
-
-/** Makes a state of one table, and all states it refers to, in another table of the same program. */
-export function transferState(from: StateTable, state: number, to: StateTable, budget: WorkBudget): number {
-  const needed = new Set([state]);
-  for (const member of needed) {
-    const items = from.items(member);
-    for (let i = 1; i < items.length; i += 2) needed.add(items[i]!);
-  }
-  // An origin is older than the states that refer to it, so ascending order meets it first.
-  const ordered = [...needed].sort((a, b) => a - b);
-  const renamed = new Map<number, number>();
-  for (const member of ordered) {
-    budget.spend(20 + from.items(member).length);
-    const items = Array.from(from.items(member), (value, i) => (i % 2 === 0 ? value : renamed.get(value)!));
-    // Reserved numbers are the same in every table.
-    renamed.set(member, member < FIRST_STATE ? member : to.intern(items, from.flags.data[member]!));
-  }
-  return renamed.get(state)!;
 }

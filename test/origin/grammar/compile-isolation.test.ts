@@ -5,7 +5,7 @@ import { getPriority } from 'node:os';
 import { fileURLToPath } from 'node:url';
 import fc from 'fast-check';
 import { afterAll, describe, expect, it } from 'vitest';
-import { ProgramCompiler } from '../../../origin/grammar/process/compile-pool.ts';
+import { CompilePool } from '../../../origin/grammar/process/compile-pool.ts';
 import { CompilerClient } from '../../../origin/grammar/process/compiler-client.ts';
 import { childrenOf, untilBusy, untilEnded } from '../../support/child-processes.ts';
 
@@ -24,8 +24,8 @@ const LIMIT_MS = 5000;
 const AMPLE_MS = 110_000;
 
 describe('a grammar that brings its compile process down', () => {
-  const frail = new ProgramCompiler({ processes: 1, timeLimitMs: LIMIT_MS, patienceMs: AMPLE_MS, entry });
-  const roomy = new ProgramCompiler({ processes: 1, timeLimitMs: AMPLE_MS, patienceMs: AMPLE_MS, entry });
+  const frail = new CompilePool({ processes: 1, timeLimitMs: LIMIT_MS, maxWaitMs: AMPLE_MS, entry });
+  const roomy = new CompilePool({ processes: 1, timeLimitMs: AMPLE_MS, maxWaitMs: AMPLE_MS, entry });
   afterAll(() => Promise.all([frail.close(), roomy.close()]));
 
   it.each([
@@ -51,7 +51,7 @@ describe('a grammar that brings its compile process down', () => {
 
   it('sees nothing of the environment', async () => {
     process.env.CONTINUO_TEST_SECRET = 'seen';
-    const fresh = new ProgramCompiler({ processes: 1, timeLimitMs: AMPLE_MS, patienceMs: AMPLE_MS, entry });
+    const fresh = new CompilePool({ processes: 1, timeLimitMs: AMPLE_MS, maxWaitMs: AMPLE_MS, entry });
     // A shell names its directory.
     await expect(fresh.compile(defect('environment'), 'a')).rejects.toThrow(
       /^names:( (PWD|OLDPWD|SHLVL|_))*\s*$/,
@@ -76,7 +76,7 @@ describe('a grammar that brings its compile process down', () => {
     );
     const job = fc.record({ kind, tenant: fc.constantFrom('a', 'b', 'c') });
     const all = kinds.map((one, at) => ({ kind: one, tenant: 'abc'.charAt(at % 3) }));
-    const compiler = new ProgramCompiler({ timeLimitMs: LIMIT_MS, patienceMs: AMPLE_MS, entry });
+    const compiler = new CompilePool({ timeLimitMs: LIMIT_MS, maxWaitMs: AMPLE_MS, entry });
     const run = async (jobs: readonly { kind: keyof typeof expected; tenant: string }[]) => {
       const outcomes = await Promise.all(
         jobs.map(({ kind, tenant }) =>

@@ -1,6 +1,6 @@
 import { afterAll, describe, expect, it } from 'vitest';
 import { compileProgram } from '../../../origin/grammar/compile.ts';
-import { ProgramCompiler } from '../../../origin/grammar/process/compile-pool.ts';
+import { CompilePool } from '../../../origin/grammar/process/compile-pool.ts';
 import { GrammarCache } from '../../../origin/grammar/process/grammar-cache.ts';
 import { GrammarVocabulary } from '../../../origin/grammar/runtime/grammar-vocabulary.ts';
 import type { WireConstraint } from '../../../shared/generation.ts';
@@ -19,10 +19,10 @@ const SLOW: WireConstraint = { type: 'regex', value: '(^|a)((b{60}){50}){50}($|c
 const HANGING = '{"defect":"hang"}';
 const frail = new URL('../../support/grammar/frail-compile-process.ts', import.meta.url);
 /** As good as no limit: what is quick must be so on a busy machine, too, at a low priority. */
-const AMPLE = { timeLimitMs: 110_000, patienceMs: 110_000 };
+const AMPLE = { timeLimitMs: 110_000, maxWaitMs: 110_000 };
 
 describe('the compile process', () => {
-  const compiler = new ProgramCompiler({ processes: 1, ...AMPLE });
+  const compiler = new CompilePool({ processes: 1, ...AMPLE });
   afterAll(() => compiler.close());
 
   it('makes the same tables as a compilation in this process', async () => {
@@ -43,14 +43,14 @@ describe('the compile process', () => {
     expect(() => compileProgram(SLOW, () => ++asked === 3)).toThrow(/too complex to compile/);
     expect(asked).toBe(3);
     // No machine is done with it in that time.
-    const hurried = new ProgramCompiler({ processes: 1, ...AMPLE, timeLimitMs: 100 });
+    const hurried = new CompilePool({ processes: 1, ...AMPLE, timeLimitMs: 100 });
     const late = { code: 'invalid_grammar', status: 400 };
     await expect(hurried.compile(JSON.stringify(SLOW), 'a')).rejects.toMatchObject(late);
     await hurried.close();
   });
 
   it('turns away what a tenant sends beyond its bound, and nobody else', async () => {
-    const crowded = new ProgramCompiler({ processes: 1, maxWaiting: 1, ...AMPLE });
+    const crowded = new CompilePool({ processes: 1, maxWaiting: 1, ...AMPLE });
     const source = JSON.stringify(PRODUCT);
     const outcomes = await Promise.allSettled(['a', 'a', 'a', 'b'].map((t) => crowded.compile(source, t)));
     expect(outcomes.map(({ status }) => status)).toEqual(['fulfilled', 'fulfilled', 'rejected', 'fulfilled']);
@@ -59,7 +59,7 @@ describe('the compile process', () => {
   });
 
   it('turns away what has waited too long', async () => {
-    const busy = new ProgramCompiler({ processes: 1, patienceMs: 50, timeLimitMs: 400, entry: frail });
+    const busy = new CompilePool({ processes: 1, maxWaitMs: 50, timeLimitMs: 400, entry: frail });
     const slow = busy.compile(HANGING, 'a');
     await expect(busy.compile(JSON.stringify(PRODUCT), 'b')).rejects.toMatchObject({ status: 503 });
     await expect(slow).rejects.toMatchObject({ status: 400 });
@@ -67,7 +67,7 @@ describe('the compile process', () => {
   });
 
   it('lets tenants take turns, so that nobody waits behind another one’s queue', async () => {
-    const fair = new ProgramCompiler({ processes: 1, ...AMPLE });
+    const fair = new CompilePool({ processes: 1, ...AMPLE });
     const order: string[] = [];
     const compile = (tenant: string) =>
       fair.compile(JSON.stringify(PRODUCT), tenant).then(() => order.push(tenant));
@@ -77,7 +77,7 @@ describe('the compile process', () => {
   });
 
   it('leaves a process to the others while one tenant’s grammar takes its time', async () => {
-    const two = new ProgramCompiler({ processes: 2, entry: frail, ...AMPLE });
+    const two = new CompilePool({ processes: 2, entry: frail, ...AMPLE });
     let ended = 0;
     const slow = [1, 2].map(() => two.compile(HANGING, 'slow').catch(() => ended++));
     await two.compile(JSON.stringify(PRODUCT), 'quick');
@@ -87,7 +87,7 @@ describe('the compile process', () => {
   });
 
   it('fails what is under way and what comes later once it is closed', async () => {
-    const closing = new ProgramCompiler({ processes: 1, ...AMPLE });
+    const closing = new CompilePool({ processes: 1, ...AMPLE });
     const pending = [
       closing.compile(JSON.stringify(PRODUCT), 'a'),
       closing.compile(JSON.stringify(PRODUCT), 'b'),

@@ -1,5 +1,5 @@
 import { afterAll, describe, expect, it } from 'vitest';
-import { ProgramCompiler } from '../../../origin/grammar/process/compile-pool.ts';
+import { CompilePool } from '../../../origin/grammar/process/compile-pool.ts';
 import type { Program } from '../../../origin/grammar/program/program.ts';
 import { GrammarRuntime } from '../../../origin/grammar/runtime/grammar-runtime.ts';
 import { GrammarVocabulary } from '../../../origin/grammar/runtime/grammar-vocabulary.ts';
@@ -12,7 +12,7 @@ import { randomFrom, smallVocabulary } from '../../support/grammar/vocabularies.
 const vocabulary = new GrammarVocabulary(smallVocabulary());
 /** By hand: CONTINUO_COMPILE_LIMIT_MS=2000, the product's own limit. */
 const timeLimitMs = Number(process.env.CONTINUO_COMPILE_LIMIT_MS ?? 200);
-const compiler = new ProgramCompiler({ timeLimitMs, patienceMs: 60_000 });
+const compiler = new CompilePool({ timeLimitMs, maxWaitMs: 60_000 });
 afterAll(() => compiler.close());
 
 it('has at least forty hostile inputs', () => {
@@ -55,7 +55,7 @@ const HARMLESS: Readonly<Record<string, WireConstraint>> = {
 };
 
 it.each(Object.entries(HARMLESS))('is compiled: %s', async (name, wire) => {
-  const patient = new ProgramCompiler({ timeLimitMs: 20_000, processes: 1, patienceMs: 60_000 });
+  const patient = new CompilePool({ timeLimitMs: 20_000, processes: 1, maxWaitMs: 60_000 });
   try {
     expect(generate(await patient.compile(JSON.stringify(wire), name))).toBe(true);
   } finally {

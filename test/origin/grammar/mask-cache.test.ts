@@ -1,15 +1,15 @@
 import { expect, it } from 'vitest';
 import { MaskCache, type TokenMask } from '../../../origin/grammar/runtime/mask-cache.ts';
 import { buildTokenTrie } from '../../../origin/grammar/runtime/token-trie.ts';
-import { MaskWalk } from '../../../origin/grammar/runtime/trie-walk.ts';
+import { TrieWalk } from '../../../origin/grammar/runtime/trie-walk.ts';
 import { smallVocabulary } from '../../support/grammar/vocabularies.ts';
 
-const walk = new MaskWalk(buildTokenTrie(smallVocabulary(), []));
+const walk = new TrieWalk(buildTokenTrie(smallVocabulary(), []));
 const KIB = 1024;
-const maskOf = (bytes: number): TokenMask => ({ mask: new Uint32Array(bytes / 4), returning: null });
+const maskOf = (bytes: number): TokenMask => ({ mask: new Uint32Array(bytes / 4), returns: null });
 const returningAt = (nodes: number): TokenMask => ({
   mask: new Uint32Array(1),
-  returning: [{ owner: 1, walk, nodes: Array<number>(nodes).fill(0) }],
+  returns: [{ namespace: 1, walk, nodes: Array<number>(nodes).fill(0) }],
 });
 
 it.each([

@@ -1,4 +1,4 @@
-import { ProgramCompiler } from '../../../origin/grammar/process/compile-pool.ts';
+import { CompilePool } from '../../../origin/grammar/process/compile-pool.ts';
 import { CompilerClient } from '../../../origin/grammar/process/compiler-client.ts';
 
 /** A process with compile processes, to be killed: compiles once, says so, and goes on as its argument says. */
@@ -6,7 +6,7 @@ import { CompilerClient } from '../../../origin/grammar/process/compiler-client.
 const [mode] = process.argv.slice(2);
 const entry = new URL('./frail-compile-process.ts', import.meta.url);
 const compiler =
-  mode === 'hang' ? new ProgramCompiler({ entry, processes: 1, timeLimitMs: 1000 }) : new CompilerClient();
+  mode === 'hang' ? new CompilePool({ entry, processes: 1, timeLimitMs: 1000 }) : new CompilerClient();
 await compiler.compile('{"type":"json_object"}', 'a');
 console.log('compiled');
 if (mode === 'hang') void compiler.compile('{"defect":"hang"}', 'a');

@@ -1,5 +1,5 @@
 import { compileProgram } from '../../../origin/grammar/compile.ts';
-import { answerJobs } from '../../../origin/grammar/process/compile-jobs.ts';
+import { serveJobs } from '../../../origin/grammar/process/compile-jobs.ts';
 import { ApiError } from '../../../shared/errors.ts';
 import type { WireConstraint } from '../../../shared/generation.ts';
 
@@ -41,7 +41,7 @@ const DEFECTS: Readonly<Record<string, (argument: string) => unknown>> = {
 
 // The first compilation takes many times what later ones take.
 compileProgram({ type: 'json_object' });
-answerJobs((wire) => {
+serveJobs((wire) => {
   const constraint = JSON.parse(wire) as WireConstraint | { readonly defect: string; readonly with: string };
   if ('type' in constraint) return compileProgram(constraint);
   DEFECTS[constraint.defect]?.(constraint.with);

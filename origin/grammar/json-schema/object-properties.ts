@@ -1,7 +1,13 @@
-import { type Dfa, matches, matchesNothing } from '../automaton/dfa.ts';
+import { acceptsText, type Dfa, isEmptyLanguage } from '../automaton/dfa.ts';
 import { schemaError } from '../grammar-error.ts';
 import { enumeratedValues } from './assertions.ts';
-import { all, type Conjunction, expand, type Own } from './conjunction.ts';
+import {
+  type Conjunction,
+  conjunctionOf,
+  expand,
+  type KeywordNode,
+  type KeywordNodes,
+} from './conjunction.ts';
 import type { SchemaContext } from './schema-context.ts';
 import type { SchemaDocument, SchemaNode } from './schema-document.ts';
 import { stringLanguage } from './string-schema.ts';
@@ -9,7 +15,7 @@ import { stringLanguage } from './string-schema.ts';
 const MAX_PATTERNS = 6;
 
 /** Which keys an object may have, and what each demands of its value. */
-export interface ObjectKeys {
+export interface ObjectProperties {
   /** In the order of generation. */
   readonly declared: readonly {
     readonly key: string;
@@ -21,66 +27,69 @@ export interface ObjectKeys {
 }
 
 /** The schemas that the value of a key must satisfy; the key's own schema and its pattern's, else the additional one. */
-export function valueDemands(own: Own, key: string, context: SchemaContext): Conjunction {
-  return all(
-    ...own.flatMap((node) => {
+export function propertySchemas(nodes: KeywordNodes, key: string, context: SchemaContext): Conjunction {
+  return conjunctionOf(
+    ...nodes.flatMap((node) => {
       const named = isDeclared(node, key) ? [context.document.child(node, 'properties', key)] : [];
-      const matching = patternsOf(node, context).filter(({ language }) => matches(language, key));
+      const matching = patternsOf(node, context).filter(({ language }) => acceptsText(language, key));
       const found = [...named, ...matching.map(({ value }) => value)];
       return found.length > 0 ? found : additional(node, context.document);
     }),
   );
 }
 
-export function requiredKeys(own: Own): ReadonlySet<string> {
-  return new Set(own.flatMap(({ schema }) => schema.required ?? []));
+export function requiredProperties(nodes: KeywordNodes): ReadonlySet<string> {
+  return new Set(nodes.flatMap(({ schema }) => schema.required ?? []));
 }
 
-export function objectKeys(own: Own, context: SchemaContext): ObjectKeys {
-  const required = requiredKeys(own);
-  const names = new Set([...own.flatMap(({ schema }) => Object.keys(schema.properties ?? {})), ...required]);
-  const allowed = keyLanguage(own, context);
+export function objectProperties(nodes: KeywordNodes, context: SchemaContext): ObjectProperties {
+  const required = requiredProperties(nodes);
+  const names = new Set([
+    ...nodes.flatMap(({ schema }) => Object.keys(schema.properties ?? {})),
+    ...required,
+  ]);
+  const allowed = keyLanguage(nodes, context);
   const declared = [...names].map((key) => {
-    const named = allowed === null || matches(allowed, key);
-    return { key, required: required.has(key), value: named ? valueDemands(own, key, context) : NEVER };
+    const named = allowed === null || acceptsText(allowed, key);
+    return { key, required: required.has(key), value: named ? propertySchemas(nodes, key, context) : NEVER };
   });
-  return { declared, others: otherKeys(own, [...names], allowed, context) };
+  return { declared, others: otherKeys(nodes, [...names], allowed, context) };
 }
 
-const NEVER: Conjunction = [{ node: { path: 'never', schema: false }, part: 'all' }];
+const NEVER: Conjunction = [{ node: { path: 'never', schema: false }, part: 'whole' }];
 
-function isDeclared({ schema }: Own[number], key: string): boolean {
+function isDeclared({ schema }: KeywordNode, key: string): boolean {
   return schema.properties !== undefined && Object.hasOwn(schema.properties, key);
 }
 
-function patternsOf(node: Own[number], context: SchemaContext): { language: Dfa; value: SchemaNode }[] {
+function patternsOf(node: KeywordNode, context: SchemaContext): { language: Dfa; value: SchemaNode }[] {
   return Object.keys(node.schema.patternProperties ?? {}).map((pattern) => ({
     language: context.languages.pattern(pattern, `${node.path}/patternProperties/${pattern}`),
     value: context.document.child(node, 'patternProperties', pattern),
   }));
 }
 
-function additional(node: Own[number], document: SchemaDocument): SchemaNode[] {
+function additional(node: KeywordNode, document: SchemaDocument): SchemaNode[] {
   return node.schema.additionalProperties === undefined ? [] : [document.child(node, 'additionalProperties')];
 }
 
 /** The schemas that every key must satisfy. */
-export function keyDemands(own: Own, document: SchemaDocument): Conjunction {
-  const naming = own.filter(({ schema }) => schema.propertyNames !== undefined);
-  return all(...naming.map((node) => document.child(node, 'propertyNames')));
+export function propertyNameSchemas(nodes: KeywordNodes, document: SchemaDocument): Conjunction {
+  const naming = nodes.filter(({ schema }) => schema.propertyNames !== undefined);
+  return conjunctionOf(...naming.map((node) => document.child(node, 'propertyNames')));
 }
 
 /** The keys that every `propertyNames` allows; null = all. */
-function keyLanguage(own: Own, context: SchemaContext): Dfa | null {
-  const demands = keyDemands(own, context.document);
-  if (demands.length === 0) return null;
-  const expanded = expand(demands, context.document);
+function keyLanguage(nodes: KeywordNodes, context: SchemaContext): Dfa | null {
+  const schemas = propertyNameSchemas(nodes, context.document);
+  if (schemas.length === 0) return null;
+  const expanded = expand(schemas, context.document);
   const unsupported = expanded.alternatives[0];
   if (unsupported)
     throw schemaError(`${unsupported.node.path}/${unsupported.part}`, 'is not supported for property names');
   if (expanded.impossible) return context.languages.anyOf([]);
-  const values = enumeratedValues(expanded.own);
-  const language = stringLanguage(expanded.own, context.languages);
+  const values = enumeratedValues(expanded.nodes);
+  const language = stringLanguage(expanded.nodes, context.languages);
   if (values === null) return language;
   const listed = context.languages.anyOf(values.filter((value) => typeof value === 'string'));
   return language === null ? listed : context.languages.both(listed, language);
@@ -91,15 +100,15 @@ function keyLanguage(own: Own, context: SchemaContext): Dfa | null {
  * none: what is generated then is what was asked for.
  */
 function otherKeys(
-  own: Own,
+  nodes: KeywordNodes,
   names: readonly string[],
   allowed: Dfa | null,
   context: SchemaContext,
-): ObjectKeys['others'] {
+): ObjectProperties['others'] {
   const { languages } = context;
-  const patterns = own.flatMap((node) => patternsOf(node, context));
+  const patterns = nodes.flatMap((node) => patternsOf(node, context));
   if (patterns.length > MAX_PATTERNS) {
-    throw schemaError(own[0]?.path ?? '#', `more than ${MAX_PATTERNS} patterns of property names`);
+    throw schemaError(nodes[0]?.path ?? '#', `more than ${MAX_PATTERNS} patterns of property names`);
   }
   const both = (a: Dfa | null, b: Dfa): Dfa => (a === null ? b : languages.both(a, b));
   const start = names.length === 0 ? allowed : both(allowed, languages.not(languages.anyOf(names)));
@@ -111,19 +120,19 @@ function otherKeys(
       { keys: both(keys, language), matching: new Set([...matching, value]) },
       { keys: both(keys, languages.not(language)), matching },
     ]);
-    regions = regions.filter(({ keys }) => keys === null || !matchesNothing(keys));
+    regions = regions.filter(({ keys }) => keys === null || !isEmptyLanguage(keys));
   }
   return regions.flatMap(({ keys, matching }) => {
-    const value = own.map((node) => otherValue(node, matching, context));
+    const value = nodes.map((node) => otherValue(node, matching, context));
     return value.some((part) => part === null)
       ? []
-      : [{ keys, value: all(...value.flatMap((part) => part ?? [])) }];
+      : [{ keys, value: conjunctionOf(...value.flatMap((part) => part ?? [])) }];
   });
 }
 
 /** What one schema demands of an undeclared key's value; null = the key must not be there. */
 function otherValue(
-  node: Own[number],
+  node: KeywordNode,
   matching: ReadonlySet<SchemaNode>,
   context: SchemaContext,
 ): SchemaNode[] | null {
