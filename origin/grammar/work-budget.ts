@@ -1,6 +1,6 @@
 import { ApiError } from '../../shared/errors.ts';
 
-/** Thrown when a budget is spent; the holder of the budget says what that means to the caller. */
+/** A work budget is spent. The owner of the budget maps this to an error for the caller. */
 export class BudgetExceeded extends Error {
   constructor(purpose: string) {
     super(`${purpose} needs too much work`);
@@ -8,13 +8,13 @@ export class BudgetExceeded extends Error {
   }
 }
 
-/** Units between two questions whether it is late. */
+/** Units between two calls of `isExpired`. */
 const UNITS_PER_POLL = 100_000;
 const NEVER = (): boolean => false;
 
 /**
- * Counts elementary steps instead of time, so that the same input gets the same answer as long as time is not short. One
- * unit is about ten nanoseconds of work.
+ * Counts elementary steps instead of time, so that equal inputs give equal results unless `isExpired` ends the work.
+ * One unit is about 10 ns.
  */
 export class WorkBudget {
   readonly #purpose: string;
@@ -22,7 +22,7 @@ export class WorkBudget {
   #left: number;
   #pollAt: number;
 
-  /** @param isExpired asked now and then; the budget is spent when it says so */
+  /** @param isExpired polled every 100,000 units; if it returns true, the budget counts as spent */
   constructor(purpose: string, units: number, isExpired: () => boolean = NEVER) {
     this.#purpose = purpose;
     this.#isLate = isExpired;
@@ -42,17 +42,17 @@ export class WorkBudget {
   }
 }
 
-/** Work one call may do, beside some walks through all tokens: five milliseconds. */
+/** Units that one call may spend in addition to UNITS_PER_TOKEN; about 5 ms. */
 const UNITS_PER_CALL = 500_000;
-/** A mask that is made from nothing takes up to three walks; tokens have about two nodes each. */
+/** Computing a mask takes up to three walks over the token trie, which has about two nodes per token. */
 const UNITS_PER_TOKEN = 6;
-/** Work a sequence earns with each call, a millisecond, and how many calls of the greatest kind it can save up for. */
+/** Units that a sequence earns with each call (1 ms), and how many calls of maximum size it can save up. */
 const UNITS_EARNED_PER_CALL = 100_000;
 const MAX_SAVED_CALLS = 10;
 
 /**
- * Bounds the work a grammar may cause while tokens are generated: per call, so that no step of the engine stalls, and
- * on average, so that a grammar made to be slow cannot slow every step.
+ * Limits the work that a grammar may cause while tokens are generated. The limit per call keeps engine steps short; the
+ * average over all calls keeps a slow grammar from slowing down every step.
  */
 export class StepBudget {
   readonly #perCall: number;
@@ -63,7 +63,10 @@ export class StepBudget {
     this.#savings = MAX_SAVED_CALLS * this.#perCall;
   }
 
-  /** Runs one operation; `invalid_grammar` when it needs more work than is left. */
+  /**
+   * Runs one operation.
+   * @throws ApiError `invalid_grammar` if the operation exceeds the budget
+   */
   run<T>(operation: (budget: WorkBudget) => T): T {
     this.#savings = Math.min(MAX_SAVED_CALLS * this.#perCall, this.#savings + UNITS_EARNED_PER_CALL);
     const allowed = Math.min(this.#perCall, this.#savings);
@@ -74,7 +77,7 @@ export class StepBudget {
       if (!(error instanceof BudgetExceeded)) throw error;
       throw new ApiError(
         'invalid_grammar',
-        'The grammar is too ambiguous or too large to follow at this point of the text; please simplify it.',
+        'The grammar is too ambiguous or too large to follow at this point of the text. Simplify it.',
       );
     } finally {
       this.#savings -= allowed - Math.max(0, budget.left);

@@ -1,10 +1,10 @@
-/** A set of code points: sorted, disjoint, non-adjacent inclusive ranges, flat: [lo0, hi0, lo1, hi1, …]. */
+/** A set of code points: sorted, disjoint and non-adjacent inclusive ranges as [lo0, hi0, lo1, hi1, …]. */
 export type CodePoints = readonly number[];
 
-/** Every Unicode scalar value. Surrogates are not text and cannot be encoded. */
+/** Every Unicode scalar value. Surrogates are excluded because UTF-8 cannot encode them. */
 export const ALL_CODE_POINTS: CodePoints = [0, 0xd7ff, 0xe000, 0x10ffff];
 
-/** Sorts and merges ranges given in any order; drops surrogates and everything beyond U+10FFFF. */
+/** Sorts and merges ranges. Drops surrogates and values above U+10FFFF. */
 export function codePoints(ranges: readonly (readonly [number, number])[]): CodePoints {
   const sorted = ranges.filter(([lo, hi]) => lo <= hi).sort((a, b) => a[0] - b[0]);
   const merged: number[] = [];

@@ -1,15 +1,15 @@
 import type { WorkBudget } from '../work-budget.ts';
 import { ALL_CODE_POINTS, type CodePoints, codePoints } from './code-points.ts';
 
-/** A deterministic automaton over integer symbols; state 0 is the start. Missing edges lead nowhere. */
+/** A deterministic automaton over integer symbols. State 0 is the start. A symbol without an edge is rejected. */
 export interface Dfa {
   /** Per state: flat triples lo, hi, target; sorted by lo, disjoint. */
   readonly edges: readonly (readonly number[])[];
-  /** Per state: 1 where a match may end. */
+  /** Per state: 1 if the state is final. */
   readonly final: Uint8Array;
 }
 
-/** Keeps only states from which a final state can be reached; state 0 stays, even when it matches nothing. */
+/** Removes states from which no final state can be reached. State 0 always stays. */
 export function trim(dfa: Dfa): Dfa {
   const size = dfa.edges.length;
   const sources: number[][] = Array.from({ length: size }, () => []);
@@ -39,12 +39,12 @@ function keepTargets(edges: readonly number[], renamed: Int32Array, alive: Reado
   return out;
 }
 
-/** True when the automaton matches nothing at all; expects a trimmed one. */
+/** Whether a trimmed automaton accepts no text. */
 export function isEmptyLanguage(dfa: Dfa): boolean {
   return dfa.final[0] === 0 && dfa.edges[0]!.length === 0;
 }
 
-/** Over code points: where a state's edges (triples lo, hi, target) lead, and by which code points. */
+/** Groups a state's edges (triples lo, hi, target over code points) by target. */
 export function codePointsByTarget(edges: readonly number[]): Map<number, CodePoints> {
   const ranges = new Map<number, [number, number][]>();
   for (let i = 0; i < edges.length; i += 3) {
@@ -55,14 +55,14 @@ export function codePointsByTarget(edges: readonly number[]): Map<number, CodePo
   return new Map([...ranges].map(([target, list]) => [target, codePoints(list)]));
 }
 
-/** Appends an edge, merging it with the one before where they touch and lead to the same state. */
+/** Appends an edge. Merges it with the previous edge if both touch and have the same target. */
 export function appendEdge(edges: number[], lo: number, hi: number, target: number): void {
   const end = edges.length;
   if (end > 0 && edges[end - 1] === target && edges[end - 2]! + 1 === lo) edges[end - 2] = hi;
   else edges.push(lo, hi, target);
 }
 
-/** The texts that both automata match. */
+/** The intersection of two languages. */
 export function intersect(a: Dfa, b: Dfa, budget: WorkBudget): Dfa {
   const pairs: [number, number][] = [[0, 0]];
   const ids = new Map<number, number>([[0, 0]]);
@@ -94,7 +94,7 @@ export function intersect(a: Dfa, b: Dfa, budget: WorkBudget): Dfa {
   return trim({ edges, final });
 }
 
-/** The texts over all code points that the automaton does not match. */
+/** The complement of a language over code points. */
 export function complement(dfa: Dfa): Dfa {
   const sink = dfa.edges.length;
   const edges = [...dfa.edges, []].map((list) => {
@@ -120,7 +120,7 @@ function appendGap(out: number[], lo: number, hi: number, target: number): void 
   }
 }
 
-/** True when the automaton over code points matches the text as a whole. */
+/** Whether an automaton over code points accepts the whole text. */
 export function acceptsText(dfa: Dfa, text: string): boolean {
   let state = 0;
   for (const char of text) {

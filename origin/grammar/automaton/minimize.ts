@@ -4,9 +4,9 @@ import { CALL } from './nfa.ts';
 import { Partition } from './partition.ts';
 
 /**
- * The smallest automaton for the same language, for a trimmed automaton over bytes and calls. Method: refine the
- * partition of states by the partition of transitions and the other way round until both are stable (Valmari and
- * Lehtinen, "Efficient minimization of DFAs with partial transition functions", 2008); O(m log n) for m transitions.
+ * The minimal DFA of a trimmed DFA over bytes and calls. Refines the partitions of states and of transitions by each
+ * other until both are stable. Source: Valmari and Lehtinen, "Efficient minimization of DFAs with partial transition
+ * functions", 2008. O(m log n) for m transitions and n states.
  */
 export function minimize(dfa: Dfa, budget: WorkBudget): Dfa {
   const size = dfa.edges.length;
@@ -37,7 +37,7 @@ export function minimize(dfa: Dfa, budget: WorkBudget): Dfa {
   return quotient(dfa, blocks);
 }
 
-/** One transition per state, symbol class and target; classes are the pieces between all boundaries. */
+/** One transition per state, symbol class and target. Symbol classes are the ranges between all edge boundaries. */
 function transitionsOf(dfa: Dfa): { tails: number[]; labels: number[]; heads: number[] } {
   const cuts = new Set<number>();
   for (const edges of dfa.edges) {
@@ -80,7 +80,7 @@ function incomingOf(
 }
 
 function quotient(dfa: Dfa, blocks: Partition): Dfa {
-  // The start's block must be state 0; the others keep their order of discovery.
+  // Numbers blocks by their first state, so that the start stays state 0.
   const names = new Int32Array(blocks.sets).fill(-1);
   const representatives: number[] = [];
   for (let state = 0; state < dfa.edges.length; state++) {

@@ -1,16 +1,16 @@
 import type { WorkBudget } from '../work-budget.ts';
 
-/** First symbol beyond the code points: symbol CALL + r stands for a whole match of rule r. */
+/** The first symbol above all code points. Symbol CALL + r stands for a match of rule r. */
 export const CALL = 0x110000;
 
 /**
- * A nondeterministic automaton over integer symbols: bytes or code points, and calls of rules. It has one start and
- * one end; edges carry inclusive symbol ranges.
+ * A nondeterministic automaton over integer symbols: bytes or code points, and calls of rules. It has one start and one
+ * end state. Edges carry inclusive symbol ranges.
  */
 export class Nfa {
   /** Per state: flat triples lo, hi, target. */
   readonly edges: number[][] = [];
-  /** Per state: targets reached without a symbol. */
+  /** Per state: targets of epsilon edges. */
   readonly epsilon: number[][] = [];
   readonly start: number;
   readonly end: number;
@@ -42,7 +42,7 @@ export class Nfa {
     this.epsilon[from]!.push(to);
   }
 
-  /** Adds `min` to `max` copies of a part, one after the other; `addCopy` adds one between two states. */
+  /** Adds `min` to `max` copies of a part in sequence. `addCopy` adds one copy between two states. */
   addRepeat(
     from: number,
     to: number,
@@ -62,7 +62,7 @@ export class Nfa {
     this.addEpsilon(state, to);
   }
 
-  /** All states reachable from `states` without a symbol, themselves included; sorted. */
+  /** The epsilon closure of `states`, sorted. */
   closure(states: readonly number[]): readonly number[] {
     if (states.length === 1 && this.epsilon[states[0]!]!.length === 0) return states;
     const seen = new Set(states);

@@ -1,4 +1,4 @@
-/** A refinable partition of 0 … size − 1: elements of a set stand together, marked ones in front. */
+/** A refinable partition of 0 … size − 1. The elements of a set are contiguous, marked ones first. */
 export class Partition {
   sets: number;
   readonly elements: Int32Array;
@@ -29,7 +29,7 @@ export class Partition {
     if (this.#marked[set]!++ === 0) this.#markedSets.push(set);
   }
 
-  /** Separates the marked elements of each set from the others; the smaller part becomes the new set. */
+  /** Splits each set into marked and unmarked elements. The smaller part becomes the new set. */
   split(): void {
     for (let set = this.#markedSets.pop(); set !== undefined; set = this.#markedSets.pop()) {
       const middle = this.start[set]! + this.#marked[set]!;
@@ -49,7 +49,7 @@ export class Partition {
     }
   }
 
-  /** Starts over with one set per key. */
+  /** Replaces the partition by one set per key. */
   groupBy(keys: readonly number[]): void {
     this.elements.sort((a, b) => keys[a]! - keys[b]!);
     this.sets = 0;

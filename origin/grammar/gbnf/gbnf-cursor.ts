@@ -1,14 +1,14 @@
 import { type CodePoints, codePoints, complementCodePoints } from '../automaton/code-points.ts';
 import { SourceCursor } from '../source-cursor.ts';
 
-/** As llama.cpp: larger counts are refused. */
+/** The limit of llama.cpp. */
 const MAX_REPETITIONS = 2000;
 
 const NAMED_ESCAPES: Readonly<Record<string, string>> = { n: '\n', r: '\r', t: '\t' };
 const LITERAL_ESCAPES = '\\"\'[]-';
 const HEX_DIGITS: Readonly<Record<string, number>> = { x: 2, u: 4, U: 8 };
 
-/** Reads the words of GBNF from a source text. */
+/** Reads the tokens of GBNF. */
 export class GbnfCursor extends SourceCursor {
   constructor(source: string) {
     super(source, 'grammar');
@@ -26,13 +26,13 @@ export class GbnfCursor extends SourceCursor {
     if (!this.take(word)) throw this.error(`Expected "${word}"`);
   }
 
-  /** Spaces and comments; line breaks too where `newlines` allows them. */
+  /** Skips spaces and comments, and line breaks if `newlines` is true. */
   skipSpace(newlines: boolean): void {
     const space = newlines ? /(?:[ \t\r\n]|#[^\r\n]*)*/y : /(?:[ \t]|#[^\r\n]*)*/y;
     this.match(space);
   }
 
-  /** True before a line break when the first thing after it, comments aside, is this character. */
+  /** Whether the next non-empty line, comments aside, begins with this character. */
   nextLineBeginsWith(char: string): boolean {
     const start = this.offset;
     this.skipSpace(true);
@@ -47,7 +47,7 @@ export class GbnfCursor extends SourceCursor {
     return name[0];
   }
 
-  /** Exactly so many hexadecimal digits. */
+  /** Takes exactly `digits` hexadecimal digits. */
   #hex(digits: number): number {
     const found = this.source.slice(this.offset, this.offset + digits);
     if (found.length < digits || !/^[0-9a-fA-F]+$/.test(found)) {
@@ -57,7 +57,7 @@ export class GbnfCursor extends SourceCursor {
     return Number.parseInt(found, 16);
   }
 
-  /** `{n}`, `{n,}`, `{,m}` or `{n,m}` */
+  /** Takes `{n}`, `{n,}`, `{,m}` or `{n,m}`. */
   counts(newlines: boolean): [number, number] {
     this.expect('{');
     this.skipSpace(newlines);
@@ -78,12 +78,12 @@ export class GbnfCursor extends SourceCursor {
     return [min, max];
   }
 
-  /** As many digits as stand here, maybe none. */
+  /** Takes zero or more digits. */
   #digits(): string {
     return this.match(/\d*/y)?.[0] ?? '';
   }
 
-  /** A literal in double or single quotes; the cursor stands on the opening quote. */
+  /** Takes a literal in double or single quotes. Expects the opening quote. */
   string(): string {
     const quote = this.peek;
     this.expect(quote);
@@ -92,7 +92,7 @@ export class GbnfCursor extends SourceCursor {
     return value;
   }
 
-  /** `[a-z]` or `[^a-z]`; the cursor stands on the opening bracket. */
+  /** Takes `[a-z]` or `[^a-z]`. Expects the opening bracket. */
   characterClass(): CodePoints {
     this.expect('[');
     const negated = this.take('^');
@@ -109,7 +109,7 @@ export class GbnfCursor extends SourceCursor {
     return negated ? complementCodePoints(codePoints(ranges)) : codePoints(ranges);
   }
 
-  /** A character as it stands, or an escape; escapes by number name code points, not bytes. */
+  /** Takes a character or an escape. Numeric escapes are code points, not bytes. */
   #character(): number {
     const first = this.codePoint();
     if (first !== 0x5c) return first;

@@ -5,7 +5,7 @@ import { type Conjunction, conjunctionOf, type KeywordNode, type KeywordNodes } 
 import type { SchemaContext } from './schema-context.ts';
 import type { SchemaDocument, SchemaNode } from './schema-document.ts';
 
-/** Arrays by position: `prefixItems` (or `items` as an array) first, then `items` (`additionalItems`) for the rest. */
+/** Arrays: items of `prefixItems` (or `items` as an array) first, then items of `items` (`additionalItems`). */
 export function arrayExpression(nodes: KeywordNodes, context: SchemaContext): Expression {
   const { min, max } = countRange(nodes, 'minItems', 'maxItems');
   refuseUnique(nodes, max);
@@ -26,7 +26,7 @@ export function arrayExpression(nodes: KeywordNodes, context: SchemaContext): Ex
   return json.arrayOf({ kind: 'graph', states: final + 1, edges, final });
 }
 
-/** The schemas that the item at a position must satisfy. */
+/** The schemas that apply to the item at a position. */
 export function itemSchemas(nodes: KeywordNodes, index: number, document: SchemaDocument): Conjunction {
   return conjunctionOf(...nodes.flatMap((node) => itemSchema(node, index, document) ?? []));
 }
@@ -44,7 +44,7 @@ function prefixLength({ schema }: KeywordNode): number {
   return Array.isArray(schema.items) ? schema.items.length : 0;
 }
 
-/** Items from position `from` on, with the comma before them where others went before. */
+/** Items from position `from`. A comma precedes each item except the first of the array. */
 function restOf(item: Expression, from: number, min: number, max: number, comma: Expression): Expression {
   if (max <= from) return min <= from ? EMPTY : NOTHING;
   const another = sequence(comma, item);
@@ -55,5 +55,9 @@ function restOf(item: Expression, from: number, min: number, max: number, comma:
 
 function refuseUnique(nodes: KeywordNodes, max: number): void {
   const unique = nodes.find(({ schema }) => schema.uniqueItems === true);
-  if (unique && max > 1) throw schemaError(`${unique.path}/uniqueItems`, 'cannot be enforced');
+  if (unique && max > 1)
+    throw schemaError(
+      `${unique.path}/uniqueItems`,
+      'cannot be enforced for more than one item; remove it or set maxItems to 1',
+    );
 }

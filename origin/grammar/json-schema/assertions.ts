@@ -1,7 +1,7 @@
 import type { KeywordNodes } from './conjunction.ts';
 import { type Keywords, TYPE_OF_KEYWORD, TYPES, type TypeName } from './keywords.ts';
 
-/** The types a value may have. Never both `number` and `integer`: every integer is a number. */
+/** The types that the schemas allow. If `number` is allowed, `integer` is omitted. */
 export function typesOf(nodes: KeywordNodes): ReadonlySet<TypeName> {
   const named = nodes.flatMap(({ schema: { type } }) =>
     type === undefined ? [] : [typeof type === 'string' ? [type] : type],
@@ -23,7 +23,7 @@ function impliedTypes(nodes: KeywordNodes): ReadonlySet<TypeName> {
   return new Set(implied.length > 0 ? implied : TYPES.filter((type) => type !== 'integer'));
 }
 
-/** The values that `enum` and `const` leave; null when neither is used. Other keywords are not looked at. */
+/** The values that `enum` and `const` allow; null if neither is used. Other keywords are not checked. */
 export function enumeratedValues(nodes: KeywordNodes): readonly unknown[] | null {
   const lists = nodes.flatMap(({ schema }) => [
     ...(schema.enum === undefined ? [] : [schema.enum]),
@@ -40,7 +40,7 @@ export function isEqual(a: unknown, b: unknown): boolean {
   return canonical(a) === canonical(b);
 }
 
-/** Equal texts for equal JSON values: the order of members does not matter. */
+/** A text that is equal for equal JSON values, whatever the order of their members. */
 function canonical(value: unknown): string {
   if (Array.isArray(value)) return `[${value.map(canonical).join()}]`;
   if (typeof value !== 'object' || value === null) return value === 0 ? '0' : JSON.stringify(value);
@@ -48,12 +48,12 @@ function canonical(value: unknown): string {
   return `{${members.sort().join()}}`;
 }
 
-/** What the number keywords of several schemas say together. */
+/** The combined number keywords of several schemas. */
 export interface NumberAssertions {
   readonly integer: boolean;
   readonly minimum: Bound | null;
   readonly maximum: Bound | null;
-  /** Values of multipleOf with their places. */
+  /** The values of `multipleOf` with their paths. */
   readonly multiples: readonly { readonly value: number; readonly path: string }[];
 }
 
@@ -80,7 +80,7 @@ export function numberAssertions(nodes: KeywordNodes, integer: boolean): NumberA
   };
 }
 
-/** Largest lower and smallest upper count of two keywords. */
+/** The range that two count keywords such as `minItems` and `maxItems` allow. */
 export function countRange(
   nodes: KeywordNodes,
   minimum: NumberKeyword,

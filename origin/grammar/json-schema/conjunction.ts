@@ -3,8 +3,7 @@ import { type CheckedSchema, isJsonObject } from './keywords.ts';
 import type { SchemaDocument, SchemaNode } from './schema-document.ts';
 
 /**
- * One thing a value must satisfy: a whole schema, its keywords apart from the combining ones, or one of its lists of
- * alternatives. A conjunction is a list of demands.
+ * A condition on a value: a whole schema, its keywords without the combining ones, or one of its lists of alternatives.
  */
 export interface SchemaPart {
   readonly node: SchemaNode;
@@ -13,7 +12,7 @@ export interface SchemaPart {
 
 export type Conjunction = readonly SchemaPart[];
 
-/** A list of alternatives of which one is to be chosen. */
+/** A list of alternatives from which no branch is chosen yet. */
 export interface Alternatives extends SchemaPart {
   readonly part: 'anyOf' | 'oneOf';
   readonly branches: number;
@@ -23,31 +22,31 @@ export function conjunctionOf(...nodes: readonly SchemaNode[]): Conjunction {
   return nodes.map((node) => ({ node, part: 'whole' }));
 }
 
-/** Equal keys part the same. */
+/** Conjunctions with equal keys are equal. */
 export function conjunctionKey(conjunction: Conjunction): string {
   return conjunction.map(({ node, part }) => `${part} ${node.path}`).join('\n');
 }
 
-/** Schemas whose own keywords, apart from the combining ones, must hold; in the order in which they were met. */
+/** A schema object whose keywords apply, except `$ref`, `allOf`, `anyOf` and `oneOf`. */
 export interface KeywordNode extends SchemaNode {
   readonly schema: CheckedSchema;
 }
 
 export type KeywordNodes = readonly KeywordNode[];
 
-/** A conjunction with `$ref` and `allOf` followed. */
+/** A conjunction in which `$ref` and `allOf` are resolved. */
 export interface Expanded {
-  /** Some schema is `false`. */
+  /** Whether a schema is `false`. */
   readonly impossible: boolean;
   readonly nodes: KeywordNodes;
-  /** Lists of alternatives not yet chosen from. */
+  /** Lists of alternatives from which no branch is chosen yet. */
   readonly alternatives: readonly Alternatives[];
 }
 
 export function expand(conjunction: Conjunction, document: SchemaDocument): Expanded {
   const nodes = new Map<string, KeywordNode>();
   const alternatives = new Map<string, Alternatives>();
-  /** By path; false while it is being followed. */
+  /** By path: false during the visit, true afterwards. */
   const followed = new Map<string, boolean>();
   let impossible = false;
   const visit = ({ node, part }: SchemaPart): void => {
@@ -62,7 +61,8 @@ export function expand(conjunction: Conjunction, document: SchemaDocument): Expa
       alternatives.set(conjunctionKey([{ node, part }]), { node, part, branches: schema[part]?.length ?? 0 });
     } else {
       const known = followed.get(path);
-      if (known === false) throw schemaError(path, 'the reference leads back to itself without progress');
+      if (known === false)
+        throw schemaError(path, 'the reference leads back to itself without a value in between');
       if (known) return;
       followed.set(path, false);
       visit({ node, part: 'keywords' });
@@ -80,7 +80,7 @@ export function expand(conjunction: Conjunction, document: SchemaDocument): Expa
   return { impossible, nodes: [...nodes.values()], alternatives: [...alternatives.values()] };
 }
 
-/** The conjunctions that result from choosing each branch of one list of alternatives. */
+/** Returns one conjunction per branch of a list of alternatives. */
 export function branchesOf(
   expanded: Expanded,
   choice: Alternatives,
@@ -99,8 +99,8 @@ export function branchesOf(
 }
 
 /**
- * OpenAPI wants the property that a discriminator names in every value, whatever the branches require: Pydantic's do
- * not where the tag has a default, and without it a value may match several.
+ * OpenAPI requires the discriminator property in every value, even if the branches do not. Pydantic's branches do not
+ * require a tag with a default, and without the tag a value may match several branches.
  */
 function requireDiscriminator({ node: { path, schema }, part }: Alternatives): SchemaPart[] {
   if (part !== 'oneOf' || typeof schema === 'boolean' || !isJsonObject(schema.discriminator)) return [];

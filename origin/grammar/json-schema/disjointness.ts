@@ -7,12 +7,12 @@ import type { SchemaContext } from './schema-context.ts';
 import { satisfies } from './schema-validator.ts';
 import { stringLanguage } from './string-schema.ts';
 
-/** How deep members and items are compared. */
+/** Maximum nesting of members and items that are compared. */
 const MAX_DEPTH = 4;
 
 /**
- * True when certainly no value satisfies both. Only values that the generator can write matter on one side, but every
- * valid value on the other, so keywords are read as JSON Schema means them.
+ * Whether certainly no value satisfies both conjunctions. One side may count only values that the generator writes; the
+ * other side must count every valid value. Keywords are therefore read as JSON Schema defines them.
  */
 export function areDisjoint(a: Conjunction, b: Conjunction, context: SchemaContext, depth = 0): boolean {
   context.budget.spend(100);
@@ -39,7 +39,7 @@ export function areDisjoint(a: Conjunction, b: Conjunction, context: SchemaConte
   });
 }
 
-/** Integers count as numbers; a type that is merely implied does not rule the others out. */
+/** Types that both sides allow. Integers count as numbers. Implied types do not exclude other types. */
 function sharedTypes(left: KeywordNodes, right: KeywordNodes): string[] {
   const stated = (nodes: KeywordNodes): ReadonlySet<string> =>
     nodes.some(({ schema }) => schema.type !== undefined)
@@ -62,7 +62,7 @@ function disjointNumbers(left: KeywordNodes, right: KeywordNodes): boolean {
   return minimum.value > maximum.value;
 }
 
-/** Some key that both require, or that one requires and the other forbids, tells them apart. */
+/** A key that both sides require, or that one requires and the other forbids, separates them. */
 function disjointObjects(
   left: KeywordNodes,
   right: KeywordNodes,

@@ -23,7 +23,10 @@ const ESCAPED = codePoints([
 ]);
 const PLAIN = complementCodePoints(ESCAPED);
 
-/** The strings of a language between their quotes: each character in one spelling, escaped only where it must be. */
+/**
+ * A language of string values as JSON text without quotes. Each character has one spelling and is escaped only if JSON
+ * requires it.
+ */
 export function escapedExpression(language: Dfa): Expression {
   const edges: GraphEdge[] = [];
   const final = language.edges.length;

@@ -12,12 +12,14 @@ import {
 } from '../expression.ts';
 
 /**
- * Spaces, or else tabs, after a line break: ten levels of the usual indentation. A model that runs away into white
- * space is stopped here.
+ * Maximum spaces or tabs after a line break: ten levels of the usual indentation. The limit keeps weak models from
+ * emitting endless whitespace.
  */
 const MAX_SPACES = 20;
 const MAX_TABS = 10;
-/** Digits of numbers without bounds: before the point, after it, and of the exponent. Keeps every number finite. */
+/**
+ * Maximum digits of unbounded numbers before the point, after it, and in the exponent. They keep every number finite.
+ */
 const MAX_DIGITS = 16;
 const MAX_EXPONENT_DIGITS = 2;
 
@@ -30,7 +32,7 @@ const DIGIT = codePoints([[0x30, 0x39]]);
 const letters = (set: string): Expression =>
   chars(codePoints(Array.from(set, (c) => [c.codePointAt(0)!, c.codePointAt(0)!])));
 
-/** `\uXXXX`: a character outside the surrogates, or a high and a low surrogate. */
+/** `\uXXXX`: a scalar value, or a pair of surrogates. */
 function unicodeEscape(): Expression {
   const hex = chars(HEX);
   const d = letters('dD');
@@ -42,7 +44,7 @@ function unicodeEscape(): Expression {
   return sequence(text('u'), choice([plain, pair]));
 }
 
-/** One character of a string, as it may stand between the quotes: plain, or any of JSON's escapes. */
+/** One character between the quotes of a JSON string: plain, or any JSON escape. */
 export function stringCharacter(): Expression {
   const plain = chars(
     codePoints([
@@ -55,8 +57,8 @@ export function stringCharacter(): Expression {
 }
 
 /**
- * The parts of JSON texts, as rules that are made once per grammar. White space may stand after `{ [ ,` and before
- * `} ]`: nothing, one space, or a line break with a bounded indentation; after `:` no line break.
+ * The parts of JSON texts as rules, each added once per grammar. Whitespace may follow `{ [ ,` and precede `} ]`:
+ * nothing, one space, or a line break with limited indentation. After `:` at most one space is allowed.
  */
 export class JsonRules {
   readonly #builder: GrammarBuilder;
@@ -139,7 +141,7 @@ export class JsonRules {
     return sequence(text('{'), this.space, members, this.space, text('}'));
   }
 
-  /** A given value, spelled as JSON.stringify does, with free white space between its parts. */
+  /** A fixed value, spelled like JSON.stringify does, with whitespace between its parts. */
   literal(value: unknown): Expression {
     if (Array.isArray(value)) {
       return this.arrayOf(

@@ -30,7 +30,7 @@ import { satisfiesKeywords } from './schema-validator.ts';
 import { StringLanguages } from './string-language.ts';
 import { stringExpression } from './string-schema.ts';
 
-/** The JSON texts whose value satisfies a schema (drafts 7 and 2020-12). A schema may come as JSON text. */
+/** The JSON texts whose value satisfies a schema (draft 7 or 2020-12). The schema may be JSON text. */
 export function jsonSchemaGrammar(schema: unknown, budget: WorkBudget): Grammar {
   const builder = new GrammarBuilder();
   const root = builder.declare();
@@ -38,7 +38,7 @@ export function jsonSchemaGrammar(schema: unknown, budget: WorkBudget): Grammar 
   return builder.build(root);
 }
 
-/** As `jsonSchemaGrammar`, as a part of another grammar. White space may stand before the value. */
+/** Like `jsonSchemaGrammar`, as a part of another grammar. Whitespace may precede the value. */
 export function jsonSchemaExpression(
   schema: unknown,
   builder: GrammarBuilder,
@@ -73,7 +73,7 @@ class SchemaCompiler implements SchemaContext {
 
   compile(): Expression {
     const root = this.ruleFor(conjunctionOf(this.document.root));
-    // A queue instead of recursion: schemas may be deep, and refer to themselves.
+    // A queue instead of recursion, because schemas may be deep and refer to themselves.
     for (let next = this.#queue.pop(); next !== undefined; next = this.#queue.pop()) {
       this.#builder.define(next.rule, this.#expression(next.conjunction));
     }
@@ -112,7 +112,7 @@ class SchemaCompiler implements SchemaContext {
     });
   }
 
-  /** No combining keyword is left. */
+  /** Compiles schemas without combining keywords. */
   #leaf(nodes: KeywordNodes): Expression {
     const values = enumeratedValues(nodes);
     if (values !== null) {

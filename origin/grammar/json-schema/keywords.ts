@@ -1,14 +1,14 @@
 import { schemaError } from '../grammar-error.ts';
 import { isExact } from './decimal.ts';
 
-/** Any JSON object in a schema's place; its keywords may still be anything. */
+/** A JSON object whose keywords are not checked yet. */
 export type JsonObject = Readonly<Record<string, unknown>>;
 
 export function isJsonObject(value: unknown): value is JsonObject {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
-/** Keywords that say nothing about which values are valid. */
+/** Keywords that do not restrict which values are valid. */
 const ANNOTATIONS = new Set([
   'title',
   'description',
@@ -29,32 +29,38 @@ const ANNOTATIONS = new Set([
   'contentEncoding',
   'contentMediaType',
   'contentSchema',
-  // OpenAPI's hint which branch of a oneOf is meant; the branches say it themselves, by a tag that it makes required.
+  // OpenAPI names the branch of a `oneOf` by a tag. `conjunction.ts` makes the tag required.
   'discriminator',
 ]);
 
 type Check = (value: unknown) => string | null;
 
-const when =
-  (message: string, good: (value: unknown) => boolean): Check =>
+/** A short form of a value for error messages. */
+export function excerpt(value: unknown): string {
+  const text = String(JSON.stringify(value));
+  return text.length > 60 ? `${text.slice(0, 60)}…` : text;
+}
+
+const requires =
+  (message: string, isValid: (value: unknown) => boolean): Check =>
   (value) =>
-    good(value) ? null : message;
+    isValid(value) ? null : `${message}, received ${excerpt(value)}`;
 const isArray = (value: unknown): value is unknown[] => Array.isArray(value);
 const isText = (value: unknown): boolean => typeof value === 'string';
 
-const SCHEMA: Check = when('must be a schema', (v) => typeof v === 'boolean' || isJsonObject(v));
-const SCHEMAS: Check = when('must be a non-empty array of schemas', (v) => isArray(v) && v.length > 0);
-const SCHEMA_MAP: Check = when('must be an object', isJsonObject);
-const COUNT: Check = when('must be a non-negative integer', (v) => Number.isInteger(v) && Number(v) >= 0);
-const NUMBER: Check = when('must be a finite number', (v) => Number.isFinite(v));
-const TEXT: Check = when('must be a string', isText);
-const TEXTS: Check = when('must be an array of strings', (v) => isArray(v) && v.every(isText));
+const SCHEMA: Check = requires('must be a schema', (v) => typeof v === 'boolean' || isJsonObject(v));
+const SCHEMAS: Check = requires('must be a non-empty array of schemas', (v) => isArray(v) && v.length > 0);
+const SCHEMA_MAP: Check = requires('must be an object', isJsonObject);
+const COUNT: Check = requires('must be a non-negative integer', (v) => Number.isInteger(v) && Number(v) >= 0);
+const NUMBER: Check = requires('must be a finite number', (v) => Number.isFinite(v));
+const TEXT: Check = requires('must be a string', isText);
+const TEXTS: Check = requires('must be an array of strings', (v) => isArray(v) && v.every(isText));
 
 export const TYPES = ['null', 'boolean', 'integer', 'number', 'string', 'array', 'object'] as const;
 export type TypeName = (typeof TYPES)[number];
 const isType = (value: unknown): boolean => TYPES.some((type) => type === value);
 
-/** Keywords that speak of one type only; where no schema names a type, they name it. */
+/** Keywords that apply to one type. If `type` is absent, it is inferred from them. */
 export const TYPE_OF_KEYWORD: Readonly<Record<string, TypeName>> = {
   properties: 'object',
   patternProperties: 'object',
@@ -80,7 +86,7 @@ export const TYPE_OF_KEYWORD: Readonly<Record<string, TypeName>> = {
   multipleOf: 'number',
 };
 
-/** What a checked schema has under the keywords that are enforced; schemas inside it are checked when they are visited. */
+/** The enforced keywords of a checked schema. Subschemas are checked when they are visited. */
 export interface Keywords {
   readonly $ref?: string;
   readonly type?: TypeName | readonly TypeName[];
@@ -96,7 +102,7 @@ export interface Keywords {
   readonly required?: readonly string[];
   readonly minProperties?: number;
   readonly maxProperties?: number;
-  /** A schema, or an array of them. */
+  /** A schema or an array of schemas. */
   readonly items?: unknown;
   readonly prefixItems?: readonly unknown[];
   readonly additionalItems?: unknown;
@@ -116,14 +122,14 @@ export interface Keywords {
 
 export type CheckedSchema = JsonObject & Keywords;
 
-/** The form that the value of each must have. */
+/** The check of each keyword's value. Returns the error message, or null. */
 const KEYWORD_CHECKS: Readonly<Record<keyof Keywords, Check>> = {
   $ref: TEXT,
-  type: when(
+  type: requires(
     `must be one of ${TYPES.join(', ')}, or an array of them`,
     (v) => isType(v) || (isArray(v) && v.length > 0 && v.every(isType)),
   ),
-  enum: (v) => (isArray(v) && v.length > 0 ? inexactNumber(v) : 'must be a non-empty array'),
+  enum: (v) => (isArray(v) && v.length > 0 ? inexactNumber(v) : 'must be a non-empty array of values'),
   const: inexactNumber,
   anyOf: SCHEMAS,
   oneOf: SCHEMAS,
@@ -135,7 +141,7 @@ const KEYWORD_CHECKS: Readonly<Record<keyof Keywords, Check>> = {
   required: TEXTS,
   minProperties: COUNT,
   maxProperties: COUNT,
-  items: when(
+  items: requires(
     'must be a schema or an array of schemas',
     (v) => typeof v === 'boolean' || (typeof v === 'object' && v !== null),
   ),
@@ -143,7 +149,7 @@ const KEYWORD_CHECKS: Readonly<Record<keyof Keywords, Check>> = {
   additionalItems: SCHEMA,
   minItems: COUNT,
   maxItems: COUNT,
-  uniqueItems: when('must be a boolean', (v) => typeof v === 'boolean'),
+  uniqueItems: requires('must be a boolean', (v) => typeof v === 'boolean'),
   minLength: COUNT,
   maxLength: COUNT,
   pattern: TEXT,
@@ -152,14 +158,16 @@ const KEYWORD_CHECKS: Readonly<Record<keyof Keywords, Check>> = {
   maximum: NUMBER,
   exclusiveMinimum: NUMBER,
   exclusiveMaximum: NUMBER,
-  multipleOf: when('must be a number above 0', (v) => Number.isFinite(v) && Number(v) > 0),
+  multipleOf: requires('must be a number above 0', (v) => Number.isFinite(v) && Number(v) > 0),
 };
 const ENFORCED: ReadonlyMap<string, Check> = new Map(Object.entries(KEYWORD_CHECKS));
 
-/** Numbers to be written as they are given must be known as they were given. */
+/** Reports integers that JSON.parse may have rounded: the generator must write numbers exactly. */
 function inexactNumber(value: unknown): string | null {
   if (typeof value === 'number')
-    return isExact(value) ? null : 'integers of more than 15 digits beyond 2^53 cannot be kept exactly';
+    return isExact(value)
+      ? null
+      : 'integers of more than 15 digits beyond 2^53 cannot be represented exactly; use a string';
   if (typeof value !== 'object' || value === null) return null;
   for (const inner of Object.values(value)) {
     const fault = inexactNumber(inner);
@@ -168,7 +176,7 @@ function inexactNumber(value: unknown): string | null {
   return null;
 }
 
-/** Refuses what is malformed and what cannot be enforced; nothing is ignored except annotations. */
+/** Rejects malformed and unsupported keywords. Only annotations are ignored. */
 export function checkKeywords(schema: JsonObject, path: string): asserts schema is CheckedSchema {
   for (const [keyword, value] of Object.entries(schema)) {
     if (ANNOTATIONS.has(keyword) || keyword.startsWith('x-')) continue;

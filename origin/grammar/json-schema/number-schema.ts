@@ -10,8 +10,8 @@ import { DIGIT_0, MAX_DIGITS, type Magnitude, magnitudeAutomaton } from './magni
 const MAX_MULTIPLE = 100_000;
 
 /**
- * Numbers within bounds: an optional minus, digits without leading zeros, and unless only integers are wanted an
- * optional point with digits; no exponent, no minus before zero.
+ * Numbers within bounds: optional minus, digits without leading zeros, and an optional fraction unless only integers
+ * are allowed. No exponent and no negative zero.
  */
 export function numberExpression(assertions: NumberAssertions, budget: WorkBudget): Expression {
   const step = commonMultiple(assertions);
@@ -37,7 +37,10 @@ export function numberExpression(assertions: NumberAssertions, budget: WorkBudge
   return choice(parts);
 }
 
-/** Of longer numbers some read back as an excluded bound itself: there the next double is the bound. */
+/**
+ * Moves an excluded bound of more than 15 digits to the next double. Some longer numbers would read back as the
+ * excluded bound itself.
+ */
 function nextInside(bound: Bound, direction: 1 | -1): Bound {
   if (!bound.exclusive || Math.abs(bound.value) < 10 ** MAX_DIGITS) return bound;
   const view = new DataView(new ArrayBuffer(8));
@@ -51,13 +54,14 @@ function magnitude(value: Decimal, exclusive: boolean): Magnitude {
   return { ...decimalParts(value), exclusive };
 }
 
-/** The least common multiple of all multipleOf; null when there is none. */
+/** The least common multiple of all `multipleOf`; null if there is none. */
 function commonMultiple(assertions: NumberAssertions): number | null {
   let result: number | null = null;
   for (const { value, path } of assertions.multiples) {
-    if (!Number.isInteger(value)) throw schemaError(path, 'only integers are supported');
+    if (!Number.isInteger(value)) throw schemaError(path, `must be an integer, received ${value}`);
     result = result === null ? value : (result * value) / greatestCommonDivisor(result, value);
-    if (result > MAX_MULTIPLE) throw schemaError(path, `only values up to ${MAX_MULTIPLE} are supported`);
+    if (result > MAX_MULTIPLE)
+      throw schemaError(path, `the least common multiple of all multipleOf must be at most ${MAX_MULTIPLE}`);
   }
   return result;
 }
@@ -66,7 +70,7 @@ function greatestCommonDivisor(a: number, b: number): number {
   return b === 0 ? a : greatestCommonDivisor(b, a % b);
 }
 
-/** Whole numbers divisible by `step`: one state per remainder. */
+/** Integers divisible by `step`: one state per remainder. */
 function multiplesOf(step: number, budget: WorkBudget): Dfa {
   budget.spend(30 * step);
   const edges = Array.from({ length: step }, (_, remainder) => {

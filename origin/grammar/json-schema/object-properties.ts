@@ -14,19 +14,22 @@ import { stringLanguage } from './string-schema.ts';
 
 const MAX_PATTERNS = 6;
 
-/** Which keys an object may have, and what each demands of its value. */
+/** The properties that an object may have, with the schemas of their values. */
 export interface ObjectProperties {
-  /** In the order of generation. */
+  /** In the order in which they are generated. */
   readonly declared: readonly {
     readonly key: string;
     readonly required: boolean;
     readonly value: Conjunction;
   }[];
-  /** Groups of keys that are not declared; `keys` null = every string. */
+  /** Groups of undeclared keys. If `keys` is null, every string is a key. */
   readonly others: readonly { readonly keys: Dfa | null; readonly value: Conjunction }[];
 }
 
-/** The schemas that the value of a key must satisfy; the key's own schema and its pattern's, else the additional one. */
+/**
+ * The schemas that apply to the value of a key: those of `properties` and `patternProperties`, else
+ * `additionalProperties`.
+ */
 export function propertySchemas(nodes: KeywordNodes, key: string, context: SchemaContext): Conjunction {
   return conjunctionOf(
     ...nodes.flatMap((node) => {
@@ -73,20 +76,20 @@ function additional(node: KeywordNode, document: SchemaDocument): SchemaNode[] {
   return node.schema.additionalProperties === undefined ? [] : [document.child(node, 'additionalProperties')];
 }
 
-/** The schemas that every key must satisfy. */
+/** The schemas of `propertyNames`, which apply to every key. */
 export function propertyNameSchemas(nodes: KeywordNodes, document: SchemaDocument): Conjunction {
   const naming = nodes.filter(({ schema }) => schema.propertyNames !== undefined);
   return conjunctionOf(...naming.map((node) => document.child(node, 'propertyNames')));
 }
 
-/** The keys that every `propertyNames` allows; null = all. */
+/** The keys that all `propertyNames` allow; null if all keys are allowed. */
 function keyLanguage(nodes: KeywordNodes, context: SchemaContext): Dfa | null {
   const schemas = propertyNameSchemas(nodes, context.document);
   if (schemas.length === 0) return null;
   const expanded = expand(schemas, context.document);
   const unsupported = expanded.alternatives[0];
   if (unsupported)
-    throw schemaError(`${unsupported.node.path}/${unsupported.part}`, 'is not supported for property names');
+    throw schemaError(`${unsupported.node.path}/${unsupported.part}`, 'is not supported in propertyNames');
   if (expanded.impossible) return context.languages.anyOf([]);
   const values = enumeratedValues(expanded.nodes);
   const language = stringLanguage(expanded.nodes, context.languages);
@@ -96,8 +99,8 @@ function keyLanguage(nodes: KeywordNodes, context: SchemaContext): Dfa | null {
 }
 
 /**
- * Keys beyond the declared ones. A schema that lists properties or patterns and is silent about additional ones gets
- * none: what is generated then is what was asked for.
+ * Groups of undeclared keys. A schema with `properties` or `patternProperties` but without `additionalProperties` gets
+ * no other keys, so that only declared properties are generated.
  */
 function otherKeys(
   nodes: KeywordNodes,
@@ -108,7 +111,11 @@ function otherKeys(
   const { languages } = context;
   const patterns = nodes.flatMap((node) => patternsOf(node, context));
   if (patterns.length > MAX_PATTERNS) {
-    throw schemaError(nodes[0]?.path ?? '#', `more than ${MAX_PATTERNS} patterns of property names`);
+    const path = nodes.find(({ schema }) => schema.patternProperties)?.path ?? '#';
+    throw schemaError(
+      `${path}/patternProperties`,
+      `at most ${MAX_PATTERNS} patterns may apply to one object, received ${patterns.length}`,
+    );
   }
   const both = (a: Dfa | null, b: Dfa): Dfa => (a === null ? b : languages.both(a, b));
   const start = names.length === 0 ? allowed : both(allowed, languages.not(languages.anyOf(names)));
@@ -130,7 +137,7 @@ function otherKeys(
   });
 }
 
-/** What one schema demands of an undeclared key's value; null = the key must not be there. */
+/** The schemas that one schema applies to an undeclared key's value; null if it forbids the key. */
 function otherValue(
   node: KeywordNode,
   matching: ReadonlySet<SchemaNode>,

@@ -22,10 +22,7 @@ const OBJECT_KEYWORDS = Object.keys(TYPE_OF_KEYWORD).filter(
   (keyword) => TYPE_OF_KEYWORD[keyword] === 'object',
 );
 
-/**
- * Objects with their declared members in the order of declaration, optional ones present or not, and other members
- * after them.
- */
+/** Objects: declared members in the order of declaration, optional ones present or absent, then other members. */
 export function objectExpression(nodes: KeywordNodes, context: SchemaContext): Expression {
   const isFree = nodes.every(({ schema }) =>
     OBJECT_KEYWORDS.every((keyword) => schema[keyword] === undefined),
@@ -45,12 +42,15 @@ function checkCounts(nodes: KeywordNodes, keys: ObjectProperties, min: number, m
   const placeOf = (keyword: string): string =>
     `${nodes.find(({ schema }) => schema[keyword] !== undefined)?.path ?? '#'}/${keyword}`;
   if (keys.others.length > 0 && min > keys.declared.length + 1) {
-    throw schemaError(placeOf('minProperties'), 'cannot be enforced where undeclared keys may repeat');
+    throw schemaError(
+      placeOf('minProperties'),
+      'cannot be enforced if undeclared keys may repeat; set additionalProperties to false',
+    );
   }
   if (min > MAX_COUNTED)
-    throw schemaError(placeOf('minProperties'), `more than ${MAX_COUNTED} is not supported`);
+    throw schemaError(placeOf('minProperties'), `must be at most ${MAX_COUNTED}, received ${min}`);
   if (Math.min(max, keys.declared.length) > MAX_COUNTED) {
-    throw schemaError(placeOf('maxProperties'), `more than ${MAX_COUNTED} is not supported`);
+    throw schemaError(placeOf('maxProperties'), `at most ${MAX_COUNTED} properties can be counted`);
   }
 }
 
@@ -60,8 +60,8 @@ interface Counts {
 }
 
 /**
- * The members of an object between its braces: an automaton over (declared members passed, members written). Without
- * `counts` it only matters whether any was written, for the comma.
+ * The members between the braces: an automaton over (declared members passed, members written). Without `counts`, it
+ * only tracks whether a member was written, for the comma.
  */
 export function memberGraph(
   keys: ObjectProperties,
@@ -141,7 +141,9 @@ class MemberGraph {
     );
   }
 
-  /** Undeclared members. Several may have the same key, so all of them together count as one towards the minimum. */
+  /**
+   * Adds undeclared members. Several of them may have the same key, so together they count as one towards the minimum.
+   */
   #addOthers(from: number, written: number, other: Expression | null, final: number): void {
     const { min, max } = this.#counts ?? { min: 0, max: Number.POSITIVE_INFINITY };
     const missing = Math.max(0, min - written);

@@ -5,12 +5,12 @@ import type { JsonRules } from './json-rules.ts';
 import type { SchemaDocument } from './schema-document.ts';
 import type { StringLanguages } from './string-language.ts';
 
-/** What the parts of the schema compiler share. */
+/** State shared by the parts of the schema compiler. */
 export interface SchemaContext {
   readonly document: SchemaDocument;
   readonly json: JsonRules;
   readonly languages: StringLanguages;
   readonly budget: WorkBudget;
-  /** The rule for the values that satisfy a conjunction. */
+  /** Returns the rule for the values of a conjunction. */
   ruleFor(conjunction: Conjunction): Expression;
 }

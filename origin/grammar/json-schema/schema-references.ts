@@ -1,14 +1,14 @@
-/** A schema without `$id` is known by this; references are resolved against it. */
+/** Base URI of a schema without `$id`. */
 const DEFAULT_URI = 'schema:///';
-/** Keywords whose members have names of the author's choice, and schemas as values. */
+/** Keywords whose members are schemas under arbitrary names. */
 const SCHEMA_MAPS: ReadonlySet<string> = new Set(['properties', 'patternProperties', '$defs', 'definitions']);
 const VALUE_KEYWORDS: ReadonlySet<string> = new Set(['enum', 'const', 'default', 'examples']);
 
-/** Where `$ref` leads inside one document: a schema with `$id` is a resource of its own, with its own anchors. */
+/** Resolves `$ref` within one document. A schema with `$id` is a resource with its own anchors. */
 export class ReferenceResolver {
-  /** By URI, anchors behind a `#`. */
+  /** Path of each URI; anchors follow a `#`. */
   readonly #paths = new Map<string, string>();
-  /** URIs of resources, by path. */
+  /** URI of each resource by path. */
   readonly #resources = new Map<string, string>();
   readonly #maxDepth: number;
 
@@ -19,7 +19,7 @@ export class ReferenceResolver {
     this.#collect(document, [], DEFAULT_URI, false);
   }
 
-  /** The path of the schema that a reference at `from` names; null when there is none in the document. */
+  /** Returns the path of the schema that a reference at `from` names, or null if the document has no such schema. */
   pathOfReference(reference: string, from: string): string | null {
     const { uri, fragment } = split(reference, this.#baseOf(from));
     const isPointer = fragment === '' || fragment.startsWith('/');
@@ -28,7 +28,7 @@ export class ReferenceResolver {
     return isPointer ? childPath(base, pointerKeys(fragment)) : base;
   }
 
-  /** The URI of the innermost resource around a path. */
+  /** The URI of the innermost resource that contains a path. */
   #baseOf(path: string): string {
     if (this.#resources.size === 1) return this.#resources.get('#')!;
     let around = path;
@@ -45,7 +45,7 @@ export class ReferenceResolver {
     }
   }
 
-  /** Notes what a schema is called, and answers the URI of the resource it belongs to. */
+  /** Records a schema's `$id` and `$anchor`. Returns the URI of its resource. */
   #register(
     { $id, $anchor }: Readonly<Record<string, unknown>>,
     keys: readonly string[],
@@ -56,7 +56,7 @@ export class ReferenceResolver {
     let base = outer;
     if (typeof $id === 'string') {
       const { uri, fragment } = split($id, outer);
-      // Draft 7 spells anchors as `$id` with a fragment.
+      // Draft 7 writes anchors as `$id` with a fragment.
       if (fragment !== '') this.#paths.set(`${uri}#${fragment}`, path);
       else {
         base = uri;
@@ -69,12 +69,12 @@ export class ReferenceResolver {
   }
 }
 
-/** @throws URIError when a key is not encoded as URIs are */
+/** @throws URIError if a key has an invalid percent-encoding */
 function pointerKeys(pointer: string): string[] {
   return pointer.split('/').slice(1).map(decodeURIComponent).map(unescapeKey);
 }
 
-/** The keys that a path leads through. */
+/** The keys of a path. */
 export function pathKeys(path: string): string[] {
   return path.split('/').slice(1).map(unescapeKey);
 }

@@ -8,7 +8,7 @@ import { propertyNameSchemas, propertySchemas, requiredProperties } from './obje
 import type { SchemaContext } from './schema-context.ts';
 import { stringLanguage } from './string-schema.ts';
 
-/** Whether a given value satisfies a conjunction: decides what is left of `enum` and `const`. */
+/** Whether a value satisfies a conjunction. It filters the values of `enum` and `const`. */
 export function satisfies(value: unknown, conjunction: Conjunction, context: SchemaContext): boolean {
   context.budget.spend(50);
   const expanded = expand(conjunction, context.document);
@@ -31,7 +31,7 @@ function isListed(value: unknown, nodes: KeywordNodes, context: SchemaContext): 
   });
 }
 
-/** The keywords apart from `enum`, `const` and the combining ones. */
+/** Checks all keywords except `enum`, `const` and the combining ones. */
 export function satisfiesKeywords(value: unknown, nodes: KeywordNodes, context: SchemaContext): boolean {
   if (nodes.some(({ schema }) => schema.type !== undefined) && !hasType(value, typesOf(nodes))) return false;
   if (typeof value === 'number') return satisfiesNumber(value, nodes);
@@ -51,7 +51,7 @@ function hasType(value: unknown, types: ReadonlySet<string>): boolean {
 }
 
 function satisfiesNumber(value: number, nodes: KeywordNodes): boolean {
-  // JSON text may name a number beyond all doubles; it would be written as null.
+  // JSON text may contain numbers beyond the range of doubles, which JSON.stringify would write as null.
   if (!Number.isFinite(value)) return false;
   const { minimum, maximum, multiples } = numberAssertions(nodes, false);
   if (minimum && (minimum.exclusive ? value <= minimum.value : value < minimum.value)) return false;

@@ -10,7 +10,7 @@ import { FORMATS } from './formats.ts';
 
 const MAX_STATES = 20_000;
 
-/** Languages of string values (the text between the quotes, unescaped), each made once. */
+/** Languages of string values (unescaped, without quotes), each built once. */
 export class StringLanguages {
   readonly #budget: WorkBudget;
   readonly #known = new Map<string, Dfa>();
@@ -19,7 +19,7 @@ export class StringLanguages {
     this.#budget = budget;
   }
 
-  /** Strings in which the pattern matches somewhere. */
+  /** Strings that contain a match of the pattern. */
   pattern(source: string, path: string): Dfa {
     const split = leadingLookaheads(source);
     if (split === null) return this.#once(`p${source}`, () => this.#regex(source, path, searchAutomaton));
@@ -36,7 +36,8 @@ export class StringLanguages {
 
   format(name: string, path: string): Dfa {
     const source = FORMATS.get(name);
-    if (source === undefined) throw schemaError(path, `the format "${name}" is not supported`);
+    if (source === undefined)
+      throw schemaError(path, `the format "${name}" is not supported; use ${[...FORMATS.keys()].join(', ')}`);
     return this.#once(`f${name}`, () => this.#regex(source, path, wholeMatchAutomaton));
   }
 
@@ -61,7 +62,7 @@ export class StringLanguages {
     });
   }
 
-  /** Exactly one of the texts. */
+  /** The language that consists of the texts. */
   anyOf(texts: readonly string[]): Dfa {
     const edges: Map<number, number>[] = [new Map()];
     const final: number[] = [0];
@@ -105,7 +106,8 @@ export class StringLanguages {
       return trim(dfa);
     } catch (error) {
       if (error instanceof GrammarError) throw schemaError(path, error.message);
-      if (error instanceof BudgetExceeded) throw schemaError(path, 'the pattern needs too much work');
+      if (error instanceof BudgetExceeded)
+        throw schemaError(path, 'the pattern needs too much work; simplify it');
       throw error;
     }
   }
@@ -119,15 +121,15 @@ export class StringLanguages {
   }
 }
 
-/** What must, or must not, stand where a text begins. */
+/** A pattern that must match, or must not match, at the start of a text. */
 export interface Lookahead {
   readonly source: string;
   readonly negative: boolean;
 }
 
 /**
- * Takes the look-aheads off a pattern that begins with `^` and them: all look from the start of the text, so that each
- * is a pattern of its nodes. Null where there are none, or where they are of one alternative among several.
+ * Splits look-aheads off the start of a pattern that begins with `^`. All of them look from the start of the text, so
+ * each is a separate pattern. Returns null if there are none, or if they belong to one of several alternatives.
  */
 export function leadingLookaheads(
   pattern: string,
@@ -143,7 +145,7 @@ export function leadingLookaheads(
   return lookaheads.length > 0 && isWhole ? { lookaheads, rest: pattern.slice(at) } : null;
 }
 
-/** Where a character stands from `start` on that is in no group, no class and not escaped; the length where it does not. */
+/** The index of a character from `start` outside of groups, classes and escapes; the length if there is none. */
 function endOf(pattern: string, start: number, char: string): number {
   let open = 0;
   let inClass = false;

@@ -10,11 +10,11 @@ import { stringCharacter } from './json-rules.ts';
 import type { SchemaContext } from './schema-context.ts';
 import type { StringLanguages } from './string-language.ts';
 
-/** Longer URIs are too much work to count as a whole, and no URI is shorter than the other. */
+/** Longer URIs are too much work to count as a whole; the shortest URI has 3 characters. */
 const MAX_COUNTED_URI = 300;
 const SHORTEST_URI = 3;
 
-/** Strings of the given lengths, patterns and formats. Without a pattern or format any JSON spelling may be used. */
+/** Strings that satisfy lengths, patterns and formats. Without pattern and format, any JSON spelling is allowed. */
 export function stringExpression(
   nodes: KeywordNodes,
   { json, languages, budget }: SchemaContext,
@@ -37,7 +37,7 @@ export function stringExpression(
   return json.stringOf(escapedExpression(withLengths(language, min, max, languages)));
 }
 
-/** The language of string values, for questions about it; null = every string. */
+/** The language of string values; null if every string is allowed. */
 export function stringLanguage(nodes: KeywordNodes, languages: StringLanguages): Dfa | null {
   const { min, max } = countRange(nodes, 'minLength', 'maxLength');
   const language = patternAndFormat(nodes, languages);
@@ -50,7 +50,7 @@ function withLengths(language: Dfa, min: number, max: number, languages: StringL
   return languages.both(language, languages.length(min, max));
 }
 
-/** The language that `pattern` and `format` leave, lengths apart; null when neither says anything. */
+/** The language that `pattern` and `format` allow, regardless of length; null if neither is used. */
 function patternAndFormat(nodes: KeywordNodes, languages: StringLanguages): Dfa | null {
   const parts = nodes.flatMap(({ schema, path }) => [
     ...(schema.pattern === undefined ? [] : [languages.pattern(schema.pattern, `${path}/pattern`)]),

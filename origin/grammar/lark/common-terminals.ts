@@ -1,4 +1,4 @@
-/** The terminals of `%import common.X`, as regular expressions. */
+/** The terminals of `%import common.X` as regular expressions. */
 export const COMMON_TERMINALS: Readonly<Record<string, string>> = {
   DIGIT: '[0-9]',
   HEXDIGIT: '[0-9a-fA-F]',

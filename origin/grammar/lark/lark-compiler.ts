@@ -20,14 +20,14 @@ import { type LarkGrammar, type LarkNode, parseLark } from './lark-parser.ts';
 export interface LarkContext {
   readonly builder: GrammarBuilder;
   readonly budget: WorkBudget;
-  /** The expression of a grammar referred to as `@name`; null when there is none. */
+  /** Returns the grammar referenced as `@name`, or null if there is none. */
   grammarNamed(name: string): Expression | null;
 }
 
 /**
- * The texts of a Lark grammar, start rule `start`, as Lark's Earley parser with the lexer `dynamic_complete` reads
- * them: a terminal may match wherever the rules allow it and need not be the longest match, and ignored terminals may
- * stand around every terminal.
+ * Compiles a Lark grammar with the start rule `start`. Matches like Lark's Earley parser with the lexer
+ * `dynamic_complete`: a terminal may match wherever the rules allow it and need not be the longest match. Ignored
+ * terminals may surround every terminal.
  */
 export function larkExpression(source: string, context: LarkContext): Expression {
   return new LarkCompiler(source, context).compile();
@@ -59,7 +59,7 @@ class LarkCompiler {
     return this.#ignored === null ? start : sequence(this.#ignored, start);
   }
 
-  /** Ignored text of any length as one rule: parts that are loops themselves would be ambiguous apart. */
+  /** All ignored text as one rule. Separate loops per terminal would be ambiguous. */
   #ignoredText(): Expression | null {
     const { ignored } = this.#grammar;
     if (ignored.length === 0) return null;
@@ -67,10 +67,11 @@ class LarkCompiler {
     return this.#context.builder.add(repeat(choice(parts), 0, Number.POSITIVE_INFINITY));
   }
 
-  /** A terminal with the terminals it is made of copied in. */
+  /** Copies the terminals that a terminal refers to into it. */
   #inlineTerminal(node: LarkNode, depth: number): Expression {
     this.#context.budget.spend(100);
-    if (depth > 50) throw new GrammarError('An ignored terminal is nested too deeply or refers to itself');
+    if (depth > 50)
+      throw new GrammarError('A terminal in %ignore is nested more than 50 levels deep or refers to itself');
     switch (node.kind) {
       case 'name': {
         const inner = this.#grammar.definitions.get(node.name);
@@ -98,7 +99,7 @@ class LarkCompiler {
     return rule(index);
   }
 
-  /** Inside a terminal nothing is skipped; in a rule every terminal may be followed by ignored text. */
+  /** Ignored text may follow every terminal in a rule, but nothing is ignored within a terminal. */
   #expression(node: LarkNode, inTerminal: boolean): Expression {
     this.#context.budget.spend(20);
     const terminal = (expression: Expression): Expression =>
@@ -137,12 +138,12 @@ class LarkCompiler {
     try {
       const options = { ignoreCase: flags.includes('i'), dotAll: flags.includes('s') };
       const node = parseRegex(source, this.#context.budget, options);
-      // Without anchors it changes nothing.
+      // The flag has no effect without anchors.
       if (flags.includes('m') && hasAnchors(node)) throw new GrammarError('The flag "m" is not supported');
       return wholeMatchExpression(node, this.#context.budget);
     } catch (error) {
       if (!(error instanceof GrammarError)) throw error;
-      throw syntaxError(this.#source, offset, `In the regular expression: ${error.message};`);
+      throw syntaxError(this.#source, offset, `Invalid regular expression (${error.message})`);
     }
   }
 
@@ -155,7 +156,7 @@ function isTerminal(name: string): boolean {
   return /^_?[A-Z]/.test(name);
 }
 
-/** Letters in either case. */
+/** Matches the text in any letter case. */
 function eitherCase(value: string): Expression {
   return sequence(
     ...Array.from(value, (char) => {

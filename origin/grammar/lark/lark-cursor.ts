@@ -1,6 +1,6 @@
 import { type GrammarError, syntaxError } from '../grammar-error.ts';
 
-/** A token of Lark's syntax with its place. */
+/** A token of Lark's syntax. */
 export interface LarkToken {
   readonly kind:
     | 'rule'
@@ -29,7 +29,7 @@ const TOKEN_PATTERNS: readonly (readonly [LarkToken['kind'] | 'space', RegExp])[
   ['number', /\d+/y],
 ];
 
-/** Cuts a Lark grammar into tokens; comments and spaces are left out. The last token is a line end. */
+/** Splits a Lark grammar into tokens without comments and spaces. The last token is a newline. */
 export function tokenizeLark(source: string): LarkToken[] {
   const tokens: LarkToken[] = [];
   let offset = 0;
@@ -49,7 +49,7 @@ export function tokenizeLark(source: string): LarkToken[] {
   return joinContinuedLines(tokens);
 }
 
-/** A line that begins with `|` goes on with the one before. */
+/** Removes newlines before a line that begins with `|`, which continues the previous line. */
 function joinContinuedLines(tokens: readonly LarkToken[]): LarkToken[] {
   const kept: LarkToken[] = [];
   for (const token of tokens) {
@@ -64,7 +64,7 @@ function joinContinuedLines(tokens: readonly LarkToken[]): LarkToken[] {
 const MAX_COUNT = 100_000;
 const ESCAPES: Readonly<Record<string, string>> = { n: '\n', r: '\r', t: '\t', f: '\f', v: '\v', '0': '\0' };
 
-/** Reads the tokens of a Lark grammar. */
+/** A read position in the tokens of a Lark grammar. */
 export class LarkCursor {
   readonly #source: string;
   readonly #tokens: readonly LarkToken[];
@@ -108,7 +108,7 @@ export class LarkCursor {
     if (!this.takeSymbol(text)) throw this.error(`Expected "${text}"`);
   }
 
-  /** At `{` with a count behind it, not with what a template is given. */
+  /** Whether a repetition count in braces follows, as opposed to template arguments. */
   get atCounts(): boolean {
     const next = this.#tokens[this.#index + 1];
     return this.isSymbol('{') && (next?.kind === 'number' || next?.text === ',');
@@ -122,7 +122,7 @@ export class LarkCursor {
     return Number(token.text);
   }
 
-  /** A quoted string with its escapes replaced. */
+  /** Takes a quoted string and decodes its escapes. */
   string(): { value: string; ignoreCase: boolean } {
     const token = this.takeKind('string');
     if (!token) throw this.error('Expected a string');
@@ -135,15 +135,17 @@ export class LarkCursor {
         const code = x ?? u ?? U;
         if (code === undefined) return ESCAPES[char!] ?? char!;
         const value = Number.parseInt(code, 16);
-        if (value > 0x10ffff) throw syntaxError(this.#source, token.offset, 'Not a Unicode character');
+        if (value > 0x10ffff)
+          throw syntaxError(this.#source, token.offset, 'The escape is not a Unicode scalar value');
         return String.fromCodePoint(value);
       },
     );
-    if (!value.isWellFormed()) throw syntaxError(this.#source, token.offset, 'Lone surrogate');
+    if (!value.isWellFormed())
+      throw syntaxError(this.#source, token.offset, 'A lone surrogate cannot be encoded');
     return { value, ignoreCase };
   }
 
-  /** The JSON object that follows a directive such as `%json`. */
+  /** Takes a directive such as `%json` and the JSON object that follows. */
   jsonAfterDirective(): unknown {
     this.takeKind('directive');
     while (this.takeKind('newline'));

@@ -2,7 +2,7 @@ import { type GrammarError, syntaxError } from '../grammar-error.ts';
 import { COMMON_TERMINALS } from './common-terminals.ts';
 import { LarkCursor } from './lark-cursor.ts';
 
-/** An expression of a Lark grammar, names unresolved. */
+/** A parsed Lark expression with unresolved names. */
 export type LarkNode =
   | { readonly kind: 'name'; readonly name: string; readonly offset: number }
   | { readonly kind: 'string'; readonly value: string; readonly ignoreCase: boolean }
@@ -10,7 +10,7 @@ export type LarkNode =
   | { readonly kind: 'range'; readonly from: number; readonly to: number }
   | { readonly kind: 'sequence' | 'choice'; readonly items: readonly LarkNode[] }
   | { readonly kind: 'repeat'; readonly item: LarkNode; readonly min: number; readonly max: number }
-  /** `@name` of another grammar, or `%json {…}`. */
+  /** `@name`: a reference to another grammar. */
   | { readonly kind: 'grammar'; readonly name: string; readonly offset: number }
   | { readonly kind: 'json'; readonly schema: unknown };
 
@@ -23,9 +23,9 @@ export interface LarkGrammar {
 const MAX_NESTING = 200;
 
 /**
- * Reads Lark's syntax: rules, terminals, aliases, priorities (which choose between parses, not between texts, and are
- * skipped), `%import common.X`, `%ignore`. Beyond Lark, as llguidance: counts in braces, `-` in names. Refused with a
- * message: templates, `%declare`, `%extend`, `%override`.
+ * Parses Lark: rules, terminals, aliases, `%import common.X`, `%ignore`. Priorities are ignored, because they choose
+ * between parses of the same text. Extensions as in llguidance: counts in braces, `-` in names. Rejected: templates,
+ * `%declare`, `%extend`, `%override`.
  */
 export function parseLark(source: string): LarkGrammar {
   return new LarkParser(source).parse();
@@ -61,7 +61,8 @@ class LarkParser {
     if (this.#definitions.has(name.text)) throw this.#error(name.offset, `"${name.text}" is defined twice`);
     if (cursor.takeSymbol('.')) cursor.number();
     if (cursor.takeSymbol('{')) throw this.#error(name.offset, 'Templates are not supported');
-    if (cursor.takeSymbol('[')) throw this.#error(name.offset, 'Rule attributes are not supported');
+    if (cursor.takeSymbol('['))
+      throw this.#error(name.offset, 'Rule attributes in brackets are not supported');
     cursor.expect(':');
     this.#definitions.set(name.text, this.#alternatives(0));
   }
@@ -69,7 +70,7 @@ class LarkParser {
   #directive(): void {
     const cursor = this.#cursor;
     if (cursor.token?.text === '%llguidance') {
-      // Options of llguidance's own machinery; of them one alone changes which texts match.
+      // Only `skip_repetition` changes which texts match; the other options tune llguidance itself.
       const { offset } = cursor.token;
       const { skip_repetition: repetition } = cursor.jsonAfterDirective() as { skip_repetition?: unknown };
       if (repetition === 'once') throw this.#error(offset, '"skip_repetition" is not supported');
@@ -81,7 +82,7 @@ class LarkParser {
     else throw this.#error(token.offset, `${token.text} is not supported`);
   }
 
-  /** `common.A`, `common.A -> B` or `common (A, B)` */
+  /** Takes `common.A`, `common.A -> B` or `common (A, B)`. */
   #import(): void {
     const cursor = this.#cursor;
     const library = cursor.takeKind('rule');
@@ -150,7 +151,7 @@ class LarkParser {
 
   #group(nesting: number): LarkNode {
     const cursor = this.#cursor;
-    if (nesting >= MAX_NESTING) throw cursor.error('Groups are nested too deeply');
+    if (nesting >= MAX_NESTING) throw cursor.error(`Groups are nested more than ${MAX_NESTING} levels deep`);
     const isOptional = cursor.takeSymbol('[');
     if (!isOptional) cursor.expect('(');
     const inner = this.#alternatives(nesting + 1);
@@ -187,13 +188,13 @@ class LarkParser {
     return { kind: 'repeat', item, min, max };
   }
 
-  /** `n` or `n..m` */
+  /** Takes `n` or `n..m`. */
   #tildeCounts(): [number, number] {
     const min = this.#cursor.number();
     return [min, this.#cursor.takeSymbol('..') ? this.#cursor.number() : min];
   }
 
-  /** `{n}`, `{n,}`, `{,m}` or `{n,m}` */
+  /** Takes `{n}`, `{n,}`, `{,m}` or `{n,m}`. */
   #bracedCounts(): [number, number] {
     const cursor = this.#cursor;
     cursor.expect('{');

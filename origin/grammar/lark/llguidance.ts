@@ -5,14 +5,14 @@ import { isJsonObject } from '../json-schema/keywords.ts';
 import type { WorkBudget } from '../work-budget.ts';
 import { type LarkContext, larkExpression } from './lark-compiler.ts';
 
-/** One Lark grammar. */
+/** Compiles one Lark grammar. */
 export function larkGrammar(source: string, budget: WorkBudget): Grammar {
   return llguidanceGrammar({ grammars: [{ lark_grammar: source }] }, budget);
 }
 
 /**
- * llguidance's JSON form: `{"grammars": [{"name"?, "lark_grammar"} | {"name"?, "json_schema"}]}`, as an object or as
- * JSON text. The first grammar is the start; Lark grammars refer to the others as `@name`.
+ * Compiles llguidance's JSON form, an object or its text: `{"grammars": [{"name"?, "lark_grammar"} | {"name"?,
+ * "json_schema"}]}`. The first grammar is the start. Lark grammars refer to the others as `@name`.
  */
 export function llguidanceGrammar(value: unknown, budget: WorkBudget): Grammar {
   const parts = grammarsOf(value);
@@ -30,7 +30,7 @@ export function llguidanceGrammar(value: unknown, budget: WorkBudget): Grammar {
   const expressionOf = (part: GrammarPart): Expression => {
     const known = made.get(part);
     if (known) return known;
-    // Known before it is compiled, so that grammars may refer to each other.
+    // Registers the rule before it is compiled, so that grammars may refer to each other.
     const index = builder.declare();
     const reference: Expression = { kind: 'rule', rule: index };
     made.set(part, reference);
@@ -60,7 +60,7 @@ function grammarsOf(value: unknown): GrammarPart[] {
   return grammars.map((grammar: unknown, index) => {
     const where = `grammars[${index}]`;
     if (!isJsonObject(grammar)) throw new GrammarError(`${where} must be an object`);
-    // null means absent.
+    // A null field counts as absent.
     const given = Object.fromEntries(Object.entries(grammar).filter(([, value]) => value !== null));
     const { name, lark_grammar: lark, json_schema: schema, ...others } = given;
     const unknown = Object.keys(others)[0];

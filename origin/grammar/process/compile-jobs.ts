@@ -8,10 +8,10 @@ import {
 } from './compile-messages.ts';
 import { ignoreTerminationSignals } from './isolated-process.ts';
 
-/** A process whose parent is dead and whose job hangs ends after so many times the job's limit. */
+/** If the parent process died, a hanging job ends after this multiple of its time limit. */
 const ORPHAN_LIMIT_RATIO = 2;
 
-/** What a compile process does: answers each job with a program or an error until its parent is gone. */
+/** The loop of a compile process: answers each job with a program or an error until the parent exits. */
 export function serveJobs(compile: (wire: string, isExpired: () => boolean) => Program): void {
   ignoreTerminationSignals();
   process.on('disconnect', () => process.exit());
@@ -38,7 +38,7 @@ const sandbox: { work: () => unknown } = { work: () => undefined };
 const context = createContext(sandbox);
 const script = new Script('work()');
 
-/** While a job runs nothing else does, neither a timer nor the news of the parent's death; but Node can stop a script. */
+/** Runs `work` as a vm script, because Node can stop a script. A busy job blocks timers and the `disconnect` event. */
 function runWithTimeout<T>(timeout: number, work: () => T): T {
   sandbox.work = work;
   return script.runInContext(context, { timeout }) as T;

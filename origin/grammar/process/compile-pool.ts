@@ -4,15 +4,15 @@ import { shutdownError } from './compile-messages.ts';
 import { CompileProcess } from './compile-process.ts';
 
 export interface CompilePoolOptions {
-  /** Milliseconds a compilation may take; default 2,000. */
+  /** Maximum time of a compilation in milliseconds; default 2,000. */
   readonly timeLimitMs?: number;
-  /** Compilations at a time; default 2, so that one that runs to its limit does not hold up all others. */
+  /** Number of processes; default 2, so that one slow grammar does not block all others. */
   readonly processes?: number;
-  /** Compilations of one tenant that may wait for a process; default 64. Beyond it the response is 503. */
+  /** Maximum waiting compilations per tenant; default 64. More are rejected with 503. */
   readonly maxWaiting?: number;
-  /** Milliseconds that a compilation may wait for a process; default 1,000. After that the response is 503. */
+  /** Maximum wait for a free process in milliseconds; default 1,000. Then the job fails with 503. */
   readonly maxWaitMs?: number;
-  /** The processes' entry. */
+  /** The module that each process runs. */
   readonly entry?: URL;
 }
 
@@ -24,12 +24,12 @@ interface Job {
   readonly expiry: NodeJS.Timeout;
 }
 
-/** Wait before a process is started in the place of one that could not start. */
+/** Delay before replacing a process that failed to start. */
 const RESTART_MS = 1000;
 
 /**
- * Compiles constraints in processes of their own. A tenant has at most one compilation under way, and tenants take turns, so
- * that whoever sends grammars that take long waits for them alone.
+ * Compiles constraints in separate processes. Tenants take turns and have at most one running compilation each, so that
+ * slow grammars delay only their own tenant.
  */
 export class CompilePool {
   readonly #startProcess: (onEnd: (wasReady: boolean) => void) => CompileProcess;
@@ -51,7 +51,7 @@ export class CompilePool {
 
   /**
    * @param wire a WireConstraint as JSON
-   * @throws ApiError naming the fault when it cannot be compiled, 503 when too much is waiting
+   * @throws ApiError naming the error in the constraint; 503 if too many compilations wait
    */
   compile(wire: string, tenantId: string): Promise<Program> {
     if (this.#closed) return Promise.reject(shutdownError());
@@ -68,7 +68,7 @@ export class CompilePool {
     });
   }
 
-  /** Ends the processes; compilations under way and later ones fail. */
+  /** Ends the processes. Running and later compilations fail. */
   async close(): Promise<void> {
     this.#closed = true;
     for (const { expiry, reject } of this.#waiting.splice(0)) {
@@ -104,7 +104,7 @@ export class CompilePool {
     this.#assign();
   }
 
-  /** Takes the first job of a tenant that has none under way; the tenant's other jobs go to the end of the queue. */
+  /** Takes the first job of a tenant without a running job. The tenant's other jobs move to the end of the queue. */
   #next(): Job | null {
     const job = this.#waiting.find(({ tenantId }) => !this.#compiling.has(tenantId));
     if (job === undefined) return null;
@@ -118,6 +118,6 @@ export class CompilePool {
 function queueFullError(): ApiError {
   return new ApiError(
     'server_is_overloaded',
-    'Too many grammars are waiting to be compiled. Please retry your request.',
+    'Too many grammars are waiting to be compiled. Retry the request.',
   );
 }

@@ -2,9 +2,9 @@ import type { WireConstraint } from '../../../shared/generation.ts';
 import { compileProgram } from '../compile.ts';
 import { serveJobs } from './compile-jobs.ts';
 
-/** Entry of a compile process. */
+/** Entry point of a compile process. */
 
-// The first compilation in a process is several times slower than the next; this is it.
+// Warms up the process: the first compilation is several times slower than the next.
 compileProgram({
   type: 'json_schema',
   value: { type: 'object', properties: { a: { type: 'integer', minimum: 0 } } },

@@ -13,15 +13,15 @@ import {
 import { startIsolatedProcess } from './isolated-process.ts';
 
 const STARTUP_LIMIT_MS = 20_000;
-/** A compilation watches its own time and stops here; only one that does not is ended with its process. */
+/** A compilation stops itself at this fraction of the limit. The owner kills a process that does not. */
 const SELF_LIMIT_RATIO = 0.9;
-/** The data limit leaves typed arrays about as much as the heap: Node reserves some 600 MiB and uses little of it. */
+/** Node reserves about 600 MiB of data, so these limits leave typed arrays about as much as the heap. */
 const LIMITS = { heapMiB: 512, dataMiB: 1536, stackKiB: 4000 };
-/** How a Node process ends that gets no more memory. */
+/** Exit signals of a Node process that runs out of memory. */
 const OUT_OF_MEMORY: readonly (string | null)[] = ['SIGABRT', 'SIGTRAP', 'SIGILL'];
 /**
- * Added to the scheduler's "nice" value: where all cores are busy, a compilation gets about a tenth of what a thread of the
- * engine gets. Less would let usual grammars wait for seconds.
+ * Added to the "nice" value. If all cores are busy, a compilation gets about a tenth of an engine thread's time. With
+ * less, ordinary grammars would take seconds.
  */
 const NICE_INCREMENT = 10;
 const MAX_NICE = 19;
@@ -31,7 +31,7 @@ interface Running extends PendingCompile {
   timer: NodeJS.Timeout;
 }
 
-/** One compile process as its owner sees it: takes one job at a time, within limits of time and memory. */
+/** The owner's view of one compile process. It takes one job at a time, within time and memory limits. */
 export class CompileProcess {
   readonly #process: ChildProcess;
   readonly #exited: Promise<unknown>;
@@ -41,7 +41,7 @@ export class CompileProcess {
   #ended = false;
   #running: Running | null = null;
 
-  /** @param onEnd called once, when the process takes no more jobs; told whether it ever had started */
+  /** @param onEnd called once when the process takes no more jobs; `wasReady` is false if it never started */
   constructor(entry: URL, timeLimitMs: number, onEnd: (wasReady: boolean) => void) {
     this.#timeLimitMs = timeLimitMs;
     this.#onEnd = onEnd;
@@ -68,7 +68,7 @@ export class CompileProcess {
     return this.#process.pid;
   }
 
-  /** @throws ApiError naming the fault when the constraint cannot be compiled */
+  /** @throws ApiError naming the error in the constraint */
   run(wire: string): Promise<Program> {
     return new Promise((resolve, reject) => {
       const timer = this.#timer(STARTUP_LIMIT_MS);
@@ -77,14 +77,14 @@ export class CompileProcess {
     });
   }
 
-  /** Ends the process; a job under way fails with the error. */
+  /** Ends the process. A running job fails with the error. */
   async terminate(error: unknown): Promise<void> {
     this.#process.kill('SIGKILL');
     this.#end(error);
     await this.#exited;
   }
 
-  /** The time of a job counts from when the process has started. */
+  /** The time limit of a job starts when the process is ready. */
   #send(running: Running): void {
     clearTimeout(running.timer);
     running.timer = this.#timer(this.#timeLimitMs);
@@ -128,8 +128,8 @@ export class CompileProcess {
 }
 
 /**
- * Only once it has started: at a low priority that takes seconds where all cores are busy, and grammars wait for it. On
- * Linux a priority belongs to a thread, and threads that start later inherit it.
+ * Call after startup, because startup at low priority takes seconds on busy cores. On Linux a priority belongs to a
+ * thread, and later threads inherit it.
  */
 function lowerPriority({ pid }: ChildProcess): void {
   if (pid === undefined) return;
@@ -138,7 +138,7 @@ function lowerPriority({ pid }: ChildProcess): void {
     try {
       setPriority(thread, niceness);
     } catch {
-      // It has ended already, or the system knows no priorities.
+      // The thread has ended, or the system has no priorities.
     }
   }
 }
@@ -148,11 +148,11 @@ function threadsOf(pid: number): number[] {
   try {
     return readdirSync(`/proc/${pid}/task`).map(Number);
   } catch {
-    // It has ended already, which its owner is about to hear.
+    // The process has ended; its owner receives the exit event.
     return [];
   }
 }
 
 function refusal(what: string): ApiError {
-  return new ApiError('invalid_grammar', `The grammar ${what}; please simplify it.`, { param: 'grammar' });
+  return new ApiError('invalid_grammar', `The grammar ${what}. Simplify it.`, { param: 'grammar' });
 }

@@ -3,9 +3,9 @@ import { CompilePool } from './compile-pool.ts';
 import { ignoreTerminationSignals } from './isolated-process.ts';
 
 /**
- * Entry of the compile server, the process that starts the compile processes. It is small, and this is why it exists:
- * to start a process, the kernel copies the page tables of the one that asks, which holds an origin up for tens of
- * milliseconds per GiB of its memory, and grammars that die of their limits make new processes necessary all the time.
+ * Entry point of the compile server, a small process that starts the compile processes. The kernel copies the page
+ * tables of a process that forks, which would stop the origin for tens of milliseconds per GiB of memory. Hostile
+ * grammars make forks frequent.
  */
 
 const compiler = new CompilePool();

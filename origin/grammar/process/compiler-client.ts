@@ -10,7 +10,7 @@ import {
 } from './compile-messages.ts';
 import { startIsolatedProcess } from './isolated-process.ts';
 
-/** The compile server as the engine sees it. A server that has died is started again for the next constraint. */
+/** The engine's client of the compile server. If the server dies, the next constraint starts a new one. */
 export class CompilerClient {
   readonly #waiting = new Map<number, PendingCompile>();
   #server: ChildProcess | null;
@@ -27,7 +27,7 @@ export class CompilerClient {
 
   /**
    * @param wire a WireConstraint as JSON
-   * @throws ApiError naming the fault when it cannot be compiled, 503 when too much is waiting
+   * @throws ApiError naming the error in the constraint; 503 if too many compilations wait
    */
   compile(wire: string, tenantId: string): Promise<Program> {
     if (this.#closed) return Promise.reject(shutdownError());
@@ -42,7 +42,7 @@ export class CompilerClient {
     });
   }
 
-  /** Ends the server and its processes; compilations under way and later ones fail. */
+  /** Ends the server and its processes. Running and later compilations fail. */
   async close(): Promise<void> {
     this.#closed = true;
     const server = this.#server;
@@ -55,7 +55,7 @@ export class CompilerClient {
     await exited;
   }
 
-  /** Null where the system has no sandbox for another process. */
+  /** Returns null if the system cannot start another process. */
   #start(): ChildProcess | null {
     try {
       const server = startIsolatedProcess(new URL('./compile-server-entry.ts', import.meta.url));
@@ -68,7 +68,7 @@ export class CompilerClient {
       server.on('exit', end).on('error', end);
       server.on('message', (response: CompileResponse) => this.#take(response));
       if (server.pid === undefined) return null;
-      // An idle server does not keep the process alive.
+      // An idle server does not keep the parent process alive.
       server.unref();
       server.channel?.unref();
       return server;

@@ -1,16 +1,16 @@
 import { type ChildProcess, fork } from 'node:child_process';
 
 export interface ProcessLimits {
-  /** Of V8's heap. */
+  /** Limit of V8's heap. */
   readonly heapMiB: number;
-  /** Of everything the process may write to, the heap and what a Node process reserves for itself included. */
+  /** Limit of all writable memory, including the heap and what a Node process reserves. */
   readonly dataMiB: number;
   readonly stackKiB: number;
 }
 
 /**
- * Starts a Node process with a channel and nothing else of this one's: no environment, no terminal. What it prints is
- * dropped, because a dying process prints what it was working on.
+ * Starts a Node process with an IPC channel, but without environment and terminal. Its output is dropped, because a
+ * dying process prints the constraint.
  */
 export function startIsolatedProcess(entry: URL, limits?: ProcessLimits): ChildProcess {
   const own = limits === undefined ? null : limitedCommand(limits);
@@ -22,7 +22,7 @@ export function startIsolatedProcess(entry: URL, limits?: ProcessLimits): ChildP
   });
 }
 
-/** V8's limit leaves out typed arrays. On Linux the kernel bounds these, too, and writes no image of a dead process. */
+/** V8's limit does not include typed arrays. On Linux the kernel limits them, and core dumps are disabled. */
 function limitedCommand({ heapMiB, dataMiB, stackKiB }: ProcessLimits): {
   execPath?: string;
   execArgv: string[];
@@ -33,7 +33,7 @@ function limitedCommand({ heapMiB, dataMiB, stackKiB }: ProcessLimits): {
   return { execPath: '/bin/sh', execArgv: ['-c', script, process.execPath, ...options] };
 }
 
-/** Signals that a terminal or a launcher sends to a whole group are its first process's business, which drains. */
+/** Ignores signals that a terminal sends to the whole process group. The main process drains and ends this one. */
 export function ignoreTerminationSignals(): void {
   for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, () => undefined);
 }

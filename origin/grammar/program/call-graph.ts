@@ -1,17 +1,17 @@
 import type { Expression, Grammar } from '../expression.ts';
 
-/** One call of a rule in another. */
+/** A reference to a rule in another rule's expression. */
 export interface RuleCall {
   readonly rule: number;
-  /** The last thing its rule does. */
+  /** Whether nothing follows the call in its rule. */
   readonly tail: boolean;
-  /** How often an automaton that spells out repetitions contains it. */
+  /** How many copies of the call the automaton contains after repetitions are unrolled. */
   readonly copies: number;
 }
 
 export interface CallGraph {
   readonly calls: readonly (readonly RuleCall[])[];
-  /** Strongly connected component of each rule; callees have smaller numbers than callers outside their own. */
+  /** Strongly connected component of each rule. A callee's number is at most its caller's. */
   readonly component: Int32Array;
   /** Rules grouped by component, callees first. */
   readonly components: readonly (readonly number[])[];
@@ -53,7 +53,7 @@ function visitCalls(expression: Expression, tail: boolean, copies: number, out: 
   }
 }
 
-/** How often the repeated part stands in the automaton. */
+/** How many copies of the repeated part the automaton contains. */
 export function copiesInAutomaton({ min, max }: { readonly min: number; readonly max: number }): number {
   return Math.max(1, Number.isFinite(max) ? max : min + 1);
 }
@@ -63,7 +63,7 @@ interface Frame {
   next: number;
 }
 
-/** Tarjan's algorithm, without recursion: a chain of rules may be as long as a grammar allows. */
+/** Tarjan's algorithm, iterative because chains of rules can be arbitrarily long. */
 function connectedComponents(calls: readonly (readonly RuleCall[])[]): Omit<CallGraph, 'calls'> {
   const index = new Int32Array(calls.length).fill(-1);
   const low = new Int32Array(calls.length);

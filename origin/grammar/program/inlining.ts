@@ -1,20 +1,20 @@
 import type { Expression, Grammar } from '../expression.ts';
 import { type CallGraph, copiesInAutomaton } from './call-graph.ts';
 
-/** How the calls of a grammar are compiled. */
+/** Decides how each call of a rule is compiled. */
 export interface CallPlan {
-  /** The rule has no automaton of its own: it is copied into its callers. */
+  /** Whether the rule is copied into its callers instead of having its own automaton. */
   isInlined(rule: number): boolean;
   /**
-   * A call of `callee` that ends `owner` becomes a jump inside one automaton instead of a call: right recursion
-   * turns into a loop, and what the parser must remember does not grow with the text.
+   * Whether a tail call of `callee` in `owner` becomes a jump within one automaton. Right recursion then is a loop, and
+   * parser states do not grow with the text.
    */
   isJump(owner: number, callee: number): boolean;
 }
 
-/** Rules up to this size are copied into every caller. */
+/** Maximum size of rules that are copied into every caller. */
 const MAX_INLINE_SIZE = 16;
-/** Rules with a single caller are copied up to this size and nesting. */
+/** Maximum size and nesting of rules with one caller that are copied into it. */
 const MAX_SINGLE_USE_SIZE = 1000;
 const MAX_NESTING = 40;
 
@@ -54,7 +54,7 @@ function recursiveRules(graph: CallGraph): Uint8Array {
   return recursive;
 }
 
-/** Every call that stays inside the component is the last thing its rule does: together they are regular. */
+/** Whether all calls within the component are tail calls, so that the component is regular. */
 function isRightLinear(graph: CallGraph, members: readonly number[]): boolean {
   const component = graph.component[members[0]!];
   return members.every((rule) =>
@@ -62,7 +62,7 @@ function isRightLinear(graph: CallGraph, members: readonly number[]): boolean {
   );
 }
 
-/** About the number of automaton states an expression becomes. */
+/** Estimates the number of automaton states of an expression. */
 export function expandedSize(expression: Expression, sizeOfCall: (rule: number) => number): number {
   switch (expression.kind) {
     case 'bytes':

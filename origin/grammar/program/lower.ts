@@ -13,10 +13,14 @@ import { ruleAutomaton } from './rule-automaton.ts';
 import { bypassNullableCalls, removeUnproductiveCalls } from './rule-reduction.ts';
 import { stateEquivalence } from './state-equivalence.ts';
 
-/** A rule whose deterministic automaton would be larger than this, and than the other, stays nondeterministic. */
+/** If a rule's DFA exceeds this number of states and its NFA's, the rule stays nondeterministic. */
 const MAX_DETERMINISTIC_STATES = 4000;
 
-/** Compiles a grammar to tables. GrammarError when no text matches; BudgetExceeded when it is too large. */
+/**
+ * Compiles a grammar to a program.
+ * @throws GrammarError if no text can match
+ * @throws BudgetExceeded if the grammar is too large
+ */
 export function lowerGrammar(source: Grammar, budget: WorkBudget): Program {
   const grammar = rewriteRepetitions(source);
   const graph = callGraph(grammar);
@@ -25,7 +29,10 @@ export function lowerGrammar(source: Grammar, budget: WorkBudget): Program {
   const nullable = bypassNullableCalls(automata);
   const productive = removeUnproductiveCalls(automata);
   const matchesEmpty = nullable.has(grammar.root);
-  if (!productive.has(grammar.root) && !matchesEmpty) throw new GrammarError('No text can match');
+  if (!productive.has(grammar.root) && !matchesEmpty)
+    throw new GrammarError(
+      'No text can match: the rules or keywords contradict each other, or recurse without end',
+    );
   const compiled = new Map<number, Dfa>();
   const queue = [grammar.root];
   for (const rule of queue) {
@@ -43,7 +50,7 @@ function compileRule(nfa: Nfa, budget: WorkBudget): Dfa {
   return dfa === null ? trim(eliminateEpsilon(nfa, budget)) : minimize(trim(dfa), budget);
 }
 
-/** Builds the automata of the root and of all rules that are called from there. */
+/** Builds the automata of all rules that are reachable from the root. */
 function reachable(root: number, build: (rule: number) => Nfa): Map<number, Nfa> {
   const automata = new Map<number, Nfa>();
   const queue = [root];
@@ -64,7 +71,7 @@ function callsOf(states: readonly (readonly number[])[]): number[] {
   return [...rules];
 }
 
-/** Lays the automata of all rules end to end. Rules are renumbered in the order of the map; the first is the root. */
+/** Joins the automata of all rules to one set of tables. Rules are renumbered in map order; the root is first. */
 export function flatten(automata: ReadonlyMap<number, Dfa>, matchesEmpty: boolean): Program {
   const names = new Map([...automata.keys()].map((rule, index) => [rule, index]));
   const { classOf, classCount } = byteClasses([...automata.values()]);
@@ -105,7 +112,7 @@ export function flatten(automata: ReadonlyMap<number, Dfa>, matchesEmpty: boolea
   return { ...network, equivalence: stateEquivalence(network) };
 }
 
-/** Classes are the pieces between all edge boundaries, numbered in byte order: edges stay ranges. */
+/** Byte classes are the ranges between all edge boundaries, numbered in byte order. */
 function byteClasses(automata: readonly Dfa[]): { classOf: Uint8Array; classCount: number } {
   const cut = new Uint8Array(257);
   for (const { edges } of automata) {

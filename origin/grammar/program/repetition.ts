@@ -1,9 +1,9 @@
 import { choice, type Expression, type Grammar, GrammarBuilder, repeat, sequence } from '../expression.ts';
 import { expandedSize } from './inlining.ts';
 
-/** Counted repetitions are written out up to this many states; beyond it the repeated part becomes a rule. */
+/** Counted repetitions are unrolled up to this number of states. Beyond it, the repeated part becomes a rule. */
 const MAX_EXPANDED_STATES = 300;
-/** Beyond this many repetitions the count is halved again and again, each half a rule. */
+/** Beyond this count, the repetition is halved repeatedly; each half is a rule. */
 const MAX_UNROLLED = 1024;
 
 /** Rewrites counted repetitions so that no automaton grows out of proportion to the source. */
@@ -43,7 +43,7 @@ function rewriteRepeat(item: Expression, min: number, max: number, builder: Gram
   return sequence(halving.exactly(min), rest);
 }
 
-/** Repetitions of one unit whose size grows with the logarithm of the count. */
+/** Repetitions of one unit, in size logarithmic in the count. */
 class Halving {
   readonly #unit: Expression;
   readonly #builder: GrammarBuilder;

@@ -5,7 +5,7 @@ import type { Expression, Grammar, Graph } from '../expression.ts';
 import type { WorkBudget } from '../work-budget.ts';
 import type { CallPlan } from './inlining.ts';
 
-/** The automaton of one rule over bytes and calls, with everything copied in that the plan wants inlined. */
+/** Builds the automaton of one rule over bytes and calls. Inlined rules are copied in. */
 export function ruleAutomaton(grammar: Grammar, rule: number, plan: CallPlan, budget: WorkBudget): Nfa {
   return new RuleAutomatonBuilder(grammar, rule, plan, budget).nfa;
 }
@@ -17,7 +17,7 @@ class RuleAutomatonBuilder {
   readonly #grammar: Grammar;
   readonly #owner: number;
   readonly #plan: CallPlan;
-  /** Start states of the rules that jumps lead to. */
+  /** Start states of rules that are jump targets. */
   readonly #entries = new Map<number, number>();
 
   constructor(grammar: Grammar, owner: number, plan: CallPlan, budget: WorkBudget) {
@@ -40,8 +40,8 @@ class RuleAutomatonBuilder {
   }
 
   /**
-   * Adds paths for one expression between two states. Nothing it adds enters `from` or leaves `to`, except for jumps,
-   * which enter the start of a whole rule. `tail`: what ends at `to` ends the rule.
+   * Adds paths for an expression between two states. No added edge enters `from` or leaves `to`, except jumps, which
+   * enter the start of a rule. `tail`: the rule ends at `to`.
    */
   #add(expression: Expression, from: number, to: number, tail: boolean): void {
     switch (expression.kind) {
@@ -78,7 +78,7 @@ class RuleAutomatonBuilder {
     });
   }
 
-  /** Equal endings of byte sequences share their states. */
+  /** Byte sequences with equal suffixes share states. */
   #addCharacters(set: CodePoints, from: number, to: number): void {
     const shared = new Map<string, number>();
     for (const [lo, hi] of rangesOf(set)) {
@@ -118,7 +118,7 @@ class RuleAutomatonBuilder {
       this.nfa.addRepeat(from, to, { min, max }, (start, end) => this.#add(item, start, end, false));
       return;
     }
-    // Only `x?` keeps its place at the end: after it nothing can follow.
+    // Only `x?` stays in tail position: nothing follows its single copy.
     const state = this.nfa.addState();
     this.nfa.addEpsilon(from, state);
     if (min === 0) this.nfa.addEpsilon(state, to);

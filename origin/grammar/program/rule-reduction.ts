@@ -1,11 +1,11 @@
 import { CALL, type Nfa } from '../automaton/nfa.ts';
 
-/** The automata of the rules in use, by rule number. */
+/** The automata of the reachable rules, by rule number. */
 export type RuleAutomata = ReadonlyMap<number, Nfa>;
 
 /**
- * Lets every call of a rule that may match the empty text be skipped, and answers which rules those are. After this
- * no rule needs an empty match of its own, except for the root.
+ * Adds an epsilon edge beside every call of a nullable rule, and returns the nullable rules. Afterwards, only the root
+ * needs to match the empty text.
  */
 export function bypassNullableCalls(automata: RuleAutomata): ReadonlySet<number> {
   const nullable = new Set<number>();
@@ -31,8 +31,8 @@ export function bypassNullableCalls(automata: RuleAutomata): ReadonlySet<number>
 }
 
 /**
- * The rules that match at least one non-empty text. Calls of the others are dead ends and are removed, so that
- * whatever a parser has begun can always be completed.
+ * Removes calls of unproductive rules, which match no non-empty text, and returns the productive rules. Afterwards,
+ * every parse can be completed.
  */
 export function removeUnproductiveCalls(automata: RuleAutomata): ReadonlySet<number> {
   const productive = new Set<number>();
@@ -60,7 +60,7 @@ function forEachCall(nfa: Nfa, visit: (from: number, rule: number, to: number) =
   });
 }
 
-/** A path from start to end with at least one symbol, calls of unproven rules left out. */
+/** Whether a path with at least one symbol leads from start to end. Calls count only if the rule is productive. */
 function matchesSomething(nfa: Nfa, productive: ReadonlySet<number>): boolean {
   const targets = (state: number): number[] => {
     const edges = nfa.edges[state]!;
@@ -70,7 +70,7 @@ function matchesSomething(nfa: Nfa, productive: ReadonlySet<number>): boolean {
     }
     return found;
   };
-  // Two layers: before and after the first symbol.
+  // States reached before and after the first symbol.
   const before = new Set([nfa.start]);
   const after = new Set<number>();
   for (const state of before) {

@@ -1,16 +1,16 @@
 import { Partition } from '../automaton/partition.ts';
 import type { StateEquivalence, TransitionNetwork } from './program.ts';
 
-/** Lengths looked at; more than the bytes of usual vocabularies' longest tokens. */
+/** Maximum length examined in bytes; longer than the longest token of common vocabularies. */
 const MAX_LENGTH = 160;
 export const NEVER_DISTINGUISHED = MAX_LENGTH + 1;
-/** Edges looked at before the question is given up; a few hundredths of a second. */
+/** Maximum number of edges examined, about 30 ms. Beyond it, no states count as equivalent. */
 const MAX_EDGES = 300_000;
 
 /**
- * Refines a partition of the states: round n separates those that texts of n bytes tell apart. A state is looked at again
- * only when one it leads to was separated from its like (the smaller part counts as separated), so a chain of any length
- * costs little more than reading it once.
+ * Refines a partition of the states: round n splits states that texts of n bytes distinguish. A state is examined again
+ * only if one of its targets was split off as the smaller part. A chain of any length thus costs little more than one
+ * pass.
  */
 export function stateEquivalence(network: TransitionNetwork): StateEquivalence {
   const size = network.ruleOf.length;
@@ -40,7 +40,7 @@ export function stateEquivalence(network: TransitionNetwork): StateEquivalence {
   return { ...orderOf(partition), distinguishedAt };
 }
 
-/** Separates each group from the rest of its set. Answers the states whose set is a new one. */
+/** Splits each group off its set. Returns the states of the new sets. */
 function separate(
   partition: Partition,
   groups: Iterable<readonly number[]>,
@@ -63,7 +63,7 @@ function separate(
   return separated;
 }
 
-/** Equal for states of one set with the same edges to the same sets. */
+/** A key that is equal for states of one set whose edges lead to the same sets. */
 function signature(network: TransitionNetwork, { setOf }: Partition, state: number): string {
   const { byteOffsets, byteEdges, callOffsets, callEdges } = network;
   let key = `${setOf[state]}`;

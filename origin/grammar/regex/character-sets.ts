@@ -34,10 +34,10 @@ const LINE_ENDS = codePoints([
   [0x2028, 0x2029],
 ]);
 
-/** `.` without the s flag. */
+/** What `.` matches without the flag s. */
 export const ANY_BUT_LINE_END = complementCodePoints(LINE_ENDS);
 
-/** The sets of `\d \D \w \W \s \S`, by letter. */
+/** The sets of `\d \D \w \W \s \S` by letter. */
 export const CLASS_ESCAPES: Readonly<Record<string, CodePoints>> = {
   d: DIGIT,
   D: complementCodePoints(DIGIT),
@@ -47,10 +47,10 @@ export const CLASS_ESCAPES: Readonly<Record<string, CodePoints>> = {
   S: complementCodePoints(SPACE),
 };
 
-/** Larger sets are searched for letters with two cases first. */
+/** Larger sets are first reduced to letters that have two cases. */
 const MANY = 1000;
 
-/** Adds the other case of letters. */
+/** Adds the other case of each letter. */
 export function bothCases(set: CodePoints, budget: WorkBudget): CodePoints {
   const ranges = rangesOf(set);
   const size = ranges.reduce((sum, [lo, hi]) => sum + hi - lo + 1, 0);
@@ -65,20 +65,20 @@ export function bothCases(set: CodePoints, budget: WorkBudget): CodePoints {
   return codePoints(ranges);
 }
 
-/** A character in lower and upper case, where that is one character. */
+/** The lower and upper case of a code point, if they are one code point each. */
 export function otherCases(char: number): number[] {
   const text = String.fromCodePoint(char);
   const cases = [text.toLowerCase(), text.toUpperCase()].map((other) => Array.from(other));
   return cases.flatMap(([first, ...rest]) => (rest.length === 0 ? first!.codePointAt(0)! : []));
 }
 
-/** Code points searched at once for a property. */
+/** Code points tested per regular expression match. */
 const CHUNK = 0x10000;
 const PROPERTY_COST = 3_000_000;
 
 /**
- * The code points of a Unicode property as this runtime knows it, e.g. `L`, `Script=Greek`; null when there is no
- * such property.
+ * The code points of a Unicode property such as `L` or `Script=Greek`, according to this JavaScript engine. Returns
+ * null if there is no such property.
  */
 export function unicodeProperty(name: string, budget: WorkBudget): CodePoints | null {
   if (!/^[A-Za-z0-9_]+(=[A-Za-z0-9_]+)?$/.test(name)) return null;
@@ -95,7 +95,7 @@ export function unicodeProperty(name: string, budget: WorkBudget): CodePoints | 
   return found;
 }
 
-/** By compilation: whether a grammar is too much work does not depend on what was compiled before. */
+/** Cached per compilation, so that the work of a compilation does not depend on earlier ones. */
 const FOUND = new WeakMap<WorkBudget, Map<string, CodePoints>>();
 
 function searched(pattern: RegExp, budget: WorkBudget): CodePoints {

@@ -5,18 +5,18 @@ import { chars, EMPTY, type Expression, type GraphEdge } from '../expression.ts'
 import type { WorkBudget } from '../work-budget.ts';
 import type { RegexNode } from './regex-parser.ts';
 
-/** Symbols of the anchors before they are resolved. */
+/** Symbols of anchors until `resolveAnchors` removes them. */
 const AT_START = CALL;
 const AT_END = CALL + 1;
 
-/** An automaton over code points for the texts that match as a whole. */
+/** An automaton over code points that accepts texts that match as a whole. */
 export function wholeMatchAutomaton(node: RegexNode, budget: WorkBudget): Nfa {
   const nfa = new Nfa(budget);
   addNode(nfa, node, nfa.start, nfa.end);
   return hasAnchors(node) ? resolveAnchors(nfa, budget) : nfa;
 }
 
-/** An automaton over code points for the texts in which a match can be found anywhere, as JSON Schema's `pattern`. */
+/** An automaton over code points that accepts texts that contain a match, like JSON Schema's `pattern`. */
 export function searchAutomaton(node: RegexNode, budget: WorkBudget): Nfa {
   const anything: RegexNode = {
     kind: 'repeat',
@@ -60,7 +60,7 @@ function addNode(nfa: Nfa, node: RegexNode, from: number, to: number): void {
   }
 }
 
-/** Whether text was read before, and whether `$` forbids any to follow. */
+/** Whether a character was read before, and whether `$` forbids further ones. */
 const PHASES = [
   { read: false, closed: false },
   { read: true, closed: false },
@@ -68,7 +68,7 @@ const PHASES = [
   { read: true, closed: true },
 ] as const;
 
-/** The product with the four phases: `^` passes only before, `$` only where nothing is read after. */
+/** The product with the four phases. `^` passes only before the first character, `$` only after the last. */
 function resolveAnchors(nfa: Nfa, budget: WorkBudget): Nfa {
   const out = new Nfa(budget);
   const at = (state: number, phase: number): number => 2 + 4 * state + phase;
@@ -94,13 +94,13 @@ function resolveAnchors(nfa: Nfa, budget: WorkBudget): Nfa {
   return out;
 }
 
-/** The texts that match a regular expression from their first to their last character. */
+/** The expression of the texts that match as a whole. */
 export function wholeMatchExpression(node: RegexNode, budget: WorkBudget): Expression {
   const bare = stripAnchors(node);
   return hasAnchors(bare) ? graphOf(wholeMatchAutomaton(bare, budget)) : expressionOf(bare);
 }
 
-/** `^…$` around the whole text says what holds anyway. */
+/** Removes `^` and `$` at the ends, which a whole match implies. */
 function stripAnchors(node: RegexNode): RegexNode {
   if (node.kind === 'choice') return { kind: 'choice', items: node.items.map(stripAnchors) };
   if (node.kind === 'anchor') return { kind: 'sequence', items: [] };

@@ -3,10 +3,10 @@ import { SourceCursor } from '../source-cursor.ts';
 import type { WorkBudget } from '../work-budget.ts';
 import { bothCases, CLASS_ESCAPES, unicodeProperty } from './character-sets.ts';
 
-/** Counts beyond this are refused before anything is built from them. */
+/** Maximum repetition count. */
 const MAX_COUNT = 1_000_000;
 
-/** Reads the words of a regular expression from its source. */
+/** Reads the tokens of a regular expression. */
 export class RegexCursor extends SourceCursor {
   constructor(source: string) {
     super(source, 'regular expression');
@@ -16,12 +16,12 @@ export class RegexCursor extends SourceCursor {
     return this.source.slice(this.offset, this.offset + length);
   }
 
-  /** `<name>` of a named group. */
+  /** Takes `<name>` of a named group. */
   takeGroupName(): boolean {
     return this.match(/P?<[\p{L}_$][\p{L}\p{N}_$]*>/uy) !== null;
   }
 
-  /** Minimum and maximum of the quantifier that stands here, if any. */
+  /** Takes a quantifier. Returns its minimum and maximum, or null if there is none. */
   quantifier(): [number, number] | null {
     if (this.take('*')) return [0, Number.POSITIVE_INFINITY];
     if (this.take('+')) return [1, Number.POSITIVE_INFINITY];
@@ -38,7 +38,7 @@ export class RegexCursor extends SourceCursor {
   }
 }
 
-/** What the escape at the cursor stands for, inside or outside of a class. */
+/** Takes an escape that is valid inside and outside of a class. */
 export function classEscape(cursor: RegexCursor, budget: WorkBudget): CodePoints {
   const offset = cursor.offset;
   cursor.take('\\');
@@ -57,7 +57,7 @@ export function classEscape(cursor: RegexCursor, budget: WorkBudget): CodePoints
 
 const CONTROL_ESCAPES: Readonly<Record<string, number>> = { t: 9, n: 10, v: 11, f: 12, r: 13 };
 
-/** An escape that stands for one character; the cursor stands on the backslash. */
+/** Takes an escape that stands for one character. Expects the backslash. */
 function characterEscape(cursor: RegexCursor): number {
   cursor.take('\\');
   const control = CONTROL_ESCAPES[cursor.peek];
@@ -80,8 +80,8 @@ function hex(digits: string): number {
 }
 
 /**
- * `[…]` or `[^…]`; the cursor stands on the opening bracket. An empty class matches nothing. Where case is ignored, a
- * negated class leaves out its letters in either case.
+ * Takes `[…]` or `[^…]`. Expects the opening bracket. An empty class matches nothing. With `ignoreCase`, a negated
+ * class excludes both cases of its letters.
  */
 export function classMembers(cursor: RegexCursor, budget: WorkBudget, ignoreCase = false): CodePoints {
   cursor.take('[');

@@ -9,19 +9,19 @@ import { ACCEPTING, DEAD, StateTable } from './state-table.ts';
 const MAX_STATES = 30_000;
 const MAX_TABLE_BYTES = 64 * 2 ** 20;
 
-/** A table of parser states beyond either is given up for a fresh one. */
+/** A state table that exceeds either limit is replaced by an empty one. */
 export interface TableLimits {
   readonly states?: number;
   readonly bytes?: number;
 }
 
-/** A position in the text: a parser state and the table it belongs to. */
+/** A parser state and the table that it belongs to. */
 export interface ParserPosition {
   readonly table: StateTable;
   readonly state: number;
 }
 
-/** A program together with a vocabulary: parser states and masks, shared by all sequences of the grammar. */
+/** A program for one vocabulary. All sequences of the grammar share its parser states and masks. */
 export class GrammarRuntime implements CompiledGrammar {
   readonly vocabulary: GrammarVocabulary;
   readonly #program: Program;
@@ -43,7 +43,7 @@ export class GrammarRuntime implements CompiledGrammar {
     this.#masks = new MaskMaker(this.#table, vocabulary);
   }
 
-  /** About the memory of the program and its parser states; masks are counted by the vocabulary's cache. */
+  /** Estimated memory of the program and its parser states in bytes. Masks are counted by the mask cache. */
   get bytes(): number {
     return this.#programBytes + this.#table.bytes;
   }
@@ -52,7 +52,7 @@ export class GrammarRuntime implements CompiledGrammar {
     return new SequenceConstraint(this, { table: this.#table, state: this.#table.initial });
   }
 
-  /** The same position in the current table. Call it before each operation: memory is bounded by changing tables. */
+  /** Moves a position to the current table, and replaces a table that is too large. Call it before each operation. */
   inCurrentTable(position: ParserPosition, budget: WorkBudget): ParserPosition {
     if (this.#table.size > this.#limits.states || this.#table.bytes > this.#limits.bytes) {
       this.#table = new StateTable(this.#program);
@@ -62,12 +62,15 @@ export class GrammarRuntime implements CompiledGrammar {
     return { table: this.#table, state: this.#table.importState(position.table, position.state, budget) };
   }
 
-  /** Expects a current position. */
+  /** Expects a position of the current table. */
   mask(position: ParserPosition, budget: WorkBudget): Uint32Array {
     return this.#masks.mask(position.state, budget);
   }
 
-  /** The position after a token's bytes. Expects a current position; throws when the token does not match. */
+  /**
+   * Returns the position after a token. Expects a position of the current table.
+   * @throws Error if the grammar does not allow the token
+   */
   advance(position: ParserPosition, token: number, budget: WorkBudget): ParserPosition {
     const { table } = position;
     let state = position.state;
@@ -81,10 +84,10 @@ export class GrammarRuntime implements CompiledGrammar {
   }
 }
 
-/** Longest run of forced tokens told at once. */
+/** Maximum number of forced tokens per call. */
 const MAX_FORCED = 64;
 
-/** The constraint of one sequence: a position in its grammar. */
+/** The constraint of one sequence: its position in the grammar. */
 export class SequenceConstraint implements Constraint {
   readonly #grammar: GrammarRuntime;
   readonly #budget: StepBudget;
@@ -114,9 +117,8 @@ export class SequenceConstraint implements Constraint {
   }
 
   /**
-   * Tokens are forced only one at a time: where the mask holds a single token and the text may not end. A forced
-   * text that can be cut into tokens in several ways forces nothing, because which cut the model would choose is
-   * part of its distribution.
+   * A token is forced only if the mask holds a single token and the text may not end. If forced text has several
+   * tokenizations, nothing is forced, because the model chooses among them.
    */
   forced(): readonly number[] {
     return this.#budget.run((budget) => {
@@ -138,7 +140,7 @@ function isAccepting({ table, state }: ParserPosition): boolean {
   return (table.flags.data[state]! & ACCEPTING) !== 0;
 }
 
-/** The id of the only bit that is set; null when there are more or none. */
+/** The id of the only set bit, or null if there are none or several. */
 function singleToken(mask: Uint32Array): number | null {
   let found = -1;
   for (let w = 0; w < mask.length; w++) {

@@ -1,24 +1,24 @@
 import type { TrieWalk } from './trie-walk.ts';
 
-/** The tokens a parser state allows. */
+/** The tokens that a parser state allows. */
 export interface TokenMask {
   readonly mask: Uint32Array;
-  /** Where the rule under study ends while tokens go on; null = at too many nodes to list. */
+  /** Trie nodes at which the rule ends within a token; null if there are too many to list. */
   readonly returns: readonly ReturnPoints[] | null;
 }
 
-/** Nodes of one token tree. */
+/** Nodes of one token trie at which a rule ends. */
 export interface ReturnPoints {
-  /** Key of the masks of what is below the nodes, by state. */
+  /** Cache namespace of the masks below these nodes, by state. */
   readonly namespace: number;
   readonly walk: TrieWalk;
   readonly nodes: readonly number[];
 }
 
-/** Masks kept even where they are larger than the cache. */
+/** Minimum number of masks kept, even if they exceed the cache's memory. */
 const MIN_MASKS = 16;
 
-/** Masks by namespace and state, the least recently used ones dropped first. One cache serves a whole vocabulary. */
+/** An LRU cache of masks by namespace and state. All grammars of a vocabulary share one cache. */
 export class MaskCache {
   readonly #maxBytes: number;
   readonly #masks = new Map<number, TokenMask>();
@@ -33,7 +33,7 @@ export class MaskCache {
     return this.#masks.size;
   }
 
-  /** A number to build keys from that no one else has. */
+  /** Returns a namespace that is not used yet. */
   newNamespace(): number {
     return ++this.#namespaces;
   }
@@ -48,7 +48,7 @@ export class MaskCache {
     return mask;
   }
 
-  /** To be called after `get` has found nothing. */
+  /** Expects that `get` has returned undefined for the key. */
   set(namespace: number, state: number, mask: TokenMask): void {
     this.#masks.set(cacheKey(namespace, state), mask);
     this.#bytes += maskBytes(mask);
@@ -64,7 +64,7 @@ function maskBytes({ mask, returns }: TokenMask): number {
   return (returns ?? []).reduce((sum, { nodes }) => sum + 8 * nodes.length, mask.byteLength);
 }
 
-/** States are numbered below 2^26, so the key is exact for 2^27 owners. */
+/** State numbers are below 2^26, so that keys are exact for 2^27 namespaces. */
 function cacheKey(namespace: number, state: number): number {
   return namespace * 2 ** 26 + state;
 }

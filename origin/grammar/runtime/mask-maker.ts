@@ -7,25 +7,25 @@ import type { TrieWalk } from './trie-walk.ts';
 
 /** States with more items are walked as a whole. */
 const MAX_SEPARATE_ITEMS = 4;
-/** Rules that may end at more nodes than this are walked together with their callers. */
+/** A rule that may end at more nodes than this is walked together with its callers. */
 const MAX_RETURNS = 10_000;
-/** What can be read below more nodes than this is kept. */
+/** A mask below at least this number of nodes is cached. */
 const MIN_KEPT_NODES = 100;
 
-/** A mask that is right for all tokens of fewer bytes than `apart`. */
+/** A mask that is exact for tokens of fewer than `distinguishedAt` bytes. */
 interface SimilarMask {
   readonly tokenMask: TokenMask;
   readonly distinguishedAt: number;
 }
 
 /**
- * Makes token masks. The mask of a state is the union over its items; what an item allows until its rule ends depends
- * on the program state alone and is kept, so that only the tokens that cross the rule's end are walked again.
+ * Computes token masks. The mask of a state is the union over its items. Until an item's rule ends, its tokens depend
+ * only on the program state and are cached. Only tokens that cross the end of the rule are walked again.
  */
 export class MaskMaker {
   readonly #table: StateTable;
   readonly #vocabulary: GrammarVocabulary;
-  /** Keys of parser states and of isolated program states in the cache. */
+  /** Cache namespaces of parser states and of program states. */
   readonly #stateNamespace: number;
   readonly #itemNamespace: number;
 
@@ -52,7 +52,7 @@ export class MaskMaker {
     return walk.finish(bits);
   }
 
-  /** null when the state is better walked as a whole. */
+  /** Returns null if the state must be walked as a whole. */
   #uniteItems(state: number, budget: WorkBudget): Uint32Array | null {
     const items = this.#table.items(state).slice();
     if (items.length > 2 * MAX_SEPARATE_ITEMS) return null;
@@ -66,7 +66,7 @@ export class MaskMaker {
     return union ?? new Uint32Array(this.#vocabulary.maskLength);
   }
 
-  /** Tokens that an item's callers go on with after its rule has ended. */
+  /** Masks of the tokens that continue in an item's callers after its rule has ended. */
   #masksAfterReturn(
     programState: number,
     origin: number,
@@ -114,7 +114,7 @@ export class MaskMaker {
     return { mask: walk.finish(bits), returns: nodes && this.#returnPoints(walk, nodes) };
   }
 
-  /** What is left to do are the tokens that are long enough to tell the two states apart. */
+  /** Walks only tokens that are long enough to distinguish the two states. */
   #extendSimilar(
     programState: number,
     { tokenMask, distinguishedAt }: SimilarMask,
@@ -138,18 +138,18 @@ export class MaskMaker {
     return nodes.length === 0 ? [] : [{ namespace: this.#vocabulary.masks.newNamespace(), walk, nodes }];
   }
 
-  /** The same object where all nodes stay, so that what is below them stays known. */
+  /** Returns the same object if all nodes stay, so that masks below them stay cached. */
   #filtered(part: ReturnPoints, keeps: (length: number) => boolean): ReturnPoints[] {
     const { walk, nodes } = part;
     const kept = nodes.filter((node) => keeps(walk.bytesAt(node)));
     return kept.length === nodes.length ? [part] : this.#returnPoints(walk, kept);
   }
 
-  /** The mask of the state most like this one, among those that are kept. */
+  /** The cached mask of the most similar state. */
   #findSimilar(programState: number, budget: WorkBudget): SimilarMask | null {
     const { masks, tiers } = this.#vocabulary;
     const { order, position, distinguishedAt } = this.#table.program.equivalence;
-    // Below this a walk of its own costs no more.
+    // For shorter lengths, walking all tokens costs no more.
     const minimum = tiers[1]!.longerThan + 1;
     let best: SimilarMask | null = null;
     for (const direction of [-1, 1]) {

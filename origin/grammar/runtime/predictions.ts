@@ -1,15 +1,15 @@
 import type { Program } from '../program/program.ts';
 import type { WorkBudget } from '../work-budget.ts';
 
-/** What a program state can begin by calling rules: everything reachable through calls before any byte is read. */
+/** Earley prediction for a program state: everything reachable by calls before a byte is read. */
 export interface Prediction {
   /** By byte class: states of called rules after their first byte. */
   readonly byClass: readonly (readonly number[] | undefined)[];
-  /** By rule: states of called rules that themselves begin by calling it, after that call. */
+  /** By rule: states of called rules after a leading call of that rule. */
   readonly afterCall: ReadonlyMap<number, readonly number[]>;
 }
 
-/** Predictions per program state, made when first asked for. */
+/** Predictions per program state, computed on first use. */
 export class Predictions {
   readonly #program: Program;
   readonly #known: (Prediction | undefined)[] = [];
@@ -19,7 +19,7 @@ export class Predictions {
     this.#program = program;
   }
 
-  /** About the memory of those made. */
+  /** Estimated memory in bytes. */
   get bytes(): number {
     return 16 * this.#targets;
   }

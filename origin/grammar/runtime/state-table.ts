@@ -3,39 +3,39 @@ import type { WorkBudget } from '../work-budget.ts';
 import { PairSet } from './pair-set.ts';
 import { Predictions } from './predictions.ts';
 
-/** Row entry of a step not yet taken. Row entries of states that are RETURNING are complemented (~state). */
+/** Row entry of a step that is not computed yet. The entry of a RETURNING state is its complement (~state). */
 export const UNKNOWN = 0;
-/** Nothing can match any more. */
+/** No continuation matches. */
 export const DEAD = 1;
-/** Origin of the root rule: its end is the end of the text. */
+/** Origin of the root rule. If the root rule ends, the text is a complete match. */
 const ROOT_ORIGIN = 2;
-/** Origin that stands for any caller: used to study a program state apart from its context. */
+/** Origin that stands for any caller. It isolates a program state from its context. */
 const ANY_CALLER = 3;
-/** The numbers below are not states of the parser and have no items. */
+/** Smaller numbers are reserved and have no items. */
 const FIRST_STATE = 4;
 
-/** The text read so far is a complete match. */
+/** Flag: the text so far is a complete match. */
 export const ACCEPTING = 1;
-/** The rule studied with any caller may end here. */
+/** Flag: a rule whose origin is ANY_CALLER may end here. */
 export const RETURNING = 2;
 
 /**
- * Parser states, each made once and numbered. A state is a set of items (program state, origin), where the origin is
- * the parser state in which the item's rule was called: an Earley set whose origins are states instead of text
- * positions, so that equal situations are the same state wherever in a text they arise, and steps and masks can be
- * kept per state. Correct for every context-free grammar without empty rules, left recursion and ambiguity included.
+ * Numbers each parser state once. A state is a set of items (program state, origin); the origin is the parser state in
+ * which the item's rule was called. It is an Earley set whose origins are states instead of text positions. Equal
+ * situations thus share one state, and steps and masks are computed once per state. Correct for every context-free
+ * grammar without empty rules, including left recursion and ambiguity.
  */
 export class StateTable {
   readonly program: Program;
   readonly initial: number;
-  /** Row-major [state × byte class]: the entry of the next state. */
+  /** Row entries, row-major [state × byte class]. */
   readonly rows = new GrowableInt32(1 << 14);
   readonly flags = new GrowableInt32();
   readonly #itemOffsets = new GrowableInt32();
   readonly #items = new GrowableInt32(1 << 12);
   #buckets = new Int32Array(1 << 10);
   readonly #predictions: Predictions;
-  /** By origin and rule: items of the origin's callers after the call returned. */
+  /** By origin and rule: items of the origin's callers after the call has returned. */
   readonly #returns = new Map<number, Int32Array>();
   readonly #reached = new PairSet();
   readonly #completed = new PairSet();
@@ -57,12 +57,12 @@ export class StateTable {
     return kept + 4 * words;
   }
 
-  /** The state's items: flat pairs of program state and origin. A view, valid until the next state is made. */
+  /** The items of a state: flat pairs of program state and origin. The view is valid until a state is added. */
   items(state: number): Int32Array {
     return this.#items.data.subarray(this.#itemOffsets.data[state]!, this.#itemOffsets.data[state + 1]!);
   }
 
-  /** The state after one byte. */
+  /** Returns the state after one byte. */
   next(state: number, byte: number, budget: WorkBudget): number {
     const byteClass = this.program.classOf[byte]!;
     const known = this.rows.data[state * this.program.classCount + byteClass]!;
@@ -70,7 +70,7 @@ export class StateTable {
     return entry < 0 ? ~entry : entry;
   }
 
-  /** Makes and answers the row entry for one byte of a class. */
+  /** Computes the row entry for one byte class. */
   step(state: number, byteClass: number, budget: WorkBudget): number {
     const { byteOffsets, byteEdges } = this.program;
     this.#reset();
@@ -93,19 +93,19 @@ export class StateTable {
     return entry;
   }
 
-  /** The state of one program state apart from its context, RETURNING where its rule ends. */
+  /** The parser state of a program state without context; RETURNING where its rule ends. */
   withAnyCaller(programState: number): number {
     return this.intern([programState, ANY_CALLER], 0);
   }
 
-  /** The state after the rule of an item has ended: what the item's callers go on with; DEAD when nothing. */
+  /** The state after the rule of an item has ended; DEAD if no caller continues. */
   afterReturn(rule: number, origin: number, budget: WorkBudget): number {
     this.#reset();
     this.#complete(rule, origin, budget);
     return this.#completeAndIntern(budget);
   }
 
-  /** The number of the state with these items (flat pairs in any order) and flags. */
+  /** Returns the number of the state with these items (flat pairs in any order) and flags. */
   intern(items: readonly number[], flags: number): number {
     if (items.length === 0 && flags === 0) return DEAD;
     const sorted = sortPairs(items);
@@ -125,20 +125,20 @@ export class StateTable {
     }
   }
 
-  /** Makes a state of another table of the same program, and all states it refers to, in this one. */
+  /** Copies a state of another table of the same program, and all states that it refers to, to this table. */
   importState(from: StateTable, state: number, budget: WorkBudget): number {
     const needed = new Set([state]);
     for (const member of needed) {
       const items = from.items(member);
       for (let i = 1; i < items.length; i += 2) needed.add(items[i]!);
     }
-    // An origin is older than the states that refer to it, so ascending order meets it first.
+    // An origin is older than the states that refer to it, so ascending order visits origins first.
     const ordered = [...needed].sort((a, b) => a - b);
     const renamed = new Map<number, number>();
     for (const member of ordered) {
       budget.spend(20 + from.items(member).length);
       const items = Array.from(from.items(member), (value, i) => (i % 2 === 0 ? value : renamed.get(value)!));
-      // Reserved numbers are the same in every table.
+      // Reserved numbers are equal in every table.
       renamed.set(member, member < FIRST_STATE ? member : this.intern(items, from.flags.data[member]!));
     }
     return renamed.get(state)!;
@@ -149,7 +149,7 @@ export class StateTable {
     this.#completed.clear();
   }
 
-  /** Completes what has ended, transitively, and interns what can go on. */
+  /** Completes ended rules transitively, and interns the items that can continue. */
   #completeAndIntern(budget: WorkBudget): number {
     const { final, ruleOf, byteOffsets, callOffsets } = this.program;
     const reached = this.#reached;
@@ -161,7 +161,7 @@ export class StateTable {
       const hasEdges = byteOffsets[q] !== byteOffsets[q + 1] || callOffsets[q] !== callOffsets[q + 1];
       if (hasEdges) items.push(q, origin);
     }
-    // A new state costs a row of its own, so memory is bounded with the work.
+    // A new state needs a row, so the budget also limits memory.
     budget.spend(20 + this.program.classCount + 20 * reached.size + 10 * this.#completed.size);
     let flags = 0;
     for (const origin of this.#completed.second) {
@@ -244,7 +244,7 @@ function hash(items: ArrayLike<number>, flags: number): number {
   return (h ^ (h >>> 13)) >>> 0;
 }
 
-/** Int32 storage that doubles when it is full. `data` is replaced then: read it again after every `reserve`. */
+/** An Int32Array that doubles when full. `data` is replaced then: read it again after every `reserve`. */
 export class GrowableInt32 {
   data: Int32Array;
   length = 0;
@@ -253,7 +253,7 @@ export class GrowableInt32 {
     this.data = new Int32Array(capacity);
   }
 
-  /** Makes room for `count` further values, zero from the start, and answers where they begin. */
+  /** Appends `count` zeros and returns the index of the first. */
   reserve(count: number): number {
     const start = this.length;
     this.length += count;

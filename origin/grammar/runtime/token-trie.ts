@@ -1,29 +1,29 @@
 import { bytesOf, type TokenBytes } from '../../tokenizer/token-bytes.ts';
 
 /**
- * The byte strings of a vocabulary as one tree in depth-first order, so that a subtree is a range of nodes. The root
- * has no node; node n stands for the bytes on the path to it. Special tokens and tokens without bytes are left out.
+ * The tokens of a vocabulary as a trie in depth-first order, so that a subtree is a range of nodes. The root has no
+ * node; node n stands for the bytes on its path. Special tokens and tokens without bytes are left out.
  */
 export interface TokenTrie {
-  /** Last byte of each node in bits 0 … 7, number of bytes before it above. */
+  /** Per node: last byte in bits 0 … 7, number of bytes before it above. */
   readonly nodes: Int32Array;
-  /** First node after the node's subtree. */
+  /** Per node: first node after its subtree. */
   readonly subtreeEnds: Int32Array;
-  /** Token spelled by the node; where none ends, an id in the first mask word beyond the vocabulary. */
+  /** Per node: its token, or an id in the first mask word beyond the vocabulary. */
   readonly tokens: Int32Array;
   readonly vocabularySize: number;
-  /** Groups of tokens with the very same bytes; the node has the first of them. */
+  /** Groups of tokens with equal bytes. The node has the first token of the group. */
   readonly duplicates: readonly (readonly number[])[];
   /** Bytes of the longest token. */
   readonly maxTokenBytes: number;
 }
 
-/** Words of a mask over the vocabulary. */
+/** Number of 32-bit words of a mask. */
 export function maskLengthOf({ vocabularySize }: { readonly vocabularySize: number }): number {
   return Math.ceil(vocabularySize / 32);
 }
 
-/** @param entries of the table; all or some of them, in order */
+/** @param entries all or some entries of the table, sorted by bytes */
 export function buildTokenTrie(table: TokenBytes, entries: readonly TokenEntry[]): TokenTrie {
   const total = entries.reduce((sum, entry) => sum + entry.bytes.length, 0);
   const nodes = new Int32Array(total);
@@ -59,12 +59,12 @@ export function buildTokenTrie(table: TokenBytes, entries: readonly TokenEntry[]
 }
 
 export interface TokenEntry {
-  /** One code unit per byte: strings of that kind sort and compare fast. */
+  /** One code unit per byte, because strings sort and compare fast. */
   readonly bytes: string;
   readonly id: number;
 }
 
-/** All tokens that can match text, in the order of their bytes. */
+/** All tokens that have text, sorted by bytes. */
 export function sortedTokens(tokens: TokenBytes): TokenEntry[] {
   const entries: TokenEntry[] = [];
   for (let id = 0; id < tokens.vocabularySize; id++) {

@@ -2,7 +2,9 @@ import type { WorkBudget } from '../work-budget.ts';
 import { DEAD, type StateTable, UNKNOWN } from './state-table.ts';
 import { maskLengthOf, type TokenTrie } from './token-trie.ts';
 
-/** Walks a token tree along parser states. One instance per thread; its stack is reused. */
+/**
+ * Walks a token trie and the parser states together. Each thread needs its own instance, because the stack is reused.
+ */
 export class TrieWalk {
   readonly #trie: TokenTrie;
   /** Parser state before the byte of each depth. */
@@ -18,12 +20,12 @@ export class TrieWalk {
     return this.#trie.maxTokenBytes;
   }
 
-  /** An empty mask to walk with: one word longer than the vocabulary needs. */
+  /** An empty mask for a walk, one word longer than a vocabulary mask. */
   emptyMask(): Uint32Array {
     return new Uint32Array(maskLengthOf(this.#trie) + 1);
   }
 
-  /** The mask of the vocabulary that a walked one stands for: tokens with equal bytes share their bit. */
+  /** Sets the bits of tokens with equal bytes, and trims a walked mask to the vocabulary. */
   finish(mask: Uint32Array): Uint32Array {
     for (const [first, ...others] of this.#trie.duplicates) {
       if (((mask[first! >>> 5]! >>> (first! & 31)) & 1) === 0) continue;
@@ -32,14 +34,14 @@ export class TrieWalk {
     return mask.subarray(0, maskLengthOf(this.#trie));
   }
 
-  /** Bytes of the text that a node stands for. */
+  /** Number of bytes on a node's path. */
   bytesAt(node: number): number {
     return (this.#trie.nodes[node]! >> 8) + 1;
   }
 
   /**
-   * Sets the bits of all tokens that can be read from `state`. Answers the nodes with children at which the studied
-   * rule returns; null when there are more than `maxReturns`.
+   * Sets the bits of all tokens that match from `state`. Returns the inner nodes at which an ANY_CALLER rule returns,
+   * or null if there are more than `maxReturns`.
    */
   walkAll(
     table: StateTable,
@@ -53,7 +55,7 @@ export class TrieWalk {
     return returns.length > maxReturns ? null : returns;
   }
 
-  /** Sets the bits of the tokens below single nodes that can be read from `state` on. */
+  /** Sets the bits of the tokens below `nodes` that match from `state`. */
   walkBelow(
     table: StateTable,
     state: number,
@@ -65,7 +67,7 @@ export class TrieWalk {
       this.#run(table, state, node + 1, this.#trie.subtreeEnds[node]!, mask, budget, [], 0);
   }
 
-  /** Nodes `start` … `end` − 1 are whole subtrees. At most `maxReturns` nodes are added to `returns`. */
+  /** Walks the subtrees `start` … `end` − 1. Adds at most `maxReturns` nodes to `returns`. */
   #run(
     table: StateTable,
     state: number,
@@ -87,7 +89,7 @@ export class TrieWalk {
       const depth = packed >> 8;
       const byteClass = classOf[packed & 255]!;
       let to = rows[stack[depth]! * classCount + byteClass]!;
-      // The rare cases are all below FIRST_STATE, so that the usual one costs a single comparison.
+      // All rare cases are at most DEAD, so that the common case costs one comparison.
       if (to <= DEAD) {
         if (to === UNKNOWN) {
           to = table.step(stack[depth]!, byteClass, budget);
@@ -103,7 +105,7 @@ export class TrieWalk {
         }
       }
       stack[depth + 1] = to;
-      // Nodes without a token set a bit beyond the vocabulary: cheaper than a branch that cannot be predicted.
+      // Nodes without a token set a bit beyond the vocabulary, which avoids an unpredictable branch.
       const token = tokens[node]!;
       mask[token >>> 5]! |= 1 << (token & 31);
       node++;
