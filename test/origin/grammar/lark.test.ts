@@ -15,13 +15,13 @@ const tokens = smallVocabulary();
 const vocabulary = new GrammarVocabulary(tokens);
 
 describe.each(LARK_CASES)('Lark: $name', ({ source, valid, invalid }) => {
-  it('accepts what matches and refuses what does not', () => {
+  it('accepts matching texts and refuses others', () => {
     const grammar = compileConstraint({ type: 'lark', value: source }, vocabulary);
     for (const text of valid) expect(acceptsText(grammar, text, tokens), text).toBe(true);
     for (const text of invalid) expect(acceptsText(grammar, text, tokens), text).toBe(false);
   });
 
-  it('has masks equal to the oracle in every bit', () => {
+  it('has masks that equal the oracle in every bit', () => {
     const grammar = compileConstraint({ type: 'lark', value: source }, vocabulary);
     const bnf = bnfOfGrammar(larkGrammar(source, new WorkBudget('Test', 1e9)));
     const { difference } = firstDifference(() => grammar.start(), bnf, {
@@ -34,11 +34,11 @@ describe.each(LARK_CASES)('Lark: $name', ({ source, valid, invalid }) => {
   });
 });
 
-it.each(LARK_FAULTS)('a Lark grammar is refused with its place: %s', (_name, source, message) => {
+it.each(LARK_FAULTS)('refuses an invalid Lark grammar with its position: %s', (_name, source, message) => {
   expect(() => compileProgram({ type: 'lark', value: source })).toThrow(message);
 });
 
-/** By terminal of Lark's common library: texts that are one, and texts that are none. */
+/** By terminal of Lark's common library: matching and other texts. */
 const COMMON: Readonly<Record<string, readonly [valid: readonly string[], invalid: readonly string[]]>> = {
   DIGIT: [['0'], ['10', 'a']],
   HEXDIGIT: [
@@ -121,7 +121,7 @@ const COMMON: Readonly<Record<string, readonly [valid: readonly string[], invali
 };
 
 describe('%import common', () => {
-  it('knows all of these terminals, and no others', () => {
+  it('supports exactly these terminals', () => {
     expect(Object.keys(COMMON_TERMINALS).sort()).toEqual(Object.keys(COMMON).sort());
   });
 

@@ -14,15 +14,15 @@ const returningAt = (nodes: number): TokenMask => ({
 
 it.each([
   ['masks', () => maskOf(KIB)],
-  ['what goes on behind them', () => returningAt(KIB / 8)],
-])('memory is bounded, that of %s included', (_, make) => {
+  ['return points', () => returningAt(KIB / 8)],
+])('bounds the memory, including that of %s', (_, make) => {
   const cache = new MaskCache(100 * KIB);
   for (let state = 0; state < 1000; state++) cache.set(1, state, make());
   expect(cache.size).toBeGreaterThan(90);
   expect(cache.size).toBeLessThanOrEqual(100);
 });
 
-it('drops the least recently used first', () => {
+it('evicts the least recently used mask first', () => {
   const cache = new MaskCache(20 * KIB);
   for (let state = 0; state < 20; state++) cache.set(1, state, maskOf(KIB));
   cache.get(1, 0);

@@ -1,7 +1,7 @@
 import { CompilePool } from '../../../origin/grammar/process/compile-pool.ts';
 import { CompilerClient } from '../../../origin/grammar/process/compiler-client.ts';
 
-/** A process with compile processes, to be killed: compiles once, says so, and goes on as its argument says. */
+/** An owner of compile processes for tests to kill. Compiles once, reports it, and continues as its argument says. */
 
 const [mode] = process.argv.slice(2);
 const entry = new URL('./frail-compile-process.ts', import.meta.url);

@@ -1,4 +1,4 @@
-/** Regular expressions for the comparisons with the oracle and with the runtime's own engine. */
+/** Regular expressions for the comparison with the oracle and with JavaScript's engine. */
 export const REGEX_CASES: readonly string[] = [
   'abc',
   '',
@@ -60,7 +60,7 @@ export const REGEX_CASES: readonly string[] = [
   '"(?:[^"\\\\]|\\\\.)*"',
 ];
 
-/** Expressions that are refused, and what the message must name. */
+/** Invalid expressions, and what the message must name. */
 export const REGEX_FAULTS: readonly (readonly [source: string, message: RegExp])[] = [
   ['a(?=b)', /Look-around is not supported at line 1, column 2/],
   ['(?!a)b', /Look-around/],
