@@ -82,7 +82,7 @@ const PARAM: Readonly<Record<WireConstraint['type'], string>> = {
 };
 
 /** A grammar that matches exactly one of the texts. */
-export function choiceGrammar(texts: readonly string[]): Grammar {
+function choiceGrammar(texts: readonly string[]): Grammar {
   texts.forEach((value, index) => {
     if (!value.isWellFormed())
       throw new GrammarError(`Choice ${index} contains a lone surrogate, which UTF-8 cannot encode`);

@@ -2,7 +2,7 @@ import type { WorkBudget } from '../work-budget.ts';
 import { appendEdge, type Dfa } from './dfa.ts';
 import { CALL, type Nfa } from './nfa.ts';
 
-export interface DeterminizeOptions {
+interface DeterminizeOptions {
   readonly budget: WorkBudget;
   /** Maximum number of states; beyond it the result is null. */
   readonly maxStates: number;

@@ -1,5 +1,5 @@
 /** The UTF-8 form of a range of code points: an inclusive byte range for each position. */
-export type ByteSequence = readonly (readonly [number, number])[];
+type ByteSequence = readonly (readonly [number, number])[];
 
 /** The first code point that needs more than 1, 2, 3 and 4 bytes. */
 const LENGTH_LIMITS = [0x80, 0x800, 0x10000, 0x110000] as const;

@@ -1,5 +1,5 @@
 import type { KeywordNodes } from './conjunction.ts';
-import { type Keywords, TYPE_OF_KEYWORD, TYPES, type TypeName } from './keywords.ts';
+import { type Keywords, TYPES, type TypeName, typeOfKeyword } from './keywords.ts';
 
 /** The types that the schemas allow. If `number` is allowed, `integer` is omitted. */
 export function typesOf(nodes: KeywordNodes): ReadonlySet<TypeName> {
@@ -18,7 +18,7 @@ export function typesOf(nodes: KeywordNodes): ReadonlySet<TypeName> {
 
 function impliedTypes(nodes: KeywordNodes): ReadonlySet<TypeName> {
   const implied = nodes.flatMap(({ schema }) =>
-    Object.keys(schema).flatMap((keyword) => TYPE_OF_KEYWORD[keyword] ?? []),
+    Object.keys(schema).flatMap((keyword) => typeOfKeyword(keyword) ?? []),
   );
   return new Set(implied.length > 0 ? implied : TYPES.filter((type) => type !== 'integer'));
 }

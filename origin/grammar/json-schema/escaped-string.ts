@@ -1,9 +1,4 @@
-import {
-  type CodePoints,
-  codePoints,
-  complementCodePoints,
-  intersectCodePoints,
-} from '../automaton/code-points.ts';
+import { type CodePoints, complementCodePoints, intersectCodePoints } from '../automaton/code-points.ts';
 import { codePointsByTarget, type Dfa } from '../automaton/dfa.ts';
 import { chars, choice, EMPTY, type Expression, type GraphEdge, text } from '../expression.ts';
 
@@ -16,12 +11,9 @@ const SHORT_ESCAPES: ReadonlyMap<number, string> = new Map([
   [0x22, '\\"'],
   [0x5c, '\\\\'],
 ]);
-const ESCAPED = codePoints([
-  [0, 0x1f],
-  [0x22, 0x22],
-  [0x5c, 0x5c],
-]);
-const PLAIN = complementCodePoints(ESCAPED);
+const ESCAPED: CodePoints = [0, 0x1f, 0x22, 0x22, 0x5c, 0x5c];
+/** Characters that may stand in a JSON string without an escape. */
+export const PLAIN = complementCodePoints(ESCAPED);
 
 /**
  * A language of string values as JSON text without quotes. Each character has one spelling and is escaped only if JSON

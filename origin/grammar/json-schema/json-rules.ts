@@ -10,6 +10,7 @@ import {
   sequence,
   text,
 } from '../expression.ts';
+import { PLAIN } from './escaped-string.ts';
 
 /**
  * Maximum spaces or tabs after a line break: ten levels of the usual indentation. The limit keeps weak models from
@@ -23,12 +24,8 @@ const MAX_TABS = 10;
 const MAX_DIGITS = 16;
 const MAX_EXPONENT_DIGITS = 2;
 
-const HEX = codePoints([
-  [0x30, 0x39],
-  [0x41, 0x46],
-  [0x61, 0x66],
-]);
-const DIGIT = codePoints([[0x30, 0x39]]);
+const HEX = [0x30, 0x39, 0x41, 0x46, 0x61, 0x66];
+const DIGIT = [0x30, 0x39];
 const letters = (set: string): Expression =>
   chars(codePoints(Array.from(set, (c) => [c.codePointAt(0)!, c.codePointAt(0)!])));
 
@@ -46,14 +43,7 @@ function unicodeEscape(): Expression {
 
 /** One character between the quotes of a JSON string: plain, or any JSON escape. */
 export function stringCharacter(): Expression {
-  const plain = chars(
-    codePoints([
-      [0x20, 0x21],
-      [0x23, 0x5b],
-      [0x5d, 0x10ffff],
-    ]),
-  );
-  return choice([plain, sequence(text('\\'), choice([letters('"\\/bfnrt'), unicodeEscape()]))]);
+  return choice([chars(PLAIN), sequence(text('\\'), choice([letters('"\\/bfnrt'), unicodeEscape()]))]);
 }
 
 /**

@@ -33,7 +33,11 @@ const ANNOTATIONS = new Set([
   'discriminator',
 ]);
 
-type Check = (value: unknown) => string | null;
+/** Returns an error message, or null if the value is valid. `Value` is the type of valid values. */
+interface Check<Value> {
+  (value: unknown): string | null;
+  readonly valid?: Value;
+}
 
 /** A short form of a value for error messages. */
 export function excerpt(value: unknown): string {
@@ -42,125 +46,102 @@ export function excerpt(value: unknown): string {
 }
 
 const requires =
-  (message: string, isValid: (value: unknown) => boolean): Check =>
+  <Value>(message: string, isValid: (value: unknown) => boolean): Check<Value> =>
   (value) =>
     isValid(value) ? null : `${message}, received ${excerpt(value)}`;
 const isArray = (value: unknown): value is unknown[] => Array.isArray(value);
 const isText = (value: unknown): boolean => typeof value === 'string';
+const isSchema = (value: unknown): boolean => typeof value === 'boolean' || isJsonObject(value);
 
-const SCHEMA: Check = requires('must be a schema', (v) => typeof v === 'boolean' || isJsonObject(v));
-const SCHEMAS: Check = requires('must be a non-empty array of schemas', (v) => isArray(v) && v.length > 0);
-const SCHEMA_MAP: Check = requires('must be an object', isJsonObject);
-const COUNT: Check = requires('must be a non-negative integer', (v) => Number.isInteger(v) && Number(v) >= 0);
-const NUMBER: Check = requires('must be a finite number', (v) => Number.isFinite(v));
-const TEXT: Check = requires('must be a string', isText);
-const TEXTS: Check = requires('must be an array of strings', (v) => isArray(v) && v.every(isText));
+const SCHEMA = requires<unknown>('must be a schema', isSchema);
+const SCHEMAS = requires<readonly unknown[]>(
+  'must be a non-empty array of schemas',
+  (v) => isArray(v) && v.length > 0,
+);
+const SCHEMA_MAP = requires<JsonObject>('must be an object', isJsonObject);
+const COUNT = requires<number>(
+  'must be a non-negative integer',
+  (v) => Number.isInteger(v) && Number(v) >= 0,
+);
+const NUMBER = requires<number>('must be a finite number', Number.isFinite);
+const TEXT = requires<string>('must be a string', isText);
+const TEXTS = requires<readonly string[]>(
+  'must be an array of strings',
+  (v) => isArray(v) && v.every(isText),
+);
 
 export const TYPES = ['null', 'boolean', 'integer', 'number', 'string', 'array', 'object'] as const;
 export type TypeName = (typeof TYPES)[number];
 const isType = (value: unknown): boolean => TYPES.some((type) => type === value);
 
-/** Keywords that apply to one type. If `type` is absent, it is inferred from them. */
-export const TYPE_OF_KEYWORD: Readonly<Record<string, TypeName>> = {
-  properties: 'object',
-  patternProperties: 'object',
-  additionalProperties: 'object',
-  propertyNames: 'object',
-  required: 'object',
-  minProperties: 'object',
-  maxProperties: 'object',
-  items: 'array',
-  prefixItems: 'array',
-  additionalItems: 'array',
-  minItems: 'array',
-  maxItems: 'array',
-  uniqueItems: 'array',
-  minLength: 'string',
-  maxLength: 'string',
-  pattern: 'string',
-  format: 'string',
-  minimum: 'number',
-  maximum: 'number',
-  exclusiveMinimum: 'number',
-  exclusiveMaximum: 'number',
-  multipleOf: 'number',
-};
+const VALUE: Check<unknown> = inexactNumber;
+const VALUES: Check<readonly unknown[]> = (v) =>
+  isArray(v) && v.length > 0 ? inexactNumber(v) : 'must be a non-empty array of values';
 
-/** The enforced keywords of a checked schema. Subschemas are checked when they are visited. */
-export interface Keywords {
-  readonly $ref?: string;
-  readonly type?: TypeName | readonly TypeName[];
-  readonly enum?: readonly unknown[];
-  readonly const?: unknown;
-  readonly anyOf?: readonly unknown[];
-  readonly oneOf?: readonly unknown[];
-  readonly allOf?: readonly unknown[];
-  readonly properties?: JsonObject;
-  readonly patternProperties?: JsonObject;
-  readonly additionalProperties?: unknown;
-  readonly propertyNames?: unknown;
-  readonly required?: readonly string[];
-  readonly minProperties?: number;
-  readonly maxProperties?: number;
-  /** A schema or an array of schemas. */
-  readonly items?: unknown;
-  readonly prefixItems?: readonly unknown[];
-  readonly additionalItems?: unknown;
-  readonly minItems?: number;
-  readonly maxItems?: number;
-  readonly uniqueItems?: boolean;
-  readonly minLength?: number;
-  readonly maxLength?: number;
-  readonly pattern?: string;
-  readonly format?: string;
-  readonly minimum?: number;
-  readonly maximum?: number;
-  readonly exclusiveMinimum?: number;
-  readonly exclusiveMaximum?: number;
-  readonly multipleOf?: number;
-}
-
-export type CheckedSchema = JsonObject & Keywords;
-
-/** The check of each keyword's value. Returns the error message, or null. */
-const KEYWORD_CHECKS: Readonly<Record<keyof Keywords, Check>> = {
+/** Enforced keywords that apply to all types. Subschemas are checked when they are visited. */
+const GENERAL_KEYWORDS = {
   $ref: TEXT,
-  type: requires(
+  type: requires<TypeName | readonly TypeName[]>(
     `must be one of ${TYPES.join(', ')}, or an array of them`,
     (v) => isType(v) || (isArray(v) && v.length > 0 && v.every(isType)),
   ),
-  enum: (v) => (isArray(v) && v.length > 0 ? inexactNumber(v) : 'must be a non-empty array of values'),
-  const: inexactNumber,
+  enum: VALUES,
+  const: VALUE,
   anyOf: SCHEMAS,
   oneOf: SCHEMAS,
   allOf: SCHEMAS,
-  properties: SCHEMA_MAP,
-  patternProperties: SCHEMA_MAP,
-  additionalProperties: SCHEMA,
-  propertyNames: SCHEMA,
-  required: TEXTS,
-  minProperties: COUNT,
-  maxProperties: COUNT,
-  items: requires(
-    'must be a schema or an array of schemas',
-    (v) => typeof v === 'boolean' || (typeof v === 'object' && v !== null),
-  ),
-  prefixItems: SCHEMAS,
-  additionalItems: SCHEMA,
-  minItems: COUNT,
-  maxItems: COUNT,
-  uniqueItems: requires('must be a boolean', (v) => typeof v === 'boolean'),
-  minLength: COUNT,
-  maxLength: COUNT,
-  pattern: TEXT,
-  format: TEXT,
-  minimum: NUMBER,
-  maximum: NUMBER,
-  exclusiveMinimum: NUMBER,
-  exclusiveMaximum: NUMBER,
-  multipleOf: requires('must be a number above 0', (v) => Number.isFinite(v) && Number(v) > 0),
 };
-const ENFORCED: ReadonlyMap<string, Check> = new Map(Object.entries(KEYWORD_CHECKS));
+
+/** Enforced keywords that apply to one type. If `type` is absent, it is inferred from them. */
+const KEYWORDS_BY_TYPE = {
+  object: {
+    properties: SCHEMA_MAP,
+    patternProperties: SCHEMA_MAP,
+    additionalProperties: SCHEMA,
+    propertyNames: SCHEMA,
+    required: TEXTS,
+    minProperties: COUNT,
+    maxProperties: COUNT,
+  },
+  array: {
+    items: requires<unknown>('must be a schema or an array of schemas', (v) => isSchema(v) || isArray(v)),
+    prefixItems: SCHEMAS,
+    additionalItems: SCHEMA,
+    minItems: COUNT,
+    maxItems: COUNT,
+    uniqueItems: requires<boolean>('must be a boolean', (v) => typeof v === 'boolean'),
+  },
+  string: { minLength: COUNT, maxLength: COUNT, pattern: TEXT, format: TEXT },
+  number: {
+    minimum: NUMBER,
+    maximum: NUMBER,
+    exclusiveMinimum: NUMBER,
+    exclusiveMaximum: NUMBER,
+    multipleOf: requires<number>('must be a number above 0', (v) => Number.isFinite(v) && Number(v) > 0),
+  },
+};
+
+const { object, array, string, number } = KEYWORDS_BY_TYPE;
+const KEYWORDS = { ...GENERAL_KEYWORDS, ...object, ...array, ...string, ...number };
+const CHECKS: ReadonlyMap<string, Check<unknown>> = new Map(Object.entries(KEYWORDS));
+
+/** The enforced keywords of a checked schema. */
+export type Keywords = {
+  readonly [Keyword in keyof typeof KEYWORDS]?: (typeof KEYWORDS)[Keyword] extends Check<infer Value>
+    ? Value
+    : never;
+};
+
+export type CheckedSchema = JsonObject & Keywords;
+
+export const OBJECT_KEYWORDS: readonly string[] = Object.keys(object);
+
+/** The type that a keyword applies to; undefined if it applies to all types. */
+export function typeOfKeyword(keyword: string): TypeName | undefined {
+  return (['object', 'array', 'string', 'number'] as const).find((type) =>
+    Object.hasOwn(KEYWORDS_BY_TYPE[type], keyword),
+  );
+}
 
 /** Reports integers that JSON.parse may have rounded: the generator must write numbers exactly. */
 function inexactNumber(value: unknown): string | null {
@@ -180,7 +161,7 @@ function inexactNumber(value: unknown): string | null {
 export function checkKeywords(schema: JsonObject, path: string): asserts schema is CheckedSchema {
   for (const [keyword, value] of Object.entries(schema)) {
     if (ANNOTATIONS.has(keyword) || keyword.startsWith('x-')) continue;
-    const check = ENFORCED.get(keyword);
+    const check = CHECKS.get(keyword);
     if (!check) throw schemaError(`${path}/${keyword}`, `the keyword "${keyword}" is not supported`);
     const fault = check(value);
     if (fault !== null) throw schemaError(`${path}/${keyword}`, fault);

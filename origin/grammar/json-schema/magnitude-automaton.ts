@@ -16,7 +16,7 @@ export interface Magnitude {
 }
 
 /** A range of absolute values. A null bound is open. */
-export interface MagnitudeRange {
+interface MagnitudeRange {
   readonly low: Magnitude | null;
   readonly high: Magnitude | null;
   /** Whether decimal points are excluded. */

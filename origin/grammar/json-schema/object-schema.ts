@@ -12,15 +12,11 @@ import { schemaError } from '../grammar-error.ts';
 import { countRange } from './assertions.ts';
 import type { KeywordNodes } from './conjunction.ts';
 import { escapedExpression } from './escaped-string.ts';
-import { TYPE_OF_KEYWORD } from './keywords.ts';
+import { OBJECT_KEYWORDS } from './keywords.ts';
 import { type ObjectProperties, objectProperties } from './object-properties.ts';
 import type { SchemaContext } from './schema-context.ts';
 
 const MAX_COUNTED = 200;
-
-const OBJECT_KEYWORDS = Object.keys(TYPE_OF_KEYWORD).filter(
-  (keyword) => TYPE_OF_KEYWORD[keyword] === 'object',
-);
 
 /** Objects: declared members in the order of declaration, optional ones present or absent, then other members. */
 export function objectExpression(nodes: KeywordNodes, context: SchemaContext): Expression {
@@ -35,7 +31,7 @@ export function objectExpression(nodes: KeywordNodes, context: SchemaContext): E
   const most = keys.others.length > 0 ? Number.POSITIVE_INFINITY : keys.declared.length;
   const isCounted = min > required || max < most;
   if (isCounted) checkCounts(nodes, keys, min, max);
-  return context.json.objectOf(memberGraph(keys, isCounted ? { min, max } : null, context));
+  return context.json.objectOf(new MemberGraph(keys, isCounted ? { min, max } : null, context).build());
 }
 
 function checkCounts(nodes: KeywordNodes, keys: ObjectProperties, min: number, max: number): void {
@@ -63,14 +59,6 @@ interface Counts {
  * The members between the braces: an automaton over (declared members passed, members written). Without `counts`, it
  * only tracks whether a member was written, for the comma.
  */
-export function memberGraph(
-  keys: ObjectProperties,
-  counts: Counts | null,
-  context: SchemaContext,
-): Expression {
-  return new MemberGraph(keys, counts, context).build();
-}
-
 class MemberGraph {
   readonly #keys: ObjectProperties;
   readonly #counts: Counts | null;

@@ -122,7 +122,7 @@ export class StringLanguages {
 }
 
 /** A pattern that must match, or must not match, at the start of a text. */
-export interface Lookahead {
+interface Lookahead {
   readonly source: string;
   readonly negative: boolean;
 }
@@ -131,9 +131,7 @@ export interface Lookahead {
  * Splits look-aheads off the start of a pattern that begins with `^`. All of them look from the start of the text, so
  * each is a separate pattern. Returns null if there are none, or if they belong to one of several alternatives.
  */
-export function leadingLookaheads(
-  pattern: string,
-): { lookaheads: readonly Lookahead[]; rest: string } | null {
+function leadingLookaheads(pattern: string): { lookaheads: readonly Lookahead[]; rest: string } | null {
   const lookaheads: Lookahead[] = [];
   let at = 1;
   while (/^\(\?[=!]/.test(pattern.slice(at, at + 3))) {

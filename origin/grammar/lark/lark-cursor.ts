@@ -1,7 +1,7 @@
 import { type GrammarError, syntaxError } from '../grammar-error.ts';
 
 /** A token of Lark's syntax. */
-export interface LarkToken {
+interface LarkToken {
   readonly kind:
     | 'rule'
     | 'terminal'
@@ -30,7 +30,7 @@ const TOKEN_PATTERNS: readonly (readonly [LarkToken['kind'] | 'space', RegExp])[
 ];
 
 /** Splits a Lark grammar into tokens without comments and spaces. The last token is a newline. */
-export function tokenizeLark(source: string): LarkToken[] {
+function tokenizeLark(source: string): LarkToken[] {
   const tokens: LarkToken[] = [];
   let offset = 0;
   while (offset < source.length) {

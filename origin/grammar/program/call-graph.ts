@@ -1,7 +1,7 @@
 import type { Expression, Grammar } from '../expression.ts';
 
 /** A reference to a rule in another rule's expression. */
-export interface RuleCall {
+interface RuleCall {
   readonly rule: number;
   /** Whether nothing follows the call in its rule. */
   readonly tail: boolean;

@@ -72,7 +72,7 @@ function callsOf(states: readonly (readonly number[])[]): number[] {
 }
 
 /** Joins the automata of all rules to one set of tables. Rules are renumbered in map order; the root is first. */
-export function flatten(automata: ReadonlyMap<number, Dfa>, matchesEmpty: boolean): Program {
+function flatten(automata: ReadonlyMap<number, Dfa>, matchesEmpty: boolean): Program {
   const names = new Map([...automata.keys()].map((rule, index) => [rule, index]));
   const { classOf, classCount } = byteClasses([...automata.values()]);
   const ruleStart: number[] = [];

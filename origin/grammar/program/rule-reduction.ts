@@ -1,7 +1,7 @@
 import { CALL, type Nfa } from '../automaton/nfa.ts';
 
 /** The automata of the reachable rules, by rule number. */
-export type RuleAutomata = ReadonlyMap<number, Nfa>;
+type RuleAutomata = ReadonlyMap<number, Nfa>;
 
 /**
  * Adds an epsilon edge beside every call of a nullable rule, and returns the nullable rules. Afterwards, only the root

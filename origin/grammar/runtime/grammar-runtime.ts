@@ -88,7 +88,7 @@ export class GrammarRuntime implements CompiledGrammar {
 const MAX_FORCED = 64;
 
 /** The constraint of one sequence: its position in the grammar. */
-export class SequenceConstraint implements Constraint {
+class SequenceConstraint implements Constraint {
   readonly #grammar: GrammarRuntime;
   readonly #budget: StepBudget;
   #position: ParserPosition;

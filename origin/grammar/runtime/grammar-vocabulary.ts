@@ -4,7 +4,7 @@ import { buildTokenTrie, maskLengthOf, sortedTokens } from './token-trie.ts';
 import { TrieWalk } from './trie-walk.ts';
 
 /** The tokens of more than `longerThan` bytes. If the mask of shorter tokens is known, only these are walked. */
-export interface LengthTier {
+interface LengthTier {
   readonly longerThan: number;
   readonly walk: TrieWalk;
   /** The tokens of the tier. */

@@ -245,7 +245,7 @@ function hash(items: ArrayLike<number>, flags: number): number {
 }
 
 /** An Int32Array that doubles when full. `data` is replaced then: read it again after every `reserve`. */
-export class GrowableInt32 {
+class GrowableInt32 {
   data: Int32Array;
   length = 0;
 
