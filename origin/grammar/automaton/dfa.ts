@@ -114,9 +114,9 @@ export function complement(dfa: Dfa): Dfa {
 
 function appendGap(out: number[], lo: number, hi: number, target: number): void {
   for (let i = 0; i < ALL_CODE_POINTS.length; i += 2) {
-    const from = Math.max(lo, ALL_CODE_POINTS[i]!);
-    const past = Math.min(hi, ALL_CODE_POINTS[i + 1]!);
-    if (from <= past) appendEdge(out, from, past, target);
+    const first = Math.max(lo, ALL_CODE_POINTS[i]!);
+    const last = Math.min(hi, ALL_CODE_POINTS[i + 1]!);
+    if (first <= last) appendEdge(out, first, last, target);
   }
 }
 

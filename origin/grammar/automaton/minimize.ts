@@ -53,8 +53,8 @@ function transitionsOf(dfa: Dfa): { tails: number[]; labels: number[]; heads: nu
     for (let i = 0; i < edges.length; i += 3) {
       const call = edges[i]! >= CALL;
       const first = call ? edges[i]! : classAt.get(edges[i]!)!;
-      const past = call ? first + 1 : classAt.get(edges[i + 1]! + 1)!;
-      for (let label = first; label < past; label++) {
+      const end = call ? first + 1 : classAt.get(edges[i + 1]! + 1)!;
+      for (let label = first; label < end; label++) {
         tails.push(from);
         labels.push(label);
         heads.push(edges[i + 2]!);

@@ -30,12 +30,12 @@ export function escapedExpression(language: Dfa): Expression {
 }
 
 function escapedCharacter(set: CodePoints): Expression {
-  const spelled: Expression[] = [chars(intersectCodePoints(set, PLAIN))];
+  const spellings: Expression[] = [chars(intersectCodePoints(set, PLAIN))];
   const escaped = intersectCodePoints(set, ESCAPED);
   for (let i = 0; i < escaped.length; i += 2) {
     for (let c = escaped[i]!; c <= escaped[i + 1]!; c++) {
-      spelled.push(text(SHORT_ESCAPES.get(c) ?? `\\u${c.toString(16).padStart(4, '0')}`));
+      spellings.push(text(SHORT_ESCAPES.get(c) ?? `\\u${c.toString(16).padStart(4, '0')}`));
     }
   }
-  return choice(spelled);
+  return choice(spellings);
 }

@@ -52,7 +52,7 @@ export function stringCharacter(): Expression {
  */
 export class JsonRules {
   readonly #builder: GrammarBuilder;
-  readonly #made = new Map<string, Expression>();
+  readonly #rules = new Map<string, Expression>();
 
   constructor(builder: GrammarBuilder) {
     this.#builder = builder;
@@ -151,10 +151,10 @@ export class JsonRules {
   }
 
   #once(name: string, make: () => Expression): Expression {
-    const known = this.#made.get(name);
+    const known = this.#rules.get(name);
     if (known) return known;
     const index = this.#builder.declare();
-    this.#made.set(name, rule(index));
+    this.#rules.set(name, rule(index));
     this.#builder.define(index, make());
     return rule(index);
   }

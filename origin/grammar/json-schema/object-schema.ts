@@ -28,25 +28,25 @@ export function objectExpression(nodes: KeywordNodes, context: SchemaContext): E
   const { min, max } = countRange(nodes, 'minProperties', 'maxProperties');
   const required = keys.declared.filter((member) => member.required).length;
   if (max < required || min > max) return NOTHING;
-  const most = keys.others.length > 0 ? Number.POSITIVE_INFINITY : keys.declared.length;
-  const isCounted = min > required || max < most;
+  const available = keys.others.length > 0 ? Number.POSITIVE_INFINITY : keys.declared.length;
+  const isCounted = min > required || max < available;
   if (isCounted) checkCounts(nodes, keys, min, max);
   return context.json.objectOf(new MemberGraph(keys, isCounted ? { min, max } : null, context).build());
 }
 
 function checkCounts(nodes: KeywordNodes, keys: ObjectProperties, min: number, max: number): void {
-  const placeOf = (keyword: string): string =>
+  const pathOf = (keyword: string): string =>
     `${nodes.find(({ schema }) => schema[keyword] !== undefined)?.path ?? '#'}/${keyword}`;
   if (keys.others.length > 0 && min > keys.declared.length + 1) {
     throw schemaError(
-      placeOf('minProperties'),
+      pathOf('minProperties'),
       'cannot be enforced if undeclared keys may repeat; set additionalProperties to false',
     );
   }
   if (min > MAX_COUNTED)
-    throw schemaError(placeOf('minProperties'), `must be at most ${MAX_COUNTED}, received ${min}`);
+    throw schemaError(pathOf('minProperties'), `must be at most ${MAX_COUNTED}, received ${min}`);
   if (Math.min(max, keys.declared.length) > MAX_COUNTED) {
-    throw schemaError(placeOf('maxProperties'), `at most ${MAX_COUNTED} properties can be counted`);
+    throw schemaError(pathOf('maxProperties'), `at most ${MAX_COUNTED} properties can be counted`);
   }
 }
 
@@ -76,23 +76,23 @@ class MemberGraph {
     const { declared } = this.#keys;
     this.#state(0, 0);
     const final = this.#register('end');
-    const most = this.#counts === null ? 1 : Math.min(declared.length, this.#counts.max);
+    const maxWritten = this.#counts === null ? 1 : Math.min(declared.length, this.#counts.max);
     declared.forEach((member, position) => {
       const value = sequence(this.#context.json.colon, this.#context.ruleFor(member.value));
       const key = text(JSON.stringify(member.key));
-      for (let written = 0; written <= Math.min(most, position); written++) {
+      for (let written = 0; written <= Math.min(maxWritten, position); written++) {
         const from = this.#state(position, written);
         if (!member.required) this.#edge(from, this.#state(position + 1, written), EMPTY);
         const next = this.#counts === null ? 1 : written + 1;
-        if (next > most) continue;
+        if (next > maxWritten) continue;
         this.#edge(from, this.#register(`key ${position}/${next}`), this.#after(written, key));
       }
-      for (let written = 1; written <= Math.min(most, position + 1); written++) {
+      for (let written = 1; written <= Math.min(maxWritten, position + 1); written++) {
         this.#edge(this.#register(`key ${position}/${written}`), this.#state(position + 1, written), value);
       }
     });
     const other = this.#otherMember();
-    for (let written = 0; written <= Math.min(most, declared.length); written++) {
+    for (let written = 0; written <= Math.min(maxWritten, declared.length); written++) {
       this.#addOthers(this.#state(declared.length, written), written, other, final);
     }
     return { kind: 'graph', states: this.#states.size, edges: this.#edges, final };

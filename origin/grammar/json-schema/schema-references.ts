@@ -31,9 +31,9 @@ export class ReferenceResolver {
   /** The URI of the innermost resource that contains a path. */
   #baseOf(path: string): string {
     if (this.#resources.size === 1) return this.#resources.get('#')!;
-    let around = path;
-    while (!this.#resources.has(around)) around = around.slice(0, around.lastIndexOf('/'));
-    return this.#resources.get(around)!;
+    let resource = path;
+    while (!this.#resources.has(resource)) resource = resource.slice(0, resource.lastIndexOf('/'));
+    return this.#resources.get(resource)!;
   }
 
   #collect(value: unknown, keys: readonly string[], outer: string, isMap: boolean): void {

@@ -115,9 +115,9 @@ export class StringLanguages {
   #once(key: string, make: () => Dfa): Dfa {
     const known = this.#known.get(key);
     if (known) return known;
-    const made = make();
-    this.#known.set(key, made);
-    return made;
+    const built = make();
+    this.#known.set(key, built);
+    return built;
   }
 }
 

@@ -1,5 +1,5 @@
 import { type GrammarError, syntaxError } from '../grammar-error.ts';
-import { COMMON_TERMINALS } from './common-terminals.ts';
+import { IMPORTABLE_TERMINALS } from './importable-terminals.ts';
 import { LarkCursor } from './lark-cursor.ts';
 
 /** A parsed Lark expression with unresolved names. */
@@ -101,7 +101,7 @@ class LarkParser {
     const cursor = this.#cursor;
     const token = cursor.takeKind('terminal');
     const source =
-      token && Object.hasOwn(COMMON_TERMINALS, token.text) ? COMMON_TERMINALS[token.text] : undefined;
+      token && Object.hasOwn(IMPORTABLE_TERMINALS, token.text) ? IMPORTABLE_TERMINALS[token.text] : undefined;
     if (!token || source === undefined) throw cursor.error('No such terminal in the library "common"');
     const alias = cursor.takeSymbol('->') ? cursor.takeKind('terminal') : token;
     if (!alias) throw cursor.error('Expected the name of a terminal');

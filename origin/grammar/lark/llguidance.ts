@@ -18,7 +18,7 @@ export function llguidanceGrammar(value: unknown, budget: WorkBudget): Grammar {
   const parts = grammarsOf(value);
   const builder = new GrammarBuilder();
   const root = builder.declare();
-  const made = new Map<GrammarPart, Expression>();
+  const references = new Map<GrammarPart, Expression>();
   const context: LarkContext = {
     builder,
     budget,
@@ -28,12 +28,12 @@ export function llguidanceGrammar(value: unknown, budget: WorkBudget): Grammar {
     },
   };
   const expressionOf = (part: GrammarPart): Expression => {
-    const known = made.get(part);
+    const known = references.get(part);
     if (known) return known;
     // Registers the rule before it is compiled, so that grammars may refer to each other.
     const index = builder.declare();
     const reference: Expression = { kind: 'rule', rule: index };
-    made.set(part, reference);
+    references.set(part, reference);
     builder.define(
       index,
       part.lark === undefined

@@ -56,9 +56,9 @@ export class GrammarCache {
     const job = `${key} ${tenantId}`;
     const pending = this.#pending.get(job);
     if (pending) return await pending;
-    const made = this.#make(key, wire, tenantId).finally(() => this.#pending.delete(job));
-    this.#pending.set(job, made);
-    return await made;
+    const compilation = this.#make(key, wire, tenantId).finally(() => this.#pending.delete(job));
+    this.#pending.set(job, compilation);
+    return await compilation;
   }
 
   async #make(key: string, wire: string, tenantId: string): Promise<GrammarRuntime> {

@@ -71,8 +71,8 @@ class Halving {
   #rule(key: string, make: () => Expression): Expression {
     const known = this.#rules.get(key);
     if (known) return known;
-    const made = this.#builder.add(make());
-    this.#rules.set(key, made);
-    return made;
+    const created = this.#builder.add(make());
+    this.#rules.set(key, created);
+    return created;
   }
 }

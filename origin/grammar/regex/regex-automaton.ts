@@ -108,10 +108,10 @@ function stripAnchors(node: RegexNode): RegexNode {
   const isAnchor = (item: RegexNode | undefined, at: 'start' | 'end'): boolean =>
     item?.kind === 'anchor' && item.at === at;
   let from = 0;
-  let past = node.items.length;
+  let end = node.items.length;
   while (isAnchor(node.items[from], 'start')) from++;
-  while (past > from && isAnchor(node.items[past - 1], 'end')) past--;
-  return { kind: 'sequence', items: node.items.slice(from, past) };
+  while (end > from && isAnchor(node.items[end - 1], 'end')) end--;
+  return { kind: 'sequence', items: node.items.slice(from, end) };
 }
 
 function expressionOf(node: RegexNode): Expression {

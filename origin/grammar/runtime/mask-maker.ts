@@ -95,11 +95,11 @@ export class MaskMaker {
     const known = masks.get(this.#itemNamespace, programState);
     if (known) return known;
     const similar = this.#findSimilar(programState, budget);
-    const made = similar
+    const mask = similar
       ? this.#extendSimilar(programState, similar, budget)
       : this.#walkItem(programState, this.#vocabulary.tiers[0]!.walk, budget);
-    masks.set(this.#itemNamespace, programState, made);
-    return made;
+    masks.set(this.#itemNamespace, programState, mask);
+    return mask;
   }
 
   #walkItem(programState: number, walk: TrieWalk, budget: WorkBudget): TokenMask {

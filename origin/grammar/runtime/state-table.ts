@@ -74,8 +74,8 @@ export class StateTable {
   step(state: number, byteClass: number, budget: WorkBudget): number {
     const { byteOffsets, byteEdges } = this.program;
     this.#reset();
-    const past = this.#itemOffsets.data[state + 1]!;
-    for (let item = this.#itemOffsets.data[state]!; item < past; item += 2) {
+    const end = this.#itemOffsets.data[state + 1]!;
+    for (let item = this.#itemOffsets.data[state]!; item < end; item += 2) {
       const q = this.#items.data[item]!;
       const origin = this.#items.data[item + 1]!;
       for (let i = byteOffsets[q]!; i < byteOffsets[q + 1]!; i += 3) {
@@ -184,8 +184,8 @@ export class StateTable {
     if (known) return known;
     const { callOffsets, callEdges } = this.program;
     const found: number[] = [];
-    const past = this.#itemOffsets.data[origin + 1]!;
-    for (let item = this.#itemOffsets.data[origin]!; item < past; item += 2) {
+    const end = this.#itemOffsets.data[origin + 1]!;
+    for (let item = this.#itemOffsets.data[origin]!; item < end; item += 2) {
       const q = this.#items.data[item]!;
       for (let i = callOffsets[q]!; i < callOffsets[q + 1]!; i += 2) {
         if (callEdges[i] === rule) found.push(callEdges[i + 1]!, this.#items.data[item + 1]!);
