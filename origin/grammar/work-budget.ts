@@ -18,14 +18,14 @@ const NEVER = (): boolean => false;
  */
 export class WorkBudget {
   readonly #purpose: string;
-  readonly #isLate: () => boolean;
+  readonly #isExpired: () => boolean;
   #left: number;
   #pollAt: number;
 
   /** @param isExpired polled every 100,000 units; if it returns true, the budget counts as spent */
   constructor(purpose: string, units: number, isExpired: () => boolean = NEVER) {
     this.#purpose = purpose;
-    this.#isLate = isExpired;
+    this.#isExpired = isExpired;
     this.#left = units;
     this.#pollAt = Math.max(0, units - UNITS_PER_POLL);
   }
@@ -38,7 +38,7 @@ export class WorkBudget {
     this.#left -= units;
     if (this.#left >= this.#pollAt) return;
     this.#pollAt = Math.max(0, this.#left - UNITS_PER_POLL);
-    if (this.#left < 0 || this.#isLate()) throw new BudgetExceeded(this.#purpose);
+    if (this.#left < 0 || this.#isExpired()) throw new BudgetExceeded(this.#purpose);
   }
 }
 

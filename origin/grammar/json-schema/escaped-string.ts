@@ -13,7 +13,7 @@ const SHORT_ESCAPES: ReadonlyMap<number, string> = new Map([
 ]);
 const ESCAPED: CodePoints = [0, 0x1f, 0x22, 0x22, 0x5c, 0x5c];
 /** Characters that may stand in a JSON string without an escape. */
-export const PLAIN = complementCodePoints(ESCAPED);
+export const UNESCAPED_CHARACTERS = complementCodePoints(ESCAPED);
 
 /**
  * A language of string values as JSON text without quotes. Each character has one spelling and is escaped only if JSON
@@ -30,7 +30,7 @@ export function escapedExpression(language: Dfa): Expression {
 }
 
 function escapedCharacter(set: CodePoints): Expression {
-  const spellings: Expression[] = [chars(intersectCodePoints(set, PLAIN))];
+  const spellings: Expression[] = [chars(intersectCodePoints(set, UNESCAPED_CHARACTERS))];
   const escaped = intersectCodePoints(set, ESCAPED);
   for (let i = 0; i < escaped.length; i += 2) {
     for (let c = escaped[i]!; c <= escaped[i + 1]!; c++) {

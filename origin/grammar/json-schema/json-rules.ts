@@ -10,7 +10,7 @@ import {
   sequence,
   text,
 } from '../expression.ts';
-import { PLAIN } from './escaped-string.ts';
+import { UNESCAPED_CHARACTERS } from './escaped-string.ts';
 
 /**
  * Maximum spaces or tabs after a line break: ten levels of the usual indentation. The limit keeps weak models from
@@ -43,7 +43,10 @@ function unicodeEscape(): Expression {
 
 /** One character between the quotes of a JSON string: plain, or any JSON escape. */
 export function stringCharacter(): Expression {
-  return choice([chars(PLAIN), sequence(text('\\'), choice([letters('"\\/bfnrt'), unicodeEscape()]))]);
+  return choice([
+    chars(UNESCAPED_CHARACTERS),
+    sequence(text('\\'), choice([letters('"\\/bfnrt'), unicodeEscape()])),
+  ]);
 }
 
 /**

@@ -8,7 +8,7 @@ import type { WorkBudget } from '../work-budget.ts';
 import { callGraph } from './call-graph.ts';
 import { planCalls } from './inlining.ts';
 import type { Program } from './program.ts';
-import { rewriteRepetitions } from './repetition.ts';
+import { rewriteRepetitions } from './rewrite-repetitions.ts';
 import { ruleAutomaton } from './rule-automaton.ts';
 import { bypassNullableCalls, removeUnproductiveCalls } from './rule-reduction.ts';
 import { stateEquivalence } from './state-equivalence.ts';
@@ -29,10 +29,9 @@ export function lowerGrammar(source: Grammar, budget: WorkBudget): Program {
   const nullable = bypassNullableCalls(automata);
   const productive = removeUnproductiveCalls(automata);
   const matchesEmpty = nullable.has(grammar.root);
-  if (!productive.has(grammar.root) && !matchesEmpty)
-    throw new GrammarError(
-      'No text can match: the rules or keywords contradict each other, or recurse without end',
-    );
+  if (!productive.has(grammar.root) && !matchesEmpty) {
+    throw new GrammarError('No text can match: the rules contradict each other or recurse without end');
+  }
   const compiled = new Map<number, Dfa>();
   const queue = [grammar.root];
   for (const rule of queue) {
