@@ -125,7 +125,9 @@ describe('import rules', () => {
   });
 
   test('the engine loop sees the ModelRunner interface, never a concrete runner', () => {
-    const engine = inRoom('origin').filter(({ file }) => /^origin\/engine\/(?!engine-thread|sampler-threads)/.test(file));
+    const engine = inRoom('origin').filter(({ file }) =>
+      /^origin\/engine\/(?!engine-thread|sampler-threads)/.test(file),
+    );
     expect(breaches(engine, (name) => !/^origin\/model\/(?!model-runner\.ts)/.test(name))).toEqual([]);
   });
 

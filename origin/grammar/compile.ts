@@ -1,31 +1,34 @@
 import { ApiError } from '../../shared/errors.ts';
 import type { WireConstraint } from '../../shared/generation.ts';
-import { choiceGrammar } from './choice.ts';
-import type { Grammar } from './expression.ts';
+import { choice, type Grammar, text } from './expression.ts';
 import { parseGbnf } from './gbnf/gbnf-parser.ts';
 import { GrammarError } from './grammar-error.ts';
 import { jsonObjectGrammar, jsonSchemaGrammar } from './json-schema/json-schema.ts';
 import { larkGrammar, llguidanceGrammar } from './lark/llguidance.ts';
-import { lower } from './program/lower.ts';
+import { lowerGrammar } from './program/lower.ts';
 import type { Program } from './program/program.ts';
-import { wholeMatchExpression } from './regex/regex-expression.ts';
+import { wholeMatchExpression } from './regex/regex-automaton.ts';
 import { parseRegex } from './regex/regex-parser.ts';
 import { BudgetExceeded, WorkBudget } from './work-budget.ts';
 
-/** Work one compilation may do; about a second. */
+/** Work units that one compilation may spend; about one second. */
 const COMPILE_BUDGET = 40_000_000;
-/** Characters of a grammar, or of a schema as JSON. */
+/** Maximum characters of a grammar, or of a schema as JSON text. */
 const MAX_SOURCE = 1_000_000;
 
 /**
- * Compiles a constraint to tables that know no vocabulary and may cross processes.
- * @param isLate asked now and then; the compilation is given up when it says so
+ * Compiles a constraint to a program, which does not depend on the vocabulary.
+ * @param isExpired polled during compilation; if it returns true, the compilation fails
+ * @throws ApiError naming the error and the request field
  */
-export function compileProgram(wire: WireConstraint, isLate?: () => boolean): Program {
-  const budget = new WorkBudget('The grammar', COMPILE_BUDGET, isLate);
+export function compileProgram(wire: WireConstraint, isExpired?: () => boolean): Program {
+  const budget = new WorkBudget('The grammar', COMPILE_BUDGET, isExpired);
   try {
-    if (sourceLength(wire) > MAX_SOURCE) throw new GrammarError(`More than ${MAX_SOURCE} characters`);
-    return lower(read(wire, budget), budget);
+    const length = sourceLength(wire);
+    if (length > MAX_SOURCE) {
+      throw new GrammarError(`The constraint has ${length} characters; at most ${MAX_SOURCE} are allowed`);
+    }
+    return lowerGrammar(read(wire, budget), budget);
   } catch (error) {
     throw toApiError(error, wire);
   }
@@ -49,7 +52,7 @@ function read(wire: WireConstraint, budget: WorkBudget): Grammar {
     case 'json_object':
       return jsonObjectGrammar(budget);
     case 'lark':
-      // No Lark grammar begins with a brace: this is llguidance's JSON form.
+      // A Lark grammar never begins with a brace, so this is llguidance's JSON form.
       return /^\s*\{/.test(wire.value)
         ? llguidanceGrammar(wire.value, budget)
         : larkGrammar(wire.value, budget);
@@ -62,13 +65,13 @@ function toApiError(error: unknown, wire: WireConstraint): ApiError {
   if (error instanceof GrammarError) return new ApiError(code, error.message, { param });
   const isTooMuch = error instanceof BudgetExceeded || error instanceof RangeError;
   if (!isTooMuch) throw error;
-  // A RangeError is an overflowing stack or an array beyond its limits: the grammar is too deep or too large.
-  return new ApiError(code, 'The grammar is too large or too complex to compile; please simplify it.', {
+  // A RangeError is a stack overflow or an array that exceeds its limits.
+  return new ApiError(code, 'The grammar is too large or too complex to compile. Simplify it.', {
     param,
   });
 }
 
-/** The field callers usually send each kind in. */
+/** The request field that usually carries each type. */
 const PARAM: Readonly<Record<WireConstraint['type'], string>> = {
   gbnf: 'grammar',
   regex: 'grammar',
@@ -77,3 +80,12 @@ const PARAM: Readonly<Record<WireConstraint['type'], string>> = {
   json_object: 'response_format',
   choice: 'guided_choice',
 };
+
+/** A grammar that matches exactly one of the texts. */
+function choiceGrammar(texts: readonly string[]): Grammar {
+  texts.forEach((value, index) => {
+    if (!value.isWellFormed())
+      throw new GrammarError(`Choice ${index} contains a lone surrogate, which UTF-8 cannot encode`);
+  });
+  return { rules: [choice(texts.map(text))], root: 0 };
+}

@@ -1,17 +1,20 @@
-/** What a generation must match, seen from the sampler: one object per sequence, byte-level underneath. */
+/** The constraint of one sequence, as the sampler sees it. It works on bytes. */
 export interface Constraint {
   /**
-   * Tokens that may come next: bit (id & 31) of word (id >>> 5). Special tokens never match text; the end tokens' bits
-   * are not set here, see `accepting`. Owned by the constraint, valid until the next `accept`.
+   * The allowed tokens: bit (id & 31) of word (id >>> 5). Special tokens and end tokens are never set; for the end, see
+   * `accepting`. The constraint owns the array, which is valid until the next `accept`.
    */
   mask(): Uint32Array;
-  /** True when the text so far is a complete match, so that the sequence may end here. */
+  /** Whether the text so far is a complete match, so that the sequence may end here. */
   readonly accepting: boolean;
-  /** Advances by a token that `mask` allows. */
+  /**
+   * Advances by one token.
+   * @throws Error if `mask` does not allow the token
+   */
   accept(token: number): void;
 }
 
-/** A compiled grammar, shared by all sequences that use it. */
+/** A compiled grammar. All sequences that use it share it. */
 export interface CompiledGrammar {
   start(): Constraint;
 }

@@ -1,22 +1,21 @@
 import type { CodePoints } from './automaton/code-points.ts';
 
 /**
- * What the front ends produce: a grammar whose right-hand sides are expressions over bytes, code points and rules.
- * Texts are UTF-8 throughout.
+ * The right-hand side of a grammar rule, over bytes, code points and rules. Every front end produces it. Text is UTF-8.
  */
 export type Expression =
   | { readonly kind: 'bytes'; readonly bytes: Uint8Array }
-  /** One code point of a set. */
+  /** Matches one code point of the set. */
   | { readonly kind: 'chars'; readonly set: CodePoints }
   | { readonly kind: 'sequence'; readonly items: readonly Expression[] }
-  /** Any one of them; none at all matches nothing. */
+  /** Matches one of the items. A choice without items matches nothing. */
   | { readonly kind: 'choice'; readonly items: readonly Expression[] }
   /** `max` may be Infinity. */
   | { readonly kind: 'repeat'; readonly item: Expression; readonly min: number; readonly max: number }
   | { readonly kind: 'rule'; readonly rule: number }
   | Graph;
 
-/** A finite automaton whose edges are expressions: state 0 starts, state `final` ends. */
+/** A finite automaton whose edges are expressions. State 0 is the start; `final` is the only final state. */
 export interface Graph {
   readonly kind: 'graph';
   readonly states: number;
@@ -30,7 +29,7 @@ export interface GraphEdge {
   readonly label: Expression;
 }
 
-/** Rule i is `rules[i]`; the text must match `rules[root]`. */
+/** Rule i is `rules[i]`. The text must match `rules[root]`. */
 export interface Grammar {
   readonly rules: readonly Expression[];
   readonly root: number;
@@ -69,11 +68,11 @@ export function rule(index: number): Expression {
   return { kind: 'rule', rule: index };
 }
 
-/** Collects rules while a front end meets them; a rule may be referred to before it is defined. */
+/** Collects the rules of a grammar. A rule may be referenced before it is defined. */
 export class GrammarBuilder {
   readonly #rules: Expression[] = [];
 
-  /** Reserves a rule; until `define` it matches nothing. */
+  /** Reserves a rule. It matches nothing until `define` is called. */
   declare(): number {
     return this.#rules.push(NOTHING) - 1;
   }

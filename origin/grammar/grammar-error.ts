@@ -1,6 +1,6 @@
 /**
- * Why a constraint cannot be compiled. `compile.ts` turns it into the caller's ApiError, whose code depends on what
- * kind of constraint was sent.
+ * The reason why a constraint cannot be compiled. `compile.ts` maps it to an ApiError whose code depends on the type of
+ * the constraint.
  */
 export class GrammarError extends Error {
   constructor(message: string) {
@@ -9,10 +9,33 @@ export class GrammarError extends Error {
   }
 }
 
-/** A syntax error at an offset of a source text, told as line and column (both from 1, columns in code units). */
+/**
+ * A syntax error at an offset of the source. The message gives line and column, both from 1; columns count UTF-16 code
+ * units.
+ */
 export function syntaxError(source: string, offset: number, message: string): GrammarError {
   const before = source.slice(0, offset);
   const line = before.split('\n').length;
   const column = offset - before.lastIndexOf('\n');
   return new GrammarError(`${message} at line ${line}, column ${column}`);
+}
+
+/**
+ * An error in a schema.
+ * @param path the JSON pointer of the keyword
+ */
+export function schemaError(path: string, message: string): GrammarError {
+  return new GrammarError(`${path}: ${message}`);
+}
+
+/**
+ * @param source what the text is, for the message: `The schema`
+ * @throws GrammarError if the text is not JSON
+ */
+export function parseJson(text: string, source: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    throw new GrammarError(`${source} is not valid JSON`);
+  }
 }

@@ -1,22 +1,22 @@
 import { type GrammarError, syntaxError } from './grammar-error.ts';
 
-/** A place in a source text that is read from left to right, in UTF-16 code units. */
+/** A read position in a source text, in UTF-16 code units. */
 export class SourceCursor {
   offset = 0;
   protected readonly source: string;
-  readonly #what: string;
+  readonly #sourceName: string;
 
-  /** @param what what the text is, for the message when it ends too early: `grammar`, `regular expression` */
+  /** @param what what the source is, for the error at its end: `grammar`, `regular expression` */
   constructor(source: string, what: string) {
     this.source = source;
-    this.#what = what;
+    this.#sourceName = what;
   }
 
   get atEnd(): boolean {
     return this.offset >= this.source.length;
   }
 
-  /** The next code unit; '' at the end. */
+  /** The next code unit, or '' at the end. */
   get peek(): string {
     return this.source.charAt(this.offset);
   }
@@ -35,7 +35,7 @@ export class SourceCursor {
     return true;
   }
 
-  /** Takes what a sticky pattern finds here. */
+  /** Matches a sticky pattern here and moves behind the match. */
   match(pattern: RegExp): RegExpExecArray | null {
     pattern.lastIndex = this.offset;
     const found = pattern.exec(this.source);
@@ -43,11 +43,24 @@ export class SourceCursor {
     return found;
   }
 
-  /** A whole code point, surrogate pairs together; a lone surrogate is refused, because text cannot contain it. */
-  character(): number {
+  /**
+   * Returns the value of an escape that was just read.
+   * @throws GrammarError if it is not a Unicode scalar value
+   */
+  scalarValue(value: number): number {
+    if (value > 0x10ffff || (value >= 0xd800 && value <= 0xdfff))
+      throw this.error('The escape is not a Unicode scalar value');
+    return value;
+  }
+
+  /**
+   * Takes one code point.
+   * @throws GrammarError at the end, and for a lone surrogate, which UTF-8 cannot encode
+   */
+  codePoint(): number {
     const codePoint = this.source.codePointAt(this.offset);
-    if (codePoint === undefined) throw this.error(`Unexpected end of the ${this.#what}`);
-    if (codePoint >= 0xd800 && codePoint <= 0xdfff) throw this.error('Lone surrogate');
+    if (codePoint === undefined) throw this.error(`Unexpected end of the ${this.#sourceName}`);
+    if (codePoint >= 0xd800 && codePoint <= 0xdfff) throw this.error('A lone surrogate cannot be encoded');
     this.offset += codePoint > 0xffff ? 2 : 1;
     return codePoint;
   }

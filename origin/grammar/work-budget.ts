@@ -1,4 +1,6 @@
-/** Thrown when a budget is spent; the holder of the budget says what that means to the caller. */
+import { ApiError } from '../../shared/errors.ts';
+
+/** A work budget is spent. The owner of the budget maps this to an error for the caller. */
 export class BudgetExceeded extends Error {
   constructor(purpose: string) {
     super(`${purpose} needs too much work`);
@@ -6,26 +8,26 @@ export class BudgetExceeded extends Error {
   }
 }
 
-/** Units between two questions whether it is late. */
-const POLL_EVERY = 100_000;
+/** Units between two calls of `isExpired`. */
+const UNITS_PER_POLL = 100_000;
 const NEVER = (): boolean => false;
 
 /**
- * Counts elementary steps instead of time, so that the same input gets the same answer as long as time is not short. One
- * unit is about ten nanoseconds of work.
+ * Counts elementary steps instead of time, so that equal inputs give equal results unless `isExpired` ends the work.
+ * One unit is about 10 ns.
  */
 export class WorkBudget {
   readonly #purpose: string;
-  readonly #isLate: () => boolean;
+  readonly #isExpired: () => boolean;
   #left: number;
   #pollAt: number;
 
-  /** @param isLate asked now and then; the budget is spent when it says so */
-  constructor(purpose: string, units: number, isLate: () => boolean = NEVER) {
+  /** @param isExpired polled every 100,000 units; if it returns true, the budget counts as spent */
+  constructor(purpose: string, units: number, isExpired: () => boolean = NEVER) {
     this.#purpose = purpose;
-    this.#isLate = isLate;
+    this.#isExpired = isExpired;
     this.#left = units;
-    this.#pollAt = Math.max(0, units - POLL_EVERY);
+    this.#pollAt = Math.max(0, units - UNITS_PER_POLL);
   }
 
   get left(): number {
@@ -35,7 +37,50 @@ export class WorkBudget {
   spend(units: number): void {
     this.#left -= units;
     if (this.#left >= this.#pollAt) return;
-    this.#pollAt = Math.max(0, this.#left - POLL_EVERY);
-    if (this.#left < 0 || this.#isLate()) throw new BudgetExceeded(this.#purpose);
+    this.#pollAt = Math.max(0, this.#left - UNITS_PER_POLL);
+    if (this.#left < 0 || this.#isExpired()) throw new BudgetExceeded(this.#purpose);
+  }
+}
+
+/** Units that one call may spend in addition to UNITS_PER_TOKEN; about 5 ms. */
+const UNITS_PER_CALL = 500_000;
+/** Computing a mask takes up to three walks over the token trie, which has about two nodes per token. */
+const UNITS_PER_TOKEN = 6;
+/** Units that a sequence earns with each call (1 ms), and how many calls of maximum size it can save up. */
+const UNITS_EARNED_PER_CALL = 100_000;
+const MAX_SAVED_CALLS = 10;
+
+/**
+ * Limits the work that a grammar may cause while tokens are generated. The limit per call keeps engine steps short; the
+ * average over all calls keeps a slow grammar from slowing down every step.
+ */
+export class StepBudget {
+  readonly #perCall: number;
+  #savings: number;
+
+  constructor(vocabularySize: number) {
+    this.#perCall = UNITS_PER_CALL + UNITS_PER_TOKEN * vocabularySize;
+    this.#savings = MAX_SAVED_CALLS * this.#perCall;
+  }
+
+  /**
+   * Runs one operation.
+   * @throws ApiError `invalid_grammar` if the operation exceeds the budget
+   */
+  run<T>(operation: (budget: WorkBudget) => T): T {
+    this.#savings = Math.min(MAX_SAVED_CALLS * this.#perCall, this.#savings + UNITS_EARNED_PER_CALL);
+    const allowed = Math.min(this.#perCall, this.#savings);
+    const budget = new WorkBudget('The grammar', allowed);
+    try {
+      return operation(budget);
+    } catch (error) {
+      if (!(error instanceof BudgetExceeded)) throw error;
+      throw new ApiError(
+        'invalid_grammar',
+        'The grammar is too ambiguous or too large to follow at this point of the text. Simplify it.',
+      );
+    } finally {
+      this.#savings -= allowed - Math.max(0, budget.left);
+    }
   }
 }

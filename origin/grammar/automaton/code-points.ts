@@ -1,10 +1,10 @@
-/** A set of code points: sorted, disjoint, non-adjacent inclusive ranges, flat: [lo0, hi0, lo1, hi1, …]. */
+/** A set of code points: sorted, disjoint and non-adjacent inclusive ranges as [lo0, hi0, lo1, hi1, …]. */
 export type CodePoints = readonly number[];
 
-/** Every Unicode scalar value. Surrogates are not text and cannot be encoded. */
+/** Every Unicode scalar value. Surrogates are excluded because UTF-8 cannot encode them. */
 export const ALL_CODE_POINTS: CodePoints = [0, 0xd7ff, 0xe000, 0x10ffff];
 
-/** Sorts and merges ranges given in any order; drops surrogates and everything beyond U+10FFFF. */
+/** Sorts and merges ranges. Drops surrogates and values above U+10FFFF. */
 export function codePoints(ranges: readonly (readonly [number, number])[]): CodePoints {
   const sorted = ranges.filter(([lo, hi]) => lo <= hi).sort((a, b) => a[0] - b[0]);
   const merged: number[] = [];
@@ -33,7 +33,7 @@ export function intersectCodePoints(a: CodePoints, b: CodePoints): CodePoints {
 export function complementCodePoints(set: CodePoints): CodePoints {
   const gaps: [number, number][] = [];
   let next = 0;
-  for (const [lo, hi] of pairs(set)) {
+  for (const [lo, hi] of rangesOf(set)) {
     gaps.push([next, lo - 1]);
     next = hi + 1;
   }
@@ -41,7 +41,7 @@ export function complementCodePoints(set: CodePoints): CodePoints {
   return codePoints(gaps);
 }
 
-export function pairs(set: CodePoints): [number, number][] {
+export function rangesOf(set: CodePoints): [number, number][] {
   const out: [number, number][] = [];
   for (let i = 0; i < set.length; i += 2) out.push([set[i]!, set[i + 1]!]);
   return out;

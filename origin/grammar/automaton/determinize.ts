@@ -2,19 +2,19 @@ import type { WorkBudget } from '../work-budget.ts';
 import { appendEdge, type Dfa } from './dfa.ts';
 import { CALL, type Nfa } from './nfa.ts';
 
-export interface DeterminizeOptions {
+interface DeterminizeOptions {
   readonly budget: WorkBudget;
-  /** Give up (answer null) beyond this many states. */
+  /** Maximum number of states; beyond it the result is null. */
   readonly maxStates: number;
-  /** Leave out the empty match: the start is not final, even where the automaton matches the empty text. */
+  /** Excludes the empty text: the start state is not final, even if the NFA accepts the empty text. */
   readonly nonEmpty: boolean;
 }
 
-/** Subset construction. Null when the result would be too large. */
+/** Subset construction. Returns null if the DFA would have too many states. */
 export function determinize(nfa: Nfa, options: DeterminizeOptions): Dfa | null {
   const sets: (readonly number[])[] = [nfa.closure([nfa.start])];
   const ids = new Map<string | number, number>();
-  // Without the empty match the start set needs a second, final state for the case that it is reached again.
+  // With `nonEmpty`, the start set needs a second, final state that is used when the set is reached again.
   if (!options.nonEmpty) ids.set(keyOf(sets[0]!), 0);
   const edges: number[][] = [];
   const stateOf = (targets: readonly number[]): number => {
@@ -36,14 +36,14 @@ export function determinize(nfa: Nfa, options: DeterminizeOptions): Dfa | null {
   return { edges, final };
 }
 
-/** Most sets hold a single state. */
+/** A set of one state, the usual case, is its own key. */
 function keyOf(set: readonly number[]): string | number {
   return set.length === 1 ? set[0]! : set.join();
 }
 
 type StateOf = (targets: readonly number[]) => number;
 
-/** Cuts the symbols at every boundary of the set's edges and collects the targets of each piece. */
+/** Splits the symbols at every boundary of the set's edges, and collects the targets of each range. */
 function edgesOf(nfa: Nfa, set: readonly number[], stateOf: StateOf, budget: WorkBudget): number[] {
   const only = set.length === 1 ? nfa.edges[set[0]!]! : [];
   if (only.length === 3) return [only[0]!, only[1]!, stateOf([only[2]!])];
@@ -66,9 +66,39 @@ function edgesOf(nfa: Nfa, set: readonly number[], stateOf: StateOf, budget: Wor
     if (active.length === 0) continue;
     const hi = cuts[c + 1]! - 1;
     const target = stateOf(active.map((edge) => edge[2]));
-    // Calls stay one by one: they are names, not numbers.
+    // Calls are never merged to ranges: their numbers are names.
     if (lo >= CALL) out.push(lo, hi, target);
     else appendEdge(out, lo, hi, target);
   }
   return out;
+}
+
+/**
+ * Removes epsilon edges and the empty match. The result is still nondeterministic: edges of a state may overlap. It
+ * replaces a DFA that would be exponential; the parser then tracks several states at once.
+ */
+export function eliminateEpsilon(nfa: Nfa, budget: WorkBudget): Dfa {
+  const origins = [nfa.start];
+  const ids = new Map<number, number>();
+  const edges: number[][] = [];
+  const final: number[] = [];
+  for (let state = 0; state < origins.length; state++) {
+    const closure = nfa.closure([origins[state]!]);
+    const triples: [number, number, number][] = [];
+    for (const member of closure) {
+      const list = nfa.edges[member]!;
+      for (let i = 0; i < list.length; i += 3) {
+        let target = ids.get(list[i + 2]!);
+        if (target === undefined) {
+          target = origins.push(list[i + 2]!) - 1;
+          ids.set(list[i + 2]!, target);
+        }
+        triples.push([list[i]!, list[i + 1]!, target]);
+      }
+    }
+    budget.spend(10 * triples.length);
+    edges.push(triples.sort((a, b) => a[0] - b[0]).flat());
+    final.push(state > 0 && closure.includes(nfa.end) ? 1 : 0);
+  }
+  return { edges, final: Uint8Array.from(final) };
 }

@@ -1,14 +1,15 @@
-import { type CodePoints, codePoints } from './code-points.ts';
+import type { WorkBudget } from '../work-budget.ts';
+import { ALL_CODE_POINTS, type CodePoints, codePoints } from './code-points.ts';
 
-/** A deterministic automaton over integer symbols; state 0 is the start. Missing edges lead nowhere. */
+/** A deterministic automaton over integer symbols. State 0 is the start. A symbol without an edge is rejected. */
 export interface Dfa {
   /** Per state: flat triples lo, hi, target; sorted by lo, disjoint. */
   readonly edges: readonly (readonly number[])[];
-  /** Per state: 1 where a match may end. */
+  /** Per state: 1 if the state is final. */
   readonly final: Uint8Array;
 }
 
-/** Keeps only states from which a final state can be reached; state 0 stays, even when it matches nothing. */
+/** Removes states from which no final state can be reached. State 0 always stays. */
 export function trim(dfa: Dfa): Dfa {
   const size = dfa.edges.length;
   const sources: number[][] = Array.from({ length: size }, () => []);
@@ -38,12 +39,12 @@ function keepTargets(edges: readonly number[], renamed: Int32Array, alive: Reado
   return out;
 }
 
-/** True when the automaton matches nothing at all; expects a trimmed one. */
-export function matchesNothing(dfa: Dfa): boolean {
+/** Whether a trimmed automaton accepts no text. */
+export function isEmptyLanguage(dfa: Dfa): boolean {
   return dfa.final[0] === 0 && dfa.edges[0]!.length === 0;
 }
 
-/** Over code points: where a state's edges (triples lo, hi, target) lead, and by which code points. */
+/** Groups a state's edges (triples lo, hi, target over code points) by target. */
 export function codePointsByTarget(edges: readonly number[]): Map<number, CodePoints> {
   const ranges = new Map<number, [number, number][]>();
   for (let i = 0; i < edges.length; i += 3) {
@@ -54,9 +55,83 @@ export function codePointsByTarget(edges: readonly number[]): Map<number, CodePo
   return new Map([...ranges].map(([target, list]) => [target, codePoints(list)]));
 }
 
-/** Appends an edge, merging it with the one before where they touch and lead to the same state. */
+/** Appends an edge. Merges it with the previous edge if both touch and have the same target. */
 export function appendEdge(edges: number[], lo: number, hi: number, target: number): void {
   const end = edges.length;
   if (end > 0 && edges[end - 1] === target && edges[end - 2]! + 1 === lo) edges[end - 2] = hi;
   else edges.push(lo, hi, target);
+}
+
+/** The intersection of two languages. */
+export function intersect(a: Dfa, b: Dfa, budget: WorkBudget): Dfa {
+  const pairs: [number, number][] = [[0, 0]];
+  const ids = new Map<number, number>([[0, 0]]);
+  const edges: number[][] = [];
+  const stateOf = (x: number, y: number): number => {
+    const key = x * b.edges.length + y;
+    let id = ids.get(key);
+    if (id === undefined) {
+      id = pairs.push([x, y]) - 1;
+      ids.set(key, id);
+    }
+    return id;
+  };
+  for (let state = 0; state < pairs.length; state++) {
+    const left = a.edges[pairs[state]![0]]!;
+    const right = b.edges[pairs[state]![1]]!;
+    budget.spend(50 + 20 * (left.length + right.length));
+    const out: number[] = [];
+    for (let i = 0, j = 0; i < left.length && j < right.length; ) {
+      const lo = Math.max(left[i]!, right[j]!);
+      const hi = Math.min(left[i + 1]!, right[j + 1]!);
+      if (lo <= hi) appendEdge(out, lo, hi, stateOf(left[i + 2]!, right[j + 2]!));
+      if (left[i + 1]! < right[j + 1]!) i += 3;
+      else j += 3;
+    }
+    edges.push(out);
+  }
+  const final = Uint8Array.from(pairs, ([x, y]) => a.final[x]! & b.final[y]!);
+  return trim({ edges, final });
+}
+
+/** The complement of a language over code points. */
+export function complement(dfa: Dfa): Dfa {
+  const sink = dfa.edges.length;
+  const edges = [...dfa.edges, []].map((list) => {
+    const out: number[] = [];
+    let next = 0;
+    for (let i = 0; i < list.length; i += 3) {
+      appendGap(out, next, list[i]! - 1, sink);
+      appendEdge(out, list[i]!, list[i + 1]!, list[i + 2]!);
+      next = list[i + 1]! + 1;
+    }
+    appendGap(out, next, 0x10ffff, sink);
+    return out;
+  });
+  const final = Uint8Array.from(edges, (_, state) => (dfa.final[state] === 1 ? 0 : 1));
+  return trim({ edges, final });
+}
+
+function appendGap(out: number[], lo: number, hi: number, target: number): void {
+  for (let i = 0; i < ALL_CODE_POINTS.length; i += 2) {
+    const first = Math.max(lo, ALL_CODE_POINTS[i]!);
+    const last = Math.min(hi, ALL_CODE_POINTS[i + 1]!);
+    if (first <= last) appendEdge(out, first, last, target);
+  }
+}
+
+/** Whether an automaton over code points accepts the whole text. */
+export function acceptsText(dfa: Dfa, text: string): boolean {
+  let state = 0;
+  for (const char of text) {
+    const codePoint = char.codePointAt(0)!;
+    const edges = dfa.edges[state]!;
+    let next = -1;
+    for (let i = 0; i < edges.length && edges[i]! <= codePoint; i += 3) {
+      if (codePoint <= edges[i + 1]!) next = edges[i + 2]!;
+    }
+    if (next === -1) return false;
+    state = next;
+  }
+  return dfa.final[state] === 1;
 }

@@ -4,9 +4,9 @@ import { CALL } from './nfa.ts';
 import { Partition } from './partition.ts';
 
 /**
- * The smallest automaton for the same language, for a trimmed automaton over bytes and calls. Method: refine the
- * partition of states by the partition of transitions and the other way round until both are stable (Valmari and
- * Lehtinen, "Efficient minimization of DFAs with partial transition functions", 2008); O(m log n) for m transitions.
+ * The minimal DFA of a trimmed DFA over bytes and calls. Refines the partitions of states and of transitions by each
+ * other until both are stable. Source: Valmari and Lehtinen, "Efficient minimization of DFAs with partial transition
+ * functions", 2008. O(m log n) for m transitions and n states.
  */
 export function minimize(dfa: Dfa, budget: WorkBudget): Dfa {
   const size = dfa.edges.length;
@@ -22,10 +22,10 @@ export function minimize(dfa: Dfa, budget: WorkBudget): Dfa {
   const incoming = incomingOf(heads, size);
   let block = 1;
   for (let cord = 0; cord < cords.sets; cord++) {
-    for (let i = cords.first[cord]!; i < cords.past[cord]!; i++) blocks.mark(tails[cords.elements[i]!]!);
+    for (let i = cords.start[cord]!; i < cords.end[cord]!; i++) blocks.mark(tails[cords.elements[i]!]!);
     blocks.split();
     for (; block < blocks.sets; block++) {
-      for (let i = blocks.first[block]!; i < blocks.past[block]!; i++) {
+      for (let i = blocks.start[block]!; i < blocks.end[block]!; i++) {
         const state = blocks.elements[i]!;
         for (let k = incoming.offsets[state]!; k < incoming.offsets[state + 1]!; k++) {
           cords.mark(incoming.transitions[k]!);
@@ -37,7 +37,7 @@ export function minimize(dfa: Dfa, budget: WorkBudget): Dfa {
   return quotient(dfa, blocks);
 }
 
-/** One transition per state, symbol class and target; classes are the pieces between all boundaries. */
+/** One transition per state, symbol class and target. Symbol classes are the ranges between all edge boundaries. */
 function transitionsOf(dfa: Dfa): { tails: number[]; labels: number[]; heads: number[] } {
   const cuts = new Set<number>();
   for (const edges of dfa.edges) {
@@ -53,8 +53,8 @@ function transitionsOf(dfa: Dfa): { tails: number[]; labels: number[]; heads: nu
     for (let i = 0; i < edges.length; i += 3) {
       const call = edges[i]! >= CALL;
       const first = call ? edges[i]! : classAt.get(edges[i]!)!;
-      const past = call ? first + 1 : classAt.get(edges[i + 1]! + 1)!;
-      for (let label = first; label < past; label++) {
+      const end = call ? first + 1 : classAt.get(edges[i + 1]! + 1)!;
+      for (let label = first; label < end; label++) {
         tails.push(from);
         labels.push(label);
         heads.push(edges[i + 2]!);
@@ -80,7 +80,7 @@ function incomingOf(
 }
 
 function quotient(dfa: Dfa, blocks: Partition): Dfa {
-  // The start's block must be state 0; the others keep their order of discovery.
+  // Numbers blocks by their first state, so that the start stays state 0.
   const names = new Int32Array(blocks.sets).fill(-1);
   const representatives: number[] = [];
   for (let state = 0; state < dfa.edges.length; state++) {

@@ -1,16 +1,16 @@
 import type { WorkBudget } from '../work-budget.ts';
 
-/** First symbol beyond the code points: symbol CALL + r stands for a whole match of rule r. */
+/** The first symbol above all code points. Symbol CALL + r stands for a match of rule r. */
 export const CALL = 0x110000;
 
 /**
- * A nondeterministic automaton over integer symbols: bytes or code points, and calls of rules. It has one start and
- * one end; edges carry inclusive symbol ranges.
+ * A nondeterministic automaton over integer symbols: bytes or code points, and calls of rules. It has one start and one
+ * end state. Edges carry inclusive symbol ranges.
  */
 export class Nfa {
   /** Per state: flat triples lo, hi, target. */
   readonly edges: number[][] = [];
-  /** Per state: targets reached without a symbol. */
+  /** Per state: targets of epsilon edges. */
   readonly epsilon: number[][] = [];
   readonly start: number;
   readonly end: number;
@@ -42,7 +42,27 @@ export class Nfa {
     this.epsilon[from]!.push(to);
   }
 
-  /** All states reachable from `states` without a symbol, themselves included; sorted. */
+  /** Adds `min` to `max` copies of a part in sequence. `addCopy` adds one copy between two states. */
+  addRepeat(
+    from: number,
+    to: number,
+    { min, max }: { readonly min: number; readonly max: number },
+    addCopy: (from: number, to: number) => void,
+  ): void {
+    let state = this.addState();
+    this.addEpsilon(from, state);
+    const copies = Number.isFinite(max) ? max : min;
+    for (let i = 0; i < copies; i++) {
+      if (i >= min) this.addEpsilon(state, to);
+      const next = this.addState();
+      addCopy(state, next);
+      state = next;
+    }
+    if (!Number.isFinite(max)) addCopy(state, state);
+    this.addEpsilon(state, to);
+  }
+
+  /** The epsilon closure of `states`, sorted. */
   closure(states: readonly number[]): readonly number[] {
     if (states.length === 1 && this.epsilon[states[0]!]!.length === 0) return states;
     const seen = new Set(states);

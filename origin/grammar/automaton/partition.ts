@@ -1,64 +1,64 @@
-/** A refinable partition of 0 … size − 1: elements of a set stand together, marked ones in front. */
+/** A refinable partition of 0 … size − 1. The elements of a set are contiguous, marked ones first. */
 export class Partition {
   sets: number;
   readonly elements: Int32Array;
   readonly setOf: Int32Array;
-  readonly first: Int32Array;
-  readonly past: Int32Array;
-  readonly #place: Int32Array;
+  readonly start: Int32Array;
+  readonly end: Int32Array;
+  readonly #position: Int32Array;
   readonly #marked: Int32Array;
-  readonly #touched: number[] = [];
+  readonly #markedSets: number[] = [];
 
   constructor(size: number) {
     this.sets = size > 0 ? 1 : 0;
     this.elements = Int32Array.from({ length: size }, (_, i) => i);
-    this.#place = this.elements.slice();
+    this.#position = this.elements.slice();
     this.setOf = new Int32Array(size);
-    this.first = new Int32Array(size + 1);
-    this.past = new Int32Array(size + 1);
-    this.past[0] = size;
+    this.start = new Int32Array(size + 1);
+    this.end = new Int32Array(size + 1);
+    this.end[0] = size;
     this.#marked = new Int32Array(size + 1);
   }
 
   mark(element: number): void {
     const set = this.setOf[element]!;
-    const place = this.#place[element]!;
-    const target = this.first[set]! + this.#marked[set]!;
+    const place = this.#position[element]!;
+    const target = this.start[set]! + this.#marked[set]!;
     if (place < target) return;
     this.#swap(place, target);
-    if (this.#marked[set]!++ === 0) this.#touched.push(set);
+    if (this.#marked[set]!++ === 0) this.#markedSets.push(set);
   }
 
-  /** Separates the marked elements of each set from the others; the smaller part becomes the new set. */
+  /** Splits each set into marked and unmarked elements. The smaller part becomes the new set. */
   split(): void {
-    for (let set = this.#touched.pop(); set !== undefined; set = this.#touched.pop()) {
-      const middle = this.first[set]! + this.#marked[set]!;
+    for (let set = this.#markedSets.pop(); set !== undefined; set = this.#markedSets.pop()) {
+      const middle = this.start[set]! + this.#marked[set]!;
       this.#marked[set] = 0;
-      if (middle === this.past[set]) continue;
+      if (middle === this.end[set]) continue;
       const created = this.sets++;
-      if (middle - this.first[set]! <= this.past[set]! - middle) {
-        this.first[created] = this.first[set]!;
-        this.past[created] = this.first[set] = middle;
+      if (middle - this.start[set]! <= this.end[set]! - middle) {
+        this.start[created] = this.start[set]!;
+        this.end[created] = this.start[set] = middle;
       } else {
-        this.past[created] = this.past[set]!;
-        this.first[created] = this.past[set] = middle;
+        this.end[created] = this.end[set]!;
+        this.start[created] = this.end[set] = middle;
       }
-      for (let i = this.first[created]!; i < this.past[created]!; i++) {
+      for (let i = this.start[created]!; i < this.end[created]!; i++) {
         this.setOf[this.elements[i]!] = created;
       }
     }
   }
 
-  /** Starts over with one set per key. */
+  /** Replaces the partition by one set per key. */
   groupBy(keys: readonly number[]): void {
     this.elements.sort((a, b) => keys[a]! - keys[b]!);
     this.sets = 0;
     this.elements.forEach((element, i) => {
       const fresh = i === 0 || keys[element] !== keys[this.elements[i - 1]!];
-      if (fresh) this.first[this.sets++] = i;
-      this.past[this.sets - 1] = i + 1;
+      if (fresh) this.start[this.sets++] = i;
+      this.end[this.sets - 1] = i + 1;
       this.setOf[element] = this.sets - 1;
-      this.#place[element] = i;
+      this.#position[element] = i;
     });
   }
 
@@ -67,7 +67,7 @@ export class Partition {
     const y = this.elements[b]!;
     this.elements[a] = y;
     this.elements[b] = x;
-    this.#place[y] = a;
-    this.#place[x] = b;
+    this.#position[y] = a;
+    this.#position[x] = b;
   }
 }

@@ -1,12 +1,12 @@
-/** One way to spell a range of code points: an inclusive byte range for each position. */
-export type ByteSequence = readonly (readonly [number, number])[];
+/** The UTF-8 form of a range of code points: an inclusive byte range for each position. */
+type ByteSequence = readonly (readonly [number, number])[];
 
-/** First code point that needs one byte more than the ones before it. */
+/** The first code point that needs more than 1, 2, 3 and 4 bytes. */
 const LENGTH_LIMITS = [0x80, 0x800, 0x10000, 0x110000] as const;
 
 /**
- * The UTF-8 forms of a range of scalar values, as few byte sequences as possible (RFC 3629): the range is cut where
- * the length changes and where a continuation byte would not run through its full span.
+ * The UTF-8 forms of a range of scalar values (RFC 3629), as few as possible. The range is split where the encoded
+ * length changes and where a continuation byte would not cover its full range.
  */
 export function utf8Sequences(lo: number, hi: number): ByteSequence[] {
   const out: ByteSequence[] = [];
@@ -21,7 +21,7 @@ export function utf8Sequences(lo: number, hi: number): ByteSequence[] {
   return out;
 }
 
-/** Both ends have the same length in UTF-8. */
+/** Expects `lo` and `hi` to have the same encoded length. */
 function splitAligned(lo: number, hi: number, out: ByteSequence[]): void {
   const length = encodedLength(lo);
   for (let tail = 1; tail < length; tail++) {

@@ -1,9 +1,14 @@
+import { type CodePoints, codePoints, complementCodePoints } from '../automaton/code-points.ts';
 import { SourceCursor } from '../source-cursor.ts';
 
-/** As llama.cpp: larger counts are refused. */
+/** The limit of llama.cpp. */
 const MAX_REPETITIONS = 2000;
 
-/** Reads the words of GBNF from a source text. */
+const NAMED_ESCAPES: Readonly<Record<string, string>> = { n: '\n', r: '\r', t: '\t' };
+const LITERAL_ESCAPES = '\\"\'[]-';
+const HEX_DIGITS: Readonly<Record<string, number>> = { x: 2, u: 4, U: 8 };
+
+/** Reads the tokens of GBNF. */
 export class GbnfCursor extends SourceCursor {
   constructor(source: string) {
     super(source, 'grammar');
@@ -21,13 +26,13 @@ export class GbnfCursor extends SourceCursor {
     if (!this.take(word)) throw this.error(`Expected "${word}"`);
   }
 
-  /** Spaces and comments; line breaks too where `newlines` allows them. */
+  /** Skips spaces and comments, and line breaks if `newlines` is true. */
   skipSpace(newlines: boolean): void {
     const space = newlines ? /(?:[ \t\r\n]|#[^\r\n]*)*/y : /(?:[ \t]|#[^\r\n]*)*/y;
     this.match(space);
   }
 
-  /** True before a line break when the first thing after it, comments aside, is this character. */
+  /** Whether the next non-empty line, comments aside, begins with this character. */
   nextLineBeginsWith(char: string): boolean {
     const start = this.offset;
     this.skipSpace(true);
@@ -42,8 +47,8 @@ export class GbnfCursor extends SourceCursor {
     return name[0];
   }
 
-  /** Exactly so many hexadecimal digits. */
-  hex(digits: number): number {
+  /** Takes exactly `digits` hexadecimal digits. */
+  #hex(digits: number): number {
     const found = this.source.slice(this.offset, this.offset + digits);
     if (found.length < digits || !/^[0-9a-fA-F]+$/.test(found)) {
       throw this.error(`Expected ${digits} hexadecimal digits`);
@@ -52,7 +57,7 @@ export class GbnfCursor extends SourceCursor {
     return Number.parseInt(found, 16);
   }
 
-  /** `{n}`, `{n,}`, `{,m}` or `{n,m}` */
+  /** Takes `{n}`, `{n,}`, `{,m}` or `{n,m}`. */
   counts(newlines: boolean): [number, number] {
     this.expect('{');
     this.skipSpace(newlines);
@@ -73,8 +78,47 @@ export class GbnfCursor extends SourceCursor {
     return [min, max];
   }
 
-  /** As many digits as stand here, maybe none. */
+  /** Takes zero or more digits. */
   #digits(): string {
     return this.match(/\d*/y)?.[0] ?? '';
+  }
+
+  /** Takes a literal in double or single quotes. Expects the opening quote. */
+  string(): string {
+    const quote = this.peek;
+    this.expect(quote);
+    let value = '';
+    while (!this.take(quote)) value += String.fromCodePoint(this.#character());
+    return value;
+  }
+
+  /** Takes `[a-z]` or `[^a-z]`. Expects the opening bracket. */
+  characterClass(): CodePoints {
+    this.expect('[');
+    const negated = this.take('^');
+    const ranges: [number, number][] = [];
+    while (!this.take(']')) {
+      const lo = this.#character();
+      const isRange = this.peek === '-' && !this.lookingAt('-]');
+      if (isRange) this.expect('-');
+      const hi = isRange ? this.#character() : lo;
+      if (hi < lo) throw this.error('The character range is reversed');
+      ranges.push([lo, hi]);
+    }
+    if (ranges.length === 0) throw this.error('The character class is empty');
+    return negated ? complementCodePoints(codePoints(ranges)) : codePoints(ranges);
+  }
+
+  /** Takes a character or an escape. Numeric escapes are code points, not bytes. */
+  #character(): number {
+    const first = this.codePoint();
+    if (first !== 0x5c) return first;
+    const name = String.fromCodePoint(this.codePoint());
+    const digits = HEX_DIGITS[name];
+    if (digits !== undefined) return this.scalarValue(this.#hex(digits));
+    if (LITERAL_ESCAPES.includes(name)) return name.codePointAt(0)!;
+    const named = NAMED_ESCAPES[name];
+    if (named === undefined) throw this.error(`Unknown escape "\\${name}"`);
+    return named.codePointAt(0)!;
   }
 }

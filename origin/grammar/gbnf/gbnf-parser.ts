@@ -12,15 +12,14 @@ import {
 } from '../expression.ts';
 import { GrammarError, syntaxError } from '../grammar-error.ts';
 import { GbnfCursor } from './gbnf-cursor.ts';
-import { characterClass, quotedText } from './gbnf-literals.ts';
 
-/** Groups inside groups; deeper ones are refused. */
+/** Maximum nesting of groups. */
 const MAX_NESTING = 200;
 
 /**
- * Reads GBNF as llama.cpp does: `name ::= alternatives`, the start rule is `root`, a later definition of a name
- * replaces an earlier one. Beyond llama.cpp: literals in single quotes, `{,m}`, `_` in names, an alternative may begin
- * on a new line, left recursion.
+ * Parses GBNF like llama.cpp: `name ::= alternatives`; the start rule is `root`; a later definition of a name replaces
+ * an earlier one. Extensions: literals in single quotes, `{,m}`, `_` in names, alternatives that begin on a new line,
+ * left recursion.
  */
 export function parseGbnf(source: string): Grammar {
   return new GbnfParser(source).parse();
@@ -76,7 +75,7 @@ class GbnfParser {
     const cursor = this.#cursor;
     const items = [this.#parseSequence(nesting)];
     for (;;) {
-      // Outside groups a line break ends the rule, unless the next line goes on with `|`.
+      // Outside groups a line break ends the rule, unless the next line begins with `|`.
       if (nesting === 0 && cursor.nextLineBeginsWith('|')) cursor.skipSpace(true);
       if (!cursor.take('|')) return choice(items);
       cursor.skipSpace(true);
@@ -97,11 +96,12 @@ class GbnfParser {
   #parseItem(nesting: number): Expression | null {
     const cursor = this.#cursor;
     const offset = cursor.offset;
-    if (cursor.peek === '"' || cursor.peek === "'") return text(quotedText(cursor));
-    if (cursor.peek === '[') return chars(characterClass(cursor));
+    if (cursor.peek === '"' || cursor.peek === "'") return text(cursor.string());
+    if (cursor.peek === '[') return chars(cursor.characterClass());
     if (cursor.take('.')) return chars(ALL_CODE_POINTS);
     if (cursor.take('(')) {
-      if (nesting >= MAX_NESTING) throw cursor.error('Groups are nested too deeply');
+      if (nesting >= MAX_NESTING)
+        throw cursor.error(`Groups are nested more than ${MAX_NESTING} levels deep`);
       cursor.skipSpace(true);
       const inner = this.#parseAlternatives(nesting + 1);
       cursor.expect(')');
@@ -109,7 +109,8 @@ class GbnfParser {
     }
     if (cursor.atName) return rule(this.#entry(cursor.name(), offset).index);
     if (cursor.peek === '<' || cursor.peek === '!') throw cursor.error('Token references are not supported');
-    if ('*+?{'.includes(cursor.peek) && !cursor.atEnd) throw cursor.error('Nothing to repeat');
+    if ('*+?{'.includes(cursor.peek) && !cursor.atEnd)
+      throw cursor.error('Nothing to repeat before the quantifier');
     return null;
   }
 
@@ -117,7 +118,7 @@ class GbnfParser {
     const cursor = this.#cursor;
     let result = item;
     for (let count = 0; ; count++) {
-      if (count > MAX_NESTING) throw cursor.error('Too many quantifiers');
+      if (count > MAX_NESTING) throw cursor.error(`More than ${MAX_NESTING} quantifiers in a row`);
       if (cursor.take('*')) result = repeat(result, 0, Number.POSITIVE_INFINITY);
       else if (cursor.take('+')) result = repeat(result, 1, Number.POSITIVE_INFINITY);
       else if (cursor.take('?')) result = repeat(result, 0, 1);

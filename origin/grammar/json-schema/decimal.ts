@@ -1,13 +1,13 @@
-/** A decimal number as its digits: (negative ? −1 : 1) × 0.digits × 10^point. Zero has no digits. */
+/** A decimal number: (negative ? −1 : 1) × 0.digits × 10^point. Zero has no digits. */
 export interface Decimal {
   readonly negative: boolean;
-  /** Without zeros at either end. */
+  /** Without leading and trailing zeros. */
   readonly digits: string;
-  /** How many of the digits (zeros appended) stand before the decimal point; may be negative. */
+  /** Number of digits before the decimal point, appended zeros included; may be negative. */
   readonly point: number;
 }
 
-/** The decimal that JavaScript prints for a finite number: the shortest one that reads back as the same number. */
+/** The shortest decimal that reads back as the same number, as JavaScript prints it. */
 export function decimalOf(value: number): Decimal {
   const match = /^(-?)(\d+)(?:\.(\d+))?(?:e([+-]\d+))?$/.exec(String(value))!;
   const whole = match[2]!;
@@ -22,14 +22,14 @@ export function negate(value: Decimal): Decimal {
   return value.digits === '' ? value : { ...value, negative: !value.negative };
 }
 
-/** The digits of |value| before the point, without leading zeros ('' below 1), and those after it. */
-export function placesOf({ digits, point }: Decimal): { whole: string; fraction: string } {
+/** The digits of |value| before the point, without leading zeros ('' below 1), and after it. */
+export function decimalParts({ digits, point }: Decimal): { whole: string; fraction: string } {
   if (point <= 0) return { whole: '', fraction: digits === '' ? '' : '0'.repeat(-point) + digits };
   return { whole: digits.slice(0, point).padEnd(point, '0'), fraction: digits.slice(point) };
 }
 
-/** Exactly, where division of the numbers would round: 0.3 is three times 0.1. */
-export function isMultiple(value: Decimal, of: Decimal): boolean {
+/** Whether `value` is a multiple of `of`. Exact, unlike division: 0.3 is three times 0.1. */
+export function isMultipleOf(value: Decimal, of: Decimal): boolean {
   const last = Math.min(lastPlace(value), lastPlace(of));
   return inUnits(value, last) % inUnits(of, last) === 0n;
 }
@@ -39,15 +39,15 @@ function lastPlace({ digits, point }: Decimal): number {
   return point - digits.length;
 }
 
-/** |value| ÷ 10^place, a whole number. */
+/** |value| ÷ 10^place, an integer. */
 function inUnits(value: Decimal, place: number): bigint {
   return BigInt(value.digits) * 10n ** BigInt(lastPlace(value) - place);
 }
 
 /**
- * False for an integer that a double may have rounded: its text was maybe another number, and whoever reads integers
- * exactly would see that. Up to 15 digits are always kept.
+ * Whether the number is exactly what the schema's text says. False for integers that a double may have rounded;
+ * integers of up to 15 digits are exact.
  */
-export function isCertain(value: number): boolean {
+export function isExact(value: number): boolean {
   return !Number.isInteger(value) || Number.isSafeInteger(value) || decimalOf(value).digits.length <= 15;
 }

@@ -1,18 +1,18 @@
-import { matchesNothing } from '../automaton/dfa.ts';
-import { itemDemands } from './array-schema.ts';
-import { branchesOf, type Conjunction, expand, type Own } from './demands.ts';
-import { countFacts, enumeratedValues, numberFacts, typesOf } from './facts.ts';
-import { requiredKeys, valueDemands } from './object-keys.ts';
+import { isEmptyLanguage } from '../automaton/dfa.ts';
+import { itemSchemas } from './array-schema.ts';
+import { countRange, enumeratedValues, numberAssertions, typesOf } from './assertions.ts';
+import { branchesOf, type Conjunction, expand, type KeywordNodes } from './conjunction.ts';
+import { propertySchemas, requiredProperties } from './object-properties.ts';
 import type { SchemaContext } from './schema-context.ts';
 import { satisfies } from './schema-validator.ts';
 import { stringLanguage } from './string-schema.ts';
 
-/** How deep members and items are compared. */
+/** Maximum nesting of members and items that are compared. */
 const MAX_DEPTH = 4;
 
 /**
- * True when certainly no value satisfies both. Only values that the generator can write matter on one side, but every
- * valid value on the other, so keywords are read as JSON Schema means them.
+ * Whether certainly no value satisfies both conjunctions. One side may count only values that the generator writes; the
+ * other side must count every valid value. Keywords are therefore read as JSON Schema defines them.
  */
 export function areDisjoint(a: Conjunction, b: Conjunction, context: SchemaContext, depth = 0): boolean {
   context.budget.spend(100);
@@ -25,58 +25,73 @@ export function areDisjoint(a: Conjunction, b: Conjunction, context: SchemaConte
     return branches.every((branch) => areDisjoint(branch, b, context, depth));
   }
   if (right.alternatives.length > 0) return areDisjoint(b, a, context, depth);
-  const leftValues = enumeratedValues(left.own);
-  const rightValues = enumeratedValues(right.own);
+  const leftValues = enumeratedValues(left.nodes);
+  const rightValues = enumeratedValues(right.nodes);
   if (leftValues)
     return leftValues.every((value) => !satisfies(value, a, context) || !satisfies(value, b, context));
   if (rightValues) return areDisjoint(b, a, context, depth);
-  return sharedTypes(left.own, right.own).every((type) => {
-    if (type === 'string') return disjointStrings(left.own, right.own, context);
-    if (type === 'number') return disjointNumbers(left.own, right.own);
+  return sharedTypes(left.nodes, right.nodes).every((type) => {
+    if (type === 'string') return disjointStrings(left.nodes, right.nodes, context);
+    if (type === 'number') return disjointNumbers(left.nodes, right.nodes);
     if (depth >= MAX_DEPTH) return false;
-    if (type === 'object') return disjointObjects(left.own, right.own, context, depth);
-    return type === 'array' && disjointArrays(left.own, right.own, context, depth);
+    if (type === 'object') return disjointObjects(left.nodes, right.nodes, context, depth);
+    return type === 'array' && disjointArrays(left.nodes, right.nodes, context, depth);
   });
 }
 
-/** Integers count as numbers; a type that is merely implied does not rule the others out. */
-function sharedTypes(left: Own, right: Own): string[] {
-  const stated = (own: Own): ReadonlySet<string> =>
-    own.some(({ schema }) => schema.type !== undefined)
-      ? new Set([...typesOf(own)].map((type) => (type === 'integer' ? 'number' : type)))
+/** Types that both sides allow. Integers count as numbers. Implied types do not exclude other types. */
+function sharedTypes(left: KeywordNodes, right: KeywordNodes): string[] {
+  const stated = (nodes: KeywordNodes): ReadonlySet<string> =>
+    nodes.some(({ schema }) => schema.type !== undefined)
+      ? new Set([...typesOf(nodes)].map((type) => (type === 'integer' ? 'number' : type)))
       : new Set(['null', 'boolean', 'number', 'string', 'array', 'object']);
   const other = stated(right);
   return [...stated(left)].filter((type) => other.has(type));
 }
 
-function disjointStrings(left: Own, right: Own, context: SchemaContext): boolean {
+function disjointStrings(left: KeywordNodes, right: KeywordNodes, context: SchemaContext): boolean {
   const a = stringLanguage(left, context.languages);
   const b = stringLanguage(right, context.languages);
-  return a !== null && b !== null && matchesNothing(context.languages.both(a, b));
+  return a !== null && b !== null && isEmptyLanguage(context.languages.both(a, b));
 }
 
-function disjointNumbers(left: Own, right: Own): boolean {
-  const { minimum, maximum } = numberFacts([...left, ...right], false);
+function disjointNumbers(left: KeywordNodes, right: KeywordNodes): boolean {
+  const { minimum, maximum } = numberAssertions([...left, ...right], false);
   if (minimum === null || maximum === null) return false;
   if (minimum.value === maximum.value) return minimum.exclusive || maximum.exclusive;
   return minimum.value > maximum.value;
 }
 
-/** Some key that both require, or that one requires and the other forbids, tells them apart. */
-function disjointObjects(left: Own, right: Own, context: SchemaContext, depth: number): boolean {
-  const keys = new Set([...requiredKeys(left), ...requiredKeys(right)]);
+/** A key that both sides require, or that one requires and the other forbids, separates them. */
+function disjointObjects(
+  left: KeywordNodes,
+  right: KeywordNodes,
+  context: SchemaContext,
+  depth: number,
+): boolean {
+  const keys = new Set([...requiredProperties(left), ...requiredProperties(right)]);
   return [...keys].some((key) =>
-    areDisjoint(valueDemands(left, key, context), valueDemands(right, key, context), context, depth + 1),
+    areDisjoint(
+      propertySchemas(left, key, context),
+      propertySchemas(right, key, context),
+      context,
+      depth + 1,
+    ),
   );
 }
 
-function disjointArrays(left: Own, right: Own, context: SchemaContext, depth: number): boolean {
-  const { min, max } = countFacts([...left, ...right], 'minItems', 'maxItems');
+function disjointArrays(
+  left: KeywordNodes,
+  right: KeywordNodes,
+  context: SchemaContext,
+  depth: number,
+): boolean {
+  const { min, max } = countRange([...left, ...right], 'minItems', 'maxItems');
   if (min > max) return true;
   return Array.from({ length: Math.min(min, 8) }, (_, i) => i).some((i) =>
     areDisjoint(
-      itemDemands(left, i, context.document),
-      itemDemands(right, i, context.document),
+      itemSchemas(left, i, context.document),
+      itemSchemas(right, i, context.document),
       context,
       depth + 1,
     ),

@@ -1,9 +1,4 @@
-import {
-  type CodePoints,
-  codePoints,
-  complementCodePoints,
-  intersectCodePoints,
-} from '../automaton/code-points.ts';
+import { type CodePoints, complementCodePoints, intersectCodePoints } from '../automaton/code-points.ts';
 import { codePointsByTarget, type Dfa } from '../automaton/dfa.ts';
 import { chars, choice, EMPTY, type Expression, type GraphEdge, text } from '../expression.ts';
 
@@ -16,14 +11,14 @@ const SHORT_ESCAPES: ReadonlyMap<number, string> = new Map([
   [0x22, '\\"'],
   [0x5c, '\\\\'],
 ]);
-const ESCAPED = codePoints([
-  [0, 0x1f],
-  [0x22, 0x22],
-  [0x5c, 0x5c],
-]);
-const PLAIN = complementCodePoints(ESCAPED);
+const ESCAPED: CodePoints = [0, 0x1f, 0x22, 0x22, 0x5c, 0x5c];
+/** Characters that may stand in a JSON string without an escape. */
+export const UNESCAPED_CHARACTERS = complementCodePoints(ESCAPED);
 
-/** The strings of a language between their quotes: each character in one spelling, escaped only where it must be. */
+/**
+ * A language of string values as JSON text without quotes. Each character has one spelling and is escaped only if JSON
+ * requires it.
+ */
 export function escapedExpression(language: Dfa): Expression {
   const edges: GraphEdge[] = [];
   const final = language.edges.length;
@@ -35,12 +30,12 @@ export function escapedExpression(language: Dfa): Expression {
 }
 
 function escapedCharacter(set: CodePoints): Expression {
-  const spelled: Expression[] = [chars(intersectCodePoints(set, PLAIN))];
+  const spellings: Expression[] = [chars(intersectCodePoints(set, UNESCAPED_CHARACTERS))];
   const escaped = intersectCodePoints(set, ESCAPED);
   for (let i = 0; i < escaped.length; i += 2) {
     for (let c = escaped[i]!; c <= escaped[i + 1]!; c++) {
-      spelled.push(text(SHORT_ESCAPES.get(c) ?? `\\u${c.toString(16).padStart(4, '0')}`));
+      spellings.push(text(SHORT_ESCAPES.get(c) ?? `\\u${c.toString(16).padStart(4, '0')}`));
     }
   }
-  return choice(spelled);
+  return choice(spellings);
 }

@@ -7,7 +7,7 @@ const HOUR = '(?:[01][0-9]|2[0-3])';
 const SIXTY = '[0-5][0-9]';
 const TIME = `${HOUR}:${SIXTY}:${SIXTY}(?:\\.[0-9]{1,9})?(?:Z|[+-]${HOUR}:${SIXTY})`;
 
-/** RFC 3339, appendix A: units without gaps between them. */
+/** RFC 3339, appendix A: units follow each other without gaps. */
 const COUNT = '[0-9]{1,9}';
 const DAYS = `${COUNT}D`;
 const MONTHS = `${COUNT}M(?:${DAYS})?`;
@@ -17,9 +17,11 @@ const SPAN = `T(?:${COUNT}H(?:${MINUTES})?|${MINUTES}|${SECONDS})`;
 const DURATION = `P(?:(?:${COUNT}Y(?:${MONTHS})?|${MONTHS}|${DAYS})(?:${SPAN})?|${SPAN}|${COUNT}W)`;
 
 const ATOM = "[A-Za-z0-9!#$%&'*+/=?^_`{|}~-]+";
-/** Without the limit of 63 characters, which is none of the syntax: to count them beside `maxLength` is too much work. */
+/**
+ * Labels of e-mail domains are not limited to 63 characters: counting them and `maxLength` together is too much work.
+ */
 const LABEL = '[A-Za-z0-9](?:[A-Za-z0-9-]*[A-Za-z0-9])?';
-/** At most 63 characters each, so that four are never longer than a host name's 253. */
+/** Labels of at most 63 characters. Four of them never exceed 253 characters, the limit of a host name. */
 const HOST_LABEL = '[A-Za-z0-9](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?';
 const LAST_LABEL = '[A-Za-z0-9](?:[A-Za-z0-9-]{0,59}[A-Za-z0-9])?';
 const HOSTNAME = `(?:${HOST_LABEL}\\.){0,3}${LAST_LABEL}`;
@@ -28,11 +30,11 @@ const OCTET = '(?:25[0-5]|2[0-4][0-9]|1[0-9]{2}|[1-9]?[0-9])';
 const IPV4 = `${OCTET}(?:\\.${OCTET}){3}`;
 const GROUP = '[0-9A-Fa-f]{1,4}';
 
-/** Eight groups of 16 bits; `::` stands once for zero groups left out; the last two may be an IPv4 address. */
+/** Eight groups of 16 bits. `::` replaces zero groups once. The last two groups may be an IPv4 address. */
 function ipv6(): string {
   const last32 = `(?:${GROUP}:${GROUP}|${IPV4})`;
   const forms = [`(?:${GROUP}:){6}${last32}`];
-  // After `::` a fixed number of groups, before it at most as many as leave one group out.
+  // `::` precedes a fixed number of groups; the groups before it leave out at least one.
   for (let after = 5; after >= 0; after--) {
     const before = 5 - after;
     const left = before === 0 ? '' : `(?:(?:${GROUP}:){0,${before - 1}}${GROUP})?`;
@@ -54,12 +56,12 @@ const SCHEME_LENGTH = 16;
 const PORT_LENGTH = 6;
 
 /**
- * URIs of at most so many characters, above a hundred: each part has a share of its own, which an automaton need not
- * count beside the others. User information is left out; a part with escapes may have a third of its characters.
+ * URIs of at most `length` characters; expects more than 100. Each part has its own share, so that the automaton need
+ * not count all parts together. User information is excluded. A part with escapes has a third of its share.
  */
 export function uriWithin(length: number): string {
   const host = Math.min(253, Math.floor(length / 4));
-  // What is left beside `:`, `//`, `?` and `#`, in escapes.
+  // Characters left for path, query and fragment, counted in escapes.
   const room = Math.floor((length - SCHEME_LENGTH - host - PORT_LENGTH - 5) / 3);
   const query = Math.floor(0.35 * room);
   const fragment = Math.floor(0.15 * room);
@@ -79,8 +81,8 @@ const HEX = '[0-9A-Fa-f]';
 const uuid = (version: string, variant: string): string =>
   `${HEX}{8}-${HEX}{4}-${version}${HEX}{3}-${variant}${HEX}{3}-${HEX}{12}`;
 
-/** Formats that say what a text is for and nothing of how it is written: OpenAPI's, and Pydantic's of paths. */
-export const HINTS: ReadonlySet<string> = new Set([
+/** Formats that describe the purpose of a text and not its syntax: OpenAPI's, and Pydantic's for paths. */
+export const ANNOTATION_FORMATS: ReadonlySet<string> = new Set([
   'password',
   'binary',
   'path',
@@ -89,9 +91,9 @@ export const HINTS: ReadonlySet<string> = new Set([
 ]);
 
 /**
- * The formats as regular expressions for whole strings: RFC 3339 without leap seconds, RFC 5321 dot-strings at host
- * names, RFC 1123 with up to four labels, RFC 4122 (Pydantic's by version), RFC 4291, RFC 3986 with host names or IPv4
- * addresses.
+ * The formats as regular expressions for whole strings. Sources: RFC 3339 without leap seconds; RFC 5321 dot-strings at
+ * host names; RFC 1123 with up to four labels; RFC 4122 (Pydantic's by version); RFC 4291; RFC 3986 with host names or
+ * IPv4 addresses.
  */
 export const FORMATS: ReadonlyMap<string, string> = new Map([
   ['date', DATE],

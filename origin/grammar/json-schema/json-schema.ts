@@ -8,23 +8,29 @@ import {
   sequence,
   text,
 } from '../expression.ts';
-import { GrammarError } from '../grammar-error.ts';
+import { parseJson, schemaError } from '../grammar-error.ts';
 import type { WorkBudget } from '../work-budget.ts';
 import { arrayExpression } from './array-schema.ts';
-import { all, branchesOf, type Conjunction, expand, keyOf, type Own } from './demands.ts';
+import { enumeratedValues, numberAssertions, typesOf } from './assertions.ts';
+import {
+  branchesOf,
+  type Conjunction,
+  conjunctionKey,
+  conjunctionOf,
+  expand,
+  type KeywordNodes,
+} from './conjunction.ts';
 import { areDisjoint } from './disjointness.ts';
-import { enumeratedValues, numberFacts, typesOf } from './facts.ts';
-import { JsonText } from './json-text.ts';
-import { boundedNumber } from './number-schema.ts';
+import { JsonRules } from './json-rules.ts';
+import { numberExpression } from './number-schema.ts';
 import { objectExpression } from './object-schema.ts';
 import type { SchemaContext } from './schema-context.ts';
 import { SchemaDocument } from './schema-document.ts';
-import { schemaError } from './schema-error.ts';
-import { satisfiesRest } from './schema-validator.ts';
+import { satisfiesKeywords } from './schema-validator.ts';
 import { StringLanguages } from './string-language.ts';
 import { stringExpression } from './string-schema.ts';
 
-/** The JSON texts whose value satisfies a schema (drafts 7 and 2020-12). A schema may come as JSON text. */
+/** The JSON texts whose value satisfies a schema (draft 7 or 2020-12). The schema may be JSON text. */
 export function jsonSchemaGrammar(schema: unknown, budget: WorkBudget): Grammar {
   const builder = new GrammarBuilder();
   const root = builder.declare();
@@ -32,13 +38,14 @@ export function jsonSchemaGrammar(schema: unknown, budget: WorkBudget): Grammar 
   return builder.build(root);
 }
 
-/** As `jsonSchemaGrammar`, as a part of another grammar. White space may stand before the value. */
+/** Like `jsonSchemaGrammar`, as a part of another grammar. Whitespace may precede the value. */
 export function jsonSchemaExpression(
   schema: unknown,
   builder: GrammarBuilder,
   budget: WorkBudget,
 ): Expression {
-  const compiler = new SchemaCompiler(new SchemaDocument(parsed(schema)), builder, budget);
+  const document = typeof schema === 'string' ? parseJson(schema, 'The schema') : schema;
+  const compiler = new SchemaCompiler(new SchemaDocument(document), builder, budget);
   return sequence(compiler.json.space, compiler.compile());
 }
 
@@ -47,18 +54,9 @@ export function jsonObjectGrammar(budget: WorkBudget): Grammar {
   return jsonSchemaGrammar({ type: 'object' }, budget);
 }
 
-function parsed(schema: unknown): unknown {
-  if (typeof schema !== 'string') return schema;
-  try {
-    return JSON.parse(schema);
-  } catch {
-    throw new GrammarError('The schema is not valid JSON');
-  }
-}
-
 class SchemaCompiler implements SchemaContext {
   readonly document: SchemaDocument;
-  readonly json: JsonText;
+  readonly json: JsonRules;
   readonly languages: StringLanguages;
   readonly budget: WorkBudget;
   readonly #builder: GrammarBuilder;
@@ -67,15 +65,15 @@ class SchemaCompiler implements SchemaContext {
 
   constructor(document: SchemaDocument, builder: GrammarBuilder, budget: WorkBudget) {
     this.document = document;
-    this.json = new JsonText(builder);
+    this.json = new JsonRules(builder);
     this.languages = new StringLanguages(budget);
     this.budget = budget;
     this.#builder = builder;
   }
 
   compile(): Expression {
-    const root = this.ruleFor(all(this.document.root));
-    // A queue instead of recursion: schemas may be deep, and refer to themselves.
+    const root = this.ruleFor(conjunctionOf(this.document.root));
+    // A queue instead of recursion, because schemas may be deep and refer to themselves.
     for (let next = this.#queue.pop(); next !== undefined; next = this.#queue.pop()) {
       this.#builder.define(next.rule, this.#expression(next.conjunction));
     }
@@ -83,7 +81,7 @@ class SchemaCompiler implements SchemaContext {
   }
 
   ruleFor(conjunction: Conjunction): Expression {
-    const key = keyOf(conjunction);
+    const key = conjunctionKey(conjunction);
     let index = this.#rules.get(key);
     if (index === undefined) {
       this.budget.spend(100 + key.length);
@@ -98,7 +96,7 @@ class SchemaCompiler implements SchemaContext {
     const expanded = expand(conjunction, this.document);
     if (expanded.impossible) return NOTHING;
     const alternatives = expanded.alternatives[0];
-    if (alternatives === undefined) return this.#leaf(expanded.own);
+    if (alternatives === undefined) return this.#leaf(expanded.nodes);
     const branches = branchesOf(expanded, alternatives, this.document);
     if (alternatives.part === 'oneOf') this.#checkDisjoint(branches, `${alternatives.node.path}/oneOf`);
     return choice(branches.map((branch) => this.ruleFor(branch)));
@@ -114,32 +112,32 @@ class SchemaCompiler implements SchemaContext {
     });
   }
 
-  /** No combining keyword is left. */
-  #leaf(own: Own): Expression {
-    const values = enumeratedValues(own);
+  /** Compiles schemas without combining keywords. */
+  #leaf(nodes: KeywordNodes): Expression {
+    const values = enumeratedValues(nodes);
     if (values !== null) {
-      const valid = values.filter((value) => satisfiesRest(value, own, this));
+      const valid = values.filter((value) => satisfiesKeywords(value, nodes, this));
       return choice(valid.map((value) => this.json.literal(value)));
     }
-    return choice([...typesOf(own)].map((type) => this.#typed(type, own)));
+    return choice([...typesOf(nodes)].map((type) => this.#typed(type, nodes)));
   }
 
-  #typed(type: string, own: Own): Expression {
+  #typed(type: string, nodes: KeywordNodes): Expression {
     switch (type) {
       case 'null':
         return text('null');
       case 'boolean':
         return this.json.boolean;
       case 'string':
-        return stringExpression(own, this);
+        return stringExpression(nodes, this);
       case 'array':
-        return arrayExpression(own, this);
+        return arrayExpression(nodes, this);
       case 'object':
-        return objectExpression(own, this);
+        return objectExpression(nodes, this);
       default: {
-        const facts = numberFacts(own, type === 'integer');
-        const isFree = !facts.minimum && !facts.maximum && facts.multiples.length === 0;
-        return isFree && type === 'number' ? this.json.number : boundedNumber(facts, this.budget);
+        const assertions = numberAssertions(nodes, type === 'integer');
+        const isFree = !assertions.minimum && !assertions.maximum && assertions.multiples.length === 0;
+        return isFree && type === 'number' ? this.json.number : numberExpression(assertions, this.budget);
       }
     }
   }

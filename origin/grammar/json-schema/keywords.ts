@@ -1,14 +1,14 @@
-import { isCertain } from './decimal.ts';
-import { schemaError } from './schema-error.ts';
+import { schemaError } from '../grammar-error.ts';
+import { isExact } from './decimal.ts';
 
-/** Any JSON object in a schema's place; its keywords may still be anything. */
-export type SchemaObject = Readonly<Record<string, unknown>>;
+/** A JSON object whose keywords are not checked yet. */
+export type JsonObject = Readonly<Record<string, unknown>>;
 
-export function isSchemaObject(value: unknown): value is SchemaObject {
+export function isJsonObject(value: unknown): value is JsonObject {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
-/** Keywords that say nothing about which values are valid. */
+/** Keywords that do not restrict which values are valid. */
 const ANNOTATIONS = new Set([
   'title',
   'description',
@@ -29,150 +29,139 @@ const ANNOTATIONS = new Set([
   'contentEncoding',
   'contentMediaType',
   'contentSchema',
-  // OpenAPI's hint which branch of a oneOf is meant; the branches say it themselves, by a tag that it makes required.
+  // OpenAPI names the branch of a `oneOf` by a tag. `conjunction.ts` makes the tag required.
   'discriminator',
 ]);
 
-type Check = (value: unknown) => string | null;
+/** Returns an error message, or null if the value is valid. `Value` is the type of valid values. */
+interface Check<Value> {
+  (value: unknown): string | null;
+  readonly valid?: Value;
+}
 
-const when =
-  (message: string, good: (value: unknown) => boolean): Check =>
+/** A short form of a value for error messages. */
+export function excerpt(value: unknown): string {
+  const text = String(JSON.stringify(value));
+  return text.length > 60 ? `${text.slice(0, 60)}…` : text;
+}
+
+const requires =
+  <Value>(message: string, isValid: (value: unknown) => boolean): Check<Value> =>
   (value) =>
-    good(value) ? null : message;
+    isValid(value) ? null : `${message}, received ${excerpt(value)}`;
 const isArray = (value: unknown): value is unknown[] => Array.isArray(value);
 const isText = (value: unknown): boolean => typeof value === 'string';
+const isSchema = (value: unknown): boolean => typeof value === 'boolean' || isJsonObject(value);
 
-const SCHEMA: Check = when('must be a schema', (v) => typeof v === 'boolean' || isSchemaObject(v));
-const SCHEMAS: Check = when('must be a non-empty array of schemas', (v) => isArray(v) && v.length > 0);
-const SCHEMA_MAP: Check = when('must be an object', isSchemaObject);
-const COUNT: Check = when('must be a non-negative integer', (v) => Number.isInteger(v) && Number(v) >= 0);
-const NUMBER: Check = when('must be a finite number', (v) => Number.isFinite(v));
-const TEXT: Check = when('must be a string', isText);
-const TEXTS: Check = when('must be an array of strings', (v) => isArray(v) && v.every(isText));
+const SCHEMA = requires<unknown>('must be a schema', isSchema);
+const SCHEMAS = requires<readonly unknown[]>(
+  'must be a non-empty array of schemas',
+  (v) => isArray(v) && v.length > 0,
+);
+const SCHEMA_MAP = requires<JsonObject>('must be an object', isJsonObject);
+const COUNT = requires<number>(
+  'must be a non-negative integer',
+  (v) => Number.isInteger(v) && Number(v) >= 0,
+);
+const NUMBER = requires<number>('must be a finite number', Number.isFinite);
+const TEXT = requires<string>('must be a string', isText);
+const TEXTS = requires<readonly string[]>(
+  'must be an array of strings',
+  (v) => isArray(v) && v.every(isText),
+);
 
 export const TYPES = ['null', 'boolean', 'integer', 'number', 'string', 'array', 'object'] as const;
 export type TypeName = (typeof TYPES)[number];
 const isType = (value: unknown): boolean => TYPES.some((type) => type === value);
 
-/** Keywords that speak of one type only; where no schema names a type, they name it. */
-export const TYPE_OF_KEYWORD: Readonly<Record<string, TypeName>> = {
-  properties: 'object',
-  patternProperties: 'object',
-  additionalProperties: 'object',
-  propertyNames: 'object',
-  required: 'object',
-  minProperties: 'object',
-  maxProperties: 'object',
-  items: 'array',
-  prefixItems: 'array',
-  additionalItems: 'array',
-  minItems: 'array',
-  maxItems: 'array',
-  uniqueItems: 'array',
-  minLength: 'string',
-  maxLength: 'string',
-  pattern: 'string',
-  format: 'string',
-  minimum: 'number',
-  maximum: 'number',
-  exclusiveMinimum: 'number',
-  exclusiveMaximum: 'number',
-  multipleOf: 'number',
-};
+const VALUE: Check<unknown> = inexactNumber;
+const VALUES: Check<readonly unknown[]> = (v) =>
+  isArray(v) && v.length > 0 ? inexactNumber(v) : 'must be a non-empty array of values';
 
-/** What a checked schema has under the keywords that are enforced; schemas inside it are checked when they are visited. */
-export interface Keywords {
-  readonly $ref?: string;
-  readonly type?: TypeName | readonly TypeName[];
-  readonly enum?: readonly unknown[];
-  readonly const?: unknown;
-  readonly anyOf?: readonly unknown[];
-  readonly oneOf?: readonly unknown[];
-  readonly allOf?: readonly unknown[];
-  readonly properties?: SchemaObject;
-  readonly patternProperties?: SchemaObject;
-  readonly additionalProperties?: unknown;
-  readonly propertyNames?: unknown;
-  readonly required?: readonly string[];
-  readonly minProperties?: number;
-  readonly maxProperties?: number;
-  /** A schema, or an array of them. */
-  readonly items?: unknown;
-  readonly prefixItems?: readonly unknown[];
-  readonly additionalItems?: unknown;
-  readonly minItems?: number;
-  readonly maxItems?: number;
-  readonly uniqueItems?: boolean;
-  readonly minLength?: number;
-  readonly maxLength?: number;
-  readonly pattern?: string;
-  readonly format?: string;
-  readonly minimum?: number;
-  readonly maximum?: number;
-  readonly exclusiveMinimum?: number;
-  readonly exclusiveMaximum?: number;
-  readonly multipleOf?: number;
-}
-
-export type CheckedSchema = SchemaObject & Keywords;
-
-/** The form that the value of each must have. */
-const FORMS: Readonly<Record<keyof Keywords, Check>> = {
+/** Enforced keywords that apply to all types. Subschemas are checked when they are visited. */
+const GENERAL_KEYWORDS = {
   $ref: TEXT,
-  type: when(
+  type: requires<TypeName | readonly TypeName[]>(
     `must be one of ${TYPES.join(', ')}, or an array of them`,
     (v) => isType(v) || (isArray(v) && v.length > 0 && v.every(isType)),
   ),
-  enum: (v) => (isArray(v) && v.length > 0 ? digitsFault(v) : 'must be a non-empty array'),
-  const: digitsFault,
+  enum: VALUES,
+  const: VALUE,
   anyOf: SCHEMAS,
   oneOf: SCHEMAS,
   allOf: SCHEMAS,
-  properties: SCHEMA_MAP,
-  patternProperties: SCHEMA_MAP,
-  additionalProperties: SCHEMA,
-  propertyNames: SCHEMA,
-  required: TEXTS,
-  minProperties: COUNT,
-  maxProperties: COUNT,
-  items: when(
-    'must be a schema or an array of schemas',
-    (v) => typeof v === 'boolean' || (typeof v === 'object' && v !== null),
-  ),
-  prefixItems: SCHEMAS,
-  additionalItems: SCHEMA,
-  minItems: COUNT,
-  maxItems: COUNT,
-  uniqueItems: when('must be a boolean', (v) => typeof v === 'boolean'),
-  minLength: COUNT,
-  maxLength: COUNT,
-  pattern: TEXT,
-  format: TEXT,
-  minimum: NUMBER,
-  maximum: NUMBER,
-  exclusiveMinimum: NUMBER,
-  exclusiveMaximum: NUMBER,
-  multipleOf: when('must be a number above 0', (v) => Number.isFinite(v) && Number(v) > 0),
 };
-const ENFORCED: ReadonlyMap<string, Check> = new Map(Object.entries(FORMS));
 
-/** Numbers to be written as they are given must be known as they were given. */
-function digitsFault(value: unknown): string | null {
+/** Enforced keywords that apply to one type. If `type` is absent, it is inferred from them. */
+const KEYWORDS_BY_TYPE = {
+  object: {
+    properties: SCHEMA_MAP,
+    patternProperties: SCHEMA_MAP,
+    additionalProperties: SCHEMA,
+    propertyNames: SCHEMA,
+    required: TEXTS,
+    minProperties: COUNT,
+    maxProperties: COUNT,
+  },
+  array: {
+    items: requires<unknown>('must be a schema or an array of schemas', (v) => isSchema(v) || isArray(v)),
+    prefixItems: SCHEMAS,
+    additionalItems: SCHEMA,
+    minItems: COUNT,
+    maxItems: COUNT,
+    uniqueItems: requires<boolean>('must be a boolean', (v) => typeof v === 'boolean'),
+  },
+  string: { minLength: COUNT, maxLength: COUNT, pattern: TEXT, format: TEXT },
+  number: {
+    minimum: NUMBER,
+    maximum: NUMBER,
+    exclusiveMinimum: NUMBER,
+    exclusiveMaximum: NUMBER,
+    multipleOf: requires<number>('must be a number above 0', (v) => Number.isFinite(v) && Number(v) > 0),
+  },
+};
+
+const { object, array, string, number } = KEYWORDS_BY_TYPE;
+const KEYWORDS = { ...GENERAL_KEYWORDS, ...object, ...array, ...string, ...number };
+const CHECKS: ReadonlyMap<string, Check<unknown>> = new Map(Object.entries(KEYWORDS));
+
+/** The enforced keywords of a checked schema. */
+export type Keywords = {
+  readonly [Keyword in keyof typeof KEYWORDS]?: (typeof KEYWORDS)[Keyword] extends Check<infer Value>
+    ? Value
+    : never;
+};
+
+export type CheckedSchema = JsonObject & Keywords;
+
+export const OBJECT_KEYWORDS: readonly string[] = Object.keys(object);
+
+/** The type that a keyword applies to; undefined if it applies to all types. */
+export function typeOfKeyword(keyword: string): TypeName | undefined {
+  return (['object', 'array', 'string', 'number'] as const).find((type) =>
+    Object.hasOwn(KEYWORDS_BY_TYPE[type], keyword),
+  );
+}
+
+/** Reports integers that JSON.parse may have rounded: the generator must write numbers exactly. */
+function inexactNumber(value: unknown): string | null {
   if (typeof value === 'number')
-    return isCertain(value) ? null : 'integers of more than 15 digits beyond 2^53 cannot be kept exactly';
+    return isExact(value)
+      ? null
+      : 'integers of more than 15 digits beyond 2^53 cannot be represented exactly; use a string';
   if (typeof value !== 'object' || value === null) return null;
   for (const inner of Object.values(value)) {
-    const fault = digitsFault(inner);
+    const fault = inexactNumber(inner);
     if (fault !== null) return fault;
   }
   return null;
 }
 
-/** Refuses what is malformed and what cannot be enforced; nothing is ignored except annotations. */
-export function checkKeywords(schema: SchemaObject, path: string): asserts schema is CheckedSchema {
+/** Rejects malformed and unsupported keywords. Only annotations are ignored. */
+export function checkKeywords(schema: JsonObject, path: string): asserts schema is CheckedSchema {
   for (const [keyword, value] of Object.entries(schema)) {
     if (ANNOTATIONS.has(keyword) || keyword.startsWith('x-')) continue;
-    const check = ENFORCED.get(keyword);
+    const check = CHECKS.get(keyword);
     if (!check) throw schemaError(`${path}/${keyword}`, `the keyword "${keyword}" is not supported`);
     const fault = check(value);
     if (fault !== null) throw schemaError(`${path}/${keyword}`, fault);

@@ -3,41 +3,44 @@ import { type Dfa, trim } from '../automaton/dfa.ts';
 import { Nfa } from '../automaton/nfa.ts';
 import type { WorkBudget } from '../work-budget.ts';
 
-/** Digits of a number in all. Decimals of up to 15 digits are all different as doubles, so no bound is blurred. */
+/** Maximum digits of a number. Decimals of up to 15 digits differ as doubles, so bounds are exact. */
 export const MAX_DIGITS = 15;
-/** Of a whole number without an upper bound: as many as 64 bits hold. */
+/** Maximum digits of an integer without upper bound: those of a 64-bit integer. */
 const MAX_WHOLE_DIGITS = 19;
 
-/** A bound on the size of a number, as the digits on either side of its point. */
+/** A bound on an absolute value: the digits before and after the decimal point. */
 export interface Magnitude {
   readonly whole: string;
   readonly fraction: string;
   readonly exclusive: boolean;
 }
 
-/** Null = open. */
-export interface MagnitudeRange {
+/** A range of absolute values. A null bound is open. */
+interface MagnitudeRange {
   readonly low: Magnitude | null;
   readonly high: Magnitude | null;
-  /** No point, no fraction. */
+  /** Whether decimal points are excluded. */
   readonly wholeOnly: boolean;
 }
 
 export const DIGIT_0 = 0x30;
 const POINT = 0x2e;
 
-/** How the digits read so far compare with the same digits of a bound. */
+/** Comparison of the digits so far with the same digits of a bound. */
 type Order = -1 | 0 | 1;
 
 interface Progress {
   readonly low: Order;
   readonly high: Order;
-  /** Digits read, and after the point or not. */
+  /** Number of digits so far; `fraction`: the decimal point was read. */
   readonly count: number;
   readonly fraction: boolean;
 }
 
-/** Magnitudes within a range, canonical digits, for each length of the whole part apart. */
+/**
+ * An automaton for absolute values within a range, in canonical digits. Each length of the integer part is built
+ * separately.
+ */
 export function magnitudeAutomaton(range: MagnitudeRange, budget: WorkBudget): Dfa {
   const { low, high, wholeOnly } = range;
   const nfa = new Nfa(budget);
@@ -52,7 +55,7 @@ function isSame(a: Progress, b: Progress): boolean {
   return a.low === b.low && a.high === b.high;
 }
 
-/** Adds the magnitudes whose whole part has a given number of digits. */
+/** Adds the absolute values whose integer part has a given number of digits. */
 class MagnitudeBuilder {
   readonly #nfa: Nfa;
   readonly #length: number;
@@ -80,7 +83,7 @@ class MagnitudeBuilder {
     if (wholeDone && (!at.fraction || at.count >= MAX_DIGITS)) return;
     for (let digit = at.count === 0 && this.#length > 1 ? 1 : 0; digit <= 9; ) {
       const next = this.#after(at, digit);
-      // Digits that leave the comparison in the same state share an edge.
+      // Digits with the same comparison result share an edge.
       let last = digit;
       while (last < 9 && isSame(next, this.#after(at, last + 1))) last++;
       const isWithin = !(low && next.low < 0) && !(high && next.high > 0);
@@ -114,12 +117,12 @@ class MagnitudeBuilder {
     const expected = at.fraction
       ? Number(bound.fraction[at.count - this.#length] ?? 0)
       : Number(bound.whole.padStart(this.#length, '0')[at.count]);
-    // A bound with more digits before the point is larger than any number of this length.
+    // A bound with more digits before the point exceeds every number of this length.
     if (!at.fraction && bound.whole.length > this.#length) return -1;
     return digit < expected ? -1 : digit > expected ? 1 : 0;
   }
 
-  /** The number that ends here lies within the bounds. */
+  /** Whether the number that ends here lies within the bounds. */
   #within(at: Progress): boolean {
     const ended = (order: Order, bound: Magnitude): Order => {
       const rest = bound.fraction.slice(at.fraction ? at.count - this.#length : 0);

@@ -1,29 +1,28 @@
-import { intersect } from '../automaton/boolean.ts';
-import type { Dfa } from '../automaton/dfa.ts';
+import { type Dfa, intersect } from '../automaton/dfa.ts';
 import { choice, type Expression, sequence, text } from '../expression.ts';
+import { schemaError } from '../grammar-error.ts';
 import type { WorkBudget } from '../work-budget.ts';
-import { type Decimal, decimalOf, negate, placesOf } from './decimal.ts';
+import type { Bound, NumberAssertions } from './assertions.ts';
+import { type Decimal, decimalOf, decimalParts, negate } from './decimal.ts';
 import { escapedExpression } from './escaped-string.ts';
-import type { Bound, NumberFacts } from './facts.ts';
 import { DIGIT_0, MAX_DIGITS, type Magnitude, magnitudeAutomaton } from './magnitude-automaton.ts';
-import { schemaError } from './schema-error.ts';
 
 const MAX_MULTIPLE = 100_000;
 
 /**
- * Numbers within bounds: an optional minus, digits without leading zeros, and unless only integers are wanted an
- * optional point with digits; no exponent, no minus before zero.
+ * Numbers within bounds: optional minus, digits without leading zeros, and an optional fraction unless only integers
+ * are allowed. No exponent and no negative zero.
  */
-export function boundedNumber(facts: NumberFacts, budget: WorkBudget): Expression {
-  const step = commonMultiple(facts);
-  const wholeOnly = facts.integer || step !== null;
+export function numberExpression(assertions: NumberAssertions, budget: WorkBudget): Expression {
+  const step = commonMultiple(assertions);
+  const wholeOnly = assertions.integer || step !== null;
   const magnitudes = (from: Magnitude | null, to: Magnitude | null): Expression => {
     const dfa = magnitudeAutomaton({ low: from, high: to, wholeOnly }, budget);
     return escapedExpression(step === null ? dfa : intersect(dfa, multiplesOf(step, budget), budget));
   };
   const zero: Magnitude = { whole: '', fraction: '', exclusive: true };
-  const minimum = facts.minimum && apart(facts.minimum, 1);
-  const maximum = facts.maximum && apart(facts.maximum, -1);
+  const minimum = assertions.minimum && nextInside(assertions.minimum, 1);
+  const maximum = assertions.maximum && nextInside(assertions.maximum, -1);
   const low = minimum && { ...minimum, decimal: decimalOf(minimum.value) };
   const high = maximum && { ...maximum, decimal: decimalOf(maximum.value) };
   const parts: Expression[] = [];
@@ -38,8 +37,11 @@ export function boundedNumber(facts: NumberFacts, budget: WorkBudget): Expressio
   return choice(parts);
 }
 
-/** Of longer numbers some read back as an excluded bound itself: there the next double is the bound. */
-function apart(bound: Bound, direction: 1 | -1): Bound {
+/**
+ * Moves an excluded bound of more than 15 digits to the next double. Some longer numbers would read back as the
+ * excluded bound itself.
+ */
+function nextInside(bound: Bound, direction: 1 | -1): Bound {
   if (!bound.exclusive || Math.abs(bound.value) < 10 ** MAX_DIGITS) return bound;
   const view = new DataView(new ArrayBuffer(8));
   view.setFloat64(0, bound.value);
@@ -49,16 +51,17 @@ function apart(bound: Bound, direction: 1 | -1): Bound {
 }
 
 function magnitude(value: Decimal, exclusive: boolean): Magnitude {
-  return { ...placesOf(value), exclusive };
+  return { ...decimalParts(value), exclusive };
 }
 
-/** The least common multiple of all multipleOf; null when there is none. */
-function commonMultiple(facts: NumberFacts): number | null {
+/** The least common multiple of all `multipleOf`; null if there is none. */
+function commonMultiple(assertions: NumberAssertions): number | null {
   let result: number | null = null;
-  for (const { value, path } of facts.multiples) {
-    if (!Number.isInteger(value)) throw schemaError(path, 'only integers are supported');
+  for (const { value, path } of assertions.multiples) {
+    if (!Number.isInteger(value)) throw schemaError(path, `must be an integer, received ${value}`);
     result = result === null ? value : (result * value) / greatestCommonDivisor(result, value);
-    if (result > MAX_MULTIPLE) throw schemaError(path, `only values up to ${MAX_MULTIPLE} are supported`);
+    if (result > MAX_MULTIPLE)
+      throw schemaError(path, `the least common multiple of all multipleOf must be at most ${MAX_MULTIPLE}`);
   }
   return result;
 }
@@ -67,7 +70,7 @@ function greatestCommonDivisor(a: number, b: number): number {
   return b === 0 ? a : greatestCommonDivisor(b, a % b);
 }
 
-/** Whole numbers divisible by `step`: one state per remainder. */
+/** Integers divisible by `step`: one state per remainder. */
 function multiplesOf(step: number, budget: WorkBudget): Dfa {
   budget.spend(30 * step);
   const edges = Array.from({ length: step }, (_, remainder) => {

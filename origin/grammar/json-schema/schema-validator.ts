@@ -1,14 +1,14 @@
-import { matches } from '../automaton/boolean.ts';
-import { itemDemands } from './array-schema.ts';
-import { decimalOf, isMultiple } from './decimal.ts';
-import { branchesOf, type Conjunction, expand, type Own } from './demands.ts';
-import { countFacts, isEqual, numberFacts, typesOf } from './facts.ts';
-import { isSchemaObject } from './keywords.ts';
-import { keyDemands, requiredKeys, valueDemands } from './object-keys.ts';
+import { acceptsText } from '../automaton/dfa.ts';
+import { itemSchemas } from './array-schema.ts';
+import { countRange, isEqual, numberAssertions, typesOf } from './assertions.ts';
+import { branchesOf, type Conjunction, expand, type KeywordNodes } from './conjunction.ts';
+import { decimalOf, isMultipleOf } from './decimal.ts';
+import { isJsonObject } from './keywords.ts';
+import { propertyNameSchemas, propertySchemas, requiredProperties } from './object-properties.ts';
 import type { SchemaContext } from './schema-context.ts';
 import { stringLanguage } from './string-schema.ts';
 
-/** Whether a given value satisfies a conjunction: decides what is left of `enum` and `const`. */
+/** Whether a value satisfies a conjunction. It filters the values of `enum` and `const`. */
 export function satisfies(value: unknown, conjunction: Conjunction, context: SchemaContext): boolean {
   context.budget.spend(50);
   const expanded = expand(conjunction, context.document);
@@ -19,11 +19,11 @@ export function satisfies(value: unknown, conjunction: Conjunction, context: Sch
     const count = branches.filter((branch) => satisfies(value, branch, context)).length;
     return choice.part === 'anyOf' ? count > 0 : count === 1;
   }
-  return isListed(value, expanded.own, context) && satisfiesRest(value, expanded.own, context);
+  return isListed(value, expanded.nodes, context) && satisfiesKeywords(value, expanded.nodes, context);
 }
 
-function isListed(value: unknown, own: Own, context: SchemaContext): boolean {
-  return own.every(({ schema }) => {
+function isListed(value: unknown, nodes: KeywordNodes, context: SchemaContext): boolean {
+  return nodes.every(({ schema }) => {
     if (Object.hasOwn(schema, 'const') && !isEqual(schema.const, value)) return false;
     if (schema.enum === undefined) return true;
     context.budget.spend(20 * schema.enum.length);
@@ -31,16 +31,16 @@ function isListed(value: unknown, own: Own, context: SchemaContext): boolean {
   });
 }
 
-/** The keywords apart from `enum`, `const` and the combining ones. */
-export function satisfiesRest(value: unknown, own: Own, context: SchemaContext): boolean {
-  if (own.some(({ schema }) => schema.type !== undefined) && !hasType(value, typesOf(own))) return false;
-  if (typeof value === 'number') return satisfiesNumber(value, own);
+/** Checks all keywords except `enum`, `const` and the combining ones. */
+export function satisfiesKeywords(value: unknown, nodes: KeywordNodes, context: SchemaContext): boolean {
+  if (nodes.some(({ schema }) => schema.type !== undefined) && !hasType(value, typesOf(nodes))) return false;
+  if (typeof value === 'number') return satisfiesNumber(value, nodes);
   if (typeof value === 'string') {
-    const language = stringLanguage(own, context.languages);
-    return language === null || matches(language, value);
+    const language = stringLanguage(nodes, context.languages);
+    return language === null || acceptsText(language, value);
   }
-  if (Array.isArray(value)) return satisfiesArray(value, own, context);
-  return !isSchemaObject(value) || satisfiesObject(value, own, context);
+  if (Array.isArray(value)) return satisfiesArray(value, nodes, context);
+  return !isJsonObject(value) || satisfiesObject(value, nodes, context);
 }
 
 function hasType(value: unknown, types: ReadonlySet<string>): boolean {
@@ -50,36 +50,36 @@ function hasType(value: unknown, types: ReadonlySet<string>): boolean {
   return types.has(Array.isArray(value) ? 'array' : typeof value);
 }
 
-function satisfiesNumber(value: number, own: Own): boolean {
-  // JSON text may name a number beyond all doubles; it would be written as null.
+function satisfiesNumber(value: number, nodes: KeywordNodes): boolean {
+  // JSON text may contain numbers beyond the range of doubles, which JSON.stringify would write as null.
   if (!Number.isFinite(value)) return false;
-  const { minimum, maximum, multiples } = numberFacts(own, false);
+  const { minimum, maximum, multiples } = numberAssertions(nodes, false);
   if (minimum && (minimum.exclusive ? value <= minimum.value : value < minimum.value)) return false;
   if (maximum && (maximum.exclusive ? value >= maximum.value : value > maximum.value)) return false;
-  return multiples.every((multiple) => isMultiple(decimalOf(value), decimalOf(multiple.value)));
+  return multiples.every((multiple) => isMultipleOf(decimalOf(value), decimalOf(multiple.value)));
 }
 
-function satisfiesArray(value: readonly unknown[], own: Own, context: SchemaContext): boolean {
-  const { min, max } = countFacts(own, 'minItems', 'maxItems');
+function satisfiesArray(value: readonly unknown[], nodes: KeywordNodes, context: SchemaContext): boolean {
+  const { min, max } = countRange(nodes, 'minItems', 'maxItems');
   if (value.length < min || value.length > max) return false;
-  const unique = own.some(({ schema }) => schema.uniqueItems === true);
+  const unique = nodes.some(({ schema }) => schema.uniqueItems === true);
   if (unique && value.some((item, i) => value.slice(i + 1).some((other) => isEqual(item, other))))
     return false;
-  return value.every((item, i) => satisfies(item, itemDemands(own, i, context.document), context));
+  return value.every((item, i) => satisfies(item, itemSchemas(nodes, i, context.document), context));
 }
 
 function satisfiesObject(
   value: Readonly<Record<string, unknown>>,
-  own: Own,
+  nodes: KeywordNodes,
   context: SchemaContext,
 ): boolean {
   const keys = Object.keys(value);
-  const { min, max } = countFacts(own, 'minProperties', 'maxProperties');
+  const { min, max } = countRange(nodes, 'minProperties', 'maxProperties');
   if (keys.length < min || keys.length > max) return false;
-  if ([...requiredKeys(own)].some((key) => !Object.hasOwn(value, key))) return false;
-  const names = keyDemands(own, context.document);
+  if ([...requiredProperties(nodes)].some((key) => !Object.hasOwn(value, key))) return false;
+  const names = propertyNameSchemas(nodes, context.document);
   return keys.every(
     (key) =>
-      satisfies(key, names, context) && satisfies(value[key], valueDemands(own, key, context), context),
+      satisfies(key, names, context) && satisfies(value[key], propertySchemas(nodes, key, context), context),
   );
 }

@@ -1,19 +1,16 @@
-import { complement, intersect } from '../automaton/boolean.ts';
 import { ALL_CODE_POINTS } from '../automaton/code-points.ts';
 import { determinize } from '../automaton/determinize.ts';
-import { type Dfa, trim } from '../automaton/dfa.ts';
+import { complement, type Dfa, intersect, trim } from '../automaton/dfa.ts';
 import type { Nfa } from '../automaton/nfa.ts';
-import { GrammarError } from '../grammar-error.ts';
+import { GrammarError, schemaError } from '../grammar-error.ts';
 import { searchAutomaton, wholeMatchAutomaton } from '../regex/regex-automaton.ts';
 import { parseRegex } from '../regex/regex-parser.ts';
 import { BudgetExceeded, type WorkBudget } from '../work-budget.ts';
 import { FORMATS } from './formats.ts';
-import { leadingLookaheads } from './leading-lookaheads.ts';
-import { schemaError } from './schema-error.ts';
 
 const MAX_STATES = 20_000;
 
-/** Languages of string values (the text between the quotes, unescaped), each made once. */
+/** Languages of string values (unescaped, without quotes), each built once. */
 export class StringLanguages {
   readonly #budget: WorkBudget;
   readonly #known = new Map<string, Dfa>();
@@ -22,7 +19,7 @@ export class StringLanguages {
     this.#budget = budget;
   }
 
-  /** Strings in which the pattern matches somewhere. */
+  /** Strings that contain a match of the pattern. */
   pattern(source: string, path: string): Dfa {
     const split = leadingLookaheads(source);
     if (split === null) return this.#once(`p${source}`, () => this.#regex(source, path, searchAutomaton));
@@ -39,7 +36,8 @@ export class StringLanguages {
 
   format(name: string, path: string): Dfa {
     const source = FORMATS.get(name);
-    if (source === undefined) throw schemaError(path, `the format "${name}" is not supported`);
+    if (source === undefined)
+      throw schemaError(path, `the format "${name}" is not supported; use ${[...FORMATS.keys()].join(', ')}`);
     return this.#once(`f${name}`, () => this.#regex(source, path, wholeMatchAutomaton));
   }
 
@@ -64,7 +62,7 @@ export class StringLanguages {
     });
   }
 
-  /** Exactly one of the texts. */
+  /** The language that consists of the texts. */
   anyOf(texts: readonly string[]): Dfa {
     const edges: Map<number, number>[] = [new Map()];
     const final: number[] = [0];
@@ -108,7 +106,8 @@ export class StringLanguages {
       return trim(dfa);
     } catch (error) {
       if (error instanceof GrammarError) throw schemaError(path, error.message);
-      if (error instanceof BudgetExceeded) throw schemaError(path, 'the pattern needs too much work');
+      if (error instanceof BudgetExceeded)
+        throw schemaError(path, 'the pattern needs too much work; simplify it');
       throw error;
     }
   }
@@ -116,8 +115,47 @@ export class StringLanguages {
   #once(key: string, make: () => Dfa): Dfa {
     const known = this.#known.get(key);
     if (known) return known;
-    const made = make();
-    this.#known.set(key, made);
-    return made;
+    const built = make();
+    this.#known.set(key, built);
+    return built;
   }
+}
+
+/** A pattern that must match, or must not match, at the start of a text. */
+interface Lookahead {
+  readonly source: string;
+  readonly negative: boolean;
+}
+
+/**
+ * Splits look-aheads off the start of a pattern that begins with `^`. All of them look from the start of the text, so
+ * each is a separate pattern. Returns null if there are none, or if they belong to one of several alternatives.
+ */
+function leadingLookaheads(pattern: string): { lookaheads: readonly Lookahead[]; rest: string } | null {
+  const lookaheads: Lookahead[] = [];
+  let at = 1;
+  while (/^\(\?[=!]/.test(pattern.slice(at, at + 3))) {
+    const end = endOf(pattern, at + 3, ')');
+    lookaheads.push({ source: pattern.slice(at + 3, end), negative: pattern[at + 2] === '!' });
+    at = end + 1;
+  }
+  const isWhole = pattern.startsWith('^') && endOf(pattern, at, '|') >= pattern.length;
+  return lookaheads.length > 0 && isWhole ? { lookaheads, rest: pattern.slice(at) } : null;
+}
+
+/** The index of a character from `start` outside of groups, classes and escapes; the length if there is none. */
+function endOf(pattern: string, start: number, char: string): number {
+  let open = 0;
+  let inClass = false;
+  let at = start;
+  for (; at < pattern.length; at++) {
+    const found = pattern[at]!;
+    if (found === char && open === 0 && !inClass) return at;
+    if (found === '\\') at++;
+    else if (found === '[') inClass = true;
+    else if (found === ']') inClass = false;
+    else if (found === '(' && !inClass) open++;
+    else if (found === ')' && !inClass) open--;
+  }
+  return at;
 }

@@ -1,31 +1,34 @@
 import type { Dfa } from '../automaton/dfa.ts';
 import { type Expression, NOTHING, repeat } from '../expression.ts';
-import { wholeMatchExpression } from '../regex/regex-expression.ts';
+import { wholeMatchExpression } from '../regex/regex-automaton.ts';
 import { parseRegex } from '../regex/regex-parser.ts';
-import type { Own } from './demands.ts';
+import { countRange } from './assertions.ts';
+import type { KeywordNodes } from './conjunction.ts';
 import { escapedExpression } from './escaped-string.ts';
-import { countFacts, textFacts } from './facts.ts';
-import { uriWithin } from './formats.ts';
-import { stringCharacter } from './json-text.ts';
+import { ANNOTATION_FORMATS, uriWithin } from './formats.ts';
+import { stringCharacter } from './json-rules.ts';
 import type { SchemaContext } from './schema-context.ts';
 import type { StringLanguages } from './string-language.ts';
 
-/** Longer URIs are too much work to count as a whole, and no URI is shorter than the other. */
+/** Longer URIs are too much work to count as a whole; the shortest URI has 3 characters. */
 const MAX_COUNTED_URI = 300;
 const SHORTEST_URI = 3;
 
-/** Strings of the given lengths, patterns and formats. Without a pattern or format any JSON spelling may be used. */
-export function stringExpression(own: Own, { json, languages, budget }: SchemaContext): Expression {
-  const { min, max } = countFacts(own, 'minLength', 'maxLength');
+/** Strings that satisfy lengths, patterns and formats. Without pattern and format, any JSON spelling is allowed. */
+export function stringExpression(
+  nodes: KeywordNodes,
+  { json, languages, budget }: SchemaContext,
+): Expression {
+  const { min, max } = countRange(nodes, 'minLength', 'maxLength');
   if (min > max) return NOTHING;
-  const isUri = own.every(
+  const isUri = nodes.every(
     ({ schema: { format = 'uri', pattern } }) => format === 'uri' && pattern === undefined,
   );
-  const isFormat = own.some(({ schema }) => schema.format !== undefined);
+  const isFormat = nodes.some(({ schema }) => schema.format !== undefined);
   if (isFormat && isUri && Number.isFinite(max) && max > MAX_COUNTED_URI && min <= SHORTEST_URI) {
     return json.stringOf(wholeMatchExpression(parseRegex(uriWithin(max), budget), budget));
   }
-  const language = textFacts(own, languages);
+  const language = patternAndFormat(nodes, languages);
   if (language === null) {
     return min === 0 && max === Number.POSITIVE_INFINITY
       ? json.string
@@ -34,10 +37,10 @@ export function stringExpression(own: Own, { json, languages, budget }: SchemaCo
   return json.stringOf(escapedExpression(withLengths(language, min, max, languages)));
 }
 
-/** The language of string values, for questions about it; null = every string. */
-export function stringLanguage(own: Own, languages: StringLanguages): Dfa | null {
-  const { min, max } = countFacts(own, 'minLength', 'maxLength');
-  const language = textFacts(own, languages);
+/** The language of string values; null if every string is allowed. */
+export function stringLanguage(nodes: KeywordNodes, languages: StringLanguages): Dfa | null {
+  const { min, max } = countRange(nodes, 'minLength', 'maxLength');
+  const language = patternAndFormat(nodes, languages);
   if (language !== null) return withLengths(language, min, max, languages);
   return min === 0 && max === Number.POSITIVE_INFINITY ? null : languages.length(min, max);
 }
@@ -45,4 +48,15 @@ export function stringLanguage(own: Own, languages: StringLanguages): Dfa | null
 function withLengths(language: Dfa, min: number, max: number, languages: StringLanguages): Dfa {
   if (min === 0 && max === Number.POSITIVE_INFINITY) return language;
   return languages.both(language, languages.length(min, max));
+}
+
+/** The language that `pattern` and `format` allow, regardless of length; null if neither is used. */
+function patternAndFormat(nodes: KeywordNodes, languages: StringLanguages): Dfa | null {
+  const parts = nodes.flatMap(({ schema, path }) => [
+    ...(schema.pattern === undefined ? [] : [languages.pattern(schema.pattern, `${path}/pattern`)]),
+    ...(schema.format === undefined || ANNOTATION_FORMATS.has(schema.format)
+      ? []
+      : [languages.format(schema.format, `${path}/format`)]),
+  ]);
+  return parts.length === 0 ? null : parts.reduce((a, b) => languages.both(a, b));
 }

@@ -1,46 +1,106 @@
 import { type GrammarError, syntaxError } from '../grammar-error.ts';
-import { type LarkWord, larkWords } from './lark-words.ts';
+
+/** A token of Lark's syntax. */
+interface LarkToken {
+  readonly kind:
+    | 'rule'
+    | 'terminal'
+    | 'string'
+    | 'regex'
+    | 'number'
+    | 'directive'
+    | 'symbol'
+    | 'newline'
+    | 'reference';
+  readonly text: string;
+  readonly offset: number;
+}
+
+const TOKEN_PATTERNS: readonly (readonly [LarkToken['kind'] | 'space', RegExp])[] = [
+  ['space', /(?:[ \t\f]|\/\/[^\n]*|#[^\n]*|\\\r?\n)+/y],
+  ['newline', /(?:\r?\n[ \t\f]*)+/y],
+  ['directive', /%[a-z]+/y],
+  ['string', /"(?:[^"\\\n]|\\.)*"i?/y],
+  ['regex', /\/(?!\/)(?:[^/\\\n]|\\.)+\/[imslux]*/y],
+  ['rule', /_?[a-z](?:[_a-z0-9]|-(?!>))*/y],
+  ['terminal', /_?[A-Z](?:[_A-Z0-9]|-(?!>))*/y],
+  ['reference', /@[A-Za-z0-9_-]+/y],
+  ['symbol', /->|\.\.|[()[\]{}|:*+?~!.,&<>=-]/y],
+  ['number', /\d+/y],
+];
+
+/** Splits a Lark grammar into tokens without comments and spaces. The last token is a newline. */
+function tokenizeLark(source: string): LarkToken[] {
+  const tokens: LarkToken[] = [];
+  let offset = 0;
+  while (offset < source.length) {
+    const start = offset;
+    for (const [kind, pattern] of TOKEN_PATTERNS) {
+      pattern.lastIndex = offset;
+      const text = pattern.exec(source)?.[0];
+      if (text === undefined) continue;
+      if (kind !== 'space') tokens.push({ kind, text, offset });
+      offset += text.length;
+      break;
+    }
+    if (offset === start) throw syntaxError(source, offset, 'Unexpected character');
+  }
+  tokens.push({ kind: 'newline', text: '', offset });
+  return joinContinuedLines(tokens);
+}
+
+/** Removes newlines before a line that begins with `|`, which continues the previous line. */
+function joinContinuedLines(tokens: readonly LarkToken[]): LarkToken[] {
+  const kept: LarkToken[] = [];
+  for (const token of tokens) {
+    if (token.kind === 'symbol' && token.text === '|') {
+      while (kept.at(-1)?.kind === 'newline') kept.pop();
+    }
+    kept.push(token);
+  }
+  return kept;
+}
 
 const MAX_COUNT = 100_000;
 const ESCAPES: Readonly<Record<string, string>> = { n: '\n', r: '\r', t: '\t', f: '\f', v: '\v', '0': '\0' };
 
-/** Reads the words of a Lark grammar. */
+/** A read position in the tokens of a Lark grammar. */
 export class LarkCursor {
   readonly #source: string;
-  readonly #words: readonly LarkWord[];
-  #at = 0;
+  readonly #tokens: readonly LarkToken[];
+  #index = 0;
 
   constructor(source: string) {
     this.#source = source;
-    this.#words = larkWords(source);
+    this.#tokens = tokenizeLark(source);
   }
 
   get atEnd(): boolean {
-    return this.#at >= this.#words.length;
+    return this.#index >= this.#tokens.length;
   }
 
-  get word(): LarkWord | undefined {
-    return this.#words[this.#at];
+  get token(): LarkToken | undefined {
+    return this.#tokens[this.#index];
   }
 
   error(message: string): GrammarError {
-    return syntaxError(this.#source, this.word?.offset ?? this.#source.length, message);
+    return syntaxError(this.#source, this.token?.offset ?? this.#source.length, message);
   }
 
-  takeKind(kind: LarkWord['kind']): LarkWord | null {
-    const word = this.word;
-    if (word?.kind !== kind) return null;
-    this.#at++;
-    return word;
+  takeKind(kind: LarkToken['kind']): LarkToken | null {
+    const token = this.token;
+    if (token?.kind !== kind) return null;
+    this.#index++;
+    return token;
   }
 
   isSymbol(text: string): boolean {
-    return this.word?.kind === 'symbol' && this.word.text === text;
+    return this.token?.kind === 'symbol' && this.token.text === text;
   }
 
   takeSymbol(text: string): boolean {
     if (!this.isSymbol(text)) return false;
-    this.#at++;
+    this.#index++;
     return true;
   }
 
@@ -48,26 +108,26 @@ export class LarkCursor {
     if (!this.takeSymbol(text)) throw this.error(`Expected "${text}"`);
   }
 
-  /** At `{` with a count behind it, not with what a template is given. */
+  /** Whether a repetition count in braces follows, as opposed to template arguments. */
   get atCounts(): boolean {
-    const next = this.#words[this.#at + 1];
+    const next = this.#tokens[this.#index + 1];
     return this.isSymbol('{') && (next?.kind === 'number' || next?.text === ',');
   }
 
   number(): number {
     this.takeSymbol('-');
-    const word = this.takeKind('number');
-    if (!word) throw this.error('Expected a number');
-    if (Number(word.text) > MAX_COUNT) throw this.error(`More than ${MAX_COUNT} repetitions`);
-    return Number(word.text);
+    const token = this.takeKind('number');
+    if (!token) throw this.error('Expected a number');
+    if (Number(token.text) > MAX_COUNT) throw this.error(`More than ${MAX_COUNT} repetitions`);
+    return Number(token.text);
   }
 
-  /** A quoted string with its escapes replaced. */
+  /** Takes a quoted string and decodes its escapes. */
   string(): { value: string; ignoreCase: boolean } {
-    const word = this.takeKind('string');
-    if (!word) throw this.error('Expected a string');
-    const ignoreCase = word.text.endsWith('i');
-    const body = word.text.slice(1, ignoreCase ? -2 : -1);
+    const token = this.takeKind('string');
+    if (!token) throw this.error('Expected a string');
+    const ignoreCase = token.text.endsWith('i');
+    const body = token.text.slice(1, ignoreCase ? -2 : -1);
     const value = body.replace(
       /\\(?:x([0-9a-fA-F]{2})|u([0-9a-fA-F]{4})|U([0-9a-fA-F]{8})|(.))/gsu,
       (...found) => {
@@ -75,28 +135,30 @@ export class LarkCursor {
         const code = x ?? u ?? U;
         if (code === undefined) return ESCAPES[char!] ?? char!;
         const value = Number.parseInt(code, 16);
-        if (value > 0x10ffff) throw syntaxError(this.#source, word.offset, 'Not a Unicode character');
+        if (value > 0x10ffff)
+          throw syntaxError(this.#source, token.offset, 'The escape is not a Unicode scalar value');
         return String.fromCodePoint(value);
       },
     );
-    if (!value.isWellFormed()) throw syntaxError(this.#source, word.offset, 'Lone surrogate');
+    if (!value.isWellFormed())
+      throw syntaxError(this.#source, token.offset, 'A lone surrogate cannot be encoded');
     return { value, ignoreCase };
   }
 
-  /** The JSON object that follows a directive such as `%json`. */
+  /** Takes a directive such as `%json` and the JSON object that follows. */
   jsonAfterDirective(): unknown {
     this.takeKind('directive');
     while (this.takeKind('newline'));
-    const start = this.word?.offset ?? this.#source.length;
+    const start = this.token?.offset ?? this.#source.length;
     if (!this.isSymbol('{')) throw this.error('Expected a JSON object');
     let open = 0;
     do {
       if (this.atEnd) throw syntaxError(this.#source, start, 'The JSON object is not closed');
       if (this.isSymbol('{')) open++;
       if (this.isSymbol('}')) open--;
-      this.#at++;
+      this.#index++;
     } while (open > 0);
-    const last = this.#words[this.#at - 1]!;
+    const last = this.#tokens[this.#index - 1]!;
     try {
       return JSON.parse(this.#source.slice(start, last.offset + 1));
     } catch {

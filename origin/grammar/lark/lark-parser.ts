@@ -1,14 +1,31 @@
 import { type GrammarError, syntaxError } from '../grammar-error.ts';
+import { IMPORTABLE_TERMINALS } from './importable-terminals.ts';
 import { LarkCursor } from './lark-cursor.ts';
-import { COMMON_TERMINALS } from './lark-library.ts';
-import type { LarkGrammar, LarkNode } from './lark-syntax.ts';
+
+/** A parsed Lark expression with unresolved names. */
+export type LarkNode =
+  | { readonly kind: 'name'; readonly name: string; readonly offset: number }
+  | { readonly kind: 'string'; readonly value: string; readonly ignoreCase: boolean }
+  | { readonly kind: 'regex'; readonly source: string; readonly flags: string; readonly offset: number }
+  | { readonly kind: 'range'; readonly from: number; readonly to: number }
+  | { readonly kind: 'sequence' | 'choice'; readonly items: readonly LarkNode[] }
+  | { readonly kind: 'repeat'; readonly item: LarkNode; readonly min: number; readonly max: number }
+  /** `@name`: a reference to another grammar. */
+  | { readonly kind: 'grammar'; readonly name: string; readonly offset: number }
+  | { readonly kind: 'json'; readonly schema: unknown };
+
+export interface LarkGrammar {
+  /** Rules (lower case) and terminals (upper case) by name. */
+  readonly definitions: ReadonlyMap<string, LarkNode>;
+  readonly ignored: readonly LarkNode[];
+}
 
 const MAX_NESTING = 200;
 
 /**
- * Reads Lark's syntax: rules, terminals, aliases, priorities (which choose between parses, not between texts, and are
- * skipped), `%import common.X`, `%ignore`. Beyond Lark, as llguidance: counts in braces, `-` in names. Refused with a
- * message: templates, `%declare`, `%extend`, `%override`.
+ * Parses Lark: rules, terminals, aliases, `%import common.X`, `%ignore`. Priorities are ignored, because they choose
+ * between parses of the same text. Extensions as in llguidance: counts in braces, `-` in names. Rejected: templates,
+ * `%declare`, `%extend`, `%override`.
  */
 export function parseLark(source: string): LarkGrammar {
   return new LarkParser(source).parse();
@@ -29,7 +46,7 @@ class LarkParser {
     const cursor = this.#cursor;
     while (!cursor.atEnd) {
       if (cursor.takeKind('newline')) continue;
-      if (cursor.word?.kind === 'directive') this.#directive();
+      if (cursor.token?.kind === 'directive') this.#directive();
       else this.#definition();
       if (!cursor.takeKind('newline')) throw cursor.error('Expected the end of the line');
     }
@@ -41,30 +58,31 @@ class LarkParser {
     while (cursor.takeSymbol('!') || cursor.takeSymbol('?'));
     const name = cursor.takeKind('rule') ?? cursor.takeKind('terminal');
     if (!name) throw cursor.error('Expected a rule or a terminal');
-    if (this.#definitions.has(name.text)) throw this.#fault(name.offset, `"${name.text}" is defined twice`);
+    if (this.#definitions.has(name.text)) throw this.#error(name.offset, `"${name.text}" is defined twice`);
     if (cursor.takeSymbol('.')) cursor.number();
-    if (cursor.takeSymbol('{')) throw this.#fault(name.offset, 'Templates are not supported');
-    if (cursor.takeSymbol('[')) throw this.#fault(name.offset, 'Rule attributes are not supported');
+    if (cursor.takeSymbol('{')) throw this.#error(name.offset, 'Templates are not supported');
+    if (cursor.takeSymbol('['))
+      throw this.#error(name.offset, 'Rule attributes in brackets are not supported');
     cursor.expect(':');
     this.#definitions.set(name.text, this.#alternatives(0));
   }
 
   #directive(): void {
     const cursor = this.#cursor;
-    if (cursor.word?.text === '%llguidance') {
-      // Options of llguidance's own machinery; of them one alone changes which texts match.
-      const { offset } = cursor.word;
+    if (cursor.token?.text === '%llguidance') {
+      // Only `skip_repetition` changes which texts match; the other options tune llguidance itself.
+      const { offset } = cursor.token;
       const { skip_repetition: repetition } = cursor.jsonAfterDirective() as { skip_repetition?: unknown };
-      if (repetition === 'once') throw this.#fault(offset, '"skip_repetition" is not supported');
+      if (repetition === 'once') throw this.#error(offset, '"skip_repetition" is not supported');
       return;
     }
-    const word = cursor.takeKind('directive')!;
-    if (word.text === '%ignore') this.#ignored.push(this.#alternatives(0));
-    else if (word.text === '%import') this.#import();
-    else throw this.#fault(word.offset, `${word.text} is not supported`);
+    const token = cursor.takeKind('directive')!;
+    if (token.text === '%ignore') this.#ignored.push(this.#alternatives(0));
+    else if (token.text === '%import') this.#import();
+    else throw this.#error(token.offset, `${token.text} is not supported`);
   }
 
-  /** `common.A`, `common.A -> B` or `common (A, B)` */
+  /** Takes `common.A`, `common.A -> B` or `common (A, B)`. */
   #import(): void {
     const cursor = this.#cursor;
     const library = cursor.takeKind('rule');
@@ -81,13 +99,13 @@ class LarkParser {
 
   #importTerminal(): void {
     const cursor = this.#cursor;
-    const word = cursor.takeKind('terminal');
+    const token = cursor.takeKind('terminal');
     const source =
-      word && Object.hasOwn(COMMON_TERMINALS, word.text) ? COMMON_TERMINALS[word.text] : undefined;
-    if (!word || source === undefined) throw cursor.error('No such terminal in the library "common"');
-    const alias = cursor.takeSymbol('->') ? cursor.takeKind('terminal') : word;
+      token && Object.hasOwn(IMPORTABLE_TERMINALS, token.text) ? IMPORTABLE_TERMINALS[token.text] : undefined;
+    if (!token || source === undefined) throw cursor.error('No such terminal in the library "common"');
+    const alias = cursor.takeSymbol('->') ? cursor.takeKind('terminal') : token;
     if (!alias) throw cursor.error('Expected the name of a terminal');
-    this.#definitions.set(alias.text, { kind: 'regex', source, flags: '', offset: word.offset });
+    this.#definitions.set(alias.text, { kind: 'regex', source, flags: '', offset: token.offset });
   }
 
   #alternatives(nesting: number): LarkNode {
@@ -118,14 +136,14 @@ class LarkParser {
     }
     const reference = cursor.takeKind('reference');
     if (reference) return { kind: 'grammar', name: reference.text.slice(1), offset: reference.offset };
-    if (cursor.word?.kind === 'string') return this.#stringOrRange();
+    if (cursor.token?.kind === 'string') return this.#stringOrRange();
     const regex = cursor.takeKind('regex');
     if (regex) {
       const end = regex.text.lastIndexOf('/');
       const source = regex.text.slice(1, end);
       return { kind: 'regex', source, flags: regex.text.slice(end + 1), offset: regex.offset + 1 };
     }
-    if (cursor.word?.text === '%json') return { kind: 'json', schema: cursor.jsonAfterDirective() };
+    if (cursor.token?.text === '%json') return { kind: 'json', schema: cursor.jsonAfterDirective() };
     if (cursor.isSymbol('(') || cursor.isSymbol('[')) return this.#group(nesting);
     if (cursor.isSymbol('<')) throw cursor.error('Special tokens cannot be generated by a grammar');
     return null;
@@ -133,7 +151,7 @@ class LarkParser {
 
   #group(nesting: number): LarkNode {
     const cursor = this.#cursor;
-    if (nesting >= MAX_NESTING) throw cursor.error('Groups are nested too deeply');
+    if (nesting >= MAX_NESTING) throw cursor.error(`Groups are nested more than ${MAX_NESTING} levels deep`);
     const isOptional = cursor.takeSymbol('[');
     if (!isOptional) cursor.expect('(');
     const inner = this.#alternatives(nesting + 1);
@@ -170,13 +188,13 @@ class LarkParser {
     return { kind: 'repeat', item, min, max };
   }
 
-  /** `n` or `n..m` */
+  /** Takes `n` or `n..m`. */
   #tildeCounts(): [number, number] {
     const min = this.#cursor.number();
     return [min, this.#cursor.takeSymbol('..') ? this.#cursor.number() : min];
   }
 
-  /** `{n}`, `{n,}`, `{,m}` or `{n,m}` */
+  /** Takes `{n}`, `{n,}`, `{,m}` or `{n,m}`. */
   #bracedCounts(): [number, number] {
     const cursor = this.#cursor;
     cursor.expect('{');
@@ -187,7 +205,7 @@ class LarkParser {
     return [min, max];
   }
 
-  #fault(offset: number, message: string): GrammarError {
+  #error(offset: number, message: string): GrammarError {
     return syntaxError(this.#source, offset, message);
   }
 }

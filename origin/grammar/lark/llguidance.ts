@@ -1,23 +1,24 @@
 import { type Expression, type Grammar, GrammarBuilder } from '../expression.ts';
-import { GrammarError } from '../grammar-error.ts';
+import { GrammarError, parseJson } from '../grammar-error.ts';
 import { jsonSchemaExpression } from '../json-schema/json-schema.ts';
+import { isJsonObject } from '../json-schema/keywords.ts';
 import type { WorkBudget } from '../work-budget.ts';
-import { type LarkContext, larkExpression } from './lark-grammar.ts';
+import { type LarkContext, larkExpression } from './lark-compiler.ts';
 
-/** One Lark grammar. */
+/** Compiles one Lark grammar. */
 export function larkGrammar(source: string, budget: WorkBudget): Grammar {
   return llguidanceGrammar({ grammars: [{ lark_grammar: source }] }, budget);
 }
 
 /**
- * llguidance's JSON form: `{"grammars": [{"name"?, "lark_grammar"} | {"name"?, "json_schema"}]}`, as an object or as
- * JSON text. The first grammar is the start; Lark grammars refer to the others as `@name`.
+ * Compiles llguidance's JSON form, an object or its text: `{"grammars": [{"name"?, "lark_grammar"} | {"name"?,
+ * "json_schema"}]}`. The first grammar is the start. Lark grammars refer to the others as `@name`.
  */
 export function llguidanceGrammar(value: unknown, budget: WorkBudget): Grammar {
   const parts = grammarsOf(value);
   const builder = new GrammarBuilder();
   const root = builder.declare();
-  const made = new Map<GrammarPart, Expression>();
+  const references = new Map<GrammarPart, Expression>();
   const context: LarkContext = {
     builder,
     budget,
@@ -27,12 +28,12 @@ export function llguidanceGrammar(value: unknown, budget: WorkBudget): Grammar {
     },
   };
   const expressionOf = (part: GrammarPart): Expression => {
-    const known = made.get(part);
+    const known = references.get(part);
     if (known) return known;
-    // Known before it is compiled, so that grammars may refer to each other.
+    // Registers the rule before it is compiled, so that grammars may refer to each other.
     const index = builder.declare();
     const reference: Expression = { kind: 'rule', rule: index };
-    made.set(part, reference);
+    references.set(part, reference);
     builder.define(
       index,
       part.lark === undefined
@@ -52,14 +53,14 @@ interface GrammarPart {
 }
 
 function grammarsOf(value: unknown): GrammarPart[] {
-  const parsed = typeof value === 'string' ? parsedJson(value) : value;
-  const grammars = isObject(parsed) ? parsed.grammars : undefined;
+  const parsed = typeof value === 'string' ? parseJson(value, 'The grammar') : value;
+  const grammars = isJsonObject(parsed) ? parsed.grammars : undefined;
   if (!Array.isArray(grammars) || grammars.length === 0)
     throw new GrammarError('"grammars" must be a non-empty array');
   return grammars.map((grammar: unknown, index) => {
     const where = `grammars[${index}]`;
-    if (!isObject(grammar)) throw new GrammarError(`${where} must be an object`);
-    // null means absent.
+    if (!isJsonObject(grammar)) throw new GrammarError(`${where} must be an object`);
+    // A null field counts as absent.
     const given = Object.fromEntries(Object.entries(grammar).filter(([, value]) => value !== null));
     const { name, lark_grammar: lark, json_schema: schema, ...others } = given;
     const unknown = Object.keys(others)[0];
@@ -74,16 +75,4 @@ function grammarsOf(value: unknown): GrammarPart[] {
     }
     return { name, lark, schema };
   });
-}
-
-function isObject(value: unknown): value is Readonly<Record<string, unknown>> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
-}
-
-function parsedJson(source: string): unknown {
-  try {
-    return JSON.parse(source);
-  } catch {
-    throw new GrammarError('The grammar is not valid JSON');
-  }
 }

@@ -1,19 +1,26 @@
 import { createContext, Script } from 'node:vm';
 import type { Program } from '../program/program.ts';
-import { leaveSignalsToParent } from './bare-process.ts';
-import { type CompileJob, type CompileOutcome, type CompileResult, failed } from './compile-messages.ts';
+import {
+  type CompileJob,
+  type CompileOutcome,
+  type CompileResult,
+  failureOutcome,
+} from './compile-messages.ts';
+import { ignoreTerminationSignals } from './isolated-process.ts';
 
-/** A process whose parent is dead and whose job hangs ends after so many times the job's limit. */
-const ORPHAN_LIMIT = 2;
+/** If the parent process died, a hanging job ends after this multiple of its time limit. */
+const ORPHAN_LIMIT_RATIO = 2;
 
-/** What a compile process does: answers each job with a program or an error until its parent is gone. */
-export function answerJobs(compile: (wire: string, isLate: () => boolean) => Program): void {
-  leaveSignalsToParent();
+/** The loop of a compile process: answers each job with a program or an error until the parent exits. */
+export function serveJobs(compile: (wire: string, isExpired: () => boolean) => Program): void {
+  ignoreTerminationSignals();
   process.on('disconnect', () => process.exit());
   process.on('message', ({ wire, limitMs }: CompileJob) => {
     const deadline = performance.now() + limitMs;
-    const isLate = (): boolean => performance.now() > deadline;
-    const outcome = withinTime(ORPHAN_LIMIT * limitMs, () => outcomeOf(() => compile(wire, isLate)));
+    const isExpired = (): boolean => performance.now() > deadline;
+    const outcome = runWithTimeout(ORPHAN_LIMIT_RATIO * limitMs, () =>
+      outcomeOf(() => compile(wire, isExpired)),
+    );
     process.send?.(outcome satisfies CompileResult);
   });
   process.send?.({ ready: true } satisfies CompileResult);
@@ -23,16 +30,16 @@ function outcomeOf(compile: () => Program): CompileOutcome {
   try {
     return { program: compile() };
   } catch (error) {
-    return failed(error);
+    return failureOutcome(error);
   }
 }
 
-const room: { work: () => unknown } = { work: () => undefined };
-const context = createContext(room);
+const sandbox: { work: () => unknown } = { work: () => undefined };
+const context = createContext(sandbox);
 const script = new Script('work()');
 
-/** While a job runs nothing else does, neither a timer nor the news of the parent's death; but Node can stop a script. */
-function withinTime<T>(timeout: number, work: () => T): T {
-  room.work = work;
+/** Runs `work` as a vm script, because Node can stop a script. A busy job blocks timers and the `disconnect` event. */
+function runWithTimeout<T>(timeout: number, work: () => T): T {
+  sandbox.work = work;
   return script.runInContext(context, { timeout }) as T;
 }

@@ -1,21 +1,21 @@
 import { ApiError, type ErrorCode, toApiError } from '../../../shared/errors.ts';
 import type { Program } from '../program/program.ts';
 
-/** To a compile process, one at a time. */
+/** Message to a compile process, one at a time. */
 export interface CompileJob {
   /** A WireConstraint as JSON. */
   readonly wire: string;
   readonly limitMs: number;
 }
 
-/** From a compile process: `ready` once, then exactly one outcome per job. */
+/** Message from a compile process: `ready` once, then one outcome per job. */
 export type CompileResult = { readonly ready: true } | CompileOutcome;
 
 export type CompileOutcome =
   | { readonly program: Program }
   | { readonly error: { readonly code: ErrorCode; readonly message: string; readonly param: string | null } };
 
-/** To the compile server. */
+/** Message to the compile server. */
 export interface CompileRequest {
   readonly id: number;
   /** A WireConstraint as JSON. */
@@ -23,36 +23,36 @@ export interface CompileRequest {
   readonly tenantId: string;
 }
 
-/** From the compile server, one per request. */
-export interface CompileAnswer {
+/** Message from the compile server, one per request. */
+export interface CompileResponse {
   readonly id: number;
   readonly outcome: CompileOutcome;
 }
 
-/** What waits for an outcome. */
-export interface Waiting {
+/** The promise functions of a caller that waits for an outcome. */
+export interface PendingCompile {
   readonly resolve: (program: Program) => void;
   readonly reject: (error: unknown) => void;
 }
 
-export function failed(thrown: unknown): CompileOutcome {
+export function failureOutcome(thrown: unknown): CompileOutcome {
   const { code, message, param } = toApiError(thrown);
   return { error: { code, message, param } };
 }
 
-export function settle({ resolve, reject }: Waiting, outcome: CompileOutcome): void {
+export function settlePending({ resolve, reject }: PendingCompile, outcome: CompileOutcome): void {
   if ('program' in outcome) resolve(outcome.program);
   else reject(new ApiError(outcome.error.code, outcome.error.message, { param: outcome.error.param }));
 }
 
-export function closedError(): ApiError {
+export function shutdownError(): ApiError {
   return new ApiError('server_is_overloaded', 'The server is shutting down.');
 }
 
-/** Nothing is known against the grammar. */
-export function diedError(): ApiError {
+/** The process died for a reason that may be unrelated to the grammar. */
+export function processDiedError(): ApiError {
   return new ApiError(
     'upstream_error',
-    'The process that compiles grammars stopped unexpectedly. Please retry your request.',
+    'The process that compiles grammars stopped unexpectedly. Retry the request.',
   );
 }

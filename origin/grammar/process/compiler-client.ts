@@ -1,18 +1,18 @@
 import type { ChildProcess } from 'node:child_process';
 import type { Program } from '../program/program.ts';
-import { startBareProcess } from './bare-process.ts';
 import {
-  type CompileAnswer,
   type CompileRequest,
-  closedError,
-  diedError,
-  settle,
-  type Waiting,
+  type CompileResponse,
+  type PendingCompile,
+  processDiedError,
+  settlePending,
+  shutdownError,
 } from './compile-messages.ts';
+import { startIsolatedProcess } from './isolated-process.ts';
 
-/** The compile server as the engine sees it. A server that has died is started again for the next constraint. */
+/** The engine's client of the compile server. If the server dies, the next constraint starts a new one. */
 export class CompilerClient {
-  readonly #waiting = new Map<number, Waiting>();
+  readonly #waiting = new Map<number, PendingCompile>();
   #server: ChildProcess | null;
   #nextId = 0;
   #closed = false;
@@ -27,13 +27,13 @@ export class CompilerClient {
 
   /**
    * @param wire a WireConstraint as JSON
-   * @throws ApiError naming the fault when it cannot be compiled, 503 when too much is waiting
+   * @throws ApiError naming the error in the constraint; 503 if too many compilations wait
    */
   compile(wire: string, tenantId: string): Promise<Program> {
-    if (this.#closed) return Promise.reject(closedError());
+    if (this.#closed) return Promise.reject(shutdownError());
     this.#server ??= this.#start();
     const server = this.#server;
-    if (server === null) return Promise.reject(diedError());
+    if (server === null) return Promise.reject(processDiedError());
     return new Promise((resolve, reject) => {
       const id = this.#nextId++;
       this.#waiting.set(id, { resolve, reject });
@@ -42,12 +42,12 @@ export class CompilerClient {
     });
   }
 
-  /** Ends the server and its processes; compilations under way and later ones fail. */
+  /** Ends the server and its processes. Running and later compilations fail. */
   async close(): Promise<void> {
     this.#closed = true;
     const server = this.#server;
     this.#server = null;
-    this.#fail(closedError());
+    this.#fail(shutdownError());
     if (server === null) return;
     const exited = new Promise((resolve) => server.once('exit', resolve));
     server.ref();
@@ -55,20 +55,20 @@ export class CompilerClient {
     await exited;
   }
 
-  /** Null where the system has no room for another process. */
+  /** Returns null if the system cannot start another process. */
   #start(): ChildProcess | null {
     try {
-      const server = startBareProcess(new URL('./compile-server.ts', import.meta.url));
+      const server = startIsolatedProcess(new URL('./compile-server-entry.ts', import.meta.url));
       const end = (): void => {
         server.kill('SIGKILL');
         if (this.#server !== server) return;
         this.#server = null;
-        this.#fail(diedError());
+        this.#fail(processDiedError());
       };
       server.on('exit', end).on('error', end);
-      server.on('message', (answer: CompileAnswer) => this.#take(answer));
+      server.on('message', (response: CompileResponse) => this.#take(response));
       if (server.pid === undefined) return null;
-      // An idle server does not keep the process alive.
+      // An idle server does not keep the parent process alive.
       server.unref();
       server.channel?.unref();
       return server;
@@ -77,11 +77,11 @@ export class CompilerClient {
     }
   }
 
-  #take({ id, outcome }: CompileAnswer): void {
+  #take({ id, outcome }: CompileResponse): void {
     const waiting = this.#waiting.get(id);
     this.#waiting.delete(id);
     if (this.#waiting.size === 0) this.#server?.channel?.unref();
-    if (waiting !== undefined) settle(waiting, outcome);
+    if (waiting !== undefined) settlePending(waiting, outcome);
   }
 
   #fail(error: Error): void {

@@ -5,9 +5,9 @@ import { GrammarRuntime } from '../runtime/grammar-runtime.ts';
 import type { GrammarVocabulary } from '../runtime/grammar-vocabulary.ts';
 
 export interface GrammarCacheOptions {
-  /** Compiled grammars kept; default 200. */
+  /** Maximum number of cached grammars; default 200. */
   readonly maxGrammars?: number;
-  /** Bytes of their parser states together; default 256 MiB. */
+  /** Maximum memory of programs and parser states in bytes; default 256 MiB. */
   readonly maxBytes?: number;
 }
 
@@ -15,8 +15,8 @@ export interface GrammarCacheOptions {
 type Compile = (wire: string, tenantId: string) => Promise<Program>;
 
 /**
- * Compiled grammars by content, for one vocabulary. Equal constraints are compiled once, also while a tenant's first
- * compilation is under way: no tenant waits in another's queue. The least recently used ones are dropped.
+ * An LRU cache of compiled grammars by content, for one vocabulary. Equal constraints of a tenant are compiled once,
+ * also concurrently. Tenants do not wait for each other's compilations.
  */
 export class GrammarCache {
   readonly #vocabulary: GrammarVocabulary;
@@ -24,7 +24,7 @@ export class GrammarCache {
   readonly #maxGrammars: number;
   readonly #maxBytes: number;
   readonly #grammars = new Map<string, GrammarRuntime>();
-  /** By content and tenant. */
+  /** Running compilations by content and tenant. */
   readonly #pending = new Map<string, Promise<GrammarRuntime>>();
 
   constructor(
@@ -44,7 +44,7 @@ export class GrammarCache {
 
   /**
    * @param wire a WireConstraint as JSON
-   * @throws ApiError naming the fault when the constraint cannot be compiled; failures are not kept
+   * @throws ApiError naming the error in the constraint; errors are not cached
    */
   async get(wire: string, tenantId: string): Promise<CompiledGrammar> {
     const key = createHash('sha256').update(wire).digest('base64');
@@ -56,9 +56,9 @@ export class GrammarCache {
     const job = `${key} ${tenantId}`;
     const pending = this.#pending.get(job);
     if (pending) return await pending;
-    const made = this.#make(key, wire, tenantId).finally(() => this.#pending.delete(job));
-    this.#pending.set(job, made);
-    return await made;
+    const compilation = this.#make(key, wire, tenantId).finally(() => this.#pending.delete(job));
+    this.#pending.set(job, compilation);
+    return await compilation;
   }
 
   async #make(key: string, wire: string, tenantId: string): Promise<GrammarRuntime> {

@@ -1,17 +1,17 @@
 import type { Expression, Grammar } from '../expression.ts';
 
-/** One call of a rule in another. */
-export interface Call {
+/** A reference to a rule in another rule's expression. */
+interface RuleCall {
   readonly rule: number;
-  /** The last thing its rule does. */
+  /** Whether nothing follows the call in its rule. */
   readonly tail: boolean;
-  /** How often an automaton that spells out repetitions contains it. */
+  /** How many copies of the call the automaton contains after repetitions are unrolled. */
   readonly copies: number;
 }
 
 export interface CallGraph {
-  readonly calls: readonly (readonly Call[])[];
-  /** Strongly connected component of each rule; callees have smaller numbers than callers outside their own. */
+  readonly calls: readonly (readonly RuleCall[])[];
+  /** Strongly connected component of each rule. A callee's number is at most its caller's. */
   readonly component: Int32Array;
   /** Rules grouped by component, callees first. */
   readonly components: readonly (readonly number[])[];
@@ -19,14 +19,14 @@ export interface CallGraph {
 
 export function callGraph(grammar: Grammar): CallGraph {
   const calls = grammar.rules.map((expression) => {
-    const out: Call[] = [];
+    const out: RuleCall[] = [];
     visitCalls(expression, true, 1, out);
     return out;
   });
   return { calls, ...connectedComponents(calls) };
 }
 
-function visitCalls(expression: Expression, tail: boolean, copies: number, out: Call[]): void {
+function visitCalls(expression: Expression, tail: boolean, copies: number, out: RuleCall[]): void {
   switch (expression.kind) {
     case 'bytes':
     case 'chars':
@@ -40,7 +40,7 @@ function visitCalls(expression: Expression, tail: boolean, copies: number, out: 
       for (const item of expression.items) visitCalls(item, tail, copies, out);
       return;
     case 'repeat':
-      visitCalls(expression.item, tail && expression.max === 1, copies * copiesOf(expression), out);
+      visitCalls(expression.item, tail && expression.max === 1, copies * copiesInAutomaton(expression), out);
       return;
     case 'rule':
       out.push({ rule: expression.rule, tail, copies });
@@ -53,8 +53,8 @@ function visitCalls(expression: Expression, tail: boolean, copies: number, out: 
   }
 }
 
-/** How often the repeated part stands in the automaton. */
-export function copiesOf({ min, max }: { readonly min: number; readonly max: number }): number {
+/** How many copies of the repeated part the automaton contains. */
+export function copiesInAutomaton({ min, max }: { readonly min: number; readonly max: number }): number {
   return Math.max(1, Number.isFinite(max) ? max : min + 1);
 }
 
@@ -63,8 +63,8 @@ interface Frame {
   next: number;
 }
 
-/** Tarjan's algorithm, without recursion: a chain of rules may be as long as a grammar allows. */
-function connectedComponents(calls: readonly (readonly Call[])[]): Omit<CallGraph, 'calls'> {
+/** Tarjan's algorithm, iterative because chains of rules can be arbitrarily long. */
+function connectedComponents(calls: readonly (readonly RuleCall[])[]): Omit<CallGraph, 'calls'> {
   const index = new Int32Array(calls.length).fill(-1);
   const low = new Int32Array(calls.length);
   const component = new Int32Array(calls.length).fill(-1);

@@ -1,21 +1,21 @@
 import type { Expression, Grammar } from '../expression.ts';
-import { type CallGraph, copiesOf } from './call-graph.ts';
+import { type CallGraph, copiesInAutomaton } from './call-graph.ts';
 
-/** How the calls of a grammar are compiled. */
+/** Decides how each call of a rule is compiled. */
 export interface CallPlan {
-  /** The rule has no automaton of its own: it is copied into its callers. */
+  /** Whether the rule is copied into its callers instead of having its own automaton. */
   isInlined(rule: number): boolean;
   /**
-   * A call of `callee` that ends `owner` becomes a jump inside one automaton instead of a call: right recursion
-   * turns into a loop, and what the parser must remember does not grow with the text.
+   * Whether a tail call of `callee` in `owner` becomes a jump within one automaton. Right recursion then is a loop, and
+   * parser states do not grow with the text.
    */
   isJump(owner: number, callee: number): boolean;
 }
 
-/** Rules up to this size are copied into every caller. */
-const SMALL = 16;
-/** Rules with a single caller are copied up to this size and nesting. */
-const SINGLE_USE = 1000;
+/** Maximum size of rules that are copied into every caller. */
+const MAX_INLINE_SIZE = 16;
+/** Maximum size and nesting of rules with one caller that are copied into it. */
+const MAX_SINGLE_USE_SIZE = 1000;
 const MAX_NESTING = 40;
 
 export function planCalls(grammar: Grammar, graph: CallGraph): CallPlan {
@@ -34,7 +34,7 @@ export function planCalls(grammar: Grammar, graph: CallGraph): CallPlan {
         if (inlined[call.rule] === 1) nesting[rule] = Math.max(nesting[rule]!, nesting[call.rule]! + 1);
       }
       if (recursive[rule] === 1 || rule === grammar.root || nesting[rule]! >= MAX_NESTING) continue;
-      if (size[rule]! <= (uses[rule] === 1 ? SINGLE_USE : SMALL)) inlined[rule] = 1;
+      if (size[rule]! <= (uses[rule] === 1 ? MAX_SINGLE_USE_SIZE : MAX_INLINE_SIZE)) inlined[rule] = 1;
     }
   }
   return {
@@ -54,7 +54,7 @@ function recursiveRules(graph: CallGraph): Uint8Array {
   return recursive;
 }
 
-/** Every call that stays inside the component is the last thing its rule does: together they are regular. */
+/** Whether all calls within the component are tail calls, so that the component is regular. */
 function isRightLinear(graph: CallGraph, members: readonly number[]): boolean {
   const component = graph.component[members[0]!];
   return members.every((rule) =>
@@ -62,7 +62,7 @@ function isRightLinear(graph: CallGraph, members: readonly number[]): boolean {
   );
 }
 
-/** About the number of automaton states an expression becomes. */
+/** Estimates the number of automaton states of an expression. */
 export function expandedSize(expression: Expression, sizeOfCall: (rule: number) => number): number {
   switch (expression.kind) {
     case 'bytes':
@@ -73,7 +73,7 @@ export function expandedSize(expression: Expression, sizeOfCall: (rule: number) 
     case 'choice':
       return expression.items.reduce((sum, item) => sum + expandedSize(item, sizeOfCall), 1);
     case 'repeat':
-      return 1 + copiesOf(expression) * expandedSize(expression.item, sizeOfCall);
+      return 1 + copiesInAutomaton(expression) * expandedSize(expression.item, sizeOfCall);
     case 'rule':
       return sizeOfCall(expression.rule);
     case 'graph':

@@ -1,32 +1,37 @@
-import { determinize } from '../automaton/determinize.ts';
+import { determinize, eliminateEpsilon } from '../automaton/determinize.ts';
 import { type Dfa, trim } from '../automaton/dfa.ts';
-import { eliminateEpsilon } from '../automaton/eliminate-epsilon.ts';
 import { minimize } from '../automaton/minimize.ts';
 import { CALL, type Nfa } from '../automaton/nfa.ts';
 import type { Grammar } from '../expression.ts';
 import { GrammarError } from '../grammar-error.ts';
 import type { WorkBudget } from '../work-budget.ts';
 import { callGraph } from './call-graph.ts';
-import { removeDeadCalls, skipEmptyCalls } from './emptiness.ts';
-import { flatten } from './flatten.ts';
 import { planCalls } from './inlining.ts';
 import type { Program } from './program.ts';
-import { foldRepetitions } from './repetition.ts';
+import { rewriteRepetitions } from './rewrite-repetitions.ts';
 import { ruleAutomaton } from './rule-automaton.ts';
+import { bypassNullableCalls, removeUnproductiveCalls } from './rule-reduction.ts';
+import { stateEquivalence } from './state-equivalence.ts';
 
-/** A rule whose deterministic automaton would be larger than this, and than the other, stays nondeterministic. */
+/** If a rule's DFA exceeds this number of states and its NFA's, the rule stays nondeterministic. */
 const MAX_DETERMINISTIC_STATES = 4000;
 
-/** Compiles a grammar to tables. GrammarError when no text matches; BudgetExceeded when it is too large. */
-export function lower(source: Grammar, budget: WorkBudget): Program {
-  const grammar = foldRepetitions(source);
+/**
+ * Compiles a grammar to a program.
+ * @throws GrammarError if no text can match
+ * @throws BudgetExceeded if the grammar is too large
+ */
+export function lowerGrammar(source: Grammar, budget: WorkBudget): Program {
+  const grammar = rewriteRepetitions(source);
   const graph = callGraph(grammar);
   const plan = planCalls(grammar, graph);
   const automata = reachable(grammar.root, (rule) => ruleAutomaton(grammar, rule, plan, budget));
-  const nullable = skipEmptyCalls(automata);
-  const productive = removeDeadCalls(automata);
+  const nullable = bypassNullableCalls(automata);
+  const productive = removeUnproductiveCalls(automata);
   const matchesEmpty = nullable.has(grammar.root);
-  if (!productive.has(grammar.root) && !matchesEmpty) throw new GrammarError('No text can match');
+  if (!productive.has(grammar.root) && !matchesEmpty) {
+    throw new GrammarError('No text can match: the rules contradict each other or recurse without end');
+  }
   const compiled = new Map<number, Dfa>();
   const queue = [grammar.root];
   for (const rule of queue) {
@@ -44,7 +49,7 @@ function compileRule(nfa: Nfa, budget: WorkBudget): Dfa {
   return dfa === null ? trim(eliminateEpsilon(nfa, budget)) : minimize(trim(dfa), budget);
 }
 
-/** Builds the automata of the root and of all rules that are called from there. */
+/** Builds the automata of all rules that are reachable from the root. */
 function reachable(root: number, build: (rule: number) => Nfa): Map<number, Nfa> {
   const automata = new Map<number, Nfa>();
   const queue = [root];
@@ -63,4 +68,63 @@ function callsOf(states: readonly (readonly number[])[]): number[] {
     for (let i = 0; i < edges.length; i += 3) if (edges[i]! >= CALL) rules.add(edges[i]! - CALL);
   }
   return [...rules];
+}
+
+/** Joins the automata of all rules to one set of tables. Rules are renumbered in map order; the root is first. */
+function flatten(automata: ReadonlyMap<number, Dfa>, matchesEmpty: boolean): Program {
+  const names = new Map([...automata.keys()].map((rule, index) => [rule, index]));
+  const { classOf, classCount } = byteClasses([...automata.values()]);
+  const ruleStart: number[] = [];
+  const ruleOf: number[] = [];
+  const final: number[] = [];
+  const byteOffsets = [0];
+  const byteEdges: number[] = [];
+  const callOffsets = [0];
+  const callEdges: number[] = [];
+  for (const [rule, dfa] of automata) {
+    const base = ruleOf.length;
+    ruleStart.push(base);
+    dfa.edges.forEach((edges, state) => {
+      for (let i = 0; i < edges.length; i += 3) {
+        const target = base + edges[i + 2]!;
+        if (edges[i]! >= CALL) callEdges.push(names.get(edges[i]! - CALL)!, target);
+        else byteEdges.push(classOf[edges[i]!]!, classOf[edges[i + 1]!]!, target);
+      }
+      ruleOf.push(names.get(rule)!);
+      final.push(dfa.final[state]!);
+      byteOffsets.push(byteEdges.length);
+      callOffsets.push(callEdges.length);
+    });
+  }
+  const network = {
+    classOf,
+    classCount,
+    ruleStart: new Int32Array(ruleStart),
+    ruleOf: new Int32Array(ruleOf),
+    final: new Uint8Array(final),
+    byteOffsets: new Int32Array(byteOffsets),
+    byteEdges: new Int32Array(byteEdges),
+    callOffsets: new Int32Array(callOffsets),
+    callEdges: new Int32Array(callEdges),
+    matchesEmpty,
+  };
+  return { ...network, equivalence: stateEquivalence(network) };
+}
+
+/** Byte classes are the ranges between all edge boundaries, numbered in byte order. */
+function byteClasses(automata: readonly Dfa[]): { classOf: Uint8Array; classCount: number } {
+  const cut = new Uint8Array(257);
+  for (const { edges } of automata) {
+    for (const list of edges) {
+      for (let i = 0; i < list.length; i += 3) {
+        if (list[i]! >= CALL) continue;
+        cut[list[i]!] = 1;
+        cut[list[i + 1]! + 1] = 1;
+      }
+    }
+  }
+  const classOf = new Uint8Array(256);
+  let current = 0;
+  for (let byte = 1; byte < 256; byte++) classOf[byte] = cut[byte] === 1 ? ++current : current;
+  return { classOf, classCount: current + 1 };
 }

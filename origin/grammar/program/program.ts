@@ -1,38 +1,53 @@
-import type { Likeness } from './likeness.ts';
-
 /**
- * A compiled grammar, independent of any vocabulary: flat tables, which processes pass on for little. It is a recursive
- * transition network: each rule is an automaton over byte classes and calls of rules; no rule matches the empty text, and
- * every state can be completed.
+ * A compiled grammar as flat tables, cheap to send between processes. It is a recursive transition network: each rule
+ * is an automaton over byte classes and calls of rules. No rule matches the empty text, and every state can reach a
+ * final state.
  */
-export interface Program extends Network {
-  readonly likeness: Likeness;
+export interface Program extends TransitionNetwork {
+  readonly equivalence: StateEquivalence;
 }
 
-export interface Network {
-  /** Byte → class; bytes of one class behave alike everywhere. Length 256. */
+export interface TransitionNetwork {
+  /** Class of each byte. Bytes of one class have the same edges everywhere. Length 256. */
   readonly classOf: Uint8Array;
   readonly classCount: number;
   /** Start state of each rule. Rule 0 is the root. */
   readonly ruleStart: Int32Array;
   /** Rule of each state. */
   readonly ruleOf: Int32Array;
-  /** 1 where the rule's match may end. */
+  /** Per state: 1 if the rule may end there. */
   readonly final: Uint8Array;
-  /** byteOffsets[q] … byteOffsets[q + 1] delimit state q's entries in `byteEdges`. */
+  /** State q's entries in `byteEdges` are byteOffsets[q] … byteOffsets[q + 1] − 1. */
   readonly byteOffsets: Int32Array;
-  /** Triples first class, last class, target; sorted by first class. */
+  /** Triples of first class, last class and target; sorted by first class. */
   readonly byteEdges: Int32Array;
-  /** callOffsets[q] … callOffsets[q + 1] delimit state q's entries in `callEdges`. */
+  /** State q's entries in `callEdges` are callOffsets[q] … callOffsets[q + 1] − 1. */
   readonly callOffsets: Int32Array;
-  /** Pairs rule, target. */
+  /** Pairs of rule and target. */
   readonly callEdges: Int32Array;
-  /** The empty text is a match. */
+  /** Whether the empty text matches. */
   readonly matchesEmpty: boolean;
 }
 
-/** Memory of the tables. */
-export function bytesOfProgram({ likeness, ...network }: Program): number {
-  const tables = [...Object.values(network), ...Object.values(likeness)].filter(ArrayBuffer.isView);
+/**
+ * The length of the shortest texts that distinguish program states. States that no text shorter than n bytes
+ * distinguishes allow the same tokens of fewer than n bytes. Chains of such states come from counted repetitions.
+ */
+export interface StateEquivalence {
+  /** All states, equivalent ones next to each other. */
+  readonly order: Int32Array;
+  /** Index of each state in `order`. */
+  readonly position: Int32Array;
+  /**
+   * distinguishedAt[i]: length in bytes of the shortest text that distinguishes order[i − 1] and order[i]. For two
+   * states, the minimum between them counts. 0 if they differ in rule or finality; NEVER_DISTINGUISHED if no such
+   * length was found.
+   */
+  readonly distinguishedAt: Int32Array;
+}
+
+/** Memory of the tables in bytes. */
+export function programBytes({ equivalence, ...network }: Program): number {
+  const tables = [...Object.values(network), ...Object.values(equivalence)].filter(ArrayBuffer.isView);
   return tables.reduce((sum, { byteLength }) => sum + byteLength, 0);
 }

@@ -1,21 +1,23 @@
-import { type CodePoints, pairs } from '../automaton/code-points.ts';
+import { type CodePoints, rangesOf } from '../automaton/code-points.ts';
 import { CALL, Nfa } from '../automaton/nfa.ts';
 import { utf8Sequences } from '../automaton/utf8.ts';
 import type { Expression, Grammar, Graph } from '../expression.ts';
 import type { WorkBudget } from '../work-budget.ts';
 import type { CallPlan } from './inlining.ts';
 
-/** The automaton of one rule over bytes and calls, with everything copied in that the plan wants inlined. */
+/** Builds the automaton of one rule over bytes and calls. Inlined rules are copied in. */
 export function ruleAutomaton(grammar: Grammar, rule: number, plan: CallPlan, budget: WorkBudget): Nfa {
   return new RuleAutomatonBuilder(grammar, rule, plan, budget).nfa;
 }
+
+type Repeat = Expression & { readonly kind: 'repeat' };
 
 class RuleAutomatonBuilder {
   readonly nfa: Nfa;
   readonly #grammar: Grammar;
   readonly #owner: number;
   readonly #plan: CallPlan;
-  /** Start states of the rules that jumps lead to. */
+  /** Start states of rules that are jump targets. */
   readonly #entries = new Map<number, number>();
 
   constructor(grammar: Grammar, owner: number, plan: CallPlan, budget: WorkBudget) {
@@ -38,8 +40,8 @@ class RuleAutomatonBuilder {
   }
 
   /**
-   * Adds paths for one expression between two states. Nothing it adds enters `from` or leaves `to`, except for jumps,
-   * which enter the start of a whole rule. `tail`: what ends at `to` ends the rule.
+   * Adds paths for an expression between two states. No added edge enters `from` or leaves `to`, except jumps, which
+   * enter the start of a rule. `tail`: the rule ends at `to`.
    */
   #add(expression: Expression, from: number, to: number, tail: boolean): void {
     switch (expression.kind) {
@@ -56,7 +58,7 @@ class RuleAutomatonBuilder {
         for (const item of expression.items) this.#add(item, from, to, tail);
         return;
       case 'repeat':
-        this.#addRepeat(expression.item, expression.min, expression.max, from, to, tail);
+        this.#addRepeat(expression, from, to, tail);
         return;
       case 'rule':
         this.#addCall(expression.rule, from, to, tail);
@@ -76,10 +78,10 @@ class RuleAutomatonBuilder {
     });
   }
 
-  /** Equal endings of byte sequences share their states. */
+  /** Byte sequences with equal suffixes share states. */
   #addCharacters(set: CodePoints, from: number, to: number): void {
     const shared = new Map<string, number>();
-    for (const [lo, hi] of pairs(set)) {
+    for (const [lo, hi] of rangesOf(set)) {
       for (const bytes of utf8Sequences(lo, hi)) {
         let target = to;
         let key = '';
@@ -110,22 +112,17 @@ class RuleAutomatonBuilder {
     });
   }
 
-  #addRepeat(item: Expression, min: number, max: number, from: number, to: number, tail: boolean): void {
+  #addRepeat({ item, min, max }: Repeat, from: number, to: number, tail: boolean): void {
     if (max < min) return;
-    let state = this.nfa.addState();
-    this.nfa.addEpsilon(from, state);
-    const copies = Number.isFinite(max) ? max : min;
-    for (let i = 0; i < copies; i++) {
-      if (i >= min) this.nfa.addEpsilon(state, to);
-      const next = this.nfa.addState();
-      // Only `x?` keeps its place at the end: after it nothing can follow.
-      if (max === 1) this.#add(item, state, to, tail);
-      else this.#add(item, state, next, false);
-      state = next;
+    if (max !== 1) {
+      this.nfa.addRepeat(from, to, { min, max }, (start, end) => this.#add(item, start, end, false));
+      return;
     }
-    if (max === 1) return;
-    if (!Number.isFinite(max)) this.#add(item, state, state, false);
-    this.nfa.addEpsilon(state, to);
+    // Only `x?` stays in tail position: nothing follows its single copy.
+    const state = this.nfa.addState();
+    this.nfa.addEpsilon(from, state);
+    if (min === 0) this.nfa.addEpsilon(state, to);
+    this.#add(item, state, to, tail);
   }
 
   #addCall(rule: number, from: number, to: number, tail: boolean): void {

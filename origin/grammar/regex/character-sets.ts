@@ -4,40 +4,23 @@ import {
   codePoints,
   complementCodePoints,
   intersectCodePoints,
-  pairs,
+  rangesOf,
 } from '../automaton/code-points.ts';
 import type { WorkBudget } from '../work-budget.ts';
 
-const DIGIT = codePoints([[0x30, 0x39]]);
-const WORD = codePoints([
-  [0x30, 0x39],
-  [0x41, 0x5a],
-  [0x5f, 0x5f],
-  [0x61, 0x7a],
-]);
+const DIGIT: CodePoints = [0x30, 0x39];
+const WORD: CodePoints = [0x30, 0x39, 0x41, 0x5a, 0x5f, 0x5f, 0x61, 0x7a];
 /** ECMAScript WhiteSpace and LineTerminator. */
-const SPACE = codePoints([
-  [0x09, 0x0d],
-  [0x20, 0x20],
-  [0xa0, 0xa0],
-  [0x1680, 0x1680],
-  [0x2000, 0x200a],
-  [0x2028, 0x2029],
-  [0x202f, 0x202f],
-  [0x205f, 0x205f],
-  [0x3000, 0x3000],
-  [0xfeff, 0xfeff],
-]);
-const LINE_ENDS = codePoints([
-  [0x0a, 0x0a],
-  [0x0d, 0x0d],
-  [0x2028, 0x2029],
-]);
+const SPACE: CodePoints = [
+  0x09, 0x0d, 0x20, 0x20, 0xa0, 0xa0, 0x1680, 0x1680, 0x2000, 0x200a, 0x2028, 0x2029, 0x202f, 0x202f, 0x205f,
+  0x205f, 0x3000, 0x3000, 0xfeff, 0xfeff,
+];
+const LINE_ENDS: CodePoints = [0x0a, 0x0a, 0x0d, 0x0d, 0x2028, 0x2029];
 
-/** `.` without the s flag. */
+/** What `.` matches without the flag s. */
 export const ANY_BUT_LINE_END = complementCodePoints(LINE_ENDS);
 
-/** The sets of `\d \D \w \W \s \S`, by letter. */
+/** The sets of `\d \D \w \W \s \S` by letter. */
 export const CLASS_ESCAPES: Readonly<Record<string, CodePoints>> = {
   d: DIGIT,
   D: complementCodePoints(DIGIT),
@@ -47,16 +30,16 @@ export const CLASS_ESCAPES: Readonly<Record<string, CodePoints>> = {
   S: complementCodePoints(SPACE),
 };
 
-/** Larger sets are searched for letters with two cases first. */
+/** Larger sets are first reduced to letters that have two cases. */
 const MANY = 1000;
 
-/** Adds the other case of letters. */
+/** Adds the other case of each letter. */
 export function bothCases(set: CodePoints, budget: WorkBudget): CodePoints {
-  const ranges = pairs(set);
+  const ranges = rangesOf(set);
   const size = ranges.reduce((sum, [lo, hi]) => sum + hi - lo + 1, 0);
   const letters =
     size > MANY ? intersectCodePoints(set, unicodeProperty('Changes_When_Casemapped', budget)!) : set;
-  for (const [lo, hi] of pairs(letters)) {
+  for (const [lo, hi] of rangesOf(letters)) {
     budget.spend(30 * (hi - lo + 1));
     for (let char = lo; char <= hi; char++) {
       for (const other of otherCases(char)) ranges.push([other, other]);
@@ -65,20 +48,20 @@ export function bothCases(set: CodePoints, budget: WorkBudget): CodePoints {
   return codePoints(ranges);
 }
 
-/** A character in lower and upper case, where that is one character. */
+/** The lower and upper case of a code point, if they are one code point each. */
 export function otherCases(char: number): number[] {
   const text = String.fromCodePoint(char);
   const cases = [text.toLowerCase(), text.toUpperCase()].map((other) => Array.from(other));
   return cases.flatMap(([first, ...rest]) => (rest.length === 0 ? first!.codePointAt(0)! : []));
 }
 
-/** Code points searched at once for a property. */
+/** Code points tested per regular expression match. */
 const CHUNK = 0x10000;
 const PROPERTY_COST = 3_000_000;
 
 /**
- * The code points of a Unicode property as this runtime knows it, e.g. `L`, `Script=Greek`; null when there is no
- * such property.
+ * The code points of a Unicode property such as `L` or `Script=Greek`, according to this JavaScript engine. Returns
+ * null if there is no such property.
  */
 export function unicodeProperty(name: string, budget: WorkBudget): CodePoints | null {
   if (!/^[A-Za-z0-9_]+(=[A-Za-z0-9_]+)?$/.test(name)) return null;
@@ -95,7 +78,7 @@ export function unicodeProperty(name: string, budget: WorkBudget): CodePoints | 
   return found;
 }
 
-/** By compilation: whether a grammar is too much work does not depend on what was compiled before. */
+/** Cached per compilation, so that the work of a compilation does not depend on earlier ones. */
 const FOUND = new WeakMap<WorkBudget, Map<string, CodePoints>>();
 
 function searched(pattern: RegExp, budget: WorkBudget): CodePoints {

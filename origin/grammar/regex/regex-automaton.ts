@@ -1,20 +1,22 @@
-import { ALL_CODE_POINTS, pairs } from '../automaton/code-points.ts';
+import { ALL_CODE_POINTS, rangesOf } from '../automaton/code-points.ts';
+import { codePointsByTarget } from '../automaton/dfa.ts';
 import { CALL, Nfa } from '../automaton/nfa.ts';
+import { chars, EMPTY, type Expression, type GraphEdge } from '../expression.ts';
 import type { WorkBudget } from '../work-budget.ts';
-import type { RegexNode } from './regex-node.ts';
+import type { RegexNode } from './regex-parser.ts';
 
-/** Symbols of the anchors before they are resolved. */
+/** Symbols of anchors until `resolveAnchors` removes them. */
 const AT_START = CALL;
 const AT_END = CALL + 1;
 
-/** An automaton over code points for the texts that match as a whole. */
+/** An automaton over code points that accepts texts that match as a whole. */
 export function wholeMatchAutomaton(node: RegexNode, budget: WorkBudget): Nfa {
   const nfa = new Nfa(budget);
   addNode(nfa, node, nfa.start, nfa.end);
   return hasAnchors(node) ? resolveAnchors(nfa, budget) : nfa;
 }
 
-/** An automaton over code points for the texts in which a match can be found anywhere, as JSON Schema's `pattern`. */
+/** An automaton over code points that accepts texts that contain a match, like JSON Schema's `pattern`. */
 export function searchAutomaton(node: RegexNode, budget: WorkBudget): Nfa {
   const anything: RegexNode = {
     kind: 'repeat',
@@ -33,7 +35,7 @@ export function hasAnchors(node: RegexNode): boolean {
 function addNode(nfa: Nfa, node: RegexNode, from: number, to: number): void {
   switch (node.kind) {
     case 'chars':
-      for (const [lo, hi] of pairs(node.set)) nfa.addEdge(from, lo, hi, to);
+      for (const [lo, hi] of rangesOf(node.set)) nfa.addEdge(from, lo, hi, to);
       return;
     case 'anchor': {
       const symbol = node.at === 'start' ? AT_START : AT_END;
@@ -54,25 +56,11 @@ function addNode(nfa: Nfa, node: RegexNode, from: number, to: number): void {
       return;
     }
     case 'repeat':
-      addRepeat(nfa, node.item, node.min, node.max, from, to);
+      nfa.addRepeat(from, to, node, (start, end) => addNode(nfa, node.item, start, end));
   }
 }
 
-function addRepeat(nfa: Nfa, item: RegexNode, min: number, max: number, from: number, to: number): void {
-  let state = nfa.addState();
-  nfa.addEpsilon(from, state);
-  const copies = Number.isFinite(max) ? max : min;
-  for (let i = 0; i < copies; i++) {
-    if (i >= min) nfa.addEpsilon(state, to);
-    const next = nfa.addState();
-    addNode(nfa, item, state, next);
-    state = next;
-  }
-  if (!Number.isFinite(max)) addNode(nfa, item, state, state);
-  nfa.addEpsilon(state, to);
-}
-
-/** Whether text was read before, and whether `$` forbids any to follow. */
+/** Whether a character was read before, and whether `$` forbids further ones. */
 const PHASES = [
   { read: false, closed: false },
   { read: true, closed: false },
@@ -80,7 +68,7 @@ const PHASES = [
   { read: true, closed: true },
 ] as const;
 
-/** The product with the four phases: `^` passes only before, `$` only where nothing is read after. */
+/** The product with the four phases. `^` passes only before the first character, `$` only after the last. */
 function resolveAnchors(nfa: Nfa, budget: WorkBudget): Nfa {
   const out = new Nfa(budget);
   const at = (state: number, phase: number): number => 2 + 4 * state + phase;
@@ -104,4 +92,47 @@ function resolveAnchors(nfa: Nfa, budget: WorkBudget): Nfa {
     }
   });
   return out;
+}
+
+/** The expression of the texts that match as a whole. */
+export function wholeMatchExpression(node: RegexNode, budget: WorkBudget): Expression {
+  const bare = stripAnchors(node);
+  return hasAnchors(bare) ? graphOf(wholeMatchAutomaton(bare, budget)) : expressionOf(bare);
+}
+
+/** Removes `^` and `$` at the ends, which a whole match implies. */
+function stripAnchors(node: RegexNode): RegexNode {
+  if (node.kind === 'choice') return { kind: 'choice', items: node.items.map(stripAnchors) };
+  if (node.kind === 'anchor') return { kind: 'sequence', items: [] };
+  if (node.kind !== 'sequence') return node;
+  const isAnchor = (item: RegexNode | undefined, at: 'start' | 'end'): boolean =>
+    item?.kind === 'anchor' && item.at === at;
+  let from = 0;
+  let end = node.items.length;
+  while (isAnchor(node.items[from], 'start')) from++;
+  while (end > from && isAnchor(node.items[end - 1], 'end')) end--;
+  return { kind: 'sequence', items: node.items.slice(from, end) };
+}
+
+function expressionOf(node: RegexNode): Expression {
+  switch (node.kind) {
+    case 'chars':
+      return chars(node.set);
+    case 'sequence':
+    case 'choice':
+      return { kind: node.kind, items: node.items.map(expressionOf) };
+    case 'repeat':
+      return { kind: 'repeat', item: expressionOf(node.item), min: node.min, max: node.max };
+    case 'anchor':
+      return EMPTY;
+  }
+}
+
+function graphOf(nfa: Nfa): Expression {
+  const edges: GraphEdge[] = [];
+  for (let from = 0; from < nfa.size; from++) {
+    for (const to of nfa.epsilon[from]!) edges.push({ from, to, label: EMPTY });
+    for (const [to, set] of codePointsByTarget(nfa.edges[from]!)) edges.push({ from, to, label: chars(set) });
+  }
+  return { kind: 'graph', states: nfa.size, edges, final: nfa.end };
 }

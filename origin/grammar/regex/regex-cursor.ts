@@ -1,13 +1,12 @@
-import type { CodePoints } from '../automaton/code-points.ts';
-import { complementCodePoints } from '../automaton/code-points.ts';
+import { type CodePoints, codePoints, complementCodePoints, rangesOf } from '../automaton/code-points.ts';
 import { SourceCursor } from '../source-cursor.ts';
 import type { WorkBudget } from '../work-budget.ts';
-import { CLASS_ESCAPES, unicodeProperty } from './character-sets.ts';
+import { bothCases, CLASS_ESCAPES, unicodeProperty } from './character-sets.ts';
 
-/** Counts beyond this are refused before anything is built from them. */
+/** Maximum repetition count. */
 const MAX_COUNT = 1_000_000;
 
-/** Reads the words of a regular expression from its source. */
+/** Reads the tokens of a regular expression. */
 export class RegexCursor extends SourceCursor {
   constructor(source: string) {
     super(source, 'regular expression');
@@ -17,12 +16,12 @@ export class RegexCursor extends SourceCursor {
     return this.source.slice(this.offset, this.offset + length);
   }
 
-  /** `<name>` of a named group. */
+  /** Takes `<name>` of a named group. */
   takeGroupName(): boolean {
     return this.match(/P?<[\p{L}_$][\p{L}\p{N}_$]*>/uy) !== null;
   }
 
-  /** Minimum and maximum of the quantifier that stands here, if any. */
+  /** Takes a quantifier. Returns its minimum and maximum, or null if there is none. */
   quantifier(): [number, number] | null {
     if (this.take('*')) return [0, Number.POSITIVE_INFINITY];
     if (this.take('+')) return [1, Number.POSITIVE_INFINITY];
@@ -39,7 +38,7 @@ export class RegexCursor extends SourceCursor {
   }
 }
 
-/** What the escape at the cursor stands for, inside or outside of a class. */
+/** Takes an escape that is valid inside and outside of a class. */
 export function classEscape(cursor: RegexCursor, budget: WorkBudget): CodePoints {
   const offset = cursor.offset;
   cursor.take('\\');
@@ -58,7 +57,7 @@ export function classEscape(cursor: RegexCursor, budget: WorkBudget): CodePoints
 
 const CONTROL_ESCAPES: Readonly<Record<string, number>> = { t: 9, n: 10, v: 11, f: 12, r: 13 };
 
-/** An escape that stands for one character; the cursor stands on the backslash. */
+/** Takes an escape that stands for one character. Expects the backslash. */
 function characterEscape(cursor: RegexCursor): number {
   cursor.take('\\');
   const control = CONTROL_ESCAPES[cursor.peek];
@@ -71,16 +70,49 @@ function characterEscape(cursor: RegexCursor): number {
     return 0x10000 + ((hex(pair[1]!) - 0xd800) << 10) + (hex(pair[2]!) - 0xdc00);
   }
   const code = cursor.match(/x([0-9a-fA-F]{2})|u([0-9a-fA-F]{4})|u\{([0-9a-fA-F]{1,8})\}/y);
-  if (code) {
-    const value = hex(code[1] ?? code[2] ?? code[3]!);
-    if (value > 0x10ffff || (value >= 0xd800 && value <= 0xdfff))
-      throw cursor.error('Not a Unicode character');
-    return value;
-  }
+  if (code) return cursor.scalarValue(hex(code[1] ?? code[2] ?? code[3]!));
   if (/[A-Za-z0-9]/.test(cursor.peek)) throw cursor.error(`Unknown escape "\\${cursor.peek}"`);
-  return cursor.character();
+  return cursor.codePoint();
 }
 
 function hex(digits: string): number {
   return Number.parseInt(digits, 16);
+}
+
+/**
+ * Takes `[…]` or `[^…]`. Expects the opening bracket. An empty class matches nothing. With `ignoreCase`, a negated
+ * class excludes both cases of its letters.
+ */
+export function classMembers(cursor: RegexCursor, budget: WorkBudget, ignoreCase = false): CodePoints {
+  cursor.take('[');
+  const negated = cursor.take('^');
+  const ranges: [number, number][] = [];
+  while (!cursor.take(']')) {
+    budget.spend(10);
+    const low = member(cursor, budget);
+    if (cursor.peek === '-' && cursor.rest(2) !== '-]') {
+      cursor.take('-');
+      ranges.push(span(cursor, low, member(cursor, budget)));
+    } else {
+      ranges.push(...rangesOf(low));
+    }
+  }
+  const members = ignoreCase ? bothCases(codePoints(ranges), budget) : codePoints(ranges);
+  return negated ? complementCodePoints(members) : members;
+}
+
+function member(cursor: RegexCursor, budget: WorkBudget): CodePoints {
+  if (cursor.peek !== '\\') {
+    const char = cursor.codePoint();
+    return [char, char];
+  }
+  if (cursor.take('\\b')) return [8, 8];
+  return classEscape(cursor, budget);
+}
+
+function span(cursor: RegexCursor, low: CodePoints, high: CodePoints): [number, number] {
+  const isCharacter = (set: CodePoints): boolean => set.length === 2 && set[0] === set[1];
+  if (!isCharacter(low) || !isCharacter(high)) throw cursor.error('A range needs a character on either side');
+  if (high[0]! < low[0]!) throw cursor.error('The character range is reversed');
+  return [low[0]!, high[0]!];
 }

@@ -1,24 +1,31 @@
-import { ALL_CODE_POINTS } from '../automaton/code-points.ts';
-import type { GrammarError } from '../grammar-error.ts';
-import { syntaxError } from '../grammar-error.ts';
+import { ALL_CODE_POINTS, type CodePoints } from '../automaton/code-points.ts';
+import { type GrammarError, syntaxError } from '../grammar-error.ts';
 import type { WorkBudget } from '../work-budget.ts';
 import { ANY_BUT_LINE_END, bothCases } from './character-sets.ts';
-import { characterClass } from './regex-class.ts';
-import { classEscape, RegexCursor } from './regex-cursor.ts';
-import type { RegexNode } from './regex-node.ts';
+import { classEscape, classMembers, RegexCursor } from './regex-cursor.ts';
+
+/** A parsed regular expression. Groups do not capture, so they have no node. */
+export type RegexNode =
+  | { readonly kind: 'chars'; readonly set: CodePoints }
+  | { readonly kind: 'sequence'; readonly items: readonly RegexNode[] }
+  | { readonly kind: 'choice'; readonly items: readonly RegexNode[] }
+  /** `max` may be Infinity. */
+  | { readonly kind: 'repeat'; readonly item: RegexNode; readonly min: number; readonly max: number }
+  /** `^` or `$`: the start or the end of the whole text. */
+  | { readonly kind: 'anchor'; readonly at: 'start' | 'end' };
 
 const MAX_NESTING = 200;
 
 export interface RegexFlags {
-  /** `.` matches line ends too. */
+  /** Whether `.` also matches line ends. */
   readonly dotAll?: boolean;
-  /** Letters match in either case. */
+  /** Whether letters match in any case. */
   readonly ignoreCase?: boolean;
 }
 
 /**
- * Reads the ECMAScript syntax in its Unicode reading (one character is one code point), with identity escapes allowed
- * for punctuation. Refused: look-around, back-references, word boundaries, inline flags.
+ * Parses ECMAScript syntax with the flag u: one character is one code point. Punctuation may be escaped. Rejected:
+ * look-around, back-references, word boundaries, inline flags.
  */
 export function parseRegex(source: string, budget: WorkBudget, flags: RegexFlags = {}): RegexNode {
   const parser = new RegexParser(source, budget, flags);
@@ -40,7 +47,7 @@ class RegexParser {
 
   parse(): RegexNode {
     const node = this.#alternatives(0);
-    if (!this.#cursor.atEnd) throw this.#cursor.error('Unmatched ")"');
+    if (!this.#cursor.atEnd) throw this.#cursor.error('")" without "("');
     return node;
   }
 
@@ -66,41 +73,41 @@ class RegexParser {
     if (cursor.take('.'))
       return { kind: 'chars', set: this.#flags.dotAll ? ALL_CODE_POINTS : ANY_BUT_LINE_END };
     if (cursor.peek === '[')
-      return { kind: 'chars', set: characterClass(cursor, this.#budget, this.#flags.ignoreCase) };
+      return { kind: 'chars', set: classMembers(cursor, this.#budget, this.#flags.ignoreCase) };
     if (cursor.peek === '(') return this.#group(nesting);
     if (cursor.peek === '\\') return this.#escape();
-    if ('*+?'.includes(cursor.peek)) throw cursor.error('Nothing to repeat');
+    if ('*+?'.includes(cursor.peek)) throw cursor.error('Nothing to repeat before the quantifier');
     if (/^\{\d*,?\d*\}/.test(cursor.rest(24)))
-      throw cursor.error('Nothing to repeat, or a count without its minimum');
-    const char = cursor.character();
+      throw cursor.error('A count needs an item before it and a minimum, as in a{0,3}');
+    const char = cursor.codePoint();
     return this.#chars([char, char]);
   }
 
   #group(nesting: number): RegexNode {
     const cursor = this.#cursor;
     const offset = cursor.offset;
-    if (nesting >= MAX_NESTING) throw cursor.error('Groups are nested too deeply');
+    if (nesting >= MAX_NESTING) throw cursor.error(`Groups are nested more than ${MAX_NESTING} levels deep`);
     cursor.take('(');
     if (cursor.take('?')) this.#groupKind(offset);
     const inner = this.#alternatives(nesting + 1);
     if (!cursor.take(')')) throw syntaxError(this.#source, offset, 'The group is not closed');
-    // An anchor cannot be repeated, a group of one can.
+    // Keeps a group around an anchor, because a group can be repeated and an anchor cannot.
     return inner.kind === 'anchor' ? { kind: 'sequence', items: [inner] } : inner;
   }
 
   #groupKind(offset: number): void {
     const cursor = this.#cursor;
     if (cursor.take(':') || cursor.takeGroupName()) return;
-    if (/^<?[=!]/.test(cursor.rest(2))) throw this.#refusal(offset, 'Look-around is not supported');
-    throw this.#refusal(offset, 'This kind of group is not supported');
+    if (/^<?[=!]/.test(cursor.rest(2))) throw this.#error(offset, 'Look-around is not supported');
+    throw this.#error(offset, 'This kind of group is not supported; use (…), (?:…) or (?<name>…)');
   }
 
   #escape(): RegexNode {
     const cursor = this.#cursor;
     const offset = cursor.offset;
     const next = cursor.rest(2).charAt(1);
-    if (/[1-9]/.test(next) || next === 'k') throw this.#refusal(offset, 'Back-references are not supported');
-    if (next === 'b' || next === 'B') throw this.#refusal(offset, 'Word boundaries are not supported');
+    if (/[1-9]/.test(next) || next === 'k') throw this.#error(offset, 'Back-references are not supported');
+    if (next === 'b' || next === 'B') throw this.#error(offset, 'Word boundaries are not supported');
     const set = classEscape(cursor, this.#budget);
     return this.#chars(set);
   }
@@ -120,7 +127,7 @@ class RegexParser {
     return { kind: 'repeat', item, min: counts[0], max: counts[1] };
   }
 
-  #refusal(offset: number, message: string): GrammarError {
+  #error(offset: number, message: string): GrammarError {
     return syntaxError(this.#source, offset, message);
   }
 }

@@ -1,29 +1,27 @@
 import { bytesOf } from '../../tokenizer/token-bytes.ts';
 import type { CompiledGrammar, Constraint } from '../constraint.ts';
-import { bytesOfProgram, type Program } from '../program/program.ts';
-import type { WorkBudget } from '../work-budget.ts';
+import { type Program, programBytes } from '../program/program.ts';
+import { StepBudget, type WorkBudget } from '../work-budget.ts';
 import type { GrammarVocabulary } from './grammar-vocabulary.ts';
 import { MaskMaker } from './mask-maker.ts';
-import { SequenceConstraint } from './sequence-constraint.ts';
-import { DEAD, StateTable } from './state-table.ts';
-import { transferState } from './transfer-state.ts';
+import { ACCEPTING, DEAD, StateTable } from './state-table.ts';
 
 const MAX_STATES = 30_000;
 const MAX_TABLE_BYTES = 64 * 2 ** 20;
 
-/** A table of parser states beyond either is given up for a fresh one. */
+/** A state table that exceeds either limit is replaced by an empty one. */
 export interface TableLimits {
   readonly states?: number;
   readonly bytes?: number;
 }
 
-/** A position in the text: a parser state and the table it belongs to. */
-export interface Position {
+/** A parser state and the table that it belongs to. */
+export interface ParserPosition {
   readonly table: StateTable;
   readonly state: number;
 }
 
-/** A program together with a vocabulary: parser states and masks, shared by all sequences of the grammar. */
+/** A program for one vocabulary. All sequences of the grammar share its parser states and masks. */
 export class GrammarRuntime implements CompiledGrammar {
   readonly vocabulary: GrammarVocabulary;
   readonly #program: Program;
@@ -39,13 +37,13 @@ export class GrammarRuntime implements CompiledGrammar {
   ) {
     this.vocabulary = vocabulary;
     this.#program = program;
-    this.#programBytes = bytesOfProgram(program);
+    this.#programBytes = programBytes(program);
     this.#limits = { states, bytes };
     this.#table = new StateTable(program);
     this.#masks = new MaskMaker(this.#table, vocabulary);
   }
 
-  /** About the memory of the program and its parser states; masks are counted by the vocabulary's cache. */
+  /** Estimated memory of the program and its parser states in bytes. Masks are counted by the mask cache. */
   get bytes(): number {
     return this.#programBytes + this.#table.bytes;
   }
@@ -54,23 +52,26 @@ export class GrammarRuntime implements CompiledGrammar {
     return new SequenceConstraint(this, { table: this.#table, state: this.#table.initial });
   }
 
-  /** The same position in the current table. Call it before each operation: memory is bounded by changing tables. */
-  current(position: Position, budget: WorkBudget): Position {
+  /** Moves a position to the current table, and replaces a table that is too large. Call it before each operation. */
+  inCurrentTable(position: ParserPosition, budget: WorkBudget): ParserPosition {
     if (this.#table.size > this.#limits.states || this.#table.bytes > this.#limits.bytes) {
       this.#table = new StateTable(this.#program);
       this.#masks = new MaskMaker(this.#table, this.vocabulary);
     }
     if (position.table === this.#table) return position;
-    return { table: this.#table, state: transferState(position.table, position.state, this.#table, budget) };
+    return { table: this.#table, state: this.#table.importState(position.table, position.state, budget) };
   }
 
-  /** Expects a current position. */
-  mask(position: Position, budget: WorkBudget): Uint32Array {
+  /** Expects a position of the current table. */
+  mask(position: ParserPosition, budget: WorkBudget): Uint32Array {
     return this.#masks.mask(position.state, budget);
   }
 
-  /** The position after a token's bytes. Expects a current position; throws when the token does not match. */
-  advance(position: Position, token: number, budget: WorkBudget): Position {
+  /**
+   * Returns the position after a token. Expects a position of the current table.
+   * @throws Error if the grammar does not allow the token
+   */
+  advance(position: ParserPosition, token: number, budget: WorkBudget): ParserPosition {
     const { table } = position;
     let state = position.state;
     const bytes = this.vocabulary.tokens.special[token] === 1 ? [] : bytesOf(this.vocabulary.tokens, token);
@@ -81,4 +82,38 @@ export class GrammarRuntime implements CompiledGrammar {
     }
     return { table, state };
   }
+}
+
+/** The constraint of one sequence: its position in the grammar. */
+class SequenceConstraint implements Constraint {
+  readonly #grammar: GrammarRuntime;
+  readonly #budget: StepBudget;
+  #position: ParserPosition;
+
+  constructor(grammar: GrammarRuntime, start: ParserPosition) {
+    this.#grammar = grammar;
+    this.#budget = new StepBudget(grammar.vocabulary.tokens.vocabularySize);
+    this.#position = start;
+  }
+
+  get accepting(): boolean {
+    return isAccepting(this.#position);
+  }
+
+  mask(): Uint32Array {
+    return this.#budget.run((budget) => {
+      this.#position = this.#grammar.inCurrentTable(this.#position, budget);
+      return this.#grammar.mask(this.#position, budget);
+    });
+  }
+
+  accept(token: number): void {
+    this.#position = this.#budget.run((budget) =>
+      this.#grammar.advance(this.#grammar.inCurrentTable(this.#position, budget), token, budget),
+    );
+  }
+}
+
+function isAccepting({ table, state }: ParserPosition): boolean {
+  return (table.flags.data[state]! & ACCEPTING) !== 0;
 }

@@ -1,45 +1,45 @@
-import type { MaskWalk } from './mask-walk.ts';
+import type { TrieWalk } from './trie-walk.ts';
 
-/** The tokens a parser state allows. */
+/** The tokens that a parser state allows. */
 export interface TokenMask {
   readonly mask: Uint32Array;
-  /** Where the rule under study ends while tokens go on; null = at too many nodes to list. */
-  readonly returning: readonly Returning[] | null;
+  /** Trie nodes at which the rule ends within a token; null if there are too many to list. */
+  readonly returns: readonly ReturnPoints[] | null;
 }
 
-/** Nodes of one token tree. */
-export interface Returning {
-  /** Key of the masks of what is below the nodes, by state. */
-  readonly owner: number;
-  readonly walk: MaskWalk;
+/** Nodes of one token trie at which a rule ends. */
+export interface ReturnPoints {
+  /** Cache namespace of the masks below these nodes, by state. */
+  readonly namespace: number;
+  readonly walk: TrieWalk;
   readonly nodes: readonly number[];
 }
 
-/** Masks kept even where they are larger than the cache. */
-const LEAST_MASKS = 16;
+/** Minimum number of masks kept, even if they exceed the cache's memory. */
+const MIN_MASKS = 16;
 
-/** Masks by owner and state, the least recently used ones dropped first. One cache serves a whole vocabulary. */
+/** An LRU cache of masks by namespace and state. All grammars of a vocabulary share one cache. */
 export class MaskCache {
-  readonly #mostBytes: number;
+  readonly #maxBytes: number;
   readonly #masks = new Map<number, TokenMask>();
   #bytes = 0;
-  #owners = 0;
+  #namespaces = 0;
 
-  constructor(mostBytes: number) {
-    this.#mostBytes = mostBytes;
+  constructor(maxBytes: number) {
+    this.#maxBytes = maxBytes;
   }
 
   get size(): number {
     return this.#masks.size;
   }
 
-  /** A number to build keys from that no one else has. */
-  newOwner(): number {
-    return ++this.#owners;
+  /** Returns a namespace that is not used yet. */
+  newNamespace(): number {
+    return ++this.#namespaces;
   }
 
-  get(owner: number, state: number): TokenMask | undefined {
-    const key = keyOf(owner, state);
+  get(namespace: number, state: number): TokenMask | undefined {
+    const key = cacheKey(namespace, state);
     const mask = this.#masks.get(key);
     if (mask !== undefined) {
       this.#masks.delete(key);
@@ -48,23 +48,23 @@ export class MaskCache {
     return mask;
   }
 
-  /** To be called after `get` has found nothing. */
-  set(owner: number, state: number, mask: TokenMask): void {
-    this.#masks.set(keyOf(owner, state), mask);
-    this.#bytes += bytesOf(mask);
+  /** Expects that `get` has returned undefined for the key. */
+  set(namespace: number, state: number, mask: TokenMask): void {
+    this.#masks.set(cacheKey(namespace, state), mask);
+    this.#bytes += maskBytes(mask);
     for (const [oldest, dropped] of this.#masks) {
-      if (this.#bytes <= this.#mostBytes || this.#masks.size <= LEAST_MASKS) return;
+      if (this.#bytes <= this.#maxBytes || this.#masks.size <= MIN_MASKS) return;
       this.#masks.delete(oldest);
-      this.#bytes -= bytesOf(dropped);
+      this.#bytes -= maskBytes(dropped);
     }
   }
 }
 
-function bytesOf({ mask, returning }: TokenMask): number {
-  return (returning ?? []).reduce((sum, { nodes }) => sum + 8 * nodes.length, mask.byteLength);
+function maskBytes({ mask, returns }: TokenMask): number {
+  return (returns ?? []).reduce((sum, { nodes }) => sum + 8 * nodes.length, mask.byteLength);
 }
 
-/** States are numbered below 2^26, so the key is exact for 2^27 owners. */
-function keyOf(owner: number, state: number): number {
-  return owner * 2 ** 26 + state;
+/** State numbers are below 2^26, so that keys are exact for 2^27 namespaces. */
+function cacheKey(namespace: number, state: number): number {
+  return namespace * 2 ** 26 + state;
 }

@@ -1,9 +1,9 @@
-/** Beyond this many items membership is looked up in a hash set instead of by comparing. */
-const LINEAR = 16;
-/** Origins are below this number, so that a pair fits a double exactly. */
-const ORIGINS = 2 ** 30;
+/** Up to this size, membership is tested by comparison; beyond it, by a hash set. */
+const MAX_LINEAR_SIZE = 16;
+/** The second number is below this, so that a pair is exact as a double. */
+const MAX_SECOND = 2 ** 30;
 
-/** A set of pairs of small integers in insertion order; iterate by index while adding. */
+/** A set of pairs of small integers in insertion order. It may grow while it is iterated by index. */
 export class PairSet {
   readonly first: number[] = [];
   readonly second: number[] = [];
@@ -19,15 +19,15 @@ export class PairSet {
     this.#keys = null;
   }
 
-  /** False when the pair was there already. */
+  /** Returns false if the set already contains the pair. */
   add(first: number, second: number): boolean {
-    if (this.first.length < LINEAR) {
+    if (this.first.length < MAX_LINEAR_SIZE) {
       for (let i = 0; i < this.first.length; i++) {
         if (this.first[i] === first && this.second[i] === second) return false;
       }
     } else {
-      this.#keys ??= new Set(this.first.map((value, i) => value * ORIGINS + this.second[i]!));
-      const key = first * ORIGINS + second;
+      this.#keys ??= new Set(this.first.map((value, i) => value * MAX_SECOND + this.second[i]!));
+      const key = first * MAX_SECOND + second;
       if (this.#keys.has(key)) return false;
       this.#keys.add(key);
     }

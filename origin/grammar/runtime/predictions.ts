@@ -1,15 +1,15 @@
 import type { Program } from '../program/program.ts';
 import type { WorkBudget } from '../work-budget.ts';
 
-/** What a program state can begin by calling rules: everything reachable through calls before any byte is read. */
+/** Earley prediction for a program state: everything reachable by calls before a byte is read. */
 export interface Prediction {
   /** By byte class: states of called rules after their first byte. */
   readonly byClass: readonly (readonly number[] | undefined)[];
-  /** By rule: states of called rules that themselves begin by calling it, after that call. */
-  readonly waiting: ReadonlyMap<number, readonly number[]>;
+  /** By rule: states of called rules after a leading call of that rule. */
+  readonly afterCall: ReadonlyMap<number, readonly number[]>;
 }
 
-/** Predictions per program state, made when first asked for. */
+/** Predictions per program state, computed on first use. */
 export class Predictions {
   readonly #program: Program;
   readonly #known: (Prediction | undefined)[] = [];
@@ -19,7 +19,7 @@ export class Predictions {
     this.#program = program;
   }
 
-  /** About the memory of those made. */
+  /** Estimated memory in bytes. */
   get bytes(): number {
     return 16 * this.#targets;
   }
@@ -31,7 +31,7 @@ export class Predictions {
   #make(state: number, budget: WorkBudget): Prediction {
     const { ruleStart, byteOffsets, byteEdges, callOffsets, callEdges } = this.#program;
     const byClass: number[][] = [];
-    const waiting = new Map<number, number[]>();
+    const afterCall = new Map<number, number[]>();
     const rules = new Set<number>();
     for (let i = callOffsets[state]!; i < callOffsets[state + 1]!; i += 2) rules.add(callEdges[i]!);
     for (const rule of rules) {
@@ -39,9 +39,9 @@ export class Predictions {
       for (let i = callOffsets[start]!; i < callOffsets[start + 1]!; i += 2) {
         rules.add(callEdges[i]!);
         this.#targets++;
-        const targets = waiting.get(callEdges[i]!);
+        const targets = afterCall.get(callEdges[i]!);
         if (targets) targets.push(callEdges[i + 1]!);
-        else waiting.set(callEdges[i]!, [callEdges[i + 1]!]);
+        else afterCall.set(callEdges[i]!, [callEdges[i + 1]!]);
       }
       for (let i = byteOffsets[start]!; i < byteOffsets[start + 1]!; i += 3) {
         budget.spend(2 + byteEdges[i + 1]! - byteEdges[i]!);
@@ -54,6 +54,6 @@ export class Predictions {
       }
     }
     budget.spend(20 + 10 * rules.size);
-    return { byClass, waiting };
+    return { byClass, afterCall };
   }
 }

@@ -1,42 +1,41 @@
 import type { Program } from '../program/program.ts';
 import type { WorkBudget } from '../work-budget.ts';
-import { GrowableInt32 } from './growable.ts';
 import { PairSet } from './pair-set.ts';
 import { Predictions } from './predictions.ts';
 
-/** Row entry of a step not yet taken. Row entries of states that are RETURNING are complemented (~state). */
+/** Row entry of a step that is not computed yet. The entry of a RETURNING state is its complement (~state). */
 export const UNKNOWN = 0;
-/** Nothing can match any more. */
+/** No continuation matches. */
 export const DEAD = 1;
-/** Origin of the root rule: its end is the end of the text. */
-const TEXT = 2;
-/** Origin that stands for any caller: used to study a program state apart from its context. */
+/** Origin of the root rule. If the root rule ends, the text is a complete match. */
+const ROOT_ORIGIN = 2;
+/** Origin that stands for any caller. It isolates a program state from its context. */
 const ANY_CALLER = 3;
-/** The numbers below are not states of the parser and have no items. */
-export const FIRST_STATE = 4;
+/** Smaller numbers are reserved and have no items. */
+const FIRST_STATE = 4;
 
-/** The text read so far is a complete match. */
+/** Flag: the text so far is a complete match. */
 export const ACCEPTING = 1;
-/** The rule studied with any caller may end here. */
+/** Flag: a rule whose origin is ANY_CALLER may end here. */
 export const RETURNING = 2;
 
 /**
- * Parser states, each made once and numbered. A state is a set of items (program state, origin), where the origin is
- * the parser state in which the item's rule was called: an Earley set whose origins are states instead of text
- * positions, so that equal situations are the same state wherever in a text they arise, and steps and masks can be
- * kept per state. Correct for every context-free grammar without empty rules, left recursion and ambiguity included.
+ * Numbers each parser state once. A state is a set of items (program state, origin); the origin is the parser state in
+ * which the item's rule was called. It is an Earley set whose origins are states instead of text positions. Equal
+ * situations thus share one state, and steps and masks are computed once per state. Correct for every context-free
+ * grammar without empty rules, including left recursion and ambiguity.
  */
 export class StateTable {
   readonly program: Program;
   readonly initial: number;
-  /** Row-major [state × byte class]: the entry of the next state. */
+  /** Row entries, row-major [state × byte class]. */
   readonly rows = new GrowableInt32(1 << 14);
   readonly flags = new GrowableInt32();
   readonly #itemOffsets = new GrowableInt32();
   readonly #items = new GrowableInt32(1 << 12);
   #buckets = new Int32Array(1 << 10);
   readonly #predictions: Predictions;
-  /** By origin and rule: items of the origin's callers after the call returned. */
+  /** By origin and rule: items of the origin's callers after the call has returned. */
   readonly #returns = new Map<number, Int32Array>();
   readonly #reached = new PairSet();
   readonly #completed = new PairSet();
@@ -45,7 +44,7 @@ export class StateTable {
     this.program = program;
     this.#predictions = new Predictions(program);
     for (let state = 0; state < FIRST_STATE; state++) this.#append([], 0);
-    this.initial = this.intern([program.ruleStart[0]!, TEXT], program.matchesEmpty ? ACCEPTING : 0);
+    this.initial = this.intern([program.ruleStart[0]!, ROOT_ORIGIN], program.matchesEmpty ? ACCEPTING : 0);
   }
 
   get size(): number {
@@ -58,12 +57,12 @@ export class StateTable {
     return kept + 4 * words;
   }
 
-  /** The state's items: flat pairs of program state and origin. A view, valid until the next state is made. */
+  /** The items of a state: flat pairs of program state and origin. The view is valid until a state is added. */
   items(state: number): Int32Array {
     return this.#items.data.subarray(this.#itemOffsets.data[state]!, this.#itemOffsets.data[state + 1]!);
   }
 
-  /** The state after one byte. */
+  /** Returns the state after one byte. */
   next(state: number, byte: number, budget: WorkBudget): number {
     const byteClass = this.program.classOf[byte]!;
     const known = this.rows.data[state * this.program.classCount + byteClass]!;
@@ -71,12 +70,12 @@ export class StateTable {
     return entry < 0 ? ~entry : entry;
   }
 
-  /** Makes and answers the row entry for one byte of a class. */
+  /** Computes the row entry for one byte class. */
   step(state: number, byteClass: number, budget: WorkBudget): number {
     const { byteOffsets, byteEdges } = this.program;
-    this.#begin();
-    const past = this.#itemOffsets.data[state + 1]!;
-    for (let item = this.#itemOffsets.data[state]!; item < past; item += 2) {
+    this.#reset();
+    const end = this.#itemOffsets.data[state + 1]!;
+    for (let item = this.#itemOffsets.data[state]!; item < end; item += 2) {
       const q = this.#items.data[item]!;
       const origin = this.#items.data[item + 1]!;
       for (let i = byteOffsets[q]!; i < byteOffsets[q + 1]!; i += 3) {
@@ -88,25 +87,25 @@ export class StateTable {
       if (called) for (const target of called) this.#reached.add(target, state);
       budget.spend(5 + byteOffsets[q + 1]! - byteOffsets[q]! + 3 * (called?.length ?? 0));
     }
-    const next = this.#finish(budget);
+    const next = this.#completeAndIntern(budget);
     const entry = (this.flags.data[next]! & RETURNING) === 0 ? next : ~next;
     this.rows.data[state * this.program.classCount + byteClass] = entry;
     return entry;
   }
 
-  /** The state of one program state apart from its context, RETURNING where its rule ends. */
-  isolated(programState: number): number {
+  /** The parser state of a program state without context; RETURNING where its rule ends. */
+  withAnyCaller(programState: number): number {
     return this.intern([programState, ANY_CALLER], 0);
   }
 
-  /** The state after the rule of an item has ended: what the item's callers go on with; DEAD when nothing. */
+  /** The state after the rule of an item has ended; DEAD if no caller continues. */
   afterReturn(rule: number, origin: number, budget: WorkBudget): number {
-    this.#begin();
+    this.#reset();
     this.#complete(rule, origin, budget);
-    return this.#finish(budget);
+    return this.#completeAndIntern(budget);
   }
 
-  /** The number of the state with these items (flat pairs in any order) and flags. */
+  /** Returns the number of the state with these items (flat pairs in any order) and flags. */
   intern(items: readonly number[], flags: number): number {
     if (items.length === 0 && flags === 0) return DEAD;
     const sorted = sortPairs(items);
@@ -126,13 +125,32 @@ export class StateTable {
     }
   }
 
-  #begin(): void {
+  /** Copies a state of another table of the same program, and all states that it refers to, to this table. */
+  importState(from: StateTable, state: number, budget: WorkBudget): number {
+    const needed = new Set([state]);
+    for (const member of needed) {
+      const items = from.items(member);
+      for (let i = 1; i < items.length; i += 2) needed.add(items[i]!);
+    }
+    // An origin is older than the states that refer to it, so ascending order visits origins first.
+    const ordered = [...needed].sort((a, b) => a - b);
+    const renamed = new Map<number, number>();
+    for (const member of ordered) {
+      budget.spend(20 + from.items(member).length);
+      const items = Array.from(from.items(member), (value, i) => (i % 2 === 0 ? value : renamed.get(value)!));
+      // Reserved numbers are equal in every table.
+      renamed.set(member, member < FIRST_STATE ? member : this.intern(items, from.flags.data[member]!));
+    }
+    return renamed.get(state)!;
+  }
+
+  #reset(): void {
     this.#reached.clear();
     this.#completed.clear();
   }
 
-  /** Completes what has ended, transitively, and interns what can go on. */
-  #finish(budget: WorkBudget): number {
+  /** Completes ended rules transitively, and interns the items that can continue. */
+  #completeAndIntern(budget: WorkBudget): number {
     const { final, ruleOf, byteOffsets, callOffsets } = this.program;
     const reached = this.#reached;
     const items: number[] = [];
@@ -140,14 +158,14 @@ export class StateTable {
       const q = reached.first[i]!;
       const origin = reached.second[i]!;
       if (final[q] === 1) this.#complete(ruleOf[q]!, origin, budget);
-      const goesOn = byteOffsets[q] !== byteOffsets[q + 1] || callOffsets[q] !== callOffsets[q + 1];
-      if (goesOn) items.push(q, origin);
+      const hasEdges = byteOffsets[q] !== byteOffsets[q + 1] || callOffsets[q] !== callOffsets[q + 1];
+      if (hasEdges) items.push(q, origin);
     }
-    // A new state costs a row of its own, so memory is bounded with the work.
+    // A new state needs a row, so the budget also limits memory.
     budget.spend(20 + this.program.classCount + 20 * reached.size + 10 * this.#completed.size);
     let flags = 0;
     for (const origin of this.#completed.second) {
-      if (origin === TEXT) flags |= ACCEPTING;
+      if (origin === ROOT_ORIGIN) flags |= ACCEPTING;
       else if (origin === ANY_CALLER) flags |= RETURNING;
     }
     return this.intern(items, flags);
@@ -166,13 +184,13 @@ export class StateTable {
     if (known) return known;
     const { callOffsets, callEdges } = this.program;
     const found: number[] = [];
-    const past = this.#itemOffsets.data[origin + 1]!;
-    for (let item = this.#itemOffsets.data[origin]!; item < past; item += 2) {
+    const end = this.#itemOffsets.data[origin + 1]!;
+    for (let item = this.#itemOffsets.data[origin]!; item < end; item += 2) {
       const q = this.#items.data[item]!;
       for (let i = callOffsets[q]!; i < callOffsets[q + 1]!; i += 2) {
         if (callEdges[i] === rule) found.push(callEdges[i + 1]!, this.#items.data[item + 1]!);
       }
-      for (const target of this.#predictions.of(q, budget).waiting.get(rule) ?? [])
+      for (const target of this.#predictions.of(q, budget).afterCall.get(rule) ?? [])
         found.push(target, origin);
     }
     budget.spend(20 + 5 * found.length);
@@ -224,4 +242,26 @@ function hash(items: ArrayLike<number>, flags: number): number {
   h ^= h >>> 15;
   h = Math.imul(h, 0x85ebca6b);
   return (h ^ (h >>> 13)) >>> 0;
+}
+
+/** An Int32Array that doubles when full. `data` is replaced then: read it again after every `reserve`. */
+class GrowableInt32 {
+  data: Int32Array;
+  length = 0;
+
+  constructor(capacity = 1024) {
+    this.data = new Int32Array(capacity);
+  }
+
+  /** Appends `count` zeros and returns the index of the first. */
+  reserve(count: number): number {
+    const start = this.length;
+    this.length += count;
+    if (this.length > this.data.length) {
+      const grown = new Int32Array(Math.max(this.length, 2 * this.data.length));
+      grown.set(this.data);
+      this.data = grown;
+    }
+    return start;
+  }
 }

@@ -1,71 +1,71 @@
 import { bytesOf, type TokenBytes } from '../../tokenizer/token-bytes.ts';
 
 /**
- * The byte strings of a vocabulary as one tree in depth-first order, so that a subtree is a range of nodes. The root
- * has no node; node n stands for the bytes on the path to it. Special tokens and tokens without bytes are left out.
+ * The tokens of a vocabulary as a trie in depth-first order, so that a subtree is a range of nodes. The root has no
+ * node; node n stands for the bytes on its path. Special tokens and tokens without bytes are left out.
  */
 export interface TokenTrie {
-  /** Last byte of each node in bits 0 … 7, number of bytes before it above. */
-  readonly heads: Int32Array;
-  /** First node after the node's subtree. */
-  readonly ends: Int32Array;
-  /** Token spelled by the node; where none ends, an id in the first mask word beyond the vocabulary. */
+  /** Per node: last byte in bits 0 … 7, number of bytes before it above. */
+  readonly nodes: Int32Array;
+  /** Per node: first node after its subtree. */
+  readonly subtreeEnds: Int32Array;
+  /** Per node: its token, or an id in the first mask word beyond the vocabulary. */
   readonly tokens: Int32Array;
   readonly vocabularySize: number;
-  /** Groups of tokens with the very same bytes; the node has the first of them. */
-  readonly twins: readonly (readonly number[])[];
+  /** Groups of tokens with equal bytes. The node has the first token of the group. */
+  readonly duplicates: readonly (readonly number[])[];
   /** Bytes of the longest token. */
-  readonly longest: number;
+  readonly maxTokenBytes: number;
 }
 
-/** Words of a mask over the vocabulary. */
+/** Number of 32-bit words of a mask. */
 export function maskLengthOf({ vocabularySize }: { readonly vocabularySize: number }): number {
   return Math.ceil(vocabularySize / 32);
 }
 
-/** @param entries of the table; all or some of them, in order */
+/** @param entries all or some entries of the table, sorted by bytes */
 export function buildTokenTrie(table: TokenBytes, entries: readonly TokenEntry[]): TokenTrie {
   const total = entries.reduce((sum, entry) => sum + entry.bytes.length, 0);
-  const heads = new Int32Array(total);
-  const ends = new Int32Array(total);
+  const nodes = new Int32Array(total);
+  const subtreeEnds = new Int32Array(total);
   const none = 32 * maskLengthOf(table);
   const tokens = new Int32Array(total).fill(none);
-  const twins = new Map<number, number[]>();
+  const duplicates = new Map<number, number[]>();
   const path: number[] = [];
   let count = 0;
   let previous = '';
   for (const { bytes, id } of entries) {
     const common = commonPrefix(previous, bytes);
-    while (path.length > common) ends[path.pop()!] = count;
+    while (path.length > common) subtreeEnds[path.pop()!] = count;
     for (let i = common; i < bytes.length; i++) {
-      heads[count] = bytes.charCodeAt(i) | (i << 8);
+      nodes[count] = bytes.charCodeAt(i) | (i << 8);
       path.push(count++);
     }
     const node = path.at(-1)!;
     const first = tokens[node]!;
     if (first === none) tokens[node] = id;
-    else twins.set(first, [...(twins.get(first) ?? [first]), id]);
+    else duplicates.set(first, [...(duplicates.get(first) ?? [first]), id]);
     previous = bytes;
   }
-  while (path.length > 0) ends[path.pop()!] = count;
+  while (path.length > 0) subtreeEnds[path.pop()!] = count;
   return {
-    heads: heads.slice(0, count),
-    ends: ends.slice(0, count),
+    nodes: nodes.slice(0, count),
+    subtreeEnds: subtreeEnds.slice(0, count),
     tokens: tokens.slice(0, count),
     vocabularySize: table.vocabularySize,
-    twins: [...twins.values()],
-    longest: entries.reduce((max, { bytes }) => Math.max(max, bytes.length), 0),
+    duplicates: [...duplicates.values()],
+    maxTokenBytes: entries.reduce((max, { bytes }) => Math.max(max, bytes.length), 0),
   };
 }
 
 export interface TokenEntry {
-  /** One code unit per byte: strings of that kind sort and compare fast. */
+  /** One code unit per byte, because strings sort and compare fast. */
   readonly bytes: string;
   readonly id: number;
 }
 
-/** All tokens that can match text, in the order of their bytes. */
-export function sortedEntries(tokens: TokenBytes): TokenEntry[] {
+/** All tokens that have text, sorted by bytes. */
+export function sortedTokens(tokens: TokenBytes): TokenEntry[] {
   const entries: TokenEntry[] = [];
   for (let id = 0; id < tokens.vocabularySize; id++) {
     if (tokens.special[id] === 1) continue;

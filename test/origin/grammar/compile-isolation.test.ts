@@ -5,11 +5,11 @@ import { getPriority } from 'node:os';
 import { fileURLToPath } from 'node:url';
 import fc from 'fast-check';
 import { afterAll, describe, expect, it } from 'vitest';
+import { CompilePool } from '../../../origin/grammar/process/compile-pool.ts';
 import { CompilerClient } from '../../../origin/grammar/process/compiler-client.ts';
-import { ProgramCompiler } from '../../../origin/grammar/process/program-compiler.ts';
 import { childrenOf, untilBusy, untilEnded } from '../../support/child-processes.ts';
 
-/** Grammars that bring the compiler down, in real processes; what is read from /proc is there on Linux alone. */
+/** Grammars that crash the compiler, in real processes. Tests that read /proc run on Linux only. */
 
 const entry = new URL('../../support/grammar/frail-compile-process.ts', import.meta.url);
 const JSON_OBJECT = JSON.stringify({ type: 'json_object' });
@@ -18,14 +18,14 @@ const defect = (name: string, argument = '') => JSON.stringify({ defect: name, w
 const DIED = { code: 'upstream_error', status: 502 };
 const REFUSED = { code: 'invalid_grammar', status: 400 };
 
-/** For grammars that hang; what is quick must be so at a low priority on a busy machine, too. */
+/** Limit for grammars that hang. Quick grammars must meet it at low priority on a busy machine. */
 const LIMIT_MS = 5000;
-/** As good as none. */
+/** Practically no limit. */
 const AMPLE_MS = 110_000;
 
-describe('a grammar that brings its compile process down', () => {
-  const frail = new ProgramCompiler({ processes: 1, timeLimitMs: LIMIT_MS, patienceMs: AMPLE_MS, entry });
-  const roomy = new ProgramCompiler({ processes: 1, timeLimitMs: AMPLE_MS, patienceMs: AMPLE_MS, entry });
+describe('a grammar that crashes its compile process', () => {
+  const frail = new CompilePool({ processes: 1, timeLimitMs: LIMIT_MS, maxWaitMs: AMPLE_MS, entry });
+  const roomy = new CompilePool({ processes: 1, timeLimitMs: AMPLE_MS, maxWaitMs: AMPLE_MS, entry });
   afterAll(() => Promise.all([frail.close(), roomy.close()]));
 
   it.each([
@@ -36,23 +36,23 @@ describe('a grammar that brings its compile process down', () => {
     ['breaks the process', roomy, defect('signal', 'SIGSEGV'), DIED, /stopped unexpectedly/],
     ['fills the heap', roomy, defect('objects'), REFUSED, /too much memory/],
     ['fills the heap with one array', roomy, defect('array'), REFUSED, /too much memory/],
-  ])('fails alone when it %s, and the next one is compiled', async (_how, compiler, wire, error, message) => {
+  ])('fails without affecting the next grammar if it %s', async (_how, compiler, wire, error, message) => {
     const expected = { ...error, message: expect.stringMatching(message) };
     await expect(compiler.compile(wire, 'a')).rejects.toMatchObject(expected);
     expect((await compiler.compile(JSON_OBJECT, 'a')).ruleOf.length).toBeGreaterThan(0);
   });
 
-  it.runIf(process.platform === 'linux')('gets no memory beside the heap without end', async () => {
+  it.runIf(process.platform === 'linux')('gets limited memory outside the heap', async () => {
     const error = await roomy.compile(defect('typed'), 'a').catch((thrown) => thrown);
     expect(error).toMatchObject(REFUSED);
     expect(Number.parseInt(error.message, 10)).toBeGreaterThan(2);
     expect(Number.parseInt(error.message, 10)).toBeLessThan(24);
   });
 
-  it('sees nothing of the environment', async () => {
+  it('has no access to the environment', async () => {
     process.env.CONTINUO_TEST_SECRET = 'seen';
-    const fresh = new ProgramCompiler({ processes: 1, timeLimitMs: AMPLE_MS, patienceMs: AMPLE_MS, entry });
-    // A shell names its directory.
+    const fresh = new CompilePool({ processes: 1, timeLimitMs: AMPLE_MS, maxWaitMs: AMPLE_MS, entry });
+    // A shell sets its directory.
     await expect(fresh.compile(defect('environment'), 'a')).rejects.toThrow(
       /^names:( (PWD|OLDPWD|SHLVL|_))*\s*$/,
     );
@@ -60,7 +60,7 @@ describe('a grammar that brings its compile process down', () => {
     delete process.env.CONTINUO_TEST_SECRET;
   });
 
-  it('changes nothing for the others, whatever comes in whichever order', async () => {
+  it('does not affect other grammars in any order', async () => {
     const expected = {
       fine: { wire: JSON_OBJECT, code: null },
       wrong: { wire: JSON.stringify({ type: 'gbnf', value: 'root ::= (' }), code: 'invalid_grammar' },
@@ -69,14 +69,14 @@ describe('a grammar that brings its compile process down', () => {
       killed: { wire: defect('signal', 'SIGKILL'), code: 'upstream_error' },
     } as const;
     const kinds = Object.keys(expected) as (keyof typeof expected)[];
-    // The slow ones take their time, so that they are few.
+    // Slow jobs run to the time limit, so there are few.
     const kind = fc.oneof(
       { weight: 12, arbitrary: fc.constantFrom(...kinds.filter((one) => one !== 'slow')) },
       { weight: 1, arbitrary: fc.constant('slow' as const) },
     );
     const job = fc.record({ kind, tenant: fc.constantFrom('a', 'b', 'c') });
     const all = kinds.map((one, at) => ({ kind: one, tenant: 'abc'.charAt(at % 3) }));
-    const compiler = new ProgramCompiler({ timeLimitMs: LIMIT_MS, patienceMs: AMPLE_MS, entry });
+    const compiler = new CompilePool({ timeLimitMs: LIMIT_MS, maxWaitMs: AMPLE_MS, entry });
     const run = async (jobs: readonly { kind: keyof typeof expected; tenant: string }[]) => {
       const outcomes = await Promise.all(
         jobs.map(({ kind, tenant }) =>
@@ -98,7 +98,7 @@ describe('a grammar that brings its compile process down', () => {
 });
 
 describe('the compile server', () => {
-  it('is started again for the next grammar when it dies, and only what was under way fails', async () => {
+  it('restarts for the next grammar after it dies, and only running jobs fail', async () => {
     const client = new CompilerClient();
     await client.compile(JSON_OBJECT, 'a');
     const slow = client.compile(SLOW, 'a');
@@ -109,14 +109,14 @@ describe('the compile server', () => {
     await expect(client.compile(JSON_OBJECT, 'a')).rejects.toMatchObject({ status: 503 });
   });
 
-  it('hands errors on with code, message and field', async () => {
+  it('passes on errors with code, message and field', async () => {
     const client = new CompilerClient();
     const wire = JSON.stringify({ type: 'gbnf', value: 'root ::= (' });
     await expect(client.compile(wire, 'a')).rejects.toMatchObject({ ...REFUSED, param: 'grammar' });
     await client.close();
   });
 
-  it('fails what is under way when it is closed', async () => {
+  it('fails running jobs when it is closed', async () => {
     const client = new CompilerClient();
     const pending = client.compile(SLOW, 'a');
     const outcome = expect(pending).rejects.toMatchObject({ status: 503 });
@@ -125,17 +125,17 @@ describe('the compile server', () => {
   });
 
   it.runIf(process.platform === 'linux')(
-    'keeps its processes at a low priority, and through signals',
+    'runs its processes at low priority and ignores termination signals',
     async () => {
       const client = new CompilerClient();
       await client.compile(JSON_OBJECT, 'a');
       const server = client.pid as number;
       const compilers = childrenOf(server);
-      // Long enough that both processes get one and so have started.
+      // Long enough that each process gets a job and has started.
       const long = JSON.stringify({ type: 'choice', value: Array.from({ length: 3000 }, (_, i) => `w${i}`) });
       await Promise.all(['b', 'c'].map((tenant) => client.compile(long, tenant)));
       const threads = compilers.flatMap((pid) => readdirSync(`/proc/${pid}/task`).map(Number));
-      // 19 is as low as it gets.
+      // 19 is the lowest priority.
       const low = Math.min(19, getPriority(server) + 10);
       expect(new Set(threads.map((thread) => getPriority(thread)))).toEqual(new Set([low]));
       for (const pid of [server, ...compilers]) {
@@ -150,7 +150,7 @@ describe('the compile server', () => {
   );
 });
 
-describe.runIf(process.platform === 'linux')('compile processes and their ownerâ€™s end', () => {
+describe.runIf(process.platform === 'linux')('compile processes whose owner ends', () => {
   const script = fileURLToPath(new URL('../../support/grammar/compile-owner.ts', import.meta.url));
   const start = async (mode: string): Promise<ChildProcess> => {
     const owner = spawn(process.execPath, [script, mode], { stdio: ['ignore', 'pipe', 'inherit'] });
@@ -158,7 +158,7 @@ describe.runIf(process.platform === 'linux')('compile processes and their ownerâ
     return owner;
   };
 
-  it('end with an owner that is killed, even one that hangs in a grammar', async () => {
+  it('end if the owner is killed, even during a hanging job', async () => {
     const owner = await start('hang');
     const [compiler] = childrenOf(owner.pid as number) as [number];
     await untilBusy(compiler);
@@ -166,7 +166,7 @@ describe.runIf(process.platform === 'linux')('compile processes and their ownerâ
     await untilEnded(compiler);
   });
 
-  it('end with an owner that is killed, the server and one that compiles among them', async () => {
+  it('end if the owner is killed, including the server and a busy process', async () => {
     const owner = await start('slow');
     const [server] = childrenOf(owner.pid as number) as [number];
     const compilers = childrenOf(server);
@@ -176,7 +176,7 @@ describe.runIf(process.platform === 'linux')('compile processes and their ownerâ
     await Promise.all([server, ...compilers].map(untilEnded));
   });
 
-  it('do not keep an owner from ending that has nothing more to compile', async () => {
+  it('do not keep an idle owner alive', async () => {
     const owner = await start('idle');
     expect(await once(owner, 'exit')).toEqual([0, null]);
   });

@@ -23,7 +23,7 @@ function allowed(constraint: Constraint): string[] {
 }
 
 describe('a constraint', () => {
-  it('never allows special tokens or tokens without text, even where their letters would match', () => {
+  it('never allows special tokens or tokens without text', () => {
     expect(allowed(start('root ::= .*')).some((token) => /^[017]:/.test(token))).toBe(false);
     expect(allowed(start('root ::= "<s>" | "a"'))).toEqual(['2:a']);
   });
@@ -32,7 +32,7 @@ describe('a constraint', () => {
     expect(allowed(start('root ::= "b"'))).toEqual(['3:b', '8:b']);
   });
 
-  it('may end exactly where the text is a complete match', () => {
+  it('accepts the end exactly where the text is a complete match', () => {
     const constraint = start('root ::= "a" ("b" "c")?');
     const ends = [constraint.accepting];
     for (const text of ['a', 'b', 'c']) {
@@ -43,19 +43,19 @@ describe('a constraint', () => {
     expect(allowed(constraint)).toEqual([]);
   });
 
-  it('may end at once where the empty text matches', () => {
+  it('accepts the end at the start if the empty text matches', () => {
     expect(start('root ::= "a"?').accepting).toBe(true);
     expect(start('root ::= "a"').accepting).toBe(false);
   });
 
-  it('throws on a token that its mask does not allow, and stays where it was', () => {
+  it('throws on a token that its mask does not allow, without advancing', () => {
     const constraint = start('root ::= "ab"');
     expect(() => constraint.accept(6)).toThrow(/does not match/);
     expect(() => constraint.accept(0)).toThrow(/no text/);
     expect(allowed(constraint)).toEqual(['2:a', '4:ab']);
   });
 
-  it('does not disturb other sequences of the same grammar', () => {
+  it('is independent of other sequences of the same grammar', () => {
     const grammar = compileConstraint({ type: 'gbnf', value: 'root ::= "a" "b" "c"' }, vocabulary);
     const [one, two] = [grammar.start(), grammar.start()];
     one.accept(2);
@@ -77,7 +77,7 @@ describe('a constraint', () => {
 });
 
 describe('long tokens that cross the end of a rule', () => {
-  // The states of a counted repetition share the masks of short tokens; long ones are looked at one by one.
+  // The states of a counted repetition share the masks of short tokens; long tokens are walked per state.
   const long = `${'x'.repeat(17)}","`;
   const table = tokenTable([
     '[',
@@ -95,7 +95,7 @@ describe('long tokens that cross the end of a rule', () => {
   ]);
   const source = 'root ::= "[" s ("," s)* "]"\ns ::= "\\"" [a-z]{0,60} "\\""';
 
-  it('are allowed exactly where what follows the rule allows their rest', () => {
+  it('are allowed exactly if the following rule allows their rest', () => {
     const grammar = compileConstraint({ type: 'gbnf', value: source }, new GrammarVocabulary(table));
     const options = { tokens: table, random: randomFrom(3), walks: 12, steps: 40 };
     expect(firstDifference(() => grammar.start(), bnfOfGbnf(source), options).difference).toBeNull();
@@ -103,7 +103,7 @@ describe('long tokens that cross the end of a rule', () => {
 });
 
 describe('a long token near the end of a counted repetition', () => {
-  it('is refused once it no longer fits, although all short tokens are as before', () => {
+  it('is refused once it no longer fits, although short tokens are still allowed', () => {
     const texts = ['["', 'xx', `${'x'.repeat(30)}"]`];
     const source = 'root ::= "[" s ("," s)* "]"\ns ::= "\\"" [a-z]{0,60} "\\""';
     const grammar = compileConstraint(
@@ -123,7 +123,7 @@ describe('bounded memory', () => {
   const wide = smallVocabulary();
   const program = compileProgram({ type: 'json_object' });
 
-  it('gives the same texts whether or not parser states are thrown away on the way', () => {
+  it('generates the same texts whether or not the state table is replaced', () => {
     const texts = (states: number): (string | null)[] => {
       const grammar = new GrammarRuntime(program, new GrammarVocabulary(wide), { states });
       const random = randomFrom(21);
@@ -134,7 +134,7 @@ describe('bounded memory', () => {
     expect(texts(10)).toEqual(texts(1_000_000));
   });
 
-  it('throws parser states away when they are large, however few they are', () => {
+  it('replaces a state table that exceeds its memory limit', () => {
     const source = 'root ::= "a" root "b" | root root | "a" | "b"';
     const ambiguous = compileProgram({ type: 'gbnf', value: source });
     const grammar = new GrammarRuntime(ambiguous, new GrammarVocabulary(wide), { bytes: 2 ** 20 });
@@ -149,7 +149,7 @@ describe('bounded memory', () => {
     }
   });
 
-  it('gives the same masks whether or not masks are kept', () => {
+  it('gives the same masks with and without the mask cache', () => {
     const forgetful = new GrammarVocabulary(wide, 0);
     const walk = (shared: GrammarVocabulary): number[][] => {
       const constraint = new GrammarRuntime(program, shared).start();
@@ -167,7 +167,7 @@ describe('bounded memory', () => {
     expect(forgetful.masks.size).toBeLessThanOrEqual(16);
   });
 
-  it('keeps two sequences apart that were begun before and after the states were thrown away', () => {
+  it('continues sequences that started before the state table was replaced', () => {
     const grammar = new GrammarRuntime(program, new GrammarVocabulary(wide), { states: 40 });
     const brace = 4 + '{'.charCodeAt(0);
     const early = grammar.start();
@@ -181,9 +181,9 @@ describe('bounded memory', () => {
 });
 
 describe('work per step', () => {
-  it('ends with a clear error instead of stalling, and the error is the caller’s', () => {
+  it('is limited: a grammar that exceeds it fails with invalid_grammar', () => {
     const wide = new GrammarVocabulary(smallVocabulary());
-    // Two hundred rules that may all be empty and call each other: every byte can be read in countless ways.
+    // 200 nullable rules that call each other: every byte has very many derivations.
     const rules = Array.from(
       { length: 200 },
       (_, i) => `r${i} ::= (r${(3 * i + 1) % 200} | r${(5 * i + 2) % 200} | "a")*`,
@@ -198,7 +198,7 @@ describe('work per step', () => {
     expect(run).toThrow(expect.objectContaining({ code: 'invalid_grammar', status: 400 }));
   });
 
-  it('produces only valid UTF-8, whatever tokens end inside a character', () => {
+  it('produces valid UTF-8 even if tokens end within a character', () => {
     const wide = smallVocabulary();
     const grammar = compileConstraint(
       { type: 'gbnf', value: 'root ::= [^a]{1,12}' },
@@ -210,7 +210,7 @@ describe('work per step', () => {
       return last >= 0xc0;
     });
     expect(partial.length).toBeGreaterThan(0);
-    // randomText decodes strictly.
+    // randomText throws on invalid UTF-8.
     for (let i = 0; i < 50; i++)
       randomText(grammar.start(), { tokens: wide, random, patience: 6, limit: 60 });
   });

@@ -6,7 +6,7 @@ import { GBNF_CASES } from '../../support/grammar/gbnf-cases.ts';
 import { bnfOfGbnf } from '../../support/grammar/oracle/gbnf-to-bnf.ts';
 import { randomFrom, smallVocabulary } from '../../support/grammar/vocabularies.ts';
 
-describe('every bit of the masks of a GBNF grammar equals the Earley oracle', () => {
+describe('masks of a GBNF grammar equal the Earley oracle in every bit', () => {
   const tokens = smallVocabulary();
   const vocabulary = new GrammarVocabulary(tokens);
 

@@ -14,15 +14,15 @@ import { randomFrom, smallVocabulary } from '../../support/grammar/vocabularies.
 
 const tokens = smallVocabulary();
 const vocabulary = new GrammarVocabulary(tokens);
-/** By hand: CONTINUO_GENERATIONS=1000 npx vitest run test/origin/grammar/json-schema.test.ts */
+/** For more generations: CONTINUO_GENERATIONS=1000 npx vitest run test/origin/grammar/json-schema.test.ts */
 const GENERATIONS = Number(process.env.CONTINUO_GENERATIONS ?? 8);
 
-it('has at least 150 schemas, each with its own name', () => {
+it('has at least 150 schemas with distinct names', () => {
   expect(new Set(SCHEMA_CASES.map(({ name }) => name)).size).toBe(SCHEMA_CASES.length);
   expect(SCHEMA_CASES.length).toBeGreaterThanOrEqual(150);
 });
 
-describe('white space between the parts of a JSON text', () => {
+describe('whitespace between the parts of a JSON text', () => {
   const grammar = compileConstraint(
     { type: 'json_schema', value: { type: 'object', properties: { a: { type: 'array' } } } },
     vocabulary,
@@ -53,15 +53,15 @@ describe('white space between the parts of a JSON text', () => {
   });
 });
 
-it('tells multiples of a fraction exactly, where division rounds', () => {
+it('tests multiples of a fraction exactly', () => {
   const value = { enum: [0.3, 0.7, 1.1, 0.35, 1e21, -2.3, 0], multipleOf: 0.1 };
   const grammar = compileConstraint({ type: 'json_schema', value }, vocabulary);
   const accepted = value.enum.filter((one) => acceptsText(grammar, JSON.stringify(one), tokens));
   expect(accepted).toEqual([0.3, 0.7, 1.1, 1e21, -2.3, 0]);
 });
 
-describe('a uri whose maxLength is above what is counted as a whole', () => {
-  /** Each part as long as it may be. */
+describe('a uri with a large maxLength', () => {
+  /** A URI whose parts have their maximum lengths. */
   const longest = (maxLength: number, filling: string): string => {
     const value = { type: 'string', format: 'uri', maxLength };
     const constraint = compileConstraint({ type: 'json_schema', value }, vocabulary).start();
@@ -94,7 +94,7 @@ describe('a uri whose maxLength is above what is counted as a whole', () => {
   });
 });
 
-it('leaves out enumerated numbers that no double holds', () => {
+it('excludes enumerated numbers beyond the range of doubles', () => {
   const grammar = compileConstraint({ type: 'json_schema', value: '{"enum": [1e400, 5]}' }, vocabulary);
   expect(acceptsText(grammar, '5', tokens)).toBe(true);
   expect(acceptsText(grammar, 'null', tokens)).toBe(false);
@@ -117,7 +117,7 @@ describe.each(SCHEMA_CASES)('schema: $name', ({ schema, valid, invalid }) => {
     }
   });
 
-  it('has masks equal to the oracle in every bit', () => {
+  it('has masks that equal the oracle in every bit', () => {
     const grammar = compile();
     const bnf = bnfOfGrammar(jsonSchemaGrammar(schema, new WorkBudget('Test', 1e9)));
     const options = { tokens, random: randomFrom(3), walks: 1, steps: 6 };

@@ -19,7 +19,7 @@ import { largeVocabulary, randomFrom } from '../../support/grammar/vocabularies.
 const MODEL = 'origin/models/continuo-mini';
 const SAMPLE = 300;
 
-/** Walks at random; at each step asks the oracle about a sample of the tokens, half of them allowed ones. */
+/** Walks at random. Each step compares a sample of tokens with the oracle; half of them are allowed tokens. */
 function faults(
   wire: Parameters<typeof compileConstraint>[0],
   bnf: Bnf,

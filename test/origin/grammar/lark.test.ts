@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { compileProgram } from '../../../origin/grammar/compile.ts';
-import { COMMON_TERMINALS } from '../../../origin/grammar/lark/lark-library.ts';
+import { IMPORTABLE_TERMINALS } from '../../../origin/grammar/lark/importable-terminals.ts';
 import { larkGrammar } from '../../../origin/grammar/lark/llguidance.ts';
 import { GrammarVocabulary } from '../../../origin/grammar/runtime/grammar-vocabulary.ts';
 import { WorkBudget } from '../../../origin/grammar/work-budget.ts';
@@ -15,13 +15,13 @@ const tokens = smallVocabulary();
 const vocabulary = new GrammarVocabulary(tokens);
 
 describe.each(LARK_CASES)('Lark: $name', ({ source, valid, invalid }) => {
-  it('accepts what matches and refuses what does not', () => {
+  it('accepts matching texts and refuses others', () => {
     const grammar = compileConstraint({ type: 'lark', value: source }, vocabulary);
     for (const text of valid) expect(acceptsText(grammar, text, tokens), text).toBe(true);
     for (const text of invalid) expect(acceptsText(grammar, text, tokens), text).toBe(false);
   });
 
-  it('has masks equal to the oracle in every bit', () => {
+  it('has masks that equal the oracle in every bit', () => {
     const grammar = compileConstraint({ type: 'lark', value: source }, vocabulary);
     const bnf = bnfOfGrammar(larkGrammar(source, new WorkBudget('Test', 1e9)));
     const { difference } = firstDifference(() => grammar.start(), bnf, {
@@ -34,11 +34,11 @@ describe.each(LARK_CASES)('Lark: $name', ({ source, valid, invalid }) => {
   });
 });
 
-it.each(LARK_FAULTS)('a Lark grammar is refused with its place: %s', (_name, source, message) => {
+it.each(LARK_FAULTS)('refuses an invalid Lark grammar with its position: %s', (_name, source, message) => {
   expect(() => compileProgram({ type: 'lark', value: source })).toThrow(message);
 });
 
-/** By terminal of Lark's common library: texts that are one, and texts that are none. */
+/** By terminal of Lark's common library: matching and other texts. */
 const COMMON: Readonly<Record<string, readonly [valid: readonly string[], invalid: readonly string[]]>> = {
   DIGIT: [['0'], ['10', 'a']],
   HEXDIGIT: [
@@ -121,8 +121,8 @@ const COMMON: Readonly<Record<string, readonly [valid: readonly string[], invali
 };
 
 describe('%import common', () => {
-  it('knows all of these terminals, and no others', () => {
-    expect(Object.keys(COMMON_TERMINALS).sort()).toEqual(Object.keys(COMMON).sort());
+  it('supports exactly these terminals', () => {
+    expect(Object.keys(IMPORTABLE_TERMINALS).sort()).toEqual(Object.keys(COMMON).sort());
   });
 
   it.each(Object.entries(COMMON))('%s', (name, [valid, invalid]) => {

@@ -4,7 +4,7 @@ import type { WireConstraint } from '../../../shared/generation.ts';
 
 const integer = { type: 'integer' };
 
-/** Schemas that cannot be enforced or are malformed, and what the message must name: keyword and path. */
+/** Unsupported or malformed schemas. The message must name keyword and path. */
 const SCHEMAS: readonly (readonly [name: string, schema: unknown, message: RegExp])[] = [
   ['not', { properties: { a: { not: {} } } }, /^#\/properties\/a\/not: the keyword "not" is not supported/],
   ['if', { if: { type: 'string' } }, /^#\/if: .*not supported/],
@@ -46,7 +46,11 @@ const SCHEMAS: readonly (readonly [name: string, schema: unknown, message: RegEx
   ['a look-ahead further on', { pattern: '^a(?!b)' }, /^#\/pattern: Look-around .*column 3/],
   ['a look-ahead in a look-ahead', { pattern: '^(?!a(?=b))c' }, /^#\/pattern: Look-around/],
   ['a pattern with a syntax error', { pattern: '(' }, /^#\/pattern: The group is not closed/],
-  ['a fractional multipleOf', { type: 'number', multipleOf: 0.01 }, /^#\/multipleOf: only integers/],
+  [
+    'a fractional multipleOf',
+    { type: 'number', multipleOf: 0.01 },
+    /^#\/multipleOf: must be an integer, received 0.01/,
+  ],
   [
     'oneOf that may match twice',
     { oneOf: [{ type: 'integer' }, { type: 'number' }] },
@@ -66,22 +70,22 @@ const SCHEMAS: readonly (readonly [name: string, schema: unknown, message: RegEx
   ['a dangling reference', { $ref: '#/$defs/a' }, /^#\/\$ref: points to nothing/],
   ['a reference to itself', { $ref: '#' }, /^#: the reference leads back to itself/],
   ['an unknown type', { type: 'float' }, /^#\/type: must be one of/],
-  ['a negative length', { minLength: -1 }, /^#\/minLength: must be a non-negative integer/],
+  ['a negative length', { minLength: -1 }, /^#\/minLength: must be a non-negative integer, received -1/],
   [
     'a length that is text',
     { type: 'string', maxLength: '3' },
-    /^#\/maxLength: must be a non-negative integer/,
+    /^#\/maxLength: must be a non-negative integer, received "3"/,
   ],
   [
-    'required that is no list',
+    'required that is not an array',
     { type: 'object', required: true },
     /^#\/required: must be an array of strings/,
   ],
   ['an empty enum', { enum: [] }, /^#\/enum: must be a non-empty array/],
   [
-    'a property that is no schema',
+    'a property that is not a schema',
     { type: 'object', properties: { a: 1 } },
-    /^#\/properties\/a: a schema must be/,
+    /^#\/properties\/a: a schema must be an object or a boolean, received 1/,
   ],
   ['false', false, /No text can match/],
   ['types that exclude each other', { allOf: [{ type: 'string' }, integer] }, /No text can match/],
@@ -92,12 +96,12 @@ const SCHEMAS: readonly (readonly [name: string, schema: unknown, message: RegEx
     /No text can match/,
   ],
   [
-    'minProperties that repeated keys could fake',
+    'minProperties that repeated keys could satisfy',
     { type: 'object', additionalProperties: integer, minProperties: 3 },
     /^#\/minProperties: cannot be enforced/,
   ],
   [
-    'a constant that was rounded when it was read',
+    'a constant that JSON.parse has rounded',
     '{"properties": {"id": {"const": 1234567890123456789}}}',
     /^#\/properties\/id\/const: integers of more than 15 digits/,
   ],
@@ -106,7 +110,7 @@ const SCHEMAS: readonly (readonly [name: string, schema: unknown, message: RegEx
     '{"enum": [{"ids": [1, -9007199254740993]}]}',
     /^#\/enum: integers of more than 15 digits/,
   ],
-  ['text that is no JSON', '{"type":', /not valid JSON/],
+  ['text that is not JSON', '{"type":', /not valid JSON/],
 ];
 
 const GRAMMARS: readonly (readonly [name: string, source: string, message: RegExp])[] = [
@@ -121,10 +125,10 @@ const GRAMMARS: readonly (readonly [name: string, source: string, message: RegEx
   ['unclosed literal', 'root ::= "a', /Unexpected end of the grammar/],
   ['unclosed class', 'root ::= [a', /Unexpected end of the grammar/],
   ['unclosed group', 'root ::= ("a"', /Expected "\)"/],
-  ['nothing to repeat', 'root ::= *', /Nothing to repeat at line 1, column 10/],
+  ['nothing to repeat', 'root ::= *', /Nothing to repeat before the quantifier at line 1, column 10/],
   ['unknown escape', 'root ::= "\\q"', /Unknown escape "\\q"/],
   ['short hexadecimal', 'root ::= "\\x4"', /Expected 2 hexadecimal digits/],
-  ['beyond Unicode', 'root ::= "\\U00110000"', /Not a Unicode character/],
+  ['beyond Unicode', 'root ::= "\\U00110000"', /not a Unicode scalar value/],
   ['empty class', 'root ::= []', /empty/],
   ['reversed range', 'root ::= [z-a]', /reversed/],
   ['reversed counts', 'root ::= "a"{3,2}', /reversed/],
@@ -144,7 +148,7 @@ function fault(wire: WireConstraint): unknown {
   return null;
 }
 
-describe('a schema that cannot be enforced exactly is refused, with keyword and path', () => {
+describe('refuses a schema that cannot be enforced exactly, naming keyword and path', () => {
   it.each(SCHEMAS)('%s', (_name, schema, message) => {
     expect(fault({ type: 'json_schema', value: schema })).toMatchObject({
       code: 'invalid_json_schema',
@@ -155,7 +159,7 @@ describe('a schema that cannot be enforced exactly is refused, with keyword and 
   });
 });
 
-describe('a GBNF grammar with a fault is refused, with its place', () => {
+describe('refuses an invalid GBNF grammar, naming the position', () => {
   it.each(GRAMMARS)('%s', (_name, source, message) => {
     expect(fault({ type: 'gbnf', value: source })).toMatchObject({
       code: 'invalid_grammar',

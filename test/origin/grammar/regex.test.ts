@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { compileProgram } from '../../../origin/grammar/compile.ts';
-import { wholeMatchExpression } from '../../../origin/grammar/regex/regex-expression.ts';
+import { wholeMatchExpression } from '../../../origin/grammar/regex/regex-automaton.ts';
 import { parseRegex } from '../../../origin/grammar/regex/regex-parser.ts';
 import { GrammarVocabulary } from '../../../origin/grammar/runtime/grammar-vocabulary.ts';
 import { WorkBudget } from '../../../origin/grammar/work-budget.ts';
@@ -52,7 +52,7 @@ describe.each(REGEX_CASES)('regular expression %s', (source) => {
     }
   });
 
-  it('accepts just the random texts that match', () => {
+  it('accepts exactly the random texts that match', () => {
     const random = randomFrom(9);
     const alphabet = [
       ...LETTERS.filter(() => random() < 0.3),
@@ -65,7 +65,7 @@ describe.each(REGEX_CASES)('regular expression %s', (source) => {
     }
   });
 
-  it('has masks equal to the oracle in every bit', () => {
+  it('has masks that equal the oracle in every bit', () => {
     const budget = new WorkBudget('Test', 1e9);
     const bnf = bnfOfGrammar({ rules: [wholeMatchExpression(parseRegex(source, budget), budget)], root: 0 });
     const { difference } = firstDifference(() => grammar.start(), bnf, {
@@ -78,6 +78,6 @@ describe.each(REGEX_CASES)('regular expression %s', (source) => {
   });
 });
 
-it.each(REGEX_FAULTS)('refuses %s with its place', (source, message) => {
+it.each(REGEX_FAULTS)('refuses %s, naming the position', (source, message) => {
   expect(() => compileProgram({ type: 'regex', value: source })).toThrow(message);
 });

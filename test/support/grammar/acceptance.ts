@@ -1,7 +1,7 @@
 import type { CompiledGrammar } from '../../../origin/grammar/constraint.ts';
 import type { TokenBytes } from '../../../origin/tokenizer/token-bytes.ts';
 
-/** True when the grammar accepts the text byte by byte and may end after it. `tokens` has a token for every byte. */
+/** Whether the grammar accepts the text byte by byte and may end after it. Expects a token for every byte. */
 export function acceptsText(grammar: CompiledGrammar, text: string, tokens: TokenBytes): boolean {
   const byteTokens = singleByteTokens(tokens);
   const constraint = grammar.start();

@@ -13,8 +13,8 @@ export interface ComparisonOptions {
 }
 
 /**
- * Walks at random through the texts of a grammar and compares every bit of every mask, and whether the text may end,
- * with the oracle. Answers the first difference as text, or null; `compared` counts the masks.
+ * Walks at random through the texts of a grammar. Compares each bit of each mask, and whether the text may end, with
+ * the oracle. Returns the first difference as text, or null; `compared` is the number of masks.
  */
 export function firstDifference(
   start: () => Constraint,
@@ -47,7 +47,7 @@ export function firstDifference(
   return { difference: null, compared };
 }
 
-/** Half of the choices fall on long tokens, which cross more of the grammar's seams. */
+/** Chooses a long token in half of the cases, because long tokens cross more rules. */
 function choose(found: readonly number[], { random, tokens }: ComparisonOptions): number {
   const long = found.filter((id) => bytesOf(tokens, id).length > 1);
   const pool = long.length > 0 && random() < 0.5 ? long : found;

@@ -4,6 +4,6 @@ import { GrammarRuntime } from '../../../origin/grammar/runtime/grammar-runtime.
 import type { GrammarVocabulary } from '../../../origin/grammar/runtime/grammar-vocabulary.ts';
 import type { WireConstraint } from '../../../shared/generation.ts';
 
-/** Compiles a constraint in this process. @throws ApiError naming the fault when it cannot be done */
+/** Compiles a constraint in this process. @throws ApiError if the constraint is invalid */
 export const compileConstraint = (wire: WireConstraint, vocabulary: GrammarVocabulary): CompiledGrammar =>
   new GrammarRuntime(compileProgram(wire), vocabulary);

@@ -1,12 +1,12 @@
+import { CompilePool } from '../../../origin/grammar/process/compile-pool.ts';
 import { CompilerClient } from '../../../origin/grammar/process/compiler-client.ts';
-import { ProgramCompiler } from '../../../origin/grammar/process/program-compiler.ts';
 
-/** A process with compile processes, to be killed: compiles once, says so, and goes on as its argument says. */
+/** An owner of compile processes for tests to kill. Compiles once, reports it, and continues as its argument says. */
 
 const [mode] = process.argv.slice(2);
 const entry = new URL('./frail-compile-process.ts', import.meta.url);
 const compiler =
-  mode === 'hang' ? new ProgramCompiler({ entry, processes: 1, timeLimitMs: 1000 }) : new CompilerClient();
+  mode === 'hang' ? new CompilePool({ entry, processes: 1, timeLimitMs: 1000 }) : new CompilerClient();
 await compiler.compile('{"type":"json_object"}', 'a');
 console.log('compiled');
 if (mode === 'hang') void compiler.compile('{"defect":"hang"}', 'a');

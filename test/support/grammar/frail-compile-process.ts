@@ -1,9 +1,9 @@
 import { compileProgram } from '../../../origin/grammar/compile.ts';
-import { answerJobs } from '../../../origin/grammar/process/compile-jobs.ts';
+import { serveJobs } from '../../../origin/grammar/process/compile-jobs.ts';
 import { ApiError } from '../../../shared/errors.ts';
 import type { WireConstraint } from '../../../shared/generation.ts';
 
-/** A compile process with defects: what it does depends on the constraint. */
+/** A compile process that fails in the way that the constraint names. */
 
 const DEFECTS: Readonly<Record<string, (argument: string) => unknown>> = {
   hang: () => {
@@ -14,7 +14,7 @@ const DEFECTS: Readonly<Record<string, (argument: string) => unknown>> = {
   },
   exit: () => process.exit(3),
   signal: (name) => process.kill(process.pid, name),
-  /** What Node ends a process for, not a thread: the array grows past the heap's limit in one piece. */
+  /** One array that exceeds the heap limit. Node ends the process, even if this runs in a thread. */
   array: () => {
     const list: number[] = [];
     for (;;) list.push(1.5);
@@ -23,7 +23,7 @@ const DEFECTS: Readonly<Record<string, (argument: string) => unknown>> = {
     const list: object[] = [];
     for (;;) list.push({ at: list.length, more: [1, 2, 3] });
   },
-  /** Outside the heap. Tells how many pieces of 64 MiB there were. */
+  /** Allocates outside the heap. The message is the number of 64 MiB arrays. */
   typed: () => {
     const list: Uint8Array[] = [];
     try {
@@ -32,16 +32,16 @@ const DEFECTS: Readonly<Record<string, (argument: string) => unknown>> = {
       throw new ApiError('invalid_grammar', `${list.length} pieces`);
     }
   },
-  /** Answers with what it knows of its surroundings, as an error's text. */
+  /** Fails with the names of the environment's variables. */
   environment: () => {
     const names = Object.keys(process.env).filter((name) => !name.startsWith('NODE_CHANNEL_'));
     throw new ApiError('invalid_grammar', `names: ${names.join(' ')}`);
   },
 };
 
-// The first compilation takes many times what later ones take.
+// Warms up the process.
 compileProgram({ type: 'json_object' });
-answerJobs((wire) => {
+serveJobs((wire) => {
   const constraint = JSON.parse(wire) as WireConstraint | { readonly defect: string; readonly with: string };
   if ('type' in constraint) return compileProgram(constraint);
   DEFECTS[constraint.defect]?.(constraint.with);

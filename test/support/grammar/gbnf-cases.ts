@@ -1,4 +1,4 @@
-/** Grammars for the comparison with the oracle, by what is special about them. */
+/** Grammars for the comparison with the oracle, by feature. */
 export const GBNF_CASES: Readonly<Record<string, string>> = {
   'one literal': 'root ::= "abc"',
   'single quotes': "root ::= 'a' \"b\" 'it''s'",

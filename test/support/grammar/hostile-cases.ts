@@ -1,6 +1,6 @@
 import type { WireConstraint } from '../../../shared/generation.ts';
 
-/** Constraints made to exhaust a compiler or a parser. Each must be answered soon: compiled, or refused clearly. */
+/** Constraints that try to exhaust the compiler or the parser. Each must be compiled or refused in time. */
 export interface HostileCase {
   readonly name: string;
   readonly wire: () => WireConstraint;

@@ -1,4 +1,4 @@
-/** A Lark grammar, texts that match and texts that do not. */
+/** A Lark grammar with matching and other texts. */
 export interface LarkCase {
   readonly name: string;
   readonly source: string;
@@ -128,7 +128,7 @@ export const LARK_CASES: readonly LarkCase[] = ROWS.map(([name, source, valid, i
   invalid,
 }));
 
-/** Grammars that are refused, and what the message must name. */
+/** Invalid grammars, and what the message must name. */
 export const LARK_FAULTS: readonly (readonly [name: string, source: string, message: RegExp])[] = [
   ['no start', 'a: "x"', /no rule named "start"/],
   ['undefined rule', 'start: a', /"a" is used but not defined at line 1, column 8/],

@@ -13,12 +13,12 @@ export function allowedTokens(mask: Uint32Array): number[] {
 export interface WalkOptions {
   readonly tokens: TokenBytes;
   readonly random: () => number;
-  /** Tokens after which the walk goes for the end: it prefers tokens that close things. */
+  /** Number of tokens after which the walk prefers tokens that close strings and brackets. */
   readonly patience: number;
   readonly limit: number;
 }
 
-/** Generates a text with random allowed tokens; null when it did not end within the limit. */
+/** Generates a text of random allowed tokens. Returns null if it does not end within the limit. */
 export function randomText(constraint: Constraint, options: WalkOptions): string | null {
   const parts: Uint8Array[] = [];
   for (let step = 0; step < options.limit; step++) {
@@ -36,7 +36,7 @@ export function randomText(constraint: Constraint, options: WalkOptions): string
   return null;
 }
 
-/** A token that closes a string, else one that closes a bracket, else any; never for certain, lest it goes round. */
+/** Prefers a token that closes a string, then one that closes a bracket. Random, so that the walk cannot loop. */
 function closing(allowed: readonly number[], { tokens, random }: WalkOptions): number {
   const beginningWith = (chars: string): number[] =>
     allowed.filter((id) => chars.includes(String.fromCharCode(bytesOf(tokens, id)[0] ?? 0)));

@@ -1,4 +1,4 @@
-/** Regular expressions for the comparisons with the oracle and with the runtime's own engine. */
+/** Regular expressions for the comparison with the oracle and with JavaScript's engine. */
 export const REGEX_CASES: readonly string[] = [
   'abc',
   '',
@@ -60,7 +60,7 @@ export const REGEX_CASES: readonly string[] = [
   '"(?:[^"\\\\]|\\\\.)*"',
 ];
 
-/** Expressions that are refused, and what the message must name. */
+/** Invalid expressions, and what the message must name. */
 export const REGEX_FAULTS: readonly (readonly [source: string, message: RegExp])[] = [
   ['a(?=b)', /Look-around is not supported at line 1, column 2/],
   ['(?!a)b', /Look-around/],
@@ -72,20 +72,20 @@ export const REGEX_FAULTS: readonly (readonly [source: string, message: RegExp])
   ['(?i)abc', /This kind of group is not supported/],
   ['(?i:a)', /This kind of group/],
   ['(a', /not closed at line 1, column 1/],
-  ['a)', /Unmatched "\)"/],
+  ['a)', /"\)" without "\("/],
   ['[a', /Unexpected end/],
-  ['*a', /Nothing to repeat at line 1, column 1/],
+  ['*a', /Nothing to repeat before the quantifier at line 1, column 1/],
   ['a**', /Nothing to repeat/],
-  ['a{,3}', /count without its minimum/],
+  ['a{,3}', /A count needs an item before it and a minimum/],
   ['a{3,2}', /reversed/],
   ['[z-a]', /reversed/],
   ['[\\d-z]', /a character on either side/],
   ['\\q', /Unknown escape/],
   ['\\Z', /Unknown escape/],
   ['\\p{Nope}', /Unknown Unicode property/],
-  ['\\u{110000}', /Not a Unicode character/],
-  ['\\ud800', /Not a Unicode character/],
-  ['\ud800', /Lone surrogate/],
+  ['\\u{110000}', /not a Unicode scalar value/],
+  ['\\ud800', /not a Unicode scalar value/],
+  ['\ud800', /lone surrogate/],
   ['a\\', /Unexpected end|Unknown escape/],
   ['^*', /anchor cannot be repeated/],
   ['[]', /No text can match/],

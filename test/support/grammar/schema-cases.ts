@@ -1,4 +1,4 @@
-/** A schema, values whose canonical text must be accepted, and values that must be refused. */
+/** A schema with valid values, whose canonical text must be accepted, and invalid values. */
 export interface SchemaCase {
   readonly name: string;
   readonly schema: unknown;

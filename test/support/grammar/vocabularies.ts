@@ -202,7 +202,7 @@ export function smallVocabulary(): TokenBytes {
   return tokenTable(['<s>', '"a"', '', 'a', ...bytes, ...FRAGMENTS, ...cut, ...mixed], 2);
 }
 
-/** Deterministic numbers below 1 from a seed (mulberry32). */
+/** Deterministic random numbers in [0, 1) from a seed (mulberry32). */
 export function randomFrom(seed: number): () => number {
   let state = seed >>> 0;
   return () => {
@@ -248,8 +248,8 @@ const SYLLABLES = [
 const ENDINGS = ['', '', '', '', '', ',', '.', '"', '",', '":', "'s", '(', ')', '();', '}', '\n', '_', ' ='];
 
 /**
- * A byte-level vocabulary of the size and make of large models': all bytes, words with and without a space before
- * them, numbers, runs of white space and punctuation, code, other scripts.
+ * A byte-level vocabulary like those of large models. It has all bytes, words with and without a leading space,
+ * numbers, runs of whitespace and punctuation, code, and other scripts.
  */
 export function largeVocabulary(size = 152_000): TokenBytes {
   const random = randomFrom(1);

@@ -1,4 +1,4 @@
-/** A grammar as plain productions: the reference that the product's automata are compared with. */
+/** A grammar as plain productions: the reference for the engine's automata. */
 export type BnfSymbol =
   | { readonly kind: 'byte'; readonly byte: number }
   | { readonly kind: 'char'; readonly ranges: readonly (readonly [number, number])[] }
@@ -10,7 +10,7 @@ export interface Bnf {
   readonly root: number;
 }
 
-/** Collects productions; every repetition becomes a rule of its own. */
+/** Collects productions. Each repetition becomes a separate rule. */
 export class BnfBuilder {
   readonly rules: BnfSymbol[][][] = [];
 

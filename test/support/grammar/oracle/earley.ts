@@ -5,13 +5,13 @@ interface Item {
   readonly alternative: number;
   readonly dot: number;
   readonly origin: number;
-  /** Bytes read of a character that is not complete yet. */
+  /** Bytes of an incomplete character. */
   readonly partial: readonly number[];
 }
 
 /**
- * The textbook Earley recogniser over bytes, without any of the product's ideas: no automata, no sharing, no caches.
- * Empty rules as Aycock and Horspool treat them; rules that can never end are not predicted.
+ * A textbook Earley recogniser over bytes, without automata, sharing or caches. It handles nullable rules as Aycock and
+ * Horspool do, and does not predict unproductive rules.
  */
 export class EarleyChart {
   readonly #bnf: Bnf;
@@ -37,7 +37,7 @@ export class EarleyChart {
     });
   }
 
-  /** False, and nothing changes, when no text begins so. */
+  /** Reads one byte. Returns false, without a change, if no text begins so. */
   push(byte: number): boolean {
     const kernel: Item[] = [];
     for (const item of this.#sets.at(-1)!) {
@@ -109,7 +109,7 @@ function advance(item: Item): Item {
   return { ...item, dot: item.dot + 1, partial: [] };
 }
 
-/** Rules with an alternative whose symbols are all good. */
+/** The least set of rules that have an alternative whose symbols all pass the test. */
 function fixpoint(bnf: Bnf, good: (symbol: BnfSymbol, known: ReadonlySet<number>) => boolean): Set<number> {
   const known = new Set<number>();
   for (let before = -1; before !== known.size; ) {
@@ -122,7 +122,7 @@ function fixpoint(bnf: Bnf, good: (symbol: BnfSymbol, known: ReadonlySet<number>
   return known;
 }
 
-/** The code points whose UTF-8 form begins with these bytes; null when there are none. */
+/** The code points whose UTF-8 form begins with these bytes; null if there are none. */
 function codePointsBeginning(
   bytes: readonly number[],
 ): { ranges: [number, number][]; complete: boolean } | null {

@@ -1,7 +1,7 @@
 import type { Expression, Grammar } from '../../../../origin/grammar/expression.ts';
 import { type Bnf, BnfBuilder, type BnfSymbol } from './bnf.ts';
 
-/** Spells a front end's output as productions; from there on nothing of the product takes part. */
+/** Converts a front end's output to productions. The oracle uses no other part of the engine. */
 export function bnfOfGrammar(grammar: Grammar): Bnf {
   const builder = new BnfBuilder();
   for (const _ of grammar.rules) builder.add([]);

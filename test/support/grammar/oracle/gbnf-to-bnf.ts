@@ -1,6 +1,6 @@
 import { type Bnf, BnfBuilder, type BnfSymbol } from './bnf.ts';
 
-/** A second, separate reading of GBNF: words first, then recursive descent over them. For valid grammars only. */
+/** An independent GBNF parser: a tokenizer and recursive descent. Expects a valid grammar. */
 export function bnfOfGbnf(source: string): Bnf {
   return new Reader(tokenize(source)).read();
 }

@@ -1,7 +1,7 @@
 import { bytesOf, type TokenBytes } from '../../../../origin/tokenizer/token-bytes.ts';
 import type { EarleyChart } from './earley.ts';
 
-/** The ids of all tokens that may follow, by trying each on the chart; sorted tokens share their common beginning. */
+/** The ids of all tokens that may follow. Tries each token on the chart; sorted tokens share common prefixes. */
 export function oracleMask(chart: EarleyChart, tokens: TokenBytes, sorted: readonly number[]): Set<number> {
   const allowed = new Set<number>();
   const path: number[] = [];
@@ -27,7 +27,7 @@ export function oracleMask(chart: EarleyChart, tokens: TokenBytes, sorted: reado
   return allowed;
 }
 
-/** Ids of the tokens that have text, in the order of their bytes. */
+/** Ids of the tokens that have text, sorted by bytes. */
 export function tokensInByteOrder(tokens: TokenBytes): number[] {
   const ids: number[] = [];
   for (let id = 0; id < tokens.vocabularySize; id++) {

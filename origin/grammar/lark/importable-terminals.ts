@@ -1,5 +1,5 @@
-/** The terminals of `%import common.X`, as regular expressions. */
-export const COMMON_TERMINALS: Readonly<Record<string, string>> = {
+/** The terminals of `%import common.X` as regular expressions. */
+export const IMPORTABLE_TERMINALS: Readonly<Record<string, string>> = {
   DIGIT: '[0-9]',
   HEXDIGIT: '[0-9a-fA-F]',
   INT: '[0-9]+',

@@ -1,18 +1,22 @@
 import { describe, expect, it } from 'vitest';
 import { compileProgram } from '../../../origin/grammar/compile.ts';
-import { INSEPARABLE } from '../../../origin/grammar/program/likeness.ts';
 import type { Program } from '../../../origin/grammar/program/program.ts';
+import { NEVER_DISTINGUISHED } from '../../../origin/grammar/program/state-equivalence.ts';
 import { GBNF_CASES } from '../../support/grammar/gbnf-cases.ts';
 import { SCHEMA_CASES } from '../../support/grammar/schema-cases.ts';
 import { randomFrom } from '../../support/grammar/vocabularies.ts';
 
-/** What the tables say: texts shorter than this do not tell two states apart. */
-function likeness({ likeness: { place, apart } }: Program, a: number, b: number): number {
-  const [from, to] = [place[a]!, place[b]!].sort((x, y) => x - y) as [number, number];
-  return Math.min(...apart.subarray(from + 1, to + 1));
+/** The lower bound in the tables: no shorter text distinguishes the two states. */
+function distinguishingLength(
+  { equivalence: { position, distinguishedAt } }: Program,
+  a: number,
+  b: number,
+): number {
+  const [from, to] = [position[a]!, position[b]!].sort((x, y) => x - y) as [number, number];
+  return Math.min(...distinguishedAt.subarray(from + 1, to + 1));
 }
 
-/** The same by walking all pairs that equal texts lead to, level by level; null beyond `limit`. */
+/** The exact length, by breadth-first search over pairs of states; null beyond `limit`. */
 function shortestDifference(program: Program, a: number, b: number, limit: number): number | null {
   const seen = new Set<string>();
   let pairs: (readonly [number, number])[] = [[a, b]];
@@ -50,21 +54,21 @@ const PROGRAMS = [
   ...SCHEMA_CASES.map(({ name, schema }) => [name, { type: 'json_schema', value: schema }] as const),
 ].map(([name, wire]) => [name, compileProgram(wire)] as const);
 
-describe('the likeness of program states', () => {
-  it('never promises more than the shortest text that tells two states apart', () => {
+describe('state equivalence', () => {
+  it('never exceeds the length of the shortest distinguishing text', () => {
     const random = randomFrom(17);
     let compared = 0;
     let close = 0;
     for (const [name, program] of PROGRAMS) {
-      const { order } = program.likeness;
+      const { order } = program.equivalence;
       for (let i = 0; i < 40; i++) {
         const at = Math.floor(random() * order.length);
         const other = Math.min(order.length - 1, at + 1 + Math.floor(random() * 4));
-        const promised = likeness(program, order[at]!, order[other]!);
+        const promised = distinguishingLength(program, order[at]!, order[other]!);
         if (at === other || promised === 0) continue;
         const shortest = shortestDifference(program, order[at]!, order[other]!, 40);
         expect(promised, `${name}: states ${order[at]} and ${order[other]}`).toBeLessThanOrEqual(
-          shortest ?? INSEPARABLE,
+          shortest ?? NEVER_DISTINGUISHED,
         );
         compared++;
         if (promised >= 4) close++;
@@ -74,12 +78,12 @@ describe('the likeness of program states', () => {
     expect(close).toBeGreaterThan(200);
   });
 
-  it('is as long as the count that is left in a counted repetition', () => {
+  it('equals the remaining count within a counted repetition', () => {
     const program = compileProgram({ type: 'regex', value: 'x{0,100}' });
     const chain: number[] = [program.ruleStart[0]!];
     for (let i = 0; i < 100; i++) chain.push(program.byteEdges[program.byteOffsets[chain.at(-1)!]! + 2]!);
-    // After 30 of 100 there are 70 to come, after 20 there are 80: 71 more tell the two apart.
-    expect(likeness(program, chain[30]!, chain[20]!)).toBe(71);
-    expect(likeness(program, chain[99]!, chain[98]!)).toBe(2);
+    // After 30 of 100 up to 70 can follow, after 20 up to 80: a text of 71 distinguishes them.
+    expect(distinguishingLength(program, chain[30]!, chain[20]!)).toBe(71);
+    expect(distinguishingLength(program, chain[99]!, chain[98]!)).toBe(2);
   });
 });

@@ -10,27 +10,26 @@ import {
   sequence,
   text,
 } from '../expression.ts';
+import { UNESCAPED_CHARACTERS } from './escaped-string.ts';
 
 /**
- * Spaces, or else tabs, after a line break: ten levels of the usual indentation. A model that runs away into white
- * space is stopped here.
+ * Maximum spaces or tabs after a line break: ten levels of the usual indentation. The limit keeps weak models from
+ * emitting endless whitespace.
  */
 const MAX_SPACES = 20;
 const MAX_TABS = 10;
-/** Digits of numbers without bounds: before the point, after it, and of the exponent. Keeps every number finite. */
+/**
+ * Maximum digits of unbounded numbers before the point, after it, and in the exponent. They keep every number finite.
+ */
 const MAX_DIGITS = 16;
 const MAX_EXPONENT_DIGITS = 2;
 
-const HEX = codePoints([
-  [0x30, 0x39],
-  [0x41, 0x46],
-  [0x61, 0x66],
-]);
-const DIGIT = codePoints([[0x30, 0x39]]);
+const HEX = [0x30, 0x39, 0x41, 0x46, 0x61, 0x66];
+const DIGIT = [0x30, 0x39];
 const letters = (set: string): Expression =>
   chars(codePoints(Array.from(set, (c) => [c.codePointAt(0)!, c.codePointAt(0)!])));
 
-/** `\uXXXX`: a character outside the surrogates, or a high and a low surrogate. */
+/** `\uXXXX`: a scalar value, or a pair of surrogates. */
 function unicodeEscape(): Expression {
   const hex = chars(HEX);
   const d = letters('dD');
@@ -42,25 +41,21 @@ function unicodeEscape(): Expression {
   return sequence(text('u'), choice([plain, pair]));
 }
 
-/** One character of a string, as it may stand between the quotes: plain, or any of JSON's escapes. */
+/** One character between the quotes of a JSON string: plain, or any JSON escape. */
 export function stringCharacter(): Expression {
-  const plain = chars(
-    codePoints([
-      [0x20, 0x21],
-      [0x23, 0x5b],
-      [0x5d, 0x10ffff],
-    ]),
-  );
-  return choice([plain, sequence(text('\\'), choice([letters('"\\/bfnrt'), unicodeEscape()]))]);
+  return choice([
+    chars(UNESCAPED_CHARACTERS),
+    sequence(text('\\'), choice([letters('"\\/bfnrt'), unicodeEscape()])),
+  ]);
 }
 
 /**
- * The parts of JSON texts, as rules that are made once per grammar. White space may stand after `{ [ ,` and before
- * `} ]`: nothing, one space, or a line break with a bounded indentation; after `:` no line break.
+ * The parts of JSON texts as rules, each added once per grammar. Whitespace may follow `{ [ ,` and precede `} ]`:
+ * nothing, one space, or a line break with limited indentation. After `:` at most one space is allowed.
  */
-export class JsonText {
+export class JsonRules {
   readonly #builder: GrammarBuilder;
-  readonly #made = new Map<string, Expression>();
+  readonly #rules = new Map<string, Expression>();
 
   constructor(builder: GrammarBuilder) {
     this.#builder = builder;
@@ -139,7 +134,7 @@ export class JsonText {
     return sequence(text('{'), this.space, members, this.space, text('}'));
   }
 
-  /** A given value, spelled as JSON.stringify does, with free white space between its parts. */
+  /** A fixed value, spelled like JSON.stringify does, with whitespace between its parts. */
   literal(value: unknown): Expression {
     if (Array.isArray(value)) {
       return this.arrayOf(
@@ -159,10 +154,10 @@ export class JsonText {
   }
 
   #once(name: string, make: () => Expression): Expression {
-    const known = this.#made.get(name);
+    const known = this.#rules.get(name);
     if (known) return known;
     const index = this.#builder.declare();
-    this.#made.set(name, rule(index));
+    this.#rules.set(name, rule(index));
     this.#builder.define(index, make());
     return rule(index);
   }

@@ -1,7 +1,7 @@
 import { afterAll, describe, expect, it } from 'vitest';
 import { compileProgram } from '../../../origin/grammar/compile.ts';
+import { CompilePool } from '../../../origin/grammar/process/compile-pool.ts';
 import { GrammarCache } from '../../../origin/grammar/process/grammar-cache.ts';
-import { ProgramCompiler } from '../../../origin/grammar/process/program-compiler.ts';
 import { GrammarVocabulary } from '../../../origin/grammar/runtime/grammar-vocabulary.ts';
 import type { WireConstraint } from '../../../shared/generation.ts';
 import { smallVocabulary } from '../../support/grammar/vocabularies.ts';
@@ -18,18 +18,18 @@ const PRODUCT: WireConstraint = {
 const SLOW: WireConstraint = { type: 'regex', value: '(^|a)((b{60}){50}){50}($|c)' };
 const HANGING = '{"defect":"hang"}';
 const frail = new URL('../../support/grammar/frail-compile-process.ts', import.meta.url);
-/** As good as no limit: what is quick must be so on a busy machine, too, at a low priority. */
-const AMPLE = { timeLimitMs: 110_000, patienceMs: 110_000 };
+/** Practically no limit, because quick jobs run at low priority on a busy machine. */
+const AMPLE = { timeLimitMs: 110_000, maxWaitMs: 110_000 };
 
-describe('the compile process', () => {
-  const compiler = new ProgramCompiler({ processes: 1, ...AMPLE });
+describe('the compile pool', () => {
+  const compiler = new CompilePool({ processes: 1, ...AMPLE });
   afterAll(() => compiler.close());
 
-  it('makes the same tables as a compilation in this process', async () => {
+  it('returns the same tables as a compilation in this process', async () => {
     expect(await compiler.compile(JSON.stringify(PRODUCT), 'a')).toStrictEqual(compileProgram(PRODUCT));
   });
 
-  it('hands errors on with code, message and field', async () => {
+  it('passes on errors with code, message and field', async () => {
     const wire: WireConstraint = { type: 'gbnf', value: 'root ::= (' };
     await expect(compiler.compile(JSON.stringify(wire), 'a')).rejects.toMatchObject({
       code: 'invalid_grammar',
@@ -38,19 +38,19 @@ describe('the compile process', () => {
     });
   });
 
-  it('gives a compilation up when it is late', async () => {
+  it('stops a compilation that exceeds its time limit', async () => {
     let asked = 0;
     expect(() => compileProgram(SLOW, () => ++asked === 3)).toThrow(/too complex to compile/);
     expect(asked).toBe(3);
-    // No machine is done with it in that time.
-    const hurried = new ProgramCompiler({ processes: 1, ...AMPLE, timeLimitMs: 100 });
+    // No machine compiles this in 100 ms.
+    const hurried = new CompilePool({ processes: 1, ...AMPLE, timeLimitMs: 100 });
     const late = { code: 'invalid_grammar', status: 400 };
     await expect(hurried.compile(JSON.stringify(SLOW), 'a')).rejects.toMatchObject(late);
     await hurried.close();
   });
 
-  it('turns away what a tenant sends beyond its bound, and nobody else', async () => {
-    const crowded = new ProgramCompiler({ processes: 1, maxWaiting: 1, ...AMPLE });
+  it('rejects only the tenant that exceeds its waiting jobs', async () => {
+    const crowded = new CompilePool({ processes: 1, maxWaiting: 1, ...AMPLE });
     const source = JSON.stringify(PRODUCT);
     const outcomes = await Promise.allSettled(['a', 'a', 'a', 'b'].map((t) => crowded.compile(source, t)));
     expect(outcomes.map(({ status }) => status)).toEqual(['fulfilled', 'fulfilled', 'rejected', 'fulfilled']);
@@ -58,16 +58,16 @@ describe('the compile process', () => {
     await crowded.close();
   });
 
-  it('turns away what has waited too long', async () => {
-    const busy = new ProgramCompiler({ processes: 1, patienceMs: 50, timeLimitMs: 400, entry: frail });
+  it('rejects a job that has waited too long', async () => {
+    const busy = new CompilePool({ processes: 1, maxWaitMs: 50, timeLimitMs: 400, entry: frail });
     const slow = busy.compile(HANGING, 'a');
     await expect(busy.compile(JSON.stringify(PRODUCT), 'b')).rejects.toMatchObject({ status: 503 });
     await expect(slow).rejects.toMatchObject({ status: 400 });
     await busy.close();
   });
 
-  it('lets tenants take turns, so that nobody waits behind another one’s queue', async () => {
-    const fair = new ProgramCompiler({ processes: 1, ...AMPLE });
+  it('lets tenants take turns', async () => {
+    const fair = new CompilePool({ processes: 1, ...AMPLE });
     const order: string[] = [];
     const compile = (tenant: string) =>
       fair.compile(JSON.stringify(PRODUCT), tenant).then(() => order.push(tenant));
@@ -76,8 +76,8 @@ describe('the compile process', () => {
     await fair.close();
   });
 
-  it('leaves a process to the others while one tenant’s grammar takes its time', async () => {
-    const two = new ProgramCompiler({ processes: 2, entry: frail, ...AMPLE });
+  it('keeps a process free for other tenants while one compiles a slow grammar', async () => {
+    const two = new CompilePool({ processes: 2, entry: frail, ...AMPLE });
     let ended = 0;
     const slow = [1, 2].map(() => two.compile(HANGING, 'slow').catch(() => ended++));
     await two.compile(JSON.stringify(PRODUCT), 'quick');
@@ -86,8 +86,8 @@ describe('the compile process', () => {
     await Promise.all(slow);
   });
 
-  it('fails what is under way and what comes later once it is closed', async () => {
-    const closing = new ProgramCompiler({ processes: 1, ...AMPLE });
+  it('fails running and later jobs after close', async () => {
+    const closing = new CompilePool({ processes: 1, ...AMPLE });
     const pending = [
       closing.compile(JSON.stringify(PRODUCT), 'a'),
       closing.compile(JSON.stringify(PRODUCT), 'b'),
@@ -116,7 +116,7 @@ describe('the cache of compiled grammars', () => {
   };
   const choice = (text: string) => JSON.stringify({ type: 'choice', value: [text] });
 
-  it('compiles equal constraints once, also at the same time', async () => {
+  it('compiles equal constraints once, also concurrently', async () => {
     const { calls, compile } = counting();
     const cache = new GrammarCache(vocabulary, compile);
     const [a, b] = await Promise.all([cache.get(choice('a'), 'a'), cache.get(choice('a'), 'a')]);
@@ -126,7 +126,7 @@ describe('the cache of compiled grammars', () => {
     expect(calls).toHaveLength(2);
   });
 
-  it('lets no tenant wait for another one that compiles the same, and shares what comes of it', async () => {
+  it('does not let a tenant wait for another tenant that compiles the same constraint', async () => {
     const never = new Promise<ReturnType<typeof compileProgram>>(() => {});
     const { compile } = counting();
     const cache = new GrammarCache(vocabulary, (wire, tenant) =>
@@ -137,7 +137,7 @@ describe('the cache of compiled grammars', () => {
     expect(c).toBe(b);
   });
 
-  it('tells apart schemas that differ in the order of properties', async () => {
+  it('distinguishes schemas that differ in the order of properties', async () => {
     const { calls, compile } = counting();
     const cache = new GrammarCache(vocabulary, compile);
     const properties = [
@@ -152,7 +152,7 @@ describe('the cache of compiled grammars', () => {
     expect(calls).toHaveLength(2);
   });
 
-  it('drops the least recently used beyond its bounds, by number and by memory', async () => {
+  it('evicts the least recently used grammar by number and by memory', async () => {
     for (const bounds of [{ maxGrammars: 2 }, { maxBytes: 1 }]) {
       const { calls, compile } = counting();
       const cache = new GrammarCache(vocabulary, compile, bounds);
@@ -162,13 +162,13 @@ describe('the cache of compiled grammars', () => {
     }
   });
 
-  it('counts the tables that grammars are compiled to', async () => {
+  it('counts the memory of program tables', async () => {
     const cache = new GrammarCache(vocabulary, counting().compile, { maxBytes: 2 ** 20 });
     for (const letter of 'abc') await cache.get(choice(letter.repeat(40_000)), 'a');
     expect(cache.size).toBe(1);
   });
 
-  it('does not keep failures', async () => {
+  it('does not cache errors', async () => {
     const { calls, compile } = counting();
     const cache = new GrammarCache(vocabulary, compile);
     const bad = JSON.stringify({ type: 'regex', value: '(' });

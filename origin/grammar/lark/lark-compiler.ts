@@ -12,24 +12,22 @@ import {
 import { GrammarError, syntaxError } from '../grammar-error.ts';
 import { jsonSchemaExpression } from '../json-schema/json-schema.ts';
 import { otherCases } from '../regex/character-sets.ts';
-import { hasAnchors } from '../regex/regex-automaton.ts';
-import { wholeMatchExpression } from '../regex/regex-expression.ts';
+import { hasAnchors, wholeMatchExpression } from '../regex/regex-automaton.ts';
 import { parseRegex } from '../regex/regex-parser.ts';
 import type { WorkBudget } from '../work-budget.ts';
-import { parseLark } from './lark-parser.ts';
-import type { LarkGrammar, LarkNode } from './lark-syntax.ts';
+import { type LarkGrammar, type LarkNode, parseLark } from './lark-parser.ts';
 
 export interface LarkContext {
   readonly builder: GrammarBuilder;
   readonly budget: WorkBudget;
-  /** The expression of a grammar referred to as `@name`; null when there is none. */
+  /** Returns the grammar referenced as `@name`, or null if there is none. */
   grammarNamed(name: string): Expression | null;
 }
 
 /**
- * The texts of a Lark grammar, start rule `start`, as Lark's Earley parser with the lexer `dynamic_complete` reads
- * them: a terminal may match wherever the rules allow it and need not be the longest match, and ignored terminals may
- * stand around every terminal.
+ * Compiles a Lark grammar with the start rule `start`. Matches like Lark's Earley parser with the lexer
+ * `dynamic_complete`: a terminal may match wherever the rules allow it and need not be the longest match. Ignored
+ * terminals may surround every terminal.
  */
 export function larkExpression(source: string, context: LarkContext): Expression {
   return new LarkCompiler(source, context).compile();
@@ -41,13 +39,13 @@ class LarkCompiler {
   readonly #context: LarkContext;
   readonly #rules = new Map<string, number>();
   readonly #queue: string[] = [];
-  readonly #skipped: Expression | null;
+  readonly #ignored: Expression | null;
 
   constructor(source: string, context: LarkContext) {
     this.#source = source;
     this.#grammar = parseLark(source);
     this.#context = context;
-    this.#skipped = this.#skippedText();
+    this.#ignored = this.#ignoredText();
   }
 
   compile(): Expression {
@@ -58,32 +56,33 @@ class LarkCompiler {
       const expression = this.#expression(this.#grammar.definitions.get(name)!, isTerminal(name));
       this.#context.builder.define(this.#rules.get(name)!, expression);
     }
-    return this.#skipped === null ? start : sequence(this.#skipped, start);
+    return this.#ignored === null ? start : sequence(this.#ignored, start);
   }
 
-  /** Ignored text of any length as one rule: parts that are loops themselves would be ambiguous apart. */
-  #skippedText(): Expression | null {
+  /** All ignored text as one rule. Separate loops per terminal would be ambiguous. */
+  #ignoredText(): Expression | null {
     const { ignored } = this.#grammar;
     if (ignored.length === 0) return null;
-    const parts = ignored.map((node) => this.#spelledOut(node, 0));
+    const parts = ignored.map((node) => this.#inlineTerminal(node, 0));
     return this.#context.builder.add(repeat(choice(parts), 0, Number.POSITIVE_INFINITY));
   }
 
-  /** A terminal with the terminals it is made of copied in. */
-  #spelledOut(node: LarkNode, depth: number): Expression {
+  /** Copies the terminals that a terminal refers to into it. */
+  #inlineTerminal(node: LarkNode, depth: number): Expression {
     this.#context.budget.spend(100);
-    if (depth > 50) throw new GrammarError('An ignored terminal is nested too deeply or refers to itself');
+    if (depth > 50)
+      throw new GrammarError('A terminal in %ignore is nested more than 50 levels deep or refers to itself');
     switch (node.kind) {
       case 'name': {
         const inner = this.#grammar.definitions.get(node.name);
         if (!inner || !isTerminal(node.name)) throw this.#undefined(node.name, node.offset);
-        return this.#spelledOut(inner, depth + 1);
+        return this.#inlineTerminal(inner, depth + 1);
       }
       case 'sequence':
       case 'choice':
-        return { kind: node.kind, items: node.items.map((item) => this.#spelledOut(item, depth + 1)) };
+        return { kind: node.kind, items: node.items.map((item) => this.#inlineTerminal(item, depth + 1)) };
       case 'repeat':
-        return repeat(this.#spelledOut(node.item, depth + 1), node.min, node.max);
+        return repeat(this.#inlineTerminal(node.item, depth + 1), node.min, node.max);
       default:
         return this.#expression(node, true);
     }
@@ -100,11 +99,11 @@ class LarkCompiler {
     return rule(index);
   }
 
-  /** Inside a terminal nothing is skipped; in a rule every terminal may be followed by ignored text. */
+  /** Ignored text may follow every terminal in a rule, but nothing is ignored within a terminal. */
   #expression(node: LarkNode, inTerminal: boolean): Expression {
     this.#context.budget.spend(20);
     const terminal = (expression: Expression): Expression =>
-      inTerminal || this.#skipped === null ? expression : sequence(expression, this.#skipped);
+      inTerminal || this.#ignored === null ? expression : sequence(expression, this.#ignored);
     switch (node.kind) {
       case 'name': {
         const reference = this.#reference(node.name, node.offset);
@@ -139,12 +138,12 @@ class LarkCompiler {
     try {
       const options = { ignoreCase: flags.includes('i'), dotAll: flags.includes('s') };
       const node = parseRegex(source, this.#context.budget, options);
-      // Without anchors it changes nothing.
+      // The flag has no effect without anchors.
       if (flags.includes('m') && hasAnchors(node)) throw new GrammarError('The flag "m" is not supported');
       return wholeMatchExpression(node, this.#context.budget);
     } catch (error) {
       if (!(error instanceof GrammarError)) throw error;
-      throw syntaxError(this.#source, offset, `In the regular expression: ${error.message};`);
+      throw syntaxError(this.#source, offset, `Invalid regular expression (${error.message})`);
     }
   }
 
@@ -157,7 +156,7 @@ function isTerminal(name: string): boolean {
   return /^_?[A-Z]/.test(name);
 }
 
-/** Letters in either case. */
+/** Matches the text in any letter case. */
 function eitherCase(value: string): Expression {
   return sequence(
     ...Array.from(value, (char) => {

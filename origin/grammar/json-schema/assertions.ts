@@ -1,15 +1,12 @@
-import type { Dfa } from '../automaton/dfa.ts';
-import type { Own } from './demands.ts';
-import { HINTS } from './formats.ts';
-import { type Keywords, TYPE_OF_KEYWORD, TYPES, type TypeName } from './keywords.ts';
-import type { StringLanguages } from './string-language.ts';
+import type { KeywordNodes } from './conjunction.ts';
+import { type Keywords, TYPES, type TypeName, typeOfKeyword } from './keywords.ts';
 
-/** The types a value may have. Never both `number` and `integer`: every integer is a number. */
-export function typesOf(own: Own): ReadonlySet<TypeName> {
-  const named = own.flatMap(({ schema: { type } }) =>
+/** The types that the schemas allow. If `number` is allowed, `integer` is omitted. */
+export function typesOf(nodes: KeywordNodes): ReadonlySet<TypeName> {
+  const named = nodes.flatMap(({ schema: { type } }) =>
     type === undefined ? [] : [typeof type === 'string' ? [type] : type],
   );
-  if (named.length === 0) return impliedTypes(own);
+  if (named.length === 0) return impliedTypes(nodes);
   let types = new Set<TypeName>(TYPES);
   for (const list of named) {
     const allowed = new Set(list.includes('number') ? [...list, 'integer'] : list);
@@ -19,16 +16,16 @@ export function typesOf(own: Own): ReadonlySet<TypeName> {
   return types;
 }
 
-function impliedTypes(own: Own): ReadonlySet<TypeName> {
-  const implied = own.flatMap(({ schema }) =>
-    Object.keys(schema).flatMap((keyword) => TYPE_OF_KEYWORD[keyword] ?? []),
+function impliedTypes(nodes: KeywordNodes): ReadonlySet<TypeName> {
+  const implied = nodes.flatMap(({ schema }) =>
+    Object.keys(schema).flatMap((keyword) => typeOfKeyword(keyword) ?? []),
   );
   return new Set(implied.length > 0 ? implied : TYPES.filter((type) => type !== 'integer'));
 }
 
-/** The values that `enum` and `const` leave; null when neither is used. Other keywords are not looked at. */
-export function enumeratedValues(own: Own): readonly unknown[] | null {
-  const lists = own.flatMap(({ schema }) => [
+/** The values that `enum` and `const` allow; null if neither is used. Other keywords are not checked. */
+export function enumeratedValues(nodes: KeywordNodes): readonly unknown[] | null {
+  const lists = nodes.flatMap(({ schema }) => [
     ...(schema.enum === undefined ? [] : [schema.enum]),
     ...(Object.hasOwn(schema, 'const') ? [[schema.const]] : []),
   ]);
@@ -43,7 +40,7 @@ export function isEqual(a: unknown, b: unknown): boolean {
   return canonical(a) === canonical(b);
 }
 
-/** Equal texts for equal JSON values: the order of members does not matter. */
+/** A text that is equal for equal JSON values, whatever the order of their members. */
 function canonical(value: unknown): string {
   if (Array.isArray(value)) return `[${value.map(canonical).join()}]`;
   if (typeof value !== 'object' || value === null) return value === 0 ? '0' : JSON.stringify(value);
@@ -51,12 +48,12 @@ function canonical(value: unknown): string {
   return `{${members.sort().join()}}`;
 }
 
-/** What the number keywords of several schemas say together. */
-export interface NumberFacts {
+/** The combined number keywords of several schemas. */
+export interface NumberAssertions {
   readonly integer: boolean;
   readonly minimum: Bound | null;
   readonly maximum: Bound | null;
-  /** Values of multipleOf with their places. */
+  /** The values of `multipleOf` with their paths. */
   readonly multiples: readonly { readonly value: number; readonly path: string }[];
 }
 
@@ -65,9 +62,9 @@ export interface Bound {
   readonly exclusive: boolean;
 }
 
-export function numberFacts(own: Own, integer: boolean): NumberFacts {
+export function numberAssertions(nodes: KeywordNodes, integer: boolean): NumberAssertions {
   const bounds = (keyword: NumberKeyword, exclusive: boolean): Bound[] =>
-    valuesOf(own, keyword).map((value) => ({ value, exclusive }));
+    valuesOf(nodes, keyword).map((value) => ({ value, exclusive }));
   const tightest = (list: readonly Bound[], sign: 1 | -1): Bound | null =>
     list.reduce<Bound | null>((best, bound) => {
       if (best === null || sign * (bound.value - best.value) > 0) return bound;
@@ -77,21 +74,21 @@ export function numberFacts(own: Own, integer: boolean): NumberFacts {
     integer,
     minimum: tightest([...bounds('minimum', false), ...bounds('exclusiveMinimum', true)], 1),
     maximum: tightest([...bounds('maximum', false), ...bounds('exclusiveMaximum', true)], -1),
-    multiples: own.flatMap(({ schema: { multipleOf }, path }) =>
+    multiples: nodes.flatMap(({ schema: { multipleOf }, path }) =>
       multipleOf === undefined ? [] : [{ value: multipleOf, path: `${path}/multipleOf` }],
     ),
   };
 }
 
-/** Largest lower and smallest upper count of two keywords. */
-export function countFacts(
-  own: Own,
+/** The range that two count keywords such as `minItems` and `maxItems` allow. */
+export function countRange(
+  nodes: KeywordNodes,
   minimum: NumberKeyword,
   maximum: NumberKeyword,
 ): { min: number; max: number } {
   return {
-    min: Math.max(0, ...valuesOf(own, minimum)),
-    max: Math.min(Number.POSITIVE_INFINITY, ...valuesOf(own, maximum)),
+    min: Math.max(0, ...valuesOf(nodes, minimum)),
+    max: Math.min(Number.POSITIVE_INFINITY, ...valuesOf(nodes, maximum)),
   };
 }
 
@@ -100,16 +97,5 @@ type NumberKeyword = {
   [Keyword in keyof Keywords]-?: Required<Keywords>[Keyword] extends number ? Keyword : never;
 }[keyof Keywords];
 
-const valuesOf = (own: Own, keyword: NumberKeyword): number[] =>
-  own.flatMap(({ schema }) => schema[keyword] ?? []);
-
-/** The language that `pattern` and `format` leave, lengths apart; null when neither says anything. */
-export function textFacts(own: Own, languages: StringLanguages): Dfa | null {
-  const parts = own.flatMap(({ schema, path }) => [
-    ...(schema.pattern === undefined ? [] : [languages.pattern(schema.pattern, `${path}/pattern`)]),
-    ...(schema.format === undefined || HINTS.has(schema.format)
-      ? []
-      : [languages.format(schema.format, `${path}/format`)]),
-  ]);
-  return parts.length === 0 ? null : parts.reduce((a, b) => languages.both(a, b));
-}
+const valuesOf = (nodes: KeywordNodes, keyword: NumberKeyword): number[] =>
+  nodes.flatMap(({ schema }) => schema[keyword] ?? []);

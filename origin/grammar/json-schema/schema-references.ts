@@ -1,62 +1,62 @@
-/** A schema without `$id` is known by this; references are resolved against it. */
-const UNNAMED = 'schema:///';
-/** Keywords whose members have names of the author's choice, and schemas as values. */
+/** Base URI of a schema without `$id`. */
+const DEFAULT_URI = 'schema:///';
+/** Keywords whose members are schemas under arbitrary names. */
 const SCHEMA_MAPS: ReadonlySet<string> = new Set(['properties', 'patternProperties', '$defs', 'definitions']);
-const VALUES: ReadonlySet<string> = new Set(['enum', 'const', 'default', 'examples']);
+const VALUE_KEYWORDS: ReadonlySet<string> = new Set(['enum', 'const', 'default', 'examples']);
 
-/** Where `$ref` leads inside one document: a schema with `$id` is a resource of its own, with its own anchors. */
-export class SchemaNames {
-  /** By URI, anchors behind a `#`. */
+/** Resolves `$ref` within one document. A schema with `$id` is a resource with its own anchors. */
+export class ReferenceResolver {
+  /** Path of each URI; anchors follow a `#`. */
   readonly #paths = new Map<string, string>();
-  /** URIs of resources, by path. */
+  /** URI of each resource by path. */
   readonly #resources = new Map<string, string>();
   readonly #maxDepth: number;
 
   constructor(document: unknown, maxDepth: number) {
     this.#maxDepth = maxDepth;
-    this.#resources.set('#', UNNAMED);
-    this.#paths.set(UNNAMED, '#');
-    this.#collect(document, [], UNNAMED, false);
+    this.#resources.set('#', DEFAULT_URI);
+    this.#paths.set(DEFAULT_URI, '#');
+    this.#collect(document, [], DEFAULT_URI, false);
   }
 
-  /** The path of the schema that a reference at `from` names; null when there is none in the document. */
-  pathOf(reference: string, from: string): string | null {
+  /** Returns the path of the schema that a reference at `from` names, or null if the document has no such schema. */
+  pathOfReference(reference: string, from: string): string | null {
     const { uri, fragment } = split(reference, this.#baseOf(from));
     const isPointer = fragment === '' || fragment.startsWith('/');
     const base = this.#paths.get(isPointer ? uri : `${uri}#${fragment}`);
     if (base === undefined) return null;
-    return isPointer ? pathOfKeys(base, pointerKeys(fragment)) : base;
+    return isPointer ? childPath(base, pointerKeys(fragment)) : base;
   }
 
-  /** The URI of the innermost resource around a path. */
+  /** The URI of the innermost resource that contains a path. */
   #baseOf(path: string): string {
     if (this.#resources.size === 1) return this.#resources.get('#')!;
-    let around = path;
-    while (!this.#resources.has(around)) around = around.slice(0, around.lastIndexOf('/'));
-    return this.#resources.get(around)!;
+    let resource = path;
+    while (!this.#resources.has(resource)) resource = resource.slice(0, resource.lastIndexOf('/'));
+    return this.#resources.get(resource)!;
   }
 
   #collect(value: unknown, keys: readonly string[], outer: string, isMap: boolean): void {
     if (typeof value !== 'object' || value === null || keys.length > this.#maxDepth) return;
-    const base = isMap ? outer : this.#named(value as Readonly<Record<string, unknown>>, keys, outer);
+    const base = isMap ? outer : this.#register(value as Readonly<Record<string, unknown>>, keys, outer);
     for (const [key, inner] of Object.entries(value)) {
-      if (!isMap && VALUES.has(key)) continue;
+      if (!isMap && VALUE_KEYWORDS.has(key)) continue;
       this.#collect(inner, [...keys, key], base, !isMap && SCHEMA_MAPS.has(key));
     }
   }
 
-  /** Notes what a schema is called, and answers the URI of the resource it belongs to. */
-  #named(
+  /** Records a schema's `$id` and `$anchor`. Returns the URI of its resource. */
+  #register(
     { $id, $anchor }: Readonly<Record<string, unknown>>,
     keys: readonly string[],
     outer: string,
   ): string {
     if (typeof $id !== 'string' && typeof $anchor !== 'string') return outer;
-    const path = pathOfKeys('#', keys);
+    const path = childPath('#', keys);
     let base = outer;
     if (typeof $id === 'string') {
       const { uri, fragment } = split($id, outer);
-      // Draft 7 spells anchors as `$id` with a fragment.
+      // Draft 7 writes anchors as `$id` with a fragment.
       if (fragment !== '') this.#paths.set(`${uri}#${fragment}`, path);
       else {
         base = uri;
@@ -69,17 +69,17 @@ export class SchemaNames {
   }
 }
 
-/** @throws URIError when a key is not encoded as URIs are */
+/** @throws URIError if a key has an invalid percent-encoding */
 function pointerKeys(pointer: string): string[] {
   return pointer.split('/').slice(1).map(decodeURIComponent).map(unescapeKey);
 }
 
-/** The keys that a path leads through. */
-export function keysOfPath(path: string): string[] {
+/** The keys of a path. */
+export function pathKeys(path: string): string[] {
   return path.split('/').slice(1).map(unescapeKey);
 }
 
-export function pathOfKeys(base: string, keys: readonly (string | number)[]): string {
+export function childPath(base: string, keys: readonly (string | number)[]): string {
   return base + keys.map((key) => `/${String(key).replaceAll('~', '~0').replaceAll('/', '~1')}`).join('');
 }
 

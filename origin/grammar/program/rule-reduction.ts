@@ -1,13 +1,13 @@
 import { CALL, type Nfa } from '../automaton/nfa.ts';
 
-/** The automata of the rules in use, by rule number. */
-export type RuleAutomata = ReadonlyMap<number, Nfa>;
+/** The automata of the reachable rules, by rule number. */
+type RuleAutomata = ReadonlyMap<number, Nfa>;
 
 /**
- * Lets every call of a rule that may match the empty text be skipped, and answers which rules those are. After this
- * no rule needs an empty match of its own, except for the root.
+ * Adds an epsilon edge beside every call of a nullable rule, and returns the nullable rules. Afterwards, only the root
+ * needs to match the empty text.
  */
-export function skipEmptyCalls(automata: RuleAutomata): ReadonlySet<number> {
+export function bypassNullableCalls(automata: RuleAutomata): ReadonlySet<number> {
   const nullable = new Set<number>();
   const callSites = new Map<number, { caller: number; from: number; to: number }[]>();
   for (const [caller, nfa] of automata) {
@@ -31,10 +31,10 @@ export function skipEmptyCalls(automata: RuleAutomata): ReadonlySet<number> {
 }
 
 /**
- * The rules that match at least one non-empty text. Calls of the others are dead ends and are removed, so that
- * whatever a parser has begun can always be completed.
+ * Removes calls of unproductive rules, which match no non-empty text, and returns the productive rules. Afterwards,
+ * every parse can be completed.
  */
-export function removeDeadCalls(automata: RuleAutomata): ReadonlySet<number> {
+export function removeUnproductiveCalls(automata: RuleAutomata): ReadonlySet<number> {
   const productive = new Set<number>();
   const callers = new Map<number, Set<number>>();
   for (const [caller, nfa] of automata) {
@@ -60,26 +60,28 @@ function forEachCall(nfa: Nfa, visit: (from: number, rule: number, to: number) =
   });
 }
 
-/** A path from start to end with at least one symbol, calls of unproven rules left out. */
+/** Whether a path with at least one symbol leads from start to end. Calls count only if the rule is productive. */
 function matchesSomething(nfa: Nfa, productive: ReadonlySet<number>): boolean {
-  const usable = (symbol: number): boolean => symbol < CALL || productive.has(symbol - CALL);
-  // Two layers: before and after the first symbol.
+  const targets = (state: number): number[] => {
+    const edges = nfa.edges[state]!;
+    const found: number[] = [];
+    for (let i = 0; i < edges.length; i += 3) {
+      if (edges[i]! < CALL || productive.has(edges[i]! - CALL)) found.push(edges[i + 2]!);
+    }
+    return found;
+  };
+  // States reached before and after the first symbol.
   const before = new Set([nfa.start]);
   const after = new Set<number>();
   for (const state of before) {
     for (const next of nfa.epsilon[state]!) before.add(next);
-    for (let i = 0; i < nfa.edges[state]!.length; i += 3) {
-      if (usable(nfa.edges[state]![i]!)) after.add(nfa.edges[state]![i + 2]!);
-    }
+    for (const next of targets(state)) after.add(next);
   }
   for (const state of after) {
-    if (state === nfa.end) return true;
     for (const next of nfa.epsilon[state]!) after.add(next);
-    for (let i = 0; i < nfa.edges[state]!.length; i += 3) {
-      if (usable(nfa.edges[state]![i]!)) after.add(nfa.edges[state]![i + 2]!);
-    }
+    for (const next of targets(state)) after.add(next);
   }
-  return false;
+  return after.has(nfa.end);
 }
 
 function dropCalls(nfa: Nfa, productive: ReadonlySet<number>): void {

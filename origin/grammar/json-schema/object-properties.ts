@@ -1,0 +1,152 @@
+import { acceptsText, type Dfa, isEmptyLanguage } from '../automaton/dfa.ts';
+import { schemaError } from '../grammar-error.ts';
+import { enumeratedValues } from './assertions.ts';
+import {
+  type Conjunction,
+  conjunctionOf,
+  expand,
+  type KeywordNode,
+  type KeywordNodes,
+} from './conjunction.ts';
+import type { SchemaContext } from './schema-context.ts';
+import type { SchemaDocument, SchemaNode } from './schema-document.ts';
+import { stringLanguage } from './string-schema.ts';
+
+const MAX_PATTERNS = 6;
+
+/** The properties that an object may have, with the schemas of their values. */
+export interface ObjectProperties {
+  /** In the order in which they are generated. */
+  readonly declared: readonly {
+    readonly key: string;
+    readonly required: boolean;
+    readonly value: Conjunction;
+  }[];
+  /** Groups of undeclared keys. If `keys` is null, every string is a key. */
+  readonly others: readonly { readonly keys: Dfa | null; readonly value: Conjunction }[];
+}
+
+/**
+ * The schemas that apply to the value of a key: those of `properties` and `patternProperties`, else
+ * `additionalProperties`.
+ */
+export function propertySchemas(nodes: KeywordNodes, key: string, context: SchemaContext): Conjunction {
+  return conjunctionOf(
+    ...nodes.flatMap((node) => {
+      const named = isDeclared(node, key) ? [context.document.child(node, 'properties', key)] : [];
+      const matching = patternsOf(node, context).filter(({ language }) => acceptsText(language, key));
+      const found = [...named, ...matching.map(({ value }) => value)];
+      return found.length > 0 ? found : additional(node, context.document);
+    }),
+  );
+}
+
+export function requiredProperties(nodes: KeywordNodes): ReadonlySet<string> {
+  return new Set(nodes.flatMap(({ schema }) => schema.required ?? []));
+}
+
+export function objectProperties(nodes: KeywordNodes, context: SchemaContext): ObjectProperties {
+  const required = requiredProperties(nodes);
+  const names = new Set([
+    ...nodes.flatMap(({ schema }) => Object.keys(schema.properties ?? {})),
+    ...required,
+  ]);
+  const allowed = keyLanguage(nodes, context);
+  const declared = [...names].map((key) => {
+    const named = allowed === null || acceptsText(allowed, key);
+    return { key, required: required.has(key), value: named ? propertySchemas(nodes, key, context) : NEVER };
+  });
+  return { declared, others: otherKeys(nodes, [...names], allowed, context) };
+}
+
+const NEVER: Conjunction = [{ node: { path: 'never', schema: false }, part: 'whole' }];
+
+function isDeclared({ schema }: KeywordNode, key: string): boolean {
+  return schema.properties !== undefined && Object.hasOwn(schema.properties, key);
+}
+
+function patternsOf(node: KeywordNode, context: SchemaContext): { language: Dfa; value: SchemaNode }[] {
+  return Object.keys(node.schema.patternProperties ?? {}).map((pattern) => ({
+    language: context.languages.pattern(pattern, `${node.path}/patternProperties/${pattern}`),
+    value: context.document.child(node, 'patternProperties', pattern),
+  }));
+}
+
+function additional(node: KeywordNode, document: SchemaDocument): SchemaNode[] {
+  return node.schema.additionalProperties === undefined ? [] : [document.child(node, 'additionalProperties')];
+}
+
+/** The schemas of `propertyNames`, which apply to every key. */
+export function propertyNameSchemas(nodes: KeywordNodes, document: SchemaDocument): Conjunction {
+  const naming = nodes.filter(({ schema }) => schema.propertyNames !== undefined);
+  return conjunctionOf(...naming.map((node) => document.child(node, 'propertyNames')));
+}
+
+/** The keys that all `propertyNames` allow; null if all keys are allowed. */
+function keyLanguage(nodes: KeywordNodes, context: SchemaContext): Dfa | null {
+  const schemas = propertyNameSchemas(nodes, context.document);
+  if (schemas.length === 0) return null;
+  const expanded = expand(schemas, context.document);
+  const unsupported = expanded.alternatives[0];
+  if (unsupported)
+    throw schemaError(`${unsupported.node.path}/${unsupported.part}`, 'is not supported in propertyNames');
+  if (expanded.impossible) return context.languages.anyOf([]);
+  const values = enumeratedValues(expanded.nodes);
+  const language = stringLanguage(expanded.nodes, context.languages);
+  if (values === null) return language;
+  const listed = context.languages.anyOf(values.filter((value) => typeof value === 'string'));
+  return language === null ? listed : context.languages.both(listed, language);
+}
+
+/**
+ * Groups of undeclared keys. A schema with `properties` or `patternProperties` but without `additionalProperties` gets
+ * no other keys, so that only declared properties are generated.
+ */
+function otherKeys(
+  nodes: KeywordNodes,
+  names: readonly string[],
+  allowed: Dfa | null,
+  context: SchemaContext,
+): ObjectProperties['others'] {
+  const { languages } = context;
+  const patterns = nodes.flatMap((node) => patternsOf(node, context));
+  if (patterns.length > MAX_PATTERNS) {
+    const path = nodes.find(({ schema }) => schema.patternProperties)?.path ?? '#';
+    throw schemaError(
+      `${path}/patternProperties`,
+      `at most ${MAX_PATTERNS} patterns may apply to one object, received ${patterns.length}`,
+    );
+  }
+  const both = (a: Dfa | null, b: Dfa): Dfa => (a === null ? b : languages.both(a, b));
+  const start = names.length === 0 ? allowed : both(allowed, languages.not(languages.anyOf(names)));
+  let regions: { keys: Dfa | null; matching: ReadonlySet<SchemaNode> }[] = [
+    { keys: start, matching: new Set() },
+  ];
+  for (const { language, value } of patterns) {
+    regions = regions.flatMap(({ keys, matching }) => [
+      { keys: both(keys, language), matching: new Set([...matching, value]) },
+      { keys: both(keys, languages.not(language)), matching },
+    ]);
+    regions = regions.filter(({ keys }) => keys === null || !isEmptyLanguage(keys));
+  }
+  return regions.flatMap(({ keys, matching }) => {
+    const value = nodes.map((node) => otherValue(node, matching, context));
+    return value.some((part) => part === null)
+      ? []
+      : [{ keys, value: conjunctionOf(...value.flatMap((part) => part ?? [])) }];
+  });
+}
+
+/** The schemas that one schema applies to an undeclared key's value; null if it forbids the key. */
+function otherValue(
+  node: KeywordNode,
+  matching: ReadonlySet<SchemaNode>,
+  context: SchemaContext,
+): SchemaNode[] | null {
+  const found = patternsOf(node, context).flatMap(({ value }) => (matching.has(value) ? [value] : []));
+  if (found.length > 0) return found;
+  const { properties, patternProperties, additionalProperties } = node.schema;
+  if (additionalProperties === false) return null;
+  if (additionalProperties !== undefined) return additional(node, context.document);
+  return properties === undefined && patternProperties === undefined ? [] : null;
+}

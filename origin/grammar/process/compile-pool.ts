@@ -1,0 +1,123 @@
+import { ApiError } from '../../../shared/errors.ts';
+import type { Program } from '../program/program.ts';
+import { shutdownError } from './compile-messages.ts';
+import { CompileProcess } from './compile-process.ts';
+
+export interface CompilePoolOptions {
+  /** Maximum time of a compilation in milliseconds; default 2,000. */
+  readonly timeLimitMs?: number;
+  /** Number of processes; default 2, so that one slow grammar does not block all others. */
+  readonly processes?: number;
+  /** Maximum waiting compilations per tenant; default 64. More are rejected with 503. */
+  readonly maxWaiting?: number;
+  /** Maximum wait for a free process in milliseconds; default 1,000. Then the job fails with 503. */
+  readonly maxWaitMs?: number;
+  /** The module that each process runs. */
+  readonly entry?: URL;
+}
+
+interface Job {
+  readonly wire: string;
+  readonly tenantId: string;
+  readonly resolve: (program: Program) => void;
+  readonly reject: (error: unknown) => void;
+  readonly expiry: NodeJS.Timeout;
+}
+
+/** Delay before replacing a process that failed to start. */
+const RESTART_MS = 1000;
+
+/**
+ * Compiles constraints in separate processes. Tenants take turns and have at most one running compilation each, so that
+ * slow grammars delay only their own tenant.
+ */
+export class CompilePool {
+  readonly #startProcess: (onEnd: (wasReady: boolean) => void) => CompileProcess;
+  readonly #maxWaiting: number;
+  readonly #maxWaitMs: number;
+  readonly #processes = new Set<CompileProcess>();
+  readonly #compiling = new Set<string>();
+  #waiting: Job[] = [];
+  #closed = false;
+
+  constructor(options: CompilePoolOptions = {}) {
+    const { timeLimitMs = 2000, processes = 2, maxWaiting = 64, maxWaitMs = 1000 } = options;
+    const { entry = new URL('./compile-process-entry.ts', import.meta.url) } = options;
+    this.#startProcess = (onEnd) => new CompileProcess(entry, timeLimitMs, onEnd);
+    this.#maxWaiting = maxWaiting;
+    this.#maxWaitMs = maxWaitMs;
+    for (let i = 0; i < processes; i++) this.#addProcess();
+  }
+
+  /**
+   * @param wire a WireConstraint as JSON
+   * @throws ApiError naming the error in the constraint; 503 if too many compilations wait
+   */
+  compile(wire: string, tenantId: string): Promise<Program> {
+    if (this.#closed) return Promise.reject(shutdownError());
+    const waiting = this.#waiting.filter((job) => job.tenantId === tenantId).length;
+    if (waiting >= this.#maxWaiting) return Promise.reject(queueFullError());
+    return new Promise((resolve, reject) => {
+      const expiry = setTimeout(() => {
+        this.#waiting = this.#waiting.filter((waiting) => waiting !== job);
+        reject(queueFullError());
+      }, this.#maxWaitMs);
+      const job: Job = { wire, tenantId, resolve, reject, expiry };
+      this.#waiting.push(job);
+      this.#assign();
+    });
+  }
+
+  /** Ends the processes. Running and later compilations fail. */
+  async close(): Promise<void> {
+    this.#closed = true;
+    for (const { expiry, reject } of this.#waiting.splice(0)) {
+      clearTimeout(expiry);
+      reject(shutdownError());
+    }
+    await Promise.all([...this.#processes].map((process) => process.terminate(shutdownError())));
+  }
+
+  #addProcess(): void {
+    if (this.#closed) return;
+    const process = this.#startProcess((wasReady) => {
+      this.#processes.delete(process);
+      if (wasReady) this.#addProcess();
+      else setTimeout(() => this.#addProcess(), RESTART_MS).unref();
+    });
+    this.#processes.add(process);
+    this.#assign();
+  }
+
+  #assign(): void {
+    for (const process of this.#processes) {
+      const job = process.idle ? this.#next() : null;
+      if (job !== null) void this.#run(process, job);
+    }
+  }
+
+  async #run(process: CompileProcess, { wire, tenantId, resolve, reject, expiry }: Job): Promise<void> {
+    clearTimeout(expiry);
+    this.#compiling.add(tenantId);
+    await process.run(wire).then(resolve, reject);
+    this.#compiling.delete(tenantId);
+    this.#assign();
+  }
+
+  /** Takes the first job of a tenant without a running job. The tenant's other jobs move to the end of the queue. */
+  #next(): Job | null {
+    const job = this.#waiting.find(({ tenantId }) => !this.#compiling.has(tenantId));
+    if (job === undefined) return null;
+    const isOther = ({ tenantId }: Job): boolean => tenantId !== job.tenantId;
+    const own = this.#waiting.filter((waiting) => waiting !== job && !isOther(waiting));
+    this.#waiting = [...this.#waiting.filter(isOther), ...own];
+    return job;
+  }
+}
+
+function queueFullError(): ApiError {
+  return new ApiError(
+    'server_is_overloaded',
+    'Too many grammars are waiting to be compiled. Retry the request.',
+  );
+}

@@ -1,0 +1,12 @@
+import type { WireConstraint } from '../../../shared/generation.ts';
+import { compileProgram } from '../compile.ts';
+import { serveJobs } from './compile-jobs.ts';
+
+/** Entry point of a compile process. */
+
+// Warms up the process: the first compilation is several times slower than the next.
+compileProgram({
+  type: 'json_schema',
+  value: { type: 'object', properties: { a: { type: 'integer', minimum: 0 } } },
+});
+serveJobs((wire, isExpired) => compileProgram(JSON.parse(wire) as WireConstraint, isExpired));
