@@ -5,6 +5,7 @@ export default defineConfig({
   test: {
     include: ['test/**/*.test.ts'],
     globalSetup: 'test/support/temporary-directory.ts',
+    setupFiles: 'test/support/property-seed.ts',
     reporters: ['default', new ClosingLine()],
     // So long that only what hangs is ended: on one core beside others a test has taken more than two minutes.
     testTimeout: 300_000,

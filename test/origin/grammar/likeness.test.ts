@@ -4,7 +4,7 @@ import { INSEPARABLE } from '../../../origin/grammar/program/likeness.ts';
 import type { Program } from '../../../origin/grammar/program/program.ts';
 import { GBNF_CASES } from '../../support/grammar/gbnf-cases.ts';
 import { SCHEMA_CASES } from '../../support/grammar/schema-cases.ts';
-import { randomFrom } from '../../support/grammar/vocabularies.ts';
+import { randomFrom } from '../../support/random.ts';
 
 /** What the tables say: texts shorter than this do not tell two states apart. */
 function likeness({ likeness: { place, apart } }: Program, a: number, b: number): number {

@@ -10,6 +10,7 @@ import type * as z from 'zod';
 import type { FinishReason, Usage, usageAccount } from '../../../shared/generation.ts';
 import { UNLIMITED } from '../../../shared/tenant.ts';
 import type { Ending } from '../../../worker/limits/objects/protocol.ts';
+import { randomFrom } from '../../support/random.ts';
 import { type Call, callLimiter, LIMITER_WORKER } from '../limits/objects/limiter-worker.ts';
 import { type Database, migrate } from '../support/database.ts';
 import { eventually } from '../support/eventually.ts';
@@ -77,15 +78,6 @@ async function startAccounts(): Promise<Accounts> {
 
 const call = (method: Call['method'], ...args: readonly unknown[]): Promise<unknown> =>
   callLimiter(workerd, { tenant: 'simulated', method, args });
-
-/** A small generator of its own, so that a failure can be repeated. */
-function random(seed: number): (below: number) => number {
-  let value = seed;
-  return (below) => {
-    value = (Math.imul(value, 1_664_525) + 1_013_904_223) >>> 0;
-    return Math.floor((value / 2 ** 32) * below);
-  };
-}
 
 interface Generated {
   requests: number;
@@ -175,7 +167,8 @@ const totals = async (): Promise<Record<string, number>> => {
 };
 
 test('whatever goes wrong, the ledger ends with what was generated, to the token, and how it ended', async () => {
-  const draw = random(20_261_120);
+  const random = randomFrom(20_261_120);
+  const draw = (below: number) => Math.floor(random() * below);
   const generated: Generated = { requests: 0, prompt: 0, completion: 0, stop: 0, length: 0 };
   const wave = (from: number) =>
     Promise.all(
