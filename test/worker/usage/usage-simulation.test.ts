@@ -15,6 +15,7 @@ import { type Call, callLimiter, LIMITER_WORKER } from '../limits/objects/limite
 import { type Database, migrate } from '../support/database.ts';
 import { eventually } from '../support/eventually.ts';
 import { startWorkerd } from '../support/workerd.ts';
+import { WorkerdLog } from '../support/workerd-log.ts';
 
 /**
  * The ledger under faults: Workers that vanish, with or without a last word, settle twice or too late, a database that is away for a while, and a
@@ -29,13 +30,12 @@ let state: string;
 let accounts: Accounts;
 let workerd: Miniflare;
 let db: Database;
+const log = new WorkerdLog(/"event":"usage_flush_failed"/);
 
 const start = async (): Promise<void> => {
   const objects = { LIMITER: 'TenantLimiter' };
-  ({ workerd, db } = await startWorkerd(LIMITER_WORKER, objects, state, {
-    ORIGIN_URL: accounts.url,
-    ORIGIN_SECRET: 'not checked here',
-  }));
+  const bindings = { ORIGIN_URL: accounts.url, ORIGIN_SECRET: 'not checked here' };
+  ({ workerd, db } = await startWorkerd(LIMITER_WORKER, objects, state, bindings, log));
 };
 
 beforeAll(async () => {
@@ -180,6 +180,7 @@ test('whatever goes wrong, the ledger ends with what was generated, to the token
   await wave(REQUESTS);
   await new Promise((resolve) => setTimeout(resolve, 1100));
   await db.prepare('ALTER TABLE away RENAME TO usage_daily').run();
+  expect(log.lines.length).toBeGreaterThan(0);
   await wave(2 * REQUESTS);
   // The machine goes down with leases open and records on their way.
   await workerd.dispose();
