@@ -1,17 +1,24 @@
 import { defineConfig } from 'vitest/config';
 import { ClosingLine } from './test/support/closing-line.ts';
+import { GROUPS, groupOf, testFiles } from './test/support/groups.ts';
+
+const files = Map.groupBy(testFiles(), groupOf);
 
 export default defineConfig({
   test: {
-    include: ['test/**/*.test.ts'],
+    projects: GROUPS.map((name) => ({
+      extends: true as const,
+      test: { name, include: files.get(name) ?? [] },
+    })),
     globalSetup: 'test/support/temporary-directory.ts',
+    setupFiles: 'test/support/property-seed.ts',
     reporters: ['default', new ClosingLine()],
-    // So long that only what hangs is ended: on one core beside others a test has taken more than two minutes.
+    // Ends only tests that hang: on one busy core a test has taken more than two minutes.
     testTimeout: 300_000,
     hookTimeout: 300_000,
-    // What is waited for is waited for as long as its test may take.
+    // A condition may take as long as its test.
     expect: { poll: { timeout: 290_000 } },
-    // Two cores: more workers than that only make real engines wait for each other.
+    // With more workers than the two cores of CI, real engines only wait for each other.
     maxWorkers: 2,
   },
 });

@@ -1,6 +1,6 @@
 import path from 'node:path';
 import { build } from 'esbuild';
-import { convertV4MiniflareOptions, Miniflare } from 'miniflare';
+import { convertV4MiniflareOptions, Miniflare, type StructuredLogsHandler } from 'miniflare';
 import { unstable_getMiniflareWorkerOptions } from 'wrangler';
 
 /** A rate limit of the platform. */
@@ -22,6 +22,8 @@ export interface LocalWorkerOptions {
   readonly ratelimits?: Record<string, PlatformRateLimit>;
   /** Module to run instead of the Worker's entry. */
   readonly entry?: string;
+  /** Receives the lines that workerd logs; absent = they are printed. */
+  readonly onLog?: StructuredLogsHandler;
 }
 
 export interface LocalWorker {
@@ -39,7 +41,7 @@ const ORIGIN = 'ORIGIN';
  * through a binding, because the simulator sends every `fetch` through another Worker.
  */
 export async function openLocalWorker(options: LocalWorkerOptions): Promise<LocalWorker> {
-  const { host, port, originUrl, vars, state, ratelimits = {}, entry } = options;
+  const { host, port, originUrl, vars, state, ratelimits = {}, entry, onLog } = options;
   const { workerOptions } = unstable_getMiniflareWorkerOptions(path.join(ROOT, 'wrangler.toml'));
   const { modulesRules: _, ...configured } = workerOptions;
   const miniflare = new Miniflare({
@@ -60,6 +62,7 @@ export async function openLocalWorker(options: LocalWorkerOptions): Promise<Loca
       cf: false,
     }),
     ...(state === undefined ? {} : { resourcePersistencePath: state }),
+    ...(onLog === undefined ? {} : { handleStructuredLogs: onLog }),
   });
   const url = (await miniflare.unsafeGetDirectURL(NAME)).origin;
   return { url, miniflare };

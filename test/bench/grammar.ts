@@ -2,8 +2,9 @@ import { compileProgram } from '../../origin/grammar/compile.ts';
 import { GrammarRuntime } from '../../origin/grammar/runtime/grammar-runtime.ts';
 import { GrammarVocabulary } from '../../origin/grammar/runtime/grammar-vocabulary.ts';
 import type { WireConstraint } from '../../shared/generation.ts';
-import { largeVocabulary, randomFrom } from '../support/grammar/vocabularies.ts';
+import { largeVocabulary } from '../support/grammar/vocabularies.ts';
 import { PRODUCT_SCHEMA } from '../support/product-schema.ts';
+import { mulberry32 } from '../support/random.ts';
 import { quantile } from './statistics.ts';
 
 /** Compile times, and the time of every mask along random walks, at a vocabulary of 152,000: `npx node test/bench/grammar.ts`. */
@@ -80,7 +81,7 @@ for (const [name, wire] of Object.entries(CASES)) {
   const program = compileProgram(wire);
   const compileMs = performance.now() - start;
   const runtime = new GrammarRuntime(program, vocabulary);
-  const random = randomFrom(5);
+  const random = mulberry32(5);
   const times: number[] = [];
   const firstPass: number[] = [];
   for (let sequence = 0; sequence < 20; sequence++) {

@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest';
 import { startWorker } from './support/worker.ts';
+import { WorkerdLog } from './support/workerd-log.ts';
 
 const NOBODY = { url: 'http://127.0.0.1:9', secret: 'not asked' };
 const origin = { kind: 'origin', name: 'far', url: 'http://127.0.0.1:9' };
@@ -12,18 +13,27 @@ const server = {
 const upstreams = (...list: readonly object[]) => ({ UPSTREAMS: JSON.stringify(list) });
 
 test.each([
-  ['a variable', { LEASE_MS: 'soon' }],
-  ['a page that is no origin', { CORS_ORIGINS: 'https://app.example.com, www.example.com' }],
-  ['an empty secret', { ORIGIN_SECRET: '' }],
-  ['the list of upstreams', { UPSTREAMS: '[' }],
-  ['an origin without its secret', upstreams({ ...origin, secret: 'FAR_SECRET' })],
-  ['a server without its key', upstreams({ ...server, apiKey: 'NEAR_KEY' })],
-  ['a binding that is missing', upstreams({ ...origin, binding: 'TUNNEL' })],
-  ['a binding that is a variable', upstreams({ ...origin, binding: 'ENVIRONMENT' })],
+  ['a variable', { LEASE_MS: 'soon' }, 'The variable LEASE_MS is wrong'],
+  [
+    'a page that is no origin',
+    { CORS_ORIGINS: 'https://app.example.com, www.example.com' },
+    'CORS_ORIGINS.1 is wrong',
+  ],
+  ['an empty secret', { ORIGIN_SECRET: '' }, 'ORIGIN_SECRET is not set'],
+  ['the list of upstreams', { UPSTREAMS: '[' }, 'UPSTREAMS is not JSON'],
+  ['an origin without its secret', upstreams({ ...origin, secret: 'FAR_SECRET' }), 'FAR_SECRET is not set'],
+  ['a server without its key', upstreams({ ...server, apiKey: 'NEAR_KEY' }), 'NEAR_KEY is not set'],
+  ['a binding that is missing', upstreams({ ...origin, binding: 'TUNNEL' }), 'no binding TUNNEL'],
+  [
+    'a binding that is a variable',
+    upstreams({ ...origin, binding: 'ENVIRONMENT' }),
+    'no binding ENVIRONMENT',
+  ],
 ])(
-  'a deployment with a mistake (%s) answers everything with an error that blames no caller',
-  async (_, vars) => {
-    const worker = await startWorker(NOBODY, vars);
+  'a deployment with a mistake (%s) answers every request with the same error and logs the cause',
+  async (_, vars, cause) => {
+    const log = new WorkerdLog(/"event":"misconfigured"/);
+    const worker = await startWorker(NOBODY, vars, { log });
     try {
       for (const answer of [await worker.request('/health'), await worker.post({ prompt: 'x' })]) {
         expect([answer.status, answer.headers.get('x-should-retry')]).toEqual([500, 'false']);
@@ -35,6 +45,8 @@ test.each([
           code: 'internal_error',
         });
       }
+      await expect.poll(() => log.lines.length).toBe(2);
+      for (const line of log.lines) expect(line).toContain(cause);
     } finally {
       await worker.stop();
     }

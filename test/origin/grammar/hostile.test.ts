@@ -7,7 +7,8 @@ import { ApiError } from '../../../shared/errors.ts';
 import type { WireConstraint } from '../../../shared/generation.ts';
 import { HOSTILE_CASES } from '../../support/grammar/hostile-cases.ts';
 import { allowedTokens } from '../../support/grammar/random-walk.ts';
-import { randomFrom, smallVocabulary } from '../../support/grammar/vocabularies.ts';
+import { smallVocabulary } from '../../support/grammar/vocabularies.ts';
+import { randomFrom } from '../../support/random.ts';
 
 const vocabulary = new GrammarVocabulary(smallVocabulary());
 /** Set CONTINUO_COMPILE_LIMIT_MS=2000 to test with the limit of production. */

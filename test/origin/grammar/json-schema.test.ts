@@ -10,7 +10,8 @@ import { compileConstraint } from '../../support/grammar/compile-constraint.ts';
 import { bnfOfGrammar } from '../../support/grammar/oracle/expression-to-bnf.ts';
 import { randomText } from '../../support/grammar/random-walk.ts';
 import { SCHEMA_CASES } from '../../support/grammar/schema-cases.ts';
-import { randomFrom, smallVocabulary } from '../../support/grammar/vocabularies.ts';
+import { smallVocabulary } from '../../support/grammar/vocabularies.ts';
+import { randomFrom } from '../../support/random.ts';
 
 const tokens = smallVocabulary();
 const vocabulary = new GrammarVocabulary(tokens);
@@ -129,10 +130,13 @@ describe.each(SCHEMA_CASES)('schema: $name', ({ schema, valid, invalid }) => {
   it('generates only texts that parse and validate', () => {
     const grammar = compile();
     const random = randomFrom(11);
+    const characters = JSON.stringify(valid);
+    // JSON.parse rounds integers above 2^53, so ajv cannot tell whether they are multiples of another number.
+    const beyondAjv = JSON.stringify(schema).includes('multipleOf') ? /\d{16}/ : null;
     let finished = 0;
     for (let i = 0; i < GENERATIONS; i++) {
-      const text = randomText(grammar.start(), { tokens, random, patience: 20, limit: 1500 });
-      if (text === null) continue;
+      const text = randomText(grammar.start(), { tokens, random, patience: 20, limit: 1500, characters });
+      if (text === null || beyondAjv?.test(text)) continue;
       finished++;
       expect(isValid(JSON.parse(text)), text).toBe(true);
     }

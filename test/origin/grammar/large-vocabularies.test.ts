@@ -14,7 +14,8 @@ import { bnfOfGrammar } from '../../support/grammar/oracle/expression-to-bnf.ts'
 import { bnfOfGbnf } from '../../support/grammar/oracle/gbnf-to-bnf.ts';
 import { allowedTokens } from '../../support/grammar/random-walk.ts';
 import { SCHEMA_CASES } from '../../support/grammar/schema-cases.ts';
-import { largeVocabulary, randomFrom } from '../../support/grammar/vocabularies.ts';
+import { largeVocabulary } from '../../support/grammar/vocabularies.ts';
+import { randomFrom } from '../../support/random.ts';
 
 const MODEL = 'origin/models/continuo-mini';
 const SAMPLE = 300;

@@ -9,7 +9,8 @@ import { firstDifference } from '../../support/grammar/compare-masks.ts';
 import { compileConstraint } from '../../support/grammar/compile-constraint.ts';
 import { LARK_CASES, LARK_FAULTS } from '../../support/grammar/lark-cases.ts';
 import { bnfOfGrammar } from '../../support/grammar/oracle/expression-to-bnf.ts';
-import { randomFrom, smallVocabulary } from '../../support/grammar/vocabularies.ts';
+import { smallVocabulary } from '../../support/grammar/vocabularies.ts';
+import { randomFrom } from '../../support/random.ts';
 
 const tokens = smallVocabulary();
 const vocabulary = new GrammarVocabulary(tokens);

@@ -10,7 +10,8 @@ import { compileConstraint } from '../../support/grammar/compile-constraint.ts';
 import { bnfOfGrammar } from '../../support/grammar/oracle/expression-to-bnf.ts';
 import { randomText } from '../../support/grammar/random-walk.ts';
 import { REGEX_CASES, REGEX_FAULTS } from '../../support/grammar/regex-cases.ts';
-import { randomFrom, smallVocabulary } from '../../support/grammar/vocabularies.ts';
+import { smallVocabulary } from '../../support/grammar/vocabularies.ts';
+import { randomFrom } from '../../support/random.ts';
 
 const tokens = smallVocabulary();
 const vocabulary = new GrammarVocabulary(tokens);

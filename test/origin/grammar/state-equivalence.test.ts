@@ -4,7 +4,7 @@ import type { Program } from '../../../origin/grammar/program/program.ts';
 import { NEVER_DISTINGUISHED } from '../../../origin/grammar/program/state-equivalence.ts';
 import { GBNF_CASES } from '../../support/grammar/gbnf-cases.ts';
 import { SCHEMA_CASES } from '../../support/grammar/schema-cases.ts';
-import { randomFrom } from '../../support/grammar/vocabularies.ts';
+import { randomFrom } from '../../support/random.ts';
 
 /** The lower bound in the tables: no shorter text distinguishes the two states. */
 function distinguishingLength(

@@ -16,6 +16,8 @@ export interface WalkOptions {
   /** Number of tokens after which the walk prefers tokens that close strings and brackets. */
   readonly patience: number;
   readonly limit: number;
+  /** Characters that bring a text nearer to its end where nothing can be closed, such as those of a valid text. */
+  readonly characters?: string;
 }
 
 /** Generates a text of random allowed tokens. Returns null if it does not end within the limit. */
@@ -36,12 +38,13 @@ export function randomText(constraint: Constraint, options: WalkOptions): string
   return null;
 }
 
-/** Prefers a token that closes a string, then one that closes a bracket. Random, so that the walk cannot loop. */
-function closing(allowed: readonly number[], { tokens, random }: WalkOptions): number {
-  const beginningWith = (chars: string): number[] =>
-    allowed.filter((id) => chars.includes(String.fromCharCode(bytesOf(tokens, id)[0] ?? 0)));
-  const quotes = beginningWith('"');
-  const pool = quotes.length > 0 ? quotes : beginningWith(']}');
-  const chosen = pool.length > 0 && random() < (quotes.length > 0 ? 0.9 : 0.5) ? pool : allowed;
-  return chosen[Math.floor(random() * chosen.length)]!;
+/** Prefers a token that closes a string, then a bracket, then one of the given characters; never always, to avoid loops. */
+function closing(allowed: readonly number[], { tokens, random, characters = '' }: WalkOptions): number {
+  const pick = (from: readonly number[]): number => from[Math.floor(random() * from.length)]!;
+  const preferences = [['"', 0.9] as const, [']}', 0.5] as const, [characters, 0.5] as const];
+  for (const [chars, chance] of preferences) {
+    const pool = allowed.filter((id) => chars.includes(String.fromCharCode(bytesOf(tokens, id)[0] ?? 0)));
+    if (pool.length > 0 && random() < chance) return pick(pool);
+  }
+  return pick(allowed);
 }

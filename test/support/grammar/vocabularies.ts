@@ -1,4 +1,5 @@
 import type { TokenBytes } from '../../../origin/tokenizer/token-bytes.ts';
+import { mulberry32 } from '../random.ts';
 
 /** A table of the given texts or byte strings; the first `special` ids are special tokens. */
 export function tokenTable(texts: readonly (string | Uint8Array)[], special = 0): TokenBytes {
@@ -202,17 +203,6 @@ export function smallVocabulary(): TokenBytes {
   return tokenTable(['<s>', '"a"', '', 'a', ...bytes, ...FRAGMENTS, ...cut, ...mixed], 2);
 }
 
-/** Deterministic random numbers in [0, 1) from a seed (mulberry32). */
-export function randomFrom(seed: number): () => number {
-  let state = seed >>> 0;
-  return () => {
-    state = (state + 0x6d2b79f5) >>> 0;
-    let t = Math.imul(state ^ (state >>> 15), state | 1);
-    t ^= t + Math.imul(t ^ (t >>> 7), t | 61);
-    return ((t ^ (t >>> 14)) >>> 0) / 2 ** 32;
-  };
-}
-
 const SYLLABLES = [
   'th',
   'er',
@@ -252,7 +242,7 @@ const ENDINGS = ['', '', '', '', '', ',', '.', '"', '",', '":', "'s", '(', ')', 
  * numbers, runs of whitespace and punctuation, code, and other scripts.
  */
 export function largeVocabulary(size = 152_000): TokenBytes {
-  const random = randomFrom(1);
+  const random = mulberry32(1);
   const pick = <T>(list: readonly T[]): T => list[Math.floor(random() * list.length)]!;
   const texts = new Set<string>(FRAGMENTS);
   for (let i = 1; i <= 128; i++) texts.add(' '.repeat(i));

@@ -5,6 +5,7 @@ import { documentedPath, documentedPaths, undocumented } from '../support/api-do
 import { startFakeOrigin } from '../support/fake-origin.ts';
 import { startWorker } from '../support/worker.ts';
 import { workerForTests } from '../support/worker-for-tests.ts';
+import { WorkerdLog } from '../support/workerd-log.ts';
 import type { ErrorCase } from './errors/case.ts';
 import { STATUS_400 } from './errors/status-400.ts';
 import { STATUS_401 } from './errors/status-401.ts';
@@ -20,7 +21,8 @@ import { STATUS_502 } from './errors/status-502.ts';
 import { STATUS_503 } from './errors/status-503.ts';
 import { STATUS_504 } from './errors/status-504.ts';
 
-const { worker, origin } = workerForTests({ ADMIN_KEY_SHA256 });
+const log = new WorkerdLog(/"event":"bug"/);
+const { worker, origin } = workerForTests({ ADMIN_KEY_SHA256 }, { log });
 
 const BY_STATUS: readonly (readonly [number, readonly ErrorCase[]])[] = [
   [400, STATUS_400],
@@ -59,6 +61,12 @@ describe.each(BY_STATUS)('H.10: status %i', (status, cases) => {
     expect(undocumented(operation?.responses ?? {}, response)).toEqual([]);
     expect(operation?.responses[status]?.description.split(', ')).toContain(row.code);
   });
+});
+
+test('a bug is logged with the id of its request', async () => {
+  const response = await STATUS_500[0]!.send(worker, origin);
+  const id = `"requestId":"${response.headers.get('x-request-id')}"`;
+  await expect.poll(() => log.lines.filter((line) => line.includes(id)).length).toBe(1);
 });
 
 test('the document tells of no status that completions do not have', async () => {

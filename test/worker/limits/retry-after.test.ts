@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest';
+import { randomFrom } from '../../support/random.ts';
 import { ADMIN_KEY_SHA256, type AnswerBody, tenantWithKey } from '../admin/admin-client.ts';
 import { defaultScript } from '../support/scripts.ts';
 import { workerForTests } from '../support/worker-for-tests.ts';
@@ -28,15 +29,6 @@ async function ask(key: string, at: number, maxTokens: number) {
   };
 }
 
-/** A small generator of its own, so that a failure can be repeated. */
-function random(seed: number): (below: number) => number {
-  let value = seed;
-  return (below) => {
-    value = (Math.imul(value, 1_664_525) + 1_013_904_223) >>> 0;
-    return Math.floor((value / 2 ** 32) * below);
-  };
-}
-
 describe('retry-after', () => {
   test('a client that waits exactly that long gets in, and not a millisecond earlier', async () => {
     const { key } = await tenantWithKey(
@@ -45,7 +37,8 @@ describe('retry-after', () => {
       { requests_per_minute: 7, tokens_per_minute: 60 },
       { limits: { requests_per_minute: 5 } },
     );
-    const draw = random(7);
+    const random = randomFrom(7);
+    const draw = (below: number) => Math.floor(random() * below);
     const refusals = { requests: 0, tokens: 0 };
     let now = START;
     for (let round = 0; round < 60; round += 1) {

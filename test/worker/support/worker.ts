@@ -3,6 +3,7 @@ import { type LocalWorkerOptions, openLocalWorker } from '../../../origin/start/
 import { sha256Hex } from '../../../shared/signing.ts';
 import { type Database, migrate } from './database.ts';
 import type { FakeOrigin } from './fake-origin.ts';
+import { WorkerdLog } from './workerd-log.ts';
 
 /** A Worker as its callers see it. */
 export interface WorkerClient {
@@ -23,7 +24,9 @@ export interface RunningWorker extends WorkerClient {
 export const KEY = 'test-key';
 
 /** `state`: a later Worker goes on with what is there. No `ratelimits` by default: they would keep the tests out, too. */
-export type WorkerOptions = Pick<LocalWorkerOptions, 'ratelimits' | 'entry' | 'state'>;
+export interface WorkerOptions extends Pick<LocalWorkerOptions, 'ratelimits' | 'entry' | 'state'> {
+  readonly log?: WorkerdLog;
+}
 
 export function clientOf(url: string): WorkerClient {
   const request = (to: string, init: RequestInit = {}) => {
@@ -47,7 +50,7 @@ export function clientOf(url: string): WorkerClient {
 export async function startWorker(
   origin: Pick<FakeOrigin, 'url' | 'secret'>,
   vars: Readonly<Record<string, string>> = {},
-  options: WorkerOptions = {},
+  { log = new WorkerdLog(), ...options }: WorkerOptions = {},
 ): Promise<RunningWorker> {
   const { state } = options;
   const used = state !== undefined && existsSync(state) && readdirSync(state).length > 0;
@@ -62,6 +65,7 @@ export async function startWorker(
       MODELS_TTL_MS: '0',
       ...vars,
     },
+    onLog: log.handler,
     ...options,
   });
   const database = (await miniflare.getD1Database('DB')) as unknown as Database;

@@ -2,6 +2,7 @@ import path from 'node:path';
 import { build } from 'esbuild';
 import { convertV4MiniflareOptions, Miniflare } from 'miniflare';
 import type { Database } from './database.ts';
+import { WorkerdLog } from './workerd-log.ts';
 
 /** Parts of the edge alone in a real workerd with a real D1, without the HTTP side. */
 
@@ -25,6 +26,7 @@ export async function startWorkerd(
   objects: Readonly<Record<string, string>> = {},
   persist?: string,
   bindings: Readonly<Record<string, string>> = {},
+  log = new WorkerdLog(),
 ): Promise<{ workerd: Miniflare; db: Database }> {
   const durableObjects = Object.fromEntries(
     Object.entries(objects).map(([binding, className]) => [binding, { className, useSQLite: true }]),
@@ -40,6 +42,7 @@ export async function startWorkerd(
       cf: false,
     }),
     ...(persist === undefined ? {} : { resourcePersistencePath: persist }),
+    handleStructuredLogs: log.handler,
   });
   const db = (await workerd.getD1Database('DB')) as unknown as Database;
   return { workerd, db };

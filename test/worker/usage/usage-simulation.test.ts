@@ -10,10 +10,12 @@ import type * as z from 'zod';
 import type { FinishReason, Usage, usageAccount } from '../../../shared/generation.ts';
 import { UNLIMITED } from '../../../shared/tenant.ts';
 import type { Ending } from '../../../worker/limits/objects/protocol.ts';
+import { randomFrom } from '../../support/random.ts';
 import { type Call, callLimiter, LIMITER_WORKER } from '../limits/objects/limiter-worker.ts';
 import { type Database, migrate } from '../support/database.ts';
 import { eventually } from '../support/eventually.ts';
 import { startWorkerd } from '../support/workerd.ts';
+import { WorkerdLog } from '../support/workerd-log.ts';
 
 /**
  * The ledger under faults: Workers that vanish, with or without a last word, settle twice or too late, a database that is away for a while, and a
@@ -28,13 +30,12 @@ let state: string;
 let accounts: Accounts;
 let workerd: Miniflare;
 let db: Database;
+const log = new WorkerdLog(/"event":"usage_flush_failed"/);
 
 const start = async (): Promise<void> => {
   const objects = { LIMITER: 'TenantLimiter' };
-  ({ workerd, db } = await startWorkerd(LIMITER_WORKER, objects, state, {
-    ORIGIN_URL: accounts.url,
-    ORIGIN_SECRET: 'not checked here',
-  }));
+  const bindings = { ORIGIN_URL: accounts.url, ORIGIN_SECRET: 'not checked here' };
+  ({ workerd, db } = await startWorkerd(LIMITER_WORKER, objects, state, bindings, log));
 };
 
 beforeAll(async () => {
@@ -77,15 +78,6 @@ async function startAccounts(): Promise<Accounts> {
 
 const call = (method: Call['method'], ...args: readonly unknown[]): Promise<unknown> =>
   callLimiter(workerd, { tenant: 'simulated', method, args });
-
-/** A small generator of its own, so that a failure can be repeated. */
-function random(seed: number): (below: number) => number {
-  let value = seed;
-  return (below) => {
-    value = (Math.imul(value, 1_664_525) + 1_013_904_223) >>> 0;
-    return Math.floor((value / 2 ** 32) * below);
-  };
-}
 
 interface Generated {
   requests: number;
@@ -175,7 +167,8 @@ const totals = async (): Promise<Record<string, number>> => {
 };
 
 test('whatever goes wrong, the ledger ends with what was generated, to the token, and how it ended', async () => {
-  const draw = random(20_261_120);
+  const random = randomFrom(20_261_120);
+  const draw = (below: number) => Math.floor(random() * below);
   const generated: Generated = { requests: 0, prompt: 0, completion: 0, stop: 0, length: 0 };
   const wave = (from: number) =>
     Promise.all(
@@ -187,6 +180,7 @@ test('whatever goes wrong, the ledger ends with what was generated, to the token
   await wave(REQUESTS);
   await new Promise((resolve) => setTimeout(resolve, 1100));
   await db.prepare('ALTER TABLE away RENAME TO usage_daily').run();
+  expect(log.lines.length).toBeGreaterThan(0);
   await wave(2 * REQUESTS);
   // The machine goes down with leases open and records on their way.
   await workerd.dispose();

@@ -10,8 +10,8 @@ import { type ForgetfulOrigin, startForgetfulOrigin } from '../../usage/forgetfu
 
 /** A Worker around the limiters alone. Regions tell what home has not read yet, and when their alarm rings. */
 const OBJECTS = `
-  import { RegionLimiter as Region } from './limiter/region-limiter.ts';
-  export { TenantLimiter } from './limiter/tenant-limiter.ts';
+  import { RegionLimiter as Region } from './limits/objects/region-limiter.ts';
+  export { TenantLimiter } from './limits/objects/tenant-limiter.ts';
   export class RegionLimiter extends Region {
     async state() {
       const journal = this.ctx.storage.sql.exec('SELECT 1 FROM journal').toArray().length;

@@ -1,0 +1,67 @@
+import { execFile } from 'node:child_process';
+import { rmSync, writeFileSync } from 'node:fs';
+import path from 'node:path';
+import { promisify } from 'node:util';
+import { describe, expect, test } from 'vitest';
+import { codeFor, examplesIn } from '../docs/pages.ts';
+import { forAllTests } from '../support/for-tests.ts';
+import { startSystem } from '../support/system.ts';
+
+/** Shell and TypeScript examples of the documentation, each in a process of its own against one running system. */
+
+const ROOT = path.resolve(import.meta.dirname, '../..');
+const run = promisify(execFile);
+const system = forAllTests(startSystem);
+
+/** @returns standard output  @throws if the example exits with another code than 0 */
+async function runExample(command: string, args: readonly string[]): Promise<string> {
+  const env = {
+    ...process.env,
+    KEY: system.apiKey,
+    CONTINUO_URL: system.url,
+    CONTINUO_STATE_DIR: system.stateDirectory,
+  };
+  return (await run(command, args, { cwd: ROOT, env, timeout: 120_000 })).stdout;
+}
+
+/** An error status of curl fails the example, as does any failing command of a pipe. */
+const PRELUDE = 'set -euo pipefail\ncurl() { command curl --fail-with-body --silent --show-error "$@"; }\n';
+const runShell = (code: string) => runExample('bash', ['-c', PRELUDE + codeFor({ code }, system.url)]);
+
+/** The file lies in the repository, so that imports of installed packages work. */
+async function runTypeScript(code: string): Promise<string> {
+  const file = path.join(ROOT, `.example-${process.pid}.ts`);
+  writeFileSync(file, codeFor({ code }, system.url));
+  try {
+    return await runExample(process.execPath, [file]);
+  } finally {
+    rmSync(file);
+  }
+}
+
+describe('the runner', () => {
+  test('prints what a shell example prints, and fails with it', async () => {
+    const models = 'curl http://localhost:8787/v1/models -H "Authorization: Bearer $KEY"';
+    expect(JSON.parse(await runShell(models))).toHaveProperty('data');
+    await expect(
+      runShell('curl http://localhost:8787/v1/none -H "Authorization: Bearer $KEY" | cat'),
+    ).rejects.toThrow();
+  });
+
+  test('runs TypeScript', async () => {
+    expect(await runTypeScript("import OpenAI from 'openai';\nconsole.log(typeof OpenAI as string);")).toBe(
+      'function\n',
+    );
+    await expect(runTypeScript('throw new Error();')).rejects.toThrow();
+  });
+});
+
+for (const { id, file, code } of examplesIn('sh'))
+  test(`${id} in ${file} runs`, async () => {
+    await runShell(code);
+  });
+
+for (const { id, file, code } of examplesIn('ts'))
+  test(`${id} in ${file} runs`, async () => {
+    await runTypeScript(code);
+  });

@@ -1,0 +1,51 @@
+import { existsSync, globSync, readFileSync } from 'node:fs';
+import path from 'node:path';
+
+/**
+ * Divides the test files into groups that can be run separately. A test is in `unit` if nothing that it imports, directly
+ * or through other files, can start a process, a thread, a server, workerd or ONNX Runtime. The other tests belong to the
+ * group of their folder.
+ */
+
+export const GROUPS = ['unit', 'worker', 'origin', 'e2e'] as const;
+export type Group = (typeof GROUPS)[number];
+
+const STARTERS = [
+  ...['node:child_process', 'node:http', 'node:worker_threads'],
+  ...['koffi', 'miniflare', 'onnxruntime-node', 'wrangler'],
+];
+
+const FOLDERS: Readonly<Record<string, Group>> = {
+  'test/worker': 'worker',
+  'test/origin': 'origin',
+  'test/gpu': 'origin',
+  'test/e2e': 'e2e',
+};
+
+const IMPORT =
+  /^(?:import|export)\s(?!type\s)(?:[^'";]*?\sfrom\s)?'([^']+)'|\bimport\('([^']+)'\)|\bnew URL\('(\.[^']+\.ts)', import\.meta\.url\)/gm;
+
+/** Modules that a file loads: paths from the repository's root, or package names. */
+function importsOf(file: string): string[] {
+  if (!file.endsWith('.ts') || !existsSync(file)) return [];
+  return [...readFileSync(file, 'utf8').matchAll(IMPORT)].map((match) => {
+    const name = (match[1] ?? match[2] ?? match[3])!;
+    return name.startsWith('.') ? path.posix.join(path.posix.dirname(file), name) : name;
+  });
+}
+
+/** @throws if the file can start something and its folder has no group */
+export function groupOf(file: string): Group {
+  const reached = new Set([file]);
+  for (const module of reached) for (const name of importsOf(module)) reached.add(name);
+  const starter = STARTERS.find((name) => reached.has(name));
+  if (starter === undefined) return 'unit';
+  const folder = file.split('/', 2).join('/');
+  const group = FOLDERS[folder];
+  if (group === undefined)
+    throw new Error(`${file} reaches '${starter}', but ${folder} has no group in test/support/groups.ts`);
+  return group;
+}
+
+export const testFiles = (): string[] =>
+  globSync('test/**/*.test.ts').map((file) => file.replaceAll(path.sep, '/'));
