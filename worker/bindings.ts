@@ -1,7 +1,7 @@
 import type { RegionLimiter } from './limits/objects/region-limiter.ts';
 import type { TenantLimiter } from './limits/objects/tenant-limiter.ts';
-import type { IdempotentAnswer } from './replay/idempotent-answer.ts';
-import type { StreamTail } from './replay/stream-tail.ts';
+import type { IdempotentAnswer } from './replay/objects/idempotent-answer.ts';
+import type { StreamTail } from './replay/objects/stream-tail.ts';
 
 /** The platform's parts the Worker is bound to. */
 export interface Bindings {

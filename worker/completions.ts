@@ -10,7 +10,7 @@ import { checkCapabilities, resolveModel } from './generation/served-model.ts';
 import { readJsonObject } from './http/request-body.ts';
 import { eventStreamResponse } from './http/responses.ts';
 import { admit } from './limits/admission.ts';
-import { boundsOf, costOf } from './limits/request-bounds.ts';
+import { boundsOf, costOf } from './limits/request-cost.ts';
 
 /** POST /v1/completions: authenticate → parse → admit → generate → relay. */
 export async function complete(request: Request, context: RequestContext): Promise<Response> {

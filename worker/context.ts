@@ -1,10 +1,10 @@
 import type { Principal } from '../shared/tenant.ts';
 import type { Dialect } from './dialects/dialect.ts';
 import type { Env, Settings } from './env.ts';
-import type { Timings } from './http/timings.ts';
-import type { EndingQueue } from './limits/objects/ending-queue.ts';
+import type { EndingQueue } from './limits/settlement-queue.ts';
 import type { KeyDirectory } from './tenants/key-directory.ts';
 import type { RequestTimers } from './timers/request-timers.ts';
+import type { Timings } from './timers/timings.ts';
 import type { Catalogue } from './upstreams/pool.ts';
 
 /** What is decided about the answer while the request is handled, and must hold for error answers too. */

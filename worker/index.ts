@@ -6,18 +6,18 @@ import { provisionalDialect } from './dialects/dialect.ts';
 import { type Env, parseSettings, type Settings } from './env.ts';
 import { reportBug } from './http/bug-report.ts';
 import { preflight } from './http/cors.ts';
-import { dressed } from './http/dressing.ts';
 import { misconfigured } from './http/misconfigured.ts';
 import { drain } from './http/request-body.ts';
+import { traceparentOf } from './http/request-ids.ts';
+import { dressed } from './http/response-headers.ts';
 import { errorResponse, incomingRequestId } from './http/responses.ts';
-import { Timings } from './http/timings.ts';
-import { traceparentOf } from './http/trace.ts';
-import { EndingQueue } from './limits/objects/ending-queue.ts';
+import { EndingQueue } from './limits/settlement-queue.ts';
 import { openApiDocument } from './openapi/document.ts';
-import type { InnerProps } from './replay/stream-tail.ts';
+import type { InnerProps } from './replay/objects/stream-tail.ts';
 import { decoded, ROUTES, type RouteSpec, refuse } from './routes.ts';
 import { KeyDirectory } from './tenants/key-directory.ts';
 import { RequestTimers } from './timers/request-timers.ts';
+import { Timings } from './timers/timings.ts';
 import { type Catalogue, createCatalogue } from './upstreams/pool.ts';
 
 /** What one isolate keeps between requests; plain data only, since I/O objects belong to the request that made them. */
@@ -146,5 +146,5 @@ export default createWorker();
 
 export { RegionLimiter } from './limits/objects/region-limiter.ts';
 export { TenantLimiter } from './limits/objects/tenant-limiter.ts';
-export { IdempotentAnswer } from './replay/idempotent-answer.ts';
-export { StreamTail } from './replay/stream-tail.ts';
+export { IdempotentAnswer } from './replay/objects/idempotent-answer.ts';
+export { StreamTail } from './replay/objects/stream-tail.ts';

@@ -2,15 +2,15 @@ import { type CompletionRequest, completionRequest } from '../../shared/completi
 import { ApiError } from '../../shared/errors.ts';
 import type { GenerationDefaults } from '../../shared/sampling.ts';
 import { either } from './aliases.ts';
+import { logprobsOf, promptLogprobsOf } from './answer-options.ts';
 import type { AnswerOptions, CompletionCall, GenerationFields } from './completion-call.ts';
 import { constraintOf } from './constraints.ts';
 import { checkTogether, type Resolved } from './cross-field.ts';
 import { type Defaults, type Dialect, defaultsOf } from './dialect.ts';
-import { extraFields } from './extra-fields.ts';
 import { parseRequest } from './issues.ts';
-import { logprobsOf, promptLogprobsOf } from './logprob-options.ts';
+import { extraFields } from './passthrough-fields.ts';
 import { aboveMaximum, unsupportedParameter } from './request-errors.ts';
-import { samplingOf } from './sampling.ts';
+import { samplingOf } from './sampling-parameters.ts';
 
 /** What the caller's account and the deployment allow of one request. */
 export interface RequestBounds {

@@ -1,5 +1,5 @@
 import type { Settings } from '../env.ts';
-import { EVERY_ANSWER, LIMITS, REPLAYED, RETRYING } from './answer-headers.ts';
+import { EVERY_ANSWER, LIMITS, REPLAYED, RETRYING } from './headers.ts';
 
 /** Which browsers' pages may call: the variable CORS_ORIGINS. Nobody's by default, and never for the admin API. */
 

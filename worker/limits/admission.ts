@@ -4,16 +4,9 @@ import type { Principal } from '../../shared/tenant.ts';
 import type { RequestContext } from '../context.ts';
 import { insistently } from '../retry.ts';
 import { NO_USAGE } from '../usage/usage-record.ts';
-import { refused } from './admission-refusal.ts';
-import type {
-  Ending,
-  Inquiry,
-  Progress,
-  Reservation,
-  ReservationRequest,
-  Settlement,
-} from './objects/protocol.ts';
+import { refused } from './limit-errors.ts';
 import type { TenantLimiter } from './objects/tenant-limiter.ts';
+import type { Ending, Inquiry, Progress, Reservation, ReservationRequest, Settlement } from './protocol.ts';
 
 /** What a request may cost at most, estimated before it is tokenised. */
 export interface Cost {

@@ -2,7 +2,7 @@ import * as answers from '../../shared/completion-response.ts';
 import { ApiError } from '../../shared/errors.ts';
 import { dialectName } from '../../shared/tenant.ts';
 import { DIALECT_HEADER } from '../dialects/dialect.ts';
-import { CHALLENGED, type Described, EVERY_ANSWER, LIMITS, RETRYING } from '../http/answer-headers.ts';
+import { CHALLENGED, type Described, EVERY_ANSWER, LIMITS, RETRYING } from '../http/headers.ts';
 import { REQUEST_ID_HEADER } from '../http/responses.ts';
 import { FIELD_DESCRIPTIONS } from './fields.ts';
 import { type Json, jsonSchema } from './json-schema.ts';

@@ -3,7 +3,7 @@ import { completionRequest } from '../../shared/completion.ts';
 import * as answers from '../../shared/completion-response.ts';
 import type { ErrorCode } from '../../shared/errors.ts';
 import { publicDetokenizeRequest, publicTokenizeRequest } from '../../shared/tokenizer-requests.ts';
-import { type Described, REPLAYED } from '../http/answer-headers.ts';
+import { type Described, REPLAYED } from '../http/headers.ts';
 import { IDEMPOTENCY_HEADER } from '../replay/idempotent.ts';
 import { LAST_EVENT_HEADER, RESUMABLE_HEADER } from '../replay/resumable.ts';
 import { ANYWHERE, BODY, CALLER, COMPLETION, MODELS, ONE_MODEL, TOKENIZER } from './errors.ts';

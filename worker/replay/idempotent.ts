@@ -6,7 +6,7 @@ import { chooseDialect } from '../dialects/dialect.ts';
 import { readText } from '../http/request-body.ts';
 import { insistently } from '../retry.ts';
 import type { Handler } from '../routes.ts';
-import type { Claim, KeptAnswer } from './idempotent-answer.ts';
+import type { Claim, KeptAnswer } from './objects/idempotent-answer.ts';
 
 /** A plain request that names this header runs once; repeated, it gets the first one's answer. */
 export const IDEMPOTENCY_HEADER = 'idempotency-key';

@@ -5,7 +5,7 @@ import { readText } from '../http/request-body.ts';
 import { eventStreamResponse, REQUEST_ID_HEADER } from '../http/responses.ts';
 import { insistently } from '../retry.ts';
 import type { Handler } from '../routes.ts';
-import type { StreamTail } from './stream-tail.ts';
+import type { StreamTail } from './objects/stream-tail.ts';
 
 /** `x-resumable: true` lets a streaming completion outlive its client's connection. */
 export const RESUMABLE_HEADER = 'x-resumable';

@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest';
 import { ApiError } from '../../../shared/errors.ts';
 import type { OriginModel } from '../../../shared/generation.ts';
 import { checkCapabilities } from '../../../worker/generation/served-model.ts';
-import { costOf } from '../../../worker/limits/request-bounds.ts';
+import { costOf } from '../../../worker/limits/request-cost.ts';
 import { parse } from './parsing.ts';
 
 const blind: OriginModel = {

@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest';
 import type { OriginModel } from '../../../shared/generation.ts';
 import { type Limits, type Principal, UNLIMITED } from '../../../shared/tenant.ts';
 import type { Settings } from '../../../worker/env.ts';
-import { boundsOf, costOf } from '../../../worker/limits/request-bounds.ts';
+import { boundsOf, costOf } from '../../../worker/limits/request-cost.ts';
 import { parse } from '../dialects/parsing.ts';
 
 const model: OriginModel = {

@@ -1,7 +1,7 @@
 import type { Env } from '../../../worker/env.ts';
 import worker, { RegionLimiter as NearLimiter } from '../../../worker/index.ts';
 import type { Exchange } from '../../../worker/limits/objects/exchange.ts';
-import type { InnerProps } from '../../../worker/replay/stream-tail.ts';
+import type { InnerProps } from '../../../worker/replay/objects/stream-tail.ts';
 
 /**
  * The Worker with limiters that are half the world away: every call to one takes a round trip of this length. Where

@@ -4,7 +4,7 @@ import worker, {
   TenantLimiter as Limiter,
   StreamTail as Tail,
 } from '../../../worker/index.ts';
-import type { InnerProps } from '../../../worker/replay/stream-tail.ts';
+import type { InnerProps } from '../../../worker/replay/objects/stream-tail.ts';
 
 export class TenantLimiter extends Limiter {
   /** What happens to the next call of `block`, before it is heard. */

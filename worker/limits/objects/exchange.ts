@@ -1,6 +1,6 @@
+import type { Ending, Progress, Reservation, ReservationRequest } from '../protocol.ts';
 import type { Standing } from '../quota/rate-limit-headers.ts';
 import type { Amounts } from '../quota/slice.ts';
-import type { Ending, Progress, Reservation, ReservationRequest } from './protocol.ts';
 
 /**
  * What a region's limiter and the tenant's home say to each other. A region has one exchange on its way at a time. Any

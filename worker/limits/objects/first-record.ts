@@ -1,5 +1,5 @@
 import { NO_USAGE, type UsageRecord } from '../../usage/usage-record.ts';
-import type { ReservationRequest } from './protocol.ts';
+import type { ReservationRequest } from '../protocol.ts';
 
 /** What is written if the Worker vanishes right after its reservation. */
 export function firstRecord(request: ReservationRequest, now: number): UsageRecord {

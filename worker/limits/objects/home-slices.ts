@@ -1,8 +1,8 @@
+import type { Ending, Progress, Reservation, ReservationRequest } from '../protocol.ts';
 import { standingOf } from '../quota/rate-limit-headers.ts';
 import { draw, end, grant, refund, release, type Slice } from '../quota/slice.ts';
 import type { QuotaLease, QuotaState, Subject } from '../quota/state.ts';
 import type { Exchange, ExchangeAnswer, GrantedSlice, JournalEntry, Wish } from './exchange.ts';
-import type { Ending, Progress, Reservation, ReservationRequest } from './protocol.ts';
 
 /** What home knows of a region. Plain data, so that it can be stored as it is. */
 export interface RegionState {

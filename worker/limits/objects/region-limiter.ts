@@ -1,9 +1,9 @@
 import { DurableObject } from 'cloudflare:workers';
 import type { Env } from '../../env.ts';
+import type { Ending, Inquiry, Progress, Reservation, ReservationRequest } from '../protocol.ts';
 import { AlarmClock } from './alarm-clock.ts';
 import type { Exchange } from './exchange.ts';
-import type { Ending, Inquiry, Progress, Reservation, ReservationRequest } from './protocol.ts';
-import { RegionBook } from './region-book.ts';
+import { RegionBook } from './region-admission.ts';
 import { RegionJournal } from './region-journal.ts';
 import type { TenantLimiter } from './tenant-limiter.ts';
 

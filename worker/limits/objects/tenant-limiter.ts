@@ -3,6 +3,7 @@ import { type Env, parseSettings } from '../../env.ts';
 import { type Catalogue, createCatalogue, type KnownAccount } from '../../upstreams/pool.ts';
 import { flushOutbox } from '../../usage/usage-outbox.ts';
 import { chargedTokens, type UsageRecord } from '../../usage/usage-record.ts';
+import type { Ending, Inquiry, Progress, Reservation, ReservationRequest } from '../protocol.ts';
 import { dueLeases, nextExpiry, recharge, renew, reserve, settle } from '../quota/quota.ts';
 import { rateLimitHeaders } from '../quota/rate-limit-headers.ts';
 import type { QuotaState, Subject } from '../quota/state.ts';
@@ -11,7 +12,6 @@ import type { Exchange, ExchangeAnswer, Wish } from './exchange.ts';
 import { firstRecord } from './first-record.ts';
 import { HomeSlices } from './home-slices.ts';
 import { LimiterStorage, type OpenRequest } from './limiter-storage.ts';
-import type { Ending, Inquiry, Progress, Reservation, ReservationRequest } from './protocol.ts';
 
 /** Id of the tenant itself among its limiter's subjects; keys have their own ids. */
 const TENANT = 'tenant';

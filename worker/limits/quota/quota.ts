@@ -1,5 +1,5 @@
 import { amend, periodOf, spend } from './budget.ts';
-import { refusalOf } from './refusal.ts';
+import { refusalOf } from './limit-check.ts';
 import { type Claim, type QuotaLease, type QuotaState, type Refusal, subjectState } from './state.ts';
 import { add, correct } from './window.ts';
 

@@ -6,8 +6,8 @@ import type {
   NumberedEntry,
 } from '../../../../worker/limits/objects/exchange.ts';
 import { type Home, HomeSlices, type RegionState } from '../../../../worker/limits/objects/home-slices.ts';
-import type { ReservationRequest } from '../../../../worker/limits/objects/protocol.ts';
-import { RegionBook } from '../../../../worker/limits/objects/region-book.ts';
+import { RegionBook } from '../../../../worker/limits/objects/region-admission.ts';
+import type { ReservationRequest } from '../../../../worker/limits/protocol.ts';
 import { renew, reserve, settle } from '../../../../worker/limits/quota/quota.ts';
 import { emptyQuota, type Subject, type SubjectState } from '../../../../worker/limits/quota/state.ts';
 

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { EndingQueue } from '../../../../worker/limits/objects/ending-queue.ts';
-import type { Ending } from '../../../../worker/limits/objects/protocol.ts';
+import type { Ending } from '../../../worker/limits/protocol.ts';
+import { EndingQueue } from '../../../worker/limits/settlement-queue.ts';
 
 /** Time that passes when told to. */
 class Clock {

@@ -1,9 +1,9 @@
 import { chargedTokens } from '../../usage/usage-record.ts';
-import { Holdings } from '../quota/holdings.ts';
+import type { Ending, Progress, Reservation, ReservationRequest } from '../protocol.ts';
+import { Holdings } from '../quota/held-slices.ts';
 import { type Gauge, headersOf } from '../quota/rate-limit-headers.ts';
 import { resetIn } from '../quota/window.ts';
 import type { Exchange, ExchangeAnswer, JournalEntry, Wish } from './exchange.ts';
-import type { Ending, Progress, Reservation, ReservationRequest } from './protocol.ts';
 
 /** A request that a slice of this region pays for. */
 interface Running {

@@ -1,8 +1,8 @@
 import { beforeEach, describe, expect, test } from 'vitest';
 import { UNLIMITED } from '../../../../shared/tenant.ts';
 import type { ExchangeAnswer } from '../../../../worker/limits/objects/exchange.ts';
-import type { Ending, ReservationRequest } from '../../../../worker/limits/objects/protocol.ts';
-import { RegionBook } from '../../../../worker/limits/objects/region-book.ts';
+import { RegionBook } from '../../../../worker/limits/objects/region-admission.ts';
+import type { Ending, ReservationRequest } from '../../../../worker/limits/protocol.ts';
 import { SLICE_MS } from '../../../../worker/limits/quota/slice.ts';
 
 const NOW = Date.UTC(2026, 0, 31, 12);

@@ -1,6 +1,6 @@
 import { DatabaseSync } from 'node:sqlite';
 import { expect, test } from 'vitest';
-import { behind, EventLog } from '../../../worker/replay/event-log.ts';
+import { behind, EventLog } from '../../../../worker/replay/objects/event-log.ts';
 
 /** Node's SQLite in the place of an object's. */
 function emptyLog(): EventLog {

@@ -2,7 +2,7 @@ import { ApiError, retryAfter } from '../../shared/errors.ts';
 import type { Principal } from '../../shared/tenant.ts';
 import { invalidKey, suspended } from '../auth/auth-errors.ts';
 import type { Cost } from './admission.ts';
-import type { Reservation } from './objects/protocol.ts';
+import type { Reservation } from './protocol.ts';
 import { goDuration } from './quota/rate-limit-headers.ts';
 import type { Refusal } from './quota/state.ts';
 

@@ -1,5 +1,5 @@
 import { DurableObject } from 'cloudflare:workers';
-import type { Env } from '../env.ts';
+import type { Env } from '../../env.ts';
 
 /** An answer that can be given again. */
 export interface KeptAnswer {

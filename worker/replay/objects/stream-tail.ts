@@ -1,9 +1,9 @@
 import { DurableObject } from 'cloudflare:workers';
-import { ApiError } from '../../shared/errors.ts';
-import { SSE_DONE, SSE_KEEP_ALIVE, sseData } from '../../shared/framing.ts';
-import type { Env } from '../env.ts';
-import { afterAlone } from '../timers/request-timers.ts';
-import { EventBlocks } from './event-blocks.ts';
+import { ApiError } from '../../../shared/errors.ts';
+import { SSE_DONE, SSE_KEEP_ALIVE, sseData } from '../../../shared/framing.ts';
+import type { Env } from '../../env.ts';
+import { afterAlone } from '../../timers/request-timers.ts';
+import { EventBlocks } from '../event-blocks.ts';
 import { behind, EventLog } from './event-log.ts';
 
 /** A stream can be resumed for this long after its end. */

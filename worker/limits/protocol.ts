@@ -1,7 +1,7 @@
-import type { Usage } from '../../../shared/generation.ts';
-import type { Limits } from '../../../shared/tenant.ts';
-import type { UsageRecord } from '../../usage/usage-record.ts';
-import type { Refusal } from '../quota/state.ts';
+import type { Usage } from '../../shared/generation.ts';
+import type { Limits } from '../../shared/tenant.ts';
+import type { UsageRecord } from '../usage/usage-record.ts';
+import type { Refusal } from './quota/state.ts';
 
 /** What the Worker and a tenant's limiter say to each other. Plain data: it crosses machines. */
 

@@ -1,11 +1,11 @@
 import type { Miniflare } from 'miniflare';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { eventually } from '../support/eventually.ts';
-import { startWorkerd } from '../support/workerd.ts';
+import { eventually } from '../../support/eventually.ts';
+import { startWorkerd } from '../../support/workerd.ts';
 
 /** A Worker around the object of one idempotency key. */
 const ANSWER_WORKER = `
-  export { IdempotentAnswer } from './idempotency/idempotent-answer.ts';
+  export { IdempotentAnswer } from '../idempotency/idempotent-answer.ts';
   export default {
     async fetch(request, env) {
       const { key, method, args } = await request.json();
