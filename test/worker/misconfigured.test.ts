@@ -29,7 +29,7 @@ test.each([
         expect([answer.status, answer.headers.get('x-should-retry')]).toEqual([500, 'false']);
         const { error } = (await answer.json()) as { error: Record<string, unknown> };
         expect(error).toEqual({
-          message: 'This server is not set up correctly.',
+          message: 'This server is not configured correctly.',
           type: 'server_error',
           param: null,
           code: 'internal_error',

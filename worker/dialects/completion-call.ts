@@ -1,35 +1,35 @@
 import type { AnswerForm } from '../../shared/answer/answer-form.ts';
 import type { GenerationRequest } from '../../shared/generation.ts';
 
-/** How the answer is to look. */
+/** The form of the response. */
 export interface AnswerOptions extends AnswerForm {
-  /** The model's name as the caller wrote it. */
+  /** The model's name as in the request. */
   readonly model: string;
   readonly stream: boolean;
-  /** Choices per prompt in the answer. */
+  /** Number of choices per prompt in the response. */
   readonly n: number;
-  /** Rank the generated candidates by mean logprob and keep the best n. */
+  /** Ranks the candidates by mean logprob and keeps the best n. */
   readonly rank: boolean;
 }
 
-/** The part of a GenerationRequest that the body decides; caller, model and deadline are added later. */
+/** The part of a GenerationRequest that comes from the body. Caller, model and deadline are added later. */
 export type GenerationFields = Omit<
   GenerationRequest,
   'version' | 'requestId' | 'account' | 'tenantId' | 'weight' | 'model' | 'deadlineMs' | 'written'
 >;
 
-/** A request body understood. */
+/** A parsed completion request. */
 export interface CompletionCall {
   readonly answer: AnswerOptions;
   readonly generation: GenerationFields;
-  /** The field that carries the constraint, for errors found only when it is compiled. */
+  /** The field of the constraint, for the errors of its compilation. */
   readonly constraintField: string | null;
-  /** The caller's name for whom it asks; null = none given. */
+  /** The field `user`; null = absent. */
   readonly endUser: string | null;
-  /** The only prompt stands in a list, so that its tokens have two indices. */
+  /** The only prompt is in a list, so error messages need two indices for its tokens. */
   readonly promptIsListed: boolean;
   /**
-   * What other servers get as it was sent: fields unknown to us, service fields removed, those of sampling, and the
+   * Fields that OpenAI-compatible upstreams get unchanged: unknown fields without service fields, sampling fields, and the
    * constraint.
    */
   readonly extra: Readonly<Record<string, unknown>>;

@@ -2,13 +2,10 @@ import type { CompletionRequest } from '../../shared/completion.ts';
 import { NEUTRAL_SAMPLING, type SamplingParameters } from '../../shared/sampling.ts';
 import { either } from './aliases.ts';
 import type { Defaults } from './dialect.ts';
-import { unsupportedParameter } from './request-errors.ts';
 
 type Mirostat = Pick<SamplingParameters, 'mirostat' | 'mirostatTau' | 'mirostatEta'>;
 
-/**
- * Systems without a mode field switch Mirostat 2 on by naming its target or rate; their default target is lower.
- */
+/** Servers without the field `mirostat` enable Mirostat 2 if its target or rate is present. Their default target is 1.5. */
 function mirostat(request: CompletionRequest): Mirostat {
   const tau = either(request, 'mirostat_tau', 'mirostat_target');
   const eta = either(request, 'mirostat_eta', 'mirostat_lr');
@@ -22,9 +19,8 @@ function mirostat(request: CompletionRequest): Mirostat {
   };
 }
 
-/** The sampler's parameters on the wire: what was sent, else the default, else neutral. */
+/** Returns the sampling parameters for the wire: from the request, otherwise the default, otherwise neutral. */
 export function samplingOf(request: CompletionRequest, defaults: Defaults): SamplingParameters {
-  if (request.use_beam_search) throw unsupportedParameter('use_beam_search', 'is not available');
   const neutral = NEUTRAL_SAMPLING;
   const seed = request.seed ?? -1;
   return {

@@ -1,12 +1,12 @@
 import { ApiError, retryAfter } from '../../shared/errors.ts';
 import type { Principal } from '../../shared/tenant.ts';
 import { invalidKey, suspended } from '../auth/auth-errors.ts';
-import type { Cost } from './admission.ts';
-import type { Reservation } from './protocol.ts';
+import type { ReservationResult } from './protocol.ts';
 import { goDuration } from './quota/rate-limit-headers.ts';
-import type { Refusal } from './quota/state.ts';
+import type { ExceededLimit } from './quota/state.ts';
+import type { RequestCost } from './request-cost.ts';
 
-type Reason = Extract<Reservation, { admitted: false }>['refusal'];
+type Refusal = Extract<ReservationResult, { admitted: false }>['refusal'];
 
 const LIMIT_NAMES = {
   requests: 'requests per min (RPM)',
@@ -15,30 +15,38 @@ const LIMIT_NAMES = {
   concurrency: 'concurrent requests',
   day: 'tokens per day',
   month: 'tokens per month',
-} as const satisfies Record<Refusal['kind'], string>;
+} as const satisfies Record<ExceededLimit['kind'], string>;
 
 /** "Rate limit reached for tiny in tenant acme on requests per min (RPM): Limit 3, Used 3, Requested 1." */
-function facts(opening: string, refusal: Refusal, { tenant, key }: Principal, { model }: Cost): string {
-  const holder = refusal.subject === key.id ? `key ${key.id}` : `tenant ${tenant.id}`;
-  const numbers = `Limit ${refusal.limit}, Used ${refusal.used}, Requested ${refusal.requested}.`;
-  return `${opening} for ${model} in ${holder} on ${LIMIT_NAMES[refusal.kind]}: ${numbers}`;
+function describe(
+  opening: string,
+  exceeded: ExceededLimit,
+  { tenant, key }: Principal,
+  { model }: RequestCost,
+): string {
+  const holder = exceeded.subject === key.id ? `key ${key.id}` : `tenant ${tenant.id}`;
+  const numbers = `Limit ${exceeded.limit}, Used ${exceeded.used}, Requested ${exceeded.requested}.`;
+  return `${opening} for ${model} in ${holder} on ${LIMIT_NAMES[exceeded.kind]}: ${numbers}`;
 }
 
-/** The 429 of a refusal: passing ones say how long to wait, lasting ones tell clients not to try again. */
-export function refused(refusal: Reason, principal: Principal, cost: Cost): ApiError {
+/**
+ * Maps a refused reservation to the error the caller sees. If waiting helps, the error says how long. Otherwise it tells
+ * clients not to retry.
+ */
+export function limitError(refusal: Refusal, principal: Principal, cost: RequestCost): ApiError {
   if (refusal === 'revoked') return invalidKey();
   if (refusal === 'suspended') return suspended();
   const final = { headers: { 'x-should-retry': 'false' } };
   if (refusal.kind === 'day' || refusal.kind === 'month') {
-    return new ApiError('insufficient_quota', facts('Quota exceeded', refusal, principal, cost), final);
+    return new ApiError('insufficient_quota', describe('Quota exceeded', refusal, principal, cost), final);
   }
   if (refusal.kind === 'too_large') {
-    const message = `${facts('Request too large', refusal, principal, cost)} The prompt or max_tokens must be reduced.`;
+    const message = `${describe('Request too large', refusal, principal, cost)} The prompt or max_tokens must be reduced.`;
     return new ApiError('tokens_limit_exceeded', message, final);
   }
   const wait = Math.max(1, Math.ceil(refusal.retryAfterMs ?? 0));
   const code = refusal.kind === 'tokens' ? 'tokens_limit_exceeded' : 'rate_limit_exceeded';
-  const message = `${facts('Rate limit reached', refusal, principal, cost)} Please try again in ${goDuration(wait)}.`;
+  const message = `${describe('Rate limit reached', refusal, principal, cost)} Please try again in ${goDuration(wait)}.`;
   return new ApiError(code, message, {
     headers: { ...retryAfter(wait), 'x-should-retry': 'true' },
   });

@@ -3,14 +3,21 @@ import type { Principal } from '../../shared/tenant.ts';
 import type { CompletionCall } from '../dialects/completion-call.ts';
 import type { RequestBounds } from '../dialects/request.ts';
 import type { Settings } from '../env.ts';
-import type { Cost } from './admission.ts';
 import { estimateTokens } from './token-estimate.ts';
 
-/** The smaller of two bounds; null = no bound. */
+/** The maximum cost of a request, estimated before it is tokenized. */
+export interface RequestCost {
+  /** Estimated prompt tokens plus the maximum number of generated tokens. */
+  readonly tokens: number;
+  /** The model's id, not an alias. Usage is counted under it. */
+  readonly model: string;
+}
+
+/** Returns the smaller of two bounds; null = no bound. */
 const tighter = (left: number | null, right: number | null): number | null =>
   left === null || right === null ? (left ?? right) : Math.min(left, right);
 
-/** What account, key and deployment allow of one request. */
+/** Returns what tenant, key and deployment allow for one request. */
 export function boundsOf({ tenant, key }: Principal, settings: Settings): RequestBounds {
   const sequences = tighter(tenant.limits.maxSequences, key.limits.maxSequences);
   return {
@@ -19,8 +26,8 @@ export function boundsOf({ tenant, key }: Principal, settings: Settings): Reques
   };
 }
 
-/** What a call may cost at most; text running to the end of the context counts with all of it. */
-export function costOf({ generation }: CompletionCall, model: OriginModel): Cost {
+/** Returns the maximum cost of a call. A call without max_tokens costs the whole context. */
+export function costOf({ generation }: CompletionCall, model: OriginModel): RequestCost {
   const imageTokens = (generation.images?.length ?? 0) * (model.imageTokens ?? 0);
   const promptTokens = generation.prompts.reduce<number>(
     (sum, prompt) => sum + estimateTokens(prompt),

@@ -1,28 +1,28 @@
-import type { Ending } from './protocol.ts';
+import type { SettlementRequest } from './protocol.ts';
 
-/** So long an ending waits for a reservation to go with, or for others. */
+/** A settlement waits this long for a reservation to travel with, or for other settlements. */
 const GATHER_MS = 10;
-/** A call that was to take it along and says nothing for so long has died with its request. */
-const PATIENCE_MS = 1000;
+/** If the call that carries a settlement has not returned by then, its request counts as dead. */
+const CARRIER_TIMEOUT_MS = 1000;
 const ATTEMPTS = 3;
 const RETRY_MS = 250;
 
-type Call<T> = (endings: readonly Ending[]) => Promise<T>;
+type Call<T> = (settlements: readonly SettlementRequest[]) => Promise<T>;
 
 interface Entry {
-  readonly ending: Ending;
-  /** Whether the call that has it was heard; null while it waits for one. */
-  heard: Promise<boolean> | null;
-  /** Told or given up: a call that has it and fails late does not bring it back. */
+  readonly settlement: SettlementRequest;
+  /** Resolves to whether the carrying call succeeded; null while the settlement waits for a call. */
+  delivered: Promise<boolean> | null;
+  /** Delivered or given up. A call that fails late does not queue it again. */
   over: boolean;
 }
 
 /**
- * Endings on their way to their limiters. They go along with the next reservation, which the limiter decides after them,
- * or together a moment later: a call costs more than an ending, and nobody's answer waits for one. An ending may be told
- * twice. One queue per isolate; it holds no I/O objects, which belong to the request that made them.
+ * Settlements on their way to their limiters. They travel with the next reservation, which the limiter decides after
+ * applying them, or together a moment later. This saves calls: a call costs more than a settlement. A settlement may
+ * arrive twice. There is one queue per isolate. It holds no I/O objects, because those belong to a single request.
  */
-export class EndingQueue {
+export class SettlementQueue {
   readonly #waiting = new Map<string, Set<Entry>>();
   readonly #pause: (ms: number) => Promise<unknown>;
 
@@ -30,16 +30,16 @@ export class EndingQueue {
     this.#pause = pause;
   }
 
-  /** Gives a call all that wait for this limiter. Should it fail, they wait again. */
-  async along<T>(limiter: string, call: Call<T>): Promise<T> {
+  /** Passes all settlements that wait for this limiter to `call`. If the call fails, they wait again. */
+  async withWaiting<T>(limiter: string, call: Call<T>): Promise<T> {
     const entries = [...(this.#waiting.get(limiter) ?? [])];
     this.#waiting.delete(limiter);
     const { promise, resolve } = Promise.withResolvers<boolean>();
-    for (const entry of entries) entry.heard = promise;
+    for (const entry of entries) entry.delivered = promise;
     try {
-      const answer = await call(entries.map(({ ending }) => ending));
+      const result = await call(entries.map(({ settlement }) => settlement));
       resolve(true);
-      return answer;
+      return result;
     } catch (thrown) {
       for (const entry of entries) this.#wait(limiter, entry);
       resolve(false);
@@ -47,21 +47,21 @@ export class EndingQueue {
     }
   }
 
-  /** Tells an ending, by `call` unless another takes it along; given up after a few failures. */
-  async tell(limiter: string, ending: Ending, call: Call<unknown>): Promise<void> {
-    const entry: Entry = { ending, heard: null, over: false };
+  /** Delivers a settlement with `call`, unless another call carries it. Gives up after three failures. */
+  async deliver(limiter: string, settlement: SettlementRequest, call: Call<unknown>): Promise<void> {
+    const entry: Entry = { settlement, delivered: null, over: false };
     this.#wait(limiter, entry);
     await this.#pause(GATHER_MS);
     for (let attempt = 0; attempt < ATTEMPTS; attempt += 1) {
-      const heard = await (entry.heard
-        ? Promise.race([entry.heard, this.#pause(PATIENCE_MS)])
-        : this.along(limiter, call).then(
+      const delivered = await (entry.delivered
+        ? Promise.race([entry.delivered, this.#pause(CARRIER_TIMEOUT_MS)])
+        : this.withWaiting(limiter, call).then(
             () => true,
             () => false,
           ));
-      if (heard) break;
+      if (delivered) break;
       this.#wait(limiter, entry);
-      // A limiter that fails at once may need a moment; meanwhile a reservation may take it along.
+      // A restarting limiter may need a moment. Meanwhile, a reservation may carry the settlement.
       await this.#pause(RETRY_MS);
     }
     entry.over = true;
@@ -72,7 +72,7 @@ export class EndingQueue {
 
   #wait(limiter: string, entry: Entry): void {
     if (entry.over) return;
-    entry.heard = null;
+    entry.delivered = null;
     const others = this.#waiting.get(limiter) ?? new Set();
     this.#waiting.set(limiter, others.add(entry));
   }

@@ -1,15 +1,16 @@
-/** Where a request's time went, for the Server-Timing header; what is not known yet is left out. */
+/** Measures the steps of one request for the Server-Timing header. */
 export class Timings {
   readonly #now: () => number;
   readonly #startedAt: number;
   readonly #durations = new Map<string, number>();
 
+  /** @param now Unix milliseconds */
   constructor(now: () => number) {
     this.#now = now;
     this.#startedAt = now();
   }
 
-  /** Runs `work` and keeps how long it took. */
+  /** Runs `work` and records its duration. */
   async measure<T>(name: string, work: () => Promise<T>): Promise<T> {
     const from = this.#now();
     try {
@@ -24,12 +25,12 @@ export class Timings {
     this.#durations.set(name, ms);
   }
 
-  /** Milliseconds since the request came in. */
+  /** Milliseconds since the request arrived. */
   get elapsed(): number {
     return this.#now() - this.#startedAt;
   }
 
-  /** E.g. `auth;dur=1, limit;dur=2, total;dur=40`. */
+  /** For example `auth;dur=1, limit;dur=2, total;dur=40`. Steps that have not run are left out. */
   header(): string {
     return [...this.#durations, ['total', this.elapsed] as const]
       .map(([name, ms]) => `${name};dur=${Math.round(ms * 10) / 10}`)

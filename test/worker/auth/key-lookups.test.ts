@@ -14,7 +14,7 @@ const AUTHENTICATION = `
   import { ApiError } from '../shared/errors.ts';
   import { authenticate } from './auth/auth.ts';
   import { KeyDirectory } from './tenants/key-directory.ts';
-  import { Timings } from './http/timings.ts';
+  import { Timings } from './timers/timings.ts';
   const keys = new KeyDirectory(Date.now);
   export default {
     async fetch(request, env) {

@@ -28,7 +28,7 @@ test.each([
   const answer = await answerTo(header, body);
   expect(answer).toMatch(/^HTTP\/1\.1 400 /);
   expect(answer).toContain('"code":"invalid_json"');
-  expect(answer).toContain('did not arrive whole');
+  expect(answer).toContain('the body is incomplete');
 });
 
 test.each([{}, { 'idempotency-key': 'a' }])('a compressed body is refused as such (%o)', async (more) => {

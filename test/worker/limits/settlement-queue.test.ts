@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import type { Ending } from '../../../worker/limits/protocol.ts';
-import { EndingQueue } from '../../../worker/limits/settlement-queue.ts';
+import type { SettlementRequest } from '../../../worker/limits/protocol.ts';
+import { SettlementQueue } from '../../../worker/limits/settlement-queue.ts';
 
 /** Time that passes when told to. */
 class Clock {
@@ -27,7 +27,7 @@ class Clock {
   }
 }
 
-const ending = (requestId: string): Ending => ({
+const settlement = (requestId: string): SettlementRequest => ({
   requestId,
   settlement: {
     status: 'completed',
@@ -40,16 +40,16 @@ const ending = (requestId: string): Ending => ({
   },
 });
 
-const ids = (endings: readonly Ending[]) => endings.map(({ requestId }) => requestId);
+const ids = (settlements: readonly SettlementRequest[]) => settlements.map(({ requestId }) => requestId);
 
-describe('endings on their way to their limiter', () => {
+describe('settlements on their way to their limiter', () => {
   test('go ahead of the next reservation of their tenant, and of no other', async () => {
     const clock = new Clock();
-    const queue = new EndingQueue(clock.pause);
+    const queue = new SettlementQueue(clock.pause);
     const alone: string[][] = [];
-    const told = queue.tell('acme', ending('a'), async (all) => alone.push(ids(all)));
-    expect(await queue.along('other', async (all) => ids(all))).toEqual([]);
-    expect(await queue.along('acme', async (all) => ids(all))).toEqual(['a']);
+    const told = queue.deliver('acme', settlement('a'), async (all) => alone.push(ids(all)));
+    expect(await queue.withWaiting('other', async (all) => ids(all))).toEqual([]);
+    expect(await queue.withWaiting('acme', async (all) => ids(all))).toEqual(['a']);
     await clock.pass(2000);
     await told;
     expect(alone).toEqual([]);
@@ -57,10 +57,10 @@ describe('endings on their way to their limiter', () => {
 
   test('go together when no reservation comes', async () => {
     const clock = new Clock();
-    const queue = new EndingQueue(clock.pause);
+    const queue = new SettlementQueue(clock.pause);
     const calls: string[][] = [];
-    const send = async (all: readonly Ending[]) => calls.push(ids(all));
-    const told = ['a', 'b', 'c'].map((id) => queue.tell('acme', ending(id), send));
+    const send = async (all: readonly SettlementRequest[]) => calls.push(ids(all));
+    const told = ['a', 'b', 'c'].map((id) => queue.deliver('acme', settlement(id), send));
     await clock.pass(20);
     await Promise.all(told);
     expect(calls).toEqual([['a', 'b', 'c']]);
@@ -68,10 +68,10 @@ describe('endings on their way to their limiter', () => {
 
   test('are told again by themselves when the call that took them along dies with its request', async () => {
     const clock = new Clock();
-    const queue = new EndingQueue(clock.pause);
+    const queue = new SettlementQueue(clock.pause);
     const calls: string[][] = [];
-    const told = queue.tell('acme', ending('a'), async (all) => calls.push(ids(all)));
-    void queue.along('acme', () => new Promise(() => {}));
+    const told = queue.deliver('acme', settlement('a'), async (all) => calls.push(ids(all)));
+    void queue.withWaiting('acme', () => new Promise(() => {}));
     await clock.pass(1400);
     await told;
     expect(calls).toEqual([['a']]);
@@ -79,9 +79,9 @@ describe('endings on their way to their limiter', () => {
 
   test('outlast a limiter that fails at once for a moment', async () => {
     const clock = new Clock();
-    const queue = new EndingQueue(clock.pause);
+    const queue = new SettlementQueue(clock.pause);
     const calls: string[][] = [];
-    const told = queue.tell('acme', ending('a'), async (all) => {
+    const told = queue.deliver('acme', settlement('a'), async (all) => {
       if (clock.now < 200) throw new Error('The limiter restarts.');
       calls.push(ids(all));
     });
@@ -102,13 +102,13 @@ describe('endings on their way to their limiter', () => {
     await fc.assert(
       fc.asyncProperty(fc.array(anyStep, { maxLength: 40 }), async (steps) => {
         const clock = new Clock();
-        const queue = new EndingQueue(clock.pause);
+        const queue = new SettlementQueue(clock.pause);
         const heard = new Set<string>();
-        const hear = (all: readonly Ending[]) => {
+        const hear = (all: readonly SettlementRequest[]) => {
           for (const { requestId } of all) heard.add(requestId);
         };
         const lost = new Map<string, number>();
-        const lose = (all: readonly Ending[]) => {
+        const lose = (all: readonly SettlementRequest[]) => {
           for (const { requestId } of all) lost.set(requestId, (lost.get(requestId) ?? 0) + 1);
         };
         const all: Promise<void>[] = [];
@@ -116,17 +116,17 @@ describe('endings on their way to their limiter', () => {
           if (step.do === 'pass') await clock.pass(step.ms);
           else if (step.do === 'end') {
             const fails = [...step.fails];
-            const send = async (endings: readonly Ending[]) => {
-              if (!fails.shift()) return hear(endings);
-              lose(endings);
+            const send = async (settlements: readonly SettlementRequest[]) => {
+              if (!fails.shift()) return hear(settlements);
+              lose(settlements);
               throw new Error('lost');
             };
-            all.push(queue.tell('acme', ending(`r${at}`), send));
+            all.push(queue.deliver('acme', settlement(`r${at}`), send));
           } else {
             const { fate } = step;
-            const call = queue.along('acme', async (endings) => {
-              if (fate === 'heard') return hear(endings);
-              lose(endings);
+            const call = queue.withWaiting('acme', async (settlements) => {
+              if (fate === 'heard') return hear(settlements);
+              lose(settlements);
               if (fate === 'late') await clock.pause(3000);
               if (fate !== 'dead') throw new Error('lost');
               await new Promise(() => {});
@@ -141,7 +141,7 @@ describe('endings on their way to their limiter', () => {
           const id = `r${at}`;
           if (step.do === 'end' && (lost.get(id) ?? 0) < 3) expect(heard).toContain(id);
         }
-        expect(await queue.along('acme', async (endings) => ids(endings))).toEqual([]);
+        expect(await queue.withWaiting('acme', async (settlements) => ids(settlements))).toEqual([]);
       }),
       { numRuns: 200 },
     );

@@ -2,7 +2,8 @@ import { Ajv2020 } from 'ajv/dist/2020.js';
 import addFormats from 'ajv-formats';
 import { beforeAll, expect, test } from 'vitest';
 import * as z from 'zod';
-import { ROUTES, type RouteSpec } from '../../../worker/routes.ts';
+import type { Route } from '../../../worker/http/router.ts';
+import { ROUTES } from '../../../worker/routes.ts';
 import { FIELD_TABLE } from '../dialects/field-table.ts';
 import { undocumented } from '../support/api-document.ts';
 import { chunksOf } from '../support/sse.ts';
@@ -194,7 +195,7 @@ test('the table of fields stands on both sides of every bound in the document', 
 });
 
 test('every public route of the Worker is in the document, under its method', () => {
-  const itsOwn = ({ path }: RouteSpec) => path !== '/openapi.json' && !path.startsWith('/admin/');
+  const itsOwn = ({ path }: Route) => path !== '/openapi.json' && !path.startsWith('/admin/');
   const routes = ROUTES.filter(itsOwn).map(
     ({ method, path }) => `${method} ${path.replace(/:rest\+?/, '{id}')}`,
   );

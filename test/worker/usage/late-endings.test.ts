@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { Miniflare } from 'miniflare';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { type Limits, UNLIMITED } from '../../../shared/tenant.ts';
-import type { Ending } from '../../../worker/limits/protocol.ts';
+import type { SettlementRequest } from '../../../worker/limits/protocol.ts';
 import { type Call, callLimiter, LIMITER_WORKER } from '../limits/objects/limiter-worker.ts';
 import { type Database, migrate } from '../support/database.ts';
 import { eventually } from '../support/eventually.ts';
@@ -33,7 +33,7 @@ afterAll(async () => {
 const usageOf = (completionTokens: number) => ({ promptTokens: 0, cachedTokens: 0, completionTokens });
 
 /** Its caller has left. */
-const departure = (requestId: string, completionTokens: number): Ending => ({
+const departure = (requestId: string, completionTokens: number): SettlementRequest => ({
   requestId,
   settlement: {
     ...{ status: 'cancelled', usage: usageOf(completionTokens), errorCode: null, finishReasons: [] },
@@ -45,7 +45,7 @@ const departure = (requestId: string, completionTokens: number): Ending => ({
 function limiterOf(tenant: string, limits: Partial<Limits>) {
   const call = (method: Call['method'], ...args: readonly unknown[]) =>
     callLimiter(workerd, { tenant, method, args });
-  const reserve = (requestId: string, leaseMs: number, endings: readonly Ending[] = []) => {
+  const reserve = (requestId: string, leaseMs: number, endings: readonly SettlementRequest[] = []) => {
     const subjects = { tenantId: tenant, keyId: 'key', tenantLimits: { ...UNLIMITED, ...limits } };
     const request = { requestId, model: 'tiny', tokens: 10, leaseMs, ...subjects, keyLimits: UNLIMITED };
     return call('reserve', request, endings) as Promise<{ admitted: boolean }>;

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import type { OutboxEntry } from '../../../worker/limits/objects/limiter-storage.ts';
+import type { NumberedRecord } from '../../../worker/usage/usage-ledger.ts';
 import { flushOutbox } from '../../../worker/usage/usage-outbox.ts';
 import { NO_USAGE, type UsageRecord } from '../../../worker/usage/usage-record.ts';
 
@@ -23,7 +23,7 @@ const records = (count: number) => Array.from({ length: count }, (_, index) => r
 
 /** An outbox with these records, and a ledger that takes whatever comes. */
 function usageOf(waiting: readonly UsageRecord[], dataset?: AnalyticsEngineDataset) {
-  let entries = waiting.map((record, index): OutboxEntry => ({ sequence: index + 1, record }));
+  let entries = waiting.map((record, index): NumberedRecord => ({ sequence: index + 1, record }));
   let cursor = 0;
   let counted = 0;
   const outbox = {

@@ -9,7 +9,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import type * as z from 'zod';
 import type { FinishReason, Usage, usageAccount } from '../../../shared/generation.ts';
 import { UNLIMITED } from '../../../shared/tenant.ts';
-import type { Ending } from '../../../worker/limits/protocol.ts';
+import type { SettlementRequest } from '../../../worker/limits/protocol.ts';
 import { type Call, callLimiter, LIMITER_WORKER } from '../limits/objects/limiter-worker.ts';
 import { type Database, migrate } from '../support/database.ts';
 import { eventually } from '../support/eventually.ts';
@@ -215,7 +215,7 @@ const reservationOf = (tenant: string) => ({
   leaseMs: LEASE_MS,
 });
 
-const endingOf = (requestId: string, usage: Usage): Ending => ({
+const endingOf = (requestId: string, usage: Usage): SettlementRequest => ({
   requestId,
   settlement: {
     ...{ status: 'completed', errorCode: null, finishReasons: ['stop'], upstream: 'origin' },
@@ -259,7 +259,7 @@ test('a request that has ended frees its slot at once, though its upstream is st
   accounts.known.set(tenant, [{ usage: more, finishReasons: ['stop'], ended: true }]);
   await ask('reserve', reservation, []);
   const ending = endingOf(tenant, usage);
-  const left: Ending = {
+  const left: SettlementRequest = {
     ...ending,
     settlement: { ...ending.settlement, status: 'cancelled', latencyMs: 123, finishReasons: [] },
     inquire: true,

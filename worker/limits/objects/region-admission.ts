@@ -1,126 +1,138 @@
 import { chargedTokens } from '../../usage/usage-record.ts';
-import type { Ending, Progress, Reservation, ReservationRequest } from '../protocol.ts';
-import { Holdings } from '../quota/held-slices.ts';
+import type {
+  LimitHolder,
+  RegionDecision,
+  RegionSync,
+  RegionSyncResult,
+  Renewal,
+  ReservationRequest,
+  ReservationResult,
+  SettlementRequest,
+} from '../protocol.ts';
+import { HeldSlices } from '../quota/held-slices.ts';
 import { type Gauge, headersOf } from '../quota/rate-limit-headers.ts';
 import { resetIn } from '../quota/window.ts';
-import type { Exchange, ExchangeAnswer, JournalEntry, Wish } from './exchange.ts';
 
-/** A request that a slice of this region pays for. */
-interface Running {
+/** A running request that is charged to a slice of this region. */
+interface ChargedRequest {
   readonly keyId: string;
   readonly slice: number;
   readonly tokens: number;
 }
 
 /**
- * What a region decides without asking. Nothing in here needs to survive: a region that has lost its memory holds no
- * slices, and home takes them back as soon as it hears so; its journal does survive. Pure: the clock is an argument.
+ * Admits requests from regional slices, without asking home. Nothing in here needs to survive a restart: a restarted
+ * region holds no slices, and home takes them back at the next sync. Only the log of decisions is stored. Pure: the clock
+ * is an argument.
  */
-export class RegionBook {
-  readonly #holdings = new Holdings();
-  readonly #running = new Map<string, Running>();
-  /** Keys that were used since the last exchange. */
-  readonly #wishes = new Map<string, Wish>();
-  #progress = new Map<string, Progress>();
-  /** An exchange is on its way whose slices are not to be taken. */
+export class RegionAdmission {
+  readonly #slices = new HeldSlices();
+  readonly #running = new Map<string, ChargedRequest>();
+  /** Keys used since the last sync. */
+  readonly #usedKeys = new Map<string, LimitHolder>();
+  #renewals = new Map<string, Renewal>();
+  /** A sync is under way whose slices must not be used. */
   #recalled = false;
 
-  /** Admits from the key's slice; null when home must be asked. No entry: the same request was admitted before. */
+  /** Admits from the key's slice; null if home must decide. No decision if the request was already admitted. */
   admit(
     request: ReservationRequest,
     now: number,
-  ): { readonly reservation: Reservation; readonly entry: JournalEntry | null } | null {
-    const { requestId, keyId, tokens, tenantLimits, keyLimits } = request;
-    this.#wishes.set(keyId, { keyId, tenantLimits, keyLimits });
+  ): { readonly reservation: ReservationResult; readonly decision: RegionDecision | null } | null {
+    const { requestId, tenantId, keyId, tokens, tenantLimits, keyLimits } = request;
+    this.#usedKeys.set(keyId, { tenantId, keyId, tenantLimits, keyLimits });
     if (this.#running.has(requestId)) {
-      return { reservation: { admitted: true, headers: this.standing(keyId, now) ?? {} }, entry: null };
+      return {
+        reservation: { admitted: true, headers: this.rateLimitHeaders(keyId, now) ?? {} },
+        decision: null,
+      };
     }
-    const paid = this.#holdings.take(keyId, tokens, now);
-    if (!paid) {
-      // What is left goes home first: together with what is there it may be enough.
-      this.#holdings.drop(keyId);
+    const charged = this.#slices.take(keyId, tokens, now);
+    if (!charged) {
+      // The rest of the slice returns to home, where it may suffice together with what is left there.
+      this.#slices.drop(keyId);
       return null;
     }
-    this.#running.set(requestId, { keyId, slice: paid.number, tokens });
+    this.#running.set(requestId, { keyId, slice: charged.number, tokens });
     return {
-      reservation: { admitted: true, headers: this.standing(keyId, now) ?? {} },
-      entry: { kind: 'admitted', request, slice: paid.number, at: now },
+      reservation: { admitted: true, headers: this.rateLimitHeaders(keyId, now) ?? {} },
+      decision: { kind: 'admitted', request, slice: charged.number, at: now },
     };
   }
 
-  settle(ending: Ending, now: number): JournalEntry {
-    const { requestId, settlement } = ending;
+  settle(request: SettlementRequest, now: number): RegionDecision {
+    const { requestId, settlement } = request;
     const running = this.#running.get(requestId);
     this.#running.delete(requestId);
-    this.#progress.delete(requestId);
+    this.#renewals.delete(requestId);
     const refund = running ? this.#refund(running, chargedTokens(settlement.usage), now) : null;
-    return { ...ending, kind: 'settled', refund };
+    return { ...request, kind: 'settled', refund };
   }
 
-  #refund({ keyId, slice, tokens }: Running, used: number, now: number) {
+  #refund({ keyId, slice, tokens }: ChargedRequest, used: number, now: number) {
     const unused = Math.max(0, tokens - used);
-    return this.#holdings.refund(keyId, slice, unused, now) ? { slice, tokens: unused } : null;
+    return this.#slices.refund(keyId, slice, unused, now) ? { slice, tokens: unused } : null;
   }
 
-  renew(requestId: string, progress: Progress): void {
-    this.#progress.set(requestId, progress);
+  renew(requestId: string, renewal: Renewal): void {
+    this.#renewals.set(requestId, renewal);
   }
 
-  /** All but what the journal and the object itself know. Signs of life are told once: they may be lost. */
-  compose(
-    claims: readonly ReservationRequest[],
+  /** Composes a sync, except for what only the object and its log know. Renewals are sent once: they may be lost. */
+  composeSync(
+    requests: readonly ReservationRequest[],
     now: number,
-  ): Pick<Exchange, 'progress' | 'holding' | 'claims' | 'wishes'> {
-    const holding = this.#holdings.numbers(now);
-    const held = new Set(holding);
-    // Their slices are gone: nothing comes back to this region any more.
+  ): Pick<RegionSync, 'renewals' | 'heldSlices' | 'requests' | 'sliceRequests'> {
+    const heldSlices = this.#slices.numbers(now);
+    const held = new Set(heldSlices);
+    // The slices of these requests are gone, so their settlements refund nothing to this region.
     for (const [id, { slice }] of this.#running) if (!held.has(slice)) this.#running.delete(id);
-    const wishes = [...this.#wishes.values()].filter(({ keyId }) => this.#holdings.isLow(keyId, now));
-    const progress = [...this.#progress].map(([requestId, told]) => ({ requestId, progress: told }));
-    this.#wishes.clear();
-    this.#progress = new Map();
+    const sliceRequests = [...this.#usedKeys.values()].filter(({ keyId }) => this.#slices.isLow(keyId, now));
+    const renewals = [...this.#renewals].map(([requestId, renewal]) => ({ requestId, renewal }));
+    this.#usedKeys.clear();
+    this.#renewals = new Map();
     this.#recalled = false;
-    return { progress, holding, claims, wishes };
+    return { renewals, heldSlices, requests, sliceRequests };
   }
 
   /**
-   * Takes the slices of an answer; true when home should soon get others back in their place.
-   * @param sentAt when the exchange was composed: slices live from then on, never longer than home believes
+   * Takes the granted slices. Returns true if another sync should follow soon, because home gets a slice back.
+   * @param sentAt when the sync was composed: slices live from then on, never longer than home assumes
    */
-  absorb(answer: ExchangeAnswer, sentAt: number): boolean {
-    if (this.#recalled) return answer.slices.length > 0;
+  takeSlices(result: RegionSyncResult, sentAt: number): boolean {
+    if (this.#recalled) return result.slices.length > 0;
     let replaced = false;
-    for (const { keyId, number, amounts, lifeMs, standing } of answer.slices) {
+    for (const { keyId, number, amounts, lifeMs, status } of result.slices) {
       const expiresAt = sentAt + lifeMs;
       const left = { ...amounts };
-      replaced ||= this.#holdings.of(keyId, sentAt) !== null;
-      this.#holdings.put(keyId, { number, granted: amounts, left, lifeMs, expiresAt, standing });
+      replaced ||= this.#slices.of(keyId, sentAt) !== null;
+      this.#slices.put(keyId, { number, granted: amounts, left, lifeMs, expiresAt, status });
     }
     return replaced;
   }
 
-  /** Something was blocked: from now on every decision is home's until it grants anew. */
+  /** Drops all slices, because home has blocked a key or the tenant. Home decides everything until it grants new ones. */
   recall(): void {
-    this.#holdings.clear();
+    this.#slices.clear();
     this.#recalled = true;
   }
 
-  /** When slices are over, and home should be told; null without slices. */
+  /** Unix milliseconds at which the next slice expires and a sync is due; null without slices. */
   nextExpiry(): number | null {
-    return this.#holdings.nextExpiry();
+    return this.#slices.nextExpiry();
   }
 
-  /** `x-ratelimit-*` headers as far as the key's slice tells; null without one. */
-  standing(keyId: string, now: number): Record<string, string> | null {
-    const holding = this.#holdings.of(keyId, now);
-    if (!holding) return null;
-    const { standing, left } = holding;
+  /** Returns `x-ratelimit-*` headers from the key's slice; null without one. */
+  rateLimitHeaders(keyId: string, now: number): Record<string, string> | null {
+    const slice = this.#slices.of(keyId, now);
+    if (!slice) return null;
+    const { status, left } = slice;
     const resetMs = resetIn([[Math.floor(now / 1000), 1]], now);
     const gauge = (home: Gauge | null, here: number | null): Gauge | null =>
       home && { limit: home.limit, remaining: home.remaining + (here ?? 0), resetMs };
     return headersOf({
-      requests: gauge(standing.requests, left.requests),
-      tokens: gauge(standing.tokens, left.tokens),
+      requests: gauge(status.requests, left.requests),
+      tokens: gauge(status.tokens, left.tokens),
     });
   }
 }

@@ -1,25 +1,37 @@
-import { type Claim, periodUse, type QuotaState, type Refusal, type Subject, subjectState } from './state.ts';
+import {
+  type Claim,
+  type ExceededLimit,
+  periodUse,
+  type QuotaState,
+  type Subject,
+  subjectState,
+} from './state.ts';
 import { used, waitFor } from './window.ts';
 
-/** Nobody knows when a running request ends; clients ask again after this time. */
+/** The end of a running request is unknown, so clients retry after this time. */
 const CONCURRENCY_RETRY_MS = 1000;
 
-const fact = (
+const exceeded = (
   subject: Subject,
-  kind: Refusal['kind'],
+  kind: ExceededLimit['kind'],
   limit: number,
   taken: number,
   requested: number,
   retryAfterMs: number | null,
-): Refusal => ({ kind, subject: subject.id, limit, used: taken, requested, retryAfterMs });
+): ExceededLimit => ({ kind, subject: subject.id, limit, used: taken, requested, retryAfterMs });
 
-/** What waiting cannot mend: a request larger than its limit, a spent budget. */
-function lasting(state: QuotaState, claim: Claim, subject: Subject, now: number): Refusal | null {
+/** Returns a limit that waiting does not help with: the request is larger than its limit, or a budget is spent. */
+function exceededForLong(
+  state: QuotaState,
+  claim: Claim,
+  subject: Subject,
+  now: number,
+): ExceededLimit | null {
   const { limits } = subject;
   const held = subjectState(state, subject.id);
   if (limits.tokensPerMinute !== null && claim.tokens > limits.tokensPerMinute) {
     const taken = used(held.tokens, now);
-    return fact(subject, 'too_large', limits.tokensPerMinute, taken, claim.tokens, null);
+    return exceeded(subject, 'too_large', limits.tokensPerMinute, taken, claim.tokens, null);
   }
   for (const [kind, limit] of [
     ['month', limits.tokensPerMonth],
@@ -27,41 +39,41 @@ function lasting(state: QuotaState, claim: Claim, subject: Subject, now: number)
   ] as const) {
     if (limit === null) continue;
     const taken = periodUse(held, kind, now);
-    if (taken + claim.tokens > limit) return fact(subject, kind, limit, taken, claim.tokens, null);
+    if (taken + claim.tokens > limit) return exceeded(subject, kind, limit, taken, claim.tokens, null);
   }
   return null;
 }
 
-/** Every limit of a subject that has no room now but will have. */
-function passing(state: QuotaState, claim: Claim, subject: Subject, now: number): Refusal[] {
+/** Returns the limits of a subject that have no room now but will have later. */
+function exceededForNow(state: QuotaState, claim: Claim, subject: Subject, now: number): ExceededLimit[] {
   const { limits } = subject;
   const held = subjectState(state, subject.id);
-  const refusals: Refusal[] = [];
+  const found: ExceededLimit[] = [];
   for (const [kind, limit, amount] of [
     ['requests', limits.requestsPerMinute, 1],
     ['tokens', limits.tokensPerMinute, claim.tokens],
   ] as const) {
     if (limit === null) continue;
     const wait = waitFor(held[kind], limit, amount, now);
-    if (wait > 0) refusals.push(fact(subject, kind, limit, used(held[kind], now), amount, wait));
+    if (wait > 0) found.push(exceeded(subject, kind, limit, used(held[kind], now), amount, wait));
   }
   const slots = limits.concurrentRequests;
   if (slots !== null && held.running >= slots) {
-    refusals.push(fact(subject, 'concurrency', slots, held.running, 1, CONCURRENCY_RETRY_MS));
+    found.push(exceeded(subject, 'concurrency', slots, held.running, 1, CONCURRENCY_RETRY_MS));
   }
-  return refusals;
+  return found;
 }
 
-/** Why a claim must be refused: what lasts before what passes, then the longest wait. Null = there is room. */
-export function refusalOf(state: QuotaState, claim: Claim, now: number): Refusal | null {
+/** Returns the limit that a claim exceeds: one that waiting does not help with first, then the one with the longest wait. */
+export function exceededLimit(state: QuotaState, claim: Claim, now: number): ExceededLimit | null {
   for (const subject of claim.subjects) {
-    const refusal = lasting(state, claim, subject, now);
-    if (refusal) return refusal;
+    const limit = exceededForLong(state, claim, subject, now);
+    if (limit) return limit;
   }
-  let worst: Refusal | null = null;
+  let worst: ExceededLimit | null = null;
   for (const subject of claim.subjects) {
-    for (const refusal of passing(state, claim, subject, now)) {
-      if ((refusal.retryAfterMs ?? 0) > (worst?.retryAfterMs ?? 0)) worst = refusal;
+    for (const limit of exceededForNow(state, claim, subject, now)) {
+      if ((limit.retryAfterMs ?? 0) > (worst?.retryAfterMs ?? 0)) worst = limit;
     }
   }
   return worst;

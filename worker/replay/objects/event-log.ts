@@ -5,28 +5,28 @@ const SCHEMA = `
   CREATE TABLE IF NOT EXISTS stream (only INTEGER PRIMARY KEY CHECK (only = 0), tenant TEXT NOT NULL, ended INTEGER NOT NULL);
 `;
 
-/** No value may be larger than two megabytes, and an event may. */
+/** A SQLite value holds at most 2 MB. Larger events are stored in pieces of this size. */
 const PIECE_BYTES = 65_536;
-/** Bytes read at a time. A follower takes as long as it likes over them, and anybody may have many. */
-const MOST_READ = 65_536;
+/** Bytes per read. Readers may be slow and many, so each of them holds only this much. */
+const MAX_READ_BYTES = 65_536;
 
 const encoder = new TextEncoder();
 
-/** Up to where a stream has been read: a part of the event of this number. */
-export type Place = { readonly id: number; readonly part: number };
+/** How far a reader has read: a piece of the event with this number. */
+export type LogPosition = { readonly id: number; readonly part: number };
 
-/** A part of an event as it is sent. */
-type Piece = Place & { readonly bytes: ArrayBuffer };
+/** A piece of an event as it is sent. */
+type Piece = LogPosition & { readonly bytes: ArrayBuffer };
 
-export interface Reading {
+export interface LogChunk {
   readonly bytes: Uint8Array;
-  readonly place: Place;
+  readonly position: LogPosition;
 }
 
-/** Behind all of an event. */
-export const behind = (id: number): Place => ({ id, part: Number.MAX_SAFE_INTEGER });
+/** The position after the last piece of an event. */
+export const endOf = (id: number): LogPosition => ({ id, part: Number.MAX_SAFE_INTEGER });
 
-/** The events of one stream in its object's database, numbered in their order. */
+/** The numbered events of one stream in its object's database. */
 export class EventLog {
   readonly #sql: SqlStorage;
 
@@ -39,7 +39,7 @@ export class EventLog {
     this.#sql.exec('INSERT INTO stream (only, tenant, ended) VALUES (0, ?, 0)', tenant);
   }
 
-  /** Null where none has begun. Tables come with a stream: who asks for one that never was leaves nothing behind. */
+  /** Null if no stream has begun. Creates no tables, so a request for an unknown stream stores nothing. */
   stream(): { readonly tenant: string; readonly ended: boolean } | null {
     const tables = this.#sql.exec("SELECT 1 FROM sqlite_master WHERE name = 'stream'").toArray();
     if (tables.length === 0) return null;
@@ -49,12 +49,12 @@ export class EventLog {
     return row === undefined ? null : { tenant: row.tenant, ended: row.ended !== 0 };
   }
 
-  keep(blocks: readonly string[]): void {
+  append(events: readonly string[]): void {
     const sql = 'SELECT id FROM pieces ORDER BY id DESC LIMIT 1';
     let [{ id } = { id: 0 }] = this.#sql.exec<{ id: number }>(sql).toArray();
-    for (const block of blocks) {
+    for (const event of events) {
       id += 1;
-      const bytes = encoder.encode(`id: ${id}\n${block}\n\n`);
+      const bytes = encoder.encode(`id: ${id}\n${event}\n\n`);
       for (let part = 0; part * PIECE_BYTES < bytes.length; part += 1) {
         const piece = bytes.slice(part * PIECE_BYTES, (part + 1) * PIECE_BYTES);
         this.#sql.exec('INSERT INTO pieces (id, part, bytes) VALUES (?, ?, ?)', id, part, piece.buffer);
@@ -66,18 +66,18 @@ export class EventLog {
     this.#sql.exec('UPDATE stream SET ended = 1');
   }
 
-  /** What comes first after a place: null if there is no more, and not much. */
-  after({ id, part }: Place): Reading | null {
+  /** Returns about MAX_READ_BYTES of the pieces after a position; null if there are none. */
+  after({ id, part }: LogPosition): LogChunk | null {
     const sql = 'SELECT id, part, bytes FROM pieces WHERE (id, part) > (?, ?) ORDER BY id, part';
     const pieces: Piece[] = [];
     let length = 0;
     for (const piece of this.#sql.exec<Piece>(sql, id, part)) {
       pieces.push(piece);
       length += piece.bytes.byteLength;
-      if (length >= MOST_READ) break;
+      if (length >= MAX_READ_BYTES) break;
     }
     const last = pieces.at(-1);
-    return last ? { bytes: joined(pieces, length), place: { id: last.id, part: last.part } } : null;
+    return last ? { bytes: joined(pieces, length), position: { id: last.id, part: last.part } } : null;
   }
 }
 

@@ -3,43 +3,52 @@ import { ApiError } from '../../../shared/errors.ts';
 import { SSE_DONE, SSE_KEEP_ALIVE, sseData } from '../../../shared/framing.ts';
 import type { Env } from '../../env.ts';
 import { afterAlone } from '../../timers/request-timers.ts';
-import { EventBlocks } from '../event-blocks.ts';
-import { behind, EventLog } from './event-log.ts';
+import type { InnerRequestProps, StreamTailRpc } from '../protocol.ts';
+import { EventLog, endOf } from './event-log.ts';
 
 /** A stream can be resumed for this long after its end. */
 const RETENTION_MS = 60_000;
-/** Silence after which a follower gets a comment line. */
+/** After this much silence, a reader gets a keep-alive comment. */
 const KEEP_ALIVE_MS = 10_000;
-/** One that never ends is given up after this. */
-const LONGEST_MS = 3_600_000;
+/** A stream that has not ended by then is deleted. */
+const MAX_STREAM_MS = 3_600_000;
 
-/** What ends a stream in the place of the end that will not come. */
-const INTERRUPTION = new EventBlocks().push(
+/** Splits SSE text into events and drops comments. */
+class EventSplitter {
+  #pending = '';
+
+  /** Returns the events that `fragment` completes, each without its empty line. */
+  push(fragment: string): string[] {
+    // Searching a long pending event again for every fragment would take quadratic time.
+    if (!fragment.includes('\n')) {
+      this.#pending += fragment;
+      return [];
+    }
+    const blocks = (this.#pending + fragment).split('\n\n');
+    this.#pending = blocks.pop() ?? '';
+    return blocks.filter((block) => block.startsWith('data:'));
+  }
+}
+
+/** Terminal events of a stream that broke off. */
+const INTERRUPTION = new EventSplitter().push(
   sseData(new ApiError('upstream_error', 'The stream was interrupted.').envelope()) + SSE_DONE,
 );
-const DONE = new EventBlocks().push(SSE_DONE)[0];
+const DONE = new EventSplitter().push(SSE_DONE)[0];
 
 const encoder = new TextEncoder();
 
-/** The Worker itself, seen from inside, with what only it can say to itself. */
-export type OwnWorker = (options: { props: InnerProps }) => Fetcher;
-
-/** Given to the request that a resumable stream makes to its own Worker. */
-export interface InnerProps {
-  /** Hex part of the completion's id, by which the stream is found again. */
-  readonly completion: string;
-  /** Where the caller's limits are decided: of a request made inside, the platform tells no place. */
-  readonly region: string | null;
-}
+/** The Worker's own entry point, which accepts properties that outside requests cannot set. */
+export type LoopbackWorker = (options: { props: InnerRequestProps }) => Fetcher;
 
 /**
- * One resumable stream: makes the request itself, so that no client's connection carries it, keeps its events with
- * numbers, and serves them from any number on to whoever follows. Gone a minute after the end.
+ * One resumable stream. Sends the request itself, so that the stream does not depend on a client's connection. Stores
+ * the numbered events and serves them to readers from any number on. Deletes everything one minute after the end.
  */
-export class StreamTail extends DurableObject<Env> {
+export class StreamTail extends DurableObject<Env> implements StreamTailRpc {
   readonly #log: EventLog;
   #news = Promise.withResolvers<void>();
-  /** The pump runs in this object's memory; without it an unfinished stream has no one to go on. */
+  /** True while this object reads the stream. A restarted object cannot continue an unfinished stream. */
   #pumping = false;
 
   constructor(ctx: DurableObjectState, env: Env) {
@@ -47,20 +56,20 @@ export class StreamTail extends DurableObject<Env> {
     this.#log = new EventLog(ctx.storage.sql);
   }
 
-  /** The answer to a resumable request: a numbered stream, or whatever else the Worker answers. */
-  async begin(request: Request, tenantId: string, props: InnerProps): Promise<Response> {
-    const exports = this.ctx.exports as unknown as { default: OwnWorker };
+  /** Answers a resumable request with a numbered stream, or with the Worker's response if that is not a stream. */
+  async begin(request: Request, tenantId: string, props: InnerRequestProps): Promise<Response> {
+    const exports = this.ctx.exports as unknown as { default: LoopbackWorker };
     const answer = await exports.default({ props }).fetch(request);
     const streams = answer.headers.get('content-type')?.startsWith('text/event-stream') ?? false;
     if (!streams || answer.body === null) return answer;
     this.#log.begin(tenantId);
     this.#pumping = true;
-    await this.ctx.storage.setAlarm(Date.now() + LONGEST_MS);
+    await this.ctx.storage.setAlarm(Date.now() + MAX_STREAM_MS);
     this.ctx.waitUntil(this.#pump(answer.body));
     return new Response(this.#follow(0), answer);
   }
 
-  /** The events after `lastEventId`; null when there is no such stream of this tenant. */
+  /** Returns the events after `lastEventId`; null if the tenant has no such stream. */
   async resume(lastEventId: number, tenantId: string): Promise<ReadableStream<Uint8Array> | null> {
     return this.#log.stream()?.tenant === tenantId ? this.#follow(lastEventId) : null;
   }
@@ -68,66 +77,66 @@ export class StreamTail extends DurableObject<Env> {
   override async alarm(): Promise<void> {
     this.#pumping = false;
     await this.ctx.storage.deleteAll();
-    this.#tell();
+    this.#notify();
   }
 
   async #pump(body: ReadableStream<Uint8Array>): Promise<void> {
-    const blocks = new EventBlocks();
+    const splitter = new EventSplitter();
     const decoder = new TextDecoder();
     let last: string | undefined;
     try {
       for await (const bytes of body) {
         if (!this.#pumping) return;
-        const found = blocks.push(decoder.decode(bytes, { stream: true }));
-        this.#keep(found);
-        last = found.at(-1) ?? last;
+        const events = splitter.push(decoder.decode(bytes, { stream: true }));
+        this.#append(events);
+        last = events.at(-1) ?? last;
       }
     } catch {
-      // What it lacks then is its end.
+      // The missing [DONE] shows that the stream broke off.
     }
     if (this.#pumping) await this.#end(last === DONE ? [] : INTERRUPTION);
   }
 
   async #end(last: readonly string[]): Promise<void> {
-    this.#keep(last);
+    this.#append(last);
     this.#log.end();
     this.#pumping = false;
-    this.#tell();
+    this.#notify();
     await this.ctx.storage.setAlarm(Date.now() + RETENTION_MS);
   }
 
-  #keep(blocks: readonly string[]): void {
-    if (blocks.length === 0) return;
-    this.#log.keep(blocks);
-    this.#tell();
+  #append(events: readonly string[]): void {
+    if (events.length === 0) return;
+    this.#log.append(events);
+    this.#notify();
   }
 
-  #tell(): void {
+  /** Wakes all readers. */
+  #notify(): void {
     this.#news.resolve();
     this.#news = Promise.withResolvers<void>();
   }
 
-  /** Numbered events after `from`, those to come included. Leaving it stops nothing. */
+  /** Streams the numbered events after `from`, including future ones. A disconnected reader stops nothing. */
   #follow(from: number): ReadableStream<Uint8Array> {
-    let place = behind(from);
+    let position = endOf(from);
     const pull = async (controller: ReadableStreamDefaultController<Uint8Array>): Promise<void> => {
       for (;;) {
         const news = this.#news.promise;
-        // What is being pumped is there.
         if (!this.#pumping) {
           const stream = this.#log.stream();
           if (!stream) {
-            // Whoever has read the end was let go: this one was so slow that the stream's time is over.
+            // The stream was deleted before this slow reader reached its end.
             controller.enqueue(encoder.encode(INTERRUPTION.map((block) => `${block}\n\n`).join('')));
             return controller.close();
           }
           if (!stream.ended) await this.#end(INTERRUPTION);
         }
-        const reading = this.#log.after(place);
-        if (reading) {
-          place = reading.place;
-          controller.enqueue(reading.bytes);
-          if (!this.#pumping && !this.#log.after(place)) controller.close();
+        const chunk = this.#log.after(position);
+        if (chunk) {
+          position = chunk.position;
+          controller.enqueue(chunk.bytes);
+          if (!this.#pumping && !this.#log.after(position)) controller.close();
           return;
         }
         if (!this.#pumping) return controller.close();
@@ -138,12 +147,12 @@ export class StreamTail extends DurableObject<Env> {
   }
 }
 
-/** False when silence lasts too long. */
+/** Resolves to false after KEEP_ALIVE_MS without news. */
 function inTime(news: Promise<void>): Promise<boolean> {
   const { promise, resolve } = Promise.withResolvers<boolean>();
-  const lift = afterAlone(KEEP_ALIVE_MS, () => resolve(false));
+  const cancel = afterAlone(KEEP_ALIVE_MS, () => resolve(false));
   void news.then(() => {
-    lift();
+    cancel();
     resolve(true);
   });
   return promise;

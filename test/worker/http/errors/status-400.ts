@@ -160,7 +160,7 @@ export const STATUS_400: readonly ErrorCase[] = [
     type,
     code: 'invalid_value',
     param: 'images[1]',
-    message: /addresses are not fetched/,
+    message: /image URLs are not supported/,
   },
   invalid('image count', { images: ['data:,'] }, 'invalid_value', 'images', /1 images.*0 '<image>'/),
   invalid('conflict', { best_of: 2, stream: true }, 'conflicting_parameters', 'best_of', /'stream'/),

@@ -15,7 +15,7 @@ export const STATUS_403: readonly ErrorCase[] = [
     type,
     code: 'insufficient_scope',
     param: null,
-    message: /no right to use 'completions'/,
+    message: /lacks the scope 'completions'/,
   },
   {
     name: 'a suspended tenant',

@@ -6,7 +6,7 @@ import type { Miniflare } from 'miniflare';
  */
 export const LIMITER_WORKER = `
   import { addToLedger } from './usage/usage-ledger.ts';
-  import { TenantLimiter as Limiter } from './limiter/tenant-limiter.ts';
+  import { TenantLimiter as Limiter } from './limits/objects/tenant-limiter.ts';
   export class TenantLimiter extends Limiter {
     #alarms = 0;
     async alarm() {

@@ -1,20 +1,23 @@
 import { beforeEach, describe, expect, test } from 'vitest';
 import { UNLIMITED } from '../../../../shared/tenant.ts';
-import type { ExchangeAnswer } from '../../../../worker/limits/objects/exchange.ts';
-import { RegionBook } from '../../../../worker/limits/objects/region-admission.ts';
-import type { Ending, ReservationRequest } from '../../../../worker/limits/protocol.ts';
+import { RegionAdmission } from '../../../../worker/limits/objects/region-admission.ts';
+import type {
+  RegionSyncResult,
+  ReservationRequest,
+  SettlementRequest,
+} from '../../../../worker/limits/protocol.ts';
 import { SLICE_MS } from '../../../../worker/limits/quota/slice.ts';
 
 const NOW = Date.UTC(2026, 0, 31, 12);
 const USAGE = { promptTokens: 1, cachedTokens: 0, completionTokens: 1 };
-const PROGRESS = { leaseMs: 30_000, usage: USAGE, upstream: 'origin' };
+const RENEWAL = { leaseMs: 30_000, usage: USAGE, upstream: 'origin' };
 
 const request = (requestId: string): ReservationRequest => ({
   ...{ requestId, tenantId: 'acme', keyId: 'key', model: 'tiny', tokens: 10, leaseMs: 30_000 },
   ...{ tenantLimits: UNLIMITED, keyLimits: UNLIMITED },
 });
 
-const ending = (requestId: string): Ending => ({
+const settlement = (requestId: string): SettlementRequest => ({
   requestId,
   settlement: {
     ...{ status: 'completed', usage: USAGE, errorCode: null, finishReasons: [] },
@@ -23,65 +26,68 @@ const ending = (requestId: string): Ending => ({
 });
 
 /** Home's answer that grants the key so many requests. */
-const granting = (number: number, requests: number): ExchangeAnswer => ({
+const granting = (number: number, requests: number): RegionSyncResult => ({
   cursor: 0,
   reservations: [],
   slices: [
     {
-      ...{ keyId: 'key', number, lifeMs: SLICE_MS, standing: { requests: null, tokens: null } },
+      ...{ keyId: 'key', number, lifeMs: SLICE_MS, status: { requests: null, tokens: null } },
       amounts: { requests, tokens: null, slots: null },
     },
   ],
 });
 
-let book: RegionBook;
+let admission: RegionAdmission;
 beforeEach(() => {
-  book = new RegionBook();
+  admission = new RegionAdmission();
 });
 
 /** So many of ten requests are admitted without home. */
 const admitted = (): number =>
-  Array.from({ length: 10 }, (_, index) => book.admit(request(`r${index}`), NOW)).filter(
+  Array.from({ length: 10 }, (_, index) => admission.admit(request(`r${index}`), NOW)).filter(
     (one) => one !== null,
   ).length;
 
 describe('what a region decides without asking', () => {
   test('the same request asked twice is paid for once, and told once', () => {
-    book.absorb(granting(1, 2), NOW);
-    expect(book.admit(request('a'), NOW)?.entry).toMatchObject({ kind: 'admitted', slice: 1 });
-    expect(book.admit(request('a'), NOW)).toMatchObject({ reservation: { admitted: true }, entry: null });
-    expect(book.admit(request('b'), NOW)).not.toBeNull();
+    admission.takeSlices(granting(1, 2), NOW);
+    expect(admission.admit(request('a'), NOW)?.decision).toMatchObject({ kind: 'admitted', slice: 1 });
+    expect(admission.admit(request('a'), NOW)).toMatchObject({
+      reservation: { admitted: true },
+      decision: null,
+    });
+    expect(admission.admit(request('b'), NOW)).not.toBeNull();
   });
 
   test('after a recall nothing is admitted, not by a slice that was already on its way either', () => {
-    book.absorb(granting(1, 5), NOW);
-    book.compose([], NOW);
-    book.recall();
+    admission.takeSlices(granting(1, 5), NOW);
+    admission.composeSync([], NOW);
+    admission.recall();
     expect(admitted()).toBe(0);
     // Home believes it held: it hears soon that it is not.
-    expect(book.absorb(granting(2, 5), NOW)).toBe(true);
-    expect(book.compose([], NOW).holding).toEqual([]);
+    expect(admission.takeSlices(granting(2, 5), NOW)).toBe(true);
+    expect(admission.composeSync([], NOW).heldSlices).toEqual([]);
     expect(admitted()).toBe(0);
   });
 
   test('after a recall slices count again that were asked for later', () => {
-    book.recall();
-    book.compose([], NOW);
-    book.absorb(granting(1, 5), NOW);
+    admission.recall();
+    admission.composeSync([], NOW);
+    admission.takeSlices(granting(1, 5), NOW);
     expect(admitted()).toBe(5);
   });
 
   test('a slice that takes the place of another is a reason to tell home soon, a first one is none', () => {
-    expect(book.absorb(granting(1, 5), NOW)).toBe(false);
-    expect(book.absorb(granting(2, 5), NOW)).toBe(true);
-    expect(book.compose([], NOW).holding).toEqual([2]);
+    expect(admission.takeSlices(granting(1, 5), NOW)).toBe(false);
+    expect(admission.takeSlices(granting(2, 5), NOW)).toBe(true);
+    expect(admission.composeSync([], NOW).heldSlices).toEqual([2]);
   });
 
   test('what is left after a request is shown together with what home has left', () => {
     const [slice] = granting(1, 5).slices;
-    const standing = { requests: { limit: 50, remaining: 40, resetMs: 60_000 }, tokens: null };
-    book.absorb({ cursor: 0, reservations: [], slices: [{ ...slice!, standing }] }, NOW);
-    expect(book.admit(request('a'), NOW)?.reservation.headers).toMatchObject({
+    const status = { requests: { limit: 50, remaining: 40, resetMs: 60_000 }, tokens: null };
+    admission.takeSlices({ cursor: 0, reservations: [], slices: [{ ...slice!, status }] }, NOW);
+    expect(admission.admit(request('a'), NOW)?.reservation.headers).toMatchObject({
       'x-ratelimit-remaining-requests': '44',
     });
   });
@@ -89,52 +95,52 @@ describe('what a region decides without asking', () => {
 
 describe('what a region tells home', () => {
   test('a sign of life is told once: a request whose Worker is gone stays alive no longer than its lease', () => {
-    book.renew('a', PROGRESS);
-    expect(book.compose([], NOW).progress).toEqual([{ requestId: 'a', progress: PROGRESS }]);
-    expect(book.compose([], NOW).progress).toEqual([]);
+    admission.renew('a', RENEWAL);
+    expect(admission.composeSync([], NOW).renewals).toEqual([{ requestId: 'a', renewal: RENEWAL }]);
+    expect(admission.composeSync([], NOW).renewals).toEqual([]);
   });
 
   test('a sign of life is not told any more once its request has ended', () => {
-    book.renew('a', PROGRESS);
-    book.settle(ending('a'), NOW);
-    expect(book.compose([], NOW).progress).toEqual([]);
+    admission.renew('a', RENEWAL);
+    admission.settle(settlement('a'), NOW);
+    expect(admission.composeSync([], NOW).renewals).toEqual([]);
   });
 
   test('a new slice is asked for as soon as less than half is left, before there is none', () => {
-    const wished = () => book.compose([], NOW).wishes.map(({ keyId }) => keyId);
-    book.absorb(granting(1, 4), NOW);
-    for (const id of ['a', 'b']) book.admit(request(id), NOW);
+    const wished = () => admission.composeSync([], NOW).sliceRequests.map(({ keyId }) => keyId);
+    admission.takeSlices(granting(1, 4), NOW);
+    for (const id of ['a', 'b']) admission.admit(request(id), NOW);
     expect(wished()).toEqual([]);
-    book.admit(request('c'), NOW);
+    admission.admit(request('c'), NOW);
     expect(wished()).toEqual(['key']);
   });
 
   test('a new slice is asked for when less than half of its slots or of its time is left, too', () => {
     const [slice] = granting(1, 4).slices;
     const amounts = { requests: null, tokens: null, slots: 4 };
-    book.absorb({ cursor: 0, reservations: [], slices: [{ ...slice!, amounts }] }, NOW);
+    admission.takeSlices({ cursor: 0, reservations: [], slices: [{ ...slice!, amounts }] }, NOW);
     const wishesAt = (now: number, id: string): number => {
-      book.admit(request(id), now);
-      return book.compose([], now).wishes.length;
+      admission.admit(request(id), now);
+      return admission.composeSync([], now).sliceRequests.length;
     };
     expect(['a', 'b', 'c'].map((id) => wishesAt(NOW, id))).toEqual([0, 0, 1]);
-    book.absorb(granting(2, 40), NOW);
+    admission.takeSlices(granting(2, 40), NOW);
     expect([wishesAt(NOW + SLICE_MS / 2, 'd'), wishesAt(NOW + SLICE_MS / 2 + 1, 'e')]).toEqual([0, 1]);
   });
 
   test('it is due to tell when the first of its slices is over', () => {
     const [slice] = granting(1, 4).slices;
     const slices = [slice!, { ...slice!, keyId: 'other', number: 2, lifeMs: SLICE_MS / 2 }];
-    book.absorb({ cursor: 0, reservations: [], slices }, NOW);
-    expect(book.nextExpiry()).toBe(NOW + SLICE_MS / 2);
-    expect(book.compose([], NOW + SLICE_MS / 2).holding).toEqual([1]);
+    admission.takeSlices({ cursor: 0, reservations: [], slices }, NOW);
+    expect(admission.nextExpiry()).toBe(NOW + SLICE_MS / 2);
+    expect(admission.composeSync([], NOW + SLICE_MS / 2).heldSlices).toEqual([1]);
   });
 
   test('the slot of a request goes to no slice but the one that paid for it', () => {
-    book.absorb(granting(1, 4), NOW);
-    for (const id of ['a', 'b']) book.admit(request(id), NOW);
-    expect(book.settle(ending('a'), NOW)).toMatchObject({ refund: { slice: 1, tokens: 8 } });
-    book.absorb(granting(2, 4), NOW);
-    expect(book.settle(ending('b'), NOW)).toMatchObject({ refund: null });
+    admission.takeSlices(granting(1, 4), NOW);
+    for (const id of ['a', 'b']) admission.admit(request(id), NOW);
+    expect(admission.settle(settlement('a'), NOW)).toMatchObject({ refund: { slice: 1, tokens: 8 } });
+    admission.takeSlices(granting(2, 4), NOW);
+    expect(admission.settle(settlement('b'), NOW)).toMatchObject({ refund: null });
   });
 });

@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { Miniflare } from 'miniflare';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { type Limits, UNLIMITED } from '../../../../shared/tenant.ts';
-import type { Progress } from '../../../../worker/limits/protocol.ts';
+import type { Renewal } from '../../../../worker/limits/protocol.ts';
 import { type Database, migrate } from '../../support/database.ts';
 import { eventually } from '../../support/eventually.ts';
 import { startWorkerd } from '../../support/workerd.ts';
@@ -10,8 +10,8 @@ import { type ForgetfulOrigin, startForgetfulOrigin } from '../../usage/forgetfu
 
 /** A Worker around the limiters alone. Regions tell what home has not read yet, and when their alarm rings. */
 const OBJECTS = `
-  import { RegionLimiter as Region } from './limiter/region-limiter.ts';
-  export { TenantLimiter } from './limiter/tenant-limiter.ts';
+  import { RegionLimiter as Region } from './limits/objects/region-limiter.ts';
+  export { TenantLimiter } from './limits/objects/tenant-limiter.ts';
   export class RegionLimiter extends Region {
     async state() {
       const journal = this.ctx.storage.sql.exec('SELECT 1 FROM journal').toArray().length;
@@ -52,18 +52,18 @@ function limitersOf(tenant: string, limits: Partial<Limits>) {
   const region = (method: string, ...args: readonly unknown[]) =>
     call('REGIONS', `${tenant}@FRA`, method, args);
   const subjects = { tenantLimits: { ...UNLIMITED, ...limits }, keyLimits: UNLIMITED };
-  const inquiry = { tenantId: tenant, keyId: 'key', ...subjects };
+  const holder = { tenantId: tenant, keyId: 'key', ...subjects };
   const reserve = (requestId: string, leaseMs = 600_000) =>
-    region('reserve', { ...inquiry, model: 'tiny', tokens: 1, requestId, leaseMs }, []);
+    region('reserve', { ...holder, model: 'tiny', tokens: 1, requestId, leaseMs }, []);
   const remaining = async () =>
-    ((await home('standing', inquiry)) as Record<string, string>)['x-ratelimit-remaining-requests'];
+    ((await home('rateLimitHeaders', holder)) as Record<string, string>)['x-ratelimit-remaining-requests'];
   const state = () => region('state') as Promise<{ journal: number; alarm: number | null }>;
   return { home, region, reserve, remaining, state };
 }
 
 const usageOf = (completionTokens: number) => ({ promptTokens: 0, cachedTokens: 0, completionTokens });
 
-const ending = (requestId: string) => ({
+const settlement = (requestId: string) => ({
   requestId,
   settlement: {
     ...{ status: 'completed', usage: usageOf(1), errorCode: null, finishReasons: ['stop'] },
@@ -88,7 +88,7 @@ describe('a limiter near its callers', () => {
     await reserve('a');
     await reserve('b');
     expect(Number(await remaining())).toBeLessThan(790);
-    await region('settle', [ending('a'), ending('b')]);
+    await region('settle', [settlement('a'), settlement('b')]);
     await eventually(remaining, (left) => left === '798');
     // While an alarm is at work there seems to be none: two looks, further apart than alarms are.
     const looks = async () => {
@@ -104,9 +104,9 @@ describe('a limiter near its callers', () => {
   test('passes signs of life on: what they have told is billed when a Worker says nothing more', async () => {
     const { region, reserve } = limitersOf('vanished', { requestsPerMinute: 800 });
     await reserve('first');
-    const progress: Progress = { leaseMs: 1000, usage: usageOf(6), upstream: 'origin' };
-    await reserve('silent', progress.leaseMs);
-    await region('renew', 'silent', progress);
+    const renewal: Renewal = { leaseMs: 1000, usage: usageOf(6), upstream: 'origin' };
+    await reserve('silent', renewal.leaseMs);
+    await region('renew', 'silent', renewal);
     const rows = async () =>
       (await db.prepare("SELECT * FROM usage_daily WHERE tenant_id = 'vanished'").all()).results;
     const [row] = await eventually(rows, ({ length }) => length > 0);

@@ -1,13 +1,17 @@
 import { type Limits, UNLIMITED } from '../../../../shared/tenant.ts';
+import {
+  type HomeCallbacks,
+  HomeSlices,
+  type RegionState,
+} from '../../../../worker/limits/objects/home-slices.ts';
+import { RegionAdmission } from '../../../../worker/limits/objects/region-admission.ts';
 import type {
-  Exchange,
-  ExchangeAnswer,
-  JournalEntry,
-  NumberedEntry,
-} from '../../../../worker/limits/objects/exchange.ts';
-import { type Home, HomeSlices, type RegionState } from '../../../../worker/limits/objects/home-slices.ts';
-import { RegionBook } from '../../../../worker/limits/objects/region-admission.ts';
-import type { ReservationRequest } from '../../../../worker/limits/protocol.ts';
+  NumberedDecision,
+  RegionDecision,
+  RegionSync,
+  RegionSyncResult,
+  ReservationRequest,
+} from '../../../../worker/limits/protocol.ts';
 import { renew, reserve, settle } from '../../../../worker/limits/quota/quota.ts';
 import { emptyQuota, type Subject, type SubjectState } from '../../../../worker/limits/quota/state.ts';
 
@@ -33,14 +37,14 @@ export interface Truth {
 }
 
 interface Region {
-  book: RegionBook;
+  admission: RegionAdmission;
   readonly name: string;
-  journal: NumberedEntry[];
+  log: NumberedDecision[];
   sequence: number;
-  exchanges: number;
+  syncs: number;
   waiting: ReservationRequest[];
-  sent: { readonly exchange: Exchange; readonly at: number } | null;
-  answer: ExchangeAnswer | null;
+  sent: { readonly sync: RegionSync; readonly at: number } | null;
+  answer: RegionSyncResult | null;
 }
 
 export class World {
@@ -61,24 +65,24 @@ export class World {
   readonly #written = new Map<string, string>();
   #home: HomeSlices;
   /** Exchanges that the network still carries although their region has given them up. */
-  #stray: Exchange[] = [];
+  #stray: RegionSync[] = [];
 
   constructor(regions: number, limits: Readonly<Record<string, Limits>>, now: number) {
     this.now = now;
     this.#limits = limits;
     this.#home = this.#loadHome();
     this.regions = Array.from({ length: regions }, (_, index) => ({
-      ...{ book: new RegionBook(), name: `region-${index}`, journal: [], sequence: 0, exchanges: 0 },
+      ...{ admission: new RegionAdmission(), name: `region-${index}`, log: [], sequence: 0, syncs: 0 },
       ...{ waiting: [], sent: null, answer: null },
     }));
   }
 
   #loadHome(): HomeSlices {
     const stored = [...this.#stored].map(([name, text]) => [name, JSON.parse(text) as RegionState] as const);
-    return new HomeSlices(this.quota, new Map(stored), this.#desk);
+    return new HomeSlices(this.quota, new Map(stored), this.#callbacks);
   }
 
-  get #desk(): Home {
+  get #callbacks(): HomeCallbacks {
     return {
       isOpen: (id) => this.#open.has(id),
       open: ({ requestId: id }) => {
@@ -140,9 +144,9 @@ export class World {
     this.onAdmitted(truth);
   }
 
-  #append(region: Region, entry: JournalEntry): void {
+  #append(region: Region, decision: RegionDecision): void {
     region.sequence += 1;
-    region.journal.push({ sequence: region.sequence, entry });
+    region.log.push({ sequence: region.sequence, decision });
   }
 
   ask(index: number, id: string, keyId: string, tokens: number): void {
@@ -168,9 +172,9 @@ export class World {
 
   #admitLocally(index: number, request: ReservationRequest): boolean {
     const region = this.regions[index]!;
-    const admitted = region.book.admit(request, this.now);
-    if (admitted?.entry) {
-      this.#append(region, admitted.entry);
+    const admitted = region.admission.admit(request, this.now);
+    if (admitted?.decision) {
+      this.#append(region, admitted.decision);
       this.#admitted(request, index, null);
     }
     const truth = this.truth.get(request.requestId);
@@ -183,44 +187,47 @@ export class World {
     if (!truth || truth.region === null || truth.used !== null) return;
     const region = this.regions[truth.region]!;
     // Its caller has asked twice and waits for the other answer.
-    const pending = [...region.waiting, ...(region.sent?.exchange.claims ?? [])];
+    const pending = [...region.waiting, ...(region.sent?.sync.requests ?? [])];
     if (pending.some(({ requestId }) => requestId === id)) return;
     truth.used = used;
-    this.#tellEnding(region, id, used);
+    this.#sendSettlement(region, id, used);
   }
 
   /** An ending whose first telling nobody confirmed. */
   settleAgain(id: string): void {
     const { used, region } = this.truth.get(id) ?? {};
     if (typeof used === 'number' && typeof region === 'number')
-      this.#tellEnding(this.regions[region]!, id, used);
+      this.#sendSettlement(this.regions[region]!, id, used);
   }
 
-  #tellEnding(region: Region, id: string, used: number): void {
+  #sendSettlement(region: Region, id: string, used: number): void {
     const usage = { promptTokens: 0, cachedTokens: 0, completionTokens: used };
     const rest = { errorCode: null, finishReasons: [], upstream: null, latencyMs: 0, firstTokenMs: null };
     this.#append(
       region,
-      region.book.settle({ requestId: id, settlement: { status: 'completed', usage, ...rest } }, this.now),
+      region.admission.settle(
+        { requestId: id, settlement: { status: 'completed', usage, ...rest } },
+        this.now,
+      ),
     );
   }
 
   send(index: number): void {
     const region = this.regions[index]!;
     if (region.sent) return;
-    region.exchanges += 1;
-    const claims = region.waiting.filter((request) => !this.#admitLocally(index, request));
+    region.syncs += 1;
+    const requests = region.waiting.filter((request) => !this.#admitLocally(index, request));
     region.waiting = [];
-    const told = { region: region.name, number: region.exchanges, entries: [...region.journal] };
-    const exchange = { ...told, ...region.book.compose(claims, this.now) };
-    region.sent = { exchange, at: this.now };
+    const told = { region: region.name, number: region.syncs, decisions: [...region.log] };
+    const sync = { ...told, ...region.admission.composeSync(requests, this.now) };
+    region.sent = { sync, at: this.now };
   }
 
   /** Home reads what is on its way. */
   deliver(index: number): void {
     const region = this.regions[index]!;
     if (!region.sent || region.answer) return;
-    region.answer = this.#home.exchange(structuredClone(region.sent.exchange), this.now);
+    region.answer = this.#home.sync(structuredClone(region.sent.sync), this.now);
     this.#write();
   }
 
@@ -231,9 +238,9 @@ export class World {
     if (!sent || !answer) return;
     region.sent = null;
     region.answer = null;
-    region.journal = region.journal.filter(({ sequence }) => sequence > answer.cursor);
-    region.book.absorb(answer, sent.at);
-    for (const [at, { requestId }] of sent.exchange.claims.entries()) {
+    region.log = region.log.filter(({ sequence }) => sequence > answer.cursor);
+    region.admission.takeSlices(answer, sent.at);
+    for (const [at, { requestId }] of sent.sync.requests.entries()) {
       if (answer.reservations[at]!.admitted) this.truth.get(requestId)!.region = index;
       else this.refused.add(requestId);
     }
@@ -245,29 +252,29 @@ export class World {
     this.receive(index);
   }
 
-  /** Connection gone, before or after home has read; the exchange itself may still turn up. */
+  /** Connection gone, before or after home has read; the sync itself may still turn up. */
   lose(index: number): void {
     const region = this.regions[index]!;
     if (!region.sent) return;
-    this.#stray.push(region.sent.exchange);
-    const { claims } = region.sent.exchange;
+    this.#stray.push(region.sent.sync);
+    const { requests } = region.sent.sync;
     region.sent = null;
     region.answer = null;
     // Their callers try again.
-    for (const { requestId, keyId, tokens } of claims) this.ask(index, requestId, keyId, tokens);
+    for (const { requestId, keyId, tokens } of requests) this.ask(index, requestId, keyId, tokens);
   }
 
   deliverStray(): void {
-    const exchange = this.#stray.shift();
-    if (exchange) this.#home.exchange(structuredClone(exchange), this.now);
+    const sync = this.#stray.shift();
+    if (sync) this.#home.sync(structuredClone(sync), this.now);
     this.#write();
   }
 
-  /** A region's object goes down: its journal is all that is left. */
+  /** A region's object goes down: its log is all that is left. */
   crash(index: number): void {
     const region = this.regions[index]!;
     this.lose(index);
-    region.book = new RegionBook();
+    region.admission = new RegionAdmission();
     const lost = region.waiting;
     region.waiting = [];
     for (const { requestId, keyId, tokens } of lost) this.ask(index, requestId, keyId, tokens);
@@ -299,7 +306,7 @@ export class World {
   /** A sign of life of a running request. */
   renew(index: number, id: string): void {
     const usage = { promptTokens: 0, cachedTokens: 0, completionTokens: 1 };
-    this.regions[index]!.book.renew(id, { leaseMs: LEASE_MS, usage, upstream: null });
+    this.regions[index]!.admission.renew(id, { leaseMs: LEASE_MS, usage, upstream: null });
   }
 
   /** No more exchanges of the past turn up. */

@@ -5,7 +5,7 @@ import { startWorkerd } from '../../support/workerd.ts';
 
 /** A Worker around the object of one idempotency key. */
 const ANSWER_WORKER = `
-  export { IdempotentAnswer } from '../idempotency/idempotent-answer.ts';
+  export { IdempotentAnswer } from './replay/objects/idempotent-answer.ts';
   export default {
     async fetch(request, env) {
       const { key, method, args } = await request.json();

@@ -4,9 +4,9 @@ import type { KeyRecord } from '../tenants/key-store.ts';
 import type { Plan } from '../tenants/plan-store.ts';
 import type { TenantRecord } from '../tenants/tenant-store.ts';
 import type { keyObject, planObject, tenantObject } from './admin-schemas.ts';
-import { toSnakeCase } from './casing.ts';
+import { toSnakeCase } from './field-names.ts';
 
-/** Records as the admin API shows them; times become Unix seconds. */
+/** Converts records to the objects of the admin API. Times become Unix seconds. */
 
 const seconds = (ms: number): number => Math.floor(ms / 1000);
 const secondsOrNull = (ms: number | null): number | null => (ms === null ? null : seconds(ms));
@@ -46,14 +46,14 @@ export const showKey = (key: KeyRecord): z.infer<typeof keyObject> => ({
   replaced_by: key.replacedBy,
 });
 
-/** A page of a list that was read one item beyond its limit. */
+/** Returns a page of a list. `items` has one more item than `limit` if there is another page. */
 export const page = <T, U>(items: readonly T[], limit: number, show: (item: T) => U) => ({
   object: 'list',
   data: items.slice(0, limit).map(show),
   has_more: items.length > limit,
 });
 
-/** @throws ApiError 404 */
+/** Returns the record. @throws ApiError 404 if it is null */
 export function found<T>(record: T | null, kind: string, id: string): T {
   if (record !== null) return record;
   throw new ApiError('not_found', `There is no ${kind} '${id.slice(0, 100)}'.`);

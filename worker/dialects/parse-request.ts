@@ -6,7 +6,7 @@ import { missingParameter } from './request-errors.ts';
 type Issue = z.core.$ZodIssue;
 type Path = readonly PropertyKey[];
 
-interface Wording {
+interface ErrorText {
   readonly code: ErrorCode;
   readonly message: string;
 }
@@ -22,7 +22,7 @@ function paramOf(path: Path): string {
 
 const MAX_SHOWN = 40;
 
-/** A value as an error may show it: its kind, and a short value itself. */
+/** Describes a value for an error message: its type, and the value itself if it is short. */
 export function shown(value: unknown): string {
   const kind = kindOf(value);
   if (typeof value === 'object') return kind;
@@ -42,13 +42,13 @@ const NOUNS: Readonly<Record<string, string>> = {
   record: 'an object',
 };
 
-/** A number check's message is the tag of its kind. */
+/** The message of a number check is its tag; see shared/json-fields.ts. */
 const noun = (issue: z.core.$ZodIssueInvalidType): string =>
   issue.message === 'integer' ? 'an integer' : (NOUNS[issue.expected] ?? issue.expected);
 
-function wrongType(name: string, expected: string, input: unknown): Wording {
+function wrongType(name: string, expected: string, input: unknown): ErrorText {
   if (input === undefined) return missingParameter(name);
-  // JSON has no infinity, but a number beyond all doubles is read as one.
+  // JSON has no infinity, but JSON.parse reads 1e999 as one.
   const wanted = input === Infinity || input === -Infinity ? `${expected} that is finite` : expected;
   return {
     code: 'invalid_type',
@@ -58,7 +58,7 @@ function wrongType(name: string, expected: string, input: unknown): Wording {
 
 const lengthOf = (input: unknown): number => (Array.isArray(input) ? input.length : 0);
 
-function tooBig(name: string, issue: z.core.$ZodIssueTooBig): Wording {
+function tooBig(name: string, issue: z.core.$ZodIssueTooBig): ErrorText {
   const { input, maximum } = issue;
   if (issue.origin === 'string') {
     const message = `Invalid '${name}': string too long. Expected a string with maximum length ${maximum}, but got a string with length ${String(input).length} instead.`;
@@ -73,7 +73,7 @@ function tooBig(name: string, issue: z.core.$ZodIssueTooBig): Wording {
   return { code: `${kind}_above_max_value`, message };
 }
 
-function tooSmall(name: string, issue: z.core.$ZodIssueTooSmall): Wording {
+function tooSmall(name: string, issue: z.core.$ZodIssueTooSmall): ErrorText {
   const { input, minimum } = issue;
   if (issue.origin === 'string') {
     const message = `Invalid '${name}': empty string. Expected a string with minimum length ${minimum}.`;
@@ -91,10 +91,10 @@ function tooSmall(name: string, issue: z.core.$ZodIssueTooSmall): Wording {
 
 const quoted = (value: unknown): string => (typeof value === 'string' ? `'${value}'` : String(value));
 
-function wrongValue(name: string, values: readonly unknown[], input: unknown): Wording {
+function wrongValue(name: string, values: readonly unknown[], input: unknown): ErrorText {
   if (input === undefined) return wrongType(name, '', input);
   const allowed = values.map(quoted).join(', ');
-  // A value of another kind is a wrong type, as long as all allowed ones are of one kind.
+  // If all allowed values have the same type, a value of another type is a type error.
   if (values.every((value) => typeof value === typeof values[0]) && typeof input !== typeof values[0]) {
     return wrongType(name, `one of ${allowed}`, input);
   }
@@ -104,13 +104,13 @@ function wrongValue(name: string, values: readonly unknown[], input: unknown): W
   };
 }
 
-/** True when the branch of a union was refused because the value is of another kind altogether. */
+/** Returns whether a branch of a union failed because the value has another type. */
 function mismatch(branch: readonly Issue[]): boolean {
   const first = branch[0];
   if (first === undefined || first.path.length > 0) return false;
   if (first.code === 'invalid_type') return first.expected !== 'int' || typeof first.input !== 'number';
   if (first.code !== 'invalid_value') return false;
-  // A lone value stands for its kind: where only `true` has a meaning, `false` is no better than a text.
+  // If only `true` is allowed, `false` counts as another type.
   return first.values.length === 1 || first.values.every((value) => typeof value !== typeof first.input);
 }
 
@@ -121,34 +121,34 @@ function expectations(branch: readonly Issue[]): string[] {
   return [];
 }
 
-/** What the schema makes of a request's body or query. @throws ApiError 400 for the first thing that is wrong */
+/** Parses a request's body or query. @throws ApiError 400 for the first invalid value */
 export function parseRequest<T>(schema: z.ZodType<T>, value: unknown): T {
   const parsed = schema.safeParse(value, { reportInput: true });
   if (parsed.success) return parsed.data;
   throw toRequestError(parsed.error.issues[0]!);
 }
 
-/** The error a caller sees for a schema's first finding. `path` = where the schema stands in the body. */
+/** Converts the first zod issue to an error for the caller. `path` is the schema's path in the body. */
 function toRequestError(issue: Issue, path: Path = []): ApiError {
   const whole = [...path, ...issue.path];
   const name = paramOf(whole);
   if (issue.code === 'invalid_union') {
     const branch = issue.errors.find((errors) => !mismatch(errors))?.[0];
     if (branch) return toRequestError(branch, whole);
-    const wording = wrongType(name, issue.errors.flatMap(expectations).join(' or '), issue.input);
-    return new ApiError(wording.code, wording.message, { param: name });
+    const text = wrongType(name, issue.errors.flatMap(expectations).join(' or '), issue.input);
+    return new ApiError(text.code, text.message, { param: name });
   }
   if (issue.code === 'unrecognized_keys') {
     const param = paramOf([...whole, issue.keys[0]!]);
     return new ApiError('unsupported_parameter', `Unsupported parameter: '${param}'.`, { param });
   }
-  const { code, message } = word(issue, name);
+  const { code, message } = describeIssue(issue, name);
   return new ApiError(code, message, { param: name });
 }
 
-type Worded = Exclude<Issue, z.core.$ZodIssueInvalidUnion | z.core.$ZodIssueUnrecognizedKeys>;
+type SingleIssue = Exclude<Issue, z.core.$ZodIssueInvalidUnion | z.core.$ZodIssueUnrecognizedKeys>;
 
-function word(issue: Worded, name: string): Wording {
+function describeIssue(issue: SingleIssue, name: string): ErrorText {
   switch (issue.code) {
     case 'invalid_type':
       return wrongType(name, noun(issue), issue.input);
