@@ -20,23 +20,20 @@ test.each([
   ['a server without its key', upstreams({ ...server, apiKey: 'NEAR_KEY' })],
   ['a binding that is missing', upstreams({ ...origin, binding: 'TUNNEL' })],
   ['a binding that is a variable', upstreams({ ...origin, binding: 'ENVIRONMENT' })],
-])(
-  'a deployment with a mistake (%s) answers everything with an error that blames no caller',
-  async (_, vars) => {
-    const worker = await startWorker(NOBODY, vars);
-    try {
-      for (const answer of [await worker.request('/health'), await worker.post({ prompt: 'x' })]) {
-        expect([answer.status, answer.headers.get('x-should-retry')]).toEqual([500, 'false']);
-        const { error } = (await answer.json()) as { error: Record<string, unknown> };
-        expect(error).toEqual({
-          message: 'This server is not configured correctly.',
-          type: 'server_error',
-          param: null,
-          code: 'internal_error',
-        });
-      }
-    } finally {
-      await worker.stop();
+])('answers every request with 500 in a misconfigured deployment (%s)', async (_, vars) => {
+  const worker = await startWorker(NOBODY, vars);
+  try {
+    for (const answer of [await worker.request('/health'), await worker.post({ prompt: 'x' })]) {
+      expect([answer.status, answer.headers.get('x-should-retry')]).toEqual([500, 'false']);
+      const { error } = (await answer.json()) as { error: Record<string, unknown> };
+      expect(error).toEqual({
+        message: 'This server is not configured correctly.',
+        type: 'server_error',
+        param: null,
+        code: 'internal_error',
+      });
     }
-  },
-);
+  } finally {
+    await worker.stop();
+  }
+});

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { retry } from '../../worker/retry.ts';
 
-/** A call that fails like this so many times and then answers; counts how often it was made. */
+/** Returns a call that fails this number of times, then succeeds, and counts its attempts. */
 function failing(error: Error, times: number) {
   const call = async () => {
     call.made += 1;
@@ -12,7 +12,7 @@ function failing(error: Error, times: number) {
   return call;
 }
 
-test('a call that fails is made three times at most', async () => {
+test('makes at most three attempts', async () => {
   const restarted = Object.assign(new Error('restarted'), { retryable: true });
   const twice = failing(restarted, 2);
   expect(await retry(twice)).toBe('answer');
@@ -21,7 +21,7 @@ test('a call that fails is made three times at most', async () => {
   expect(always.made).toBe(3);
 });
 
-test('an object that says it is overloaded is not asked again', async () => {
+test('does not retry an overloaded object', async () => {
   const overloaded = Object.assign(new Error('busy'), { retryable: true, overloaded: true });
   const call = failing(overloaded, 1);
   await expect(retry(call)).rejects.toBe(overloaded);

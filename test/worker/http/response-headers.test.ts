@@ -9,7 +9,7 @@ const { worker, origin } = workerForTests({
   CORS_ORIGINS: `${PAGE}, https://Slashed.example.com:443/ app://page`,
 });
 
-describe('headers of every answer', () => {
+describe('headers of every response', () => {
   test.each([
     ['/health', 'GET'],
     ['/v1/models', 'GET'],
@@ -17,7 +17,7 @@ describe('headers of every answer', () => {
     ['/v1/completions', 'GET'],
     ['/v1/completions', 'POST'],
     ['/admin/v1/keys', 'GET'],
-  ])('%s %s has the security headers and says how long it took', async (path, method) => {
+  ])('adds security headers and timings to %s %s', async (path, method) => {
     const { headers } = await worker.request(path, { method });
     expect(headers.get('x-content-type-options')).toBe('nosniff');
     expect(headers.get('content-security-policy')).toContain("default-src 'none'");
@@ -26,7 +26,7 @@ describe('headers of every answer', () => {
     expect(headers.get('x-request-id')).toBeTruthy();
   });
 
-  test('a completion says where its time went', async () => {
+  test('reports the duration of each step of a completion', async () => {
     const { headers } = await completion(worker, KEY);
     const names = headers
       .get('server-timing')
@@ -35,7 +35,7 @@ describe('headers of every answer', () => {
     expect(names).toEqual(['auth', 'limit', 'queue', 'first-token', 'total']);
   });
 
-  test('a trace without a traceparent gets one, a broken one is replaced', async () => {
+  test('adds a missing traceparent and replaces an invalid one', async () => {
     for (const given of [undefined, 'nonsense', `00-${'0'.repeat(32)}-b7ad6b7169203331-01`]) {
       origin.reset();
       await worker.post(
@@ -48,7 +48,7 @@ describe('headers of every answer', () => {
   });
 });
 
-describe('browsers', () => {
+describe('CORS', () => {
   const ask = (path: string, from: string) =>
     worker.request(path, {
       method: 'OPTIONS',
@@ -59,7 +59,7 @@ describe('browsers', () => {
       },
     });
 
-  test('a page that is listed may call and read the limits', async () => {
+  test('allows a listed page to call and to read the limit headers', async () => {
     const asked = await ask('/v1/completions', PAGE);
     expect(asked.status).toBe(204);
     expect(asked.headers.get('access-control-allow-origin')).toBe(PAGE);
@@ -70,13 +70,13 @@ describe('browsers', () => {
     expect(answered.headers.get('vary')).toBe('origin');
   });
 
-  test('a page is listed by its origin, however that was written', async () => {
+  test('normalizes the configured origin of a page', async () => {
     for (const page of ['https://slashed.example.com', 'app://page']) {
       expect((await ask('/v1/completions', page)).status).toBe(204);
     }
   });
 
-  test('a page that is not listed may not, and the admin API is closed to all', async () => {
+  test('rejects unlisted pages, and all pages for the admin API', async () => {
     for (const [path, from] of [
       ['/v1/completions', 'https://evil.example.com'],
       ['/admin/v1/keys', PAGE],

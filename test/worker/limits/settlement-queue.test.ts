@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest';
 import type { SettlementRequest } from '../../../worker/limits/protocol.ts';
 import { SettlementQueue } from '../../../worker/limits/settlement-queue.ts';
 
-/** Time that passes when told to. */
+/** A manual clock. */
 class Clock {
   #now = 0;
   #sleepers: { readonly at: number; readonly wake: () => void }[] = [];
@@ -21,7 +21,7 @@ class Clock {
       const due = this.#sleepers.filter(({ at }) => at <= this.#now);
       this.#sleepers = this.#sleepers.filter(({ at }) => at > this.#now);
       for (const { wake } of due) wake();
-      // Everything that follows from it happens within this millisecond.
+      // Runs everything that follows within this millisecond.
       for (let turn = 0; turn < 20; turn += 1) await Promise.resolve();
     }
   }
@@ -42,8 +42,8 @@ const settlement = (requestId: string): SettlementRequest => ({
 
 const ids = (settlements: readonly SettlementRequest[]) => settlements.map(({ requestId }) => requestId);
 
-describe('settlements on their way to their limiter', () => {
-  test('go ahead of the next reservation of their tenant, and of no other', async () => {
+describe('the settlement queue', () => {
+  test('sends settlements with the next reservation of the same tenant only', async () => {
     const clock = new Clock();
     const queue = new SettlementQueue(clock.pause);
     const alone: string[][] = [];
@@ -55,7 +55,7 @@ describe('settlements on their way to their limiter', () => {
     expect(alone).toEqual([]);
   });
 
-  test('go together when no reservation comes', async () => {
+  test('sends settlements together without a reservation', async () => {
     const clock = new Clock();
     const queue = new SettlementQueue(clock.pause);
     const calls: string[][] = [];
@@ -66,7 +66,7 @@ describe('settlements on their way to their limiter', () => {
     expect(calls).toEqual([['a', 'b', 'c']]);
   });
 
-  test('are told again by themselves when the call that took them along dies with its request', async () => {
+  test('sends settlements again when the carrying call dies', async () => {
     const clock = new Clock();
     const queue = new SettlementQueue(clock.pause);
     const calls: string[][] = [];
@@ -77,7 +77,7 @@ describe('settlements on their way to their limiter', () => {
     expect(calls).toEqual([['a']]);
   });
 
-  test('outlast a limiter that fails at once for a moment', async () => {
+  test('retries while a limiter restarts', async () => {
     const clock = new Clock();
     const queue = new SettlementQueue(clock.pause);
     const calls: string[][] = [];
@@ -90,7 +90,7 @@ describe('settlements on their way to their limiter', () => {
     expect(calls).toEqual([['a']]);
   });
 
-  test('whatever fails, each is told unless three calls that had it were lost, and nothing stays behind', async () => {
+  test('delivers every settlement unless three calls fail, and keeps none', async () => {
     const anyStep = fc.oneof(
       fc.record({ do: fc.constant('end' as const), fails: fc.array(fc.boolean(), { maxLength: 3 }) }),
       fc.record({

@@ -9,10 +9,10 @@ import { eventually } from '../support/eventually.ts';
 import { startWorkerd } from '../support/workerd.ts';
 import { type ForgetfulOrigin, startForgetfulOrigin } from './forgetful-origin.ts';
 
-/** Endings after which the upstream is asked, when they come late or something comes later than they. */
+/** Settlements that make the limiter ask the upstream, and messages that arrive late. */
 
 const LEASE_MS = 500;
-/** Ends after every test: nothing is to wait for it. */
+/** Longer than every test, so that no reservation expires. */
 const LONG_MS = 600_000;
 
 let origin: ForgetfulOrigin;
@@ -32,7 +32,7 @@ afterAll(async () => {
 
 const usageOf = (completionTokens: number) => ({ promptTokens: 0, cachedTokens: 0, completionTokens });
 
-/** Its caller has left. */
+/** Returns the settlement of a request whose client disconnected. */
 const departure = (requestId: string, completionTokens: number): SettlementRequest => ({
   requestId,
   settlement: {
@@ -58,7 +58,7 @@ function limiterOf(tenant: string, limits: Partial<Limits>) {
   return { call, reserve, leave, renew, state };
 }
 
-/** The one row of a tenant, once at least so many of its requests are in it. */
+/** Waits until this number of requests is in the tenant's only row, and returns the row. */
 async function rowOf(tenant: string, requests: number): Promise<Record<string, unknown>> {
   const rows = async () =>
     (await db.prepare('SELECT * FROM usage_daily WHERE tenant_id = ?').bind(tenant).all()).results as Record<
@@ -69,7 +69,7 @@ async function rowOf(tenant: string, requests: number): Promise<Record<string, u
   return row!;
 }
 
-test('a sign of life that its request’s end has overtaken takes nothing back of what that end has told', async () => {
+test('ignores a renewal that arrives after the settlement', async () => {
   const { reserve, leave, renew } = limiterOf('overtaken', {});
   await reserve('r', LEASE_MS);
   await leave('r', 9);
@@ -77,7 +77,7 @@ test('a sign of life that its request’s end has overtaken takes nothing back o
   expect(await rowOf('overtaken', 1)).toMatchObject({ cancelled: 1, completion_tokens: 9 });
 });
 
-test('a request that tells its end after its lease, and whose upstream is asked, counts once against budgets', async () => {
+test('counts a late settlement with an upstream account once against budgets', async () => {
   const { reserve, leave } = limiterOf('after-its-lease', { concurrentRequests: 1, tokensPerMonth: 1000 });
   await reserve('late', LEASE_MS);
   const next = () => reserve('next', LONG_MS);
@@ -93,18 +93,18 @@ test('a request that tells its end after its lease, and whose upstream is asked,
   expect(await reserve('beyond', LONG_MS)).toMatchObject({ refusal: { kind: 'month', used: 995 } });
 });
 
-test('an upstream is asked about a request whose end came along with a reservation, and never again', async () => {
+test('asks the upstream once about a settlement that arrived with a reservation', async () => {
   const { reserve, state } = limiterOf('along', {});
   await reserve('first', LONG_MS);
   await reserve('second', LONG_MS, [departure('first', 7)]);
   expect(await rowOf('along', 1)).toMatchObject({ cancelled: 1, completion_tokens: 7 });
-  // Until the record has left the outbox, too.
+  // Waits until the record has left the outbox.
   const { alarms } = await eventually(state, ({ next }) => next !== null && next > Date.now() + LONG_MS / 2);
   for (let index = 0; index < 20; index += 1) await reserve(`more-${index}`, LONG_MS);
   expect((await state()).alarms).toBe(alarms);
 });
 
-test('an ending that comes while the upstream is being asked about an earlier one is the only record', async () => {
+test('records only the settlement that arrives while the limiter asks the upstream', async () => {
   const { call, reserve, leave, state } = limiterOf('twice-ended', {});
   await reserve('r', LONG_MS);
   await leave('r', 3);
@@ -119,7 +119,7 @@ test('an ending that comes while the upstream is being asked about an earlier on
   expect(await rowOf('twice-ended', 1)).toMatchObject({ requests: 1, completion_tokens: 9 });
 });
 
-test('what an upstream has told of a request that it was still running counts, though it forgets it then', async () => {
+test('bills the last account of a running request that the upstream then forgets', async () => {
   const { reserve, leave } = limiterOf('forgotten', {});
   await reserve('r', LEASE_MS);
   await leave('r', 3);
@@ -127,7 +127,7 @@ test('what an upstream has told of a request that it was still running counts, t
   expect(await rowOf('forgotten', 1)).toMatchObject({ cancelled: 1, completion_tokens: 30 });
 });
 
-test('an upstream out of reach is asked again about a request that outlived its lease by more than that takes', async () => {
+test('asks an unreachable upstream again about a request that outlived its reservation', async () => {
   const leaseMs = 150;
   const { reserve, leave, renew } = limiterOf('outlived', {});
   await reserve('r', leaseMs);

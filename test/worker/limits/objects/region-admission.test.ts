@@ -25,7 +25,7 @@ const settlement = (requestId: string): SettlementRequest => ({
   },
 });
 
-/** Home's answer that grants the key so many requests. */
+/** Returns a sync result that grants the key this number of requests. */
 const granting = (number: number, requests: number): RegionSyncResult => ({
   cursor: 0,
   reservations: [],
@@ -42,14 +42,14 @@ beforeEach(() => {
   admission = new RegionAdmission();
 });
 
-/** So many of ten requests are admitted without home. */
+/** Returns how many of ten requests the region admits. */
 const admitted = (): number =>
   Array.from({ length: 10 }, (_, index) => admission.admit(request(`r${index}`), NOW)).filter(
     (one) => one !== null,
   ).length;
 
-describe('what a region decides without asking', () => {
-  test('the same request asked twice is paid for once, and told once', () => {
+describe('admission from slices', () => {
+  test('charges and reports a repeated request once', () => {
     admission.takeSlices(granting(1, 2), NOW);
     expect(admission.admit(request('a'), NOW)?.decision).toMatchObject({ kind: 'admitted', slice: 1 });
     expect(admission.admit(request('a'), NOW)).toMatchObject({
@@ -59,31 +59,31 @@ describe('what a region decides without asking', () => {
     expect(admission.admit(request('b'), NOW)).not.toBeNull();
   });
 
-  test('after a recall nothing is admitted, not by a slice that was already on its way either', () => {
+  test('admits nothing after a recall, even with a slice that was already under way', () => {
     admission.takeSlices(granting(1, 5), NOW);
     admission.composeSync([], NOW);
     admission.recall();
     expect(admitted()).toBe(0);
-    // Home believes it held: it hears soon that it is not.
+    // Home counts the slice as held, so a sync must follow soon.
     expect(admission.takeSlices(granting(2, 5), NOW)).toBe(true);
     expect(admission.composeSync([], NOW).heldSlices).toEqual([]);
     expect(admitted()).toBe(0);
   });
 
-  test('after a recall slices count again that were asked for later', () => {
+  test('uses slices that were requested after a recall', () => {
     admission.recall();
     admission.composeSync([], NOW);
     admission.takeSlices(granting(1, 5), NOW);
     expect(admitted()).toBe(5);
   });
 
-  test('a slice that takes the place of another is a reason to tell home soon, a first one is none', () => {
+  test('syncs soon after a slice replaces another, but not after a first slice', () => {
     expect(admission.takeSlices(granting(1, 5), NOW)).toBe(false);
     expect(admission.takeSlices(granting(2, 5), NOW)).toBe(true);
     expect(admission.composeSync([], NOW).heldSlices).toEqual([2]);
   });
 
-  test('what is left after a request is shown together with what home has left', () => {
+  test('adds home’s remaining requests to those of the slice', () => {
     const [slice] = granting(1, 5).slices;
     const status = { requests: { limit: 50, remaining: 40, resetMs: 60_000 }, tokens: null };
     admission.takeSlices({ cursor: 0, reservations: [], slices: [{ ...slice!, status }] }, NOW);
@@ -93,20 +93,20 @@ describe('what a region decides without asking', () => {
   });
 });
 
-describe('what a region tells home', () => {
-  test('a sign of life is told once: a request whose Worker is gone stays alive no longer than its lease', () => {
+describe('composing a sync', () => {
+  test('sends a renewal once, so that a request without a Worker expires', () => {
     admission.renew('a', RENEWAL);
     expect(admission.composeSync([], NOW).renewals).toEqual([{ requestId: 'a', renewal: RENEWAL }]);
     expect(admission.composeSync([], NOW).renewals).toEqual([]);
   });
 
-  test('a sign of life is not told any more once its request has ended', () => {
+  test('sends no renewal for a settled request', () => {
     admission.renew('a', RENEWAL);
     admission.settle(settlement('a'), NOW);
     expect(admission.composeSync([], NOW).renewals).toEqual([]);
   });
 
-  test('a new slice is asked for as soon as less than half is left, before there is none', () => {
+  test('requests a new slice when less than half of the requests is left', () => {
     const wished = () => admission.composeSync([], NOW).sliceRequests.map(({ keyId }) => keyId);
     admission.takeSlices(granting(1, 4), NOW);
     for (const id of ['a', 'b']) admission.admit(request(id), NOW);
@@ -115,7 +115,7 @@ describe('what a region tells home', () => {
     expect(wished()).toEqual(['key']);
   });
 
-  test('a new slice is asked for when less than half of its slots or of its time is left, too', () => {
+  test('requests a new slice when less than half of the slots or of the lifetime is left', () => {
     const [slice] = granting(1, 4).slices;
     const amounts = { requests: null, tokens: null, slots: 4 };
     admission.takeSlices({ cursor: 0, reservations: [], slices: [{ ...slice!, amounts }] }, NOW);
@@ -128,7 +128,7 @@ describe('what a region tells home', () => {
     expect([wishesAt(NOW + SLICE_MS / 2, 'd'), wishesAt(NOW + SLICE_MS / 2 + 1, 'e')]).toEqual([0, 1]);
   });
 
-  test('it is due to tell when the first of its slices is over', () => {
+  test('is due when the first slice expires', () => {
     const [slice] = granting(1, 4).slices;
     const slices = [slice!, { ...slice!, keyId: 'other', number: 2, lifeMs: SLICE_MS / 2 }];
     admission.takeSlices({ cursor: 0, reservations: [], slices }, NOW);
@@ -136,7 +136,7 @@ describe('what a region tells home', () => {
     expect(admission.composeSync([], NOW + SLICE_MS / 2).heldSlices).toEqual([1]);
   });
 
-  test('the slot of a request goes to no slice but the one that paid for it', () => {
+  test('refunds a request only to the slice that paid for it', () => {
     admission.takeSlices(granting(1, 4), NOW);
     for (const id of ['a', 'b']) admission.admit(request(id), NOW);
     expect(admission.settle(settlement('a'), NOW)).toMatchObject({ refund: { slice: 1, tokens: 8 } });

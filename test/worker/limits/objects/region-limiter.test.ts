@@ -8,7 +8,7 @@ import { eventually } from '../../support/eventually.ts';
 import { startWorkerd } from '../../support/workerd.ts';
 import { type ForgetfulOrigin, startForgetfulOrigin } from '../../usage/forgetful-origin.ts';
 
-/** A Worker around the limiters alone. Regions tell what home has not read yet, and when their alarm rings. */
+/** A Worker with only the limiters. Regions report their unconfirmed decisions and their next alarm. */
 const OBJECTS = `
   import { RegionLimiter as Region } from './limits/objects/region-limiter.ts';
   export { TenantLimiter } from './limits/objects/tenant-limiter.ts';
@@ -42,7 +42,7 @@ afterAll(async () => {
   await origin?.stop();
 });
 
-/** One tenant's home and its region in Frankfurt. */
+/** Returns the calls of a tenant's home limiter and of its region in Frankfurt. */
 function limitersOf(tenant: string, limits: Partial<Limits>) {
   const call = async (binding: string, name: string, method: string, args: readonly unknown[]) => {
     const body = JSON.stringify({ binding, name, method, args });
@@ -71,8 +71,8 @@ const settlement = (requestId: string) => ({
   },
 });
 
-describe('a limiter near its callers', () => {
-  test('refuses a revoked key at once, whatever it holds, and for as long as it is revoked', async () => {
+describe('a regional limiter', () => {
+  test('rejects a revoked key at once, in spite of its slices, until it is unblocked', async () => {
     const { home, reserve } = limitersOf('blocked', { requestsPerMinute: 800 });
     expect([await reserve('a'), await reserve('b')]).toMatchObject([{ admitted: true }, { admitted: true }]);
     await home('block', 'key', true);
@@ -83,14 +83,14 @@ describe('a limiter near its callers', () => {
     expect(await reserve('f')).toMatchObject({ admitted: true });
   });
 
-  test('gives back what it was lent though nobody asks for anything more, and then falls silent', async () => {
+  test('returns its slices without further requests, and then sets no more alarms', async () => {
     const { region, reserve, remaining, state } = limitersOf('idle', { requestsPerMinute: 800 });
     await reserve('a');
     await reserve('b');
     expect(Number(await remaining())).toBeLessThan(790);
     await region('settle', [settlement('a'), settlement('b')]);
     await eventually(remaining, (left) => left === '798');
-    // While an alarm is at work there seems to be none: two looks, further apart than alarms are.
+    // A running alarm is not visible, so the test looks twice, further apart than alarms are.
     const looks = async () => {
       const first = await state();
       await sleep(1200);
@@ -101,7 +101,7 @@ describe('a limiter near its callers', () => {
     );
   });
 
-  test('passes signs of life on: what they have told is billed when a Worker says nothing more', async () => {
+  test('forwards renewals, and the last one is billed if the Worker vanishes', async () => {
     const { region, reserve } = limitersOf('vanished', { requestsPerMinute: 800 });
     await reserve('first');
     const renewal: Renewal = { leaseMs: 1000, usage: usageOf(6), upstream: 'origin' };

@@ -16,23 +16,23 @@ import { renew, reserve, settle } from '../../../../worker/limits/quota/quota.ts
 import { emptyQuota, type Subject, type SubjectState } from '../../../../worker/limits/quota/state.ts';
 
 /**
- * One tenant's home and its regions with a network between them that a test controls: it delivers when told to, late,
- * twice or never. What was truly admitted is noted beside it, in a list that the implementation never sees.
+ * One tenant's home and its regions, with a simulated network that delivers messages late, twice or never. Records the
+ * truth about all admitted requests in a list that the implementation cannot see.
  */
 
 export const LEASE_MS = 30_000;
 
-/** What truly happened to a request, wherever it was decided. */
+/** The true state of a request. */
 export interface Truth {
   readonly id: string;
   readonly key: string;
   readonly at: number;
   readonly reserved: number;
-  /** What it used; null while it runs. */
+  /** Used tokens; null while it runs. */
   used: number | null;
-  /** Where its caller was told so; null = it still waits for the answer. */
+  /** The region that answered the caller; null = the caller still waits. */
   region: number | null;
-  /** When home first knew of it; null = it does not yet. */
+  /** When home first heard of it; null = not yet. */
   toldAt: number | null;
 }
 
@@ -51,20 +51,20 @@ export class World {
   now: number;
   readonly quota = emptyQuota();
   readonly truth = new Map<string, Truth>();
-  /** Records written, by request. */
+  /** Number of written records per request. */
   readonly records = new Map<string, number>();
   readonly refused = new Set<string>();
   readonly regions: Region[];
-  /** Told whenever something was truly admitted. */
+  /** Called for every admitted request. */
   onAdmitted: (truth: Truth) => void = () => {};
   readonly #limits: Readonly<Record<string, Limits>>;
   readonly #open = new Set<string>();
   readonly #stored = new Map<string, string>();
-  /** Counters that have changed since they were written, and what is written. */
+  /** Changed counters, and the written ones. */
   readonly #touched = new Set<string>();
   readonly #written = new Map<string, string>();
   #home: HomeSlices;
-  /** Exchanges that the network still carries although their region has given them up. */
+  /** Syncs that their region has given up, but which may still arrive. */
   #stray: RegionSync[] = [];
 
   constructor(regions: number, limits: Readonly<Record<string, Limits>>, now: number) {
@@ -108,7 +108,7 @@ export class World {
     for (const id of ids) this.#touched.add(id);
   }
 
-  /** Ends every call of home's, as its commit does. */
+  /** Writes the changed counters, as the commit after every call does. */
   #write(): void {
     for (const id of this.#touched) this.#written.set(id, JSON.stringify(this.quota.subjects.get(id)));
     this.#touched.clear();
@@ -186,14 +186,14 @@ export class World {
     const truth = this.truth.get(id);
     if (!truth || truth.region === null || truth.used !== null) return;
     const region = this.regions[truth.region]!;
-    // Its caller has asked twice and waits for the other answer.
+    // The caller has repeated the request and waits for the other answer.
     const pending = [...region.waiting, ...(region.sent?.sync.requests ?? [])];
     if (pending.some(({ requestId }) => requestId === id)) return;
     truth.used = used;
     this.#sendSettlement(region, id, used);
   }
 
-  /** An ending whose first telling nobody confirmed. */
+  /** Repeats a settlement that was not confirmed. */
   settleAgain(id: string): void {
     const { used, region } = this.truth.get(id) ?? {};
     if (typeof used === 'number' && typeof region === 'number')
@@ -223,7 +223,7 @@ export class World {
     region.sent = { sync, at: this.now };
   }
 
-  /** Home reads what is on its way. */
+  /** Home applies the sync. */
   deliver(index: number): void {
     const region = this.regions[index]!;
     if (!region.sent || region.answer) return;
@@ -231,7 +231,7 @@ export class World {
     this.#write();
   }
 
-  /** The region reads the answer. */
+  /** The region reads the result. */
   receive(index: number): void {
     const region = this.regions[index]!;
     const { sent, answer } = region;
@@ -252,7 +252,7 @@ export class World {
     this.receive(index);
   }
 
-  /** Connection gone, before or after home has read; the sync itself may still turn up. */
+  /** Breaks the connection, before or after home has applied the sync. The sync may still arrive. */
   lose(index: number): void {
     const region = this.regions[index]!;
     if (!region.sent) return;
@@ -260,7 +260,7 @@ export class World {
     const { requests } = region.sent.sync;
     region.sent = null;
     region.answer = null;
-    // Their callers try again.
+    // Their callers retry.
     for (const { requestId, keyId, tokens } of requests) this.ask(index, requestId, keyId, tokens);
   }
 
@@ -270,7 +270,7 @@ export class World {
     this.#write();
   }
 
-  /** A region's object goes down: its log is all that is left. */
+  /** Restarts a region's object. Only its log survives. */
   crash(index: number): void {
     const region = this.regions[index]!;
     this.lose(index);
@@ -280,7 +280,7 @@ export class World {
     for (const { requestId, keyId, tokens } of lost) this.ask(index, requestId, keyId, tokens);
   }
 
-  /** Home's object goes down: what it has written is all that is left. */
+  /** Restarts home's object. Only written state survives. */
   crashHome(): void {
     this.quota.subjects.clear();
     for (const [id, text] of this.#written) this.quota.subjects.set(id, JSON.parse(text) as SubjectState);
@@ -293,23 +293,23 @@ export class World {
     this.#write();
   }
 
-  /** Names of the regions that home believes to be admitting. */
+  /** Returns the names of the regions that hold slices. */
   holders(): string[] {
     return this.#home.holders();
   }
 
-  /** When home takes the next slice for spent. */
+  /** Returns when the next slice ends. */
   nextEnd(): number | null {
     return this.#home.nextEnd();
   }
 
-  /** A sign of life of a running request. */
+  /** Renews a running request. */
   renew(index: number, id: string): void {
     const usage = { promptTokens: 0, cachedTokens: 0, completionTokens: 1 };
     this.regions[index]!.admission.renew(id, { leaseMs: LEASE_MS, usage, upstream: null });
   }
 
-  /** No more exchanges of the past turn up. */
+  /** Drops all old syncs. */
   forgetStrays(): void {
     this.#stray = [];
   }

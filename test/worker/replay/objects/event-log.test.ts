@@ -2,14 +2,14 @@ import { DatabaseSync } from 'node:sqlite';
 import { expect, test } from 'vitest';
 import { EventLog, endOf } from '../../../../worker/replay/objects/event-log.ts';
 
-/** Node's SQLite in the place of an object's. */
+/** Returns a log in Node's SQLite instead of a Durable Object's. */
 function emptyLog(): EventLog {
   const database = new DatabaseSync(':memory:');
   const exec = (sql: string, ...values: (string | number | ArrayBuffer)[]) => {
     if (values.length === 0 && sql.includes('CREATE')) return database.exec(sql);
     const bound = values.map((value) => (value instanceof ArrayBuffer ? new Uint8Array(value) : value));
     const rows = database.prepare(sql).iterate(...bound);
-    // An object's statements run at once, whether or not their rows are read.
+    // In a Durable Object, statements run at once, even if their rows are not read.
     return sql.trim().startsWith('SELECT') ? rows : [...rows];
   };
   return new EventLog({ exec } as unknown as SqlStorage);
@@ -17,7 +17,7 @@ function emptyLog(): EventLog {
 
 const PIECE = 65_536;
 
-test('a long stream is read piece by piece, in order and whole, from any event on', () => {
+test('reads a long stream in pieces, complete and in order, from any event on', () => {
   const log = emptyLog();
   log.begin('acme');
   const events = Array.from({ length: 5000 }, (_, index) => `data: ${index} `.padEnd(index % 200, 'x'));

@@ -3,7 +3,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { eventually } from '../../support/eventually.ts';
 import { startWorkerd } from '../../support/workerd.ts';
 
-/** A Worker around the object of one idempotency key. */
+/** A Worker with only the objects of idempotency keys. */
 const ANSWER_WORKER = `
   export { IdempotentAnswer } from './replay/objects/idempotent-answer.ts';
   export default {
@@ -38,7 +38,7 @@ function keyOf(key: string) {
 }
 
 describe('an idempotency key', () => {
-  test('that its request has held for too long is another’s, and the first one changes nothing any more', async () => {
+  test('expires for a request that runs too long, which then changes nothing', async () => {
     const { claim, keep, release } = keyOf('outlived');
     await claim('first', 'this', 1);
     await eventually(
@@ -54,7 +54,7 @@ describe('an idempotency key', () => {
     expect(await claim('third')).toEqual({ turn: 'replay', answer: ANSWER });
   });
 
-  test('that was asked something else is a conflict, while its request runs and after it', async () => {
+  test('conflicts with another request, during and after the first one', async () => {
     const { claim, keep } = keyOf('asked');
     await claim('first');
     expect(await claim('second', 'that')).toEqual({ turn: 'mismatch' });
@@ -63,7 +63,7 @@ describe('an idempotency key', () => {
     expect(await claim('second')).toEqual({ turn: 'replay', answer: ANSWER });
   });
 
-  test('that was given back can be used for something else', async () => {
+  test('can be used again after its release', async () => {
     const { claim, release } = keyOf('released');
     await claim('first');
     await release('first');
