@@ -141,7 +141,7 @@ export const STATUS_400: readonly ErrorCase[] = [
     { use_beam_search: true },
     'unsupported_parameter',
     'use_beam_search',
-    /not available/,
+    /not supported/,
   ),
   invalid(
     'images',
