@@ -116,7 +116,7 @@ export function isErrorCode(code: string): code is ErrorCode {
   return Object.hasOwn(ERROR_TABLE, code);
 }
 
-/** Returns the error that the caller sees: an ApiError unchanged, every other value without its message. */
+/** The error a caller may see for anything thrown: an ApiError as it is, everything else without its text. */
 export function toApiError(thrown: unknown): ApiError {
   return thrown instanceof ApiError
     ? thrown

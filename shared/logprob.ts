@@ -1,5 +1,5 @@
-/** Replaces −∞ and all smaller values, because JSON has no infinities. */
+/** What stands for −∞ and everything below it: JSON has no infinities. */
 export const LOWEST_LOGPROB = -9_999;
 
-/** Maximum number of alternatives per token. */
+/** At most so many alternatives are told of a token. */
 export const MOST_ALTERNATIVES = 20;

@@ -4,8 +4,9 @@ import { toHex } from '../shared/signing.ts';
 import type { RequestContext, ResponseState } from './context.ts';
 import { provisionalDialect } from './dialects/dialect.ts';
 import { type Env, parseSettings, type Settings } from './env.ts';
+import { reportBug } from './http/bug-report.ts';
 import { preflight } from './http/cors.ts';
-import { logBug, logMisconfiguration, logRequest } from './http/log.ts';
+import { logMisconfiguration, logRequest } from './http/log.ts';
 import { drain } from './http/request-body.ts';
 import { incomingRequestId, traceparentOf } from './http/request-ids.ts';
 import { addCommonHeaders } from './http/response-headers.ts';
@@ -105,7 +106,7 @@ async function serve(
     return finish(response, request, context);
   } catch (thrown) {
     const error = toApiError(thrown);
-    if (error !== thrown) logBug(thrown, context);
+    if (error !== thrown) reportBug(thrown, context);
     await drain(request, context.settings);
     return finish(errorResponse(error, context), request, context);
   }

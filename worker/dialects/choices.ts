@@ -2,16 +2,16 @@ import type { ChoiceDelta, Finish } from '../../shared/answer/choice-deltas.ts';
 import { appendLogprobs, type Logprobs } from '../../shared/answer/openai-logprobs.ts';
 import type { AnswerOptions } from './completion-call.ts';
 
-type CollectedChoice = { -readonly [K in keyof ChoiceDelta]: ChoiceDelta[K] };
+type Whole = { -readonly [K in keyof ChoiceDelta]: ChoiceDelta[K] };
 
 const emptyLogprobs = (): Logprobs => ({ tokens: [], tokenLogprobs: [], topLogprobs: [], textOffset: [] });
 
-/** Collects deltas into whole choices, for plain responses. */
+/** Sums deltas into whole choices. */
 export class ChoiceCollector {
   readonly #answer: AnswerOptions;
-  /** Number of candidates per prompt. */
+  /** Candidates per prompt. */
   readonly #candidates: number;
-  readonly #choices: CollectedChoice[];
+  readonly #choices: Whole[];
   readonly #texts: string[][];
   readonly #ids: number[][];
 
@@ -43,7 +43,7 @@ export class ChoiceCollector {
     whole.finish ??= delta.finish;
   }
 
-  /** Returns the choices of the response, in order: all candidates of each prompt, or the best n. */
+  /** The choices of the answer in order: of each prompt's candidates all, or the best n. */
   chosen(): readonly ChoiceDelta[] {
     const whole = this.#choices.map((choice, index) => ({
       ...choice,
@@ -56,11 +56,11 @@ export class ChoiceCollector {
   }
 }
 
-/** Mean logprob per generated token; 0 without tokens. */
+/** Mean logprob per generated token; a choice without tokens counts as certain. */
 const mean = (finish: Finish | null): number =>
   finish === null || finish.completionTokens === 0 ? 0 : finish.score / finish.completionTokens;
 
-/** Returns the n candidates with the highest mean logprob, best first. Ties keep their order. */
+/** The n candidates with the highest mean logprob, best first; of equals the earlier one. */
 export function best(candidates: readonly ChoiceDelta[], n: number): readonly ChoiceDelta[] {
   return candidates.toSorted((left, right) => mean(right.finish) - mean(left.finish)).slice(0, n);
 }

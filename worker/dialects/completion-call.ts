@@ -1,24 +1,24 @@
 import type { AnswerForm } from '../../shared/answer/answer-form.ts';
 import type { GenerationRequest } from '../../shared/generation.ts';
 
-/** The form of the response. */
+/** How the answer is to look. */
 export interface AnswerOptions extends AnswerForm {
-  /** The model's name as in the request. */
+  /** The model's name as the caller wrote it. */
   readonly model: string;
   readonly stream: boolean;
-  /** Number of choices per prompt in the response. */
+  /** Choices per prompt in the answer. */
   readonly n: number;
-  /** Ranks the candidates by mean logprob and keeps the best n. */
+  /** Rank the generated candidates by mean logprob and keep the best n. */
   readonly rank: boolean;
 }
 
-/** The part of a GenerationRequest that comes from the body. Caller, model and deadline are added later. */
+/** The part of a GenerationRequest that the body decides; caller, model and deadline are added later. */
 export type GenerationFields = Omit<
   GenerationRequest,
   'version' | 'requestId' | 'account' | 'tenantId' | 'weight' | 'model' | 'deadlineMs' | 'written'
 >;
 
-/** A parsed completion request. */
+/** A request body understood. */
 export interface CompletionCall {
   readonly answer: AnswerOptions;
   readonly generation: GenerationFields;

@@ -24,10 +24,10 @@ export interface Dialect {
   readonly contextOverflow: 'truncate' | 'error';
   /** Maximum of `logprobs`. */
   readonly maxLogprobs: number;
-  /** Usage in streams: an additional chunk on request, or always in the last chunk of the last choice. */
+  /** Usage in streams: an extra chunk if asked for, or always on the last choice's last chunk. */
   readonly streamUsage: 'on-request' | 'last-choice';
   readonly errorCode: ErrorCodeForm;
-  /** If only one model is served, every model name selects it. */
+  /** Any model name is answered by the one model that is served. */
   readonly anyModel: boolean;
 }
 

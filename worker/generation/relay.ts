@@ -9,7 +9,7 @@ import type { EventOf, GenerationEvent } from '../../shared/generation.ts';
 import type { RequestContext } from '../context.ts';
 import { ChoiceCollector } from '../dialects/choices.ts';
 import type { CompletionCall } from '../dialects/completion-call.ts';
-import { logBug } from '../http/log.ts';
+import { reportBug } from '../http/bug-report.ts';
 import { eventStreamResponse, jsonText } from '../http/responses.ts';
 import { SilenceTimer } from '../timers/silence-timer.ts';
 import type { Run } from './run.ts';
@@ -95,7 +95,7 @@ class SseSource implements UnderlyingSource<Uint8Array> {
       if (last) this.#close(controller);
     } catch (thrown) {
       const error = toApiError(thrown);
-      if (error !== thrown) logBug(thrown, this.#context);
+      if (error !== thrown) reportBug(thrown, this.#context);
       this.#run.fail(error);
       controller.enqueue(this.#encoder.encode(failedEnd(error, this.#context.answer.dialect.errorCode)));
       this.#close(controller);

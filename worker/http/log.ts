@@ -1,4 +1,3 @@
-import { bugTrace } from '../../shared/bug-trace.ts';
 import type { RequestContext } from '../context.ts';
 
 /** Writes one access log line. It never contains a key, a prompt or generated text. */
@@ -19,11 +18,6 @@ export function logRequest(request: Request, response: Response, context: Reques
     ms: timings.elapsed,
   };
   console.log(JSON.stringify(line));
-}
-
-/** Logs the stack of an unexpected error, without its message. */
-export function logBug(thrown: unknown, { requestId }: Pick<RequestContext, 'requestId'>): void {
-  console.error(JSON.stringify({ requestId, event: 'bug', ...bugTrace(thrown) }));
 }
 
 /** Logs which variable or binding of the deployment is invalid. */

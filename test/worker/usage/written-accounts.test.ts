@@ -6,15 +6,15 @@ import { acceptedFor, tokenEvent } from '../support/scripts.ts';
 import type { WorkerClient } from '../support/worker.ts';
 import { workerForTests } from '../support/worker-for-tests.ts';
 
-/** Billing of streams that the Worker passes through: it reads only their usage accounts. */
+/** What is billed of streams that pass through, of which the Worker reads the accounts alone. */
 
 const { worker, origin } = workerForTests({
   ADMIN_KEY_SHA256,
-  // Longer than a test waits, so that no reservation expires.
+  // What bills a request is never the end of its lease: no test waits so long.
   LEASE_MS: '600000',
 });
 
-/** Reads one stream of a new tenant to its end and returns its usage. */
+/** Of one stream of a new tenant, read to its end. */
 async function billed(tenant: string, script?: Script, fields: Readonly<Record<string, unknown>> = {}) {
   if (script) origin.script = script;
   const { key } = await tenantWithKey(worker, tenant);
@@ -32,7 +32,7 @@ async function usageOf(client: WorkerClient, tenant: string) {
   return body.data[0] as unknown as Readonly<Record<string, number | null>>;
 }
 
-test('bills a finished stream as completed, with finish reasons and time to first token', async () => {
+test('a stream that ends is billed as completed, with the ends of its choices and the wait for its first token', async () => {
   const total = await billed('whole', undefined, { n: 2, max_tokens: 3 });
   expect(total).toMatchObject({ completed: 1, finish_length: 2, prompt_tokens: 2, completion_tokens: 6 });
   const { mean_first_token_ms: first, mean_latency_ms: all } = total;
@@ -41,7 +41,7 @@ test('bills a finished stream as completed, with finish reasons and time to firs
   expect(first).toBeLessThanOrEqual(all!);
 });
 
-test('bills a stream that ends with an error event as failed, with the generated tokens', async () => {
+test('a stream that ends with an error event is billed as failed, with what was generated before', async () => {
   const error = { code: 'upstream_error', message: 'Broken.', param: null, retryable: true } as const;
   const total = await billed('failed', (request, wire) => {
     wire.send(...acceptedFor(request), tokenEvent(1), tokenEvent(2), { type: 'error', ...error });
@@ -50,10 +50,10 @@ test('bills a stream that ends with an error event as failed, with the generated
   expect(total).toMatchObject({ failed: 1, completed: 0, prompt_tokens: 2, completion_tokens: 2 });
 });
 
-test('bills tokens after the last account of a stream that breaks off', async () => {
+test('what was generated behind the last account of a stream that breaks off is billed, too', async () => {
   const total = await billed('broken', async (request, wire) => {
     wire.send(...acceptedFor(request));
-    // Too soon after the first account for another one.
+    // Too soon behind the first account for one of their own.
     await wire.raw(wire.text(tokenEvent(1), tokenEvent(2)));
     wire.die();
   });
