@@ -38,12 +38,12 @@ export class RegionAdmission {
   admit(
     request: ReservationRequest,
     now: number,
-  ): { readonly reservation: ReservationResult; readonly decision: RegionDecision | null } | null {
+  ): { readonly result: ReservationResult; readonly decision: RegionDecision | null } | null {
     const { requestId, tenantId, keyId, tokens, tenantLimits, keyLimits } = request;
     this.#usedKeys.set(keyId, { tenantId, keyId, tenantLimits, keyLimits });
     if (this.#running.has(requestId)) {
       return {
-        reservation: { admitted: true, headers: this.rateLimitHeaders(keyId, now) ?? {} },
+        result: { admitted: true, headers: this.rateLimitHeaders(keyId, now) ?? {} },
         decision: null,
       };
     }
@@ -55,7 +55,7 @@ export class RegionAdmission {
     }
     this.#running.set(requestId, { keyId, slice: charged.number, tokens });
     return {
-      reservation: { admitted: true, headers: this.rateLimitHeaders(keyId, now) ?? {} },
+      result: { admitted: true, headers: this.rateLimitHeaders(keyId, now) ?? {} },
       decision: { kind: 'admitted', request, slice: charged.number, at: now },
     };
   }

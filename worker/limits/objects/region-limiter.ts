@@ -106,10 +106,10 @@ export class RegionLimiter extends DurableObject<Env> implements RegionLimiterRp
   ): Promise<ReservationResult> {
     this.#setTenant(request.tenantId);
     this.#settle(settlements);
-    const reservation = this.#admit(request);
-    if (!reservation) return this.#askHome(request);
+    const result = this.#admit(request);
+    if (!result) return this.#askHome(request);
     await this.#syncSoon();
-    return reservation;
+    return result;
   }
 
   /** Returns `x-ratelimit-*` headers from the key's slice, otherwise from home. Changes nothing. */
@@ -161,7 +161,7 @@ export class RegionLimiter extends DurableObject<Env> implements RegionLimiterRp
   #admit(request: ReservationRequest): ReservationResult | null {
     const admitted = this.#admission.admit(request, this.#clock.now());
     if (admitted?.decision) this.#log.append(admitted.decision);
-    return admitted?.reservation ?? null;
+    return admitted?.result ?? null;
   }
 
   /** Starts a sync in SYNC_DELAY_MS. The alarm does it if this object restarts before. */
@@ -202,9 +202,9 @@ export class RegionLimiter extends DurableObject<Env> implements RegionLimiterRp
   async #runSync(): Promise<void> {
     // Slices that arrived in the meantime may pay for some of these requests.
     const waiting = this.#waiting.splice(0).filter(({ request, resolve }) => {
-      const reservation = this.#admit(request);
-      if (reservation) resolve(reservation);
-      return !reservation;
+      const result = this.#admit(request);
+      if (result) resolve(result);
+      return !result;
     });
     const sentAt = this.#clock.now();
     try {

@@ -79,14 +79,10 @@ export class TenantLimiter extends DurableObject<Env> implements TenantLimiterRp
     const now = this.#clock.now();
     this.#slices.endDue(now);
     for (const settlement of settlements) this.#settle(settlement);
-    const reservation = this.#reserve(request, now);
+    const result = this.#reserve(request, now);
     this.#write();
-    await this.#clock.ringBy(
-      reservation.admitted ? now + request.leaseMs : null,
-      this.#flushAt,
-      this.#inquireAt,
-    );
-    return reservation;
+    await this.#clock.ringBy(result.admitted ? now + request.leaseMs : null, this.#flushAt, this.#inquireAt);
+    return result;
   }
 
   /** Returns `x-ratelimit-*` headers; changes nothing. */

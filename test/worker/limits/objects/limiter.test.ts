@@ -152,19 +152,19 @@ describe('a tenant limiter in workerd', () => {
 
   test('expires a reservation without renewals and bills the last renewal', async () => {
     const limits = { concurrentRequests: 2 };
-    const lease = { leaseMs: 100 };
-    await call(reservation('forgotten', 'silent', limits, lease));
+    const lifetime = { leaseMs: 100 };
+    await call(reservation('forgotten', 'silent', limits, lifetime));
     const usage = { promptTokens: 4, cachedTokens: 0, completionTokens: 6 };
     const renewal = (id: string): Call => ({
       tenant: 'forgotten',
       method: 'renew',
-      args: [id, { usage, upstream: 'origin', ...lease }],
+      args: [id, { usage, upstream: 'origin', ...lifetime }],
     });
     let count = 1;
     // If the machine pauses for longer than a reservation lives, another request expires without a renewal.
     const told = async () => {
       count += 1;
-      await call(reservation('forgotten', `told-${count}`, limits, lease));
+      await call(reservation('forgotten', `told-${count}`, limits, lifetime));
       const [heard] = await call(renewal(`told-${count}`));
       return heard === true;
     };

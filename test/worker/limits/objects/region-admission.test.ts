@@ -87,7 +87,7 @@ describe('admission from slices', () => {
     const [slice] = granting(1, 5).slices;
     const status = { requests: { limit: 50, remaining: 40, resetMs: 60_000 }, tokens: null };
     admission.takeSlices({ cursor: 0, reservations: [], slices: [{ ...slice!, status }] }, NOW);
-    expect(admission.admit(request('a'), NOW)?.reservation.headers).toMatchObject({
+    expect(admission.admit(request('a'), NOW)?.result.headers).toMatchObject({
       'x-ratelimit-remaining-requests': '44',
     });
   });

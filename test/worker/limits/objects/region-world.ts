@@ -178,8 +178,8 @@ export class World {
       this.#admitted(request, index, null);
     }
     const truth = this.truth.get(request.requestId);
-    if (admitted?.reservation.admitted && truth) truth.region = index;
-    return admitted?.reservation.admitted === true;
+    if (admitted?.result.admitted && truth) truth.region = index;
+    return admitted?.result.admitted === true;
   }
 
   settle(id: string, used: number): void {
