@@ -23,8 +23,8 @@ export async function complete(request: Request, context: RequestContext): Promi
   const call = parseCompletion(body, context.answer.dialect, bounds, model.defaults);
   context.caller.endUser = await endUserHash(call.endUser, principal.tenant);
   checkCapabilities(call, model);
-  const lease = await admit(principal, costOf(call, model), context);
-  const started = await startGeneration({ request, context, principal, model, call, lease });
+  const reservation = await admit(principal, costOf(call, model), context);
+  const started = await startGeneration({ request, context, principal, model, call, reservation });
   if (started instanceof PassThrough) return eventStreamResponse(started.body());
   return call.answer.stream ? answerStream(started, context) : answerPlain(started);
 }

@@ -61,7 +61,7 @@ const settings = z.object({
   /** Where requests are admitted: in the tenant's home region, or from regional slices per data centre or continent. */
   LIMIT_REGIONS: z.enum(['off', 'colo', 'continent']).default('off'),
   /** A reservation ends if its Worker does not renew it within this time. */
-  LEASE_MS: milliseconds(30_000),
+  RESERVATION_TTL_MS: milliseconds(30_000),
 });
 
 /** The parsed variables, with defaults. */

@@ -12,7 +12,7 @@ const server = {
 const upstreams = (...list: readonly object[]) => ({ UPSTREAMS: JSON.stringify(list) });
 
 test.each([
-  ['a variable', { LEASE_MS: 'soon' }],
+  ['a variable', { RESERVATION_TTL_MS: 'soon' }],
   ['a page that is no origin', { CORS_ORIGINS: 'https://app.example.com, www.example.com' }],
   ['an empty secret', { ORIGIN_SECRET: '' }],
   ['the list of upstreams', { UPSTREAMS: '[' }],

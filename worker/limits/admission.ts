@@ -27,7 +27,7 @@ export interface Outcome {
 }
 
 /** What an admitted request holds until it is settled. */
-export interface Lease {
+export interface Reservation {
   /** Unique. The upstream keeps its usage account of the request under this id. */
   readonly id: string;
   /** From now on, renewals report what `progress` returns. It is billed if no settlement arrives. */
@@ -69,7 +69,7 @@ export async function admit(
   principal: Principal,
   cost: RequestCost,
   context: RequestContext,
-): Promise<Lease> {
+): Promise<Reservation> {
   const { tenant, key } = principal;
   // The caller chooses its request id and may reuse it, so the reservation's id has a random suffix.
   const requestId = `${context.requestId}.${context.randomHex(8)}`;
@@ -82,7 +82,7 @@ export async function admit(
     tokens: cost.tokens,
     tenantLimits: tenant.limits,
     keyLimits: key.limits,
-    leaseMs: context.settings.LEASE_MS,
+    ttlMs: context.settings.RESERVATION_TTL_MS,
   };
   const limiterName = nearestName(context, tenant.id);
   // Idempotent: the limiter knows requests by their id.
@@ -110,18 +110,18 @@ function hold(
   limiterName: string,
   requestId: string,
   { now, timings, timers, settlements, settings }: RequestContext,
-): Lease {
+): Reservation {
   const startedAt = now();
-  const leaseMs = settings.LEASE_MS;
-  let progress: Parameters<Lease['watch']>[0] = () => ({ usage: NO_USAGE, upstream: null });
+  const ttlMs = settings.RESERVATION_TTL_MS;
+  let progress: Parameters<Reservation['watch']>[0] = () => ({ usage: NO_USAGE, upstream: null });
   // The timer ends with the request's context. Without renewals, the reservation expires.
   const renew = (): void => {
     limiter()
-      .renew(requestId, { ...progress(), leaseMs })
+      .renew(requestId, { ...progress(), ttlMs })
       .catch(() => {});
-    cancelRenewal = timers.after(leaseMs / RENEWALS, renew);
+    cancelRenewal = timers.after(ttlMs / RENEWALS, renew);
   };
-  let cancelRenewal = timers.after(leaseMs / RENEWALS, renew);
+  let cancelRenewal = timers.after(ttlMs / RENEWALS, renew);
   return {
     id: requestId,
     watch(latest) {

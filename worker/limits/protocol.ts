@@ -25,7 +25,7 @@ export interface ReservationRequest extends LimitHolder {
   /** Estimated prompt tokens plus the maximum number of generated tokens. */
   readonly tokens: number;
   /** The reservation ends after this many milliseconds without a renewal. */
-  readonly leaseMs: number;
+  readonly ttlMs: number;
 }
 
 export type ReservationResult =
@@ -54,7 +54,7 @@ export interface SettlementRequest {
 /** Renews a reservation and reports what the request has used so far. */
 export interface Renewal {
   /** As in the reservation request. */
-  readonly leaseMs: number;
+  readonly ttlMs: number;
   readonly usage: Usage;
   readonly upstream: string | null;
 }

@@ -11,7 +11,7 @@ const { worker, origin } = workerForTests({
   MODELS_TTL_MS: '5000',
   KEEP_ALIVE_MS: '200',
   // Longer than a test waits, so that no reservation expires.
-  LEASE_MS: '600000',
+  RESERVATION_TTL_MS: '600000',
 });
 
 const times = <T>(count: number, make: (index: number) => Promise<T>): Promise<T[]> =>

@@ -11,7 +11,7 @@ import { type ForgetfulOrigin, startForgetfulOrigin } from './forgetful-origin.t
 
 /** Settlements that make the limiter ask the upstream, and messages that arrive late. */
 
-const LEASE_MS = 500;
+const RESERVATION_TTL_MS = 500;
 /** Longer than every test, so that no reservation expires. */
 const LONG_MS = 600_000;
 
@@ -45,15 +45,15 @@ const departure = (requestId: string, completionTokens: number): SettlementReque
 function limiterOf(tenant: string, limits: Partial<Limits>) {
   const call = (method: Call['method'], ...args: readonly unknown[]) =>
     callLimiter(workerd, { tenant, method, args });
-  const reserve = (requestId: string, leaseMs: number, endings: readonly SettlementRequest[] = []) => {
+  const reserve = (requestId: string, ttlMs: number, endings: readonly SettlementRequest[] = []) => {
     const subjects = { tenantId: tenant, keyId: 'key', tenantLimits: { ...UNLIMITED, ...limits } };
-    const request = { requestId, model: 'tiny', tokens: 10, leaseMs, ...subjects, keyLimits: UNLIMITED };
+    const request = { requestId, model: 'tiny', tokens: 10, ttlMs, ...subjects, keyLimits: UNLIMITED };
     return call('reserve', request, endings) as Promise<{ admitted: boolean }>;
   };
   const leave = (requestId: string, completionTokens: number) =>
     call('settle', [departure(requestId, completionTokens)]);
-  const renew = (requestId: string, completionTokens: number, leaseMs: number) =>
-    call('renew', requestId, { usage: usageOf(completionTokens), upstream: 'origin', leaseMs });
+  const renew = (requestId: string, completionTokens: number, ttlMs: number) =>
+    call('renew', requestId, { usage: usageOf(completionTokens), upstream: 'origin', ttlMs });
   const state = () => call('state') as Promise<{ alarms: number; next: number | null; outbox: number }>;
   return { call, reserve, leave, renew, state };
 }
@@ -71,21 +71,24 @@ async function rowOf(tenant: string, requests: number): Promise<Record<string, u
 
 test('ignores a renewal that arrives after the settlement', async () => {
   const { reserve, leave, renew } = limiterOf('overtaken', {});
-  await reserve('r', LEASE_MS);
+  await reserve('r', RESERVATION_TTL_MS);
   await leave('r', 9);
-  expect(await renew('r', 4, LEASE_MS)).toBe(false);
+  expect(await renew('r', 4, RESERVATION_TTL_MS)).toBe(false);
   expect(await rowOf('overtaken', 1)).toMatchObject({ cancelled: 1, completion_tokens: 9 });
 });
 
 test('counts a late settlement with an upstream account once against budgets', async () => {
-  const { reserve, leave } = limiterOf('after-its-lease', { concurrentRequests: 1, tokensPerMonth: 1000 });
-  await reserve('late', LEASE_MS);
+  const { reserve, leave } = limiterOf('after-its-reservation', {
+    concurrentRequests: 1,
+    tokensPerMonth: 1000,
+  });
+  await reserve('late', RESERVATION_TTL_MS);
   const next = () => reserve('next', LONG_MS);
   await eventually(next, ({ admitted }) => admitted);
   await leave('late', 900);
-  await rowOf('after-its-lease', 1);
+  await rowOf('after-its-reservation', 1);
   await leave('next', 5);
-  expect(await rowOf('after-its-lease', 2)).toMatchObject({ cancelled: 2, completion_tokens: 905 });
+  expect(await rowOf('after-its-reservation', 2)).toMatchObject({ cancelled: 2, completion_tokens: 905 });
   const { admitted, ...refused } = await reserve('in between', LONG_MS);
   expect([admitted, refused]).toEqual([true, { headers: {} }]);
   expect(await reserve('beyond', LONG_MS)).toMatchObject({ refusal: { kind: 'concurrency' } });
@@ -121,24 +124,24 @@ test('records only the settlement that arrives while the limiter asks the upstre
 
 test('bills the last account of a running request that the upstream then forgets', async () => {
   const { reserve, leave } = limiterOf('forgotten', {});
-  await reserve('r', LEASE_MS);
+  await reserve('r', RESERVATION_TTL_MS);
   await leave('r', 3);
   origin.answers.push(async () => ({ usage: usageOf(30), finishReasons: [], ended: false }));
   expect(await rowOf('forgotten', 1)).toMatchObject({ cancelled: 1, completion_tokens: 30 });
 });
 
 test('asks an unreachable upstream again about a request that outlived its reservation', async () => {
-  const leaseMs = 150;
+  const ttlMs = 150;
   const { reserve, leave, renew } = limiterOf('outlived', {});
-  await reserve('r', leaseMs);
-  const alive = () => renew('r', 1, leaseMs);
+  await reserve('r', ttlMs);
+  const alive = () => renew('r', 1, ttlMs);
   const later = async () => {
-    await sleep(2 * leaseMs);
+    await sleep(2 * ttlMs);
     return alive();
   };
   await eventually(later, (renewed) => renewed === false);
   for (let beats = 0; beats < 32; beats += 1) {
-    await sleep(leaseMs / 1.5);
+    await sleep(ttlMs / 1.5);
     await alive();
   }
   await leave('r', 3);

@@ -22,7 +22,7 @@ import { startWorkerd } from '../support/workerd.ts';
 
 const REQUESTS = 60;
 /** A settlement within four of these counts. Longer than a busy machine pauses. */
-const LEASE_MS = 1500;
+const RESERVATION_TTL_MS = 1500;
 
 let state: string;
 let accounts: Accounts;
@@ -105,7 +105,7 @@ async function request(id: string, draw: (below: number) => number, generated: G
     tokens: 500,
     tenantLimits: UNLIMITED,
     keyLimits: UNLIMITED,
-    leaseMs: LEASE_MS,
+    ttlMs: RESERVATION_TTL_MS,
   };
   await call('reserve', reservation, []);
   // The answer was lost and the Worker asks again: still one request.
@@ -117,7 +117,7 @@ async function request(id: string, draw: (below: number) => number, generated: G
     const tokens = draw(30);
     usage.completionTokens += tokens;
     generated.completion += tokens;
-    await call('renew', id, { usage: { ...usage }, upstream: 'origin', leaseMs: LEASE_MS });
+    await call('renew', id, { usage: { ...usage }, upstream: 'origin', ttlMs: RESERVATION_TTL_MS });
   }
   // The Worker vanishes: expiry must bill the last renewal,
   if (draw(4) === 0) return;
@@ -212,7 +212,7 @@ const reservationOf = (tenant: string) => ({
   tokens: 500,
   tenantLimits: UNLIMITED,
   keyLimits: UNLIMITED,
-  leaseMs: LEASE_MS,
+  ttlMs: RESERVATION_TTL_MS,
 });
 
 const endingOf = (requestId: string, usage: Usage): SettlementRequest => ({
@@ -228,10 +228,10 @@ test('accepts the settlement of a Worker that renews after its reservation expir
     callLimiter(workerd, { tenant: 'back-again', method, args });
   const told = { promptTokens: 2, cachedTokens: 0, completionTokens: 1 };
   await ask('reserve', reservationOf('back-again'), []);
-  await sleep(2 * LEASE_MS);
+  await sleep(2 * RESERVATION_TTL_MS);
   for (let count = 0; count < 15; count += 1) {
-    await sleep(LEASE_MS / 3);
-    const progress = { usage: told, upstream: 'origin', leaseMs: LEASE_MS };
+    await sleep(RESERVATION_TTL_MS / 3);
+    const progress = { usage: told, upstream: 'origin', ttlMs: RESERVATION_TTL_MS };
     expect(await ask('renew', 'back-again', progress)).toBe(false);
   }
   await ask('settle', [endingOf('back-again', { ...told, completionTokens: 700 })]);
@@ -245,7 +245,7 @@ test('asks an unreachable origin again about an abandoned request', async () => 
   expect(await rowOf('cut-off')).toMatchObject({ requests: 1, completion_tokens: 40, finish_length: 1 });
   const asked = accounts.asked.get('cut-off')!;
   // The platform may repeat a request after a lost connection.
-  expect(asked.at(-1)! - asked[0]!).toBeGreaterThan(LEASE_MS / 2);
+  expect(asked.at(-1)! - asked[0]!).toBeGreaterThan(RESERVATION_TTL_MS / 2);
 });
 
 test('frees the slot of a settled request before the upstream’s account is known', async () => {
@@ -271,7 +271,7 @@ test('frees the slot of a settled request before the upstream’s account is kno
     admitted: false,
   });
   // The settlement overtook the last renewal.
-  expect(await ask('renew', tenant, { usage, upstream: 'origin', leaseMs: LEASE_MS })).toBe(false);
+  expect(await ask('renew', tenant, { usage, upstream: 'origin', ttlMs: RESERVATION_TTL_MS })).toBe(false);
   expect(await rowOf(tenant)).toMatchObject({
     ...{ requests: 1, cancelled: 1, completion_tokens: 9, finish_stop: 1, latency_ms: 123 },
   });

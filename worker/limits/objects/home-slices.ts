@@ -28,7 +28,7 @@ export interface RegionState {
 export interface HomeCallbacks {
   isOpen(requestId: string): boolean;
   /** Adds a request that a region has admitted. */
-  open(request: ReservationRequest, lease: QuotaReservation, at: number): void;
+  open(request: ReservationRequest, reservation: QuotaReservation, at: number): void;
   settle(settlement: SettlementRequest): void;
   renew(requestId: string, renewal: Renewal): void;
   reserve(request: ReservationRequest, now: number): ReservationResult;
@@ -110,10 +110,10 @@ export class HomeSlices {
     const { request } = decision;
     // A region that restarted between two attempts of a caller has admitted the request twice.
     if (this.#home.isOpen(request.requestId)) return;
-    const { requestId: id, tokens, leaseMs } = request;
+    const { requestId: id, tokens, ttlMs } = request;
     // Home keeps a slice until it has applied all decisions of the region.
-    const lease = draw(this.#quota, sliceOf(decision.slice)!, { id, tokens, leaseMs }, now);
-    this.#home.open(request, lease, decision.at);
+    const reservation = draw(this.#quota, sliceOf(decision.slice)!, { id, tokens, ttlMs }, now);
+    this.#home.open(request, reservation, decision.at);
   }
 
   #grant(region: string, state: RegionState, holder: LimitHolder, now: number): GrantedSlice | null {

@@ -6,9 +6,9 @@ import type { RegionState } from './home-slices.ts';
 
 /** A running request: its reservation and the usage record that would be written if it ended now. */
 export interface OpenReservation {
-  readonly lease: QuotaReservation;
+  readonly reservation: QuotaReservation;
   readonly record: UsageRecord;
-  readonly leaseMs: number;
+  readonly ttlMs: number;
   /**
    * Null while the reservation runs. After that, Unix milliseconds at which the limiter asks the upstream and writes the
    * record.
@@ -18,8 +18,8 @@ export interface OpenReservation {
 
 /** The record is what gets billed if the Worker vanishes right after its reservation. */
 export function openReservation(
-  lease: QuotaReservation,
-  { requestId, tenantId, keyId, model, leaseMs }: ReservationRequest,
+  reservation: QuotaReservation,
+  { requestId, tenantId, keyId, model, ttlMs }: ReservationRequest,
   startedAt: number,
 ): OpenReservation {
   const record: UsageRecord = {
@@ -36,7 +36,7 @@ export function openReservation(
     latencyMs: 0,
     firstTokenMs: null,
   };
-  return { lease, record, leaseMs, abandonAt: null };
+  return { reservation, record, ttlMs, abandonAt: null };
 }
 
 const SCHEMA = `
@@ -82,7 +82,8 @@ export class LimiterStorage {
     for (const row of this.#sql.exec<{ id: string; state: string }>('SELECT id, state FROM subjects')) {
       state.subjects.set(row.id, JSON.parse(row.state) as SubjectState);
     }
-    for (const [id, { lease, abandonAt }] of open) if (abandonAt === null) state.leases.set(id, lease);
+    for (const [id, { reservation, abandonAt }] of open)
+      if (abandonAt === null) state.reservations.set(id, reservation);
     return state;
   }
 
@@ -115,7 +116,7 @@ export class LimiterStorage {
 
   saveOpen(open: OpenReservation): void {
     const value = JSON.stringify(open);
-    this.#sql.exec('INSERT OR REPLACE INTO requests (id, open) VALUES (?, ?)', open.lease.id, value);
+    this.#sql.exec('INSERT OR REPLACE INTO requests (id, open) VALUES (?, ?)', open.reservation.id, value);
   }
 
   /** Removes ended requests and puts their records into the outbox. */

@@ -13,7 +13,7 @@ import type {
   SettlementRequest,
   TenantLimiterRpc,
 } from '../protocol.ts';
-import { dueLeases, nextExpiry, recharge, renew, reserve, settle } from '../quota/quota.ts';
+import { dueReservations, nextExpiry, recharge, renew, reserve, settle } from '../quota/quota.ts';
 import { rateLimitHeaders } from '../quota/rate-limit-headers.ts';
 import type { QuotaState, Subject } from '../quota/state.ts';
 import { AlarmClock } from './alarm-clock.ts';
@@ -28,9 +28,9 @@ const FLUSH_RETRY_MAX_MS = 60_000;
 /** Settlements wait this long for others, because a commit costs more than a settlement. No response waits for it. */
 const SETTLE_DELAY_MS = 20;
 /** After its reservation has expired, a request's Worker has this many lifetimes to settle it. Then the upstream is asked. */
-const ABANDON_LEASES = 4;
+const ABANDON_LIFETIMES = 4;
 /** An unreachable upstream is asked again for this many lifetimes: 10 min by default, as long as origins keep accounts. */
-const ACCOUNT_LEASES = 20;
+const ACCOUNT_LIFETIMES = 20;
 const ACCOUNT_TIMEOUT_MS = 5_000;
 /** By then, an upstream has noticed that its reader has disconnected. */
 const INQUIRE_AFTER_MS = 1_000;
@@ -81,7 +81,7 @@ export class TenantLimiter extends DurableObject<Env> implements TenantLimiterRp
     for (const settlement of settlements) this.#settle(settlement);
     const result = this.#reserve(request, now);
     this.#write();
-    await this.#clock.ringBy(result.admitted ? now + request.leaseMs : null, this.#flushAt, this.#inquireAt);
+    await this.#clock.ringBy(result.admitted ? now + request.ttlMs : null, this.#flushAt, this.#inquireAt);
     return result;
   }
 
@@ -96,12 +96,12 @@ export class TenantLimiter extends DurableObject<Env> implements TenantLimiterRp
     const subjects = subjectsOf(request);
     const headers = () => rateLimitHeaders(this.#quota, subjects, now);
     if (this.#open.has(request.requestId)) return { admitted: true, headers: headers() };
-    const claim = { id: request.requestId, subjects, tokens: request.tokens, leaseMs: request.leaseMs };
+    const claim = { id: request.requestId, subjects, tokens: request.tokens, ttlMs: request.ttlMs };
     const refusal = reserve(this.#quota, claim, now);
     if (refusal) return { admitted: false, refusal, headers: headers() };
-    const lease = this.#quota.leases.get(request.requestId)!;
-    this.#keep(openReservation(lease, request, now));
-    this.#touch(lease.subjects);
+    const reservation = this.#quota.reservations.get(request.requestId)!;
+    this.#keep(openReservation(reservation, request, now));
+    this.#touch(reservation.subjects);
     return { admitted: true, headers: headers() };
   }
 
@@ -118,16 +118,16 @@ export class TenantLimiter extends DurableObject<Env> implements TenantLimiterRp
     return this.#renew(requestId, renewal);
   }
 
-  #renew(requestId: string, { leaseMs, ...progress }: Renewal): boolean {
+  #renew(requestId: string, { ttlMs, ...progress }: Renewal): boolean {
     const open = this.#open.get(requestId);
     // A settlement may overtake the last renewal.
     if (open?.record.status !== 'abandoned') return false;
     const now = this.#clock.now();
-    const alive = renew(this.#quota, requestId, now + leaseMs);
+    const alive = renew(this.#quota, requestId, now + ttlMs);
     // This Worker was unreachable for a while, and will settle its request itself.
-    const abandonAt = open.abandonAt && now + ABANDON_LEASES * leaseMs;
-    const lease = alive ? open.lease : { ...open.lease, expiresAt: now + leaseMs };
-    this.#keep({ ...open, lease, record: { ...open.record, ...progress }, abandonAt });
+    const abandonAt = open.abandonAt && now + ABANDON_LIFETIMES * ttlMs;
+    const reservation = alive ? open.reservation : { ...open.reservation, expiresAt: now + ttlMs };
+    this.#keep({ ...open, reservation, record: { ...open.record, ...progress }, abandonAt });
     return alive;
   }
 
@@ -176,9 +176,9 @@ export class TenantLimiter extends DurableObject<Env> implements TenantLimiterRp
     this.#clock.rang();
     const now = this.#clock.now();
     this.#slices.endDue(now);
-    for (const id of dueLeases(this.#quota, now)) {
+    for (const id of dueReservations(this.#quota, now)) {
       const open = this.#open.get(id)!;
-      this.#release(open, now + ABANDON_LEASES * open.leaseMs);
+      this.#release(open, now + ABANDON_LIFETIMES * open.ttlMs);
     }
     this.#inquireAt = null;
     this.#write();
@@ -192,7 +192,7 @@ export class TenantLimiter extends DurableObject<Env> implements TenantLimiterRp
   #loadSlices(): HomeSlices {
     return new HomeSlices(this.#quota, this.#storage.loadRegions(), {
       isOpen: (requestId) => this.#open.has(requestId),
-      open: (request, lease, at) => this.#keep(openReservation(lease, request, at)),
+      open: (request, reservation, at) => this.#keep(openReservation(reservation, request, at)),
       settle: (settlement) => this.#settle(settlement),
       renew: (requestId, renewal) => this.#renew(requestId, renewal),
       reserve: (request, now) => this.#reserve(request, now),
@@ -204,48 +204,52 @@ export class TenantLimiter extends DurableObject<Env> implements TenantLimiterRp
   }
 
   #keep(open: OpenReservation): void {
-    this.#open.set(open.lease.id, open);
+    this.#open.set(open.reservation.id, open);
     this.#storage.saveOpen(open);
   }
 
   /** Frees what a request holds. Its record waits for its Worker or for its upstream's account. */
   #release(open: OpenReservation, abandonAt: number): void {
     const tokens = chargedTokens(open.record.usage);
-    const held = settle(this.#quota, open.lease.id, tokens) !== null;
-    this.#keep({ ...open, lease: held ? { ...open.lease, tokens } : open.lease, abandonAt });
-    this.#touch(open.lease.subjects);
+    const held = settle(this.#quota, open.reservation.id, tokens) !== null;
+    this.#keep({
+      ...open,
+      reservation: held ? { ...open.reservation, tokens } : open.reservation,
+      abandonAt,
+    });
+    this.#touch(open.reservation.subjects);
   }
 
   /** Settles a request whose Worker is gone: by the upstream's account, otherwise by the Worker's last renewal. */
   async #abandon(open: OpenReservation, now: number): Promise<void> {
     const { account, complete } = await this.#accountOf(open).catch(() => UNKNOWN_ACCOUNT);
     // The Worker may have settled the request in the meantime.
-    if (this.#open.get(open.lease.id) !== open) return;
+    if (this.#open.get(open.reservation.id) !== open) return;
     const { usage, finishReasons } = account ?? open.record;
     const { status, startedAt } = open.record;
     const latencyMs = status === 'abandoned' ? now - startedAt : open.record.latencyMs;
     const firstTokenMs = open.record.firstTokenMs ?? account?.firstTokenMs ?? null;
     const record = { ...open.record, usage, finishReasons, latencyMs, firstTokenMs };
-    const late = now >= open.lease.expiresAt + ACCOUNT_LEASES * open.leaseMs;
+    const late = now >= open.reservation.expiresAt + ACCOUNT_LIFETIMES * open.ttlMs;
     const final = account?.ended !== false && (complete || late);
     if (final) this.#close(open, record);
-    else this.#keep({ ...open, record, abandonAt: now + open.leaseMs });
+    else this.#keep({ ...open, record, abandonAt: now + open.ttlMs });
   }
 
-  async #accountOf({ lease, record }: OpenReservation): Promise<KnownAccount> {
+  async #accountOf({ reservation, record }: OpenReservation): Promise<KnownAccount> {
     this.#catalogue ??= createCatalogue(this.env, parseSettings(this.env), Date.now);
     // If the Worker vanished, the request may have moved to another upstream, so all are asked.
     const upstream = record.status === 'abandoned' ? null : record.upstream;
-    return this.#catalogue.usageOf(lease.id, upstream, AbortSignal.timeout(ACCOUNT_TIMEOUT_MS));
+    return this.#catalogue.usageOf(reservation.id, upstream, AbortSignal.timeout(ACCOUNT_TIMEOUT_MS));
   }
 
   #close(open: OpenReservation, record: UsageRecord): void {
     const tokens = chargedTokens(record.usage);
-    if (open.abandonAt === null) settle(this.#quota, open.lease.id, tokens);
-    else recharge(this.#quota, open.lease, tokens);
-    this.#open.delete(open.lease.id);
+    if (open.abandonAt === null) settle(this.#quota, open.reservation.id, tokens);
+    else recharge(this.#quota, open.reservation, tokens);
+    this.#open.delete(open.reservation.id);
     this.#settled.push(record);
-    this.#touch(open.lease.subjects);
+    this.#touch(open.reservation.subjects);
   }
 
   #touch(subjects: readonly string[]): void {

@@ -32,8 +32,16 @@ export function reserve(state: QuotaState, claim: Claim, now: number): ExceededL
     state.subjects.set(id, subject);
   }
   const subjects = claim.subjects.map(({ id }) => id);
-  const expiresAt = now + claim.leaseMs;
-  state.leases.set(claim.id, { id: claim.id, subjects, tokens: claim.tokens, second, day, month, expiresAt });
+  const expiresAt = now + claim.ttlMs;
+  state.reservations.set(claim.id, {
+    id: claim.id,
+    subjects,
+    tokens: claim.tokens,
+    second,
+    day,
+    month,
+    expiresAt,
+  });
   return null;
 }
 
@@ -42,39 +50,41 @@ export function reserve(state: QuotaState, claim: Claim, now: number): ExceededL
  * Returns the reservation; null if it is unknown or already settled, in which case nothing changes.
  */
 export function settle(state: QuotaState, id: string, tokens: number): QuotaReservation | null {
-  const lease = state.leases.get(id);
-  if (!lease) return null;
-  state.leases.delete(id);
-  for (const name of lease.subjects) subjectState(state, name).running -= 1;
-  recharge(state, lease, tokens);
-  return lease;
+  const reservation = state.reservations.get(id);
+  if (!reservation) return null;
+  state.reservations.delete(id);
+  for (const name of reservation.subjects) subjectState(state, name).running -= 1;
+  recharge(state, reservation, tokens);
+  return reservation;
 }
 
 /** Corrects what an ended reservation was charged: `tokens` instead of the tokens so far. */
-export function recharge(state: QuotaState, lease: QuotaReservation, tokens: number): void {
-  const difference = tokens - lease.tokens;
-  for (const name of lease.subjects) {
+export function recharge(state: QuotaState, reservation: QuotaReservation, tokens: number): void {
+  const difference = tokens - reservation.tokens;
+  for (const name of reservation.subjects) {
     const subject = subjectState(state, name);
-    correct(subject.tokens, lease.second, difference);
-    amend(subject.day, lease.day, difference);
-    amend(subject.month, lease.month, difference);
+    correct(subject.tokens, reservation.second, difference);
+    amend(subject.day, reservation.day, difference);
+    amend(subject.month, reservation.month, difference);
   }
 }
 
 /** Renews a reservation; false if it no longer exists. */
 export function renew(state: QuotaState, id: string, expiresAt: number): boolean {
-  const lease = state.leases.get(id);
-  if (lease) lease.expiresAt = expiresAt;
-  return lease !== undefined;
+  const reservation = state.reservations.get(id);
+  if (reservation) reservation.expiresAt = expiresAt;
+  return reservation !== undefined;
 }
 
 /** Returns the ids of the expired reservations. */
-export const dueLeases = (state: QuotaState, now: number): string[] =>
-  [...state.leases.values()].filter((lease) => lease.expiresAt <= now).map((lease) => lease.id);
+export const dueReservations = (state: QuotaState, now: number): string[] =>
+  [...state.reservations.values()]
+    .filter((reservation) => reservation.expiresAt <= now)
+    .map((reservation) => reservation.id);
 
 /** Unix milliseconds at which the next reservation expires; null without reservations. */
 export function nextExpiry(state: QuotaState): number | null {
   let next: number | null = null;
-  for (const { expiresAt } of state.leases.values()) next = Math.min(next ?? expiresAt, expiresAt);
+  for (const { expiresAt } of state.reservations.values()) next = Math.min(next ?? expiresAt, expiresAt);
   return next;
 }

@@ -130,7 +130,7 @@ function change(state: QuotaState, slice: Slice, { requests, tokens, slots }: Ch
 export function draw(
   state: QuotaState,
   slice: Slice,
-  { id, tokens, leaseMs }: { readonly id: string; readonly tokens: number; readonly leaseMs: number },
+  { id, tokens, ttlMs }: { readonly id: string; readonly tokens: number; readonly ttlMs: number },
   now: number,
 ): QuotaReservation {
   const held = charged(slice.left);
@@ -154,9 +154,9 @@ export function draw(
     subject.running += 1;
   }
   const { subjects, day, month } = slice;
-  const lease = { id, subjects, tokens, second, day, month, expiresAt: now + leaseMs };
-  state.leases.set(id, lease);
-  return lease;
+  const reservation = { id, subjects, tokens, second, day, month, expiresAt: now + ttlMs };
+  state.reservations.set(id, reservation);
+  return reservation;
 }
 
 /** Returns the slot and the unused tokens of a settled request to its slice. */

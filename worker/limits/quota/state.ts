@@ -32,7 +32,7 @@ export interface QuotaReservation {
 
 export interface QuotaState {
   readonly subjects: Map<string, SubjectState>;
-  readonly leases: Map<string, QuotaReservation>;
+  readonly reservations: Map<string, QuotaReservation>;
 }
 
 export interface Claim {
@@ -42,7 +42,7 @@ export interface Claim {
   /** Estimated prompt tokens plus the maximum number of generated tokens. */
   readonly tokens: number;
   /** The reservation expires after this many milliseconds unless it is renewed. */
-  readonly leaseMs: number;
+  readonly ttlMs: number;
 }
 
 /** Why a claim was refused. */
@@ -56,7 +56,7 @@ export interface ExceededLimit {
   readonly retryAfterMs: number | null;
 }
 
-export const emptyQuota = (): QuotaState => ({ subjects: new Map(), leases: new Map() });
+export const emptyQuota = (): QuotaState => ({ subjects: new Map(), reservations: new Map() });
 
 const emptySubject = (): SubjectState => ({
   requests: [],

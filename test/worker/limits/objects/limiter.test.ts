@@ -23,7 +23,7 @@ const reservation = (
   tenant: string,
   id: string,
   limits: Partial<Limits>,
-  { leaseMs = 30_000, keyId = 'key' } = {},
+  { ttlMs = 30_000, keyId = 'key' } = {},
 ): Call => ({
   tenant,
   method: 'reserve',
@@ -34,7 +34,7 @@ const reservation = (
       keyId,
       model: 'tiny',
       tokens: 10,
-      leaseMs,
+      ttlMs,
       tenantLimits: { ...UNLIMITED, ...limits },
       keyLimits: UNLIMITED,
     },
@@ -152,7 +152,7 @@ describe('a tenant limiter in workerd', () => {
 
   test('expires a reservation without renewals and bills the last renewal', async () => {
     const limits = { concurrentRequests: 2 };
-    const lifetime = { leaseMs: 100 };
+    const lifetime = { ttlMs: 100 };
     await call(reservation('forgotten', 'silent', limits, lifetime));
     const usage = { promptTokens: 4, cachedTokens: 0, completionTokens: 6 };
     const renewal = (id: string): Call => ({
@@ -183,10 +183,10 @@ describe('a tenant limiter in workerd', () => {
 
   test('keeps an expired reservation’s slot free after a restart', async () => {
     const limits = { concurrentRequests: 1 };
-    await call(reservation('restarted', 'silent', limits, { leaseMs: 500 }));
+    await call(reservation('restarted', 'silent', limits, { ttlMs: 500 }));
     const usage = { promptTokens: 0, cachedTokens: 0, completionTokens: 0 };
     // Renewals for 1 ms: they show whether the reservation has ended, and write no counter.
-    const args = ['silent', { usage, upstream: null, leaseMs: 1 }];
+    const args = ['silent', { usage, upstream: null, ttlMs: 1 }];
     await eventually(
       () => call({ tenant: 'restarted', method: 'renew', args }),
       ([alive]) => alive === false,
@@ -207,7 +207,7 @@ describe('a tenant limiter in workerd', () => {
 
   test('counts the tokens of a settlement that arrives after the reservation expired', async () => {
     const limits = { concurrentRequests: 1, tokensPerMonth: 1_000 };
-    await call(reservation('late', 'cut-off', limits, { leaseMs: 500 }));
+    await call(reservation('late', 'cut-off', limits, { ttlMs: 500 }));
     const slotIsFree = async () => admitted(await call(reservation('late', 'next', limits)));
     await eventually(slotIsFree, (count) => count === 1);
     await call(settlement('late', 'next', 1));

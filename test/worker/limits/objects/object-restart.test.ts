@@ -6,7 +6,7 @@ import { workerForTests } from '../../support/worker-for-tests.ts';
 
 const { worker, origin } = workerForTests(
   // Longer than a test waits, so that no reservation expires.
-  { ADMIN_KEY_SHA256, LEASE_MS: '600000' },
+  { ADMIN_KEY_SHA256, RESERVATION_TTL_MS: '600000' },
   { entry: 'test/worker/support/restarting-objects.ts' },
 );
 

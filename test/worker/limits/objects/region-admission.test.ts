@@ -10,10 +10,10 @@ import { SLICE_MS } from '../../../../worker/limits/quota/slice.ts';
 
 const NOW = Date.UTC(2026, 0, 31, 12);
 const USAGE = { promptTokens: 1, cachedTokens: 0, completionTokens: 1 };
-const RENEWAL = { leaseMs: 30_000, usage: USAGE, upstream: 'origin' };
+const RENEWAL = { ttlMs: 30_000, usage: USAGE, upstream: 'origin' };
 
 const request = (requestId: string): ReservationRequest => ({
-  ...{ requestId, tenantId: 'acme', keyId: 'key', model: 'tiny', tokens: 10, leaseMs: 30_000 },
+  ...{ requestId, tenantId: 'acme', keyId: 'key', model: 'tiny', tokens: 10, ttlMs: 30_000 },
   ...{ tenantLimits: UNLIMITED, keyLimits: UNLIMITED },
 });
 
@@ -53,7 +53,7 @@ describe('admission from slices', () => {
     admission.takeSlices(granting(1, 2), NOW);
     expect(admission.admit(request('a'), NOW)?.decision).toMatchObject({ kind: 'admitted', slice: 1 });
     expect(admission.admit(request('a'), NOW)).toMatchObject({
-      reservation: { admitted: true },
+      result: { admitted: true },
       decision: null,
     });
     expect(admission.admit(request('b'), NOW)).not.toBeNull();

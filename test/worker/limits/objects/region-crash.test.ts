@@ -28,7 +28,7 @@ const start = (): Promise<WorkerProcess> =>
       MODELS_TTL_MS: '5000',
       LIMIT_REGIONS: 'colo',
       // Longer than a busy test machine pauses, shorter than a test may take.
-      LEASE_MS: '5000',
+      RESERVATION_TTL_MS: '5000',
     },
     options: { entry: 'test/worker/support/distant-limiter.ts', state },
   });

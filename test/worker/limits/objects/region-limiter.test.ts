@@ -53,8 +53,8 @@ function limitersOf(tenant: string, limits: Partial<Limits>) {
     call('REGIONS', `${tenant}@FRA`, method, args);
   const subjects = { tenantLimits: { ...UNLIMITED, ...limits }, keyLimits: UNLIMITED };
   const holder = { tenantId: tenant, keyId: 'key', ...subjects };
-  const reserve = (requestId: string, leaseMs = 600_000) =>
-    region('reserve', { ...holder, model: 'tiny', tokens: 1, requestId, leaseMs }, []);
+  const reserve = (requestId: string, ttlMs = 600_000) =>
+    region('reserve', { ...holder, model: 'tiny', tokens: 1, requestId, ttlMs }, []);
   const remaining = async () =>
     ((await home('rateLimitHeaders', holder)) as Record<string, string>)['x-ratelimit-remaining-requests'];
   const state = () => region('state') as Promise<{ journal: number; alarm: number | null }>;
@@ -104,8 +104,8 @@ describe('a regional limiter', () => {
   test('forwards renewals, and the last one is billed if the Worker vanishes', async () => {
     const { region, reserve } = limitersOf('vanished', { requestsPerMinute: 800 });
     await reserve('first');
-    const renewal: Renewal = { leaseMs: 1000, usage: usageOf(6), upstream: 'origin' };
-    await reserve('silent', renewal.leaseMs);
+    const renewal: Renewal = { ttlMs: 1000, usage: usageOf(6), upstream: 'origin' };
+    await reserve('silent', renewal.ttlMs);
     await region('renew', 'silent', renewal);
     const rows = async () =>
       (await db.prepare("SELECT * FROM usage_daily WHERE tenant_id = 'vanished'").all()).results;

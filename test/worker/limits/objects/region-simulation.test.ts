@@ -4,7 +4,7 @@ import { type Limits, UNLIMITED } from '../../../../shared/tenant.ts';
 import { SLICE_GRACE_MS, SLICE_MS } from '../../../../worker/limits/quota/slice.ts';
 import { periodUse, subjectState } from '../../../../worker/limits/quota/state.ts';
 import { used } from '../../../../worker/limits/quota/window.ts';
-import { LEASE_MS, type Truth, World } from './region-world.ts';
+import { RESERVATION_TTL_MS, type Truth, World } from './region-world.ts';
 
 const START = Date.UTC(2026, 0, 31, 23, 58, 30);
 const REGIONS = 3;
@@ -87,7 +87,7 @@ function recount(world: World, subject: string, limits: Limits): void {
   within(sum(all.filter(({ at }) => month(at) === month(now))), limits.tokensPerMonth);
   // A request loses its slot if home hears nothing of it for the lifetime of a reservation.
   const alive = all.filter(
-    ({ used: spent, at, toldAt }) => spent === null && (toldAt ?? now) < at + LEASE_MS,
+    ({ used: spent, at, toldAt }) => spent === null && (toldAt ?? now) < at + RESERVATION_TTL_MS,
   );
   within(alive.length, limits.concurrentRequests);
 }
@@ -245,11 +245,11 @@ describe('limits across regions', () => {
     world.ask(0, 'second', 'a', 40);
     world.talk(0);
     expect(countedAtHome(world)).toEqual(held);
-    expect(world.quota.leases.get('second')?.expiresAt).toBe(world.now + LEASE_MS);
+    expect(world.quota.reservations.get('second')?.expiresAt).toBe(world.now + RESERVATION_TTL_MS);
     world.pass(5000);
     world.renew(0, 'second');
     world.talk(0);
-    expect(world.quota.leases.get('second')?.expiresAt).toBe(world.now + LEASE_MS);
+    expect(world.quota.reservations.get('second')?.expiresAt).toBe(world.now + RESERVATION_TTL_MS);
     world.settle('second', 20);
     // Home applies the sync, but its result is lost.
     world.send(0);

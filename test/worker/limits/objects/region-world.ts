@@ -20,7 +20,7 @@ import { emptyQuota, type Subject, type SubjectState } from '../../../../worker/
  * truth about all admitted requests in a list that the implementation cannot see.
  */
 
-export const LEASE_MS = 30_000;
+export const RESERVATION_TTL_MS = 30_000;
 
 /** The true state of a request. */
 export interface Truth {
@@ -91,11 +91,11 @@ export class World {
       },
       settle: ({ requestId: id, settlement: { usage } }) => {
         if (!this.#open.delete(id)) return;
-        const lease = settle(this.quota, id, usage.completionTokens);
-        this.#touch(lease?.subjects ?? []);
+        const reservation = settle(this.quota, id, usage.completionTokens);
+        this.#touch(reservation?.subjects ?? []);
         this.records.set(id, (this.records.get(id) ?? 0) + 1);
       },
-      renew: (id) => renew(this.quota, id, this.now + LEASE_MS),
+      renew: (id) => renew(this.quota, id, this.now + RESERVATION_TTL_MS),
       reserve: (request, now) => this.#reserve(request, now),
       subjectsOf: ({ keyId }) => this.#subjects(keyId),
       isBlocked: () => false,
@@ -123,7 +123,7 @@ export class World {
     if (this.#open.has(id)) return { admitted: true as const, headers: {} };
     const refusal = reserve(
       this.quota,
-      { id, subjects: this.#subjects(keyId), tokens, leaseMs: LEASE_MS },
+      { id, subjects: this.#subjects(keyId), tokens, ttlMs: RESERVATION_TTL_MS },
       now,
     );
     if (refusal) return { admitted: false as const, refusal, headers: {} };
@@ -162,7 +162,7 @@ export class World {
       model: 'tiny',
       tokens,
       ...limits,
-      leaseMs: LEASE_MS,
+      ttlMs: RESERVATION_TTL_MS,
     };
     if (this.#admitLocally(index, request)) return;
     region.waiting.push(request);
@@ -306,7 +306,7 @@ export class World {
   /** Renews a running request. */
   renew(index: number, id: string): void {
     const usage = { promptTokens: 0, cachedTokens: 0, completionTokens: 1 };
-    this.regions[index]!.admission.renew(id, { leaseMs: LEASE_MS, usage, upstream: null });
+    this.regions[index]!.admission.renew(id, { ttlMs: RESERVATION_TTL_MS, usage, upstream: null });
   }
 
   /** Drops all old syncs. */

@@ -67,8 +67,8 @@ export class ReferenceQuota {
     });
   }
 
-  admit(id: string, subjects: readonly string[], tokens: number, now: number, leaseMs: number): void {
-    this.#admitted.push({ id, subjects, at: now, tokens, running: true, expiresAt: now + leaseMs });
+  admit(id: string, subjects: readonly string[], tokens: number, now: number, ttlMs: number): void {
+    this.#admitted.push({ id, subjects, at: now, tokens, running: true, expiresAt: now + ttlMs });
   }
 
   settle(id: string, tokens: number): boolean {

@@ -1,7 +1,13 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { type Limits, UNLIMITED } from '../../../../shared/tenant.ts';
-import { dueLeases, nextExpiry, renew, reserve, settle } from '../../../../worker/limits/quota/quota.ts';
+import {
+  dueReservations,
+  nextExpiry,
+  renew,
+  reserve,
+  settle,
+} from '../../../../worker/limits/quota/quota.ts';
 import { goDuration, rateLimitHeaders } from '../../../../worker/limits/quota/rate-limit-headers.ts';
 import {
   emptyQuota,
@@ -23,11 +29,11 @@ const claim = (id: string, subjects: readonly Subject[], tokens = 1) => ({
   id,
   subjects,
   tokens,
-  leaseMs: 30_000,
+  ttlMs: 30_000,
 });
 
 const snapshot = (state: QuotaState): string =>
-  JSON.stringify([[...state.subjects.entries()], [...state.leases.entries()]]);
+  JSON.stringify([[...state.subjects.entries()], [...state.reservations.entries()]]);
 
 const maybe = (max: number) => fc.option(fc.integer({ min: 1, max }), { nil: null });
 
@@ -104,7 +110,7 @@ describe('quota compared with the reference', () => {
               expect(used(held.tokens, now)).toBe(reference.tokensOf(name, now));
               expect(held.running).toBe(reference.runningOf(name));
             }
-            expect(dueLeases(state, now).sort()).toEqual(reference.due(now));
+            expect(dueReservations(state, now).sort()).toEqual(reference.due(now));
           }
         },
       ),
@@ -214,8 +220,8 @@ describe('reservations', () => {
     reserve(state, claim('r1', [subject({})]), START);
     expect(nextExpiry(state)).toBe(START + 30_000);
     expect(renew(state, 'r1', START + 50_000)).toBe(true);
-    expect(dueLeases(state, START + 49_999)).toEqual([]);
-    expect(dueLeases(state, START + 50_000)).toEqual(['r1']);
+    expect(dueReservations(state, START + 49_999)).toEqual([]);
+    expect(dueReservations(state, START + 50_000)).toEqual(['r1']);
     settle(state, 'r1', 0);
     expect(renew(state, 'r1', START + 90_000)).toBe(false);
     expect(nextExpiry(state)).toBeNull();
