@@ -41,7 +41,7 @@ export function openReservation(
 
 const SCHEMA = `
   CREATE TABLE IF NOT EXISTS subjects (id TEXT PRIMARY KEY, state TEXT NOT NULL) WITHOUT ROWID;
-  CREATE TABLE IF NOT EXISTS requests (id TEXT PRIMARY KEY, open TEXT NOT NULL) WITHOUT ROWID;
+  CREATE TABLE IF NOT EXISTS reservations (id TEXT PRIMARY KEY, open TEXT NOT NULL) WITHOUT ROWID;
   CREATE TABLE IF NOT EXISTS outbox (sequence INTEGER PRIMARY KEY AUTOINCREMENT, record TEXT NOT NULL);
   CREATE TABLE IF NOT EXISTS blocked (id TEXT PRIMARY KEY) WITHOUT ROWID;
   CREATE TABLE IF NOT EXISTS regions (id TEXT PRIMARY KEY, state TEXT NOT NULL) WITHOUT ROWID;
@@ -88,7 +88,7 @@ export class LimiterStorage {
   }
 
   loadOpen(): Map<string, OpenReservation> {
-    const rows = this.#sql.exec<{ id: string; open: string }>('SELECT id, open FROM requests');
+    const rows = this.#sql.exec<{ id: string; open: string }>('SELECT id, open FROM reservations');
     return new Map(rows.toArray().map(({ id, open }) => [id, JSON.parse(open) as OpenReservation]));
   }
 
@@ -116,14 +116,14 @@ export class LimiterStorage {
 
   saveOpen(open: OpenReservation): void {
     const value = JSON.stringify(open);
-    this.#sql.exec('INSERT OR REPLACE INTO requests (id, open) VALUES (?, ?)', open.reservation.id, value);
+    this.#sql.exec('INSERT OR REPLACE INTO reservations (id, open) VALUES (?, ?)', open.reservation.id, value);
   }
 
   /** Removes ended requests and puts their records into the outbox. */
   close(records: readonly UsageRecord[]): void {
     for (const batch of batches(records)) {
       const ids = JSON.stringify(batch.map(({ requestId }) => requestId));
-      this.#sql.exec('DELETE FROM requests WHERE id IN (SELECT value FROM json_each(?))', ids);
+      this.#sql.exec('DELETE FROM reservations WHERE id IN (SELECT value FROM json_each(?))', ids);
       this.#sql.exec('INSERT INTO outbox (record) SELECT value FROM json_each(?)', JSON.stringify(batch));
     }
   }
