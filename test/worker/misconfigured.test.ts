@@ -13,12 +13,12 @@ const upstreams = (...list: readonly object[]) => ({ UPSTREAMS: JSON.stringify(l
 
 test.each([
   ['a variable', { RESERVATION_TTL_MS: 'soon' }],
-  ['a page that is no origin', { CORS_ORIGINS: 'https://app.example.com, www.example.com' }],
+  ['a page that is not an origin', { CORS_ORIGINS: 'https://app.example.com, www.example.com' }],
   ['an empty secret', { ORIGIN_SECRET: '' }],
   ['the list of upstreams', { UPSTREAMS: '[' }],
   ['an origin without its secret', upstreams({ ...origin, secret: 'FAR_SECRET' })],
   ['a server without its key', upstreams({ ...server, apiKey: 'NEAR_KEY' })],
-  ['a binding that is missing', upstreams({ ...origin, binding: 'TUNNEL' })],
+  ['a missing binding', upstreams({ ...origin, binding: 'TUNNEL' })],
   ['a binding that is a variable', upstreams({ ...origin, binding: 'ENVIRONMENT' })],
 ])('answers every request with 500 in a misconfigured deployment (%s)', async (_, vars) => {
   const worker = await startWorker(NOBODY, vars);

@@ -38,7 +38,7 @@ const BY_STATUS: readonly (readonly [number, readonly ErrorCase[]])[] = [
   [504, STATUS_504],
 ];
 
-describe.each(BY_STATUS)('H.10: status %i', (status, cases) => {
+describe.each(BY_STATUS)('status %i', (status, cases) => {
   test.each(cases.map((row) => [row.name, row] as const))('%s', async (_, row) => {
     const response = await row.send(worker, origin);
     const text = await response.text();
