@@ -1,7 +1,7 @@
 /**
  * API keys: `sk-` + public id (12) + `-` + secret (43) + check digits (6), all in base 62. The id may be shown and
- * logged; the check digits (CRC-32 of all before them) let a mistyped key be refused without a look-up, and let
- * scanners recognise a leaked one.
+ * logged. The check digits are the CRC-32 of everything before them. They reject mistyped keys without a look-up and let
+ * scanners recognize leaked keys.
  */
 
 const DIGITS = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz';
@@ -14,7 +14,7 @@ const PATTERN = new RegExp(
   `^(sk-([0-9A-Za-z]{${ID_LENGTH}})-[0-9A-Za-z]{${SECRET_LENGTH}})([0-9A-Za-z]{${CHECK_LENGTH}})$`,
 );
 
-/** CRC-32 (ISO 3309) of ASCII text. */
+/** Returns the CRC-32 (ISO 3309) of ASCII text. */
 function crc32(text: string): number {
   let crc = 0xffffffff;
   for (let index = 0; index < text.length; index += 1) {
@@ -34,7 +34,7 @@ function checkDigits(body: string): string {
   return digits;
 }
 
-/** `length` uniform base-62 digits: bytes of 248 and above are drawn again, which keeps every digit as likely. */
+/** Returns `length` uniform base-62 digits. Skips bytes of 248 and above, so that all digits are equally likely. */
 function randomDigits(length: number, random: (bytes: number) => Uint8Array): string {
   let digits = '';
   while (digits.length < length) {
@@ -47,7 +47,7 @@ function randomDigits(length: number, random: (bytes: number) => Uint8Array): st
 
 export interface NewApiKey {
   readonly id: string;
-  /** The whole key, shown once. */
+  /** The whole key, which is shown only once. */
   readonly secret: string;
 }
 
@@ -58,7 +58,7 @@ export function newApiKey(random: (bytes: number) => Uint8Array): NewApiKey {
   return { id, secret: body + checkDigits(body) };
 }
 
-/** The public id of a well-formed key; null for anything else. */
+/** Returns the public id of a well-formed key; otherwise null. */
 export function apiKeyId(key: string): string | null {
   const match = PATTERN.exec(key);
   if (!match || checkDigits(match[1] as string) !== match[3]) return null;

@@ -1,60 +1,92 @@
 import * as z from 'zod';
 import { list } from './json-fields.ts';
 
-/** The public fields that constrain the text to a grammar or a schema; at most one of them may be given. */
+/** The public fields that constrain the text to a grammar or a schema. A request may contain at most one constraint. */
 
 const jsonSchema = z.union([z.string(), z.looseObject({})]);
 const choices = list(z.string().min(1), { min: 1, max: 4_096 });
+const text = z.string().min(1).nullish();
 
-/** '' is llama.cpp's own default: clients that send all of its settings send it, too. */
+/** '' is llama.cpp's default. Clients that send all of its settings also send it. */
 const grammar = z.union([
   z.string(),
-  z.object({ type: z.enum(['regex', 'json_schema', 'llguidance', 'lark', 'gbnf']), value: z.unknown() }),
+  z.object({
+    type: z
+      .enum(['regex', 'json_schema', 'llguidance', 'lark', 'gbnf'])
+      .describe('Language of the constraint.'),
+    value: z.unknown().describe('The constraint in that language.'),
+  }),
 ]);
 
 const responseFormat = z.object({
-  type: z.enum(['text', 'json_object', 'json_schema', 'grammar']),
-  schema: jsonSchema.nullish(),
+  type: z
+    .enum(['text', 'json_object', 'json_schema', 'grammar'])
+    .describe('Kind of the text. text means no constraint.'),
+  schema: jsonSchema.nullish().describe('JSON Schema for the types json_object and json_schema.'),
   json_schema: z
-    .object({ name: z.string().nullish(), schema: jsonSchema.nullish(), strict: z.boolean().nullish() })
-    .nullish(),
-  grammar: z.string().min(1).nullish(),
+    .object({
+      name: z.string().nullish().describe('Accepted without effect.'),
+      schema: jsonSchema.nullish().describe('The JSON Schema.'),
+      strict: z.boolean().nullish().describe('Accepted without effect.'),
+    })
+    .nullish()
+    .describe('JSON Schema in the form of the OpenAI API.'),
+  grammar: text.describe('GBNF grammar for the type grammar.'),
 });
 
 const structuredOutputs = z.object({
-  json: jsonSchema.nullish(),
-  regex: z.string().min(1).nullish(),
-  choice: choices.nullish(),
-  grammar: z.string().min(1).nullish(),
-  json_object: z.boolean().nullish(),
+  json: jsonSchema.nullish().describe('The text is JSON that matches this JSON Schema.'),
+  regex: text.describe('The text matches this regular expression.'),
+  choice: choices.nullish().describe('The text is one of these.'),
+  grammar: text.describe('The text matches this GBNF grammar.'),
+  json_object: z.boolean().nullish().describe('The text is a JSON object.'),
 });
 
 const tool = z.object({
-  type: z.literal('function'),
-  function: z.object({
-    name: z.string().min(1).max(64),
-    description: z.string().nullish(),
-    parameters: z.looseObject({}).nullish(),
-    strict: z.boolean().nullish(),
-  }),
+  type: z.literal('function').describe("Always 'function'."),
+  function: z
+    .object({
+      name: z.string().min(1).max(64).describe('Name of the function.'),
+      description: z.string().nullish().describe('Accepted without effect.'),
+      parameters: z.looseObject({}).nullish().describe("JSON Schema of the function's arguments."),
+      strict: z.boolean().nullish().describe('Must be true: the arguments match the schema.'),
+    })
+    .describe('The function that the model calls.'),
 });
 
 const toolChoice = z.union([
   z.enum(['none', 'auto', 'required']),
-  z.object({ type: z.literal('function'), function: z.object({ name: z.string() }) }),
+  z.object({
+    type: z.literal('function').describe("Always 'function'."),
+    function: z
+      .object({ name: z.string().describe('Name of the function.') })
+      .describe('The function that the model must call.'),
+  }),
 ]);
 
 export const constraintFields = {
-  grammar: grammar.nullish(),
-  json_schema: jsonSchema.nullish(),
-  response_format: responseFormat.nullish(),
-  guided_json: jsonSchema.nullish(),
-  guided_regex: z.string().min(1).nullish(),
-  guided_choice: choices.nullish(),
-  guided_grammar: z.string().min(1).nullish(),
-  structured_outputs: structuredOutputs.nullish(),
-  regex: z.string().min(1).nullish(),
-  ebnf: z.string().min(1).nullish(),
-  tools: list(tool, { max: 128 }).nullish(),
-  tool_choice: toolChoice.nullish(),
+  grammar: grammar
+    .nullish()
+    .describe(
+      'The text matches this GBNF grammar, or a grammar of another type. An empty string means none.',
+    ),
+  json_schema: jsonSchema.nullish().describe('The text is JSON that matches this JSON Schema.'),
+  response_format: responseFormat
+    .nullish()
+    .describe('Constrains the text to JSON, to a JSON Schema or to a grammar.'),
+  guided_json: jsonSchema.nullish().describe('Alias of json_schema.'),
+  guided_regex: text.describe('Alias of regex.'),
+  guided_choice: choices.nullish().describe('The text is one of these.'),
+  guided_grammar: text.describe('Alias of grammar, as GBNF.'),
+  structured_outputs: structuredOutputs
+    .nullish()
+    .describe('Exactly one constraint: json, regex, choice, grammar or json_object.'),
+  regex: text.describe('The text matches this regular expression.'),
+  ebnf: text.describe('Alias of grammar, as GBNF.'),
+  tools: list(tool, { max: 128 })
+    .nullish()
+    .describe(
+      'Functions. Only a strict function that tool_choice forces is supported; the text is its arguments.',
+    ),
+  tool_choice: toolChoice.nullish().describe('The function that the model must call.'),
 } as const;

@@ -2,44 +2,60 @@ import * as z from 'zod';
 import { MOST_IMAGES } from './generation.ts';
 import { integer, list } from './json-fields.ts';
 
-/** The public fields that shape the answer, the prompt's treatment and the use of caches. */
+/** The public fields for the response, the treatment of the prompt, and caches. */
 
-const flag = z.boolean().nullish();
-const salt = z.string().max(256).nullish();
+const flag = (description: string) => z.boolean().nullish().describe(description);
+const salt = (description: string) => z.string().max(256).nullish().describe(description);
 
-/** How many alternatives: the ceiling is the dialect's; `true` leaves the number to top_logprobs. */
+/** Number of alternatives. The dialect sets the maximum. `true` means the number in top_logprobs. */
 const alternatives = z.union([integer(0), z.literal(true)]);
 
-/** How much of the prompt's end is kept; −1 = what fits. */
+/** Number of prompt tokens to keep; −1 = as many as fit. */
 const keptTokens = integer(-1).refine((count) => count !== 0, {
   message: "Invalid 'truncate_prompt_tokens': expected -1 or a value >= 1, but got 0 instead.",
   params: { code: 'integer_below_min_value' },
 });
 
 export const outputFields = {
-  echo: flag,
-  echo_last: integer(0).nullish(),
-  logprobs: alternatives.nullish(),
-  top_logprobs: integer(0).nullish(),
-  n_probs: integer(0).nullish(),
-  prompt_logprobs: integer(0).nullish(),
-  return_tokens_as_token_ids: flag,
-  return_token_ids: flag,
-  return_tokens: flag,
-  logprob_token_ids: list(integer(0), { max: 128 }).nullish(),
-  timings_per_token: flag,
-  include_stop_str_in_output: flag,
-  no_stop_trim: flag,
-  skip_special_tokens: flag,
-  add_special_tokens: flag,
-  context_length_exceeded_behavior: z.enum(['truncate', 'error']).nullish(),
-  truncate_sequence: flag,
-  truncate_prompt_tokens: keptTokens.nullish(),
-  truncation_side: z.enum(['left', 'right']).nullish(),
-  cache_prompt: flag,
-  cache_salt: salt,
-  prompt_cache_isolation_key: salt,
-  prompt_cache_key: salt,
-  prompt_embeds: z.unknown().nullish(),
-  images: list(z.string(), { max: MOST_IMAGES }).nullish(),
+  echo: flag('Puts the prompt before the completion.'),
+  echo_last: integer(0).nullish().describe('Puts the last tokens of the prompt before the completion.'),
+  logprobs: alternatives
+    .nullish()
+    .describe('Number of alternatives per token in the logprobs. true uses the number in top_logprobs.'),
+  top_logprobs: integer(0).nullish().describe('Alias of logprobs.'),
+  n_probs: integer(0).nullish().describe('Alias of logprobs, except that 0 returns no logprobs.'),
+  prompt_logprobs: integer(0)
+    .nullish()
+    .describe('Number of alternatives per prompt token. Not available with stream.'),
+  return_tokens_as_token_ids: flag("Writes tokens as 'token_id:N' in the logprobs."),
+  return_token_ids: flag('Adds the token ids of prompt and completion to each choice.'),
+  return_tokens: flag('Alias of return_token_ids.'),
+  logprob_token_ids: list(integer(0), { max: 128 })
+    .nullish()
+    .describe('Not supported: a non-empty list is rejected.'),
+  timings_per_token: flag('Adds timings to the end of the response.'),
+  include_stop_str_in_output: flag('Keeps the stop text at the end of the completion.'),
+  no_stop_trim: flag('Alias of include_stop_str_in_output.'),
+  skip_special_tokens: flag('Removes special tokens from the text.'),
+  add_special_tokens: flag("Adds the tokenizer's own special tokens to a text prompt."),
+  context_length_exceeded_behavior: z
+    .enum(['truncate', 'error'])
+    .nullish()
+    .describe('If prompt and max_tokens exceed the context: reduces max_tokens, or rejects the request.'),
+  truncate_sequence: flag('Removes the beginning of a prompt that is too long.'),
+  truncate_prompt_tokens: keptTokens
+    .nullish()
+    .describe('Keeps only this number of tokens at the end of the prompt. -1 keeps as many as fit.'),
+  truncation_side: z
+    .enum(['left', 'right'])
+    .nullish()
+    .describe("Where a prompt is truncated. Only 'left' is supported."),
+  cache_prompt: flag('Allows reuse of the prefix cache of earlier prompts.'),
+  cache_salt: salt('Prompts with different salts share no prefix cache.'),
+  prompt_cache_isolation_key: salt('Alias of cache_salt.'),
+  prompt_cache_key: salt('Alias of cache_salt.'),
+  prompt_embeds: z.unknown().nullish().describe('Not supported: a value is rejected.'),
+  images: list(z.string(), { max: MOST_IMAGES })
+    .nullish()
+    .describe("Images for the prompt's <image> marks, as data:image/...;base64 texts. Needs a vision model."),
 } as const;

@@ -2,11 +2,11 @@ import * as z from 'zod';
 import type { WirePrompt } from './generation.ts';
 import { DOCUMENTED_AS, type Fault, integer, kindOf, MAX_INT32, report } from './json-fields.ts';
 
-/** `prompt` as callers may write it; see `readPrompts` for what the forms mean. */
+/** All forms of `prompt`; `readPrompts` explains their meaning. */
 const parts = z.array(z.union([integer(0), z.string()])).min(1);
 const documented = z.union([z.string(), parts, z.array(z.union([z.string(), parts])).min(1)]);
 
-type Reading<T> = { readonly value: T } | { readonly fault: Fault };
+type ReadResult<T> = { readonly value: T } | { readonly fault: Fault };
 
 function tokenFault(value: unknown, path: readonly number[]): Fault | null {
   if (typeof value === 'string') return null;
@@ -33,8 +33,8 @@ function tokenFault(value: unknown, path: readonly number[]): Fault | null {
   return null;
 }
 
-/** One prompt given as ids, strings or a mixture. */
-function readParts(parts: readonly unknown[], path: readonly number[]): Reading<WirePrompt> {
+/** Reads one prompt of ids, strings or both. */
+function readParts(parts: readonly unknown[], path: readonly number[]): ReadResult<WirePrompt> {
   if (parts.length === 0) {
     const name = `prompt${path.map((index) => `[${index}]`).join('')}`;
     return {
@@ -53,10 +53,10 @@ function readParts(parts: readonly unknown[], path: readonly number[]): Reading<
 }
 
 /**
- * A string is one prompt; an array of strings is many; a flat array with any number is one prompt of ids, or of ids
- * and strings joined; an array that holds arrays is many prompts, each a string or such an array.
+ * A string is one prompt. An array of strings is many prompts. A flat array with any number is one prompt of ids, or of
+ * ids and strings to be joined. An array that contains arrays is many prompts, each a string or such an array.
  */
-function readPrompts(value: unknown): Reading<WirePrompt[]> {
+function readPrompts(value: unknown): ReadResult<WirePrompt[]> {
   if (typeof value === 'string') return { value: [value] };
   if (!Array.isArray(value)) {
     const message = `Invalid type for 'prompt': expected a string or an array of strings or token ids, but got ${kindOf(value)} instead.`;
@@ -85,7 +85,7 @@ function readPrompts(value: unknown): Reading<WirePrompt[]> {
   return { value: prompts };
 }
 
-/** Every form of `prompt`, as a list of prompts for the wire. Arrays are walked once and only to the first fault. */
+/** Converts every form of `prompt` to a list of prompts. Checks arrays in one pass, up to the first fault. */
 export const promptField = z
   .unknown()
   .transform((value, context): WirePrompt[] => {
@@ -96,9 +96,9 @@ export const promptField = z
       });
       return z.NEVER;
     }
-    const reading = readPrompts(value);
-    if ('value' in reading) return reading.value;
-    report(context, reading.fault);
+    const result = readPrompts(value);
+    if ('value' in result) return result.value;
+    report(context, result.fault);
     return z.NEVER;
   })
   .meta({ [DOCUMENTED_AS]: documented });

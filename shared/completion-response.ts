@@ -1,12 +1,12 @@
 import * as z from 'zod';
 import { finishReason, modelState } from './generation.ts';
 
-/** The public answers: what they look like is said here, and checked against this in the tests. */
+/** The public responses. The tests check responses against these schemas. */
 
 const logprobs = z.object({
   tokens: z.array(z.string()),
   token_logprobs: z.array(z.number().nullable()),
-  /** Per token a map from token to logprob, best first; null for the first prompt token. */
+  /** For each token, a map from token to logprob, best first; null for the first prompt token. */
   top_logprobs: z.array(z.record(z.string(), z.number()).nullable()),
   /** Code points from the start of `text`. */
   text_offset: z.array(z.int().min(0)),
@@ -22,7 +22,7 @@ const choice = z.object({
   index: z.int().min(0),
   text: z.string(),
   logprobs: logprobs.nullable(),
-  /** Null in a stream's chunks until the choice has ended. */
+  /** Null in the chunks of a stream until the choice ends. */
   finish_reason: finishReason.nullable(),
   /** The stop string or stop token that ended it. */
   stop_reason: z.union([z.string(), z.int()]).nullish(),
@@ -63,7 +63,7 @@ const base = {
 
 export const completionResponse = z.object({ ...base, usage: completionUsage });
 
-/** One event of a stream. Usage is absent or null before the end unless asked for throughout. */
+/** One event of a stream. Usage is absent or null before the end, unless the request asks for continuous usage. */
 export const completionChunk = z.object({ ...base, usage: completionUsage.nullish() });
 
 export const errorResponse = z.object({
@@ -71,7 +71,7 @@ export const errorResponse = z.object({
     message: z.string(),
     type: z.string(),
     param: z.string().nullable(),
-    /** A name; in dialects that do so, the HTTP status. */
+    /** A name, or the HTTP status in some dialects. */
     code: z.union([z.string(), z.int()]),
   }),
 });
@@ -84,7 +84,7 @@ export const publicModel = z.object({
   /** The model's own id; `id` may be an alias. */
   root: z.string(),
   max_model_len: z.int(),
-  /** Whether a request is answered at once; an unloaded model is loaded by the first one, which gets 503. */
+  /** The first request for an unloaded model loads it and gets 503. */
   state: modelState,
 });
 

@@ -5,41 +5,59 @@ import { promptField } from './completion-prompt.ts';
 import { MAX_WORD_LENGTH, samplingFields } from './completion-sampling.ts';
 import { integer, list } from './json-fields.ts';
 
-/** More than the documented four: evaluation and editor clients send five to nine. */
+/** OpenAI documents four. Evaluation and editor clients send five to nine. */
 export const MAX_STOPS = 16;
 
 const stopText = z.string().min(1).max(MAX_WORD_LENGTH);
 
 const streamOptions = z.object({
-  include_usage: z.boolean().nullish(),
-  continuous_usage_stats: z.boolean().nullish(),
-  /** Accepted; nothing is obfuscated. */
-  include_obfuscation: z.boolean().nullish(),
+  include_usage: z.boolean().nullish().describe('Adds a last chunk with the token usage.'),
+  continuous_usage_stats: z
+    .boolean()
+    .nullish()
+    .describe('With include_usage: adds the usage so far to every chunk.'),
+  include_obfuscation: z.boolean().nullish().describe('Accepted without effect.'),
 });
 
 /**
- * The body of POST /v1/completions: types and ranges of every field that has a meaning here. `null` means absent.
- * Aliases are fields of their own; the Worker brings them together. Fields not listed are ignored by us and passed on
- * to OpenAI-compatible upstreams.
+ * The body of POST /v1/completions: types and ranges of all known fields. `null` means absent. Aliases are fields of their
+ * own; the Worker resolves them. Unknown fields are ignored, except that OpenAI-compatible upstreams get them.
  */
 export const completionRequest = z.object({
-  /** Some dialects take any name, and every chunk bears it. */
-  model: z.string().min(1).max(256),
-  prompt: promptField,
-  max_tokens: integer(-1).nullish(),
-  max_completion_tokens: integer(-1).nullish(),
-  n_predict: integer(-1).nullish(),
-  min_tokens: integer(0).nullish(),
-  n: integer(1, 128).nullish(),
-  n_cmpl: integer(1, 128).nullish(),
-  best_of: integer(0, 20).nullish(),
-  stream: z.boolean().nullish(),
-  stream_options: streamOptions.nullish(),
-  stop: z.union([stopText, list(stopText, { max: MAX_STOPS })]).nullish(),
-  stop_token_ids: list(integer(0), { max: 1_024 }).nullish(),
-  ignore_eos: z.boolean().nullish(),
-  suffix: z.string().nullish(),
-  user: z.string().max(256).nullish(),
+  model: z
+    .string()
+    .min(1)
+    .max(256)
+    .describe("Model id. 'default' selects the only served model. Some dialects accept any name."),
+  prompt: promptField.describe(
+    'A text; an array of texts, one prompt each; an array of token ids, or of ids and texts to be joined, as one prompt; or an array of several such prompts.',
+  ),
+  max_tokens: integer(-1)
+    .nullish()
+    .describe('Maximum number of tokens to generate per choice. -1 generates until the context is full.'),
+  max_completion_tokens: integer(-1).nullish().describe('Alias of max_tokens.'),
+  n_predict: integer(-1).nullish().describe('Alias of max_tokens.'),
+  min_tokens: integer(0).nullish().describe('A choice does not end before this number of tokens.'),
+  n: integer(1, 128).nullish().describe('Number of choices per prompt.'),
+  n_cmpl: integer(1, 128).nullish().describe('Alias of n.'),
+  best_of: integer(0, 20)
+    .nullish()
+    .describe(
+      'Number of candidates per prompt. The n candidates with the highest mean logprob are returned. Not available with stream.',
+    ),
+  stream: z.boolean().nullish().describe('Sends the completion as server-sent events that end with [DONE].'),
+  stream_options: streamOptions.nullish().describe('Options of a stream.'),
+  stop: z
+    .union([stopText, list(stopText, { max: MAX_STOPS })])
+    .nullish()
+    .describe('Texts that end a choice.'),
+  stop_token_ids: list(integer(0), { max: 1_024 }).nullish().describe('Token ids that end a choice.'),
+  ignore_eos: z.boolean().nullish().describe("The model's end token does not end a choice."),
+  suffix: z
+    .string()
+    .nullish()
+    .describe('Text after the insertion point, for models that can fill in the middle.'),
+  user: z.string().max(256).nullish().describe('Name of the end user. Only a hash of it is logged.'),
   ...samplingFields,
   ...outputFields,
   ...constraintFields,

@@ -1,6 +1,6 @@
 /**
- * Every error a caller can see: one table, one class, one envelope.
- * The shape is OpenAI's: `{"error":{"message","type","param","code"}}`, all four keys always present.
+ * All errors that a caller can see: one table, one class, one envelope.
+ * The form is OpenAI's: `{"error":{"message","type","param","code"}}`, all four keys always present.
  */
 
 interface ErrorRow {
@@ -11,7 +11,7 @@ interface ErrorRow {
 const invalid = (status: number): ErrorRow => ({ status, type: 'invalid_request_error' });
 const server = (status: number): ErrorRow => ({ status, type: 'server_error' });
 
-/** Code → HTTP status and OpenAI error type. The only place where the two are written down. */
+/** Error code → HTTP status and OpenAI error type. */
 export const ERROR_TABLE = {
   invalid_json: invalid(400),
   invalid_type: invalid(400),
@@ -58,7 +58,7 @@ export const ERROR_TABLE = {
 
 export type ErrorCode = keyof typeof ERROR_TABLE;
 
-/** What travels in an error body and in a stream's error event. */
+/** The body of an error response, and the data of a stream's error event. */
 export interface ErrorEnvelope {
   readonly error: {
     readonly message: string;
@@ -69,19 +69,19 @@ export interface ErrorEnvelope {
 }
 
 export interface ApiErrorOptions {
-  /** The request field at fault, e.g. `stop[2]`. */
+  /** The invalid request field, for example `stop[2]`. */
   readonly param?: string | null;
-  /** Extra response headers, e.g. `retry-after`, `allow`, `www-authenticate`. */
+  /** Additional response headers, for example `retry-after`, `allow`, `www-authenticate`. */
   readonly headers?: Readonly<Record<string, string>>;
 }
 
-/** Headers that say how long to wait: in whole seconds, as HTTP has it, and for clients that read more exact ones. */
+/** Returns the headers for the time to wait: whole seconds as in HTTP, and milliseconds for clients that read them. */
 export const retryAfter = (ms: number) => ({
   'retry-after': String(Math.max(1, Math.ceil(ms / 1000))),
   'retry-after-ms': String(Math.max(1, Math.ceil(ms))),
 });
 
-/** An error meant for the caller. Anything else that is thrown becomes `internal_error` without its text. */
+/** An error that the caller sees. Every other thrown value becomes `internal_error` without its message. */
 export class ApiError extends Error {
   readonly code: ErrorCode;
   readonly param: string | null;
@@ -105,7 +105,7 @@ export class ApiError extends Error {
         message: this.message,
         type: ERROR_TABLE[this.code].type,
         param: this.param,
-        // Token limits have a row of their own because their type differs; callers know one code for both.
+        // Token limits have their own row because their type differs. Callers see one code for both.
         code: this.code === 'tokens_limit_exceeded' ? 'rate_limit_exceeded' : this.code,
       },
     };

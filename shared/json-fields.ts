@@ -1,8 +1,8 @@
 import * as z from 'zod';
 
 /**
- * Building blocks for the public request bodies. The messages given to number checks are tags: the part that words the
- * errors reads from them whether an integer or a decimal was asked for.
+ * Building blocks for the public request bodies. The messages of number checks are tags: dialects/parse-request.ts reads
+ * from them whether the field is an integer or a decimal.
  */
 
 export const MAX_INT32 = 2_147_483_647;
@@ -15,7 +15,7 @@ export const decimal = (min: number, max?: number) => {
   return max === undefined ? bounded : bounded.max(max, 'decimal');
 };
 
-/** A problem found by hand, in the words and with the code the caller shall see. */
+/** An invalid value, with the message and the error code for the caller. */
 export interface Fault {
   readonly code: string;
   readonly message: string;
@@ -23,7 +23,7 @@ export interface Fault {
   readonly path?: readonly (string | number)[];
 }
 
-/** Reports a fault through zod's issues. */
+/** Reports a fault as a zod issue. */
 export function report(context: z.RefinementCtx, fault: Fault): void {
   context.addIssue({
     code: 'custom',
@@ -33,7 +33,7 @@ export function report(context: z.RefinementCtx, fault: Fault): void {
   });
 }
 
-/** What a value is, to complete "but got …". */
+/** Describes the type of a value, to complete "but got …". */
 export const kindOf = (value: unknown): string =>
   value === null
     ? 'null'
@@ -43,12 +43,12 @@ export const kindOf = (value: unknown): string =>
         ? 'an object'
         : `a ${typeof value}`;
 
-/** The key under which a field checked by hand carries the ordinary schema that documents it. */
+/** Metadata key of a field with custom checks: the plain schema that documents it. */
 export const DOCUMENTED_AS = 'documentedAs';
 
 /**
- * A list whose first wrong element ends the check: a body with a million wrong elements must not become a million
- * issues.
+ * A list whose check stops at the first invalid element. Otherwise, a body with a million invalid elements would produce
+ * a million issues.
  */
 export function list<T extends z.ZodType>(
   element: T,

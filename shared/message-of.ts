@@ -1,3 +1,3 @@
-/** What a thrown value says of itself: anything can be thrown, not errors alone. */
+/** Returns the message of a thrown value, which may not be an Error. */
 export const messageOf = (thrown: unknown): string =>
   thrown instanceof Error ? thrown.message : String(thrown);

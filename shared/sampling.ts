@@ -1,8 +1,8 @@
 import * as z from 'zod';
 
 /**
- * How one sequence turns logits into tokens. Wire form: every field is present, defaults already applied by the
- * Worker's dialect. Formulas are those of the samplers in origin/sampling; "off" values are given per field.
+ * Sampling parameters of one sequence, in wire form: every field is present, because the Worker has applied the dialect's
+ * defaults. origin/sampling has the formulas. Each field states its "off" value.
  */
 export const samplingParameters = z.strictObject({
   /** Softmax temperature, 0..2; below 1e-5 the sampler is greedy. */
@@ -41,21 +41,21 @@ export const samplingParameters = z.strictObject({
   dryAllowedLength: z.int().min(0),
   dryPenaltyLastN: z.int().min(-1),
   drySequenceBreakers: z.array(z.string()),
-  /** Least tokens that truncation must leave; 0 = no rule. */
+  /** Minimum number of tokens that truncation keeps; 0 = no minimum. */
   minKeep: z.int().min(0),
   /** [token id, bias added to its logit]; null forbids the token. */
   logitBias: z.array(z.tuple([z.int().min(0), z.number().nullable()])),
   /** Only these ids may be sampled; null = all. */
   allowedTokenIds: z.array(z.int().min(0)).nullable(),
-  /** Words that may not be completed. */
+  /** Texts that must not be generated. */
   badWords: z.array(z.string()),
-  /** Same seed and request → same draws; null = a random one. Draws are keyed (seed, prompt, choice, step). */
+  /** The same seed and request give the same draws; null = random. Draws are keyed by (seed, prompt, choice, step). */
   seed: z.number().nullable(),
 });
 
 export type SamplingParameters = z.infer<typeof samplingParameters>;
 
-/** What a model may have values of its own for, used where neither the request nor the dialect says anything. */
+/** Fields that can have a default of the model, for requests and dialects without a value. */
 export const generationDefaults = samplingParameters
   .pick({ temperature: true, topK: true, topP: true, minP: true, repetitionPenalty: true })
   .extend({
@@ -66,7 +66,7 @@ export const generationDefaults = samplingParameters
 
 export type GenerationDefaults = z.infer<typeof generationDefaults>;
 
-/** Pure sampling from the model's own distribution: every processor off. */
+/** Samples from the model's own distribution: all processors off. */
 export const NEUTRAL_SAMPLING: SamplingParameters = {
   temperature: 1,
   dynatempRange: 0,

@@ -1,6 +1,6 @@
 /**
- * HMAC-SHA-256 over timestamp, nonce, method, path and the body's hash: how the origin knows its Worker.
- * WebCrypto only, so that both runtimes share it.
+ * Signatures by which the origin authenticates its Worker: HMAC-SHA-256 over timestamp, nonce, method, path and the
+ * body's hash. Uses only WebCrypto, which both runtimes have.
  */
 
 export const SIGNATURE_HEADER = 'x-continuo-signature';
@@ -9,7 +9,7 @@ const encoder = new TextEncoder();
 
 const HEX = Array.from({ length: 256 }, (_, byte) => byte.toString(16).padStart(2, '0'));
 
-/** Lower-case hex. */
+/** Encodes bytes as lower-case hex. */
 export function toHex(bytes: Uint8Array): string {
   let hex = '';
   for (const byte of bytes) hex += HEX[byte];
@@ -20,7 +20,7 @@ export async function sha256Hex(data: string): Promise<string> {
   return toHex(new Uint8Array(await crypto.subtle.digest('SHA-256', encoder.encode(data))));
 }
 
-/** WebCrypto's CryptoKey, which not every runtime's types name globally. */
+/** WebCrypto's CryptoKey. Not every runtime's types declare it globally. */
 export type SigningKey = Awaited<ReturnType<typeof crypto.subtle.importKey>>;
 
 export function importSigningKey(secret: string): Promise<SigningKey> {
@@ -37,24 +37,24 @@ export interface SignedParts {
 export interface SignatureClaims {
   /** Unix milliseconds. */
   readonly timestamp: number;
-  /** Unique per request; the verifier refuses one it has seen. */
+  /** Unique per request. The verifier rejects a nonce that it has seen. */
   readonly nonce: string;
 }
 
-/** What a verified signature says. */
+/** The claims of a verified signature. */
 export interface VerifiedClaims extends SignatureClaims {
-  /** Hex SHA-256 of the body that belongs to it. */
+  /** Hex SHA-256 of the request's body. */
   readonly bodyHash: string;
 }
 
 function message({ method, path }: SignedParts, claims: VerifiedClaims): Uint8Array<ArrayBuffer> {
   const { timestamp, nonce, bodyHash } = claims;
   const fields = [String(timestamp), nonce, method, path, bodyHash];
-  // A copy in a buffer of its own, which is what every runtime's types accept for signing.
+  // The types of some runtimes accept only a buffer of its own for signing.
   return new Uint8Array(encoder.encode(fields.join('\n')));
 }
 
-/** The value of the signature header: `v2.<timestamp>.<nonce>.<hash of the body>.<hex hmac>`. */
+/** Returns the value of the signature header: `v2.<timestamp>.<nonce>.<hash of the body>.<hex hmac>`. */
 export async function sign(
   key: SigningKey,
   parts: SignedParts & { readonly body: string },
@@ -68,8 +68,8 @@ export async function sign(
 const HEADER = /^v2\.(\d{1,15})\.([A-Za-z0-9_-]{8,64})\.([0-9a-f]{64})\.([0-9a-f]{64})$/;
 
 /**
- * The claims of a header whose MAC is right; null otherwise. Age and replay are the caller's to judge, and whether the
- * body is the one of the claims: it need not be read for a stranger.
+ * Returns the claims of a header with a valid MAC; otherwise null. The caller must check age, replay and the hash of the
+ * body. So the body of an unauthenticated request need not be read.
  */
 export async function verify(
   key: SigningKey,

@@ -10,13 +10,13 @@ export const limits = z.strictObject({
   concurrentRequests: limit,
   tokensPerDay: limit,
   tokensPerMonth: limit,
-  /** Largest max_tokens of one request. */
+  /** Maximum of max_tokens of one request. */
   maxTokens: limit,
-  /** Largest number of sequences (prompts · max(n, best_of)) of one request. */
+  /** Maximum number of sequences (prompts · max(n, best_of)) of one request. */
   maxSequences: limit,
 });
 export type Limits = z.infer<typeof limits>;
-/** Limits of which only some are set; whoever reads them says what the others are. */
+/** Limits of which some are not set. Their meaning depends on the reader: the plan's limit, or no limit. */
 export type SomeLimits = { readonly [Name in keyof Limits]?: Limits[Name] | undefined };
 
 export const UNLIMITED: Limits = {
@@ -32,7 +32,7 @@ export const UNLIMITED: Limits = {
 export const dialectName = z.enum(['openai', 'fireworks', 'llamacpp', 'mistralrs', 'vllm']);
 export type DialectName = z.infer<typeof dialectName>;
 
-/** Share of an origin relative to other waiting tenants. */
+/** A tenant's share of an origin, relative to other waiting tenants. */
 export const weight = z.number().gt(0).max(1000);
 
 export interface Tenant {
@@ -47,13 +47,13 @@ export interface Tenant {
 export const scope = z.enum(['completions', 'models', 'admin']);
 export type Scope = z.infer<typeof scope>;
 
-/** What is stored of a key; the secret itself is never stored. */
+/** The stored part of an API key. The key itself is never stored. */
 export interface ApiKey {
   readonly id: string;
   readonly tenantId: string;
   readonly name: string;
   readonly scopes: readonly Scope[];
-  /** Models this key may use; null = all of the catalogue. */
+  /** Models that this key may use; null = all. */
   readonly models: readonly string[] | null;
   /** Unix milliseconds; null = never. */
   readonly expiresAt: number | null;
@@ -61,7 +61,7 @@ export interface ApiKey {
   readonly limits: Limits;
 }
 
-/** Who is calling. */
+/** The tenant and the key of a caller. */
 export interface Principal {
   readonly tenant: Tenant;
   readonly key: ApiKey;

@@ -1,7 +1,7 @@
 import * as z from 'zod';
 import { isTokenId } from './token-id.ts';
 
-/** The origin's tokenizer for the Worker: POST /tokenize, POST /detokenize, GET /tokenizer_info?model=… */
+/** The origin's tokenizer endpoints: POST /tokenize, POST /detokenize, GET /tokenizer_info?model=… */
 
 export const tokenizeRequest = z.strictObject({
   model: z.string(),
@@ -13,7 +13,7 @@ export type TokenizeRequest = z.infer<typeof tokenizeRequest>;
 
 export const tokenizeResult = z.object({
   tokens: z.array(z.int().min(0)),
-  /** The tokens' texts as the vocabulary spells them, one per token. */
+  /** The tokens' texts as the vocabulary writes them, one per token. */
   tokenStrings: z.array(z.string()),
 });
 export type TokenizeResult = z.infer<typeof tokenizeResult>;
@@ -35,12 +35,12 @@ export const tokenizerInfo = z.object({
   model: z.string(),
   contextLength: z.int(),
   vocabularySize: z.int(),
-  /** Literal texts of the special tokens; null where the tokenizer has none. */
+  /** Literal texts of the special tokens; null if the tokenizer has none. */
   bosToken: z.string().nullable(),
   eosToken: z.string().nullable(),
   padToken: z.string().nullable(),
   unkToken: z.string().nullable(),
-  /** True when text prompts get BOS by themselves. */
+  /** True if the tokenizer adds BOS to text prompts. */
   addBosToken: z.boolean(),
   chatTemplate: z.string().nullable(),
 });

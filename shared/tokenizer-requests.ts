@@ -1,20 +1,22 @@
 import * as z from 'zod';
 import { integer, list } from './json-fields.ts';
 
-/** Public bodies of POST /tokenize and POST /detokenize. Without `model` the one that is served is meant. */
+/** The bodies of the public endpoints POST /tokenize and POST /detokenize. */
 
-const model = z.string().min(1).nullish();
+const model = z.string().min(1).nullish().describe('Model id. If absent, the only served model.');
 
 export const publicTokenizeRequest = z.object({
   model,
-  prompt: z.string(),
-  add_special_tokens: z.boolean().nullish(),
-  /** Also answer with the tokens' texts. */
-  return_token_strs: z.boolean().nullish(),
+  prompt: z.string().describe('The text.'),
+  add_special_tokens: z
+    .boolean()
+    .nullish()
+    .describe("Adds the tokenizer's own special tokens. Default: true."),
+  return_token_strs: z.boolean().nullish().describe("Also returns the tokens' texts."),
 });
 
 export const publicDetokenizeRequest = z.object({
   model,
-  /** More than any context; decoding is quick, but all streams of the origin wait for it. */
-  tokens: list(integer(0), { max: 262_144 }),
+  /** The maximum exceeds every context. Decoding is fast, but all streams of the origin wait for it. */
+  tokens: list(integer(0), { max: 262_144 }).describe('The token ids.'),
 });

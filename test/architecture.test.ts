@@ -73,7 +73,7 @@ const PURE = [
 describe('import rules', () => {
   test('the scan sees the tree', () => {
     expect(sources.length).toBeGreaterThan(50);
-    expect(sources.find(({ file }) => file === 'worker/index.ts')?.imports).toContain('itty-router');
+    expect(sources.find(({ file }) => file === 'worker/http/router.ts')?.imports).toContain('itty-router');
   });
 
   test('shared imports zod alone', () => {

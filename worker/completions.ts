@@ -1,5 +1,6 @@
+import { sha256Hex } from '../shared/signing.ts';
+import type { Tenant } from '../shared/tenant.ts';
 import { authenticate } from './auth/auth.ts';
-import { pseudonymOf } from './auth/end-user.ts';
 import type { RequestContext } from './context.ts';
 import { chooseDialect } from './dialects/dialect.ts';
 import { parseCompletion } from './dialects/request.ts';
@@ -10,7 +11,7 @@ import { checkCapabilities, resolveModel } from './generation/served-model.ts';
 import { readJsonObject } from './http/request-body.ts';
 import { eventStreamResponse } from './http/responses.ts';
 import { admit } from './limits/admission.ts';
-import { boundsOf, costOf } from './limits/request-bounds.ts';
+import { boundsOf, costOf } from './limits/request-cost.ts';
 
 /** POST /v1/completions: authenticate → parse → admit → generate → relay. */
 export async function complete(request: Request, context: RequestContext): Promise<Response> {
@@ -20,10 +21,15 @@ export async function complete(request: Request, context: RequestContext): Promi
   const model = await resolveModel(body.model, principal, context, request.signal);
   const bounds = boundsOf(principal, context.settings);
   const call = parseCompletion(body, context.answer.dialect, bounds, model.defaults);
-  context.caller.endUser = await pseudonymOf(call.endUser, principal.tenant);
+  context.caller.endUser = await endUserHash(call.endUser, principal.tenant);
   checkCapabilities(call, model);
-  const lease = await admit(principal, costOf(call, model), context);
-  const started = await startGeneration({ request, context, principal, model, call, lease });
+  const reservation = await admit(principal, costOf(call, model), context);
+  const started = await startGeneration({ request, context, principal, model, call, reservation });
   if (started instanceof PassThrough) return eventStreamResponse(started.body());
   return call.answer.stream ? answerStream(started, context) : answerPlain(started);
+}
+
+/** Hashes the end user's name per tenant, so that logs can trace abuse without revealing the name. */
+async function endUserHash(endUser: string | null, tenant: Tenant): Promise<string | null> {
+  return endUser === null ? null : (await sha256Hex(`${tenant.id}\n${endUser}`)).slice(0, 16);
 }

@@ -1,52 +1,52 @@
 import type { Principal } from '../shared/tenant.ts';
 import type { Dialect } from './dialects/dialect.ts';
 import type { Env, Settings } from './env.ts';
-import type { Timings } from './http/timings.ts';
-import type { EndingQueue } from './limits/objects/ending-queue.ts';
+import type { SettlementQueue } from './limits/settlement-queue.ts';
 import type { KeyDirectory } from './tenants/key-directory.ts';
 import type { RequestTimers } from './timers/request-timers.ts';
+import type { Timings } from './timers/timings.ts';
 import type { Catalogue } from './upstreams/pool.ts';
 
-/** What is decided about the answer while the request is handled, and must hold for error answers too. */
-export interface Answer {
-  /** Whose habits the answer follows; known fully once the caller is. */
+/** What earlier steps decide about the response. It applies to error responses as well. */
+export interface ResponseState {
+  /** Provisional until the caller is authenticated. */
   dialect: Dialect;
-  /** Headers that tell how the caller's limits stand; empty until the limiter has said it. */
+  /** `x-ratelimit-*` headers; empty until a limiter has answered. */
   limits: Readonly<Record<string, string>>;
 }
 
-/** Who is asking, as far as it is known by now; for the log. */
-export interface Caller {
-  /** Known once the key has been checked. */
+/** The caller as far as it is known; the access log shows it. */
+export interface CallerState {
+  /** Null until the key has been checked. */
   principal: Principal | null;
-  /** Stands for the end user whom the tenant named, and is nobody's name. */
+  /** Hash of the end user's name; null if the request has no `user` field. */
   endUser: string | null;
 }
 
-/** Everything around one request. Handlers take time, randomness and background work from here only. */
+/** Everything that belongs to one request. Handlers take time, randomness and background work only from here. */
 export interface RequestContext {
   readonly requestId: string;
-  /** Id of the completion, should this request make one. */
+  /** Id of the completion, if this request creates one. */
   readonly completionId: string;
   readonly env: Env;
   readonly settings: Settings;
   readonly catalogue: Catalogue;
   readonly keys: KeyDirectory;
-  readonly endings: EndingQueue;
-  readonly answer: Answer;
-  readonly caller: Caller;
-  /** Where limits are decided for this caller; null = at the tenant's home. */
+  readonly settlements: SettlementQueue;
+  readonly answer: ResponseState;
+  readonly caller: CallerState;
+  /** Region whose limiter admits this request; null = the tenant's home region. */
   readonly region: string | null;
   readonly timings: Timings;
   readonly timers: RequestTimers;
-  /** W3C trace context of this request, to be passed on. */
+  /** W3C trace context of this request; the Worker sends it to the upstream. */
   readonly traceparent: string;
-  /** The OpenAPI document of all routes, built at the first call. */
+  /** Returns the OpenAPI document of all routes; built at the first call. */
   readonly openApi: () => unknown;
   /** Unix milliseconds. */
   now(): number;
-  /** `count` random bytes as lower-case hex. */
+  /** Returns `count` random bytes as lower-case hex. */
   randomHex(count: number): string;
-  /** Lets work go on after the answer, and after the client has gone. */
+  /** Keeps work running after the response is sent or the client has disconnected. */
   waitUntil(work: Promise<unknown>): void;
 }

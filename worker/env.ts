@@ -1,28 +1,29 @@
 import * as z from 'zod';
-import type { Bindings } from './bindings.ts';
+import type { RegionLimiterRpc, TenantLimiterRpc } from './limits/protocol.ts';
+import type { IdempotentAnswerRpc, StreamTailRpc } from './replay/protocol.ts';
 
 const milliseconds = (fallback: number) => z.coerce.number().int().min(1).default(fallback);
 
-/** A page's origin as browsers write it, however it was written; null for what is none. */
+/** Normalizes a configured page origin to the form that browsers send; null if it is not an origin. */
 function pageOrigin(text: string): string | null {
   if (text === '*') return text;
   const url = text.includes('://') ? URL.parse(text) : null;
   if (url === null) return null;
-  // Of schemes that are not the web's, such as those of extensions, no origin is told.
+  // URL reports the origin 'null' for schemes such as those of browser extensions.
   return url.origin === 'null' ? text : url.origin;
 }
 
 const sha256 = z.string().regex(/^[0-9a-f]{64}$/);
 
 const settings = z.object({
-  /** Where this runs; the development key is accepted in `development` alone. */
+  /** Deployment environment. The development key is accepted only in `development`. */
   ENVIRONMENT: z.enum(['development', 'staging', 'production']).default('development'),
   ORIGIN_URL: z.url().default('http://127.0.0.1:9100'),
-  /** Name of the binding that carries requests to ORIGIN_URL; without it the platform's `fetch` does. */
+  /** Name of the binding that carries requests to ORIGIN_URL. If absent, the Worker uses the platform's `fetch`. */
   ORIGIN_BINDING: z.string().min(1).optional(),
-  /** JSON list of upstreams; without it there is one, the origin at ORIGIN_URL. */
+  /** JSON list of upstreams. If absent, the only upstream is the origin at ORIGIN_URL. */
   UPSTREAMS: z.string().optional(),
-  /** Pages that may call from a browser: origins, comma-separated, or `*`. */
+  /** Page origins that may call from a browser: comma-separated, or `*` for all. */
   CORS_ORIGINS: z
     .string()
     .default('')
@@ -33,65 +34,84 @@ const settings = z.object({
         .map(pageOrigin),
     )
     .pipe(z.array(z.string('expected origins such as https://app.example.com, or *'))),
-  /** A line of JSON per request. */
+  /** Writes one line of JSON per request. */
   LOG_REQUESTS: z.stringbool().default(false),
-  /** Hex SHA-256 of a key that stands for the built-in development tenant. Never set it in production. */
+  /** Hex SHA-256 of the key of the built-in development tenant. Never set it in production. */
   DEVELOPMENT_KEY_SHA256: sha256.optional(),
-  /** Hex SHA-256 of the first admin key, which makes the others. */
+  /** Hex SHA-256 of the first admin key, which creates the other keys. */
   ADMIN_KEY_SHA256: sha256.optional(),
-  /** Larger bodies get 413. */
+  /** Larger request bodies fail with 413. */
   MAX_BODY_BYTES: z.coerce
     .number()
     .int()
     .min(1)
     .default(4 * 1024 * 1024),
-  /** A body that takes longer to arrive gets 408. */
+  /** Request bodies that take longer to arrive fail with 408. */
   BODY_TIMEOUT_MS: milliseconds(30_000),
-  /** Silence in a stream after which a comment line is written. */
+  /** After this much silence, the stream gets a keep-alive comment. */
   KEEP_ALIVE_MS: milliseconds(10_000),
-  /** A generation that takes longer gets 504. */
+  /** Longer generations fail with 504. */
   REQUEST_TIMEOUT_MS: milliseconds(600_000),
-  /** An origin that has not answered at all by then gets given up with 504. */
+  /** If an upstream has not accepted the request by then, the request fails with 504. */
   ACCEPT_TIMEOUT_MS: milliseconds(30_000),
-  /** How long the origin's list of models is believed. */
+  /** How long the Worker caches an origin's list of models. */
   MODELS_TTL_MS: z.coerce.number().int().min(0).default(5_000),
-  /** Largest prompts · max(n, best_of) of one request. */
+  /** Upper bound of prompts · max(n, best_of) of one request. */
   MAX_SEQUENCES: z.coerce.number().int().min(1).default(256),
-  /** Where limits are decided: at the tenant's home, or from slices of its budget per data centre or continent. */
+  /** Where requests are admitted: in the tenant's home region, or from regional slices per data centre or continent. */
   LIMIT_REGIONS: z.enum(['off', 'colo', 'continent']).default('off'),
-  /** A request without a sign of life for so long has lost its slot. */
-  LEASE_MS: milliseconds(30_000),
+  /** A reservation ends if its Worker does not renew it within this time. */
+  RESERVATION_TTL_MS: milliseconds(30_000),
 });
 
-/** The variables, parsed and complete. */
+/** The parsed variables, with defaults. */
 export type Settings = z.infer<typeof settings>;
 
 type Variables = { readonly [Name in keyof Settings]?: string };
 
-/** Bindings and variables as the platform hands them over. Variables are text; `parseSettings` gives them types. */
+/** Platform services bound to the Worker. */
+interface Bindings {
+  /** Tenants, keys, plans and the usage ledger. */
+  readonly DB: D1Database;
+  /** One object per tenant: its home limiter, with reservations and the usage outbox. */
+  readonly LIMITER: DurableObjectNamespace<TenantLimiterRpc>;
+  /** One object per tenant and region if LIMIT_REGIONS is set: admits from regional slices. */
+  readonly REGIONS: DurableObjectNamespace<RegionLimiterRpc>;
+  /** One object per resumable stream. */
+  readonly STREAMS: DurableObjectNamespace<StreamTailRpc>;
+  /** One object per idempotency key in use. */
+  readonly ANSWERS: DurableObjectNamespace<IdempotentAnswerRpc>;
+  /** Receives one data point per request. */
+  readonly USAGE?: AnalyticsEngineDataset;
+  /** Approximate rate limits per place that protect the Worker from floods. */
+  readonly FLOOD_BY_ADDRESS?: RateLimit;
+  readonly FLOOD_BY_KEY?: RateLimit;
+}
+
+/** Bindings and variables as the platform provides them. Variables are text until `parseSettings` reads them. */
 export interface Env extends Bindings, Variables {
-  /** Shared with the origin; signs every request to it. UPSTREAMS may name others in its place. */
+  /** Shared with the origin; signs every request to it. UPSTREAMS may name other secrets instead. */
   readonly ORIGIN_SECRET?: string;
 }
 
-/** @throws Error naming the variable that is wrong; the deployment is at fault, no caller. */
+/** @throws Error that names the first invalid variable */
 export function parseSettings(env: Env): Settings {
   const parsed = settings.safeParse(env);
   if (parsed.success) return parsed.data;
   const issue = parsed.error.issues[0];
-  throw new Error(`The variable ${issue?.path.join('.')} is wrong: ${issue?.message}`);
+  throw new Error(`The variable ${issue?.path.join('.')} is invalid: ${issue?.message}`);
 }
 
-/** A secret that the configuration names. @throws Error when it is not there */
+/** Returns the secret of this name. @throws Error if it is not set */
 export function secretOf(env: Env, name: string): string {
   const value: unknown = Reflect.get(env, name);
   if (typeof value === 'string' && value !== '') return value;
   throw new Error(`The secret ${name} is not set.`);
 }
 
-/** A binding that the configuration names. @throws Error when it is not there, or nothing to fetch with */
+/** Returns the binding of this name. @throws Error if it does not exist or has no `fetch` */
 export function fetcherOf(env: Env, name: string): Fetcher {
   const value: unknown = Reflect.get(env, name);
   if (typeof value === 'object' && value !== null && 'fetch' in value) return value as Fetcher;
-  throw new Error(`There is no binding ${name} to fetch with.`);
+  throw new Error(`There is no binding ${name} with a fetch method.`);
 }

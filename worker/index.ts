@@ -1,31 +1,32 @@
-import { IttyRouter } from 'itty-router';
 import { toApiError } from '../shared/errors.ts';
+import { messageOf } from '../shared/message-of.ts';
 import { toHex } from '../shared/signing.ts';
-import type { Answer, RequestContext } from './context.ts';
+import type { RequestContext, ResponseState } from './context.ts';
 import { provisionalDialect } from './dialects/dialect.ts';
 import { type Env, parseSettings, type Settings } from './env.ts';
 import { reportBug } from './http/bug-report.ts';
 import { preflight } from './http/cors.ts';
-import { dressed } from './http/dressing.ts';
-import { misconfigured } from './http/misconfigured.ts';
+import { logMisconfiguration, logRequest } from './http/log.ts';
 import { drain } from './http/request-body.ts';
-import { errorResponse, incomingRequestId } from './http/responses.ts';
-import { Timings } from './http/timings.ts';
-import { traceparentOf } from './http/trace.ts';
-import { EndingQueue } from './limits/objects/ending-queue.ts';
+import { incomingRequestId, traceparentOf } from './http/request-ids.ts';
+import { addCommonHeaders } from './http/response-headers.ts';
+import { errorResponse, misconfiguredResponse } from './http/responses.ts';
+import { createRouter } from './http/router.ts';
+import { SettlementQueue } from './limits/settlement-queue.ts';
 import { openApiDocument } from './openapi/document.ts';
-import type { InnerProps } from './replay/stream-tail.ts';
-import { decoded, ROUTES, type RouteSpec, refuse } from './routes.ts';
+import type { InnerRequestProps } from './replay/protocol.ts';
+import { ROUTES } from './routes.ts';
 import { KeyDirectory } from './tenants/key-directory.ts';
 import { RequestTimers } from './timers/request-timers.ts';
+import { Timings } from './timers/timings.ts';
 import { type Catalogue, createCatalogue } from './upstreams/pool.ts';
 
-/** What one isolate keeps between requests; plain data only, since I/O objects belong to the request that made them. */
+/** State that one isolate keeps between requests. It holds no I/O objects: those belong to a single request. */
 interface Isolate {
   readonly settings: Settings;
   readonly catalogue: Catalogue;
   readonly keys: KeyDirectory;
-  readonly endings: EndingQueue;
+  readonly settlements: SettlementQueue;
   readonly openApi: () => unknown;
 }
 
@@ -39,12 +40,12 @@ function createIsolate(env: Env): Isolate {
     settings,
     catalogue: createCatalogue(env, settings, now),
     keys: new KeyDirectory(now),
-    endings: new EndingQueue((ms) => scheduler.wait(ms)),
+    settlements: new SettlementQueue((ms) => scheduler.wait(ms)),
     openApi: once(() => openApiDocument(ROUTES)),
   };
 }
 
-/** `make`, run at the first call only. */
+/** Runs `make` at the first call and returns its result from then on. */
 function once<T>(make: () => T): () => T {
   let made: { readonly value: T } | null = null;
   return () => {
@@ -53,9 +54,9 @@ function once<T>(make: () => T): () => T {
   };
 }
 
-/** What a resumable stream gives its own request along; nothing with a caller's. */
-const innerProps = ({ props }: ExecutionContext): Partial<InnerProps> =>
-  (props as Partial<InnerProps> | undefined) ?? {};
+/** Properties that a resumable stream adds to the request it sends to its own Worker; empty for callers' requests. */
+const innerProps = ({ props }: ExecutionContext): Partial<InnerRequestProps> =>
+  (props as Partial<InnerRequestProps> | undefined) ?? {};
 
 function createContext(
   request: Request,
@@ -63,7 +64,7 @@ function createContext(
   background: ExecutionContext,
   isolate: Isolate,
 ): RequestContext {
-  const answer: Answer = { dialect: provisionalDialect(request), limits: {} };
+  const answer: ResponseState = { dialect: provisionalDialect(request), limits: {} };
   const { completion = randomHex(16), region = regionOf(request, isolate.settings) } = innerProps(background);
   return {
     requestId: incomingRequestId(request) ?? `req_${randomHex(16)}`,
@@ -82,44 +83,32 @@ function createContext(
   };
 }
 
-/** A place without a name, such as a local server, is one region. */
+/** The region of a request. The platform names none for a local server, which counts as one region. */
 function regionOf({ cf }: Request, { LIMIT_REGIONS: by }: Settings): string | null {
   if (by === 'off') return null;
   const name = (cf as Partial<IncomingRequestCfProperties> | undefined)?.[by];
   return name ?? 'local';
 }
 
-type Router = (request: Request, context: RequestContext) => Promise<Response>;
-
-/** The routes as one function. @throws ApiError 404, 405, and what handlers throw */
-function createRouter(routes: readonly RouteSpec[]): Router {
-  const router = IttyRouter();
-  for (const { method, path, handler } of routes) {
-    const register = router[method.toLowerCase() as 'get' | 'post'];
-    register(path, ({ params }, request: Request, context: RequestContext) =>
-      handler(request, context, decoded(params?.rest ?? '')),
-    );
-  }
-  return async (request, context) => {
-    // HEAD is GET without its body, which the platform leaves out by itself.
-    const method = request.method === 'HEAD' ? 'GET' : request.method;
-    const answer = await router.fetch({ method, url: request.url }, request, context);
-    if (answer instanceof Response) return answer;
-    const { pathname } = new URL(request.url);
-    const matching = router.routes.filter(([, pattern]) => pattern.test(pathname)).map(([verb]) => verb);
-    return refuse(request.method, pathname, [...new Set(matching)]);
-  };
+function finish(response: Response, request: Request, context: RequestContext): Response {
+  addCommonHeaders(response, request, context);
+  logRequest(request, response, context);
+  return response;
 }
 
-async function serve(route: Router, request: Request, context: RequestContext): Promise<Response> {
+async function serve(
+  route: ReturnType<typeof createRouter>,
+  request: Request,
+  context: RequestContext,
+): Promise<Response> {
   try {
-    const answer = preflight(request, context.settings) ?? (await route(request, context));
-    return dressed(answer, request, context);
+    const response = preflight(request, context.settings) ?? (await route(request, context));
+    return finish(response, request, context);
   } catch (thrown) {
     const error = toApiError(thrown);
     if (error !== thrown) reportBug(thrown, context);
     await drain(request, context.settings);
-    return dressed(errorResponse(error, context), request, context);
+    return finish(errorResponse(error, context), request, context);
   }
 }
 
@@ -131,13 +120,14 @@ function createWorker(): ExportedHandler<Env> {
       try {
         isolate ??= createIsolate(env);
       } catch (thrown) {
-        return misconfigured(thrown);
+        logMisconfiguration(messageOf(thrown));
+        return misconfiguredResponse();
       }
-      const answer = serve(route, request, createContext(request, env, background, isolate));
-      // A client that leaves before the answer takes along whatever is not waited for: a lease that nobody ends, a
-      // slot that is taken, an idempotency key that stays in use.
-      background.waitUntil(answer);
-      return answer;
+      const response = serve(route, request, createContext(request, env, background, isolate));
+      // If the client disconnects early, the platform cancels everything that waitUntil does not hold. The reservation,
+      // its slot and the idempotency key would then stay in use.
+      background.waitUntil(response);
+      return response;
     },
   };
 }
@@ -146,5 +136,5 @@ export default createWorker();
 
 export { RegionLimiter } from './limits/objects/region-limiter.ts';
 export { TenantLimiter } from './limits/objects/tenant-limiter.ts';
-export { IdempotentAnswer } from './replay/idempotent-answer.ts';
-export { StreamTail } from './replay/stream-tail.ts';
+export { IdempotentAnswer } from './replay/objects/idempotent-answer.ts';
+export { StreamTail } from './replay/objects/stream-tail.ts';

@@ -6,7 +6,7 @@ import { chooseDialect } from './dialects/dialect.ts';
 import { mayUse, resolveModel } from './generation/served-model.ts';
 import { jsonResponse } from './http/responses.ts';
 
-/** `name` is the model's id or one of its aliases. */
+/** @param name the model's id or one of its aliases */
 const modelObject = ({ id, created, contextLength, state }: OriginModel, name = id) => ({
   id: name,
   object: 'model',
@@ -17,7 +17,7 @@ const modelObject = ({ id, created, contextLength, state }: OriginModel, name = 
   state,
 });
 
-/** A model under each of its names, except names that are other models' ids or earlier models' aliases. */
+/** Lists each model under its id and its aliases. Skips aliases that another model already uses. */
 function modelObjects(models: readonly OriginModel[]) {
   const taken = new Set(models.map(({ id }) => id));
   return models.flatMap((model) => {
@@ -33,7 +33,7 @@ async function identify(request: Request, context: RequestContext): Promise<Prin
   return principal;
 }
 
-/** GET /v1/models: those the key may use. */
+/** GET /v1/models: the models that the key may use. */
 export async function listModels(request: Request, context: RequestContext): Promise<Response> {
   const principal = await identify(request, context);
   const models = await context.catalogue.models(request.signal);
@@ -41,13 +41,13 @@ export async function listModels(request: Request, context: RequestContext): Pro
   return jsonResponse({ object: 'list', data: modelObjects(visible) });
 }
 
-/** GET /v1/models/{id}: by whatever name a completion may call it; the name may contain slashes. */
+/** GET /v1/models/{id}: accepts every name that a completion accepts. The name may contain slashes. */
 export async function showModel(request: Request, context: RequestContext, name: string): Promise<Response> {
   const principal = await identify(request, context);
   return jsonResponse(modelObject(await resolveModel(name, principal, context, request.signal), name));
 }
 
-/** GET /health: the Worker itself is up; says nothing of the upstreams, which are nobody's business outside. */
+/** GET /health: reports that the Worker runs. It does not reveal the state of the upstreams. */
 export function health(): Response {
   return jsonResponse({ status: 'ok' });
 }

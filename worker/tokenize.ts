@@ -4,32 +4,32 @@ import { publicDetokenizeRequest, publicTokenizeRequest } from '../shared/tokeni
 import { authenticate } from './auth/auth.ts';
 import type { RequestContext } from './context.ts';
 import { chooseDialect } from './dialects/dialect.ts';
-import { parseRequest } from './dialects/issues.ts';
+import { parseRequest } from './dialects/parse-request.ts';
 import { resolveModel } from './generation/served-model.ts';
 import { readJsonObject } from './http/request-body.ts';
 import { jsonResponse } from './http/responses.ts';
 import type { TokenizerService } from './upstreams/upstream.ts';
 
-interface Target {
+interface TokenizerTarget {
   readonly model: OriginModel;
   readonly tokenizer: TokenizerService;
 }
 
-type Body = Readonly<Record<string, unknown>>;
+type JsonBody = Readonly<Record<string, unknown>>;
 
-/** The tokenizer a request is about, once the caller is known and `read` has brought the name of the model. */
+/** Authenticates the caller, reads the body with `read`, and finds the tokenizer of the model it names. */
 async function target(
   request: Request,
   context: RequestContext,
-  read: () => Promise<Body>,
-): Promise<[Body, Target]> {
+  read: () => Promise<JsonBody>,
+): Promise<[JsonBody, TokenizerTarget]> {
   const principal = await authenticate(request, context, 'completions');
   context.answer.dialect = chooseDialect(request, principal.tenant);
   const body = await read();
   const model = await resolveModel(body.model ?? 'default', principal, context, request.signal);
   const { tokenizer } = context.catalogue.upstreamFor(model, { tenantId: principal.tenant.id, prompt: null });
   if (tokenizer !== null) return [body, { model, tokenizer }];
-  const message = `The server behind the model '${model.id}' does not show its tokenizer.`;
+  const message = `The server of the model '${model.id}' has no tokenizer endpoint. Use a model of another upstream.`;
   throw new ApiError('unsupported_endpoint', message, { param: 'model' });
 }
 
@@ -55,7 +55,7 @@ export async function detokenize(request: Request, context: RequestContext): Pro
   return jsonResponse({ prompt: text });
 }
 
-/** GET /tokenizer_info?model=…: what a client with a tokenizer of its own must know. */
+/** GET /tokenizer_info?model=…: describes the tokenizer to clients that run their own copy. */
 export async function showTokenizer(request: Request, context: RequestContext): Promise<Response> {
   const named = new URL(request.url).searchParams.get('model');
   const [, { model, tokenizer }] = await target(request, context, async () => ({ model: named }));

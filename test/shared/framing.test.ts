@@ -2,10 +2,10 @@ import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { LineDecoder, SseDecoder } from '../../shared/framing.ts';
 
-/** Fragments of any size, with more line ends than chance would bring. */
+/** Fragments of any size, with many line ends. */
 const fragments = fc.array(fc.string({ unit: fc.constantFrom('\n', '\r', 'a', 'data:', ' ', ': ') }));
 
-test('lines are the same, however their text is cut into fragments', () => {
+test('decodes the same lines from any fragmentation of a text', () => {
   fc.assert(
     fc.property(fragments, (parts) => {
       const decoder = new LineDecoder();
@@ -18,7 +18,7 @@ test('lines are the same, however their text is cut into fragments', () => {
   );
 });
 
-test('an event without an end counts with every line of it, empty ones too', () => {
+test('counts every line of an unfinished event, including empty ones', () => {
   const decoder = new SseDecoder();
   decoder.push('data:\n'.repeat(1000));
   expect(decoder.pending).toBeGreaterThanOrEqual(1000);
@@ -26,7 +26,7 @@ test('an event without an end counts with every line of it, empty ones too', () 
   expect(decoder.pending).toBe(0);
 });
 
-test('events are the same, however their text is cut into fragments', () => {
+test('decodes the same events from any fragmentation of a text', () => {
   fc.assert(
     fc.property(fragments, (parts) => {
       const [whole, cut] = [new SseDecoder(), new SseDecoder()];
@@ -36,7 +36,7 @@ test('events are the same, however their text is cut into fragments', () => {
   );
 });
 
-test('of an event only its data counts, without the one space that may stand before it', () => {
+test('reads only the data of an event, without one leading space', () => {
   const text = ': hello\n\ndata: a\r\ndata:b\ndata:  c\nid: 7\n\nevent: end\n\ndata:\n\n';
   expect(new SseDecoder().push(text)).toEqual(['a\nb\n c', '']);
 });

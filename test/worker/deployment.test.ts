@@ -13,11 +13,11 @@ import { KEY, startWorker } from './support/worker.ts';
 const ROOT = path.resolve(import.meta.dirname, '../..');
 
 describe('deployment', () => {
-  test('the bundle stays below 200 KB compressed', async () => {
+  test('keeps the compressed bundle below 200 KB', async () => {
     expect(gzipSync(await bundleWorker(true)).byteLength).toBeLessThan(200 * 1024);
   });
 
-  test('production deploys with every binding, as far as can be tried without an account', () => {
+  test('deploys to production with every binding (dry run)', () => {
     const directory = mkdtempSync(path.join(tmpdir(), 'deploy-'));
     try {
       const wrangler = path.join(ROOT, 'node_modules/wrangler/bin/wrangler.js');
@@ -53,14 +53,14 @@ describe('deployment', () => {
     }
   });
 
-  test('the Worker’s own log lines are kept everywhere, the platform’s with queries and headers nowhere', () => {
+  test('keeps the Worker’s log lines in all environments, and the platform’s invocation logs in none', () => {
     for (const env of [undefined, 'staging', 'production']) {
       const { observability } = unstable_readConfig({ config: path.join(ROOT, 'wrangler.toml'), env });
       expect(observability?.logs).toMatchObject({ enabled: true, invocation_logs: false });
     }
   });
 
-  test('the development key opens nothing in production', async () => {
+  test('rejects the development key in production', async () => {
     const origin = await startFakeOrigin();
     const worker = await startWorker(origin, { ENVIRONMENT: 'production' });
     try {

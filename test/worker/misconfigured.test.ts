@@ -13,9 +13,9 @@ const server = {
 const upstreams = (...list: readonly object[]) => ({ UPSTREAMS: JSON.stringify(list) });
 
 test.each([
-  ['a variable', { LEASE_MS: 'soon' }, 'The variable LEASE_MS is wrong'],
+  ['a variable', { RESERVATION_TTL_MS: 'soon' }, 'The variable RESERVATION_TTL_MS is wrong'],
   [
-    'a page that is no origin',
+    'a page that is not an origin',
     { CORS_ORIGINS: 'https://app.example.com, www.example.com' },
     'CORS_ORIGINS.1 is wrong',
   ],
@@ -23,14 +23,14 @@ test.each([
   ['the list of upstreams', { UPSTREAMS: '[' }, 'UPSTREAMS is not JSON'],
   ['an origin without its secret', upstreams({ ...origin, secret: 'FAR_SECRET' }), 'FAR_SECRET is not set'],
   ['a server without its key', upstreams({ ...server, apiKey: 'NEAR_KEY' }), 'NEAR_KEY is not set'],
-  ['a binding that is missing', upstreams({ ...origin, binding: 'TUNNEL' }), 'no binding TUNNEL'],
+  ['a missing binding', upstreams({ ...origin, binding: 'TUNNEL' }), 'no binding TUNNEL'],
   [
     'a binding that is a variable',
     upstreams({ ...origin, binding: 'ENVIRONMENT' }),
     'no binding ENVIRONMENT',
   ],
 ])(
-  'a deployment with a mistake (%s) answers every request with the same error and logs the cause',
+  'answers every request with 500 in a misconfigured deployment and logs the cause: %s',
   async (_, vars, cause) => {
     const log = new WorkerdLog(/"event":"misconfigured"/);
     const worker = await startWorker(NOBODY, vars, { log });
@@ -39,7 +39,7 @@ test.each([
         expect([answer.status, answer.headers.get('x-should-retry')]).toEqual([500, 'false']);
         const { error } = (await answer.json()) as { error: Record<string, unknown> };
         expect(error).toEqual({
-          message: 'This server is not set up correctly.',
+          message: 'This server is not configured correctly.',
           type: 'server_error',
           param: null,
           code: 'internal_error',

@@ -23,7 +23,7 @@ describe('models and health', () => {
     expect((await worker.request('/v1/models/org/none')).status).toBe(404);
   });
 
-  test('a model is listed and asked for under its aliases too, and its id wins over an alias of another', async () => {
+  test('lists and serves a model under its aliases, with ids before aliases', async () => {
     const second = { ...MODEL, id: 'second', aliases: ['short'], state: 'unloaded' as const };
     origin.models = [{ ...MODEL, aliases: ['short', 'second', 'default'] }, second];
     const { data } = (await (await worker.request('/v1/models')).json()) as { data: object[] };
@@ -38,7 +38,7 @@ describe('models and health', () => {
     expect(origin.requests.map(({ model }) => model)).toEqual([MODEL.id, MODEL.id, 'second']);
   });
 
-  test('a model is asked for by every name that a completion may call it', async () => {
+  test('shows a model under every name that completions accept', async () => {
     const shown = async (name: string, dialect = 'openai') => {
       const response = await worker.request(`/v1/models/${name}`, { headers: { 'x-dialect': dialect } });
       return [response.status, await response.json()];
@@ -50,7 +50,7 @@ describe('models and health', () => {
     expect(await shown('default')).toMatchObject([404, { error: { param: 'model' } }]);
   });
 
-  test("a model's own defaults stand in for what request and dialect leave open", async () => {
+  test("applies the model's defaults to fields without a value in request and dialect", async () => {
     origin.models = [{ ...MODEL, defaults: { temperature: 0.3, topK: 7, maxTokens: 3 } }];
     await complete(worker, { max_tokens: undefined });
     await complete(worker, { max_tokens: 5, temperature: 1, top_k: -1 });
@@ -68,7 +68,7 @@ describe('models and health', () => {
     ]);
   });
 
-  test('health needs no key and no origin; HEAD is GET without a body', async () => {
+  test('answers health without a key or an origin, and HEAD without a body', async () => {
     const response = await fetch(`${worker.url}/health`);
     expect([response.status, await response.json()]).toEqual([200, { status: 'ok' }]);
     const head = await fetch(`${worker.url}/health`, { method: 'HEAD' });

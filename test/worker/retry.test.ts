@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
-import { insistently } from '../../worker/retry.ts';
+import { retry } from '../../worker/retry.ts';
 
-/** A call that fails like this so many times and then answers; counts how often it was made. */
+/** Returns a call that fails this number of times, then succeeds, and counts its attempts. */
 function failing(error: Error, times: number) {
   const call = async () => {
     call.made += 1;
@@ -12,18 +12,18 @@ function failing(error: Error, times: number) {
   return call;
 }
 
-test('a call that fails is made three times at most', async () => {
+test('makes at most three attempts', async () => {
   const restarted = Object.assign(new Error('restarted'), { retryable: true });
   const twice = failing(restarted, 2);
-  expect(await insistently(twice)).toBe('answer');
+  expect(await retry(twice)).toBe('answer');
   const always = failing(restarted, 9);
-  await expect(insistently(always)).rejects.toBe(restarted);
+  await expect(retry(always)).rejects.toBe(restarted);
   expect(always.made).toBe(3);
 });
 
-test('an object that says it is overloaded is not asked again', async () => {
+test('does not retry an overloaded object', async () => {
   const overloaded = Object.assign(new Error('busy'), { retryable: true, overloaded: true });
   const call = failing(overloaded, 1);
-  await expect(insistently(call)).rejects.toBe(overloaded);
+  await expect(retry(call)).rejects.toBe(overloaded);
   expect(call.made).toBe(1);
 });

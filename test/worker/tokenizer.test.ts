@@ -11,7 +11,7 @@ describe('tokenizer routes', () => {
       headers: { 'content-type': 'application/json' },
     });
 
-  test('tokenize, detokenize and tokenizer_info answer as evaluation clients expect', async () => {
+  test('answer as evaluation clients expect', async () => {
     expect(await (await post('/tokenize', { prompt: 'Hi', add_special_tokens: false })).json()).toEqual({
       count: 2,
       max_model_len: 2_048,
@@ -24,7 +24,7 @@ describe('tokenizer routes', () => {
     expect(await (await worker.request('/tokenizer_info')).json()).toMatchObject({ eos_token: '<|end|>' });
   });
 
-  test('they validate and need a key', async () => {
+  test('validate requests and require a key', async () => {
     expect(await (await post('/tokenize', {})).json()).toMatchObject({ error: { param: 'prompt' } });
     expect(await (await post('/detokenize', { tokens: [-1] })).json()).toMatchObject({
       error: { param: 'tokens[0]' },

@@ -2,36 +2,50 @@ import * as z from 'zod';
 import { integer } from '../../shared/json-fields.ts';
 import { dialectName, limits, scope, weight } from '../../shared/tenant.ts';
 import { USAGE_GROUPS } from '../usage/usage-query.ts';
-import { toSnakeCase } from './casing.ts';
+import { toSnakeCase } from './field-names.ts';
 
-/** What the admin API takes and gives, as its OpenAPI description shows it. */
+/** Requests and responses of the admin API, for validation and for its OpenAPI document. */
 
 const identifier = z.string().regex(/^[a-z0-9][a-z0-9-]{0,62}$/);
-const displayName = z.string().trim().min(1).max(200);
+const displayName = z.string().trim().min(1).max(200).describe('Name for people.');
 
 const limitShape = toSnakeCase(limits.shape);
 
-/** Limits that are set; null lifts the limit of the plan, an absent one follows it. */
 const limitFields = z.strictObject(limitShape).partial();
+const ownLimits = limitFields.describe(
+  'Own limits. null removes the limit of the plan; an absent limit follows the plan.',
+);
 
 const changeOf = (limit: z.ZodNullable<z.ZodInt>) => z.union([limit, z.literal('plan')]);
 const limitChangeShape = Object.fromEntries(
   Object.entries(limitShape).map(([name, limit]) => [name, changeOf(limit)]),
 ) as Record<keyof typeof limitShape, ReturnType<typeof changeOf>>;
 
-/** Limits to be changed; the others stay, and 'plan' follows the plan again. */
-const limitChanges = z.strictObject(limitChangeShape).partial();
+const limitChanges = z
+  .strictObject(limitChangeShape)
+  .partial()
+  .describe("Limits to change. null removes a limit; 'plan' makes it follow the plan again.");
 
 /** Unix seconds. */
 const seconds = z.int();
 
+const share = weight.describe('Share of an origin relative to other waiting tenants.');
+
 export const planBody = z.strictObject({
-  id: identifier,
+  id: identifier.describe('Id of the plan: lower-case letters, digits and hyphens.'),
   name: displayName,
-  limits: limitFields.default({}),
-  weight: weight.default(1),
+  limits: limitFields
+    .default({})
+    .describe('Limits of each tenant with this plan. An absent limit is no limit.'),
+  weight: share.default(1),
 });
-export const planPatch = z.strictObject({ name: displayName, limits: limitFields, weight }).partial();
+export const planPatch = z
+  .strictObject({
+    name: displayName,
+    limits: limitFields.describe('Limits to change; the others stay. null removes a limit.'),
+    weight: share,
+  })
+  .partial();
 export const planObject = z.object({
   object: z.literal('plan'),
   id: z.string(),
@@ -41,22 +55,26 @@ export const planObject = z.object({
   created_at: seconds,
 });
 
+const planOfTenant = identifier.nullable().describe('Id of the plan; null = no plan.');
+const ownWeight = weight.nullable().describe("Share of an origin; null = the plan's.");
+const tenantDialect = dialectName.describe('Dialect of requests without the header x-dialect.');
+
 export const tenantBody = z.strictObject({
-  id: identifier.optional(),
+  id: identifier.optional().describe('Id of the tenant. If absent, the server creates one.'),
   name: displayName,
-  plan: identifier.nullable().default(null),
-  limits: limitFields.default({}),
-  weight: weight.nullable().default(null),
-  dialect: dialectName.default('openai'),
+  plan: planOfTenant.default(null),
+  limits: ownLimits.default({}),
+  weight: ownWeight.default(null),
+  dialect: tenantDialect.default('openai'),
 });
 export const tenantPatch = z
   .strictObject({
     name: displayName,
-    plan: identifier.nullable(),
+    plan: planOfTenant,
     limits: limitChanges,
-    weight: weight.nullable(),
-    dialect: dialectName,
-    suspended: z.boolean(),
+    weight: ownWeight,
+    dialect: tenantDialect,
+    suspended: z.boolean().describe('Rejects all requests of the tenant.'),
   })
   .partial();
 export const tenantObject = z.object({
@@ -72,17 +90,26 @@ export const tenantObject = z.object({
 });
 
 export const keyBody = z.strictObject({
-  tenant: identifier,
+  tenant: identifier.describe('Id of the tenant.'),
   name: displayName,
-  /** `admin` stands alone, and only for the operator's tenant. */
-  scopes: z.array(scope).min(1).default(['completions', 'models']),
-  models: z.array(z.string().min(1)).min(1).nullable().default(null),
-  limits: limitFields.default({}),
-  expires_at: seconds.nullable().default(null),
+  scopes: z
+    .array(scope)
+    .min(1)
+    .default(['completions', 'models'])
+    .describe("Endpoints that the key may use. 'admin' must be the only scope, for the tenant 'operator'."),
+  models: z
+    .array(z.string().min(1))
+    .min(1)
+    .nullable()
+    .default(null)
+    .describe('Models that the key may use; null = all.'),
+  limits: limitFields.default({}).describe("Limits of this key, in addition to the tenant's."),
+  expires_at: seconds.nullable().default(null).describe('Unix seconds; null = never.'),
 });
 export const rotation = z.strictObject({
-  /** How long the old key goes on working. */
-  overlap_seconds: integer(0, 2_592_000).default(86_400),
+  overlap_seconds: integer(0, 2_592_000)
+    .default(86_400)
+    .describe('Time for which the old key keeps working.'),
 });
 export const keyObject = z.object({
   object: z.literal('key'),
@@ -97,31 +124,35 @@ export const keyObject = z.object({
   revoked_at: seconds.nullable(),
   replaced_by: z.string().nullable(),
 });
-/** The only answers that hold a whole key. */
+/** The only responses that contain a whole key. */
 export const newKeyObject = keyObject.extend({ key: z.string() });
 
 export const pageQuery = z.strictObject({
-  limit: z.coerce.number('integer').pipe(integer(1, 1000)).default(100),
-  /** The last id of the page before. */
-  after: z.string().default(''),
+  limit: z.coerce
+    .number('integer')
+    .pipe(integer(1, 1000))
+    .default(100)
+    .describe('Maximum number of items on a page.'),
+  after: z.string().default('').describe('Last id of the previous page.'),
 });
-export const keyQuery = pageQuery.extend({ tenant: z.string().optional() });
+export const keyQuery = pageQuery.extend({
+  tenant: z.string().optional().describe('Only keys of this tenant.'),
+});
 
 const day = z.iso.date();
 const usageGroup = z.enum(USAGE_GROUPS);
 export const usageQuery = z.strictObject({
-  /** First and last UTC day, both included. */
-  from: day.optional(),
-  to: day.optional(),
-  tenant: z.string().optional(),
-  key: z.string().optional(),
-  model: z.string().optional(),
-  /** Comma-separated: day, tenant, model, key. */
+  from: day.optional().describe('First UTC day, inclusive.'),
+  to: day.optional().describe('Last UTC day, inclusive.'),
+  tenant: z.string().optional().describe('Only this tenant.'),
+  key: z.string().optional().describe('Only this key.'),
+  model: z.string().optional().describe('Only this model.'),
   group_by: z
     .string()
     .default('day,model')
     .transform((text) => text.split(','))
-    .pipe(z.array(usageGroup).min(1)),
+    .pipe(z.array(usageGroup).min(1))
+    .describe('Groups, comma-separated: day, tenant, model, key.'),
 });
 export const usageRow = z.object({
   object: z.literal('usage'),

@@ -3,7 +3,7 @@ import { ApiError } from '../../shared/errors.ts';
 import { sha256Hex } from '../../shared/signing.ts';
 import type { RequestContext } from '../context.ts';
 import { limiterOf } from '../limits/admission.ts';
-import { insistently } from '../retry.ts';
+import { retry } from '../retry.ts';
 import { OPERATOR_TENANT } from '../tenants/built-in.ts';
 import {
   insertKey,
@@ -14,15 +14,18 @@ import {
   revokeKey,
 } from '../tenants/key-store.ts';
 import { readTenant } from '../tenants/tenant-store.ts';
+import { found, page, showKey } from './admin-objects.ts';
+import { type AdminOperation, operation } from './admin-operation.ts';
 import { keyBody, keyObject, keyQuery, listOf, newKeyObject, rotation } from './admin-schemas.ts';
-import { found, page, showKey } from './answers.ts';
-import { toCamelCase } from './casing.ts';
-import { type Operation, operation } from './operation.ts';
+import { toCamelCase } from './field-names.ts';
 
 type KeyTerms = Pick<KeyRecord, 'tenantId' | 'name' | 'scopes' | 'models' | 'limits' | 'expiresAt'>;
 
-/** A new key under these terms; the whole key leaves this function and is stored nowhere. */
-async function mint(terms: KeyTerms, { now }: RequestContext): Promise<{ record: KeyRecord; key: string }> {
+/** Creates a key. The whole key is only returned, never stored. */
+async function createKey(
+  terms: KeyTerms,
+  { now }: RequestContext,
+): Promise<{ record: KeyRecord; key: string }> {
   const { id, secret } = newApiKey((count) => crypto.getRandomValues(new Uint8Array(count)));
   const hash = await sha256Hex(secret);
   return {
@@ -31,7 +34,7 @@ async function mint(terms: KeyTerms, { now }: RequestContext): Promise<{ record:
   };
 }
 
-/** Admin keys are a class of their own: they do nothing else, and belong to the operator. */
+/** Admin keys have no other scope and belong to the operator's tenant. @throws ApiError 400 */
 function checkScopes(scopes: readonly string[], tenantId: string): void {
   const admin = scopes.includes('admin');
   if (admin && scopes.length > 1) {
@@ -39,20 +42,20 @@ function checkScopes(scopes: readonly string[], tenantId: string): void {
     throw new ApiError('conflicting_parameters', message, { param: 'scopes' });
   }
   if (admin !== (tenantId === OPERATOR_TENANT)) {
-    const message = `Invalid 'scopes': the tenant '${OPERATOR_TENANT}' has admin keys, and no other tenant has.`;
+    const message = `Invalid 'scopes': all keys of the tenant '${OPERATOR_TENANT}', and no others, must have the scope 'admin'.`;
     throw new ApiError('conflicting_parameters', message, { param: 'scopes' });
   }
 }
 
-/** From now on, whatever any cache still says. */
+/** Blocks a key at once, in spite of the Workers' caches. */
 const block = ({ id, tenantId }: KeyRecord, context: RequestContext): Promise<void> =>
-  insistently(() => limiterOf(context, tenantId).block(id, true));
+  retry(() => limiterOf(context, tenantId).block(id, true));
 
-export const KEY_OPERATIONS: readonly Operation[] = [
+export const KEY_OPERATIONS: readonly AdminOperation[] = [
   operation({
     method: 'GET',
     path: '/keys',
-    summary: 'List keys, of all tenants or of one',
+    summary: 'List the keys of all tenants or of one tenant',
     status: 200,
     query: keyQuery,
     response: listOf(keyObject),
@@ -62,7 +65,7 @@ export const KEY_OPERATIONS: readonly Operation[] = [
   operation({
     method: 'POST',
     path: '/keys',
-    summary: 'Create a key; the answer is the only place where it is ever shown',
+    summary: 'Create a key; only this response shows it',
     status: 201,
     body: keyBody,
     response: newKeyObject,
@@ -74,7 +77,7 @@ export const KEY_OPERATIONS: readonly Operation[] = [
       const { tenant: tenantId, expires_at, name, scopes, models } = body;
       const expiresAt = expires_at === null ? null : expires_at * 1000;
       const terms = { tenantId, name, scopes, models, limits: toCamelCase(body.limits), expiresAt };
-      const { record, key } = await mint(terms, context);
+      const { record, key } = await createKey(terms, context);
       await insertKey(context.env.DB, record);
       return { ...showKey(record), key };
     },
@@ -90,14 +93,14 @@ export const KEY_OPERATIONS: readonly Operation[] = [
   operation({
     method: 'POST',
     path: '/keys/{id}/rotate',
-    summary: 'Replace a key by a new one of the same terms; the old one works on for the overlap',
+    summary: 'Replace a key by a new one with the same settings; the old one works until the overlap ends',
     status: 201,
     body: rotation,
     response: newKeyObject,
     async run({ id, body }, context) {
       const old = found(await readKeyRecord(context.env.DB, id), 'key', id);
       const now = context.now();
-      const { record, key } = await mint(old, context);
+      const { record, key } = await createKey(old, context);
       const endsAt = Math.min(old.expiresAt ?? Number.POSITIVE_INFINITY, now + body.overlap_seconds * 1000);
       const expired = (old.expiresAt ?? now + 1) <= now;
       if (expired || !(await replaceKey(context.env.DB, old, record, endsAt))) {
@@ -111,7 +114,7 @@ export const KEY_OPERATIONS: readonly Operation[] = [
   operation({
     method: 'DELETE',
     path: '/keys/{id}',
-    summary: 'Revoke a key: completions are refused at once, everything else within a minute',
+    summary: 'Revoke a key: completions are rejected at once, all other requests within one minute',
     status: 200,
     response: keyObject,
     async run({ id }, context) {

@@ -2,33 +2,34 @@ import type * as z from 'zod';
 import { ApiError } from '../../shared/errors.ts';
 import type { RequestContext } from '../context.ts';
 import type { KeyDirectory } from '../tenants/key-directory.ts';
+import { found, page } from './admin-objects.ts';
+import { type AdminOperation, operation } from './admin-operation.ts';
 import { listOf, pageQuery } from './admin-schemas.ts';
-import { found, page } from './answers.ts';
-import { type Operation, operation } from './operation.ts';
 
-/** A kind of record that is listed, created, shown and changed under /admin/v1. */
-export interface RecordKind<Stored extends { readonly id: string }, Body, Patch> {
+/** A kind of record with the operations list, create, show and change. */
+interface RecordKind<Stored extends { readonly id: string }, Body, Patch> {
   readonly name: string;
   readonly body: z.ZodType<Body>;
   readonly patch: z.ZodType<Patch>;
   readonly object: z.ZodType;
   readonly show: (record: Stored) => unknown;
-  /** When a change is effective, for the description. */
+  /** States when a change becomes effective; part of the summary. */
   readonly effect: string;
   list(db: D1Database, after: string, limit: number): Promise<Stored[]>;
   read(db: D1Database, id: string): Promise<Stored | null>;
-  /** False when the id is taken. */
+  /** Returns false if the id is taken. */
   insert(db: D1Database, record: Stored): Promise<boolean>;
   create(body: Body, context: RequestContext): Promise<Stored>;
-  /** The record as it is then; null when there is none. */
+  /** Returns the changed record; null if there is none. */
   change(id: string, patch: Patch, context: RequestContext): Promise<Stored | null>;
-  /** Keys may be cached with what was there before. */
+  /** Removes cached keys that depend on the record. */
   forget(changed: Stored, keys: KeyDirectory): void;
 }
 
+/** Returns the four operations of a kind of record. */
 export function recordOperations<Stored extends { readonly id: string }, Body, Patch>(
   kind: RecordKind<Stored, Body, Patch>,
-): readonly Operation[] {
+): readonly AdminOperation[] {
   const { name, object, show } = kind;
   return [
     operation({
@@ -51,7 +52,9 @@ export function recordOperations<Stored extends { readonly id: string }, Body, P
       async run({ body }, context) {
         const record = await kind.create(body, context);
         if (await kind.insert(context.env.DB, record)) return show(record);
-        throw new ApiError('conflict', `The ${name} '${record.id}' exists already.`, { param: 'id' });
+        throw new ApiError('conflict', `The ${name} '${record.id}' already exists. Choose another id.`, {
+          param: 'id',
+        });
       },
     }),
     operation({

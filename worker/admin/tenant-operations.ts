@@ -1,23 +1,39 @@
 import { ApiError } from '../../shared/errors.ts';
 import type { RequestContext } from '../context.ts';
 import { limiterOf } from '../limits/admission.ts';
-import { insistently } from '../retry.ts';
+import { retry } from '../retry.ts';
 import { DEVELOPMENT } from '../tenants/built-in.ts';
-import { readPlan } from '../tenants/plan-store.ts';
+import { insertPlan, listPlans, readPlan, updatePlan } from '../tenants/plan-store.ts';
 import { insertTenant, listTenants, readTenant, updateTenant } from '../tenants/tenant-store.ts';
-import { tenantBody, tenantObject, tenantPatch } from './admin-schemas.ts';
-import { showTenant } from './answers.ts';
-import { toCamelCase } from './casing.ts';
+import { showPlan, showTenant } from './admin-objects.ts';
+import { planBody, planObject, planPatch, tenantBody, tenantObject, tenantPatch } from './admin-schemas.ts';
+import { toCamelCase } from './field-names.ts';
 import { recordOperations } from './record-operations.ts';
 
+export const PLAN_OPERATIONS = recordOperations({
+  name: 'plan',
+  body: planBody,
+  patch: planPatch,
+  object: planObject,
+  show: showPlan,
+  effect: 'effective for its tenants within one minute',
+  list: listPlans,
+  read: readPlan,
+  insert: insertPlan,
+  create: async (body, { now }) => ({ ...body, limits: toCamelCase(body.limits), createdAt: now() }),
+  change: (id, { limits, ...patch }, { env }) =>
+    updatePlan(env.DB, id, { ...patch, limits: limits && toCamelCase(limits) }),
+  forget: (_, keys) => keys.forgetAll(),
+});
+
 /**
- * Tells the limiter until it has heard what the record says: of two changes at once, the one that is recorded first may
- * be told last.
+ * Sends the suspension to the limiter until it matches the record. Of two concurrent changes, the one that was recorded
+ * first may reach the limiter last.
  */
-async function tellSuspension(id: string, suspended: boolean, context: RequestContext): Promise<void> {
-  await insistently(() => limiterOf(context, id).block(null, suspended));
+async function sendSuspension(id: string, suspended: boolean, context: RequestContext): Promise<void> {
+  await retry(() => limiterOf(context, id).block(null, suspended));
   const tenant = await readTenant(context.env.DB, id);
-  if (tenant && tenant.suspended !== suspended) await tellSuspension(id, tenant.suspended, context);
+  if (tenant && tenant.suspended !== suspended) await sendSuspension(id, tenant.suspended, context);
 }
 
 async function checkPlan(id: string | null | undefined, { env }: RequestContext): Promise<void> {
@@ -31,10 +47,10 @@ export const TENANT_OPERATIONS = recordOperations({
   patch: tenantPatch,
   object: tenantObject,
   show: showTenant,
-  effect: 'suspension at once, everything else within a minute',
+  effect: 'suspension is effective at once, all other changes within one minute',
   list: listTenants,
   read: readTenant,
-  // The development tenant has no record, but its limiter and its usage bear this name.
+  // The development tenant has no record, but its limiter and its usage have its id.
   insert: async (db, tenant) => tenant.id !== DEVELOPMENT.tenant.id && (await insertTenant(db, tenant)),
   async create({ plan: planId, limits, ...rest }, context) {
     await checkPlan(planId, context);
@@ -45,7 +61,7 @@ export const TENANT_OPERATIONS = recordOperations({
     await checkPlan(plan, context);
     const changes = { ...patch, planId: plan, limits: limits && toCamelCase(limits) };
     const changed = await updateTenant(context.env.DB, id, changes);
-    if (changed && patch.suspended !== undefined) await tellSuspension(id, patch.suspended, context);
+    if (changed && patch.suspended !== undefined) await sendSuspension(id, patch.suspended, context);
     return changed;
   },
   forget: ({ id }, keys) => keys.forgetTenant(id),

@@ -1,7 +1,7 @@
 import * as z from 'zod';
 import { queryUsage, SUMS, type UsageSums } from '../usage/usage-query.ts';
+import { type AdminOperation, operation } from './admin-operation.ts';
 import { listOf, usageQuery, usageRow } from './admin-schemas.ts';
-import { type Operation, operation } from './operation.ts';
 
 const mean = (sum: number, count: number): number | null => (count === 0 ? null : sum / count);
 
@@ -14,16 +14,16 @@ function showRow({ latency_ms, first_token_ms, first_tokens, ...row }: UsageSums
   };
 }
 
-/** Sums of all rows. */
+/** Returns the sums of all rows. */
 function total(rows: readonly UsageSums[]): Record<string, number> {
   return Object.fromEntries(SUMS.map((name) => [name, rows.reduce((sum, row) => sum + row[name], 0)]));
 }
 
-export const USAGE_OPERATIONS: readonly Operation[] = [
+export const USAGE_OPERATIONS: readonly AdminOperation[] = [
   operation({
     method: 'GET',
     path: '/usage',
-    summary: 'Usage by day, tenant, model and key; running requests are not in it yet',
+    summary: 'Show usage by day, tenant, model and key, without running requests',
     status: 200,
     query: usageQuery,
     response: listOf(usageRow).extend({ total: z.record(z.string(), z.int()) }),

@@ -10,18 +10,18 @@ export const missingKey = (): ApiError =>
     { headers: CHALLENGE },
   );
 
-/** One answer for malformed, unknown, wrong, expired and revoked keys: it tells a stranger nothing. */
+/** The same error for malformed, unknown, wrong, expired and revoked keys, so that it reveals nothing about a key. */
 export const invalidKey = (): ApiError =>
   new ApiError('invalid_api_key', 'Incorrect API key provided.', { headers: CHALLENGE });
 
 export const insufficientScope = (scope: Scope): ApiError =>
-  new ApiError('insufficient_scope', `This key has no right to use '${scope}'.`);
+  new ApiError('insufficient_scope', `This API key lacks the scope '${scope}'. Use a key that has it.`);
 
 export const suspended = (): ApiError =>
-  new ApiError('tenant_suspended', 'This tenant is suspended. Its operator knows why.');
+  new ApiError('tenant_suspended', 'This account is suspended. Contact the operator of this endpoint.');
 
-/** The flood shield's answer; it counts per place and approximately, so the wait is a fixed one. */
+/** The flood limits count approximately and per place, so the wait is fixed: 10 s. */
 export const flooded = (): ApiError =>
-  new ApiError('rate_limit_exceeded', 'Too many requests from this address or key.', {
+  new ApiError('rate_limit_exceeded', 'Too many requests from this address or API key. Retry in 10 s.', {
     headers: { ...retryAfter(10_000), 'x-should-retry': 'true' },
   });

@@ -2,40 +2,41 @@ import * as z from 'zod';
 
 /** A client of the admin API. */
 export interface AdminApi {
-  /** @throws CommandError with the server's own message */
+  /** @throws CommandError with the server's message */
   call(method: 'GET' | 'POST' | 'PATCH' | 'DELETE', path: string, body?: unknown): Promise<AdminObject>;
-  /** All pages of a list. */
+  /** Reads all pages of a list. */
   list(path: string): Promise<AdminObject[]>;
 }
 
 export type AdminObject = Readonly<Record<string, unknown>>;
 
-/** Something the operator should read; shown without a stack. */
+/** An error for the operator, shown without a stack. */
 export class CommandError extends Error {}
 
 const object = z.record(z.string(), z.unknown());
 const failure = z.object({ error: z.object({ message: z.string() }) });
 const list = z.object({ data: z.array(object), has_more: z.boolean() });
 
-export interface Access {
+interface AdminAccess {
   /** Base address of the Worker. */
   readonly url: URL;
   readonly key: string;
   readonly fetch: typeof fetch;
 }
 
-/** @throws CommandError for what is no address of a Worker */
+/** @throws CommandError if the text is not an HTTP address */
 export function readAddress(text: string): URL {
   const address = URL.parse(text);
   if (address && ['http:', 'https:'].includes(address.protocol)) return address;
-  throw new CommandError(`'${text}' is no address such as https://api.example.com.`);
+  throw new CommandError(`'${text}' is not an address such as https://api.example.com.`);
 }
 
-export function createAdminApi(access: Access): AdminApi {
-  const understood = <T>(schema: z.ZodType<T>, answer: unknown): T => {
+/** Creates a client of the admin API. */
+export function createAdminApi(access: AdminAccess): AdminApi {
+  const parse = <T>(schema: z.ZodType<T>, answer: unknown): T => {
     const { data } = schema.safeParse(answer);
     if (data !== undefined) return data;
-    throw new CommandError(`What answers at ${access.url.origin} is no Continuo.`);
+    throw new CommandError(`${access.url.origin} is not a Continuo server.`);
   };
   const call: AdminApi['call'] = async (method, path, body) => {
     const address = new URL(`/admin/v1${path}`, access.url);
@@ -46,13 +47,13 @@ export function createAdminApi(access: Access): AdminApi {
         ...(body === undefined ? {} : { body: JSON.stringify(body) }),
       })
       .catch(() => {
-        throw new CommandError(`Nothing answers at ${address.origin}.`);
+        throw new CommandError(`No server answers at ${address.origin}.`);
       });
     const answer: unknown = await response.json().catch(() => null);
-    if (response.ok) return understood(object, answer);
-    const told = failure.safeParse(answer);
+    if (response.ok) return parse(object, answer);
+    const parsed = failure.safeParse(answer);
     throw new CommandError(
-      told.success ? told.data.error.message : `The server answered ${response.status}.`,
+      parsed.success ? parsed.data.error.message : `The server answered with status ${response.status}.`,
     );
   };
   return {
@@ -63,7 +64,7 @@ export function createAdminApi(access: Access): AdminApi {
         const last = items.at(-1)?.id;
         const after = typeof last === 'string' ? `after=${encodeURIComponent(last)}` : '';
         const separator = path.includes('?') ? '&' : '?';
-        const page = understood(list, await call('GET', `${path}${separator}${after}`));
+        const page = parse(list, await call('GET', `${path}${separator}${after}`));
         items.push(...page.data);
         if (!page.has_more) return items;
       }

@@ -2,14 +2,14 @@ import { readFileSync } from 'node:fs';
 import path from 'node:path';
 import { CommanderError } from 'commander';
 import * as z from 'zod';
+import { createAdminProgram } from './admin-program.ts';
 import { CommandError } from './api.ts';
 import { isLocal, localAddress } from './local-server.ts';
-import { createProgram } from './program.ts';
 
-/** What `npm start` keeps under the same environment. */
+/** The state directory of `npm start` with the same environment. */
 const STATE = path.resolve(import.meta.dirname, '../..', process.env.CONTINUO_STATE_DIR || '.continuo');
 
-/** The key `npm start` made for this checkout; good for its server alone. */
+/** The key that `npm start` created for this checkout. Only its own server accepts it. */
 function developmentKey(url: URL): string | null {
   if (!isLocal(url, process.env)) return null;
   try {
@@ -22,11 +22,11 @@ function developmentKey(url: URL): string | null {
 
 function keyFor(url: URL): string {
   const key = process.env.CONTINUO_ADMIN_KEY || developmentKey(url);
-  if (key === null) throw new CommandError('Set CONTINUO_ADMIN_KEY to an admin key.');
+  if (key === null) throw new CommandError('There is no admin key. Set CONTINUO_ADMIN_KEY.');
   return key;
 }
 
-const program = createProgram({
+const program = createAdminProgram({
   url: process.env.CONTINUO_URL || localAddress(process.env),
   keyFor,
   fetch,

@@ -1,21 +1,23 @@
 import { InvalidArgumentError } from 'commander';
 import * as z from 'zod';
 import { UNLIMITED } from '../../shared/tenant.ts';
-import { toSnakeCase } from '../admin/casing.ts';
+import { toSnakeCase } from '../admin/field-names.ts';
 import { CommandError } from './api.ts';
 
 export type LimitOption = Readonly<Record<string, number | 'plan' | null>>;
 
-const LIMITS = Object.keys(toSnakeCase(UNLIMITED));
+const LIMIT_NAMES = Object.keys(toSnakeCase(UNLIMITED));
 
-/** The names that a limit may have, for those who read the help. */
-export const LIMIT_NAMES = `names: ${LIMITS.join(', ')}`;
+/** The limits' names, for the help. */
+export const LIMIT_HELP = `names: ${LIMIT_NAMES.join(', ')}`;
 
-/** `--limit requests_per_minute=60`, repeatable; `none` lifts the limit of the plan, `plan` returns to it. */
+/** Reads `--limit requests_per_minute=60`, repeatable. `none` removes the limit, `plan` follows the plan again. */
 export function collectLimit(text: string, previous: LimitOption = {}): LimitOption {
   const [, name = '', value = ''] = /^([a-z_]+)=(\d+|none|plan)$/.exec(text) ?? [];
-  if (name === '') throw new InvalidArgumentError('Write it as name=number, name=none or name=plan.');
-  if (!LIMITS.includes(name)) throw new InvalidArgumentError(`There is no limit '${name}'; ${LIMIT_NAMES}.`);
+  if (name === '') throw new InvalidArgumentError('Expected name=number, name=none or name=plan.');
+  if (!LIMIT_NAMES.includes(name)) {
+    throw new InvalidArgumentError(`There is no limit '${name}'; ${LIMIT_HELP}.`);
+  }
   return { ...previous, [name]: value === 'none' ? null : value === 'plan' ? value : Number(value) };
 }
 
@@ -31,14 +33,14 @@ export function positive(text: string): number {
 /** `90s`, `15m`, `24h`, `7d` → seconds */
 export function duration(text: string): number {
   const match = /^(\d+)([smhd])$/.exec(text);
-  if (!match) throw new InvalidArgumentError('Write it as 90s, 15m, 24h or 7d.');
+  if (!match) throw new InvalidArgumentError('Expected a duration such as 90s, 15m, 24h or 7d.');
   return Number(match[1]) * { s: 1, m: 60, h: 3600, d: 86_400 }[match[2] as 's' | 'm' | 'h' | 'd'];
 }
 
-/** Date.parse alone takes the 31st of February for a day of March, and a time without a zone for one of here. */
+/** Stricter than Date.parse, which accepts 31 February and times without a time zone. */
 const time = z.union([z.iso.date(), z.iso.datetime({ offset: true })]);
 
-/** A date, which begins in UTC, or a time with its zone → Unix seconds */
+/** A date (midnight UTC), or a time with its time zone → Unix seconds */
 export function instant(text: string): number {
   if (time.safeParse(text).success) return Math.floor(Date.parse(text) / 1000);
   throw new InvalidArgumentError(
@@ -46,17 +48,17 @@ export function instant(text: string): number {
   );
 }
 
-/** Where one object is. @throws CommandError for what would be another path */
+/** Returns the path of one object. @throws CommandError if the id would lead to another path */
 export function pathTo(kind: 'tenants' | 'keys' | 'plans', id: string): string {
-  if (['', '.', '..'].includes(id)) throw new CommandError(`'${id}' is no id.`);
+  if (['', '.', '..'].includes(id)) throw new CommandError(`'${id}' is not an id.`);
   return `/${kind}/${encodeURIComponent(id)}`;
 }
 
-/** Without the fields that were not given. */
+/** Removes the fields that were not given. */
 export const given = (fields: Readonly<Record<string, unknown>>): Record<string, unknown> =>
   Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined));
 
-/** `?a=1&b=2` of the fields that were given. */
+/** Returns the query of the given fields: `?a=1&b=2`. */
 export function queryOf(fields: Readonly<Record<string, string | undefined>>): string {
   const query = new URLSearchParams(given(fields) as Record<string, string>).toString();
   return query === '' ? '' : `?${query}`;

@@ -4,8 +4,8 @@ import { conflicting } from './request-errors.ts';
 type Field = keyof CompletionRequest & string;
 
 /**
- * The value of a field under whichever of its names it was sent; undefined when under none.
- * @throws ApiError 400 when two names carry different values
+ * Returns the value of a field under any of its names; undefined if it is absent.
+ * @throws ApiError 400 if two names have different values
  */
 export function either<F extends Field>(request: CompletionRequest, ...names: readonly [F, ...F[]]) {
   let found: F | null = null;

@@ -22,14 +22,14 @@ export type GenerationFields = Omit<
 export interface CompletionCall {
   readonly answer: AnswerOptions;
   readonly generation: GenerationFields;
-  /** The field that carries the constraint, for errors found only when it is compiled. */
+  /** The field of the constraint, for the errors of its compilation. */
   readonly constraintField: string | null;
-  /** The caller's name for whom it asks; null = none given. */
+  /** The field `user`; null = absent. */
   readonly endUser: string | null;
-  /** The only prompt stands in a list, so that its tokens have two indices. */
+  /** The only prompt is in a list, so error messages need two indices for its tokens. */
   readonly promptIsListed: boolean;
   /**
-   * What other servers get as it was sent: fields unknown to us, service fields removed, those of sampling, and the
+   * Fields that OpenAI-compatible upstreams get unchanged: unknown fields without service fields, sampling fields, and the
    * constraint.
    */
   readonly extra: Readonly<Record<string, unknown>>;

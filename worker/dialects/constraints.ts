@@ -2,16 +2,15 @@ import type { CompletionRequest } from '../../shared/completion.ts';
 import { ApiError } from '../../shared/errors.ts';
 import type { WireConstraint } from '../../shared/generation.ts';
 import { kindOf } from '../../shared/json-fields.ts';
-import { missingParameter } from './request-errors.ts';
-import { forcedFunction } from './tools.ts';
+import { missingParameter, unsupportedParameter } from './request-errors.ts';
 
-/** A constraint and the field it came from, for messages. */
+/** A constraint and its field, for error messages. */
 export interface NamedConstraint {
   readonly field: string;
   readonly constraint: WireConstraint;
 }
 
-/** Deeper JSON would overflow the stack of whoever writes it out again. */
+/** JSON that nests deeper would overflow the stack when it is serialized again. */
 const MAX_DEPTH = 256;
 
 export function nestsTooDeep(value: unknown, limit = MAX_DEPTH): boolean {
@@ -19,16 +18,16 @@ export function nestsTooDeep(value: unknown, limit = MAX_DEPTH): boolean {
   return limit === 0 || Object.values(value).some((child) => nestsTooDeep(child, limit - 1));
 }
 
-/** JSON text may name a number beyond all doubles; written out again it would be null, which is another schema. */
-function holdsInfinity(value: unknown): boolean {
+/** JSON.parse reads 1e999 as Infinity, which would be serialized as null. */
+function containsInfinity(value: unknown): boolean {
   if (typeof value === 'number') return !Number.isFinite(value);
-  return typeof value === 'object' && value !== null && Object.values(value).some(holdsInfinity);
+  return typeof value === 'object' && value !== null && Object.values(value).some(containsInfinity);
 }
 
 const invalidSchema = (field: string, why: string): ApiError =>
   new ApiError('invalid_json_schema', `Invalid '${field}': ${why}`, { param: field });
 
-/** A JSON Schema given as an object or as its JSON text. */
+/** Reads a JSON Schema that is an object or JSON text. */
 function schemaConstraint(field: string, value: unknown): NamedConstraint {
   let schema = value;
   if (typeof value === 'string') {
@@ -42,7 +41,7 @@ function schemaConstraint(field: string, value: unknown): NamedConstraint {
     typeof schema === 'boolean' || (typeof schema === 'object' && schema !== null && !Array.isArray(schema));
   if (!isSchema) throw invalidSchema(field, 'a JSON Schema must be an object.');
   if (nestsTooDeep(schema)) throw invalidSchema(field, `the schema nests deeper than ${MAX_DEPTH} levels.`);
-  if (holdsInfinity(schema)) throw invalidSchema(field, 'the schema holds a number too large to be kept.');
+  if (containsInfinity(schema)) throw invalidSchema(field, 'the schema contains a number that is too large.');
   return { field, constraint: { type: 'json_schema', value: schema } };
 }
 
@@ -72,7 +71,7 @@ function fromGrammar(grammar: Grammar): NamedConstraint | null {
   return text(field, grammar.type === 'llguidance' ? 'lark' : grammar.type, grammar.value);
 }
 
-/** llguidance's JSON form: a list of grammars, of which one in Lark or JSON Schema is supported. */
+/** Reads llguidance's JSON form: a list of grammars. Supports one grammar, as Lark or JSON Schema. */
 function fromLlguidance(value: unknown): NamedConstraint {
   const grammars: unknown = (value as { grammars?: unknown }).grammars;
   const one: unknown = Array.isArray(grammars) && grammars.length === 1 ? grammars[0] : null;
@@ -82,7 +81,7 @@ function fromLlguidance(value: unknown): NamedConstraint {
     return text(`${field}.lark_grammar`, 'lark', lark);
   if (present(schema) && !present(lark)) return schemaConstraint(`${field}.json_schema`, schema);
   const message =
-    "Invalid 'grammar.value': expected Lark text, or an object whose 'grammars' holds one entry with 'lark_grammar' or 'json_schema'.";
+    "Invalid 'grammar.value': expected Lark text, or an object whose 'grammars' contains one entry with 'lark_grammar' or 'json_schema'.";
   throw new ApiError('invalid_grammar', message, { param: 'grammar.value' });
 }
 
@@ -128,11 +127,37 @@ function fromStructuredOutputs(outputs: StructuredOutputs): (NamedConstraint | n
   throw new ApiError('invalid_value', message, { param: 'structured_outputs' });
 }
 
+/**
+ * A completion cannot contain tool calls. The only supported use is a strict function that `tool_choice` forces: the text
+ * is then its arguments. Without tools, a `tool_choice` that forces none has no effect.
+ * @throws ApiError 400 for every other use
+ */
+function fromTools(request: CompletionRequest): NamedConstraint | null {
+  const tools = request.tools ?? [];
+  const choice = request.tool_choice ?? 'auto';
+  if (tools.length === 0) {
+    if (typeof choice === 'string' && choice !== 'required') return null;
+    const message = "Missing required parameter: 'tools', which 'tool_choice' refers to.";
+    throw new ApiError('missing_required_parameter', message, { param: 'tools' });
+  }
+  const name = typeof choice === 'object' ? choice.function.name : null;
+  const index = tools.findIndex((tool) => tool.function.name === name);
+  if (name !== null && index === -1) {
+    const message = `Invalid 'tool_choice': there is no function '${name.slice(0, 64)}' in 'tools'.`;
+    throw new ApiError('invalid_value', message, { param: 'tool_choice' });
+  }
+  const forced = tools[index]?.function;
+  if (forced?.strict)
+    return schemaConstraint(`tools[${index}].function.parameters`, forced.parameters ?? { type: 'object' });
+  const only = "only with a strict function that 'tool_choice' forces, and the text is then its arguments";
+  throw unsupportedParameter('tools', `is supported ${only}`);
+}
+
 const present = <T>(value: T): value is NonNullable<T> => value !== undefined && value !== null;
 
 /**
- * The one constraint of a request in any of its forms; null when there is none.
- * @throws ApiError 400 when there are two, or one that cannot be read
+ * Returns the constraint of a request; null if there is none.
+ * @throws ApiError 400 if there are two constraints, or an invalid one
  */
 export function constraintOf(request: CompletionRequest): NamedConstraint | null {
   const { grammar, json_schema, guided_json, guided_regex, guided_choice, guided_grammar, regex, ebnf } =
@@ -150,7 +175,7 @@ export function constraintOf(request: CompletionRequest): NamedConstraint | null
     ...(present(request.structured_outputs) ? fromStructuredOutputs(request.structured_outputs) : []),
     present(regex) ? text('regex', 'regex', regex) : null,
     present(ebnf) ? text('ebnf', 'gbnf', ebnf) : null,
-    forcedFunction(request, schemaConstraint),
+    fromTools(request),
   ].filter((one) => one !== null);
   const [first, second] = found;
   if (first && second) {

@@ -2,7 +2,7 @@ import type { CompletionRequest } from '../../shared/completion.ts';
 import { ApiError } from '../../shared/errors.ts';
 import type { NamedConstraint } from './constraints.ts';
 
-/** What the rules look at besides the body itself. */
+/** Values that the rules check in addition to the body. */
 export interface Resolved {
   readonly maxTokens: number;
   readonly n: number;
@@ -19,7 +19,7 @@ interface Rule {
   readonly message: string;
 }
 
-/** Fields that are right alone and wrong together; the first broken rule is reported. */
+/** Combinations of fields that are invalid although each field is valid. */
 const RULES: readonly Rule[] = [
   {
     param: 'best_of',
@@ -50,7 +50,7 @@ const RULES: readonly Rule[] = [
     param: 'truncate_sequence',
     broken: (request) => request.truncate_sequence === true && (request.truncate_prompt_tokens ?? -1) !== -1,
     message:
-      "Conflicting parameters: 'truncate_sequence' and 'truncate_prompt_tokens' ask for different lengths.",
+      "Conflicting parameters: 'truncate_sequence' and 'truncate_prompt_tokens' set different lengths. Send one of them.",
   },
   {
     param: 'suffix',
@@ -73,7 +73,7 @@ const RULES: readonly Rule[] = [
     message:
       "Conflicting parameters: 'images' cannot be used with 'suffix', with 'echo' and 'logprobs', 'echo_last' or 'prompt_logprobs'.",
   },
-  // The prompt's tokens are then the template's, which no longer line up with the text.
+  // With a suffix, the prompt's tokens are those of the infill template, which do not match the text.
   {
     param: 'echo_last',
     broken: (request, { suffix }) => suffix !== null && typeof request.echo_last === 'number',
@@ -86,7 +86,7 @@ const RULES: readonly Rule[] = [
   },
 ];
 
-/** @throws ApiError 400 conflicting_parameters for the first rule that is broken */
+/** @throws ApiError 400 conflicting_parameters for the first broken rule */
 export function checkTogether(request: CompletionRequest, resolved: Resolved): void {
   const rule = RULES.find(({ broken }) => broken(request, resolved));
   if (rule) throw new ApiError('conflicting_parameters', rule.message, { param: rule.param });

@@ -5,25 +5,25 @@ import { type DialectName, dialectName, type Tenant } from '../../shared/tenant.
 
 type AllDefaults = { readonly [Field in keyof GenerationDefaults]-?: NonNullable<GenerationDefaults[Field]> };
 
-/** What stands in for fields a request leaves out. */
+/** Values for absent request fields. */
 export interface Defaults extends AllDefaults {
   readonly repeatLastN: SamplingParameters['repeatLastN'];
   readonly penaltyScope: SamplingParameters['penaltyScope'];
 }
 
 /**
- * The behaviours in which the systems disagree. Fields the caller sends always win. No row is about where `text_offset`
- * starts: of the documents only llama.cpp's says so, at 0 in the returned text, and vLLM does the same.
+ * The details in which completion servers differ. Fields of the request always take precedence. `text_offset` starts at 0
+ * in the returned text in all dialects, as llama.cpp documents it and vLLM does it.
  */
 export interface Dialect {
   readonly name: DialectName;
-  /** The dialect's own values. What it does not state is the model's, and else the usual one. */
+  /** The dialect's own defaults. Missing ones come from the model, otherwise from BASE_DEFAULTS. */
   readonly defaults: Partial<Defaults>;
-  /** The stop string stays at the end of the text. */
+  /** Whether the stop string stays at the end of the text. */
   readonly includeStop: boolean;
   readonly contextOverflow: 'truncate' | 'error';
-  /** Largest value of `logprobs`. */
-  readonly logprobsCeiling: number;
+  /** Maximum of `logprobs`. */
+  readonly maxLogprobs: number;
   /** Usage in streams: an extra chunk if asked for, or always on the last choice's last chunk. */
   readonly streamUsage: 'on-request' | 'last-choice';
   readonly errorCode: ErrorCodeForm;
@@ -31,7 +31,7 @@ export interface Dialect {
   readonly anyModel: boolean;
 }
 
-const USUAL: Defaults = {
+const BASE_DEFAULTS: Defaults = {
   maxTokens: 16,
   temperature: 1,
   topP: 1,
@@ -47,13 +47,13 @@ const OPENAI: Dialect = {
   defaults: {},
   includeStop: false,
   contextOverflow: 'truncate',
-  logprobsCeiling: 5,
+  maxLogprobs: 5,
   streamUsage: 'on-request',
   errorCode: 'string',
   anyModel: false,
 };
 
-/** Each row states only where it departs from the first. */
+/** Each dialect lists only its differences from `openai`. */
 export const DIALECTS: Readonly<Record<DialectName, Dialect>> = {
   openai: OPENAI,
   fireworks: { ...OPENAI, name: 'fireworks', includeStop: true, streamUsage: 'last-choice' },
@@ -70,31 +70,31 @@ export const DIALECTS: Readonly<Record<DialectName, Dialect>> = {
       repeatLastN: 64,
       penaltyScope: 'all',
     },
-    // Its evaluation clients ask for ten.
-    logprobsCeiling: 20,
+    // Evaluation clients request 10.
+    maxLogprobs: 20,
     errorCode: 'status',
     anyModel: true,
   },
-  mistralrs: { ...OPENAI, name: 'mistralrs', contextOverflow: 'error', logprobsCeiling: 20 },
-  vllm: { ...OPENAI, name: 'vllm', contextOverflow: 'error', logprobsCeiling: 20, errorCode: 'status' },
+  mistralrs: { ...OPENAI, name: 'mistralrs', contextOverflow: 'error', maxLogprobs: 20 },
+  vllm: { ...OPENAI, name: 'vllm', contextOverflow: 'error', maxLogprobs: 20, errorCode: 'status' },
 };
 
-/** The defaults of one request: the dialect's own, else the model's, else the usual ones. */
+/** Returns the defaults of one request: the dialect's, otherwise the model's, otherwise BASE_DEFAULTS. */
 export const defaultsOf = (dialect: Dialect, model: GenerationDefaults): Defaults => ({
-  ...USUAL,
+  ...BASE_DEFAULTS,
   ...given(model),
   ...dialect.defaults,
 });
 
-/** Only the fields that have a value. */
+/** Removes undefined fields. */
 const given = (defaults: GenerationDefaults): Partial<Defaults> =>
   Object.fromEntries(Object.entries(defaults).filter(([, value]) => value !== undefined));
 
 export const DIALECT_HEADER = 'x-dialect';
 
 /**
- * The dialect of one request: its header, else the tenant's record.
- * @throws ApiError 400 for a name that is no dialect
+ * Returns the dialect of one request: its header, otherwise the tenant's default.
+ * @throws ApiError 400 for an unknown dialect
  */
 export function chooseDialect(request: Request, tenant: Tenant): Dialect {
   const header = request.headers.get(DIALECT_HEADER);
@@ -111,8 +111,8 @@ export function chooseDialect(request: Request, tenant: Tenant): Dialect {
   );
 }
 
-/** The dialect of an answer given before the header has been judged: the header's if it names one, else the caller's. */
-export function provisionalDialect(request: Request, callers: DialectName = 'openai'): Dialect {
+/** Returns the dialect for errors before the header is checked: the header's if it is valid, otherwise the tenant's. */
+export function provisionalDialect(request: Request, fallback: DialectName = 'openai'): Dialect {
   const name = dialectName.safeParse(request.headers.get(DIALECT_HEADER)?.trim().toLowerCase());
-  return DIALECTS[name.success ? name.data : callers];
+  return DIALECTS[name.success ? name.data : fallback];
 }

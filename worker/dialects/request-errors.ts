@@ -1,11 +1,11 @@
 import { ApiError } from '../../shared/errors.ts';
 
-/** The 400s that more than one field can bring; what the schemas find is worded in issues.ts. */
+/** Errors 400 of several fields. parse-request.ts has the errors that the schemas find. */
 
 export const missingParameter = (param: string): ApiError =>
   new ApiError('missing_required_parameter', `Missing required parameter: '${param}'.`, { param });
 
-/** @param why the rest of a sentence that begins with the field's name */
+/** @param why the rest of a sentence that starts with the field's name */
 export const unsupportedParameter = (param: string, why: string): ApiError =>
   new ApiError('unsupported_parameter', `Unsupported parameter: '${param}' ${why}.`, { param });
 
@@ -14,7 +14,7 @@ export function aboveMaximum(param: string, maximum: number, value: number): Api
   return new ApiError('integer_above_max_value', message, { param });
 }
 
-/** Two ways of saying one thing were both used, and differ. */
+/** Two aliases have different values. */
 export function conflicting(first: string, second: string): ApiError {
   const message = `Conflicting parameters: '${first}' and '${second}' mean the same but have different values. Send one of them.`;
   return new ApiError('conflicting_parameters', message, { param: first });

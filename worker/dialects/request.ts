@@ -2,35 +2,36 @@ import { type CompletionRequest, completionRequest } from '../../shared/completi
 import { ApiError } from '../../shared/errors.ts';
 import type { GenerationDefaults } from '../../shared/sampling.ts';
 import { either } from './aliases.ts';
+import { answerOptions, logprobsOf } from './answer-options.ts';
 import type { AnswerOptions, CompletionCall, GenerationFields } from './completion-call.ts';
 import { constraintOf } from './constraints.ts';
 import { checkTogether, type Resolved } from './cross-field.ts';
 import { type Defaults, type Dialect, defaultsOf } from './dialect.ts';
-import { extraFields } from './extra-fields.ts';
-import { parseRequest } from './issues.ts';
-import { logprobsOf, promptLogprobsOf } from './logprob-options.ts';
+import { parseRequest } from './parse-request.ts';
+import { passthroughFields } from './passthrough-fields.ts';
 import { aboveMaximum, unsupportedParameter } from './request-errors.ts';
-import { samplingOf } from './sampling.ts';
+import { samplingOf } from './sampling-parameters.ts';
 
-/** What the caller's account and the deployment allow of one request. */
+/** What the tenant, the key and the deployment allow for one request. */
 export interface RequestBounds {
-  /** Largest max_tokens; null = no bound. */
+  /** Maximum of max_tokens; null = no bound. */
   readonly maxTokens: number | null;
-  /** Largest prompts · max(n, best_of). */
+  /** Maximum of prompts · max(n, best_of). */
   readonly sequences: number;
 }
 
-/** Known fields that nothing here can honour; better refused than ignored. */
+/** Rejects known fields that have no implementation. */
 function refuseUnsupported(request: CompletionRequest): void {
   if ((request.prompt_embeds ?? null) !== null) {
-    throw unsupportedParameter('prompt_embeds', 'is not accepted');
+    throw unsupportedParameter('prompt_embeds', 'is not supported');
   }
   if ((request.logprob_token_ids ?? []).length > 0) {
-    throw unsupportedParameter('logprob_token_ids', 'is not available');
+    throw unsupportedParameter('logprob_token_ids', 'is not supported');
   }
   if (request.truncation_side === 'right') {
-    throw unsupportedParameter('truncation_side', "is available as 'left' only");
+    throw unsupportedParameter('truncation_side', "is supported only as 'left'");
   }
+  if (request.use_beam_search) throw unsupportedParameter('use_beam_search', 'is not supported');
 }
 
 const MAX_TOKENS_NAMES = ['max_tokens', 'max_completion_tokens', 'n_predict'] as const;
@@ -50,40 +51,17 @@ function checkSequences(prompts: number, choices: number, param: string, bound: 
     throw new ApiError('array_above_max_length', message, { param: 'prompt' });
   }
   if (prompts * choices <= bound) return;
-  const message = `Invalid '${param}': integer above maximum value. ${prompts} prompts times ${choices} make ${prompts * choices} sequences; at most ${bound} are allowed.`;
+  const message = `Invalid '${param}': integer above maximum value. ${prompts} prompts times ${choices} are ${prompts * choices} sequences, but at most ${bound} are allowed.`;
   throw new ApiError('integer_above_max_value', message, { param });
 }
 
-/** The field that says how many sequences a prompt has. */
+/** Returns the field that sets the number of sequences per prompt. */
 function choicesField(request: CompletionRequest, n: number): string {
   if ((request.best_of ?? 0) > n) return 'best_of';
   return typeof request.n_cmpl === 'number' && typeof request.n !== 'number' ? 'n_cmpl' : 'n';
 }
 
-function streamUsageOf(request: CompletionRequest, dialect: Dialect): AnswerOptions['streamUsage'] {
-  const options = request.stream_options;
-  if (options?.include_usage) return options.continuous_usage_stats ? 'continuous' : 'final';
-  return dialect.streamUsage === 'last-choice' && options?.include_usage !== false ? 'last-choice' : 'none';
-}
-
-function answerOf(request: CompletionRequest, resolved: Resolved, dialect: Dialect): AnswerOptions {
-  return {
-    model: request.model,
-    stream: request.stream ?? false,
-    n: resolved.n,
-    rank: (request.best_of ?? 0) > 1,
-    echo: resolved.echo,
-    echoLast: request.echo_last ?? null,
-    logprobs: resolved.logprobs,
-    tokensAsIds: request.return_tokens_as_token_ids ?? false,
-    tokenIds: either(request, 'return_token_ids', 'return_tokens') ?? false,
-    promptLogprobs: promptLogprobsOf(request, dialect),
-    timings: request.timings_per_token ?? false,
-    streamUsage: streamUsageOf(request, dialect),
-  };
-}
-
-/** Alternatives the origin must send for prompt tokens; null = none. Echoing a part needs the tokens' bytes. */
+/** Returns the alternatives that the origin sends per prompt token; null = none. `echo_last` needs the tokens' bytes. */
 function promptAlternatives({ echo, echoLast, logprobs, promptLogprobs }: AnswerOptions): number | null {
   const wanted = [
     ...(echo && logprobs !== null ? [logprobs] : []),
@@ -130,18 +108,9 @@ function generationOf(
   };
 }
 
-/** The constraint under the name it came by: each server knows some of its names, and what it does not know it ignores. */
-function constraintAsSent(
-  request: CompletionRequest,
-  { constraint }: Resolved,
-): Readonly<Record<string, unknown>> {
-  const name = constraint?.field.split(/[.[]/)[0] as keyof CompletionRequest | undefined;
-  return name === undefined || name === 'tools' ? {} : { [name]: request[name] };
-}
-
 /**
- * A request body as a call: types and ranges, then aliases, then the rules between fields.
- * @throws ApiError 400 for the first thing that is wrong
+ * Parses a request body: checks types and ranges, resolves aliases, then checks combinations of fields.
+ * @throws ApiError 400 for the first invalid field
  */
 export function parseCompletion(
   body: Readonly<Record<string, unknown>>,
@@ -162,7 +131,7 @@ export function parseCompletion(
     suffix: request.suffix || null,
     constraint: constraintOf(request),
   };
-  const answer = answerOf(request, resolved, dialect);
+  const answer = answerOptions(request, resolved, dialect);
   const generation = generationOf(request, resolved, answer, dialect, defaults);
   checkTogether(request, resolved);
   checkSequences(request.prompt.length, resolved.bestOf, choicesField(request, n), bounds.sequences);
@@ -172,6 +141,6 @@ export function parseCompletion(
     constraintField: resolved.constraint?.field ?? null,
     endUser: request.user ?? null,
     promptIsListed: Array.isArray(body.prompt) && body.prompt.length === 1 && Array.isArray(body.prompt[0]),
-    extra: { ...extraFields(body), ...constraintAsSent(request, resolved) },
+    extra: passthroughFields(body, request, resolved.constraint),
   };
 }

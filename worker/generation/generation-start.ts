@@ -10,7 +10,7 @@ import type { Principal } from '../../shared/tenant.ts';
 import type { RequestContext } from '../context.ts';
 import { inCallersWords } from '../dialects/callers-words.ts';
 import type { CompletionCall } from '../dialects/completion-call.ts';
-import type { Lease, Outcome } from '../limits/admission.ts';
+import type { Outcome, Reservation } from '../limits/admission.ts';
 import type { RoutedUpstream } from '../upstreams/routed-upstream.ts';
 import type { Upstream } from '../upstreams/upstream.ts';
 import { NO_USAGE } from '../usage/usage-record.ts';
@@ -25,7 +25,7 @@ export interface Admitted {
   readonly principal: Principal;
   readonly model: OriginModel;
   readonly call: CompletionCall;
-  readonly lease: Lease;
+  readonly reservation: Reservation;
 }
 
 /** Time the origin has to report its own time-out before we give up on it. */
@@ -33,7 +33,7 @@ const GRACE_MS = 5_000;
 
 /**
  * Starts the generation and waits until the upstream has accepted it, so that whatever fails before is an HTTP status.
- * From here on the lease is settled by the run or the pass-through, or right here when none comes to be.
+ * From here on the reservation is settled by the run or the pass-through, or right here when none comes to be.
  */
 export async function startGeneration({
   request,
@@ -41,7 +41,7 @@ export async function startGeneration({
   principal,
   model,
   call,
-  lease,
+  reservation,
 }: Admitted): Promise<Started | PassThrough> {
   const { settings, now, timers } = context;
   const envelope = envelopeOf(call, model, context);
@@ -57,11 +57,11 @@ export async function startGeneration({
     if (run) run.cancel();
     else abort.abort();
   };
-  const settle: Lease['settle'] = (outcome) => {
+  const settle: Reservation['settle'] = (outcome) => {
     inTime();
     // The platform's signals keep their listeners, and all that those refer to, until a full collection of garbage.
     request.signal.removeEventListener('abort', leave);
-    return lease.settle(outcome);
+    return reservation.settle(outcome);
   };
   // The client may have gone while the request was being admitted; no event tells of that any more.
   if (request.signal.aborted) leave();
@@ -73,7 +73,7 @@ export async function startGeneration({
       prompt: call.generation.prompts[0] ?? null,
     });
     const written = call.answer.stream ? { written: writtenForm(call, envelope, context) } : {};
-    const asked = { ...generationRequest(call, model, principal, context, lease), ...written };
+    const asked = { ...generationRequest(call, model, principal, context, reservation), ...written };
     const stream = await upstream.generate(asked, {
       signal: abort.signal,
       traceparent: context.traceparent,
@@ -82,7 +82,13 @@ export async function startGeneration({
       tokensAsIds: call.answer.tokensAsIds,
     });
     const { waitUntil } = context;
-    const options = { lease: { ...lease, settle }, upstream: upstream.name, abort, now, waitUntil };
+    const options = {
+      reservation: { ...reservation, settle },
+      upstream: upstream.name,
+      abort,
+      now,
+      waitUntil,
+    };
     if ('body' in stream) {
       const { errorCode } = context.answer.dialect;
       run = new PassThrough(stream, { ...options, after: timers.after, errorCode });
@@ -121,12 +127,12 @@ function generationRequest(
   model: OriginModel,
   { tenant }: Principal,
   { settings, requestId }: RequestContext,
-  lease: Lease,
+  reservation: Reservation,
 ): GenerationRequest {
   return {
     version: PROTOCOL_VERSION,
     requestId,
-    account: lease.id,
+    account: reservation.id,
     tenantId: tenant.id,
     weight: tenant.weight,
     model: model.id,

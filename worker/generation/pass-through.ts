@@ -47,10 +47,10 @@ export class PassThrough {
   #settled = false;
 
   constructor(stream: RoutedStream, options: PassThroughOptions) {
-    const { lease, upstream, now, after } = options;
+    const { reservation, upstream, now, after } = options;
     this.#stream = stream;
     this.#options = options;
-    lease.watch(() => ({ usage: this.#account.usage, upstream }));
+    reservation.watch(() => ({ usage: this.#account.usage, upstream }));
     this.#silence = new SilenceTimer(now, after, () => void this.#ask());
   }
 
@@ -137,7 +137,7 @@ export class PassThrough {
     this.#silence.stop();
     this.#over.resolve();
     const { usage, finishReasons, queueMs, firstTokenMs, ended } = this.#account;
-    const { lease, upstream, waitUntil } = this.#options;
+    const { reservation, upstream, waitUntil } = this.#options;
     const firstTokenAt = firstTokenMs === null ? null : this.#stream.askedAt + firstTokenMs;
     if (status !== 'cancelled') this.#stream.ended(errorCode);
     const outcome = {
@@ -150,7 +150,7 @@ export class PassThrough {
       queueMs,
       inquire: !ended,
     };
-    waitUntil(lease.settle(outcome));
+    waitUntil(reservation.settle(outcome));
   }
 }
 

@@ -2,11 +2,11 @@ import { errorOfEvent } from '../../shared/answer/error-answer.ts';
 import { ApiError } from '../../shared/errors.ts';
 import { type GenerationEvent, isTerminal } from '../../shared/generation.ts';
 import { Tally } from '../../shared/tally.ts';
-import type { Lease, Outcome } from '../limits/admission.ts';
+import type { Outcome, Reservation } from '../limits/admission.ts';
 import type { EventStream } from '../upstreams/upstream.ts';
 
 export interface RunOptions {
-  readonly lease: Lease;
+  readonly reservation: Reservation;
   /** Name of the upstream. */
   readonly upstream: string;
   /** Ends the upstream's work. */
@@ -20,7 +20,7 @@ const endedEarly = (): ApiError =>
 
 /**
  * One generation under way: its events, the rule that exactly one terminal event ends them, the count of what was used,
- * and the lease, settled once however it ends.
+ * and the reservation, settled once however it ends.
  */
 export class Run {
   readonly tally: Tally;
@@ -35,7 +35,7 @@ export class Run {
     this.#events = stream[Symbol.asyncIterator]();
     this.#options = options;
     this.tally = new Tally(options.now);
-    options.lease.watch(() => ({ usage: this.tally.usage, upstream: options.upstream }));
+    options.reservation.watch(() => ({ usage: this.tally.usage, upstream: options.upstream }));
   }
 
   /**
@@ -108,9 +108,9 @@ export class Run {
     if (this.#settled) return;
     this.#settled = true;
     const { usage, finishReasons, firstTokenAt, queueMs } = this.tally;
-    const { lease, upstream, waitUntil } = this.#options;
+    const { reservation, upstream, waitUntil } = this.#options;
     const inquire = !this.#ended;
     const outcome = { status, usage, errorCode, finishReasons, upstream, firstTokenAt, queueMs, inquire };
-    waitUntil(lease.settle(outcome));
+    waitUntil(reservation.settle(outcome));
   }
 }

@@ -4,7 +4,7 @@ import { IMAGE_MARK, imageBase64, invalidImage, wrongImageCount } from '../../sh
 import type { Principal } from '../../shared/tenant.ts';
 import type { RequestContext } from '../context.ts';
 import type { CompletionCall } from '../dialects/completion-call.ts';
-import { shown } from '../dialects/issues.ts';
+import { shown } from '../dialects/parse-request.ts';
 import { missingParameter } from '../dialects/request-errors.ts';
 
 /** Stands for the one model that is served. */

@@ -1,7 +1,7 @@
 import { bugTrace } from '../../shared/bug-trace.ts';
 import type { RequestContext } from '../context.ts';
 
-/** Logs where a bug is. */
+/** Logs the stack of an unexpected error, without its message. */
 export function reportBug(thrown: unknown, { requestId }: Pick<RequestContext, 'requestId'>): void {
   console.error(JSON.stringify({ requestId, event: 'bug', ...bugTrace(thrown) }));
 }

@@ -1,6 +1,6 @@
 /**
- * What an address counts under: itself, or the first half of it where it is IPv6's, of which every customer of a network
- * has 2^64 and more.
+ * Returns the network that an address is rate-limited by: the address itself for IPv4, the /64 prefix for IPv6. A customer
+ * of a network has at least 2^64 IPv6 addresses.
  */
 export function networkOf(address: string): string {
   if (!address.includes(':') || address.includes('.')) return address;

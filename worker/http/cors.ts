@@ -1,15 +1,20 @@
 import type { Settings } from '../env.ts';
-import { EVERY_ANSWER, LIMITS, REPLAYED, RETRYING } from './answer-headers.ts';
+import { COMMON_HEADERS, LIMIT_HEADERS, REPLAY_HEADERS, RETRY_HEADERS } from './headers.ts';
 
-/** Which browsers' pages may call: the variable CORS_ORIGINS. Nobody's by default, and never for the admin API. */
+/** CORS for the page origins in CORS_ORIGINS. The default allows none, and the admin API never allows any. */
 
-const EXPOSED = Object.keys({ ...EVERY_ANSWER, ...RETRYING, ...LIMITS, ...REPLAYED }).join(', ');
+const EXPOSED = Object.keys({
+  ...COMMON_HEADERS,
+  ...RETRY_HEADERS,
+  ...LIMIT_HEADERS,
+  ...REPLAY_HEADERS,
+}).join(', ');
 
 const METHODS = 'GET, POST, OPTIONS';
-/** A day; browsers shorten it to what they accept. */
+/** One day; browsers reduce it to their own maximum. */
 const PREFLIGHT_SECONDS = '86400';
 
-/** The origin to allow: the page's own when it is listed, `*` when all are, null when it is not allowed. */
+/** Returns the value of `access-control-allow-origin`; null if the page's origin is not allowed. */
 function allowedOrigin(request: Request, { CORS_ORIGINS }: Settings): string | null {
   const origin = request.headers.get('origin');
   if (origin === null || new URL(request.url).pathname.startsWith('/admin')) return null;
@@ -17,7 +22,7 @@ function allowedOrigin(request: Request, { CORS_ORIGINS }: Settings): string | n
   return CORS_ORIGINS.includes(origin) ? origin : null;
 }
 
-/** CORS headers of an answer. */
+/** Returns the CORS headers of a response. */
 export function corsHeaders(request: Request, settings: Settings): Record<string, string> {
   if (settings.CORS_ORIGINS.length === 0) return {};
   const origin = allowedOrigin(request, settings);
@@ -25,15 +30,15 @@ export function corsHeaders(request: Request, settings: Settings): Record<string
   return { 'access-control-allow-origin': origin, 'access-control-expose-headers': EXPOSED, vary: 'origin' };
 }
 
-/** The answer to a browser that asks before it calls; null for every other request. */
+/** Answers a CORS preflight request from an allowed origin; returns null for every other request. */
 export function preflight(request: Request, settings: Settings): Response | null {
-  const asks = request.method === 'OPTIONS' && request.headers.has('access-control-request-method');
-  if (!asks || allowedOrigin(request, settings) === null) return null;
+  const isPreflight = request.method === 'OPTIONS' && request.headers.has('access-control-request-method');
+  if (!isPreflight || allowedOrigin(request, settings) === null) return null;
   return new Response(null, {
     status: 204,
     headers: {
       'access-control-allow-methods': METHODS,
-      // Clients send headers of their own (x-stainless-*); what they may mean is checked where they are read.
+      // Clients add headers such as x-stainless-*. The Worker ignores those it does not know.
       'access-control-allow-headers': request.headers.get('access-control-request-headers') ?? '*',
       'access-control-max-age': PREFLIGHT_SECONDS,
     },

@@ -2,8 +2,8 @@ import { ApiError } from '../../shared/errors.ts';
 import type { RequestContext } from '../context.ts';
 import type { Settings } from '../env.ts';
 
-/** What bounds the reading of a body. */
-type Reading = Pick<RequestContext, 'settings' | 'timers'>;
+/** The limits on reading a body. */
+type ReadLimits = Pick<RequestContext, 'settings' | 'timers'>;
 
 type JsonObject = Readonly<Record<string, unknown>>;
 
@@ -17,7 +17,7 @@ function checkMediaType(request: Request): void {
   );
 }
 
-/** A few compressed kilobytes may become gigabytes: bodies are taken as they are. */
+/** Rejects compressed bodies: a few compressed kilobytes may expand to gigabytes. */
 function checkEncoding({ headers }: Request): void {
   const encoding = headers.get('content-encoding')?.trim() ?? '';
   if (['', 'identity'].includes(encoding.toLowerCase())) return;
@@ -31,11 +31,11 @@ const tooLarge = (limit: number): ApiError =>
   new ApiError('request_too_large', `The request body is larger than the limit of ${limit} bytes.`);
 
 /**
- * The body's bytes as text; stops reading as soon as a limit is passed.
- * @throws ApiError 415 when it is compressed, 413 above the size limit, 408 when it arrives too slowly, 400 when it is no
- *   UTF-8 or breaks off
+ * Reads the body as text, and stops as soon as it exceeds a limit.
+ * @throws ApiError 415 if the body is compressed, 413 above the size limit, 408 if it arrives too slowly, 400 if it is not
+ *   UTF-8 or is incomplete
  */
-export async function readText(request: Request, { settings, timers }: Reading): Promise<string> {
+export async function readText(request: Request, { settings, timers }: ReadLimits): Promise<string> {
   checkEncoding(request);
   const { MAX_BODY_BYTES, BODY_TIMEOUT_MS } = settings;
   const claimed = lengthOf(request);
@@ -49,13 +49,13 @@ export async function readText(request: Request, { settings, timers }: Reading):
     if (claimed === null) return await readPieces(request.body, MAX_BODY_BYTES, late.promise);
     return new BodyDecoder().last(await Promise.race([request.arrayBuffer(), late.promise]));
   } catch (thrown) {
-    throw thrown instanceof ApiError ? thrown : unreadable('it did not arrive whole');
+    throw thrown instanceof ApiError ? thrown : unreadable('the body is incomplete');
   } finally {
     arrived();
   }
 }
 
-/** A length that HTTP itself keeps the body to; null for one that ends when it ends. */
+/** The declared length, which HTTP enforces; null for a chunked body. */
 function lengthOf({ headers }: Request): number | null {
   const claimed = headers.get('content-length');
   return claimed === null || headers.has('transfer-encoding') ? null : Number(claimed);
@@ -64,7 +64,7 @@ function lengthOf({ headers }: Request): number | null {
 const unreadable = (why: string): ApiError =>
   new ApiError('invalid_json', `We could not parse the JSON body of your request: ${why}.`);
 
-/** @throws ApiError 400 for bytes that are no UTF-8 */
+/** Decodes UTF-8 in pieces. @throws ApiError 400 for invalid UTF-8 */
 class BodyDecoder {
   readonly #decoder = new TextDecoder('utf-8', { fatal: true, ignoreBOM: false });
 
@@ -80,7 +80,7 @@ class BodyDecoder {
     try {
       return this.#decoder.decode(bytes, { stream });
     } catch {
-      throw unreadable('it is not valid UTF-8');
+      throw unreadable('the body is not valid UTF-8');
     }
   }
 }
@@ -106,18 +106,18 @@ async function readPieces(
       reading = true;
     }
   } finally {
-    // A lock cannot be released while a read is pending.
+    // The lock cannot be released while a read is pending.
     if (reading) void reader.cancel().catch(() => {});
     else reader.releaseLock();
   }
 }
 
-/** The rest of a refused body is taken up to this many times the limit, and for this long. */
+/** Upper bounds for draining: a multiple of the body limit, and milliseconds. */
 const DRAIN = { times: 2, ms: 1_000 };
 
 /**
- * Takes what is left of a body that was refused, within reason: a client that is still writing when the connection
- * closes sees a broken pipe instead of its error.
+ * Reads and discards the rest of a rejected body, up to a limit. If the connection closed while the client is still
+ * writing, the client would see a broken pipe instead of the error response.
  */
 export async function drain(request: Request, { MAX_BODY_BYTES }: Settings): Promise<void> {
   if (request.body === null || request.bodyUsed || request.body.locked) return;
@@ -130,19 +130,20 @@ export async function drain(request: Request, { MAX_BODY_BYTES }: Settings): Pro
       size += value.byteLength;
     }
   } catch {
-    // The client has gone; nobody waits for the answer.
+    // The client has disconnected.
   } finally {
     clearTimeout(timer);
   }
 }
 
 /**
- * The JSON object in the body.
- * @throws ApiError 415 for another media type or encoding, 413 above the size limit, 408 when it arrives too slowly, 400 otherwise
+ * Parses the body as a JSON object.
+ * @throws ApiError 415 for another media type or encoding, 413 above the size limit, 408 if it arrives too slowly, and
+ *   400 for any other invalid body
  */
-export async function readJsonObject(request: Request, reading: Reading): Promise<JsonObject> {
+export async function readJsonObject(request: Request, limits: ReadLimits): Promise<JsonObject> {
   checkMediaType(request);
-  const text = await readText(request, reading);
+  const text = await readText(request, limits);
   let body: unknown;
   try {
     body = JSON.parse(text);

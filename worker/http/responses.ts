@@ -1,19 +1,13 @@
 import { errorBody } from '../../shared/answer/error-answer.ts';
-import type { ApiError } from '../../shared/errors.ts';
+import { ApiError } from '../../shared/errors.ts';
 import type { RequestContext } from '../context.ts';
-
-export const REQUEST_ID_HEADER = 'x-request-id';
-
-/** The caller's own request id where it is harmless to log and to send on; null otherwise. */
-export function incomingRequestId(request: Request): string | null {
-  const id = request.headers.get(REQUEST_ID_HEADER);
-  return id !== null && /^[\w.:-]{1,128}$/.test(id) ? id : null;
-}
+import { SECURITY_HEADERS } from './response-headers.ts';
 
 export function jsonResponse(body: unknown, init: ResponseInit = {}): Response {
   return jsonText(JSON.stringify(body), init);
 }
 
+/** Like `jsonResponse`, for a body that is JSON text already. */
 export function jsonText(text: string, init: ResponseInit = {}): Response {
   const response = new Response(text, init);
   response.headers.set('content-type', 'application/json');
@@ -23,17 +17,17 @@ export function jsonText(text: string, init: ResponseInit = {}): Response {
 const EVENT_STREAM_HEADERS = {
   'content-type': 'text/event-stream; charset=utf-8',
   'cache-control': 'no-cache',
-  // Proxies shall not gather events.
+  // Stops reverse proxies from buffering events.
   'x-accel-buffering': 'no',
 };
 
 export const eventStreamResponse = (body: ReadableStream<Uint8Array>): Response =>
   new Response(body, { headers: EVENT_STREAM_HEADERS });
 
-/** Clients retry these by themselves unless told otherwise. */
+/** Clients retry these statuses unless `x-should-retry` forbids it. */
 const RETRYABLE: ReadonlySet<number> = new Set([408, 429, 502, 503, 504]);
 
-/** Failures behind us pass quickly more often than not. */
+/** Upstream failures are usually short, so clients may retry after one second. */
 const RETRY_SOON: ReadonlySet<number> = new Set([502, 503, 504]);
 
 export function errorResponse(error: ApiError, context: RequestContext): Response {
@@ -46,4 +40,13 @@ export function errorResponse(error: ApiError, context: RequestContext): Respons
     headers.set('x-should-retry', String(error.code !== 'insufficient_quota'));
   }
   return response;
+}
+
+/** The response of a deployment with invalid variables or bindings. Only the log says which one is invalid. */
+export function misconfiguredResponse(): Response {
+  const error = new ApiError('internal_error', 'This server is not configured correctly.');
+  return jsonResponse(error.envelope(), {
+    status: error.status,
+    headers: { ...SECURITY_HEADERS, 'x-should-retry': 'false' },
+  });
 }

@@ -1,10 +1,10 @@
 import { toApiError } from '../../shared/errors.ts';
 import type { Principal } from '../../shared/tenant.ts';
 import type { RequestContext } from '../context.ts';
-import type { Handler } from '../routes.ts';
+import type { RouteHandler } from '../http/router.ts';
 import { nearestLimiter } from './admission.ts';
 
-const bears = ({ headers }: Response): boolean =>
+const hasLimitHeaders = ({ headers }: Response): boolean =>
   headers.has('x-ratelimit-limit-requests') || headers.has('x-ratelimit-limit-tokens');
 
 const isLimited = ({ tenant, key }: Principal): boolean =>
@@ -12,31 +12,31 @@ const isLimited = ({ tenant, key }: Principal): boolean =>
     ({ requestsPerMinute, tokensPerMinute }) => requestsPerMinute !== null || tokensPerMinute !== null,
   );
 
-/** How the caller's limits stand, for an answer that no reservation has told of them. Changes no counter. */
-async function tell(context: RequestContext): Promise<void> {
+/** Reads the caller's `x-ratelimit-*` headers if no reservation has returned them. Changes no counter. */
+async function readLimits(context: RequestContext): Promise<void> {
   const { caller, answer, timings } = context;
   const { principal } = caller;
-  const told = Object.keys(answer.limits).length > 0;
-  if (told || principal === null || !isLimited(principal)) return;
+  const known = Object.keys(answer.limits).length > 0;
+  if (known || principal === null || !isLimited(principal)) return;
   const { tenant, key } = principal;
-  const inquiry = { tenantId: tenant.id, keyId: key.id, tenantLimits: tenant.limits, keyLimits: key.limits };
+  const holder = { tenantId: tenant.id, keyId: key.id, tenantLimits: tenant.limits, keyLimits: key.limits };
   answer.limits = await timings
-    .measure('limit', async () => await nearestLimiter(context, tenant.id).standing(inquiry))
-    // The answer is as it is, whether or not anybody can say how the limits stand.
+    .measure('limit', async () => await nearestLimiter(context, tenant.id).rateLimitHeaders(holder))
+    // The response is valid without these headers.
     .catch(() => ({}));
 }
 
-/** The handler; whatever it answers to a caller it knows bears the headers of the caller's limits. */
-export function tellingLimits(handler: Handler): Handler {
+/** Adds the `x-ratelimit-*` headers to every response of the handler to an authenticated caller. */
+export function withLimitHeaders(handler: RouteHandler): RouteHandler {
   return async (request, context, argument) => {
     try {
-      const answer = await handler(request, context, argument);
-      // A resumable stream brings those of the request it has made itself.
-      if (!bears(answer)) await tell(context);
-      return answer;
+      const response = await handler(request, context, argument);
+      // A resumable stream already has the headers of its inner request.
+      if (!hasLimitHeaders(response)) await readLimits(context);
+      return response;
     } catch (thrown) {
-      // A key that was revoked a moment ago is a stranger's.
-      if (toApiError(thrown).status !== 401) await tell(context);
+      // The limiter may have reported that the key is revoked. Its limits are then not shown.
+      if (toApiError(thrown).status !== 401) await readLimits(context);
       throw thrown;
     }
   };

@@ -1,8 +1,9 @@
 import type { WirePrompt } from '../../shared/generation.ts';
 
-/** Characters of text that make a token, roughly; the true count replaces the estimate as soon as it is known. */
+/** Average characters per token. Settlement replaces the estimate by the true count. */
 const CHARACTERS_PER_TOKEN = 4;
 
+/** Estimates the tokens of a prompt without a tokenizer. */
 export function estimateTokens(prompt: WirePrompt): number {
   const parts = typeof prompt === 'string' ? [prompt] : prompt;
   return parts.reduce<number>(

@@ -9,7 +9,7 @@ CREATE TABLE plans (
 CREATE TABLE tenants (
   id TEXT PRIMARY KEY,
   name TEXT NOT NULL,
-  -- Limits and weight come from the plan unless the tenant has its own.
+  -- Limits and weight come from the plan, unless the tenant has its own.
   plan_id TEXT REFERENCES plans (id),
   limits TEXT,
   weight REAL,
@@ -23,7 +23,7 @@ CREATE TABLE keys (
   id TEXT PRIMARY KEY,
   tenant_id TEXT NOT NULL REFERENCES tenants (id),
   name TEXT NOT NULL,
-  -- Hex SHA-256 of the whole key; the key itself is stored nowhere.
+  -- Hex SHA-256 of the whole key. The key itself is not stored.
   hash TEXT NOT NULL,
   scopes TEXT NOT NULL,
   models TEXT,
@@ -31,7 +31,7 @@ CREATE TABLE keys (
   expires_at INTEGER,
   revoked_at INTEGER,
   created_at INTEGER NOT NULL,
-  -- The key that took this one's place.
+  -- Id of the key that replaces this one.
   replaced_by TEXT
 );
 
@@ -58,12 +58,12 @@ CREATE TABLE usage_daily (
   PRIMARY KEY (tenant_id, day, model, key_id)
 ) WITHOUT ROWID;
 
--- How far each tenant's outbox has been added to usage_daily; changes in the same transaction.
+-- Sequence number up to which a tenant's records are in usage_daily. Changes in the same transaction.
 CREATE TABLE usage_cursors (
   tenant_id TEXT PRIMARY KEY,
   sequence INTEGER NOT NULL
 ) WITHOUT ROWID;
 
--- The tenant of admin keys.
+-- The tenant of all admin keys.
 INSERT INTO tenants (id, name, plan_id, limits, weight, dialect, created_at)
 VALUES ('operator', 'Operator', NULL, NULL, NULL, 'openai', 0);

@@ -2,29 +2,26 @@ import * as answers from '../../shared/completion-response.ts';
 import { ApiError } from '../../shared/errors.ts';
 import { dialectName } from '../../shared/tenant.ts';
 import { DIALECT_HEADER } from '../dialects/dialect.ts';
-import { CHALLENGED, type Described, EVERY_ANSWER, LIMITS, RETRYING } from '../http/answer-headers.ts';
-import { REQUEST_ID_HEADER } from '../http/responses.ts';
-import { FIELD_DESCRIPTIONS } from './fields.ts';
+import {
+  CHALLENGE_HEADERS,
+  COMMON_HEADERS,
+  type HeaderDescriptions,
+  LIMIT_HEADERS,
+  REQUEST_ID_HEADER,
+  RETRY_HEADERS,
+} from '../http/headers.ts';
 import { type Json, jsonSchema } from './json-schema.ts';
-import { OPERATIONS, type Operation } from './operations.ts';
+import { type DocumentedOperation, OPERATIONS } from './operations.ts';
 
-interface Documented {
+interface DocumentedRoute {
   readonly method: string;
   /** The router's pattern. */
   readonly path: string;
 }
 
-function describeFields(json: Json): Json {
-  const described = Object.entries(json.properties as Record<string, Json>).map(([name, field]) => [
-    name,
-    { ...field, description: FIELD_DESCRIPTIONS[name as keyof typeof FIELD_DESCRIPTIONS] },
-  ]);
-  return { ...json, properties: Object.fromEntries(described) };
-}
-
 const reference = (name: string): Json => ({ $ref: `#/components/schemas/${name}` });
 
-const headersOf = (described: Described): Json =>
+const headersOf = (described: HeaderDescriptions): Json =>
   Object.fromEntries(
     Object.entries(described).map(([name, description]) => [
       name,
@@ -32,17 +29,17 @@ const headersOf = (described: Described): Json =>
     ]),
   );
 
-/** Of all answers of an operation. */
-const common = ({ limited = false }: Operation): Described => ({
-  ...EVERY_ANSWER,
-  ...(limited ? LIMITS : {}),
+/** Returns the headers of all responses of an operation. */
+const common = ({ limited = false }: DocumentedOperation): HeaderDescriptions => ({
+  ...COMMON_HEADERS,
+  ...(limited ? LIMIT_HEADERS : {}),
 });
 
-/** Asking again may help, or an answer may come to say that it does not. */
-const tellsOfRetries = (status: number): boolean => status >= 500 || [408, 409, 429].includes(status);
+/** Returns whether errors of this status have retry headers. */
+const hasRetryHeaders = (status: number): boolean => status >= 500 || [408, 409, 429].includes(status);
 
-/** Every status an error may have, with the codes that come under it. */
-function errorResponses(operation: Operation): Json {
+/** Describes every error status with its codes. */
+function errorResponses(operation: DocumentedOperation): Json {
   const byStatus = Map.groupBy(
     operation.errors.map((code) => new ApiError(code, '')),
     ({ status }) => status,
@@ -54,8 +51,8 @@ function errorResponses(operation: Operation): Json {
         description: [...new Set(ones.map((error) => error.envelope().error.code))].join(', '),
         headers: headersOf({
           ...common(operation),
-          ...(tellsOfRetries(status) ? RETRYING : {}),
-          ...(status === 401 ? CHALLENGED : {}),
+          ...(hasRetryHeaders(status) ? RETRY_HEADERS : {}),
+          ...(status === 401 ? CHALLENGE_HEADERS : {}),
         }),
         content: { 'application/json': { schema: reference('Error') } },
       },
@@ -63,7 +60,7 @@ function errorResponses(operation: Operation): Json {
   );
 }
 
-function successResponse(operation: Operation): Json {
+function successResponse(operation: DocumentedOperation): Json {
   const { answer, events, answerHeaders } = operation;
   const content: Json = {};
   if (answer) content['application/json'] = { schema: reference(answer.name), example: answer.example };
@@ -71,16 +68,15 @@ function successResponse(operation: Operation): Json {
   return { description: 'Success', headers: headersOf({ ...common(operation), ...answerHeaders }), content };
 }
 
-/** What any request may send along. */
-const TRACING: Described = {
-  [REQUEST_ID_HEADER]:
-    'An id of your own for the request: up to 128 letters, digits and characters of `_.:-`.',
-  traceparent: 'W3C trace context, which goes on to the model server.',
+/** Header parameters of every operation. */
+const TRACING: HeaderDescriptions = {
+  [REQUEST_ID_HEADER]: 'Your own id of the request: at most 128 letters, digits and characters of `_.:-`.',
+  traceparent: 'W3C trace context. The endpoint sends it to the model server.',
 };
 
-function parametersOf(path: string, { query = {}, headers = {}, secured }: Operation): Json[] {
+function parametersOf(path: string, { query = {}, headers = {}, secured }: DocumentedOperation): Json[] {
   const text = { type: 'string' };
-  const optional = (where: string, described: Described): Json[] =>
+  const optional = (where: string, described: HeaderDescriptions): Json[] =>
     Object.entries(described).map(([name, description]) => ({ name, in: where, description, schema: text }));
   const parameters = [...optional('query', query), ...optional('header', { ...headers, ...TRACING })];
   if (path.includes(':rest')) parameters.push({ name: 'id', in: 'path', required: true, schema: text });
@@ -88,14 +84,15 @@ function parametersOf(path: string, { query = {}, headers = {}, secured }: Opera
     parameters.push({
       name: DIALECT_HEADER,
       in: 'header',
-      description: "Whose defaults and habits to follow; without it the account's.",
+      description:
+        "Selects the dialect: the defaults and response details of another server. If absent, the account's dialect.",
       schema: { type: 'string', enum: dialectName.options },
     });
   }
   return parameters;
 }
 
-function operationObject(path: string, operation: Operation): Json {
+function operationObject(path: string, operation: DocumentedOperation): Json {
   const { body, id, summary, secured } = operation;
   const examples = Object.entries(body?.examples ?? {}).map(([name, value]) => [name, { value }]);
   return {
@@ -115,21 +112,17 @@ function operationObject(path: string, operation: Operation): Json {
   };
 }
 
-function componentSchemas(operations: readonly Operation[]): Json {
+function componentSchemas(operations: readonly DocumentedOperation[]): Json {
   const named = operations.flatMap(({ body, answer, events }) =>
     [body, answer, events].filter((schema) => schema !== undefined),
   );
   const schemas = new Map(named.map(({ name, schema }) => [name, schema]));
-  const json = [...schemas].map(([name, schema]) => [name, jsonSchema(schema, 'input')] as const);
-  const described = json.map(([name, schema]) => [
-    name,
-    name === 'CompletionRequest' ? describeFields(schema) : schema,
-  ]);
-  return { ...Object.fromEntries(described), Error: jsonSchema(answers.errorResponse, 'input') };
+  const json = [...schemas].map(([name, schema]) => [name, jsonSchema(schema, 'input')]);
+  return { ...Object.fromEntries(json), Error: jsonSchema(answers.errorResponse, 'input') };
 }
 
-/** The OpenAPI 3.1 document of the routes that have an entry among the operations. */
-export function openApiDocument(routes: readonly Documented[]): Json {
+/** Returns the OpenAPI 3.1 document of the routes that have an entry in OPERATIONS. */
+export function openApiDocument(routes: readonly DocumentedRoute[]): Json {
   const known = routes.flatMap(({ method, path }) => {
     const operation = OPERATIONS[`${method} ${path}`];
     return operation ? [{ method, path, operation }] : [];

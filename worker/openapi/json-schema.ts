@@ -3,7 +3,7 @@ import { DOCUMENTED_AS } from '../../shared/json-fields.ts';
 
 export type Json = Record<string, unknown>;
 
-/** JSON Schema of a zod schema: what callers have to write (`input`), or what they get (`output`). */
+/** Converts a zod schema to JSON Schema: of what callers send (`input`), or of what they get (`output`). */
 export function jsonSchema(schema: z.ZodType, io: 'input' | 'output'): Json {
   const { $schema: _, ...json } = z.toJSONSchema(schema, {
     io,
@@ -11,8 +11,9 @@ export function jsonSchema(schema: z.ZodType, io: 'input' | 'output'): Json {
     override: ({ jsonSchema: target }: { readonly jsonSchema: Json }) => {
       const documentedAs = target[DOCUMENTED_AS];
       if (!(documentedAs instanceof z.ZodType)) return;
+      const { description } = target;
       for (const key of Object.keys(target)) delete target[key];
-      Object.assign(target, jsonSchema(documentedAs, io));
+      Object.assign(target, jsonSchema(documentedAs, io), description && { description });
     },
   });
   return json;

@@ -1,33 +1,83 @@
 import type * as z from 'zod';
 import { completionRequest } from '../../shared/completion.ts';
 import * as answers from '../../shared/completion-response.ts';
-import type { ErrorCode } from '../../shared/errors.ts';
+import { ERROR_TABLE, type ErrorCode, isErrorCode } from '../../shared/errors.ts';
 import { publicDetokenizeRequest, publicTokenizeRequest } from '../../shared/tokenizer-requests.ts';
-import { type Described, REPLAYED } from '../http/answer-headers.ts';
-import { IDEMPOTENCY_HEADER } from '../replay/idempotent.ts';
-import { LAST_EVENT_HEADER, RESUMABLE_HEADER } from '../replay/resumable.ts';
-import { ANYWHERE, BODY, CALLER, COMPLETION, MODELS, ONE_MODEL, TOKENIZER } from './errors.ts';
+import {
+  type HeaderDescriptions,
+  IDEMPOTENCY_HEADER,
+  LAST_EVENT_HEADER,
+  REPLAY_HEADERS,
+  RESUMABLE_HEADER,
+} from '../http/headers.ts';
 
-export interface Operation {
+type Codes = readonly ErrorCode[];
+
+/** Errors of every operation. 404 and 405 of the router belong to no operation. */
+const ANY: Codes = ['internal_error'];
+
+/** Errors of authentication and of the dialect header. */
+const CALLER: Codes = [
+  ...ANY,
+  'missing_api_key',
+  'invalid_api_key',
+  'insufficient_scope',
+  'tenant_suspended',
+  'rate_limit_exceeded',
+  'server_is_overloaded',
+  'invalid_value',
+];
+
+/** Errors of listing the served models. */
+const MODELS: Codes = [...CALLER, 'model_loading', 'upstream_error', 'upstream_timeout'];
+
+const ONE_MODEL: Codes = [...MODELS, 'model_not_found'];
+
+/** Errors of a model's tokenizer, which not every upstream offers. */
+const TOKENIZER: Codes = [...ONE_MODEL, 'model_unavailable', 'unsupported_endpoint'];
+
+/** Errors of reading a JSON body. */
+const BODY: Codes = [
+  'unsupported_media_type',
+  'request_too_large',
+  'request_timeout',
+  'invalid_json',
+  'invalid_type',
+  'missing_required_parameter',
+];
+
+const NOT_FOR_COMPLETIONS: readonly string[] = [
+  'unknown_url',
+  'method_not_supported',
+  'not_found',
+  'headers_too_large',
+];
+
+const COMPLETION: Codes = Object.keys(ERROR_TABLE)
+  .filter(isErrorCode)
+  .filter((code) => !NOT_FOR_COMPLETIONS.includes(code));
+
+/** A public operation as the OpenAPI document describes it. */
+export interface DocumentedOperation {
   readonly id: string;
   readonly summary: string;
-  /** False where no key is needed. */
+  /** False if the operation needs no API key. */
   readonly secured: boolean;
   readonly body?: { readonly name: string; readonly schema: z.ZodType; readonly examples: Examples };
-  /** What may go wrong. */
+  /** Codes of the possible errors. */
   readonly errors: readonly ErrorCode[];
-  /** The answers tell how the caller's limits stand. */
+  /** Responses have `x-ratelimit-*` headers. */
   readonly limited?: boolean;
-  /** Headers of a good answer, besides those of every answer. */
-  readonly answerHeaders?: Described;
-  /** None where all answers are streams. */
+  /** Headers of a successful response, in addition to the common ones. */
+  readonly answerHeaders?: HeaderDescriptions;
+  /** Absent if all responses are streams. */
   readonly answer?: { readonly name: string; readonly schema: z.ZodType; readonly example: unknown };
-  /** Name and schema of the events when the answer may be a stream. */
+  /** Name and schema of the stream events, if the response can be a stream. */
   readonly events?: { readonly name: string; readonly schema: z.ZodType };
-  /** Query parameters, all optional texts. */
-  readonly query?: Described;
-  /** Header parameters, all optional texts, besides those of every operation. */
-  readonly headers?: Described;
+  /** Query parameters; all are optional strings. */
+  readonly query?: HeaderDescriptions;
+  /** Header parameters, in addition to those of every operation; all are optional strings. */
+  readonly headers?: HeaderDescriptions;
 }
 
 type Examples = Readonly<Record<string, unknown>>;
@@ -80,39 +130,43 @@ const MODEL = {
 
 const EVENTS = { name: 'CompletionChunk', schema: answers.completionChunk };
 
-const completions = (id: string): Operation => ({
+const completions = (id: string): DocumentedOperation => ({
   id,
-  summary: 'Continue a text.',
+  summary: 'Complete a text.',
   secured: true,
   body: { name: 'CompletionRequest', schema: completionRequest, examples: COMPLETION_EXAMPLES },
   answer: { name: 'Completion', schema: answers.completionResponse, example: COMPLETION_ANSWER },
   events: EVENTS,
   errors: COMPLETION,
   limited: true,
-  answerHeaders: REPLAYED,
+  answerHeaders: REPLAY_HEADERS,
   headers: {
-    [IDEMPOTENCY_HEADER]: 'A plain request repeated with the same key within an hour gets the first answer.',
+    [IDEMPOTENCY_HEADER]:
+      'Runs a plain request once: repeated with the same key within one hour, it gets the first response.',
     [RESUMABLE_HEADER]:
-      '`true`: what is left of a stream can be had, whenever its connection broke, until a minute after its end.',
+      '`true` makes a stream resumable after a lost connection, until one minute after its end.',
   },
 });
 
-/** By method and path as the router knows them. */
-export const OPERATIONS: Readonly<Record<string, Operation>> = {
+/** Operations by method and router path. */
+export const OPERATIONS: Readonly<Record<string, DocumentedOperation>> = {
   'POST /v1/completions': completions('createCompletion'),
   'POST /api/v1/completions': completions('createCompletionAlias'),
   'GET /v1/completions/:rest/stream': {
     id: 'resumeCompletion',
-    summary: 'What is left of a resumable stream.',
+    summary: 'Resume a stream.',
     secured: true,
     events: EVENTS,
     errors: [...CALLER, 'not_found'],
     limited: true,
-    headers: { [LAST_EVENT_HEADER]: 'The id of the last event that arrived; all of them without it.' },
+    headers: {
+      [LAST_EVENT_HEADER]:
+        'The id of the last received event. If absent, the stream starts from the beginning.',
+    },
   },
   'GET /v1/models': {
     id: 'listModels',
-    summary: 'The models this key may use.',
+    summary: 'List the models that the key may use.',
     secured: true,
     errors: MODELS,
     answer: {
@@ -123,21 +177,21 @@ export const OPERATIONS: Readonly<Record<string, Operation>> = {
   },
   'GET /v1/models/:rest+': {
     id: 'retrieveModel',
-    summary: 'One model; its id may contain slashes.',
+    summary: 'Describe one model. Its id may contain slashes.',
     secured: true,
     errors: ONE_MODEL,
     answer: { name: 'Model', schema: answers.publicModel, example: MODEL },
   },
   'GET /health': {
     id: 'health',
-    summary: 'Whether the endpoint answers.',
+    summary: 'Report that the endpoint is up.',
     secured: false,
-    errors: ANYWHERE,
+    errors: ANY,
     answer: { name: 'Health', schema: answers.healthResponse, example: { status: 'ok' } },
   },
   'POST /tokenize': {
     id: 'tokenize',
-    summary: 'Token ids of a text.',
+    summary: 'Convert a text to token ids.',
     secured: true,
     errors: [...TOKENIZER, ...BODY, 'empty_string', 'string_above_max_length'],
     body: {
@@ -153,7 +207,7 @@ export const OPERATIONS: Readonly<Record<string, Operation>> = {
   },
   'POST /detokenize': {
     id: 'detokenize',
-    summary: 'The text of token ids.',
+    summary: 'Convert token ids to a text.',
     secured: true,
     errors: [
       ...TOKENIZER,
@@ -176,10 +230,10 @@ export const OPERATIONS: Readonly<Record<string, Operation>> = {
   },
   'GET /tokenizer_info': {
     id: 'tokenizerInfo',
-    summary: "The model's tokenizer.",
+    summary: "Describe the model's tokenizer.",
     secured: true,
     errors: TOKENIZER,
-    query: { model: 'Model id; without it the one that is served.' },
+    query: { model: 'Model id. If absent, the only served model.' },
     answer: {
       name: 'TokenizerInfo',
       schema: answers.publicTokenizerInfo,

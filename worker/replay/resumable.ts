@@ -1,24 +1,25 @@
 import { ApiError } from '../../shared/errors.ts';
 import { authenticate } from '../auth/auth.ts';
 import type { RequestContext } from '../context.ts';
+import { LAST_EVENT_HEADER, REQUEST_ID_HEADER, RESUMABLE_HEADER } from '../http/headers.ts';
 import { readText } from '../http/request-body.ts';
-import { eventStreamResponse, REQUEST_ID_HEADER } from '../http/responses.ts';
-import { insistently } from '../retry.ts';
-import type { Handler } from '../routes.ts';
-import type { StreamTail } from './stream-tail.ts';
+import { eventStreamResponse } from '../http/responses.ts';
+import type { RouteHandler } from '../http/router.ts';
+import { retry } from '../retry.ts';
+import type { StreamTailRpc } from './protocol.ts';
 
-/** `x-resumable: true` lets a streaming completion outlive its client's connection. */
-export const RESUMABLE_HEADER = 'x-resumable';
-
-const tailOf = ({ env }: RequestContext, completion: string): DurableObjectStub<StreamTail> =>
+const tailOf = ({ env }: RequestContext, completion: string): DurableObjectStub<StreamTailRpc> =>
   env.STREAMS.get(env.STREAMS.idFromName(completion));
 
 function unavailable(): never {
-  throw new ApiError('server_is_overloaded', 'Resumable streams cannot be reached right now.');
+  throw new ApiError(
+    'server_is_overloaded',
+    'Resumable streams are not available right now. Retry the request.',
+  );
 }
 
-/** The handler, with resumable requests going through an object of their own; the others pass as they are. */
-export function resumable(handler: Handler): Handler {
+/** Sends resumable requests through a Durable Object of their own; passes all other requests to the handler. */
+export function resumable(handler: RouteHandler): RouteHandler {
   return async (request, context, argument) => {
     if (request.headers.get(RESUMABLE_HEADER)?.toLowerCase() !== 'true') {
       return handler(request, context, argument);
@@ -36,12 +37,10 @@ export function resumable(handler: Handler): Handler {
     });
     const props = { completion, region: context.region };
     const answer = await tailOf(context, completion).begin(inner, tenant.id, props).catch(unavailable);
-    // What comes from elsewhere has headers that cannot be changed.
+    // The headers of a response from an object are immutable; those of a copy are not.
     return new Response(answer.body, answer);
   };
 }
-
-export const LAST_EVENT_HEADER = 'last-event-id';
 
 const ID = /^cmpl-([0-9a-f]{32})$/;
 
@@ -53,7 +52,7 @@ function lastEventId(request: Request): number {
   });
 }
 
-/** GET /v1/completions/{id}/stream: what followed the last event the client has seen. */
+/** GET /v1/completions/{id}/stream: sends the events after the last one that the client received. */
 export async function resumeStream(request: Request, context: RequestContext, id: string): Promise<Response> {
   const { tenant } = await authenticate(request, context, 'completions');
   const completion = ID.exec(id)?.[1];
@@ -61,9 +60,10 @@ export async function resumeStream(request: Request, context: RequestContext, id
   const stream =
     completion === undefined
       ? null
-      : await insistently(() => tailOf(context, completion).resume(from, tenant.id)).catch(unavailable);
+      : await retry(() => tailOf(context, completion).resume(from, tenant.id)).catch(unavailable);
   if (stream === null) {
-    const message = 'There is no such stream: it was not resumable, or it ended more than a minute ago.';
+    const message =
+      'This stream does not exist: it was not resumable, or it ended more than one minute ago. Send a new request.';
     throw new ApiError('not_found', message);
   }
   return eventStreamResponse(stream);

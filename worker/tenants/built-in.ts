@@ -1,6 +1,6 @@
 import { type Principal, type Scope, UNLIMITED } from '../../shared/tenant.ts';
 
-/** A tenant and key that exist without any database, known by a hash in the configuration. */
+/** A tenant and a key without database records. The configuration has the key's hash. */
 function builtIn(id: string, name: string, scopes: readonly Scope[]): Principal {
   return {
     tenant: { id, name, suspended: false, limits: UNLIMITED, weight: 1, dialect: 'openai' },
@@ -17,11 +17,11 @@ function builtIn(id: string, name: string, scopes: readonly Scope[]): Principal 
   };
 }
 
-/** Whoever starts a development server owns it: no limits, and the admin API too. */
+/** The tenant of a development server: no limits, all scopes. */
 export const DEVELOPMENT = builtIn('development', 'Development', ['completions', 'models', 'admin']);
 
-/** The tenant of admin keys; a migration makes its record. */
+/** Id of the tenant of all admin keys. A migration creates its record. */
 export const OPERATOR_TENANT = 'operator';
 
-/** The first admin key, with which the others are made; it can do nothing else. */
+/** The first admin key, which creates the other keys. It has only the scope `admin`. */
 export const BOOTSTRAP_ADMIN = builtIn(OPERATOR_TENANT, 'Operator', ['admin']);

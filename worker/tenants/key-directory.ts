@@ -1,8 +1,8 @@
 import type { StoredKey } from './stored-key.ts';
 
-/** How long a key is believed without asking again; the upper bound of a revocation's delay in other places. */
+/** Cached keys expire after one minute. A revocation may take this long to reach other places. */
 const KEY_TTL_MS = 60_000;
-/** Unknown ids are remembered too, but shorter: a new key should work soon. */
+/** Unknown ids are cached for a shorter time, so that new keys work soon. */
 const UNKNOWN_TTL_MS = 5_000;
 const CAPACITY = 10_000;
 
@@ -11,32 +11,32 @@ interface Entry {
   readonly until: number;
 }
 
-/** A short-lived cache in front of the key store, one per isolate. Holds hashes, never keys. */
+/** A cache of the key store, one per isolate. Holds hashes, never keys. */
 export class KeyDirectory {
   readonly #entries = new Map<string, Entry>();
   readonly #now: () => number;
-  /** How often something was forgotten. */
+  /** Number of invalidations. */
   #forgotten = 0;
 
   constructor(now: () => number) {
     this.#now = now;
   }
 
-  /** @param read asks the store; called at most once, and not at all while the cache knows */
+  /** Returns a key from the cache, or with `read` from the store. */
   async find(id: string, read: (id: string) => Promise<StoredKey | null>): Promise<StoredKey | null> {
     const cached = this.#entries.get(id);
     const now = this.#now();
     if (cached && cached.until > now) return cached.key;
     const forgotten = this.#forgotten;
     const key = await read(id);
-    // What was forgotten meanwhile may be what was just read, as it was before.
+    // After an invalidation during the read, the result may be outdated.
     if (forgotten === this.#forgotten) {
       this.#remember(id, { key, until: now + (key ? KEY_TTL_MS : UNKNOWN_TTL_MS) });
     }
     return key;
   }
 
-  /** The next look-up asks the store again. */
+  /** Invalidates one key. */
   forget(id: string): void {
     this.#forgotten += 1;
     this.#entries.delete(id);

@@ -1,6 +1,6 @@
 import type { Scope, SomeLimits } from '../../shared/tenant.ts';
 
-/** A key's record; times are Unix milliseconds. */
+/** A stored key. Times are Unix milliseconds. */
 export interface KeyRecord {
   readonly id: string;
   readonly tenantId: string;
@@ -13,7 +13,7 @@ export interface KeyRecord {
   readonly createdAt: number;
   readonly expiresAt: number | null;
   readonly revokedAt: number | null;
-  /** Id of the key that took its place. */
+  /** Id of the key that replaces it; null if there is none. */
   readonly replacedBy: string | null;
 }
 
@@ -50,7 +50,7 @@ export async function readKeyRecord(db: D1Database, id: string): Promise<KeyReco
   return row && toKey(row);
 }
 
-/** Keys of one tenant, or of all. */
+/** Lists the keys of one tenant, or of all if `tenantId` is null. */
 export async function listKeys(
   db: D1Database,
   tenantId: string | null,
@@ -63,7 +63,7 @@ export async function listKeys(
 
 const IS_CURRENT = 'replaced_by IS NULL AND revoked_at IS NULL';
 
-/** @param instead the key whose place it takes; unless that one is current, nothing happens */
+/** @param instead id of the key to replace; if that key is not current, nothing is inserted */
 const insertion = (db: D1Database, key: KeyRecord, instead: string | null): D1PreparedStatement =>
   db
     .prepare(`
@@ -87,7 +87,7 @@ export async function insertKey(db: D1Database, key: KeyRecord): Promise<void> {
   await insertion(db, key, null).run();
 }
 
-/** Puts `next` in the place of `old`, which ends at `endsAt`; false when that has been replaced or revoked meanwhile. */
+/** Replaces `old`, which expires at `endsAt`, by `next`. Returns false if `old` was replaced or revoked before. */
 export async function replaceKey(
   db: D1Database,
   old: KeyRecord,
@@ -101,7 +101,7 @@ export async function replaceKey(
   return inserted!.meta.changes > 0;
 }
 
-/** Revoking twice keeps the first time. */
+/** Revokes a key. If it is revoked already, the first time stays. */
 export async function revokeKey(db: D1Database, id: string, at: number): Promise<void> {
   await db.prepare('UPDATE keys SET revoked_at = COALESCE(revoked_at, ?) WHERE id = ?').bind(at, id).run();
 }

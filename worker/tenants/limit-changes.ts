@@ -1,11 +1,11 @@
 import type { Limits } from '../../shared/tenant.ts';
 
-/** Limits to be changed, the others stay; null = none, 'plan' = the plan's again. */
+/** Limits to change; the others stay. null = no limit, 'plan' = the plan's limit. */
 export type LimitChanges = { readonly [K in keyof Limits]?: Limits[K] | 'plan' | undefined };
 
 /**
- * What the column `limits` becomes by the changes bound, as JSON, to `parameter`. In SQL, so that changes of different limits
- * at once all hold.
+ * Returns the SQL for the changed column `limits`. `parameter` is bound to the changes as JSON. Computed in SQL, so that
+ * concurrent changes of different limits are all kept.
  */
 export const changedLimits = (parameter: string): string => `(
   SELECT json_group_object(key, value) FROM (

@@ -1,7 +1,7 @@
 import type { SomeLimits } from '../../shared/tenant.ts';
 import { changedLimits } from './limit-changes.ts';
 
-/** A set of limits that many tenants share. */
+/** Limits that several tenants share. */
 export interface Plan {
   readonly id: string;
   readonly name: string;
@@ -37,7 +37,7 @@ export async function listPlans(db: D1Database, after: string, limit: number): P
   return (await db.prepare(sql).bind(after, limit).all<PlanRow>()).results.map(toPlan);
 }
 
-/** False when the id is taken. */
+/** Returns false if the id is taken. */
 export async function insertPlan(db: D1Database, plan: Plan): Promise<boolean> {
   const sql = 'INSERT OR IGNORE INTO plans (id, name, limits, weight, created_at) VALUES (?, ?, ?, ?, ?)';
   const values = [plan.id, plan.name, JSON.stringify(plan.limits), plan.weight, plan.createdAt];
@@ -48,10 +48,10 @@ export async function insertPlan(db: D1Database, plan: Plan): Promise<boolean> {
   return meta.changes > 0;
 }
 
-/** What can be changed of a plan; what is not there stays. */
+/** Changes of a plan. Absent fields stay. */
 export type PlanChanges = { readonly [K in 'name' | 'limits' | 'weight']?: Plan[K] | undefined };
 
-/** Leaves alone what it does not change, so that two changes at once both hold; null when there is no such plan. */
+/** Changes only the given fields, so that concurrent changes are all kept. Returns null if there is no such plan. */
 export async function updatePlan(db: D1Database, id: string, changes: PlanChanges): Promise<Plan | null> {
   const { name, limits, weight } = changes;
   const row = await db

@@ -1,10 +1,10 @@
 import * as z from 'zod';
 import { dialectName, limits, type Principal, scope, UNLIMITED } from '../../shared/tenant.ts';
 
-/** Limits of which some are set; the others come from the plan, or do not exist. */
+/** Unset limits come from the plan; otherwise there is no limit. */
 const partialLimits = limits.partial();
 
-/** A key as it is looked up: whom it stands for, and what a presented key must hash to. */
+/** A key with its tenant, and the hash that a presented key must have. */
 export interface StoredKey {
   readonly principal: Principal;
   /** Hex SHA-256 of the whole key. */
@@ -44,7 +44,7 @@ const SELECT = `
   FROM keys JOIN tenants ON tenants.id = keys.tenant_id LEFT JOIN plans ON plans.id = tenants.plan_id
   WHERE keys.id = ?`;
 
-/** Reads a key with its tenant and plan in one look-up; null when there is none. */
+/** Reads a key with its tenant and plan in one query; null if there is no such key. */
 export async function readKey(db: D1Database, id: string): Promise<StoredKey | null> {
   const found = await db.prepare(SELECT).bind(id).first();
   if (found === null) return null;

@@ -1,7 +1,7 @@
 import type { DialectName, SomeLimits } from '../../shared/tenant.ts';
 import { changedLimits, type LimitChanges } from './limit-changes.ts';
 
-/** A tenant's own record; what it leaves open comes from its plan. */
+/** A stored tenant. Unset limits and weight come from its plan. */
 export interface TenantRecord {
   readonly id: string;
   readonly name: string;
@@ -46,7 +46,7 @@ export async function listTenants(db: D1Database, after: string, limit: number):
   return (await db.prepare(sql).bind(after, limit).all<TenantRow>()).results.map(toTenant);
 }
 
-/** False when the id is taken. */
+/** Returns false if the id is taken. */
 export async function insertTenant(db: D1Database, tenant: TenantRecord): Promise<boolean> {
   const { id, name, planId, limits, weight, dialect, suspended, createdAt } = tenant;
   const { meta } = await db
@@ -60,12 +60,12 @@ export async function insertTenant(db: D1Database, tenant: TenantRecord): Promis
 
 type Changeable = 'name' | 'planId' | 'weight' | 'dialect' | 'suspended';
 
-/** What can be changed of a tenant; what is not there stays. */
+/** Changes of a tenant. Absent fields stay. */
 export type TenantChanges = { readonly [K in Changeable]?: TenantRecord[K] | undefined } & {
   readonly limits?: LimitChanges | undefined;
 };
 
-/** Leaves alone what it does not change, so that two changes at once both hold; null when there is no such tenant. */
+/** Changes only the given fields, so that concurrent changes are all kept. Returns null if there is no such tenant. */
 export async function updateTenant(
   db: D1Database,
   id: string,

@@ -1,6 +1,7 @@
 import type { UsageRecord } from './usage-record.ts';
 
 export interface NumberedRecord {
+  /** Increases with every record of the tenant; never reused. */
   readonly sequence: number;
   readonly record: UsageRecord;
 }
@@ -32,14 +33,14 @@ const ADVANCE = `
   SELECT ?1, ?2 WHERE COALESCE((SELECT sequence FROM usage_cursors WHERE tenant_id = ?1), 0) = ?3
   ON CONFLICT (tenant_id) DO UPDATE SET sequence = excluded.sequence`;
 
-/** The UTC day a request began, as YYYY-MM-DD. */
+/** The UTC day of a time, as YYYY-MM-DD. */
 const dayName = (at: number): string => new Date(at).toISOString().slice(0, 10);
 
 const count = <T>(items: readonly T[], wanted: (item: T) => boolean): number => items.filter(wanted).length;
 const sum = <T>(items: readonly T[], amount: (item: T) => number): number =>
   items.reduce((total, item) => total + amount(item), 0);
 
-/** The counters of one row of usage_daily, in the order of UPSERT from ?5 on. */
+/** Returns the counters of one row of usage_daily, in the order of UPSERT from ?5 on. */
 function totals(records: readonly UsageRecord[]): number[] {
   const finishes = records.flatMap(({ finishReasons }) => finishReasons);
   return [
@@ -57,7 +58,7 @@ function totals(records: readonly UsageRecord[]): number[] {
   ];
 }
 
-/** The sequence number up to which a tenant's records are in the ledger. */
+/** Returns the sequence number up to which a tenant's records are in the ledger. */
 export async function ledgerCursor(db: D1Database, tenantId: string): Promise<number> {
   const row = await db
     .prepare('SELECT sequence FROM usage_cursors WHERE tenant_id = ?')
@@ -67,8 +68,8 @@ export async function ledgerCursor(db: D1Database, tenantId: string): Promise<nu
 }
 
 /**
- * Adds records that follow `cursor` to the ledger, in one transaction. Every statement is conditional on the cursor
- * still being there, so a batch whose answer was lost, or which arrives twice or late, counts once.
+ * Adds records that follow `cursor` to the ledger, in one transaction. Every statement requires that the cursor is
+ * unchanged, so a batch that arrives twice or late counts once.
  */
 export async function addToLedger(
   db: D1Database,

@@ -1,16 +1,21 @@
-import type { LimiterStorage, OutboxEntry } from '../limits/objects/limiter-storage.ts';
-import { addToLedger, ledgerCursor } from './usage-ledger.ts';
+import { addToLedger, ledgerCursor, type NumberedRecord } from './usage-ledger.ts';
 import type { UsageRecord } from './usage-record.ts';
 
-/** As many data points as the platform takes from one alarm; it throws at the next. */
+/** The platform accepts at most 250 data points per alarm. */
 const BATCH = 250;
 
-/** The fine grain: one data point per request, for questions the daily sums cannot answer. Best effort. */
-function writePoints(dataset: AnalyticsEngineDataset, entries: readonly OutboxEntry[]): void {
+/** The limiter's stored usage records that are not in the ledger yet. */
+export interface Outbox {
+  outbox(limit: number): NumberedRecord[];
+  dropOutboxTo(sequence: number): void;
+}
+
+/** Writes one data point per request, for questions that the daily sums cannot answer. Best effort. */
+function writePoints(dataset: AnalyticsEngineDataset, entries: readonly NumberedRecord[]): void {
   try {
     for (const { record } of entries) writePoint(dataset, record);
   } catch {
-    // What cannot be written there is in the ledger all the same.
+    // The ledger has the records in any case.
   }
 }
 
@@ -39,13 +44,13 @@ function writePoint(dataset: AnalyticsEngineDataset, record: UsageRecord): void 
 }
 
 /**
- * Moves settled records from the limiter's outbox to the ledger. A record leaves the outbox only after the ledger's
- * own cursor says that it is there; until then the next call tries again.
- * @returns true when so many were moved that more may wait
- * @throws whatever the database throws; nothing is lost then
+ * Moves usage records from the limiter's outbox to the ledger. A record leaves the outbox only when the ledger's cursor
+ * confirms it. Until then, every call tries again.
+ * @returns true if the batch was full, so that more records may wait
+ * @throws what the database throws; no record is lost then
  */
 export async function flushOutbox(
-  storage: Pick<LimiterStorage, 'outbox' | 'dropOutboxTo'>,
+  storage: Outbox,
   db: D1Database,
   dataset: AnalyticsEngineDataset | undefined,
 ): Promise<boolean> {

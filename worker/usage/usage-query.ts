@@ -1,10 +1,10 @@
-/** Questions to the usage ledger. */
+/** Queries on the usage ledger. */
 
 export const USAGE_GROUPS = ['day', 'tenant', 'model', 'key'] as const;
 export type UsageGroup = (typeof USAGE_GROUPS)[number];
 
 export interface UsageFilter {
-  /** First and last UTC day, YYYY-MM-DD, both included; null = open. */
+  /** First and last UTC day, YYYY-MM-DD, both inclusive; null = unbounded. */
   readonly from: string | null;
   readonly to: string | null;
   readonly tenantId: string | null;
@@ -19,7 +19,7 @@ const COLUMNS: Readonly<Record<UsageGroup, string>> = {
   key: 'key_id',
 };
 
-/** Sums that are shown as they are. */
+/** Columns that the admin API shows as sums. */
 export const SUMS = [
   'requests',
   'completed',
@@ -33,10 +33,10 @@ export const SUMS = [
   'completion_tokens',
 ] as const;
 
-/** Sums that are shown as means: milliseconds, and the requests that had a first token. */
+/** Columns that the admin API shows as means: milliseconds, and the number of requests with a first token. */
 const SUMS_FOR_MEANS = ['latency_ms', 'first_token_ms', 'first_tokens'] as const;
 
-/** Sums per group; the names of the groups are those asked for. */
+/** Sums of one group, with the values of the columns that were grouped by. */
 export type UsageSums = Partial<Record<UsageGroup, string>> &
   Record<(typeof SUMS)[number] | (typeof SUMS_FOR_MEANS)[number], number>;
 

@@ -4,7 +4,7 @@ import type { WorkerClient } from '../support/worker.ts';
 export const ADMIN_KEY = 'admin-key-of-the-tests';
 export const ADMIN_KEY_SHA256 = createHash('sha256').update(ADMIN_KEY).digest('hex');
 
-/** Fields that one answer or another has; a test that looks at a missing one fails at what it expects. */
+/** The fields of all admin responses. A test that reads a missing field fails at its expectation. */
 export interface AnswerBody {
   readonly error: {
     readonly message: string;
@@ -47,7 +47,7 @@ async function answerOf(response: Response): Promise<Answer> {
   };
 }
 
-/** Calls the admin API; the key is the bootstrap one unless another is given. */
+/** Calls the admin API, by default with the bootstrap key. */
 export async function admin(
   worker: WorkerClient,
   method: string,
@@ -63,7 +63,7 @@ export async function admin(
   return answerOf(response);
 }
 
-/** A tenant with one key; the key itself is returned. */
+/** Creates a tenant with one key and returns the key. */
 export async function tenantWithKey(
   worker: WorkerClient,
   id: string,
@@ -75,7 +75,7 @@ export async function tenantWithKey(
   return { key: body.key, keyId: body.id };
 }
 
-/** POST /v1/completions with a key. */
+/** Sends POST /v1/completions with a key. */
 export async function completion(
   worker: WorkerClient,
   key: string,

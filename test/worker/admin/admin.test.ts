@@ -17,7 +17,7 @@ const sha256 = (text: string) => createHash('sha256').update(text).digest('hex')
 const { worker } = workerForTests({ ADMIN_KEY_SHA256 });
 
 describe('keys', () => {
-  test('a new key works at once, and what is stored of it is its hash', async () => {
+  test('creates a key that works at once, and stores only its hash', async () => {
     const { key, keyId } = await tenantWithKey(worker, 'keys-new');
     expect(key).toMatch(/^sk-[0-9A-Za-z]{12}-[0-9A-Za-z]{49}$/);
     expect((await completion(worker, key)).status).toBe(200);
@@ -27,7 +27,7 @@ describe('keys', () => {
     expect((await admin(worker, 'GET', `/keys/${keyId}`)).body).not.toHaveProperty('key');
   });
 
-  test('a revoked key is refused at once', async () => {
+  test('rejects a revoked key at once', async () => {
     const { key, keyId } = await tenantWithKey(worker, 'keys-revoke');
     expect((await completion(worker, key)).status).toBe(200);
     expect((await admin(worker, 'DELETE', `/keys/${keyId}`)).body.revoked_at).toEqual(expect.any(Number));
@@ -40,16 +40,16 @@ describe('keys', () => {
     expect(refused.headers.get('www-authenticate')).toBe('Bearer');
   });
 
-  test('the limiter refuses a revoked key that a cache elsewhere still believes', async () => {
+  test('rejects in the limiter a revoked key that a cache elsewhere still accepts', async () => {
     const { key, keyId } = await tenantWithKey(worker, 'keys-elsewhere');
     expect((await completion(worker, key)).status).toBe(200);
     await admin(worker, 'DELETE', `/keys/${keyId}`);
-    // As if this place had not heard of it: the store says valid again, the limiter alone knows.
+    // Simulates a place with an outdated cache: the store calls the key valid again, and only the limiter blocks it.
     await worker.database.prepare('UPDATE keys SET revoked_at = NULL WHERE id = ?').bind(keyId).run();
     expect((await completion(worker, key)).status).toBe(401);
   });
 
-  test('rotation keeps the terms; the old key works during the overlap and not after it', async () => {
+  test('keeps the settings on rotation, and accepts the old key only during the overlap', async () => {
     const { key, keyId } = await tenantWithKey(worker, 'keys-rotate', {}, { models: ['org/tiny'] });
     const { body: next } = await admin(worker, 'POST', `/keys/${keyId}/rotate`, { overlap_seconds: 60 });
     expect(next).toMatchObject({ tenant: 'keys-rotate', models: ['org/tiny'], name: 'test' });
@@ -62,7 +62,7 @@ describe('keys', () => {
     expect((await completion(worker, next.key)).status).toBe(401);
   });
 
-  test('a key that was replaced or revoked while it was being replaced gets no other successor', async () => {
+  test('does not replace a key that was replaced or revoked concurrently', async () => {
     const { keyId } = await tenantWithKey(worker, 'keys-race');
     const db = worker.database as unknown as D1Database;
     const old = (await readKeyRecord(db, keyId))!;
@@ -75,12 +75,12 @@ describe('keys', () => {
     expect((await admin(worker, 'GET', '/keys?tenant=keys-race')).body.data).toHaveLength(2);
   });
 
-  test('an expired key is refused', async () => {
+  test('rejects an expired key', async () => {
     const { key } = await tenantWithKey(worker, 'keys-expired', {}, { expires_at: 1_000_000_000 });
     expect((await completion(worker, key)).status).toBe(401);
   });
 
-  test('a malformed key is refused without any look-up, a well-formed unknown one with one', async () => {
+  test('rejects a malformed key without a look-up, and an unknown key with one', async () => {
     const { key } = await tenantWithKey(worker, 'keys-malformed');
     const mistyped = key.slice(0, -1) + (key.endsWith('0') ? '1' : '0');
     const other = (await tenantWithKey(worker, 'keys-malformed-2')).key;
@@ -95,7 +95,7 @@ describe('keys', () => {
     }
   });
 
-  test('a key does what its scopes and models allow, and nothing else', async () => {
+  test('limits a key to its scopes and models', async () => {
     const { key } = await tenantWithKey(worker, 'keys-scopes', {}, { scopes: ['models'] });
     expect((await completion(worker, key)).body.error.code).toBe('insufficient_scope');
     const { key: narrow } = await tenantWithKey(worker, 'keys-models', {}, { models: ['other'] });
@@ -104,12 +104,12 @@ describe('keys', () => {
     expect((await completion(worker, named)).status).toBe(200);
   });
 
-  test('a suspended tenant is refused at once and works again when it is not', async () => {
+  test('rejects a suspended tenant at once, and accepts it again after resumption', async () => {
     const { key } = await tenantWithKey(worker, 'keys-suspended');
     expect((await completion(worker, key)).status).toBe(200);
     await admin(worker, 'PATCH', '/tenants/keys-suspended', { suspended: true });
     expect((await completion(worker, key)).body.error.code).toBe('tenant_suspended');
-    // No limiter is asked here.
+    // This request does not reach a limiter.
     const models = await worker.request('/v1/models', { headers: { authorization: `Bearer ${key}` } });
     expect(models.status).toBe(403);
     await admin(worker, 'PATCH', '/tenants/keys-suspended', { suspended: false });
@@ -118,7 +118,7 @@ describe('keys', () => {
 });
 
 describe('plans and tenants', () => {
-  test('limits come from the plan, from the tenant where it has its own', async () => {
+  test('takes limits from the plan, except for the tenant’s own limits', async () => {
     const limits = { requests_per_minute: 7, tokens_per_minute: 1000 };
     expect((await admin(worker, 'POST', '/plans', { id: 'small', name: 'Small', limits })).status).toBe(201);
     await admin(worker, 'POST', '/tenants', {
@@ -133,7 +133,7 @@ describe('plans and tenants', () => {
     expect(headers.get('x-ratelimit-limit-tokens')).toBe('1000');
   });
 
-  test('changes of different fields at the same time all hold, a suspension too', async () => {
+  test('keeps concurrent changes of different fields, including a suspension', async () => {
     const { key } = await tenantWithKey(worker, 'at-once');
     await admin(worker, 'POST', '/plans', { id: 'at-once', name: 'Before' });
     const ofTenant = [{ name: 'After' }, { suspended: true }, { weight: 3 }, { plan: 'at-once' }];
@@ -154,7 +154,7 @@ describe('plans and tenants', () => {
     expect(body).toMatchObject({ plan: null, weight: null, name: 'After', suspended: true });
   });
 
-  test('pages of any size show everything once, and the last one, full or not, says that it is the last', async () => {
+  test('shows every record once on pages of any size, and marks the last page', async () => {
     for (const id of ['page-a', 'page-b', 'page-c', 'page-d'])
       await admin(worker, 'POST', '/tenants', { id, name: id });
     const all = (await admin(worker, 'GET', '/tenants?limit=1000')).body.data.map(({ id }) => id);
@@ -180,14 +180,14 @@ describe('plans and tenants', () => {
     ['/keys', { tenant: 'nope', name: 'x' }, 400, 'tenant'],
     ['/keys', { tenant: 'operator', name: 'x', scopes: ['admin', 'models'] }, 400, 'scopes'],
     ['/keys', { tenant: 'page-a', name: 'x', scopes: ['admin'] }, 400, 'scopes'],
-  ])('POST %s %j is refused naming the field', async (path, body, status, param) => {
+  ])('rejects POST %s %j with the name of the field', async (path, body, status, param) => {
     const answer = await admin(worker, 'POST', path, body);
     expect([answer.status, answer.body.error.param]).toEqual([status, param]);
   });
 });
 
-describe('who may enter', () => {
-  test('no admin route answers anyone but an admin key, under any method', async () => {
+describe('access to the admin API', () => {
+  test('accepts only admin keys on every admin route and method', async () => {
     const { key: completions } = await tenantWithKey(worker, 'strangers');
     const { body: document } = await admin(worker, 'GET', '/openapi.json');
     const paths = Object.keys(document.paths).map((path) => path.replace('{id}', 'strangers'));
@@ -204,7 +204,7 @@ describe('who may enter', () => {
     expect((await admin(worker, 'GET', '/tenants/strangers')).body.name).toBe('strangers');
   });
 
-  test('an admin key of the operator works until it is revoked, and completes nothing', async () => {
+  test('accepts an operator’s admin key until its revocation, but not for completions', async () => {
     const { body } = await admin(worker, 'POST', '/keys', {
       tenant: 'operator',
       name: 'second',
@@ -216,7 +216,7 @@ describe('who may enter', () => {
     expect((await admin(worker, 'GET', '/plans', undefined, body.key)).status).toBe(401);
   });
 
-  test('the bootstrap key completes nothing; the development key may do both', async () => {
+  test('rejects the bootstrap key for completions, and accepts the development key for both', async () => {
     expect((await completion(worker, ADMIN_KEY)).body.error.code).toBe('insufficient_scope');
     expect((await admin(worker, 'GET', '/plans', undefined, KEY)).status).toBe(200);
   });

@@ -7,14 +7,14 @@ import { startWorkerd } from '../support/workerd.ts';
 import { keyOf } from './forged-key.ts';
 
 /**
- * What a stranger could learn from how much work a key makes. Work is counted, not timed: statements sent to the
- * database, and comparisons, which all take the same time.
+ * Checks that the work per key reveals nothing about a key. Counts work instead of timing it: database statements and
+ * hash comparisons, which all take the same time.
  */
 const AUTHENTICATION = `
   import { ApiError } from '../shared/errors.ts';
   import { authenticate } from './auth/auth.ts';
   import { KeyDirectory } from './tenants/key-directory.ts';
-  import { Timings } from './http/timings.ts';
+  import { Timings } from './timers/timings.ts';
   const keys = new KeyDirectory(Date.now);
   export default {
     async fetch(request, env) {
@@ -76,7 +76,7 @@ afterAll(() => workerd?.dispose());
 
 const mistyped = keyOf('valid0000000', 1).replace(/.$/, (digit) => (digit === '0' ? '1' : '0'));
 
-/** [kind, key, statements at first sight, statements when it comes again]. */
+/** [kind, key, statements of the first request, statements of the second request]. */
 const KINDS = [
   ['malformed', 'sk-nonsense', 0, 0],
   ['mistyped', mistyped, 0, 0],
@@ -87,14 +87,14 @@ const KINDS = [
 ] as const;
 
 test.each(KINDS)(
-  'a key that is %s costs one look-up at most, and none when it comes again',
+  'looks up a key that is %s at most once, and not again for the next request',
   async (_, key, once, again) => {
     expect((await present(key)).statements).toBe(once);
     expect((await present(key)).statements).toBe(again);
   },
 );
 
-test('every key that was looked up is compared once, whatever was found', async () => {
+test('compares every looked-up key exactly once, found or not', async () => {
   const valid = await present(keyOf('valid0000000', 1));
   expect(valid.answer).toBe('valid0000000');
   for (const [kind, key, once] of KINDS) {
@@ -103,13 +103,13 @@ test('every key that was looked up is compared once, whatever was found', async 
   expect(valid.comparisons).toBe(1);
 });
 
-test('all kinds of wrong keys get the very same answer', async () => {
+test('answers all kinds of invalid keys with the same response', async () => {
   const answers = await Promise.all(KINDS.map(async ([, key]) => (await present(key)).answer));
   expect(answers[0]).toMatchObject([401, {}, { error: { code: 'invalid_api_key' } }]);
   expect(new Set(answers.map((answer) => JSON.stringify(answer))).size).toBe(1);
 });
 
-test('who asks for the admin API with the public id of a key makes nobody look that key up again', async () => {
+test('keeps a cached key when a caller sends its public id to the admin API', async () => {
   const [key, forged] = [keyOf('valid0000000', 1), keyOf('valid0000000', 2)];
   await present(key);
   const { statements, answer } = await present(forged, 'admin');

@@ -1,19 +1,19 @@
 import { CommanderError } from 'commander';
 import { expect, test } from 'vitest';
+import { createAdminProgram } from '../../../worker/cli/admin-program.ts';
 import { CommandError } from '../../../worker/cli/api.ts';
-import { createProgram } from '../../../worker/cli/program.ts';
 import { ADMIN_KEY, ADMIN_KEY_SHA256, type AnswerBody, completion } from '../admin/admin-client.ts';
 import { eventually } from '../support/eventually.ts';
 import { workerForTests } from '../support/worker-for-tests.ts';
 
 const { worker } = workerForTests({ ADMIN_KEY_SHA256 });
 
-/** What `admin …` prints. */
+/** Returns the output of `admin …`. */
 const admin = (...words: string[]): Promise<string> => adminAt(worker.url, words);
 
 async function adminAt(url: string, words: readonly string[], ask: typeof fetch = fetch): Promise<string> {
   const printed: string[] = [];
-  const program = createProgram({
+  const program = createAdminProgram({
     url,
     keyFor: () => ADMIN_KEY,
     fetch: ask,
@@ -27,7 +27,7 @@ async function adminAt(url: string, words: readonly string[], ask: typeof fetch 
 const adminJson = async <T = AnswerBody>(...words: string[]): Promise<T> =>
   JSON.parse(await admin('--json', ...words)) as T;
 
-test('from an empty deployment to a counted completion, by commands alone', async () => {
+test('sets up a tenant and counts a completion, with commands only', async () => {
   await admin('plans', 'create', '--id', 'small', '--name', 'Small', '--limit', 'requests_per_minute=30');
   const tenant = await adminJson('tenants', 'create', '--id', 'acme', '--name', 'Acme', '--plan', 'small');
   expect(tenant).toMatchObject({ id: 'acme', plan: 'small', suspended: false });
@@ -45,7 +45,7 @@ test('from an empty deployment to a counted completion, by commands alone', asyn
   expect(row).toMatchObject({ tenant: 'acme', key: key.id, requests: 1, completion_tokens: 4 });
 });
 
-test('tables show what JSON tells, and no key', async () => {
+test('tables show the same fields as JSON, and never a key', async () => {
   const { key } = await adminJson(
     'keys',
     'create',
@@ -63,7 +63,7 @@ test('tables show what JSON tells, and no key', async () => {
   expect(await admin('tenants', 'show', 'operator')).toMatch(/│ name\s+│ Operator/);
 });
 
-test('a suspended tenant resumes, and limits can be lifted', async () => {
+test('resumes a suspended tenant and removes a limit', async () => {
   await admin('tenants', 'create', '--id', 'pause', '--name', 'Pause', '--limit', 'max_tokens=5');
   expect((await adminJson('tenants', 'suspend', 'pause')).suspended).toBe(true);
   expect((await adminJson('tenants', 'resume', 'pause')).suspended).toBe(false);
@@ -71,7 +71,7 @@ test('a suspended tenant resumes, and limits can be lifted', async () => {
   expect(changed.limits).toEqual({ max_tokens: null });
 });
 
-test('a limit that is changed leaves the others as they are, until the plan is to be followed again', async () => {
+test('changes one limit without the others, and makes it follow the plan again', async () => {
   const limits = async (...change: string[]) => (await adminJson(...change)).limits;
   await admin('plans', 'create', '--id', 'kept', '--name', 'Kept', '--limit', 'tokens_per_day=500');
   expect(await limits('plans', 'update', 'kept', '--limit', 'max_tokens=9')).toEqual({
@@ -97,7 +97,7 @@ test('a limit that is changed leaves the others as they are, until the plan is t
   );
 });
 
-test("what goes wrong is said in the server's words", async () => {
+test("shows the server's error messages", async () => {
   await expect(admin('tenants', 'show', 'nobody')).rejects.toThrow(
     new CommandError("There is no tenant 'nobody'."),
   );
@@ -111,17 +111,17 @@ test("what goes wrong is said in the server's words", async () => {
   );
 });
 
-/** What `admin … --help` prints, as one line. */
+/** Returns the output of `admin … --help` as one line. */
 async function helpOf(...words: string[]): Promise<string> {
   const printed: string[] = [];
   const print = (text: string) => printed.push(text);
-  const surroundings = { url: worker.url, keyFor: () => ADMIN_KEY, fetch, print, printError: print };
-  const shown = createProgram(surroundings).parseAsync([...words, '--help'], { from: 'user' });
+  const environment = { url: worker.url, keyFor: () => ADMIN_KEY, fetch, print, printError: print };
+  const shown = createAdminProgram(environment).parseAsync([...words, '--help'], { from: 'user' });
   await expect(shown).rejects.toThrow(CommanderError);
   return printed.join('\n').replaceAll(/\s+/g, ' ');
 }
 
-test('the help names every limit, and a limit of another name is refused with those that there are', async () => {
+test('lists every limit in the help, and rejects unknown limits', async () => {
   const names =
     'requests_per_minute, tokens_per_minute, concurrent_requests, tokens_per_day, tokens_per_month, max_tokens, max_sequences';
   for (const command of ['tenants create', 'tenants update', 'keys create', 'plans create', 'plans update']) {
@@ -135,14 +135,14 @@ test('the help names every limit, and a limit of another name is refused with th
   expect(await helpOf('tenants', 'create')).toContain('openai, fireworks, llamacpp, mistralrs, vllm');
 });
 
-test('what cannot be sent is refused in a line', async () => {
+test('rejects invalid addresses, ids and weights in one line', async () => {
   await expect(admin('--url', 'nonsense', 'tenants', 'list')).rejects.toThrow(
-    new CommandError("'nonsense' is no address such as https://api.example.com."),
+    new CommandError("'nonsense' is not an address such as https://api.example.com."),
   );
   await expect(adminAt('ftp://127.0.0.1', ['tenants', 'list'])).rejects.toThrow(CommandError);
-  // Each of these would be another path: that of the list, or one above it.
+  // These ids would lead to another path: the list, or its parent.
   for (const id of ['', '.', '..']) {
-    await expect(admin('tenants', 'show', id)).rejects.toThrow(new CommandError(`'${id}' is no id.`));
+    await expect(admin('tenants', 'show', id)).rejects.toThrow(new CommandError(`'${id}' is not an id.`));
   }
   for (const weight of ['0', '-1', 'x', 'Infinity']) {
     await expect(admin('tenants', 'create', '--name', 'x', '--weight', weight)).rejects.toThrow(/above 0/);
@@ -150,7 +150,7 @@ test('what cannot be sent is refused in a line', async () => {
 });
 
 test.each(['null', '"ok"', '<html>', '{}'])(
-  'a server that answers %s is told to be another one',
+  'reports that a server answering %s is not Continuo',
   async (body) => {
     const ask = () => Promise.resolve(new Response(body));
     for (const words of [
@@ -159,13 +159,13 @@ test.each(['null', '"ok"', '<html>', '{}'])(
       ...(body === '{}' ? [] : [['tenants', 'show', 'x']]),
     ]) {
       await expect(adminAt('http://other.example:81/x', words, ask)).rejects.toThrow(
-        new CommandError('What answers at http://other.example:81 is no Continuo.'),
+        new CommandError('http://other.example:81 is not a Continuo server.'),
       );
     }
   },
 );
 
-test('a key expires at the date or the time it was told, and at none that does not exist', async () => {
+test('reads the expiry of a key as a date or a time, and rejects dates that do not exist', async () => {
   await admin('tenants', 'create', '--id', 'dated', '--name', 'Dated');
   const expiring = ['keys', 'create', '--tenant', 'dated', '--name', 'x', '--expires'];
   const expiry = async (when: string) => (await adminJson(...expiring, when)).expires_at;

@@ -8,13 +8,13 @@ test.each([
   { CONTINUO_HOST: '', CONTINUO_PORT: '' },
   { CONTINUO_HOST: '192.0.2.7' },
   { CONTINUO_HOST: '::1', CONTINUO_PORT: '80' },
-])('the command line looks for the server where npm start puts it: %o', (environment) => {
+])('finds the server of npm start: %o', (environment) => {
   const { url } = readStartSettings(environment);
   expect(localAddress(environment)).toBe(url);
   expect(isLocal(new URL(url), environment)).toBe(true);
 });
 
-test('the development key goes to no other machine', () => {
+test('sends the development key to no other machine', () => {
   for (const host of ['api.example.com', '192.0.2.8', '127.0.0.1.example.com']) {
     expect(isLocal(new URL(`https://${host}`), { CONTINUO_HOST: '192.0.2.7' })).toBe(false);
   }

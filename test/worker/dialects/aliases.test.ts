@@ -16,7 +16,7 @@ describe('aliases', () => {
     ['return_token_ids', 'return_tokens', true, false],
     ['cache_salt', 'prompt_cache_key', 'a', 'b'],
     ['cache_salt', 'prompt_cache_isolation_key', 'a', 'b'],
-  ])('%s and %s: one is as good as the other, two must agree', (canonical, alias, value, other) => {
+  ])('accepts %s or %s, and both only with the same value', (canonical, alias, value, other) => {
     const mirostat = { mirostat: 2 };
     expect(parse({ ...mirostat, [alias]: value })).toEqual(parse({ ...mirostat, [canonical]: value }));
     expect(refusal({ [canonical]: value, [alias]: value })).toBeNull();
@@ -25,7 +25,7 @@ describe('aliases', () => {
     expect(error?.message).toContain(`'${canonical}' and '${alias}'`);
   });
 
-  test('truncate_sequence is truncate_prompt_tokens: -1', () => {
+  test('treats truncate_sequence as truncate_prompt_tokens: -1', () => {
     expect(parse({ truncate_sequence: true }).generation.truncatePromptTokens).toBe(-1);
     expect(parse({ truncate_prompt_tokens: -1 }).generation.truncatePromptTokens).toBe(-1);
     expect(parse({ truncate_prompt_tokens: 9 }).generation.truncatePromptTokens).toBe(9);

@@ -96,7 +96,7 @@ describe('constraints', () => {
     ['response_format text', { response_format: { type: 'text' } }, null],
     ['an empty grammar', { grammar: '' }, null],
     [
-      'an empty grammar beside a schema',
+      'an empty grammar with a schema',
       { grammar: '', json_schema: schema },
       { type: 'json_schema', value: schema },
     ],
@@ -109,7 +109,7 @@ describe('constraints', () => {
   test.each([
     ['as text', { guided_json: '{"const": {"a": [1e400]}}' }, 'guided_json'],
     ['as an object', { json_schema: { enum: [Number.POSITIVE_INFINITY] } }, 'json_schema'],
-  ])('a schema %s whose number would become null on its way is refused', (_, body, param) => {
+  ])('rejects a schema %s with an infinite number', (_, body, param) => {
     expect(refusal(body)).toMatchObject({ code: 'invalid_json_schema', param });
   });
 });

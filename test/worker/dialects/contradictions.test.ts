@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { parse, refusal } from './parsing.ts';
 
-describe('fields that contradict each other', () => {
+describe('conflicting fields', () => {
   const tool = { type: 'function', function: { name: 'f', strict: true } };
   test.each([
     ['best_of below n', { best_of: 2, n: 3 }, 'best_of'],
@@ -22,7 +22,7 @@ describe('fields that contradict each other', () => {
     ['suffix with echo_last and logprobs', { suffix: 'b', echo_last: 1, logprobs: 1 }, 'echo_last'],
     ['two constraints', { grammar: 'root ::= "a"', json_schema: {} }, 'grammar'],
     [
-      'two constraints of different systems',
+      'two constraints of different servers',
       { guided_regex: 'a', response_format: { type: 'json_object' } },
       'response_format',
     ],
@@ -40,7 +40,7 @@ describe('fields that contradict each other', () => {
     expect(Object.keys(body)).toContain(param);
   });
 
-  test('an empty suffix is a plain completion and contradicts nothing', () => {
+  test('treats an empty suffix as a plain completion', () => {
     expect(parse({ suffix: '', grammar: 'root ::= "a"' }).generation.suffix).toBeNull();
   });
 });

@@ -3,7 +3,7 @@ import { NEUTRAL_SAMPLING } from '../../../shared/sampling.ts';
 import { parse } from './parsing.ts';
 
 describe('defaults', () => {
-  test('a bare request is neutral sampling, sixteen tokens, nothing special', () => {
+  test('uses neutral sampling and 16 tokens without fields', () => {
     const { generation, answer, extra } = parse({});
     expect(generation).toEqual({
       prompts: ['x'],
@@ -39,7 +39,7 @@ describe('defaults', () => {
     [{ include_usage: true }, 'final'],
     [{ include_usage: null }, 'last-choice'],
     [{}, 'last-choice'],
-  ])('fireworks sends usage in streams unasked, but not against %j', (stream_options, streamUsage) => {
+  ])('sends usage in fireworks streams unless %j forbids it', (stream_options, streamUsage) => {
     expect(parse({ stream: true, stream_options }, 'fireworks').answer.streamUsage).toBe(streamUsage);
   });
 });

@@ -1,6 +1,6 @@
 import { PRODUCT_SCHEMA } from '../../support/product-schema.ts';
 
-/** The requests printed in the documents of the systems whose clients are served, with the name of their model. */
+/** Example requests from the documentation of the supported clients' servers, with their model names. */
 export const DOCUMENTED_REQUESTS: Readonly<Record<string, Readonly<Record<string, unknown>>>> = {
   'Pendra: completion of code': {
     model: 'qwen2.5-coder:7b',

@@ -1,12 +1,12 @@
 import { MAX_STOPS } from '../../../shared/completion.ts';
 
-/** What the specification says of one field, written down apart from the schema. */
+/** The specification of one field, independent of the schema. */
 export interface FieldRow {
-  /** Values that are accepted, bounds included. */
+  /** Accepted values, including bounds. */
   readonly good: readonly unknown[];
-  /** Values that are refused, with code and, where it is not the field's name, param. */
+  /** Rejected values, with the code, and the param if it differs from the field. */
   readonly bad: readonly (readonly [value: unknown, code: string, param?: string])[];
-  /** Fields the good values need beside them. */
+  /** Other fields that the good values need. */
   readonly beside?: Readonly<Record<string, unknown>>;
 }
 
@@ -286,7 +286,7 @@ export const FIELD_TABLE: Readonly<Record<string, FieldRow>> = {
     good: [
       '',
       "root ::= 'a'",
-      // No grammar, but that is for the origin to find.
+      // Not a valid grammar. Only the origin detects this.
       'r',
       { type: 'regex', value: 'a+' },
       { type: 'json_schema', value: {} },
@@ -379,7 +379,7 @@ export const FIELD_TABLE: Readonly<Record<string, FieldRow>> = {
   },
 };
 
-/** Fields of other servers that have no effect here, whatever they hold; clients send them without a thought. */
+/** Fields of other servers that have no effect with any value. Clients send them by default. */
 export const IGNORED_FIELDS = [
   'adapter',
   'id_slot',
@@ -408,7 +408,7 @@ export const IGNORED_FIELDS = [
   'transforms',
 ] as const;
 
-/** Fields that steer another server's scheduling; they never get past the Worker. */
+/** Fields for another server's operator. The Worker never sends them on. */
 export const SERVICE_FIELDS = [
   'kv_transfer_params',
   'priority',

@@ -5,7 +5,7 @@ import type { GenerationRequest } from '../../../shared/generation.ts';
 import { workerForTests } from '../support/worker-for-tests.ts';
 import { FIELD_TABLE, IGNORED_FIELDS, SERVICE_FIELDS } from './field-table.ts';
 
-/** Every field over HTTP: absent, null, at its bounds, beyond them, and of another type. */
+/** Every field over HTTP: absent, null, at and beyond its bounds, and with another type. */
 
 const { worker, origin } = workerForTests({ MODELS_TTL_MS: '60000' });
 
@@ -17,17 +17,17 @@ const short = (value: unknown): string => {
   return json.length > 60 ? `${json.slice(0, 60)}…` : json;
 };
 
-/** What the origin was asked for, whichever request asked. */
+/** Returns the requests that reached the origin, without their ids. */
 const asked = (): Partial<GenerationRequest>[] =>
   origin.requests.map((one) => ({ ...one, requestId: '', account: '' }));
 
-test('the table names every field of the request but the model', () => {
+test('lists every field of the request except the model', () => {
   const fields = Object.keys(completionRequest.shape).filter((field) => field !== 'model');
   expect(Object.keys(FIELD_TABLE).toSorted()).toEqual(fields.toSorted());
 });
 
 describe.each(Object.entries(FIELD_TABLE))('%s', (field, { good, bad, beside }) => {
-  test('absent and null mean the same', async () => {
+  test('treats null as absent', async () => {
     if (field === 'prompt') {
       for (const prompt of [undefined, null]) {
         const { error } = errorResponse.parse(await (await send({ prompt })).json());
@@ -40,7 +40,7 @@ describe.each(Object.entries(FIELD_TABLE))('%s', (field, { good, bad, beside }) 
     expect(empty).toEqual(absent);
   });
 
-  test.runIf(good.length > 0)('its good values are accepted, bounds included', async () => {
+  test.runIf(good.length > 0)('accepts its good values, including bounds', async () => {
     const answers = await Promise.all(
       good.map(async (value) => {
         const response = await send({ ...beside, [field]: value });
@@ -51,7 +51,7 @@ describe.each(Object.entries(FIELD_TABLE))('%s', (field, { good, bad, beside }) 
     expect(origin.requests).toHaveLength(good.length);
   });
 
-  test('every other value is refused by name, and costs nothing', async () => {
+  test('rejects all other values with the field’s name, and charges nothing', async () => {
     const answers = await Promise.all(
       bad.map(async ([value]) => {
         const response = await send({ ...beside, [field]: value });
@@ -68,7 +68,7 @@ describe.each(Object.entries(FIELD_TABLE))('%s', (field, { good, bad, beside }) 
   });
 });
 
-test.each([...IGNORED_FIELDS, ...SERVICE_FIELDS])('%s is accepted and without effect', async (field) => {
+test.each([...IGNORED_FIELDS, ...SERVICE_FIELDS])('accepts and ignores %s', async (field) => {
   const values = [0, 'x', true, [{}], { a: { b: [] } }, null];
   const statuses = await Promise.all(values.map(async (value) => (await send({ [field]: value })).status));
   expect(statuses).toEqual(values.map(() => 200));

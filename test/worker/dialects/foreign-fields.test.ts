@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest';
 import { parse, refusal } from './parsing.ts';
 
 describe('fields of other servers', () => {
-  test('unknown ones travel on', () => {
+  test('passes unknown fields on', () => {
     expect(parse({ samplers: ['top_k'], n_keep: 3, n: 1 }).extra).toEqual({ samplers: ['top_k'], n_keep: 3 });
   });
 
@@ -10,19 +10,19 @@ describe('fields of other servers', () => {
     ['a place in the queue', { priority: -9, request_id: 'r', rid: 'r', vllm_xargs: {} }],
     ['a slot', { id_slot: 3, slot_id: 3 }],
     ['a machine to fetch KV from', { kv_transfer_params: { remote_host: 'x' }, bootstrap_host: 'x' }],
-    ['an address that gets the key', { api_base: 'http://x', base_url: 'http://x', api_key: 'k' }],
+    ['an address that receives the key', { api_base: 'http://x', base_url: 'http://x', api_key: 'k' }],
     [
       'another model',
       { models: ['dear'], model_list: [], fallbacks: ['dear'], provider: {}, route: 'fallback' },
     ],
     ['an adapter', { lora: [{ id: 0, scale: 1 }], lora_path: '/x', lora_request: {}, adapter_id: 'x' }],
     ['code', { custom_logit_processor: 'x', logits_processors: ['os.system'] }],
-    ['a dearer tier', { service_tier: 'priority' }],
-  ])('no caller chooses %s there', (_, fields) => {
+    ['a more expensive tier', { service_tier: 'priority' }],
+  ])('does not let callers choose %s', (_, fields) => {
     expect(parse(fields).extra).toEqual({});
   });
 
-  test('sampling fields travel on as they were sent: a value that is neutral here may be no server’s default', () => {
+  test('passes sampling fields on unchanged, even with neutral values', () => {
     const sent = { top_k: 0, min_p: 0, repetition_penalty: 1, repeat_last_n: -1, mirostat: 0 };
     expect(parse({ ...sent, xtc_probability: null, typ_p: 1 }).extra).toEqual({
       ...sent,
@@ -37,26 +37,26 @@ describe('fields of other servers', () => {
     ['SGLang', { ebnf: 'root ::= "a"' }],
     ['mistral.rs', { grammar: { type: 'regex', value: 'a+' } }],
     ['Fireworks', { response_format: { type: 'grammar', grammar: 'root ::= "a"' } }],
-  ])('a constraint travels on under the name by which %s knows it', (_, constraint) => {
+  ])('passes a constraint on under the name that %s knows', (_, constraint) => {
     expect(parse(constraint).extra).toEqual(constraint);
   });
 
-  test('what constrains nothing here does not travel on as a constraint', () => {
+  test('does not pass on fields that constrain nothing', () => {
     const nothing = { response_format: { type: 'text' }, tools: [], tool_choice: 'none', grammar: '' };
     expect(parse(nothing).extra).toEqual({});
   });
 
-  test('what other servers spell otherwise does not travel on', () => {
+  test('does not pass on fields that other servers read differently', () => {
     expect(parse({ seed: -1, logit_bias: [[5, false]], use_beam_search: false }).extra).toEqual({});
   });
 
-  test('a value nested beyond reason is refused, not passed on', () => {
+  test('rejects a value that nests too deep', () => {
     const deep = JSON.parse(`${'['.repeat(5_000)}${']'.repeat(5_000)}`);
     expect(refusal({ odd: deep })).toMatchObject({ code: 'invalid_value', param: 'odd' });
     expect(refusal({ json_schema: { items: deep } })).toMatchObject({ code: 'invalid_json_schema' });
   });
 
-  test('a field called __proto__ is a field like any other', () => {
+  test('treats __proto__ as an ordinary field', () => {
     expect(Object.keys(parse(JSON.parse('{"__proto__":{"stream":true}}')).extra)).toEqual(['__proto__']);
     expect(parse(JSON.parse('{"__proto__":{"stream":true}}')).answer.stream).toBe(false);
   });

@@ -8,7 +8,7 @@ import { workerForTests } from '../support/worker-for-tests.ts';
 import { DOCUMENTED_REQUESTS } from './documents.ts';
 import { FIELD_TABLE } from './field-table.ts';
 
-/** `FUZZ_BODIES=20000 npx vitest run test/worker/dialects/fuzz.test.ts` for the long run. */
+/** Long run: `FUZZ_BODIES=20000 npx vitest run test/worker/dialects/fuzz.test.ts`. */
 const BODIES = Number(process.env.FUZZ_BODIES ?? 1_500);
 const AT_ONCE = 8;
 
@@ -40,7 +40,7 @@ const anything = fc.oneof(
   ),
 );
 
-/** Values the table knows, good or bad, so that the fuzz gets past the first check. */
+/** Good and bad values of the table, so that bodies pass the first check. */
 const known = (field: string): fc.Arbitrary<unknown> => {
   const row = Object.hasOwn(FIELD_TABLE, field) ? FIELD_TABLE[field] : undefined;
   const values = [...(row?.good ?? []), ...(row?.bad.map(([value]) => value) ?? [])];
@@ -68,7 +68,7 @@ const object = fc
     return JSON.stringify(Object.assign(body, Object.fromEntries(fields)));
   });
 
-/** Bodies that are right, so that enough get as far as the origin whatever is drawn. */
+/** Valid bodies, so that enough of them reach the origin. */
 const sound = fc.constantFrom(
   ...Object.entries(FIELD_TABLE)
     .flatMap(([name, { good, beside }]) =>
@@ -78,7 +78,7 @@ const sound = fc.constantFrom(
     .filter((text) => text.length < 10_000),
 );
 
-/** JSON that was right before some of its bytes were changed, cut or doubled. */
+/** Valid JSON with some bytes changed, removed or repeated. */
 const mutated = fc
   .record({ text: object, at: fc.nat(400), length: fc.nat(8), put: fc.uint8Array({ maxLength: 8 }) })
   .map(({ text, at, length, put }) => {
@@ -126,7 +126,7 @@ async function check(bytes: Uint8Array): Promise<void> {
   expect(error.message.length, shown).toBeLessThan(2_000);
 }
 
-test(`${BODIES} random and mutated bodies: a completion or a valid error of the caller’s, never a 5xx or a hang`, {
+test(`answers ${BODIES} random and mutated bodies with a completion or a 4xx, never with a 5xx or a hang`, {
   timeout: 300_000 + BODIES * 100,
 }, async () => {
   await fc.assert(

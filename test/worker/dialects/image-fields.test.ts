@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest';
 import { ApiError } from '../../../shared/errors.ts';
 import type { OriginModel } from '../../../shared/generation.ts';
 import { checkCapabilities } from '../../../worker/generation/served-model.ts';
-import { costOf } from '../../../worker/limits/request-bounds.ts';
+import { costOf } from '../../../worker/limits/request-cost.ts';
 import { parse } from './parsing.ts';
 
 const blind: OriginModel = {
@@ -28,26 +28,26 @@ const refusal = (body: Readonly<Record<string, unknown>>, model: OriginModel) =>
 };
 
 describe('images', () => {
-  test('travel as they came; none and null are no images', () => {
+  test('are sent unchanged; an empty list and null mean no images', () => {
     expect(parse({ prompt: '<image>', images: [image] }).generation.images).toEqual([image]);
     for (const images of [[], null])
       expect(Object.keys(parse({ images }).generation)).not.toContain('images');
   });
 
-  test('are as many as the marks of all prompts, unless ids may be marks', () => {
+  test('must match the number of marks, unless token ids may be marks', () => {
     const count = { code: 'invalid_value', param: 'images' };
     expect(refusal({ prompt: ['<image>', 'a<image>b'], images: [image, image] }, sighted)).toBeNull();
     expect(refusal({ prompt: ['<image>', 'b'], images: [image, image] }, sighted)).toMatchObject(count);
     expect(refusal({ prompt: [5, 'a'], images: [image] }, sighted)).toBeNull();
   });
 
-  test('are refused where the model takes none, but not while that is unknown', () => {
+  test('are rejected if the model takes none, but not while this is unknown', () => {
     const body = { prompt: '<image>', images: [image] };
     expect(refusal(body, blind)).toMatchObject({ code: 'unsupported_parameter', param: 'images' });
     expect(refusal(body, { ...blind, state: 'unloaded' })).toBeNull();
   });
 
-  test('are admitted with the tokens that they will take', () => {
+  test('count with their tokens at admission', () => {
     const without = costOf(parse({ prompt: 'abcd' }), sighted);
     const withThem = costOf(parse({ prompt: '<image><image>', images: [image, image] }), sighted);
     expect(without.tokens).toBe(1 + 16);

@@ -8,7 +8,7 @@ const BOUNDS: RequestBounds = { maxTokens: null, sequences: 256 };
 
 type Body = Readonly<Record<string, unknown>>;
 
-/** A body with the fields that every body needs, understood. */
+/** Parses a body, with the required fields added. */
 export function parse(
   body: Body,
   dialect: DialectName = 'openai',
@@ -17,7 +17,7 @@ export function parse(
   return parseCompletion({ model: 'default', prompt: 'x', ...body }, DIALECTS[dialect], bounds);
 }
 
-/** The error a body is refused with; null when it is accepted. */
+/** Returns the error of a rejected body; null if it is accepted. */
 export function refusal(
   body: Body,
   dialect: DialectName = 'openai',

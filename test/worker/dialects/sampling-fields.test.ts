@@ -4,7 +4,7 @@ import { parse } from './parsing.ts';
 describe('sampling', () => {
   const sampling = (body: Record<string, unknown>) => parse(body).generation.sampling;
 
-  test('a target or a rate alone switches Mirostat 2 on, with the lower default target', () => {
+  test('enables Mirostat 2 for a target or a rate without a mode, with a default target of 1.5', () => {
     expect(sampling({ mirostat_lr: 0.2 })).toMatchObject({ mirostat: 2, mirostatTau: 1.5, mirostatEta: 0.2 });
     expect(sampling({ mirostat_target: 3 })).toMatchObject({ mirostat: 2, mirostatTau: 3, mirostatEta: 0.1 });
     expect(sampling({ mirostat: 1 })).toMatchObject({ mirostat: 1, mirostatTau: 5 });
@@ -12,14 +12,14 @@ describe('sampling', () => {
     expect(sampling({ mirostat_tau: 3 })).toMatchObject({ mirostat: 0 });
   });
 
-  test('top_k -1 and 0 are off; seed -1 is random', () => {
+  test('treats top_k -1 and 0 as off, and seed -1 as random', () => {
     expect(sampling({ top_k: -1 }).topK).toBe(0);
     expect(sampling({ top_k: 0 }).topK).toBe(0);
     expect(sampling({ seed: -1 }).seed).toBeNull();
     expect(sampling({ seed: 0 }).seed).toBe(0);
   });
 
-  test('logit_bias as a map and as pairs; false forbids', () => {
+  test('accepts logit_bias as a map and as pairs, and false forbids a token', () => {
     const pairs = [
       [5, -100],
       [7, null],

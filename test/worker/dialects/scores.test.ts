@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest';
 import { parse, refusal } from './parsing.ts';
 
 describe('logprobs', () => {
-  test('true leaves the number to top_logprobs; n_probs 0 is off, logprobs 0 is not', () => {
+  test('true uses the number in top_logprobs; n_probs 0 is off, logprobs 0 is not', () => {
     expect(parse({ logprobs: true, top_logprobs: 3 }).generation.logprobs).toBe(3);
     expect(refusal({ logprobs: true })).toMatchObject({ code: 'invalid_type', param: 'logprobs' });
     expect(refusal({ logprobs: false })?.param).toBe('logprobs');
@@ -10,7 +10,7 @@ describe('logprobs', () => {
     expect(parse({ logprobs: 0 }).generation.logprobs).toBe(0);
   });
 
-  test('prompt tokens are scored for echo with logprobs, for prompt_logprobs, and to find the last k', () => {
+  test('score prompt tokens for echo with logprobs, for prompt_logprobs and for echo_last', () => {
     expect(parse({ echo: true, logprobs: 2 }).generation).toMatchObject({ echo: true, promptLogprobs: 2 });
     expect(parse({ echo: true }).generation).toMatchObject({ echo: true, promptLogprobs: null });
     expect(parse({ prompt_logprobs: 1 }).generation).toMatchObject({ echo: true, promptLogprobs: 1 });
@@ -21,7 +21,7 @@ describe('logprobs', () => {
 });
 
 describe('best_of', () => {
-  test('asks for candidates with scores; 0 and null mean n', () => {
+  test('requests candidates with scores; 0 and null mean n', () => {
     expect(parse({ best_of: 5, n: 2 })).toMatchObject({
       generation: { choices: 5, scores: true },
       answer: { n: 2, rank: true },

@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest';
 import { ApiError } from '../../../shared/errors.ts';
 import type { GenerationEvent, Usage } from '../../../shared/generation.ts';
 import { Run } from '../../../worker/generation/run.ts';
-import type { Lease, Outcome } from '../../../worker/limits/admission.ts';
+import type { Outcome, Reservation } from '../../../worker/limits/admission.ts';
 
 const TIMINGS = { queueMs: 0, promptMs: 0, generationMs: 0 };
 const USAGE: Usage = { promptTokens: 7, cachedTokens: 3, completionTokens: 5 };
@@ -26,10 +26,10 @@ const failure = (code: string, usage?: Usage): GenerationEvent => ({
   ...(usage && { usage }),
 });
 
-/** A run over these batches, and what its lease was told. */
+/** A run over these batches, and what its reservation was told. */
 function runOver(batches: readonly (readonly GenerationEvent[])[], thrown?: Error) {
   const settled: Outcome[] = [];
-  const watched: Parameters<Lease['watch']>[0][] = [];
+  const watched: Parameters<Reservation['watch']>[0][] = [];
   const abort = new AbortController();
   const source = { readToEnd: false };
   async function* stream() {
@@ -38,8 +38,8 @@ function runOver(batches: readonly (readonly GenerationEvent[])[], thrown?: Erro
     source.readToEnd = true;
   }
   const run = new Run(stream(), {
-    lease: {
-      id: 'lease',
+    reservation: {
+      id: 'reservation',
       watch: (progress) => void watched.push(progress),
       settle: async (outcome) => void settled.push(outcome),
     },
@@ -127,7 +127,7 @@ describe('how a run ends', () => {
     expect(abort.signal.aborted).toBe(false);
   });
 
-  test('while it runs, its lease can tell at any time what has been used, and where', async () => {
+  test('while it runs, its reservation can tell at any time what has been used, and where', async () => {
     const { run, watched } = runOver([[accepted, started], [token(0, 4)], [token(0, 5)]]);
     await run.next();
     await run.next();

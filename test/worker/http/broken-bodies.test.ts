@@ -8,7 +8,7 @@ import { workerForTests } from '../support/worker-for-tests.ts';
 
 const { worker } = workerForTests();
 
-/** What comes back for a body that goes wrong on its way. */
+/** Sends a body that breaks off and returns the response. */
 async function answerTo(header: string, body: string): Promise<string> {
   const { hostname, port } = new URL(worker.url);
   const socket = connect(Number(port), hostname);
@@ -24,14 +24,14 @@ test.each([
   ['shorter than its length', 'Content-Length: 100', '{"model":'],
   ['whose chunk has no length', 'Transfer-Encoding: chunked', 'zz\r\n{}\r\n0\r\n\r\n'],
   ['whose last chunk is missing', 'Transfer-Encoding: chunked', '2\r\n{}\r\n'],
-])('a body %s is refused as incomplete, not as wrong text', async (_, header, body) => {
+])('rejects a body %s as incomplete, not as invalid text', async (_, header, body) => {
   const answer = await answerTo(header, body);
   expect(answer).toMatch(/^HTTP\/1\.1 400 /);
   expect(answer).toContain('"code":"invalid_json"');
-  expect(answer).toContain('did not arrive whole');
+  expect(answer).toContain('the body is incomplete');
 });
 
-test.each([{}, { 'idempotency-key': 'a' }])('a compressed body is refused as such (%o)', async (more) => {
+test.each([{}, { 'idempotency-key': 'a' }])('rejects a compressed body with 415 (%o)', async (more) => {
   const answer = await worker.request('/v1/completions', {
     method: 'POST',
     headers: { 'content-type': 'application/json', 'content-encoding': 'gzip', ...more },

@@ -3,11 +3,11 @@ import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { networkOf } from '../../../worker/http/client-network.ts';
 
-test.each(['203.0.113.7', '::ffff:203.0.113.7', 'unknown'])('%s counts as itself', (address) => {
+test.each(['203.0.113.7', '::ffff:203.0.113.7', 'unknown'])('counts %s as its own network', (address) => {
   expect(networkOf(address)).toBe(address);
 });
 
-/** Few bits, so that networks are often the same and zeros are often left out. */
+/** Groups with few bits, so that networks are often equal and zeros are often omitted. */
 const group = fc.constantFrom('0', '1', 'db8', '0DB8', 'ffff');
 const whole = fc.array(group, { minLength: 8, maxLength: 8 }).map((groups) => groups.join(':'));
 const shortened = fc
@@ -15,7 +15,7 @@ const shortened = fc
   .map(([groups, at]) => `${groups.slice(0, at).join(':')}::${groups.slice(at).join(':')}`);
 const address = fc.oneof(whole, shortened);
 
-test('two IPv6 addresses count as one exactly where the platform puts them into one network of 64 bits', () => {
+test('counts two IPv6 addresses as one exactly if they share a /64 network', () => {
   fc.assert(
     fc.property(address, address, (one, other) => {
       const network = new BlockList();

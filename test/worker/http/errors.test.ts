@@ -40,7 +40,7 @@ const BY_STATUS: readonly (readonly [number, readonly ErrorCase[]])[] = [
   [504, STATUS_504],
 ];
 
-describe.each(BY_STATUS)('H.10: status %i', (status, cases) => {
+describe.each(BY_STATUS)('status %i', (status, cases) => {
   test.each(cases.map((row) => [row.name, row] as const))('%s', async (_, row) => {
     const response = await row.send(worker, origin);
     const text = await response.text();
@@ -54,7 +54,7 @@ describe.each(BY_STATUS)('H.10: status %i', (status, cases) => {
     for (const [name, value] of Object.entries(row.headers ?? {}))
       expect(response.headers.get(name)).toBe(value);
     const paths = await documentedPaths(worker);
-    // An answer to a request made by hand has no address; those are all completions'.
+    // Responses to hand-written requests have no URL. All of those are completions.
     const path = response.url === '' ? '/v1/completions' : documentedPath(paths, response.url);
     if (path === null || status === 405) return;
     const [operation] = Object.values(paths[path] ?? {});
@@ -69,14 +69,14 @@ test('a bug is logged with the id of its request', async () => {
   await expect.poll(() => log.lines.filter((line) => line.includes(id)).length).toBe(1);
 });
 
-test('the document tells of no status that completions do not have', async () => {
+test('documents no status that completions cannot have', async () => {
   const { responses } = (await documentedPaths(worker))['/v1/completions']!.post!;
-  // 409 is idempotency's, whose tests are elsewhere; 405 is the router's, and no operation's.
+  // 409 belongs to idempotency and is tested there. 405 belongs to the router and to no operation.
   const expected = [200, 409, ...BY_STATUS.map(([status]) => status).filter((status) => status !== 405)];
   expect(Object.keys(responses).map(Number).toSorted()).toEqual(expected.toSorted());
 });
 
-describe('D.2: of several faults the first in this order is reported', () => {
+describe('reports the first of several faults in this order', () => {
   const wrong = { method: 'DELETE', path: '/v1/completions' };
   const text = { 'content-type': 'text/plain' };
   const huge = 'x'.repeat(4 * 1_024 * 1_024 + 1);
@@ -101,7 +101,7 @@ describe('D.2: of several faults the first in this order is reported', () => {
     expect(error.code).toBe(code);
   });
 
-  test('capability comes last, and nothing reaches the origin before all is well', async () => {
+  test('checks capabilities last, and sends nothing to the origin before', async () => {
     origin.models = origin.models.map((model) => ({ ...model, infill: false }));
     const { error } = errorResponse.parse(await (await post({ ...good, suffix: 'b' })).json());
     expect(error).toMatchObject({ code: 'unsupported_parameter', param: 'suffix' });
@@ -109,8 +109,8 @@ describe('D.2: of several faults the first in this order is reported', () => {
   });
 });
 
-describe('an origin that comes and goes', () => {
-  test('503 while it has no model, 200 once it has, 502 with retry-after when it is gone', async () => {
+describe('an origin that starts and stops', () => {
+  test('returns 503 without a model, 200 with a model, and 502 with retry-after without an origin', async () => {
     const other = await startFakeOrigin();
     const lonely = await startWorker(other);
     const send = () => lonely.post({ model: 'default', prompt: 'Hi' });

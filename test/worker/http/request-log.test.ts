@@ -6,13 +6,13 @@ const { worker } = workerForTests({ LOG_REQUESTS: 'true' }, { entry: 'test/worke
 
 const logged = async () => (await (await worker.request('/log')).json()) as string[];
 
-/** The line of one request. */
+/** Returns the log line of one request. */
 async function lineOf(fields: Readonly<Record<string, unknown>>) {
   await worker.post({ model: MODEL.id, prompt: 'a prompt', ...fields });
   return JSON.parse((await logged()).at(-1) ?? '') as { user: string | null; status: number };
 }
 
-test('an end user is logged as the same hash each time, nobody as null', async () => {
+test('logs an end user as a stable hash, and no end user as null', async () => {
   const first = await lineOf({ user: 'jane@example.com' });
   expect(first).toMatchObject({ status: 200, user: expect.stringMatching(/^[0-9a-f]{16}$/) });
   expect((await lineOf({ user: 'jane@example.com', stream: true })).user).toBe(first.user);
@@ -20,7 +20,7 @@ test('an end user is logged as the same hash each time, nobody as null', async (
   expect((await lineOf({})).user).toBeNull();
 });
 
-test('no line holds a name, a prompt or a key', async () => {
+test('logs no name, prompt or key', async () => {
   await lineOf({ user: 'jane@example.com', prompt: 'a secret thought' });
   const text = (await logged()).join('\n');
   for (const secret of ['jane', 'thought', 'test-key']) expect(text).not.toContain(secret);

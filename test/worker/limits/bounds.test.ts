@@ -1,16 +1,16 @@
 import { describe, expect, test } from 'vitest';
 import { parse, refusal } from '../dialects/parsing.ts';
 
-test('a seed of another type is told to be an integer', () => {
+test('reports that a seed of another type must be an integer', () => {
   for (const seed of ['1', 1.5, Number.POSITIVE_INFINITY]) {
     expect(refusal({ seed })?.message).toContain("'seed': expected an integer");
   }
 });
 
-describe('bounds of account and deployment', () => {
+describe('bounds of tenant, key and deployment', () => {
   const bounds = { maxTokens: 100, sequences: 8 };
 
-  test('more tokens than allowed are refused; without a number the bound holds', () => {
+  test('rejects max_tokens above the bound, and applies the bound as default', () => {
     expect(refusal({ max_tokens: 101 }, 'openai', bounds)).toMatchObject({
       code: 'integer_above_max_value',
       param: 'max_tokens',
@@ -21,7 +21,7 @@ describe('bounds of account and deployment', () => {
     expect(parse({ max_tokens: 100 }, 'openai', bounds).generation.maxTokens).toBe(100);
   });
 
-  test('prompts · max(n, best_of) is bounded', () => {
+  test('bounds prompts · max(n, best_of)', () => {
     const prompt = ['a', 'b', 'c', 'd'];
     expect(refusal({ prompt, n: 2 }, 'openai', bounds)).toBeNull();
     expect(refusal({ prompt, n: 3 }, 'openai', bounds)).toMatchObject({

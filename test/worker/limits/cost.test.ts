@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest';
 import type { OriginModel } from '../../../shared/generation.ts';
 import { type Limits, type Principal, UNLIMITED } from '../../../shared/tenant.ts';
 import type { Settings } from '../../../worker/env.ts';
-import { boundsOf, costOf } from '../../../worker/limits/request-bounds.ts';
+import { boundsOf, costOf } from '../../../worker/limits/request-cost.ts';
 import { parse } from '../dialects/parsing.ts';
 
 const model: OriginModel = {
@@ -12,7 +12,7 @@ const model: OriginModel = {
 
 const cost = (body: Readonly<Record<string, unknown>>) => costOf(parse(body), model).tokens;
 
-describe('what a request may cost at most', () => {
+describe('the estimated cost of a request', () => {
   test.each([
     ['every prompt, and what each may generate', { prompt: ['abcd', 'abcde'], max_tokens: 10 }, 1 + 2 + 20],
     ['every choice, of the prompt but once', { prompt: 'abcd', n: 3, max_tokens: 10 }, 1 + 30],
@@ -26,7 +26,7 @@ describe('what a request may cost at most', () => {
   });
 });
 
-describe('what a request may be at most', () => {
+describe('the bounds of a request', () => {
   const bounds = (ofTenant: Partial<Limits>, ofKey: Partial<Limits>) => {
     const principal = {
       tenant: { limits: { ...UNLIMITED, ...ofTenant } },
@@ -35,7 +35,7 @@ describe('what a request may be at most', () => {
     return boundsOf(principal, { MAX_SEQUENCES: 16 } as Settings);
   };
 
-  test('is the tightest of what tenant, key and deployment allow', () => {
+  test('takes the minimum of tenant, key and deployment', () => {
     expect(bounds({}, {})).toEqual({ maxTokens: null, sequences: 16 });
     expect(bounds({ maxTokens: 30, maxSequences: 4 }, {})).toEqual({ maxTokens: 30, sequences: 4 });
     expect(bounds({ maxTokens: 30, maxSequences: 4 }, { maxTokens: 20, maxSequences: 8 })).toEqual({

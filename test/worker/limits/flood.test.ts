@@ -8,7 +8,7 @@ import { startFakeOrigin } from '../support/fake-origin.ts';
 import { withinOne } from '../support/within-one.ts';
 import { type RunningWorker, startWorker } from '../support/worker.ts';
 
-/** The platform's own rate limits in front of everything, with small numbers. */
+/** The platform's rate limits against floods, with small numbers. */
 const BY_ADDRESS = 60;
 const BY_KEY = 4;
 const PERIOD_S = 60;
@@ -21,17 +21,17 @@ const ratelimits = { FLOOD_BY_ADDRESS: shield('1', BY_ADDRESS), FLOOD_BY_KEY: sh
 
 const origin = forAllTests(startFakeOrigin);
 
-/** The local platform counts by the minutes of the clock, and forgets what it has counted when one ends. */
+/** The local platform counts per clock minute and resets its counters at the end of each minute. */
 const minute = () => Math.floor(Date.now() / (PERIOD_S * 1000));
 
-/** Before a Worker that has counted nothing yet. */
+/** Runs with a Worker whose counters are zero. */
 const withinAMinute = (run: (worker: RunningWorker) => Promise<void>) =>
   withinOne(minute, async () => {
     const worker = await startWorker(origin, { ADMIN_KEY_SHA256 }, { ratelimits });
     await run(worker).finally(() => worker.stop());
   });
 
-test('a stranger who knows the public id of a key cannot use up its share', () =>
+test('does not charge a key for requests that have only its public id', () =>
   withinAMinute(async (worker) => {
     const { key } = await tenantWithKey(worker, 'known-by-id');
     const forged = keyOf(apiKeyId(key) ?? '', 7);
@@ -41,7 +41,7 @@ test('a stranger who knows the public id of a key cannot use up its share', () =
     expect((await completion(worker, key)).status).toBe(200);
   }));
 
-test('the shields turn a flood away, per key and per address, before anything is looked up or counted', () =>
+test('rejects floods per key and per address, before any look-up or limiter', () =>
   withinAMinute(async (worker) => {
     const { key } = await tenantWithKey(worker, 'noisy', { requests_per_minute: 1000 });
     const { key: other } = await tenantWithKey(worker, 'quiet');
@@ -51,15 +51,15 @@ test('the shields turn a flood away, per key and per address, before anything is
     const { headers, body } = await completion(worker, key);
     expect(body.error).toMatchObject({
       code: 'rate_limit_exceeded',
-      message: expect.stringMatching(/address or key/),
+      message: expect.stringMatching(/address or API key/),
     });
     expect(headers.get('retry-after')).toBe('10');
     expect(headers.get('x-should-retry')).toBe('true');
-    // The tenant's own limit was not touched by what the shield refused.
+    // The rejected requests did not count against the tenant's limit.
     expect(headers.get('x-ratelimit-remaining-requests')).toBeNull();
     const { headers: admitted, status } = await completion(worker, other);
     expect([status, admitted.get('x-ratelimit-remaining-requests')]).toEqual([200, null]);
-    // Not even strangers without a key get further than the address's share.
+    // Requests without a key count against the address as well.
     const strangers = await Promise.all(
       Array.from({ length: BY_ADDRESS }, () =>
         worker.request('/v1/models', { headers: { authorization: 'none' } }),
@@ -70,7 +70,7 @@ test('the shields turn a flood away, per key and per address, before anything is
     expect((await worker.request('/health')).status).toBe(200);
   }));
 
-test('whoever has a whole network of IPv6 addresses has one share', () =>
+test('counts all IPv6 addresses of a /64 network together', () =>
   withinAMinute(async (worker) => {
     const comeFrom = (address: string) =>
       worker.request('/v1/models', { headers: { authorization: 'none', 'cf-connecting-ip': address } });

@@ -32,21 +32,21 @@ const CASES: readonly Case[] = [
   { name: 'a resumable stream', status: 200, fields: { stream: true }, headers: { 'x-resumable': 'true' } },
   { name: "the origin's refusal", status: 400, fields: { prompt: 'refused' } },
   { name: "the origin's failure", status: 502, fields: { prompt: 'broken' } },
-  { name: 'a wrong field', status: 400, fields: { n: 0 } },
-  { name: 'a body that is no JSON', status: 400, body: '{' },
-  { name: 'a model that is not there', status: 404, fields: { model: 'nope' } },
+  { name: 'an invalid field', status: 400, fields: { n: 0 } },
+  { name: 'a body that is not JSON', status: 400, body: '{' },
+  { name: 'an unknown model', status: 404, fields: { model: 'nope' } },
   { name: 'a body that is too large', status: 413, fields: { prompt: 'x'.repeat(3000) } },
   { name: 'another media type', status: 415, headers: { 'content-type': 'text/plain' } },
-  { name: 'a key for idempotency that is none', status: 400, headers: { 'idempotency-key': 'a b' } },
+  { name: 'an invalid idempotency key', status: 400, headers: { 'idempotency-key': 'a b' } },
   {
-    name: 'a resumable request that is wrong',
+    name: 'an invalid resumable request',
     status: 400,
     fields: { n: 0 },
     headers: { 'x-resumable': 'true' },
   },
-  { name: 'more tokens than a minute has', status: 429, fields: { max_tokens: 2000 } },
+  { name: 'more tokens than the limit per minute', status: 429, fields: { max_tokens: 2000 } },
   {
-    name: 'a stream that is gone',
+    name: 'an expired stream',
     status: 404,
     method: 'GET',
     path: `/v1/completions/cmpl-${'0'.repeat(32)}/stream`,
@@ -81,15 +81,15 @@ function expectAll({ headers }: Response): void {
   }
 }
 
-describe('the headers of the limits', () => {
-  test.each(CASES)('$name bears all of them', async ({ name, status, ...sent }) => {
+describe('x-ratelimit headers', () => {
+  test.each(CASES)('$name has all of them', async ({ name, status, ...sent }) => {
     const { key } = await tenantWithKey(worker, `t${CASES.findIndex((one) => one.name === name)}`, LIMITS);
     const answer = await send(sent, key);
     expect(answer.status).toBe(status);
     expectAll(answer);
   });
 
-  test('an answer that is given again bears what is left now, and so does a conflict', async () => {
+  test('shows the current limits on a replayed response and on a conflict', async () => {
     const { key } = await tenantWithKey(worker, 'again', LIMITS);
     const headers = { 'idempotency-key': 'once' };
     await send({ headers }, key);
@@ -103,7 +103,7 @@ describe('the headers of the limits', () => {
     expectAll(conflict);
   });
 
-  test('telling how the limits stand changes no counter', async () => {
+  test('changes no counter when it reads the limits', async () => {
     const { key } = await tenantWithKey(worker, 'asked', LIMITS);
     const untouched = await Promise.all(Array.from({ length: 60 }, () => send({ fields: { n: 0 } }, key)));
     for (const answer of untouched) expect(remaining(answer)).toEqual([50, 1000]);
@@ -111,7 +111,7 @@ describe('the headers of the limits', () => {
     expect(remaining(first)).toEqual([49, 995]);
   });
 
-  test('a suspended tenant is told, a stranger and a revoked key are not', async () => {
+  test('shows limits to a suspended tenant, but not to an unknown or revoked key', async () => {
     const { key, keyId } = await tenantWithKey(worker, 'known', LIMITS);
     await admin(worker, 'PATCH', '/tenants/known', { suspended: true });
     const suspended = await send({}, key);
@@ -128,7 +128,7 @@ describe('the headers of the limits', () => {
     }
   });
 
-  test('a tenant without limits per minute has none of them', async () => {
+  test('adds no headers for a tenant without limits per minute', async () => {
     const { key } = await tenantWithKey(worker, 'free', { concurrent_requests: 5 });
     for (const fields of [{}, { n: 0 }]) {
       const { headers } = await send({ fields }, key);

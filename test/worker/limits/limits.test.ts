@@ -10,18 +10,18 @@ const { worker, origin } = workerForTests({
   ADMIN_KEY_SHA256,
   MODELS_TTL_MS: '5000',
   KEEP_ALIVE_MS: '200',
-  // What gives a slot back is never the end of its lease: no test waits so long.
-  LEASE_MS: '600000',
+  // Longer than a test waits, so that no reservation expires.
+  RESERVATION_TTL_MS: '600000',
 });
 
 const times = <T>(count: number, make: (index: number) => Promise<T>): Promise<T[]> =>
   Promise.all(Array.from({ length: count }, (_, index) => make(index)));
 
-/** Kills in the big run are asked for by the environment; the small one shows the same in a second. */
+/** The environment selects the long run. The short run takes one second. */
 const KILLS = Number(process.env.CONTINUO_KILLS ?? 60);
 
 describe('limits over HTTP', () => {
-  test('of 200 parallel requests against a limit of 50 per minute, exactly 50 pass', async () => {
+  test('admits exactly 50 of 200 parallel requests with a limit of 50 per minute', async () => {
     const { key } = await tenantWithKey(worker, 'rpm', { requests_per_minute: 50 });
     const answers = await times(200, () => completion(worker, key));
     expect(answers.filter(({ status }) => status === 200)).toHaveLength(50);
@@ -41,14 +41,14 @@ describe('limits over HTTP', () => {
     expect(headers.get('x-ratelimit-remaining-requests')).toBe('0');
   });
 
-  test('every answer tells what is left, by the truth once it is known', async () => {
+  test('reports what is left, and corrects it after settlement', async () => {
     const { key } = await tenantWithKey(worker, 'tpm', { requests_per_minute: 9, tokens_per_minute: 100 });
     const first = await completion(worker, key, { max_tokens: 90, prompt: 'Hi' });
     expect(first.headers.get('x-ratelimit-limit-tokens')).toBe('100');
     expect(first.headers.get('x-ratelimit-remaining-tokens')).toBe('9');
     expect(first.headers.get('x-ratelimit-remaining-requests')).toBe('8');
     expect(first.headers.get('x-ratelimit-reset-tokens')).toMatch(/^(\d+m)?[\d.]+s$|^\d+ms$/);
-    // 2 prompt tokens and 8 generated ones were used of the 91 reserved.
+    // The request used 2 prompt tokens and 8 generated tokens of the 91 reserved.
     const next = await eventually(
       () => completion(worker, key, { max_tokens: 1, stream: false }),
       ({ headers }) => headers.get('x-ratelimit-remaining-tokens') !== '7',
@@ -56,7 +56,7 @@ describe('limits over HTTP', () => {
     expect(next.headers.get('x-ratelimit-remaining-tokens')).toBe('88');
   });
 
-  test('tokens per minute, a request that alone exceeds them, and a spent day are three different answers', async () => {
+  test('distinguishes exceeded tokens per minute, a request larger than the limit, and a spent day', async () => {
     const { key } = await tenantWithKey(worker, 'kinds', { tokens_per_minute: 50, tokens_per_day: 60 });
     origin.script = async (request, wire) => {
       wire.send(...acceptedFor(request));
@@ -89,12 +89,12 @@ describe('limits over HTTP', () => {
     await held.then((response) => response.text()).catch(() => {});
   });
 
-  test('one slot is enough for a client that waits for each answer', async () => {
+  test('serves sequential requests with one slot', async () => {
     const { key } = await tenantWithKey(worker, 'serial', { concurrent_requests: 1 });
     for (let count = 0; count < 30; count += 1) expect((await completion(worker, key)).status).toBe(200);
   });
 
-  test('a request id that a caller uses twice at a time is two requests', async () => {
+  test('counts two concurrent requests with the same request id twice', async () => {
     const { key } = await tenantWithKey(worker, 'same-id', { concurrent_requests: 1 });
     const answerNow = Promise.withResolvers<void>();
     origin.script = async (request, wire) => {
@@ -113,7 +113,7 @@ describe('limits over HTTP', () => {
     expect((await first).status).toBe(200);
   });
 
-  test('what a body does wrong costs nothing', async () => {
+  test('charges nothing for an invalid body', async () => {
     const { key } = await tenantWithKey(worker, 'free', { requests_per_minute: 1 });
     for (const fields of [{ max_tokens: -5 }, { model: 'nope' }, { n: 0 }]) {
       expect((await completion(worker, key, fields)).status).toBeGreaterThanOrEqual(400);
@@ -122,7 +122,7 @@ describe('limits over HTTP', () => {
     expect((await completion(worker, key)).status).toBe(429);
   });
 
-  test('max_tokens and sequences are bounded per tenant and per key', async () => {
+  test('bounds max_tokens and sequences per tenant and per key', async () => {
     const { key } = await tenantWithKey(
       worker,
       'bounded',
@@ -134,7 +134,7 @@ describe('limits over HTTP', () => {
     expect((await completion(worker, key, { n: 2, max_tokens: 20 })).status).toBe(200);
   });
 
-  test('a client that leaves before its request was taken up gives its slot back at once, and its idempotency key', async () => {
+  test('frees slot and idempotency key at once when a client disconnects before the origin accepts', async () => {
     const { key } = await tenantWithKey(worker, 'left-early', { concurrent_requests: 1 });
     for (const stream of [true, false]) {
       const arrived = Promise.withResolvers<void>();
@@ -156,7 +156,7 @@ describe('limits over HTTP', () => {
         await answer.text();
         return answer.status;
       };
-      // Long before its claim would end, too.
+      // Long before the claim would expire.
       await eventually(again, (status) => status === 200);
     }
     const { body } = await eventually(
@@ -166,12 +166,12 @@ describe('limits over HTTP', () => {
     expect(body.total).toMatchObject({ cancelled: 2, completed: 2 });
   });
 
-  test(`after ${KILLS} randomly killed requests every slot has come back`, async () => {
+  test(`frees every slot after ${KILLS} randomly killed requests`, async () => {
     const slots = 24;
     const wave = 8;
     const { key } = await tenantWithKey(worker, 'killed', { concurrent_requests: slots });
     origin.script = async (request, wire) => {
-      // Some fail at once, some die in the middle, some go on until they are killed.
+      // Some fail at once, some fail later, some run until they are killed.
       const fate = origin.requests.length % 5;
       if (fate === 0) return wire.refuse(500, {});
       wire.send(...acceptedFor(request));
@@ -180,7 +180,7 @@ describe('limits over HTTP', () => {
         if (fate === 1 && count === 3) return wire.die();
         await new Promise((resolve) => setTimeout(resolve, 2));
       }
-      // Locally nothing tells that the client of a plain request has left; it runs to its end.
+      // The local platform does not report that a plain request's client disconnected. The request runs to its end.
       if (wire.gone()) return;
       wire.send(finishOf(0, 'length', 100), doneFor(request, 100));
       wire.end();
@@ -198,7 +198,7 @@ describe('limits over HTTP', () => {
           .catch(() => {});
       });
     }
-    // All slots at the same time: nobody is answered before the last one is in, or a second has passed.
+    // Uses all slots at the same time: no request is answered before all have arrived, or for one second.
     const together = await eventually(
       () => {
         origin.reset();
@@ -219,7 +219,7 @@ describe('limits over HTTP', () => {
 });
 
 describe('usage over HTTP', () => {
-  test('is counted by day, model and key, and asked for through the admin API', async () => {
+  test('counts by day, model and key, and shows it through the admin API', async () => {
     const today = () => new Date().toISOString().slice(0, 10);
     await withinOne(today, async (attempt) => {
       const day = today();
@@ -248,7 +248,7 @@ describe('usage over HTTP', () => {
     });
   });
 
-  test('is counted under the model’s id, whatever name the caller has for it', async () => {
+  test('counts under the model’s id, even if the request uses an alias', async () => {
     const { key } = await tenantWithKey(worker, 'usage-names');
     const headers = { authorization: `Bearer ${key}`, 'x-dialect': 'llamacpp' };
     for (const model of ['org/tiny', 'default', 'gpt-3.5-turbo']) {
@@ -265,31 +265,28 @@ describe('usage over HTTP', () => {
   test.each([
     ['a stream', true],
     ['a plain request', false],
-  ])(
-    'a client that leaves %s is billed for all that was generated until the origin heard of it',
-    async (name, stream) => {
-      const tenant = `usage-left-${stream}`;
-      const { key } = await tenantWithKey(worker, tenant);
-      const told = Promise.withResolvers<void>();
-      const left = Promise.withResolvers<void>();
-      origin.script = async (request, wire) => {
-        wire.send(...acceptedFor(request), { type: 'token', choice: 0, text: 'x', completionTokens: 5 });
-        told.resolve();
-        await wire.closed;
-        const usage = { promptTokens: 3, cachedTokens: 0, completionTokens: 7 };
-        origin.accounts.set(request.account!, { usage, finishReasons: [], ended: true });
-        left.resolve();
-      };
-      const body = { model: 'org/tiny', prompt: name, max_tokens: 200, stream };
-      const request = sendRaw(worker, body, { authorization: `Bearer ${key}` });
-      await told.promise;
-      reset(request);
-      await left.promise;
-      const { body: usage } = await eventually(
-        () => admin(worker, 'GET', `/usage?tenant=${tenant}`),
-        (answer) => answer.body.total.requests === 1,
-      );
-      expect(usage.total).toMatchObject({ cancelled: 1, prompt_tokens: 3, completion_tokens: 7 });
-    },
-  );
+  ])('bills a client that disconnects %s for all tokens until the origin notices', async (name, stream) => {
+    const tenant = `usage-left-${stream}`;
+    const { key } = await tenantWithKey(worker, tenant);
+    const told = Promise.withResolvers<void>();
+    const left = Promise.withResolvers<void>();
+    origin.script = async (request, wire) => {
+      wire.send(...acceptedFor(request), { type: 'token', choice: 0, text: 'x', completionTokens: 5 });
+      told.resolve();
+      await wire.closed;
+      const usage = { promptTokens: 3, cachedTokens: 0, completionTokens: 7 };
+      origin.accounts.set(request.account!, { usage, finishReasons: [], ended: true });
+      left.resolve();
+    };
+    const body = { model: 'org/tiny', prompt: name, max_tokens: 200, stream };
+    const request = sendRaw(worker, body, { authorization: `Bearer ${key}` });
+    await told.promise;
+    reset(request);
+    await left.promise;
+    const { body: usage } = await eventually(
+      () => admin(worker, 'GET', `/usage?tenant=${tenant}`),
+      (answer) => answer.body.total.requests === 1,
+    );
+    expect(usage.total).toMatchObject({ cancelled: 1, prompt_tokens: 3, completion_tokens: 7 });
+  });
 });

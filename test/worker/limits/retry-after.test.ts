@@ -4,7 +4,7 @@ import { ADMIN_KEY_SHA256, type AnswerBody, tenantWithKey } from '../admin/admin
 import { defaultScript } from '../support/scripts.ts';
 import { workerForTests } from '../support/worker-for-tests.ts';
 
-/** Half an hour before a day and a month end. */
+/** Half an hour before the end of a day and of a month. */
 const START = Date.UTC(2100, 0, 31, 23, 30);
 
 const { worker, origin } = workerForTests(
@@ -12,7 +12,7 @@ const { worker, origin } = workerForTests(
   { entry: 'test/worker/support/standing-clock.ts' },
 );
 
-/** One request at this time of the Worker's clock. */
+/** Sends one request at this time of the Worker's clock. */
 async function ask(key: string, at: number, maxTokens: number) {
   const response = await worker.post(
     { model: 'org/tiny', prompt: 'Hi', max_tokens: maxTokens },
@@ -30,7 +30,7 @@ async function ask(key: string, at: number, maxTokens: number) {
 }
 
 describe('retry-after', () => {
-  test('a client that waits exactly that long gets in, and not a millisecond earlier', async () => {
+  test('admits a client after exactly this time, and not 1 ms earlier', async () => {
     const { key } = await tenantWithKey(
       worker,
       'patient',
@@ -58,11 +58,11 @@ describe('retry-after', () => {
       expect((await ask(key, now, tokens)).status).toBe(200);
       refusals[type as 'requests' | 'tokens'] += 1;
     }
-    // Both kinds have come up.
+    // Both kinds of limits occurred.
     expect(Math.min(refusals.requests, refusals.tokens)).toBeGreaterThan(3);
   });
 
-  test('whole seconds are enough for a client that reads no milliseconds', async () => {
+  test('is long enough in whole seconds', async () => {
     const { key } = await tenantWithKey(worker, 'coarse', { requests_per_minute: 1 });
     expect((await ask(key, START + 321, 1)).status).toBe(200);
     const { waitMs, waitSeconds } = await ask(key, START + 1500, 1);
@@ -70,7 +70,7 @@ describe('retry-after', () => {
     expect((await ask(key, START + 1500 + 59_000, 1)).status).toBe(200);
   });
 
-  test('of a slot that is taken: whoever comes again after that time finds it once it is free', async () => {
+  test('admits a retry after a slot has become free', async () => {
     const { key } = await tenantWithKey(worker, 'single', { concurrent_requests: 1 });
     const begun = Promise.withResolvers<void>();
     const end = Promise.withResolvers<void>();
@@ -88,7 +88,7 @@ describe('retry-after', () => {
     expect((await ask(key, START + waitMs, 1)).status).toBe(200);
   });
 
-  test('a spent day names no time, since no client should wait that long; midnight brings it back', async () => {
+  test('is absent for a spent day, which ends at midnight UTC', async () => {
     const { key } = await tenantWithKey(worker, 'daily', { tokens_per_day: 20 });
     expect((await ask(key, START, 8)).status).toBe(200);
     expect(await ask(key, START, 11)).toMatchObject({

@@ -2,13 +2,14 @@ import { Ajv2020 } from 'ajv/dist/2020.js';
 import addFormats from 'ajv-formats';
 import { beforeAll, expect, test } from 'vitest';
 import * as z from 'zod';
-import { ROUTES, type RouteSpec } from '../../../worker/routes.ts';
+import type { Route } from '../../../worker/http/router.ts';
+import { ROUTES } from '../../../worker/routes.ts';
 import { FIELD_TABLE } from '../dialects/field-table.ts';
-import { undocumented } from '../support/api-document.ts';
+import { undescribedFields, undocumented } from '../support/api-document.ts';
 import { chunksOf } from '../support/sse.ts';
 import { workerForTests } from '../support/worker-for-tests.ts';
 
-/** The outline of OpenAPI 3.1, as far as it is used; strict, so that a misplaced key is found. */
+/** The used part of OpenAPI 3.1. Strict, so that misplaced keys are found. */
 const schemaObject = z.record(z.string(), z.unknown());
 const content = z.record(
   z.string(),
@@ -68,7 +69,7 @@ addFormats.default(ajv);
 const { worker } = workerForTests();
 beforeAll(async () => {
   api = document.parse(await (await fetch(`${worker.url}/openapi.json`)).json());
-  // None of the components refers to another, so that each compiles alone.
+  // No component refers to another, so each can be compiled separately.
   for (const [name, schema] of Object.entries(api.components.schemas)) ajv.addSchema(schema, name);
 });
 
@@ -83,7 +84,7 @@ const nameOf = (schema: Readonly<Record<string, unknown>>): string =>
 
 const operations = () => Object.values(api.paths).flatMap((methods) => Object.values(methods));
 
-test('every component is a JSON Schema of draft 2020-12 and every reference resolves', () => {
+test('has valid JSON Schemas (draft 2020-12) and resolvable references', () => {
   for (const name of Object.keys(api.components.schemas)) expect(validate(name, 0)).toBeTypeOf('string');
   const references = [...JSON.stringify(api.paths).matchAll(/"\$ref":"#\/components\/schemas\/([^"]+)"/g)];
   expect(references.length).toBeGreaterThan(10);
@@ -91,7 +92,7 @@ test('every component is a JSON Schema of draft 2020-12 and every reference reso
   expect(new Set(operations().map(({ operationId }) => operationId)).size).toBe(operations().length);
 });
 
-test('every example fits its schema', () => {
+test('has examples that match their schemas', () => {
   let checked = 0;
   for (const { requestBody, responses } of operations()) {
     const bodies = [requestBody, ...Object.values(responses)].flatMap((body) =>
@@ -111,7 +112,7 @@ test('every example fits its schema', () => {
   expect(checked).toBeGreaterThan(12);
 });
 
-test('the document’s examples are answered with 200 and answers that fit it', async () => {
+test('has examples that the Worker answers with documented responses', async () => {
   const post = api.paths['/v1/completions']?.post;
   for (const { value } of Object.values(post?.requestBody?.content['application/json']?.examples ?? {})) {
     const response = await worker.post(value);
@@ -124,13 +125,14 @@ test('the document’s examples are answered with 200 and answers that fit it', 
   }
 });
 
-test('every field is described, and what the table of fields accepts the document accepts', () => {
-  const request = api.components.schemas.CompletionRequest as {
-    properties: Record<string, { description?: string }>;
-  };
-  expect(Object.values(request.properties).every(({ description }) => (description ?? '').length > 5)).toBe(
-    true,
-  );
+test('describes every field of every request body, including nested fields', () => {
+  const bodies = operations().flatMap(({ requestBody }) => Object.values(requestBody?.content ?? {}));
+  const names = [...new Set(bodies.map(({ schema }) => nameOf(schema)))];
+  expect(names.toSorted()).toEqual(['CompletionRequest', 'DetokenizeRequest', 'TokenizeRequest']);
+  expect(names.flatMap((name) => undescribedFields(api.components.schemas[name], name))).toEqual([]);
+});
+
+test('accepts what the field table accepts', () => {
   for (const [field, { good }] of Object.entries(FIELD_TABLE)) {
     for (const value of good) {
       expect(validate('CompletionRequest', { model: 'a', prompt: 'b', [field]: value }), field).toBeNull();
@@ -138,7 +140,7 @@ test('every field is described, and what the table of fields accepts the documen
   }
 });
 
-test('a wrong type in the table is wrong in the document too', () => {
+test('rejects the wrong types of the field table', () => {
   for (const [field, { bad }] of Object.entries(FIELD_TABLE)) {
     for (const [value, code, param = field] of bad) {
       if (code !== 'invalid_type' || param !== field || (field === 'logprobs' && value === true)) continue;
@@ -152,11 +154,11 @@ test('a wrong type in the table is wrong in the document too', () => {
 
 type Field = Readonly<Record<string, unknown>>;
 
-/** A field's schema, one entry for each kind of value it takes. */
+/** Returns a field's schema, one entry per type of value. */
 const kindsOf = (schema: Field): Field[] =>
   Array.isArray(schema.anyOf) ? (schema.anyOf as Field[]).flatMap(kindsOf) : [schema];
 
-/** What each kind of bound is about. */
+/** What each kind of bound limits. */
 const MEASURES: Readonly<Record<string, (value: unknown) => unknown>> = {
   minimum: (value) => value,
   maximum: (value) => value,
@@ -166,9 +168,9 @@ const MEASURES: Readonly<Record<string, (value: unknown) => unknown>> = {
   maxItems: (value) => (Array.isArray(value) ? value.length : null),
 };
 
-test('the table of fields stands on both sides of every bound in the document', () => {
+test('has only bounds that the field table tests on both sides', () => {
   const { properties } = api.components.schemas.CompletionRequest as { properties: Record<string, Field> };
-  // The ceiling of these is the dialect's.
+  // The dialect sets the maximum of these.
   const elsewhere = ['model', 'logprobs', 'top_logprobs', 'n_probs', 'prompt_logprobs'];
   const unavailable = ['images', 'logprob_token_ids'];
   let checked = 0;
@@ -193,8 +195,8 @@ test('the table of fields stands on both sides of every bound in the document', 
   expect(checked).toBeGreaterThan(80);
 });
 
-test('every public route of the Worker is in the document, under its method', () => {
-  const itsOwn = ({ path }: RouteSpec) => path !== '/openapi.json' && !path.startsWith('/admin/');
+test('documents every public route and method', () => {
+  const itsOwn = ({ path }: Route) => path !== '/openapi.json' && !path.startsWith('/admin/');
   const routes = ROUTES.filter(itsOwn).map(
     ({ method, path }) => `${method} ${path.replace(/:rest\+?/, '{id}')}`,
   );
@@ -204,7 +206,7 @@ test('every public route of the Worker is in the document, under its method', ()
   expect(documented.toSorted()).toEqual(routes.toSorted());
 });
 
-test('every variable part of a path is a parameter', () => {
+test('documents every path parameter', () => {
   for (const [path, methods] of Object.entries(api.paths)) {
     const parts = [...path.matchAll(/\{(\w+)\}/g)].map(([, name]) => name);
     for (const { parameters } of Object.values(methods)) {
@@ -213,7 +215,7 @@ test('every variable part of a path is a parameter', () => {
   }
 });
 
-test('an operation tells of the errors that it may have, and of no others', () => {
+test('documents exactly the possible errors of each operation', () => {
   const statuses = (path: string, method: 'get' | 'post' = 'get') =>
     Object.keys(api.paths[path]![method]!.responses).map(Number);
   expect(statuses('/health')).toEqual([200, 500]);
@@ -222,7 +224,7 @@ test('an operation tells of the errors that it may have, and of no others', () =
   expect(operations().flatMap(({ responses }) => Object.keys(responses))).not.toContain('405');
 });
 
-test('a resumable stream and its rest are described, with the headers they take', () => {
+test('documents resumable streams and their headers', () => {
   const headersOf = (path: string, method: 'get' | 'post') =>
     api.paths[path]?.[method]?.parameters.filter((one) => one.in === 'header').map(({ name }) => name);
   expect(headersOf('/v1/completions', 'post')).toEqual(

@@ -9,7 +9,7 @@ const { worker, origin } = workerForTests({ ADMIN_KEY_SHA256 });
 const ask = (key: string, fields: Record<string, unknown> = {}) =>
   worker.post({ model: 'org/tiny', prompt: 'Hi', ...fields }, { headers: { 'idempotency-key': key } });
 
-test('a repeated request gets the first answer, and the model runs once', async () => {
+test('replays the first response and runs the model once', async () => {
   const first = await (await ask('once')).json();
   const second = await ask('once');
   expect(second.headers.get('idempotent-replayed')).toBe('true');
@@ -17,13 +17,13 @@ test('a repeated request gets the first answer, and the model runs once', async 
   expect(origin.requests).toHaveLength(1);
 });
 
-test('another body under the same key is a conflict', async () => {
+test('rejects another body with the same key', async () => {
   await ask('other-body');
   const { status, headers } = await ask('other-body', { prompt: 'Bye' });
   expect([status, headers.get('x-should-retry')]).toEqual([409, 'false']);
 });
 
-test('the same body in another dialect is another request', async () => {
+test('treats the same body in another dialect as another request', async () => {
   const askAs = (dialect: string) =>
     worker.post(
       { model: 'org/tiny', prompt: 'Hi' },
@@ -35,7 +35,7 @@ test('the same body in another dialect is another request', async () => {
   expect((await ask('other-dialect')).headers.get('idempotent-replayed')).toBe('true');
 });
 
-test('a key that may not use the model gets no answer that another key of its tenant was given', async () => {
+test('does not replay a response to a key that may not use the model', async () => {
   const { key } = await tenantWithKey(worker, 'two-keys');
   const other = { tenant: 'two-keys', name: 'other', models: ['another'] };
   const { body } = await admin(worker, 'POST', '/keys', other);
@@ -47,7 +47,7 @@ test('a key that may not use the model gets no answer that another key of its te
   expect(statuses).toEqual([200, 409, 200]);
 });
 
-test('the same key and body of another tenant are another request', async () => {
+test('separates the idempotency keys of tenants', async () => {
   for (const tenant of ['one', 'another']) {
     const { key } = await tenantWithKey(worker, `${tenant}-tenant`);
     const headers = { authorization: `Bearer ${key}`, 'idempotency-key': 'of-two-tenants' };
@@ -57,7 +57,7 @@ test('the same key and body of another tenant are another request', async () => 
   expect(origin.requests).toHaveLength(2);
 });
 
-test('while the first one runs, others are told to come again', async () => {
+test('asks repeated requests to retry while the first one runs', async () => {
   const answerNow = Promise.withResolvers<void>();
   origin.script = async (request, wire) => {
     await answerNow.promise;
@@ -78,7 +78,7 @@ test('while the first one runs, others are told to come again', async () => {
   expect(origin.requests).toHaveLength(1);
 });
 
-test('a failure leaves the key free, a stream does not use it', async () => {
+test('frees the key after a failure, and does not use it for a stream', async () => {
   origin.script = (_, wire) => wire.refuse(500, {});
   expect((await ask('failed')).status).toBe(502);
   origin.reset();
@@ -89,10 +89,10 @@ test('a failure leaves the key free, a stream does not use it', async () => {
   expect(origin.requests).toHaveLength(3);
 });
 
-test('an answer that is too large to be kept is given all the same, and leaves the key free', async () => {
+test('returns a response that is too large to store, and frees the key', async () => {
   origin.script = async (request, wire) => {
     wire.send(...acceptedFor(request));
-    // As many bytes as the platform puts into one value, and more.
+    // More bytes than the platform stores in one value.
     const text = '\u0448'.repeat(120_000);
     for (let count = 1; count <= 10; count += 1) {
       wire.send({ type: 'token', choice: 0, text, completionTokens: count });
@@ -108,6 +108,6 @@ test('an answer that is too large to be kept is given all the same, and leaves t
   expect([second.status, second.headers.get('idempotent-replayed')]).toEqual([200, null]);
 });
 
-test('a key that is no key is refused', async () => {
+test('rejects an invalid key', async () => {
   expect((await ask('x'.repeat(256))).status).toBe(400);
 });

@@ -4,7 +4,7 @@ import { acceptedFor, doneFor, finishOf, stepsFor, tokenEvent } from '../support
 import { KEY } from '../support/worker.ts';
 import { workerForTests } from '../support/worker-for-tests.ts';
 
-/** True when the Worker dropped the origin's stream before its end. */
+/** True if the Worker closed the origin's stream before its end. */
 let dropped = false;
 
 const { worker, origin } = workerForTests({ ADMIN_KEY_SHA256 });
@@ -27,7 +27,7 @@ interface SeenEvent {
 
 const BODY = { model: 'org/tiny', prompt: 'Hi', max_tokens: 8, stream: true };
 
-/** Events of a stream, until `count` of them were seen or it ends. */
+/** Returns the first `count` events of a stream, or all. */
 async function read(response: Response, count = Number.POSITIVE_INFINITY): Promise<SeenEvent[]> {
   const events: SeenEvent[] = [];
   let pending = '';
@@ -56,11 +56,11 @@ const resume = (id: string, last: string | null, key = KEY) =>
 
 const idOf = (events: readonly SeenEvent[]): string => JSON.parse(events[0]!.data).id as string;
 
-/** What a stream says, apart from the names of its completion. */
+/** Returns the events of a stream without the completion's id. */
 const texts = (events: readonly SeenEvent[]) =>
   events.map(({ data }) => (data === '[DONE]' ? data : JSON.parse(data).choices));
 
-test('a client that lost its connection gets the rest, and nothing twice', async () => {
+test('resumes after a lost connection without repeating events', async () => {
   const whole = await read(await worker.post(BODY));
   const connection = new AbortController();
   const seen = await read(await start(connection.signal), 3);
@@ -73,7 +73,7 @@ test('a client that lost its connection gets the rest, and nothing twice', async
   expect(dropped).toBe(false);
 });
 
-test('after its end the stream is still there, as often as it is asked for', async () => {
+test('serves an ended stream again, any number of times', async () => {
   const seen = await read(await start());
   const id = idOf(seen);
   expect(await read(await resume(id, null))).toEqual(seen);
@@ -81,7 +81,7 @@ test('after its end the stream is still there, as often as it is asked for', asy
   expect(await read(await resume(id, String(seen.length)))).toEqual([]);
 });
 
-test('events larger than a value that the object can store arrive whole', async () => {
+test('serves events that are larger than one stored value', async () => {
   const text = 'né🙂'.repeat(900_000);
   origin.script = (request, wire) => {
     wire.send(...acceptedFor(request), tokenEvent(1, text), finishOf(0, 'length', 1), doneFor(request, 1));
@@ -93,7 +93,7 @@ test('events larger than a value that the object can store arrive whole', async 
   expect(await read(await resume(idOf(seen), null))).toEqual(seen);
 });
 
-test('it belongs to its tenant', async () => {
+test('serves a stream only to its tenant', async () => {
   const id = idOf(await read(await start()));
   const { key } = await tenantWithKey(worker, 'somebody-else');
   expect((await resume(id, '0', key)).status).toBe(404);
@@ -101,14 +101,14 @@ test('it belongs to its tenant', async () => {
   expect((await resume(id, 'x')).status).toBe(400);
 });
 
-test('without the header nothing is kept and no event is numbered', async () => {
+test('stores nothing and numbers no events without the header', async () => {
   const plain = await read(await worker.post(BODY));
   expect(plain.every(({ id }) => id === null)).toBe(true);
   expect((await resume(idOf(plain), '0')).status).toBe(404);
   expect((await resume('nonsense', '0')).status).toBe(404);
 });
 
-test('errors and plain answers pass through as they are', async () => {
+test('passes errors and plain responses through unchanged', async () => {
   const headers = { 'x-resumable': 'true' };
   const wrong = await worker.post({ ...BODY, n: 0 }, { headers });
   expect([wrong.status, ((await wrong.json()) as { error: { param: string } }).error.param]).toEqual([

@@ -33,6 +33,20 @@ export function undocumented(responses: Responses, answer: Response): string[] {
   ];
 }
 
+/** Returns the paths of all properties of a JSON Schema that have no description. */
+export function undescribedFields(schema: unknown, path: string): string[] {
+  if (typeof schema !== 'object' || schema === null) return [];
+  const { properties, ...rest } = schema as Readonly<Record<string, unknown>>;
+  const fields = Object.entries((properties ?? {}) as Readonly<Record<string, { description?: unknown }>>);
+  return [
+    ...fields.flatMap(([name, field]) => [
+      ...(typeof field.description === 'string' && field.description.length > 5 ? [] : [`${path}.${name}`]),
+      ...undescribedFields(field, `${path}.${name}`),
+    ]),
+    ...Object.values(rest).flatMap((part) => undescribedFields(part, path)),
+  ];
+}
+
 /** The path as the document has it; null for one that it does not have. */
 export function documentedPath(paths: Paths, url: string): string | null {
   const { pathname } = new URL(url);

@@ -1,7 +1,7 @@
 import type { Env } from '../../../worker/env.ts';
 import worker, { RegionLimiter as NearLimiter } from '../../../worker/index.ts';
-import type { Exchange } from '../../../worker/limits/objects/exchange.ts';
-import type { InnerProps } from '../../../worker/replay/stream-tail.ts';
+import type { RegionSync } from '../../../worker/limits/protocol.ts';
+import type { InnerRequestProps } from '../../../worker/replay/protocol.ts';
 
 /**
  * The Worker with limiters that are half the world away: every call to one takes a round trip of this length. Where
@@ -23,7 +23,7 @@ function distant(limiters: Limiters): Limiters {
       get:
         (near, name: string) =>
         async (...values: readonly unknown[]) => {
-          if (name === 'exchange') claims += (values[0] as Exchange).claims.length;
+          if (name === 'sync') claims += (values[0] as RegionSync).requests.length;
           await scheduler.wait(ROUND_TRIP_MS / 2);
           const answer = await (near as unknown as Calls)[name]!(...values);
           await scheduler.wait(ROUND_TRIP_MS / 2);
@@ -38,7 +38,7 @@ const far = (env: Env): Env => ({ ...env, LIMITER: distant(env.LIMITER) });
 export default {
   fetch(request, env, context) {
     if (new URL(request.url).pathname === '/claims') return Response.json(claims);
-    const isOwn = (context.props as Partial<InnerProps> | undefined)?.completion !== undefined;
+    const isOwn = (context.props as Partial<InnerRequestProps> | undefined)?.completion !== undefined;
     const colo = isOwn ? undefined : (request.headers.get('x-colo') ?? undefined);
     const located = new Request(request, { cf: { colo } as never }) as typeof request;
     return worker.fetch!(located, far(env), context);

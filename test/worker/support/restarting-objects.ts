@@ -4,7 +4,7 @@ import worker, {
   TenantLimiter as Limiter,
   StreamTail as Tail,
 } from '../../../worker/index.ts';
-import type { InnerProps } from '../../../worker/replay/stream-tail.ts';
+import type { InnerRequestProps } from '../../../worker/replay/protocol.ts';
 
 export class TenantLimiter extends Limiter {
   /** What happens to the next call of `block`, before it is heard. */
@@ -101,7 +101,7 @@ async function cut(answer: Response): Promise<Response> {
  */
 export default {
   async fetch(request, env, context) {
-    const isOwn = (context.props as Partial<InnerProps> | undefined)?.completion !== undefined;
+    const isOwn = (context.props as Partial<InnerRequestProps> | undefined)?.completion !== undefined;
     if (isOwn && request.headers.has('x-cut')) return cut(await worker.fetch!(request, env, context));
     const [, kind, action, name] =
       /^\/object\/(\w+)\/(\w+)\/([\w/]+)$/.exec(new URL(request.url).pathname) ?? [];

@@ -9,7 +9,7 @@ const stored = (hash: string): StoredKey => ({
   principal: { tenant: { id: 'acme' }, key: { id: 'k' } } as StoredKey['principal'],
 });
 
-/** A look-up of `k` that is answered when told to. */
+/** Starts a look-up of `k` that the test answers later. */
 function lookUp(directory: KeyDirectory) {
   const { promise, resolve } = Promise.withResolvers<StoredKey | null>();
   const found = directory.find('k', () => promise);
@@ -23,7 +23,7 @@ test.each([
   ['the key', (directory: KeyDirectory) => directory.forget('k')],
   ['its tenant', (directory: KeyDirectory) => directory.forgetTenant('acme')],
   ['everything', (directory: KeyDirectory) => directory.forgetAll()],
-])('a look-up under way while %s is forgotten is not kept', async (_, forget) => {
+])('does not cache a look-up during which %s was invalidated', async (_, forget) => {
   const directory = new KeyDirectory(() => 0);
   const { answer, found } = lookUp(directory);
   forget(directory);
@@ -32,7 +32,7 @@ test.each([
   expect(await hashIn(directory)).toBe('read anew');
 });
 
-test('a key is believed for a minute from the moment the store was asked', async () => {
+test('caches a key for one minute from the start of the look-up', async () => {
   let now = 0;
   const directory = new KeyDirectory(() => now);
   const { answer, found } = lookUp(directory);

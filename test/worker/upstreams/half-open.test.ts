@@ -15,7 +15,7 @@ const worker = forAllTests(() => {
     UPSTREAMS: JSON.stringify([upstream]),
     ORIGIN_SECRET: SECRET,
     REQUEST_TIMEOUT_MS: '500',
-    LEASE_MS: '600000',
+    RESERVATION_TTL_MS: '600000',
   });
 });
 

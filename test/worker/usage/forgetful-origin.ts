@@ -3,12 +3,12 @@ import type { AddressInfo } from 'node:net';
 
 export interface ForgetfulOrigin {
   readonly bindings: Readonly<Record<string, string>>;
-  /** Its next answers; where one throws, the connection is lost. */
+  /** The next answers. If one throws, the connection is lost. */
   readonly answers: (() => Promise<unknown>)[];
   stop(): Promise<void>;
 }
 
-/** An origin that is asked for accounts alone and has forgotten every request, unless a test says more: what limiters were told counts. */
+/** An origin that serves only usage accounts and knows no request, unless a test sets answers. So renewals are billed. */
 export async function startForgetfulOrigin(): Promise<ForgetfulOrigin> {
   const server = createServer(async (_, response) => {
     const answer = origin.answers.shift() ?? (async () => null);

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import type { OutboxEntry } from '../../../worker/limits/objects/limiter-storage.ts';
+import type { NumberedRecord } from '../../../worker/usage/usage-ledger.ts';
 import { flushOutbox } from '../../../worker/usage/usage-outbox.ts';
 import { NO_USAGE, type UsageRecord } from '../../../worker/usage/usage-record.ts';
 
@@ -18,12 +18,12 @@ const recordOf = (request: number): UsageRecord => ({
   firstTokenMs: null,
 });
 
-/** So many records. */
+/** Returns this number of records. */
 const records = (count: number) => Array.from({ length: count }, (_, index) => recordOf(index + 1));
 
-/** An outbox with these records, and a ledger that takes whatever comes. */
+/** An outbox with these records, and a ledger that accepts everything. */
 function usageOf(waiting: readonly UsageRecord[], dataset?: AnalyticsEngineDataset) {
-  let entries = waiting.map((record, index): OutboxEntry => ({ sequence: index + 1, record }));
+  let entries = waiting.map((record, index): NumberedRecord => ({ sequence: index + 1, record }));
   let cursor = 0;
   let counted = 0;
   const outbox = {
@@ -38,7 +38,7 @@ function usageOf(waiting: readonly UsageRecord[], dataset?: AnalyticsEngineDatas
     }),
     batch: async (statements: { readonly values: readonly unknown[] }[]) => {
       cursor = statements.at(-1)!.values[1] as number;
-      // Requests of a row.
+      // Column `requests`.
       for (const { values } of statements.slice(0, -1)) counted += values[4] as number;
     },
   } as unknown as D1Database;
@@ -46,7 +46,7 @@ function usageOf(waiting: readonly UsageRecord[], dataset?: AnalyticsEngineDatas
 }
 
 test.each([0, 1, 499, 500, 501, 1_700])(
-  'asking again for as long as there is more moves all of %i records, each once',
+  'moves all of %i records exactly once with repeated calls',
   async (count) => {
     const { flush, written, counted } = usageOf(records(count));
     while (await flush());
@@ -55,12 +55,12 @@ test.each([0, 1, 499, 500, 501, 1_700])(
   },
 );
 
-test('a few records are no reason to ask again at once', async () => {
+test('needs no further call for a few records', async () => {
   const { flush } = usageOf(records(20));
   expect(await flush()).toBe(false);
 });
 
-/** Takes so many data points of one alarm, as the platform does, and throws at the next. */
+/** Accepts this number of data points per alarm, as the platform does, then throws. */
 function datasetTaking(most: number) {
   const taken: string[] = [];
   let sinceAlarm = 0;
@@ -78,15 +78,15 @@ function datasetTaking(most: number) {
 test.each([
   ['takes 250 data points of an alarm', 250, 1_700],
   ['takes none', 0, 0],
-])('a dataset that %s holds up nothing on its way to the ledger', async (_, most, points) => {
+])('fills the ledger although the dataset %s', async (_, most, points) => {
   const { dataset, taken, ring } = datasetTaking(most);
   const { flush, written } = usageOf(records(1_700), dataset);
-  // What was written by the last one is confirmed, and becomes points, by one more.
+  // One more flush confirms the last batch and writes its data points.
   for (let again = 2; again > 0; ring()) if (!(await flush())) again -= 1;
   expect([written(), new Set(taken).size, taken.length]).toEqual([1_700, points, points]);
 });
 
-test('a data point holds what is known of its request, in the order that queries count on', async () => {
+test('writes the fields of a data point in the order that queries expect', async () => {
   const points: unknown[] = [];
   const record: UsageRecord = {
     ...recordOf(1),

@@ -5,7 +5,7 @@ import type { UsageRecord } from '../../../worker/usage/usage-record.ts';
 import { migrate } from '../support/database.ts';
 import { startWorkerd } from '../support/workerd.ts';
 
-/** A Worker around the ledger and the questions to it. */
+/** A Worker with only the ledger and its queries. */
 const LEDGER_WORKER = `
   import { addToLedger } from './usage/usage-ledger.ts';
   import { queryUsage } from './usage/usage-query.ts';
@@ -35,7 +35,7 @@ const recordOf = (fields: Partial<UsageRecord>): UsageRecord => ({
   ...fields,
 });
 
-/** One batch after the other, of one record each. */
+/** Adds the records in batches of one. */
 async function add(tenant: string, records: readonly UsageRecord[]): Promise<void> {
   for (const [cursor, record] of records.entries()) {
     await send({ add: [tenant, cursor, [{ sequence: cursor + 1, record }]] });
@@ -47,7 +47,7 @@ const EVERYTHING: UsageFilter = { from: null, to: null, tenantId: null, keyId: n
 const ask = (filter: Partial<UsageFilter>, ...groups: readonly UsageGroup[]) =>
   send({ ask: [{ ...EVERYTHING, ...filter }, groups] });
 
-test('every number of the ledger is the sum over all batches, each under the day on which its request began', async () => {
+test('sums all batches under the day on which each request began', async () => {
   const usage = { promptTokens: 5, cachedTokens: 3, completionTokens: 7 };
   const more = {
     usage,
@@ -69,7 +69,7 @@ test('every number of the ledger is the sum over all batches, each under the day
   ]);
 });
 
-test('a question about days, a tenant, a key or a model is answered with these and no others, both days included', async () => {
+test('filters by days (inclusive), tenant, key and model', async () => {
   const on = (day: number, keyId: string, model: string) =>
     recordOf({ tenantId: 'asked', keyId, model, startedAt: Date.UTC(2026, 1, day) });
   await add('asked', [on(1, 'a', 'm'), on(2, 'a', 'n'), on(3, 'b', 'm'), on(4, 'b', 'n')]);

@@ -9,7 +9,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import type * as z from 'zod';
 import type { FinishReason, Usage, usageAccount } from '../../../shared/generation.ts';
 import { UNLIMITED } from '../../../shared/tenant.ts';
-import type { Ending } from '../../../worker/limits/objects/protocol.ts';
+import type { SettlementRequest } from '../../../worker/limits/protocol.ts';
 import { randomFrom } from '../../support/random.ts';
 import { type Call, callLimiter, LIMITER_WORKER } from '../limits/objects/limiter-worker.ts';
 import { type Database, migrate } from '../support/database.ts';
@@ -18,13 +18,13 @@ import { startWorkerd } from '../support/workerd.ts';
 import { WorkerdLog } from '../support/workerd-log.ts';
 
 /**
- * The ledger under faults: Workers that vanish, with or without a last word, settle twice or too late, a database that is away for a while, and a
- * limiter that loses its memory. In the end it must hold what was generated, to the token, and how it ended.
+ * The ledger under faults: Workers that vanish, settle twice or too late, a database that is unavailable for a while, and
+ * a limiter that restarts. In the end, the ledger must contain exactly the generated tokens and finish reasons.
  */
 
 const REQUESTS = 60;
-/** Of what is told within four of these nothing may be lost, however late it is: longer than a machine stands still. */
-const LEASE_MS = 1500;
+/** A settlement within four of these counts. Longer than a busy machine pauses. */
+const RESERVATION_TTL_MS = 1500;
 
 let state: string;
 let accounts: Accounts;
@@ -50,12 +50,12 @@ afterAll(async () => {
   rmSync(state, { recursive: true, force: true });
 });
 
-/** The origin, as far as it remembers what its generations have used. */
+/** The origin's usage accounts. */
 interface Accounts {
   readonly url: string;
-  /** What it answers, one after the other; the last for good. */
+  /** Successive answers. The last one repeats. */
   readonly known: Map<string, (z.input<typeof usageAccount> | 'away')[]>;
-  /** When it was asked. */
+  /** Times of the requests. */
   readonly asked: Map<string, number[]>;
   stop(): Promise<void>;
 }
@@ -87,7 +87,7 @@ interface Generated {
   length: number;
 }
 
-/** One request from reservation to whatever end it finds; what was generated goes to `generated`. */
+/** Runs one request from its reservation to its end, and adds the generated tokens to `generated`. */
 async function request(id: string, draw: (below: number) => number, generated: Generated): Promise<void> {
   const reservation = {
     requestId: id,
@@ -97,10 +97,10 @@ async function request(id: string, draw: (below: number) => number, generated: G
     tokens: 500,
     tenantLimits: UNLIMITED,
     keyLimits: UNLIMITED,
-    leaseMs: LEASE_MS,
+    ttlMs: RESERVATION_TTL_MS,
   };
   await call('reserve', reservation, []);
-  // The answer got lost and the Worker asks again: still one request.
+  // The answer was lost and the Worker asks again: still one request.
   if (draw(5) === 0) await call('reserve', reservation, []);
   generated.requests += 1;
   const usage = { promptTokens: 1 + draw(50), cachedTokens: 0, completionTokens: 0 };
@@ -109,17 +109,17 @@ async function request(id: string, draw: (below: number) => number, generated: G
     const tokens = draw(30);
     usage.completionTokens += tokens;
     generated.completion += tokens;
-    await call('renew', id, { usage: { ...usage }, upstream: 'origin', leaseMs: LEASE_MS });
+    await call('renew', id, { usage: { ...usage }, upstream: 'origin', ttlMs: RESERVATION_TTL_MS });
   }
-  // It vanishes: the lease's end must write what it told last,
+  // The Worker vanishes: expiry must bill the last renewal,
   if (draw(4) === 0) return;
-  // the origin's account, where it has one, tells how it ended,
+  // or the origin's account with its finish reasons,
   const finishReasons = Array.from(
     { length: 1 + draw(2) },
     (): FinishReason => (draw(2) === 0 ? 'stop' : 'length'),
   );
   for (const reason of finishReasons) generated[reason] += 1;
-  // or what the origin has generated since, which nobody has told; a stream may even go on for a while.
+  // or what the origin has generated since then. A stream may even continue for a while.
   if (draw(3) === 0) {
     const sofar = { ...usage, completionTokens: usage.completionTokens + draw(30) };
     const total = { ...usage, completionTokens: sofar.completionTokens + draw(30) };
@@ -140,7 +140,7 @@ async function request(id: string, draw: (below: number) => number, generated: G
   };
   const settle = (told: typeof usage, inquire = false) =>
     call('settle', [{ requestId: id, settlement: { ...settlement, usage: told }, inquire }]);
-  // Its caller left, or its stream broke off: the origin knows of more, unless it has lost its memory or is away a while.
+  // The client disconnected or the stream broke off: the origin knows more, unless it restarted or is unreachable.
   if (draw(3) === 0) {
     const total = { ...usage, completionTokens: usage.completionTokens + draw(30) };
     const fate = draw(3);
@@ -166,7 +166,7 @@ const totals = async (): Promise<Record<string, number>> => {
   return results[0] as Record<string, number>;
 };
 
-test('whatever goes wrong, the ledger ends with what was generated, to the token, and how it ended', async () => {
+test('bills exactly what was generated, with finish reasons, under all faults', async () => {
   const random = randomFrom(20_261_120);
   const draw = (below: number) => Math.floor(random() * below);
   const generated: Generated = { requests: 0, prompt: 0, completion: 0, stop: 0, length: 0 };
@@ -175,14 +175,14 @@ test('whatever goes wrong, the ledger ends with what was generated, to the token
       Array.from({ length: REQUESTS / 3 }, (_, index) => request(`r${from + index}`, draw, generated)),
     );
   await wave(0);
-  // The database is away: records pile up in the outbox.
+  // The database is unavailable: records stay in the outbox.
   await db.prepare('ALTER TABLE usage_daily RENAME TO away').run();
   await wave(REQUESTS);
   await new Promise((resolve) => setTimeout(resolve, 1100));
   await db.prepare('ALTER TABLE away RENAME TO usage_daily').run();
   expect(log.lines.length).toBeGreaterThan(0);
   await wave(2 * REQUESTS);
-  // The machine goes down with leases open and records on their way.
+  // The machine crashes with open reservations and unwritten records.
   await workerd.dispose();
   await start();
   await call('block', 'nobody', true);
@@ -191,7 +191,7 @@ test('whatever goes wrong, the ledger ends with what was generated, to the token
   expect(generated.requests).toBe(REQUESTS);
 });
 
-/** The one row of a tenant with a single request, once it is there. */
+/** Waits for the row of a tenant with a single request. */
 const rowOf = async (tenant: string): Promise<Record<string, unknown>> => {
   const rows = async () =>
     (await db.prepare('SELECT * FROM usage_daily WHERE tenant_id = ?').bind(tenant).all()).results;
@@ -206,10 +206,10 @@ const reservationOf = (tenant: string) => ({
   tokens: 500,
   tenantLimits: UNLIMITED,
   keyLimits: UNLIMITED,
-  leaseMs: LEASE_MS,
+  ttlMs: RESERVATION_TTL_MS,
 });
 
-const endingOf = (requestId: string, usage: Usage): Ending => ({
+const endingOf = (requestId: string, usage: Usage): SettlementRequest => ({
   requestId,
   settlement: {
     ...{ status: 'completed', errorCode: null, finishReasons: ['stop'], upstream: 'origin' },
@@ -217,32 +217,32 @@ const endingOf = (requestId: string, usage: Usage): Ending => ({
   },
 });
 
-test('a Worker that is heard again after its lease has ended is believed to its end, however late that comes', async () => {
+test('accepts the settlement of a Worker that renews after its reservation expired', async () => {
   const ask = (method: Call['method'], ...args: readonly unknown[]) =>
     callLimiter(workerd, { tenant: 'back-again', method, args });
   const told = { promptTokens: 2, cachedTokens: 0, completionTokens: 1 };
   await ask('reserve', reservationOf('back-again'), []);
-  await sleep(2 * LEASE_MS);
+  await sleep(2 * RESERVATION_TTL_MS);
   for (let count = 0; count < 15; count += 1) {
-    await sleep(LEASE_MS / 3);
-    const progress = { usage: told, upstream: 'origin', leaseMs: LEASE_MS };
+    await sleep(RESERVATION_TTL_MS / 3);
+    const progress = { usage: told, upstream: 'origin', ttlMs: RESERVATION_TTL_MS };
     expect(await ask('renew', 'back-again', progress)).toBe(false);
   }
   await ask('settle', [endingOf('back-again', { ...told, completionTokens: 700 })]);
   expect(await rowOf('back-again')).toMatchObject({ requests: 1, completed: 1, completion_tokens: 700 });
 });
 
-test('an origin that is out of reach when a Worker has vanished is asked again, a lease later', async () => {
+test('asks an unreachable origin again about an abandoned request', async () => {
   const usage = { promptTokens: 3, cachedTokens: 0, completionTokens: 40 };
   accounts.known.set('cut-off', ['away', 'away', { usage, finishReasons: ['length'], ended: true }]);
   await callLimiter(workerd, { tenant: 'cut-off', method: 'reserve', args: [reservationOf('cut-off'), []] });
   expect(await rowOf('cut-off')).toMatchObject({ requests: 1, completion_tokens: 40, finish_length: 1 });
   const asked = accounts.asked.get('cut-off')!;
-  // The platform may repeat a request whose connection was lost at once.
-  expect(asked.at(-1)! - asked[0]!).toBeGreaterThan(LEASE_MS / 2);
+  // The platform may repeat a request after a lost connection.
+  expect(asked.at(-1)! - asked[0]!).toBeGreaterThan(RESERVATION_TTL_MS / 2);
 });
 
-test('a request that has ended frees its slot at once, though its upstream is still to say what it has used', async () => {
+test('frees the slot of a settled request before the upstream’s account is known', async () => {
   const limits = { ...UNLIMITED, concurrentRequests: 1 };
   const tenant = 'one-at-a-time';
   const reservation = { ...reservationOf(tenant), tenantLimits: limits };
@@ -253,7 +253,7 @@ test('a request that has ended frees its slot at once, though its upstream is st
   accounts.known.set(tenant, [{ usage: more, finishReasons: ['stop'], ended: true }]);
   await ask('reserve', reservation, []);
   const ending = endingOf(tenant, usage);
-  const left: Ending = {
+  const left: SettlementRequest = {
     ...ending,
     settlement: { ...ending.settlement, status: 'cancelled', latencyMs: 123, finishReasons: [] },
     inquire: true,
@@ -264,14 +264,14 @@ test('a request that has ended frees its slot at once, though its upstream is st
   expect(await ask('reserve', { ...reservation, requestId: 'third' }, [left])).toMatchObject({
     admitted: false,
   });
-  // Its last sign of life was overtaken by its end.
-  expect(await ask('renew', tenant, { usage, upstream: 'origin', leaseMs: LEASE_MS })).toBe(false);
+  // The settlement overtook the last renewal.
+  expect(await ask('renew', tenant, { usage, upstream: 'origin', ttlMs: RESERVATION_TTL_MS })).toBe(false);
   expect(await rowOf(tenant)).toMatchObject({
     ...{ requests: 1, cancelled: 1, completion_tokens: 9, finish_stop: 1, latency_ms: 123 },
   });
 });
 
-test('the slot of a request that has just ended comes back, though its limiter goes down with it', async () => {
+test('frees the slot of a settled request although the limiter crashes', async () => {
   const tenant = 'down-at-once';
   const limits = { ...UNLIMITED, concurrentRequests: 1 };
   const reservation = { ...reservationOf(tenant), tenantLimits: limits };
@@ -291,7 +291,7 @@ test('the slot of a request that has just ended comes back, though its limiter g
   await eventually(next, (answer) => answer.admitted);
 });
 
-test('a ledger that is older than its limiter, as after a move, gets whatever that one writes', async () => {
+test('accepts records of a limiter that is newer than the ledger', async () => {
   await db.prepare("INSERT INTO usage_cursors (tenant_id, sequence) VALUES ('moved', 12345)").run();
   const ask = (method: Call['method'], ...args: readonly unknown[]) =>
     callLimiter(workerd, { tenant: 'moved', method, args });
@@ -300,7 +300,7 @@ test('a ledger that is older than its limiter, as after a move, gets whatever th
   expect(await rowOf('moved')).toMatchObject({ requests: 1, completion_tokens: 9 });
 });
 
-test('a batch that comes twice, late or in part counts once', async () => {
+test('counts a batch once that arrives twice, late or in part', async () => {
   const entry = (sequence: number) => ({
     sequence,
     record: {

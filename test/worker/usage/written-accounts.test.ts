@@ -10,8 +10,8 @@ import { workerForTests } from '../support/worker-for-tests.ts';
 
 const { worker, origin } = workerForTests({
   ADMIN_KEY_SHA256,
-  // What bills a request is never the end of its lease: no test waits so long.
-  LEASE_MS: '600000',
+  // What bills a request is never the end of its reservation: no test waits so long.
+  RESERVATION_TTL_MS: '600000',
 });
 
 /** Of one stream of a new tenant, read to its end. */

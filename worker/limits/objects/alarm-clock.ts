@@ -1,4 +1,4 @@
-/** A Durable Object's time: its clock, and its one alarm, which serves whoever wants it earliest. */
+/** The clock of a Durable Object and its only alarm, which rings at the earliest requested time. */
 export class AlarmClock {
   readonly #storage: DurableObjectStorage;
   #latest = 0;
@@ -8,13 +8,13 @@ export class AlarmClock {
     this.#storage = storage;
   }
 
-  /** The clock, which may step back when the object moves to another machine, made monotone. */
+  /** Unix milliseconds, never decreasing: the platform's clock may step back if the object moves to another machine. */
   now(): number {
     this.#latest = Math.max(this.#latest, Date.now());
     return this.#latest;
   }
 
-  /** The alarm rings at the earliest of these, or before. */
+  /** Sets the alarm to the earliest of these times, unless it rings earlier. */
   async ringBy(...times: readonly (number | null)[]): Promise<void> {
     const due = times.filter((at) => at !== null);
     if (due.length === 0) return;
@@ -24,7 +24,7 @@ export class AlarmClock {
     await this.#storage.setAlarm(at);
   }
 
-  /** To be told first of all when it rings: it is not set any more. */
+  /** To be called first when the alarm rings: it is then no longer set. */
   rang(): void {
     this.#setTo = null;
   }

@@ -1,72 +1,81 @@
-import { standingOf } from '../quota/rate-limit-headers.ts';
+import type {
+  GrantedSlice,
+  LimitHolder,
+  RegionDecision,
+  RegionSync,
+  RegionSyncResult,
+  Renewal,
+  ReservationRequest,
+  ReservationResult,
+  SettlementRequest,
+} from '../protocol.ts';
+import { rateLimitStatus } from '../quota/rate-limit-headers.ts';
 import { draw, end, grant, refund, release, type Slice } from '../quota/slice.ts';
-import type { QuotaLease, QuotaState, Subject } from '../quota/state.ts';
-import type { Exchange, ExchangeAnswer, GrantedSlice, JournalEntry, Wish } from './exchange.ts';
-import type { Ending, Progress, Reservation, ReservationRequest } from './protocol.ts';
+import type { QuotaReservation, QuotaState, Subject } from '../quota/state.ts';
 
-/** What home knows of a region. Plain data, so that it can be stored as it is. */
+/** What home knows of a region. Plain data, so that it can be stored as JSON. */
 export interface RegionState {
-  /** Entries of its journal that have been read. */
+  /** Sequence number of the last decision that home has applied. */
   cursor: number;
-  /** Of its last exchange. */
-  exchange: number;
-  /** Slices it was ever granted. */
+  /** Number of the last sync. */
+  sync: number;
+  /** Number of the last granted slice. */
   granted: number;
   slices: Slice[];
 }
 
-/** The home object around the slices: requests, their records, and what must be written. */
-export interface Home {
+/** What the home limiter does for its slices: requests, their records, and storage. */
+export interface HomeCallbacks {
   isOpen(requestId: string): boolean;
-  /** A request that a region admitted, with what it holds now. */
-  open(request: ReservationRequest, lease: QuotaLease, at: number): void;
-  settle(ending: Ending): void;
-  renew(requestId: string, progress: Progress): void;
-  reserve(request: ReservationRequest, now: number): Reservation;
-  subjectsOf(wish: Wish): Subject[];
+  /** Adds a request that a region has admitted. */
+  open(request: ReservationRequest, reservation: QuotaReservation, at: number): void;
+  settle(settlement: SettlementRequest): void;
+  renew(requestId: string, renewal: Renewal): void;
+  reserve(request: ReservationRequest, now: number): ReservationResult;
+  subjectsOf(holder: LimitHolder): Subject[];
   isBlocked(keyId: string): boolean;
-  /** Their counters have changed. */
+  /** Marks the counters of these subjects as changed. */
   touch(subjects: readonly string[]): void;
   saveRegion(region: string, state: RegionState): void;
 }
 
-/** The slices of all regions of one tenant, kept where its counters are. Pure but for `home`. */
+/** The slices of all regions of one tenant, kept with its counters. Pure except for the callbacks. */
 export class HomeSlices {
   readonly #quota: QuotaState;
   readonly #regions: Map<string, RegionState>;
-  readonly #home: Home;
+  readonly #home: HomeCallbacks;
 
-  constructor(quota: QuotaState, regions: Map<string, RegionState>, home: Home) {
+  constructor(quota: QuotaState, regions: Map<string, RegionState>, home: HomeCallbacks) {
     this.#quota = quota;
     this.#regions = regions;
     this.#home = home;
   }
 
-  /** Reads what a region tells, takes back what it no longer holds, and gives what it asks for; null when outdated. */
-  exchange(exchange: Exchange, now: number): ExchangeAnswer | null {
-    const { region, number, entries, progress, holding, claims, wishes } = exchange;
+  /** Applies a region's decisions, takes back what it no longer holds, and grants new slices. Null if outdated. */
+  sync(sync: RegionSync, now: number): RegionSyncResult | null {
+    const { region, number, decisions, renewals, heldSlices, requests, sliceRequests } = sync;
     this.endDue(now);
-    const state = this.#regions.get(region) ?? { cursor: 0, exchange: 0, granted: 0, slices: [] };
-    if (number <= state.exchange) return null;
+    const state = this.#regions.get(region) ?? { cursor: 0, sync: 0, granted: 0, slices: [] };
+    if (number <= state.sync) return null;
     this.#regions.set(region, state);
-    state.exchange = number;
-    for (const { sequence, entry } of entries) {
+    state.sync = number;
+    for (const { sequence, decision } of decisions) {
       if (sequence <= state.cursor) continue;
       state.cursor = sequence;
-      this.#read(state, entry, now);
+      this.#apply(state, decision, now);
     }
-    for (const { requestId, progress: told } of progress) this.#home.renew(requestId, told);
+    for (const { requestId, renewal } of renewals) this.#home.renew(requestId, renewal);
     for (const { subjects } of state.slices) this.#home.touch(subjects);
-    const gone = state.slices.filter((slice) => !holding.includes(slice.number));
+    const gone = state.slices.filter((slice) => !heldSlices.includes(slice.number));
     for (const slice of gone) release(this.#quota, slice);
     state.slices = state.slices.filter((slice) => !gone.includes(slice));
-    const reservations = claims.map((claim) => this.#home.reserve(claim, now));
-    const granted = wishes.flatMap((wish) => this.#grant(region, state, wish, now) ?? []);
+    const reservations = requests.map((request) => this.#home.reserve(request, now));
+    const slices = sliceRequests.flatMap((holder) => this.#grant(region, state, holder, now) ?? []);
     this.#home.saveRegion(region, state);
-    return { cursor: state.cursor, reservations, slices: granted };
+    return { cursor: state.cursor, reservations, slices };
   }
 
-  /** Takes slices of silent regions for spent. */
+  /** Counts the slices of silent regions as spent. */
   endDue(now: number): void {
     for (const [region, state] of this.#regions) {
       const due = state.slices.filter(({ ended, endsAt }) => !ended && endsAt <= now);
@@ -79,44 +88,45 @@ export class HomeSlices {
     }
   }
 
-  /** When the next slice ends unless its region is heard; null without slices. */
+  /** Unix milliseconds at which the next slice ends if its region stays silent; null without slices. */
   nextEnd(): number | null {
     const running = [...this.#regions.values()].flatMap(({ slices }) => slices.filter(({ ended }) => !ended));
     return running.length === 0 ? null : Math.min(...running.map(({ endsAt }) => endsAt));
   }
 
-  /** Regions that may be admitting right now. */
+  /** Ids of the regions that hold slices. */
   holders(): string[] {
     return [...this.#regions].filter(([, { slices }]) => slices.length > 0).map(([region]) => region);
   }
 
-  #read(state: RegionState, entry: JournalEntry, now: number): void {
-    const paid = (number: number) => state.slices.find((slice) => slice.number === number);
-    if (entry.kind === 'settled') {
-      this.#home.settle(entry);
-      const slice = entry.refund && paid(entry.refund.slice);
-      if (slice) refund(this.#quota, slice, entry.refund?.tokens ?? 0);
+  #apply(state: RegionState, decision: RegionDecision, now: number): void {
+    const sliceOf = (number: number) => state.slices.find((slice) => slice.number === number);
+    if (decision.kind === 'settled') {
+      this.#home.settle(decision);
+      const slice = decision.refund && sliceOf(decision.refund.slice);
+      if (slice) refund(this.#quota, slice, decision.refund?.tokens ?? 0);
       return;
     }
-    const { request } = entry;
-    // A region that lost its memory between a caller's two attempts has admitted it twice.
+    const { request } = decision;
+    // A region that restarted between two attempts of a caller has admitted the request twice.
     if (this.#home.isOpen(request.requestId)) return;
-    const { requestId: id, tokens, leaseMs } = request;
-    // A slice stays until the region's journal has been read to its end.
-    const lease = draw(this.#quota, paid(entry.slice)!, { id, tokens, leaseMs }, now);
-    this.#home.open(request, lease, entry.at);
+    const { requestId: id, tokens, ttlMs } = request;
+    // Home keeps a slice until it has applied all decisions of the region.
+    const reservation = draw(this.#quota, sliceOf(decision.slice)!, { id, tokens, ttlMs }, now);
+    this.#home.open(request, reservation, decision.at);
   }
 
-  #grant(region: string, state: RegionState, wish: Wish, now: number): GrantedSlice | null {
-    const { keyId } = wish;
+  #grant(region: string, state: RegionState, holder: LimitHolder, now: number): GrantedSlice | null {
+    const { keyId } = holder;
     if (this.#home.isBlocked(keyId)) return null;
-    const subjects = this.#home.subjectsOf(wish);
+    const subjects = this.#home.subjectsOf(holder);
     const slice = grant(this.#quota, { number: state.granted + 1, region, subjects }, now);
     if (!slice) return null;
     state.granted = slice.number;
     state.slices.push(slice);
     this.#home.touch(slice.subjects);
     const { number, left, lifeMs } = slice;
-    return { keyId, number, amounts: { ...left }, lifeMs, standing: standingOf(this.#quota, subjects, now) };
+    const status = rateLimitStatus(this.#quota, subjects, now);
+    return { keyId, number, amounts: { ...left }, lifeMs, status };
   }
 }

@@ -1,44 +1,63 @@
-import type { UsageRecord } from '../../usage/usage-record.ts';
-import { emptyQuota, type QuotaLease, type QuotaState, type SubjectState } from '../quota/state.ts';
+import type { NumberedRecord } from '../../usage/usage-ledger.ts';
+import { NO_USAGE, type UsageRecord } from '../../usage/usage-record.ts';
+import type { ReservationRequest } from '../protocol.ts';
+import { emptyQuota, type QuotaReservation, type QuotaState, type SubjectState } from '../quota/state.ts';
 import type { RegionState } from './home-slices.ts';
 
-/** A running request: its reservation and the record that would be written if it ended now. */
-export interface OpenRequest {
-  readonly lease: QuotaLease;
+/** A running request: its reservation and the usage record that would be written if it ended now. */
+export interface OpenReservation {
+  readonly reservation: QuotaReservation;
   readonly record: UsageRecord;
-  readonly leaseMs: number;
+  readonly ttlMs: number;
   /**
-   * It holds nothing any more: Unix milliseconds at which its upstream is asked and its record written. Null while its
-   * lease runs.
+   * Null while the reservation runs. After that, Unix milliseconds at which the limiter asks the upstream and writes the
+   * record.
    */
   readonly abandonAt: number | null;
 }
 
-export interface OutboxEntry {
-  /** Increases with every record of the tenant, without reuse. */
-  readonly sequence: number;
-  readonly record: UsageRecord;
+/** The record is what gets billed if the Worker vanishes right after its reservation. */
+export function openReservation(
+  reservation: QuotaReservation,
+  { requestId, tenantId, keyId, model, ttlMs }: ReservationRequest,
+  startedAt: number,
+): OpenReservation {
+  const record: UsageRecord = {
+    requestId,
+    tenantId,
+    keyId,
+    model,
+    upstream: null,
+    usage: NO_USAGE,
+    status: 'abandoned',
+    errorCode: null,
+    finishReasons: [],
+    startedAt,
+    latencyMs: 0,
+    firstTokenMs: null,
+  };
+  return { reservation, record, ttlMs, abandonAt: null };
 }
 
 const SCHEMA = `
   CREATE TABLE IF NOT EXISTS subjects (id TEXT PRIMARY KEY, state TEXT NOT NULL) WITHOUT ROWID;
-  CREATE TABLE IF NOT EXISTS requests (id TEXT PRIMARY KEY, open TEXT NOT NULL) WITHOUT ROWID;
+  CREATE TABLE IF NOT EXISTS reservations (id TEXT PRIMARY KEY, open TEXT NOT NULL) WITHOUT ROWID;
   CREATE TABLE IF NOT EXISTS outbox (sequence INTEGER PRIMARY KEY AUTOINCREMENT, record TEXT NOT NULL);
   CREATE TABLE IF NOT EXISTS blocked (id TEXT PRIMARY KEY) WITHOUT ROWID;
   CREATE TABLE IF NOT EXISTS regions (id TEXT PRIMARY KEY, state TEXT NOT NULL) WITHOUT ROWID;
 `;
 
-/** Several things are bound as one value, but no value may be larger than two megabytes. */
-const TOGETHER = 100;
+/** Rows per statement. They are bound as one JSON value, which holds at most 2 MB. */
+const ROWS_PER_STATEMENT = 100;
 
-const parts = <T>(all: readonly T[]): T[][] =>
-  Array.from({ length: Math.ceil(all.length / TOGETHER) }, (_, part) =>
-    all.slice(part * TOGETHER, (part + 1) * TOGETHER),
+const batches = <T>(all: readonly T[]): T[][] =>
+  Array.from({ length: Math.ceil(all.length / ROWS_PER_STATEMENT) }, (_, batch) =>
+    all.slice(batch * ROWS_PER_STATEMENT, (batch + 1) * ROWS_PER_STATEMENT),
   );
 
 /**
- * The limiter's SQLite tables. Every change is written before the answer leaves (the platform's output gate), so that
- * neither a counter nor a record depends on the object staying in memory.
+ * The limiter's SQLite tables. The platform's output gate holds each answer until its changes are written, so no counter
+ * or record is lost if the object restarts.
  */
 export class LimiterStorage {
   readonly #sql: SqlStorage;
@@ -48,7 +67,7 @@ export class LimiterStorage {
     this.#sql = sql;
     const isNew = sql.exec("SELECT 1 FROM sqlite_master WHERE name = 'outbox'").toArray().length === 0;
     sql.exec(SCHEMA);
-    // A ledger that was moved, or has outlived these tables, takes what bears an old number for written.
+    // A ledger that is older than these tables would ignore records with an old sequence number.
     if (isNew) this.#numberOutboxFrom(now);
   }
 
@@ -57,33 +76,30 @@ export class LimiterStorage {
     this.#sql.exec('DELETE FROM outbox');
   }
 
-  /** The counters, together with the leases of the open requests. */
-  loadQuota(open: ReadonlyMap<string, OpenRequest>): QuotaState {
+  /** Returns the counters, and the reservations of the open requests. */
+  loadQuota(open: ReadonlyMap<string, OpenReservation>): QuotaState {
     const state = emptyQuota();
     for (const row of this.#sql.exec<{ id: string; state: string }>('SELECT id, state FROM subjects')) {
       state.subjects.set(row.id, JSON.parse(row.state) as SubjectState);
     }
-    for (const [id, { lease, abandonAt }] of open) if (abandonAt === null) state.leases.set(id, lease);
+    for (const [id, { reservation, abandonAt }] of open)
+      if (abandonAt === null) state.reservations.set(id, reservation);
     return state;
   }
 
-  loadOpen(): Map<string, OpenRequest> {
-    const rows = this.#sql.exec<{ id: string; open: string }>('SELECT id, open FROM requests');
-    return new Map(rows.toArray().map(({ id, open }) => [id, JSON.parse(open) as OpenRequest]));
+  loadOpen(): Map<string, OpenReservation> {
+    const rows = this.#sql.exec<{ id: string; open: string }>('SELECT id, open FROM reservations');
+    return new Map(rows.toArray().map(({ id, open }) => [id, JSON.parse(open) as OpenReservation]));
   }
 
   loadBlocked(): Set<string> {
-    return new Set(
-      this.#sql
-        .exec<{ id: string }>('SELECT id FROM blocked')
-        .toArray()
-        .map(({ id }) => id),
-    );
+    const rows = this.#sql.exec<{ id: string }>('SELECT id FROM blocked').toArray();
+    return new Set(rows.map(({ id }) => id));
   }
 
   saveSubjects(state: QuotaState, ids: readonly string[]): void {
-    for (const some of parts(ids)) {
-      const states = Object.fromEntries(some.map((id) => [id, state.subjects.get(id)]));
+    for (const batch of batches(ids)) {
+      const states = Object.fromEntries(batch.map((id) => [id, state.subjects.get(id)]));
       const sql = 'INSERT OR REPLACE INTO subjects (id, state) SELECT key, value FROM json_each(?)';
       this.#sql.exec(sql, JSON.stringify(states));
     }
@@ -98,21 +114,26 @@ export class LimiterStorage {
     this.#sql.exec('INSERT OR REPLACE INTO regions (id, state) VALUES (?, ?)', id, JSON.stringify(state));
   }
 
-  saveOpen(open: OpenRequest): void {
+  saveOpen(open: OpenReservation): void {
     const value = JSON.stringify(open);
-    this.#sql.exec('INSERT OR REPLACE INTO requests (id, open) VALUES (?, ?)', open.lease.id, value);
+    this.#sql.exec(
+      'INSERT OR REPLACE INTO reservations (id, open) VALUES (?, ?)',
+      open.reservation.id,
+      value,
+    );
   }
 
-  /** These requests have ended: their records go to the outbox. */
+  /** Removes ended requests and puts their records into the outbox. */
   close(records: readonly UsageRecord[]): void {
-    for (const some of parts(records)) {
-      const ids = JSON.stringify(some.map(({ requestId }) => requestId));
-      this.#sql.exec('DELETE FROM requests WHERE id IN (SELECT value FROM json_each(?))', ids);
-      this.#sql.exec('INSERT INTO outbox (record) SELECT value FROM json_each(?)', JSON.stringify(some));
+    for (const batch of batches(records)) {
+      const ids = JSON.stringify(batch.map(({ requestId }) => requestId));
+      this.#sql.exec('DELETE FROM reservations WHERE id IN (SELECT value FROM json_each(?))', ids);
+      this.#sql.exec('INSERT INTO outbox (record) SELECT value FROM json_each(?)', JSON.stringify(batch));
     }
   }
 
-  outbox(limit: number): OutboxEntry[] {
+  /** Returns the oldest `limit` records of the outbox. */
+  outbox(limit: number): NumberedRecord[] {
     return this.#sql
       .exec<{ sequence: number; record: string }>(
         'SELECT sequence, record FROM outbox ORDER BY sequence LIMIT ?',
@@ -126,6 +147,7 @@ export class LimiterStorage {
     return this.#sql.exec('SELECT 1 FROM outbox LIMIT 1').toArray().length === 0;
   }
 
+  /** Deletes all records up to this sequence number. */
   dropOutboxTo(sequence: number): void {
     this.#sql.exec('DELETE FROM outbox WHERE sequence <= ?', sequence);
   }

@@ -1,174 +1,237 @@
 import { DurableObject } from 'cloudflare:workers';
 import type { Env } from '../../env.ts';
+import type {
+  LimitHolder,
+  NumberedDecision,
+  RegionDecision,
+  RegionLimiterRpc,
+  RegionSync,
+  Renewal,
+  ReservationRequest,
+  ReservationResult,
+  SettlementRequest,
+  TenantLimiterRpc,
+} from '../protocol.ts';
 import { AlarmClock } from './alarm-clock.ts';
-import type { Exchange } from './exchange.ts';
-import type { Ending, Inquiry, Progress, Reservation, ReservationRequest } from './protocol.ts';
-import { RegionBook } from './region-book.ts';
-import { RegionJournal } from './region-journal.ts';
-import type { TenantLimiter } from './tenant-limiter.ts';
+import { RegionAdmission } from './region-admission.ts';
 
-/** What was decided here waits so long for more before home is told. */
-const TELL_DELAY_MS = 200;
-/** Should the object lose its memory, its alarm tells home. */
+/** Decisions wait this long for others before the next sync. */
+const SYNC_DELAY_MS = 200;
+/** If the object restarts, its alarm starts the sync after this time. */
 const RETRY_MS = 1000;
 
-interface Waiting {
+const SCHEMA = `
+  CREATE TABLE IF NOT EXISTS journal (sequence INTEGER PRIMARY KEY AUTOINCREMENT, entry TEXT NOT NULL);
+  CREATE TABLE IF NOT EXISTS region (one INTEGER PRIMARY KEY, tenant TEXT NOT NULL, exchanges INTEGER NOT NULL);
+`;
+
+/** Stores a region's decisions until home has applied them. Written before the answer leaves. */
+class DecisionLog {
+  readonly #sql: SqlStorage;
+
+  constructor(sql: SqlStorage) {
+    this.#sql = sql;
+    sql.exec(SCHEMA);
+  }
+
+  /** Id of the tenant; null before its first request. */
+  tenant(): string | null {
+    return this.#sql.exec<{ tenant: string }>('SELECT tenant FROM region').toArray()[0]?.tenant ?? null;
+  }
+
+  setTenant(tenant: string): void {
+    this.#sql.exec('INSERT OR IGNORE INTO region (one, tenant, exchanges) VALUES (1, ?, 0)', tenant);
+  }
+
+  append(decision: RegionDecision): void {
+    this.#sql.exec('INSERT INTO journal (entry) VALUES (?)', JSON.stringify(decision));
+  }
+
+  /** Returns the decisions that home has not confirmed. */
+  decisions(): NumberedDecision[] {
+    return this.#sql
+      .exec<{ sequence: number; entry: string }>('SELECT sequence, entry FROM journal ORDER BY sequence')
+      .toArray()
+      .map(({ sequence, entry }) => ({ sequence, decision: JSON.parse(entry) as RegionDecision }));
+  }
+
+  isEmpty(): boolean {
+    return this.#sql.exec('SELECT 1 FROM journal LIMIT 1').toArray().length === 0;
+  }
+
+  /** Deletes all decisions up to this sequence number. */
+  dropTo(sequence: number): void {
+    this.#sql.exec('DELETE FROM journal WHERE sequence <= ?', sequence);
+  }
+
+  /** Returns the number of the next sync. */
+  nextSync(): number {
+    return this.#sql
+      .exec<{ exchanges: number }>('UPDATE region SET exchanges = exchanges + 1 RETURNING exchanges')
+      .one().exchanges;
+  }
+}
+
+interface WaitingRequest {
   readonly request: ReservationRequest;
-  resolve(reservation: Reservation): void;
+  resolve(result: ReservationResult): void;
   reject(reason: unknown): void;
 }
 
 /**
- * One per tenant and region, near its callers: admits from slices of the tenant's budget without asking the tenant's
- * limiter, its home, and tells it afterwards. What no slice pays for, home decides.
+ * One per tenant and region, near the callers. Admits from regional slices of the tenant's budget and reports to the
+ * tenant's home limiter afterwards. If no slice can pay for a request, home decides.
  */
-export class RegionLimiter extends DurableObject<Env> {
-  readonly #journal: RegionJournal;
-  readonly #book = new RegionBook();
+export class RegionLimiter extends DurableObject<Env> implements RegionLimiterRpc {
+  readonly #log: DecisionLog;
+  readonly #admission = new RegionAdmission();
   readonly #clock: AlarmClock;
   #tenant: string | null;
-  readonly #waiting: Waiting[] = [];
-  #exchanging: Promise<void> | null = null;
-  #next: Promise<void> | null = null;
-  #telling = false;
+  readonly #waiting: WaitingRequest[] = [];
+  #syncing: Promise<void> | null = null;
+  #nextSync: Promise<void> | null = null;
+  #syncScheduled = false;
 
   constructor(ctx: DurableObjectState, env: Env) {
     super(ctx, env);
-    this.#journal = new RegionJournal(ctx.storage.sql);
+    this.#log = new DecisionLog(ctx.storage.sql);
     this.#clock = new AlarmClock(ctx.storage);
-    this.#tenant = this.#journal.tenant();
+    this.#tenant = this.#log.tenant();
   }
 
-  /** As the tenant's limiter does: takes what the request needs, or nothing. */
-  async reserve(request: ReservationRequest, endings: readonly Ending[]): Promise<Reservation> {
-    this.#belongTo(request.tenantId);
-    this.#end(endings);
-    const reservation = this.#admit(request);
-    if (!reservation) return this.#ask(request);
-    await this.#tellSoon();
-    return reservation;
+  /** Reserves all that the request needs, or nothing. */
+  async reserve(
+    request: ReservationRequest,
+    settlements: readonly SettlementRequest[],
+  ): Promise<ReservationResult> {
+    this.#setTenant(request.tenantId);
+    this.#settle(settlements);
+    const result = this.#admit(request);
+    if (!result) return this.#askHome(request);
+    await this.#syncSoon();
+    return result;
   }
 
-  /** How the limits stand, by the key's slice or else by home; changes nothing. */
-  async standing(inquiry: Inquiry): Promise<Record<string, string>> {
-    const here = this.#book.standing(inquiry.keyId, this.#clock.now());
-    return here ?? (await this.#home(inquiry.tenantId).standing(inquiry));
+  /** Returns `x-ratelimit-*` headers from the key's slice, otherwise from home. Changes nothing. */
+  async rateLimitHeaders(holder: LimitHolder): Promise<Record<string, string>> {
+    const here = this.#admission.rateLimitHeaders(holder.keyId, this.#clock.now());
+    return here ?? (await this.#home(holder.tenantId).rateLimitHeaders(holder));
   }
 
-  /** A sign of life; it reaches home with the next exchange. */
-  async renew(requestId: string, progress: Progress): Promise<void> {
-    this.#book.renew(requestId, progress);
-    await this.#tellSoon();
+  /** Renews a reservation. Home learns of it at the next sync. */
+  async renew(requestId: string, renewal: Renewal): Promise<void> {
+    this.#admission.renew(requestId, renewal);
+    await this.#syncSoon();
   }
 
-  /** Ends requests. What is told here, home learns exactly once. */
-  async settle(endings: readonly Ending[]): Promise<void> {
-    this.#end(endings);
-    await this.#tellSoon();
+  /** Settles requests. Home applies each settlement exactly once. */
+  async settle(settlements: readonly SettlementRequest[]): Promise<void> {
+    this.#settle(settlements);
+    await this.#syncSoon();
   }
 
-  /** Home has blocked somebody: no slice is worth anything any more. */
+  /** Drops all slices: home has blocked a key or the tenant. */
   async recall(): Promise<void> {
-    this.#book.recall();
-    await this.#tellSoon();
+    this.#admission.recall();
+    await this.#syncSoon();
   }
 
   override async alarm(): Promise<void> {
     this.#clock.rang();
-    if (this.#tenant !== null) await this.#exchange();
+    if (this.#tenant !== null) await this.#sync();
     await this.#scheduleAlarm();
   }
 
-  #home(tenant: string): DurableObjectStub<TenantLimiter> {
+  #home(tenant: string): DurableObjectStub<TenantLimiterRpc> {
     const { LIMITER } = this.env;
     return LIMITER.get(LIMITER.idFromName(tenant));
   }
 
-  #belongTo(tenant: string): void {
+  #setTenant(tenant: string): void {
     if (this.#tenant !== null) return;
-    this.#journal.belongTo(tenant);
+    this.#log.setTenant(tenant);
     this.#tenant = tenant;
   }
 
-  #end(endings: readonly Ending[]): void {
+  #settle(settlements: readonly SettlementRequest[]): void {
     const now = this.#clock.now();
-    for (const ending of endings) this.#journal.append(this.#book.settle(ending, now));
+    for (const settlement of settlements) this.#log.append(this.#admission.settle(settlement, now));
   }
 
-  #admit(request: ReservationRequest): Reservation | null {
-    const admitted = this.#book.admit(request, this.#clock.now());
-    if (admitted?.entry) this.#journal.append(admitted.entry);
-    return admitted?.reservation ?? null;
+  #admit(request: ReservationRequest): ReservationResult | null {
+    const admitted = this.#admission.admit(request, this.#clock.now());
+    if (admitted?.decision) this.#log.append(admitted.decision);
+    return admitted?.result ?? null;
   }
 
-  /** Home is told in a moment; should this object be gone by then, by alarm. */
-  async #tellSoon(): Promise<void> {
-    if (!this.#telling) {
-      this.#telling = true;
-      const tell = scheduler.wait(TELL_DELAY_MS).then(() => {
-        this.#telling = false;
-        return this.#exchange();
+  /** Starts a sync in SYNC_DELAY_MS. The alarm does it if this object restarts before. */
+  async #syncSoon(): Promise<void> {
+    if (!this.#syncScheduled) {
+      this.#syncScheduled = true;
+      const sync = scheduler.wait(SYNC_DELAY_MS).then(() => {
+        this.#syncScheduled = false;
+        return this.#sync();
       });
-      this.ctx.waitUntil(tell);
+      this.ctx.waitUntil(sync);
     }
     await this.#clock.ringBy(this.#clock.now() + RETRY_MS);
   }
 
-  #ask(request: ReservationRequest): Promise<Reservation> {
-    const { promise, resolve, reject } = Promise.withResolvers<Reservation>();
+  #askHome(request: ReservationRequest): Promise<ReservationResult> {
+    const { promise, resolve, reject } = Promise.withResolvers<ReservationResult>();
     this.#waiting.push({ request, resolve, reject });
-    this.ctx.waitUntil(this.#exchange());
+    this.ctx.waitUntil(this.#sync());
     return promise;
   }
 
-  /** One at a time; all who come meanwhile go with the next. */
-  #exchange(): Promise<void> {
-    if (!this.#exchanging) {
-      this.#exchanging = this.#talk().finally(() => {
-        this.#exchanging = null;
+  /** Runs one sync at a time. Calls during a sync share the next one. */
+  #sync(): Promise<void> {
+    if (!this.#syncing) {
+      this.#syncing = this.#runSync().finally(() => {
+        this.#syncing = null;
       });
-      return this.#exchanging;
+      return this.#syncing;
     }
-    this.#next ??= this.#exchanging.finally(() => {
-      this.#next = null;
-      return this.#exchange();
+    this.#nextSync ??= this.#syncing.finally(() => {
+      this.#nextSync = null;
+      return this.#sync();
     });
-    return this.#next;
+    return this.#nextSync;
   }
 
-  async #talk(): Promise<void> {
-    // For some a slice has come meanwhile.
+  async #runSync(): Promise<void> {
+    // Slices that arrived in the meantime may pay for some of these requests.
     const waiting = this.#waiting.splice(0).filter(({ request, resolve }) => {
-      const reservation = this.#admit(request);
-      if (reservation) resolve(reservation);
-      return !reservation;
+      const result = this.#admit(request);
+      if (result) resolve(result);
+      return !result;
     });
     const sentAt = this.#clock.now();
     try {
-      const exchange: Exchange = {
+      const sync: RegionSync = {
         region: this.ctx.id.toString(),
-        number: this.#journal.nextExchange(),
-        entries: this.#journal.entries(),
-        ...this.#book.compose(
+        number: this.#log.nextSync(),
+        decisions: this.#log.decisions(),
+        ...this.#admission.composeSync(
           waiting.map(({ request }) => request),
           sentAt,
         ),
       };
-      const answer = await this.#home(this.#tenant!).exchange(exchange);
-      if (!answer) throw new Error('A later exchange has arrived before this one.');
-      this.#journal.dropTo(answer.cursor);
-      // An old slice should not lie idle until the next request.
-      if (this.#book.absorb(answer, sentAt)) await this.#tellSoon();
-      for (const [index, { resolve }] of waiting.entries()) resolve(answer.reservations[index]!);
+      const result = await this.#home(this.#tenant!).sync(sync);
+      if (!result) throw new Error('A later sync arrived before this one.');
+      this.#log.dropTo(result.cursor);
+      // Returns the replaced slice to home without waiting for the next request.
+      if (this.#admission.takeSlices(result, sentAt)) await this.#syncSoon();
+      for (const [index, { resolve }] of waiting.entries()) resolve(result.reservations[index]!);
     } catch (thrown) {
       for (const { reject } of waiting) reject(thrown);
     }
     await this.#scheduleAlarm();
   }
 
-  /** For what home does not know yet, and for slices that are over. */
+  /** Sets the alarm for unconfirmed decisions and for the next slice that expires. */
   #scheduleAlarm(): Promise<void> {
-    const retryAt = this.#journal.isEmpty() ? null : this.#clock.now() + RETRY_MS;
-    return this.#clock.ringBy(retryAt, this.#book.nextExpiry());
+    const retryAt = this.#log.isEmpty() ? null : this.#clock.now() + RETRY_MS;
+    return this.#clock.ringBy(retryAt, this.#admission.nextExpiry());
   }
 }

@@ -3,52 +3,59 @@ import { type Env, parseSettings } from '../../env.ts';
 import { type Catalogue, createCatalogue, type KnownAccount } from '../../upstreams/pool.ts';
 import { flushOutbox } from '../../usage/usage-outbox.ts';
 import { chargedTokens, type UsageRecord } from '../../usage/usage-record.ts';
-import { dueLeases, nextExpiry, recharge, renew, reserve, settle } from '../quota/quota.ts';
+import type {
+  LimitHolder,
+  RegionSync,
+  RegionSyncResult,
+  Renewal,
+  ReservationRequest,
+  ReservationResult,
+  SettlementRequest,
+  TenantLimiterRpc,
+} from '../protocol.ts';
+import { dueReservations, nextExpiry, recharge, renew, reserve, settle } from '../quota/quota.ts';
 import { rateLimitHeaders } from '../quota/rate-limit-headers.ts';
 import type { QuotaState, Subject } from '../quota/state.ts';
 import { AlarmClock } from './alarm-clock.ts';
-import type { Exchange, ExchangeAnswer, Wish } from './exchange.ts';
-import { firstRecord } from './first-record.ts';
 import { HomeSlices } from './home-slices.ts';
-import { LimiterStorage, type OpenRequest } from './limiter-storage.ts';
-import type { Ending, Inquiry, Progress, Reservation, ReservationRequest } from './protocol.ts';
+import { LimiterStorage, type OpenReservation, openReservation } from './limiter-storage.ts';
 
-/** Id of the tenant itself among its limiter's subjects; keys have their own ids. */
+/** Id of the tenant among its limiter's subjects. The other subjects are its keys. */
 const TENANT = 'tenant';
-/** Records are gathered this long before they go to the ledger together. */
+/** Usage records wait this long, so that they go to the ledger together. */
 const FLUSH_DELAY_MS = 1000;
 const FLUSH_RETRY_MAX_MS = 60_000;
-/** Settlements wait this long for others: a commit costs more than a settlement, and nobody's answer depends on it. */
-const SETTLE_TOGETHER_MS = 20;
-/** A request whose lease has ended is settled by what its upstream says, unless its Worker says more within so many leases. */
-const ABANDON_LEASES = 4;
-/** An upstream that is out of reach then is asked again for so many leases: ten minutes of the usual ones, as long as origins remember. */
-const ACCOUNT_LEASES = 20;
+/** Settlements wait this long for others, because a commit costs more than a settlement. No response waits for it. */
+const SETTLE_DELAY_MS = 20;
+/** After its reservation has expired, a request's Worker has this many lifetimes to settle it. Then the upstream is asked. */
+const ABANDON_LIFETIMES = 4;
+/** An unreachable upstream is asked again for this many lifetimes: 10 min by default, as long as origins keep accounts. */
+const ACCOUNT_LIFETIMES = 20;
 const ACCOUNT_TIMEOUT_MS = 5_000;
-/** By then an upstream knows that its reader has left. */
+/** By then, an upstream has noticed that its reader has disconnected. */
 const INQUIRE_AFTER_MS = 1_000;
-/** A deployment's wrong variable is one more reason why no upstream answers. */
-const NOBODY_ASKED: KnownAccount = { account: null, complete: false };
+/** Used if no upstream can be asked, for example because a variable is invalid. */
+const UNKNOWN_ACCOUNT: KnownAccount = { account: null, complete: false };
 
 /**
- * One per tenant: holds its counters in memory and in its own SQLite, so that reservations of parallel requests are
- * decided one after the other, wherever the requests came in. Its alarm ends forgotten leases and empties the outbox.
+ * The home limiter, one per tenant. Holds the tenant's counters in memory and in its own SQLite database, and decides
+ * reservations one after the other. Its alarm expires reservations and empties the usage outbox.
  */
-export class TenantLimiter extends DurableObject<Env> {
+export class TenantLimiter extends DurableObject<Env> implements TenantLimiterRpc {
   readonly #storage: LimiterStorage;
   readonly #quota: QuotaState;
-  readonly #open: Map<string, OpenRequest>;
+  readonly #open: Map<string, OpenReservation>;
   readonly #blocked: Set<string>;
   readonly #slices: HomeSlices;
   readonly #clock: AlarmClock;
-  /** Ended, but not yet written. */
+  /** Records of settled requests that are not written yet. */
   #settled: UsageRecord[] = [];
-  /** Subjects whose counters have changed since they were written. */
+  /** Subjects whose counters are not written yet. */
   readonly #touched = new Set<string>();
   #writing: Promise<void> | null = null;
   #catalogue: Catalogue | null = null;
   #flushAt: number | null;
-  /** When the latest of the requests that have ended is to be asked about. */
+  /** Unix milliseconds at which the limiter asks upstreams about ended requests. */
   #inquireAt: number | null = null;
   #failures = 0;
 
@@ -64,72 +71,71 @@ export class TenantLimiter extends DurableObject<Env> {
     ctx.blockConcurrencyWhile(() => this.#scheduleAlarm());
   }
 
-  /** Takes what the request needs, or nothing, once others have ended. The same request asked twice is one reservation. */
-  async reserve(request: ReservationRequest, endings: readonly Ending[]): Promise<Reservation> {
+  /** Applies the settlements, then reserves all that the request needs, or nothing. Idempotent per request id. */
+  async reserve(
+    request: ReservationRequest,
+    settlements: readonly SettlementRequest[],
+  ): Promise<ReservationResult> {
     const now = this.#clock.now();
     this.#slices.endDue(now);
-    for (const ending of endings) this.#settle(ending);
-    const reservation = this.#reserve(request, now);
+    for (const settlement of settlements) this.#settle(settlement);
+    const result = this.#reserve(request, now);
     this.#write();
-    await this.#clock.ringBy(
-      reservation.admitted ? now + request.leaseMs : null,
-      this.#flushAt,
-      this.#inquireAt,
-    );
-    return reservation;
+    await this.#clock.ringBy(result.admitted ? now + request.ttlMs : null, this.#flushAt, this.#inquireAt);
+    return result;
   }
 
-  /** How the limits stand; changes nothing. */
-  async standing(inquiry: Inquiry): Promise<Record<string, string>> {
-    return rateLimitHeaders(this.#quota, subjectsOf(inquiry), this.#clock.now());
+  /** Returns `x-ratelimit-*` headers; changes nothing. */
+  async rateLimitHeaders(holder: LimitHolder): Promise<Record<string, string>> {
+    return rateLimitHeaders(this.#quota, subjectsOf(holder), this.#clock.now());
   }
 
-  #reserve(request: ReservationRequest, now: number): Reservation {
+  #reserve(request: ReservationRequest, now: number): ReservationResult {
     if (this.#blocked.has(TENANT)) return { admitted: false, refusal: 'suspended', headers: {} };
     if (this.#blocked.has(request.keyId)) return { admitted: false, refusal: 'revoked', headers: {} };
     const subjects = subjectsOf(request);
     const headers = () => rateLimitHeaders(this.#quota, subjects, now);
     if (this.#open.has(request.requestId)) return { admitted: true, headers: headers() };
-    const claim = { id: request.requestId, subjects, tokens: request.tokens, leaseMs: request.leaseMs };
+    const claim = { id: request.requestId, subjects, tokens: request.tokens, ttlMs: request.ttlMs };
     const refusal = reserve(this.#quota, claim, now);
     if (refusal) return { admitted: false, refusal, headers: headers() };
-    const lease = this.#quota.leases.get(request.requestId)!;
-    this.#keep({ lease, record: firstRecord(request, now), leaseMs: request.leaseMs, abandonAt: null });
-    this.#touch(lease.subjects);
+    const reservation = this.#quota.reservations.get(request.requestId)!;
+    this.#keep(openReservation(reservation, request, now));
+    this.#touch(reservation.subjects);
     return { admitted: true, headers: headers() };
   }
 
-  /** A region tells what it has admitted and settled by itself, and asks for more. Read and answered in one commit. */
-  async exchange(exchange: Exchange): Promise<ExchangeAnswer | null> {
-    const answer = this.#slices.exchange(exchange, this.#clock.now());
+  /** Applies a region's decisions and grants it new slices, in one commit. Null if a later sync arrived before. */
+  async sync(sync: RegionSync): Promise<RegionSyncResult | null> {
+    const result = this.#slices.sync(sync, this.#clock.now());
     this.#write();
     await this.#scheduleAlarm();
-    return answer;
+    return result;
   }
 
-  /** A sign of life, with what was used so far; false when the lease has already ended. */
-  async renew(requestId: string, progress: Progress): Promise<boolean> {
-    return this.#renew(requestId, progress);
+  /** Renews a reservation and records what was used so far. Returns false if the reservation has ended. */
+  async renew(requestId: string, renewal: Renewal): Promise<boolean> {
+    return this.#renew(requestId, renewal);
   }
 
-  #renew(requestId: string, { leaseMs, ...progress }: Progress): boolean {
+  #renew(requestId: string, { ttlMs, ...progress }: Renewal): boolean {
     const open = this.#open.get(requestId);
-    // The end of a request may overtake its last sign of life.
+    // A settlement may overtake the last renewal.
     if (open?.record.status !== 'abandoned') return false;
     const now = this.#clock.now();
-    const alive = renew(this.#quota, requestId, now + leaseMs);
-    // A Worker that is back after its lease has ended will tell how its request ends.
-    const abandonAt = open.abandonAt && now + ABANDON_LEASES * leaseMs;
-    const lease = alive ? open.lease : { ...open.lease, expiresAt: now + leaseMs };
-    this.#keep({ ...open, lease, record: { ...open.record, ...progress }, abandonAt });
+    const alive = renew(this.#quota, requestId, now + ttlMs);
+    // This Worker was unreachable for a while, and will settle its request itself.
+    const abandonAt = open.abandonAt && now + ABANDON_LIFETIMES * ttlMs;
+    const reservation = alive ? open.reservation : { ...open.reservation, expiresAt: now + ttlMs };
+    this.#keep({ ...open, reservation, record: { ...open.record, ...progress }, abandonAt });
     return alive;
   }
 
-  /** Ends requests and writes their records. Tells how many; those that had ended before are left as they are. */
-  async settle(endings: readonly Ending[]): Promise<number> {
-    const ended = endings.filter((ending) => this.#settle(ending)).length;
+  /** Settles requests and writes their records. Returns how many: requests that were settled before do not count. */
+  async settle(settlements: readonly SettlementRequest[]): Promise<number> {
+    const ended = settlements.filter((settlement) => this.#settle(settlement)).length;
     if (ended === 0) return 0;
-    this.#writing ??= scheduler.wait(SETTLE_TOGETHER_MS).then(() => {
+    this.#writing ??= scheduler.wait(SETTLE_DELAY_MS).then(() => {
       this.#writing = null;
       this.#write();
       return this.#clock.ringBy(this.#flushAt, this.#inquireAt);
@@ -138,14 +144,14 @@ export class TenantLimiter extends DurableObject<Env> {
     return ended;
   }
 
-  #settle({ requestId, settlement, inquire = false }: Ending): boolean {
+  #settle({ requestId, settlement, inquire = false }: SettlementRequest): boolean {
     const open = this.#open.get(requestId);
     if (open === undefined) return false;
     const record = { ...open.record, ...settlement };
     if (inquire) {
       this.#inquireAt = this.#clock.now() + INQUIRE_AFTER_MS;
       this.#release({ ...open, record }, this.#inquireAt);
-      // Without its lease a request is stored at once: so must be the counters it was released from.
+      // `#release` has stored the request without its reservation. Its counters must be stored in the same commit.
       this.#write();
     } else {
       this.#close(open, record);
@@ -153,14 +159,14 @@ export class TenantLimiter extends DurableObject<Env> {
     return true;
   }
 
-  /** Refuses a key, or the whole tenant, from this moment on, whatever any cache still says. */
+  /** Blocks or unblocks a key, or the whole tenant if `keyId` is null. Effective at once, in spite of the Workers' caches. */
   async block(keyId: string | null, blocked: boolean): Promise<void> {
     const id = keyId ?? TENANT;
     if (blocked) this.#blocked.add(id);
     else this.#blocked.delete(id);
     this.#storage.setBlocked(id, blocked);
     const { REGIONS } = this.env;
-    // A region out of reach asks for its next slice within seconds, and gets none.
+    // An unreachable region loses its slices within seconds and gets no new ones.
     await Promise.allSettled(
       this.#slices.holders().map((region) => REGIONS.get(REGIONS.idFromString(region)).recall()),
     );
@@ -170,9 +176,9 @@ export class TenantLimiter extends DurableObject<Env> {
     this.#clock.rang();
     const now = this.#clock.now();
     this.#slices.endDue(now);
-    for (const id of dueLeases(this.#quota, now)) {
+    for (const id of dueReservations(this.#quota, now)) {
       const open = this.#open.get(id)!;
-      this.#release(open, now + ABANDON_LEASES * open.leaseMs);
+      this.#release(open, now + ABANDON_LIFETIMES * open.ttlMs);
     }
     this.#inquireAt = null;
     this.#write();
@@ -186,10 +192,9 @@ export class TenantLimiter extends DurableObject<Env> {
   #loadSlices(): HomeSlices {
     return new HomeSlices(this.#quota, this.#storage.loadRegions(), {
       isOpen: (requestId) => this.#open.has(requestId),
-      open: (request, lease, at) =>
-        this.#keep({ lease, record: firstRecord(request, at), leaseMs: request.leaseMs, abandonAt: null }),
-      settle: (ending) => this.#settle(ending),
-      renew: (requestId, progress) => this.#renew(requestId, progress),
+      open: (request, reservation, at) => this.#keep(openReservation(reservation, request, at)),
+      settle: (settlement) => this.#settle(settlement),
+      renew: (requestId, renewal) => this.#renew(requestId, renewal),
       reserve: (request, now) => this.#reserve(request, now),
       subjectsOf,
       isBlocked: (keyId) => this.#blocked.has(TENANT) || this.#blocked.has(keyId),
@@ -198,56 +203,60 @@ export class TenantLimiter extends DurableObject<Env> {
     });
   }
 
-  #keep(open: OpenRequest): void {
-    this.#open.set(open.lease.id, open);
+  #keep(open: OpenReservation): void {
+    this.#open.set(open.reservation.id, open);
     this.#storage.saveOpen(open);
   }
 
-  /** Frees what a request holds; its record waits for a Worker that was only out of reach, or for its upstream. */
-  #release(open: OpenRequest, abandonAt: number): void {
+  /** Frees what a request holds. Its record waits for its Worker or for its upstream's account. */
+  #release(open: OpenReservation, abandonAt: number): void {
     const tokens = chargedTokens(open.record.usage);
-    const held = settle(this.#quota, open.lease.id, tokens) !== null;
-    this.#keep({ ...open, lease: held ? { ...open.lease, tokens } : open.lease, abandonAt });
-    this.#touch(open.lease.subjects);
+    const held = settle(this.#quota, open.reservation.id, tokens) !== null;
+    this.#keep({
+      ...open,
+      reservation: held ? { ...open.reservation, tokens } : open.reservation,
+      abandonAt,
+    });
+    this.#touch(open.reservation.subjects);
   }
 
-  /** Nobody will tell any more: the upstream's own account counts, or what the Worker told last where there is none. */
-  async #abandon(open: OpenRequest, now: number): Promise<void> {
-    const { account, complete } = await this.#accountOf(open).catch(() => NOBODY_ASKED);
-    // Its Worker may have come back meanwhile.
-    if (this.#open.get(open.lease.id) !== open) return;
+  /** Settles a request whose Worker is gone: by the upstream's account, otherwise by the Worker's last renewal. */
+  async #abandon(open: OpenReservation, now: number): Promise<void> {
+    const { account, complete } = await this.#accountOf(open).catch(() => UNKNOWN_ACCOUNT);
+    // The Worker may have settled the request in the meantime.
+    if (this.#open.get(open.reservation.id) !== open) return;
     const { usage, finishReasons } = account ?? open.record;
     const { status, startedAt } = open.record;
     const latencyMs = status === 'abandoned' ? now - startedAt : open.record.latencyMs;
     const firstTokenMs = open.record.firstTokenMs ?? account?.firstTokenMs ?? null;
     const record = { ...open.record, usage, finishReasons, latencyMs, firstTokenMs };
-    const late = now >= open.lease.expiresAt + ACCOUNT_LEASES * open.leaseMs;
+    const late = now >= open.reservation.expiresAt + ACCOUNT_LIFETIMES * open.ttlMs;
     const final = account?.ended !== false && (complete || late);
     if (final) this.#close(open, record);
-    else this.#keep({ ...open, record, abandonAt: now + open.leaseMs });
+    else this.#keep({ ...open, record, abandonAt: now + open.ttlMs });
   }
 
-  async #accountOf({ lease, record }: OpenRequest): Promise<KnownAccount> {
+  async #accountOf({ reservation, record }: OpenReservation): Promise<KnownAccount> {
     this.#catalogue ??= createCatalogue(this.env, parseSettings(this.env), Date.now);
-    // Who served a request that has ended is known; one whose Worker vanished may have gone on elsewhere since.
+    // If the Worker vanished, the request may have moved to another upstream, so all are asked.
     const upstream = record.status === 'abandoned' ? null : record.upstream;
-    return this.#catalogue.usageOf(lease.id, upstream, AbortSignal.timeout(ACCOUNT_TIMEOUT_MS));
+    return this.#catalogue.usageOf(reservation.id, upstream, AbortSignal.timeout(ACCOUNT_TIMEOUT_MS));
   }
 
-  #close(open: OpenRequest, record: UsageRecord): void {
+  #close(open: OpenReservation, record: UsageRecord): void {
     const tokens = chargedTokens(record.usage);
-    if (open.abandonAt === null) settle(this.#quota, open.lease.id, tokens);
-    else recharge(this.#quota, open.lease, tokens);
-    this.#open.delete(open.lease.id);
+    if (open.abandonAt === null) settle(this.#quota, open.reservation.id, tokens);
+    else recharge(this.#quota, open.reservation, tokens);
+    this.#open.delete(open.reservation.id);
     this.#settled.push(record);
-    this.#touch(open.lease.subjects);
+    this.#touch(open.reservation.subjects);
   }
 
   #touch(subjects: readonly string[]): void {
     for (const id of subjects) this.#touched.add(id);
   }
 
-  /** Counters and records that belong together are written together, in the commit of whatever called. */
+  /** Writes counters and records that belong together in the same commit. */
   #write(): void {
     if (this.#settled.length > 0) {
       this.#storage.close(this.#settled);
@@ -264,7 +273,7 @@ export class TenantLimiter extends DurableObject<Env> {
       more = await flushOutbox(this.#storage, this.env.DB, this.env.USAGE);
       this.#failures = 0;
     } catch {
-      // The records stay in the outbox. The database's error may quote what was written, so only the fact is logged.
+      // The records stay in the outbox. The database's error may quote them, so it is not logged.
       this.#failures += 1;
       console.error(JSON.stringify({ event: 'usage_flush_failed', failures: this.#failures }));
     }
@@ -272,14 +281,14 @@ export class TenantLimiter extends DurableObject<Env> {
     this.#flushAt = this.#storage.outboxIsEmpty() ? null : now + delay;
   }
 
-  /** For leases, slices, the ledger, and requests whose truth may still come. */
+  /** Sets the alarm for reservations, slices, the outbox and abandoned requests. */
   #scheduleAlarm(): Promise<void> {
     const abandoned = [...this.#open.values()].map(({ abandonAt }) => abandonAt);
     return this.#clock.ringBy(nextExpiry(this.#quota), this.#slices.nextEnd(), this.#flushAt, ...abandoned);
   }
 }
 
-const subjectsOf = ({ keyId, tenantLimits, keyLimits }: Wish): Subject[] => [
+const subjectsOf = ({ keyId, tenantLimits, keyLimits }: LimitHolder): Subject[] => [
   { id: TENANT, limits: tenantLimits },
   { id: keyId, limits: keyLimits },
 ];

@@ -1,8 +1,8 @@
-/** Token budgets of a calendar day and month, UTC. */
+/** Token budgets of a UTC calendar day and month. */
 
 const DAY_MS = 86_400_000;
 
-/** What was used in one period; a later period starts at zero. */
+/** Tokens used in one period. A later period starts at zero. */
 export interface Budget {
   period: number;
   used: number;
@@ -10,7 +10,7 @@ export interface Budget {
 
 export type Period = 'day' | 'month';
 
-/** Days since 1970, or months since year 0: equal within a period, greater after it. */
+/** Returns the number of a period: days since 1970, or months since year 0. */
 export function periodOf(kind: Period, now: number): number {
   if (kind === 'day') return Math.floor(now / DAY_MS);
   const date = new Date(now);
@@ -19,7 +19,7 @@ export function periodOf(kind: Period, now: number): number {
 
 export const emptyBudget = (): Budget => ({ period: 0, used: 0 });
 
-/** What counts against the budget in `period`. */
+/** Returns the tokens used in `period`. */
 export function usedIn(budget: Budget, period: number): number {
   return budget.period === period ? budget.used : 0;
 }
@@ -32,7 +32,7 @@ export function spend(budget: Budget, period: number, amount: number): void {
   if (period === budget.period) budget.used += amount;
 }
 
-/** Changes an earlier amount; without effect once its period is over. */
+/** Corrects an earlier amount. Has no effect once its period is over. */
 export function amend(budget: Budget, period: number, difference: number): void {
   if (budget.period === period) budget.used += difference;
 }

@@ -1,17 +1,24 @@
 import { amend, periodOf, spend } from './budget.ts';
-import { refusalOf } from './refusal.ts';
-import { type Claim, type QuotaLease, type QuotaState, type Refusal, subjectState } from './state.ts';
+import { exceededLimit } from './limit-check.ts';
+import {
+  type Claim,
+  type ExceededLimit,
+  type QuotaReservation,
+  type QuotaState,
+  subjectState,
+} from './state.ts';
 import { add, correct } from './window.ts';
 
 /**
- * Limits of a tenant and of its keys: all-or-nothing reservation before a request, settlement with the truth after it,
- * leases that expire. Pure: the clock is an argument (Unix milliseconds, never decreasing), the state plain data.
+ * Limits of a tenant and of its keys: all-or-nothing reservation before a request, settlement with the true usage after
+ * it, and reservations that expire. Pure: the clock is an argument (Unix milliseconds, never decreasing), the state plain
+ * data.
  */
 
-/** Takes everything a claim needs, or nothing: a refusal leaves the state as it was. */
-export function reserve(state: QuotaState, claim: Claim, now: number): Refusal | null {
-  const refusal = refusalOf(state, claim, now);
-  if (refusal) return refusal;
+/** Reserves everything that a claim needs. If a limit is exceeded, returns it and leaves the state unchanged. */
+export function reserve(state: QuotaState, claim: Claim, now: number): ExceededLimit | null {
+  const exceeded = exceededLimit(state, claim, now);
+  if (exceeded) return exceeded;
   const day = periodOf('day', now);
   const month = periodOf('month', now);
   let second = 0;
@@ -25,49 +32,59 @@ export function reserve(state: QuotaState, claim: Claim, now: number): Refusal |
     state.subjects.set(id, subject);
   }
   const subjects = claim.subjects.map(({ id }) => id);
-  const expiresAt = now + claim.leaseMs;
-  state.leases.set(claim.id, { id: claim.id, subjects, tokens: claim.tokens, second, day, month, expiresAt });
+  const expiresAt = now + claim.ttlMs;
+  state.reservations.set(claim.id, {
+    id: claim.id,
+    subjects,
+    tokens: claim.tokens,
+    second,
+    day,
+    month,
+    expiresAt,
+  });
   return null;
 }
 
 /**
- * Ends a lease: its reservation is replaced by what was really used, at the time of the reservation.
- * Returns the lease, or null when it is unknown or already settled, in which case nothing changes.
+ * Ends a reservation: replaces the reserved tokens by the used tokens, at the time of the reservation.
+ * Returns the reservation; null if it is unknown or already settled, in which case nothing changes.
  */
-export function settle(state: QuotaState, id: string, tokens: number): QuotaLease | null {
-  const lease = state.leases.get(id);
-  if (!lease) return null;
-  state.leases.delete(id);
-  for (const name of lease.subjects) subjectState(state, name).running -= 1;
-  recharge(state, lease, tokens);
-  return lease;
+export function settle(state: QuotaState, id: string, tokens: number): QuotaReservation | null {
+  const reservation = state.reservations.get(id);
+  if (!reservation) return null;
+  state.reservations.delete(id);
+  for (const name of reservation.subjects) subjectState(state, name).running -= 1;
+  recharge(state, reservation, tokens);
+  return reservation;
 }
 
-/** Charges a lease that holds nothing any more with `tokens` instead of what it was charged with. */
-export function recharge(state: QuotaState, lease: QuotaLease, tokens: number): void {
-  const difference = tokens - lease.tokens;
-  for (const name of lease.subjects) {
+/** Corrects what an ended reservation was charged: `tokens` instead of the tokens so far. */
+export function recharge(state: QuotaState, reservation: QuotaReservation, tokens: number): void {
+  const difference = tokens - reservation.tokens;
+  for (const name of reservation.subjects) {
     const subject = subjectState(state, name);
-    correct(subject.tokens, lease.second, difference);
-    amend(subject.day, lease.day, difference);
-    amend(subject.month, lease.month, difference);
+    correct(subject.tokens, reservation.second, difference);
+    amend(subject.day, reservation.day, difference);
+    amend(subject.month, reservation.month, difference);
   }
 }
 
-/** Prolongs a lease; false when it no longer exists. */
+/** Renews a reservation; false if it no longer exists. */
 export function renew(state: QuotaState, id: string, expiresAt: number): boolean {
-  const lease = state.leases.get(id);
-  if (lease) lease.expiresAt = expiresAt;
-  return lease !== undefined;
+  const reservation = state.reservations.get(id);
+  if (reservation) reservation.expiresAt = expiresAt;
+  return reservation !== undefined;
 }
 
-/** Ids of the leases whose time is over. */
-export const dueLeases = (state: QuotaState, now: number): string[] =>
-  [...state.leases.values()].filter((lease) => lease.expiresAt <= now).map((lease) => lease.id);
+/** Returns the ids of the expired reservations. */
+export const dueReservations = (state: QuotaState, now: number): string[] =>
+  [...state.reservations.values()]
+    .filter((reservation) => reservation.expiresAt <= now)
+    .map((reservation) => reservation.id);
 
-/** When the next lease ends by itself; null without leases. */
+/** Unix milliseconds at which the next reservation expires; null without reservations. */
 export function nextExpiry(state: QuotaState): number | null {
   let next: number | null = null;
-  for (const { expiresAt } of state.leases.values()) next = Math.min(next ?? expiresAt, expiresAt);
+  for (const { expiresAt } of state.reservations.values()) next = Math.min(next ?? expiresAt, expiresAt);
   return next;
 }

@@ -1,7 +1,7 @@
 import { type QuotaState, type Subject, subjectState } from './state.ts';
 import { resetIn, used, type Window } from './window.ts';
 
-/** A duration as Go prints it: `0s`, `12ms`, `1.5s`, `1m30.951s`, `24h0m0s`. */
+/** Formats a duration as Go does: `0s`, `12ms`, `1.5s`, `1m30.951s`, `24h0m0s`. */
 export function goDuration(milliseconds: number): string {
   const ms = Math.max(0, Math.ceil(milliseconds));
   if (ms > 0 && ms < 1000) return `${ms}ms`;
@@ -18,8 +18,8 @@ export interface Gauge {
   readonly resetMs: number;
 }
 
-/** How far the limits per minute are used; null where there is none. */
-export interface Standing {
+/** Use of the limits per minute; null = no limit. */
+export interface RateLimitStatus {
   readonly requests: Gauge | null;
   readonly tokens: Gauge | null;
 }
@@ -29,22 +29,26 @@ function gauge(window: Window, limit: number | null, now: number): Gauge | null 
   return { limit, remaining: Math.max(0, limit - used(window, now)), resetMs: resetIn(window, now) };
 }
 
-/** The limit that binds first: the one with least left. */
+/** Returns the limit with the least left. */
 const tightest = (gauges: (Gauge | null)[]): Gauge | null =>
   gauges.reduce((best, next) => (next && (!best || next.remaining < best.remaining) ? next : best), null);
 
-/** Of the tighter of tenant and key. */
-export function standingOf(state: QuotaState, subjects: readonly Subject[], now: number): Standing {
-  const of = (name: keyof Standing, field: 'requestsPerMinute' | 'tokensPerMinute') =>
+/** Returns the status of the tighter of tenant and key. */
+export function rateLimitStatus(
+  state: QuotaState,
+  subjects: readonly Subject[],
+  now: number,
+): RateLimitStatus {
+  const of = (name: keyof RateLimitStatus, field: 'requestsPerMinute' | 'tokensPerMinute') =>
     tightest(subjects.map(({ id, limits }) => gauge(subjectState(state, id)[name], limits[field], now)));
   return { requests: of('requests', 'requestsPerMinute'), tokens: of('tokens', 'tokensPerMinute') };
 }
 
-/** `x-ratelimit-*` headers; none where there is no limit. */
-export function headersOf(standing: Standing): Record<string, string> {
+/** Returns the `x-ratelimit-*` headers of a status; none if there is no limit. */
+export function headersOf(status: RateLimitStatus): Record<string, string> {
   const headers: Record<string, string> = {};
   for (const name of ['requests', 'tokens'] as const) {
-    const found = standing[name];
+    const found = status[name];
     if (!found) continue;
     headers[`x-ratelimit-limit-${name}`] = String(found.limit);
     headers[`x-ratelimit-remaining-${name}`] = String(found.remaining);
@@ -53,9 +57,9 @@ export function headersOf(standing: Standing): Record<string, string> {
   return headers;
 }
 
-/** `x-ratelimit-*` headers for the tighter of tenant and key; none where there is no limit. */
+/** Returns the `x-ratelimit-*` headers for the tighter of tenant and key; none if there is no limit. */
 export const rateLimitHeaders = (
   state: QuotaState,
   subjects: readonly Subject[],
   now: number,
-): Record<string, string> => headersOf(standingOf(state, subjects, now));
+): Record<string, string> => headersOf(rateLimitStatus(state, subjects, now));

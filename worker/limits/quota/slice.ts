@@ -1,23 +1,23 @@
 import { amend, periodOf, spend } from './budget.ts';
-import { periodUse, type QuotaLease, type QuotaState, type Subject, subjectState } from './state.ts';
+import { periodUse, type QuotaReservation, type QuotaState, type Subject, subjectState } from './state.ts';
 import { add, correct, used } from './window.ts';
 
 /**
- * Slices of a budget that regions hold: requests, tokens and slots, admitted far away without asking. Home counts a
- * slice as used from its grant until it knows what became of it, so that all regions together stay within the limits.
+ * Regional slices of a tenant's budget: requests, tokens and slots that a region may use without asking home. Home counts
+ * a slice as used from its grant until the region reports, so all regions together stay within the limits.
  * Pure: the clock is an argument (Unix milliseconds, never decreasing), the state plain data.
  */
 
-/** A region may spend a slice for so long. */
+/** Lifetime of a slice. */
 export const SLICE_MS = 10_000;
-/** Home waits so long for a region that does not report, then takes its slice for spent. */
+/** If the region stays silent for this long after the lifetime, home counts the slice as spent. */
 export const SLICE_GRACE_MS = 30_000;
-/** Of what is left, a slice takes at most this part; where that is less than one request, everything stays at home. */
+/** A slice takes at most 1/PARTS of what is left. If that is less than one request, home grants no slice. */
 const PARTS = 8;
 
 const DAY_MS = 86_400_000;
 
-/** null = no limit. */
+/** Amounts of a slice; null = no limit. */
 export interface Amounts {
   requests: number | null;
   tokens: number | null;
@@ -26,20 +26,20 @@ export interface Amounts {
 
 export interface Slice {
   readonly number: number;
-  /** Who holds it. */
+  /** Id of the region that holds it. */
   readonly region: string;
-  /** The tenant and the key whose requests it admits; both are charged. */
+  /** The tenant and the key that are charged. */
   readonly subjects: readonly string[];
-  /** Granted, and not known to be spent. */
+  /** Granted and not reported as spent. */
   readonly left: Amounts;
-  /** Cell of the windows, and periods, that were charged with what is left. */
+  /** The cell of the windows and the periods that were charged. */
   second: number;
   readonly day: number;
   readonly month: number;
-  /** After so many milliseconds the region spends nothing of it any more. */
+  /** After this many milliseconds, the region no longer uses it. */
   readonly lifeMs: number;
   readonly endsAt: number;
-  /** The region has not been heard in time: what is left counts as spent until it is. */
+  /** The region was silent for too long: what is left counts as spent until the region reports. */
   ended: boolean;
 }
 
@@ -51,31 +51,31 @@ const charged = ({ requests, tokens, slots }: Amounts): Charge => ({
   slots: slots ?? 0,
 });
 
-/** The least that the limits leave, each with what counts against it; null when none is set. */
-function least(rooms: readonly (readonly [limit: number | null, taken: number])[]): number | null {
+/** Returns the minimum of what the limits leave; null if no limit is set. */
+function minLeft(rooms: readonly (readonly [limit: number | null, taken: number])[]): number | null {
   const set = rooms.flatMap(([limit, taken]) => (limit === null ? [] : [limit - taken]));
   return set.length === 0 ? null : Math.max(0, Math.min(...set));
 }
 
-/** What all subjects have left. */
+/** Returns what all subjects have left. */
 function room(state: QuotaState, subjects: readonly Subject[], now: number): Amounts {
   const held = subjects.map(({ id, limits }) => ({ limits, of: subjectState(state, id) }));
   return {
-    requests: least(held.map(({ limits, of }) => [limits.requestsPerMinute, used(of.requests, now)])),
-    tokens: least(
+    requests: minLeft(held.map(({ limits, of }) => [limits.requestsPerMinute, used(of.requests, now)])),
+    tokens: minLeft(
       held.flatMap(({ limits, of }) => [
         [limits.tokensPerMinute, used(of.tokens, now)],
         [limits.tokensPerDay, periodUse(of, 'day', now)],
         [limits.tokensPerMonth, periodUse(of, 'month', now)],
       ]),
     ),
-    slots: least(held.map(({ limits, of }) => [limits.concurrentRequests, of.running])),
+    slots: minLeft(held.map(({ limits, of }) => [limits.concurrentRequests, of.running])),
   };
 }
 
 const part = (amount: number | null): number | null => (amount === null ? null : Math.floor(amount / PARTS));
 
-/** Charges a slice to all subjects; null when too little is left to be worth one. */
+/** Charges a new slice to all subjects; null if too little is left. */
 export function grant(
   state: QuotaState,
   { number, region, subjects }: { number: number; region: string; subjects: readonly Subject[] },
@@ -84,7 +84,7 @@ export function grant(
   const { requests, tokens, slots } = room(state, subjects, now);
   const left: Amounts = { requests: part(requests), tokens: part(tokens), slots: part(slots) };
   if (Object.values(left).some((amount) => amount === 0)) return null;
-  // Budgets of a day belong to that day: no slice outlives it.
+  // A slice is charged to one day's budget, so it ends with that day.
   const lifeMs = Math.min(SLICE_MS, DAY_MS - (now % DAY_MS));
   const slice: Slice = {
     ...{ number, region, left, lifeMs, ended: false },
@@ -107,7 +107,7 @@ export function grant(
   return slice;
 }
 
-/** Changes what a slice holds, and with it what its subjects are charged. */
+/** Changes what a slice holds and what its subjects are charged. */
 function change(state: QuotaState, slice: Slice, { requests, tokens, slots }: Charge): void {
   const { left, second, day, month } = slice;
   if (left.requests !== null) left.requests += requests;
@@ -124,15 +124,15 @@ function change(state: QuotaState, slice: Slice, { requests, tokens, slots }: Ch
 }
 
 /**
- * A request that the region has admitted turns from a part of the slice into a lease of its own. It counts from now on,
- * a little longer than from its true admission; one of an ended slice counts from the slice's end.
+ * Turns a part of the slice into the reservation of a request that the region has admitted. The request counts from now
+ * on, which is a little longer than from its admission. A request of an ended slice counts from the slice's end.
  */
 export function draw(
   state: QuotaState,
   slice: Slice,
-  { id, tokens, leaseMs }: { readonly id: string; readonly tokens: number; readonly leaseMs: number },
+  { id, tokens, ttlMs }: { readonly id: string; readonly tokens: number; readonly ttlMs: number },
   now: number,
-): QuotaLease {
+): QuotaReservation {
   const held = charged(slice.left);
   const second = slice.ended ? slice.second : Math.floor(now / 1000);
   change(state, slice, {
@@ -154,12 +154,12 @@ export function draw(
     subject.running += 1;
   }
   const { subjects, day, month } = slice;
-  const lease = { id, subjects, tokens, second, day, month, expiresAt: now + leaseMs };
-  state.leases.set(id, lease);
-  return lease;
+  const reservation = { id, subjects, tokens, second, day, month, expiresAt: now + ttlMs };
+  state.reservations.set(id, reservation);
+  return reservation;
 }
 
-/** A request has ended that was drawn from the slice: the region goes on with its slot and the tokens it left over. */
+/** Returns the slot and the unused tokens of a settled request to its slice. */
 export function refund(state: QuotaState, slice: Slice, tokens: number): void {
   change(state, slice, {
     requests: 0,
@@ -168,15 +168,15 @@ export function refund(state: QuotaState, slice: Slice, tokens: number): void {
   });
 }
 
-/** The region has told everything and spends no more of it: the rest comes back. */
+/** Takes back the rest of a slice that the region no longer uses. */
 export function release(state: QuotaState, slice: Slice): void {
   const { requests, tokens, slots } = charged(slice.left);
   change(state, slice, { requests: -requests, tokens: -tokens, slots: -slots });
 }
 
 /**
- * The region is silent: what is left counts as spent, and not before this moment, so that no window forgets it too early.
- * Slots come back, as they do from every request that gives no sign of life.
+ * Ends the slice of a silent region. What is left counts as spent now, so that no window drops it too early. The slots
+ * become free, as those of every expired reservation do.
  */
 export function end(state: QuotaState, slice: Slice, now: number): void {
   const { requests, tokens, slots } = charged(slice.left);

@@ -2,7 +2,7 @@ import type { Limits } from '../../../shared/tenant.ts';
 import { type Budget, emptyBudget, type Period, periodOf, usedIn } from './budget.ts';
 import type { Window } from './window.ts';
 
-/** Someone with limits: the tenant itself, or one of its keys. */
+/** A tenant or one of its keys, with its limits. */
 export interface Subject {
   readonly id: string;
   readonly limits: Limits;
@@ -13,17 +13,17 @@ export interface SubjectState {
   readonly tokens: Window;
   readonly day: Budget;
   readonly month: Budget;
-  /** Leases held now. */
+  /** Number of reservations held now. */
   running: number;
 }
 
 /** What a running request holds. */
-export interface QuotaLease {
+export interface QuotaReservation {
   readonly id: string;
   readonly subjects: readonly string[];
-  /** Tokens it is charged with: those reserved, or what was known when it ended without a word. */
+  /** Charged tokens: those reserved, or those known when the reservation expired. */
   readonly tokens: number;
-  /** Cell of the token window, and periods, that were charged. */
+  /** The cell of the token window and the periods that were charged. */
   readonly second: number;
   readonly day: number;
   readonly month: number;
@@ -32,32 +32,31 @@ export interface QuotaLease {
 
 export interface QuotaState {
   readonly subjects: Map<string, SubjectState>;
-  readonly leases: Map<string, QuotaLease>;
+  readonly reservations: Map<string, QuotaReservation>;
 }
 
 export interface Claim {
   readonly id: string;
-  /** Every one of them must have room. */
+  /** All of them must have room. */
   readonly subjects: readonly Subject[];
-  /** Prompt tokens (estimated) and the most that may be generated. */
+  /** Estimated prompt tokens plus the maximum number of generated tokens. */
   readonly tokens: number;
-  /** The lease ends by itself after this many milliseconds unless it is renewed. */
-  readonly leaseMs: number;
+  /** The reservation expires after this many milliseconds unless it is renewed. */
+  readonly ttlMs: number;
 }
 
-export type RefusalKind = 'requests' | 'tokens' | 'concurrency' | 'too_large' | Period;
-
-export interface Refusal {
-  readonly kind: RefusalKind;
+/** Why a claim was refused. */
+export interface ExceededLimit {
+  readonly kind: 'requests' | 'tokens' | 'concurrency' | 'too_large' | Period;
   readonly subject: string;
   readonly limit: number;
   readonly used: number;
   readonly requested: number;
-  /** Milliseconds after which the same claim fits if nobody else takes the room; null = waiting does not help. */
+  /** Milliseconds after which the same claim fits if no other claim takes the room; null = waiting does not help. */
   readonly retryAfterMs: number | null;
 }
 
-export const emptyQuota = (): QuotaState => ({ subjects: new Map(), leases: new Map() });
+export const emptyQuota = (): QuotaState => ({ subjects: new Map(), reservations: new Map() });
 
 const emptySubject = (): SubjectState => ({
   requests: [],
@@ -67,10 +66,10 @@ const emptySubject = (): SubjectState => ({
   running: 0,
 });
 
-/** The state of a subject; an unknown one has used nothing. */
+/** Returns the state of a subject; an unknown subject has used nothing. */
 export const subjectState = (state: QuotaState, id: string): SubjectState =>
   state.subjects.get(id) ?? emptySubject();
 
-/** Usage of a subject's period, for the headers and the messages. */
+/** Returns the tokens that a subject has used in the current period. */
 export const periodUse = (subject: SubjectState, kind: Period, now: number): number =>
   usedIn(subject[kind], periodOf(kind, now));

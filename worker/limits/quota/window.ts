@@ -1,27 +1,27 @@
 /**
- * Sliding window: at most `limit` in any 60 successive seconds of the clock. What was added within one second shares
- * a cell, so the window is never longer than 60 cells, whatever the rate. A bucket that refills would be shorter, but
- * lets more than the limit pass while a burst is being answered, and its refill makes "exactly 50" a matter of speed.
+ * Sliding window: at most `limit` in any 60 successive seconds of the clock. Amounts of the same second share a cell, so
+ * the window has at most 60 cells at any rate. A token bucket would be shorter, but its refill lets more than the limit
+ * pass during a burst.
  */
 
 const WINDOW_SECONDS = 60;
 
-/** [second of the clock, amount], oldest first. Plain data, so that it can be stored as it is. */
+/** [second of the clock, amount], oldest first. Plain data, so that it can be stored as JSON. */
 export type Window = [second: number, amount: number][];
 
 const secondOf = (now: number): number => Math.floor(now / 1000);
 
-/** Unix milliseconds at which a cell leaves the window. */
+/** Returns the Unix milliseconds at which a cell leaves the window. */
 const endOf = (second: number): number => (second + WINDOW_SECONDS) * 1000;
 
-/** Drops what has left the window. */
+/** Drops the cells that have left the window. */
 function prune(window: Window, now: number): void {
   let gone = 0;
   while (gone < window.length && endOf(window[gone]![0]) <= now) gone += 1;
   if (gone > 0) window.splice(0, gone);
 }
 
-/** What the window holds at `now`. */
+/** Returns the sum of the window at `now`. */
 export function used(window: Window, now: number): number {
   return window.reduce((sum, [second, amount]) => (endOf(second) > now ? sum + amount : sum), 0);
 }
@@ -36,13 +36,13 @@ export function add(window: Window, amount: number, now: number): number {
   return second;
 }
 
-/** Changes an earlier amount; nothing counts it once its cell has left the window. */
+/** Corrects an earlier amount. Has no effect once its cell has left the window. */
 export function correct(window: Window, second: number, difference: number): void {
   const cell = window.find((candidate) => candidate[0] === second);
   if (cell) cell[1] += difference;
 }
 
-/** Milliseconds until `amount` fits if nothing is added meanwhile: 0 = now, Infinity = never. */
+/** Returns the milliseconds until `amount` fits if nothing else is added: 0 = now, Infinity = never. */
 export function waitFor(window: Window, limit: number, amount: number, now: number): number {
   if (amount > limit) return Number.POSITIVE_INFINITY;
   let over = used(window, now) + amount - limit;
@@ -55,7 +55,7 @@ export function waitFor(window: Window, limit: number, amount: number, now: numb
   return 0;
 }
 
-/** Milliseconds until the window is empty. */
+/** Returns the milliseconds until the window is empty. */
 export function resetIn(window: Window, now: number): number {
   const last = window.findLast(([, amount]) => amount > 0);
   return last ? Math.max(0, endOf(last[0]) - now) : 0;

@@ -1,7 +1,7 @@
 import type { FakeOrigin } from '../../support/fake-origin.ts';
 import { type RunningWorker, startWorker } from '../../support/worker.ts';
 
-/** One way to a certain error, and the whole of what the caller must then see. */
+/** A request that causes an error, and the complete expected response. */
 export interface ErrorCase {
   readonly name: string;
   send(worker: RunningWorker, origin: FakeOrigin): Promise<Response>;
@@ -9,17 +9,17 @@ export interface ErrorCase {
   readonly code: string;
   readonly param: string | null;
   readonly message: RegExp;
-  /** Headers the answer must have; null = must not have. */
+  /** Expected headers; null = absent. */
   readonly headers?: Readonly<Record<string, string | null>>;
 }
 
-/** POST of a body that would be fine but for `fields`. */
+/** Sends a valid body with these fields changed. */
 export const posting =
   (fields: Readonly<Record<string, unknown>>, init: RequestInit = {}): ErrorCase['send'] =>
   (worker) =>
     worker.post({ model: 'default', prompt: 'Hi', ...fields }, init);
 
-/** POST of a body as it is; Node's fetch wants `duplex` for a streamed one, which workerd's types do not know. */
+/** Sends a body unchanged. Node's fetch needs `duplex` for a streamed body; workerd's types do not have it. */
 export const sending =
   (
     body: () => string | ReadableStream<Uint8Array>,
@@ -31,7 +31,7 @@ export const sending =
     return worker.request('/v1/completions', init);
   };
 
-/** An origin's error that is its own fault. */
+/** An error of the origin itself. */
 export const serverError = (code: string, message = 'Said by the origin.') => ({
   message,
   type: 'server_error',
@@ -39,7 +39,7 @@ export const serverError = (code: string, message = 'Said by the origin.') => ({
   code,
 });
 
-/** A good request to an origin that answers with this status and error. */
+/** Sends a valid request to an origin that answers with this status and error. */
 export const refusedByOrigin =
   (
     status: number,
@@ -51,7 +51,7 @@ export const refusedByOrigin =
     return worker.post({ model: 'default', prompt: 'Hi' });
   };
 
-/** The same to a Worker of its own with these variables: a short wait is for those alone who are to be too late. */
+/** Like `post`, to a separate Worker with these variables, for example with short time limits. */
 export const toWorkerWith =
   (vars: Readonly<Record<string, string>>, send: ErrorCase['send']): ErrorCase['send'] =>
   async (_, origin) => {

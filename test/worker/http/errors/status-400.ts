@@ -49,7 +49,7 @@ export const STATUS_400: readonly ErrorCase[] = [
     message: /could not parse the JSON body/,
   },
   {
-    name: 'a body that is no object',
+    name: 'a body that is not an object',
     send: (worker) => worker.post('[]'),
     type,
     code: 'invalid_type',
@@ -78,28 +78,28 @@ export const STATUS_400: readonly ErrorCase[] = [
     /'n': expected an integer, but got a string \("two"\) instead/,
   ),
   invalid(
-    'wrong type inside',
+    'wrong type of an element',
     { stop: ['a', 'b', 3] },
     'invalid_type',
     'stop[2]',
     /'stop\[2\]': expected a string/,
   ),
   invalid(
-    'integer above',
+    'integer above maximum',
     { n: 130 },
     'integer_above_max_value',
     'n',
     /Expected a value <= 128, but got 130 instead/,
   ),
   invalid(
-    'integer below',
+    'integer below minimum',
     { n: 0 },
     'integer_below_min_value',
     'n',
     /Expected a value >= 1, but got 0 instead/,
   ),
   invalid(
-    'decimal above',
+    'decimal above maximum',
     { temperature: 2.5 },
     'decimal_above_max_value',
     'temperature',
@@ -107,7 +107,7 @@ export const STATUS_400: readonly ErrorCase[] = [
   ),
   invalid('decimal below', { top_p: -0.5 }, 'decimal_below_min_value', 'top_p', />= 0, but got -0.5/),
   invalid(
-    'bad enumeration',
+    'value outside an enumeration',
     { truncation_side: 'up' },
     'invalid_value',
     'truncation_side',
@@ -141,7 +141,7 @@ export const STATUS_400: readonly ErrorCase[] = [
     { use_beam_search: true },
     'unsupported_parameter',
     'use_beam_search',
-    /not available/,
+    /not supported/,
   ),
   invalid(
     'images',
@@ -151,7 +151,7 @@ export const STATUS_400: readonly ErrorCase[] = [
     /does not accept 'images'/,
   ),
   {
-    name: 'an image that is none',
+    name: 'invalid image',
     send: (worker, origin) => {
       origin.models = origin.models.map((model) => ({ ...model, imageTokens: 9 }));
       const images = ['data:image/png;base64,AAAA', 'http://169.254.169.254/latest/meta-data'];
@@ -160,7 +160,7 @@ export const STATUS_400: readonly ErrorCase[] = [
     type,
     code: 'invalid_value',
     param: 'images[1]',
-    message: /addresses are not fetched/,
+    message: /image URLs are not supported/,
   },
   invalid('image count', { images: ['data:,'] }, 'invalid_value', 'images', /1 images.*0 '<image>'/),
   invalid('conflict', { best_of: 2, stream: true }, 'conflicting_parameters', 'best_of', /'stream'/),
@@ -187,7 +187,7 @@ export const STATUS_400: readonly ErrorCase[] = [
   ),
   invalid('bad schema', { json_schema: '{' }, 'invalid_json_schema', 'json_schema', /not valid JSON/),
   {
-    name: 'suffix where the model has no infill',
+    name: 'suffix for a model without infill',
     send: (worker, origin) => {
       origin.models = origin.models.map((model) => ({ ...model, infill: false }));
       return worker.post({ model: 'default', prompt: 'a', suffix: 'b' });
@@ -198,7 +198,7 @@ export const STATUS_400: readonly ErrorCase[] = [
     message: /cannot fill in the middle/,
   },
   {
-    name: 'a dialect that does not exist',
+    name: 'unknown dialect',
     send: posting({}, { headers: { 'x-dialect': 'klingon' } }),
     type,
     code: 'invalid_value',
@@ -206,7 +206,7 @@ export const STATUS_400: readonly ErrorCase[] = [
     message: /'openai', 'fireworks', 'llamacpp', 'mistralrs', 'vllm'/,
   },
   {
-    name: 'what only the origin finds, as it says it',
+    name: 'an error that only the origin detects, unchanged',
     send: refusedByOrigin(400, {
       message: "This model's maximum context length is 2048 tokens.",
       type,
@@ -220,7 +220,7 @@ export const STATUS_400: readonly ErrorCase[] = [
     headers: { 'retry-after': null },
   },
   {
-    name: 'a grammar the origin cannot read, under the name the caller gave it',
+    name: 'a grammar that the origin rejects, with the original field name',
     send: (worker, origin) => {
       const error = { message: 'Line 1, column 4: oops', type, param: 'constraint', code: 'invalid_grammar' };
       origin.script = (_, wire) => wire.refuse(400, { error });
@@ -232,7 +232,7 @@ export const STATUS_400: readonly ErrorCase[] = [
     message: /column 4/,
   },
   {
-    name: 'a token id that the origin does not know, in a prompt that stands in a list',
+    name: 'an unknown token id in a listed prompt, with both indices',
     send: (worker, origin) => {
       const message = "Invalid 'prompt[1]': token id 9 is outside the vocabulary.";
       const error = { message, type, param: 'prompt[1]', code: 'invalid_value' };
@@ -245,7 +245,7 @@ export const STATUS_400: readonly ErrorCase[] = [
     message: /^Invalid 'prompt\[0\]\[1\]': token id 9/,
   },
   {
-    name: 'a token id that the origin does not know, in a prompt of its own',
+    name: 'an unknown token id in a single prompt',
     send: (worker, origin) => {
       const message = "Invalid 'prompt[1]': token id 9 is outside the vocabulary.";
       const error = { message, type, param: 'prompt[1]', code: 'invalid_value' };

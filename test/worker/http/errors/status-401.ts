@@ -27,7 +27,7 @@ export const STATUS_401: readonly ErrorCase[] = [
     headers: { 'www-authenticate': 'Bearer' },
   },
   {
-    name: 'a wrong key, which is not repeated',
+    name: 'a wrong key, which the message does not repeat',
     send: withKey('Bearer sk-wrong-key'),
     type,
     code: 'invalid_api_key',
@@ -36,7 +36,7 @@ export const STATUS_401: readonly ErrorCase[] = [
     headers: { 'www-authenticate': 'Bearer' },
   },
   {
-    name: 'a revoked key, of which no more is told than of a wrong one',
+    name: 'a revoked key, with the same response as a wrong key',
     send: async (worker) => {
       const { key, keyId } = await tenantWithKey(worker, 'revoked');
       await admin(worker, 'DELETE', `/keys/${keyId}`);

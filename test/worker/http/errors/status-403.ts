@@ -7,7 +7,7 @@ const bearer = (key: string) => ({ headers: { authorization: `Bearer ${key}` } }
 
 export const STATUS_403: readonly ErrorCase[] = [
   {
-    name: 'a key without the right to complete',
+    name: 'a key without the scope completions',
     send: async (worker) => {
       const { key } = await tenantWithKey(worker, 'no-scope', {}, { scopes: ['models'] });
       return worker.post(body, bearer(key));
@@ -15,7 +15,7 @@ export const STATUS_403: readonly ErrorCase[] = [
     type,
     code: 'insufficient_scope',
     param: null,
-    message: /no right to use 'completions'/,
+    message: /lacks the scope 'completions'/,
   },
   {
     name: 'a suspended tenant',

@@ -40,7 +40,7 @@ export const STATUS_404: readonly ErrorCase[] = [
     message: /'default'/,
   },
   {
-    name: 'a model the key may not use, which is as good as unknown',
+    name: 'a model that the key may not use, with the same response as an unknown model',
     send: async (worker) => {
       const { key } = await tenantWithKey(worker, 'other-model', {}, { models: ['other'] });
       return worker.post({ model: 'default', prompt: 'Hi' }, { headers: { authorization: `Bearer ${key}` } });

@@ -3,13 +3,13 @@ import { text } from 'node:stream/consumers';
 import { KEY } from '../../support/worker.ts';
 import { type ErrorCase, sending, toWorkerWith } from './case.ts';
 
-/** A body of which only the beginning comes. */
+/** A body that stops after its beginning. */
 const stalled = (): ReadableStream<Uint8Array> =>
   new ReadableStream({
     start: (controller) => controller.enqueue(new TextEncoder().encode('{"model":')),
   });
 
-/** The same of one that claims to be longer. */
+/** The same with a content-length that promises more. */
 const cutShort: ErrorCase['send'] = ({ url }) =>
   new Promise((resolve, reject) => {
     const headers = {

@@ -3,7 +3,7 @@ import { type ErrorCase, sending } from './case.ts';
 const LARGE = 4 * 1_024 * 1_024 + 1;
 const body = (): string => `"${'x'.repeat(LARGE - 2)}"`;
 
-/** The same without a content-length. */
+/** The same body without a content-length. */
 const chunked = (): ReadableStream<Uint8Array> => new Blob([body()]).stream();
 
 const row = (name: string, make: () => string | ReadableStream<Uint8Array>): ErrorCase => ({

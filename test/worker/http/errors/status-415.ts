@@ -14,7 +14,7 @@ export const STATUS_415: readonly ErrorCase[] = [
   row('plain text', { 'content-type': 'text/plain; charset=utf-8' }),
   row('nothing', { 'content-type': '' }),
   {
-    name: 'a model whose server has chat completions alone',
+    name: 'a model whose server has only chat completions',
     send: (worker, origin) => {
       const models = [{ id: 'chat', contextLength: 2_048, rawCompletions: false }];
       const upstream = { kind: 'openai', name: 'foreign', url: origin.url, apiKey: 'FOREIGN_KEY', models };

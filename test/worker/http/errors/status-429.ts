@@ -46,7 +46,7 @@ export const STATUS_429: readonly ErrorCase[] = [
     headers: passing,
   },
   {
-    name: 'more tokens than a minute has',
+    name: 'more tokens than the limit per minute',
     send: async (worker) => (await limited(worker, 'large', { tokens_per_minute: 10 }))({ max_tokens: 60 }),
     type: 'tokens',
     code: 'rate_limit_exceeded',
@@ -55,7 +55,7 @@ export const STATUS_429: readonly ErrorCase[] = [
     headers: lasting,
   },
   {
-    name: 'too many at the same time',
+    name: 'too many concurrent requests',
     send: async (worker, origin) => {
       const post = await limited(worker, 'concurrent', { concurrent_requests: 1 });
       origin.script = async (request, wire) => {

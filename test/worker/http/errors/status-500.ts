@@ -3,7 +3,7 @@ import type { ErrorCase } from './case.ts';
 
 export const STATUS_500: readonly ErrorCase[] = [
   {
-    name: 'a fault of ours, of which nothing is told',
+    name: 'a bug of the Worker, without details',
     send: async (worker) => {
       const rename = (from: string, to: string) =>
         worker.database.prepare(`ALTER TABLE ${from} RENAME TO ${to}`).run();

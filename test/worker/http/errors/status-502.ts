@@ -17,7 +17,7 @@ export const STATUS_502: readonly ErrorCase[] = [
   broken('something else answers in its place', refusedByOrigin(503, '<html>Bad gateway</html>')),
   broken('the origin speaks no error of ours', refusedByOrigin(400, serverError('confetti'))),
   broken(
-    'the origin does not know our signature, which is no fault of the caller',
+    'the origin rejects the Worker’s signature',
     refusedByOrigin(401, {
       message: 'Bad signature.',
       type: 'invalid_request_error',

@@ -4,7 +4,7 @@ const type = 'server_error';
 
 export const STATUS_503: readonly ErrorCase[] = [
   {
-    name: 'the queue is full: how long to wait is passed on',
+    name: 'the queue is full, with the origin’s retry-after',
     send: refusedByOrigin(503, serverError('server_is_overloaded'), {
       'retry-after': '7',
       'retry-after-ms': '6500',

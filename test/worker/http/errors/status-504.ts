@@ -4,7 +4,7 @@ const type = 'server_error';
 
 export const STATUS_504: readonly ErrorCase[] = [
   {
-    name: 'the origin says it took too long',
+    name: 'the origin reports a time-out',
     send: refusedByOrigin(504, serverError('upstream_timeout')),
     type,
     code: 'upstream_timeout',
@@ -13,7 +13,7 @@ export const STATUS_504: readonly ErrorCase[] = [
     headers: { 'retry-after': '1' },
   },
   {
-    name: 'the origin does not answer at all',
+    name: 'the origin does not answer',
     send: (worker, fake) => {
       fake.script = () => {};
       return toWorkerWith({ ACCEPT_TIMEOUT_MS: '500' }, posting({}))(worker, fake);

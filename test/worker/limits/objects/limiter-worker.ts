@@ -1,8 +1,8 @@
 import type { Miniflare } from 'miniflare';
 
 /**
- * A Worker around the limiter alone: passes calls on to a tenant's object, which can restart, and tells how often its
- * alarm rang, when it will next, and how many records are not yet in the ledger. And one around the ledger.
+ * A Worker with only the home limiter and the ledger. It forwards calls to a tenant's object, can restart it, and reports
+ * the number of alarms, the next alarm and the number of records in the outbox.
  */
 export const LIMITER_WORKER = `
   import { addToLedger } from './usage/usage-ledger.ts';

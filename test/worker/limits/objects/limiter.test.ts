@@ -15,7 +15,7 @@ beforeAll(async () => {
 });
 afterAll(() => workerd.dispose());
 
-/** All calls at once. */
+/** Sends all calls concurrently. */
 const call = (...calls: readonly Call[]): Promise<unknown[]> =>
   Promise.all(calls.map((one) => callLimiter(workerd, one)));
 
@@ -23,7 +23,7 @@ const reservation = (
   tenant: string,
   id: string,
   limits: Partial<Limits>,
-  { leaseMs = 30_000, keyId = 'key' } = {},
+  { ttlMs = 30_000, keyId = 'key' } = {},
 ): Call => ({
   tenant,
   method: 'reserve',
@@ -34,7 +34,7 @@ const reservation = (
       keyId,
       model: 'tiny',
       tokens: 10,
-      leaseMs,
+      ttlMs,
       tenantLimits: { ...UNLIMITED, ...limits },
       keyLimits: UNLIMITED,
     },
@@ -71,7 +71,7 @@ const ledger = async (tenant: string) =>
   >[];
 
 describe('a tenant limiter in workerd', () => {
-  test('concurrency is exact and comes back with each settlement', async () => {
+  test('enforces concurrency exactly and frees a slot with each settlement', async () => {
     const ids = Array.from({ length: 30 }, (_, index) => `r${index}`);
     const limits = { concurrentRequests: 7 };
     const first = await call(...ids.map((id) => reservation('slots', id, limits)));
@@ -82,7 +82,7 @@ describe('a tenant limiter in workerd', () => {
     expect(admitted(again)).toBe(7);
   });
 
-  test('the same request asked twice is one reservation', async () => {
+  test('counts a repeated reservation of the same request once', async () => {
     const limits = { concurrentRequests: 1, requestsPerMinute: 2 };
     const one = reservation('twice', 'r', limits);
     const both = [await call(one), await call(one)].flat();
@@ -91,7 +91,7 @@ describe('a tenant limiter in workerd', () => {
     expect(admitted(await call(reservation('twice', 'next', limits)))).toBe(1);
   });
 
-  test('a revoked key and a suspended tenant are refused at once', async () => {
+  test('rejects a revoked key and a suspended tenant at once', async () => {
     const block = (keyId: string | null, blocked: boolean): Call => ({
       tenant: 'guarded',
       method: 'block',
@@ -110,7 +110,7 @@ describe('a tenant limiter in workerd', () => {
     expect(admitted(await call(reservation('guarded', 'd', {})))).toBe(1);
   });
 
-  test('settling twice counts once, and the ledger gets every record', async () => {
+  test('counts a repeated settlement once and writes every record to the ledger', async () => {
     const ids = Array.from({ length: 20 }, (_, index) => `r${index}`);
     await call(...ids.map((id) => reservation('counted', id, {})));
     const both = ids.flatMap((id) => [settlement('counted', id, 5), settlement('counted', id, 5)]);
@@ -137,7 +137,7 @@ describe('a tenant limiter in workerd', () => {
     ]);
   });
 
-  test('requests of any number of keys can be settled together', async () => {
+  test('settles requests of many keys together', async () => {
     const keys = Array.from({ length: 120 }, (_, index) => `k${index}`);
     await call(...keys.map((keyId) => reservation('many', keyId, {}, { keyId })));
     expect(await call(...keys.map((id) => settlement('many', id, 5)))).toEqual(keys.map(() => 1));
@@ -150,21 +150,21 @@ describe('a tenant limiter in workerd', () => {
     );
   });
 
-  test('a lease without a sign of life ends by itself, and what its Worker told last is counted', async () => {
+  test('expires a reservation without renewals and bills the last renewal', async () => {
     const limits = { concurrentRequests: 2 };
-    const lease = { leaseMs: 100 };
-    await call(reservation('forgotten', 'silent', limits, lease));
+    const lifetime = { ttlMs: 100 };
+    await call(reservation('forgotten', 'silent', limits, lifetime));
     const usage = { promptTokens: 4, cachedTokens: 0, completionTokens: 6 };
     const renewal = (id: string): Call => ({
       tenant: 'forgotten',
       method: 'renew',
-      args: [id, { usage, upstream: 'origin', ...lease }],
+      args: [id, { usage, upstream: 'origin', ...lifetime }],
     });
     let count = 1;
-    // A machine that stands still for as long as a lease lasts makes one more that is silent.
+    // If the machine pauses for longer than a reservation lives, another request expires without a renewal.
     const told = async () => {
       count += 1;
-      await call(reservation('forgotten', `told-${count}`, limits, lease));
+      await call(reservation('forgotten', `told-${count}`, limits, lifetime));
       const [heard] = await call(renewal(`told-${count}`));
       return heard === true;
     };
@@ -181,12 +181,12 @@ describe('a tenant limiter in workerd', () => {
     ).toBe(2);
   });
 
-  test('a slot that a lease has given back stays free when the limiter restarts', async () => {
+  test('keeps an expired reservation’s slot free after a restart', async () => {
     const limits = { concurrentRequests: 1 };
-    await call(reservation('restarted', 'silent', limits, { leaseMs: 500 }));
+    await call(reservation('restarted', 'silent', limits, { ttlMs: 500 }));
     const usage = { promptTokens: 0, cachedTokens: 0, completionTokens: 0 };
-    // Signs of life that are as good as none: they tell whether the lease has ended, and write no counter.
-    const args = ['silent', { usage, upstream: null, leaseMs: 1 }];
+    // Renewals for 1 ms: they show whether the reservation has ended, and write no counter.
+    const args = ['silent', { usage, upstream: null, ttlMs: 1 }];
     await eventually(
       () => call({ tenant: 'restarted', method: 'renew', args }),
       ([alive]) => alive === false,
@@ -195,7 +195,7 @@ describe('a tenant limiter in workerd', () => {
     expect(admitted(await call(reservation('restarted', 'next', limits)))).toBe(1);
   });
 
-  test('what is reserved stays reserved when the limiter restarts', async () => {
+  test('keeps reservations after a restart', async () => {
     const limits = { concurrentRequests: 1, requestsPerMinute: 2 };
     await call(reservation('kept', 'first', limits));
     await call({ tenant: 'kept', method: 'restart', args: [] });
@@ -205,9 +205,9 @@ describe('a tenant limiter in workerd', () => {
     expect(admitted(await call(reservation('kept', 'second', limits)))).toBe(1);
   });
 
-  test('what a request has used counts against budgets, although its lease had ended before its Worker told', async () => {
+  test('counts the tokens of a settlement that arrives after the reservation expired', async () => {
     const limits = { concurrentRequests: 1, tokensPerMonth: 1_000 };
-    await call(reservation('late', 'cut-off', limits, { leaseMs: 500 }));
+    await call(reservation('late', 'cut-off', limits, { ttlMs: 500 }));
     const slotIsFree = async () => admitted(await call(reservation('late', 'next', limits)));
     await eventually(slotIsFree, (count) => count === 1);
     await call(settlement('late', 'next', 1));

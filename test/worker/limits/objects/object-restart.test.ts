@@ -9,15 +9,15 @@ import { WorkerdLog } from '../../support/workerd-log.ts';
 const log = new WorkerdLog(/ReadableStream received over RPC disconnected prematurely/);
 
 const { worker, origin } = workerForTests(
-  // No lease ends while a test may wait for its end.
-  { ADMIN_KEY_SHA256, LEASE_MS: '600000' },
+  // Longer than a test waits, so that no reservation expires.
+  { ADMIN_KEY_SHA256, RESERVATION_TTL_MS: '600000' },
   { entry: 'test/worker/support/restarting-objects.ts', log },
 );
 
 const tell = async (kind: 'limiter' | 'answer' | 'stream', action: string, name: string) =>
   (await worker.request(`/object/${kind}/${action}/${name}`)).json();
 
-test('a limiter that restarts while a request runs is told of its end, long before its lease is over', async () => {
+test('delivers a settlement to a restarted limiter before the reservation expires', async () => {
   const { key } = await tenantWithKey(worker, 'running', { concurrent_requests: 1 });
   const stage = new Stage(origin);
   const [stream] = await open(worker, key, 1);
@@ -33,7 +33,7 @@ test('a limiter that restarts while a request runs is told of its end, long befo
   expect((await completion(worker, key)).status).toBe(200);
 });
 
-test('a key that takes another one’s place is shown, although the limiter restarts meanwhile', async () => {
+test('shows a rotated key although the limiter restarts', async () => {
   const { key, keyId } = await tenantWithKey(worker, 'rotating');
   await tell('limiter', 'deafen', 'rotating');
   const { status, body } = await admin(worker, 'POST', `/keys/${keyId}/rotate`, { overlap_seconds: 0 });
@@ -42,7 +42,7 @@ test('a key that takes another one’s place is shown, although the limiter rest
   expect((await completion(worker, body.key)).status).toBe(200);
 });
 
-test('of a suspension and its end at the same time, the one that the record tells holds', async () => {
+test('ends concurrent suspension and resumption in the recorded state', async () => {
   const { key } = await tenantWithKey(worker, 'wavering');
   await tell('limiter', 'dawdle', 'wavering');
   const suspended = async () => (await admin(worker, 'GET', '/tenants/wavering')).body.suspended;
@@ -53,7 +53,7 @@ test('of a suspension and its end at the same time, the one that the record tell
   expect((await completion(worker, key)).status).toBe(200);
 });
 
-test('an answer is kept, and reaches its caller, although the object that keeps it has restarted meanwhile', async () => {
+test('stores and returns a response although the idempotency object restarts', async () => {
   const { key } = await tenantWithKey(worker, 'keeping', {});
   const stage = new Stage(origin);
   const ask = () =>
@@ -73,7 +73,7 @@ test('an answer is kept, and reaches its caller, although the object that keeps 
   expect(second.headers.get('idempotent-replayed')).toBe('true');
 });
 
-test('a claim whose answer gets lost is the claim of the same request all the same', async () => {
+test('keeps an idempotency claim whose result was lost', async () => {
   const ask = () =>
     worker.post({ model: 'org/tiny', prompt: 'Hi' }, { headers: { 'idempotency-key': 'unheard' } });
   await tell('answer', 'deafen', 'development/unheard');
@@ -82,11 +82,11 @@ test('a claim whose answer gets lost is the claim of the same request all the sa
   const second = await ask();
   expect([second.status, second.headers.get('idempotent-replayed')]).toEqual([200, 'true']);
   expect(origin.requests).toHaveLength(1);
-  // For an hour.
+  // At least 50 of 60 minutes are left.
   expect(await tell('answer', 'remaining', 'development/unheard')).toBeGreaterThan(3_000_000);
 });
 
-/** A resumable stream that has begun: the hexadecimal part of its name. */
+/** Starts a resumable stream and returns the hex part of its id. */
 async function beginStream(): Promise<string> {
   const answer = await worker.post(
     { model: 'org/tiny', prompt: 'Hi', max_tokens: 2000, stream: true },
@@ -100,7 +100,7 @@ async function beginStream(): Promise<string> {
 
 const dataOf = (text: string): string[] => [...text.matchAll(/^data: (.*)$/gm)].map(([, data]) => data!);
 
-/** An error, and then the end. */
+/** Expects an error event followed by [DONE]. */
 function expectInterruption(text: string): void {
   const events = dataOf(text);
   expect(events.at(-1)).toBe('[DONE]');
@@ -110,7 +110,7 @@ function expectInterruption(text: string): void {
 const resume = async (stream: string): Promise<string> =>
   (await worker.request(`/v1/completions/cmpl-${stream}/stream`)).text();
 
-test('a resumable stream whose object restarts ends with an error, and says so to everyone who resumes it', async () => {
+test('ends a resumable stream with an error for all readers after its object restarts', async () => {
   new Stage(origin);
   const stream = await beginStream();
   await tell('stream', 'restart', stream);
@@ -120,7 +120,7 @@ test('a resumable stream whose object restarts ends with an error, and says so t
   expect(log.lines.length).toBeLessThanOrEqual(1);
 });
 
-test('a resumable stream that breaks off as if it were complete ends with an error', async () => {
+test('ends a resumable stream that breaks off with an error', async () => {
   const answer = await worker.post(
     { model: 'org/tiny', prompt: 'Hi', stream: true },
     { headers: { 'x-resumable': 'true', 'x-cut': 'true' } },
@@ -128,13 +128,13 @@ test('a resumable stream that breaks off as if it were complete ends with an err
   expectInterruption(await answer.text());
 });
 
-test('a client that reads so slowly that its stream’s time is over is told that it lacks the end', async () => {
+test('sends an error to a reader that is slower than the retention time', async () => {
   new Stage(origin);
   const stream = await beginStream();
   expectInterruption(String(await tell('stream', 'lag', stream)));
 });
 
-test('nothing is stored of a stream that never was, and nothing is left of one whose time is over', async () => {
+test('stores nothing for an unknown stream and deletes an expired one', async () => {
   const unknown = '0'.repeat(32);
   expect(await resume(unknown)).toContain('not_found');
   expect(await tell('stream', 'tables', unknown)).toBe(0);

@@ -9,8 +9,8 @@ import { open, Stage, takeAll } from '../../support/stage.ts';
 import { spawnWorker, type WorkerProcess } from '../../support/worker-process.ts';
 
 /**
- * Worker, regions, home and database go down in one moment, in the middle of everything; the origin alone goes on. The
- * processes are killed, not asked to end, and what was on the disk is all that the next ones know.
+ * Kills Worker, regional limiters, home limiter and database at the same moment; only the origin keeps running. The next
+ * processes know only what was on disk.
  */
 
 const SLOTS = 24;
@@ -28,7 +28,7 @@ const start = (): Promise<WorkerProcess> =>
       MODELS_TTL_MS: '5000',
       LIMIT_REGIONS: 'colo',
       // Longer than a busy test machine pauses, shorter than a test may take.
-      LEASE_MS: '5000',
+      RESERVATION_TTL_MS: '5000',
     },
     options: { entry: 'test/worker/support/distant-limiter.ts', state },
   });
@@ -45,12 +45,12 @@ afterAll(async () => {
 
 const usage = async (client: WorkerProcess) => (await admin(client, 'GET', '/usage?tenant=crash')).body.total;
 
-test('after crashes every slot comes back, and the ledger ends with what the origin generated', async () => {
+test('frees every slot after crashes and bills what the origin generated', async () => {
   worker = await start();
   const { key } = await tenantWithKey(worker, 'crash', { concurrent_requests: SLOTS });
   const stage = new Stage(origin);
   for (let crash = 0; crash < CRASHES; crash += 1) {
-    // Some have ended just now, some run, some are being admitted.
+    // Some requests have just ended, some run, some are being admitted.
     const ended = await open(worker, key, 6);
     stage.endAll();
     await Promise.all(ended.map((response) => response.text()));
@@ -74,6 +74,6 @@ test('after crashes every slot comes back, and the ledger ends with what the ori
     (told) => told.completion_tokens === completionTokens && told.prompt_tokens === promptTokens,
   );
   expect(total).toMatchObject(tokens);
-  // Some were admitted, but never reached the origin.
+  // Some requests were admitted but never reached the origin.
   expect(total.requests).toBeGreaterThanOrEqual(requests);
 });

@@ -2,13 +2,13 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { Miniflare } from 'miniflare';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { type Limits, UNLIMITED } from '../../../../shared/tenant.ts';
-import type { Progress } from '../../../../worker/limits/objects/protocol.ts';
+import type { Renewal } from '../../../../worker/limits/protocol.ts';
 import { type Database, migrate } from '../../support/database.ts';
 import { eventually } from '../../support/eventually.ts';
 import { startWorkerd } from '../../support/workerd.ts';
 import { type ForgetfulOrigin, startForgetfulOrigin } from '../../usage/forgetful-origin.ts';
 
-/** A Worker around the limiters alone. Regions tell what home has not read yet, and when their alarm rings. */
+/** A Worker with only the limiters. Regions report their unconfirmed decisions and their next alarm. */
 const OBJECTS = `
   import { RegionLimiter as Region } from './limits/objects/region-limiter.ts';
   export { TenantLimiter } from './limits/objects/tenant-limiter.ts';
@@ -42,7 +42,7 @@ afterAll(async () => {
   await origin?.stop();
 });
 
-/** One tenant's home and its region in Frankfurt. */
+/** Returns the calls of a tenant's home limiter and of its region in Frankfurt. */
 function limitersOf(tenant: string, limits: Partial<Limits>) {
   const call = async (binding: string, name: string, method: string, args: readonly unknown[]) => {
     const body = JSON.stringify({ binding, name, method, args });
@@ -52,18 +52,18 @@ function limitersOf(tenant: string, limits: Partial<Limits>) {
   const region = (method: string, ...args: readonly unknown[]) =>
     call('REGIONS', `${tenant}@FRA`, method, args);
   const subjects = { tenantLimits: { ...UNLIMITED, ...limits }, keyLimits: UNLIMITED };
-  const inquiry = { tenantId: tenant, keyId: 'key', ...subjects };
-  const reserve = (requestId: string, leaseMs = 600_000) =>
-    region('reserve', { ...inquiry, model: 'tiny', tokens: 1, requestId, leaseMs }, []);
+  const holder = { tenantId: tenant, keyId: 'key', ...subjects };
+  const reserve = (requestId: string, ttlMs = 600_000) =>
+    region('reserve', { ...holder, model: 'tiny', tokens: 1, requestId, ttlMs }, []);
   const remaining = async () =>
-    ((await home('standing', inquiry)) as Record<string, string>)['x-ratelimit-remaining-requests'];
+    ((await home('rateLimitHeaders', holder)) as Record<string, string>)['x-ratelimit-remaining-requests'];
   const state = () => region('state') as Promise<{ journal: number; alarm: number | null }>;
   return { home, region, reserve, remaining, state };
 }
 
 const usageOf = (completionTokens: number) => ({ promptTokens: 0, cachedTokens: 0, completionTokens });
 
-const ending = (requestId: string) => ({
+const settlement = (requestId: string) => ({
   requestId,
   settlement: {
     ...{ status: 'completed', usage: usageOf(1), errorCode: null, finishReasons: ['stop'] },
@@ -71,8 +71,8 @@ const ending = (requestId: string) => ({
   },
 });
 
-describe('a limiter near its callers', () => {
-  test('refuses a revoked key at once, whatever it holds, and for as long as it is revoked', async () => {
+describe('a regional limiter', () => {
+  test('rejects a revoked key at once, in spite of its slices, until it is unblocked', async () => {
     const { home, reserve } = limitersOf('blocked', { requestsPerMinute: 800 });
     expect([await reserve('a'), await reserve('b')]).toMatchObject([{ admitted: true }, { admitted: true }]);
     await home('block', 'key', true);
@@ -83,14 +83,14 @@ describe('a limiter near its callers', () => {
     expect(await reserve('f')).toMatchObject({ admitted: true });
   });
 
-  test('gives back what it was lent though nobody asks for anything more, and then falls silent', async () => {
+  test('returns its slices without further requests, and then sets no more alarms', async () => {
     const { region, reserve, remaining, state } = limitersOf('idle', { requestsPerMinute: 800 });
     await reserve('a');
     await reserve('b');
     expect(Number(await remaining())).toBeLessThan(790);
-    await region('settle', [ending('a'), ending('b')]);
+    await region('settle', [settlement('a'), settlement('b')]);
     await eventually(remaining, (left) => left === '798');
-    // While an alarm is at work there seems to be none: two looks, further apart than alarms are.
+    // A running alarm is not visible, so the test looks twice, further apart than alarms are.
     const looks = async () => {
       const first = await state();
       await sleep(1200);
@@ -101,12 +101,12 @@ describe('a limiter near its callers', () => {
     );
   });
 
-  test('passes signs of life on: what they have told is billed when a Worker says nothing more', async () => {
+  test('forwards renewals, and the last one is billed if the Worker vanishes', async () => {
     const { region, reserve } = limitersOf('vanished', { requestsPerMinute: 800 });
     await reserve('first');
-    const progress: Progress = { leaseMs: 1000, usage: usageOf(6), upstream: 'origin' };
-    await reserve('silent', progress.leaseMs);
-    await region('renew', 'silent', progress);
+    const renewal: Renewal = { ttlMs: 1000, usage: usageOf(6), upstream: 'origin' };
+    await reserve('silent', renewal.ttlMs);
+    await region('renew', 'silent', renewal);
     const rows = async () =>
       (await db.prepare("SELECT * FROM usage_daily WHERE tenant_id = 'vanished'").all()).results;
     const [row] = await eventually(rows, ({ length }) => length > 0);

@@ -4,7 +4,7 @@ import { type Limits, UNLIMITED } from '../../../../shared/tenant.ts';
 import { SLICE_GRACE_MS, SLICE_MS } from '../../../../worker/limits/quota/slice.ts';
 import { periodUse, subjectState } from '../../../../worker/limits/quota/state.ts';
 import { used } from '../../../../worker/limits/quota/window.ts';
-import { LEASE_MS, type Truth, World } from './region-world.ts';
+import { RESERVATION_TTL_MS, type Truth, World } from './region-world.ts';
 
 const START = Date.UTC(2026, 0, 31, 23, 58, 30);
 const REGIONS = 3;
@@ -76,7 +76,7 @@ const sum = (some: readonly Truth[]) => some.reduce((total, truth) => total + to
 const within = (amount: number, limit: number | null) =>
   expect(amount).toBeLessThanOrEqual(limit ?? Number.POSITIVE_INFINITY);
 
-/** The definition of the limits, counted anew over everything that was ever admitted anywhere. */
+/** Checks the limits by their definition, over all admitted requests of all regions. */
 function recount(world: World, subject: string, limits: Limits): void {
   const { now } = world;
   const all = [...world.truth.values()].filter(({ key }) => subject === 'tenant' || key === subject);
@@ -85,20 +85,20 @@ function recount(world: World, subject: string, limits: Limits): void {
   within(sum(minute), limits.tokensPerMinute);
   within(sum(all.filter(({ at }) => day(at) === day(now))), limits.tokensPerDay);
   within(sum(all.filter(({ at }) => month(at) === month(now))), limits.tokensPerMonth);
-  // Whoever gives no sign of life for so long loses its slot, and has none when home hears of it after all.
+  // A request loses its slot if home hears nothing of it for the lifetime of a reservation.
   const alive = all.filter(
-    ({ used: spent, at, toldAt }) => spent === null && (toldAt ?? now) < at + LEASE_MS,
+    ({ used: spent, at, toldAt }) => spent === null && (toldAt ?? now) < at + RESERVATION_TTL_MS,
   );
   within(alive.length, limits.concurrentRequests);
 }
 
-/** Requests and tokens in the tenant's minute, and slots. */
+/** Returns home's counters of the tenant: requests and tokens per minute, and slots. */
 function countedAtHome({ quota, now }: World): number[] {
   const { requests, tokens, running } = subjectState(quota, 'tenant');
   return [used(requests, now), used(tokens, now), running];
 }
 
-/** Everybody is heard, everything ends: what is true must now be what home has counted. */
+/** Delivers all messages and settles all requests. Home's counters must then equal the truth. */
 function quiesce(world: World): void {
   world.forgetStrays();
   for (let round = 0; round < 3; round += 1) {
@@ -127,7 +127,7 @@ function play(world: World, steps: readonly Step[]): void {
       const picked = running[step.pick % Math.max(1, running.length)];
       if (picked) world.settle(picked.id, Math.floor(picked.reserved * step.share));
     } else if (step.do === 'again') {
-      // A caller whose answer got lost asks once more.
+      // A caller repeats a request whose answer was lost.
       const one = asked[step.pick % Math.max(1, asked.length)];
       if (one && world.truth.get(one.id)?.used === null) world.ask(one.region, one.id, one.key, one.tokens);
     } else if (step.do === 'settleAgain') {
@@ -138,13 +138,13 @@ function play(world: World, steps: readonly Step[]): void {
     else if (step.do === 'stray') world.deliverStray();
     else if (step.do === 'crashHome') world.crashHome();
     else if (step.do === 'echo') {
-      // Given up, and yet it arrives, after the one that took its place.
+      // A message that was given up arrives after its replacement.
       world.send(step.region);
       world.lose(step.region);
       world.talk(step.region);
       world.deliverStray();
     } else if (step.do === 'unheard') {
-      // Home has read it, but its answer never comes.
+      // Home applies the sync, but its result is lost.
       world.send(step.region);
       world.deliver(step.region);
       world.lose(step.region);
@@ -152,8 +152,8 @@ function play(world: World, steps: readonly Step[]): void {
   }
 }
 
-describe('limits kept in many regions', () => {
-  test('whatever is lost, late or repeated: no limit is passed, no request counts twice, everything unused comes back', () => {
+describe('limits across regions', () => {
+  test('exceeds no limit, counts no request twice and refunds everything unused, whatever is lost, late or repeated', () => {
     fc.assert(
       fc.property(
         anyLimits,
@@ -190,7 +190,7 @@ describe('limits kept in many regions', () => {
     );
   });
 
-  test('one region alone is refused only what its limits have no room for', () => {
+  test('rejects requests of a single region only if the limits have no room', () => {
     const claims = fc.array(fc.integer({ min: 1, max: 40 }), { minLength: 40, maxLength: 120, size: 'max' });
     fc.assert(
       fc.property(maybe(8, 60), maybe(100, 900), claims, fc.nat(5), (requests, tokens, sizes, silence) => {
@@ -212,7 +212,7 @@ describe('limits kept in many regions', () => {
   });
 
   test.each(['requestsPerMinute', 'tokensPerMinute', 'concurrentRequests'] as const)(
-    'a region holds at most an eighth of what is left of %s, and pays with it without asking',
+    'grants a region at most an eighth of what is left of %s, and admits from it without home',
     (limit) => {
       const world = new World(2, { tenant: { ...UNLIMITED, [limit]: 81 } }, START);
       world.ask(0, 'first', 'a', 1);
@@ -224,7 +224,7 @@ describe('limits kept in many regions', () => {
     },
   );
 
-  test('the slot of a request that has ended serves one other, without asking', () => {
+  test('reuses the slot of a settled request once, without home', () => {
     const world = new World(1, { tenant: { ...UNLIMITED, concurrentRequests: 81 } }, START);
     world.ask(0, 'first', 'a', 1);
     world.talk(0);
@@ -234,24 +234,24 @@ describe('limits kept in many regions', () => {
     expect(world.regions[0]!.waiting.map(({ requestId }) => requestId)).toEqual(['one too many']);
   });
 
-  test('home counts what a region admits once, within its slice, and what it leaves over goes back there', () => {
+  test('counts a region’s request once, within its slice, and refunds it to the slice', () => {
     const limits = { requestsPerMinute: 81, tokensPerMinute: 801, concurrentRequests: 81 };
     const world = new World(1, { tenant: { ...UNLIMITED, ...limits } }, START + 300);
     world.ask(0, 'first', 'a', 1);
     world.talk(0);
-    // The first and a slice of ten, with a hundred tokens: nothing of it is free while the region may still spend it.
+    // The first request, and a slice of ten requests and 100 tokens, all counted while the region holds the slice.
     const held = [11, 101, 11];
     expect(countedAtHome(world)).toEqual(held);
     world.ask(0, 'second', 'a', 40);
     world.talk(0);
     expect(countedAtHome(world)).toEqual(held);
-    expect(world.quota.leases.get('second')?.expiresAt).toBe(world.now + LEASE_MS);
+    expect(world.quota.reservations.get('second')?.expiresAt).toBe(world.now + RESERVATION_TTL_MS);
     world.pass(5000);
     world.renew(0, 'second');
     world.talk(0);
-    expect(world.quota.leases.get('second')?.expiresAt).toBe(world.now + LEASE_MS);
+    expect(world.quota.reservations.get('second')?.expiresAt).toBe(world.now + RESERVATION_TTL_MS);
     world.settle('second', 20);
-    // Home has read it, but its answer never comes.
+    // Home applies the sync, but its result is lost.
     world.send(0);
     world.deliver(0);
     world.lose(0);
@@ -263,7 +263,7 @@ describe('limits kept in many regions', () => {
     expect(world.holders()).toEqual([]);
   });
 
-  test('an ending told twice gives its slot and tokens back once, and is one record', () => {
+  test('refunds and records a repeated settlement once', () => {
     const world = new World(1, { tenant: { ...UNLIMITED, tokensPerMinute: 801 } }, START);
     world.ask(0, 'first', 'a', 1);
     world.talk(0);
@@ -276,7 +276,7 @@ describe('limits kept in many regions', () => {
     expect(world.records.get('second')).toBe(1);
   });
 
-  test('a region that is never heard again costs its slice for a minute, and nothing more', () => {
+  test('counts the slice of a silent region for one minute only', () => {
     const limits = { requestsPerMinute: 80, tokensPerMinute: 80, concurrentRequests: 80 };
     const world = new World(2, { tenant: { ...UNLIMITED, ...limits } }, START);
     world.ask(0, 'first', 'a', 1);
@@ -294,7 +294,7 @@ describe('limits kept in many regions', () => {
     expect(countedAtHome(world)).toEqual([0, 0, 1]);
   });
 
-  test('home knows who holds slices, and wakes for the one that ends first', () => {
+  test('knows the regions with slices and the end of the first slice', () => {
     const world = new World(2, { tenant: { ...UNLIMITED, requestsPerMinute: 200 } }, START);
     for (const region of [0, 1]) {
       world.ask(region, `r${region}`, 'a', 1);
@@ -305,7 +305,7 @@ describe('limits kept in many regions', () => {
     expect(world.nextEnd()).toBe(START + SLICE_MS + SLICE_GRACE_MS);
   });
 
-  test('a region that is heard after its slice was taken for spent gets back what it did not spend', () => {
+  test('refunds the unused part of an ended slice once its region reports', () => {
     const limits = { requestsPerMinute: 80, tokensPerMinute: 80, concurrentRequests: 80 };
     const world = new World(1, { tenant: { ...UNLIMITED, ...limits } }, START + 300);
     world.ask(0, 'first', 'a', 1);

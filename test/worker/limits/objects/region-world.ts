@@ -1,84 +1,88 @@
 import { type Limits, UNLIMITED } from '../../../../shared/tenant.ts';
+import {
+  type HomeCallbacks,
+  HomeSlices,
+  type RegionState,
+} from '../../../../worker/limits/objects/home-slices.ts';
+import { RegionAdmission } from '../../../../worker/limits/objects/region-admission.ts';
 import type {
-  Exchange,
-  ExchangeAnswer,
-  JournalEntry,
-  NumberedEntry,
-} from '../../../../worker/limits/objects/exchange.ts';
-import { type Home, HomeSlices, type RegionState } from '../../../../worker/limits/objects/home-slices.ts';
-import type { ReservationRequest } from '../../../../worker/limits/objects/protocol.ts';
-import { RegionBook } from '../../../../worker/limits/objects/region-book.ts';
+  NumberedDecision,
+  RegionDecision,
+  RegionSync,
+  RegionSyncResult,
+  ReservationRequest,
+} from '../../../../worker/limits/protocol.ts';
 import { renew, reserve, settle } from '../../../../worker/limits/quota/quota.ts';
 import { emptyQuota, type Subject, type SubjectState } from '../../../../worker/limits/quota/state.ts';
 
 /**
- * One tenant's home and its regions with a network between them that a test controls: it delivers when told to, late,
- * twice or never. What was truly admitted is noted beside it, in a list that the implementation never sees.
+ * One tenant's home and its regions, with a simulated network that delivers messages late, twice or never. Records the
+ * truth about all admitted requests in a list that the implementation cannot see.
  */
 
-export const LEASE_MS = 30_000;
+export const RESERVATION_TTL_MS = 30_000;
 
-/** What truly happened to a request, wherever it was decided. */
+/** The true state of a request. */
 export interface Truth {
   readonly id: string;
   readonly key: string;
   readonly at: number;
   readonly reserved: number;
-  /** What it used; null while it runs. */
+  /** Used tokens; null while it runs. */
   used: number | null;
-  /** Where its caller was told so; null = it still waits for the answer. */
+  /** The region that answered the caller; null = the caller still waits. */
   region: number | null;
-  /** When home first knew of it; null = it does not yet. */
+  /** When home first heard of it; null = not yet. */
   toldAt: number | null;
 }
 
 interface Region {
-  book: RegionBook;
+  admission: RegionAdmission;
   readonly name: string;
-  journal: NumberedEntry[];
+  log: NumberedDecision[];
   sequence: number;
-  exchanges: number;
+  syncs: number;
   waiting: ReservationRequest[];
-  sent: { readonly exchange: Exchange; readonly at: number } | null;
-  answer: ExchangeAnswer | null;
+  sent: { readonly sync: RegionSync; readonly at: number } | null;
+  answer: RegionSyncResult | null;
 }
 
 export class World {
   now: number;
   readonly quota = emptyQuota();
   readonly truth = new Map<string, Truth>();
-  /** Records written, by request. */
+  /** Number of written records per request. */
   readonly records = new Map<string, number>();
   readonly refused = new Set<string>();
   readonly regions: Region[];
-  /** Told whenever something was truly admitted. */
+  /** Called for every admitted request. */
   onAdmitted: (truth: Truth) => void = () => {};
   readonly #limits: Readonly<Record<string, Limits>>;
   readonly #open = new Set<string>();
   readonly #stored = new Map<string, string>();
-  /** Counters that have changed since they were written, and what is written. */
+  /** Changed counters, and the written ones. */
   readonly #touched = new Set<string>();
   readonly #written = new Map<string, string>();
   #home: HomeSlices;
-  /** Exchanges that the network still carries although their region has given them up. */
-  #stray: Exchange[] = [];
+  /** Syncs that their region has given up, but which may still arrive. */
+  #stray: RegionSync[] = [];
 
   constructor(regions: number, limits: Readonly<Record<string, Limits>>, now: number) {
     this.now = now;
     this.#limits = limits;
     this.#home = this.#loadHome();
     this.regions = Array.from({ length: regions }, (_, index) => ({
-      ...{ book: new RegionBook(), name: `region-${index}`, journal: [], sequence: 0, exchanges: 0 },
+      ...{ admission: new RegionAdmission(), name: `region-${index}`, log: [], sequence: 0, syncs: 0 },
       ...{ waiting: [], sent: null, answer: null },
     }));
   }
 
   #loadHome(): HomeSlices {
     const stored = [...this.#stored].map(([name, text]) => [name, JSON.parse(text) as RegionState] as const);
-    return new HomeSlices(this.quota, new Map(stored), this.#desk);
+    return new HomeSlices(this.quota, new Map(stored), this.#callbacks);
   }
 
-  get #desk(): Home {
+  get #callbacks(): HomeCallbacks {
     return {
       isOpen: (id) => this.#open.has(id),
       open: ({ requestId: id }) => {
@@ -87,11 +91,11 @@ export class World {
       },
       settle: ({ requestId: id, settlement: { usage } }) => {
         if (!this.#open.delete(id)) return;
-        const lease = settle(this.quota, id, usage.completionTokens);
-        this.#touch(lease?.subjects ?? []);
+        const reservation = settle(this.quota, id, usage.completionTokens);
+        this.#touch(reservation?.subjects ?? []);
         this.records.set(id, (this.records.get(id) ?? 0) + 1);
       },
-      renew: (id) => renew(this.quota, id, this.now + LEASE_MS),
+      renew: (id) => renew(this.quota, id, this.now + RESERVATION_TTL_MS),
       reserve: (request, now) => this.#reserve(request, now),
       subjectsOf: ({ keyId }) => this.#subjects(keyId),
       isBlocked: () => false,
@@ -104,7 +108,7 @@ export class World {
     for (const id of ids) this.#touched.add(id);
   }
 
-  /** Ends every call of home's, as its commit does. */
+  /** Writes the changed counters, as the commit after every call does. */
   #write(): void {
     for (const id of this.#touched) this.#written.set(id, JSON.stringify(this.quota.subjects.get(id)));
     this.#touched.clear();
@@ -119,7 +123,7 @@ export class World {
     if (this.#open.has(id)) return { admitted: true as const, headers: {} };
     const refusal = reserve(
       this.quota,
-      { id, subjects: this.#subjects(keyId), tokens, leaseMs: LEASE_MS },
+      { id, subjects: this.#subjects(keyId), tokens, ttlMs: RESERVATION_TTL_MS },
       now,
     );
     if (refusal) return { admitted: false as const, refusal, headers: {} };
@@ -140,9 +144,9 @@ export class World {
     this.onAdmitted(truth);
   }
 
-  #append(region: Region, entry: JournalEntry): void {
+  #append(region: Region, decision: RegionDecision): void {
     region.sequence += 1;
-    region.journal.push({ sequence: region.sequence, entry });
+    region.log.push({ sequence: region.sequence, decision });
   }
 
   ask(index: number, id: string, keyId: string, tokens: number): void {
@@ -158,7 +162,7 @@ export class World {
       model: 'tiny',
       tokens,
       ...limits,
-      leaseMs: LEASE_MS,
+      ttlMs: RESERVATION_TTL_MS,
     };
     if (this.#admitLocally(index, request)) return;
     region.waiting.push(request);
@@ -168,72 +172,75 @@ export class World {
 
   #admitLocally(index: number, request: ReservationRequest): boolean {
     const region = this.regions[index]!;
-    const admitted = region.book.admit(request, this.now);
-    if (admitted?.entry) {
-      this.#append(region, admitted.entry);
+    const admitted = region.admission.admit(request, this.now);
+    if (admitted?.decision) {
+      this.#append(region, admitted.decision);
       this.#admitted(request, index, null);
     }
     const truth = this.truth.get(request.requestId);
-    if (admitted?.reservation.admitted && truth) truth.region = index;
-    return admitted?.reservation.admitted === true;
+    if (admitted?.result.admitted && truth) truth.region = index;
+    return admitted?.result.admitted === true;
   }
 
   settle(id: string, used: number): void {
     const truth = this.truth.get(id);
     if (!truth || truth.region === null || truth.used !== null) return;
     const region = this.regions[truth.region]!;
-    // Its caller has asked twice and waits for the other answer.
-    const pending = [...region.waiting, ...(region.sent?.exchange.claims ?? [])];
+    // The caller has repeated the request and waits for the other answer.
+    const pending = [...region.waiting, ...(region.sent?.sync.requests ?? [])];
     if (pending.some(({ requestId }) => requestId === id)) return;
     truth.used = used;
-    this.#tellEnding(region, id, used);
+    this.#sendSettlement(region, id, used);
   }
 
-  /** An ending whose first telling nobody confirmed. */
+  /** Repeats a settlement that was not confirmed. */
   settleAgain(id: string): void {
     const { used, region } = this.truth.get(id) ?? {};
     if (typeof used === 'number' && typeof region === 'number')
-      this.#tellEnding(this.regions[region]!, id, used);
+      this.#sendSettlement(this.regions[region]!, id, used);
   }
 
-  #tellEnding(region: Region, id: string, used: number): void {
+  #sendSettlement(region: Region, id: string, used: number): void {
     const usage = { promptTokens: 0, cachedTokens: 0, completionTokens: used };
     const rest = { errorCode: null, finishReasons: [], upstream: null, latencyMs: 0, firstTokenMs: null };
     this.#append(
       region,
-      region.book.settle({ requestId: id, settlement: { status: 'completed', usage, ...rest } }, this.now),
+      region.admission.settle(
+        { requestId: id, settlement: { status: 'completed', usage, ...rest } },
+        this.now,
+      ),
     );
   }
 
   send(index: number): void {
     const region = this.regions[index]!;
     if (region.sent) return;
-    region.exchanges += 1;
-    const claims = region.waiting.filter((request) => !this.#admitLocally(index, request));
+    region.syncs += 1;
+    const requests = region.waiting.filter((request) => !this.#admitLocally(index, request));
     region.waiting = [];
-    const told = { region: region.name, number: region.exchanges, entries: [...region.journal] };
-    const exchange = { ...told, ...region.book.compose(claims, this.now) };
-    region.sent = { exchange, at: this.now };
+    const told = { region: region.name, number: region.syncs, decisions: [...region.log] };
+    const sync = { ...told, ...region.admission.composeSync(requests, this.now) };
+    region.sent = { sync, at: this.now };
   }
 
-  /** Home reads what is on its way. */
+  /** Home applies the sync. */
   deliver(index: number): void {
     const region = this.regions[index]!;
     if (!region.sent || region.answer) return;
-    region.answer = this.#home.exchange(structuredClone(region.sent.exchange), this.now);
+    region.answer = this.#home.sync(structuredClone(region.sent.sync), this.now);
     this.#write();
   }
 
-  /** The region reads the answer. */
+  /** The region reads the result. */
   receive(index: number): void {
     const region = this.regions[index]!;
     const { sent, answer } = region;
     if (!sent || !answer) return;
     region.sent = null;
     region.answer = null;
-    region.journal = region.journal.filter(({ sequence }) => sequence > answer.cursor);
-    region.book.absorb(answer, sent.at);
-    for (const [at, { requestId }] of sent.exchange.claims.entries()) {
+    region.log = region.log.filter(({ sequence }) => sequence > answer.cursor);
+    region.admission.takeSlices(answer, sent.at);
+    for (const [at, { requestId }] of sent.sync.requests.entries()) {
       if (answer.reservations[at]!.admitted) this.truth.get(requestId)!.region = index;
       else this.refused.add(requestId);
     }
@@ -245,35 +252,35 @@ export class World {
     this.receive(index);
   }
 
-  /** Connection gone, before or after home has read; the exchange itself may still turn up. */
+  /** Breaks the connection, before or after home has applied the sync. The sync may still arrive. */
   lose(index: number): void {
     const region = this.regions[index]!;
     if (!region.sent) return;
-    this.#stray.push(region.sent.exchange);
-    const { claims } = region.sent.exchange;
+    this.#stray.push(region.sent.sync);
+    const { requests } = region.sent.sync;
     region.sent = null;
     region.answer = null;
-    // Their callers try again.
-    for (const { requestId, keyId, tokens } of claims) this.ask(index, requestId, keyId, tokens);
+    // Their callers retry.
+    for (const { requestId, keyId, tokens } of requests) this.ask(index, requestId, keyId, tokens);
   }
 
   deliverStray(): void {
-    const exchange = this.#stray.shift();
-    if (exchange) this.#home.exchange(structuredClone(exchange), this.now);
+    const sync = this.#stray.shift();
+    if (sync) this.#home.sync(structuredClone(sync), this.now);
     this.#write();
   }
 
-  /** A region's object goes down: its journal is all that is left. */
+  /** Restarts a region's object. Only its log survives. */
   crash(index: number): void {
     const region = this.regions[index]!;
     this.lose(index);
-    region.book = new RegionBook();
+    region.admission = new RegionAdmission();
     const lost = region.waiting;
     region.waiting = [];
     for (const { requestId, keyId, tokens } of lost) this.ask(index, requestId, keyId, tokens);
   }
 
-  /** Home's object goes down: what it has written is all that is left. */
+  /** Restarts home's object. Only written state survives. */
   crashHome(): void {
     this.quota.subjects.clear();
     for (const [id, text] of this.#written) this.quota.subjects.set(id, JSON.parse(text) as SubjectState);
@@ -286,23 +293,23 @@ export class World {
     this.#write();
   }
 
-  /** Names of the regions that home believes to be admitting. */
+  /** Returns the names of the regions that hold slices. */
   holders(): string[] {
     return this.#home.holders();
   }
 
-  /** When home takes the next slice for spent. */
+  /** Returns when the next slice ends. */
   nextEnd(): number | null {
     return this.#home.nextEnd();
   }
 
-  /** A sign of life of a running request. */
+  /** Renews a running request. */
   renew(index: number, id: string): void {
     const usage = { promptTokens: 0, cachedTokens: 0, completionTokens: 1 };
-    this.regions[index]!.book.renew(id, { leaseMs: LEASE_MS, usage, upstream: null });
+    this.regions[index]!.admission.renew(id, { ttlMs: RESERVATION_TTL_MS, usage, upstream: null });
   }
 
-  /** No more exchanges of the past turn up. */
+  /** Drops all old syncs. */
   forgetStrays(): void {
     this.#stray = [];
   }

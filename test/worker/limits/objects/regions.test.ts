@@ -28,14 +28,14 @@ const passed = (answers: readonly { readonly status: number }[]) =>
 const wave = (key: string, count: number) =>
   Promise.all(Array.from({ length: count }, (_, index) => ask(key, REGIONS[index % REGIONS.length]!)));
 
-describe('limits in many regions', () => {
-  test('of 300 requests in parallel from three regions against a limit of 100, exactly 100 pass once nothing is leased', async () => {
+describe('limits in several regions', () => {
+  test('admits exactly 100 of 300 parallel requests from three regions with a limit of 100', async () => {
     const { key } = await tenantWithKey(worker, 'many', { requests_per_minute: 100 });
     let count = passed(await wave(key, 30));
     expect(count).toBe(30);
     count += passed(await wave(key, 300));
     expect(count).toBeLessThanOrEqual(100);
-    // What one region still holds unspent, the others do not get; it comes back.
+    // Other regions cannot use what one region holds unused. It returns to home later.
     await eventually(
       async () => {
         count += passed(await wave(key, 6));
@@ -52,7 +52,7 @@ describe('limits in many regions', () => {
     expect(body.total).toMatchObject({ requests: 100, completed: 100, prompt_tokens: 200 });
   });
 
-  test('a region with a slice decides without asking home, and tells what is left', async () => {
+  test('admits from a slice without home, and reports what is left', async () => {
     const { key } = await tenantWithKey(worker, 'near', { requests_per_minute: 800 });
     const claims = async () => Number(await (await worker.request('/claims')).json());
     const before = await claims();
@@ -65,14 +65,14 @@ describe('limits in many regions', () => {
     expect(second.headers.get('x-ratelimit-reset-requests')).toMatch(/^[\d.]+s$|^1m0s$/);
   });
 
-  test('a resumable stream is paid for by the region it was asked for in', async () => {
+  test('charges a resumable stream to the caller’s region', async () => {
     const { key } = await tenantWithKey(worker, 'tail', { requests_per_minute: 800 });
     await ask(key, 'FRA');
     const { headers } = await ask(key, 'FRA', { stream: true }, { 'x-resumable': 'true' });
     expect(headers.get('x-ratelimit-remaining-requests')).toBe('798');
   });
 
-  test('a refused body costs nothing and is told what is left, with a slice and without', async () => {
+  test('charges nothing for a rejected body and shows its limits, with and without a slice', async () => {
     const { key } = await tenantWithKey(worker, 'told', { requests_per_minute: 800 });
     const left = async (fields: Readonly<Record<string, unknown>>) => {
       const { status, headers } = await ask(key, 'FRA', fields);
@@ -84,13 +84,13 @@ describe('limits in many regions', () => {
     expect(await left({})).toEqual([200, '798']);
   });
 
-  test('exactly as many requests run at a time as there are slots, every slot comes back, and the ledger is exact', async () => {
+  test('runs exactly as many requests as slots, frees every slot and bills exactly', async () => {
     const slots = 20;
     const { key } = await tenantWithKey(worker, 'slots', { concurrent_requests: slots });
     const stage = new Stage(origin);
     for (let round = 1; round <= 3; round += 1) {
       const taken = await takeAll(worker, key, slots);
-      // Whoever else comes finds none, wherever it comes in.
+      // No region admits another request.
       expect(await open(worker, key, 30)).toEqual([]);
       expect([taken.length, stage.running, stage.most]).toEqual([slots, slots, slots]);
       stage.endAll();

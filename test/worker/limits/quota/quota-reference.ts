@@ -1,8 +1,8 @@
 import type { Limits } from '../../../../shared/tenant.ts';
 
 /**
- * The limits once more, written as their definition: a list of everything that was ever admitted, counted anew for
- * every question. Nothing is shared with the implementation.
+ * A reference implementation of the limits by their definition: keeps a list of all admissions and recounts it for every
+ * question. Shares no code with the implementation.
  */
 
 interface Admission {
@@ -30,7 +30,7 @@ export class ReferenceQuota {
     return this.#admitted.filter((admission) => admission.subjects.includes(subject));
   }
 
-  /** Admissions of the 60 clock seconds that end with the present one. */
+  /** Returns the admissions of the last 60 clock seconds, including the current one. */
   #minute(subject: string, now: number): Admission[] {
     return this.#of(subject).filter((admission) => second(admission.at) > second(now) - 60);
   }
@@ -67,8 +67,8 @@ export class ReferenceQuota {
     });
   }
 
-  admit(id: string, subjects: readonly string[], tokens: number, now: number, leaseMs: number): void {
-    this.#admitted.push({ id, subjects, at: now, tokens, running: true, expiresAt: now + leaseMs });
+  admit(id: string, subjects: readonly string[], tokens: number, now: number, ttlMs: number): void {
+    this.#admitted.push({ id, subjects, at: now, tokens, running: true, expiresAt: now + ttlMs });
   }
 
   settle(id: string, tokens: number): boolean {

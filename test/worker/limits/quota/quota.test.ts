@@ -1,7 +1,13 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { type Limits, UNLIMITED } from '../../../../shared/tenant.ts';
-import { dueLeases, nextExpiry, renew, reserve, settle } from '../../../../worker/limits/quota/quota.ts';
+import {
+  dueReservations,
+  nextExpiry,
+  renew,
+  reserve,
+  settle,
+} from '../../../../worker/limits/quota/quota.ts';
 import { goDuration, rateLimitHeaders } from '../../../../worker/limits/quota/rate-limit-headers.ts';
 import {
   emptyQuota,
@@ -23,11 +29,11 @@ const claim = (id: string, subjects: readonly Subject[], tokens = 1) => ({
   id,
   subjects,
   tokens,
-  leaseMs: 30_000,
+  ttlMs: 30_000,
 });
 
 const snapshot = (state: QuotaState): string =>
-  JSON.stringify([[...state.subjects.entries()], [...state.leases.entries()]]);
+  JSON.stringify([[...state.subjects.entries()], [...state.reservations.entries()]]);
 
 const maybe = (max: number) => fc.option(fc.integer({ min: 1, max }), { nil: null });
 
@@ -56,8 +62,8 @@ const anyStep: fc.Arbitrary<Step> = fc.oneof(
   fc.record({ do: fc.constant('pass' as const), ms: fc.oneof(fc.nat(1500), fc.nat(40_000)) }),
 );
 
-describe('quota against its definition', () => {
-  test('every decision, counter and retry-after is what a recount of all admissions says', () => {
+describe('quota compared with the reference', () => {
+  test('agrees with the reference in every decision, counter and retry-after', () => {
     fc.assert(
       fc.property(
         anyLimits,
@@ -89,7 +95,7 @@ describe('quota against its definition', () => {
                 const { retryAfterMs, kind } = refusal;
                 if (retryAfterMs !== null && kind !== 'concurrency') {
                   const others = reference.runningOf('tenant') + reference.runningOf(step.key);
-                  // Slots and budgets apart, the wait is exact: it fits then, and not a millisecond earlier.
+                  // Except for slots and budgets, the wait is exact: the request fits then, and not 1 ms earlier.
                   if (others === 0) expect(reference.fits(names, step.tokens, now + retryAfterMs)).toBe(true);
                   expect(reference.fits(names, step.tokens, now + retryAfterMs - 1)).toBe(false);
                 }
@@ -104,7 +110,7 @@ describe('quota against its definition', () => {
               expect(used(held.tokens, now)).toBe(reference.tokensOf(name, now));
               expect(held.running).toBe(reference.runningOf(name));
             }
-            expect(dueLeases(state, now).sort()).toEqual(reference.due(now));
+            expect(dueReservations(state, now).sort()).toEqual(reference.due(now));
           }
         },
       ),
@@ -112,7 +118,7 @@ describe('quota against its definition', () => {
     );
   });
 
-  test('a client that waits exactly retry-after gets in', () => {
+  test('admits a client that waits exactly retry-after', () => {
     const one = [subject({ requestsPerMinute: 3, tokensPerMinute: 100 })];
     const state = emptyQuota();
     for (const [index, tokens] of [60, 30, 5].entries()) {
@@ -126,7 +132,7 @@ describe('quota against its definition', () => {
 });
 
 describe('refusals', () => {
-  test('of 200 claims at once against a limit of 50, exactly 50 pass', () => {
+  test('admits exactly 50 of 200 concurrent claims with a limit of 50', () => {
     const one = [subject({ requestsPerMinute: 50 })];
     const state = emptyQuota();
     const passed = Array.from({ length: 200 }, (_, index) =>
@@ -135,12 +141,12 @@ describe('refusals', () => {
     expect(passed.filter((refusal) => refusal === null)).toHaveLength(50);
   });
 
-  test('a request larger than its own limit is refused for good', () => {
+  test('rejects a request larger than its limit without retry-after', () => {
     const refusal = reserve(emptyQuota(), claim('r', [subject({ tokensPerMinute: 10 })], 11), START);
     expect(refusal).toMatchObject({ kind: 'too_large', limit: 10, requested: 11, retryAfterMs: null });
   });
 
-  test('of several limits without room, the one that takes longest to have some says how long to wait', () => {
+  test('takes retry-after from the limit with the longest wait', () => {
     const tenant = subject({ requestsPerMinute: 2, tokensPerMinute: 100 });
     const key = subject({ tokensPerMinute: 40 }, 'key');
     const state = emptyQuota();
@@ -152,7 +158,7 @@ describe('refusals', () => {
     expect(reserve(state, late, START + 6000 + 59_000)).toBeNull();
   });
 
-  test('what has left the window makes no room once more', () => {
+  test('frees expired amounts only once', () => {
     const one = [subject({ tokensPerMinute: 50 })];
     const state = emptyQuota();
     for (const [index, tokens] of [10, 40].entries()) {
@@ -163,7 +169,7 @@ describe('refusals', () => {
     });
   });
 
-  test('a spent day outweighs a full minute, and ends at midnight UTC', () => {
+  test('reports a spent day before a full minute, until midnight UTC', () => {
     const one = [subject({ requestsPerMinute: 1, tokensPerDay: 10 })];
     const state = emptyQuota();
     expect(reserve(state, claim('r1', one, 10), START)).toBeNull();
@@ -171,7 +177,7 @@ describe('refusals', () => {
     expect(reserve(state, claim('r3', one, 10), Date.UTC(2026, 1, 1))).toBeNull();
   });
 
-  test('what was reserved too much comes back when the truth is known', () => {
+  test('refunds unused tokens at settlement', () => {
     const one = [subject({ tokensPerMinute: 100, tokensPerDay: 100, tokensPerMonth: 100 })];
     const state = emptyQuota();
     expect(reserve(state, claim('r1', one, 100), START)).toBeNull();
@@ -179,7 +185,7 @@ describe('refusals', () => {
     expect(reserve(state, claim('r2', one, 60), START + 500)).toBeNull();
   });
 
-  test('a key is stopped by its own limit and by its tenant', () => {
+  test('applies the limits of the key and of its tenant', () => {
     const tenant = subject({ concurrentRequests: 2 });
     const state = emptyQuota();
     const key = subject({ concurrentRequests: 1 }, 'key');
@@ -197,7 +203,7 @@ describe('refusals', () => {
 });
 
 describe('windows', () => {
-  test('a subject costs at most sixty cells, whatever its rate', () => {
+  test('keeps at most 60 cells per subject', () => {
     const state = emptyQuota();
     const one = subject({});
     for (let index = 0; index < 1000; index += 1) {
@@ -208,14 +214,14 @@ describe('windows', () => {
   });
 });
 
-describe('leases', () => {
-  test('a lease ends by itself unless it is renewed', () => {
+describe('reservations', () => {
+  test('expires unless it is renewed', () => {
     const state = emptyQuota();
     reserve(state, claim('r1', [subject({})]), START);
     expect(nextExpiry(state)).toBe(START + 30_000);
     expect(renew(state, 'r1', START + 50_000)).toBe(true);
-    expect(dueLeases(state, START + 49_999)).toEqual([]);
-    expect(dueLeases(state, START + 50_000)).toEqual(['r1']);
+    expect(dueReservations(state, START + 49_999)).toEqual([]);
+    expect(dueReservations(state, START + 50_000)).toEqual(['r1']);
     settle(state, 'r1', 0);
     expect(renew(state, 'r1', START + 90_000)).toBe(false);
     expect(nextExpiry(state)).toBeNull();
@@ -234,11 +240,11 @@ describe('headers', () => {
     [3_599_999, '59m59.999s'],
     [86_400_000, '24h0m0s'],
     [11.2, '12ms'],
-  ])('%d ms is written as Go writes it: %s', (ms, text) => {
+  ])('formats %d ms as Go does: %s', (ms, text) => {
     expect(goDuration(ms)).toBe(text);
   });
 
-  test('the tighter one is the one with less left, whichever limit is larger, and never less than nothing', () => {
+  test('reports the limit with less left, and never a negative number', () => {
     const tenant = subject({ requestsPerMinute: 10, tokensPerMinute: 50 });
     const key = subject({ requestsPerMinute: 4 }, 'key');
     const state = emptyQuota();
@@ -252,7 +258,7 @@ describe('headers', () => {
     });
   });
 
-  test('the tighter of tenant and key is reported, a missing limit is not', () => {
+  test('reports the tighter of tenant and key, and no missing limit', () => {
     const subjects = [subject({ requestsPerMinute: 10 }), subject({ requestsPerMinute: 4 }, 'key')];
     const state = emptyQuota();
     reserve(state, claim('r1', subjects), START);

@@ -7,17 +7,17 @@ import { World } from '../objects/region-world.ts';
 
 const NOON = Date.UTC(2026, 0, 31, 12);
 
-/** A tenant with one region. */
+/** Returns a tenant with one region. */
 const worldWith = (limits: Partial<Limits>, now = NOON) =>
   new World(1, { tenant: { ...UNLIMITED, ...limits } }, now);
 
 const tokensIn = (world: World, period: 'day' | 'month'): number =>
   periodUse(subjectState(world.quota, 'tenant'), period, world.now);
 
-/** Requests in the tenant's minute. */
+/** Returns the tenant's requests in the last minute. */
 const requestsOf = (world: World): number => used(subjectState(world.quota, 'tenant').requests, world.now);
 
-test('a slice lasts no longer than its day: what a region admits after midnight, the new day pays for', () => {
+test('ends a slice at midnight UTC and charges later requests to the new day', () => {
   const world = worldWith({ tokensPerDay: 800 }, Date.UTC(2026, 0, 31, 23, 59, 56));
   world.ask(0, 'first', 'a', 1);
   world.talk(0);
@@ -32,7 +32,7 @@ test('a slice lasts no longer than its day: what a region admits after midnight,
   expect(tokensIn(world, 'day')).toBe(10);
 });
 
-test('what a region left of a slice comes back to the day and to the month', () => {
+test('refunds an unused slice to the day and to the month', () => {
   const world = worldWith({ tokensPerDay: 800, tokensPerMonth: 900 });
   world.ask(0, 'first', 'a', 1);
   world.talk(0);
@@ -44,7 +44,7 @@ test('what a region left of a slice comes back to the day and to the month', () 
   expect([tokensIn(world, 'day'), tokensIn(world, 'month')]).toEqual([21, 21]);
 });
 
-test('where more was used than the limits allow, no slice is granted, and nothing is given back', () => {
+test('grants no slice above the limits, and refunds nothing', () => {
   const world = worldWith({ tokensPerMinute: 80 });
   world.ask(0, 'first', 'a', 10);
   world.talk(0);
@@ -58,14 +58,14 @@ test('where more was used than the limits allow, no slice is granted, and nothin
   expect([world.holders(), world.truth.size]).toEqual([[], 1]);
 });
 
-test('where one limit leaves too little for a slice, home keeps everything of the others, too', () => {
+test('grants no slice if one limit leaves too little', () => {
   const world = worldWith({ requestsPerMinute: 8, concurrentRequests: 800 });
   world.ask(0, 'first', 'a', 1);
   world.talk(0);
   expect([world.holders(), subjectState(world.quota, 'tenant').running]).toEqual([[], 1]);
 });
 
-test('a region heard long after its slice was taken for spent has its requests counted from then on, and no others', () => {
+test('counts a late region’s requests from the end of its slice', () => {
   const world = worldWith({ requestsPerMinute: 80 });
   world.ask(0, 'first', 'a', 1);
   world.talk(0);

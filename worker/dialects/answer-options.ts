@@ -1,0 +1,69 @@
+import type { CompletionRequest } from '../../shared/completion.ts';
+import { ApiError } from '../../shared/errors.ts';
+import { either } from './aliases.ts';
+import type { AnswerOptions } from './completion-call.ts';
+import type { Resolved } from './cross-field.ts';
+import type { Dialect } from './dialect.ts';
+import { aboveMaximum, conflicting } from './request-errors.ts';
+
+/** Reads the fields that shape the response. */
+export function answerOptions(
+  request: CompletionRequest,
+  resolved: Resolved,
+  dialect: Dialect,
+): AnswerOptions {
+  return {
+    model: request.model,
+    stream: request.stream ?? false,
+    n: resolved.n,
+    rank: (request.best_of ?? 0) > 1,
+    echo: resolved.echo,
+    echoLast: request.echo_last ?? null,
+    logprobs: resolved.logprobs,
+    tokensAsIds: request.return_tokens_as_token_ids ?? false,
+    tokenIds: either(request, 'return_token_ids', 'return_tokens') ?? false,
+    promptLogprobs: promptLogprobsOf(request, dialect),
+    timings: request.timings_per_token ?? false,
+    streamUsage: streamUsageOf(request, dialect),
+  };
+}
+
+function streamUsageOf(request: CompletionRequest, dialect: Dialect): AnswerOptions['streamUsage'] {
+  const options = request.stream_options;
+  if (options?.include_usage) return options.continuous_usage_stats ? 'continuous' : 'final';
+  return dialect.streamUsage === 'last-choice' && options?.include_usage !== false ? 'last-choice' : 'none';
+}
+
+type NamedValue = readonly [field: string, value: number];
+
+function atMost([field, value]: NamedValue, maximum: number): number {
+  if (value <= maximum) return value;
+  throw aboveMaximum(field, maximum, value);
+}
+
+/**
+ * Returns the number of alternatives per generated token; null = no logprobs. `logprobs: true` uses the number in
+ * top_logprobs. `n_probs: 0` means no logprobs, but `logprobs: 0` means logprobs without alternatives.
+ */
+export function logprobsOf(request: CompletionRequest, dialect: Dialect): number | null {
+  const { logprobs, top_logprobs: top, n_probs: probabilities } = request;
+  if (logprobs === true && typeof top !== 'number') {
+    const message = "Invalid type for 'logprobs': expected an integer, or true together with 'top_logprobs'.";
+    throw new ApiError('invalid_type', message, { param: 'logprobs' });
+  }
+  const given: NamedValue[] = [];
+  if (typeof logprobs === 'number') given.push(['logprobs', logprobs]);
+  if (typeof top === 'number') given.push(['top_logprobs', top]);
+  if (typeof probabilities === 'number' && probabilities > 0) given.push(['n_probs', probabilities]);
+  const [first] = given;
+  if (first === undefined) return null;
+  const other = given.find((named) => named[1] !== first[1]);
+  if (other) throw conflicting(first[0], other[0]);
+  return atMost(first, dialect.maxLogprobs);
+}
+
+/** Returns the number of alternatives per prompt token; null = no `prompt_logprobs`. */
+function promptLogprobsOf(request: CompletionRequest, dialect: Dialect): number | null {
+  const value = request.prompt_logprobs;
+  return typeof value === 'number' ? atMost(['prompt_logprobs', value], dialect.maxLogprobs) : null;
+}

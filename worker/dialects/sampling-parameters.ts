@@ -1,0 +1,54 @@
+import type { CompletionRequest } from '../../shared/completion.ts';
+import { NEUTRAL_SAMPLING, type SamplingParameters } from '../../shared/sampling.ts';
+import { either } from './aliases.ts';
+import type { Defaults } from './dialect.ts';
+
+type Mirostat = Pick<SamplingParameters, 'mirostat' | 'mirostatTau' | 'mirostatEta'>;
+
+/** Servers without the field `mirostat` enable Mirostat 2 if its target or rate is present. Their default target is 1.5. */
+function mirostat(request: CompletionRequest): Mirostat {
+  const tau = either(request, 'mirostat_tau', 'mirostat_target');
+  const eta = either(request, 'mirostat_eta', 'mirostat_lr');
+  const named = request.mirostat ?? null;
+  const implied = (request.mirostat_target ?? request.mirostat_lr ?? null) !== null;
+  const mode = named ?? (implied ? 2 : 0);
+  return {
+    mirostat: mode === 1 ? 1 : mode === 2 ? 2 : 0,
+    mirostatTau: tau ?? (named === null && implied ? 1.5 : NEUTRAL_SAMPLING.mirostatTau),
+    mirostatEta: eta ?? NEUTRAL_SAMPLING.mirostatEta,
+  };
+}
+
+/** Returns the sampling parameters for the wire: from the request, otherwise the default, otherwise neutral. */
+export function samplingOf(request: CompletionRequest, defaults: Defaults): SamplingParameters {
+  const neutral = NEUTRAL_SAMPLING;
+  const seed = request.seed ?? -1;
+  return {
+    temperature: request.temperature ?? defaults.temperature,
+    dynatempRange: request.dynatemp_range ?? neutral.dynatempRange,
+    dynatempExponent: request.dynatemp_exponent ?? neutral.dynatempExponent,
+    topK: Math.max(0, request.top_k ?? defaults.topK),
+    topP: request.top_p ?? defaults.topP,
+    minP: request.min_p ?? defaults.minP,
+    typicalP: either(request, 'typical_p', 'typ_p') ?? neutral.typicalP,
+    topNSigma: request.top_n_sigma ?? neutral.topNSigma,
+    xtcProbability: request.xtc_probability ?? neutral.xtcProbability,
+    xtcThreshold: request.xtc_threshold ?? neutral.xtcThreshold,
+    ...mirostat(request),
+    repetitionPenalty: either(request, 'repetition_penalty', 'repeat_penalty') ?? defaults.repetitionPenalty,
+    frequencyPenalty: request.frequency_penalty ?? neutral.frequencyPenalty,
+    presencePenalty: request.presence_penalty ?? neutral.presencePenalty,
+    repeatLastN: request.repeat_last_n ?? defaults.repeatLastN,
+    penaltyScope: defaults.penaltyScope,
+    dryMultiplier: request.dry_multiplier ?? neutral.dryMultiplier,
+    dryBase: request.dry_base ?? neutral.dryBase,
+    dryAllowedLength: request.dry_allowed_length ?? neutral.dryAllowedLength,
+    dryPenaltyLastN: request.dry_penalty_last_n ?? neutral.dryPenaltyLastN,
+    drySequenceBreakers: request.dry_sequence_breakers ?? neutral.drySequenceBreakers,
+    minKeep: request.min_keep ?? neutral.minKeep,
+    logitBias: request.logit_bias ?? neutral.logitBias,
+    allowedTokenIds: request.allowed_token_ids ?? neutral.allowedTokenIds,
+    badWords: request.bad_words ?? neutral.badWords,
+    seed: seed === -1 ? null : seed,
+  };
+}

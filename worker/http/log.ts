@@ -1,0 +1,26 @@
+import type { RequestContext } from '../context.ts';
+
+/** Writes one access log line. It never contains a key, a prompt or generated text. */
+export function logRequest(request: Request, response: Response, context: RequestContext): void {
+  if (!context.settings.LOG_REQUESTS) return;
+  const { requestId, traceparent, caller, timings } = context;
+  const line = {
+    event: 'request',
+    requestId,
+    traceId: traceparent.split('-')[1],
+    method: request.method,
+    // Without the query, which may contain secrets.
+    path: new URL(request.url).pathname,
+    status: response.status,
+    tenant: caller.principal?.tenant.id ?? null,
+    key: caller.principal?.key.id ?? null,
+    user: caller.endUser,
+    ms: timings.elapsed,
+  };
+  console.log(JSON.stringify(line));
+}
+
+/** Logs which variable or binding of the deployment is invalid. */
+export function logMisconfiguration(message: string): void {
+  console.error(JSON.stringify({ event: 'misconfigured', message }));
+}

@@ -1,0 +1,53 @@
+import { ApiError, retryAfter } from '../../shared/errors.ts';
+import type { Principal } from '../../shared/tenant.ts';
+import { invalidKey, suspended } from '../auth/auth-errors.ts';
+import type { ReservationResult } from './protocol.ts';
+import { goDuration } from './quota/rate-limit-headers.ts';
+import type { ExceededLimit } from './quota/state.ts';
+import type { RequestCost } from './request-cost.ts';
+
+type Refusal = Extract<ReservationResult, { admitted: false }>['refusal'];
+
+const LIMIT_NAMES = {
+  requests: 'requests per min (RPM)',
+  tokens: 'tokens per min (TPM)',
+  too_large: 'tokens per min (TPM)',
+  concurrency: 'concurrent requests',
+  day: 'tokens per day',
+  month: 'tokens per month',
+} as const satisfies Record<ExceededLimit['kind'], string>;
+
+/** "Rate limit reached for tiny in tenant acme on requests per min (RPM): Limit 3, Used 3, Requested 1." */
+function describe(
+  opening: string,
+  exceeded: ExceededLimit,
+  { tenant, key }: Principal,
+  { model }: RequestCost,
+): string {
+  const holder = exceeded.subject === key.id ? `key ${key.id}` : `tenant ${tenant.id}`;
+  const numbers = `Limit ${exceeded.limit}, Used ${exceeded.used}, Requested ${exceeded.requested}.`;
+  return `${opening} for ${model} in ${holder} on ${LIMIT_NAMES[exceeded.kind]}: ${numbers}`;
+}
+
+/**
+ * Maps a refused reservation to the error the caller sees. If waiting helps, the error says how long. Otherwise it tells
+ * clients not to retry.
+ */
+export function limitError(refusal: Refusal, principal: Principal, cost: RequestCost): ApiError {
+  if (refusal === 'revoked') return invalidKey();
+  if (refusal === 'suspended') return suspended();
+  const final = { headers: { 'x-should-retry': 'false' } };
+  if (refusal.kind === 'day' || refusal.kind === 'month') {
+    return new ApiError('insufficient_quota', describe('Quota exceeded', refusal, principal, cost), final);
+  }
+  if (refusal.kind === 'too_large') {
+    const message = `${describe('Request too large', refusal, principal, cost)} The prompt or max_tokens must be reduced.`;
+    return new ApiError('tokens_limit_exceeded', message, final);
+  }
+  const wait = Math.max(1, Math.ceil(refusal.retryAfterMs ?? 0));
+  const code = refusal.kind === 'tokens' ? 'tokens_limit_exceeded' : 'rate_limit_exceeded';
+  const message = `${describe('Rate limit reached', refusal, principal, cost)} Please try again in ${goDuration(wait)}.`;
+  return new ApiError(code, message, {
+    headers: { ...retryAfter(wait), 'x-should-retry': 'true' },
+  });
+}

@@ -1,0 +1,40 @@
+import type { OriginModel } from '../../shared/generation.ts';
+import type { Principal } from '../../shared/tenant.ts';
+import type { CompletionCall } from '../dialects/completion-call.ts';
+import type { RequestBounds } from '../dialects/request.ts';
+import type { Settings } from '../env.ts';
+import { estimateTokens } from './token-estimate.ts';
+
+/** The maximum cost of a request, estimated before it is tokenized. */
+export interface RequestCost {
+  /** Estimated prompt tokens plus the maximum number of generated tokens. */
+  readonly tokens: number;
+  /** The model's id, not an alias. Usage is counted under it. */
+  readonly model: string;
+}
+
+/** Returns the smaller of two bounds; null = no bound. */
+const tighter = (left: number | null, right: number | null): number | null =>
+  left === null || right === null ? (left ?? right) : Math.min(left, right);
+
+/** Returns what tenant, key and deployment allow for one request. */
+export function boundsOf({ tenant, key }: Principal, settings: Settings): RequestBounds {
+  const sequences = tighter(tenant.limits.maxSequences, key.limits.maxSequences);
+  return {
+    maxTokens: tighter(tenant.limits.maxTokens, key.limits.maxTokens),
+    sequences: tighter(sequences, settings.MAX_SEQUENCES) ?? settings.MAX_SEQUENCES,
+  };
+}
+
+/** Returns the maximum cost of a call. A call without max_tokens costs the whole context. */
+export function costOf({ generation }: CompletionCall, model: OriginModel): RequestCost {
+  const imageTokens = (generation.images?.length ?? 0) * (model.imageTokens ?? 0);
+  const promptTokens = generation.prompts.reduce<number>(
+    (sum, prompt) => sum + estimateTokens(prompt),
+    imageTokens,
+  );
+  const sequences = generation.prompts.length * generation.choices;
+  const each =
+    generation.maxTokens < 0 ? model.contextLength : Math.min(generation.maxTokens, model.contextLength);
+  return { tokens: promptTokens + sequences * each, model: model.id };
+}

@@ -1,0 +1,159 @@
+import { DurableObject } from 'cloudflare:workers';
+import { ApiError } from '../../../shared/errors.ts';
+import { SSE_DONE, SSE_KEEP_ALIVE, sseData } from '../../../shared/framing.ts';
+import type { Env } from '../../env.ts';
+import { afterAlone } from '../../timers/request-timers.ts';
+import type { InnerRequestProps, StreamTailRpc } from '../protocol.ts';
+import { EventLog, endOf } from './event-log.ts';
+
+/** A stream can be resumed for this long after its end. */
+const RETENTION_MS = 60_000;
+/** After this much silence, a reader gets a keep-alive comment. */
+const KEEP_ALIVE_MS = 10_000;
+/** A stream that has not ended by then is deleted. */
+const MAX_STREAM_MS = 3_600_000;
+
+/** Splits SSE text into events and drops comments. */
+class EventSplitter {
+  #pending = '';
+
+  /** Returns the events that `fragment` completes, each without its empty line. */
+  push(fragment: string): string[] {
+    // Searching a long pending event again for every fragment would take quadratic time.
+    if (!fragment.includes('\n')) {
+      this.#pending += fragment;
+      return [];
+    }
+    const blocks = (this.#pending + fragment).split('\n\n');
+    this.#pending = blocks.pop() ?? '';
+    return blocks.filter((block) => block.startsWith('data:'));
+  }
+}
+
+/** Terminal events of a stream that broke off. */
+const INTERRUPTION = new EventSplitter().push(
+  sseData(new ApiError('upstream_error', 'The stream was interrupted.').envelope()) + SSE_DONE,
+);
+const DONE = new EventSplitter().push(SSE_DONE)[0];
+
+const encoder = new TextEncoder();
+
+/** The Worker's own entry point, which accepts properties that outside requests cannot set. */
+export type LoopbackWorker = (options: { props: InnerRequestProps }) => Fetcher;
+
+/**
+ * One resumable stream. Sends the request itself, so that the stream does not depend on a client's connection. Stores
+ * the numbered events and serves them to readers from any number on. Deletes everything one minute after the end.
+ */
+export class StreamTail extends DurableObject<Env> implements StreamTailRpc {
+  readonly #log: EventLog;
+  #news = Promise.withResolvers<void>();
+  /** True while this object reads the stream. A restarted object cannot continue an unfinished stream. */
+  #pumping = false;
+
+  constructor(ctx: DurableObjectState, env: Env) {
+    super(ctx, env);
+    this.#log = new EventLog(ctx.storage.sql);
+  }
+
+  /** Answers a resumable request with a numbered stream, or with the Worker's response if that is not a stream. */
+  async begin(request: Request, tenantId: string, props: InnerRequestProps): Promise<Response> {
+    const exports = this.ctx.exports as unknown as { default: LoopbackWorker };
+    const answer = await exports.default({ props }).fetch(request);
+    const streams = answer.headers.get('content-type')?.startsWith('text/event-stream') ?? false;
+    if (!streams || answer.body === null) return answer;
+    this.#log.begin(tenantId);
+    this.#pumping = true;
+    await this.ctx.storage.setAlarm(Date.now() + MAX_STREAM_MS);
+    this.ctx.waitUntil(this.#pump(answer.body));
+    return new Response(this.#follow(0), answer);
+  }
+
+  /** Returns the events after `lastEventId`; null if the tenant has no such stream. */
+  async resume(lastEventId: number, tenantId: string): Promise<ReadableStream<Uint8Array> | null> {
+    return this.#log.stream()?.tenant === tenantId ? this.#follow(lastEventId) : null;
+  }
+
+  override async alarm(): Promise<void> {
+    this.#pumping = false;
+    await this.ctx.storage.deleteAll();
+    this.#notify();
+  }
+
+  async #pump(body: ReadableStream<Uint8Array>): Promise<void> {
+    const splitter = new EventSplitter();
+    const decoder = new TextDecoder();
+    let last: string | undefined;
+    try {
+      for await (const bytes of body) {
+        if (!this.#pumping) return;
+        const events = splitter.push(decoder.decode(bytes, { stream: true }));
+        this.#append(events);
+        last = events.at(-1) ?? last;
+      }
+    } catch {
+      // The missing [DONE] shows that the stream broke off.
+    }
+    if (this.#pumping) await this.#end(last === DONE ? [] : INTERRUPTION);
+  }
+
+  async #end(last: readonly string[]): Promise<void> {
+    this.#append(last);
+    this.#log.end();
+    this.#pumping = false;
+    this.#notify();
+    await this.ctx.storage.setAlarm(Date.now() + RETENTION_MS);
+  }
+
+  #append(events: readonly string[]): void {
+    if (events.length === 0) return;
+    this.#log.append(events);
+    this.#notify();
+  }
+
+  /** Wakes all readers. */
+  #notify(): void {
+    this.#news.resolve();
+    this.#news = Promise.withResolvers<void>();
+  }
+
+  /** Streams the numbered events after `from`, including future ones. A disconnected reader stops nothing. */
+  #follow(from: number): ReadableStream<Uint8Array> {
+    let position = endOf(from);
+    const pull = async (controller: ReadableStreamDefaultController<Uint8Array>): Promise<void> => {
+      for (;;) {
+        const news = this.#news.promise;
+        if (!this.#pumping) {
+          const stream = this.#log.stream();
+          if (!stream) {
+            // The stream was deleted before this slow reader reached its end.
+            controller.enqueue(encoder.encode(INTERRUPTION.map((block) => `${block}\n\n`).join('')));
+            return controller.close();
+          }
+          if (!stream.ended) await this.#end(INTERRUPTION);
+        }
+        const chunk = this.#log.after(position);
+        if (chunk) {
+          position = chunk.position;
+          controller.enqueue(chunk.bytes);
+          if (!this.#pumping && !this.#log.after(position)) controller.close();
+          return;
+        }
+        if (!this.#pumping) return controller.close();
+        if (!(await inTime(news))) return controller.enqueue(encoder.encode(SSE_KEEP_ALIVE));
+      }
+    };
+    return new ReadableStream({ pull }, { highWaterMark: 0 });
+  }
+}
+
+/** Resolves to false after KEEP_ALIVE_MS without news. */
+function inTime(news: Promise<void>): Promise<boolean> {
+  const { promise, resolve } = Promise.withResolvers<boolean>();
+  const cancel = afterAlone(KEEP_ALIVE_MS, () => resolve(false));
+  void news.then(() => {
+    cancel();
+    resolve(true);
+  });
+  return promise;
+}

@@ -1,0 +1,34 @@
+/** Messages between the Worker and its two replay objects. Plain data, because it crosses machines. */
+
+/** A response that can be sent again. */
+export interface StoredResponse {
+  readonly status: number;
+  readonly contentType: string;
+  readonly body: string;
+}
+
+/** What a request with an idempotency key must do. */
+export type Claim =
+  | { readonly turn: 'run' }
+  | { readonly turn: 'wait' }
+  | { readonly turn: 'mismatch' }
+  | { readonly turn: 'replay'; readonly answer: StoredResponse };
+
+export interface IdempotentAnswerRpc extends Rpc.DurableObjectBranded {
+  claim(claimant: string, requestHash: string, runningMs: number): Promise<Claim>;
+  keep(claimant: string, answer: StoredResponse): Promise<void>;
+  release(claimant: string): Promise<void>;
+}
+
+/** Properties of the request that a resumable stream sends to its own Worker. */
+export interface InnerRequestProps {
+  /** Hex part of the completion's id, which also names the stream's object. */
+  readonly completion: string;
+  /** Region whose limiter admits the request. The platform gives inner requests no location. */
+  readonly region: string | null;
+}
+
+export interface StreamTailRpc extends Rpc.DurableObjectBranded {
+  begin(request: Request, tenantId: string, props: InnerRequestProps): Promise<Response>;
+  resume(lastEventId: number, tenantId: string): Promise<ReadableStream<Uint8Array> | null>;
+}
