@@ -26,7 +26,7 @@ interface Projections {
 /**
  * Joins the query, key and value projections in front of each GroupQueryAttention into one node, which that operator also
  * accepts. The quantized weights become columns of one matrix, so every logit keeps its bits. A layer runs two operators
- * fewer: a lone stream gains 7 to 11 % with the built-in model (docs/decisions/0007-attention-packing.md).
+ * fewer: a lone stream gains 6 to 11 % with the built-in model (docs/decisions/0007-attention-packing.md).
  *
  * Projections are not joined if their weights are outside the model file, if they have biases, or if another node reads
  * them.
