@@ -4,11 +4,9 @@ import type { RequestContext } from './context.ts';
 import { chooseDialect } from './dialects/dialect.ts';
 import { parseCompletion } from './dialects/request.ts';
 import { startGeneration } from './generation/generation-start.ts';
-import { PassThrough } from './generation/pass-through.ts';
 import { answerPlain, answerStream } from './generation/relay.ts';
 import { checkCapabilities, resolveModel } from './generation/served-model.ts';
 import { readJsonObject } from './http/request-body.ts';
-import { eventStreamResponse } from './http/responses.ts';
 import { admit } from './limits/admission.ts';
 import { boundsOf, costOf } from './limits/request-bounds.ts';
 
@@ -24,6 +22,5 @@ export async function complete(request: Request, context: RequestContext): Promi
   checkCapabilities(call, model);
   const lease = await admit(principal, costOf(call, model), context);
   const started = await startGeneration({ request, context, principal, model, call, lease });
-  if (started instanceof PassThrough) return eventStreamResponse(started.body());
   return call.answer.stream ? answerStream(started, context) : answerPlain(started);
 }

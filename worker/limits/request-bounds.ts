@@ -3,8 +3,8 @@ import type { Principal } from '../../shared/tenant.ts';
 import type { CompletionCall } from '../dialects/completion-call.ts';
 import type { RequestBounds } from '../dialects/request.ts';
 import type { Settings } from '../env.ts';
+import { estimateTokens } from '../upstreams/token-estimate.ts';
 import type { Cost } from './admission.ts';
-import { estimateTokens } from './token-estimate.ts';
 
 /** The smaller of two bounds; null = no bound. */
 const tighter = (left: number | null, right: number | null): number | null =>
