@@ -1,5 +1,5 @@
 import * as z from 'zod';
-import { MOST_IMAGES } from './generation.ts';
+import { MAX_IMAGES } from './generation.ts';
 import { integer, list } from './json-fields.ts';
 
 /** The public fields that shape the answer, the prompt's treatment and the use of caches. */
@@ -41,5 +41,5 @@ export const outputFields = {
   prompt_cache_isolation_key: salt,
   prompt_cache_key: salt,
   prompt_embeds: z.unknown().nullish(),
-  images: list(z.string(), { max: MOST_IMAGES }).nullish(),
+  images: list(z.string(), { max: MAX_IMAGES }).nullish(),
 } as const;

@@ -1,6 +1,6 @@
 import type { WirePrompt } from '../../shared/generation.ts';
 
-/** Characters of text that make a token, roughly; the true count replaces the estimate as soon as it is known. */
+/** Rough average; the real count replaces the estimate as soon as it is known. */
 const CHARACTERS_PER_TOKEN = 4;
 
 export function estimateTokens(prompt: WirePrompt): number {
