@@ -4,12 +4,12 @@ import { sha256Hex } from '../../../shared/signing.ts';
 import { type Database, migrate } from './database.ts';
 import type { FakeOrigin } from './fake-origin.ts';
 
-/** A Worker as its callers see it. */
+/** A client of the Worker. */
 export interface WorkerClient {
   readonly url: string;
-  /** A request with the development key. */
+  /** Sends a request with the development key. */
   request(path: string, init?: RequestInit): Promise<Response>;
-  /** POST of JSON with the development key. */
+  /** Sends a POST of JSON with the development key. */
   post(body: unknown, init?: RequestInit): Promise<Response>;
 }
 
@@ -22,7 +22,7 @@ export interface RunningWorker extends WorkerClient {
 
 export const KEY = 'test-key';
 
-/** `state`: a later Worker goes on with what is there. No `ratelimits` by default: they would keep the tests out, too. */
+/** `state` = a directory that a later Worker continues from. There are no `ratelimits` by default, because they would reject tests. */
 export type WorkerOptions = Pick<LocalWorkerOptions, 'ratelimits' | 'entry' | 'state'>;
 
 export function clientOf(url: string): WorkerClient {
@@ -43,7 +43,7 @@ export function clientOf(url: string): WorkerClient {
   };
 }
 
-/** @param vars variables besides those of wrangler.toml */
+/** @param vars variables in addition to those of wrangler.toml */
 export async function startWorker(
   origin: Pick<FakeOrigin, 'url' | 'secret'>,
   vars: Readonly<Record<string, string>> = {},
