@@ -83,8 +83,8 @@ function answerOf(request: CompletionRequest, resolved: Resolved, dialect: Diale
   };
 }
 
-/** Alternatives the origin must send for prompt tokens; null = none. Echoing a part needs the tokens' bytes. */
-function promptAlternatives({ echo, echoLast, logprobs, promptLogprobs }: AnswerOptions): number | null {
+/** Returns how many top logprobs the origin sends per prompt token; null = none. Echoing a part needs the tokens' bytes. */
+function promptTopLogprobsOf({ echo, echoLast, logprobs, promptLogprobs }: AnswerOptions): number | null {
   const wanted = [
     ...(echo && logprobs !== null ? [logprobs] : []),
     ...(promptLogprobs !== null ? [promptLogprobs] : []),
@@ -100,7 +100,7 @@ function generationOf(
   dialect: Dialect,
   defaults: Defaults,
 ): GenerationFields {
-  const promptLogprobs = promptAlternatives(answer);
+  const promptTopLogprobs = promptTopLogprobsOf(answer);
   const stop = request.stop ?? [];
   return {
     prompts: request.prompt,
@@ -115,9 +115,9 @@ function generationOf(
     ignoreEos: request.ignore_eos ?? false,
     sampling: samplingOf(request, defaults),
     constraint: resolved.constraint?.constraint ?? null,
-    logprobs: resolved.logprobs,
-    promptLogprobs,
-    echo: answer.echo || answer.tokenIds || promptLogprobs !== null,
+    topLogprobs: resolved.logprobs,
+    promptTopLogprobs,
+    echo: answer.echo || answer.tokenIds || promptTopLogprobs !== null,
     scores: answer.rank,
     tokenIds: answer.tokenIds,
     skipSpecialTokens: request.skip_special_tokens ?? true,
