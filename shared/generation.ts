@@ -1,23 +1,21 @@
 import * as z from 'zod';
-import { answerForm, envelope, errorCodeForm } from './answer/answer-form.ts';
-import { MOST_ALTERNATIVES } from './logprob.ts';
+import { MAX_TOP_LOGPROBS } from './logprob.ts';
 import { generationDefaults, samplingParameters } from './sampling.ts';
 import { weight } from './tenant.ts';
 import { isTokenId } from './token-id.ts';
 
 /**
- * The wire protocol between Worker and origin: POST /generate takes a GenerationRequest and answers NDJSON, one
- * GenerationEvent per line, or the stream as its caller reads it where the request says how that is written. A stream of
- * events that ends without exactly one `done` or `error` is itself an error.
+ * The wire protocol between Worker and origin. POST /generate takes a GenerationRequest and answers NDJSON, one
+ * GenerationEvent per line; an empty line is a heartbeat. Each stream ends with exactly one `done` or `error`.
  */
-export const PROTOCOL_VERSION = 1;
+export const PROTOCOL_VERSION = 2;
 
-/** Images of one request. */
-export const MOST_IMAGES = 64;
+/** Maximum number of images in one request. */
+export const MAX_IMAGES = 64;
 
 /**
- * A text, token ids, or a mixture of both; the parts of a mixture are joined in order. Checked by hand: a body has room
- * for millions of ids, and a schema for each of them would hold every stream of the origin up.
+ * A text, token ids, or a mixture of both, joined in order. Checked by hand, because a body may have millions of ids, and
+ * a schema for each of them would block the origin.
  */
 const wirePrompt = z.custom<string | (string | number)[]>(
   (value) => typeof value === 'string' || (Array.isArray(value) && value.length > 0 && value.every(isPart)),
@@ -26,7 +24,7 @@ const wirePrompt = z.custom<string | (string | number)[]>(
 const isPart = (value: unknown): boolean => typeof value === 'string' || isTokenId(value);
 export type WirePrompt = z.infer<typeof wirePrompt>;
 
-/** What the generated text must match. `value` is the source text, or a JSON Schema as it was sent. */
+/** The constraint of the generated text. `value` is the source text, or a JSON Schema as it was sent. */
 const wireConstraint = z.discriminatedUnion('type', [
   z.strictObject({ type: z.literal('gbnf'), value: z.string() }),
   z.strictObject({ type: z.literal('regex'), value: z.string() }),
@@ -37,23 +35,10 @@ const wireConstraint = z.discriminatedUnion('type', [
 ]);
 export type WireConstraint = z.infer<typeof wireConstraint>;
 
-/**
- * A stream as its caller reads it: server-sent events that nobody on the way has to look at. Between them stand accounts
- * as shared/answer/account-mark.ts writes them.
- */
-const writtenForm = z.strictObject({
-  envelope,
-  answer: answerForm,
-  errorCode: errorCodeForm,
-  /** Milliseconds of silence after which a comment is written, as long as the engine works. */
-  keepAliveMs: z.int().min(1),
-});
-export type WrittenForm = z.infer<typeof writtenForm>;
-
 export const generationRequest = z.strictObject({
   version: z.literal(PROTOCOL_VERSION),
   requestId: z.string().min(1).max(128),
-  /** Unique name under which the origin keeps what this request uses, for GET /usage; absent = nobody will ask. */
+  /** Unique name of the request's usage account, for GET /usage; absent = the account is not read. */
   account: z.string().min(1).max(200).optional(),
   /** Part of every cache key: KV is never shared between tenants. */
   tenantId: z.string().min(1).max(128),
@@ -61,14 +46,11 @@ export const generationRequest = z.strictObject({
   weight,
   model: z.string(),
   prompts: z.array(wirePrompt).min(1),
-  /**
-   * Images in the place of the prompts' `<image>` marks, in the order of both; absent when there are none. Each is
-   * written as shared/image-data.ts reads it.
-   */
-  images: z.array(z.string()).min(1).max(MOST_IMAGES).optional(),
+  /** Images for the `<image>` marks of the prompts, in order, encoded as in shared/image-data.ts; absent = none. */
+  images: z.array(z.string()).min(1).max(MAX_IMAGES).optional(),
   /** Text after the insertion point (fill-in-the-middle); null = plain completion. */
   suffix: z.string().nullable(),
-  /** Sequences per prompt. best_of is the Worker's business: it asks for more choices and ranks them. */
+  /** Sequences per prompt. For best_of the Worker requests more choices and ranks them. */
   choices: z.int().min(1),
   /** Tokens to generate per choice; −1 = until the context ends. */
   maxTokens: z.int().min(-1),
@@ -79,10 +61,10 @@ export const generationRequest = z.strictObject({
   ignoreEos: z.boolean(),
   sampling: samplingParameters,
   constraint: wireConstraint.nullable(),
-  /** Alternatives per generated token, 0..20; null = no logprobs. */
-  logprobs: z.int().min(0).max(MOST_ALTERNATIVES).nullable(),
-  /** Alternatives per prompt token, 0..20; null = none. Set for echo with logprobs. */
-  promptLogprobs: z.int().min(0).max(MOST_ALTERNATIVES).nullable(),
+  /** Top logprobs per generated token, 0..20; null = no logprobs. */
+  topLogprobs: z.int().min(0).max(MAX_TOP_LOGPROBS).nullable(),
+  /** Top logprobs per prompt token, 0..20; null = no logprobs. Set for echo with logprobs. */
+  promptTopLogprobs: z.int().min(0).max(MAX_TOP_LOGPROBS).nullable(),
   /** Send the `prompt` event (text and ids of each prompt). */
   echo: z.boolean(),
   /** Keep a running sum of raw logprobs, sent in `finish` (for best_of). */
@@ -93,7 +75,7 @@ export const generationRequest = z.strictObject({
   skipSpecialTokens: z.boolean(),
   /** Add the tokenizer's own special tokens (BOS) to prompts given as text. */
   addSpecialTokens: z.boolean(),
-  /** When prompt + maxTokens exceed the context: lower maxTokens, or refuse. */
+  /** If prompt + maxTokens exceed the context: lower maxTokens, or reject the request. */
   contextOverflow: z.enum(['truncate', 'error']),
   /** Keep only the last k prompt tokens; −1 = as many as fit beside maxTokens; null = never cut the prompt. */
   truncatePromptTokens: z.int().min(-1).nullable(),
@@ -101,31 +83,29 @@ export const generationRequest = z.strictObject({
   cachePrompt: z.boolean(),
   /** Separates prefix caches inside one tenant; '' = the tenant's own. */
   cacheSalt: z.string().max(256),
-  /** One event per step; false lets the origin merge the events of several steps. */
+  /** False lets the origin merge the events of more steps, because the client gets a plain answer. */
   stream: z.boolean(),
-  /** The answer is to be this stream; absent = NDJSON. */
-  written: writtenForm.optional(),
-  /** Milliseconds from the receipt of the request until it is given up. */
+  /** Milliseconds from the arrival of the request until it fails. */
   deadlineMs: z.int().min(1),
 });
 export type GenerationRequest = z.infer<typeof generationRequest>;
 
-/** One alternative: raw log-softmax of the unmodified logits, natural log, float32; LOWEST_LOGPROB stands for −∞. */
-const alternative = z.tuple([
+/** One of the most likely tokens. The logprob is the log-softmax of the unmodified logits (natural log, float32). */
+const topLogprob = z.tuple([
   /** Token id. */ z.int().min(0),
   /** The token's bytes as a string of code units 0..255. */ z.string(),
-  /** Logprob. */ z.number(),
+  /** Logprob; LOWEST_LOGPROB stands for −∞. */ z.number(),
 ]);
-export type Alternative = z.infer<typeof alternative>;
+export type TopLogprob = z.infer<typeof topLogprob>;
 
-export const tokenLogprob = z.object({
+const tokenLogprob = z.object({
   id: z.int().min(0),
   /** The token's bytes, one code unit 0..255 per byte; for a special token the bytes of its literal text. */
   bytes: z.string(),
   /** Null for the first prompt token, which nothing predicts. */
   logprob: z.number().nullable(),
-  /** Best first; does not repeat the token itself unless it is among the best. */
-  top: z.array(alternative).nullable(),
+  /** Best first; contains the token itself only if it is among the best. */
+  topLogprobs: z.array(topLogprob).nullable(),
   /** The token is part of the sequence but not of the text (a hidden special token). */
   hidden: z.boolean().optional(),
 });
@@ -143,24 +123,20 @@ export const usage = z.object({
 });
 export type Usage = z.infer<typeof usage>;
 
-/** GET /usage?account=… of the origin: what a generation has used, and how it ended; null when none of that name is remembered. */
+/** GET /usage?account=… of the origin: the usage of a generation; null for an unknown account. */
 export const usageAccount = z
   .object({
     usage,
-    /** Of the choices that have ended, in the order of their ends. */
+    /** Of the finished choices, in the order in which they finished. */
     finishReasons: z.array(finishReason).default([]),
     ended: z.boolean(),
-    /** Code of the error it ended with. */
-    errorCode: z.string().nullable().default(null),
-    /** The longest wait of a prompt, in milliseconds. */
-    queueMs: z.number().min(0).default(0),
-    /** Milliseconds from the receipt of the request to its first token; null before that one. */
+    /** Milliseconds from the arrival of the request to its first token; null before the first token. */
     firstTokenMs: z.number().min(0).nullable().default(null),
   })
   .nullable();
 export type UsageAccount = NonNullable<z.infer<typeof usageAccount>>;
 
-/** One line of the origin's NDJSON. `choice` = prompt index · choices + candidate index. */
+/** One stream event: a line of the origin's NDJSON. `choice` = prompt index · choices + candidate index. */
 export const generationEvent = z.discriminatedUnion('type', [
   /** The request was accepted and tokenised; always the first line. */
   z.object({ type: z.literal('accepted'), model: z.string(), promptTokens: z.array(z.int().min(0)) }),
@@ -171,23 +147,24 @@ export const generationEvent = z.discriminatedUnion('type', [
     cachedTokens: z.int().min(0),
     queueMs: z.number().min(0),
   }),
-  /** Once per prompt when `echo` was asked, before the first token of its choices. */
+  /** Once per prompt if `echo` was requested, before the first token of its choices. */
   z.object({
     type: z.literal('prompt'),
     prompt: z.int().min(0),
     text: z.string(),
     ids: z.array(z.int().min(0)),
-    /** Present when promptLogprobs was asked. */
-    tokens: z.array(tokenLogprob).optional(),
+    /** Of the prompt's tokens; present if `promptTopLogprobs` was requested. */
+    logprobs: z.array(tokenLogprob).optional(),
   }),
-  /** `text` may be '' while bytes or a possible stop string are held back. */
+  /** One or more tokens. `text` is '' while incomplete characters or a possible stop string are held back. */
   z.object({
     type: z.literal('token'),
     choice: z.int().min(0),
     text: z.string(),
-    /** Tokens this choice has generated so far, held-back ones included. */
+    /** Tokens of this choice so far, held-back ones included. */
     completionTokens: z.int().min(0),
-    tokens: z.array(tokenLogprob).optional(),
+    /** Of the tokens since the last event of this choice; present if `topLogprobs` was requested. */
+    logprobs: z.array(tokenLogprob).optional(),
     ids: z.array(z.int().min(0)).optional(),
   }),
   z.object({
@@ -197,7 +174,7 @@ export const generationEvent = z.discriminatedUnion('type', [
     /** The stop string or the stop token id that ended it; null for EOS and length. */
     stopReason: z.union([z.string(), z.int()]).nullable(),
     completionTokens: z.int().min(0),
-    /** Σ raw logprob of the generated tokens, when `scores` was asked. */
+    /** Sum of the raw logprobs of the generated tokens, if `scores` was requested. */
     score: z.number().optional(),
   }),
   z.object({
@@ -211,23 +188,23 @@ export const generationEvent = z.discriminatedUnion('type', [
     code: z.string(),
     message: z.string(),
     param: z.string().nullable(),
-    /** True when the same request may succeed elsewhere or later. */
+    /** True if the same request may succeed at another upstream or later. */
     retryable: z.boolean(),
-    /** What had been used up to the error. */
+    /** Usage up to the error. */
     usage: usage.optional(),
   }),
 ]);
 export type GenerationEvent = z.infer<typeof generationEvent>;
 export type EventOf<T extends GenerationEvent['type']> = Extract<GenerationEvent, { type: T }>;
 
-/** The event that ends a stream: there is exactly one, behind all others. */
+/** Returns true for the event that ends a stream. */
 export const isTerminal = ({ type }: GenerationEvent): boolean => type === 'done' || type === 'error';
 
-/** A request for a model that is not `loaded` gets 503; one that is `unloaded` is loaded because of it. */
+/** A request for a model that is not `loaded` gets 503; it starts the load of an `unloaded` model. */
 export const modelState = z.enum(['unloaded', 'loading', 'loaded', 'failed']);
 export type ModelState = z.infer<typeof modelState>;
 
-/** GET /models of the origin: what the Worker must know of a served model. */
+/** A served model, in GET /models of the origin. */
 export const originModel = z.object({
   id: z.string(),
   /** Unix seconds. */
@@ -238,9 +215,9 @@ export const originModel = z.object({
   infill: z.boolean(),
   /** Prompt tokens that one image counts as; absent when the model takes no images. */
   imageTokens: z.int().min(1).optional(),
-  /** Further names it is asked for by. */
+  /** Further names of the model. */
   aliases: z.array(z.string()).default([]),
-  /** The model's own values of what requests leave out. */
+  /** The model's defaults for omitted fields. */
   defaults: generationDefaults.default({}),
   state: modelState.default('loaded'),
 });

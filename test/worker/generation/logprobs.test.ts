@@ -1,17 +1,20 @@
 import * as fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { CodePointCounter, codePointLength } from '../../../shared/answer/code-points.ts';
-import { shortestFloat32, shownLogprob } from '../../../shared/answer/float32.ts';
-import { LogprobsFormatter, logprobsJson } from '../../../shared/answer/openai-logprobs.ts';
-import { promptLogprobs } from '../../../shared/answer/prompt-logprobs.ts';
-import { lossyText, tokenText } from '../../../shared/answer/token-text.ts';
 import type { TokenLogprob } from '../../../shared/generation.ts';
+import { CodePointCounter, codePointLength } from '../../../worker/generation/format/code-points.ts';
+import { shortestFloat32, shownLogprob } from '../../../worker/generation/format/float32.ts';
+import {
+  LogprobsFormatter,
+  logprobsJson,
+  promptLogprobs,
+} from '../../../worker/generation/format/logprobs.ts';
+import { lossyText, tokenText } from '../../../worker/generation/format/token-text.ts';
 import { type PlainLogprobs, slowLogprobs, slowShortest } from './slow-logprobs.ts';
 
 const units = (text: string): string => Buffer.from(text, 'utf8').toString('latin1');
 
-const format = (tokens: readonly TokenLogprob[], alternatives: number, tokensAsIds = false): PlainLogprobs =>
-  JSON.parse(logprobsJson(new LogprobsFormatter({ alternatives, tokensAsIds }).format(tokens)));
+const format = (tokens: readonly TokenLogprob[], topLogprobs: number, tokensAsIds = false): PlainLogprobs =>
+  JSON.parse(logprobsJson(new LogprobsFormatter({ topLogprobs, tokensAsIds }).format(tokens)));
 
 const float32 = fc.float({ max: 0, noNaN: true, min: Math.fround(-60) });
 
@@ -48,23 +51,23 @@ const tokenArbitrary: fc.Arbitrary<TokenLogprob> = fc
     const rivals = others.filter(([other]) => other !== id);
     const all: [number, string, number][] = listed ? [...rivals, [id, own, logprob]] : rivals;
     const unique = [...new Map(all.map((one) => [one[0], one])).values()].toSorted((a, b) => b[2] - a[2]);
-    return { id, bytes: own, logprob, top: unique, ...(hidden ? { hidden } : {}) };
+    return { id, bytes: own, logprob, topLogprobs: unique, ...(hidden ? { hidden } : {}) };
   });
 
-test('the four arrays equal those of a slow formatter, whatever the bytes', () => {
+test('the four arrays equal those of a reference formatter for any bytes', () => {
   fc.assert(
-    fc.property(fc.array(tokenArbitrary, { maxLength: 12 }), fc.nat(5), (tokens, alternatives) => {
-      const slow = slowLogprobs(tokens, alternatives);
-      expect(format(tokens, alternatives)).toEqual(slow);
+    fc.property(fc.array(tokenArbitrary, { maxLength: 12 }), fc.nat(5), (tokens, topLogprobs) => {
+      const slow = slowLogprobs(tokens, topLogprobs);
+      expect(format(tokens, topLogprobs)).toEqual(slow);
     }),
     { numRuns: 500 },
   );
 });
 
-test('formatting in pieces equals formatting at once', () => {
+test('formatting in parts equals formatting at once', () => {
   fc.assert(
     fc.property(fc.array(tokenArbitrary, { maxLength: 12 }), fc.nat(12), (tokens, cut) => {
-      const formatter = new LogprobsFormatter({ alternatives: 3, tokensAsIds: false });
+      const formatter = new LogprobsFormatter({ topLogprobs: 3, tokensAsIds: false });
       const [left, right] = [formatter.format(tokens.slice(0, cut)), formatter.format(tokens.slice(cut))];
       expect([...left.textOffset, ...right.textOffset]).toEqual(format(tokens, 3).text_offset);
     }),
@@ -72,7 +75,7 @@ test('formatting in pieces equals formatting at once', () => {
   );
 });
 
-/** Undoes the naming of tokens: their bytes. */
+/** Returns the bytes that a token name stands for. */
 function bytesOfName(name: string): Buffer {
   const escaped = /^bytes:((?:\\x[0-9a-f]{2})+)$/.exec(name)?.[1];
   return escaped === undefined
@@ -80,7 +83,7 @@ function bytesOfName(name: string): Buffer {
     : Buffer.from(escaped.replaceAll('\\x', ''), 'hex');
 }
 
-test('H.3: the tokens joined are the bytes of the text, wherever characters are cut', () => {
+test('H.3: the joined tokens are the bytes of the text, wherever characters are split', () => {
   const text = fc.string({ unit: 'grapheme', maxLength: 20 }).map((value) => value.toWellFormed());
   const cutText = fc.tuple(text, fc.array(fc.integer({ min: 1, max: 4 }), { minLength: 80, maxLength: 80 }));
   fc.assert(
@@ -90,7 +93,7 @@ test('H.3: the tokens joined are the bytes of the text, wherever characters are 
       const tokens: TokenLogprob[] = [];
       for (let index = 0; rest !== ''; index += 1) {
         const length = lengths[index % lengths.length] ?? 1;
-        tokens.push({ id: index, bytes: rest.slice(0, length), logprob: -1, top: [] });
+        tokens.push({ id: index, bytes: rest.slice(0, length), logprob: -1, topLogprobs: [] });
         rest = rest.slice(length);
       }
       const { tokens: names, text_offset: offsets } = format(tokens, 0);
@@ -105,44 +108,44 @@ test('H.3: the tokens joined are the bytes of the text, wherever characters are 
   );
 });
 
-describe('alternatives', () => {
+describe('top logprobs', () => {
   const token: TokenLogprob = {
     id: 7,
     bytes: ' a',
     logprob: -2.5,
-    top: [
+    topLogprobs: [
       [1, ' b', -0.5],
       [2, ' c', -1],
       [3, ' d', -1.5],
     ],
   };
 
-  test('the best N and the token itself, best first, at most N + 1', () => {
+  test('are the N best and the token itself, best first', () => {
     expect(format([token], 2).top_logprobs).toEqual([{ ' b': -0.5, ' c': -1, ' a': -2.5 }]);
     expect(format([token], 0).top_logprobs).toEqual([{ ' a': -2.5 }]);
   });
 
-  test('the order is kept even for names that look like numbers', () => {
+  test('keep their order for names that look like numbers', () => {
     const numbers: TokenLogprob = {
       ...token,
-      top: [
+      topLogprobs: [
         [1, '9', -0.5],
         [2, '1', -1],
       ],
     };
     const json = logprobsJson(
-      new LogprobsFormatter({ alternatives: 2, tokensAsIds: false }).format([numbers]),
+      new LogprobsFormatter({ topLogprobs: 2, tokensAsIds: false }).format([numbers]),
     );
     expect(json).toContain('{"9":-0.5,"1":-1," a":-2.5}');
   });
 
-  test('a token named __proto__ is an entry like any other', () => {
-    const odd: TokenLogprob = { id: 1, bytes: '__proto__', logprob: -1, top: [] };
-    const json = logprobsJson(new LogprobsFormatter({ alternatives: 0, tokensAsIds: false }).format([odd]));
+  test('accept a token named __proto__', () => {
+    const odd: TokenLogprob = { id: 1, bytes: '__proto__', logprob: -1, topLogprobs: [] };
+    const json = logprobsJson(new LogprobsFormatter({ topLogprobs: 0, tokensAsIds: false }).format([odd]));
     expect(json).toContain('"top_logprobs":[{"__proto__":-1}]');
   });
 
-  test('H.15: two ids of one name keep the larger value; token_logprobs keeps the token’s own', () => {
+  test('H.15: keep the higher value of two ids with one name; token_logprobs keeps the token’s own', () => {
     const collision: TokenLogprob = { ...token, bytes: ' b' };
     const { token_logprobs, top_logprobs } = format([collision], 1);
     expect(token_logprobs).toEqual([-2.5]);
@@ -150,9 +153,9 @@ describe('alternatives', () => {
     expect(format([collision], 1, true).top_logprobs).toEqual([{ 'token_id:1': -0.5, 'token_id:7': -2.5 }]);
   });
 
-  test('the first prompt token has nulls; minus infinity is -9999', () => {
-    const first: TokenLogprob = { id: 1, bytes: 'a', logprob: null, top: null };
-    const never: TokenLogprob = { id: 2, bytes: 'b', logprob: -9_999, top: [[3, 'c', -12_345]] };
+  test('are null for the first prompt token; −∞ is -9999', () => {
+    const first: TokenLogprob = { id: 1, bytes: 'a', logprob: null, topLogprobs: null };
+    const never: TokenLogprob = { id: 2, bytes: 'b', logprob: -9_999, topLogprobs: [[3, 'c', -12_345]] };
     expect(format([first, never], 1)).toEqual({
       tokens: ['a', 'b'],
       token_logprobs: [null, -9_999],
@@ -161,11 +164,11 @@ describe('alternatives', () => {
     });
   });
 
-  test('the value of the token in its map is the one in token_logprobs, bit for bit', () => {
+  test('have the token’s value of token_logprobs, bit for bit', () => {
     fc.assert(
       fc.property(float32, (logprob) => {
         const { token_logprobs, top_logprobs } = format(
-          [{ id: 1, bytes: 'a', logprob, top: [[1, 'a', logprob]] }],
+          [{ id: 1, bytes: 'a', logprob, topLogprobs: [[1, 'a', logprob]] }],
           1,
         );
         expect(top_logprobs[0]?.a).toBe(token_logprobs[0]);
@@ -173,8 +176,8 @@ describe('alternatives', () => {
     );
   });
 
-  test('prompt_logprobs lists candidates by id with their rank', () => {
-    const first: TokenLogprob = { id: 1, bytes: 'a', logprob: null, top: null };
+  test('prompt_logprobs maps ids to logprobs with their rank', () => {
+    const first: TokenLogprob = { id: 1, bytes: 'a', logprob: null, topLogprobs: null };
     expect(promptLogprobs([first, token], 1)).toEqual([
       null,
       {
@@ -185,17 +188,17 @@ describe('alternatives', () => {
   });
 });
 
-test('a hidden token has its literal name, the offset where it stands, and no length', () => {
+test('a hidden token has its literal name, its offset and no length', () => {
   const tokens: TokenLogprob[] = [
-    { id: 0, bytes: '<s>', logprob: null, top: null, hidden: true },
-    { id: 1, bytes: units('é'), logprob: -1, top: [] },
-    { id: 2, bytes: '<|end|>', logprob: -1, top: [], hidden: true },
+    { id: 0, bytes: '<s>', logprob: null, topLogprobs: null, hidden: true },
+    { id: 1, bytes: units('é'), logprob: -1, topLogprobs: [] },
+    { id: 2, bytes: '<|end|>', logprob: -1, topLogprobs: [], hidden: true },
   ];
   expect(format(tokens, 0)).toMatchObject({ tokens: ['<s>', 'é', '<|end|>'], text_offset: [0, 0, 1] });
 });
 
 describe('numbers and characters', () => {
-  test('the shortest decimal of a float32 is the one with the fewest digits', () => {
+  test('shortestFloat32 returns the decimal with the fewest digits', () => {
     fc.assert(
       fc.property(
         fc.float({ noNaN: true, noDefaultInfinity: true, min: Math.fround(-9_998), max: 0 }),
@@ -208,7 +211,7 @@ describe('numbers and characters', () => {
     );
   });
 
-  test('counting code points agrees with a decoder for any bytes', () => {
+  test('the code point counter agrees with a decoder for any bytes', () => {
     fc.assert(
       fc.property(fc.array(bytes, { maxLength: 20 }), (parts) => {
         const all = parts.join('');
@@ -226,7 +229,7 @@ describe('numbers and characters', () => {
     );
   });
 
-  test('the length in code points is that of the iterator, lone surrogates included', () => {
+  test('codePointLength agrees with the string iterator, lone surrogates included', () => {
     fc.assert(
       fc.property(fc.string({ unit: 'binary' }), fc.constantFrom('', '\ud83d', '\ude00'), (text, lone) => {
         expect(codePointLength(text + lone)).toBe(Array.from(text + lone).length);
@@ -234,7 +237,7 @@ describe('numbers and characters', () => {
     );
   });
 
-  test('names keep a byte order mark and show partial characters byte by byte', () => {
+  test('token names keep a byte order mark and escape partial characters', () => {
     expect(tokenText('\xef\xbb\xbfa')).toBe('\ufeffa');
     expect(tokenText('\xe2\x82')).toBe('bytes:\\xe2\\x82');
     expect(tokenText('a\xff')).toBe('bytes:\\x61\\xff');

@@ -1,9 +1,9 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { StreamWriter } from '../../../shared/answer/stream-writer.ts';
 import type { GenerationEvent } from '../../../shared/generation.ts';
-import { Tally } from '../../../shared/tally.ts';
+import { UsageTally } from '../../../shared/usage-tally.ts';
 import type { AnswerOptions } from '../../../worker/dialects/completion-call.ts';
+import { StreamWriter } from '../../../worker/generation/format/stream-writer.ts';
 import { parse } from '../dialects/parsing.ts';
 
 const ENVELOPE = { id: 'cmpl-1', created: 1, model: 'default', fingerprint: 'fp' };
@@ -33,7 +33,7 @@ function eventsOf(order: readonly number[], choices: number): GenerationEvent[] 
 
 function written(answer: Partial<AnswerOptions>, events: readonly GenerationEvent[], choices: number) {
   const call = parse({ stream: true, n: 2, prompt: Array.from({ length: choices / 2 }, () => 'x') });
-  const tally = new Tally(() => 0);
+  const tally = new UsageTally(() => 0);
   const parts = { answer: { ...call.answer, ...answer }, envelope: ENVELOPE };
   const writer = new StreamWriter({ ...parts, prompts: choices / 2, choices: 2 }, () => tally.usage);
   const usage = { promptTokens: 3, cachedTokens: 0, completionTokens: 99 };
@@ -46,7 +46,7 @@ function written(answer: Partial<AnswerOptions>, events: readonly GenerationEven
   return messages.map((message) => JSON.parse(message.slice('data: '.length)) as Chunk);
 }
 
-test('usage and timings stand where they were asked for and nowhere else, whichever choice ends last', () => {
+test('usage and timings are in the requested chunks only, whichever choice ends last', () => {
   const modes = fc.constantFrom(
     'none' as const,
     'final' as const,
@@ -89,6 +89,30 @@ test('usage and timings stand where they were asked for and nowhere else, whiche
           expect(chunk.usage?.completion_tokens).toBe(last ? 99 : undefined);
         else expect(chunk.usage?.completion_tokens).toBe(last && timings ? 99 : count);
       }
+    }),
+  );
+});
+
+test('a chunk of text only is the same from precomputed parts as from the whole delta', () => {
+  const texts = fc.array(fc.tuple(fc.nat(3), fc.string({ unit: 'binary' })), { minLength: 1, maxLength: 8 });
+  const usages = fc.constantFrom('none' as const, 'final' as const, 'last-choice' as const);
+  fc.assert(
+    fc.property(texts, usages, (tokens, streamUsage) => {
+      const { answer } = parse({ stream: true });
+      const write = (tokenIds: boolean) => {
+        const parts = { answer: { ...answer, streamUsage, tokenIds }, envelope: ENVELOPE };
+        const writer = new StreamWriter({ ...parts, prompts: 2, choices: 2 }, () => {
+          throw new Error('Usage is not needed before the end.');
+        });
+        const events = tokens.map(
+          ([choice, text], index): GenerationEvent => ({
+            ...{ type: 'token', choice, text, completionTokens: index + 1 },
+          }),
+        );
+        return writer.write(events);
+      };
+      // Requested token ids exclude the precomputed parts, and these events have none.
+      expect(write(false)).toBe(write(true));
     }),
   );
 });

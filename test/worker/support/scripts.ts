@@ -7,7 +7,7 @@ import type {
 } from '../../../shared/generation.ts';
 import type { Script } from './fake-origin.ts';
 
-/** What the scripted model says: the same words for every choice, the choice's number first. */
+/** The output of the scripted model: the choice's number, then the same words for every choice. */
 const WORDS = [' one', ' two', ' three', ' four', ' five', ' six', ' seven', ' eight'];
 
 const textOf = (prompt: WirePrompt): string =>
@@ -20,17 +20,17 @@ const idsOf = (prompt: WirePrompt): number[] =>
     ? Array.from(prompt, (unit) => unit.charCodeAt(0))
     : prompt.flatMap((part) => (typeof part === 'string' ? idsOf(part) : [part]));
 
-/** A token with `alternatives` others; the token itself is the best of them. */
-export function token(id: number, text: string, logprob: number | null, alternatives: number): TokenLogprob {
+/** A token with `topLogprobs` of the most likely tokens; the token itself is the first of them. */
+export function token(id: number, text: string, logprob: number | null, topLogprobs: number): TokenLogprob {
   const bytes = Array.from(new TextEncoder().encode(text), (byte) => String.fromCharCode(byte)).join('');
-  if (logprob === null) return { id, bytes, logprob, top: null };
-  const others = Array.from({ length: alternatives }, (_, rank): [number, string, number] =>
+  if (logprob === null) return { id, bytes, logprob, topLogprobs: null };
+  const others = Array.from({ length: topLogprobs }, (_, rank): [number, string, number] =>
     rank === 0 ? [id, bytes, logprob] : [1_000 + rank, ` alt${rank}`, Math.fround(logprob - rank)],
   );
-  return { id, bytes, logprob, top: others };
+  return { id, bytes, logprob, topLogprobs: others };
 }
 
-/** The token of this number of a request's first choice. */
+/** Returns the event of the given token of the first choice. */
 export const tokenEvent = (step: number, text = ` t${step}`): GenerationEvent => ({
   type: 'token',
   choice: 0,
@@ -54,14 +54,14 @@ export function promptEvents(request: GenerationRequest): GenerationEvent[] {
   if (!request.echo) return [];
   return request.prompts.map((prompt, index): EventOf<'prompt'> => {
     const ids = idsOf(prompt);
-    const alternatives = request.promptLogprobs;
+    const topLogprobs = request.promptTopLogprobs;
     const plain = { type: 'prompt', prompt: index, text: textOf(prompt), ids } as const;
-    if (alternatives === null) return plain;
+    if (topLogprobs === null) return plain;
     const texts = typeof prompt === 'string' ? Array.from(prompt) : ids.map((id) => `<${id}>`);
     const tokens = texts.map((text, step) =>
-      token(ids[step] ?? 0, text, step === 0 ? null : -1.5, alternatives),
+      token(ids[step] ?? 0, text, step === 0 ? null : -1.5, topLogprobs),
     );
-    return { ...plain, tokens };
+    return { ...plain, logprobs: tokens };
   });
 }
 
@@ -71,14 +71,14 @@ export const finishOf = (
   completionTokens: number,
 ): EventOf<'finish'> => ({ type: 'finish', choice, reason, stopReason: null, completionTokens });
 
-/** The end of a request whose choices got so many tokens in all. */
+/** Returns the `done` event of a request with so many completion tokens. */
 export const doneFor = ({ prompts }: GenerationRequest, completionTokens: number): EventOf<'done'> => ({
   type: 'done',
   usage: { promptTokens: prompts.flatMap(idsOf).length, cachedTokens: 0, completionTokens },
   timings: { queueMs: 1, promptMs: 2, generationMs: 4 },
 });
 
-/** How many tokens a choice gets and why it ends. */
+/** Returns the token count of a choice and its finish reason. */
 function lengthOf({ maxTokens }: GenerationRequest): { count: number; reason: 'stop' | 'length' } {
   if (maxTokens >= 0 && maxTokens <= WORDS.length) return { count: maxTokens, reason: 'length' };
   return { count: WORDS.length, reason: 'stop' };
@@ -93,15 +93,15 @@ function stepEvents(request: GenerationRequest, step: number, sequences: number)
       choice,
       text,
       completionTokens: step + 1,
-      ...(request.logprobs === null
+      ...(request.topLogprobs === null
         ? {}
-        : { tokens: [token(id, text, logprobOf(choice, step), request.logprobs)] }),
+        : { logprobs: [token(id, text, logprobOf(choice, step), request.topLogprobs)] }),
       ...(request.tokenIds ? { ids: [id] } : {}),
     };
   });
 }
 
-/** Everything the scripted model does for a request: one list of events per step. */
+/** Returns all events of a request: one list per step. */
 export function stepsFor(request: GenerationRequest): GenerationEvent[][] {
   const sequences = request.prompts.length * request.choices;
   const { count, reason } = lengthOf(request);
@@ -118,7 +118,7 @@ export function stepsFor(request: GenerationRequest): GenerationEvent[][] {
   return [[...acceptedFor(request), ...promptEvents(request)], ...steps, finishes, [done]];
 }
 
-/** Sends it all at once. */
+/** Sends all events without delay. */
 export const defaultScript: Script = (request, wire) => {
   for (const events of stepsFor(request)) wire.send(...events);
   wire.end();
