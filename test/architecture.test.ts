@@ -1,51 +1,35 @@
-import { globSync, readFileSync } from 'node:fs';
 import path from 'node:path';
 import { describe, expect, test } from 'vitest';
+import { ALLOWED_EDGES } from './architecture-edges.ts';
+import {
+  compareEdges,
+  findCycle,
+  folderNodes,
+  graphOf,
+  parseSource,
+  readSources,
+  type SourceFile,
+} from './support/source-graph.ts';
 
-/** The cuts between the rooms, checked on the import statements of every source file. */
+const sources = readSources('{worker,origin,shared}/**/*.ts');
+const inFolder = (folder: string) => sources.filter(({ file }) => file.startsWith(`${folder}/`));
 
-interface Source {
-  readonly file: string;
-  readonly text: string;
-  /** Specifiers as written; relative ones resolved to a path from the repository's root. */
-  readonly imports: readonly string[];
-  /** Those that are there when the program runs. */
-  readonly loads: readonly string[];
-}
-
-const IMPORT =
-  /(?:^|\n)\s*(?:import|export)\b[^'"`;]*?\bfrom\s*['"]([^'"]+)['"]|(?:^|\n)\s*import\s*['"]([^'"]+)['"]|\bimport\(\s*['"]([^'"]+)['"]\s*\)/g;
-
-const TYPE_IMPORT = /^(?:import|export) type [^;]*;/gm;
-
-function read(file: string): Source {
-  const text = readFileSync(file, 'utf8');
-  const resolve = (name: string) =>
-    name.startsWith('.') ? path.posix.join(path.posix.dirname(file), name) : name;
-  const importsIn = (part: string) =>
-    [...part.matchAll(IMPORT)].map((match) => resolve((match[1] ?? match[2] ?? match[3]) as string));
-  return { file, text, imports: importsIn(text), loads: importsIn(text.replaceAll(TYPE_IMPORT, '')) };
-}
-
-const sources = globSync('{worker,origin,shared}/**/*.ts').toSorted().map(read);
-
-const inRoom = (room: string) => sources.filter(({ file }) => file.startsWith(`${room}/`));
 const packageOf = (name: string) =>
   name
     .split('/')
     .slice(0, name.startsWith('@') ? 2 : 1)
     .join('/');
 
-/** Imports of `files` that `allowed` does not accept, as "file → import". */
-const breaches = (files: readonly Source[], allowed: (name: string, file: string) => boolean): string[] =>
+/** Returns the imports that `allowed` does not accept, as "file → import". */
+const forbiddenImports = (files: readonly SourceFile[], allowed: (name: string) => boolean): string[] =>
   files.flatMap(({ file, imports }) =>
-    imports.filter((name) => !allowed(name, file)).map((name) => `${file} → ${name}`),
+    imports.filter((name) => !allowed(name)).map((name) => `${file} → ${name}`),
   );
 
-/** Code of the Worker that runs in Node: the operators' command line. */
+/** The operators' command line lives with the Worker but runs in Node. */
 const isCommandLine = (file: string) => file.startsWith('worker/cli/');
 
-const ORIGIN_LIBRARIES = [
+const ORIGIN_PACKAGES = [
   '@huggingface/tokenizers',
   'cli-progress',
   'cli-table3',
@@ -58,58 +42,70 @@ const ORIGIN_LIBRARIES = [
   'zod',
 ];
 
-/** What the launcher runs the Worker in, and nobody else knows. */
-const LOCAL_PLATFORM = ['esbuild', 'miniflare', 'wrangler'];
+/** Packages of the local launcher. */
+const LAUNCHER_PACKAGES = ['esbuild', 'miniflare', 'wrangler'];
 
+/** Modules without I/O, clock, randomness or ONNX Runtime. */
 const PURE = [
   /^worker\/dialects\//,
   /^worker\/limits\/quota\//,
-  /^origin\/engine\/(scheduler|sequence|running-set|kv-slots|stop-checker|invariants|waiting-queue)\.ts$/,
+  /^origin\/engine\/(scheduler|sequence|kv-slots|running-set|stop-checker|invariants|waiting-queue)\.ts$/,
   /^origin\/sampling\//,
   /^origin\/model\/runner\/batch-inputs\.ts$/,
   /^origin\/tokenizer\/detokenizer\.ts$/,
+  /^origin\/request\/context-budget\.ts$/,
 ];
 
-describe('import rules', () => {
-  test('the scan sees the tree', () => {
+const MAX_LINES = 300;
+const MAX_MEDIAN_LINES = 90;
+const MAX_FILES_PER_FOLDER = 25;
+const MAX_WORKER_ROOT_FILES = 8;
+
+describe('packages', () => {
+  test('the scan finds the source tree', () => {
     expect(sources.length).toBeGreaterThan(50);
-    expect(sources.find(({ file }) => file === 'worker/http/router.ts')?.imports).toContain('itty-router');
+    expect(sources.find(({ file }) => file === 'worker/index.ts')?.imports).toContain('itty-router');
   });
 
-  test('shared imports zod alone', () => {
-    expect(breaches(inRoom('shared'), (name) => name === 'zod' || name.startsWith('shared/'))).toEqual([]);
+  test('shared imports zod only', () => {
+    expect(
+      forbiddenImports(inFolder('shared'), (name) => name === 'zod' || name.startsWith('shared/')),
+    ).toEqual([]);
   });
 
-  test('worker imports shared, itty-router, zod and cloudflare:* alone', () => {
-    const edge = inRoom('worker').filter(({ file }) => !isCommandLine(file));
+  test('the Worker imports shared, itty-router, zod and cloudflare:* only', () => {
+    const edge = inFolder('worker').filter(({ file }) => !isCommandLine(file));
     const allowed = (name: string) =>
       /^(worker|shared)\//.test(name) ||
       ['itty-router', 'zod'].includes(name) ||
       name.startsWith('cloudflare:');
-    expect(breaches(edge, allowed)).toEqual([]);
+    expect(forbiddenImports(edge, allowed)).toEqual([]);
     expect(edge.filter(({ imports }) => imports.some(isCommandLine)).map(({ file }) => file)).toEqual([]);
   });
 
-  test('origin imports shared, node:* and its libraries, never worker; its launcher the local platform, too', () => {
+  test('the origin imports shared, node:* and its packages; only the launcher knows the local platform', () => {
     const allowed = (name: string) =>
       /^(origin|shared)\//.test(name) ||
       name.startsWith('node:') ||
-      ORIGIN_LIBRARIES.includes(packageOf(name));
-    const local = (name: string) => LOCAL_PLATFORM.includes(packageOf(name));
-    expect(breaches(inRoom('origin/start'), (name) => allowed(name) || local(name))).toEqual([]);
+      ORIGIN_PACKAGES.includes(packageOf(name));
+    const inLauncher = (name: string) => allowed(name) || LAUNCHER_PACKAGES.includes(packageOf(name));
+    const launcher = ({ file }: SourceFile) => file.startsWith('origin/start/');
+    const origin = inFolder('origin');
+    expect(forbiddenImports(origin.filter(launcher), inLauncher)).toEqual([]);
     expect(
-      breaches(
-        inRoom('origin').filter(({ file }) => !file.startsWith('origin/start/')),
+      forbiddenImports(
+        origin.filter((source) => !launcher(source)),
         allowed,
       ),
     ).toEqual([]);
   });
 
-  test('the pure rooms take no I/O, no clock and no randomness', () => {
+  test('pure modules use no I/O, clock or randomness', () => {
     const pure = sources.filter(({ file }) => PURE.some((rule) => rule.test(file)));
     expect(pure.length).toBeGreaterThan(20);
+    expect(PURE.filter((rule) => !pure.some(({ file }) => rule.test(file)))).toEqual([]);
     expect(
-      breaches(pure, (name) => !name.startsWith('node:') && !/^(koffi|onnxruntime-node)/.test(name)),
+      forbiddenImports(pure, (name) => !name.startsWith('node:') && !/^(koffi|onnxruntime-node)/.test(name)),
     ).toEqual([]);
     const impure =
       /\b(Date\.now|new Date\(\)|performance\.now|Math\.random|crypto\.|setTimeout|setInterval|process\.)/;
@@ -117,54 +113,111 @@ describe('import rules', () => {
     expect(pure.filter(({ text }) => impure.test(code(text))).map(({ file }) => file)).toEqual([]);
   });
 
-  test('only origin/model/ort knows ONNX Runtime', () => {
-    const knows = sources.filter(({ imports }) =>
+  test('only origin/model/ort imports ONNX Runtime', () => {
+    const importers = sources.filter(({ imports }) =>
       imports.some((name) => /^(koffi|onnxruntime-node|onnxruntime-common)$/.test(packageOf(name))),
     );
-    expect(knows.map(({ file }) => file).filter((file) => !/^origin\/model\/ort\//.test(file))).toEqual([]);
+    const outside = importers.map(({ file }) => file).filter((file) => !file.startsWith('origin/model/ort/'));
+    expect(outside).toEqual([]);
   });
 
-  test('the engine loop sees the ModelRunner interface, never a concrete runner', () => {
-    const engine = inRoom('origin').filter(({ file }) =>
-      /^origin\/engine\/(?!engine-thread|sampler-threads)/.test(file),
+  test('the engine sees the ModelRunner interface, never a runner', () => {
+    const engine = inFolder('origin/engine').filter(({ file }) => !/\/(engine-thread|sampler-)/.test(file));
+    expect(forbiddenImports(engine, (name) => !/^origin\/model\/(?!model-runner\.ts)/.test(name))).toEqual(
+      [],
     );
-    expect(breaches(engine, (name) => !/^origin\/model\/(?!model-runner\.ts)/.test(name))).toEqual([]);
-  });
-
-  test('the HTTP side sees the engine through its client and messages alone', () => {
-    const http = sources.filter(({ file }) => /^origin\/(http\/server|request\/prepare)\.ts$/.test(file));
-    expect(http).toHaveLength(2);
-    expect(breaches(http, (name) => !/^origin\/engine\/(?!engine-client|messages)/.test(name))).toEqual([]);
   });
 });
 
-test('no file is loaded for itself: imports make no circle, types aside', () => {
-  const loads = new Map(sources.map((source) => [source.file, source.loads]));
-  const clear = new Set<string>();
-  const circleFrom = (file: string, way: readonly string[]): readonly string[] | null => {
-    if (way.includes(file)) return [...way.slice(way.indexOf(file)), file];
-    if (clear.has(file)) return null;
-    for (const next of loads.get(file) ?? []) {
-      const circle = circleFrom(next, [...way, file]);
-      if (circle !== null) return circle;
-    }
-    clear.add(file);
-    return null;
-  };
-  expect(sources.map(({ file }) => circleFrom(file, [])).filter((circle) => circle !== null)).toEqual([]);
-});
+/** A folder of the map: `shared`, `worker/limits`, `origin/engine`, `origin/model/ort`, or a file beside these folders. */
+function mapNode(file: string): string {
+  const parts = file.split('/');
+  const depth = file.startsWith('origin/model/') ? 3 : parts[0] === 'shared' ? 1 : 2;
+  return parts.slice(0, depth).join('/');
+}
 
-describe('size and names', () => {
-  const lines = sources.map(({ file, text }) => ({ file, count: text.split('\n').length }));
+describe('structure', () => {
+  test('no import cycle between files, type imports included', () => {
+    expect(findCycle(graphOf(sources, (file) => file))).toBeNull();
+  });
+
+  test('no cycle between folders', () => {
+    expect(findCycle(graphOf(sources, folderNodes(sources)))).toBeNull();
+  });
+
+  test('folders import only the folders that the list allows, and the list has no unused entry', () => {
+    expect(compareEdges(graphOf(sources, mapNode), ALLOWED_EDGES)).toEqual({ forbidden: [], unused: [] });
+  });
 
   test('no file is called utils, helpers, common or manager', () => {
     const vague = /(^|[-/])(utils?|helpers?|common|manager)([-.]|$)/;
     expect(sources.map(({ file }) => file).filter((file) => vague.test(file))).toEqual([]);
   });
 
-  test('the median file is under 100 lines and none is over 300', () => {
-    const sorted = lines.map(({ count }) => count).sort((a, b) => a - b);
-    expect(sorted[Math.floor(sorted.length / 2)]).toBeLessThan(100);
-    expect(lines.filter(({ count }) => count > 301)).toEqual([]);
+  test(`no file has more than ${MAX_LINES} lines, and the median is at most ${MAX_MEDIAN_LINES}`, () => {
+    const lines = sources.map(({ file, text }) => ({ file, count: text.trimEnd().split('\n').length }));
+    const sorted = lines.map(({ count }) => count).toSorted((a, b) => a - b);
+    expect(lines.filter(({ count }) => count > MAX_LINES)).toEqual([]);
+    expect(sorted[Math.floor(sorted.length / 2)]).toBeLessThanOrEqual(MAX_MEDIAN_LINES);
+  });
+
+  test(`no folder has more than ${MAX_FILES_PER_FOLDER} files`, () => {
+    expect(oversizedFolders([...sources, ...readSources('test/**/*.ts')])).toEqual([]);
+    expect(sources.filter(({ file }) => path.posix.dirname(file) === 'worker').length).toBeLessThanOrEqual(
+      MAX_WORKER_ROOT_FILES,
+    );
+  });
+
+  test('every test folder mirrors a source folder or is one of the shared test folders', () => {
+    const folders = new Set(sources.map(({ file }) => path.posix.dirname(file)));
+    const tests = readSources('test/{worker,origin,shared}/**/*.test.ts').map(({ file }) =>
+      path.posix.dirname(file).slice('test/'.length),
+    );
+    expect([...new Set(tests)].filter((folder) => !folders.has(folder))).toEqual([]);
+  });
+});
+
+function oversizedFolders(files: readonly SourceFile[]): string[] {
+  const counts = new Map<string, number>();
+  for (const { file } of files) {
+    const folder = path.posix.dirname(file);
+    counts.set(folder, (counts.get(folder) ?? 0) + 1);
+  }
+  return [...counts].filter(([, count]) => count > MAX_FILES_PER_FOLDER).map(([folder]) => folder);
+}
+
+describe('the checks themselves', () => {
+  const a = parseSource('origin/a/one.ts', "import type { B } from '../b/two.ts';\n");
+  const b = parseSource('origin/b/two.ts', "export { A } from '../a/three.ts';\n");
+  const c = parseSource('origin/a/three.ts', "const later = import('node:fs');\n");
+
+  test('find a cycle of folders through type imports, where files have none', () => {
+    expect(findCycle(graphOf([a, b, c], (file) => file))).toBeNull();
+    expect(findCycle(graphOf([a, b, c], folderNodes([a, b, c])))).toEqual([
+      'origin/a',
+      'origin/b',
+      'origin/a',
+    ]);
+  });
+
+  test('find a cycle of files', () => {
+    const back = parseSource('origin/a/three.ts', "import { a } from './one.ts';\n");
+    expect(findCycle(graphOf([a, b, back], (file) => file))).toHaveLength(4);
+  });
+
+  test('find a forbidden edge and an unused permission', () => {
+    const allowed = { 'origin/a': [], 'origin/b': ['origin/a', 'origin/c'] };
+    expect(compareEdges(graphOf([a, b, c], mapNode), allowed)).toEqual({
+      forbidden: ['origin/a → origin/b'],
+      unused: ['origin/b → origin/c'],
+    });
+  });
+
+  test('find an oversized folder', () => {
+    const many = Array.from({ length: MAX_FILES_PER_FOLDER + 1 }, (_, i) =>
+      parseSource(`origin/a/${i}.ts`, ''),
+    );
+    expect(oversizedFolders(many)).toEqual(['origin/a']);
+    expect(oversizedFolders(many.slice(1))).toEqual([]);
   });
 });

@@ -1,0 +1,87 @@
+import { globSync, readFileSync } from 'node:fs';
+import path from 'node:path';
+
+/** One source file with its imports, type imports included. */
+export interface SourceFile {
+  readonly file: string;
+  readonly text: string;
+  /** Relative specifiers are resolved to paths from the repository's root; others stay as written. */
+  readonly imports: readonly string[];
+}
+
+/** Edges from each node to the nodes that it imports. */
+export type Graph = ReadonlyMap<string, ReadonlySet<string>>;
+
+const IMPORT =
+  /(?:^|\n)\s*(?:import|export)\b[^'"`;]*?\bfrom\s*['"]([^'"]+)['"]|(?:^|\n)\s*import\s*['"]([^'"]+)['"]|\bimport\(\s*['"]([^'"]+)['"]\s*\)/g;
+
+export function parseSource(file: string, text: string): SourceFile {
+  const resolve = (name: string) =>
+    name.startsWith('.') ? path.posix.join(path.posix.dirname(file), name) : name;
+  const imports = [...text.matchAll(IMPORT)].map((match) => resolve((match[1] ?? match[2] ?? match[3])!));
+  return { file, text, imports };
+}
+
+export const readSources = (pattern: string): SourceFile[] =>
+  globSync(pattern)
+    .toSorted()
+    .map((file) => parseSource(file, readFileSync(file, 'utf8')));
+
+/** Graph of files, or of whatever `nodeOf` makes of them; a node never points at itself. */
+export function graphOf(sources: readonly SourceFile[], nodeOf: (file: string) => string): Graph {
+  const files = new Set(sources.map(({ file }) => file));
+  const graph = new Map<string, Set<string>>();
+  for (const { file, imports } of sources) {
+    const from = nodeOf(file);
+    const targets = graph.get(from) ?? new Set();
+    graph.set(from, targets);
+    for (const name of imports) if (files.has(name) && nodeOf(name) !== from) targets.add(nodeOf(name));
+  }
+  return graph;
+}
+
+/**
+ * Maps a file to its folder. A file beside subfolders is a node of its own, so that a folder's entry point may import
+ * the subfolders while they import its leaves.
+ */
+export function folderNodes(sources: readonly SourceFile[]): (file: string) => string {
+  const folders = new Set(sources.map(({ file }) => path.posix.dirname(file)));
+  const parents = new Set([...folders].map((folder) => path.posix.dirname(folder)));
+  return (file) => {
+    const folder = path.posix.dirname(file);
+    return parents.has(folder) ? file : folder;
+  };
+}
+
+/** Returns one cycle as a list that ends with its first node, or null. */
+export function findCycle(graph: Graph): readonly string[] | null {
+  const done = new Set<string>();
+  const visit = (node: string, trail: readonly string[]): readonly string[] | null => {
+    if (trail.includes(node)) return [...trail.slice(trail.indexOf(node)), node];
+    if (done.has(node)) return null;
+    for (const next of graph.get(node) ?? []) {
+      const cycle = visit(next, [...trail, node]);
+      if (cycle !== null) return cycle;
+    }
+    done.add(node);
+    return null;
+  };
+  for (const node of graph.keys()) {
+    const cycle = visit(node, []);
+    if (cycle !== null) return cycle;
+  }
+  return null;
+}
+
+/** Returns the edges that the list does not allow, and the listed edges that no import needs any more, as "from → to". */
+export function compareEdges(
+  graph: Graph,
+  allowed: Readonly<Record<string, readonly string[]>>,
+): { readonly forbidden: readonly string[]; readonly unused: readonly string[] } {
+  const edges = [...graph].flatMap(([from, targets]) => [...targets].map((to) => `${from} → ${to}`));
+  const listed = Object.entries(allowed).flatMap(([from, targets]) => targets.map((to) => `${from} → ${to}`));
+  return {
+    forbidden: edges.filter((edge) => !listed.includes(edge)).toSorted(),
+    unused: listed.filter((edge) => !edges.includes(edge)).toSorted(),
+  };
+}
