@@ -1,7 +1,7 @@
 import { ApiError } from '../../shared/errors.ts';
 import { type ModelRunner, RunTerminated } from '../model/model-runner.ts';
 import type { BlockKernel } from '../sampling/block-kernel.ts';
-import type { DrawTeam } from '../sampling/team/draw-team.ts';
+import type { DrawTeam } from '../sampling/pool/sampler-pool.ts';
 import type { SamplerVocabulary } from '../sampling/vocabulary.ts';
 import { SamplerWorkspace } from '../sampling/workspace.ts';
 import { violations } from './invariants.ts';

@@ -1,5 +1,5 @@
 import type { ModelRunner } from '../model/model-runner.ts';
-import type { DrawTeam } from '../sampling/team/draw-team.ts';
+import type { DrawTeam } from '../sampling/pool/sampler-pool.ts';
 import type { KvCopy } from './kv-slots.ts';
 import type { StepReport } from './messages.ts';
 import type { OpenRequest } from './open-request.ts';

@@ -1,7 +1,7 @@
 import { Worker, workerData } from 'node:worker_threads';
 import { ordinaryBuffer } from '../model/ort/ort-ordinary-buffer.ts';
-import { type Drawers, type DrawShare, drawForever } from '../sampling/team/draw-team.ts';
-import { MOST_THREADS } from '../sampling/team/job-list.ts';
+import { MOST_THREADS } from '../sampling/pool/job-list.ts';
+import { type Drawers, type DrawShare, drawForever } from '../sampling/pool/sampler-pool.ts';
 
 /** Starts the threads of the sampler pool, and is their entry. */
 

@@ -1,8 +1,8 @@
 import type { EventOf, FinishReason, GenerationEvent } from '../../shared/generation.ts';
 import type { Constraint } from '../grammar/constraint.ts';
 import { type TokenLogprobs, tokenLogprob } from '../sampling/logprobs.ts';
+import type { DrawTeam } from '../sampling/pool/sampler-pool.ts';
 import { Sampler } from '../sampling/sampler.ts';
-import type { DrawTeam } from '../sampling/team/draw-team.ts';
 import { TokenHistory } from '../sampling/token-history.ts';
 import type { SamplerVocabulary } from '../sampling/vocabulary.ts';
 import type { SamplerWorkspace } from '../sampling/workspace.ts';

@@ -1,6 +1,6 @@
 import { tokenLogprob } from '../../origin/sampling/logprobs.ts';
 import { Sampler } from '../../origin/sampling/sampler.ts';
-import { isLargeVocabulary, SimdKernel } from '../../origin/sampling/simd/simd-kernel.ts';
+import { isLargeVocabulary, SimdKernel } from '../../origin/sampling/kernel/simd-kernel.ts';
 import { TokenHistory } from '../../origin/sampling/token-history.ts';
 import type { SamplerVocabulary } from '../../origin/sampling/vocabulary.ts';
 import { SamplerWorkspace } from '../../origin/sampling/workspace.ts';

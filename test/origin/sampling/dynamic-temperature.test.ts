@@ -1,8 +1,8 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { dynamicTemperature } from '../../../origin/sampling/dynamic-temperature.ts';
+import { SimdKernel } from '../../../origin/sampling/kernel/simd-kernel.ts';
 import { RowBlocks } from '../../../origin/sampling/row-blocks.ts';
-import { SimdKernel } from '../../../origin/sampling/simd/simd-kernel.ts';
 import { SamplerWorkspace } from '../../../origin/sampling/workspace.ts';
 import { sampleOnce } from './one-token.ts';
 

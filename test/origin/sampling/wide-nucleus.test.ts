@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { SimdKernel } from '../../../origin/sampling/simd/simd-kernel.ts';
+import { SimdKernel } from '../../../origin/sampling/kernel/simd-kernel.ts';
 import type { Row } from '../../../origin/sampling/truncation/gather.ts';
 import { drawFromWideNucleus } from '../../../origin/sampling/truncation/wide-nucleus.ts';
 import { SamplerWorkspace } from '../../../origin/sampling/workspace.ts';

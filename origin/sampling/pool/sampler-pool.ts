@@ -1,13 +1,13 @@
+import type { Arena, ArenaShare } from '../kernel/arena.ts';
+import { type Company, SimdKernel } from '../kernel/simd-kernel.ts';
 import type { RowEdits } from '../logits/row-edits.ts';
 import type { TokenLogprobs } from '../logprobs.ts';
-import type { Arena, ArenaShare } from '../simd/arena.ts';
-import { type Company, SimdKernel } from '../simd/simd-kernel.ts';
 import type { TokenDraw } from '../token-draw.ts';
 import { SamplerWorkspace } from '../workspace.ts';
-import { DrawJobs } from './draw-jobs.ts';
-import { Drawer, type Draws } from './drawer.ts';
 import { JobList, MOST_JOBS } from './job-list.ts';
+import { Drawer, type Draws } from './sampler-worker.ts';
 import { SharedEdits } from './shared-edits.ts';
+import { DrawJobs } from './shared-jobs.ts';
 
 /** What a thread needs to draw tokens beside another one. */
 export interface DrawShare {

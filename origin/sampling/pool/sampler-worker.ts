@@ -1,9 +1,9 @@
 import { tokenLogprob } from '../logprobs.ts';
 import { TokenDraw } from '../token-draw.ts';
 import type { SamplerWorkspace } from '../workspace.ts';
-import type { Asked, DrawJobs } from './draw-jobs.ts';
 import type { JobList } from './job-list.ts';
 import type { SharedEdits } from './shared-edits.ts';
+import type { Asked, DrawJobs } from './shared-jobs.ts';
 
 /** The draws of one step, as several threads see them. */
 export interface Draws {
