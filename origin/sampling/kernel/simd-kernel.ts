@@ -1,197 +1,109 @@
-import type { BlockKernel } from '../block-kernel.ts';
-import type { Row } from '../truncation/gather.ts';
-import { Arena, type ArenaShare, BLOCKS_LISTED, type BytesOf, createArena } from './arena.ts';
-import { BLOCK_SIZE } from './block-loop.ts';
-import { blockReductions } from './block-reductions.ts';
-import { Module, type WasmMemory } from './webassembly.ts';
-
-/** Above, a kernel is worth its calls; up to there, sums keep all of float64's precision. */
-const LARGE_VOCABULARY = 32_768;
-
-export function isLargeVocabulary(vocabularySize: number): boolean {
-  return vocabularySize > LARGE_VOCABULARY;
-}
-
-/** Threads that look at the same rows. */
-export interface Company {
-  /** How many, the calling one among them. */
-  readonly threads: number;
-  /** Shared memory as an ordinary buffer, which keeps it alive. V8 copies from shared ones four times as slowly. */
-  ordinary(memory: SharedArrayBuffer): ArrayBuffer;
-}
+import { Arena, type ArenaShare, BLOCK_SIZE, createArenaMemory, type ViewMemory } from './arena.ts';
 
 /**
- * A BlockKernel in WebAssembly's vector instructions. It reads rows in place where their memory came from `allocate`, of this
- * kernel or of the one that it is beside, and copies others.
+ * Reduces rows of logits in blocks of 128 consecutive ids with WebAssembly SIMD. The last block may be shorter. Reads rows
+ * in place if `allocate` made their memory, and copies other rows. A result depends on the row's bits only, not on where
+ * the row lies.
  */
-export class SimdKernel implements BlockKernel {
-  readonly blockSize = BLOCK_SIZE;
-  readonly #module: object;
-  readonly #company: Company | null;
+export class SimdKernel {
+  readonly #threads: number;
+  readonly #viewMemory: ViewMemory;
   readonly #arenas = new Map<ArrayBufferLike, Arena>();
-  /** For rows from elsewhere. */
-  #copies: Arena | null = null;
+  /** For rows in other memory. */
+  #scratch: Arena | null = null;
 
-  /** @param company threads with kernels beside this one; none unless given */
-  constructor(company: Company | null = null) {
-    this.#company = company;
-    this.#module = new Module(blockReductions(company !== null));
+  /**
+   * @param threads that will read the allocated rows
+   * @param viewMemory by default the kernel uses the SharedArrayBuffer itself: typed arrays on it work the same way
+   */
+  constructor(threads = 1, viewMemory: ViewMemory = (memory) => memory as ArrayBufferLike as ArrayBuffer) {
+    this.#threads = threads;
+    this.#viewMemory = viewMemory;
   }
 
-  /** A kernel on another thread, which is the `thread`-th (1 …) to look at these rows, and a view of all of them. */
-  static beside(share: ArenaShare, thread: number, { ordinary }: Pick<Company, 'ordinary'>) {
-    const kernel = new SimdKernel();
-    const arena = new Arena(share, thread, bytesBy(ordinary));
+  /** The kernel of another thread, the `thread`-th (1 …) that reads these rows, and its view of them. */
+  static attach(
+    share: ArenaShare,
+    thread: number,
+    viewMemory: ViewMemory,
+  ): { kernel: SimdKernel; arena: Arena } {
+    const kernel = new SimdKernel(1, viewMemory);
+    const arena = new Arena(share, thread, viewMemory);
     kernel.#arenas.set(arena.rows.buffer, arena);
     return { kernel, arena };
   }
 
+  /** Memory for rows that the kernel reads in place. It is never freed. */
   allocate(length: number): Float32Array<ArrayBuffer> {
-    const arena = this.#open(length);
+    const arena = this.#createArena(length);
     this.#arenas.set(arena.rows.buffer, arena);
     return arena.rows;
   }
 
-  /** Where a row lies that other threads can look at; null where it cannot be. */
+  /** The arena that holds the row, or null if other threads cannot read it. */
   sharedArenaOf(row: Float32Array): Arena | null {
     const arena = this.#arenas.get(row.buffer);
     return arena !== undefined && arena.share.threads > 1 ? arena : null;
   }
 
+  /** Writes each block's largest logit. Returns false if a logit is NaN or +∞; the maxima are then undefined. */
   maxima(row: Float32Array, maxima: Float32Array): boolean {
     const arena = this.#arenaOf(row);
-    const blocks = Math.floor(row.length / BLOCK_SIZE);
-    const sound = arena.reductions.maxima(this.#addressOf(row, arena), blocks, arena.results.byteOffset);
-    maxima.set(arena.results.subarray(0, blocks));
-    return sound === 1;
+    const { functions, results } = arena;
+    let isValid = true;
+    arena.forEachPart(row, (address, blocks, firstBlock) => {
+      if (functions.maxima(address, blocks, results.byteOffset) === 0) isValid = false;
+      maxima.set(results.subarray(0, blocks), firstBlock);
+    });
+    return isValid;
   }
 
-  sums(row: Float32Array, highest: number, coldness: number, sums: Float64Array): void {
+  /**
+   * Writes two numbers for each block, Σ e^x and Σ e^x · x / ln 2 with x = (z − highest) · coldness, to float32's
+   * precision. Those of a block whose largest term is below e^−87 are undefined.
+   */
+  sums(row: Float32Array, highest: number, coldness: number, sums: Float32Array): void {
     const arena = this.#arenaOf(row);
-    const blocks = Math.floor(row.length / BLOCK_SIZE);
-    const address = this.#addressOf(row, arena);
-    arena.reductions.sums(address, blocks, arena.results.byteOffset, highest, coldness);
-    sums.set(arena.results.subarray(0, blocks));
+    const { functions, results } = arena;
+    arena.forEachPart(row, (address, blocks, firstBlock) => {
+      functions.sums(address, blocks, results.byteOffset, highest, coldness);
+      sums.set(results.subarray(0, 2 * blocks), 2 * firstBlock);
+    });
   }
 
-  moments({ logits, highest, coldness }: Row, sums: Float64Array, moments: Float64Array): void {
-    const arena = this.#arenaOf(logits);
-    const { reductions, results } = arena;
-    const blocks = Math.floor(logits.length / BLOCK_SIZE);
-    reductions.moments(this.#addressOf(logits, arena), blocks, results.byteOffset, highest, coldness);
-    for (let block = 0; block < blocks; block++) {
-      sums[block] = results[2 * block]!;
-      moments[block] = results[2 * block + 1]! * Math.LN2;
-    }
-  }
-
-  sumsAbove({ logits, highest, coldness }: Row, cut: number, sums: Float64Array, above: Float64Array): void {
-    const arena = this.#arenaOf(logits);
-    const { reductions, results } = arena;
-    const blocks = Math.floor(logits.length / BLOCK_SIZE);
-    reductions.sumsAbove(this.#addressOf(logits, arena), blocks, results.byteOffset, highest, coldness, cut);
-    for (let block = 0; block < blocks; block++) {
-      sums[block] = results[2 * block]!;
-      above[block] = results[2 * block + 1]!;
-    }
-  }
-
-  deviations(row: Float32Array, highest: number, sums: Float64Array): void {
+  /** Adds to `totals` the number of the logits above −∞, Σ d and Σ d² with d = highest − z, in float64. */
+  deviations(row: Float32Array, highest: number, totals: Float64Array): void {
     const arena = this.#arenaOf(row);
-    // Weights have the room for the results and are not needed at the same time.
-    const { reductions, weights: results } = arena;
-    const blocks = Math.floor(row.length / BLOCK_SIZE);
-    reductions.deviations(this.#addressOf(row, arena), blocks, results.byteOffset, highest);
-    sums[0] = -(results[0]! + results[1]!);
-    sums[1] = results[2]! + results[3]!;
-    sums[2] = results[4]! + results[5]!;
+    const { functions, wideResults } = arena;
+    arena.forEachPart(row, (address, blocks) => {
+      functions.deviations(address, blocks, wideResults.byteOffset, highest);
+      for (let i = 0; i < 3; i++) totals[i]! += wideResults[i]!;
+    });
   }
 
-  list(
-    row: Row,
-    maxima: Float32Array,
-    cut: number,
-    limit: number,
-    ids: Int32Array,
-    weights: Float64Array | null,
-  ): number {
-    const arena = this.#arenaOf(row.logits);
-    const blocks = Math.floor(row.logits.length / BLOCK_SIZE);
-    const address = this.#addressOf(row.logits, arena);
-    arena.results.set(maxima);
+  /**
+   * Writes the ids of the logits that are at least `cut`, a finite float32, in ascending order; returns how many.
+   * @param maxima each block's largest logit: blocks below the cut are skipped
+   */
+  list(row: Float32Array, maxima: Float32Array, cut: number, ids: Int32Array): number {
+    const arena = this.#arenaOf(row);
+    const { functions, results } = arena;
     let listed = 0;
-    for (let block = 0; block < blocks; block += BLOCKS_LISTED) {
-      const count = listPart(arena, address, block, Math.min(BLOCKS_LISTED, blocks - block), cut, limit);
-      if (count === 0) continue;
+    arena.forEachPart(row, (address, blocks, firstBlock) => {
+      results.set(maxima.subarray(firstBlock, firstBlock + blocks));
+      const first = firstBlock * BLOCK_SIZE;
+      const count = functions.list(address, blocks, results.byteOffset, cut, first, arena.ids.byteOffset);
       ids.set(arena.ids.subarray(0, count), listed);
-      if (weights !== null) {
-        weighPart(arena, address, count, row);
-        weights.set(arena.weights.subarray(0, count), listed);
-      }
       listed += count;
-    }
+    });
     return listed;
   }
 
   #arenaOf(row: Float32Array): Arena {
-    const own = this.#arenas.get(row.buffer);
-    if (own !== undefined) return own;
-    if (this.#copies === null || this.#copies.rows.length < row.length) this.#copies = this.#open(row.length);
-    this.#copies.rows.set(row);
-    return this.#copies;
+    return this.#arenas.get(row.buffer) ?? (this.#scratch ??= this.#createArena(0));
   }
 
-  #addressOf(row: Float32Array, { rows }: Arena): number {
-    return row.buffer === rows.buffer ? row.byteOffset : rows.byteOffset;
+  #createArena(length: number): Arena {
+    return new Arena(createArenaMemory(length, this.#threads), 0, this.#viewMemory);
   }
-
-  #open(length: number): Arena {
-    const company = this.#company;
-    const share = createArena(this.#module, length, company?.threads ?? 1);
-    return new Arena(share, 0, bytesBy(company?.ordinary ?? null));
-  }
-}
-
-function bytesBy(ordinary: Company['ordinary'] | null): BytesOf {
-  return ({ buffer }: WasmMemory): ArrayBuffer => {
-    if (buffer instanceof ArrayBuffer) return buffer;
-    if (ordinary === null) throw new Error('memory is shared without anybody to share it with');
-    return ordinary(buffer);
-  };
-}
-
-/** Lists the tokens of some blocks of a row; how many. */
-function listPart(
-  arena: Arena,
-  row: number,
-  block: number,
-  blocks: number,
-  cut: number,
-  limit: number,
-): number {
-  const { reductions, results, ids } = arena;
-  const first = block * BLOCK_SIZE;
-  const end = reductions.list(
-    row + 4 * first,
-    blocks,
-    ids.byteOffset,
-    cut,
-    limit,
-    results.byteOffset + 4 * block,
-    first,
-  );
-  return (end - ids.byteOffset) / 4;
-}
-
-/** Weighs the tokens listed last. */
-function weighPart(
-  { reductions, ids, weights }: Arena,
-  address: number,
-  count: number,
-  { highest, coldness }: Row,
-): void {
-  const { byteOffset } = ids;
-  // Weights are made in pairs.
-  ids[count] = 0;
-  reductions.weights(address, byteOffset, byteOffset + 4 * count, weights.byteOffset, highest, coldness);
 }

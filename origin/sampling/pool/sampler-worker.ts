@@ -1,83 +1,69 @@
+import type { Arena, ArenaShare, ViewMemory } from '../kernel/arena.ts';
+import { SimdKernel } from '../kernel/simd-kernel.ts';
 import { tokenLogprob } from '../logprobs.ts';
 import { TokenDraw } from '../token-draw.ts';
-import type { SamplerWorkspace } from '../workspace.ts';
-import type { JobList } from './job-list.ts';
-import type { SharedEdits } from './shared-edits.ts';
-import type { Asked, DrawJobs } from './shared-jobs.ts';
+import { SamplerWorkspace } from '../workspace.ts';
+import { JobList } from './job-list.ts';
+import { SharedJobs } from './shared-jobs.ts';
 
-/** The draws of one step, as several threads see them. */
-export interface Draws {
-  readonly list: JobList;
-  readonly jobs: DrawJobs;
-  readonly edits: SharedEdits;
+/** What a sampler worker's thread is started with. */
+export interface WorkerShare {
+  readonly rows: ArenaShare;
+  /** 1 …; 0 is the thread that starts the workers. */
+  readonly thread: number;
+  readonly vocabularySize: number;
+  readonly list: SharedArrayBuffer;
+  readonly jobs: SharedArrayBuffer;
 }
 
-/** Draws what a list asks for, on whichever thread it is. */
-export class Drawer {
+/** Draws the tokens of a job list, on any thread. */
+export class SamplerWorker {
   readonly #list: JobList;
-  readonly #jobs: DrawJobs;
-  readonly #edits: SharedEdits;
+  readonly #jobs: SharedJobs;
   readonly #workspace: SamplerWorkspace;
-  /** All of the rows' memory. */
-  readonly #bytes: ArrayBuffer;
-  /** The last draw of each row, and views of rows, by address: a sequence keeps its row for many steps. */
-  readonly #draws = new Map<number, TokenDraw>();
-  readonly #rows = new Map<number, Float32Array>();
+  readonly #rows: Arena['rows'];
 
-  /** @param workspace of a vocabulary as large as the rows, with a kernel that reads them in place */
-  constructor({ list, jobs, edits }: Draws, workspace: SamplerWorkspace, bytes: ArrayBuffer) {
+  /** @param workspace with a kernel that reads `rows` in place */
+  constructor(list: JobList, jobs: SharedJobs, workspace: SamplerWorkspace, rows: Arena['rows']) {
     this.#list = list;
     this.#jobs = jobs;
-    this.#edits = edits;
     this.#workspace = workspace;
-    this.#bytes = bytes;
+    this.#rows = rows;
   }
 
-  /** Returns when no job is left to be taken; others may still be at work on theirs. */
+  /** Returns when no job is left to be taken. */
   workOff(): void {
     this.#list.workOff(this.#draw);
   }
 
   readonly #draw = (index: number): void => {
     const jobs = this.#jobs;
+    const workspace = this.#workspace;
     try {
-      const asked = jobs.asked(index);
-      const { step, alternatives } = asked;
-      const logits = this.#rowAt(asked.row);
-      const draw = this.#drawOf(index, asked.row);
-      draw.bound = jobs.bound(index);
-      const row = this.#edited(logits, asked);
-      const token = draw.from(row, step);
-      const workspace = this.#workspace;
-      const scored =
-        alternatives === null ? null : tokenLogprob(logits, token, alternatives, workspace, row === logits);
-      jobs.answer(index, token, draw.bound, scored);
+      const { parameters, identity, bound, row: address, step, topLogprobs } = jobs.read(index);
+      const draw = new TokenDraw(parameters, identity, workspace);
+      draw.bound = bound;
+      const logits = new Float32Array(this.#rows.buffer, address, workspace.vocabularySize);
+      const token = draw.from(jobs.applyEdits(index, logits, workspace.scores), step);
+      const isCurrent = workspace.row.logits === logits;
+      const logprobs =
+        topLogprobs === null ? null : tokenLogprob(logits, token, topLogprobs, workspace, isCurrent);
+      jobs.writeResult(index, token, draw.bound, logprobs);
     } catch {
-      jobs.fail(index);
+      // The sampler draws again and throws where the sequence can be failed.
+      jobs.writeFailure(index);
     }
   };
+}
 
-  #edited(logits: Float32Array, { edits, edited }: Asked): Float32Array {
-    if (edited === 0) return logits;
-    const { scores } = this.#workspace;
-    scores.set(logits);
-    this.#edits.applyTo(scores, edits, edited);
-    return scores;
-  }
-
-  #drawOf(index: number, address: number): TokenDraw {
-    const last = this.#draws.get(address);
-    if (last !== undefined && this.#jobs.isOf(index, last)) return last;
-    const draw = new TokenDraw(this.#jobs.parameters(index), this.#jobs.identity(index), this.#workspace);
-    this.#draws.set(address, draw);
-    return draw;
-  }
-
-  #rowAt(address: number): Float32Array {
-    const known = this.#rows.get(address);
-    if (known !== undefined) return known;
-    const row = new Float32Array(this.#bytes, address, this.#workspace.vocabularySize);
-    this.#rows.set(address, row);
-    return row;
+/** The loop of a worker's thread: takes part in every round of the pool's job list. */
+export function runSamplerWorker(share: WorkerShare, viewMemory: ViewMemory): never {
+  const { kernel, arena } = SimdKernel.attach(share.rows, share.thread, viewMemory);
+  const workspace = new SamplerWorkspace(share.vocabularySize, kernel);
+  const list = new JobList(share.list, share.thread);
+  const worker = new SamplerWorker(list, new SharedJobs(share.jobs), workspace, arena.rows);
+  for (let round = 0; ; ) {
+    round = list.awaitRound(round);
+    worker.workOff();
   }
 }

@@ -1,136 +1,147 @@
 import { MAX_TOP_LOGPROBS } from '../../../shared/logprob.ts';
+import type { RowEdits } from '../logits/row-edits.ts';
 import type { TokenLogprobs } from '../logprobs.ts';
+import { DRAW_PARAMETERS, type DrawParameters } from '../parameters.ts';
 import type { DrawIdentity } from '../rng.ts';
-import { DRAW_PARAMETERS, type DrawParameters, type TokenDraw } from '../token-draw.ts';
-import { MOST_JOBS } from './job-list.ts';
+import { MAX_JOBS } from './job-list.ts';
 
-/** Per job, as float64: what is asked … */
-const [ROW, EDITS, EDITED, STEP, BOUND, ALTERNATIVES, SEED, PROMPT, CHOICE, PARAMETERS] = [
+/** All rows of a step together have at most this many edits. */
+const MAX_EDITS = 65_536;
+
+/** Layout of a job, in float64: the request, then the result. */
+const [ROW, FIRST_EDIT, EDIT_COUNT, STEP, BOUND, TOP_LOGPROBS, SEED, PROMPT, CHOICE, PARAMETERS] = [
   0, 1, 2, 3, 4, 5, 6, 7, 8, 9,
 ] as const;
-/** … and what was found. */
 const TOKEN = PARAMETERS + DRAW_PARAMETERS.length;
 const LOGPROB = TOKEN + 1;
-const LISTED = TOKEN + 2;
-const LIST = TOKEN + 3;
-const NUMBERS = LIST + 2 * MAX_TOP_LOGPROBS;
+const TOP_COUNT = TOKEN + 2;
+const TOP = TOKEN + 3;
+const SIZE = TOP + 2 * MAX_TOP_LOGPROBS;
 
-/** In the place of a token: whoever needs it has to draw it, and hears what is wrong with the row. */
+/** In place of a token, if the draw failed; in place of `topLogprobs`, if no logprobs are asked for. */
 const NONE = -1;
 
-/** What a token is drawn from, and what is told of it. */
-export interface Asked {
+/** A token to draw. */
+export interface DrawJob {
+  readonly parameters: DrawParameters;
+  readonly identity: DrawIdentity;
+  /** Mirostat's, before the draw. */
+  readonly bound: number;
   /** Where the model's row begins, in bytes of the rows' memory. */
   readonly row: number;
-  /** Where the changes of it begin, among all of the step, and how many there are. */
-  readonly edits: number;
-  readonly edited: number;
   readonly step: number;
-  /** How many alternatives are told; null = no logprobs. */
-  readonly alternatives: number | null;
+  /** How many of the most likely tokens to return; null = no logprobs. */
+  readonly topLogprobs: number | null;
 }
 
-/** What there is to draw, and what was drawn, as numbers in shared memory. */
-export class DrawJobs {
+/** The jobs of one step and their results, in memory that threads share. */
+export class SharedJobs {
   readonly memory: SharedArrayBuffer;
   readonly #numbers: Float64Array;
+  readonly #editIds: Int32Array;
+  readonly #editValues: Float32Array;
+  #usedEdits = 0;
 
-  /** @param memory another thread's; one of its own unless given */
+  /** @param memory another thread's; new by default */
   constructor(memory?: SharedArrayBuffer) {
-    this.memory = memory ?? new SharedArrayBuffer(8 * NUMBERS * MOST_JOBS);
-    this.#numbers = new Float64Array(this.memory);
+    const numbers = SIZE * MAX_JOBS;
+    this.memory = memory ?? new SharedArrayBuffer(8 * (numbers + MAX_EDITS));
+    this.#numbers = new Float64Array(this.memory, 0, numbers);
+    this.#editIds = new Int32Array(this.memory, 8 * numbers, MAX_EDITS);
+    this.#editValues = new Float32Array(this.memory, 8 * numbers + 4 * MAX_EDITS, MAX_EDITS);
   }
 
-  ask(index: number, { parameters, identity, bound }: TokenDraw, asked: Asked): void {
-    const numbers = this.#numbers;
-    const at = index * NUMBERS;
-    numbers[at + ROW] = asked.row;
-    numbers[at + EDITS] = asked.edits;
-    numbers[at + EDITED] = asked.edited;
-    numbers[at + STEP] = asked.step;
-    numbers[at + BOUND] = bound;
-    numbers[at + ALTERNATIVES] = asked.alternatives ?? NONE;
-    numbers[at + SEED] = identity.seed;
-    numbers[at + PROMPT] = identity.prompt;
-    numbers[at + CHOICE] = identity.choice;
-    for (let i = 0; i < DRAW_PARAMETERS.length; i++) {
-      numbers[at + PARAMETERS + i] = parameters[DRAW_PARAMETERS[i]!];
+  /** Forgets the edits of the last step. */
+  clear(): void {
+    this.#usedEdits = 0;
+  }
+
+  /** Writes a job; returns false if there is no room for its edits. */
+  write(index: number, job: DrawJob, edits: RowEdits): boolean {
+    const first = this.#usedEdits;
+    if (first + edits.count > MAX_EDITS) return false;
+    for (let i = 0; i < edits.count; i++) {
+      this.#editIds[first + i] = edits.ids[i]!;
+      this.#editValues[first + i] = edits.get(edits.ids[i]!);
     }
+    this.#usedEdits += edits.count;
+    const { parameters, identity } = job;
+    const numbers = this.#of(index);
+    numbers[ROW] = job.row;
+    numbers[FIRST_EDIT] = first;
+    numbers[EDIT_COUNT] = edits.count;
+    numbers[STEP] = job.step;
+    numbers[BOUND] = job.bound;
+    numbers[TOP_LOGPROBS] = job.topLogprobs ?? NONE;
+    numbers[SEED] = identity.seed;
+    numbers[PROMPT] = identity.prompt;
+    numbers[CHOICE] = identity.choice;
+    for (const [i, name] of DRAW_PARAMETERS.entries()) numbers[PARAMETERS + i] = parameters[name];
+    return true;
   }
 
-  asked(index: number): Asked {
-    const at = (field: number) => this.#at(index, field);
-    const alternatives = at(ALTERNATIVES);
+  read(index: number): DrawJob {
+    const numbers = this.#of(index);
+    const parameters = DRAW_PARAMETERS.map((name, i) => [name, numbers[PARAMETERS + i]!]);
+    const topLogprobs = numbers[TOP_LOGPROBS]!;
     return {
-      row: at(ROW),
-      edits: at(EDITS),
-      edited: at(EDITED),
-      step: at(STEP),
-      alternatives: alternatives === NONE ? null : alternatives,
+      // `write` took them from such an object.
+      parameters: Object.fromEntries(parameters) as DrawParameters,
+      identity: { seed: numbers[SEED]!, prompt: numbers[PROMPT]!, choice: numbers[CHOICE]! },
+      bound: numbers[BOUND]!,
+      row: numbers[ROW]!,
+      step: numbers[STEP]!,
+      topLogprobs: topLogprobs === NONE ? null : topLogprobs,
     };
   }
 
-  /** Mirostat's: before the draw as it was asked with, after it as it has been corrected. */
-  bound(index: number): number {
-    return this.#at(index, BOUND);
+  /** Returns the row with the job's edits: the row itself if there are none, else `copy`. */
+  applyEdits(index: number, row: Float32Array, copy: Float32Array): Float32Array {
+    const numbers = this.#of(index);
+    const first = numbers[FIRST_EDIT]!;
+    const end = first + numbers[EDIT_COUNT]!;
+    if (first === end) return row;
+    copy.set(row);
+    for (let i = first; i < end; i++) copy[this.#editIds[i]!] = this.#editValues[i]!;
+    return copy;
   }
 
-  /** Whether a draw is the one that is asked for, but for its bound. */
-  isOf(index: number, { parameters, identity }: TokenDraw): boolean {
-    const numbers = this.#numbers;
-    const at = index * NUMBERS;
-    for (let i = 0; i < DRAW_PARAMETERS.length; i++) {
-      if (numbers[at + PARAMETERS + i] !== parameters[DRAW_PARAMETERS[i]!]) return false;
-    }
-    const { seed, prompt, choice } = identity;
-    return numbers[at + SEED] === seed && numbers[at + PROMPT] === prompt && numbers[at + CHOICE] === choice;
-  }
-
-  identity(index: number): DrawIdentity {
-    const at = (field: number) => this.#at(index, field);
-    return { seed: at(SEED), prompt: at(PROMPT), choice: at(CHOICE) };
-  }
-
-  parameters(index: number): DrawParameters {
-    const entries = DRAW_PARAMETERS.map((name, i) => [name, this.#at(index, PARAMETERS + i)]);
-    // They were parameters when they were asked for.
-    return Object.fromEntries(entries) as DrawParameters;
-  }
-
-  answer(index: number, token: number, bound: number, logprobs: TokenLogprobs | null): void {
-    const numbers = this.#numbers;
-    const at = index * NUMBERS;
-    numbers[at + TOKEN] = token;
-    numbers[at + BOUND] = bound;
+  /** @param bound Mirostat's, after the draw */
+  writeResult(index: number, token: number, bound: number, logprobs: TokenLogprobs | null): void {
+    const numbers = this.#of(index);
+    numbers[TOKEN] = token;
+    numbers[BOUND] = bound;
     if (logprobs === null) return;
-    const { logprob, top } = logprobs;
-    numbers[at + LOGPROB] = logprob;
-    numbers[at + LISTED] = top.length;
-    for (const [rank, [id, other]] of top.entries()) {
-      numbers[at + LIST + 2 * rank] = id;
-      numbers[at + LIST + 2 * rank + 1] = other;
-    }
+    numbers[LOGPROB] = logprobs.logprob;
+    numbers[TOP_COUNT] = logprobs.top.length;
+    numbers.set(logprobs.top.flat(), TOP);
   }
 
-  fail(index: number): void {
-    this.#numbers[index * NUMBERS + TOKEN] = NONE;
+  writeFailure(index: number): void {
+    this.#of(index)[TOKEN] = NONE;
   }
 
-  /** What was drawn; null where the draw failed. */
+  /** The drawn token; null if the draw failed. */
   token(index: number): number | null {
-    const token = this.#at(index, TOKEN);
+    const token = this.#of(index)[TOKEN]!;
     return token === NONE ? null : token;
   }
 
-  logprobs(index: number): TokenLogprobs {
-    const top: [number, number][] = [];
-    for (let rank = 0; rank < this.#at(index, LISTED); rank++) {
-      top.push([this.#at(index, LIST + 2 * rank), this.#at(index, LIST + 2 * rank + 1)]);
-    }
-    return { logprob: this.#at(index, LOGPROB), top };
+  /** Mirostat's bound: before the draw, then after it. */
+  bound(index: number): number {
+    return this.#of(index)[BOUND]!;
   }
 
-  #at(index: number, field: number): number {
-    return this.#numbers[index * NUMBERS + field]!;
+  logprobs(index: number): TokenLogprobs {
+    const numbers = this.#of(index);
+    const top: [number, number][] = [];
+    for (let rank = 0; rank < numbers[TOP_COUNT]!; rank++) {
+      top.push([numbers[TOP + 2 * rank]!, numbers[TOP + 2 * rank + 1]!]);
+    }
+    return { logprob: numbers[LOGPROB]!, top };
+  }
+
+  #of(index: number): Float64Array {
+    return this.#numbers.subarray(index * SIZE, (index + 1) * SIZE);
   }
 }

@@ -2,8 +2,7 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { InvalidLogitsError, NoCandidatesError } from '../../../origin/sampling/errors.ts';
 import { copyMasked } from '../../../origin/sampling/logits/masked-copy.ts';
-import { SamplerWorkspace } from '../../../origin/sampling/workspace.ts';
-import { bitsOf, sampleOnce } from './one-token.ts';
+import { bitsOf, sampleOnce, workspaceOf } from './one-token.ts';
 
 describe('masks', () => {
   it('leave the logits of allowed tokens and −∞ elsewhere, at sizes around a word of 32', () => {
@@ -76,7 +75,7 @@ describe('rows without a distribution', () => {
   });
 
   it('of another width than the workspace are refused', () => {
-    const workspace = new SamplerWorkspace(4);
+    const workspace = workspaceOf(4);
     expect(() => sampleOnce({ logits: [1, 2, 3], parameters: {} }, workspace)).toThrow(RangeError);
   });
 });
