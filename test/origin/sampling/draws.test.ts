@@ -98,7 +98,7 @@ describe('a sampler', () => {
     }
   }
 
-  it('draws the same tokens whatever else uses its workspace in between', () => {
+  it('draws the same tokens if others use its workspace in between', () => {
     fc.assert(
       fc.property(fc.array(anyCase, { minLength: 2, maxLength: 4 }), (cases) => {
         const shared = workspaceOf(SIZE);

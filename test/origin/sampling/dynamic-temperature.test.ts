@@ -25,7 +25,7 @@ describe.each([
 ])('dynamic temperature with sums in %s', (_, sumsInFloat32) => {
   const workspace = workspaceOf(SIZE, sumsInFloat32);
 
-  it('stays within its range, however even a row is and however large the exponent', () => {
+  it('stays within its range for even rows and large exponents', () => {
     const { row } = workspace;
     fc.assert(
       fc.property(evenRow, fc.constantFrom(0, 0.5, 1, 1e9, 1e300), (logits, exponent) => {
@@ -38,7 +38,7 @@ describe.each([
     );
   });
 
-  it('draws nothing that is forbidden, however large the range', () => {
+  it('draws no forbidden token, even with a large range', () => {
     const hot = fc.record({
       dynatempRange: fc.constantFrom(1e9, 1e38, 1e39, 1e50, 1e300, Number.MAX_VALUE),
       topP: fc.constantFrom(1, 0.9),

@@ -25,7 +25,7 @@ describe('the exponential', () => {
 describe('logprobs', () => {
   const anyRow = fc.constantFrom(1, 3, 50, 300).chain((size) => fc.tuple(anyLogits(size), fc.nat(size - 1)));
 
-  it('are the log-softmax in float32, best first, lower id first among equals, with equal bits in list and scalar', () => {
+  it('are the log-softmax in float32, best first, lower id first among equals, with equal bits in both results', () => {
     fc.assert(
       fc.property(anyRow, fc.nat(60), ([logits, id], topLogprobs) => {
         const row = Float32Array.from(logits);
@@ -103,7 +103,7 @@ describe('logprobs', () => {
     ]);
   });
 
-  it('of a row without a distribution are refused', () => {
+  it('of a row without a distribution are rejected', () => {
     const workspace = workspaceOf(2);
     expect(() => tokenLogprob(Float32Array.of(0, Number.NaN), 0, 1, workspace)).toThrow(InvalidLogitsError);
     expect(() => tokenLogprob(Float32Array.of(-Infinity, -Infinity), 0, 1, workspace)).toThrow(

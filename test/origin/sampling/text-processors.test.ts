@@ -72,7 +72,7 @@ describe('DRY', () => {
     expect(scores[1]).toBe(0);
   });
 
-  it('stands up to a long history of one token', () => {
+  it('handles a long history of one token', () => {
     const prompt = new Array<number>(20_000).fill(0);
     const parameters = { dryMultiplier: 1, dryBase: 1.75, drySequenceBreakers: [] };
     expect(sampleOnce({ parameters, logits: [0, 0], prompt }).token).toBe(1);
@@ -80,7 +80,7 @@ describe('DRY', () => {
 });
 
 describe('a breaker', () => {
-  it('split inside a character is found as the tokenisation of the whole text', () => {
+  it('that tokens split inside a character is found as the tokenisation of the whole text', () => {
     // "é" is C3 A9; here only its bytes exist as tokens.
     const vocabulary = {
       tokenBytes: {
@@ -103,7 +103,7 @@ describe('a breaker', () => {
     expect([2, 3].map((id) => breakers.of(id).isBreaker)).toEqual([true, false]);
   });
 
-  it('of a single byte needs no tokenizer, whose loading would hold up every stream', () => {
+  it('of a single byte does not load the tokenizer', () => {
     const encode = (): number[] => {
       throw new Error('it would be loaded now');
     };
@@ -117,7 +117,7 @@ describe('a breaker', () => {
     ]);
   });
 
-  it('is looked up for each token that occurs, once for all sequences of a request, and not for a vocabulary', () => {
+  it('is looked up only for tokens that occur, once for all sequences of a request', () => {
     const parameters = { ...NEUTRAL_SAMPLING, dryMultiplier: 1, drySequenceBreakers: ['abc', 'bé'] };
     const workspace = workspaceOf(TEXTS.length);
     const looked: number[] = [];
@@ -139,7 +139,7 @@ describe('a breaker', () => {
 });
 
 describe('the latest breaker', () => {
-  it('of a growing history is the one that is found from its end', () => {
+  it('of a growing history is the one that a search from the end finds', () => {
     const trials = fc.record({
       breakers: fc.array(anyText, { maxLength: 3 }),
       prompt: anyTokens(40),
@@ -162,7 +162,7 @@ describe('the latest breaker', () => {
     );
   });
 
-  it('is looked for near the end of a long history alone, once the rest has been seen', () => {
+  it('is searched only near the end of a long history whose rest is known', () => {
     let looks = 0;
     const none = {
       of: () => {
@@ -212,7 +212,7 @@ describe('bad words', () => {
     expect(texts).toEqual(['a', ' a', 'b', ' b']);
   });
 
-  it('of no text forbid nothing', () => {
+  it('without text forbid nothing', () => {
     const logits = [0, 5];
     const { token } = sampleOnce({ parameters: { badWords: ['', '  '], temperature: 0 }, logits });
     expect(token).toBe(1);

@@ -39,7 +39,7 @@ describe('H.9: penalties', () => {
     });
   });
 
-  it('raw logprobs know nothing of penalties', () => {
+  it('raw logprobs ignore penalties', () => {
     const workspace = workspaceOf(5);
     [-0.574438, -3.574438, -2.074438, -2.574438, -1.574438].forEach((value, id) => {
       expect(tokenLogprob(Float32Array.from(z), id, 0, workspace).logprob).toBeCloseTo(value, 6);
@@ -74,7 +74,7 @@ it('H.9: typical .5 of [.4, .2, .2, .2] drops the most likely token', () => {
   expectKept(keptOf([0.4, 0.2, 0.2, 0.2], { typicalP: 0.5 }), { 1: 0.333333, 2: 0.333333, 3: 0.333333 });
 });
 
-it('H.9: typical .5 of [.97, .01, .01, .01] keeps the most likely token alone', () => {
+it('H.9: typical .5 of [.97, .01, .01, .01] keeps only the most likely token', () => {
   expectKept(keptOf([0.97, 0.01, 0.01, 0.01], { typicalP: 0.5 }), { 0: 1 });
 });
 
