@@ -20,8 +20,8 @@ export function isLargeVocabulary(vocabularySize: number): boolean {
 }
 
 /**
- * The row of logits being sampled, with statistics of its blocks of 128 consecutive ids, so that most blocks need not be
- * read id by id. `begin` sets the row; everything else refers to it. A token's weight is e^((z − max z) / temperature).
+ * The row of logits being sampled, with statistics of its blocks of 128 consecutive ids. With them, most blocks need not be
+ * read id by id. `begin` sets the row, and everything else refers to it. A token's weight is e^((z − max z) / temperature).
  */
 export class Row {
   logits: Float32Array = new Float32Array(0);
