@@ -6,9 +6,11 @@ import { GrammarCache } from '../grammar/process/grammar-cache.ts';
 import { GrammarVocabulary } from '../grammar/runtime/grammar-vocabulary.ts';
 import { ModelError } from '../model/config/model-json.ts';
 import { type ModelOptions, openModel } from '../model/open/open-model.ts';
+import { ordinaryBuffer } from '../model/ort/ort-ordinary-buffer.ts';
 import { OutOfMemoryError } from '../model/runner/kv-cache.ts';
-import { isLargeVocabulary, SimdKernel } from '../sampling/simd/simd-kernel.ts';
-import { DrawTeam } from '../sampling/team/draw-team.ts';
+import { SimdKernel } from '../sampling/kernel/simd-kernel.ts';
+import { SamplerPool } from '../sampling/pool/sampler-pool.ts';
+import { isLargeVocabulary } from '../sampling/row.ts';
 import { firstTokens, type TokenBytes } from '../tokenizer/token-bytes.ts';
 import { Engine } from './engine.ts';
 import { serveEngine } from './engine-loop.ts';
@@ -44,9 +46,9 @@ try {
   const cores = availableParallelism();
   // The model's threads sleep while tokens are sampled.
   const threads = samplerThreads(Math.min(model.threads, cores));
-  const simd = new SimdKernel(threads);
+  const kernel = new SimdKernel(threads?.threads, ordinaryBuffer);
   const { runner, images, shape, summary, warning } = await openModel(model, (length) =>
-    simd.allocate(length),
+    kernel.allocate(length),
   );
   const { slots, contextLength, vocabularySize } = shape;
   // Built before the first constraint arrives, because a large vocabulary would delay running streams.
@@ -58,8 +60,9 @@ try {
     if (images === null) throw new Error('this model takes no images');
     return await images.encode(pixels, signal);
   });
-  const kernel = isLargeVocabulary(vocabularySize) ? simd : null;
-  const pool = kernel && threads && new DrawTeam(kernel, vocabularySize, threads);
+  // Rows of small vocabularies are sampled faster than other threads wake.
+  const usesPool = threads !== null && isLargeVocabulary(vocabularySize);
+  const pool = usesPool ? new SamplerPool(kernel, vocabularySize, threads) : null;
   const imagePositions = images?.positions ?? null;
   report({ type: 'ready', slots, contextLength, vocabularySize, imagePositions, summary, warning });
   const options = {

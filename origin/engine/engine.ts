@@ -1,7 +1,7 @@
 import { ApiError } from '../../shared/errors.ts';
 import { type ModelRunner, RunTerminated } from '../model/model-runner.ts';
-import type { BlockKernel } from '../sampling/block-kernel.ts';
-import type { DrawTeam } from '../sampling/team/draw-team.ts';
+import type { SimdKernel } from '../sampling/kernel/simd-kernel.ts';
+import type { SamplerPool } from '../sampling/pool/sampler-pool.ts';
 import type { SamplerVocabulary } from '../sampling/vocabulary.ts';
 import { SamplerWorkspace } from '../sampling/workspace.ts';
 import { violations } from './invariants.ts';
@@ -21,10 +21,10 @@ export class EngineFailure extends Error {
 export interface EngineOptions extends Omit<RequestsOptions, 'running' | 'context'> {
   readonly runner: ModelRunner;
   readonly vocabulary: SamplerVocabulary;
-  /** Reduces rows of logits for the samplers. Default: plain loops. */
-  readonly kernel?: BlockKernel | null;
+  /** Reads the runner's logits in place if they lie in its memory. */
+  readonly kernel: SimdKernel;
   /** Draws the tokens of a step on several threads. Default: each sequence samples by itself. */
-  readonly pool?: DrawTeam | null;
+  readonly pool?: SamplerPool | null;
   /** Default: none. */
   readonly speculation?: SpeculationSettings | undefined;
 }

@@ -1,5 +1,5 @@
 import type { ModelRunner } from '../model/model-runner.ts';
-import type { DrawTeam } from '../sampling/team/draw-team.ts';
+import type { SamplerPool } from '../sampling/pool/sampler-pool.ts';
 import type { KvCopy } from './kv-slots.ts';
 import type { StepReport } from './messages.ts';
 import type { OpenRequest } from './open-request.ts';
@@ -31,7 +31,7 @@ export interface ModelRunsOptions {
   readonly running: RunningSet;
   readonly requests: Requests;
   readonly speculation: SpeculationSettings;
-  readonly pool: DrawTeam | null;
+  readonly pool: SamplerPool | null;
   readonly now: () => number;
 }
 
@@ -40,7 +40,7 @@ export class ModelRuns {
   readonly #runner: ModelRunner;
   readonly #running: RunningSet;
   readonly #requests: Requests;
-  readonly #pool: DrawTeam | null;
+  readonly #pool: SamplerPool | null;
   readonly #now: () => number;
   readonly #batch: DecodeBatchBuilder;
   readonly #speculation: Speculation;

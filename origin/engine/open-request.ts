@@ -1,7 +1,7 @@
 import type { GenerationEvent, Usage } from '../../shared/generation.ts';
 import type { CompiledGrammar } from '../grammar/constraint.ts';
 import type { EmbeddedImage } from '../model/model-runner.ts';
-import { isGreedy } from '../sampling/token-draw.ts';
+import { isGreedy } from '../sampling/parameters.ts';
 import type { Submission, SubmittedPrompt } from './messages.ts';
 import { StopStrings } from './stop-checker.ts';
 import type { QueueItem } from './waiting-queue.ts';

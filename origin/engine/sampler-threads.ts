@@ -1,25 +1,26 @@
 import { Worker, workerData } from 'node:worker_threads';
 import { ordinaryBuffer } from '../model/ort/ort-ordinary-buffer.ts';
-import { type Drawers, type DrawShare, drawForever } from '../sampling/team/draw-team.ts';
-import { MOST_THREADS } from '../sampling/team/job-list.ts';
+import { MAX_THREADS } from '../sampling/pool/job-list.ts';
+import type { SamplerThreads } from '../sampling/pool/sampler-pool.ts';
+import { runSamplerWorker, type WorkerShare } from '../sampling/pool/sampler-worker.ts';
 
 /** Starts the threads of the sampler pool, and is their entry. */
 
 interface SamplerThreadData {
-  readonly samplerShare: DrawShare;
+  readonly samplerShare: WorkerShare;
 }
 
 /**
  * Returns the threads that sample tokens on this many cores, including the calling one; null if there is only one. A
- * thread takes about 30 MB, and MOST_THREADS draw a step's rows in one or two milliseconds.
+ * thread takes about 30 MB, and MAX_THREADS draw a step's rows in one or two milliseconds.
  */
-export function samplerThreads(cores: number): Drawers | null {
-  const threads = Math.min(cores, MOST_THREADS);
-  return threads > 1 ? { threads, start, ordinary: ordinaryBuffer } : null;
+export function samplerThreads(cores: number): SamplerThreads | null {
+  const threads = Math.min(cores, MAX_THREADS);
+  return threads > 1 ? { threads, start, viewMemory: ordinaryBuffer } : null;
 }
 
 /** If a thread cannot be started, for example for lack of memory, the others do its work. */
-function start(samplerShare: DrawShare, ended: () => void): void {
+function start(samplerShare: WorkerShare, ended: () => void): void {
   try {
     const data: SamplerThreadData = { samplerShare };
     const thread = new Worker(new URL(import.meta.url), { workerData: data });
@@ -34,4 +35,4 @@ function start(samplerShare: DrawShare, ended: () => void): void {
 const isSamplerThread = (data: unknown): data is SamplerThreadData =>
   typeof data === 'object' && data !== null && 'samplerShare' in data;
 
-if (isSamplerThread(workerData)) drawForever(workerData.samplerShare, { ordinary: ordinaryBuffer });
+if (isSamplerThread(workerData)) runSamplerWorker(workerData.samplerShare, ordinaryBuffer);

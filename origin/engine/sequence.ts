@@ -1,8 +1,8 @@
 import type { EventOf, FinishReason, GenerationEvent } from '../../shared/generation.ts';
 import type { Constraint } from '../grammar/constraint.ts';
 import { type TokenLogprobs, tokenLogprob } from '../sampling/logprobs.ts';
+import type { SamplerPool } from '../sampling/pool/sampler-pool.ts';
 import { Sampler } from '../sampling/sampler.ts';
-import type { DrawTeam } from '../sampling/team/draw-team.ts';
 import { TokenHistory } from '../sampling/token-history.ts';
 import type { SamplerVocabulary } from '../sampling/vocabulary.ts';
 import type { SamplerWorkspace } from '../sampling/workspace.ts';
@@ -16,7 +16,7 @@ export interface SamplingContext {
   readonly vocabulary: SamplerVocabulary;
   readonly workspace: SamplerWorkspace;
   /** Draws the tokens of several sequences in parallel; null = each sequence samples by itself. */
-  readonly pool: DrawTeam | null;
+  readonly pool: SamplerPool | null;
   /** Scratch for a grammar's mask with the end tokens added; ⌈vocabulary ÷ 32⌉ words. */
   readonly mask: Uint32Array;
 }

@@ -1,6 +1,6 @@
-/** Which request, prompt and choice a draw belongs to. */
+/** The request, prompt and choice that a draw belongs to. */
 export interface DrawIdentity {
-  /** Any integer in the int64 range (beyond 2^53 as precise as a JS number is). */
+  /** Any integer in the int64 range; beyond 2^53, as precise as a JavaScript number. */
   readonly seed: number;
   /** Index of the prompt within the request. */
   readonly prompt: number;
@@ -8,7 +8,7 @@ export interface DrawIdentity {
   readonly choice: number;
 }
 
-/** What a random number is used for; different purposes draw independently at the same step. */
+/** Purposes of random numbers. Different purposes draw independently at the same step. */
 export const DRAW_TOKEN = 0;
 export const DRAW_XTC = 1;
 
@@ -54,8 +54,8 @@ export function philox(block: Uint32Array, key0: number, key1: number): void {
 }
 
 /**
- * Uniform numbers of one sequence. There is no state to advance: a number is a function of (seed, prompt, choice,
- * step, purpose) alone, so that draws do not depend on company, slot, batch or on which samplers are switched on.
+ * Uniform random numbers of one sequence. There is no state: a number is a function of (seed, prompt, choice, step,
+ * purpose) only, so draws do not depend on the batch, the slot or the samplers that are switched on.
  */
 export class DrawSource {
   private readonly key0: number;

@@ -1,7 +1,7 @@
 import type { SamplingParameters } from '../../shared/sampling.ts';
 import { bitSetOf, copyMasked } from './logits/masked-copy.ts';
 import type { LogitProcessor } from './logits/processor.ts';
-import { LOGIT_PROCESSORS } from './logits/registry.ts';
+import { LOGIT_PROCESSORS } from './logits/processors.ts';
 import type { RowEdits } from './logits/row-edits.ts';
 import type { DrawIdentity } from './rng.ts';
 import { TokenDraw } from './token-draw.ts';
@@ -12,15 +12,15 @@ import type { SamplerWorkspace } from './workspace.ts';
 /**
  * Turns one sequence's logits into tokens. The order: masks and bans → bad words → logit bias → repetition →
  * frequency and presence → DRY → the draw (TokenDraw). A token is a function of the parameters, the logits' bits, the
- * history, the identity and the step (and, with Mirostat, of the surprise of this sequence's earlier tokens).
+ * history, the identity and the step, and with Mirostat of the surprise of the sequence's earlier tokens.
  */
 export class Sampler {
   readonly draw: TokenDraw;
   private readonly workspace: SamplerWorkspace;
-  /** The tokens that may come at all; null = every one. */
+  /** Bit set of the tokens that are ever allowed; null = all. */
   readonly allowed: Uint32Array | null;
   private readonly processors: readonly LogitProcessor[];
-  /** Whether the last row was sampled as it came, so that the workspace's blocks speak of it. */
+  /** Whether the workspace's row is still the raw row that was sampled last. */
   sampledRaw = false;
 
   constructor(
@@ -39,12 +39,12 @@ export class Sampler {
   }
 
   /**
-   * The next token's id.
-   * @param logits one raw row, float32 per token id; not modified.
-   * @param step how many tokens this sequence has generated before; keys the draw.
-   * @param mask bit set of the tokens a constraint allows (bit id & 31 of word id >>> 5), or null.
-   * @param forbidden ids that may not come next, such as end tokens before min_tokens.
-   * @throws InvalidLogitsError when the row holds NaN or +∞, NoCandidatesError when nothing is left to sample.
+   * Returns the next token's id.
+   * @param logits one raw row, float32 per token id; not modified
+   * @param step how many tokens this sequence has generated before; keys the draw
+   * @param mask bit set of the tokens that a constraint allows (bit id & 31 of word id >>> 5), or null
+   * @param forbidden ids that may not come next, such as end tokens before min_tokens
+   * @throws InvalidLogitsError if the row holds NaN or +∞, NoCandidatesError if all tokens are forbidden
    */
   sample(
     logits: Float32Array,
@@ -53,12 +53,12 @@ export class Sampler {
     mask: Uint32Array | null,
     forbidden: readonly number[],
   ): number {
-    const row = this.process(logits, history, mask, forbidden);
-    this.sampledRaw = row === logits;
-    return this.draw.from(row, step);
+    const token = this.draw.from(this.process(logits, history, mask, forbidden), step);
+    this.sampledRaw = this.workspace.row.logits === logits;
+    return token;
   }
 
-  /** What the token is drawn from: the row itself where nothing changes it, else a copy in the workspace. */
+  /** Returns the processed row: the row itself if nothing changes it, else a copy in the workspace. */
   process(
     logits: Float32Array,
     history: TokenHistory,
@@ -75,7 +75,7 @@ export class Sampler {
     return scores;
   }
 
-  /** What changes of a row that is not masked; good until the workspace's next row. */
+  /** Returns what the processors change in a row; valid until the workspace's next row. */
   edit(logits: Float32Array, history: TokenHistory, forbidden: readonly number[]): RowEdits {
     const { edits } = this.workspace;
     edits.begin(logits);

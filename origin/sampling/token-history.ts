@@ -1,15 +1,13 @@
-import { TokenCounts } from './token-counts.ts';
-
-/** The tokens of one sequence, prompt first, in a buffer of fixed capacity; append-only. */
+/** The tokens of one sequence, prompt first, in an append-only buffer of fixed capacity. */
 export class TokenHistory {
-  /** Valid up to `length`; for loops that read many positions. Not to be written. */
+  /** For loops that read many positions: valid up to `length`, read-only. */
   readonly tokens: Int32Array;
   readonly promptLength: number;
   private used: number;
-  /** Counters asked for so far, by window; kept current by `push`. Nearly always none or one. */
+  /** By window; `push` keeps them current. Nearly always none or one. */
   private readonly counters = new Map<number, TokenCounts>();
 
-  /** @param capacity prompt and generated tokens together. */
+  /** @param capacity prompt and generated tokens together */
   constructor(prompt: Int32Array, capacity: number) {
     if (capacity < prompt.length) {
       throw new RangeError(`capacity ${capacity} is below the prompt's ${prompt.length} tokens`);
@@ -41,8 +39,8 @@ export class TokenHistory {
   }
 
   /**
-   * Occurrences of every token among the last `window` ones (−1 = all). The first call for a window counts it through;
-   * from then on each push costs O(1).
+   * The occurrences of every token among the last `window` ones (−1 = all). The first call for a window counts it; after
+   * that each push costs O(1).
    */
   countsOver(window: number): TokenCounts {
     const known = this.counters.get(window);
@@ -53,5 +51,48 @@ export class TokenHistory {
     }
     this.counters.set(window, counts);
     return counts;
+  }
+}
+
+/**
+ * How often each distinct token occurs in a window of one history: an open-addressing hash table with entries in order of
+ * first appearance. Tokens that have left the window keep their entry with counts of zero.
+ */
+export class TokenCounts {
+  /** Entries in use. */
+  distinct = 0;
+  /** Token id of each entry. */
+  readonly ids: Int32Array;
+  /** Occurrences of each entry in the window, in prompt and generated text together. */
+  readonly total: Int32Array;
+  /** Occurrences of each entry in the window among generated tokens. */
+  readonly generated: Int32Array;
+  /** Hash slots: entry + 1, or 0 where empty; a power of two of them, at most half full. */
+  private readonly slots: Int32Array;
+
+  constructor(capacity: number) {
+    this.ids = new Int32Array(capacity);
+    this.total = new Int32Array(capacity);
+    this.generated = new Int32Array(capacity);
+    this.slots = new Int32Array(2 ** Math.ceil(Math.log2(2 * capacity + 2)));
+  }
+
+  /** Adds `change` (1 or −1) occurrences of a token. */
+  add(id: number, change: number, isGenerated: boolean): void {
+    const entry = this.entryOf(id);
+    this.total[entry]! += change;
+    if (isGenerated) this.generated[entry]! += change;
+  }
+
+  private entryOf(id: number): number {
+    const wrap = this.slots.length - 1;
+    let slot = (Math.imul(id, 0x9e3779b1) >>> 7) & wrap;
+    for (let found = this.slots[slot]!; found !== 0; found = this.slots[slot]!) {
+      if (this.ids[found - 1] === id) return found - 1;
+      slot = (slot + 1) & wrap;
+    }
+    this.ids[this.distinct] = id;
+    this.slots[slot] = ++this.distinct;
+    return this.distinct - 1;
   }
 }

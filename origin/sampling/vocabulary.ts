@@ -1,8 +1,8 @@
 import type { TokenBytes } from '../tokenizer/token-bytes.ts';
 
-/** What samplers that speak of text (DRY's breakers, bad words) need to know of the tokenizer. */
+/** The part of the tokenizer that samplers with text parameters need: DRY's breakers and bad words. */
 export interface SamplerVocabulary {
   readonly tokenBytes: TokenBytes;
-  /** Token ids of a text that continues another one: no special tokens around it, no space before it. */
+  /** Token ids of a text that continues another: without special tokens around it or a space before it. */
   encode(text: string): readonly number[];
 }

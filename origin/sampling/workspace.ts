@@ -1,46 +1,48 @@
-import type { BlockKernel } from './block-kernel.ts';
+import type { SimdKernel } from './kernel/simd-kernel.ts';
 import type { Breakers } from './logits/dry-breakers.ts';
 import { RowEdits } from './logits/row-edits.ts';
-import { RowBlocks } from './row-blocks.ts';
-import { BoundarySearch } from './truncation/boundary-search.ts';
+import { isLargeVocabulary, Row } from './row.ts';
 import { Candidates } from './truncation/candidates.ts';
-import { RowSample } from './truncation/row-sample.ts';
 
 /**
- * Buffers that all samplers of one engine share, so that no token allocates: each call of a sampler fills and leaves
+ * Buffers that all samplers of one thread share, so that no token allocates: each call of a sampler fills and leaves
  * them. About 40 bytes per token of the vocabulary.
  */
 export class SamplerWorkspace {
   readonly vocabularySize: number;
-  /** What processors change of a logits row, */
+  /** The row being sampled: the model's logits, or `scores`. */
+  readonly row: Row;
+  /** What logits processors change in a row. */
   readonly edits: RowEdits;
-  /** and the copy of the row in which it is changed. */
+  /** The copy of a row to which masks and edits are applied. */
   readonly scores: Float32Array;
   readonly candidates: Candidates;
-  /** Sort keys, heap or list of numbers of whichever step is running. */
+  /** Scratch of the step that is running: sort keys, or a list of numbers. */
   readonly keys: Float64Array;
-  /** Permutation or list of ids of whichever step is running. */
-  readonly order: Int32Array;
-  readonly search: BoundarySearch;
-  readonly blocks: RowBlocks;
-  readonly sample = new RowSample();
+  /** Scratch of the step that is running: a list of ids. */
+  readonly ids: Int32Array;
   /** By token id; all zeros between calls. */
   readonly longestRepeat: Int32Array;
-  /** What is known of a request's sequence breakers and the tokens of its bad words, which all its sequences share. */
+  /** What is known of a request's sequence breakers and bad words, which all its sequences share. */
   readonly breakers = new WeakMap<readonly string[], Breakers>();
   readonly badWords = new WeakMap<readonly string[], readonly (readonly number[])[]>();
   private lengthBuffer = new Int32Array(0);
 
-  /** @param kernel what reduces rows faster than JavaScript; worth it for large vocabularies */
-  constructor(vocabularySize: number, kernel: BlockKernel | null = null) {
+  /**
+   * @param kernel reads rows in place that come from its memory, and copies others
+   * @param sumsInFloat32 whether sums over a row are made in float32; by default for large vocabularies only
+   */
+  constructor(vocabularySize: number, kernel: SimdKernel, sumsInFloat32 = isLargeVocabulary(vocabularySize)) {
     this.vocabularySize = vocabularySize;
-    this.scores = kernel?.allocate(vocabularySize) ?? new Float32Array(vocabularySize);
+    this.row = new Row(vocabularySize, kernel, sumsInFloat32);
     this.edits = new RowEdits(vocabularySize);
+    // The kernel copies small rows faster than WebAssembly memory is worth: each reserves gigabytes of address space.
+    this.scores = isLargeVocabulary(vocabularySize)
+      ? kernel.allocate(vocabularySize)
+      : new Float32Array(vocabularySize);
     this.candidates = new Candidates(vocabularySize);
     this.keys = new Float64Array(vocabularySize);
-    this.order = new Int32Array(vocabularySize);
-    this.search = new BoundarySearch(this.candidates, this.keys, this.order);
-    this.blocks = new RowBlocks(vocabularySize, kernel);
+    this.ids = new Int32Array(vocabularySize);
     this.longestRepeat = new Int32Array(vocabularySize);
   }
 

@@ -1,13 +1,13 @@
 import type { SamplingParameters } from '../../shared/sampling.ts';
 
 export interface SamplerConfiguration extends Partial<SamplingParameters> {
-  /** Alternatives told of each token; no logprobs unless given. */
+  /** How many of the most likely tokens are returned with each token; no logprobs if absent. */
   readonly logprobs?: number;
 }
 
 const penalties = { repetitionPenalty: 1.1, frequencyPenalty: 0.2, presencePenalty: 0.1 };
 
-/** What samplers are measured with, by the name of the table's row. */
+/** The configurations that samplers are measured with, by the name of the table's row. */
 export const SAMPLER_CONFIGURATIONS: Readonly<Record<string, SamplerConfiguration>> = {
   greedy: { temperature: 0 },
   'greedy, penalties': { temperature: 0, ...penalties },
@@ -26,7 +26,7 @@ export const SAMPLER_CONFIGURATIONS: Readonly<Record<string, SamplerConfiguratio
   'top_nσ 1': { topNSigma: 1 },
   'typical .9': { typicalP: 0.9 },
   'typical .9, T .12': { typicalP: 0.9, temperature: 0.12 },
-  'XTC alone': { xtcProbability: 0.5, xtcThreshold: 0.1 },
+  'XTC only': { xtcProbability: 0.5, xtcThreshold: 0.1 },
   'dynamic temperature': { dynatempRange: 0.5 },
   'mirostat 1': { mirostat: 1 },
   'mirostat 2': { mirostat: 2 },

@@ -1,6 +1,6 @@
+import { SimdKernel } from '../../origin/sampling/kernel/simd-kernel.ts';
 import { tokenLogprob } from '../../origin/sampling/logprobs.ts';
 import { Sampler } from '../../origin/sampling/sampler.ts';
-import { isLargeVocabulary, SimdKernel } from '../../origin/sampling/simd/simd-kernel.ts';
 import { TokenHistory } from '../../origin/sampling/token-history.ts';
 import type { SamplerVocabulary } from '../../origin/sampling/vocabulary.ts';
 import { SamplerWorkspace } from '../../origin/sampling/workspace.ts';
@@ -9,27 +9,51 @@ import { SAMPLER_CONFIGURATIONS } from './sampler-configurations.ts';
 import { median } from './statistics.ts';
 
 /**
- * Microseconds per token of the sampler by configuration and vocabulary, reduced in blocks where the engine does so. Run
- * by hand: npx node test/bench/sampling.ts
+ * Microseconds per token of the sampler by configuration and vocabulary, for rows shaped like a trained model's. Run by
+ * hand on a quiet machine: npx node test/bench/sampling.ts
  */
 
 const VOCABULARIES = [8_192, 151_936];
 const HISTORY = 1_000;
-const ROWS = 8;
 const BUDGET_MS = 150;
+/** As many as there are ENTROPIES. */
+const ROWS = 8;
 
-/**
- * Bell-shaped logits with a heavy upper tail, as language models give them; the same on every run. They lie where the
- * engine's do.
- */
-function modelLikeRows(size: number, memory: Float32Array): Float32Array[] {
+/** Entropies of the rows' distributions in nats; most of a trained model's lie between 2 and 4. */
+const ENTROPIES = [0.3, 1, 2, 2, 3, 3, 4, 4];
+
+/** Rows by Zipf's law with noise, the same on every run: logit = −a · ln(rank) + noise, with ids in random order. */
+function trainedRows(size: number, memory: Float32Array): Float32Array[] {
   let state = 1;
   const uniform = () => (state = (state * 48_271) % 2_147_483_647) / 2_147_483_647;
   const normal = () => Math.sqrt(-2 * Math.log(uniform())) * Math.cos(2 * Math.PI * uniform());
-  for (let i = 0; i < memory.length; i++) {
-    memory[i] = 2.5 * normal() + (uniform() < 0.001 ? 8 * uniform() : 0);
+  return ENTROPIES.map((entropy, index) => {
+    const ids = Array.from({ length: size }, (_, id) => ({ id, order: uniform() }));
+    const ranks = new Float64Array(size);
+    for (const [rank, { id }] of ids.toSorted((a, b) => a.order - b.order).entries()) ranks[id] = rank + 1;
+    const noise = Float64Array.from(ranks, () => 0.7 * normal());
+    const row = memory.subarray(index * size, (index + 1) * size);
+    let [low, high] = [0.8, 8];
+    for (let halving = 0; halving < 20; halving++) {
+      const slope = (low + high) / 2;
+      for (let id = 0; id < size; id++) row[id] = 15 - slope * Math.log(ranks[id]!) + noise[id]!;
+      if (entropyOf(row) > entropy) low = slope;
+      else high = slope;
+    }
+    return row;
+  });
+}
+
+/** In nats. */
+function entropyOf(row: Float32Array): number {
+  const highest = row.reduce((max, logit) => Math.max(max, logit));
+  let [sum, weighted] = [0, 0];
+  for (const logit of row) {
+    const weight = Math.exp(logit - highest);
+    sum += weight;
+    weighted += weight * (logit - highest);
   }
-  return Array.from({ length: ROWS }, (_, row) => memory.subarray(row * size, (row + 1) * size));
+  return Math.log(sum) - weighted / sum;
 }
 
 function plainVocabulary(vocabularySize: number): SamplerVocabulary {
@@ -53,14 +77,14 @@ function microseconds(call: (round: number) => void): number {
 }
 
 function measure(size: number): Map<string, number> {
-  const kernel = isLargeVocabulary(size) ? new SimdKernel() : null;
-  const rows = modelLikeRows(size, kernel?.allocate(ROWS * size) ?? new Float32Array(ROWS * size));
+  const kernel = new SimdKernel();
+  const rows = trainedRows(size, kernel.allocate(ROWS * size));
   const vocabulary = plainVocabulary(size);
   const workspace = new SamplerWorkspace(size, kernel);
   const prompt = Int32Array.from({ length: HISTORY }, (_, i) => (i * i * 31) % Math.min(size, 700));
   const results = new Map<string, number>();
   for (const [name, { logprobs, ...changes }] of Object.entries(SAMPLER_CONFIGURATIONS)) {
-    // Measured by themselves below.
+    // Logprobs are measured separately.
     if (logprobs !== undefined) continue;
     const parameters = { ...NEUTRAL_SAMPLING, ...changes };
     const sampler = new Sampler(parameters, { seed: 1, prompt: 0, choice: 0 }, vocabulary, workspace);
@@ -70,10 +94,10 @@ function measure(size: number): Map<string, number> {
       microseconds((round) => sampler.sample(rows[round % ROWS]!, history, round, null, [])),
     );
   }
-  for (const top of [0, 5]) {
+  for (const topLogprobs of [0, 5]) {
     results.set(
-      `logprob, top ${top}`,
-      microseconds((round) => tokenLogprob(rows[round % ROWS]!, 1, top, workspace)),
+      `logprob, top ${topLogprobs}`,
+      microseconds((round) => tokenLogprob(rows[round % ROWS]!, 1, topLogprobs, workspace)),
     );
   }
   return results;

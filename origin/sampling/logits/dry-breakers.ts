@@ -3,26 +3,23 @@ import type { TokenHistory } from '../token-history.ts';
 import type { SamplerVocabulary } from '../vocabulary.ts';
 
 /** Longer breakers are cut to this many code points, longer tails to this many tokens, as in llama.cpp. */
-const LONGEST_BREAKER = 40;
-const LONGEST_TAIL = 20;
+const MAX_BREAKER_LENGTH = 40;
+const MAX_TAIL_LENGTH = 20;
 
 type Tail = readonly number[];
 
-/** How a token takes part in breakers. */
+/** A token's part in breakers. */
 export interface Breaking {
-  /** Its own bytes contain one. */
-  readonly whole: boolean;
-  /** The tokens that must follow it, where one starts inside it and ends in another. */
+  /** Its own bytes contain a breaker. */
+  readonly isBreaker: boolean;
+  /** The tokens that must follow it if a breaker starts inside it and ends in another. */
   readonly tails: readonly Tail[];
 }
 
 const NONE: readonly number[] = [];
-const NO_BREAKING: Breaking = { whole: false, tails: [] };
+const NO_BREAKING: Breaking = { isBreaker: false, tails: [] };
 
-/**
- * The breakers of one request. What a token has to do with them is found out when it first occurs: vocabularies are large,
- * and few of their tokens ever do.
- */
+/** The breakers of one request. Looks a token up when it first occurs: few tokens of a large vocabulary ever do. */
 export class Breakers {
   private readonly vocabulary: SamplerVocabulary;
   private readonly breakers: readonly Breaker[];
@@ -46,33 +43,33 @@ export class Breakers {
 
   private lookUp(id: number): Breaking {
     const bytes = bytesOf(this.vocabulary.tokenBytes, id);
-    let whole = false;
+    let isBreaker = false;
     const tails: Tail[] = [];
     for (const breaker of this.breakers) {
       const overlaps = breaker.overlapsWith(bytes);
-      if (overlaps.includes(breaker.bytes.length)) whole = true;
+      if (overlaps.includes(breaker.bytes.length)) isBreaker = true;
       else for (const length of overlaps) tails.push(...breaker.tailAfter(length));
       if (breaker.tokens[0] === id && breaker.tokens.length > 1) tails.push(breaker.tokens.slice(1));
     }
-    return whole || tails.length > 0 ? { whole, tails } : NO_BREAKING;
+    return isBreaker || tails.length > 0 ? { isBreaker, tails } : NO_BREAKING;
   }
 }
 
 class Breaker {
   readonly bytes: Uint8Array;
-  /** Its tokenisation; none of a single byte, which no token ends within: so the usual breakers need no tokenizer. */
+  /** Its tokenisation; empty for a single byte, which lies within one token. So the usual breakers need no tokenizer. */
   readonly tokens: Tail;
   private readonly vocabulary: SamplerVocabulary;
   private readonly tails = new Map<number, readonly Tail[]>();
 
   constructor(text: string, vocabulary: SamplerVocabulary) {
-    const cut = [...text].slice(0, LONGEST_BREAKER).join('');
+    const cut = [...text].slice(0, MAX_BREAKER_LENGTH).join('');
     this.bytes = new TextEncoder().encode(cut);
     this.vocabulary = vocabulary;
-    this.tokens = this.bytes.length === 1 ? NONE : vocabulary.encode(cut).slice(0, LONGEST_TAIL + 1);
+    this.tokens = this.bytes.length === 1 ? NONE : vocabulary.encode(cut).slice(0, MAX_TAIL_LENGTH + 1);
   }
 
-  /** How many bytes of the breaker the token has from each place where it starts in it, to its end or the token's. */
+  /** For each place in the token where the breaker starts: how many of its bytes the token holds. */
   overlapsWith(token: Uint8Array): readonly number[] {
     const { bytes } = this;
     let overlaps = NONE;
@@ -85,25 +82,25 @@ class Breaker {
     return overlaps;
   }
 
-  /** What follows when the first so many bytes are already there, as tokens; nothing where no whole characters follow. */
+  /** The tokens of what follows the first `length` bytes; none if these end within a character. */
   tailAfter(length: number): readonly Tail[] {
     let tails = this.tails.get(length);
     if (tails === undefined) {
       const splitsCharacter = (this.bytes[length]! & 0xc0) === 0x80;
       const rest = new TextDecoder().decode(this.bytes.subarray(length));
-      tails = splitsCharacter ? [] : [this.vocabulary.encode(rest).slice(0, LONGEST_TAIL)];
+      tails = splitsCharacter ? [] : [this.vocabulary.encode(rest).slice(0, MAX_TAIL_LENGTH)];
       this.tails.set(length, tails);
     }
     return tails;
   }
 }
 
-/** The latest breaker in a history that grows: each call looks at what is new, and as far back as a tail can reach. */
+/** Finds the latest breaker in a growing history. Each call reads the new tokens, and as far back as a tail can reach. */
 export class LatestBreaker {
   private readonly breakers: Pick<Breakers, 'of'>;
-  /** What starts before this position has been found, if it has ended. */
+  /** All breakers that start before this position and have ended are found. */
   private settled = 0;
-  /** Where the latest one found starts and ends. */
+  /** Start and end of the latest one found. */
   private start = -1;
   private end = -1;
 
@@ -111,13 +108,13 @@ export class LatestBreaker {
     this.breakers = breakers;
   }
 
-  /** Tokens after the one that starts last within the window; the window where there is none. */
+  /** The number of tokens after the breaker that starts last within the window; the window's length if there is none. */
   lengthSince(history: Pick<TokenHistory, 'tokens' | 'length'>, window: number): number {
     const { tokens, length } = history;
     const first = length - window;
     for (let head = length - 1; head >= Math.max(first, this.settled); head--) {
-      const { whole, tails } = this.breakers.of(tokens[head]!);
-      let following = whole ? 0 : -1;
+      const { isBreaker, tails } = this.breakers.of(tokens[head]!);
+      let following = isBreaker ? 0 : -1;
       for (const tail of tails) {
         if (tail.length > following && follows(tokens, head + 1, length, tail)) following = tail.length;
       }
@@ -126,12 +123,12 @@ export class LatestBreaker {
       this.end = head + 1 + following;
       break;
     }
-    this.settled = Math.max(this.settled, length - LONGEST_TAIL);
+    this.settled = Math.max(this.settled, length - MAX_TAIL_LENGTH);
     return this.start >= first ? length - this.end : window;
   }
 }
 
-/** Whether these tokens stand from `start` on, before `end`. */
+/** Whether the history has these tokens from `start` on, before `end`. */
 function follows(tokens: Int32Array, start: number, end: number, tail: Tail): boolean {
   if (start + tail.length > end) return false;
   for (let i = 0; i < tail.length; i++) if (tokens[start + i] !== tail[i]) return false;

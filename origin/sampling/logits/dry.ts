@@ -1,15 +1,16 @@
+import type { TokenHistory } from '../token-history.ts';
+import type { SamplerWorkspace } from '../workspace.ts';
 import { Breakers, LatestBreaker } from './dry-breakers.ts';
-import { LARGEST_FLOAT32, type LogitProcessorFactory } from './processor.ts';
-import { repeatedSuffixes } from './repeated-suffixes.ts';
+import { type LogitProcessorFactory, MAX_FLOAT32 } from './processor.ts';
 
-/** ln of the largest float32, to which the penalty's growth is held. */
-const LARGEST_LOG = 88.7228391;
+/** ln of the largest float32: limits the penalty's growth. */
+const MAX_LOG = 88.7228391;
 
 /**
  * DRY, "don't repeat yourself" (p-e-w's proposal for text-generation-webui; llama.cpp's algorithm). A token that would
- * prolong a repeat of m ≥ allowed tokens gets z ← z − multiplier · base^(m − allowed), where m is the longest suffix of
- * the history that also stands before an earlier occurrence of the token. Breakers end a repeat: m counts no further
- * back than the latest one, and a token that is a breaker by itself is never penalised.
+ * prolong a repeat of m ≥ allowed tokens gets z ← z − multiplier · base^(m − allowed). m is the length of the longest
+ * suffix of the history that also stands before an earlier occurrence of the token. Breakers end a repeat: m counts back
+ * to the latest one only, and a token that is a breaker itself is never penalised.
  */
 export const dry: LogitProcessorFactory = (parameters, vocabulary, workspace) => {
   const { dryMultiplier, dryBase, dryAllowedLength, dryPenaltyLastN } = parameters;
@@ -18,8 +19,8 @@ export const dry: LogitProcessorFactory = (parameters, vocabulary, workspace) =>
   const breakers = workspace.breakers.get(texts) ?? new Breakers(texts, vocabulary);
   workspace.breakers.set(texts, breakers);
   const latest = new LatestBreaker(breakers);
-  const longest = dryBase > 1.000001 ? Math.floor(LARGEST_LOG / Math.log(dryBase)) : Number.POSITIVE_INFINITY;
-  const { longestRepeat, order: repeated } = workspace;
+  const maxExcess = dryBase > 1.000001 ? Math.floor(MAX_LOG / Math.log(dryBase)) : Number.POSITIVE_INFINITY;
+  const { longestRepeat, ids: repeated } = workspace;
   return {
     apply(scores, history) {
       const window = dryPenaltyLastN < 0 ? history.length : Math.min(dryPenaltyLastN, history.length);
@@ -32,7 +33,7 @@ export const dry: LogitProcessorFactory = (parameters, vocabulary, workspace) =>
         const length = Math.min(matches[distance]!, unbroken);
         if (length < dryAllowedLength) continue;
         const next = history.tokens[history.length - distance]!;
-        // Stored plus one, since a repeat of length 0 counts where the allowed length is 0.
+        // Stored plus one, because a repeat of length 0 counts if the allowed length is 0.
         if (longestRepeat[next] === 0) repeated[distinct++] = next;
         if (longestRepeat[next]! <= length) longestRepeat[next] = length + 1;
       }
@@ -40,12 +41,36 @@ export const dry: LogitProcessorFactory = (parameters, vocabulary, workspace) =>
         const id = repeated[i]!;
         const excess = longestRepeat[id]! - 1 - dryAllowedLength;
         longestRepeat[id] = 0;
-        if (breakers.of(id).whole) continue;
+        if (breakers.of(id).isBreaker) continue;
         const score = scores.get(id);
-        const penalised = score - dryMultiplier * dryBase ** Math.min(excess, longest);
-        // A penalty discourages; it never forbids.
-        if (score >= -LARGEST_FLOAT32) scores.set(id, Math.max(penalised, -LARGEST_FLOAT32));
+        const penalised = score - dryMultiplier * dryBase ** Math.min(excess, maxExcess);
+        // A penalty never forbids a token.
+        if (score >= -MAX_FLOAT32) scores.set(id, Math.max(penalised, -MAX_FLOAT32));
       }
     },
   };
 };
+
+/**
+ * For each distance d in 1 … window − 1, how many tokens the end of the history has in common with the text d tokens
+ * earlier, both read backwards and within the window: the Z-function of the reversed window, in linear time.
+ * @returns a buffer of the workspace, valid until the next call; entry d belongs to distance d
+ */
+function repeatedSuffixes(history: TokenHistory, window: number, workspace: SamplerWorkspace): Int32Array {
+  const matches = workspace.lengths(window);
+  const { tokens } = history;
+  const last = history.length - 1;
+  // The stretch [from, to) of distances, found last, that is known to equal [0, to − from).
+  let from = 0;
+  let to = 0;
+  for (let distance = 1; distance < window; distance++) {
+    let length = distance < to ? Math.min(matches[distance - from]!, to - distance) : 0;
+    while (distance + length < window && tokens[last - length] === tokens[last - distance - length]) length++;
+    matches[distance] = length;
+    if (distance + length > to) {
+      from = distance;
+      to = distance + length;
+    }
+  }
+  return matches;
+}

@@ -1,6 +1,7 @@
 /**
  * Copies the logits of the tokens that every given bit set contains (bit id & 31 of word id >>> 5) and sets all others
- * to −∞. Begins with whatever there is more of, so tight masks and wide ones are fast. Ids beyond a bit set are not in it.
+ * to −∞. Starts from a full or an empty copy, whichever is nearer, so tight and wide masks are fast. Ids beyond a bit set
+ * are not in it.
  */
 export function copyMasked(
   scores: Float32Array,
@@ -29,14 +30,14 @@ function wordOf(set: Uint32Array | null, word: number): number {
   return set === null ? -1 : (set[word] ?? 0);
 }
 
-/** Bits set in a 32-bit word (Warren, "Hacker's Delight", 5-1). */
+/** The number of bits set in a 32-bit word (Warren, "Hacker's Delight", 5-1). */
 function bitCount(word: number): number {
   let bits = word - ((word >>> 1) & 0x55555555);
   bits = (bits & 0x33333333) + ((bits >>> 2) & 0x33333333);
   return Math.imul((bits + (bits >>> 4)) & 0x0f0f0f0f, 0x01010101) >>> 24;
 }
 
-/** The bit set of these ids; ids outside the vocabulary are left out. */
+/** Returns the bit set of these ids, without those outside the vocabulary. */
 export function bitSetOf(ids: readonly number[], vocabularySize: number): Uint32Array {
   const words = new Uint32Array((vocabularySize + 31) >>> 5);
   for (const id of ids) if (id < vocabularySize) words[id >>> 5]! |= 1 << (id & 31);

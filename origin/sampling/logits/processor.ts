@@ -4,16 +4,16 @@ import type { SamplerVocabulary } from '../vocabulary.ts';
 import type { SamplerWorkspace } from '../workspace.ts';
 import type { RowEdits } from './row-edits.ts';
 
-/** What no processor may push a logit beyond: an infinity would make the probabilities NaN, or forbid the token. */
-export const LARGEST_FLOAT32 = 3.4028234663852886e38;
+/** Processors keep logits within ±this: an infinity would make probabilities NaN, or forbid the token. */
+export const MAX_FLOAT32 = 3.4028234663852886e38;
 
-/** A step that changes single logits of a row, given what was said so far. */
+/** A logits processor: changes single logits of a row, given the tokens so far. */
 export interface LogitProcessor {
-  /** @param scores the row's logits by token id. */
+  /** @param scores the row's logits by token id */
   apply(scores: RowEdits, history: TokenHistory): void;
 }
 
-/** Makes the step for one sequence, or null where its parameters switch it off. */
+/** Makes the processor for one sequence, or returns null if its parameters switch it off. */
 export type LogitProcessorFactory = (
   parameters: SamplingParameters,
   vocabulary: SamplerVocabulary,

@@ -1,13 +1,10 @@
-/**
- * A row of logits with single numbers changed, without a copy of it. One object serves all rows: `begin` forgets the
- * changes of the last one.
- */
+/** A row of logits with single numbers changed, without a copy of it. One object serves all rows. */
 export class RowEdits {
-  /** What has been changed: the first `count`, in no order. */
+  /** Ids of the changed logits: the first `count`, in no order. */
   readonly ids: Int32Array;
   count = 0;
   private row: Float32Array = new Float32Array(0);
-  /** By token id, where it has been changed in this round. */
+  /** By token id; valid if `changedIn` holds the current round. */
   private readonly values: Float32Array;
   private readonly changedIn: Int32Array;
   private round = 0;
@@ -18,6 +15,7 @@ export class RowEdits {
     this.changedIn = new Int32Array(vocabularySize);
   }
 
+  /** Sets the row and forgets the changes of the last one. */
   begin(row: Float32Array): void {
     this.row = row;
     this.count = 0;
@@ -28,7 +26,7 @@ export class RowEdits {
     return this.changedIn[id] === this.round ? this.values[id]! : this.row[id]!;
   }
 
-  /** Rounded to float32; ids beyond the row are left out. */
+  /** Rounds to float32; ignores ids beyond the row. */
   set(id: number, value: number): void {
     if (id >= this.row.length) return;
     if (this.changedIn[id] !== this.round) {
@@ -38,8 +36,8 @@ export class RowEdits {
     this.values[id] = value;
   }
 
-  /** Makes the changes in a copy of the row, or in the row itself. */
-  applyTo(copy: Float32Array): void {
-    for (let i = 0; i < this.count; i++) copy[this.ids[i]!] = this.values[this.ids[i]!]!;
+  /** Writes the changes to the row, or to a copy of it. */
+  applyTo(row: Float32Array): void {
+    for (let i = 0; i < this.count; i++) row[this.ids[i]!] = this.values[this.ids[i]!]!;
   }
 }

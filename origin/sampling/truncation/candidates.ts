@@ -1,46 +1,106 @@
+import { BoundarySearch } from './boundary-search.ts';
+
 /**
- * Probabilities closer than this count as equal where a cut falls on a boundary ("p ≥ min_p · max p", "sum ≥ top_p").
- * It is the relative rounding of a probability that float32 logits of magnitude 16 bring along, so a cut finer than
- * that would fall by accident.
+ * Probabilities closer than this count as equal at a boundary ("p ≥ min_p · max p", "sum ≥ top_p"). It is the relative
+ * rounding of a probability computed from float32 logits of magnitude 16, so a finer cut would be arbitrary.
  */
 export const PROBABILITY_RESOLUTION = 2 ** -20;
 
-/** The tokens still in play, in ascending order of ids, with weights proportional to their probabilities. */
+/** The tokens that can still be drawn, in ascending order of ids, with weights proportional to their probabilities. */
 export class Candidates {
   count = 0;
   readonly ids: Int32Array;
   /** e^((z − max z) / T). */
   readonly weights: Float64Array;
   /**
-   * What the weights are to be divided by to give probabilities. Usually their sum; larger while tokens are left out
-   * that a later truncation is known to drop anyway.
+   * The divisor that turns weights into probabilities. Usually their sum; larger while it includes tokens that are left
+   * out because a later truncation is known to remove them.
    */
   mass = 0;
-  /** Σ p ln w over all that `mass` counts, where it is known beforehand; else NaN. */
-  meanLog = Number.NaN;
+  /** Σ p ln w over all tokens that `mass` includes, if known; else NaN. */
+  meanLogWeight = Number.NaN;
+  private readonly search: BoundarySearch;
 
   constructor(capacity: number) {
     this.ids = new Int32Array(capacity);
     this.weights = new Float64Array(capacity);
+    this.search = new BoundarySearch(capacity);
   }
 
-  /** Makes the first `count` entries, written into `ids` and `weights` by the caller, the set; `mass` is their sum. */
+  /** Makes the first `count` entries, which the caller has written, the candidates; `mass` is their sum. */
   set(count: number, mass: number): void {
     this.count = count;
     this.mass = mass;
-    this.meanLog = Number.NaN;
+    this.meanLogWeight = Number.NaN;
+  }
+
+  /**
+   * Keeps the shortest prefix of the candidates, largest key first and lower id first among equal keys, whose
+   * probabilities sum to at least `share` and which has at least `minCount` members; all of them if none does.
+   * @param keys one per candidate; may be the candidates' own weights
+   * @param minCount 1 or more
+   */
+  keepPrefix(keys: Float64Array, share: number, minCount: number): void {
+    const { weights, count } = this;
+    const search = this.search;
+    const minWeight = share * this.mass;
+    search.run(keys, weights, count, minWeight, minCount);
+    const { boundary } = search;
+    let included = search.aboveCount;
+    let weight = search.aboveWeight;
+    let mass = 0;
+    let kept = 0;
+    for (let i = 0; i < count; i++) {
+      const key = keys[i]!;
+      if (key < boundary) continue;
+      if (key === boundary) {
+        if (included >= minCount && weight >= minWeight) continue;
+        included++;
+        weight += weights[i]!;
+      }
+      mass += this.move(i, kept++);
+    }
+    this.set(kept, mass);
+  }
+
+  /** Keeps the candidates of at least this weight, or the `minCount` heaviest if those are more. */
+  keepAbove(minWeight: number, minCount: number): void {
+    const { weights, count } = this;
+    let reaching = 0;
+    for (let i = 0; i < count; i++) if (weights[i]! >= minWeight) reaching++;
+    if (reaching < minCount) this.keepPrefix(weights, 0, minCount);
+    else this.keepIf((weight) => weight >= minWeight);
+  }
+
+  keepIf(keeps: (weight: number, index: number) => boolean): void {
+    let mass = 0;
+    let kept = 0;
+    for (let i = 0; i < this.count; i++) if (keeps(this.weights[i]!, i)) mass += this.move(i, kept++);
+    this.set(kept, mass);
+  }
+
+  /** Moves a candidate to an index that is not greater; returns its weight. */
+  private move(from: number, to: number): number {
+    this.ids[to] = this.ids[from]!;
+    return (this.weights[to] = this.weights[from]!);
+  }
+
+  /** The k-th largest of the first `count` numbers. */
+  kthLargest(numbers: Float64Array, count: number, k: number): number {
+    this.search.run(numbers, numbers, count, Number.NEGATIVE_INFINITY, k);
+    return this.search.boundary;
   }
 
   /** The largest weight. */
-  peak(): number {
-    let peak = 0;
-    for (let i = 0; i < this.count; i++) if (this.weights[i]! > peak) peak = this.weights[i]!;
-    return peak;
+  maxWeight(): number {
+    let max = 0;
+    for (let i = 0; i < this.count; i++) if (this.weights[i]! > max) max = this.weights[i]!;
+    return max;
   }
 
   /** Index of the candidate that a uniform number in [0, 1) falls on: inverse CDF in ascending order of ids. */
   draw(uniform: number): number {
-    // A lone candidate needs no number, and its weight may have underflowed to zero (XTC spares the least likely).
+    // The weight of a single candidate may have underflowed to zero: XTC keeps the least likely of those it considers.
     if (this.count === 1) return 0;
     const target = uniform * this.mass;
     let sum = 0;

@@ -1,67 +1,89 @@
+import type { DrawParameters } from '../parameters.ts';
 import { DRAW_XTC, type DrawSource } from '../rng.ts';
-import type { DrawParameters } from '../token-draw.ts';
+import { LOWEST_LOGIT } from '../row.ts';
+import type { SamplerWorkspace } from '../workspace.ts';
 import { type Candidates, PROBABILITY_RESOLUTION } from './candidates.ts';
-import type { Bounds } from './row-sums.ts';
+import { gatherAbove } from './gather.ts';
 import type { TruncationFactory } from './truncation.ts';
 
 /** Above one half at most one token can reach the threshold, and one token is never removed. */
-const HIGHEST_THRESHOLD = 0.5;
+const MAX_THRESHOLD = 0.5;
+/** Nats. Slightly more tokens are gathered than reach the threshold, so that rounding leaves none out. */
+const SLACK = 2 ** -20;
 
 /**
- * Exclude top choices (p-e-w's proposal for text-generation-webui; llama.cpp): with probability xtc_probability, drawn
- * once per step, removes of the tokens with p ≥ xtc_threshold all but the least likely; of equally unlikely ones the
- * highest id stays. Nothing is removed when that would leave fewer than min_keep.
+ * Exclude top choices (p-e-w's proposal for text-generation-webui; llama.cpp). With probability xtc_probability, drawn
+ * once per step, removes all tokens with p ≥ xtc_threshold but the least likely of them; of equally unlikely ones the
+ * highest id stays. Removes nothing if fewer than min_keep tokens would remain.
  */
 export const xtc: TruncationFactory = (parameters, draws) => {
   const { xtcProbability, xtcThreshold, minKeep } = parameters;
-  if (xtcProbability <= 0 || xtcThreshold > HIGHEST_THRESHOLD) return null;
+  if (xtcProbability <= 0 || xtcThreshold > MAX_THRESHOLD) return null;
   return {
     apply({ candidates }, step) {
-      if (!xtcActs(parameters, draws, step)) return;
-      const { weights, ids, count, mass } = candidates;
-      const excluded = excludedOf(candidates, xtcCut(xtcThreshold, mass), count, minKeep);
-      if (excluded === null) return;
-      let left = 0;
-      let sum = 0;
-      for (let i = 0; i < count; i++) {
-        const weight = weights[i]!;
-        if (weight >= excluded.most && ids[i] !== excluded.spared) continue;
-        ids[left] = ids[i]!;
-        weights[left++] = weight;
-        sum += weight;
-      }
-      candidates.set(left, sum);
+      if (draws.uniform(step, DRAW_XTC) >= xtcProbability) return;
+      const minWeight = minExcludedWeight(xtcThreshold, candidates.mass);
+      const spared = sparedIndex(candidates, minWeight, candidates.count, minKeep);
+      if (spared >= 0) candidates.keepIf((weight, i) => weight < minWeight || i === spared);
     },
   };
 };
 
-export function xtcActs({ xtcProbability }: DrawParameters, draws: DrawSource, step: number): boolean {
-  return draws.uniform(step, DRAW_XTC) < xtcProbability;
+/** Whether XTC is the only truncation. It leaves nearly all tokens, and gathering a large vocabulary takes 0.5 ms. */
+export function isXtcOnly(parameters: DrawParameters): boolean {
+  const { topK, topNSigma, typicalP, topP, minP, xtcProbability, xtcThreshold } = parameters;
+  if (topK > 0 || topNSigma > 0 || typicalP < 1 || topP < 1 || minP > 0) return false;
+  return xtcProbability > 0 && xtcThreshold <= MAX_THRESHOLD;
 }
 
-/** The least weight that reaches the threshold. */
-export function xtcCut(threshold: number, mass: number): number {
+/** Applies XTC as the only truncation: forbids the excluded tokens in a copy of the row and makes that the row. */
+export function excludeTopChoices(
+  { xtcProbability, xtcThreshold, minKeep }: DrawParameters,
+  draws: DrawSource,
+  step: number,
+  workspace: SamplerWorkspace,
+): void {
+  if (draws.uniform(step, DRAW_XTC) >= xtcProbability) return;
+  const { row, candidates, scores } = workspace;
+  const { logits, highest, coldness } = row;
+  const minWeight = minExcludedWeight(xtcThreshold, row.weigh());
+  const cut = minWeight > 0 ? highest + (Math.log(minWeight) - SLACK) / coldness : LOWEST_LOGIT;
+  gatherAbove(cut, workspace);
+  const all = minKeep > 1 ? row.deviations().count : logits.length;
+  const spared = sparedIndex(candidates, minWeight, all, minKeep);
+  if (spared >= 0) {
+    if (logits !== scores) scores.set(logits);
+    for (let i = 0; i < candidates.count; i++) {
+      const isExcluded = candidates.weights[i]! >= minWeight && i !== spared;
+      if (isExcluded) scores[candidates.ids[i]!] = Number.NEGATIVE_INFINITY;
+    }
+    row.begin(scores);
+    row.coldness = coldness;
+  }
+  candidates.set(0, 0);
+}
+
+function minExcludedWeight(threshold: number, mass: number): number {
   return (threshold - PROBABILITY_RESOLUTION) * mass;
 }
 
 /**
- * What is removed: whatever weighs `most` or more but the spared token; null = nothing.
- * @param candidates those at least that weigh as much
- * @param all how many tokens there are together
+ * Index of the one token that stays among those of at least `minWeight`; −1 if nothing is to be removed.
+ * @param candidates at least all tokens of this weight
+ * @param all how many tokens there are
  */
-export function excludedOf(
-  { weights, ids, count }: Candidates,
-  most: number,
+function sparedIndex(
+  { weights, count }: Candidates,
+  minWeight: number,
   all: number,
   minKeep: number,
-): Pick<Bounds, 'most' | 'spared'> | null {
+): number {
   let reaching = 0;
   let spared = -1;
   for (let i = 0; i < count; i++) {
-    if (weights[i]! < most) continue;
+    if (weights[i]! < minWeight) continue;
     reaching++;
     if (spared < 0 || weights[i]! <= weights[spared]!) spared = i;
   }
-  if (reaching < 2 || all - reaching + 1 < minKeep) return null;
-  return { most, spared: ids[spared]! };
+  return reaching < 2 || all - reaching + 1 < minKeep ? -1 : spared;
 }

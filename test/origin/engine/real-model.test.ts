@@ -4,8 +4,9 @@ import type { Submission } from '../../../origin/engine/messages.ts';
 import { samplerThreads } from '../../../origin/engine/sampler-threads.ts';
 import type { ModelRunner } from '../../../origin/model/model-runner.ts';
 import { openModel } from '../../../origin/model/open/open-model.ts';
-import { isLargeVocabulary, SimdKernel } from '../../../origin/sampling/simd/simd-kernel.ts';
-import { DrawTeam } from '../../../origin/sampling/team/draw-team.ts';
+import { SimdKernel } from '../../../origin/sampling/kernel/simd-kernel.ts';
+import { SamplerPool } from '../../../origin/sampling/pool/sampler-pool.ts';
+import { isLargeVocabulary } from '../../../origin/sampling/row.ts';
 import { Driver } from './support/engine-driver.ts';
 import { anySubmission } from './support/submissions.ts';
 import { type SyntheticEngine, syntheticEngine } from './support/synthetic-engine.ts';
@@ -26,16 +27,16 @@ describe.each([
 ] as const)('a request to a %s model', (_, options, rounds) => {
   let model: SyntheticEngine;
   let runner: ModelRunner;
-  let kernel: SimdKernel | null;
-  let pool: DrawTeam | null;
+  let kernel: SimdKernel;
+  let pool: SamplerPool | null;
 
   beforeAll(async () => {
     model = syntheticEngine(options, { slots: 6, prefillChunk: 16 });
-    const drawers = samplerThreads(3)!;
-    const simd = new SimdKernel(drawers);
-    ({ runner } = await openModel(model.data.model, (length) => simd.allocate(length)));
-    kernel = isLargeVocabulary(model.vocabularySize) ? simd : null;
-    pool = kernel && new DrawTeam(kernel, model.vocabularySize, drawers);
+    const threads = samplerThreads(3)!;
+    kernel = new SimdKernel(threads.threads, threads.viewMemory);
+    ({ runner } = await openModel(model.data.model, (length) => kernel.allocate(length)));
+    const { vocabularySize } = model;
+    pool = isLargeVocabulary(vocabularySize) ? new SamplerPool(kernel, vocabularySize, threads) : null;
   });
   afterAll(() => {
     runner.dispose();

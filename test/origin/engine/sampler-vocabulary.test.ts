@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { samplerVocabulary } from '../../../origin/engine/sampler-vocabulary.ts';
+import { SimdKernel } from '../../../origin/sampling/kernel/simd-kernel.ts';
 import { Sampler } from '../../../origin/sampling/sampler.ts';
 import { TokenHistory } from '../../../origin/sampling/token-history.ts';
 import { SamplerWorkspace } from '../../../origin/sampling/workspace.ts';
@@ -17,7 +18,7 @@ describe.each([
 
   /** Returns the tokens that are forbidden next. */
   function forbiddenAfter(history: readonly string[]): string[] {
-    const workspace = new SamplerWorkspace(tokenBytes.vocabularySize);
+    const workspace = new SamplerWorkspace(tokenBytes.vocabularySize, new SimdKernel());
     const sampling = { ...NEUTRAL_SAMPLING, badWords: ['hello'] };
     const vocabulary = samplerVocabulary(directory, tokenBytes);
     const sampler = new Sampler(sampling, { seed: 1, prompt: 0, choice: 0 }, vocabulary, workspace);

@@ -1,10 +1,9 @@
 import fc from 'fast-check';
-import type { RowBlocks } from '../../../origin/sampling/row-blocks.ts';
 
 /** Seven whole blocks and a short one. */
 export const SIZE = 7 * 128 + 37;
 
-/** Rows like models' and rows unlike any: ties, forbidden tokens, all but one of them forbidden, ranges beyond float32's exponents. */
+/** Rows like a model's and unlike any: ties, forbidden tokens, all tokens but one forbidden, ranges beyond float32's exponents. */
 export const anyRow = fc
   .record({
     seed: fc.integer({ min: 1, max: 2 ** 31 - 2 }),
@@ -24,20 +23,5 @@ export const anyRow = fc
     row[open] = scale * (uniform() - 0.5);
     return row;
   });
-
-interface Reduced {
-  readonly best: number;
-  readonly maxima: number[];
-  readonly sums: number[];
-  readonly total: number;
-}
-
-/** What the blocks say of a row. */
-export function reduce(blocks: RowBlocks, row: Float32Array, coldness: number): Reduced {
-  const best = blocks.argmax(row);
-  const total = blocks.weigh({ logits: row, highest: row[best]!, coldness });
-  // The sign of a zero is nothing: maxima are only compared.
-  return { best, maxima: Array.from(blocks.maxima, (maximum) => maximum + 0), sums: [...blocks.sums], total };
-}
 
 export const anyColdness = fc.constantFrom(0.5, 1, 1 / 0.8, 10, 9e4);

@@ -2,11 +2,11 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { DRAW_TOKEN, DrawSource } from '../../../origin/sampling/rng.ts';
 import { Sampler } from '../../../origin/sampling/sampler.ts';
-import { SamplerWorkspace } from '../../../origin/sampling/workspace.ts';
+import type { SamplerWorkspace } from '../../../origin/sampling/workspace.ts';
 import { NEUTRAL_SAMPLING, type SamplingParameters } from '../../../shared/sampling.ts';
 import { anyLogits, anyParameters } from './arbitraries.ts';
 import { chiSquare, chiSquareLimit } from './chi-square.ts';
-import { bitsOf, historyOf, vocabularyOf } from './one-token.ts';
+import { bitsOf, historyOf, vocabularyOf, workspaceOf } from './one-token.ts';
 import { distribution, drawn, normalised, type Share, softmax } from './reference.ts';
 
 const SIZE = 30;
@@ -38,7 +38,7 @@ describe('tokens drawn over many steps', () => {
     const parameters = { ...NEUTRAL_SAMPLING, ...changes };
     const none = { prompt: [], generated: [], mask: null, forbidden: [], badSequences: [], breakers: [] };
     const expected = distribution({ parameters, logits: LOGITS, ...none }, 1);
-    const sampler = samplerOf(parameters, 20_26, new SamplerWorkspace(SIZE));
+    const sampler = samplerOf(parameters, 20_26, workspaceOf(SIZE));
     const history = historyOf([], []);
     const row = Float32Array.from(LOGITS);
     const counts = new Array<number>(SIZE).fill(0);
@@ -54,10 +54,10 @@ describe('tokens drawn over many steps', () => {
 
   it('exclude top choices as often as xtc_probability says', () => {
     const parameters = { xtcProbability: 0.3, xtcThreshold: 0.2 };
-    const sampler = samplerOf(parameters, 5, new SamplerWorkspace(SIZE));
+    const sampler = samplerOf(parameters, 5, workspaceOf(SIZE));
     const row = Float32Array.from(LOGITS, (_, id) => (id < 2 ? 1 - id * 0.1 : -30));
     let excluded = 0;
-    const workspace = new SamplerWorkspace(SIZE);
+    const workspace = workspaceOf(SIZE);
     const watched = samplerOf(parameters, 5, workspace);
     const history = historyOf([], []);
     for (let step = 0; step < 10_000; step++) {
@@ -98,11 +98,11 @@ describe('a sampler', () => {
     }
   }
 
-  it('draws the same tokens whatever else uses its workspace in between', () => {
+  it('draws the same tokens if others use its workspace in between', () => {
     fc.assert(
       fc.property(fc.array(anyCase, { minLength: 2, maxLength: 4 }), (cases) => {
-        const shared = new SamplerWorkspace(SIZE);
-        const alone = cases.map((trial) => [...generation(trial, new SamplerWorkspace(SIZE))]);
+        const shared = workspaceOf(SIZE);
+        const alone = cases.map((trial) => [...generation(trial, workspaceOf(SIZE))]);
         const running = cases.map((trial) => generation(trial, shared));
         const together: (string | number)[][] = cases.map(() => []);
         for (let step = 0; step < 8; step++) {
@@ -130,7 +130,7 @@ describe('a sampler', () => {
     });
     fc.assert(
       fc.property(trial, ({ version, seed, rows, ...parameters }) => {
-        const sampler = samplerOf({ ...parameters, mirostat: version }, seed, new SamplerWorkspace(SIZE));
+        const sampler = samplerOf({ ...parameters, mirostat: version }, seed, workspaceOf(SIZE));
         const draws = new DrawSource({ seed, prompt: 0, choice: 0 });
         const history = historyOf([], []);
         let bound = 2 * parameters.mirostatTau;

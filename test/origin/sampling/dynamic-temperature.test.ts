@@ -1,14 +1,11 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { dynamicTemperature } from '../../../origin/sampling/dynamic-temperature.ts';
-import { RowBlocks } from '../../../origin/sampling/row-blocks.ts';
-import { SimdKernel } from '../../../origin/sampling/simd/simd-kernel.ts';
-import { SamplerWorkspace } from '../../../origin/sampling/workspace.ts';
-import { sampleOnce } from './one-token.ts';
+import { sampleOnce, workspaceOf } from './one-token.ts';
 
 const SIZE = 300;
 
-/** So many logits that hardly differ, and the others forbidden. */
+/** `open` logits that hardly differ; the others are forbidden. */
 const evenRow = fc
   .record({
     open: fc.integer({ min: 2, max: SIZE }),
@@ -23,15 +20,17 @@ const evenRow = fc
   );
 
 describe.each([
-  ['id by id', null],
-  ['by blocks', new SimdKernel()],
-])('dynamic temperature, %s', (_, kernel) => {
-  it('stays within its range, however even a row is and however large the exponent', () => {
-    const blocks = new RowBlocks(SIZE, kernel);
+  ['float64', false],
+  ['float32', true],
+])('dynamic temperature with sums in %s', (_, sumsInFloat32) => {
+  const workspace = workspaceOf(SIZE, sumsInFloat32);
+
+  it('stays within its range for even rows and large exponents', () => {
+    const { row } = workspace;
     fc.assert(
       fc.property(evenRow, fc.constantFrom(0, 0.5, 1, 1e9, 1e300), (logits, exponent) => {
-        const highest = logits[blocks.argmax(logits)]!;
-        const temperature = dynamicTemperature({ logits, highest, coldness: 1 }, 1, 0.5, exponent, blocks);
+        row.begin(logits);
+        const temperature = dynamicTemperature(row, 1, 0.5, exponent);
         expect(temperature).toBeGreaterThanOrEqual(0.5);
         expect(temperature).toBeLessThanOrEqual(1.5);
       }),
@@ -39,8 +38,7 @@ describe.each([
     );
   });
 
-  it('draws nothing that is forbidden, however large the range', () => {
-    const workspace = new SamplerWorkspace(SIZE, kernel);
+  it('draws no forbidden token, even with a large range', () => {
     const hot = fc.record({
       dynatempRange: fc.constantFrom(1e9, 1e38, 1e39, 1e50, 1e300, Number.MAX_VALUE),
       topP: fc.constantFrom(1, 0.9),

@@ -25,7 +25,7 @@ function bestOf(trial: {
 }
 
 describe('greedy sampling', () => {
-  it('takes the lowest of the best processed logits, whatever the seed and the truncations', () => {
+  it('draws the largest processed logit, the lowest id among equals, for any seed and truncations', () => {
     fc.assert(
       fc.property(anyTrial, fc.maxSafeInteger(), fc.constantFrom(0, 1, 2), (trial, seed, mirostat) => {
         const parameters = { ...trial.parameters, temperature: 9e-6, mirostat } as const;
@@ -54,7 +54,7 @@ describe('greedy sampling', () => {
     );
   });
 
-  it('follows a dynamic temperature that has come down to zero', () => {
+  it('applies to a dynamic temperature of zero', () => {
     const parameters = { temperature: 1, dynatempRange: 1, topP: 0.9 };
     expect(sampleOnce({ logits: [100, 0, -100], parameters }).token).toBe(0);
   });

@@ -2,11 +2,10 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { InvalidLogitsError, NoCandidatesError } from '../../../origin/sampling/errors.ts';
 import { copyMasked } from '../../../origin/sampling/logits/masked-copy.ts';
-import { SamplerWorkspace } from '../../../origin/sampling/workspace.ts';
-import { bitsOf, sampleOnce } from './one-token.ts';
+import { bitsOf, sampleOnce, workspaceOf } from './one-token.ts';
 
 describe('masks', () => {
-  it('leave the logits of allowed tokens and −∞ elsewhere, at sizes around a word of 32', () => {
+  it('keep the logits of allowed tokens and set the others to −∞, at sizes around a word of 32', () => {
     const sizes = fc.constantFrom(1, 31, 32, 33, 63, 64, 65, 100);
     const trial = sizes.chain((size) =>
       fc.tuple(
@@ -26,7 +25,7 @@ describe('masks', () => {
     );
   });
 
-  it('with bits past the vocabulary or without its last words allow nothing there', () => {
+  it('allow nothing beyond the vocabulary or beyond their last word', () => {
     const scores = new Float32Array(40);
     const logits = new Float32Array(40).fill(1);
     copyMasked(scores, logits, Uint32Array.of(0, 0xffffffff, 0xffffffff), null);
@@ -35,7 +34,7 @@ describe('masks', () => {
     expect([...scores].filter((score) => score === 1)).toHaveLength(32);
   });
 
-  it('ignore ids outside the vocabulary in every list of ids', () => {
+  it('do not use ids outside the vocabulary, nor do other lists of ids', () => {
     const parameters = {
       temperature: 0,
       allowedTokenIds: [1, 2, 900],
@@ -57,7 +56,7 @@ describe('rows without a distribution', () => {
     ),
   );
 
-  it.each([Number.NaN, Number.POSITIVE_INFINITY])('with %d are refused, wherever it stands', (bad) => {
+  it.each([Number.NaN, Number.POSITIVE_INFINITY])('with %d at any position are rejected', (bad) => {
     for (const parameters of combinations) {
       for (const id of [0, 1, 2]) {
         expect(() => sampleOnce({ logits: [1, 2, 3].with(id, bad), parameters })).toThrow(InvalidLogitsError);
@@ -65,7 +64,7 @@ describe('rows without a distribution', () => {
     }
   });
 
-  it('whose every token is forbidden are refused', () => {
+  it('whose tokens are all forbidden are rejected', () => {
     const nothing = -Infinity;
     for (const parameters of combinations) {
       expect(() => sampleOnce({ logits: [nothing, nothing], parameters })).toThrow(NoCandidatesError);
@@ -75,8 +74,8 @@ describe('rows without a distribution', () => {
     }
   });
 
-  it('of another width than the workspace are refused', () => {
-    const workspace = new SamplerWorkspace(4);
+  it('of another size than the workspace are rejected', () => {
+    const workspace = workspaceOf(4);
     expect(() => sampleOnce({ logits: [1, 2, 3], parameters: {} }, workspace)).toThrow(RangeError);
   });
 });

@@ -1,13 +1,19 @@
-import { expect } from 'vitest';
+import { SimdKernel } from '../../../origin/sampling/kernel/simd-kernel.ts';
 import { Sampler } from '../../../origin/sampling/sampler.ts';
 import { TokenHistory } from '../../../origin/sampling/token-history.ts';
 import type { SamplerVocabulary } from '../../../origin/sampling/vocabulary.ts';
 import { SamplerWorkspace } from '../../../origin/sampling/workspace.ts';
 import { NEUTRAL_SAMPLING, type SamplingParameters } from '../../../shared/sampling.ts';
-import { plainKernel } from './plain-kernel.ts';
 import type { Share } from './reference.ts';
 
-/** A vocabulary of these texts, tokenised by taking the longest one that fits. */
+const KERNEL = new SimdKernel();
+
+/** A workspace with a kernel that all tests of a file share. */
+export function workspaceOf(vocabularySize: number, sumsInFloat32?: boolean): SamplerWorkspace {
+  return new SamplerWorkspace(vocabularySize, KERNEL, sumsInFloat32);
+}
+
+/** A vocabulary of these texts; the tokenizer takes the longest one that fits. */
 export function vocabularyOf(texts: readonly string[]): SamplerVocabulary {
   const encoded = texts.map((text) => new TextEncoder().encode(text));
   const offsets = new Uint32Array(texts.length + 1);
@@ -29,7 +35,7 @@ export function vocabularyOf(texts: readonly string[]): SamplerVocabulary {
 
 export interface Trial {
   readonly parameters: Partial<SamplingParameters>;
-  /** A Float32Array is handed to the sampler as it is. */
+  /** A Float32Array is passed to the sampler itself. */
   readonly logits: readonly number[] | Float32Array;
   readonly prompt?: readonly number[];
   readonly generated?: readonly number[];
@@ -42,48 +48,14 @@ export interface Trial {
 
 export interface Outcome {
   readonly token: number;
-  /** Tokens left to draw from, ascending, and their probabilities; none where they were not gathered. */
+  /** Tokens left to draw from, ascending, and their probabilities; none if they were not gathered. */
   readonly kept: Share[];
   /** Logits after all processors. */
   readonly scores: number[];
 }
 
-/** One token from a fresh sampler: the same id by id and, where no workspace is given, in blocks of a few ids. */
-export function sampleOnce(trial: Trial, workspace?: SamplerWorkspace): Outcome {
-  if (workspace !== undefined) return sampleIn(workspace, trial);
-  const size = trial.logits.length;
-  const inBlocks = attempt(() =>
-    sampleIn(new SamplerWorkspace(size, plainKernel(size < 200 ? 4 : 16)), trial),
-  );
-  const byId = attempt(() => sampleIn(new SamplerWorkspace(size), trial));
-  if ('error' in byId) {
-    expect(inBlocks).toEqual(byId);
-    throw byId.error;
-  }
-  if ('error' in inBlocks) throw inBlocks.error;
-  expect(inBlocks.token).toBe(byId.token);
-  // Wide nuclei are drawn from without being gathered.
-  if (inBlocks.kept.length === 0) return byId;
-  // Which of the tokens min_keep adds that weigh nothing is no matter: they are never drawn.
-  const [found, wanted] = [inBlocks.kept, byId.kept].map((kept) => kept.filter(({ p }) => p !== 0));
-  expect(found!.map(({ id }) => id)).toEqual(wanted!.map(({ id }) => id));
-  for (const [i, { p }] of wanted!.entries()) {
-    // Where only a token is left whose weight is zero (XTC spares the least likely), its share is no number.
-    if (Number.isNaN(p)) expect(found![i]!.p).toBeNaN();
-    else expect(found![i]!.p).toBeCloseTo(p, 12);
-  }
-  return byId;
-}
-
-function attempt(sample: () => Outcome): Outcome | { readonly error: unknown } {
-  try {
-    return sample();
-  } catch (error) {
-    return { error };
-  }
-}
-
-function sampleIn(workspace: SamplerWorkspace, trial: Trial): Outcome {
+/** Draws one token with a fresh sampler. */
+export function sampleOnce(trial: Trial, workspace = workspaceOf(trial.logits.length)): Outcome {
   const { logits, prompt = [], generated = [], seed = 1, step = 0, mask = null, forbidden = [] } = trial;
   const vocabulary = vocabularyOf(trial.texts ?? Array.from(logits, (_, id) => `<${id}>`));
   const parameters = { ...NEUTRAL_SAMPLING, ...trial.parameters };

@@ -31,7 +31,7 @@ const uniform = (seed: number, prompt = 0, choice = 0, step = 0, purpose = DRAW_
   new DrawSource({ seed, prompt, choice }).uniform(step, purpose);
 
 describe('draws', () => {
-  it('are the same for the same key, and differ when any part of it differs', () => {
+  it('are equal for equal keys and differ if any part of the key differs', () => {
     const keys: Parameters<typeof uniform>[] = [
       [7],
       [8],

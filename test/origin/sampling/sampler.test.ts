@@ -4,13 +4,13 @@ import { NoCandidatesError } from '../../../origin/sampling/errors.ts';
 import { DRAW_TOKEN, DRAW_XTC, DrawSource } from '../../../origin/sampling/rng.ts';
 import { Sampler } from '../../../origin/sampling/sampler.ts';
 import { TokenHistory } from '../../../origin/sampling/token-history.ts';
-import { SamplerWorkspace } from '../../../origin/sampling/workspace.ts';
 import { NEUTRAL_SAMPLING, type SamplingParameters } from '../../../shared/sampling.ts';
 import { anyHistory, anyLogits, anyParameters } from './arbitraries.ts';
-import { type Outcome, sampleOnce, type Trial, vocabularyOf } from './one-token.ts';
+import { type Outcome, sampleOnce, type Trial, vocabularyOf, workspaceOf } from './one-token.ts';
 import { distribution, drawn, processed, type Share, type Situation } from './reference.ts';
 
-const SIZES = [1, 2, 5, 33, 70];
+/** Up to several blocks of 128 tokens. */
+const SIZES = [1, 2, 5, 33, 70, 300];
 
 const anySituation = fc.constantFrom(...SIZES).chain((size) =>
   fc.record({
@@ -30,7 +30,7 @@ function truncates({ topK, topP, minP, typicalP, topNSigma, ...s }: SamplingPara
   return topK > 0 || topP < 1 || minP > 0 || typicalP < 1 || topNSigma > 0 || xtc;
 }
 
-/** Probabilities near the end of float64's range are rounded to zero earlier or later. */
+/** Probabilities near the end of float64's range may be rounded to zero. */
 const possible = ({ p }: Share): boolean => p > 1e-250;
 
 type Case = Trial & Pick<Situation, 'parameters' | 'logits' | 'prompt' | 'generated' | 'mask'>;
@@ -54,12 +54,12 @@ function compare(trial: Case): void {
   }
 }
 
-describe('against the plain reference', () => {
-  it('keeps the same tokens with the same probabilities and draws the same one, all samplers combined', () => {
+describe('compared with the plain reference, a sampler', () => {
+  it('keeps the same tokens with the same probabilities and draws the same one, with all samplers combined', () => {
     fc.assert(fc.property(anySituation, compare), { numRuns: 2000 });
   });
 
-  it('does so for vocabularies of thousands, where candidates are shortlisted', () => {
+  it('does so for vocabularies of thousands, of which few tokens are gathered', () => {
     const size = 3000;
     const scaled = fc.tuple(anyLogits(40), fc.integer({ min: 1, max: 9 }), fc.constantFrom(0, 1e-3, 0.37));
     const wide = scaled.map(([pattern, stride, slope]) =>
@@ -79,7 +79,7 @@ describe('against the plain reference', () => {
   });
 });
 
-it('draws past the top choices as the reference does where XTC is the only truncation', () => {
+it('draws as the reference does if XTC is the only truncation', () => {
   const lone = fc.record({
     temperature: fc.constantFrom(0.3, 0.7, 1, 2),
     xtcProbability: fc.constantFrom(0.5, 1),
@@ -92,7 +92,7 @@ it('draws past the top choices as the reference does where XTC is the only trunc
   fc.assert(fc.property(situation, compare), { numRuns: 1000 });
 });
 
-it('goes on agreeing with the reference while its history grows', () => {
+it('agrees with the reference while its history grows', () => {
   const generation = fc.record({
     parameters: anyParameters(8),
     window: fc.integer({ min: 1, max: 6 }),
@@ -112,7 +112,7 @@ it('goes on agreeing with the reference while its history grows', () => {
       };
       const draws = new DrawSource({ seed, prompt: 0, choice: 0 });
       const vocabulary = vocabularyOf([...'abcdefgh']);
-      const workspace = new SamplerWorkspace(8);
+      const workspace = workspaceOf(8);
       const sampler = new Sampler(parameters, { seed, prompt: 0, choice: 0 }, vocabulary, workspace);
       const history = new TokenHistory(Int32Array.from(prompt), prompt.length + rows.length);
       const generated: number[] = [];
@@ -130,17 +130,17 @@ it('goes on agreeing with the reference while its history grows', () => {
   );
 });
 
-it('takes the token that XTC spares even when its probability underflows to zero', () => {
+it('draws the token that XTC keeps even if its probability underflows to zero', () => {
   const parameters = { ...NEUTRAL_SAMPLING, temperature: 0.01, xtcProbability: 1, xtcThreshold: 0 };
   const identity = { seed: 0, prompt: 0, choice: 0 };
-  const sampler = new Sampler(parameters, identity, vocabularyOf([...'abcd']), new SamplerWorkspace(4));
+  const sampler = new Sampler(parameters, identity, vocabularyOf([...'abcd']), workspaceOf(4));
   const logits = Float32Array.of(0, 9, -1, 0);
   const history = new TokenHistory(Int32Array.of(), 1);
   // Every token reaches a threshold of zero, so all go but one: of the equally unlikely ones the highest id.
   expect(sampler.sample(logits, history, 0, null, [])).toBe(3);
 });
 
-it('leaves the model’s logits as they are', () => {
+it('does not modify the model’s logits', () => {
   fc.assert(
     fc.property(anySituation, (trial) => {
       const row = Float32Array.from(trial.logits);

@@ -1,12 +1,11 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { badWords } from '../../../origin/sampling/logits/bad-words.ts';
 import { dry } from '../../../origin/sampling/logits/dry.ts';
 import { Breakers, LatestBreaker } from '../../../origin/sampling/logits/dry-breakers.ts';
+import { badWords } from '../../../origin/sampling/logits/processors.ts';
 import { TokenHistory } from '../../../origin/sampling/token-history.ts';
-import { SamplerWorkspace } from '../../../origin/sampling/workspace.ts';
 import { NEUTRAL_SAMPLING } from '../../../shared/sampling.ts';
-import { sampleOnce, vocabularyOf } from './one-token.ts';
+import { sampleOnce, vocabularyOf, workspaceOf } from './one-token.ts';
 import { processed } from './reference.ts';
 
 /** Texts that overlap each other in every way; each letter is a token of its own. */
@@ -73,7 +72,7 @@ describe('DRY', () => {
     expect(scores[1]).toBe(0);
   });
 
-  it('stands up to a long history of one token', () => {
+  it('handles a long history of one token', () => {
     const prompt = new Array<number>(20_000).fill(0);
     const parameters = { dryMultiplier: 1, dryBase: 1.75, drySequenceBreakers: [] };
     expect(sampleOnce({ parameters, logits: [0, 0], prompt }).token).toBe(1);
@@ -81,7 +80,7 @@ describe('DRY', () => {
 });
 
 describe('a breaker', () => {
-  it('split inside a character is found as the tokenisation of the whole text', () => {
+  it('that tokens split inside a character is found as the tokenisation of the whole text', () => {
     // "é" is C3 A9; here only its bytes exist as tokens.
     const vocabulary = {
       tokenBytes: {
@@ -94,17 +93,17 @@ describe('a breaker', () => {
     };
     const breakers = new Breakers(['é'], vocabulary);
     expect([0, 1, 2].map((id) => breakers.of(id).tails)).toEqual([[[1]], [], []]);
-    expect([0, 1, 2].some((id) => breakers.of(id).whole)).toBe(false);
+    expect([0, 1, 2].some((id) => breakers.of(id).isBreaker)).toBe(false);
   });
 
   it('longer than forty characters counts as its first forty', () => {
     const text = 'ab'.repeat(40);
     const { tokenBytes, encode } = vocabularyOf(['a', 'b', text.slice(0, 40), text.slice(0, 39)]);
     const breakers = new Breakers([text], { tokenBytes, encode });
-    expect([2, 3].map((id) => breakers.of(id).whole)).toEqual([true, false]);
+    expect([2, 3].map((id) => breakers.of(id).isBreaker)).toEqual([true, false]);
   });
 
-  it('of a single byte needs no tokenizer, whose loading would hold up every stream', () => {
+  it('of a single byte does not load the tokenizer', () => {
     const encode = (): number[] => {
       throw new Error('it would be loaded now');
     };
@@ -113,14 +112,14 @@ describe('a breaker', () => {
       encode,
     });
     expect([0, 1].map((id) => usual.of(id))).toEqual([
-      { whole: true, tails: [] },
-      { whole: false, tails: [] },
+      { isBreaker: true, tails: [] },
+      { isBreaker: false, tails: [] },
     ]);
   });
 
-  it('is looked up for each token that occurs, once for all sequences of a request, and not for a vocabulary', () => {
+  it('is looked up only for tokens that occur, once for all sequences of a request', () => {
     const parameters = { ...NEUTRAL_SAMPLING, dryMultiplier: 1, drySequenceBreakers: ['abc', 'bé'] };
-    const workspace = new SamplerWorkspace(TEXTS.length);
+    const workspace = workspaceOf(TEXTS.length);
     const looked: number[] = [];
     const offsets = new Proxy(VOCABULARY.tokenBytes.offsets, {
       get(target, name) {
@@ -140,7 +139,7 @@ describe('a breaker', () => {
 });
 
 describe('the latest breaker', () => {
-  it('of a growing history is the one that is found from its end', () => {
+  it('of a growing history is the one that a search from the end finds', () => {
     const trials = fc.record({
       breakers: fc.array(anyText, { maxLength: 3 }),
       prompt: anyTokens(40),
@@ -163,12 +162,12 @@ describe('the latest breaker', () => {
     );
   });
 
-  it('is looked for near the end of a long history alone, once the rest has been seen', () => {
+  it('is searched only near the end of a long history whose rest is known', () => {
     let looks = 0;
     const none = {
       of: () => {
         looks++;
-        return { whole: false, tails: [[1, 2]] };
+        return { isBreaker: false, tails: [[1, 2]] };
       },
     };
     const latest = new LatestBreaker(none);
@@ -208,12 +207,12 @@ describe('bad words', () => {
       encode: (text: string) => VOCABULARY.encode(texts[texts.push(text) - 1]!),
     };
     const parameters = { ...NEUTRAL_SAMPLING, badWords: ['a', 'b'] };
-    const workspace = new SamplerWorkspace(TEXTS.length);
+    const workspace = workspaceOf(TEXTS.length);
     for (let choice = 0; choice < 3; choice++) badWords(parameters, counting, workspace);
     expect(texts).toEqual(['a', ' a', 'b', ' b']);
   });
 
-  it('of no text forbid nothing', () => {
+  it('without text forbid nothing', () => {
     const logits = [0, 5];
     const { token } = sampleOnce({ parameters: { badWords: ['', '  '], temperature: 0 }, logits });
     expect(token).toBe(1);

@@ -5,7 +5,7 @@ import { TokenHistory } from '../../../origin/sampling/token-history.ts';
 const someTokens = fc.array(fc.oneof(fc.nat(5), fc.nat(200_000)), { maxLength: 40 });
 
 describe('a token history', () => {
-  it('counts every window as a fresh count would, whenever it was first asked for', () => {
+  it('keeps the counts of every window correct, whenever it is first read', () => {
     const anyWindows = fc.array(fc.tuple(fc.integer({ min: -1, max: 12 }), fc.nat(40)), { maxLength: 3 });
     fc.assert(
       fc.property(someTokens, someTokens, anyWindows, (prompt, generated, windows) => {
@@ -28,7 +28,7 @@ describe('a token history', () => {
     );
   });
 
-  it('refuses to grow past its capacity or to be read outside its length', () => {
+  it('rejects tokens beyond its capacity and reads outside its length', () => {
     const history = new TokenHistory(Int32Array.of(1, 2), 3);
     history.push(3);
     expect(() => history.push(4)).toThrow(RangeError);
@@ -37,7 +37,7 @@ describe('a token history', () => {
     expect(() => new TokenHistory(Int32Array.of(1, 2), 1)).toThrow(RangeError);
   });
 
-  it('does not change with the array it was made of', () => {
+  it('does not change with the array it was created from', () => {
     const prompt = Int32Array.of(1, 2);
     const history = new TokenHistory(prompt, 2);
     prompt[0] = 9;

@@ -1,12 +1,10 @@
 import { describe, expect, it } from 'vitest';
 import { dynamicTemperature } from '../../../origin/sampling/dynamic-temperature.ts';
 import { tokenLogprob } from '../../../origin/sampling/logprobs.ts';
-import { RowBlocks } from '../../../origin/sampling/row-blocks.ts';
 import { Mirostat, rankBound, zipfExponent } from '../../../origin/sampling/truncation/mirostat.ts';
-import { sigmaCut } from '../../../origin/sampling/truncation/top-n-sigma.ts';
-import { SamplerWorkspace } from '../../../origin/sampling/workspace.ts';
+import { sigmaCut } from '../../../origin/sampling/truncation/shortlist.ts';
 import { NEUTRAL_SAMPLING, type SamplingParameters } from '../../../shared/sampling.ts';
-import { sampleOnce } from './one-token.ts';
+import { sampleOnce, workspaceOf } from './one-token.ts';
 import type { Share } from './reference.ts';
 
 /** Vectors computed by an independent implementation, printed with six decimals. */
@@ -41,8 +39,8 @@ describe('H.9: penalties', () => {
     });
   });
 
-  it('raw logprobs know nothing of penalties', () => {
-    const workspace = new SamplerWorkspace(5);
+  it('raw logprobs ignore penalties', () => {
+    const workspace = workspaceOf(5);
     [-0.574438, -3.574438, -2.074438, -2.574438, -1.574438].forEach((value, id) => {
       expect(tokenLogprob(Float32Array.from(z), id, 0, workspace).logprob).toBeCloseTo(value, 6);
     });
@@ -76,21 +74,22 @@ it('H.9: typical .5 of [.4, .2, .2, .2] drops the most likely token', () => {
   expectKept(keptOf([0.4, 0.2, 0.2, 0.2], { typicalP: 0.5 }), { 1: 0.333333, 2: 0.333333, 3: 0.333333 });
 });
 
-it('H.9: typical .5 of [.97, .01, .01, .01] keeps the most likely token alone', () => {
+it('H.9: typical .5 of [.97, .01, .01, .01] keeps only the most likely token', () => {
   expectKept(keptOf([0.97, 0.01, 0.01, 0.01], { typicalP: 0.5 }), { 0: 1 });
 });
 
 it('H.9: top-nσ 1 of [3, 2, 1, 0, −4]: σ = 2.416609 keeps the first three', () => {
   const logits = [3, 2, 1, 0, -4];
-  const row = { logits: Float32Array.from(logits), highest: 3, coldness: 1 };
-  expect(3 - sigmaCut(row, 1, new RowBlocks(logits.length, null))).toBeCloseTo(2.416609, 6);
+  const { row } = workspaceOf(logits.length);
+  row.begin(Float32Array.from(logits));
+  expect(3 - sigmaCut(row, 1)).toBeCloseTo(2.416609, 6);
   expect(sampleOnce({ logits, parameters: { topNSigma: 1 } }).kept.map(({ id }) => id)).toEqual([0, 1, 2]);
 });
 
 it('H.9: dynamic temperature 1 ± .5 on [.4, .3, .2, .1] is 1.423220', () => {
-  const logits = Float32Array.from(FOUR.map(Math.log));
-  const row = { logits, highest: logits[0]!, coldness: 1 };
-  expect(dynamicTemperature(row, 1, 0.5, 1, new RowBlocks(4, null))).toBeCloseTo(1.42322, 6);
+  const { row } = workspaceOf(4);
+  row.begin(Float32Array.from(FOUR.map(Math.log)));
+  expect(dynamicTemperature(row, 1, 0.5, 1)).toBeCloseTo(1.42322, 6);
 });
 
 describe('H.9: DRY', () => {
@@ -130,12 +129,12 @@ describe('H.9: DRY', () => {
 });
 
 describe('H.9: Mirostat on z = [2, 1, 0, −1, −2], τ = 1, η = .1', () => {
-  const row = { logits: Float32Array.of(2, 1, 0, -1, -2), highest: 2, coldness: 1 };
   const drawn = (version: 1 | 2, bound: number, uniform: number) => {
-    const workspace = new SamplerWorkspace(5);
+    const workspace = workspaceOf(5);
+    workspace.row.begin(Float32Array.of(2, 1, 0, -1, -2));
     const mirostat = new Mirostat(version, { ...NEUTRAL_SAMPLING, mirostatTau: 1, mirostatEta: 0.1 });
     mirostat.bound = bound;
-    const token = mirostat.draw(row, uniform, workspace);
+    const token = mirostat.draw(uniform, workspace);
     const { candidates } = workspace;
     const kept = [...candidates.ids.subarray(0, candidates.count)];
     const p = kept.map((_, i) => candidates.weights[i]! / candidates.mass);
@@ -162,7 +161,7 @@ describe('H.9: Mirostat on z = [2, 1, 0, −1, −2], τ = 1, η = .1', () => {
 
   it('version 1 at μ = 2: ŝ = 2.070259, k = 2.219907; drawing the best gives μ′ = 2.054806', () => {
     const weights = Float64Array.from([0, -1, -2, -3, -4], Math.exp);
-    expect(zipfExponent(weights, 5)).toBeCloseTo(2.070259, 6);
+    expect(zipfExponent(weights)).toBeCloseTo(2.070259, 6);
     const { token, kept, bound } = drawn(1, 2, 0.5);
     expect(kept).toHaveLength(2);
     expect(token).toBe(0);
@@ -171,11 +170,12 @@ describe('H.9: Mirostat on z = [2, 1, 0, −1, −2], τ = 1, η = .1', () => {
 
   it('version 1 on Zipf’s law with exponent .7 over 50 tokens at μ = 6, τ = 3: 21 tokens, μ′ = 6.051727', () => {
     const logits = Float32Array.from({ length: 50 }, (_, i) => -0.7 * Math.log(i + 1));
-    expect(zipfExponent(Float64Array.from(logits, Math.exp), 50)).toBeCloseTo(0.7, 6);
+    expect(zipfExponent(Float64Array.from(logits, Math.exp))).toBeCloseTo(0.7, 6);
     expect(rankBound(0.7, 6, 50)).toBe(21);
     const mirostat = new Mirostat(1, { ...NEUTRAL_SAMPLING, mirostatTau: 3, mirostatEta: 0.1 });
-    const workspace = new SamplerWorkspace(50);
-    expect(mirostat.draw({ logits, highest: 0, coldness: 1 }, 0, workspace)).toBe(0);
+    const workspace = workspaceOf(50);
+    workspace.row.begin(logits);
+    expect(mirostat.draw(0, workspace)).toBe(0);
     expect(workspace.candidates.count).toBe(21);
     expect(mirostat.bound).toBeCloseTo(6.051727, 6);
   });

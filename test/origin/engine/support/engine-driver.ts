@@ -1,8 +1,11 @@
 import { Engine, type EngineOptions } from '../../../../origin/engine/engine.ts';
 import type { EngineReport, Submission } from '../../../../origin/engine/messages.ts';
 import type { ModelRunner } from '../../../../origin/model/model-runner.ts';
+import { SimdKernel } from '../../../../origin/sampling/kernel/simd-kernel.ts';
 import type { GenerationEvent } from '../../../../shared/generation.ts';
 import { EOS, TOKEN_BYTES } from './vocabulary.ts';
+
+const KERNEL = new SimdKernel();
 
 /** Milliseconds of one step on the driver's clock. */
 export const STEP_MS = 7;
@@ -22,6 +25,7 @@ export class Driver {
   constructor(runner: ModelRunner, options: Partial<EngineOptions> = {}) {
     this.engine = new Engine({
       runner,
+      kernel: KERNEL,
       vocabulary: { tokenBytes: TOKEN_BYTES, encode: () => [] },
       eosIds: [EOS],
       compile: () => {

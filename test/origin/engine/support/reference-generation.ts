@@ -1,5 +1,6 @@
 import type { Submission } from '../../../../origin/engine/messages.ts';
 import type { ModelShape } from '../../../../origin/model/model-runner.ts';
+import { SimdKernel } from '../../../../origin/sampling/kernel/simd-kernel.ts';
 import { tokenLogprob } from '../../../../origin/sampling/logprobs.ts';
 import { Sampler } from '../../../../origin/sampling/sampler.ts';
 import { TokenHistory } from '../../../../origin/sampling/token-history.ts';
@@ -8,6 +9,8 @@ import type { EventOf, TokenLogprob } from '../../../../shared/generation.ts';
 import { ROUNDING, type ScriptedModel } from './scripted-runner.ts';
 import type { ChoiceTranscript, Transcript } from './transcript.ts';
 import { bytesOfToken, EOS, isSpecial, TOKEN_BYTES } from './vocabulary.ts';
+
+const KERNEL = new SimdKernel();
 
 /** Returns the longest text that does not depend on the bytes that follow. */
 function certainText(bytes: readonly number[]): string {
@@ -43,7 +46,7 @@ function promptEntries(tokens: Int32Array, chunk: number, model: ScriptedModel):
 const latin1 = (id: number) => String.fromCharCode(...bytesOfToken(id));
 
 function entry(logits: Float32Array, id: number, top: number, hidden: boolean): TokenLogprob {
-  const scored = tokenLogprob(logits, id, top, new SamplerWorkspace(logits.length));
+  const scored = tokenLogprob(logits, id, top, new SamplerWorkspace(logits.length, KERNEL));
   return {
     id,
     bytes: latin1(id),
@@ -67,7 +70,7 @@ function plainChoice(
   const ends = [...own, ...submission.stopTokenIds];
   const history = new TokenHistory(prompt, prompt.length + maxTokens);
   const identity = { seed: submission.sampling.seed, prompt: promptIndex, choice: candidate };
-  const workspace = new SamplerWorkspace(shape.vocabularySize);
+  const workspace = new SamplerWorkspace(shape.vocabularySize, KERNEL);
   const vocabulary = { tokenBytes: TOKEN_BYTES, encode: () => [] };
   const sampler = new Sampler(submission.sampling, identity, vocabulary, workspace);
   const entries = promptEntries(prompt, shape.prefillChunk, model);

@@ -2,28 +2,24 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { samplerThreads } from '../../../origin/engine/sampler-threads.ts';
+import { SimdKernel } from '../../../origin/sampling/kernel/simd-kernel.ts';
 import { type TokenLogprobs, tokenLogprob } from '../../../origin/sampling/logprobs.ts';
+import { JobList, MAX_JOBS } from '../../../origin/sampling/pool/job-list.ts';
+import { SamplerPool } from '../../../origin/sampling/pool/sampler-pool.ts';
+import { SharedJobs } from '../../../origin/sampling/pool/shared-jobs.ts';
 import { Sampler } from '../../../origin/sampling/sampler.ts';
-import { SimdKernel } from '../../../origin/sampling/simd/simd-kernel.ts';
-import { DrawJobs } from '../../../origin/sampling/team/draw-jobs.ts';
-import { DrawTeam } from '../../../origin/sampling/team/draw-team.ts';
-import { JobList, MOST_JOBS } from '../../../origin/sampling/team/job-list.ts';
-import { SharedEdits } from '../../../origin/sampling/team/shared-edits.ts';
 import { TokenDraw } from '../../../origin/sampling/token-draw.ts';
 import type { TokenHistory } from '../../../origin/sampling/token-history.ts';
-import { SamplerWorkspace } from '../../../origin/sampling/workspace.ts';
 import { NEUTRAL_SAMPLING, type SamplingParameters } from '../../../shared/sampling.ts';
-import { TEST_SEED } from '../../support/random.ts';
 import { anyRow, SIZE as TILE } from './any-row.ts';
 import { anyHistory, anyParameters } from './arbitraries.ts';
-import { historyOf, vocabularyOf } from './one-token.ts';
+import { historyOf, vocabularyOf, workspaceOf } from './one-token.ts';
 
-/** Enough tokens for nuclei that are not gathered. */
 const SIZE = 6 * TILE;
-const MOST_ROWS = 8;
+const MAX_ROWS = 8;
 
 const vocabulary = vocabularyOf(Array.from({ length: SIZE }, (_, id) => `<${id}>`));
-const alone = new SamplerWorkspace(SIZE, new SimdKernel());
+const alone = workspaceOf(SIZE);
 
 const anyBad = fc.tuple(fc.nat(SIZE - 1), fc.constantFrom(Number.NaN, Infinity, -Infinity, 0));
 const anyLargeRow = fc.tuple(anyRow, fc.option(anyBad, { freq: 4 })).map(([tile, bad]) => {
@@ -35,11 +31,11 @@ const anySampling = fc
   .tuple(
     anyParameters(SIZE),
     fc.constantFrom(0, 0, 0, 1, 2),
-    fc.constantFrom('as drawn', 'nucleus alone', 'whole'),
+    fc.constantFrom('as drawn', 'top-p only', 'whole'),
   )
   .map(([parameters, mirostat, kind]): SamplingParameters => {
     const { temperature, topP } = parameters;
-    if (kind === 'nucleus alone') return { ...NEUTRAL_SAMPLING, temperature, topP };
+    if (kind === 'top-p only') return { ...NEUTRAL_SAMPLING, temperature, topP };
     if (kind === 'whole') return { ...NEUTRAL_SAMPLING, temperature };
     return { ...parameters, mirostat: mirostat as 0 | 1 | 2, allowedTokenIds: null };
   });
@@ -52,26 +48,26 @@ const anyAsked = fc.record({
   forbidden: fc.array(fc.nat(SIZE - 1), { maxLength: 2 }),
   seed: fc.maxSafeInteger(),
   step: fc.nat(100_000),
-  alternatives: fc.option(fc.nat(20)),
+  topLogprobs: fc.option(fc.nat(20)),
 });
 
 interface Drawn {
   readonly token: number;
   readonly bound: number;
-  readonly scored: TokenLogprobs | null;
+  readonly logprobs: TokenLogprobs | null;
 }
 
-/** What a sampler draws by itself; null where it cannot. */
+/** What a sampler draws itself; null if it throws. */
 function drawnAlone(
   sampler: Sampler,
   row: Float32Array,
   history: TokenHistory,
-  { step, forbidden, alternatives }: Pick<Asked, 'step' | 'forbidden' | 'alternatives'>,
+  { step, forbidden, topLogprobs }: Pick<Asked, 'step' | 'forbidden' | 'topLogprobs'>,
 ): Drawn | null {
   try {
     const token = sampler.sample(row, history, step, null, forbidden);
-    const scored = alternatives === null ? null : tokenLogprob(row, token, alternatives, alone);
-    return { token, bound: sampler.draw.bound, scored };
+    const logprobs = topLogprobs === null ? null : tokenLogprob(row, token, topLogprobs, alone);
+    return { token, bound: sampler.draw.bound, logprobs };
   } catch {
     return null;
   }
@@ -79,86 +75,89 @@ function drawnAlone(
 
 type Asked = typeof anyAsked extends fc.Arbitrary<infer T> ? T : never;
 
-describe('tokens that several threads draw', () => {
-  it('are those that each sampler draws by itself, with the same logprobs, in round after round', async () => {
-    const drawers = samplerThreads(4)!;
-    const kernel = new SimdKernel(drawers);
-    const memory = kernel.allocate(MOST_ROWS * SIZE);
+describe('a sampler pool', () => {
+  it('draws the tokens that each sampler draws itself, with the same logprobs, in every round', async () => {
+    const threads = samplerThreads(4)!;
+    const kernel = new SimdKernel(threads.threads, threads.viewMemory);
+    const memory = kernel.allocate(MAX_ROWS * SIZE);
     const rowAt = (index: number) => memory.subarray(index * SIZE, (index + 1) * SIZE);
-    const team = new DrawTeam(kernel, SIZE, drawers);
+    const pool = new SamplerPool(kernel, SIZE, threads);
     const step = async (asked: readonly Asked[]) => {
       for (const [index, { row }] of asked.entries()) memory.set(row, index * SIZE);
-      while (!team.begin(memory)) await sleep(1);
+      while (!pool.begin(memory)) await sleep(1);
       const expected = asked.map((one, index) => {
-        const { parameters, prompt, generated, seed, forbidden, alternatives } = one;
+        const { parameters, prompt, generated, seed, forbidden, topLogprobs } = one;
         const history = historyOf(prompt, generated);
         const sampler = new Sampler(parameters, { seed, prompt: 1, choice: 2 }, vocabulary, alone);
         const edits = sampler.edit(rowAt(index), history, forbidden);
-        expect(team.add(sampler.draw, rowAt(index), edits, one.step, alternatives)).toBe(index);
+        expect(pool.add(sampler.draw, rowAt(index), edits, one.step, topLogprobs)).toBe(index);
         return drawnAlone(sampler, rowAt(index), history, one);
       });
-      team.run();
+      pool.run();
       for (const [draw, one] of expected.entries()) {
-        // Others may still be at work on it.
-        while (one !== null && team.token(draw) === null) await sleep(1);
-        if (one === null) expect(team.token(draw)).toBeNull();
+        // Another thread may still be working on it.
+        while (one !== null && pool.token(draw) === null) await sleep(1);
+        if (one === null) expect(pool.token(draw)).toBeNull();
         else {
-          const scored = one.scored && team.logprobs(draw);
-          expect({ token: team.token(draw), bound: team.bound(draw), scored }).toEqual(one);
+          const logprobs = one.logprobs && pool.logprobs(draw);
+          expect({ token: pool.token(draw), bound: pool.bound(draw), logprobs }).toEqual(one);
         }
       }
-      team.end();
-      expect(team.token(0)).toBeNull();
+      pool.end();
+      expect(pool.token(0)).toBeNull();
     };
-    const anyStep = fc.array(anyAsked, { minLength: 2, maxLength: MOST_ROWS });
+    const anyStep = fc.array(anyAsked, { minLength: 2, maxLength: MAX_ROWS });
     await fc.assert(fc.asyncProperty(anyStep, step), { numRuns: 150 });
   });
 
-  it('are drawn by the others alone where the caller does nothing', async () => {
-    const drawers = samplerThreads(3)!;
-    const kernel = new SimdKernel(drawers);
-    const memory = kernel.allocate(MOST_ROWS * SIZE);
-    const draws = { list: new JobList(), jobs: new DrawJobs(), edits: new SharedEdits() };
+  it('draws on its other threads if the caller does nothing', async () => {
+    const threads = samplerThreads(3)!;
+    const kernel = new SimdKernel(threads.threads, threads.viewMemory);
+    const memory = kernel.allocate(MAX_ROWS * SIZE);
+    const [list, jobs] = [new JobList(), new SharedJobs()];
     for (const thread of [1, 2]) {
       const share = {
         rows: kernel.sharedArenaOf(memory)!.share,
         ...{ thread, vocabularySize: SIZE },
-        ...{ list: draws.list.memory, jobs: draws.jobs.memory, edits: draws.edits.memory },
+        ...{ list: list.memory, jobs: jobs.memory },
       };
-      drawers.start(share, () => undefined);
+      threads.start(share, () => undefined);
     }
     for (let round = 0; round < 10; round++) {
-      const rows = fc.sample(anyLargeRow, { numRuns: MOST_ROWS, seed: TEST_SEED + round });
-      while (draws.list.busy) await sleep(1);
+      const rows = fc.sample(anyLargeRow, { numRuns: MAX_ROWS, seed: round });
+      while (list.busy) await sleep(1);
       const expected = rows.map((row, index) => {
         memory.set(row, index * SIZE);
-        const identity = { seed: round, prompt: 0, choice: index };
-        const draw = new TokenDraw({ ...NEUTRAL_SAMPLING, topP: index / MOST_ROWS }, identity, alone);
-        const asked = { row: memory.byteOffset + 4 * index * SIZE, edits: 0, edited: 0, step: 3 };
-        draws.jobs.ask(index, draw, { ...asked, alternatives: null });
+        const ofRow = { seed: round, prompt: 0, choice: index };
+        const draw = new TokenDraw({ ...NEUTRAL_SAMPLING, topP: index / MAX_ROWS }, ofRow, alone);
+        const { parameters, identity, bound } = draw;
+        const address = memory.byteOffset + 4 * index * SIZE;
+        const job = { parameters, identity, bound, row: address, step: 3, topLogprobs: null };
+        alone.edits.begin(memory);
+        jobs.write(index, job, alone.edits);
         try {
           return draw.from(row, 3);
         } catch {
           return null;
         }
       });
-      draws.list.open(MOST_ROWS);
+      list.open(MAX_ROWS);
       for (const [index, token] of expected.entries()) {
-        while (!draws.list.isDone(index)) await sleep(1);
-        expect(draws.jobs.token(index)).toBe(token);
+        while (!list.isDone(index)) await sleep(1);
+        expect(jobs.token(index)).toBe(token);
       }
-      draws.list.close();
+      list.close();
     }
   });
 
-  it('are drawn together again once a thread that died at its work is known to be gone', async () => {
-    const { ordinary, start } = samplerThreads(2)!;
+  it('draws again after a thread that died during a job has ended', async () => {
+    const { viewMemory, start } = samplerThreads(2)!;
     const gone = Promise.withResolvers<void>();
-    const kernel = new SimdKernel({ threads: 2, ordinary });
+    const kernel = new SimdKernel(2, viewMemory);
     const memory = kernel.allocate(2 * SIZE);
-    const team = new DrawTeam(kernel, SIZE, {
+    const pool = new SamplerPool(kernel, SIZE, {
       threads: 2,
-      ordinary,
+      viewMemory,
       start: (share, ended) => {
         const list = new JobList(share.list, share.thread);
         list.open(1);
@@ -166,7 +165,7 @@ describe('tokens that several threads draw', () => {
           throw new Error('in the middle of a row');
         };
         expect(() => list.workOff(die)).toThrow();
-        // A real thread that ends by a fault of its own.
+        // A real thread that ends with an error.
         start({ ...share, vocabularySize: -1 }, () => {
           ended();
           gone.resolve();
@@ -174,15 +173,15 @@ describe('tokens that several threads draw', () => {
       },
     });
     const drawTwo = () => {
-      if (!team.begin(memory)) return null;
+      if (!pool.begin(memory)) return null;
       alone.edits.begin(memory);
       const draws = [0, 1].map((row) => {
         const draw = new TokenDraw(NEUTRAL_SAMPLING, { seed: 1, prompt: 0, choice: row }, alone);
-        return team.add(draw, memory.subarray(row * SIZE, (row + 1) * SIZE), alone.edits, 0, null);
+        return pool.add(draw, memory.subarray(row * SIZE, (row + 1) * SIZE), alone.edits, 0, null);
       });
-      team.run();
-      const tokens = draws.map((draw) => team.token(draw));
-      team.end();
+      pool.run();
+      const tokens = draws.map((draw) => pool.token(draw));
+      pool.end();
       return tokens;
     };
     expect(drawTwo()).not.toContain(null);
@@ -192,41 +191,42 @@ describe('tokens that several threads draw', () => {
     expect(drawTwo()).not.toBeNull();
   });
 
-  it('are drawn without a thread that cannot be started', () => {
-    const drawers = samplerThreads(2)!;
-    const kernel = new SimdKernel(drawers);
+  it('continues without a thread that cannot be started', () => {
+    const threads = samplerThreads(2)!;
+    const kernel = new SimdKernel(threads.threads, threads.viewMemory);
     const rows = kernel.sharedArenaOf(kernel.allocate(SIZE))!.share;
-    const [list, jobs, edits] = Array.from({ length: 3 }, () => new SharedArrayBuffer(8));
+    const [list, jobs] = [new SharedArrayBuffer(8), new SharedArrayBuffer(8)];
     let ended = false;
-    const unsendable = { rows: { ...rows, module: () => 1 }, thread: 1, vocabularySize: SIZE };
-    drawers.start({ ...unsendable, list: list!, jobs: jobs!, edits: edits! }, () => {
+    // A function cannot be sent to another thread.
+    const unsendable = { rows: { ...rows, unsendable: () => 1 }, thread: 1, vocabularySize: SIZE };
+    threads.start({ ...unsendable, list, jobs }, () => {
       ended = true;
     });
     expect(ended).toBe(true);
   });
 
-  it('are left to their samplers where there are too many of them, or of their changes', () => {
-    const drawers = samplerThreads(2)!;
-    const kernel = new SimdKernel(drawers);
+  it('refuses draws beyond its room for jobs and edits', () => {
+    const threads = samplerThreads(2)!;
+    const kernel = new SimdKernel(threads.threads, threads.viewMemory);
     const memory = kernel.allocate(SIZE);
-    const team = new DrawTeam(kernel, SIZE, drawers);
-    expect(team.begin(new Float32Array(SIZE))).toBe(false);
-    expect(team.begin(memory)).toBe(true);
+    const pool = new SamplerPool(kernel, SIZE, threads);
+    expect(pool.begin(new Float32Array(SIZE))).toBe(false);
+    expect(pool.begin(memory)).toBe(true);
     const { edits } = alone;
     const draw = new TokenDraw(NEUTRAL_SAMPLING, { seed: 1, prompt: 0, choice: 0 }, alone);
     edits.begin(memory);
     for (let id = 0; id < SIZE; id++) edits.set(id, 1);
     const room = Math.floor(65_536 / SIZE);
-    for (let row = 0; row < room; row++) expect(team.add(draw, memory, edits, 0, null)).toBe(row);
-    expect(team.add(draw, memory, edits, 0, null)).toBe(-1);
+    for (let row = 0; row < room; row++) expect(pool.add(draw, memory, edits, 0, null)).toBe(row);
+    expect(pool.add(draw, memory, edits, 0, null)).toBe(-1);
     edits.begin(memory);
-    for (let row = room; row < MOST_JOBS; row++) expect(team.add(draw, memory, edits, 0, null)).toBe(row);
-    expect(team.add(draw, memory, edits, 0, null)).toBe(-1);
+    for (let row = room; row < MAX_JOBS; row++) expect(pool.add(draw, memory, edits, 0, null)).toBe(row);
+    expect(pool.add(draw, memory, edits, 0, null)).toBe(-1);
   });
 });
 
-describe('a list of jobs', () => {
-  it('gives each job once, to whoever asks', () => {
+describe('a job list', () => {
+  it('hands out each job once', () => {
     const list = new JobList();
     const other = new JobList(list.memory, 1);
     for (let round = 1; round <= 3; round++) {
@@ -246,7 +246,7 @@ describe('a list of jobs', () => {
     }
   });
 
-  it('tells whether somebody is at work on it, and gives nothing once it is closed', () => {
+  it('reports whether a thread is busy, and hands out nothing once it is closed', () => {
     const list = new JobList();
     list.open(2);
     const taken: number[] = [];

@@ -1,0 +1,100 @@
+import type { TokenHistory } from '../token-history.ts';
+import type { SamplerVocabulary } from '../vocabulary.ts';
+import { dry } from './dry.ts';
+import { type LogitProcessorFactory, MAX_FLOAT32 } from './processor.ts';
+
+/**
+ * Forbids the token that would complete a bad word: the last one of the word's tokenisation, with and without a space
+ * before it, if the history ends with the tokens before that one (as vLLM's bad_words).
+ */
+export const badWords: LogitProcessorFactory = ({ badWords }, vocabulary, workspace) => {
+  const words = workspace.badWords.get(badWords) ?? tokenise(badWords, vocabulary);
+  if (words.length === 0) return null;
+  workspace.badWords.set(badWords, words);
+  return {
+    apply(scores, history) {
+      for (const tokens of words) {
+        if (endsWithAllButLast(history, tokens)) scores.set(tokens.at(-1)!, Number.NEGATIVE_INFINITY);
+      }
+    },
+  };
+};
+
+const tokenise = (words: readonly string[], vocabulary: SamplerVocabulary) =>
+  words
+    .map((word) => word.trimStart())
+    .filter((word) => word !== '')
+    .flatMap((word) => [vocabulary.encode(word), vocabulary.encode(` ${word}`)])
+    .filter((tokens) => tokens.length > 0);
+
+function endsWithAllButLast(history: TokenHistory, tokens: readonly number[]): boolean {
+  const start = history.length - (tokens.length - 1);
+  if (start < 0) return false;
+  for (let i = 0; i < tokens.length - 1; i++) if (history.tokens[start + i] !== tokens[i]) return false;
+  return true;
+}
+
+/** OpenAI's logit_bias: z ← z + b; null forbids the token. */
+const logitBias: LogitProcessorFactory = ({ logitBias }) => {
+  if (logitBias.length === 0) return null;
+  return {
+    apply(scores) {
+      for (const [id, bias] of logitBias) {
+        scores.set(id, bias === null ? Number.NEGATIVE_INFINITY : scores.get(id) + bias);
+      }
+    },
+  };
+};
+
+/**
+ * Repetition penalty (Keskar et al., "CTRL", 2019, as corrected for negative logits): every token of the prompt or the
+ * generated text within the window, once: z ← z / r if z > 0, else z · r.
+ */
+const repetition: LogitProcessorFactory = ({ repetitionPenalty, repeatLastN }) => {
+  if (repetitionPenalty === 1 || repeatLastN === 0) return null;
+  return {
+    apply(scores, history) {
+      const { distinct, ids, total } = history.countsOver(repeatLastN);
+      for (let entry = 0; entry < distinct; entry++) {
+        if (total[entry] === 0) continue;
+        const id = ids[entry]!;
+        const score = scores.get(id);
+        // A penalty near 0 rewards without limit, but a logit must stay finite.
+        const rewarded = Math.min(score / repetitionPenalty, MAX_FLOAT32);
+        scores.set(id, score > 0 ? rewarded : score * repetitionPenalty);
+      }
+    },
+  };
+};
+
+/**
+ * OpenAI's penalties: z ← z − c · frequency_penalty − [c > 0] · presence_penalty. c counts the token's occurrences within
+ * the window: among generated tokens, or in prompt and generated text together if the scope is 'all' (llama.cpp).
+ */
+const frequencyPresence: LogitProcessorFactory = (parameters) => {
+  const { frequencyPenalty, presencePenalty, repeatLastN, penaltyScope } = parameters;
+  if ((frequencyPenalty === 0 && presencePenalty === 0) || repeatLastN === 0) return null;
+  return {
+    apply(scores, history) {
+      const counts = history.countsOver(repeatLastN);
+      const { distinct, ids } = counts;
+      const occurrences = penaltyScope === 'all' ? counts.total : counts.generated;
+      for (let entry = 0; entry < distinct; entry++) {
+        const [id, count] = [ids[entry]!, occurrences[entry]!];
+        if (count > 0) scores.set(id, scores.get(id) - (count * frequencyPenalty + presencePenalty));
+      }
+    },
+  };
+};
+
+/**
+ * Logits processors in the order in which they apply, after masks and before the temperature. Scores are rounded to
+ * float32 after each.
+ */
+export const LOGIT_PROCESSORS: readonly LogitProcessorFactory[] = [
+  badWords,
+  logitBias,
+  repetition,
+  frequencyPresence,
+  dry,
+];

@@ -1,0 +1,29 @@
+import type { SamplingParameters } from '../../shared/sampling.ts';
+
+/** The parameters of the draw from a processed row. All are numbers, so that they can be shared with other threads. */
+export const DRAW_PARAMETERS = [
+  'temperature',
+  'dynatempRange',
+  'dynatempExponent',
+  'topK',
+  'topP',
+  'minP',
+  'typicalP',
+  'topNSigma',
+  'xtcProbability',
+  'xtcThreshold',
+  'mirostat',
+  'mirostatTau',
+  'mirostatEta',
+  'minKeep',
+] as const satisfies readonly (keyof SamplingParameters)[];
+
+export type DrawParameters = Pick<SamplingParameters, (typeof DRAW_PARAMETERS)[number]>;
+
+/** Temperatures below this are greedy. */
+export const MIN_TEMPERATURE = 1e-5;
+
+/** Returns whether every draw is the most likely token, so that all choices of a prompt are equal. */
+export function isGreedy({ temperature }: DrawParameters): boolean {
+  return temperature < MIN_TEMPERATURE;
+}

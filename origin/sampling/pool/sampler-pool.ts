@@ -1,0 +1,117 @@
+import type { Arena, ViewMemory } from '../kernel/arena.ts';
+import type { SimdKernel } from '../kernel/simd-kernel.ts';
+import type { RowEdits } from '../logits/row-edits.ts';
+import type { TokenLogprobs } from '../logprobs.ts';
+import type { TokenDraw } from '../token-draw.ts';
+import { SamplerWorkspace } from '../workspace.ts';
+import { JobList, MAX_JOBS } from './job-list.ts';
+import { SamplerWorker, type WorkerShare } from './sampler-worker.ts';
+import { SharedJobs } from './shared-jobs.ts';
+
+/** Starts threads for sampler workers. */
+export interface SamplerThreads {
+  /** How many there are, the calling one included. */
+  readonly threads: number;
+  readonly viewMemory: ViewMemory;
+  /**
+   * Starts a thread that calls `runSamplerWorker`. It ends with the calling thread, or earlier by a fault.
+   * @param ended called when the thread has ended or could not be started
+   */
+  start(share: WorkerShare, ended: () => void): void;
+}
+
+/** Waking the workers costs more than drawing fewer tokens. */
+const MIN_JOBS = 2;
+
+/**
+ * Draws the next tokens of one step's sequences on several threads. The tokens are those that each sampler would draw
+ * itself. If a draw is not done when it is asked for, or has failed, the caller draws with its sampler.
+ */
+export class SamplerPool {
+  readonly #kernel: SimdKernel;
+  readonly #threads: SamplerThreads;
+  readonly #workspace: SamplerWorkspace;
+  readonly #list = new JobList();
+  readonly #jobs = new SharedJobs();
+  /** The memory of all rows. */
+  #arena: Arena | null = null;
+  #worker: SamplerWorker | null = null;
+  #count = 0;
+
+  /** @param kernel made for as many threads as there are; the rows come from its memory */
+  constructor(kernel: SimdKernel, vocabularySize: number, threads: SamplerThreads) {
+    this.#kernel = kernel;
+    this.#threads = threads;
+    this.#workspace = new SamplerWorkspace(vocabularySize, kernel);
+  }
+
+  /** Begins a list of draws from rows of one memory. Returns false if the pool cannot take part in this step. */
+  begin(rows: Float32Array): boolean {
+    this.end();
+    if (this.#list.busy) return false;
+    const arena = this.#kernel.sharedArenaOf(rows);
+    if (arena === null || (this.#arena !== null && this.#arena !== arena)) return false;
+    this.#arena = arena;
+    this.#jobs.clear();
+    return true;
+  }
+
+  /**
+   * Adds a draw to the list.
+   * @param logits the sequence's row
+   * @param edits what the logits processors change in it
+   * @param topLogprobs how many of the most likely tokens to return; null = no logprobs
+   * @returns the draw's index; −1 if there is no room for it
+   */
+  add(
+    draw: TokenDraw,
+    logits: Float32Array,
+    edits: RowEdits,
+    step: number,
+    topLogprobs: number | null,
+  ): number {
+    const { parameters, identity, bound } = draw;
+    const job = { parameters, identity, bound, row: logits.byteOffset, step, topLogprobs };
+    const hasRoom = this.#count < MAX_JOBS && this.#jobs.write(this.#count, job, edits);
+    return hasRoom ? this.#count++ : -1;
+  }
+
+  /** Returns when every draw is done or in progress on another thread. The rows must not change until `end`. */
+  run(): void {
+    if (this.#count < MIN_JOBS || this.#arena === null) return;
+    this.#worker ??= this.#start(this.#arena);
+    this.#list.open(this.#count);
+    this.#worker.workOff();
+  }
+
+  /** Ends the step: no further draw begins, and results are forgotten. */
+  end(): void {
+    this.#list.close();
+    this.#count = 0;
+  }
+
+  /** The drawn token; null if the caller has to draw itself. */
+  token(draw: number): number | null {
+    return this.#list.isDone(draw) ? this.#jobs.token(draw) : null;
+  }
+
+  /** Mirostat's bound after a draw that has a token. */
+  bound(draw: number): number {
+    return this.#jobs.bound(draw);
+  }
+
+  /** The logprobs of a draw that has a token and asked for them. */
+  logprobs(draw: number): TokenLogprobs {
+    return this.#jobs.logprobs(draw);
+  }
+
+  #start({ share, rows }: Arena): SamplerWorker {
+    for (let thread = 1; thread < this.#threads.threads; thread++) {
+      const { vocabularySize } = this.#workspace;
+      const [list, jobs] = [this.#list.memory, this.#jobs.memory];
+      const ended = () => this.#list.removeThread(thread);
+      this.#threads.start({ rows: share, thread, vocabularySize, list, jobs }, ended);
+    }
+    return new SamplerWorker(this.#list, this.#jobs, this.#workspace, rows);
+  }
+}

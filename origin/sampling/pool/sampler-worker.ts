@@ -1,0 +1,69 @@
+import type { Arena, ArenaShare, ViewMemory } from '../kernel/arena.ts';
+import { SimdKernel } from '../kernel/simd-kernel.ts';
+import { tokenLogprob } from '../logprobs.ts';
+import { TokenDraw } from '../token-draw.ts';
+import { SamplerWorkspace } from '../workspace.ts';
+import { JobList } from './job-list.ts';
+import { SharedJobs } from './shared-jobs.ts';
+
+/** What a sampler worker's thread is started with. */
+export interface WorkerShare {
+  readonly rows: ArenaShare;
+  /** 1 …; 0 is the thread that starts the workers. */
+  readonly thread: number;
+  readonly vocabularySize: number;
+  readonly list: SharedArrayBuffer;
+  readonly jobs: SharedArrayBuffer;
+}
+
+/** Draws the tokens of a job list, on any thread. */
+export class SamplerWorker {
+  readonly #list: JobList;
+  readonly #jobs: SharedJobs;
+  readonly #workspace: SamplerWorkspace;
+  readonly #rows: Arena['rows'];
+
+  /** @param workspace with a kernel that reads `rows` in place */
+  constructor(list: JobList, jobs: SharedJobs, workspace: SamplerWorkspace, rows: Arena['rows']) {
+    this.#list = list;
+    this.#jobs = jobs;
+    this.#workspace = workspace;
+    this.#rows = rows;
+  }
+
+  /** Returns when no job is left to be taken. */
+  workOff(): void {
+    this.#list.workOff(this.#draw);
+  }
+
+  readonly #draw = (index: number): void => {
+    const jobs = this.#jobs;
+    const workspace = this.#workspace;
+    try {
+      const { parameters, identity, bound, row: address, step, topLogprobs } = jobs.read(index);
+      const draw = new TokenDraw(parameters, identity, workspace);
+      draw.bound = bound;
+      const logits = new Float32Array(this.#rows.buffer, address, workspace.vocabularySize);
+      const token = draw.from(jobs.applyEdits(index, logits, workspace.scores), step);
+      const isCurrent = workspace.row.logits === logits;
+      const logprobs =
+        topLogprobs === null ? null : tokenLogprob(logits, token, topLogprobs, workspace, isCurrent);
+      jobs.writeResult(index, token, draw.bound, logprobs);
+    } catch {
+      // The sampler draws again and throws where the sequence can be failed.
+      jobs.writeFailure(index);
+    }
+  };
+}
+
+/** The loop of a worker's thread: takes part in every round of the pool's job list. */
+export function runSamplerWorker(share: WorkerShare, viewMemory: ViewMemory): never {
+  const { kernel, arena } = SimdKernel.attach(share.rows, share.thread, viewMemory);
+  const workspace = new SamplerWorkspace(share.vocabularySize, kernel);
+  const list = new JobList(share.list, share.thread);
+  const worker = new SamplerWorker(list, new SharedJobs(share.jobs), workspace, arena.rows);
+  for (let round = 0; ; ) {
+    round = list.awaitRound(round);
+    worker.workOff();
+  }
+}

@@ -1,0 +1,147 @@
+import { MAX_TOP_LOGPROBS } from '../../../shared/logprob.ts';
+import type { RowEdits } from '../logits/row-edits.ts';
+import type { TokenLogprobs } from '../logprobs.ts';
+import { DRAW_PARAMETERS, type DrawParameters } from '../parameters.ts';
+import type { DrawIdentity } from '../rng.ts';
+import { MAX_JOBS } from './job-list.ts';
+
+/** All rows of a step together have at most this many edits. */
+const MAX_EDITS = 65_536;
+
+/** Layout of a job, in float64: the request, then the result. */
+const [ROW, FIRST_EDIT, EDIT_COUNT, STEP, BOUND, TOP_LOGPROBS, SEED, PROMPT, CHOICE, PARAMETERS] = [
+  0, 1, 2, 3, 4, 5, 6, 7, 8, 9,
+] as const;
+const TOKEN = PARAMETERS + DRAW_PARAMETERS.length;
+const LOGPROB = TOKEN + 1;
+const TOP_COUNT = TOKEN + 2;
+const TOP = TOKEN + 3;
+const SIZE = TOP + 2 * MAX_TOP_LOGPROBS;
+
+/** In place of a token, if the draw failed; in place of `topLogprobs`, if no logprobs are asked for. */
+const NONE = -1;
+
+/** A token to draw. */
+export interface DrawJob {
+  readonly parameters: DrawParameters;
+  readonly identity: DrawIdentity;
+  /** Mirostat's, before the draw. */
+  readonly bound: number;
+  /** Where the model's row begins, in bytes of the rows' memory. */
+  readonly row: number;
+  readonly step: number;
+  /** How many of the most likely tokens to return; null = no logprobs. */
+  readonly topLogprobs: number | null;
+}
+
+/** The jobs of one step and their results, in memory that threads share. */
+export class SharedJobs {
+  readonly memory: SharedArrayBuffer;
+  readonly #numbers: Float64Array;
+  readonly #editIds: Int32Array;
+  readonly #editValues: Float32Array;
+  #usedEdits = 0;
+
+  /** @param memory another thread's; new by default */
+  constructor(memory?: SharedArrayBuffer) {
+    const numbers = SIZE * MAX_JOBS;
+    this.memory = memory ?? new SharedArrayBuffer(8 * (numbers + MAX_EDITS));
+    this.#numbers = new Float64Array(this.memory, 0, numbers);
+    this.#editIds = new Int32Array(this.memory, 8 * numbers, MAX_EDITS);
+    this.#editValues = new Float32Array(this.memory, 8 * numbers + 4 * MAX_EDITS, MAX_EDITS);
+  }
+
+  /** Forgets the edits of the last step. */
+  clear(): void {
+    this.#usedEdits = 0;
+  }
+
+  /** Writes a job; returns false if there is no room for its edits. */
+  write(index: number, job: DrawJob, edits: RowEdits): boolean {
+    const first = this.#usedEdits;
+    if (first + edits.count > MAX_EDITS) return false;
+    for (let i = 0; i < edits.count; i++) {
+      this.#editIds[first + i] = edits.ids[i]!;
+      this.#editValues[first + i] = edits.get(edits.ids[i]!);
+    }
+    this.#usedEdits += edits.count;
+    const { parameters, identity } = job;
+    const numbers = this.#of(index);
+    numbers[ROW] = job.row;
+    numbers[FIRST_EDIT] = first;
+    numbers[EDIT_COUNT] = edits.count;
+    numbers[STEP] = job.step;
+    numbers[BOUND] = job.bound;
+    numbers[TOP_LOGPROBS] = job.topLogprobs ?? NONE;
+    numbers[SEED] = identity.seed;
+    numbers[PROMPT] = identity.prompt;
+    numbers[CHOICE] = identity.choice;
+    for (const [i, name] of DRAW_PARAMETERS.entries()) numbers[PARAMETERS + i] = parameters[name];
+    return true;
+  }
+
+  read(index: number): DrawJob {
+    const numbers = this.#of(index);
+    const parameters = DRAW_PARAMETERS.map((name, i) => [name, numbers[PARAMETERS + i]!]);
+    const topLogprobs = numbers[TOP_LOGPROBS]!;
+    return {
+      // `write` took them from such an object.
+      parameters: Object.fromEntries(parameters) as DrawParameters,
+      identity: { seed: numbers[SEED]!, prompt: numbers[PROMPT]!, choice: numbers[CHOICE]! },
+      bound: numbers[BOUND]!,
+      row: numbers[ROW]!,
+      step: numbers[STEP]!,
+      topLogprobs: topLogprobs === NONE ? null : topLogprobs,
+    };
+  }
+
+  /** Returns the row with the job's edits: the row itself if there are none, else `copy`. */
+  applyEdits(index: number, row: Float32Array, copy: Float32Array): Float32Array {
+    const numbers = this.#of(index);
+    const first = numbers[FIRST_EDIT]!;
+    const end = first + numbers[EDIT_COUNT]!;
+    if (first === end) return row;
+    copy.set(row);
+    for (let i = first; i < end; i++) copy[this.#editIds[i]!] = this.#editValues[i]!;
+    return copy;
+  }
+
+  /** @param bound Mirostat's, after the draw */
+  writeResult(index: number, token: number, bound: number, logprobs: TokenLogprobs | null): void {
+    const numbers = this.#of(index);
+    numbers[TOKEN] = token;
+    numbers[BOUND] = bound;
+    if (logprobs === null) return;
+    numbers[LOGPROB] = logprobs.logprob;
+    numbers[TOP_COUNT] = logprobs.top.length;
+    numbers.set(logprobs.top.flat(), TOP);
+  }
+
+  writeFailure(index: number): void {
+    this.#of(index)[TOKEN] = NONE;
+  }
+
+  /** The drawn token; null if the draw failed. */
+  token(index: number): number | null {
+    const token = this.#of(index)[TOKEN]!;
+    return token === NONE ? null : token;
+  }
+
+  /** Mirostat's bound: before the draw, then after it. */
+  bound(index: number): number {
+    return this.#of(index)[BOUND]!;
+  }
+
+  logprobs(index: number): TokenLogprobs {
+    const numbers = this.#of(index);
+    const top: [number, number][] = [];
+    for (let rank = 0; rank < numbers[TOP_COUNT]!; rank++) {
+      top.push([numbers[TOP + 2 * rank]!, numbers[TOP + 2 * rank + 1]!]);
+    }
+    return { logprob: numbers[LOGPROB]!, top };
+  }
+
+  #of(index: number): Float64Array {
+    return this.#numbers.subarray(index * SIZE, (index + 1) * SIZE);
+  }
+}
