@@ -10,6 +10,7 @@ export interface SchemaPart {
   readonly part: 'whole' | 'keywords' | 'anyOf' | 'oneOf';
 }
 
+/** Conditions that a value must satisfy together. */
 export type Conjunction = readonly SchemaPart[];
 
 /** A list of alternatives from which no branch is chosen yet. */
@@ -32,6 +33,7 @@ export interface KeywordNode extends SchemaNode {
   readonly schema: CheckedSchema;
 }
 
+/** Schema objects whose keywords apply together. */
 export type KeywordNodes = readonly KeywordNode[];
 
 /** A conjunction in which `$ref` and `allOf` are resolved. */
@@ -43,6 +45,10 @@ export interface Expanded {
   readonly alternatives: readonly Alternatives[];
 }
 
+/**
+ * Resolves `$ref` and `allOf`.
+ * @throws GrammarError if a reference cannot be resolved or leads back to itself
+ */
 export function expand(conjunction: Conjunction, document: SchemaDocument): Expanded {
   const nodes = new Map<string, KeywordNode>();
   const alternatives = new Map<string, Alternatives>();

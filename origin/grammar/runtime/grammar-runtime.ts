@@ -97,7 +97,8 @@ class SequenceConstraint implements Constraint {
   }
 
   get accepting(): boolean {
-    return isAccepting(this.#position);
+    const { table, state } = this.#position;
+    return (table.flags.data[state]! & ACCEPTING) !== 0;
   }
 
   mask(): Uint32Array {
@@ -112,8 +113,4 @@ class SequenceConstraint implements Constraint {
       this.#grammar.advance(this.#grammar.inCurrentTable(this.#position, budget), token, budget),
     );
   }
-}
-
-function isAccepting({ table, state }: ParserPosition): boolean {
-  return (table.flags.data[state]! & ACCEPTING) !== 0;
 }
