@@ -5,7 +5,7 @@ import { completionRequest } from '../../../shared/completion.ts';
 import { constraintOf } from '../../../worker/dialects/constraints.ts';
 
 const page = readFileSync('docs/constraints.md', 'utf8');
-const bodies = [...page.matchAll(/^```json\n(.*?)^```/gms)].map(([, body]) => body!);
+const bodies = [...page.matchAll(/^```json run=[a-z-]+\n(.*?)^```/gms)].map(([, body]) => body!);
 
 describe('the examples of docs/constraints.md', () => {
   it.each(bodies)('compile: %s', (body) => {
