@@ -64,7 +64,7 @@ const MAX_WORKER_ROOT_FILES = 8;
 describe('packages', () => {
   test('the scan finds the source tree', () => {
     expect(sources.length).toBeGreaterThan(50);
-    expect(sources.find(({ file }) => file === 'worker/index.ts')?.imports).toContain('itty-router');
+    expect(sources.find(({ file }) => file === 'worker/http/router.ts')?.imports).toContain('itty-router');
   });
 
   test('shared imports zod only', () => {

@@ -61,7 +61,7 @@ function paragraphs(token: Token): string[] {
     return (token as Tokens.List).items.flatMap((item) => item.tokens.flatMap(paragraphs));
   if (token.type === 'blockquote') return (token as Tokens.Blockquote).tokens.flatMap(paragraphs);
   if (token.type !== 'paragraph' && token.type !== 'text') return [];
-  return [plainText((token as Tokens.Paragraph).tokens, () => 'code')];
+  return [plainText((token as Tokens.Paragraph).tokens, () => '`code`')];
 }
 
 function plainText(tokens: readonly Token[], showCode: (text: string) => string): string {

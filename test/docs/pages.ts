@@ -30,7 +30,7 @@ export const EXAMPLES: readonly Example[] = PAGES.flatMap((file) =>
 export const RUNNERS: Readonly<Record<string, string>> = {
   sh: 'test/e2e/documented-examples.test.ts',
   ts: 'test/e2e/documented-examples.test.ts',
-  json: 'test/origin/grammar/documented-examples.test.ts',
+  json: 'test/e2e/documented-examples.test.ts',
   python: 'test/clients/documented-examples.clients.ts',
 };
 

@@ -7,7 +7,7 @@ import { codeFor, examplesIn } from '../docs/pages.ts';
 import { forAllTests } from '../support/for-tests.ts';
 import { startSystem } from '../support/system.ts';
 
-/** Shell and TypeScript examples of the documentation, each in a process of its own against one running system. */
+/** Examples of the documentation against one running system: shell and TypeScript in processes, JSON as request bodies. */
 
 const ROOT = path.resolve(import.meta.dirname, '../..');
 const run = promisify(execFile);
@@ -64,4 +64,11 @@ for (const { id, file, code } of examplesIn('sh'))
 for (const { id, file, code } of examplesIn('ts'))
   test(`${id} in ${file} runs`, async () => {
     await runTypeScript(code);
+  });
+
+for (const { id, file, code } of examplesIn('json'))
+  test(`${id} in ${file} is a request that succeeds`, async () => {
+    const headers = { authorization: `Bearer ${system.apiKey}`, 'content-type': 'application/json' };
+    const answer = await fetch(`${system.url}/v1/completions`, { method: 'POST', headers, body: code });
+    expect([answer.status, await answer.text()]).toEqual([200, expect.any(String)]);
   });

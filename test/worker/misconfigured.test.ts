@@ -13,11 +13,11 @@ const server = {
 const upstreams = (...list: readonly object[]) => ({ UPSTREAMS: JSON.stringify(list) });
 
 test.each([
-  ['a variable', { RESERVATION_TTL_MS: 'soon' }, 'The variable RESERVATION_TTL_MS is wrong'],
+  ['a variable', { RESERVATION_TTL_MS: 'soon' }, 'The variable RESERVATION_TTL_MS is invalid'],
   [
     'a page that is not an origin',
     { CORS_ORIGINS: 'https://app.example.com, www.example.com' },
-    'CORS_ORIGINS.1 is wrong',
+    'CORS_ORIGINS.1 is invalid',
   ],
   ['an empty secret', { ORIGIN_SECRET: '' }, 'ORIGIN_SECRET is not set'],
   ['the list of upstreams', { UPSTREAMS: '[' }, 'UPSTREAMS is not JSON'],
