@@ -116,6 +116,17 @@ export function isErrorCode(code: string): code is ErrorCode {
   return Object.hasOwn(ERROR_TABLE, code);
 }
 
+/** Returns the error that a terminal event or an origin's answer names; an unknown code becomes `upstream_error`. */
+export function errorFromWire({ code, message, param }: WireError): ApiError {
+  return new ApiError(isErrorCode(code) ? code : 'upstream_error', message, { param });
+}
+
+interface WireError {
+  readonly code: string;
+  readonly message: string;
+  readonly param: string | null;
+}
+
 /** The error a caller may see for anything thrown: an ApiError as it is, everything else without its text. */
 export function toApiError(thrown: unknown): ApiError {
   return thrown instanceof ApiError

@@ -1,16 +1,14 @@
 import * as z from 'zod';
-import { answerForm, envelope, errorCodeForm } from './answer/answer-form.ts';
-import { MOST_ALTERNATIVES } from './logprob.ts';
+import { MAX_TOP_LOGPROBS } from './logprob.ts';
 import { generationDefaults, samplingParameters } from './sampling.ts';
 import { weight } from './tenant.ts';
 import { isTokenId } from './token-id.ts';
 
 /**
- * The wire protocol between Worker and origin: POST /generate takes a GenerationRequest and answers NDJSON, one
- * GenerationEvent per line, or the stream as its caller reads it where the request says how that is written. A stream of
- * events that ends without exactly one `done` or `error` is itself an error.
+ * The wire protocol between Worker and origin. POST /generate takes a GenerationRequest and answers NDJSON, one
+ * GenerationEvent per line; an empty line is a heartbeat. Each stream ends with exactly one `done` or `error`.
  */
-export const PROTOCOL_VERSION = 1;
+export const PROTOCOL_VERSION = 2;
 
 /** Images of one request. */
 export const MOST_IMAGES = 64;
@@ -36,19 +34,6 @@ const wireConstraint = z.discriminatedUnion('type', [
   z.strictObject({ type: z.literal('choice'), value: z.array(z.string()).min(1) }),
 ]);
 export type WireConstraint = z.infer<typeof wireConstraint>;
-
-/**
- * A stream as its caller reads it: server-sent events that nobody on the way has to look at. Between them stand accounts
- * as shared/answer/account-mark.ts writes them.
- */
-const writtenForm = z.strictObject({
-  envelope,
-  answer: answerForm,
-  errorCode: errorCodeForm,
-  /** Milliseconds of silence after which a comment is written, as long as the engine works. */
-  keepAliveMs: z.int().min(1),
-});
-export type WrittenForm = z.infer<typeof writtenForm>;
 
 export const generationRequest = z.strictObject({
   version: z.literal(PROTOCOL_VERSION),
@@ -79,10 +64,10 @@ export const generationRequest = z.strictObject({
   ignoreEos: z.boolean(),
   sampling: samplingParameters,
   constraint: wireConstraint.nullable(),
-  /** Alternatives per generated token, 0..20; null = no logprobs. */
-  logprobs: z.int().min(0).max(MOST_ALTERNATIVES).nullable(),
-  /** Alternatives per prompt token, 0..20; null = none. Set for echo with logprobs. */
-  promptLogprobs: z.int().min(0).max(MOST_ALTERNATIVES).nullable(),
+  /** Top logprobs per generated token, 0..20; null = no logprobs. */
+  logprobs: z.int().min(0).max(MAX_TOP_LOGPROBS).nullable(),
+  /** Top logprobs per prompt token, 0..20; null = no logprobs. Set for echo with logprobs. */
+  promptLogprobs: z.int().min(0).max(MAX_TOP_LOGPROBS).nullable(),
   /** Send the `prompt` event (text and ids of each prompt). */
   echo: z.boolean(),
   /** Keep a running sum of raw logprobs, sent in `finish` (for best_of). */
@@ -103,29 +88,27 @@ export const generationRequest = z.strictObject({
   cacheSalt: z.string().max(256),
   /** One event per step; false lets the origin merge the events of several steps. */
   stream: z.boolean(),
-  /** The answer is to be this stream; absent = NDJSON. */
-  written: writtenForm.optional(),
   /** Milliseconds from the receipt of the request until it is given up. */
   deadlineMs: z.int().min(1),
 });
 export type GenerationRequest = z.infer<typeof generationRequest>;
 
-/** One alternative: raw log-softmax of the unmodified logits, natural log, float32; LOWEST_LOGPROB stands for −∞. */
-const alternative = z.tuple([
+/** One of the most likely tokens: raw log-softmax of the unmodified logits (natural log, float32); LOWEST_LOGPROB stands for −∞. */
+const topLogprob = z.tuple([
   /** Token id. */ z.int().min(0),
   /** The token's bytes as a string of code units 0..255. */ z.string(),
   /** Logprob. */ z.number(),
 ]);
-export type Alternative = z.infer<typeof alternative>;
+export type TopLogprob = z.infer<typeof topLogprob>;
 
-export const tokenLogprob = z.object({
+const tokenLogprob = z.object({
   id: z.int().min(0),
   /** The token's bytes, one code unit 0..255 per byte; for a special token the bytes of its literal text. */
   bytes: z.string(),
   /** Null for the first prompt token, which nothing predicts. */
   logprob: z.number().nullable(),
-  /** Best first; does not repeat the token itself unless it is among the best. */
-  top: z.array(alternative).nullable(),
+  /** Best first; contains the token itself only if it is among the best. */
+  topLogprobs: z.array(topLogprob).nullable(),
   /** The token is part of the sequence but not of the text (a hidden special token). */
   hidden: z.boolean().optional(),
 });
@@ -150,10 +133,6 @@ export const usageAccount = z
     /** Of the choices that have ended, in the order of their ends. */
     finishReasons: z.array(finishReason).default([]),
     ended: z.boolean(),
-    /** Code of the error it ended with. */
-    errorCode: z.string().nullable().default(null),
-    /** The longest wait of a prompt, in milliseconds. */
-    queueMs: z.number().min(0).default(0),
     /** Milliseconds from the receipt of the request to its first token; null before that one. */
     firstTokenMs: z.number().min(0).nullable().default(null),
   })
@@ -177,8 +156,8 @@ export const generationEvent = z.discriminatedUnion('type', [
     prompt: z.int().min(0),
     text: z.string(),
     ids: z.array(z.int().min(0)),
-    /** Present when promptLogprobs was asked. */
-    tokens: z.array(tokenLogprob).optional(),
+    /** Of the prompt's tokens; present if `promptLogprobs` was requested. */
+    logprobs: z.array(tokenLogprob).optional(),
   }),
   /** `text` may be '' while bytes or a possible stop string are held back. */
   z.object({
@@ -187,7 +166,8 @@ export const generationEvent = z.discriminatedUnion('type', [
     text: z.string(),
     /** Tokens this choice has generated so far, held-back ones included. */
     completionTokens: z.int().min(0),
-    tokens: z.array(tokenLogprob).optional(),
+    /** Of the tokens since the last event of this choice; present if `logprobs` was requested. */
+    logprobs: z.array(tokenLogprob).optional(),
     ids: z.array(z.int().min(0)).optional(),
   }),
   z.object({

@@ -1,5 +1,5 @@
-/** What stands for −∞ and everything below it: JSON has no infinities. */
+/** Stands for −∞ and all lower values, because JSON has no infinities. */
 export const LOWEST_LOGPROB = -9_999;
 
-/** At most so many alternatives are told of a token. */
-export const MOST_ALTERNATIVES = 20;
+/** Upper limit of top logprobs per token. */
+export const MAX_TOP_LOGPROBS = 20;

@@ -5,11 +5,9 @@ import type { RequestContext } from './context.ts';
 import { chooseDialect } from './dialects/dialect.ts';
 import { parseCompletion } from './dialects/request.ts';
 import { startGeneration } from './generation/generation-start.ts';
-import { PassThrough } from './generation/pass-through.ts';
 import { answerPlain, answerStream } from './generation/relay.ts';
 import { checkCapabilities, resolveModel } from './generation/served-model.ts';
 import { readJsonObject } from './http/request-body.ts';
-import { eventStreamResponse } from './http/responses.ts';
 import { admit } from './limits/admission.ts';
 import { boundsOf, costOf } from './limits/request-cost.ts';
 
@@ -25,7 +23,6 @@ export async function complete(request: Request, context: RequestContext): Promi
   checkCapabilities(call, model);
   const reservation = await admit(principal, costOf(call, model), context);
   const started = await startGeneration({ request, context, principal, model, call, reservation });
-  if (started instanceof PassThrough) return eventStreamResponse(started.body());
   return call.answer.stream ? answerStream(started, context) : answerPlain(started);
 }
 

@@ -91,7 +91,7 @@ export class PromptPrefill implements PrefillCandidate {
       text: promptText(this.tokens, tokenBytes, this.request.submission.skipSpecialTokens),
       ids: [...this.tokens],
     };
-    if (this.#logprobs !== null) event.tokens = this.#logprobs;
+    if (this.#logprobs !== null) event.logprobs = this.#logprobs;
     return event;
   }
 }

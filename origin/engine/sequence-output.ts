@@ -72,7 +72,7 @@ export class SequenceOutput {
   take(choice: number, completionTokens: number, evenIfEmpty: boolean): EventOf<'token'> | null {
     if (!evenIfEmpty && this.#text === '' && this.#ready.length === 0) return null;
     const event: EventOf<'token'> = { type: 'token', choice, text: this.#text, completionTokens };
-    if (this.#options.logprobs) event.tokens = this.#ready.flatMap(({ logprob }) => logprob ?? []);
+    if (this.#options.logprobs) event.logprobs = this.#ready.flatMap(({ logprob }) => logprob ?? []);
     if (this.#options.tokenIds) event.ids = this.#ready.map(({ id }) => id);
     this.#text = '';
     if (this.#ready.length > 0) this.#ready = [];

@@ -1,4 +1,4 @@
-import type { Alternative, TokenLogprob } from '../../shared/generation.ts';
+import type { TokenLogprob, TopLogprob } from '../../shared/generation.ts';
 import type { TokenLogprobs } from '../sampling/logprobs.ts';
 import { bytesOf, type TokenBytes } from '../tokenizer/token-bytes.ts';
 
@@ -18,14 +18,14 @@ export function wireTokenLogprob(
   logprobs: TokenLogprobs | null,
   hidden: boolean,
 ): TokenLogprob {
-  const top = logprobs?.top.map(
-    ([other, logprob]): Alternative => [other, wireBytes(tokenBytes, other), logprob],
+  const topLogprobs = logprobs?.top.map(
+    ([other, logprob]): TopLogprob => [other, wireBytes(tokenBytes, other), logprob],
   );
   const entry: TokenLogprob = {
     id,
     bytes: wireBytes(tokenBytes, id),
     logprob: logprobs?.logprob ?? null,
-    top: top ?? null,
+    topLogprobs: topLogprobs ?? null,
   };
   return hidden ? { ...entry, hidden } : entry;
 }

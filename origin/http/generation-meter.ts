@@ -1,5 +1,5 @@
 import type { EventOf, GenerationEvent, Usage } from '../../shared/generation.ts';
-import { UsageCount } from '../../shared/usage-count.ts';
+import { UsageTally } from '../../shared/usage-tally.ts';
 import type { Metrics } from './metrics.ts';
 
 export interface MeteredRequest {
@@ -17,18 +17,19 @@ export class GenerationMeter {
   readonly #request: MeteredRequest;
   /** Of each choice the time of its latest token event and the tokens until then. */
   readonly #latest = new Map<number, { readonly time: number; readonly tokens: number }>();
-  readonly #count = new UsageCount();
+  readonly #tally: UsageTally;
   #outcome = 'aborted';
 
   constructor(metrics: Metrics, now: () => number, request: MeteredRequest) {
     this.#counters = countersOf(metrics, request.model);
     this.#now = now;
     this.#request = request;
+    this.#tally = new UsageTally(now);
   }
 
   /** Until now, also where nobody has said what it came to. */
   get usage(): Usage {
-    return this.#count.usage;
+    return this.#tally.usage;
   }
 
   /** `done`, an error code, or `aborted` while there is no terminal event. */
@@ -42,7 +43,7 @@ export class GenerationMeter {
   }
 
   #observe(event: GenerationEvent, now: number): void {
-    this.#count.add(event);
+    this.#tally.add(event);
     if (event.type === 'started') this.#counters.queueSeconds.observe(event.queueMs / 1000);
     else if (event.type === 'token' && this.#request.stream) this.#token(event, now);
     else if (event.type === 'done') {

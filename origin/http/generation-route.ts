@@ -1,36 +1,34 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { errorOfEvent } from '../../shared/answer/error-answer.ts';
-import { ApiError, retryAfter } from '../../shared/errors.ts';
+import { ApiError, errorFromWire, retryAfter } from '../../shared/errors.ts';
 import { type EventOf, type GenerationRequest, generationRequest } from '../../shared/generation.ts';
 import { prepareGeneration } from '../request/prepare.ts';
 import type { LoadedModel } from '../serving/loaded-model.ts';
 import { parseBody } from './body.ts';
 import { EventStream } from './event-stream.ts';
-import { type Exchange, leaving, type ServerContext, unlessLeft } from './exchange.ts';
 import { GenerationMeter } from './generation-meter.ts';
-import { beatWhileWorking } from './heartbeat.ts';
-import { NDJSON, written } from './notation.ts';
+import { startHeartbeat } from './heartbeat.ts';
+import { closeSignal, type RouteCall, type ServerContext, unlessAborted } from './route.ts';
 
 /**
- * POST /generate: everything that can be wrong with the request is found, and its place in the queue taken, before the
- * 200; from then on the stream speaks. The caller's going away aborts at once, whatever stage it is in.
+ * POST /generate: validates, tokenises and enqueues the request, then answers 200 with its events. If the connection
+ * closes, the generation is aborted at any stage.
  */
-export async function handleGenerate(exchange: Exchange, context: ServerContext): Promise<void> {
-  const request = parseBody(exchange.body, generationRequest);
-  await context.service.hold(request.model, (loaded) => generate(exchange, context, request, loaded));
+export async function handleGenerate(call: RouteCall, context: ServerContext): Promise<void> {
+  const request = parseBody(call.body, generationRequest);
+  await context.service.hold(request.model, (loaded) => generate(call, context, request, loaded));
 }
 
 async function generate(
-  exchange: Exchange,
+  call: RouteCall,
   context: ServerContext,
   request: GenerationRequest,
   { model, engine }: LoadedModel,
 ): Promise<void> {
-  const { response, receivedAt } = exchange;
+  const { response, receivedAt } = call;
   const engineId = context.newId();
-  const signal = leaving(response);
+  const signal = closeSignal(response);
   const preparing = prepareGeneration(request, { ...context, model, engineId, receivedAt, signal });
-  const prepared = await unlessLeft(preparing, signal);
+  const prepared = await unlessAborted(preparing, signal);
   if (prepared === null || signal.aborted) return;
   const { submission, preamble, restore } = prepared;
 
@@ -40,10 +38,7 @@ async function generate(
     stream: request.stream,
   });
   const account = context.usageAccounts.open(request.account ?? engineId, receivedAt);
-  const { now } = context;
-  const form = request.written;
-  const notation = form ? written({ request, form, account: account.snapshot, now }) : NDJSON;
-  const stream = new EventStream(response, notation, context.readerLimits);
+  const stream = new EventStream(response, context.readerLimits);
   meter.observe(preamble);
   account.observe(preamble);
   const closed = new Promise<void>((resolve) => response.once('close', resolve));
@@ -66,11 +61,9 @@ async function generate(
     throw error;
   }
   stream.open(preamble);
-  // What shows to a caller is due behind a silence that lasted from one beat to the next.
-  const beatMs = form ? Math.min(context.heartbeatMs, form.keepAliveMs / 2) : context.heartbeatMs;
-  const rest = beatWhileWorking(stream, engine, beatMs);
+  const stopHeartbeat = startHeartbeat(stream, engine, context.heartbeatMs);
   await closed;
-  rest();
+  stopHeartbeat();
   account.end();
   meter.streamed(stream.ended);
   const { requestId, tenantId } = request;
@@ -81,20 +74,20 @@ async function generate(
   );
 }
 
-/** Longer than a grammar may take to compile; a request that waits for a slot is accepted after this. */
+/** Milliseconds; more than the compilation of a grammar may take. Later the request is accepted and waits for a slot. */
 const COMPILED_WITHIN_MS = 5000;
 
-/** Waits for a grammar, which is compiled after its request was admitted: what is wrong with it is still the caller's 400. */
+/** Waits until the grammar is compiled, so that an invalid one is a 400. It is compiled after the admission. */
 async function untilCompiled(stream: EventStream, closed: Promise<unknown>): Promise<void> {
   const timer = new AbortController();
-  const patience = sleep(COMPILED_WITHIN_MS, null, { signal: timer.signal }).catch(() => null);
-  await Promise.race([stream.first, closed, patience]);
+  const timeout = sleep(COMPILED_WITHIN_MS, null, { signal: timer.signal }).catch(() => null);
+  await Promise.race([stream.first, closed, timeout]);
   timer.abort();
 }
 
-/** What comes to nothing before it has begun is refused. */
+/** Maps a failure before the first event to an HTTP error. */
 const refusalBy = (failure: EventOf<'error'>): ApiError =>
-  failure.code === 'server_is_overloaded' ? notAdmitted(COMPILED_WITHIN_MS, true) : errorOfEvent(failure);
+  failure.code === 'server_is_overloaded' ? notAdmitted(COMPILED_WITHIN_MS, true) : errorFromWire(failure);
 
 function notAdmitted(retryAfterMs: number, healthy: boolean): ApiError {
   const headers = retryAfter(retryAfterMs);

@@ -1,20 +1,20 @@
 import type { EngineAccess } from '../serving/loaded-model.ts';
 import type { EventStream } from './event-stream.ts';
 
-/** Milliseconds; proxies take a minute of silence for the end. */
+/** Milliseconds; common proxies cut a connection after 60 s of silence. */
 export const HEARTBEAT_MS = 15_000;
 
 /**
- * Lets a stream give signs of life while its request waits for a slot, or for a long prompt: the Worker would give it up,
- * and whatever stands between would cut it. Only while the engine reports that it works: of one that hangs, silence tells.
- * @returns ends it
+ * Sends heartbeats while the engine works, for requests that wait in the queue or for a long prefill. A hung engine
+ * sends no heartbeat, so the Worker gives the stream up.
+ * @returns stops the heartbeats
  */
-export function beatWhileWorking(
+export function startHeartbeat(
   stream: Pick<EventStream, 'beat'>,
   engine: Pick<EngineAccess, 'status'>,
   everyMs: number,
 ): () => void {
-  // Every report brings a status of its own.
+  // Each report of the engine replaces the status object.
   let seen = engine.status;
   const timer = setInterval(() => {
     if (engine.status !== seen && stream.beat()) seen = engine.status;

@@ -5,14 +5,14 @@ import { ApiError, toApiError } from '../../shared/errors.ts';
 import { SIGNATURE_HEADER, sha256Hex } from '../../shared/signing.ts';
 import { notSigned } from './authentication.ts';
 import { readBody } from './body.ts';
-import { type Exchange, type Handler, type ServerContext, sendJson } from './exchange.ts';
 import { handleGenerate } from './generation-route.ts';
+import { type RouteCall, type RouteHandler, type ServerContext, sendJson } from './route.ts';
 import { handleDetokenize, handleTokenize, handleTokenizerInfo } from './tokenizer-routes.ts';
 
 interface Route {
   readonly method: 'GET' | 'POST';
   readonly signed: boolean;
-  readonly handle: Handler;
+  readonly handle: RouteHandler;
 }
 
 const ROUTES: Readonly<Record<string, Route>> = {
@@ -26,22 +26,22 @@ const ROUTES: Readonly<Record<string, Route>> = {
   '/metrics': { method: 'GET', signed: false, handle: tellMetrics },
 };
 
-function listModels({ response }: Exchange, { service }: ServerContext): void {
+function listModels({ response }: RouteCall, { service }: ServerContext): void {
   sendJson(response, 200, { models: service.health.models });
 }
 
 /** GET /usage?account=… */
-function tellUsage({ query, response }: Exchange, { usageAccounts }: ServerContext): void {
+function tellUsage({ query, response }: RouteCall, { usageAccounts }: ServerContext): void {
   sendJson(response, 200, usageAccounts.find(query.get('account') ?? ''));
 }
 
 /** 200 only while requests are taken, so that a plain load balancer understands it too; the body says why not. */
-function tellHealth({ response }: Exchange, { service }: ServerContext): void {
+function tellHealth({ response }: RouteCall, { service }: ServerContext): void {
   const { health } = service;
   sendJson(response, health.status === 'ready' ? 200 : 503, health);
 }
 
-async function tellMetrics({ response }: Exchange, { metrics }: ServerContext): Promise<void> {
+async function tellMetrics({ response }: RouteCall, { metrics }: ServerContext): Promise<void> {
   const text = await metrics.registry.metrics();
   response.writeHead(200, { 'content-type': metrics.registry.contentType });
   response.end(text);

@@ -10,20 +10,20 @@ import {
 } from '../../shared/tokenization.ts';
 import type { ServedModel } from '../request/served-model.ts';
 import { parseBody } from './body.ts';
-import { type Exchange, leaving, type ServerContext, sendJson, unlessLeft } from './exchange.ts';
+import { closeSignal, type RouteCall, type ServerContext, sendJson, unlessAborted } from './route.ts';
 
 /** Characters of one /tokenize request: the answer is written in one go, and others wait for it. */
 const LONGEST_TEXT = 2 ** 20;
 
 /** POST /tokenize: special tokens in the text are read as such, as in a prompt. */
 export async function handleTokenize(
-  { body, response }: Exchange,
+  { body, response }: RouteCall,
   { service }: ServerContext,
 ): Promise<void> {
   const request = parseBody(body, tokenizeRequest);
-  const signal = leaving(response);
+  const signal = closeSignal(response);
   const result = await service.hold(request.model, ({ model }) =>
-    unlessLeft(tokenised(request, model, signal), signal),
+    unlessAborted(tokenised(request, model, signal), signal),
   );
   if (result !== null) sendJson(response, 200, result);
 }
@@ -49,7 +49,7 @@ async function tokenised(
 
 /** POST /detokenize: special tokens appear as their literal text. */
 export async function handleDetokenize(
-  { body, response }: Exchange,
+  { body, response }: RouteCall,
   { service }: ServerContext,
 ): Promise<void> {
   const request = parseBody(body, detokenizeRequest);
@@ -70,7 +70,7 @@ function detokenised({ tokens }: DetokenizeRequest, model: ServedModel): Detoken
 
 /** GET /tokenizer_info?model=… */
 export async function handleTokenizerInfo(
-  { query, response }: Exchange,
+  { query, response }: RouteCall,
   { service }: ServerContext,
 ): Promise<void> {
   const name = query.get('model') ?? 'default';

@@ -1,4 +1,4 @@
-import type { Alternative, EventOf, TokenLogprob } from '../../shared/generation.ts';
+import type { EventOf, TokenLogprob, TopLogprob } from '../../shared/generation.ts';
 import type { Tokenizer } from '../tokenizer/tokenizer.ts';
 
 /**
@@ -46,10 +46,10 @@ export function echoEvent(event: EventOf<'prompt'>, echo: PromptEcho): EventOf<'
   const { text, addedTokens } = echo;
   const corrected = leadingSpaces(event.text) <= echo.leadingSpaces ? event : withoutAddedSpace(event);
   if (text === null) return corrected;
-  if (corrected.tokens === undefined) return { ...corrected, text: text.toWellFormed() };
+  if (corrected.logprobs === undefined) return { ...corrected, text: text.toWellFormed() };
   // text_offset counts in the text of the tokens, so the text must be theirs.
-  const tokens = corrected.tokens.map((token, index) => (index < addedTokens ? token : visible(token)));
-  return { ...corrected, tokens, text: textOf(tokens) };
+  const tokens = corrected.logprobs.map((token, index) => (index < addedTokens ? token : visible(token)));
+  return { ...corrected, logprobs: tokens, text: textOf(tokens) };
 }
 
 const visible = ({ hidden: _, ...token }: TokenLogprob): TokenLogprob => token;
@@ -61,15 +61,19 @@ const withoutSpace = (text: string): string => (text.startsWith(' ') ? text.slic
 
 function withoutAddedSpace(event: EventOf<'prompt'>): EventOf<'prompt'> {
   const text = withoutSpace(event.text);
-  return event.tokens ? { ...event, text, tokens: firstWithoutSpace(event.tokens) } : { ...event, text };
+  return event.logprobs
+    ? { ...event, text, logprobs: firstWithoutSpace(event.logprobs) }
+    : { ...event, text };
 }
 
-/** Removes the space from the first visible token and from its alternatives. */
+/** Removes the space from the first visible token and from its top logprobs. */
 function firstWithoutSpace(tokens: readonly TokenLogprob[]): TokenLogprob[] {
   const first = tokens.findIndex(({ hidden, bytes }) => !hidden && bytes !== '');
   return tokens.map((token, index) => {
     if (index !== first) return token;
-    const top = token.top?.map(([id, bytes, logprob]): Alternative => [id, withoutSpace(bytes), logprob]);
-    return { ...token, bytes: withoutSpace(token.bytes), top: top ?? null };
+    const topLogprobs = token.topLogprobs?.map(
+      ([id, bytes, logprob]): TopLogprob => [id, withoutSpace(bytes), logprob],
+    );
+    return { ...token, bytes: withoutSpace(token.bytes), topLogprobs: topLogprobs ?? null };
   });
 }

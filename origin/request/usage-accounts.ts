@@ -1,5 +1,5 @@
 import { type GenerationEvent, isTerminal, type UsageAccount } from '../../shared/generation.ts';
-import { Tally } from '../../shared/tally.ts';
+import { UsageTally } from '../../shared/usage-tally.ts';
 
 /** Longer than the limiter waits for a silent Worker before it asks for the account. */
 const KEPT_MS = 600_000;
@@ -8,16 +8,14 @@ const KEPT_MS = 600_000;
 const MAX_ACCOUNTS = 100_000;
 
 interface Account {
-  readonly tally: Tally;
+  readonly tally: UsageTally;
   readonly receivedAt: number;
-  errorCode: string | null;
   endedAt: number | null;
 }
 
 /** The account of one generation while it runs. */
 export interface OpenAccount {
   observe(events: readonly GenerationEvent[]): void;
-  snapshot(): UsageAccount;
   /** Marks the generation as ended. */
   end(): void;
   /** Removes the account of a request that was refused before it started. */
@@ -41,13 +39,12 @@ export class UsageAccounts {
    */
   open(id: string, receivedAt: number): OpenAccount {
     this.#evict();
-    const account: Account = { tally: new Tally(this.#now), receivedAt, errorCode: null, endedAt: null };
+    const account: Account = { tally: new UsageTally(this.#now), receivedAt, endedAt: null };
     this.#accounts.set(id, account);
     return {
       observe: (events) => {
         for (const event of events) this.#observe(account, event);
       },
-      snapshot: () => snapshot(account),
       end: () => {
         account.endedAt ??= this.#now();
       },
@@ -65,7 +62,6 @@ export class UsageAccounts {
 
   #observe(account: Account, event: GenerationEvent): void {
     account.tally.add(event);
-    if (event.type === 'error') account.errorCode = event.code;
     // The reader knows the end before the connection closes, and may ask at once.
     if (isTerminal(event)) account.endedAt ??= this.#now();
   }
@@ -80,14 +76,12 @@ export class UsageAccounts {
   }
 }
 
-function snapshot({ tally, receivedAt, errorCode, endedAt }: Account): UsageAccount {
-  const { usage, finishReasons, queueMs, firstTokenAt } = tally;
+function snapshot({ tally, receivedAt, endedAt }: Account): UsageAccount {
+  const { usage, finishReasons, firstTokenAt } = tally;
   return {
     usage,
     finishReasons: [...finishReasons],
     ended: endedAt !== null,
-    errorCode,
-    queueMs,
     // A clock that is set back must not make the account invalid.
     firstTokenMs: firstTokenAt === null ? null : Math.max(0, firstTokenAt - receivedAt),
   };

@@ -1,8 +1,21 @@
-import type { AnswerForm } from '../../shared/answer/answer-form.ts';
 import type { GenerationRequest } from '../../shared/generation.ts';
 
-/** How the answer is to look. */
-export interface AnswerOptions extends AnswerForm {
+/** The form of the answer. */
+export interface AnswerOptions {
+  /** Put the prompt's text before the completion. */
+  readonly echo: boolean;
+  /** Echo only the last k prompt tokens; null = all. */
+  readonly echoLast: number | null;
+  /** Top logprobs per token; null = no `logprobs` object. */
+  readonly logprobs: number | null;
+  /** Name tokens `token_id:N` instead of by their text. */
+  readonly tokensAsIds: boolean;
+  readonly tokenIds: boolean;
+  /** Top logprobs in `prompt_logprobs`; null = absent. */
+  readonly promptLogprobs: number | null;
+  readonly timings: boolean;
+  /** Usage in a stream: none, a final chunk, also in every chunk, or on the last choice's last chunk. */
+  readonly streamUsage: 'none' | 'final' | 'continuous' | 'last-choice';
   /** The model's name as the caller wrote it. */
   readonly model: string;
   readonly stream: boolean;
@@ -15,7 +28,7 @@ export interface AnswerOptions extends AnswerForm {
 /** The part of a GenerationRequest that the body decides; caller, model and deadline are added later. */
 export type GenerationFields = Omit<
   GenerationRequest,
-  'version' | 'requestId' | 'account' | 'tenantId' | 'weight' | 'model' | 'deadlineMs' | 'written'
+  'version' | 'requestId' | 'account' | 'tenantId' | 'weight' | 'model' | 'deadlineMs'
 >;
 
 /** A request body understood. */

@@ -1,4 +1,3 @@
-import type { ErrorCodeForm } from '../../shared/answer/answer-form.ts';
 import { ApiError } from '../../shared/errors.ts';
 import type { GenerationDefaults, SamplingParameters } from '../../shared/sampling.ts';
 import { type DialectName, dialectName, type Tenant } from '../../shared/tenant.ts';
@@ -26,7 +25,8 @@ export interface Dialect {
   readonly maxLogprobs: number;
   /** Usage in streams: an extra chunk if asked for, or always on the last choice's last chunk. */
   readonly streamUsage: 'on-request' | 'last-choice';
-  readonly errorCode: ErrorCodeForm;
+  /** An error's `code`: the name of the error, or the HTTP status as a number. */
+  readonly errorCode: 'string' | 'status';
   /** Any model name is answered by the one model that is served. */
   readonly anyModel: boolean;
 }

@@ -1,25 +1,18 @@
-import { answerFormOf, type Envelope } from '../../shared/answer/answer-form.ts';
 import { ApiError, toApiError } from '../../shared/errors.ts';
-import {
-  type GenerationRequest,
-  type OriginModel,
-  PROTOCOL_VERSION,
-  type WrittenForm,
-} from '../../shared/generation.ts';
+import { type GenerationRequest, type OriginModel, PROTOCOL_VERSION } from '../../shared/generation.ts';
 import type { Principal } from '../../shared/tenant.ts';
 import type { RequestContext } from '../context.ts';
 import { inCallersWords } from '../dialects/callers-words.ts';
 import type { CompletionCall } from '../dialects/completion-call.ts';
 import type { Outcome, Reservation } from '../limits/admission.ts';
 import type { RoutedUpstream } from '../upstreams/routed-upstream.ts';
-import type { Upstream } from '../upstreams/upstream.ts';
 import { NO_USAGE } from '../usage/usage-record.ts';
-import { PassThrough } from './pass-through.ts';
-import type { Started } from './relay.ts';
-import { Run } from './run.ts';
+import type { Envelope } from './format/completion-json.ts';
+import type { StartedGeneration } from './relay.ts';
+import { RunningGeneration } from './running-generation.ts';
 
-/** A request that may run now. */
-export interface Admitted {
+/** A request that has passed admission. */
+export interface AdmittedRequest {
   readonly request: Request;
   readonly context: RequestContext;
   readonly principal: Principal;
@@ -28,12 +21,12 @@ export interface Admitted {
   readonly reservation: Reservation;
 }
 
-/** Time the origin has to report its own time-out before we give up on it. */
+/** Milliseconds that the origin has to report its own timeout before the Worker ends the request. */
 const GRACE_MS = 5_000;
 
 /**
- * Starts the generation and waits until the upstream has accepted it, so that whatever fails before is an HTTP status.
- * From here on the reservation is settled by the run or the pass-through, or right here when none comes to be.
+ * Starts the generation and waits for its first events, so that earlier failures have an HTTP status of their own. The
+ * generation settles the reservation. If the generation does not start, this function settles it.
  */
 export async function startGeneration({
   request,
@@ -42,39 +35,37 @@ export async function startGeneration({
   model,
   call,
   reservation,
-}: Admitted): Promise<Started | PassThrough> {
+}: AdmittedRequest): Promise<StartedGeneration> {
   const { settings, now, timers } = context;
   const envelope = envelopeOf(call, model, context);
   const abort = new AbortController();
-  let run: Run | PassThrough | null = null;
-  const inTime = timers.after(settings.REQUEST_TIMEOUT_MS + GRACE_MS, () => {
+  let generation: RunningGeneration | null = null;
+  const clearDeadline = timers.after(settings.REQUEST_TIMEOUT_MS + GRACE_MS, () => {
     const late = new ApiError('upstream_timeout', 'The completion did not finish in time.');
     abort.abort(late);
-    // A client that has stopped reading asks for no more events, and so would never learn of it.
-    run?.fail(late);
+    // If the client has stopped reading, no read is pending that the signal could end.
+    generation?.fail(late);
   });
-  const leave = (): void => {
-    if (run) run.cancel();
+  const disconnect = (): void => {
+    if (generation) generation.cancel();
     else abort.abort();
   };
   const settle: Reservation['settle'] = (outcome) => {
-    inTime();
-    // The platform's signals keep their listeners, and all that those refer to, until a full collection of garbage.
-    request.signal.removeEventListener('abort', leave);
+    clearDeadline();
+    // The platform keeps the listeners of a signal in memory until a full garbage collection.
+    request.signal.removeEventListener('abort', disconnect);
     return reservation.settle(outcome);
   };
-  // The client may have gone while the request was being admitted; no event tells of that any more.
-  if (request.signal.aborted) leave();
-  else request.signal.addEventListener('abort', leave);
+  // The client may have disconnected during admission.
+  if (request.signal.aborted) disconnect();
+  else request.signal.addEventListener('abort', disconnect);
   let upstream: RoutedUpstream | null = null;
   try {
     upstream = context.catalogue.upstreamFor(model, {
       tenantId: principal.tenant.id,
       prompt: call.generation.prompts[0] ?? null,
     });
-    const written = call.answer.stream ? { written: writtenForm(call, envelope, context) } : {};
-    const asked = { ...generationRequest(call, model, principal, context, reservation), ...written };
-    const stream = await upstream.generate(asked, {
+    const batches = await upstream.generate(generationRequest(call, model, principal, context, reservation), {
       signal: abort.signal,
       traceparent: context.traceparent,
       after: timers.after,
@@ -82,34 +73,22 @@ export async function startGeneration({
       tokensAsIds: call.answer.tokensAsIds,
     });
     const { waitUntil } = context;
-    const options = {
-      reservation: { ...reservation, settle },
-      upstream: upstream.name,
-      abort,
-      now,
-      waitUntil,
-    };
-    if ('body' in stream) {
-      const { errorCode } = context.answer.dialect;
-      run = new PassThrough(stream, { ...options, after: timers.after, errorCode });
-      return run;
-    }
-    const events = new Run(stream, options);
-    run = events;
-    return { run: events, first: await events.next(), call, envelope };
+    const options = { reservation: { ...reservation, settle }, upstream: upstream.name, abort, now, waitUntil };
+    generation = new RunningGeneration(batches, options);
+    return { generation, first: await generation.next(), call, envelope };
   } catch (thrown) {
-    // The deadline's own reason says more than the failure it caused.
+    // If the deadline aborted the request, its reason is the better error.
     const { reason } = abort.signal;
     const cause = reason instanceof ApiError ? reason : thrown;
     const error = toApiError(cause);
-    if (run) run.fail(error);
+    if (generation) generation.fail(error);
     else context.waitUntil(settle(nothingUsed(request.signal.aborted ? null : error, upstream)));
     throw cause instanceof ApiError ? inCallersWords(cause, call) : cause;
   }
 }
 
-/** The outcome of a request that no upstream took up; without an error the client had gone. */
-function nothingUsed(error: ApiError | null, upstream: Upstream | null): Outcome {
+/** Returns the outcome of a request that did not start; error null = the client disconnected. */
+function nothingUsed(error: ApiError | null, upstream: RoutedUpstream | null): Outcome {
   return {
     status: error === null ? 'cancelled' : 'failed',
     usage: NO_USAGE,
@@ -117,7 +96,7 @@ function nothingUsed(error: ApiError | null, upstream: Upstream | null): Outcome
     finishReasons: [],
     upstream: upstream?.name ?? null,
     firstTokenAt: null,
-    // Who asked may have left in the middle of the prompt.
+    // The upstream may have computed part of the prompt.
     inquire: error === null && upstream !== null,
   };
 }
@@ -141,13 +120,6 @@ function generationRequest(
   };
 }
 
-const writtenForm = (call: CompletionCall, envelope: Envelope, context: RequestContext): WrittenForm => ({
-  envelope,
-  answer: answerFormOf(call.answer),
-  errorCode: context.answer.dialect.errorCode,
-  keepAliveMs: context.settings.KEEP_ALIVE_MS,
-});
-
 function envelopeOf({ answer }: CompletionCall, model: OriginModel, context: RequestContext): Envelope {
   return {
     id: context.completionId,
@@ -157,7 +129,7 @@ function envelopeOf({ answer }: CompletionCall, model: OriginModel, context: Req
   };
 }
 
-/** FNV-1a over what identifies a build of a model: equal fingerprint and seed promise equal text. */
+/** FNV-1a over the id and time of a model: the same fingerprint and seed give the same text. */
 function fingerprintOf({ id, created }: OriginModel): string {
   let hash = 0x811c9dc5;
   for (const unit of `${id}@${created}`) hash = Math.imul(hash ^ (unit.codePointAt(0) ?? 0), 0x01000193);

@@ -1,48 +1,48 @@
-import type { Envelope } from '../../shared/answer/answer-form.ts';
-import { ChoiceDeltas } from '../../shared/answer/choice-deltas.ts';
-import { failedEnd } from '../../shared/answer/error-answer.ts';
-import { completionJson } from '../../shared/answer/openai-completions.ts';
-import { StreamWriter } from '../../shared/answer/stream-writer.ts';
 import { toApiError } from '../../shared/errors.ts';
-import { SSE_KEEP_ALIVE } from '../../shared/framing.ts';
+import { SSE_DONE, SSE_KEEP_ALIVE, sseData } from '../../shared/framing.ts';
 import type { EventOf, GenerationEvent } from '../../shared/generation.ts';
 import type { RequestContext } from '../context.ts';
-import { ChoiceCollector } from '../dialects/choices.ts';
 import type { CompletionCall } from '../dialects/completion-call.ts';
 import { reportBug } from '../http/bug-report.ts';
-import { eventStreamResponse, jsonText } from '../http/responses.ts';
+import { errorBody, eventStreamResponse, jsonText } from '../http/responses.ts';
 import { SilenceTimer } from '../timers/silence-timer.ts';
-import type { Run } from './run.ts';
+import { ChoiceCollector } from './format/choice-collector.ts';
+import { ChoiceDeltas } from './format/choice-deltas.ts';
+import { completionJson, type Envelope } from './format/completion-json.ts';
+import { StreamWriter } from './format/stream-writer.ts';
+import type { RunningGeneration } from './running-generation.ts';
 
-type Events = readonly GenerationEvent[];
-type Controller = ReadableStreamDefaultController<Uint8Array>;
+type Batch = readonly GenerationEvent[];
 
-/** A run whose first events have arrived: the moment until which a failure still is an HTTP status of its own. */
-export interface Started {
-  readonly run: Run;
-  readonly first: Events;
+/** A generation whose first events have arrived. Until then a failure has an HTTP status of its own. */
+export interface StartedGeneration {
+  readonly generation: RunningGeneration;
+  readonly first: Batch;
   readonly call: CompletionCall;
   readonly envelope: Envelope;
 }
 
-const doneOf = (events: Events): EventOf<'done'> | undefined =>
-  events.findLast((event) => event.type === 'done');
+const doneOf = (events: Batch): EventOf<'done'> | undefined => {
+  const last = events.at(-1);
+  return last?.type === 'done' ? last : undefined;
+};
 
-/** One JSON body, when everything has been generated. @throws ApiError when the generation fails */
-export async function answerPlain(started: Started): Promise<Response> {
+/** Returns one JSON body when the generation has ended. @throws ApiError if it failed */
+export async function answerPlain(started: StartedGeneration): Promise<Response> {
   try {
     return jsonText(await collect(started));
   } catch (thrown) {
-    started.run.fail(toApiError(thrown));
+    started.generation.fail(toApiError(thrown));
     throw thrown;
   }
 }
 
-async function collect({ run, first, call, envelope }: Started): Promise<string> {
-  const { answer, generation } = call;
-  const deltas = new ChoiceDeltas(answer, generation.choices);
-  const collector = new ChoiceCollector(answer, generation.prompts.length, generation.choices);
-  for (let events = first; ; events = await run.next()) {
+async function collect({ generation, first, call, envelope }: StartedGeneration): Promise<string> {
+  const { answer } = call;
+  const { prompts, choices } = call.generation;
+  const deltas = new ChoiceDeltas(answer, choices);
+  const collector = new ChoiceCollector(answer, prompts.length, choices);
+  for (let events = first; ; events = await generation.next()) {
     for (const event of events) for (const delta of deltas.of(event)) collector.add(delta);
     const done = doneOf(events);
     if (!done) continue;
@@ -51,76 +51,85 @@ async function collect({ run, first, call, envelope }: Started): Promise<string>
   }
 }
 
-/**
- * Server-sent events, pulled by the reader: nothing is read from the upstream before the client has taken what was
- * written. A failure becomes one error event and then [DONE], never a clean end.
- */
-export function answerStream(started: Started, context: RequestContext): Response {
-  const body = new ReadableStream(new SseSource(started, context), { highWaterMark: 0 });
-  return eventStreamResponse(body);
+/** Returns the generation as server-sent events. */
+export function answerStream(started: StartedGeneration, context: RequestContext): Response {
+  const { readable, writable } = new IdentityTransformStream();
+  const relay = new StreamRelay(started, context, writable.getWriter());
+  context.waitUntil(relay.run());
+  return eventStreamResponse(readable);
 }
 
-class SseSource implements UnderlyingSource<Uint8Array> {
-  readonly #run: Run;
+/**
+ * Relays one stream: one write to the client per read from the upstream. Nothing is read before the client has taken
+ * the last write, so a slow client slows the upstream. A failure is one error event, then [DONE].
+ */
+class StreamRelay {
+  readonly #generation: RunningGeneration;
   readonly #context: RequestContext;
+  readonly #client: WritableStreamDefaultWriter<Uint8Array>;
   readonly #writer: StreamWriter;
+  readonly #silence: SilenceTimer;
   readonly #encoder = new TextEncoder();
   /** Read, but not yet written. */
-  #first: Events | null;
-  #silence: SilenceTimer | null = null;
+  #first: Batch | null;
 
-  constructor({ run, first, call, envelope }: Started, context: RequestContext) {
-    this.#run = run;
-    this.#context = context;
+  constructor(
+    { generation, first, call, envelope }: StartedGeneration,
+    context: RequestContext,
+    client: WritableStreamDefaultWriter<Uint8Array>,
+  ) {
     const { prompts, choices } = call.generation;
     const parts = { answer: call.answer, envelope, prompts: prompts.length, choices };
-    this.#writer = new StreamWriter(parts, () => run.tally.usage);
+    this.#generation = generation;
+    this.#context = context;
+    this.#client = client;
+    this.#writer = new StreamWriter(parts, () => generation.tally.usage);
+    this.#silence = new SilenceTimer(context.now, context.timers.after, () => this.#keepAlive());
     this.#first = first;
   }
 
-  start(controller: Controller): void {
-    const { now, timers, settings } = this.#context;
-    const silence = new SilenceTimer(now, timers.after, () => {
-      silence.begin(settings.KEEP_ALIVE_MS);
-      controller.enqueue(this.#encoder.encode(SSE_KEEP_ALIVE));
-    });
-    this.#silence = silence;
+  async run(): Promise<void> {
+    const { KEEP_ALIVE_MS } = this.#context.settings;
+    this.#silence.begin(KEEP_ALIVE_MS);
+    try {
+      for (let last = false; !last; ) {
+        const next = await this.#next();
+        last = next.last;
+        // Heartbeats and held-back tokens do not reach the client, so its silence goes on.
+        if (next.text === '') continue;
+        this.#silence.end();
+        await this.#write(next.text);
+        this.#silence.begin(KEEP_ALIVE_MS);
+      }
+      await this.#client.close();
+    } catch {
+      // Only a disconnected client makes a write fail.
+      this.#generation.cancel();
+    } finally {
+      this.#silence.stop();
+    }
   }
 
-  async pull(controller: Controller): Promise<void> {
-    this.#silence?.begin(this.#context.settings.KEEP_ALIVE_MS);
+  async #next(): Promise<{ readonly text: string; readonly last: boolean }> {
     try {
-      const last = await this.#writeNext(controller);
-      this.#silence?.end();
-      if (last) this.#close(controller);
+      const events = this.#first ?? (await this.#generation.next());
+      this.#first = null;
+      return { text: this.#writer.write(events), last: doneOf(events) !== undefined };
     } catch (thrown) {
       const error = toApiError(thrown);
       if (error !== thrown) reportBug(thrown, this.#context);
-      this.#run.fail(error);
-      controller.enqueue(this.#encoder.encode(failedEnd(error, this.#context.answer.dialect.errorCode)));
-      this.#close(controller);
+      this.#generation.fail(error);
+      const body = errorBody(error, this.#context.answer.dialect.errorCode);
+      return { text: sseData(body) + SSE_DONE, last: true };
     }
   }
 
-  cancel(): void {
-    this.#silence?.stop();
-    this.#run.cancel();
+  #keepAlive(): void {
+    this.#silence.begin(this.#context.settings.KEEP_ALIVE_MS);
+    this.#write(SSE_KEEP_ALIVE).catch(() => this.#generation.cancel());
   }
 
-  /** One write of whatever came together; true when it is the last one. */
-  async #writeNext(controller: Controller): Promise<boolean> {
-    for (;;) {
-      const events = this.#first ?? (await this.#run.next());
-      this.#first = null;
-      const text = this.#writer.write(events);
-      if (text === '') continue;
-      controller.enqueue(this.#encoder.encode(text));
-      return doneOf(events) !== undefined;
-    }
-  }
-
-  #close(controller: Controller): void {
-    this.#silence?.stop();
-    controller.close();
+  #write(text: string): Promise<void> {
+    return this.#client.write(this.#encoder.encode(text));
   }
 }

@@ -1,6 +1,6 @@
-import { errorBody } from '../../shared/answer/error-answer.ts';
 import { ApiError } from '../../shared/errors.ts';
 import type { RequestContext } from '../context.ts';
+import type { Dialect } from '../dialects/dialect.ts';
 import { SECURITY_HEADERS } from './response-headers.ts';
 
 export function jsonResponse(body: unknown, init: ResponseInit = {}): Response {
@@ -29,6 +29,12 @@ const RETRYABLE: ReadonlySet<number> = new Set([408, 429, 502, 503, 504]);
 
 /** Upstream failures are usually short, so clients may retry after one second. */
 const RETRY_SOON: ReadonlySet<number> = new Set([502, 503, 504]);
+
+/** Returns an error's JSON body, with the code as the dialect has it. */
+export function errorBody(error: ApiError, code: Dialect['errorCode']): unknown {
+  const envelope = error.envelope();
+  return code === 'string' ? envelope : { error: { ...envelope.error, code: error.status } };
+}
 
 export function errorResponse(error: ApiError, context: RequestContext): Response {
   const body = errorBody(error, context.answer.dialect.errorCode);

@@ -3,7 +3,7 @@ import type { Principal } from '../../shared/tenant.ts';
 import type { CompletionCall } from '../dialects/completion-call.ts';
 import type { RequestBounds } from '../dialects/request.ts';
 import type { Settings } from '../env.ts';
-import { estimateTokens } from './token-estimate.ts';
+import { estimateTokens } from '../upstreams/token-estimate.ts';
 
 /** The maximum cost of a request, estimated before it is tokenized. */
 export interface RequestCost {

@@ -1,14 +1,18 @@
-import { MOST_HELD } from './memory-bound.ts';
+/**
+ * Maximum length of one event, or of one error body, in characters. A longer one is malformed, because it would fill
+ * the memory that all requests of an isolate share.
+ */
+export const MAX_MESSAGE_LENGTH = 16 * 1024 * 1024;
 
-/** The JSON of an answer that is an error; null where there is none, or it never ends. */
-export async function errorBody({ body }: Response): Promise<unknown> {
+/** Returns the JSON of an error answer; null if it has none or is too long. */
+export async function readErrorBody({ body }: Response): Promise<unknown> {
   if (body === null) return null;
   const decoder = new TextDecoder();
   let text = '';
   try {
     for await (const bytes of body) {
       text += decoder.decode(bytes, { stream: true });
-      if (text.length > MOST_HELD) return null;
+      if (text.length > MAX_MESSAGE_LENGTH) return null;
     }
     return JSON.parse(text);
   } catch {

@@ -4,22 +4,22 @@ import type { After } from '../timers/request-timers.ts';
 import { withTimeLimit } from '../timers/time-limit.ts';
 import type { Upstream } from './upstream.ts';
 
-/** So long a request waits for an upstream whose list it knows from before. */
-const PATIENCE_MS = 1_000;
+/** Milliseconds that a request waits for a new list while the old one is known. */
+const REFRESH_TIMEOUT_MS = 1_000;
 
 interface KnownList {
   readonly models: readonly OriginModel[];
   readonly until: number;
 }
 
-/** Which upstream serves which models; each one's list is believed for a short time, and longer while it is away. */
+/** Caches each upstream's list of models for a short time, and for longer while the upstream is unreachable. */
 export class ModelLists {
   readonly #ttlMs: number;
   readonly #now: () => number;
   readonly #after: After;
   readonly #known = new Map<string, KnownList>();
-  /** What those upstreams fail with that have never told theirs. */
-  readonly #unheard = new Map<string, ApiError>();
+  /** The errors of upstreams that have never returned a list. */
+  readonly #unknown = new Map<string, ApiError>();
 
   /** @param now Unix milliseconds */
   constructor(ttlMs: number, now: () => number, after: After) {
@@ -29,8 +29,9 @@ export class ModelLists {
   }
 
   /**
-   * The models of all upstreams, each once: as one tells that has it loaded, else the first.
-   * @throws what the first upstream's request failed with, when no upstream ever said anything
+   * Returns the models of all upstreams. A model of several upstreams is described by one that has it loaded, else by
+   * the first one.
+   * @throws the error of the first upstream, if no list is known
    */
   async all(upstreams: readonly Upstream[], signal: AbortSignal): Promise<readonly OriginModel[]> {
     const failures: unknown[] = [];
@@ -55,30 +56,30 @@ export class ModelLists {
     const remember = (models: readonly OriginModel[]): void => {
       this.#known.set(name, { models, until: this.#now() + this.#ttlMs });
     };
-    // One request asks, and the others go on meanwhile: an upstream that swallows what it is sent must not hold up all.
+    // One request refreshes the list and the others use the old one, so that a hung upstream does not delay them.
     if (known) remember(known.models);
-    const ask = (limited: AbortSignal) => upstream.models(limited);
-    const patience = { signal, after: this.#after, ms: PATIENCE_MS };
+    const fetchList = (limited: AbortSignal) => upstream.models(limited);
+    const limit = { signal, after: this.#after, ms: REFRESH_TIMEOUT_MS };
     try {
-      remember(await (known ? withTimeLimit(patience, ask) : ask(signal)));
-      this.#unheard.delete(name);
+      remember(await (known ? withTimeLimit(limit, fetchList) : fetchList(signal)));
+      this.#unknown.delete(name);
     } catch (thrown) {
-      const heard = known !== undefined && !this.#unheard.has(name);
-      if (!heard && thrown instanceof ApiError && !signal.aborted) this.#unheard.set(name, thrown);
-      // While others can serve, nobody waits again and again for one that is away. A client that leaves tells nothing.
-      const away = known !== undefined || !signal.aborted;
-      if (away && this.#known.size > 0) remember(known?.models ?? []);
+      const isKnown = known !== undefined && !this.#unknown.has(name);
+      if (!isKnown && thrown instanceof ApiError && !signal.aborted) this.#unknown.set(name, thrown);
+      // While others can serve, an unreachable upstream is not waited for again. A disconnected client shows nothing.
+      const isUnreachable = known !== undefined || !signal.aborted;
+      if (isUnreachable && this.#known.size > 0) remember(known?.models ?? []);
       throw thrown;
     }
   }
 
-  /** Why a model that nobody offers may be there all the same; null when every upstream has told its models. */
+  /** The error of an upstream whose models are unknown; null if all lists are known. */
   get missing(): ApiError | null {
-    const [failure = null] = this.#unheard.values();
+    const [failure = null] = this.#unknown.values();
     return failure;
   }
 
-  /** Null when the upstream does not serve it. */
+  /** Null if the upstream does not serve the model. */
   stateOf(upstream: string, id: string): ModelState | null {
     return this.#known.get(upstream)?.models.find((model) => model.id === id)?.state ?? null;
   }

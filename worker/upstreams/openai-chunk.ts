@@ -1,7 +1,7 @@
 import * as z from 'zod';
-import type { Alternative, TokenLogprob } from '../../shared/generation.ts';
+import type { TokenLogprob, TopLogprob } from '../../shared/generation.ts';
 
-/** One chunk of an OpenAI-compatible server's completion stream, as far as it is read. */
+/** The fields that are read of a chunk of an OpenAI-compatible server's stream. */
 
 const named = z.object({
   token: z.string(),
@@ -10,7 +10,7 @@ const named = z.object({
 });
 type Named = z.infer<typeof named>;
 
-/** The legacy layout, or that of chat completions, which llama.cpp's server has here, too. */
+/** The legacy layout, or that of chat completions, which llama.cpp's server also uses here. */
 const logprobs = z.object({
   tokens: z.array(z.string()).nullish(),
   token_logprobs: z.array(z.number().nullable()).nullish(),
@@ -27,7 +27,7 @@ const choice = z.object({
 });
 export type ChunkChoice = z.infer<typeof choice>;
 
-/** What a server may leave out, it may also set to null. */
+/** Servers leave optional fields out or set them to null. */
 export const chunk = z.object({
   choices: z.array(choice).nullish(),
   usage: z
@@ -42,8 +42,8 @@ export type ChunkUsage = z.infer<typeof chunk>['usage'];
 
 const encoder = new TextEncoder();
 
-/** A token's bytes from the name servers give it: its text, or `bytes:\xe2\x82` where it is part of a character. */
-function bytesOf(name: string): string {
+/** Returns the bytes of a token's name: its text, or `bytes:\xe2\x82` for a part of a character. */
+function bytesOfName(name: string): string {
   if (name.startsWith('bytes:')) {
     return name
       .slice('bytes:'.length)
@@ -52,7 +52,7 @@ function bytesOf(name: string): string {
   return Array.from(encoder.encode(name), (byte) => String.fromCharCode(byte)).join('');
 }
 
-/** Such servers name tokens and may not number them; equal bytes get equal numbers within one answer. */
+/** Numbers the tokens of servers that send no ids: equal bytes have equal numbers within one answer. */
 export class TokenNumbers {
   readonly #numbers = new Map<string, number>();
 
@@ -63,27 +63,29 @@ export class TokenNumbers {
   }
 }
 
-/** A name is cut at the last whole character where the bytes are told beside it. */
-const bytesNamed = ({ token, bytes }: Named): string =>
-  bytes ? String.fromCharCode(...bytes) : bytesOf(token);
+/** Prefers `bytes`, because a name with `bytes` may be cut at the last whole character. */
+const bytesOfToken = ({ token, bytes }: Named): string =>
+  bytes ? String.fromCharCode(...bytes) : bytesOfName(token);
 
 export function tokensOf({ logprobs: found }: ChunkChoice, numbers: TokenNumbers): TokenLogprob[] {
   const token = (bytes: string, logprob: number | null, top: readonly (readonly [string, number])[]) => ({
     id: numbers.of(bytes),
     bytes,
     logprob,
-    top: top
+    topLogprobs: top
       .toSorted(([, a], [, b]) => b - a)
-      .map(([text, value]): Alternative => [numbers.of(text), text, value]),
+      .map(([text, value]): TopLogprob => [numbers.of(text), text, value]),
   });
   const fromChat = (found?.content ?? []).map((one) => {
-    const top = (one.top_logprobs ?? []).map((other) => [bytesNamed(other), other.logprob ?? null] as const);
-    return token(bytesNamed(one), one.logprob ?? null, top.filter(hasLogprob));
+    const top = (one.top_logprobs ?? []).map(
+      (other) => [bytesOfToken(other), other.logprob ?? null] as const,
+    );
+    return token(bytesOfToken(one), one.logprob ?? null, top.filter(hasLogprob));
   });
   const legacy = (found?.tokens ?? []).map((name, index) => {
     const top = Object.entries(found?.top_logprobs?.[index] ?? {});
-    const named = top.map(([text, logprob]) => [bytesOf(text), logprob] as const);
-    return token(bytesOf(name), found?.token_logprobs?.[index] ?? null, named);
+    const named = top.map(([text, logprob]) => [bytesOfName(text), logprob] as const);
+    return token(bytesOfName(name), found?.token_logprobs?.[index] ?? null, named);
   });
   return [...fromChat, ...legacy];
 }

@@ -1,9 +1,9 @@
 import { ApiError, type ErrorCode } from '../../shared/errors.ts';
-import { errorBody } from './error-body.ts';
-import { codeOf, type Fault, faultOf } from './openai-fault.ts';
+import { readErrorBody } from './error-body.ts';
+import { codeOfFault, type Fault, faultOf } from './openai-fault.ts';
 import { loading } from './upstream-errors.ts';
 
-/** Says what to do: the caller cannot know which servers have this endpoint. */
+/** The message says what to do, because the client cannot know which servers have this endpoint. */
 export const noRawCompletions = (model: string, server: string): ApiError =>
   new ApiError(
     'unsupported_endpoint',
@@ -12,22 +12,22 @@ export const noRawCompletions = (model: string, server: string): ApiError =>
     { param: 'model' },
   );
 
-/** Whole seconds, as clients read them: servers also send fractions, and dates. */
+/** Returns `retry-after` in whole seconds; servers also send fractions and dates. */
 function secondsToWait(response: Response, now: number): number {
   const header = response.headers.get('retry-after') ?? '';
   const seconds = Number.isNaN(Number(header)) ? (Date.parse(header) - now) / 1000 : Number(header);
   return Number.isFinite(seconds) ? Math.max(1, Math.ceil(seconds)) : 1;
 }
 
-/** The server finds the request wrong, whether or not it can be understood why. */
-function refused(fault: Fault | null): ApiError {
+/** Returns the error of a request that the server has rejected, also if the reason is unknown. */
+function rejected(fault: Fault | null): ApiError {
   const { message, param = null } = fault ?? { message: '' };
-  const code = fault === null ? 'invalid_value' : codeOf(fault);
-  const said = message === '' ? 'The model server refused the request.' : message.slice(0, 1000);
+  const code = fault === null ? 'invalid_value' : codeOfFault(fault);
+  const said = message === '' ? 'The model server rejected the request.' : message.slice(0, 1000);
   return new ApiError(code, said, { param: code === 'context_length_exceeded' ? 'prompt' : param });
 }
 
-/** What the caller should see of an answer that is not 200. `now` = Unix milliseconds. */
+/** Returns the client's error for an answer that is not 200. `now` = Unix milliseconds. */
 export async function errorOfOpenAiAnswer(
   response: Response,
   model: string,
@@ -37,8 +37,8 @@ export async function errorOfOpenAiAnswer(
   const { status } = response;
   const waiting = (code: ErrorCode, message: string): ApiError =>
     new ApiError(code, message, { headers: { 'retry-after': String(secondsToWait(response, now)) } });
-  const fault = faultOf(await errorBody(response));
-  // Servers use 404 for unknown paths and for unknown models; about the latter they speak of a model.
+  const fault = faultOf(await readErrorBody(response));
+  // Servers use 404 for unknown paths and for unknown models; only the latter message names a model.
   const noPath = status === 404 && !/model/i.test(fault?.message ?? '');
   if (status === 405 || status === 415 || status === 501 || noPath) return noRawCompletions(model, server);
   if (status === 503 && /loading/i.test(fault?.message ?? '')) return loading();
@@ -46,7 +46,7 @@ export async function errorOfOpenAiAnswer(
     return waiting('server_is_overloaded', 'The model server is overloaded.');
   }
   if (status === 504) return waiting('upstream_timeout', 'The model server did not answer in time.');
-  if (status === 400 || status === 413 || status === 422) return refused(fault);
-  // 401 and 403 are about our key for that server, 404 about our name for its model: nothing the caller did.
+  if (status === 400 || status === 413 || status === 422) return rejected(fault);
+  // 401 and 403 concern the operator's key for the server, 404 the configured model name: not the client's fault.
   return waiting('upstream_error', 'The model server could not serve this request.');
 }

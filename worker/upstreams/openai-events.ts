@@ -1,8 +1,8 @@
 import type { ErrorCode } from '../../shared/errors.ts';
 import type { EventOf, GenerationEvent, GenerationRequest, Usage } from '../../shared/generation.ts';
-import { estimateTokens } from '../limits/token-estimate.ts';
 import { type ChunkChoice, type ChunkUsage, chunk, TokenNumbers, tokensOf } from './openai-chunk.ts';
-import { blamesRequest, codeOf, type Fault, faultOf } from './openai-fault.ts';
+import { blamesRequest, codeOfFault, type Fault, faultOf } from './openai-fault.ts';
+import { estimateTokens } from './token-estimate.ts';
 import { malformed } from './upstream-errors.ts';
 
 interface Choice {
@@ -11,20 +11,20 @@ interface Choice {
   finished: boolean;
 }
 
-/** Finish reasons of servers that gave up: the text is no whole answer. */
+/** Finish reasons after which the text is incomplete. */
 const ABORTED: ReadonlySet<string> = new Set(['abort', 'error', 'cancelled']);
 
 const CUT_OFF = 'The model server ended the completion before it had finished.';
 
-/** What ails the server itself may name its addresses, paths and keys, which are no caller's business. */
-function told(fault: Fault): string {
+/** Returns the message for the client. Other errors of the server may name its addresses, paths and keys. */
+function messageOf(fault: Fault): string {
   const { message } = fault;
   return blamesRequest(fault) && message !== ''
     ? message.slice(0, 500)
     : 'The model server reported an error.';
 }
 
-/** Turns the chunks of one answer into our events. */
+/** Turns the chunks of one answer into generation events. */
 export class OpenAiEvents {
   readonly #request: GenerationRequest;
   readonly #choices: readonly Choice[];
@@ -41,11 +41,11 @@ export class OpenAiEvents {
     }));
   }
 
-  /** What can be said as soon as the server has accepted the request. */
+  /** Returns the events of an accepted request. */
   opening(): GenerationEvent[] {
     const { prompts, model, echo } = this.#request;
     const promptTokens = prompts.map(estimateTokens);
-    // Ids would have been refused together with `echo`: this side cannot turn them into text.
+    // Token ids with `echo` have been rejected, because the Worker cannot decode them.
     const echoes = prompts.flatMap((text, prompt): EventOf<'prompt'>[] =>
       typeof text === 'string' ? [{ type: 'prompt', prompt, text, ids: [] }] : [],
     );
@@ -56,14 +56,14 @@ export class OpenAiEvents {
     ];
   }
 
-  /** @throws ApiError 502 for a payload that is no chunk */
+  /** @throws ApiError 502 for a payload that is not a chunk */
   push(payload: string): GenerationEvent[] {
     if (this.#ended) return [];
     if (payload === '[DONE]') return [this.#isFinished ? this.#done() : this.#failed(CUT_OFF)];
     const value = parseJson(payload);
     const fault = faultOf(value);
-    // A request that is wrong is wrong everywhere, and says nothing against the server.
-    if (fault) return [this.#failed(told(fault), blamesRequest(fault) ? codeOf(fault) : undefined)];
+    // An invalid request does not count against the server.
+    if (fault) return [this.#failed(messageOf(fault), blamesRequest(fault) ? codeOfFault(fault) : undefined)];
     const parsed = chunk.safeParse(value);
     if (!parsed.success) throw malformed();
     const { choices, usage } = parsed.data;
@@ -71,7 +71,7 @@ export class OpenAiEvents {
     return (choices ?? []).flatMap((choice) => (this.#ended ? [] : this.#choice(choice)));
   }
 
-  /** The stream ended: nothing more to say if all was said. */
+  /** Returns the terminal event at the end of the stream, if [DONE] is missing. */
   end(): GenerationEvent[] {
     return this.#ended || !this.#isFinished ? [] : [this.#done()];
   }
@@ -88,16 +88,16 @@ export class OpenAiEvents {
     const text = found.text ?? '';
     const tokens = tokensOf(found, this.#numbers);
     if (text !== '' || tokens.length > 0) {
-      // A server that shows no tokens sends one per chunk, as a rule; its usage corrects the sum at the end.
+      // Without logprobs a chunk usually carries one token; the server's usage corrects the sum at the end.
       choice.tokens += Math.max(1, tokens.length);
       choice.score += tokens.reduce((sum, { logprob }) => sum + (logprob ?? 0), 0);
-      const shown = this.#request.logprobs === null ? {} : { tokens };
+      const logprobs = this.#request.logprobs === null ? {} : { logprobs: tokens };
       events.push({
         type: 'token',
         choice: found.index,
         text,
         completionTokens: choice.tokens,
-        ...shown,
+        ...logprobs,
       });
     }
     if (ABORTED.has(found.finish_reason ?? '')) events.push(this.#failed(CUT_OFF));
@@ -117,14 +117,14 @@ export class OpenAiEvents {
     };
   }
 
-  /** As the server says, and counted here where it does not. */
-  #used(): Usage {
+  /** Returns the server's usage; counts where the server reports none. */
+  #usageSoFar(): Usage {
     const sum = (numbers: readonly number[]): number => numbers.reduce((total, number) => total + number, 0);
-    const said = this.#usage;
+    const reported = this.#usage;
     return {
-      promptTokens: said?.prompt_tokens ?? sum(this.#request.prompts.map(estimateTokens)),
-      cachedTokens: said?.prompt_tokens_details?.cached_tokens ?? 0,
-      completionTokens: said?.completion_tokens ?? sum(this.#choices.map(({ tokens }) => tokens)),
+      promptTokens: reported?.prompt_tokens ?? sum(this.#request.prompts.map(estimateTokens)),
+      cachedTokens: reported?.prompt_tokens_details?.cached_tokens ?? 0,
+      completionTokens: reported?.completion_tokens ?? sum(this.#choices.map(({ tokens }) => tokens)),
     };
   }
 
@@ -132,12 +132,12 @@ export class OpenAiEvents {
     this.#ended = true;
     return {
       type: 'done',
-      usage: this.#used(),
+      usage: this.#usageSoFar(),
       timings: { queueMs: 0, promptMs: 0, generationMs: 0 },
     };
   }
 
-  /** @param wrong what is wrong with the request, where it is at fault */
+  /** @param wrong error code, if the request is at fault */
   #failed(message: string, wrong?: ErrorCode): GenerationEvent {
     this.#ended = true;
     return {
@@ -146,7 +146,7 @@ export class OpenAiEvents {
       message,
       param: wrong === 'context_length_exceeded' ? 'prompt' : null,
       retryable: wrong === undefined,
-      usage: this.#used(),
+      usage: this.#usageSoFar(),
     };
   }
 }

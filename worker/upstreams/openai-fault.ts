@@ -1,7 +1,7 @@
 import * as z from 'zod';
 import { ERROR_TABLE, type ErrorCode, isErrorCode } from '../../shared/errors.ts';
 
-/** What an OpenAI-compatible server finds wrong. One odd member must not hide the others. */
+/** An error of an OpenAI-compatible server. A member of the wrong type does not invalidate the others. */
 const fault = z.object({
   message: z.string().catch(''),
   type: z.string().nullable().catch(null),
@@ -11,8 +11,8 @@ const fault = z.object({
 export type Fault = z.infer<typeof fault>;
 
 /**
- * The fault in a body or in an event: in OpenAI's envelope, as a text there (LM Studio, TGI), or without any (SGLang,
- * older vLLM). Null when there is none. Runs per event, hence no schema around it.
+ * Returns the error in a body or an event: in OpenAI's envelope, as a text (LM Studio, TGI), or without an envelope
+ * (SGLang, older vLLM). Null if there is none. Runs per event, so a schema does not wrap it.
  */
 export function faultOf(value: unknown): Fault | null {
   if (typeof value !== 'object' || value === null) return null;
@@ -23,17 +23,17 @@ export function faultOf(value: unknown): Fault | null {
   return bare ? fault.parse(value) : null;
 }
 
-/** Whether the server says that the request was wrong, as OpenAI or as vLLM says it. */
+/** True if the server reports an invalid request, as OpenAI or as vLLM does. */
 export const blamesRequest = ({ type, code }: Fault): boolean =>
   type === 'invalid_request_error' || type === 'BadRequestError' || code === 400 || code === 422;
 
-/** Servers number this error as any other, or name it in their own way: llama.cpp's has a type, vLLM's its words alone. */
-const tooLong = ({ type, message }: Fault): boolean =>
+/** llama.cpp names this error by a type, vLLM only by its message. */
+const isTooLong = ({ type, message }: Fault): boolean =>
   type === 'exceed_context_size_error' || /maximum context length|available context size/i.test(message);
 
-/** Our name for what a server finds wrong with a request. */
-export function codeOf(fault: Fault): ErrorCode {
+/** Maps a server's error to an error code of this API. */
+export function codeOfFault(fault: Fault): ErrorCode {
   const { code } = fault;
   if (typeof code === 'string' && isErrorCode(code) && ERROR_TABLE[code].status === 400) return code;
-  return tooLong(fault) ? 'context_length_exceeded' : 'invalid_value';
+  return isTooLong(fault) ? 'context_length_exceeded' : 'invalid_value';
 }

@@ -3,16 +3,16 @@ import type { GenerationRequest, WireConstraint } from '../../shared/generation.
 import { NEUTRAL_SAMPLING, type SamplingParameters } from '../../shared/sampling.ts';
 import type { UpstreamContext } from './upstream.ts';
 
-/** Our request as the body of an OpenAI-compatible server's POST /completions. */
+/** Writes a GenerationRequest as the body of POST /completions of an OpenAI-compatible server. */
 
 type Fields = Record<string, unknown>;
 
-interface Asked extends Pick<UpstreamContext, 'extra' | 'tokensAsIds'> {
-  /** Null where the server is not told of any. */
+interface BodyOptions extends Pick<UpstreamContext, 'extra' | 'tokensAsIds'> {
+  /** Null = no salt is sent. */
   readonly cacheSalt: string | null;
 }
 
-/** Sampling fields outside OpenAI's own, by the names vLLM and llama.cpp share; sent only when they do something, or as callers sent them. */
+/** Sampling fields beyond OpenAI's, by the names that vLLM and llama.cpp share. Neutral values are not sent. */
 const EXTENSIONS = [
   ['topK', 'top_k'],
   ['minP', 'min_p'],
@@ -45,7 +45,7 @@ function samplingFields(sampling: SamplingParameters): Fields {
   };
   if (sampling.seed !== null) fields.seed = sampling.seed;
   if (sampling.repetitionPenalty !== NEUTRAL_SAMPLING.repetitionPenalty) {
-    // One idea, two names: vLLM's and llama.cpp's. Servers ignore the one they do not know.
+    // The names of vLLM and llama.cpp; servers ignore the one that they do not know.
     fields.repetition_penalty = sampling.repetitionPenalty;
     fields.repeat_penalty = sampling.repetitionPenalty;
   }
@@ -59,7 +59,7 @@ function samplingFields(sampling: SamplingParameters): Fields {
   return fields;
 }
 
-/** By the names of OpenAI, vLLM and llama.cpp, beside the one that the caller used. */
+/** By the names of OpenAI, vLLM and llama.cpp, besides the one that the client used. */
 function constraintFields(constraint: WireConstraint | null): Fields {
   if (constraint === null) return {};
   switch (constraint.type) {
@@ -83,8 +83,8 @@ const unsupported = (param: string, what: string): ApiError =>
     param,
   });
 
-/** What cannot be asked of a server whose tokens we do not see. @throws ApiError 400 */
-function checkSupported(request: GenerationRequest, { tokensAsIds }: Asked): void {
+/** Rejects what needs the server's tokenizer. @throws ApiError 400 */
+function checkSupported(request: GenerationRequest, { tokensAsIds }: BodyOptions): void {
   if (request.maxTokens < 0) throw unsupported('max_tokens', 'generate until the end of the context');
   if (request.promptLogprobs !== null) throw unsupported('logprobs', 'score a prompt (echo with logprobs)');
   if (request.tokenIds) throw unsupported('return_token_ids', 'show token ids');
@@ -101,15 +101,15 @@ function checkSupported(request: GenerationRequest, { tokensAsIds }: Asked): voi
 
 /**
  * @param model the server's own name of the model
- * @param asked its extra fields travel on as they were sent, but for what is said of them anew
+ * @param options its extra fields are sent as they are, unless the request sets the same field
  * @throws ApiError 400 for what such a server cannot do
  */
-export function openAiBody(request: GenerationRequest, model: string, asked: Asked): Fields {
-  checkSupported(request, asked);
+export function openAiBody(request: GenerationRequest, model: string, options: BodyOptions): Fields {
+  checkSupported(request, options);
   const [only] = request.prompts;
   const logprobs = request.logprobs ?? (request.scores ? 0 : null);
   return {
-    ...asked.extra,
+    ...options.extra,
     model,
     prompt: request.prompts.length === 1 ? only : request.prompts,
     ...(request.suffix !== null && { suffix: request.suffix }),
@@ -129,6 +129,6 @@ export function openAiBody(request: GenerationRequest, model: string, asked: Ask
     ...(!request.addSpecialTokens && { add_special_tokens: false }),
     ...(request.truncatePromptTokens !== null && { truncate_prompt_tokens: request.truncatePromptTokens }),
     ...(!request.cachePrompt && { cache_prompt: false }),
-    ...(asked.cacheSalt !== null && { cache_salt: asked.cacheSalt }),
+    ...(options.cacheSalt !== null && { cache_salt: options.cacheSalt }),
   };
 }

@@ -1,12 +1,12 @@
 import { SseDecoder } from '../../shared/framing.ts';
 import type { GenerationEvent, GenerationRequest, OriginModel } from '../../shared/generation.ts';
 import { sha256Hex } from '../../shared/signing.ts';
-import { ask, type Carrier } from './ask.ts';
-import { MOST_HELD } from './memory-bound.ts';
+import { MAX_MESSAGE_LENGTH } from './error-body.ts';
+import { type Fetch, fetchUpstream } from './fetch-upstream.ts';
 import { errorOfOpenAiAnswer, noRawCompletions } from './openai-errors.ts';
 import { OpenAiEvents } from './openai-events.ts';
 import { openAiBody } from './openai-request.ts';
-import type { EventStream, Upstream, UpstreamContext } from './upstream.ts';
+import type { EventBatches, Upstream, UpstreamContext } from './upstream.ts';
 import type { OpenAiModel } from './upstream-config.ts';
 import { interrupted, malformed } from './upstream-errors.ts';
 
@@ -14,10 +14,10 @@ export interface OpenAiOptions {
   readonly name: string;
   /** Base address with version. */
   readonly url: string;
-  readonly carrier: Carrier;
+  readonly fetch: Fetch;
   readonly apiKey: string | null;
   readonly models: readonly OpenAiModel[];
-  /** Whether all requests bear a salt for the server's prefix cache, not those alone whose callers ask for one. */
+  /** Send a prefix cache salt with every request, not only with those that have one. */
   readonly cacheSalt: boolean;
   /** Milliseconds until the server must have answered with a status. */
   readonly acceptTimeoutMs: number;
@@ -25,10 +25,10 @@ export interface OpenAiOptions {
   readonly now: () => number;
 }
 
-/** Such servers do not tell; ids are theirs to check. */
+/** OpenAI-compatible servers do not report the size of their vocabulary, and check ids themselves. */
 const ANY_VOCABULARY = 2 ** 31;
 
-/** Any OpenAI-compatible server: vLLM, Ollama, LM Studio, llama.cpp, a hosted API. */
+/** An OpenAI-compatible server: vLLM, Ollama, LM Studio, llama.cpp, a hosted API. */
 export class OpenAiUpstream implements Upstream {
   readonly name: string;
   readonly tokenizer = null;
@@ -56,7 +56,7 @@ export class OpenAiUpstream implements Upstream {
     return null;
   }
 
-  async generate(request: GenerationRequest, context: UpstreamContext): Promise<EventStream> {
+  async generate(request: GenerationRequest, context: UpstreamContext): Promise<EventBatches> {
     const model = this.#options.models.find(({ id }) => id === request.model);
     if (!model?.rawCompletions) throw noRawCompletions(request.model, this.name);
     const isSalted = this.#options.cacheSalt || request.cacheSalt !== '';
@@ -74,22 +74,22 @@ export class OpenAiUpstream implements Upstream {
     body: Readonly<Record<string, unknown>>,
     { signal, after, traceparent }: UpstreamContext,
   ): Promise<Response> {
-    const { url, carrier, apiKey, acceptTimeoutMs } = this.#options;
+    const { url, fetch, apiKey, acceptTimeoutMs } = this.#options;
     const headers = {
       'content-type': 'application/json',
       accept: 'text/event-stream',
       ...(apiKey !== null && { authorization: `Bearer ${apiKey}` }),
       traceparent,
     };
-    return ask(
+    return fetchUpstream(
       `${url.replace(/\/+$/, '')}/completions`,
       { method: 'POST', headers, body: JSON.stringify(body) },
-      { carrier, signal, after, acceptTimeoutMs },
+      { fetch, signal, after, acceptTimeoutMs },
     );
   }
 }
 
-/** No other tenant's, whatever salt callers ask for. */
+/** Hashes the client's salt with the tenant, so that tenants never share a cache. */
 const saltOf = ({ tenantId, cacheSalt }: GenerationRequest): Promise<string> =>
   sha256Hex(JSON.stringify([tenantId, cacheSalt]));
 
@@ -100,7 +100,7 @@ async function* readChunks(
   const reader = body.getReader();
   const decoder = new TextDecoder('utf-8', { fatal: false, ignoreBOM: false });
   const sse = new SseDecoder();
-  // Held back until the server has said something: until then another one can be asked instead.
+  // Held back until the first chunk, because until then another upstream can be tried.
   let opening = events.opening();
   try {
     for (;;) {
@@ -111,7 +111,7 @@ async function* readChunks(
       const batch = sse
         .push(decoder.decode(value, { stream: true }))
         .flatMap((payload) => events.push(payload));
-      if (sse.pending > MOST_HELD) throw malformed();
+      if (sse.pending > MAX_MESSAGE_LENGTH) throw malformed();
       if (batch.length === 0) continue;
       yield [...opening, ...batch];
       opening = [];

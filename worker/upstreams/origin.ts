@@ -1,8 +1,6 @@
 import * as z from 'zod';
-import { ApiError } from '../../shared/errors.ts';
-import { LineDecoder } from '../../shared/framing.ts';
+import { ApiError, isErrorCode } from '../../shared/errors.ts';
 import {
-  type GenerationEvent,
   type GenerationRequest,
   type OriginModel,
   originModel,
@@ -19,23 +17,24 @@ import {
 } from '../../shared/tokenization.ts';
 import { type After, afterAlone } from '../timers/request-timers.ts';
 import { withTimeLimit } from '../timers/time-limit.ts';
-import { ask, type Carrier } from './ask.ts';
-import { errorOfAnswer } from './origin-errors.ts';
-import { parseEvent } from './origin-events.ts';
-import type { EventStream, TokenizerService, Upstream, UpstreamContext, WrittenStream } from './upstream.ts';
+import { readErrorBody } from './error-body.ts';
+import { type Fetch, fetchUpstream } from './fetch-upstream.ts';
+import { OriginStream, type Validation } from './origin-stream.ts';
+import type { EventBatches, TokenizerService, Upstream, UpstreamContext } from './upstream.ts';
 import type { OriginModelName } from './upstream-config.ts';
-import { interrupted, loading, malformed, unreachable } from './upstream-errors.ts';
+import { loading, malformed, unreachable } from './upstream-errors.ts';
 
 export interface OriginOptions {
   readonly name: string;
   /** Base address, e.g. `http://10.0.0.7:9100`. */
   readonly url: string;
-  readonly carrier: Carrier;
+  readonly fetch: Fetch;
   readonly secret: string;
-  /** The names callers know its models by; null = its own. */
+  /** The public names of its models; null = its own names. */
   readonly models: readonly OriginModelName[] | null;
   /** Milliseconds until the origin must have answered with a status. */
   readonly acceptTimeoutMs: number;
+  readonly validation: Validation;
   readonly now: () => number;
 }
 
@@ -45,19 +44,19 @@ interface OriginCall {
   readonly path: string;
   readonly body?: unknown;
   readonly signal: AbortSignal;
-  /** The caller's own time limits, where it is a request. */
+  /** Timers of the client's request, if there is one. */
   readonly after?: After;
   readonly headers?: Readonly<Record<string, string>>;
 }
 
 const modelList = z.object({ models: z.array(originModel) });
 
-/** Our own protocol: signed requests; events as NDJSON, or streams as their callers read them. */
+/** Speaks the origin's protocol: signed requests, events as NDJSON. */
 export class OriginUpstream implements Upstream {
   readonly name: string;
   readonly tokenizer: TokenizerService;
   readonly #options: OriginOptions;
-  /** Where paths begin, without a slash at its end. */
+  /** Base address without a trailing slash. */
   readonly #base: string;
   #key: SigningKey | null = null;
 
@@ -66,8 +65,8 @@ export class OriginUpstream implements Upstream {
     this.#options = options;
     this.#base = new URL('/', options.url).href.slice(0, -1);
     this.tokenizer = {
-      tokenize: (body, signal) => this.#ask('/tokenize', this.#named(body), signal, tokenizeResult),
-      detokenize: (body, signal) => this.#ask('/detokenize', this.#named(body), signal, detokenizeResult),
+      tokenize: (body, signal) => this.#post('/tokenize', this.#named(body), signal, tokenizeResult),
+      detokenize: (body, signal) => this.#post('/detokenize', this.#named(body), signal, detokenizeResult),
       info: (model, signal) =>
         this.#json(
           { method: 'GET', path: `/tokenizer_info?model=${encodeURIComponent(this.#nameOf(model))}`, signal },
@@ -76,16 +75,12 @@ export class OriginUpstream implements Upstream {
     };
   }
 
-  async generate(request: GenerationRequest, context: UpstreamContext): Promise<EventStream | WrittenStream> {
+  async generate(request: GenerationRequest, context: UpstreamContext): Promise<EventBatches> {
     const { signal, after, traceparent } = context;
-    const askedAt = this.#options.now();
     const call = { method: 'POST', path: '/generate', body: this.#named(request) } as const;
     const response = await this.#call({ ...call, signal, after, headers: { traceparent } });
-    const { body } = response;
-    if (body === null) throw malformed();
-    const isWritten = response.headers.get('content-type')?.startsWith('text/event-stream');
-    if (!isWritten) return new EventReader(body);
-    return { body, askedAt, account: () => this.usageOf(request.account ?? '', signal) };
+    if (response.body === null) throw malformed();
+    return new OriginStream(response.body, this.#options.validation);
   }
 
   async models(signal: AbortSignal): Promise<readonly OriginModel[]> {
@@ -109,7 +104,7 @@ export class OriginUpstream implements Upstream {
     return this.#json({ method: 'GET', path, signal }, usageAccount);
   }
 
-  #ask<T>(
+  #post<T>(
     path: string,
     body: TokenizeRequest | DetokenizeRequest,
     signal: AbortSignal,
@@ -118,7 +113,7 @@ export class OriginUpstream implements Upstream {
     return this.#json({ method: 'POST', path, body, signal }, schema);
   }
 
-  /** A whole answer, for which the time is that for a status alone elsewhere. */
+  /** Returns a JSON answer. The accept timeout covers the whole body. */
   async #json<T>(call: OriginCall, schema: z.ZodType<T>): Promise<T> {
     const read = async (signal: AbortSignal): Promise<T> => {
       const response = await this.#call({ ...call, signal });
@@ -133,7 +128,7 @@ export class OriginUpstream implements Upstream {
     );
   }
 
-  /** A 200 from the origin; anything else is thrown as what the caller should see. */
+  /** Returns a 200 of the origin. @throws ApiError for the client, on any other status */
   async #call(call: OriginCall): Promise<Response> {
     const { method, signal, after = afterAlone } = call;
     const body = call.body === undefined ? '' : JSON.stringify(call.body);
@@ -142,63 +137,53 @@ export class OriginUpstream implements Upstream {
       'content-type': 'application/json',
       [SIGNATURE_HEADER]: await this.#signature(call, body),
     };
-    const { carrier, acceptTimeoutMs } = this.#options;
-    const response = await ask(
+    const { fetch, acceptTimeoutMs } = this.#options;
+    const response = await fetchUpstream(
       this.#base + call.path,
       { method, headers, ...(call.body === undefined ? {} : { body }) },
-      { carrier, signal, after, acceptTimeoutMs },
+      { fetch, signal, after, acceptTimeoutMs },
     );
-    if (response.status !== 200) throw await errorOfAnswer(response);
+    if (response.status !== 200) throw await errorOf(response);
     return response;
   }
 
   async #signature(call: OriginCall, body: string): Promise<string> {
-    // Unlike streams and sockets, a key does not belong to the request that made it; the promise of one would.
+    // workerd lets requests share the key, but not a promise of it.
     this.#key ??= await importSigningKey(this.#options.secret);
     const claims = { timestamp: this.#options.now(), nonce: crypto.randomUUID() };
     return sign(this.#key, { method: call.method, path: call.path, body }, claims);
   }
 }
 
-/** The model under the name callers know it by; none when the origin does not have it. */
+/** Returns the model under its public name; an empty list if the origin does not have it. */
 function renamed(models: readonly OriginModel[], { id, upstreamId = id }: OriginModelName): OriginModel[] {
   const model = models.find((one) => one.id === upstreamId || one.aliases.includes(upstreamId));
   return model === undefined ? [] : [{ ...model, id, aliases: [] }];
 }
 
-/** Events as they arrive, one batch per network chunk, maybe an empty one; lines and characters may be split anywhere. */
-class EventReader implements AsyncIterableIterator<readonly GenerationEvent[]> {
-  readonly #reader: ReadableStreamDefaultReader<Uint8Array>;
-  readonly #decoder = new TextDecoder('utf-8', { fatal: false, ignoreBOM: true });
-  readonly #lines = new LineDecoder();
+const envelope = z.object({
+  error: z.object({ message: z.string(), param: z.string().nullish(), code: z.string() }),
+});
 
-  constructor(body: ReadableStream<Uint8Array>) {
-    this.#reader = body.getReader();
-  }
+/**
+ * Returns the client's error for an answer that is not 200: the origin's own errors as they are, with the time to wait,
+ * and 502 for everything else.
+ */
+async function errorOf(response: Response): Promise<ApiError> {
+  const body = envelope.safeParse(await readErrorBody(response));
+  // 401 and 403 concern the Worker's signature, not the client's key.
+  const isInternal = response.status === 401 || response.status === 403 || response.status === 500;
+  if (!body.success || isInternal || !isErrorCode(body.data.error.code)) return malformed();
+  const { code, message, param } = body.data.error;
+  return new ApiError(code, message, { param: param ?? null, headers: retryHeaders(response) });
+}
 
-  [Symbol.asyncIterator](): this {
-    return this;
-  }
+const RETRY_HEADERS = ['retry-after', 'retry-after-ms', 'x-should-retry'];
 
-  /** Runs once per event, hence no generator. */
-  async next(): Promise<IteratorResult<readonly GenerationEvent[]>> {
-    try {
-      for (;;) {
-        const { value, done } = await this.#reader.read();
-        if (done) return { value: undefined, done };
-        const lines = this.#lines.push(this.#decoder.decode(value, { stream: true }));
-        // Empty lines are signs of life: no events, but no silence either.
-        if (lines.length > 0)
-          return { value: lines.filter((line) => line !== '').map(parseEvent), done: false };
-      }
-    } catch (thrown) {
-      void this.return();
-      throw thrown instanceof ApiError ? thrown : interrupted();
-    }
-  }
-
-  async return(): Promise<IteratorResult<readonly GenerationEvent[]>> {
-    await this.#reader.cancel().catch(() => {});
-    return { value: undefined, done: true };
-  }
+function retryHeaders(response: Response): Record<string, string> {
+  const named = RETRY_HEADERS.flatMap((name) => {
+    const value = response.headers.get(name);
+    return value === null ? [] : [[name, value]];
+  });
+  return Object.fromEntries(named);
 }

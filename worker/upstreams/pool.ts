@@ -2,7 +2,7 @@ import type { ApiError } from '../../shared/errors.ts';
 import type { OriginModel, UsageAccount, WirePrompt } from '../../shared/generation.ts';
 import { type Env, fetcherOf, type Settings, secretOf } from '../env.ts';
 import { afterAlone } from '../timers/request-timers.ts';
-import type { Carrier } from './ask.ts';
+import type { Fetch } from './fetch-upstream.ts';
 import { ModelLists } from './model-lists.ts';
 import { OpenAiUpstream } from './openai.ts';
 import { OriginUpstream } from './origin.ts';
@@ -12,29 +12,29 @@ import type { Upstream } from './upstream.ts';
 import { parseUpstreams, type UpstreamConfig } from './upstream-config.ts';
 import { UpstreamHealth } from './upstream-health.ts';
 
-/** What the choice of an upstream may depend on: prefix caches are per tenant and prompt. */
+/** What selects an upstream, because prefix caches are per tenant and prompt. */
 export interface Affinity {
   readonly tenantId: string;
   readonly prompt: WirePrompt | null;
 }
 
-/** What upstreams say that a generation has used. */
+/** The upstreams' answer about the usage of a generation. */
 export interface KnownAccount {
-  /** Null when none that has answered remembers it. */
+  /** Null if no upstream that answered knows the account. */
   readonly account: UsageAccount | null;
-  /** Whether all of them have answered. */
+  /** True if all upstreams have answered. */
   readonly complete: boolean;
 }
 
-/** The models on offer and who serves them. */
+/** The served models and their upstreams. */
 export interface Catalogue {
-  /** @throws ApiError 502, 503, 504 when no upstream can say */
+  /** @throws ApiError 502, 503, 504 if no upstream has ever returned its list */
   models(signal: AbortSignal): Promise<readonly OriginModel[]>;
-  /** Why the list may lack models: an upstream that has never told its own; null when all have. */
+  /** Returns the error of an upstream whose models are unknown; null if all lists are known. */
   missing(): ApiError | null;
-  /** What a generation has used, by the upstream of that name, or by whichever remembers it. */
+  /** Returns what a generation has used, from the named upstream, or from all if the name is null or unknown. */
   usageOf(account: string, upstream: string | null, signal: AbortSignal): Promise<KnownAccount>;
-  /** For one request. */
+  /** Selects the upstreams of one request. */
   upstreamFor(model: OriginModel, affinity: Affinity): RoutedUpstream;
 }
 
@@ -43,7 +43,7 @@ function createUpstream(config: UpstreamConfig, settings: Settings, env: Env, no
   const shared = {
     name,
     url,
-    carrier: carrierOf(config, env),
+    fetch: fetchOf(config, env),
     acceptTimeoutMs: config.timeouts.connectMs ?? settings.ACCEPT_TIMEOUT_MS,
   };
   if (config.kind === 'openai') {
@@ -52,16 +52,17 @@ function createUpstream(config: UpstreamConfig, settings: Settings, env: Env, no
     return new OpenAiUpstream({ ...shared, apiKey, models, cacheSalt, now });
   }
   const secret = secretOf(env, config.secret);
-  return new OriginUpstream({ ...shared, secret, models: config.models ?? null, now });
+  const validation = settings.ENVIRONMENT === 'development' ? 'every' : 'first';
+  return new OriginUpstream({ ...shared, secret, models: config.models ?? null, validation, now });
 }
 
-function carrierOf({ binding }: UpstreamConfig, env: Env): Carrier {
+function fetchOf({ binding }: UpstreamConfig, env: Env): Fetch {
   if (binding === undefined) return (url, init) => fetch(url, init);
   const fetcher = fetcherOf(env, binding);
   return (url, init) => fetcher.fetch(url, init);
 }
 
-/** A request may have failed at one upstream before another took it: what runs still counts, else what used most. */
+/** If a request was tried at two upstreams, the running account counts, else the one with the higher usage. */
 export function accountOf(accounts: readonly (UsageAccount | null)[]): UsageAccount | null {
   const known = accounts.filter((account) => account !== null);
   const total = ({ usage }: UsageAccount): number => usage.promptTokens + usage.completionTokens;
@@ -69,7 +70,7 @@ export function accountOf(accounts: readonly (UsageAccount | null)[]): UsageAcco
   return known.find(({ ended }) => !ended) ?? most ?? null;
 }
 
-/** The configured upstreams, and what this isolate knows of their models and their health. */
+/** Creates the configured upstreams, with this isolate's state of their models and health. */
 export function createCatalogue(env: Env, settings: Settings, now: () => number): Catalogue {
   const candidates = new Map<string, Candidate>(
     parseUpstreams(settings).map((config) => {
@@ -85,16 +86,16 @@ export function createCatalogue(env: Env, settings: Settings, now: () => number)
     missing: () => lists.missing,
     async usageOf(account, upstream, signal) {
       const named = upstreams.filter(({ name }) => name === upstream);
-      const knowing = named.length > 0 ? named : upstreams;
-      const asked = await Promise.allSettled(knowing.map((one) => one.usageOf(account, signal)));
-      const answers = asked.flatMap((one) => (one.status === 'fulfilled' ? [one.value] : []));
-      return { account: accountOf(answers), complete: answers.length === knowing.length };
+      const queried = named.length > 0 ? named : upstreams;
+      const results = await Promise.allSettled(queried.map((one) => one.usageOf(account, signal)));
+      const answers = results.flatMap((one) => (one.status === 'fulfilled' ? [one.value] : []));
+      return { account: accountOf(answers), complete: answers.length === queried.length };
     },
     upstreamFor(model, { tenantId, prompt }) {
       const serving = upstreams.filter(({ name }) => lists.stateOf(name, model.id) !== null);
       const names = (serving.length > 0 ? serving : upstreams).map(({ name }) => name);
       const ranked = rank(names, affinityKey(tenantId, prompt));
-      // Where the model is loaded, the request is answered now; elsewhere it would only load it.
+      // Prefer upstreams that have the model loaded; the others would have to load it first.
       const ready = (name: string) => Number(lists.stateOf(name, model.id) === 'loaded');
       const ordered = health.order(ranked.toSorted((a, b) => ready(b) - ready(a)));
       return new RoutedUpstream(

@@ -1,12 +1,12 @@
 import type { WirePrompt } from '../../shared/generation.ts';
 
-/** Rendezvous hashing: equal keys prefer the same upstream, and only its own keys move when one goes away. */
+/** Rendezvous hashing: equal keys prefer the same upstream, and only the keys of a removed upstream move. */
 
-/** Characters, or token ids, of the prompt that decide: long enough to tell system prompts apart. */
+/** Characters, or token ids, of the prompt that are hashed; enough to distinguish system prompts. */
 const PREFIX_CHARACTERS = 256;
 const PREFIX_TOKENS = 64;
 
-/** FNV-1a with the finaliser of MurmurHash3, which spreads keys that differ in their last characters only. */
+/** FNV-1a with the finaliser of MurmurHash3, which also spreads keys that differ only in their last characters. */
 function hash(text: string): number {
   let value = 0x811c9dc5;
   for (let index = 0; index < text.length; index += 1) {
@@ -17,7 +17,7 @@ function hash(text: string): number {
   return (value ^ (value >>> 16)) >>> 0;
 }
 
-/** What requests with a common cached prefix have in common. */
+/** Returns a key that requests with a common cached prefix share. */
 export function affinityKey(tenantId: string, prompt: WirePrompt | null): string {
   const prefix =
     typeof prompt === 'string'
@@ -26,7 +26,7 @@ export function affinityKey(tenantId: string, prompt: WirePrompt | null): string
   return `${tenantId}\n${prefix}`;
 }
 
-/** The names, most preferred first; the order depends on nothing but the key and the names. */
+/** Returns the names, most preferred first; the order depends only on the key and the names. */
 export function rank(names: readonly string[], key: string): string[] {
   return names
     .map((name) => ({ name, weight: hash(`${name}\n${key}`) }))

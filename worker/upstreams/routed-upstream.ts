@@ -1,6 +1,6 @@
 import { ApiError, type ErrorCode } from '../../shared/errors.ts';
-import type { GenerationRequest, OriginModel, UsageAccount } from '../../shared/generation.ts';
-import type { EventStream, TokenizerService, Upstream, UpstreamContext, WrittenStream } from './upstream.ts';
+import type { GenerationRequest } from '../../shared/generation.ts';
+import type { EventBatches, TokenizerService, Upstream, UpstreamContext } from './upstream.ts';
 import type { UpstreamHealth, Verdict } from './upstream-health.ts';
 import { type EventTimeouts, WatchedEvents } from './watched-events.ts';
 
@@ -9,50 +9,40 @@ export interface Candidate {
   readonly timeouts: EventTimeouts;
 }
 
-/** A written stream of one attempt. */
-export interface RoutedStream extends WrittenStream {
-  /** Milliseconds between two signs of life. */
-  readonly idleMs: number;
-  /** To be told how it ended: null = as it should, otherwise the code of the error. */
-  readonly ended: (code: string | null) => void;
-  /** Breaks it off. */
-  readonly stop: (reason: ApiError) => void;
-}
-
-/** One request is tried at most at this many upstreams. */
+/** Maximum number of upstreams that one request is sent to. */
 const ATTEMPTS = 2;
 
-/** Failures of the upstream: another one may do better. */
+/** Failures of the upstream; another one may succeed. */
 const UPSTREAM_FAILURES: ReadonlySet<string> = new Set<ErrorCode>(['upstream_error', 'upstream_timeout']);
-/** It works, but not now: worth asking another one, no reason to avoid it. */
+/** The upstream is busy. Another one may succeed, but this does not count as a failure. */
 const BUSY: ReadonlySet<string> = new Set<ErrorCode>([
   'server_is_overloaded',
   'model_loading',
   'model_unavailable',
 ]);
-/** Said of a server that may not have been asked at all. */
-const NOT_ASKED: ReadonlySet<string> = new Set<ErrorCode>(['unsupported_parameter', 'unsupported_endpoint']);
+/** Errors that may come from the Worker, before the request was sent. */
+const NOT_SENT: ReadonlySet<string> = new Set<ErrorCode>(['unsupported_parameter', 'unsupported_endpoint']);
 
 const codeOf = (thrown: unknown): string => (thrown instanceof ApiError ? thrown.code : 'internal_error');
 
-/** What an error says about the upstream; null = it went well. */
+/** Returns what an error code means for the upstream's health; null = no error. */
 function verdictOf(code: string | null): Verdict {
   if (code === null) return 'success';
   if (UPSTREAM_FAILURES.has(code)) return 'failure';
-  return BUSY.has(code) || NOT_ASKED.has(code) ? 'unknown' : 'success';
+  return BUSY.has(code) || NOT_SENT.has(code) ? 'unknown' : 'success';
 }
 
-/** Of two that say when to come again, the one that says the shorter time; it says more than one that has failed. */
+/** Returns the error with the shorter `retry-after`; an error without the header is the last choice. */
 function sooner(one: ApiError | null, other: ApiError): ApiError {
   const waits = ({ headers }: ApiError) => Number(headers['retry-after'] ?? Infinity);
   return one !== null && waits(one) <= waits(other) ? one : other;
 }
 
 /**
- * The upstreams of one model in the order in which one request should try them. A second one is asked only before the
- * first event, and only after a failure that may be different elsewhere.
+ * The upstreams of one model, in the order in which one request tries them. The second one is tried only before the
+ * first event, and only after a failure of the first one.
  */
-export class RoutedUpstream implements Upstream {
+export class RoutedUpstream {
   readonly #candidates: readonly Candidate[];
   readonly #health: UpstreamHealth;
   readonly #now: () => number;
@@ -66,12 +56,12 @@ export class RoutedUpstream implements Upstream {
     this.#current = candidates[0]!;
   }
 
-  /** The upstream that was asked last: once a stream has begun, the one that serves it. */
+  /** Name of the upstream that was tried last. Once a stream has started, it is the one that serves it. */
   get name(): string {
     return this.#current.upstream.name;
   }
 
-  /** Null when none of them shows its tokenizer. */
+  /** Null if no upstream has tokenizer endpoints. */
   get tokenizer(): TokenizerService | null {
     const showing = this.#candidates.filter(({ upstream }) => upstream.tokenizer !== null);
     if (showing.length === 0) return null;
@@ -84,7 +74,7 @@ export class RoutedUpstream implements Upstream {
           if (!signal.aborted && verdictOf(codeOf(thrown)) === 'failure') judge('failure');
           throw thrown;
         } finally {
-          // One that tells tokens may still fail to generate.
+          // A tokenizer that works does not show that generation does.
           judge('unknown');
         }
       });
@@ -95,22 +85,14 @@ export class RoutedUpstream implements Upstream {
     };
   }
 
-  models(signal: AbortSignal): Promise<readonly OriginModel[]> {
-    return this.#current.upstream.models(signal);
-  }
-
-  usageOf(account: string, signal: AbortSignal): Promise<UsageAccount | null> {
-    return this.#current.upstream.usageOf(account, signal);
-  }
-
-  generate(request: GenerationRequest, context: UpstreamContext): Promise<EventStream | RoutedStream> {
+  generate(request: GenerationRequest, context: UpstreamContext): Promise<EventBatches> {
     return this.#tryEach(this.#candidates, context.signal, (candidate, last) => {
       this.#current = candidate;
       return this.#attempt(candidate, request, context, last);
     });
   }
 
-  /** What the first attempt gives that is neither null nor a failure that may be different elsewhere. */
+  /** Returns the result of the first attempt that is not null and does not fail with an upstream error. */
   async #tryEach<T>(
     candidates: readonly Candidate[],
     signal: AbortSignal,
@@ -134,39 +116,31 @@ export class RoutedUpstream implements Upstream {
     throw new ApiError('upstream_error', 'No model server could take the request.');
   }
 
-  /** Null when the stream began with a failure that another upstream may not have. */
+  /** Returns null if the stream starts with an error that another upstream may not have. */
   async #attempt(
     { upstream, timeouts }: Candidate,
     request: GenerationRequest,
     context: UpstreamContext,
     last: boolean,
-  ): Promise<EventStream | RoutedStream | null> {
+  ): Promise<EventBatches | null> {
     const judge = this.#health.begin(upstream.name);
     const abort = new AbortController();
-    const leave = (): void => {
+    const disconnect = (): void => {
       verdict('unknown');
       abort.abort(context.signal.reason);
     };
     const verdict = (of: Verdict): void => {
-      // Once: a signal keeps what its listeners refer to until a full collection of garbage.
-      context.signal.removeEventListener('abort', leave);
+      // The platform keeps the listeners of a signal in memory until a full garbage collection.
+      context.signal.removeEventListener('abort', disconnect);
       judge(of);
     };
-    if (context.signal.aborted) leave();
-    else context.signal.addEventListener('abort', leave, { once: true });
+    if (context.signal.aborted) disconnect();
+    else context.signal.addEventListener('abort', disconnect, { once: true });
     try {
-      const stream = await upstream.generate(request, { ...context, signal: abort.signal });
-      const ended = (code: string | null) => verdict(verdictOf(code));
-      if ('body' in stream) {
-        return { ...stream, idleMs: timeouts.idleMs, ended, stop: (reason) => abort.abort(reason) };
-      }
-      const events = new WatchedEvents(stream, {
-        timeouts,
-        now: this.#now,
-        after: context.after,
-        abort,
-        ended,
-      });
+      const batches = await upstream.generate(request, { ...context, signal: abort.signal });
+      const onEnd = (code: string | null) => verdict(verdictOf(code));
+      const { after } = context;
+      const events = new WatchedEvents(batches, { timeouts, now: this.#now, after, abort, onEnd });
       const failure = (await events.peek()).find((event) => event.type === 'error');
       if (!failure?.retryable || last) return events;
       abort.abort();

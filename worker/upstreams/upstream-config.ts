@@ -1,18 +1,18 @@
 import * as z from 'zod';
 import type { Settings } from '../env.ts';
 
-/** The variable UPSTREAMS: who serves models. Secrets are named here and stand in variables of their own. */
+/** The variable UPSTREAMS: the servers of models. It names secrets, whose values are in variables of their own. */
 
 const milliseconds = z.int().min(1);
 
 const timeouts = z.strictObject({
-  /** Until an answer's status must be there. */
+  /** Until the status of the answer. */
   connectMs: milliseconds.optional(),
-  /** From there to the first event; a stream that is written at our origin begins with its acceptance. */
+  /** From the status to the first event. */
   firstEventMs: milliseconds.default(60_000),
   /**
-   * Between two signs of life. Our origin gives one every 15 s while its engine works; other servers are silent while a
-   * request waits in their queue.
+   * Between two events or heartbeats. The origin sends a heartbeat every 15 s while its engine works. Other servers are
+   * silent while a request waits in their queue.
    */
   idleMs: milliseconds.default(120_000),
 });
@@ -20,55 +20,55 @@ const timeouts = z.strictObject({
 const name = z.string().regex(/^[A-Za-z0-9._-]{1,64}$/);
 
 const originModelName = z.strictObject({
-  /** The name callers use. */
+  /** The public name. */
   id: z.string().min(1),
-  /** The origin's name or alias of the model; the same unless it is given. Several names may stand for one model. */
+  /** The origin's name or alias of the model; default: `id`. Several public names may use one model. */
   upstreamId: z.string().min(1).optional(),
 });
 export type OriginModelName = z.infer<typeof originModelName>;
 
-/** Of every kind. */
-const reached = {
+/** Fields of every kind of upstream. */
+const connection = {
   name,
   /** Base address; that of an OpenAI-compatible server with its version, e.g. `http://10.0.0.8:8000/v1`. */
   url: z.url(),
-  /** Name of the binding that carries requests there: a VPC service, a client certificate. Without it `fetch` does. */
+  /** Name of the binding for requests: a VPC service or a client certificate; default: `fetch`. */
   binding: z.string().min(1).optional(),
   timeouts: timeouts.prefault({}),
 };
 
 const origin = z.strictObject({
-  ...reached,
+  ...connection,
   kind: z.literal('origin'),
   /** Name of the variable with the shared secret. */
   secret: z.string().default('ORIGIN_SECRET'),
-  /** What callers may ask it for, and under which names; all it has under its own when absent. */
+  /** The models that clients may use, under these names; default: all models under their own names. */
   models: z.array(originModelName).min(1).optional(),
 });
 
 const openAiModel = z.strictObject({
-  /** The name callers use. */
+  /** The public name. */
   id: z.string().min(1),
-  /** The name the server uses; the same unless it is given. */
+  /** The server's name; default: `id`. */
   upstreamId: z.string().min(1).optional(),
   contextLength: z.int().min(1),
   /** Unix seconds. */
   created: z.int().default(0),
-  /** The server fills in the middle for this model (`suffix`). */
+  /** The server supports fill-in-the-middle (`suffix`) for this model. */
   infill: z.boolean().default(false),
-  /** False: the server has no raw completions for it; callers get 415 with what to do. */
+  /** False: the server has no raw completions for this model; clients get 415. */
   rawCompletions: z.boolean().default(true),
 });
 export type OpenAiModel = z.infer<typeof openAiModel>;
 
 const openAi = z.strictObject({
-  ...reached,
+  ...connection,
   kind: z.literal('openai'),
   /** Name of the variable with the server's API key; none = no key is sent. */
   apiKey: z.string().optional(),
   /**
-   * Gives each tenant a prefix cache of its own there, by `cache_salt` in every request: what was cached shows in the time
-   * to the first token and in the usage. For vLLM; others ignore the field, and hosted APIs refuse what they do not know.
+   * Gives each tenant a prefix cache of its own, by `cache_salt` in every request, because cached prompts show in timing
+   * and usage. For vLLM: other servers ignore the field, and hosted APIs may reject it.
    */
   cacheSalt: z.boolean().default(false),
   models: z.array(openAiModel).min(1),
@@ -80,7 +80,7 @@ const upstreams = z
   .refine((list) => new Set(list.map((entry) => entry.name)).size === list.length, 'names must be unique');
 export type UpstreamConfig = z.infer<typeof upstreams>[number];
 
-/** @throws Error saying what is wrong with the variable; the deployment is at fault, no caller */
+/** @throws Error that says what is wrong with the variable */
 export function parseUpstreams({
   UPSTREAMS,
   ORIGIN_URL,

@@ -8,7 +8,7 @@ import {
   withdrawn,
 } from './circuit-breaker.ts';
 
-/** How a request to an upstream ended, as far as the upstream is concerned. */
+/** What the end of a request says about its upstream. */
 export type Verdict = 'success' | 'failure' | 'unknown';
 
 interface Health {
@@ -16,12 +16,12 @@ interface Health {
   running: number;
 }
 
-/** A preferred upstream is passed over when it runs this much more than the average of all. */
+/** A preferred upstream is skipped if it runs this much more than the average. */
 const OVERLOAD = 1.25;
-/** … and never with fewer requests than this, so that quiet times keep their affinity. */
-const QUIET = 4;
+/** An upstream with fewer requests than this is never skipped, so that affinity holds at low load. */
+const MIN_BOUND = 4;
 
-/** What one isolate knows of its upstreams: who fails, and how many requests it has running where. */
+/** One isolate's state of its upstreams: circuit breakers and running requests. */
 export class UpstreamHealth {
   readonly #now: () => number;
   readonly #health = new Map<string, Health>();
@@ -37,13 +37,13 @@ export class UpstreamHealth {
   }
 
   /**
-   * Reorders a ranking: healthy upstreams with room first, then busy ones, then those whose breaker is open. Nobody is
-   * left out, because a request has nothing to lose where all are broken.
+   * Reorders a ranking: healthy upstreams with room first, then busy ones, then those with an open breaker. None is left
+   * out, because if all are broken, a request may still try them.
    */
   order(ranked: readonly string[]): string[] {
     const running = ranked.map((name) => this.#of(name).running);
     const mean = (running.reduce((sum, count) => sum + count, 0) + 1) / ranked.length;
-    const bound = Math.max(QUIET, Math.ceil(mean * OVERLOAD));
+    const bound = Math.max(MIN_BOUND, Math.ceil(mean * OVERLOAD));
     const penalty = (name: string): number => {
       const health = this.#of(name);
       if (!allows(health.breaker, this.#now())) return 2;
@@ -52,7 +52,7 @@ export class UpstreamHealth {
     return ranked.toSorted((a, b) => penalty(a) - penalty(b));
   }
 
-  /** A request goes to `name`; the returned function takes its verdict, once. */
+  /** Records that a request is sent to `name`. The returned function takes its verdict, once. */
   begin(name: string): (verdict: Verdict) => void {
     const health = this.#of(name);
     health.running += 1;

@@ -2,41 +2,41 @@ import { ApiError } from '../../shared/errors.ts';
 import { type GenerationEvent, isTerminal } from '../../shared/generation.ts';
 import type { After } from '../timers/request-timers.ts';
 import { SilenceTimer } from '../timers/silence-timer.ts';
-import type { EventStream } from './upstream.ts';
+import type { EventBatches } from './upstream.ts';
 import { interrupted, silent } from './upstream-errors.ts';
 
-type Events = readonly GenerationEvent[];
+type Batch = readonly GenerationEvent[];
 
 export interface EventTimeouts {
   /** Milliseconds from the acceptance to the first event. */
   readonly firstEventMs: number;
-  /** Milliseconds between two signs of life, most of them events. */
+  /** Milliseconds between two reads, of events or heartbeats. */
   readonly idleMs: number;
 }
 
-export interface Watch {
+export interface WatchOptions {
   readonly timeouts: EventTimeouts;
   /** Unix milliseconds. */
   readonly now: () => number;
   readonly after: After;
-  /** Ends this attempt at the upstream; its reason, if it is an ApiError, says why. */
+  /** Ends this attempt at the upstream. If its reason is an ApiError, it is the error of the stream. */
   readonly abort: AbortController;
-  /** Told how the stream ended: null = as it should, otherwise the code of the error. */
-  readonly ended: (code: string | null) => void;
+  /** Called when the stream has ended: null = with `done`, otherwise the error code. */
+  readonly onEnd: (code: string | null) => void;
 }
 
-/** The events of one attempt at an upstream: an upstream that falls silent fails, and somebody hears how it ended. */
-export class WatchedEvents implements AsyncIterableIterator<Events> {
-  readonly #events: AsyncIterator<Events>;
-  readonly #watch: Watch;
+/** The events of one attempt at an upstream. Fails if the upstream is silent for too long, and reports the end. */
+export class WatchedEvents implements AsyncIterableIterator<Batch> {
+  readonly #batches: AsyncIterator<Batch>;
+  readonly #options: WatchOptions;
   readonly #silence: SilenceTimer;
-  /** Read, but not yet asked for. */
-  #first: Events | null = null;
+  /** Read by `peek`, but not yet returned by `next`. */
+  #first: Batch | null = null;
 
-  constructor(stream: EventStream, watch: Watch) {
-    this.#events = stream[Symbol.asyncIterator]();
-    this.#watch = watch;
-    this.#silence = new SilenceTimer(watch.now, watch.after, () => watch.abort.abort(silent()));
+  constructor(batches: EventBatches, options: WatchOptions) {
+    this.#batches = batches[Symbol.asyncIterator]();
+    this.#options = options;
+    this.#silence = new SilenceTimer(options.now, options.after, () => options.abort.abort(silent()));
   }
 
   [Symbol.asyncIterator](): this {
@@ -44,41 +44,41 @@ export class WatchedEvents implements AsyncIterableIterator<Events> {
   }
 
   /**
-   * Waits for the first batch, which `next` will give once more.
-   * @throws ApiError 504 when it does not come in time, 502 when the stream ends without one
+   * Waits for the first batch, which `next` returns again.
+   * @throws ApiError 504 if it does not come in time, 502 if the stream ends without one
    */
-  async peek(): Promise<Events> {
-    const { value, done } = await this.#read(this.#watch.timeouts.firstEventMs);
+  async peek(): Promise<Batch> {
+    const { value, done } = await this.#read(this.#options.timeouts.firstEventMs);
     if (done) throw interrupted();
     this.#first = value;
     return value;
   }
 
-  next(): Promise<IteratorResult<Events>> {
+  next(): Promise<IteratorResult<Batch>> {
     const first = this.#first;
-    if (first === null) return this.#read(this.#watch.timeouts.idleMs);
+    if (first === null) return this.#read(this.#options.timeouts.idleMs);
     this.#first = null;
     return Promise.resolve({ value: first, done: false });
   }
 
-  async #read(ms: number): Promise<IteratorResult<Events>> {
-    const { abort, ended } = this.#watch;
+  async #read(ms: number): Promise<IteratorResult<Batch>> {
+    const { abort, onEnd } = this.#options;
     this.#silence.begin(ms);
     try {
-      const result = await this.#events.next();
+      const result = await this.#batches.next();
       this.#silence.end();
       const last = result.done ? undefined : result.value.at(-1);
       if (result.done || (last && isTerminal(last))) this.#silence.stop();
-      if (last?.type === 'done') ended(null);
-      else if (last?.type === 'error') ended(last.code);
-      // A stream that was complete has told so before.
-      else if (result.done) ended('upstream_error');
+      if (last?.type === 'done') onEnd(null);
+      else if (last?.type === 'error') onEnd(last.code);
+      // After a terminal event this second call has no effect.
+      else if (result.done) onEnd('upstream_error');
       return result;
     } catch (thrown) {
       this.#silence.stop();
       const { reason }: { reason: unknown } = abort.signal;
       const cause = reason instanceof ApiError ? reason : thrown;
-      ended(cause instanceof ApiError ? cause.code : 'internal_error');
+      onEnd(cause instanceof ApiError ? cause.code : 'internal_error');
       throw cause;
     }
   }

@@ -1,4 +1,4 @@
-import { MOST_ALTERNATIVES } from '../../../shared/logprob.ts';
+import { MAX_TOP_LOGPROBS } from '../../../shared/logprob.ts';
 import type { TokenLogprobs } from '../logprobs.ts';
 import type { DrawIdentity } from '../rng.ts';
 import { DRAW_PARAMETERS, type DrawParameters, type TokenDraw } from '../token-draw.ts';
@@ -13,7 +13,7 @@ const TOKEN = PARAMETERS + DRAW_PARAMETERS.length;
 const LOGPROB = TOKEN + 1;
 const LISTED = TOKEN + 2;
 const LIST = TOKEN + 3;
-const NUMBERS = LIST + 2 * MOST_ALTERNATIVES;
+const NUMBERS = LIST + 2 * MAX_TOP_LOGPROBS;
 
 /** In the place of a token: whoever needs it has to draw it, and hears what is wrong with the row. */
 const NONE = -1;

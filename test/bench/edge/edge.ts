@@ -11,9 +11,9 @@ import type { Way } from './path.ts';
 import { workerdCpuMs } from './workerd-cpu.ts';
 
 /**
- * What the edge adds: the same client and the same origin (one without a model), asked directly, through a workerd that
- * only passes bytes on, through one whose JavaScript hands them on piece by piece, and through the Worker with its real
- * database and Durable Objects.
+ * Measures what the edge adds. The same clients call the same origin (without a model) directly, through a workerd that
+ * only passes bytes on, through one that copies them in JavaScript, and through the Worker with its database and Durable
+ * Objects.
  */
 
 const SECRET = 'secret of the benchmark';
@@ -25,7 +25,7 @@ async function startOrigin(): Promise<{ url: string; child: ChildProcess }> {
   return { url: `http://127.0.0.1:${port}`, child };
 }
 
-/** A stored key of a tenant with limits that never bind: every request takes the whole way. */
+/** Creates a key of a tenant with limits that are never reached, so that every request is counted. */
 async function createKey(url: string): Promise<string> {
   const admin = async (path: string, body: unknown): Promise<{ key: string }> => {
     const headers = { authorization: `Bearer ${ADMIN_KEY}`, 'content-type': 'application/json' };
@@ -46,10 +46,10 @@ interface OpenWay {
   readonly close: () => Promise<void>;
 }
 
-/** What workerd itself costs: no line of JavaScript per event. */
+/** The cost of workerd itself: no JavaScript per event. */
 const PASSING = 'export default { fetch: (request, env) => env.ORIGIN.fetch(request) }';
 
-/** What any relay in JavaScript costs, whatever it does with an event. */
+/** The cost of any relay in JavaScript. */
 const COPYING = `
   export default {
     async fetch(request, env) {
@@ -65,7 +65,7 @@ const COPYING = `
   };
 `;
 
-/** It reaches the origin as the Worker does. */
+/** Reaches the origin through a binding, as the Worker does. */
 async function openWorkerd(originUrl: string, script: string): Promise<OpenWay> {
   const workerd = new Miniflare(
     convertV4MiniflareOptions({
@@ -85,7 +85,12 @@ async function openWorkerd(originUrl: string, script: string): Promise<OpenWay> 
 async function openWorker(originUrl: string, entry = 'worker/index.ts', regions = 'off'): Promise<OpenWay> {
   const worker = await startWorker(
     { url: originUrl, secret: SECRET },
-    { ADMIN_KEY_SHA256: await sha256Hex(ADMIN_KEY), MODELS_TTL_MS: '5000', LIMIT_REGIONS: regions },
+    {
+      ENVIRONMENT: 'production',
+      ADMIN_KEY_SHA256: await sha256Hex(ADMIN_KEY),
+      MODELS_TTL_MS: '5000',
+      LIMIT_REGIONS: regions,
+    },
     { entry },
   );
   const { url } = worker;
@@ -103,7 +108,7 @@ export interface Comparison {
 
 export interface EdgeReport {
   readonly delays: readonly Comparison[];
-  /** Milliseconds of workerd's CPU per 1,000 streamed tokens. */
+  /** Milliseconds of workerd's CPU time per 1,000 streamed tokens. */
   readonly cpu: readonly ({ readonly name: string } & Readonly<
     Record<'bare' | 'copying' | 'worker', number>
   >)[];
@@ -112,16 +117,17 @@ export interface EdgeReport {
 interface Measurement {
   readonly name: string;
   readonly load: Load;
-  /** How often, one after the other. */
+  /** Repetitions, one after the other. */
   readonly rounds: number;
 }
 
 const plain = (clients: number, requests: number, startMs: number): Load => ({
-  ...{ clients, requests, startMs, tokens: 1, stream: false, intervalMs: 0 },
+  ...{ clients, requests, startMs, tokens: 1, stream: false },
+  ...{ intervalMs: 0, tokensPerEvent: 1 },
 });
 
-const streams = (clients: number, intervalMs: number, tokens: number): Load => ({
-  ...{ clients, intervalMs, tokens, requests: 1, startMs: 0, stream: true },
+const streams = (clients: number, intervalMs: number, tokens: number, tokensPerEvent = 1): Load => ({
+  ...{ clients, intervalMs, tokens, tokensPerEvent, requests: 1, startMs: 0, stream: true },
 });
 
 const MEASUREMENTS: readonly Measurement[] = [
@@ -133,7 +139,7 @@ const MEASUREMENTS: readonly Measurement[] = [
   { name: 'event, 16 streams of 50 tokens/s', load: streams(16, 20, 80), rounds: 3 },
 ];
 
-/** Milliseconds: of each plain request, or of each event from the origin's write to the client's read. */
+/** Returns milliseconds: of each plain request, or of each event from the origin's write to the client's read. */
 async function measure(clients: Clients, { load, rounds }: Measurement): Promise<number[]> {
   const values: number[] = [];
   for (let round = 0; round < rounds; round += 1) {
@@ -144,7 +150,7 @@ async function measure(clients: Clients, { load, rounds }: Measurement): Promise
 
 const spread = (values: readonly number[]) => [quantile(values, 0.5), quantile(values, 0.99)] as const;
 
-/** p50 and p99 of a lone client whose tenant's limits are kept 100 ms away. */
+/** Returns p50 and p99 of one client whose tenant's limiter is 100 ms away. */
 async function measureDistant(
   originUrl: string,
   regions: 'off' | 'colo',
@@ -160,27 +166,35 @@ async function measureDistant(
 }
 
 const CPU_LOADS = [
-  { name: '1 stream of 200 tokens/s', clients: 1, intervalMs: 5, tokens: 600 },
-  { name: '16 streams of 50 tokens/s', clients: 16, intervalMs: 20, tokens: 150 },
-  { name: '16 streams, all tokens in few writes', clients: 16, intervalMs: 0, tokens: 2000 },
+  { name: '1 stream of 200 tokens/s', ...{ clients: 1, intervalMs: 5, tokens: 600, tokensPerEvent: 1 } },
+  { name: '16 streams of 50 tokens/s', ...{ clients: 16, intervalMs: 20, tokens: 150, tokensPerEvent: 1 } },
+  // The origin's pace at 16 streams on 2 cores: an event per stream every 53 ms.
+  {
+    name: '16 streams of 250 tokens/s, merged events',
+    ...{ clients: 16, intervalMs: 53, tokens: 650, tokensPerEvent: 13 },
+  },
+  {
+    name: '16 streams, all tokens in few writes',
+    ...{ clients: 16, intervalMs: 0, tokens: 2000, tokensPerEvent: 1 },
+  },
 ] as const;
 
 async function cpuPerThousand(clients: Clients): Promise<number[]> {
   const figures: number[] = [];
-  for (const { clients: count, intervalMs, tokens } of CPU_LOADS) {
+  for (const { clients: count, intervalMs, tokens, tokensPerEvent } of CPU_LOADS) {
     const before = workerdCpuMs();
-    await clients.run(streams(count, intervalMs, tokens));
+    await clients.run(streams(count, intervalMs, tokens, tokensPerEvent));
     figures.push(((workerdCpuMs() - before) * 1000) / (count * tokens));
   }
   return figures;
 }
 
-/** Measures one way after the other; each `open` starts its workerd alone, so that its CPU is its own. */
+/** Measures one path. Each `open` starts its own workerd, so that its CPU time can be measured. */
 async function measureWay(open: () => Promise<OpenWay>, withCpu: boolean) {
   const { way, close } = await open();
   const clients = await startClients(way);
   try {
-    await clients.run(plain(16, 60, 0)); // warming up
+    await clients.run(plain(16, 60, 0)); // warm-up
     const spreads: (readonly [number, number])[] = [];
     for (const measurement of MEASUREMENTS) spreads.push(spread(await measure(clients, measurement)));
     return { spreads, cpu: withCpu ? await cpuPerThousand(clients) : [] };

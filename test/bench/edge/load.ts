@@ -2,27 +2,30 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { Pace } from './pace.ts';
 import type { Path, Seen } from './path.ts';
 
-/** What clients do at the same time; plain data, since it crosses processes. */
+/** What all clients do at the same time; plain data, because it crosses processes. */
 export interface Load {
   readonly clients: number;
-  /** Of each client, one after the other. */
+  /** Requests of each client, one after the other. */
   readonly requests: number;
   readonly tokens: number;
   readonly stream: boolean;
-  /** Milliseconds that the origin takes before an answer, about. */
+  /** Mean time of the origin before an answer, in milliseconds. */
   readonly startMs: number;
+  /** Milliseconds between two events; 0 = all events in one write. */
   readonly intervalMs: number;
-  /** All clients begin in the same moment; otherwise evenly over the time that the origin takes. */
+  readonly tokensPerEvent: number;
+  /** All clients start at once; otherwise evenly spread over `startMs`. */
   readonly atOnce?: boolean;
 }
 
-/** Origins that take about so long, each time differently: clients that move in step would only wait for each other. */
-const paceOf = ({ startMs, intervalMs }: Load, index: number): Pace => ({
+/** Varies `startMs`, because clients in lockstep would only wait for each other. */
+const paceOf = ({ startMs, intervalMs, tokensPerEvent }: Load, index: number): Pace => ({
   startMs: startMs * (0.5 + ((index * 37) % 101) / 101),
   intervalMs,
+  tokensPerEvent,
 });
 
-/** What was seen of each request, its `ms` without the time the origin took by its pace. */
+/** Runs the load. `ms` of each request excludes the origin's `startMs`. */
 export async function runLoad(path: Path, load: Load): Promise<Seen[]> {
   const { clients, requests, tokens, stream, startMs, atOnce = false } = load;
   const seen: Seen[] = [];

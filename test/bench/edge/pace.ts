@@ -1,11 +1,13 @@
 import type { OriginModel } from '../../../shared/generation.ts';
 
-/** How the origin without a model goes about a request; written in its prompt as JSON. */
+/** How fast the paced origin answers; the prompt carries it as JSON. */
 export interface Pace {
   /** Milliseconds before the answer begins. */
   readonly startMs: number;
-  /** Milliseconds between two tokens, each in a write of its own; 0 = all at once. */
+  /** Milliseconds between two events, each in a write of its own; 0 = all events in one write. */
   readonly intervalMs: number;
+  /** Tokens that share one event. */
+  readonly tokensPerEvent: number;
 }
 
 export const PACED_MODEL: OriginModel = {
@@ -19,5 +21,5 @@ export const PACED_MODEL: OriginModel = {
   state: 'loaded',
 };
 
-/** Milliseconds of a clock that all processes of this machine share. */
+/** Milliseconds of a clock that all processes of a machine share. */
 export const now = (): number => Number(process.hrtime.bigint()) / 1e6;

@@ -2,56 +2,57 @@ import { createServer, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { text } from 'node:stream/consumers';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { NDJSON, written } from '../../../origin/http/notation.ts';
-import { UsageAccounts } from '../../../origin/request/usage-accounts.ts';
+import { ndjsonLine } from '../../../shared/framing.ts';
 import type { GenerationEvent, GenerationRequest } from '../../../shared/generation.ts';
 import { importSigningKey, SIGNATURE_HEADER, verify } from '../../../shared/signing.ts';
 import { now, PACED_MODEL, type Pace } from './pace.ts';
 
 /**
- * A process of its own that speaks the origin's protocol without a model: what a request then takes is the path's own
- * time. The prompt says how fast it goes; the text of each token is the time at which it was written.
+ * A process that speaks the origin's protocol without a model. The prompt sets its pace, and the text of each event
+ * starts with the time of its write.
  */
 
-function token(completionTokens: number): GenerationEvent {
-  return { type: 'token', choice: 0, text: `${now().toFixed(3)} `, completionTokens };
+/** The text of a token, as long as an average one. */
+const WORD = ' word';
+
+function tokenEvent(completionTokens: number, tokens: number): GenerationEvent {
+  const text = `${now().toFixed(3)} ${WORD.repeat(tokens - 1)}`;
+  return { type: 'token', choice: 0, text, completionTokens };
 }
 
-const recent = new UsageAccounts(Date.now);
+function endOf(completionTokens: number): GenerationEvent[] {
+  return [
+    { type: 'finish', choice: 0, reason: 'length', stopReason: null, completionTokens },
+    {
+      type: 'done',
+      usage: { promptTokens: 1, cachedTokens: 0, completionTokens },
+      timings: { queueMs: 0, promptMs: 0, generationMs: 0 },
+    },
+  ];
+}
 
 async function play(request: GenerationRequest, response: ServerResponse): Promise<void> {
-  const { prompts, maxTokens, model, written: form } = request;
-  const pace = JSON.parse(prompts[0] as string) as Pace;
-  const account = recent.open(request.account ?? crypto.randomUUID(), Date.now());
-  const notation = form ? written({ request, form, account: account.snapshot, now: Date.now }) : NDJSON;
-  const write = (...events: GenerationEvent[]) => {
-    account.observe(events);
-    response.write(notation.text(events));
-  };
-  if (pace.startMs > 0) await sleep(pace.startMs);
-  response.writeHead(200, { 'content-type': notation.contentType });
+  const { prompts, maxTokens, model } = request;
+  const { startMs, intervalMs, tokensPerEvent } = JSON.parse(prompts[0] as string) as Pace;
+  const write = (...events: GenerationEvent[]) => response.write(events.map(ndjsonLine).join(''));
+  if (startMs > 0) await sleep(startMs);
+  response.writeHead(200, { 'content-type': 'application/x-ndjson' });
   const opening: GenerationEvent[] = [
     { type: 'accepted', model, promptTokens: [1] },
     { type: 'started', prompt: 0, cachedTokens: 0, queueMs: 0 },
   ];
-  const end: GenerationEvent[] = [
-    { type: 'finish', choice: 0, reason: 'length', stopReason: null, completionTokens: maxTokens },
-    {
-      type: 'done',
-      usage: { promptTokens: 1, cachedTokens: 0, completionTokens: maxTokens },
-      timings: { queueMs: 0, promptMs: 0, generationMs: 0 },
-    },
-  ];
-  if (pace.intervalMs === 0) {
-    write(...opening, ...Array.from({ length: maxTokens }, (_, index) => token(index + 1)), ...end);
+  const events = Math.ceil(maxTokens / tokensPerEvent);
+  const event = (index: number) => tokenEvent(Math.min(index * tokensPerEvent, maxTokens), tokensPerEvent);
+  if (intervalMs === 0) {
+    write(...opening, ...Array.from({ length: events }, (_, index) => event(index + 1)), ...endOf(maxTokens));
   } else {
     write(...opening);
     const begun = performance.now();
-    for (let count = 1; count <= maxTokens && !response.destroyed; count += 1) {
-      await sleep(Math.max(0, begun + count * pace.intervalMs - performance.now()));
-      write(token(count));
+    for (let count = 1; count <= events && !response.destroyed; count += 1) {
+      await sleep(Math.max(0, begun + count * intervalMs - performance.now()));
+      write(event(count));
     }
-    write(...end);
+    write(...endOf(maxTokens));
   }
   response.end();
 }

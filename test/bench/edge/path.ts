@@ -2,17 +2,16 @@ import { Agent, request as httpRequest } from 'node:http';
 import { LineDecoder } from '../../../shared/framing.ts';
 import { importSigningKey, SIGNATURE_HEADER, sign } from '../../../shared/signing.ts';
 import { request as generationRequest } from '../../support/generation-request.ts';
-import { writtenForm } from '../../support/written-form.ts';
 import { now, PACED_MODEL, type Pace } from './pace.ts';
 
-/** What a client saw of one answer; times in milliseconds. */
+/** What a client measured of one answer; times in milliseconds. */
 export interface Seen {
   readonly ms: number;
-  /** Per token: from the origin's write to the client's read. */
+  /** Per event: from the origin's write to the client's read. */
   readonly delays: readonly number[];
 }
 
-/** One way to the same origin. */
+/** One path to the origin. */
 export interface Path {
   run(pace: Pace, tokens: number, stream: boolean): Promise<Seen>;
   close(): void;
@@ -20,7 +19,7 @@ export interface Path {
 
 type Headers = Readonly<Record<string, string>>;
 
-function exchange(url: string, headers: Headers, body: string, agent: Agent): Promise<Seen> {
+function request(url: string, headers: Headers, body: string, agent: Agent): Promise<Seen> {
   const sent = now();
   const delays: number[] = [];
   return new Promise((resolve, reject) => {
@@ -29,8 +28,8 @@ function exchange(url: string, headers: Headers, body: string, agent: Agent): Pr
       response.setEncoding('utf8').on('data', (text: string) => {
         const at = now();
         for (const line of lines.push(text)) {
-          const written = /"text":"([\d.]+) "/.exec(line)?.[1];
-          if (written !== undefined) delays.push(at - Number(written));
+          const writtenAt = /"text":"([\d.]+) /.exec(line)?.[1];
+          if (writtenAt !== undefined) delays.push(at - Number(writtenAt));
         }
       });
       response.on('error', reject).on('end', () => {
@@ -44,7 +43,7 @@ function exchange(url: string, headers: Headers, body: string, agent: Agent): Pr
 
 const newAgent = () => new Agent({ keepAlive: true, maxSockets: 1024 });
 
-/** Where a path leads and what opens it; plain data. */
+/** The address of a path and its credential; plain data, because it crosses processes. */
 export type Way =
   | { readonly kind: 'origin'; readonly url: string; readonly secret: string }
   | { readonly kind: 'worker'; readonly url: string; readonly apiKey: string };
@@ -52,30 +51,23 @@ export type Way =
 export const openPath = async (way: Way): Promise<Path> =>
   way.kind === 'origin' ? directPath(way.url, way.secret) : workerPath(way.url, way.apiKey);
 
-const envelope = { ...writtenForm().envelope, model: PACED_MODEL.id };
-/** A stream as the Worker asks for it, so that the same bytes go every way. */
-const WRITTEN = writtenForm({ envelope });
-
-/** The origin asked directly, signed like the Worker's own requests. */
+/** Calls the origin directly, signed like the Worker's requests. */
 async function directPath(url: string, secret: string): Promise<Path> {
   const agent = newAgent();
   const key = await importSigningKey(secret);
   return {
     async run(pace, maxTokens, stream) {
       const prompts = [JSON.stringify(pace)];
-      const written = stream ? { written: WRITTEN } : {};
-      const body = JSON.stringify(
-        generationRequest({ model: PACED_MODEL.id, prompts, maxTokens, stream, ...written }),
-      );
+      const body = JSON.stringify(generationRequest({ model: PACED_MODEL.id, prompts, maxTokens, stream }));
       const claims = { timestamp: Date.now(), nonce: crypto.randomUUID() };
       const signature = await sign(key, { method: 'POST', path: '/generate', body }, claims);
-      return exchange(`${url}/generate`, { [SIGNATURE_HEADER]: signature }, body, agent);
+      return request(`${url}/generate`, { [SIGNATURE_HEADER]: signature }, body, agent);
     },
     close: () => agent.destroy(),
   };
 }
 
-/** The same origin behind the Worker. */
+/** Calls the same origin through the Worker. */
 function workerPath(url: string, apiKey: string): Path {
   const agent = newAgent();
   const headers = { authorization: `Bearer ${apiKey}`, 'content-type': 'application/json' };
@@ -83,7 +75,7 @@ function workerPath(url: string, apiKey: string): Path {
     run(pace, tokens, stream) {
       const prompt = JSON.stringify(pace);
       const body = JSON.stringify({ model: PACED_MODEL.id, prompt, max_tokens: tokens, stream });
-      return exchange(`${url}/v1/completions`, headers, body, agent);
+      return request(`${url}/v1/completions`, headers, body, agent);
     },
     close: () => agent.destroy(),
   };

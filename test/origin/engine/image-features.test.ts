@@ -37,7 +37,9 @@ async function finish(driver: Driver): Promise<void> {
 }
 
 const tokensOf = (events: readonly GenerationEvent[], choice = 0) =>
-  events.flatMap((event) => (event.type === 'token' && event.choice === choice ? (event.tokens ?? []) : []));
+  events.flatMap((event) =>
+    event.type === 'token' && event.choice === choice ? (event.logprobs ?? []) : [],
+  );
 const startOf = (events: readonly GenerationEvent[]) => events.find(({ type }) => type === 'started');
 const answer = (events: readonly GenerationEvent[]) =>
   events.filter(({ type }) => type === 'token' || type === 'finish');

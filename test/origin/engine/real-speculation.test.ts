@@ -53,9 +53,9 @@ const prompts = Array.from({ length: 8 }, (_, serial) =>
 /** Returns the number of equal tokens before the texts differ, and checks their logprobs. */
 function agreeing(usual: readonly TokenLogprob[], other: readonly TokenLogprob[]): number {
   let count = 0;
-  for (const [at, { id, logprob, top }] of usual.entries()) {
+  for (const [at, { id, logprob, topLogprobs }] of usual.entries()) {
     const its = other[at];
-    expect(Math.abs((its?.top?.[0]?.[2] ?? Number.NaN) - (top?.[0]?.[2] ?? 0))).toBeLessThan(ROUNDING);
+    expect(Math.abs((its?.topLogprobs?.[0]?.[2] ?? Number.NaN) - (topLogprobs?.[0]?.[2] ?? 0))).toBeLessThan(ROUNDING);
     if (its?.id !== id) return count;
     expect(Math.abs((its.logprob ?? Number.NaN) - (logprob ?? 0))).toBeLessThan(ROUNDING);
     count++;

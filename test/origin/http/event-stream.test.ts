@@ -1,7 +1,6 @@
 import type { ServerResponse } from 'node:http';
 import { expect, test } from 'vitest';
 import { EventStream, READER_LIMITS } from '../../../origin/http/event-stream.ts';
-import { NDJSON } from '../../../origin/http/notation.ts';
 import type { GenerationEvent } from '../../../shared/generation.ts';
 
 /** A response whose reader has taken nothing yet. */
@@ -25,8 +24,8 @@ const token = (text: string): GenerationEvent => ({ type: 'token', choice: 0, te
 
 test('a reader is not given up because of one long event, which nobody can have read when the next one comes', () => {
   const response = new Unread();
-  const limits = { unreadBytes: 1000, restWithinMs: 1 };
-  const stream = new EventStream(response as unknown as ServerResponse, NDJSON, limits);
+  const limits = { unreadBytes: 1000, drainMs: 1 };
+  const stream = new EventStream(response as unknown as ServerResponse, limits);
   stream.open([]);
   stream.write([token('x'.repeat(100_000))]);
   stream.write([token('y')]);
@@ -37,7 +36,7 @@ test('a reader is not given up because of one long event, which nobody can have 
 
 test('a sign of life is an empty line between events, and none for a reader that has not taken the last of them', () => {
   const response = new Unread();
-  const stream = new EventStream(response as unknown as ServerResponse, NDJSON, READER_LIMITS);
+  const stream = new EventStream(response as unknown as ServerResponse, READER_LIMITS);
   stream.beat();
   expect(response.written).toBe('');
   stream.open([token('a')]);

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
-import { beatWhileWorking } from '../../../origin/http/heartbeat.ts';
+import { startHeartbeat } from '../../../origin/http/heartbeat.ts';
 
 beforeEach(() => void vi.useFakeTimers());
 afterEach(() => void vi.useRealTimers());
@@ -7,7 +7,7 @@ afterEach(() => void vi.useRealTimers());
 test('a stream gives signs of life while its engine reports, not while it hangs, and none once it is over', () => {
   const engine = { status: { running: 1, waiting: 1, healthy: true } };
   let beats = 0;
-  const rest = beatWhileWorking({ beat: () => beats++ >= 0 }, engine, 15_000);
+  const rest = startHeartbeat({ beat: () => beats++ >= 0 }, engine, 15_000);
   const pass = (report: boolean) => {
     if (report) engine.status = { ...engine.status };
     vi.advanceTimersByTime(15_000);

@@ -11,7 +11,7 @@ const TEXT = 'x'.repeat(256 * 1024);
 let origin: RunningOrigin;
 let reader: Socket;
 beforeEach(async () => {
-  origin = await RunningOrigin.start({ readerLimits: { unreadBytes: UNREAD, restWithinMs: 50 } });
+  origin = await RunningOrigin.start({ readerLimits: { unreadBytes: UNREAD, drainMs: 50 } });
   await origin.ready();
   origin.engine.script = () => undefined;
   reader = await readerThatReadsNothing();

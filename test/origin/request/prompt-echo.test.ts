@@ -18,7 +18,13 @@ function eventOf(ids: readonly number[], { tokenizer }: ServedModel): EventOf<'p
   const scored = { logprob: -1, top: ids.slice(0, 2).map((id) => [id, -1] as const) };
   const tokens = ids.map((id) => wireTokenLogprob(tokenBytes, id, scored, tokenBytes.special[id] === 1));
   const shown = tokens.filter(({ hidden }) => !hidden).map(({ bytes }) => Buffer.from(bytes, 'latin1'));
-  return { type: 'prompt', prompt: 0, text: Buffer.concat(shown).toString(), ids: [...ids], tokens };
+  return {
+    type: 'prompt',
+    prompt: 0,
+    text: Buffer.concat(shown).toString(),
+    ids: [...ids],
+    logprobs: tokens,
+  };
 }
 
 const models = {
@@ -46,12 +52,12 @@ describe.each(Object.entries(models))('%s', (_, model) => {
     const unit = fc.constantFrom(...' helowrd');
     await fc.assert(
       fc.asyncProperty(fc.string({ unit, minLength: 1, maxLength: 12 }), async (text) => {
-        const { text: shown, tokens = [] } = await told(text);
+        const { text: shown, logprobs: tokens = [] } = await told(text);
         expect(shown).toBe(text);
         const visible = tokens.filter(({ hidden }) => !hidden);
         expect(visible.map(({ bytes }) => bytes).join('')).toBe(text);
-        for (const { id, bytes, top } of tokens) {
-          for (const [other, name] of top ?? []) if (other === id) expect(name).toBe(bytes);
+        for (const { id, bytes, topLogprobs } of tokens) {
+          for (const [other, name] of topLogprobs ?? []) if (other === id) expect(name).toBe(bytes);
         }
       }),
     );
@@ -96,7 +102,7 @@ describe('special tokens', () => {
 
   test.each([hello, ownBos, turns])('in a text are echoed: $prompt', async (sent) => {
     const { restore, event } = await engineEvent(sent);
-    const { tokens: _, ...unscored } = event;
+    const { logprobs: _, ...unscored } = event;
     expect(restore(unscored)).toMatchObject({ text: sent.prompt });
     expect(restore(event)).toMatchObject({ text: sent.prompt });
   });
@@ -107,7 +113,7 @@ describe('special tokens', () => {
     { ...turns, hidden: [] },
   ])('are hidden only if the tokenizer added them: $prompt', async ({ hidden, ...sent }) => {
     const { restore, event } = await engineEvent(sent);
-    const { tokens = [] } = restore(event) as EventOf<'prompt'>;
+    const { logprobs: tokens = [] } = restore(event) as EventOf<'prompt'>;
     expect(tokens.filter((token) => token.hidden).map(({ bytes }) => bytes)).toEqual(hidden);
   });
 
@@ -122,7 +128,7 @@ test('echoes a prompt as written although the tokenizer rewrites it', async () =
   const files = { 'tokenizer.json': byteLevelTokenizer([], { normalizer: { type: 'NFC' } }) };
   const model = servedModel(modelDirectory(files));
   const { submission, restore } = await prepare({ prompts: ['e\u0301'] }, model);
-  const { tokens: _, ...event } = eventOf([...(submission.prompts[0]?.tokens ?? [])], model);
+  const { logprobs: _, ...event } = eventOf([...(submission.prompts[0]?.tokens ?? [])], model);
   expect(event.text).toBe('\u00e9');
   expect(restore(event)).toMatchObject({ text: 'e\u0301' });
 });

@@ -22,7 +22,7 @@ describe('echo', () => {
       const end = { ...token(1, '<|end|>', -0.25, 1), hidden: true };
       wire.send(
         ...acceptedFor(request),
-        { type: 'token', choice: 0, text: '', completionTokens: 1, tokens: [end] },
+        { type: 'token', choice: 0, text: '', completionTokens: 1, logprobs: [end] },
         finishOf(0, 'stop', 1),
         doneFor(request, 1),
       );

@@ -1,17 +1,20 @@
 import * as fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { CodePointCounter, codePointLength } from '../../../shared/answer/code-points.ts';
-import { shortestFloat32, shownLogprob } from '../../../shared/answer/float32.ts';
-import { LogprobsFormatter, logprobsJson } from '../../../shared/answer/openai-logprobs.ts';
-import { promptLogprobs } from '../../../shared/answer/prompt-logprobs.ts';
-import { lossyText, tokenText } from '../../../shared/answer/token-text.ts';
 import type { TokenLogprob } from '../../../shared/generation.ts';
+import { CodePointCounter, codePointLength } from '../../../worker/generation/format/code-points.ts';
+import { shortestFloat32, shownLogprob } from '../../../worker/generation/format/float32.ts';
+import {
+  LogprobsFormatter,
+  logprobsJson,
+  promptLogprobs,
+} from '../../../worker/generation/format/logprobs.ts';
+import { lossyText, tokenText } from '../../../worker/generation/format/token-text.ts';
 import { type PlainLogprobs, slowLogprobs, slowShortest } from './slow-logprobs.ts';
 
 const units = (text: string): string => Buffer.from(text, 'utf8').toString('latin1');
 
-const format = (tokens: readonly TokenLogprob[], alternatives: number, tokensAsIds = false): PlainLogprobs =>
-  JSON.parse(logprobsJson(new LogprobsFormatter({ alternatives, tokensAsIds }).format(tokens)));
+const format = (tokens: readonly TokenLogprob[], topLogprobs: number, tokensAsIds = false): PlainLogprobs =>
+  JSON.parse(logprobsJson(new LogprobsFormatter({ topLogprobs, tokensAsIds }).format(tokens)));
 
 const float32 = fc.float({ max: 0, noNaN: true, min: Math.fround(-60) });
 
@@ -48,14 +51,14 @@ const tokenArbitrary: fc.Arbitrary<TokenLogprob> = fc
     const rivals = others.filter(([other]) => other !== id);
     const all: [number, string, number][] = listed ? [...rivals, [id, own, logprob]] : rivals;
     const unique = [...new Map(all.map((one) => [one[0], one])).values()].toSorted((a, b) => b[2] - a[2]);
-    return { id, bytes: own, logprob, top: unique, ...(hidden ? { hidden } : {}) };
+    return { id, bytes: own, logprob, topLogprobs: unique, ...(hidden ? { hidden } : {}) };
   });
 
 test('the four arrays equal those of a slow formatter, whatever the bytes', () => {
   fc.assert(
-    fc.property(fc.array(tokenArbitrary, { maxLength: 12 }), fc.nat(5), (tokens, alternatives) => {
-      const slow = slowLogprobs(tokens, alternatives);
-      expect(format(tokens, alternatives)).toEqual(slow);
+    fc.property(fc.array(tokenArbitrary, { maxLength: 12 }), fc.nat(5), (tokens, topLogprobs) => {
+      const slow = slowLogprobs(tokens, topLogprobs);
+      expect(format(tokens, topLogprobs)).toEqual(slow);
     }),
     { numRuns: 500 },
   );
@@ -64,7 +67,7 @@ test('the four arrays equal those of a slow formatter, whatever the bytes', () =
 test('formatting in pieces equals formatting at once', () => {
   fc.assert(
     fc.property(fc.array(tokenArbitrary, { maxLength: 12 }), fc.nat(12), (tokens, cut) => {
-      const formatter = new LogprobsFormatter({ alternatives: 3, tokensAsIds: false });
+      const formatter = new LogprobsFormatter({ topLogprobs: 3, tokensAsIds: false });
       const [left, right] = [formatter.format(tokens.slice(0, cut)), formatter.format(tokens.slice(cut))];
       expect([...left.textOffset, ...right.textOffset]).toEqual(format(tokens, 3).text_offset);
     }),
@@ -90,7 +93,7 @@ test('H.3: the tokens joined are the bytes of the text, wherever characters are 
       const tokens: TokenLogprob[] = [];
       for (let index = 0; rest !== ''; index += 1) {
         const length = lengths[index % lengths.length] ?? 1;
-        tokens.push({ id: index, bytes: rest.slice(0, length), logprob: -1, top: [] });
+        tokens.push({ id: index, bytes: rest.slice(0, length), logprob: -1, topLogprobs: [] });
         rest = rest.slice(length);
       }
       const { tokens: names, text_offset: offsets } = format(tokens, 0);
@@ -105,12 +108,12 @@ test('H.3: the tokens joined are the bytes of the text, wherever characters are 
   );
 });
 
-describe('alternatives', () => {
+describe('top logprobs', () => {
   const token: TokenLogprob = {
     id: 7,
     bytes: ' a',
     logprob: -2.5,
-    top: [
+    topLogprobs: [
       [1, ' b', -0.5],
       [2, ' c', -1],
       [3, ' d', -1.5],
@@ -125,20 +128,20 @@ describe('alternatives', () => {
   test('the order is kept even for names that look like numbers', () => {
     const numbers: TokenLogprob = {
       ...token,
-      top: [
+      topLogprobs: [
         [1, '9', -0.5],
         [2, '1', -1],
       ],
     };
     const json = logprobsJson(
-      new LogprobsFormatter({ alternatives: 2, tokensAsIds: false }).format([numbers]),
+      new LogprobsFormatter({ topLogprobs: 2, tokensAsIds: false }).format([numbers]),
     );
     expect(json).toContain('{"9":-0.5,"1":-1," a":-2.5}');
   });
 
   test('a token named __proto__ is an entry like any other', () => {
-    const odd: TokenLogprob = { id: 1, bytes: '__proto__', logprob: -1, top: [] };
-    const json = logprobsJson(new LogprobsFormatter({ alternatives: 0, tokensAsIds: false }).format([odd]));
+    const odd: TokenLogprob = { id: 1, bytes: '__proto__', logprob: -1, topLogprobs: [] };
+    const json = logprobsJson(new LogprobsFormatter({ topLogprobs: 0, tokensAsIds: false }).format([odd]));
     expect(json).toContain('"top_logprobs":[{"__proto__":-1}]');
   });
 
@@ -151,8 +154,8 @@ describe('alternatives', () => {
   });
 
   test('the first prompt token has nulls; minus infinity is -9999', () => {
-    const first: TokenLogprob = { id: 1, bytes: 'a', logprob: null, top: null };
-    const never: TokenLogprob = { id: 2, bytes: 'b', logprob: -9_999, top: [[3, 'c', -12_345]] };
+    const first: TokenLogprob = { id: 1, bytes: 'a', logprob: null, topLogprobs: null };
+    const never: TokenLogprob = { id: 2, bytes: 'b', logprob: -9_999, topLogprobs: [[3, 'c', -12_345]] };
     expect(format([first, never], 1)).toEqual({
       tokens: ['a', 'b'],
       token_logprobs: [null, -9_999],
@@ -165,7 +168,7 @@ describe('alternatives', () => {
     fc.assert(
       fc.property(float32, (logprob) => {
         const { token_logprobs, top_logprobs } = format(
-          [{ id: 1, bytes: 'a', logprob, top: [[1, 'a', logprob]] }],
+          [{ id: 1, bytes: 'a', logprob, topLogprobs: [[1, 'a', logprob]] }],
           1,
         );
         expect(top_logprobs[0]?.a).toBe(token_logprobs[0]);
@@ -174,7 +177,7 @@ describe('alternatives', () => {
   });
 
   test('prompt_logprobs lists candidates by id with their rank', () => {
-    const first: TokenLogprob = { id: 1, bytes: 'a', logprob: null, top: null };
+    const first: TokenLogprob = { id: 1, bytes: 'a', logprob: null, topLogprobs: null };
     expect(promptLogprobs([first, token], 1)).toEqual([
       null,
       {
@@ -187,9 +190,9 @@ describe('alternatives', () => {
 
 test('a hidden token has its literal name, the offset where it stands, and no length', () => {
   const tokens: TokenLogprob[] = [
-    { id: 0, bytes: '<s>', logprob: null, top: null, hidden: true },
-    { id: 1, bytes: units('é'), logprob: -1, top: [] },
-    { id: 2, bytes: '<|end|>', logprob: -1, top: [], hidden: true },
+    { id: 0, bytes: '<s>', logprob: null, topLogprobs: null, hidden: true },
+    { id: 1, bytes: units('é'), logprob: -1, topLogprobs: [] },
+    { id: 2, bytes: '<|end|>', logprob: -1, topLogprobs: [], hidden: true },
   ];
   expect(format(tokens, 0)).toMatchObject({ tokens: ['<s>', 'é', '<|end|>'], text_offset: [0, 0, 1] });
 });

@@ -1,20 +1,21 @@
 import { describe, expect, test } from 'vitest';
+import { PROTOCOL_VERSION } from '../../../shared/generation.ts';
 import { complete } from '../support/completions.ts';
 import { MODEL } from '../support/fake-origin.ts';
 import { workerForTests } from '../support/worker-for-tests.ts';
 
 const { worker, origin } = workerForTests();
 
-describe('what the origin is told', () => {
-  test('caller, trace and limits come from the Worker, service fields from nobody', async () => {
+describe('a request to the origin', () => {
+  test('identity, trace and limits come from the Worker; service fields of the client are ignored', async () => {
     const traceparent = '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01';
     await complete(
       worker,
       { request_id: 'evil', priority: -5, tenantId: 'other' },
       { traceparent, 'x-request-id': 'mine-1' },
     );
-    expect(origin.requests[0]).toMatchObject({ requestId: 'mine-1', model: MODEL.id, weight: 1, version: 1 });
-    // The caller may use its id twice; the origin's account of the request has a name of its own.
+    expect(origin.requests[0]).toMatchObject({ requestId: 'mine-1', model: MODEL.id, weight: 1, version: PROTOCOL_VERSION });
+    // A client may use its request id twice, so the account has a name of its own.
     expect(origin.requests[0]?.account).toMatch(/^mine-1\.[0-9a-f]{16}$/);
     expect(origin.requests[0]?.tenantId).not.toBe('other');
     expect(origin.headers[0]?.traceparent).toBe(traceparent);

@@ -38,9 +38,9 @@ export interface PlainLogprobs {
   readonly text_offset: number[];
 }
 
-function slowTop(token: TokenLogprob, alternatives: number): Record<string, number> | null {
+function slowTop(token: TokenLogprob, topLogprobs: number): Record<string, number> | null {
   if (token.logprob === null) return null;
-  const listed = (token.top ?? []).filter((_, rank) => rank < alternatives);
+  const listed = (token.topLogprobs ?? []).filter((_, rank) => rank < topLogprobs);
   const all = [...listed, [token.id, token.bytes, token.logprob] as const];
   const names = new Set(all.map(([, bytes]) => slowName(bytes)));
   return Object.fromEntries(
@@ -53,7 +53,7 @@ function slowTop(token: TokenLogprob, alternatives: number): Record<string, numb
   );
 }
 
-export function slowLogprobs(tokens: readonly TokenLogprob[], alternatives: number): PlainLogprobs {
+export function slowLogprobs(tokens: readonly TokenLogprob[], topLogprobs: number): PlainLogprobs {
   const visibleBefore = (index: number) =>
     Buffer.concat(
       tokens
@@ -64,7 +64,7 @@ export function slowLogprobs(tokens: readonly TokenLogprob[], alternatives: numb
   return {
     tokens: tokens.map(({ bytes }) => slowName(bytes)),
     token_logprobs: tokens.map(({ logprob }) => (logprob === null ? null : slowValue(logprob))),
-    top_logprobs: tokens.map((token) => slowTop(token, alternatives)),
+    top_logprobs: tokens.map((token) => slowTop(token, topLogprobs)),
     text_offset: tokens.map(({ bytes, hidden }, index) => {
       const before = visibleBefore(index);
       if (hidden || bytes === '') return completeLength(before);

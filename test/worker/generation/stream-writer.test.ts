@@ -1,9 +1,9 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { StreamWriter } from '../../../shared/answer/stream-writer.ts';
 import type { GenerationEvent } from '../../../shared/generation.ts';
-import { Tally } from '../../../shared/tally.ts';
+import { UsageTally } from '../../../shared/usage-tally.ts';
 import type { AnswerOptions } from '../../../worker/dialects/completion-call.ts';
+import { StreamWriter } from '../../../worker/generation/format/stream-writer.ts';
 import { parse } from '../dialects/parsing.ts';
 
 const ENVELOPE = { id: 'cmpl-1', created: 1, model: 'default', fingerprint: 'fp' };
@@ -33,7 +33,7 @@ function eventsOf(order: readonly number[], choices: number): GenerationEvent[] 
 
 function written(answer: Partial<AnswerOptions>, events: readonly GenerationEvent[], choices: number) {
   const call = parse({ stream: true, n: 2, prompt: Array.from({ length: choices / 2 }, () => 'x') });
-  const tally = new Tally(() => 0);
+  const tally = new UsageTally(() => 0);
   const parts = { answer: { ...call.answer, ...answer }, envelope: ENVELOPE };
   const writer = new StreamWriter({ ...parts, prompts: choices / 2, choices: 2 }, () => tally.usage);
   const usage = { promptTokens: 3, cachedTokens: 0, completionTokens: 99 };

@@ -1,8 +1,8 @@
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import type * as z from 'zod';
-import { NDJSON, type Notation, written } from '../../../origin/http/notation.ts';
 import { UsageAccounts } from '../../../origin/request/usage-accounts.ts';
+import { ndjsonLine } from '../../../shared/framing.ts';
 import {
   type GenerationEvent,
   type GenerationRequest,
@@ -16,19 +16,17 @@ import { defaultScript } from './scripts.ts';
 
 /** The origin's half of one generation, played by a script. */
 export interface Wire {
-  /** Sends events as one write, each checked against the protocol's schema. */
+  /** Sends events as one write, each validated against the protocol's schema. */
   send(...events: readonly GenerationEvent[]): void;
-  /** What `send` would send. */
-  text(...events: readonly GenerationEvent[]): string;
-  /** Sends bytes as they are; resolves when they have left. */
+  /** Sends raw bytes; resolves when they have been written. */
   raw(bytes: string | Uint8Array): Promise<void>;
   /** Answers with an error status before anything was sent. */
   refuse(status: number, body: unknown, headers?: Readonly<Record<string, string>>): void;
-  /** Ends the answer as if it were complete. */
+  /** Ends the response. */
   end(): void;
-  /** Cuts the connection. */
+  /** Breaks the connection. */
   die(): void;
-  /** Resolves when the Worker has gone away or the answer is over. */
+  /** Resolves when the connection has closed. */
   readonly closed: Promise<void>;
   readonly gone: () => boolean;
 }
@@ -40,8 +38,6 @@ export interface FakeOrigin {
   readonly secret: string;
   /** What /generate does; replaced by tests. */
   script: Script;
-  /** Whether it writes streams as callers read them, where it is asked to. */
-  writes: boolean;
   models: OriginModel[];
   /** Generations asked for, oldest first. */
   readonly requests: GenerationRequest[];
@@ -75,30 +71,23 @@ async function textOf(request: IncomingMessage): Promise<string> {
   return Buffer.concat(parts).toString('utf8');
 }
 
-/** @param signEveryMs milliseconds of silence before it says that it still works; null = never */
-function wireOf(response: ServerResponse, notation: Notation, signEveryMs: number | null): Wire {
+type Observe = (events: readonly GenerationEvent[]) => void;
+
+/** @param observe called with the events before they are sent */
+function wireOf(response: ServerResponse, observe: Observe = () => {}): Wire {
   const closed = new Promise<void>((resolve) => response.once('close', resolve));
   const head = () => {
-    if (!response.headersSent) response.writeHead(200, { 'content-type': notation.contentType });
+    if (!response.headersSent) response.writeHead(200, { 'content-type': 'application/x-ndjson' });
   };
-  let writtenAt = 0;
   const raw = (bytes: string | Uint8Array) => {
     head();
-    writtenAt = Date.now();
     return new Promise<void>((resolve) => response.write(bytes, () => resolve()));
   };
-  if (signEveryMs !== null) {
-    const timer = setInterval(() => {
-      const silent = response.headersSent && Date.now() - writtenAt >= signEveryMs;
-      if (silent && !response.writableEnded) void raw(notation.sign());
-    }, signEveryMs / 4);
-    response.once('close', () => clearInterval(timer));
-  }
-  const text: Wire['text'] = (...events) =>
-    notation.text(events.map((event) => generationEvent.parse(event)));
   return {
-    text,
-    send: (...events) => void raw(text(...events)),
+    send: (...events) => {
+      observe(events);
+      void raw(events.map((event) => ndjsonLine(generationEvent.parse(event))).join(''));
+    },
     raw,
     refuse: (status, body, headers = {}) => {
       response.writeHead(status, { 'content-type': 'application/json', ...headers });
@@ -152,7 +141,7 @@ export async function startFakeOrigin(): Promise<FakeOrigin> {
     const path = request.url ?? '/';
     const signature = request.headers[SIGNATURE_HEADER];
     const parts = { method: request.method ?? 'GET', path };
-    const wire = wireOf(response, NDJSON, null);
+    const wire = wireOf(response);
     const claims = await verify(key, typeof signature === 'string' ? signature : null, parts);
     if (claims?.bodyHash !== (await sha256Hex(body))) {
       const error = {
@@ -166,39 +155,24 @@ export async function startFakeOrigin(): Promise<FakeOrigin> {
     if (path === '/models') return wire.refuse(200, { models: origin.models });
     if (path.startsWith('/usage')) {
       const account = new URL(path, 'http://origin').searchParams.get('account') ?? '';
-      return wire.refuse(200, JSON.stringify(origin.accounts.get(account) ?? recent.find(account)));
+      return wire.refuse(200, JSON.stringify(origin.accounts.get(account) ?? accounts.find(account)));
     }
     if (path !== '/generate') return wire.refuse(200, tokenizerAnswer(path.split('?')[0] ?? '', body));
     const generation = generationRequest.parse(JSON.parse(body));
     origin.requests.push(generation);
     origin.headers.push(request.headers);
-    await origin.script(generation, wireOf(response, ...notationOf(generation, response)));
-  }
-
-  const recent = new UsageAccounts(Date.now);
-
-  /** As the real one writes: events for those who read them, or the stream as its caller is to see it. */
-  function notationOf(request: GenerationRequest, response: ServerResponse): [Notation, number | null] {
-    const form = origin.writes ? request.written : undefined;
-    const account = recent.open(request.account ?? crypto.randomUUID(), Date.now());
+    const account = accounts.open(generation.account ?? crypto.randomUUID(), Date.now());
     response.once('close', () => account.end());
-    const notation = form ? written({ request, form, account: account.snapshot, now: Date.now }) : NDJSON;
-    const counting: Notation = {
-      ...notation,
-      text(events) {
-        account.observe(events);
-        return notation.text(events);
-      },
-    };
-    return [counting, form?.keepAliveMs ?? null];
+    await origin.script(generation, wireOf(response, account.observe));
   }
+
+  const accounts = new UsageAccounts(Date.now);
 
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   const origin: FakeOrigin = {
     url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
     secret: SECRET,
     script: defaultScript,
-    writes: true,
     models: [MODEL],
     requests: [],
     headers: [],
@@ -206,7 +180,6 @@ export async function startFakeOrigin(): Promise<FakeOrigin> {
     faults: [],
     reset() {
       origin.script = defaultScript;
-      origin.writes = true;
       origin.models = [MODEL];
       origin.requests.length = 0;
       origin.headers.length = 0;

@@ -20,14 +20,14 @@ const idsOf = (prompt: WirePrompt): number[] =>
     ? Array.from(prompt, (unit) => unit.charCodeAt(0))
     : prompt.flatMap((part) => (typeof part === 'string' ? idsOf(part) : [part]));
 
-/** A token with `alternatives` others; the token itself is the best of them. */
-export function token(id: number, text: string, logprob: number | null, alternatives: number): TokenLogprob {
+/** A token with `topLogprobs` of the most likely tokens; the token itself is the first of them. */
+export function token(id: number, text: string, logprob: number | null, topLogprobs: number): TokenLogprob {
   const bytes = Array.from(new TextEncoder().encode(text), (byte) => String.fromCharCode(byte)).join('');
-  if (logprob === null) return { id, bytes, logprob, top: null };
-  const others = Array.from({ length: alternatives }, (_, rank): [number, string, number] =>
+  if (logprob === null) return { id, bytes, logprob, topLogprobs: null };
+  const others = Array.from({ length: topLogprobs }, (_, rank): [number, string, number] =>
     rank === 0 ? [id, bytes, logprob] : [1_000 + rank, ` alt${rank}`, Math.fround(logprob - rank)],
   );
-  return { id, bytes, logprob, top: others };
+  return { id, bytes, logprob, topLogprobs: others };
 }
 
 /** The token of this number of a request's first choice. */
@@ -54,14 +54,14 @@ export function promptEvents(request: GenerationRequest): GenerationEvent[] {
   if (!request.echo) return [];
   return request.prompts.map((prompt, index): EventOf<'prompt'> => {
     const ids = idsOf(prompt);
-    const alternatives = request.promptLogprobs;
+    const topLogprobs = request.promptLogprobs;
     const plain = { type: 'prompt', prompt: index, text: textOf(prompt), ids } as const;
-    if (alternatives === null) return plain;
+    if (topLogprobs === null) return plain;
     const texts = typeof prompt === 'string' ? Array.from(prompt) : ids.map((id) => `<${id}>`);
     const tokens = texts.map((text, step) =>
-      token(ids[step] ?? 0, text, step === 0 ? null : -1.5, alternatives),
+      token(ids[step] ?? 0, text, step === 0 ? null : -1.5, topLogprobs),
     );
-    return { ...plain, tokens };
+    return { ...plain, logprobs: tokens };
   });
 }
 
@@ -95,7 +95,7 @@ function stepEvents(request: GenerationRequest, step: number, sequences: number)
       completionTokens: step + 1,
       ...(request.logprobs === null
         ? {}
-        : { tokens: [token(id, text, logprobOf(choice, step), request.logprobs)] }),
+        : { logprobs: [token(id, text, logprobOf(choice, step), request.logprobs)] }),
       ...(request.tokenIds ? { ids: [id] } : {}),
     };
   });

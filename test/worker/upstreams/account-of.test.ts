@@ -6,10 +6,10 @@ const account = (completionTokens: number, ended: boolean) => ({
   usage: { promptTokens: 3, cachedTokens: 0, completionTokens },
   finishReasons: [],
   ended,
-  ...{ errorCode: null, queueMs: 0, firstTokenMs: null },
+  firstTokenMs: null,
 });
 
-test('of a request that two upstreams remember, the one that runs counts, else the one that did the work', () => {
+test('if two upstreams have an account of a request, the running one counts, else the one with the higher usage', () => {
   const failed = account(0, true);
   expect(accountOf([failed, account(0, false)])).toEqual(account(0, false));
   expect(accountOf([failed, null, account(7, true)])).toEqual(account(7, true));
@@ -18,7 +18,7 @@ test('of a request that two upstreams remember, the one that runs counts, else t
   expect(accountOf([null])).toBeNull();
 });
 
-test('who served a request is asked alone about it: the others may be out of reach', async () => {
+test('asks only the upstream that served the request, because the others may be unreachable', async () => {
   const upstreams = ['near', 'far'].map((name) => ({
     ...{ kind: 'origin', name, url: `http://${name}.example`, binding: name },
   }));

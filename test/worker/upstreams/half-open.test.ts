@@ -19,7 +19,7 @@ const worker = forAllTests(() => {
   });
 });
 
-test('a stream whose connection carries nothing any more, though its origin says it has ended, ends with an error at the deadline', async () => {
+test('a stream without events and heartbeats ends with an error, even if the origin says that it has ended', async () => {
   const { key } = await tenantWithKey(worker, 'half-open');
   origin.script = async (request, wire) => {
     wire.send(...acceptedFor(request), tokenEvent(1));

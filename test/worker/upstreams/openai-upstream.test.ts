@@ -168,7 +168,7 @@ describe('an OpenAI-compatible server', () => {
       'n is too big',
     ],
     ['odd members', 422, { error: { message: 'bad n', param: ['n'], code: { a: 1 } } }, 'bad n'],
-    ['nothing that can be read', 422, { detail: [{ msg: 'x' }] }, 'The model server refused the request.'],
+    ['nothing that can be read', 422, { detail: [{ msg: 'x' }] }, 'The model server rejected the request.'],
   ])('that refuses a request with %s is at no fault itself', async (_, theirs, said, message) => {
     openAi.script = (_body, response) => response.writeHead(theirs).end(JSON.stringify(said));
     // More often than a server may fail before it is left alone.

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import type { Carrier } from '../../../worker/upstreams/ask.ts';
+import type { Fetch } from '../../../worker/upstreams/fetch-upstream.ts';
 import { OriginUpstream } from '../../../worker/upstreams/origin.ts';
 
 /** As fetch does, which asks nobody once its signal has fired: signing alone may take as long as these origins have. */
@@ -9,7 +9,7 @@ function onAbort(signal: AbortSignal | null | undefined, leave: (reason: unknown
 }
 
 /** Answers with a status and the beginning of a body, and then no more. */
-const stalling: Carrier = async (_, { signal }) =>
+const stalling: Fetch = async (_, { signal }) =>
   new Response(
     new ReadableStream({
       start(controller) {
@@ -19,17 +19,18 @@ const stalling: Carrier = async (_, { signal }) =>
     }),
   );
 
-const silent: Carrier = (_, { signal }) => new Promise((_resolve, reject) => onAbort(signal, reject));
+const silent: Fetch = (_, { signal }) => new Promise((_resolve, reject) => onAbort(signal, reject));
 
 test.each([
-  { origin: 'says nothing', carrier: silent, ms: 20 },
-  { origin: 'says nothing', carrier: silent, ms: 0 },
-  { origin: 'stops in the middle of its answer', carrier: stalling, ms: 20 },
-  { origin: 'stops in the middle of its answer', carrier: stalling, ms: 0 },
-])('an origin that $origin is not waited for longer than its $ms ms', async ({ carrier, ms }) => {
+  { origin: 'says nothing', fetch: silent, ms: 20 },
+  { origin: 'says nothing', fetch: silent, ms: 0 },
+  { origin: 'stops in the middle of its answer', fetch: stalling, ms: 20 },
+  { origin: 'stops in the middle of its answer', fetch: stalling, ms: 0 },
+])('an origin that $origin is not waited for longer than its $ms ms', async ({ fetch, ms }) => {
   const origin = new OriginUpstream({
     ...{ name: 'origin', url: 'http://origin', secret: 'secret', models: null },
-    ...{ carrier, acceptTimeoutMs: ms, now: Date.now },
+    ...{ fetch, acceptTimeoutMs: ms, now: Date.now },
+    validation: 'every',
   });
   const { signal } = new AbortController();
   await expect(origin.models(signal)).rejects.toMatchObject({ code: 'upstream_timeout' });

@@ -3,7 +3,7 @@ import { ApiError, type ErrorCode } from '../../../shared/errors.ts';
 import type { GenerationEvent, GenerationRequest } from '../../../shared/generation.ts';
 import { type Candidate, RoutedUpstream } from '../../../worker/upstreams/routed-upstream.ts';
 import type {
-  EventStream,
+  EventBatches,
   TokenizerService,
   Upstream,
   UpstreamContext,
@@ -100,7 +100,7 @@ describe('a generation', () => {
       routed.generate(
         {} as GenerationRequest,
         { ...context, signal } as UpstreamContext,
-      ) as Promise<EventStream>;
+      ) as Promise<EventBatches>;
     // Nobody reads on behind an error.
     const generation = async (): Promise<void> => {
       for await (const batch of await ask()) if (batch.some(({ type }) => type === 'error')) return;

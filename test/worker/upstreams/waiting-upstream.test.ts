@@ -2,10 +2,10 @@ import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import { ndjsonLine } from '../../../shared/framing.ts';
 import type { GenerationEvent } from '../../../shared/generation.ts';
 import { afterAlone } from '../../../worker/timers/request-timers.ts';
-import type { Carrier } from '../../../worker/upstreams/ask.ts';
+import type { Fetch } from '../../../worker/upstreams/fetch-upstream.ts';
 import { OriginUpstream } from '../../../worker/upstreams/origin.ts';
 import { RoutedUpstream } from '../../../worker/upstreams/routed-upstream.ts';
-import type { EventStream } from '../../../worker/upstreams/upstream.ts';
+import type { EventBatches } from '../../../worker/upstreams/upstream.ts';
 import { UpstreamHealth } from '../../../worker/upstreams/upstream-health.ts';
 import { request } from '../../support/generation-request.ts';
 import { ACCEPTED, DONE, TOKEN } from '../generation/short-generation.ts';
@@ -18,22 +18,23 @@ async function begun() {
   const wire = new TransformStream<Uint8Array, Uint8Array>();
   const writer = wire.writable.getWriter();
   const say = (text: string): void => void writer.write(new TextEncoder().encode(text)).catch(() => {});
-  const carrier: Carrier = async (_, { signal }) =>
+  const fetch: Fetch = async (_, { signal }) =>
     new Response(wire.readable.pipeThrough(new TransformStream(), { signal: signal! }));
   const origin = new OriginUpstream({
     ...{ name: 'origin', url: 'http://origin', secret: 'secret', models: null },
-    ...{ carrier, acceptTimeoutMs: 1000, now: Date.now },
+    ...{ fetch, acceptTimeoutMs: 1000, now: Date.now },
+    validation: 'every',
   });
   const timeouts = { firstEventMs: 60_000, idleMs: 120_000 };
   const routed = new RoutedUpstream([{ upstream: origin, timeouts }], new UpstreamHealth(Date.now), Date.now);
   say(ndjsonLine(ACCEPTED));
   const { signal } = new AbortController();
   const context = { signal, traceparent: '', after: afterAlone, tokensAsIds: false, extra: {} };
-  const stream = (await routed.generate(request(), context)) as EventStream;
+  const stream = await routed.generate(request(), context);
   return { say, end: () => writer.close(), stream };
 }
 
-async function all(stream: EventStream): Promise<GenerationEvent[]> {
+async function all(stream: EventBatches): Promise<GenerationEvent[]> {
   const events: GenerationEvent[] = [];
   for await (const batch of stream) events.push(...batch);
   return events;

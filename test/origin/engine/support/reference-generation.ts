@@ -48,7 +48,7 @@ function entry(logits: Float32Array, id: number, top: number, hidden: boolean): 
     id,
     bytes: latin1(id),
     logprob: scored.logprob,
-    top: scored.top.map(([other, logprob]) => [other, latin1(other), logprob]),
+    topLogprobs: scored.top.map(([other, logprob]) => [other, latin1(other), logprob]),
     ...(hidden ? { hidden } : {}),
   };
 }
@@ -143,10 +143,10 @@ export function plainPrompt(
   const entries = promptEntries(tokens, chunk, model);
   const scored = [...tokens].map((id, at) => {
     const hidden = hides(id) ? { hidden: true } : {};
-    if (at === 0) return { id, bytes: latin1(id), logprob: null, top: null, ...hidden };
+    if (at === 0) return { id, bytes: latin1(id), logprob: null, topLogprobs: null, ...hidden };
     return entry(model.logits(entries.slice(0, at), TOKEN_BYTES.vocabularySize), id, top, hides(id));
   });
-  return { ...event, tokens: scored };
+  return { ...event, logprobs: scored };
 }
 
 /** Computes a whole request in the same way. */

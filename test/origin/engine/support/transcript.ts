@@ -40,7 +40,7 @@ export function transcribe(events: readonly GenerationEvent[], choicesPerPrompt:
         expect(known.finish === null, 'a token after the finish');
         expect(event.completionTokens >= known.completionTokens, 'completion tokens decrease');
         known.text += event.text;
-        known.tokens.push(...(event.tokens ?? []));
+        known.tokens.push(...(event.logprobs ?? []));
         known.ids.push(...(event.ids ?? []));
         known.completionTokens = event.completionTokens;
         break;

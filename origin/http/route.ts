@@ -13,19 +13,19 @@ export interface ServerContext {
   readonly metrics: Metrics;
   readonly log: Logger;
   readonly readerLimits: ReaderLimits;
-  /** Milliseconds between a silent stream's signs of life. */
+  /** Milliseconds between the heartbeats of a silent stream. */
   readonly heartbeatMs: number;
   readonly usageAccounts: UsageAccounts;
   /** Unix milliseconds. */
   now(): number;
-  /** A name that no other request has had. */
+  /** Returns a new unique id. */
   newId(): string;
-  /** A fresh random seed. */
+  /** Returns a new random seed. */
   drawSeed(): number;
 }
 
-/** One request with its body read and its signature checked, where the route needs that. */
-export interface Exchange {
+/** One request. If its route requires a signature, the body has been read and the signature checked. */
+export interface RouteCall {
   readonly request: IncomingMessage;
   readonly response: ServerResponse;
   readonly query: URLSearchParams;
@@ -34,23 +34,23 @@ export interface Exchange {
   readonly receivedAt: number;
 }
 
-export type Handler = (exchange: Exchange, context: ServerContext) => Promise<void> | void;
+export type RouteHandler = (call: RouteCall, context: ServerContext) => Promise<void> | void;
 
 export function sendJson(response: ServerResponse, status: number, value: unknown): void {
   response.writeHead(status, { 'content-type': 'application/json', 'cache-control': 'no-store' });
   response.end(JSON.stringify(value));
 }
 
-/** Aborted as soon as the caller has gone. */
-export function leaving(response: ServerResponse): AbortSignal {
+/** Returns a signal that aborts when the connection closes. */
+export function closeSignal(response: ServerResponse): AbortSignal {
   const controller = new AbortController();
   if (response.destroyed) controller.abort();
   else response.once('close', () => controller.abort());
   return controller.signal;
 }
 
-/** What work comes to; null where it was given up because the caller has left. */
-export async function unlessLeft<T>(work: Promise<T>, signal: AbortSignal): Promise<T | null> {
+/** Returns the result of `work`, or null if it was aborted by the signal. */
+export async function unlessAborted<T>(work: Promise<T>, signal: AbortSignal): Promise<T | null> {
   try {
     return await work;
   } catch (error) {

@@ -1,12 +1,12 @@
-import type { ChoiceDelta, Finish } from '../../shared/answer/choice-deltas.ts';
-import { appendLogprobs, type Logprobs } from '../../shared/answer/openai-logprobs.ts';
-import type { AnswerOptions } from './completion-call.ts';
+import type { AnswerOptions } from '../../dialects/completion-call.ts';
+import type { ChoiceDelta, Finish } from './choice-deltas.ts';
+import { appendLogprobs, type Logprobs } from './logprobs.ts';
 
 type Whole = { -readonly [K in keyof ChoiceDelta]: ChoiceDelta[K] };
 
 const emptyLogprobs = (): Logprobs => ({ tokens: [], tokenLogprobs: [], topLogprobs: [], textOffset: [] });
 
-/** Sums deltas into whole choices. */
+/** Sums deltas to whole choices. */
 export class ChoiceCollector {
   readonly #answer: AnswerOptions;
   /** Candidates per prompt. */
@@ -43,7 +43,7 @@ export class ChoiceCollector {
     whole.finish ??= delta.finish;
   }
 
-  /** The choices of the answer in order: of each prompt's candidates all, or the best n. */
+  /** Returns the choices of the answer in order: all candidates of each prompt, or the best n. */
   chosen(): readonly ChoiceDelta[] {
     const whole = this.#choices.map((choice, index) => ({
       ...choice,
@@ -56,11 +56,11 @@ export class ChoiceCollector {
   }
 }
 
-/** Mean logprob per generated token; a choice without tokens counts as certain. */
+/** Mean logprob per generated token; 0 for a choice without tokens. */
 const mean = (finish: Finish | null): number =>
   finish === null || finish.completionTokens === 0 ? 0 : finish.score / finish.completionTokens;
 
-/** The n candidates with the highest mean logprob, best first; of equals the earlier one. */
+/** Returns the n candidates with the highest mean logprob, best first; ties keep their order. */
 export function best(candidates: readonly ChoiceDelta[], n: number): readonly ChoiceDelta[] {
   return candidates.toSorted((left, right) => mean(right.finish) - mean(left.finish)).slice(0, n);
 }

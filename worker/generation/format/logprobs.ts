@@ -1,9 +1,9 @@
-import type { TokenLogprob } from '../generation.ts';
+import type { TokenLogprob, TopLogprob } from '../../../shared/generation.ts';
 import { CodePointCounter } from './code-points.ts';
 import { shownLogprob } from './float32.ts';
 import { tokenText } from './token-text.ts';
 
-/** The legacy layout: four arrays of one length, an entry per token. */
+/** The `logprobs` object of legacy completions: four arrays of equal length, one entry per token. */
 export interface Logprobs {
   readonly tokens: string[];
   readonly tokenLogprobs: (number | null)[];
@@ -14,15 +14,15 @@ export interface Logprobs {
 }
 
 export interface LogprobsOptions {
-  /** Alternatives per token, besides the token itself. */
-  readonly alternatives: number;
-  /** Name tokens `token_id:N`: two ids may share one text. */
+  /** Number of top logprobs per token. The token itself is added if it is not among them. */
+  readonly topLogprobs: number;
+  /** Name tokens `token_id:N`, because two ids may have the same text. */
   readonly tokensAsIds: boolean;
 }
 
 /**
- * Formats the tokens of one choice, in order. A token's offset is the position of the character its first byte belongs
- * to, so that the tokens of one character share an offset; tokens hidden from the text take no room.
+ * Formats the tokens of one choice, in order. The offset of a token is the position of the character that its first
+ * byte belongs to. So the tokens of one character share an offset, and hidden tokens take no space.
  */
 export class LogprobsFormatter {
   readonly #options: LogprobsOptions;
@@ -47,11 +47,11 @@ export class LogprobsFormatter {
     return this.#options.tokensAsIds ? `token_id:${id}` : tokenText(bytes);
   }
 
-  /** The best N and the token itself. Of two ids with one name the better value stays, even against the token's own. */
+  /** If two ids have the same name, the higher value is kept. */
   #top(token: TokenLogprob): ReadonlyMap<string, number> | null {
     if (token.logprob === null) return null;
-    const best = (token.top ?? []).slice(0, this.#options.alternatives);
-    const own = best.some(([id]) => id === token.id) ? [] : [[token.id, token.bytes, token.logprob] as const];
+    const best = bestOf(token, this.#options.topLogprobs);
+    const own = includes(best, token) ? [] : [[token.id, token.bytes, token.logprob] as const];
     const map = new Map<string, number>();
     for (const [id, bytes, logprob] of [...best, ...own]) {
       const name = this.#name(id, bytes);
@@ -69,6 +69,12 @@ export class LogprobsFormatter {
   }
 }
 
+const bestOf = ({ topLogprobs }: TokenLogprob, count: number): readonly TopLogprob[] =>
+  (topLogprobs ?? []).slice(0, count);
+
+const includes = (best: readonly TopLogprob[], token: TokenLogprob): boolean =>
+  best.some(([id]) => id === token.id);
+
 /** Appends `next` to `whole`. */
 export function appendLogprobs(whole: Logprobs, next: Logprobs): void {
   for (const token of next.tokens) whole.tokens.push(token);
@@ -80,7 +86,7 @@ export function appendLogprobs(whole: Logprobs, next: Logprobs): void {
 const mapJson = (map: ReadonlyMap<string, number>): string =>
   `{${Array.from(map, ([name, value]) => `${JSON.stringify(name)}:${value}`).join(',')}}`;
 
-/** JSON text that keeps the order of the alternatives. */
+/** Returns JSON text that keeps the order of the top logprobs. */
 export function logprobsJson(logprobs: Logprobs | null): string {
   if (logprobs === null) return 'null';
   const top = logprobs.topLogprobs.map((map) => (map === null ? 'null' : mapJson(map)));
@@ -88,4 +94,31 @@ export function logprobsJson(logprobs: Logprobs | null): string {
     `{"tokens":${JSON.stringify(logprobs.tokens)},"token_logprobs":${JSON.stringify(logprobs.tokenLogprobs)},` +
     `"top_logprobs":[${top.join(',')}],"text_offset":${JSON.stringify(logprobs.textOffset)}}`
   );
+}
+
+/** One top logprob at one position of the prompt, in vLLM's layout. */
+interface PromptLogprob {
+  readonly logprob: number;
+  /** 1 = most likely; null if it is not among the requested top logprobs. */
+  readonly rank: number | null;
+  readonly decoded_token: string;
+}
+
+export type PromptLogprobs = readonly (Readonly<Record<string, PromptLogprob>> | null)[];
+
+/** Formats `prompt_logprobs`: for each prompt token a map from id to logprob; null for the first token. */
+export function promptLogprobs(tokens: readonly TokenLogprob[], topLogprobs: number): PromptLogprobs {
+  return tokens.map((token) => {
+    if (token.logprob === null) return null;
+    const best = bestOf(token, topLogprobs);
+    const entries = best.map(([id, bytes, logprob], index): [string, PromptLogprob] => [
+      String(id),
+      { logprob: shownLogprob(logprob), rank: index + 1, decoded_token: tokenText(bytes) },
+    ]);
+    if (!includes(best, token)) {
+      const own = { logprob: shownLogprob(token.logprob), rank: null, decoded_token: tokenText(token.bytes) };
+      entries.push([String(token.id), own]);
+    }
+    return Object.fromEntries(entries);
+  });
 }

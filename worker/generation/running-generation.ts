@@ -1,11 +1,10 @@
-import { errorOfEvent } from '../../shared/answer/error-answer.ts';
-import { ApiError } from '../../shared/errors.ts';
+import { ApiError, errorFromWire } from '../../shared/errors.ts';
 import { type GenerationEvent, isTerminal } from '../../shared/generation.ts';
-import { Tally } from '../../shared/tally.ts';
+import { UsageTally } from '../../shared/usage-tally.ts';
 import type { Outcome, Reservation } from '../limits/admission.ts';
-import type { EventStream } from '../upstreams/upstream.ts';
+import type { EventBatches } from '../upstreams/upstream.ts';
 
-export interface RunOptions {
+export interface GenerationOptions {
   readonly reservation: Reservation;
   /** Name of the upstream. */
   readonly upstream: string;
@@ -19,67 +18,71 @@ const endedEarly = (): ApiError =>
   new ApiError('upstream_error', 'The model server ended the stream before the completion had finished.');
 
 /**
- * One generation under way: its events, the rule that exactly one terminal event ends them, the count of what was used,
- * and the reservation, settled once however it ends.
+ * One generation in progress. Checks that exactly one terminal event ends it, counts the usage, and settles the reservation
+ * once.
  */
-export class Run {
-  readonly tally: Tally;
-  readonly #events: AsyncIterator<readonly GenerationEvent[]>;
-  readonly #options: RunOptions;
+export class RunningGeneration {
+  readonly tally: UsageTally;
+  readonly #batches: AsyncIterator<readonly GenerationEvent[]>;
+  readonly #options: GenerationOptions;
   #failure: ApiError | null = null;
-  /** The upstream has said itself how it ended. */
+  /** The terminal event has been read. */
   #ended = false;
   #settled = false;
 
-  constructor(stream: EventStream, options: RunOptions) {
-    this.#events = stream[Symbol.asyncIterator]();
+  constructor(batches: EventBatches, options: GenerationOptions) {
+    this.#batches = batches[Symbol.asyncIterator]();
     this.#options = options;
-    this.tally = new Tally(options.now);
+    this.tally = new UsageTally(options.now);
     options.reservation.watch(() => ({ usage: this.tally.usage, upstream: options.upstream }));
   }
 
   /**
-   * The next events, `done` as the last of all; never an `error`.
-   * @throws ApiError after the last events when the generation failed
+   * Returns the next events; `done` is the last one. Never returns an `error` event.
+   * @throws ApiError if the generation failed, after all events before the failure
    */
   async next(): Promise<readonly GenerationEvent[]> {
     if (this.#failure) throw this.#failed(this.#failure);
-    const batch = await this.#pull();
-    const events: GenerationEvent[] = [];
-    for (const event of batch) {
-      this.tally.add(event);
-      this.#ended ||= isTerminal(event);
-      if (event.type === 'error') {
-        this.#failure = errorOfEvent(event);
-        break;
-      }
-      events.push(event);
-      if (event.type === 'done') {
-        this.#settle('completed', null);
-        this.#readToEnd();
-        break;
-      }
+    const batch = await this.#read();
+    const end = batch.findIndex(isTerminal);
+    if (end < 0) {
+      this.#count(batch);
+      return batch;
     }
-    if (events.length === 0 && this.#failure) throw this.#failed(this.#failure);
-    return events;
+    const events = batch.slice(0, end + 1);
+    this.#count(events);
+    this.#ended = true;
+    const last = batch[end];
+    if (last?.type !== 'error') {
+      this.#settle('completed', null);
+      this.#readToEnd();
+      return events;
+    }
+    this.#failure = errorFromWire(last);
+    if (end === 0) throw this.#failed(this.#failure);
+    return events.slice(0, end);
   }
 
-  /** The client has gone: ends the upstream's work at once and bills what was generated. */
+  /** The client has disconnected: ends the upstream's work and settles what was generated. */
   cancel(): void {
     if (this.#settled) return;
     this.#settle('cancelled', null);
     this.#options.abort.abort();
   }
 
-  /** Something else went wrong while the answer was made. */
+  /** The answer failed outside the upstream: ends the upstream's work and settles what was generated. */
   fail(error: ApiError): void {
     this.#failed(error);
   }
 
-  async #pull(): Promise<readonly GenerationEvent[]> {
+  #count(events: readonly GenerationEvent[]): void {
+    for (const event of events) this.tally.add(event);
+  }
+
+  async #read(): Promise<readonly GenerationEvent[]> {
     let result: IteratorResult<readonly GenerationEvent[]>;
     try {
-      result = await this.#events.next();
+      result = await this.#batches.next();
     } catch (thrown) {
       const { signal } = this.#options.abort;
       const cause: unknown = signal.aborted && signal.reason instanceof ApiError ? signal.reason : thrown;
@@ -89,9 +92,9 @@ export class Run {
     return result.value;
   }
 
-  /** Takes the end of the stream, so that the connection behind it can serve another request. */
+  /** Reads past the terminal event, so that the connection can be reused. */
   #readToEnd(): void {
-    const end = this.#events.next().then(
+    const end = this.#batches.next().then(
       () => {},
       () => {},
     );
@@ -109,6 +112,7 @@ export class Run {
     this.#settled = true;
     const { usage, finishReasons, firstTokenAt, queueMs } = this.tally;
     const { reservation, upstream, waitUntil } = this.#options;
+    // Without a terminal event the upstream may have generated more than was read.
     const inquire = !this.#ended;
     const outcome = { status, usage, errorCode, finishReasons, upstream, firstTokenAt, queueMs, inquire };
     waitUntil(reservation.settle(outcome));

@@ -5,23 +5,23 @@ import type { Script } from '../support/fake-origin.ts';
 import { openStream } from '../support/raw-request.ts';
 import { acceptedFor, tokenEvent } from '../support/scripts.ts';
 import { KEY } from '../support/worker.ts';
-import { promptFor, upstreamsForTests } from '../upstreams/upstreams-for-tests.ts';
+import { promptFor, upstreamsForTests } from './upstreams-for-tests.ts';
 
-/** What streams that pass through unread tell about their origin. */
+/** How streams end, and what that means for the circuit breaker of their origin. */
 
 const { origins, another } = upstreamsForTests();
 const worker = another({}, { entry: 'test/worker/support/standing-clock.ts' });
 
-/** The Worker's clock stands, so that an origin that is left alone stays so; each case is a day later. */
+/** The Worker's clock is fixed, so that an open breaker stays open; each case is a day later. */
 const days = Array.from({ length: 3 }, (_, day) => Date.UTC(2100, 0, 1 + day));
 beforeEach(async () => {
   await worker.request('/health', { headers: { 'x-now': String(days.shift()) } });
 });
 
-/** So many failures in a row, and an origin is left alone for a while. */
+/** Failures in a row that open the breaker. */
 const FAILURES = 5;
 
-/** Goes on until nobody listens any more. */
+/** Sends tokens until the connection closes. */
 const endless: Script = async (request, wire) => {
   wire.send(...acceptedFor(request));
   for (let step = 1; !wire.gone(); step += 1) {
@@ -30,14 +30,14 @@ const endless: Script = async (request, wire) => {
   }
 };
 
-/** How many of three requests that belong to this origin still go there. */
-async function stillAsked(prompt: string): Promise<number> {
+/** Returns how many of three requests for this origin still go there. */
+async function requestsReceived(prompt: string): Promise<number> {
   origins[0].reset();
   for (let count = 0; count < 3; count += 1) await completion(worker, KEY, { prompt });
   return origins[0].requests.length;
 }
 
-test('callers who leave do not count against the origin that was writing to them', async () => {
+test('disconnected clients do not count as failures of the origin', async () => {
   const prompt = await promptFor(origins[0], worker);
   for (let count = 0; count < 2 * FAILURES; count += 1) {
     const left = Promise.withResolvers<void>();
@@ -50,12 +50,12 @@ test('callers who leave do not count against the origin that was writing to them
     leave();
     await left.promise;
   }
-  expect(await stillAsked(prompt)).toBe(3);
+  expect(await requestsReceived(prompt)).toBe(3);
 });
 
 test.each<[string, Script]>([
   [
-    'break off',
+    'break',
     async (request, wire) => {
       wire.send(...acceptedFor(request), tokenEvent(1));
       await sleep(5);
@@ -70,11 +70,11 @@ test.each<[string, Script]>([
       wire.end();
     },
   ],
-])('streams that %s do', async (_, script) => {
+])('streams that %s count as failures of the origin', async (_, script) => {
   const prompt = await promptFor(origins[0], worker);
   for (let count = 0; count < FAILURES; count += 1) {
     origins[0].script = script;
     await (await worker.post({ model: 'org/tiny', prompt, max_tokens: 4, stream: true })).text();
   }
-  expect(await stillAsked(prompt)).toBe(0);
+  expect(await requestsReceived(prompt)).toBe(0);
 });

@@ -1,20 +1,19 @@
-import type { EventOf, FinishReason, GenerationEvent, TokenLogprob } from '../generation.ts';
-import type { AnswerForm } from './answer-form.ts';
+import type { EventOf, FinishReason, GenerationEvent, TokenLogprob } from '../../../shared/generation.ts';
+import type { AnswerOptions } from '../../dialects/completion-call.ts';
 import { codePointLength } from './code-points.ts';
-import { type Logprobs, LogprobsFormatter } from './openai-logprobs.ts';
-import { type PromptLogprobs, promptLogprobs } from './prompt-logprobs.ts';
+import { type Logprobs, LogprobsFormatter, type PromptLogprobs, promptLogprobs } from './logprobs.ts';
 import { lossyText } from './token-text.ts';
 
-/** What one event adds to one choice. The plain answer is the sum of the very deltas that a stream sends one by one. */
+/** What one event adds to one choice. A stream sends the deltas one by one, a plain answer is their sum. */
 export interface ChoiceDelta {
-  /** Candidate's number: prompt index · candidates per prompt + candidate index. */
+  /** Prompt index · candidates per prompt + candidate index. */
   readonly choice: number;
   readonly text: string;
   readonly logprobs: Logprobs | null;
   readonly tokenIds: readonly number[] | null;
   readonly promptTokenIds: readonly number[] | null;
   readonly promptLogprobs: PromptLogprobs | null;
-  /** Set on the last delta of a choice only. */
+  /** Set on the last delta of a choice. */
   readonly finish: Finish | null;
 }
 
@@ -27,7 +26,7 @@ export interface Finish {
 
 interface Pending {
   formatter: LogprobsFormatter | null;
-  tokens: TokenLogprob[];
+  logprobs: TokenLogprob[];
   ids: number[];
 }
 
@@ -40,14 +39,14 @@ const NOTHING = {
   finish: null,
 };
 
-/** Turns generation events into deltas. Holds back tokens whose text is held back, so that both come together. */
+/** Turns generation events into deltas. Holds a token back until its text is sent, so that both come together. */
 export class ChoiceDeltas {
-  readonly #answer: AnswerForm;
+  readonly #answer: AnswerOptions;
   /** Candidates per prompt. */
   readonly #candidates: number;
   readonly #pending = new Map<number, Pending>();
 
-  constructor(answer: AnswerForm, candidates: number) {
+  constructor(answer: AnswerOptions, candidates: number) {
     this.#answer = answer;
     this.#candidates = candidates;
   }
@@ -67,22 +66,22 @@ export class ChoiceDeltas {
 
   #formatter(start: number): LogprobsFormatter | null {
     const { logprobs, tokensAsIds } = this.#answer;
-    return logprobs === null ? null : new LogprobsFormatter({ alternatives: logprobs, tokensAsIds }, start);
+    return logprobs === null ? null : new LogprobsFormatter({ topLogprobs: logprobs, tokensAsIds }, start);
   }
 
   #pendingOf(choice: number): Pending {
     const known = this.#pending.get(choice);
     if (known) return known;
-    const pending = { formatter: this.#formatter(0), tokens: [], ids: [] };
+    const pending = { formatter: this.#formatter(0), logprobs: [], ids: [] };
     this.#pending.set(choice, pending);
     return pending;
   }
 
-  /** The echoed prompt goes to each of its choices; their own tokens' offsets then start behind it. */
+  /** Adds the echoed prompt to each of its choices. The offsets of generated tokens then start after it. */
   #prompt(event: EventOf<'prompt'>): readonly ChoiceDelta[] {
-    const { echo, echoLast, tokenIds, promptLogprobs: alternatives } = this.#answer;
-    if (!echo && !tokenIds && alternatives === null) return [];
-    const all = event.tokens ?? [];
+    const { echo, echoLast, tokenIds, promptLogprobs: topLogprobs } = this.#answer;
+    if (!echo && !tokenIds && topLogprobs === null) return [];
+    const all = event.logprobs ?? [];
     const tokens = echoLast === null ? all : all.slice(Math.max(0, all.length - echoLast));
     const text = !echo ? '' : echoLast === null ? event.text : visibleText(tokens);
     const delta = {
@@ -90,7 +89,7 @@ export class ChoiceDeltas {
       text,
       logprobs: echo ? (this.#formatter(0)?.format(tokens) ?? null) : null,
       promptTokenIds: tokenIds ? event.ids : null,
-      promptLogprobs: alternatives === null ? null : promptLogprobs(all, alternatives),
+      promptLogprobs: topLogprobs === null ? null : promptLogprobs(all, topLogprobs),
     };
     const start = codePointLength(text);
     const deltas = Array.from({ length: this.#candidates }, (_, candidate) => {
@@ -98,14 +97,14 @@ export class ChoiceDeltas {
       this.#pendingOf(choice).formatter = this.#formatter(start);
       return { ...delta, choice };
     });
-    // A prompt of special tokens alone shows nothing.
+    // A prompt of hidden special tokens has no text.
     const shows = text !== '' || delta.logprobs || delta.promptTokenIds || delta.promptLogprobs;
     return shows ? deltas : [];
   }
 
   #token(event: EventOf<'token'>): readonly ChoiceDelta[] {
     const pending = this.#pendingOf(event.choice);
-    for (const token of event.tokens ?? []) pending.tokens.push(token);
+    for (const token of event.logprobs ?? []) pending.logprobs.push(token);
     for (const id of event.ids ?? []) pending.ids.push(id);
     if (event.text === '') return [];
     return [{ ...NOTHING, choice: event.choice, text: event.text, ...this.#release(pending) }];
@@ -119,13 +118,13 @@ export class ChoiceDeltas {
     return { ...NOTHING, choice, ...released, finish };
   }
 
-  /** What was held back, formatted; null for what was not asked for or is empty. */
+  /** Returns the held-back tokens, formatted; null for what was not requested or is empty. */
   #release(pending: Pending): Pick<ChoiceDelta, 'logprobs' | 'tokenIds'> {
-    const { formatter, tokens, ids } = pending;
-    pending.tokens = [];
+    const { formatter, logprobs, ids } = pending;
+    pending.logprobs = [];
     pending.ids = [];
     return {
-      logprobs: formatter !== null && tokens.length > 0 ? formatter.format(tokens) : null,
+      logprobs: formatter !== null && logprobs.length > 0 ? formatter.format(logprobs) : null,
       tokenIds: this.#answer.tokenIds && ids.length > 0 ? ids : null,
     };
   }

@@ -2,7 +2,7 @@ import * as fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { ApiError } from '../../../shared/errors.ts';
 import type { GenerationEvent, Usage } from '../../../shared/generation.ts';
-import { Run } from '../../../worker/generation/run.ts';
+import { RunningGeneration } from '../../../worker/generation/running-generation.ts';
 import type { Outcome, Reservation } from '../../../worker/limits/admission.ts';
 
 const TIMINGS = { queueMs: 0, promptMs: 0, generationMs: 0 };
@@ -37,7 +37,7 @@ function runOver(batches: readonly (readonly GenerationEvent[])[], thrown?: Erro
     if (thrown) throw thrown;
     source.readToEnd = true;
   }
-  const run = new Run(stream(), {
+  const run = new RunningGeneration(stream(), {
     reservation: {
       id: 'reservation',
       watch: (progress) => void watched.push(progress),
@@ -52,7 +52,7 @@ function runOver(batches: readonly (readonly GenerationEvent[])[], thrown?: Erro
 }
 
 /** Takes everything; the error at the end, if there is one. */
-async function drain(run: Run): Promise<{ events: GenerationEvent[]; error: ApiError | null }> {
+async function drain(run: RunningGeneration): Promise<{ events: GenerationEvent[]; error: ApiError | null }> {
   const events: GenerationEvent[] = [];
   try {
     while (events.at(-1)?.type !== 'done') events.push(...(await run.next()));

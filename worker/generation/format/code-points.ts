@@ -1,6 +1,6 @@
 /**
- * Counts the code points that a sequence of bytes decodes to, and tells where a byte falls, without decoding it. The
- * rules are those of the WHATWG UTF-8 decoder: bytes that cannot become a character count as one U+FFFD at once.
+ * Counts the code points that a sequence of UTF-8 bytes decodes to, without decoding it. Follows the WHATWG UTF-8
+ * decoder: an invalid sequence counts as one U+FFFD.
  */
 export class CodePointCounter {
   #completed: number;
@@ -12,7 +12,7 @@ export class CodePointCounter {
     this.#completed = start;
   }
 
-  /** Index of the code point that the next byte, `byte`, belongs to; undefined = there is no next byte. */
+  /** Returns the index of the code point that the next byte belongs to; undefined = there is no next byte. */
   positionOf(byte: number | undefined): number {
     const breaksOff = byte !== undefined && this.#missing > 0 && !this.#continues(byte);
     return breaksOff ? this.#completed + 1 : this.#completed;
@@ -42,7 +42,7 @@ export class CodePointCounter {
   }
 
   #lead(byte: number): void {
-    // The second byte's range excludes over-long forms, surrogates and everything above U+10FFFF.
+    // The range of the second byte excludes overlong forms, surrogates and values above U+10FFFF.
     this.#expect(
       byte === 0xe0 ? 0xa0 : byte === 0xf0 ? 0x90 : 0x80,
       byte === 0xed ? 0x9f : byte === 0xf4 ? 0x8f : 0xbf,
@@ -54,7 +54,7 @@ export class CodePointCounter {
   }
 }
 
-/** Code points of a text; a pair of surrogates is one. */
+/** Returns the number of code points; a surrogate pair is one. */
 export function codePointLength(text: string): number {
   let length = text.length;
   for (let index = 0; index < text.length - 1; index += 1) {

@@ -1,0 +1,65 @@
+import type { FinishReason, GenerationEvent, Usage } from './generation.ts';
+
+/**
+ * Counts what a generation has used, from its events. The Worker and the origin count the same way, so their numbers
+ * agree wherever the stream stops.
+ */
+export class UsageTally {
+  readonly finishReasons: FinishReason[] = [];
+  /** Unix milliseconds of the first generated token; null before it. */
+  firstTokenAt: number | null = null;
+  /** Longest time that a prompt waited in the queue, in milliseconds. */
+  queueMs = 0;
+  readonly #now: () => number;
+  /** Tokens generated so far, by choice. */
+  readonly #completion = new Map<number, number>();
+  #promptTokens = 0;
+  #cachedTokens = 0;
+  #completionTokens = 0;
+  /** Usage in the terminal event; replaces the count. */
+  #final: Usage | null = null;
+
+  /** @param now Unix milliseconds */
+  constructor(now: () => number) {
+    this.#now = now;
+  }
+
+  add(event: GenerationEvent): void {
+    switch (event.type) {
+      case 'token':
+        this.firstTokenAt ??= this.#now();
+        this.#generated(event.choice, event.completionTokens);
+        break;
+      case 'finish':
+        this.#generated(event.choice, event.completionTokens);
+        this.finishReasons.push(event.reason);
+        break;
+      case 'accepted':
+        this.#promptTokens = event.promptTokens.reduce((sum, count) => sum + count, 0);
+        break;
+      case 'started':
+        this.#cachedTokens += event.cachedTokens;
+        this.queueMs = Math.max(this.queueMs, event.queueMs);
+        break;
+      case 'done':
+      case 'error':
+        this.#final = event.usage ?? null;
+        break;
+    }
+  }
+
+  get usage(): Usage {
+    return (
+      this.#final ?? {
+        promptTokens: this.#promptTokens,
+        cachedTokens: this.#cachedTokens,
+        completionTokens: this.#completionTokens,
+      }
+    );
+  }
+
+  #generated(choice: number, tokens: number): void {
+    this.#completionTokens += tokens - (this.#completion.get(choice) ?? 0);
+    this.#completion.set(choice, tokens);
+  }
+}

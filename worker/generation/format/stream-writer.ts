@@ -1,0 +1,107 @@
+import { SSE_DONE } from '../../../shared/framing.ts';
+import type { EventOf, GenerationEvent, Usage } from '../../../shared/generation.ts';
+import type { AnswerOptions } from '../../dialects/completion-call.ts';
+import { type ChoiceDelta, ChoiceDeltas } from './choice-deltas.ts';
+import { choiceJson, type Envelope, headJson, type Trailer, tailJson } from './completion-json.ts';
+
+export interface StreamParts {
+  readonly answer: AnswerOptions;
+  readonly envelope: Envelope;
+  readonly prompts: number;
+  /** Per prompt. */
+  readonly choices: number;
+}
+
+/** Writes the events of one generation as server-sent events. */
+export class StreamWriter {
+  readonly #answer: AnswerOptions;
+  readonly #usage: () => Usage;
+  readonly #deltas: ChoiceDeltas;
+  /** Start of each chunk, up to its choices. */
+  readonly #head: string;
+  /** End of a chunk that carries text only; null if chunks carry more, such as logprobs. */
+  readonly #textTail: string | null;
+  #unfinished: number;
+  /** The last delta of the last choice, held back until the totals for it are known. */
+  #last: ChoiceDelta | null = null;
+
+  /** @param usage returns the usage so far, including the events that are being written */
+  constructor({ answer, envelope, prompts, choices }: StreamParts, usage: () => Usage) {
+    this.#answer = answer;
+    this.#usage = usage;
+    this.#deltas = new ChoiceDeltas(answer, choices);
+    this.#head = `data: ${headJson(envelope)}`;
+    this.#unfinished = prompts * choices;
+    const isTextOnly = answer.logprobs === null && !answer.tokenIds && answer.streamUsage !== 'continuous';
+    this.#textTail = isTextOnly
+      ? `,"logprobs":null,"finish_reason":null}${tailJson(this.#running())}\n\n`
+      : null;
+  }
+
+  /** Returns the SSE text of events that arrived together; '' if they add nothing to the stream. */
+  write(events: readonly GenerationEvent[]): string {
+    let text = '';
+    for (const event of events) {
+      if (event.type === 'token' && this.#textTail !== null) text += this.#text(event, this.#textTail);
+      else text += event.type === 'done' ? this.#end(event) : this.#event(event);
+    }
+    return text;
+  }
+
+  /** Writes a chunk as `#event` does, from precomputed parts. */
+  #text({ choice, text }: EventOf<'token'>, tail: string): string {
+    if (text === '') return '';
+    return `${this.#head}{"index":${choice},"text":${JSON.stringify(text)}${tail}`;
+  }
+
+  #event(event: GenerationEvent): string {
+    return this.#deltas
+      .of(event)
+      .map((delta) => {
+        if (delta.finish) this.#unfinished -= 1;
+        if (delta.finish && this.#unfinished === 0 && this.#closesWithTotals) {
+          this.#last = delta;
+          return '';
+        }
+        return this.#chunk(delta, this.#running());
+      })
+      .join('');
+  }
+
+  get #closesWithTotals(): boolean {
+    return this.#answer.streamUsage === 'last-choice' || this.#answer.timings;
+  }
+
+  /** `usage` before the end: absent, null if a chunk with the total follows, or the usage so far. */
+  #running(): Trailer {
+    switch (this.#answer.streamUsage) {
+      case 'final':
+        return { usage: null };
+      case 'continuous':
+        return { usage: this.#usage() };
+      default:
+        return {};
+    }
+  }
+
+  #end(done: EventOf<'done'>): string {
+    const { streamUsage, timings } = this.#answer;
+    const totals: Trailer = timings ? { timings: done } : {};
+    const usage = done.usage;
+    const last =
+      this.#last === null
+        ? ''
+        : this.#chunk(
+            this.#last,
+            streamUsage === 'last-choice' ? { usage, ...totals } : { ...this.#running(), ...totals },
+          );
+    const summary =
+      streamUsage === 'final' || streamUsage === 'continuous' ? this.#chunk(null, { usage }) : '';
+    return last + summary + SSE_DONE;
+  }
+
+  /** Writes a chunk with one choice, or without choices for null. */
+  #chunk(delta: ChoiceDelta | null, trailer: Trailer): string {
+    return `${this.#head}${delta === null ? '' : choiceJson(delta, delta.choice)}${tailJson(trailer)}\n\n`;
+  }
+}
