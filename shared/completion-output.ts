@@ -1,5 +1,5 @@
 import * as z from 'zod';
-import { MOST_IMAGES } from './generation.ts';
+import { MAX_IMAGES } from './generation.ts';
 import { integer, list } from './json-fields.ts';
 
 /** The public fields for the response, the treatment of the prompt, and caches. */
@@ -55,7 +55,7 @@ export const outputFields = {
   prompt_cache_isolation_key: salt('Alias of cache_salt.'),
   prompt_cache_key: salt('Alias of cache_salt.'),
   prompt_embeds: z.unknown().nullish().describe('Not supported: a value is rejected.'),
-  images: list(z.string(), { max: MOST_IMAGES })
+  images: list(z.string(), { max: MAX_IMAGES })
     .nullish()
     .describe("Images for the prompt's <image> marks, as data:image/...;base64 texts. Needs a vision model."),
 } as const;

@@ -1,4 +1,4 @@
-/** NDJSON and SSE: encoding and incremental decoding. Pure; works on text, the caller decodes UTF-8. */
+/** Encodes and incrementally decodes NDJSON and SSE. Works on text; the caller decodes UTF-8. */
 
 /** One NDJSON line, newline included. */
 export const ndjsonLine = (value: unknown): string => `${JSON.stringify(value)}\n`;
@@ -9,13 +9,13 @@ export const sseData = (value: unknown): string => `data: ${JSON.stringify(value
 export const SSE_DONE = 'data: [DONE]\n\n';
 export const SSE_KEEP_ALIVE = ': keep-alive\n\n';
 
-/** Cuts a stream of text fragments into lines; a line may arrive in any number of fragments. */
+/** Splits text fragments into lines; a line may arrive in any number of fragments. */
 export class LineDecoder {
   #pending = '';
 
-  /** The lines completed by `fragment`, without their newlines, empty lines included. */
+  /** Returns the lines that `fragment` completes, without newlines; empty lines are included. */
   push(fragment: string): string[] {
-    // Long lines come in many fragments: to look through all of them again at each would take the square of the time.
+    // Searching all fragments of a long line again for each new one would take quadratic time.
     if (!fragment.includes('\n')) {
       this.#pending += fragment;
       return [];
@@ -30,7 +30,7 @@ export class LineDecoder {
     return this.#pending.length;
   }
 
-  /** What is left when the stream ends: an unfinished line, or ''. */
+  /** Returns the unfinished line at the end of the stream, or ''. */
   end(): string {
     const rest = this.#pending;
     this.#pending = '';
@@ -38,11 +38,11 @@ export class LineDecoder {
   }
 }
 
-/** Collects the `data` payloads of an SSE stream; comments and other fields are skipped (WHATWG event streams). */
+/** Collects the `data` payloads of an SSE stream; skips comments and other fields (WHATWG event streams). */
 export class SseDecoder {
   readonly #lines = new LineDecoder();
   #data: string[] = [];
-  /** Characters of the lines in `#data`, whatever they hold of each. */
+  /** Characters of the lines in `#data`, field names included. */
   #held = 0;
 
   /** Characters of the unfinished event. */
@@ -50,7 +50,7 @@ export class SseDecoder {
     return this.#held + this.#lines.pending;
   }
 
-  /** The payloads of the events completed by `fragment`. */
+  /** Returns the payloads of the events that `fragment` completes. */
   push(fragment: string): string[] {
     const payloads: string[] = [];
     for (const raw of this.#lines.push(fragment)) {

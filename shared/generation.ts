@@ -10,12 +10,12 @@ import { isTokenId } from './token-id.ts';
  */
 export const PROTOCOL_VERSION = 2;
 
-/** Images of one request. */
-export const MOST_IMAGES = 64;
+/** Maximum number of images in one request. */
+export const MAX_IMAGES = 64;
 
 /**
- * A text, token ids, or a mixture of both; the parts of a mixture are joined in order. Checked by hand: a body has room
- * for millions of ids, and a schema for each of them would hold every stream of the origin up.
+ * A text, token ids, or a mixture of both, joined in order. Checked by hand, because a body may have millions of ids, and
+ * a schema for each of them would block the origin.
  */
 const wirePrompt = z.custom<string | (string | number)[]>(
   (value) => typeof value === 'string' || (Array.isArray(value) && value.length > 0 && value.every(isPart)),
@@ -24,7 +24,7 @@ const wirePrompt = z.custom<string | (string | number)[]>(
 const isPart = (value: unknown): boolean => typeof value === 'string' || isTokenId(value);
 export type WirePrompt = z.infer<typeof wirePrompt>;
 
-/** What the generated text must match. `value` is the source text, or a JSON Schema as it was sent. */
+/** The constraint of the generated text. `value` is the source text, or a JSON Schema as it was sent. */
 const wireConstraint = z.discriminatedUnion('type', [
   z.strictObject({ type: z.literal('gbnf'), value: z.string() }),
   z.strictObject({ type: z.literal('regex'), value: z.string() }),
@@ -38,7 +38,7 @@ export type WireConstraint = z.infer<typeof wireConstraint>;
 export const generationRequest = z.strictObject({
   version: z.literal(PROTOCOL_VERSION),
   requestId: z.string().min(1).max(128),
-  /** Unique name under which the origin keeps what this request uses, for GET /usage; absent = nobody will ask. */
+  /** Unique name of the request's usage account, for GET /usage; absent = the account is not read. */
   account: z.string().min(1).max(200).optional(),
   /** Part of every cache key: KV is never shared between tenants. */
   tenantId: z.string().min(1).max(128),
@@ -46,14 +46,11 @@ export const generationRequest = z.strictObject({
   weight,
   model: z.string(),
   prompts: z.array(wirePrompt).min(1),
-  /**
-   * Images in the place of the prompts' `<image>` marks, in the order of both; absent when there are none. Each is
-   * written as shared/image-data.ts reads it.
-   */
-  images: z.array(z.string()).min(1).max(MOST_IMAGES).optional(),
+  /** Images for the `<image>` marks of the prompts, in order, encoded as in shared/image-data.ts; absent = none. */
+  images: z.array(z.string()).min(1).max(MAX_IMAGES).optional(),
   /** Text after the insertion point (fill-in-the-middle); null = plain completion. */
   suffix: z.string().nullable(),
-  /** Sequences per prompt. best_of is the Worker's business: it asks for more choices and ranks them. */
+  /** Sequences per prompt. For best_of the Worker requests more choices and ranks them. */
   choices: z.int().min(1),
   /** Tokens to generate per choice; −1 = until the context ends. */
   maxTokens: z.int().min(-1),
@@ -78,7 +75,7 @@ export const generationRequest = z.strictObject({
   skipSpecialTokens: z.boolean(),
   /** Add the tokenizer's own special tokens (BOS) to prompts given as text. */
   addSpecialTokens: z.boolean(),
-  /** When prompt + maxTokens exceed the context: lower maxTokens, or refuse. */
+  /** If prompt + maxTokens exceed the context: lower maxTokens, or reject the request. */
   contextOverflow: z.enum(['truncate', 'error']),
   /** Keep only the last k prompt tokens; −1 = as many as fit beside maxTokens; null = never cut the prompt. */
   truncatePromptTokens: z.int().min(-1).nullable(),
@@ -86,18 +83,18 @@ export const generationRequest = z.strictObject({
   cachePrompt: z.boolean(),
   /** Separates prefix caches inside one tenant; '' = the tenant's own. */
   cacheSalt: z.string().max(256),
-  /** One event per step; false lets the origin merge the events of several steps. */
+  /** False lets the origin merge the events of more steps, because the client gets a plain answer. */
   stream: z.boolean(),
-  /** Milliseconds from the receipt of the request until it is given up. */
+  /** Milliseconds from the arrival of the request until it fails. */
   deadlineMs: z.int().min(1),
 });
 export type GenerationRequest = z.infer<typeof generationRequest>;
 
-/** One of the most likely tokens: raw log-softmax of the unmodified logits (natural log, float32); LOWEST_LOGPROB stands for −∞. */
+/** One of the most likely tokens. The logprob is the log-softmax of the unmodified logits (natural log, float32). */
 const topLogprob = z.tuple([
   /** Token id. */ z.int().min(0),
   /** The token's bytes as a string of code units 0..255. */ z.string(),
-  /** Logprob. */ z.number(),
+  /** Logprob; LOWEST_LOGPROB stands for −∞. */ z.number(),
 ]);
 export type TopLogprob = z.infer<typeof topLogprob>;
 
@@ -126,20 +123,20 @@ export const usage = z.object({
 });
 export type Usage = z.infer<typeof usage>;
 
-/** GET /usage?account=… of the origin: what a generation has used, and how it ended; null when none of that name is remembered. */
+/** GET /usage?account=… of the origin: the usage of a generation; null for an unknown account. */
 export const usageAccount = z
   .object({
     usage,
-    /** Of the choices that have ended, in the order of their ends. */
+    /** Of the finished choices, in the order in which they finished. */
     finishReasons: z.array(finishReason).default([]),
     ended: z.boolean(),
-    /** Milliseconds from the receipt of the request to its first token; null before that one. */
+    /** Milliseconds from the arrival of the request to its first token; null before the first token. */
     firstTokenMs: z.number().min(0).nullable().default(null),
   })
   .nullable();
 export type UsageAccount = NonNullable<z.infer<typeof usageAccount>>;
 
-/** One line of the origin's NDJSON. `choice` = prompt index · choices + candidate index. */
+/** One stream event: a line of the origin's NDJSON. `choice` = prompt index · choices + candidate index. */
 export const generationEvent = z.discriminatedUnion('type', [
   /** The request was accepted and tokenised; always the first line. */
   z.object({ type: z.literal('accepted'), model: z.string(), promptTokens: z.array(z.int().min(0)) }),
@@ -150,7 +147,7 @@ export const generationEvent = z.discriminatedUnion('type', [
     cachedTokens: z.int().min(0),
     queueMs: z.number().min(0),
   }),
-  /** Once per prompt when `echo` was asked, before the first token of its choices. */
+  /** Once per prompt if `echo` was requested, before the first token of its choices. */
   z.object({
     type: z.literal('prompt'),
     prompt: z.int().min(0),
@@ -159,12 +156,12 @@ export const generationEvent = z.discriminatedUnion('type', [
     /** Of the prompt's tokens; present if `promptLogprobs` was requested. */
     logprobs: z.array(tokenLogprob).optional(),
   }),
-  /** `text` may be '' while bytes or a possible stop string are held back. */
+  /** One or more tokens. `text` is '' while incomplete characters or a possible stop string are held back. */
   z.object({
     type: z.literal('token'),
     choice: z.int().min(0),
     text: z.string(),
-    /** Tokens this choice has generated so far, held-back ones included. */
+    /** Tokens of this choice so far, held-back ones included. */
     completionTokens: z.int().min(0),
     /** Of the tokens since the last event of this choice; present if `logprobs` was requested. */
     logprobs: z.array(tokenLogprob).optional(),
@@ -177,7 +174,7 @@ export const generationEvent = z.discriminatedUnion('type', [
     /** The stop string or the stop token id that ended it; null for EOS and length. */
     stopReason: z.union([z.string(), z.int()]).nullable(),
     completionTokens: z.int().min(0),
-    /** Σ raw logprob of the generated tokens, when `scores` was asked. */
+    /** Sum of the raw logprobs of the generated tokens, if `scores` was requested. */
     score: z.number().optional(),
   }),
   z.object({
@@ -191,23 +188,23 @@ export const generationEvent = z.discriminatedUnion('type', [
     code: z.string(),
     message: z.string(),
     param: z.string().nullable(),
-    /** True when the same request may succeed elsewhere or later. */
+    /** True if the same request may succeed at another upstream or later. */
     retryable: z.boolean(),
-    /** What had been used up to the error. */
+    /** Usage up to the error. */
     usage: usage.optional(),
   }),
 ]);
 export type GenerationEvent = z.infer<typeof generationEvent>;
 export type EventOf<T extends GenerationEvent['type']> = Extract<GenerationEvent, { type: T }>;
 
-/** The event that ends a stream: there is exactly one, behind all others. */
+/** Returns true for the event that ends a stream. */
 export const isTerminal = ({ type }: GenerationEvent): boolean => type === 'done' || type === 'error';
 
-/** A request for a model that is not `loaded` gets 503; one that is `unloaded` is loaded because of it. */
+/** A request for a model that is not `loaded` gets 503; it starts the load of an `unloaded` model. */
 export const modelState = z.enum(['unloaded', 'loading', 'loaded', 'failed']);
 export type ModelState = z.infer<typeof modelState>;
 
-/** GET /models of the origin: what the Worker must know of a served model. */
+/** A served model, in GET /models of the origin. */
 export const originModel = z.object({
   id: z.string(),
   /** Unix seconds. */
@@ -218,9 +215,9 @@ export const originModel = z.object({
   infill: z.boolean(),
   /** Prompt tokens that one image counts as; absent when the model takes no images. */
   imageTokens: z.int().min(1).optional(),
-  /** Further names it is asked for by. */
+  /** Further names of the model. */
   aliases: z.array(z.string()).default([]),
-  /** The model's own values of what requests leave out. */
+  /** The model's defaults for omitted fields. */
   defaults: generationDefaults.default({}),
   state: modelState.default('loaded'),
 });

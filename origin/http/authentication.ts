@@ -1,23 +1,23 @@
 import { ApiError } from '../../shared/errors.ts';
 import { type SignedParts, type SigningKey, verify } from '../../shared/signing.ts';
 
-/** A signature's timestamp may be this far from our clock, either way. */
+/** Maximum difference between a signature's timestamp and the local clock, in milliseconds. */
 export const SIGNATURE_WINDOW_MS = 60_000;
 
-/** Nonces remembered at the same time; more signed requests than this per window are refused. */
-const MOST_NONCES = 500_000;
+/** Maximum number of nonces in memory; further signed requests within the window are rejected. */
+const MAX_NONCES = 500_000;
 
-/** Refuses a nonce that was seen while a signature with it could still be valid. */
+/** Rejects a nonce while an earlier signature with it may still be valid. */
 export class ReplayGuard {
-  /** Nonce → time after which its timestamp is stale whatever it was; in order of arrival, so in order of expiry. */
+  /** Nonce → time after which any signature with it is expired; in order of arrival, so also of expiry. */
   readonly #expiry = new Map<string, number>();
   readonly #capacity: number;
 
-  constructor(capacity = MOST_NONCES) {
+  constructor(capacity = MAX_NONCES) {
     this.#capacity = capacity;
   }
 
-  /** True the first time; false for a replay, and for everything while the memory is full. */
+  /** Returns true the first time; false for a replay, and for all nonces while the memory is full. */
   accept(nonce: string, now: number): boolean {
     for (const [old, expiry] of this.#expiry) {
       if (expiry > now) break;
@@ -29,7 +29,7 @@ export class ReplayGuard {
   }
 }
 
-/** Knows the Worker by its signature. */
+/** Authenticates the Worker by its signature. */
 export class Authenticator {
   readonly #key: SigningKey;
   readonly #now: () => number;
@@ -42,8 +42,8 @@ export class Authenticator {
   }
 
   /**
-   * The hash that the body must have, which has not been read yet.
-   * @throws ApiError 401; the message does not say which check failed
+   * Returns the hash that the body must have. The body has not been read yet.
+   * @throws ApiError 401 whose message does not say which check failed
    */
   async check(signature: string | undefined, parts: SignedParts): Promise<string> {
     const claims = await verify(this.#key, signature, parts);

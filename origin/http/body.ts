@@ -5,8 +5,8 @@ import { ApiError } from '../../shared/errors.ts';
 const BODY_LIMIT = 8 * 2 ** 20;
 
 /**
- * The whole body as text. What comes after the limit is read and dropped (a connection closed over unread bytes would
- * take the answer with it); the server's request timeout bounds how long.
+ * Returns the whole body as text. Bytes after the limit are read and dropped, because closing a connection with unread
+ * bytes would also discard the answer. The server's request timeout bounds the time.
  * @throws ApiError 413 as soon as the body is known to exceed the limit
  */
 export async function readBody(request: IncomingMessage, limit = BODY_LIMIT): Promise<string> {
@@ -17,7 +17,7 @@ export async function readBody(request: IncomingMessage, limit = BODY_LIMIT): Pr
     chunks.length = 0;
     body.reject(new ApiError('request_too_large', `The request body is larger than ${limit} bytes.`));
   };
-  // Its sender may have left already.
+  // The sender may have disconnected already.
   if (request.errored) body.reject(request.errored);
   request.on('error', body.reject);
   request.on('end', () => body.resolve(Buffer.concat(chunks)));
@@ -27,11 +27,11 @@ export async function readBody(request: IncomingMessage, limit = BODY_LIMIT): Pr
     else chunks.push(chunk);
   });
   if (Number(request.headers['content-length'] ?? 0) > limit) refuse();
-  // The signature covers this text; a byte order mark is part of it.
+  // The signature also covers a byte order mark.
   return new TextDecoder('utf-8', { ignoreBOM: true }).decode(await body.promise);
 }
 
-/** @throws ApiError 400 for bad JSON, or naming the first path that does not fit the schema */
+/** @throws ApiError 400 for invalid JSON, or with the first path that does not match the schema */
 export function parseBody<T>(body: string, schema: z.ZodType<T>): T {
   const parsed = schema.safeParse(parseJson(body));
   if (parsed.success) return parsed.data;

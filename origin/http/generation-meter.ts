@@ -4,18 +4,18 @@ import type { Metrics } from './metrics.ts';
 
 export interface MeteredRequest {
   readonly model: string;
-  /** Milliseconds of the clock that the meter is given. */
+  /** Milliseconds, on the clock of the meter. */
   readonly receivedAt: number;
-  /** False where the events of many steps come as one, whose time says nothing about tokens. */
+  /** False if one event covers many steps, so that its time says nothing about tokens. */
   readonly stream: boolean;
 }
 
-/** Watches the events of one generation for /metrics and the log. */
+/** Records the metrics of one generation from its events. */
 export class GenerationMeter {
   readonly #counters: ReturnType<typeof countersOf>;
   readonly #now: () => number;
   readonly #request: MeteredRequest;
-  /** Of each choice the time of its latest token event and the tokens until then. */
+  /** Time and token count of each choice's latest token event. */
   readonly #latest = new Map<number, { readonly time: number; readonly tokens: number }>();
   readonly #tally: UsageTally;
   #outcome = 'aborted';
@@ -27,12 +27,12 @@ export class GenerationMeter {
     this.#tally = new UsageTally(now);
   }
 
-  /** Until now, also where nobody has said what it came to. */
+  /** Usage so far. */
   get usage(): Usage {
     return this.#tally.usage;
   }
 
-  /** `done`, an error code, or `aborted` while there is no terminal event. */
+  /** `done`, an error code, or `aborted` before the terminal event. */
   get outcome(): string {
     return this.#outcome;
   }
@@ -52,8 +52,8 @@ export class GenerationMeter {
     } else if (event.type === 'error') this.#outcome = event.code;
   }
 
-  /** The stream is over: counts its tokens, and whether its reader left or it ended with an error. */
-  streamed(heardItsEnd: boolean): void {
+  /** Records the end of the stream. @param complete the terminal event was written */
+  end(complete: boolean): void {
     const { model } = this.#request;
     const { promptTokens, cachedTokens, completionTokens } = this.usage;
     this.#counters.completionTokens.inc(completionTokens);
@@ -61,18 +61,18 @@ export class GenerationMeter {
       this.#counters.promptTokens.inc(promptTokens);
       this.#counters.cachedTokens.inc(cachedTokens);
     }
-    if (!heardItsEnd) this.#counters.aborts.inc({ model });
+    if (!complete) this.#counters.aborts.inc({ model });
     else if (this.#outcome !== 'done') this.#counters.failures.inc({ model, code: this.#outcome });
   }
 
-  /** It ends with its last token. */
+  /** A plain answer ends with its last token, so its first token is `generationMs` earlier. */
   #plainAnswer({ usage, timings }: EventOf<'done'>, now: number): void {
     if (usage.completionTokens === 0) return;
     const firstTokenAt = now - timings.generationMs;
     this.#counters.firstTokenSeconds.observe((firstTokenAt - this.#request.receivedAt) / 1000);
   }
 
-  /** Tokens that come as one event are taken to have come evenly. */
+  /** Spreads the time between two events evenly over the tokens of the second one. */
   #token({ choice, completionTokens: tokens }: EventOf<'token'>, now: number): void {
     const before = this.#latest.get(choice);
     if (this.#latest.size === 0)
@@ -87,7 +87,7 @@ export class GenerationMeter {
   }
 }
 
-/** Looked up once: some count every token. */
+/** Resolves the labels once, because some counters change per token. */
 const countersOf = (metrics: Metrics, model: string) => ({
   aborts: metrics.aborts,
   failures: metrics.failures,

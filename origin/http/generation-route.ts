@@ -65,7 +65,7 @@ async function generate(
   await closed;
   stopHeartbeat();
   account.end();
-  meter.streamed(stream.ended);
+  meter.end(stream.ended);
   const { requestId, tenantId } = request;
   const ms = context.now() - receivedAt;
   context.log.info(

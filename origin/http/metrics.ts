@@ -2,17 +2,17 @@ import { Counter, Gauge, Histogram, Registry } from 'prom-client';
 import { modelState, type OriginHealth } from '../../shared/generation.ts';
 import type { EngineStatus, StepReport } from '../engine/messages.ts';
 
-/** Everything GET /metrics tells; one registry per origin, nothing global. */
+/** The metrics of GET /metrics; one registry per origin. */
 
 const TIMES = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60];
 const BATCHES = [1, 2, 4, 8, 16, 32, 64, 128, 256];
 
 export type Metrics = ReturnType<typeof createMetrics>;
 
-/** What the gauges read. */
+/** The values of the gauges. */
 export interface Measured {
   health(): OriginHealth;
-  /** Of every engine; one that is being replaced has the same model's name. */
+  /** Counts of every engine. An engine and its replacement have the same model name. */
   engines(): readonly (Pick<EngineStatus, 'running' | 'waiting'> & { readonly model: string })[];
 }
 

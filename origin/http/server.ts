@@ -20,10 +20,10 @@ const ROUTES: Readonly<Record<string, Route>> = {
   '/tokenize': { method: 'POST', signed: true, handle: handleTokenize },
   '/detokenize': { method: 'POST', signed: true, handle: handleDetokenize },
   '/tokenizer_info': { method: 'GET', signed: true, handle: handleTokenizerInfo },
-  '/usage': { method: 'GET', signed: true, handle: tellUsage },
+  '/usage': { method: 'GET', signed: true, handle: getUsage },
   '/models': { method: 'GET', signed: true, handle: listModels },
-  '/health': { method: 'GET', signed: false, handle: tellHealth },
-  '/metrics': { method: 'GET', signed: false, handle: tellMetrics },
+  '/health': { method: 'GET', signed: false, handle: getHealth },
+  '/metrics': { method: 'GET', signed: false, handle: getMetrics },
 };
 
 function listModels({ response }: RouteCall, { service }: ServerContext): void {
@@ -31,17 +31,17 @@ function listModels({ response }: RouteCall, { service }: ServerContext): void {
 }
 
 /** GET /usage?account=… */
-function tellUsage({ query, response }: RouteCall, { usageAccounts }: ServerContext): void {
+function getUsage({ query, response }: RouteCall, { usageAccounts }: ServerContext): void {
   sendJson(response, 200, usageAccounts.find(query.get('account') ?? ''));
 }
 
-/** 200 only while requests are taken, so that a plain load balancer understands it too; the body says why not. */
-function tellHealth({ response }: RouteCall, { service }: ServerContext): void {
+/** Answers 200 only while requests are accepted, for load balancers; the body has the reason. */
+function getHealth({ response }: RouteCall, { service }: ServerContext): void {
   const { health } = service;
   sendJson(response, health.status === 'ready' ? 200 : 503, health);
 }
 
-async function tellMetrics({ response }: RouteCall, { metrics }: ServerContext): Promise<void> {
+async function getMetrics({ response }: RouteCall, { metrics }: ServerContext): Promise<void> {
   const text = await metrics.registry.metrics();
   response.writeHead(200, { 'content-type': metrics.registry.contentType });
   response.end(text);
@@ -49,15 +49,15 @@ async function tellMetrics({ response }: RouteCall, { metrics }: ServerContext):
 
 const TIMEOUTS = {
   headersTimeout: 10_000,
-  /** For the whole request, body included; the answer may take any time. */
+  /** Covers the whole request with its body, but not the answer. */
   requestTimeout: 30_000,
-  /** How often the two are looked at. */
+  /** Interval at which the other two are checked. */
   connectionsCheckingInterval: 5000,
-  /** Longer than the Worker keeps an idle connection, so that it is the one to close. */
+  /** Longer than the Worker keeps an idle connection, so that the Worker closes it. */
   keepAliveTimeout: 120_000,
 };
 
-/** The HTTP half of the origin. Not listening yet. */
+/** Creates the origin's HTTP server, which does not listen yet. */
 export function createOriginServer(context: ServerContext, timeouts: typeof TIMEOUTS = TIMEOUTS): Server {
   const server = createServer(timeouts);
   server.on('request', (request, response) => void answer(request, response, context));
@@ -78,7 +78,7 @@ async function answer(
     const status = response.headersSent ? String(response.statusCode) : 'none';
     context.metrics.requests.inc({ route: route ? path : 'unknown', status });
   });
-  response.on('error', () => undefined); // the reader is gone; 'close' follows
+  response.on('error', () => undefined); // the client has disconnected; 'close' follows
   try {
     if (!route) throw new ApiError('unknown_url', `Invalid URL (${request.method} ${path})`);
     if (request.method !== route.method) {
@@ -99,7 +99,7 @@ async function signedBody(request: IncomingMessage, { authenticator }: ServerCon
   const signature = request.headers[SIGNATURE_HEADER];
   if (typeof signature !== 'string') throw notSigned();
   const { method = '', url: path = '' } = request;
-  // Before the body is read: strangers cost nothing.
+  // Checked before the body is read, so that unsigned requests cost nothing.
   const hash = await authenticator.check(signature, { method, path });
   const body = await readBody(request);
   if ((await sha256Hex(body)) !== hash) throw notSigned();
@@ -112,7 +112,7 @@ function refuse(
   response: ServerResponse,
   context: ServerContext,
 ): void {
-  // Its caller left before it was all there: nothing has failed, and nobody is refused.
+  // The client disconnected before it had sent the whole request: there is nothing to report.
   if (response.destroyed && !request.complete) return;
   const error = toApiError(thrown);
   const { status, code, param } = error;
@@ -120,14 +120,14 @@ function refuse(
     context.log.error({ ...bugTrace(thrown), url: request.url }, 'failed');
   else context.log.info({ url: request.url, status, code, param }, 'refused');
   if (response.headersSent) {
-    response.destroy(); // a stream without its terminal event is an error to its reader
+    response.destroy(); // without a terminal event the stream is an error for the Worker
     return;
   }
   for (const [name, value] of Object.entries(error.headers)) response.setHeader(name, value);
   sendJson(response, status, error.envelope());
 }
 
-/** What Node's parser could not read never becomes a request; it still gets an envelope. */
+/** Answers a request that Node's parser rejected. */
 function refuseUnreadable(error: NodeJS.ErrnoException, socket: Socket): void {
   if (!socket.writable || error.code === 'ECONNRESET') {
     socket.destroy();

@@ -12,10 +12,10 @@ import type { ServedModel } from '../request/served-model.ts';
 import { parseBody } from './body.ts';
 import { closeSignal, type RouteCall, type ServerContext, sendJson, unlessAborted } from './route.ts';
 
-/** Characters of one /tokenize request: the answer is written in one go, and others wait for it. */
-const LONGEST_TEXT = 2 ** 20;
+/** Maximum characters of one /tokenize request. Its answer is one write, which delays other streams. */
+const MAX_TEXT = 2 ** 20;
 
-/** POST /tokenize: special tokens in the text are read as such, as in a prompt. */
+/** POST /tokenize: parses special tokens in the text, as in a prompt. */
 export async function handleTokenize(
   { body, response }: RouteCall,
   { service }: ServerContext,
@@ -28,26 +28,26 @@ export async function handleTokenize(
   if (result !== null) sendJson(response, 200, result);
 }
 
-/** All who count tokens take their turns as one tenant: those who wait for a completion come in between. */
-const COUNTING = '';
+/** All /tokenize requests queue as one tenant, so that they do not delay completions. */
+const TOKENIZE_TENANT = '';
 
 async function tokenised(
   { prompt, addSpecialTokens }: TokenizeRequest,
   model: ServedModel,
   signal: AbortSignal,
 ): Promise<TokenizeResult> {
-  if (prompt.length > LONGEST_TEXT) {
-    const message = `Invalid 'prompt': string too long. Expected at most ${LONGEST_TEXT} characters.`;
+  if (prompt.length > MAX_TEXT) {
+    const message = `Invalid 'prompt': string too long. Expected at most ${MAX_TEXT} characters.`;
     throw new ApiError('string_above_max_length', message, { param: 'prompt' });
   }
   const options = { addSpecialTokens, parseSpecial: true };
-  const caller = { tenantId: COUNTING, signal };
+  const caller = { tenantId: TOKENIZE_TENANT, signal };
   const tokens = Array.from(await model.encoder.encode(prompt, options, caller));
   const tokenStrings = tokens.map((id) => model.tokenizer.spelling(id));
   return { tokens, tokenStrings };
 }
 
-/** POST /detokenize: special tokens appear as their literal text. */
+/** POST /detokenize: writes special tokens as their literal text. */
 export async function handleDetokenize(
   { body, response }: RouteCall,
   { service }: ServerContext,

@@ -7,24 +7,24 @@ import type { CompletionCall } from '../dialects/completion-call.ts';
 import { shown } from '../dialects/parse-request.ts';
 import { missingParameter } from '../dialects/request-errors.ts';
 
-/** Stands for the one model that is served. */
+/** Names the model if only one is served. */
 const DEFAULT_NAME = 'default';
 
 type Models = readonly OriginModel[];
 
 const onlyOf = (models: Models): OriginModel | undefined => (models.length === 1 ? models[0] : undefined);
 
-/** Ids come before aliases. */
+/** Ids take precedence over aliases. */
 const named = (name: string, models: Models): OriginModel | undefined =>
   models.find(({ id }) => id === name) ??
   models.find(({ aliases }) => aliases.includes(name)) ??
   (name === DEFAULT_NAME ? onlyOf(models) : undefined);
 
-/** A key names models as requests do. */
+/** Returns true if the key may use the model; a key names models as requests do. */
 export const mayUse = ({ key }: Principal, model: OriginModel, models: Models): boolean =>
   key.models === null || key.models.some((name) => named(name, models) === model);
 
-/** 404, unless it is not known what all upstreams serve. */
+/** Returns 404, or the error of an upstream whose models are unknown. */
 function modelNotFound(name: string, { catalogue }: RequestContext): ApiError {
   const missing = catalogue.missing();
   if (missing) return missing;
@@ -40,9 +40,9 @@ function modelName(value: unknown): string {
 }
 
 /**
- * The model a body names.
- * @throws ApiError 400 without a name, 404 for a name that is not served or that the key may not use, which looks the
- *   same, as it does in the list of models; 502 to 504 while that cannot be known
+ * Returns the model that a body names.
+ * @throws ApiError 400 without a name; 404 for a model that is not served, or that the key may not use, as in the list of
+ *   models; 502 to 504 while the models are unknown
  */
 export async function resolveModel(
   value: unknown,
@@ -58,7 +58,7 @@ export async function resolveModel(
   throw modelNotFound(name, context);
 }
 
-/** What the origin would refuse, too, as far as it shows without a tokenizer: token ids may be marks. */
+/** Rejects what the origin would also reject. Prompts with token ids are left to the origin, because an id may be a mark. */
 function checkImages({ prompts, images }: CompletionCall['generation'], model: OriginModel): void {
   if (images === undefined) return;
   const parts = prompts.flat();
@@ -80,7 +80,7 @@ function checkImages({ prompts, images }: CompletionCall['generation'], model: O
   }
 }
 
-/** @throws ApiError 400 when the model cannot do what the call asks for */
+/** @throws ApiError 400 if the model lacks a feature of the request */
 export function checkCapabilities(call: CompletionCall, model: OriginModel): void {
   if (call.generation.suffix !== null && !model.infill) {
     const message = `Unsupported parameter: the model '${model.id}' cannot fill in the middle, so 'suffix' is not available.`;

@@ -1,14 +1,14 @@
-/** Runs `then` in `ms` milliseconds, unless what it returns is called before. */
+/** Runs `then` after `ms` milliseconds, unless the returned function is called before. */
 export type After = (ms: number, then: () => void) => () => void;
 
-/** With a timer of the platform for each call. */
+/** Uses one platform timer per call. */
 export const afterAlone: After = (ms, then) => {
   const id = setTimeout(then, ms);
   return () => clearTimeout(id);
 };
 
-/** The platform's timer looks at least so often, so that hardly any wait begins that ends before it is due. */
-const LOOK_MS = 5_000;
+/** Maximum delay of the platform timer, so that new waits rarely end before it fires. */
+const MAX_DELAY_MS = 5_000;
 
 interface Wait {
   readonly until: number;
@@ -16,13 +16,13 @@ interface Wait {
 }
 
 /**
- * All time limits of one request, on one timer of the platform. Nearly all are lifted long before they pass, and setting
- * and clearing a timer for each took up to a tenth of a plain request's CPU.
+ * Runs all timeouts of one request on one platform timer. Most timeouts are cancelled, and a platform timer for each of
+ * them took up to 10 % of a plain request's CPU time.
  */
 export class RequestTimers {
   readonly #now: () => number;
   readonly #waits = new Set<Wait>();
-  /** When the platform's timer rings; null = there is none. */
+  /** When the platform timer fires; null = none is set. */
   #due: number | null = null;
   #cancel = (): void => {};
 
@@ -34,30 +34,30 @@ export class RequestTimers {
   readonly after: After = (ms, then) => {
     const wait = { until: this.#now() + ms, then };
     this.#waits.add(wait);
-    this.#lookBy(wait.until);
-    // The platform's timer stays: it finds nothing to do, and dies with the request.
+    this.#scheduleBy(wait.until);
+    // The platform timer stays set: it finds nothing to do, and ends with the request.
     return () => this.#waits.delete(wait);
   };
 
-  #lookBy(until: number): void {
+  #scheduleBy(until: number): void {
     const now = this.#now();
-    const due = Math.min(until, now + LOOK_MS);
+    const due = Math.min(until, now + MAX_DELAY_MS);
     if (this.#due !== null && this.#due <= due) return;
     this.#cancel();
     this.#due = due;
-    this.#cancel = afterAlone(due - now, () => this.#look());
+    this.#cancel = afterAlone(due - now, () => this.#runDue());
   }
 
-  #look(): void {
+  #runDue(): void {
     this.#due = null;
     const now = this.#now();
     for (const wait of [...this.#waits]) {
-      // What runs may cancel those behind it.
+      // A callback may cancel the waits after it.
       if (wait.until <= now && this.#waits.delete(wait)) wait.then();
     }
     if (this.#waits.size === 0) return;
     let next = Number.POSITIVE_INFINITY;
     for (const { until } of this.#waits) next = Math.min(next, until);
-    this.#lookBy(next);
+    this.#scheduleBy(next);
   }
 }

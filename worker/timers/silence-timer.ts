@@ -1,13 +1,14 @@
 import type { After } from './request-timers.ts';
 
 /**
- * Tells when a wait lasts too long. One time limit serves all waits of a stream: this runs twice per event.
+ * Calls back when a wait lasts too long. Starting a wait sets a timestamp; the timer is re-armed only when it fires,
+ * because waits start and end with every event.
  */
 export class SilenceTimer {
   readonly #now: () => number;
   readonly #after: After;
   readonly #onSilence: () => void;
-  /** When the present wait is too long; null between waits. */
+  /** End of the current wait; null between waits. */
   #deadline: number | null = null;
   #timer: { readonly cancel: () => void; readonly due: number } | null = null;
 
@@ -18,18 +19,18 @@ export class SilenceTimer {
     this.#onSilence = onSilence;
   }
 
-  /** A wait begins that may last `ms` milliseconds. */
+  /** Starts a wait of at most `ms` milliseconds. */
   begin(ms: number): void {
     this.#deadline = this.#now() + ms;
     if (this.#timer === null || this.#timer.due > this.#deadline) this.#arm(this.#deadline);
   }
 
-  /** The wait is over. */
+  /** Ends the wait. */
   end(): void {
     this.#deadline = null;
   }
 
-  /** No wait will follow. */
+  /** Ends the wait and clears the timer. */
   stop(): void {
     this.end();
     this.#timer?.cancel();
@@ -38,10 +39,10 @@ export class SilenceTimer {
 
   #arm(due: number): void {
     this.#timer?.cancel();
-    this.#timer = { cancel: this.#after(due - this.#now(), () => this.#look()), due };
+    this.#timer = { cancel: this.#after(due - this.#now(), () => this.#check()), due };
   }
 
-  #look(): void {
+  #check(): void {
     this.#timer = null;
     if (this.#deadline === null) return;
     if (this.#deadline > this.#now()) {

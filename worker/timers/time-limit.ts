@@ -1,15 +1,15 @@
 import type { After } from './request-timers.ts';
 
 export interface TimeLimit {
-  /** Ends the work, too. */
+  /** Also aborts the work. */
   readonly signal: AbortSignal;
   readonly after: After;
   readonly ms: number;
 }
 
 /**
- * Work under a signal that fires with the given one, and when the time is over.
- * @param errorOf what is thrown in the place of what the work has thrown; told whether its time was over
+ * Runs `work` with a signal that aborts with the given one, and after `ms` milliseconds.
+ * @param errorOf maps what `work` throws; `late` = the time limit was reached
  */
 export async function withTimeLimit<T>(
   { signal, after, ms }: TimeLimit,

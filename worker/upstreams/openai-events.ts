@@ -1,7 +1,7 @@
 import type { ErrorCode } from '../../shared/errors.ts';
 import type { EventOf, GenerationEvent, GenerationRequest, Usage } from '../../shared/generation.ts';
 import { type ChunkChoice, type ChunkUsage, chunk, TokenNumbers, tokensOf } from './openai-chunk.ts';
-import { blamesRequest, codeOfFault, type Fault, faultOf } from './openai-fault.ts';
+import { blamesRequest, codeOfFault, type Fault, faultOf } from './openai-errors.ts';
 import { estimateTokens } from './token-estimate.ts';
 import { malformed } from './upstream-errors.ts';
 

@@ -43,7 +43,7 @@ describe('GenerationMeter', () => {
       meter.observe([token(choice, tokens)]);
     }
     meter.observe([done]);
-    meter.streamed(true);
+    meter.end(true);
     const seen = await values(metrics);
     expect(seen.get('first_token_seconds_sum{model="tiny"}')).toBe(0.6);
     expect(seen.get('first_token_seconds_count{model="tiny"}')).toBe(1);
@@ -83,7 +83,7 @@ describe('GenerationMeter', () => {
     const meter = new GenerationMeter(metrics, () => 0, { model: 'tiny', receivedAt: 0, stream: true });
     meter.observe([{ type: 'accepted', model: 'tiny', promptTokens: [4, 3] }]);
     meter.observe([token(0, 2), token(1, 1), token(0, 5)]);
-    meter.streamed(false);
+    meter.end(false);
     const seen = await values(metrics);
     expect(seen.get('completion_tokens_total{model="tiny"}')).toBe(6);
     expect(seen.has('prompt_tokens_total{model="tiny"}')).toBe(false);
@@ -100,7 +100,7 @@ describe('GenerationMeter', () => {
     meter.observe([
       { type: 'error', code: 'upstream_timeout', message: '', param: null, retryable: false, usage },
     ]);
-    meter.streamed(true);
+    meter.end(true);
     const seen = await values(metrics);
     expect(seen.get('stream_errors_total{model="tiny",code="upstream_timeout"}')).toBe(1);
     expect(seen.get('completion_tokens_total{model="tiny"}')).toBe(1);

@@ -1,5 +1,6 @@
 import { connect } from 'node:net';
 import { describe, expect, onTestFinished, test } from 'vitest';
+import { PROTOCOL_VERSION } from '../../../shared/generation.ts';
 import { SIGNATURE_HEADER } from '../../../shared/signing.ts';
 import { request } from '../../support/generation-request.ts';
 import { originForEachTest, RunningOrigin } from './running-origin.ts';
@@ -12,7 +13,13 @@ describe('refusals', () => {
     ['bad JSON', '/generate', { body: '{' }, 400, 'invalid_json'],
     ['an empty body', '/generate', { body: '' }, 400, 'invalid_json'],
     ['a body of the wrong shape', '/generate', { body: [] }, 400, 'invalid_type'],
-    ['another protocol version', '/generate', { body: { ...request(), version: 2 } }, 400, 'invalid_value'],
+    [
+      'another protocol version',
+      '/generate',
+      { body: { ...request(), version: PROTOCOL_VERSION + 1 } },
+      400,
+      'invalid_value',
+    ],
     ['an unknown model', '/generate', { body: request({ model: 'x' }) }, 404, 'model_not_found'],
   ] as const)('%s', async (_, path, call, status, code) => {
     expect(await origin.error(path, call)).toMatchObject({ status, code, type: 'invalid_request_error' });

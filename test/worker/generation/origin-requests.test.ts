@@ -14,7 +14,12 @@ describe('a request to the origin', () => {
       { request_id: 'evil', priority: -5, tenantId: 'other' },
       { traceparent, 'x-request-id': 'mine-1' },
     );
-    expect(origin.requests[0]).toMatchObject({ requestId: 'mine-1', model: MODEL.id, weight: 1, version: PROTOCOL_VERSION });
+    expect(origin.requests[0]).toMatchObject({
+      requestId: 'mine-1',
+      model: MODEL.id,
+      weight: 1,
+      version: PROTOCOL_VERSION,
+    });
     // A client may use its request id twice, so the account has a name of its own.
     expect(origin.requests[0]?.account).toMatch(/^mine-1\.[0-9a-f]{16}$/);
     expect(origin.requests[0]?.tenantId).not.toBe('other');
