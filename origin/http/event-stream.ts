@@ -4,7 +4,7 @@ import { type EventOf, type GenerationEvent, isTerminal } from '../../shared/gen
 
 export interface ReaderLimits {
   /**
-   * Bytes that may wait for a slow reader, besides the longest single write. The engine never pauses for a reader,
+   * Bytes that may wait for a slow reader, in addition to the longest single write. The engine never pauses for a reader,
    * because that would hold a slot. A reader that is further behind loses its connection and the generation is aborted.
    */
   readonly unreadBytes: number;

@@ -59,7 +59,7 @@ function samplingFields(sampling: SamplingParameters): Fields {
   return fields;
 }
 
-/** By the names of OpenAI, vLLM and llama.cpp, besides the one that the client used. */
+/** Uses the names of OpenAI, vLLM and llama.cpp, in addition to the client's own field. */
 function constraintFields(constraint: WireConstraint | null): Fields {
   if (constraint === null) return {};
   switch (constraint.type) {
@@ -100,7 +100,7 @@ function checkSupported(request: GenerationRequest, { tokensAsIds }: BodyOptions
 }
 
 /**
- * @param model the server's own name of the model
+ * @param model the server's own name of the model.
  * @param options its extra fields are sent as they are, unless the request sets the same field
  * @throws ApiError 400 for what such a server cannot do
  */

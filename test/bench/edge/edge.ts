@@ -11,9 +11,9 @@ import type { Way } from './path.ts';
 import { workerdCpuMs } from './workerd-cpu.ts';
 
 /**
- * Measures what the edge adds. The same clients call the same origin (without a model) directly, through a workerd that
- * only passes bytes on, through one that copies them in JavaScript, and through the Worker with its database and Durable
- * Objects.
+ * Measures what the edge adds. The same clients call the same origin, which has no model, over four paths: directly,
+ * through a workerd that passes bytes on, through one that copies them in JavaScript, and through the Worker with its
+ * database and Durable Objects.
  */
 
 const SECRET = 'secret of the benchmark';

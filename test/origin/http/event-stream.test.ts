@@ -3,7 +3,7 @@ import { expect, test } from 'vitest';
 import { EventStream, READER_LIMITS } from '../../../origin/http/event-stream.ts';
 import type { GenerationEvent } from '../../../shared/generation.ts';
 
-/** A response whose reader has taken nothing yet. */
+/** A response whose reader has not read anything. */
 class Unread {
   destroyed = false;
   writableLength = 0;
@@ -22,7 +22,7 @@ class Unread {
 
 const token = (text: string): GenerationEvent => ({ type: 'token', choice: 0, text, completionTokens: 1 });
 
-test('a reader is not given up because of one long event, which nobody can have read when the next one comes', () => {
+test('one long event does not disconnect a reader that has not read it before the next event', () => {
   const response = new Unread();
   const limits = { unreadBytes: 1000, drainMs: 1 };
   const stream = new EventStream(response as unknown as ServerResponse, limits);
@@ -34,7 +34,7 @@ test('a reader is not given up because of one long event, which nobody can have 
   expect(response.destroyed).toBe(true);
 });
 
-test('a sign of life is an empty line between events, and none for a reader that has not taken the last of them', () => {
+test('a heartbeat is an empty line, and is not sent before the last event has been read', () => {
   const response = new Unread();
   const stream = new EventStream(response as unknown as ServerResponse, READER_LIMITS);
   stream.beat();

@@ -18,7 +18,7 @@ describe('signatures', () => {
     expect(await origin.error(path, { ...call, signature: 'v2.nonsense' })).toMatchObject(refused);
   });
 
-  test('a signature holds for its method, path, query and body alone', async () => {
+  test('a signature is valid only for its method, path, query and body', async () => {
     const body = JSON.stringify(request());
     const signed = (method: string, path: string, text: string) => origin.signature(method, path, text);
     for (const signature of [

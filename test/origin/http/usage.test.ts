@@ -8,7 +8,7 @@ const origin = originForEachTest();
 describe('GET /usage', () => {
   const account = async (name: string) => (await origin.call(`/usage?account=${name}`)).json();
 
-  test('tells what a generation has used, also of one whose reader left, and nothing of others', async () => {
+  test('returns the usage of a generation, also after a disconnect, and null for other names', async () => {
     await eventsOf(await origin.call('/generate', { body: request({ account: 'whole' }) }));
     expect(await account('whole')).toMatchObject({
       ended: true,

@@ -10,7 +10,7 @@ import { workerForTests } from '../support/worker-for-tests.ts';
 
 const { worker, origin } = workerForTests();
 
-describe('H.1: requests of the documents are answered as they are printed', () => {
+describe('H.1: the documented requests work as printed', () => {
   test.each(Object.entries(DOCUMENTED_REQUESTS))('%s', async (_, body) => {
     const model = String(body.model);
     origin.models = [{ ...MODEL, id: model }];
@@ -21,7 +21,7 @@ describe('H.1: requests of the documents are answered as they are printed', () =
     expect(new Set(answers.map((answer) => answer.model))).toEqual(new Set([model]));
   });
 
-  test('Pendra’s second address serves the same', async () => {
+  test('the second path of the Pendra dialect serves the same answer', async () => {
     const body = JSON.stringify(DOCUMENTED_REQUESTS['llama.cpp: basic']);
     const headers = { 'content-type': 'application/json', 'x-dialect': 'llamacpp' };
     const response = await worker.request('/api/v1/completions', { method: 'POST', body, headers });
@@ -30,7 +30,7 @@ describe('H.1: requests of the documents are answered as they are printed', () =
 });
 
 describe('the plain answer', () => {
-  test('has the documented shape, an opaque id and the name the caller sent', async () => {
+  test('has the documented shape, an opaque id and the model name of the request', async () => {
     const answer = await complete(worker, { model: MODEL.id, max_tokens: 2 });
     expect(answer).toMatchObject({
       object: 'text_completion',
@@ -48,7 +48,7 @@ describe('the plain answer', () => {
     expect(answer.system_fingerprint).toMatch(/^fp_[0-9a-f]{8}$/);
   });
 
-  test('D28: index is prompt · n + choice; prompts count once, completions all', async () => {
+  test('D28: index is prompt · n + choice; usage counts each prompt once and each choice', async () => {
     const answer = await complete(worker, { prompt: ['abc', [1, 2]], n: 2, max_tokens: 1 });
     expect(answer.choices.map(({ index, text }) => [index, text])).toEqual([
       [0, ' 0'],
@@ -59,7 +59,7 @@ describe('the plain answer', () => {
     expect(answer.usage).toMatchObject({ prompt_tokens: 5, completion_tokens: 4, total_tokens: 9 });
   });
 
-  test('D18: best_of returns the best n by mean logprob, bills all, and asks for scores', async () => {
+  test('D18: best_of returns the n best candidates by mean logprob and bills all candidates', async () => {
     origin.script = (request, wire) => {
       const scores = [-9, -2, -4, -2];
       const finishes = scores.flatMap((score, choice): GenerationEvent[] => [
@@ -80,14 +80,14 @@ describe('the plain answer', () => {
     expect(answer.usage.completion_tokens).toBe(15);
   });
 
-  test('a seed gives one fingerprint per build of the model', async () => {
+  test('system_fingerprint depends on the build of the model', async () => {
     const before = (await complete(worker, { seed: 1 })).system_fingerprint;
     expect((await complete(worker, { seed: 2 })).system_fingerprint).toBe(before);
     origin.models = [{ ...MODEL, created: MODEL.created + 1 }];
     expect((await complete(worker, { seed: 1 })).system_fingerprint).not.toBe(before);
   });
 
-  test('token ids, prompt logprobs and timings come when asked for', async () => {
+  test('token ids, prompt logprobs and timings are included on request', async () => {
     const answer = await complete(worker, {
       prompt: 'ab',
       max_tokens: 2,

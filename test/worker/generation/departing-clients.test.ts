@@ -8,7 +8,7 @@ import { workerForTests } from '../support/worker-for-tests.ts';
 
 const { worker, origin } = workerForTests({ KEEP_ALIVE_MS: '150' });
 
-/** A generation that goes on until the Worker leaves; resolves when it has. */
+/** Starts a generation without an end; `left` resolves when the Worker has closed its connection. */
 function endless(everyMs: number | null): { started: Promise<void>; left: Promise<void> } {
   const started = Promise.withResolvers<void>();
   const left = Promise.withResolvers<void>();
@@ -26,8 +26,8 @@ function endless(everyMs: number | null): { started: Promise<void>; left: Promis
   return { started: started.promise, left: left.promise };
 }
 
-describe('H.8 and C.8: the client leaves', () => {
-  test('while events flow: the origin’s connection is closed', async () => {
+describe('H.8 and C.8: a disconnected client', () => {
+  test('closes the origin’s connection while events flow', async () => {
     const generation = endless(5);
     const { response, leave } = await openStream(worker);
     let seen = '';
@@ -39,7 +39,7 @@ describe('H.8 and C.8: the client leaves', () => {
     await generation.left;
   });
 
-  test('while nothing is written: the origin’s connection is closed', async () => {
+  test('closes the origin’s connection while nothing is written', async () => {
     const generation = endless(null);
     const { leave } = await openStream(worker);
     await generation.started;
@@ -47,7 +47,7 @@ describe('H.8 and C.8: the client leaves', () => {
     await generation.left;
   });
 
-  test('in the middle of a plain request: the origin’s connection is closed', async () => {
+  test('closes the origin’s connection during a plain request', async () => {
     const generation = endless(null);
     const request = sendRaw(worker, {});
     await generation.started;
@@ -55,7 +55,7 @@ describe('H.8 and C.8: the client leaves', () => {
     await generation.left;
   });
 
-  test('before the origin has answered at all: the origin’s connection is closed', async () => {
+  test('closes the origin’s connection before the origin has answered', async () => {
     const arrived = Promise.withResolvers<void>();
     const left = Promise.withResolvers<void>();
     origin.script = (_, wire) => {
@@ -69,13 +69,13 @@ describe('H.8 and C.8: the client leaves', () => {
   });
 });
 
-test('a client that does not read stops the origin instead of filling the Worker', async () => {
+test('a client that does not read slows the origin down instead of filling the Worker’s memory', async () => {
   const drained = Promise.withResolvers<number>();
   origin.script = async (request, wire) => {
     wire.send(...acceptedFor(request));
     const line = ndjsonLine(tokenEvent(1, 'x'.repeat(64 * 1_024)));
     let sent = 0;
-    // Until a write does not leave within a second: the pipe is full.
+    // A write that takes longer than a second means that all buffers are full.
     while (
       sent < 64 * 2 ** 20 &&
       (await Promise.race([wire.raw(line).then(() => true), sleep(1_000, false)]))

@@ -17,7 +17,7 @@ describe('echo', () => {
     expect(logprobs?.text_offset).toEqual([0, 3, 6, 9]);
   });
 
-  test('the end token’s entry is there though its text is hidden', async () => {
+  test('the end token has an entry although its text is hidden', async () => {
     origin.script = (request, wire) => {
       const end = { ...token(1, '<|end|>', -0.25, 1), hidden: true };
       wire.send(
@@ -45,7 +45,7 @@ describe('echo', () => {
   });
 });
 
-test('C.2: an echo without visible text and without logprobs is no chunk', async () => {
+test('C.2: an echo without visible text and without logprobs sends no chunk', async () => {
   origin.script = (request, wire) => {
     wire.send(
       ...acceptedFor(request),
@@ -73,7 +73,7 @@ describe('H.14: max_tokens 0', () => {
     expect(answer.usage.completion_tokens).toBe(0);
   });
 
-  test('streamed: one final chunk; with echo the prompt comes before it', async () => {
+  test('a stream has one final chunk; with echo the prompt comes before it', async () => {
     const plain = await stream(worker, { max_tokens: 0 });
     expect(plain.map(({ choices }) => choices[0])).toMatchObject([{ text: '', finish_reason: 'length' }]);
     const echoed = await stream(worker, { max_tokens: 0, echo: true });

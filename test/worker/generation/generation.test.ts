@@ -71,7 +71,7 @@ describe('H.5: stop strings', () => {
     const choice = await spelling(whole, { stop });
     expect(choice).toMatchObject({ text, finish_reason: 'stop', stop_reason: stopReason });
     expect(choice.pieces.join('')).toBe(text);
-    // The tokens that complete a stop are told, the text is not.
+    // The tokens that complete a stop string are included, their text is not.
     const names = choice.logprobs?.tokens.filter((name) => name !== '</s>') ?? [];
     expect(names.length).toBeGreaterThanOrEqual(Buffer.from(text).length);
     if (stopReason !== null) {
@@ -80,7 +80,7 @@ describe('H.5: stop strings', () => {
     }
   });
 
-  test('that are the text of a special token end where the hidden token comes', async () => {
+  test('equal to the text of a special token stop at the hidden token', async () => {
     const forced = { prompt: 'x', max_tokens: 9, logit_bias: { [BEGIN]: 100 }, temperature: 0 };
     expect(await choiceOf(forced)).toMatchObject({ text: '', finish_reason: 'length' });
     const ended = { text: '', finish_reason: 'stop' };
@@ -92,17 +92,17 @@ describe('H.5: stop strings', () => {
     expect((await system.complete({ ...forced, stop: ['<s>'] })).usage.completion_tokens).toBe(1);
   });
 
-  test('are not looked for in the prompt, nor across its border', async () => {
+  test('are not searched in the prompt or across its end', async () => {
     const choice = await spelling('cd', { prompt: 'ab', stop: ['ab', 'bc'], echo: true });
     expect(choice).toMatchObject({ text: 'abcd', stop_reason: null });
   });
 
-  test('wait for min_tokens', async () => {
+  test('have no effect before min_tokens', async () => {
     expect(await spelling('abab', { stop: ['b'], min_tokens: 3 })).toMatchObject({ text: 'aba' });
   });
 });
 
-test('H.6: characters of which each byte is a token come whole, never as U+FFFD', async () => {
+test('H.6: a character of several tokens is sent whole, never as U+FFFD', async () => {
   const fields = { prompt: 'x', grammar: 'root ::= [🙂-🙏日本語가-힣é]{12}', max_tokens: 80, temperature: 1 };
   let tokens = 0;
   for (let seed = 0; seed < 8; seed += 1) {
@@ -114,7 +114,7 @@ test('H.6: characters of which each byte is a token come whole, never as U+FFFD'
   expect(tokens).toBeGreaterThan(8 * 12 * 2);
 });
 
-test('H.7: a seed gives the same text and logprobs alone and among sixteen others', async () => {
+test('H.7: a seed gives the same text and logprobs with and without sixteen concurrent requests', async () => {
   const request = { prompt: 'once', max_tokens: 40, seed: 99, temperature: 1, logprobs: 3, n: 2 };
   const alone = (await system.complete(request)).choices;
   const others = Array.from({ length: 16 }, (_, seed) =>
@@ -129,7 +129,7 @@ describe('H.13: context', () => {
   const ids = (length: number) => Array.from({ length }, (_, at) => at % 200);
   const full = { prompt: ids(CONTEXT - 1), max_tokens: 100, ignore_eos: true };
 
-  test('one position left: one token by default, an error on request', async () => {
+  test('with one position left: one token by default, an error if requested', async () => {
     const answer = await system.complete(full);
     expect(answer.choices[0]).toMatchObject({ finish_reason: 'length' });
     expect(answer.usage).toMatchObject({ prompt_tokens: CONTEXT - 1, completion_tokens: 1 });
@@ -141,7 +141,7 @@ describe('H.13: context', () => {
     });
   });
 
-  test('no position left: an error, unless nothing is to be generated', async () => {
+  test('with no position left: an error, unless max_tokens is 0', async () => {
     const prompt = ids(CONTEXT);
     expect(await refusal({ prompt, max_tokens: 1 })).toMatchObject({ code: 'context_length_exceeded' });
     expect((await system.complete({ prompt, max_tokens: 0 })).usage.prompt_tokens).toBe(CONTEXT);
@@ -150,7 +150,7 @@ describe('H.13: context', () => {
     });
   });
 
-  test('a prompt that may be cut keeps its end and leaves room for max_tokens', async () => {
+  test('a truncated prompt keeps its end and leaves room for max_tokens', async () => {
     const prompt = ids(CONTEXT + 300);
     const cut = { prompt, truncate_sequence: true, ignore_eos: true, return_token_ids: true };
     for (const [max_tokens, reserved] of [
@@ -171,7 +171,7 @@ describe('H.13: context', () => {
 });
 
 describe('H.14: max_tokens 0', () => {
-  test('nothing is generated, plain or streamed; with echo the prompt comes back', async () => {
+  test('generates nothing, plain or streamed; with echo it returns the prompt', async () => {
     const nothing = await choiceOf({ prompt: 'abc', max_tokens: 0 });
     expect(nothing).toMatchObject({ text: '', finish_reason: 'length', logprobs: null, pieces: [] });
     const echoed = await choiceOf({ prompt: 'abc', max_tokens: 0, echo: true, logprobs: 0 });
@@ -181,7 +181,7 @@ describe('H.14: max_tokens 0', () => {
   });
 });
 
-describe('what only the origin can find wrong names the caller’s field', () => {
+describe('errors that the origin finds name the client’s field', () => {
   const schema = { type: 'nonsense' };
   test.each<[string, Fields, string, string]>([
     ['prompt', { prompt: [1, VOCABULARY] }, 'invalid_value', 'prompt[1]'],
@@ -213,7 +213,7 @@ describe('what only the origin can find wrong names the caller’s field', () =>
   });
 });
 
-test('no number that a field accepts makes the sampler fail', async () => {
+test('no accepted number makes the sampler fail', async () => {
   const positive = fc.constantFrom(
     0,
     Number.MIN_VALUE,
@@ -272,7 +272,7 @@ test('no number that a field accepts makes the sampler fail', async () => {
   );
 });
 
-test('no combination of good values makes the origin fail, plain or streamed', async () => {
+test('no combination of valid values makes the origin fail, plain or streamed', async () => {
   // Many choices are many times the work of one, and no other code.
   const left = new Set(['n', 'n_cmpl', 'best_of', 'prompt']);
   const values = Object.entries(FIELD_TABLE).flatMap(([field, { good, beside }]) =>

@@ -54,7 +54,7 @@ const tokenArbitrary: fc.Arbitrary<TokenLogprob> = fc
     return { id, bytes: own, logprob, topLogprobs: unique, ...(hidden ? { hidden } : {}) };
   });
 
-test('the four arrays equal those of a slow formatter, whatever the bytes', () => {
+test('the four arrays equal those of a reference formatter for any bytes', () => {
   fc.assert(
     fc.property(fc.array(tokenArbitrary, { maxLength: 12 }), fc.nat(5), (tokens, topLogprobs) => {
       const slow = slowLogprobs(tokens, topLogprobs);
@@ -64,7 +64,7 @@ test('the four arrays equal those of a slow formatter, whatever the bytes', () =
   );
 });
 
-test('formatting in pieces equals formatting at once', () => {
+test('formatting in parts equals formatting at once', () => {
   fc.assert(
     fc.property(fc.array(tokenArbitrary, { maxLength: 12 }), fc.nat(12), (tokens, cut) => {
       const formatter = new LogprobsFormatter({ topLogprobs: 3, tokensAsIds: false });
@@ -75,7 +75,7 @@ test('formatting in pieces equals formatting at once', () => {
   );
 });
 
-/** Undoes the naming of tokens: their bytes. */
+/** Returns the bytes that a token name stands for. */
 function bytesOfName(name: string): Buffer {
   const escaped = /^bytes:((?:\\x[0-9a-f]{2})+)$/.exec(name)?.[1];
   return escaped === undefined
@@ -83,7 +83,7 @@ function bytesOfName(name: string): Buffer {
     : Buffer.from(escaped.replaceAll('\\x', ''), 'hex');
 }
 
-test('H.3: the tokens joined are the bytes of the text, wherever characters are cut', () => {
+test('H.3: the joined tokens are the bytes of the text, wherever characters are split', () => {
   const text = fc.string({ unit: 'grapheme', maxLength: 20 }).map((value) => value.toWellFormed());
   const cutText = fc.tuple(text, fc.array(fc.integer({ min: 1, max: 4 }), { minLength: 80, maxLength: 80 }));
   fc.assert(
@@ -120,12 +120,12 @@ describe('top logprobs', () => {
     ],
   };
 
-  test('the best N and the token itself, best first, at most N + 1', () => {
+  test('are the N best and the token itself, best first', () => {
     expect(format([token], 2).top_logprobs).toEqual([{ ' b': -0.5, ' c': -1, ' a': -2.5 }]);
     expect(format([token], 0).top_logprobs).toEqual([{ ' a': -2.5 }]);
   });
 
-  test('the order is kept even for names that look like numbers', () => {
+  test('keep their order for names that look like numbers', () => {
     const numbers: TokenLogprob = {
       ...token,
       topLogprobs: [
@@ -139,13 +139,13 @@ describe('top logprobs', () => {
     expect(json).toContain('{"9":-0.5,"1":-1," a":-2.5}');
   });
 
-  test('a token named __proto__ is an entry like any other', () => {
+  test('accept a token named __proto__', () => {
     const odd: TokenLogprob = { id: 1, bytes: '__proto__', logprob: -1, topLogprobs: [] };
     const json = logprobsJson(new LogprobsFormatter({ topLogprobs: 0, tokensAsIds: false }).format([odd]));
     expect(json).toContain('"top_logprobs":[{"__proto__":-1}]');
   });
 
-  test('H.15: two ids of one name keep the larger value; token_logprobs keeps the token’s own', () => {
+  test('H.15: keep the higher value of two ids with one name; token_logprobs keeps the token’s own', () => {
     const collision: TokenLogprob = { ...token, bytes: ' b' };
     const { token_logprobs, top_logprobs } = format([collision], 1);
     expect(token_logprobs).toEqual([-2.5]);
@@ -153,7 +153,7 @@ describe('top logprobs', () => {
     expect(format([collision], 1, true).top_logprobs).toEqual([{ 'token_id:1': -0.5, 'token_id:7': -2.5 }]);
   });
 
-  test('the first prompt token has nulls; minus infinity is -9999', () => {
+  test('are null for the first prompt token; −∞ is -9999', () => {
     const first: TokenLogprob = { id: 1, bytes: 'a', logprob: null, topLogprobs: null };
     const never: TokenLogprob = { id: 2, bytes: 'b', logprob: -9_999, topLogprobs: [[3, 'c', -12_345]] };
     expect(format([first, never], 1)).toEqual({
@@ -164,7 +164,7 @@ describe('top logprobs', () => {
     });
   });
 
-  test('the value of the token in its map is the one in token_logprobs, bit for bit', () => {
+  test('have the token’s value of token_logprobs, bit for bit', () => {
     fc.assert(
       fc.property(float32, (logprob) => {
         const { token_logprobs, top_logprobs } = format(
@@ -176,7 +176,7 @@ describe('top logprobs', () => {
     );
   });
 
-  test('prompt_logprobs lists candidates by id with their rank', () => {
+  test('prompt_logprobs maps ids to logprobs with their rank', () => {
     const first: TokenLogprob = { id: 1, bytes: 'a', logprob: null, topLogprobs: null };
     expect(promptLogprobs([first, token], 1)).toEqual([
       null,
@@ -188,7 +188,7 @@ describe('top logprobs', () => {
   });
 });
 
-test('a hidden token has its literal name, the offset where it stands, and no length', () => {
+test('a hidden token has its literal name, its offset and no length', () => {
   const tokens: TokenLogprob[] = [
     { id: 0, bytes: '<s>', logprob: null, topLogprobs: null, hidden: true },
     { id: 1, bytes: units('é'), logprob: -1, topLogprobs: [] },
@@ -198,7 +198,7 @@ test('a hidden token has its literal name, the offset where it stands, and no le
 });
 
 describe('numbers and characters', () => {
-  test('the shortest decimal of a float32 is the one with the fewest digits', () => {
+  test('shortestFloat32 returns the decimal with the fewest digits', () => {
     fc.assert(
       fc.property(
         fc.float({ noNaN: true, noDefaultInfinity: true, min: Math.fround(-9_998), max: 0 }),
@@ -211,7 +211,7 @@ describe('numbers and characters', () => {
     );
   });
 
-  test('counting code points agrees with a decoder for any bytes', () => {
+  test('the code point counter agrees with a decoder for any bytes', () => {
     fc.assert(
       fc.property(fc.array(bytes, { maxLength: 20 }), (parts) => {
         const all = parts.join('');
@@ -229,7 +229,7 @@ describe('numbers and characters', () => {
     );
   });
 
-  test('the length in code points is that of the iterator, lone surrogates included', () => {
+  test('codePointLength agrees with the string iterator, lone surrogates included', () => {
     fc.assert(
       fc.property(fc.string({ unit: 'binary' }), fc.constantFrom('', '\ud83d', '\ude00'), (text, lone) => {
         expect(codePointLength(text + lone)).toBe(Array.from(text + lone).length);
@@ -237,7 +237,7 @@ describe('numbers and characters', () => {
     );
   });
 
-  test('names keep a byte order mark and show partial characters byte by byte', () => {
+  test('token names keep a byte order mark and escape partial characters', () => {
     expect(tokenText('\xef\xbb\xbfa')).toBe('\ufeffa');
     expect(tokenText('\xe2\x82')).toBe('bytes:\\xe2\\x82');
     expect(tokenText('a\xff')).toBe('bytes:\\x61\\xff');

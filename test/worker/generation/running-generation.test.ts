@@ -26,7 +26,7 @@ const failure = (code: string, usage?: Usage): GenerationEvent => ({
   ...(usage && { usage }),
 });
 
-/** A run over these batches, and what its reservation was told. */
+/** Runs a generation over these batches and records its settlements. */
 function runOver(batches: readonly (readonly GenerationEvent[])[], thrown?: Error) {
   const settled: Outcome[] = [];
   const watched: Parameters<Reservation['watch']>[0][] = [];
@@ -51,7 +51,7 @@ function runOver(batches: readonly (readonly GenerationEvent[])[], thrown?: Erro
   return { run, settled, watched, source, abort };
 }
 
-/** Takes everything; the error at the end, if there is one. */
+/** Reads all events; returns the error at the end, if there is one. */
 async function drain(run: RunningGeneration): Promise<{ events: GenerationEvent[]; error: ApiError | null }> {
   const events: GenerationEvent[] = [];
   try {
@@ -63,8 +63,8 @@ async function drain(run: RunningGeneration): Promise<{ events: GenerationEvent[
   }
 }
 
-describe('how a run ends', () => {
-  test('done: completed with the upstream’s own account', async () => {
+describe('how a generation ends', () => {
+  test('`done` completes it with the upstream’s usage', async () => {
     const finish: GenerationEvent = {
       type: 'finish',
       choice: 0,
@@ -86,7 +86,7 @@ describe('how a run ends', () => {
     expect(abort.signal.aborted).toBe(false);
   });
 
-  test('an error event: the events before it, then its error; billed as counted', async () => {
+  test('an error event fails it after the events before; the counted usage is settled', async () => {
     const { run, settled } = runOver([
       [accepted, started],
       [token(0, 2), token(1, 3), failure('upstream_timeout')],
@@ -103,14 +103,14 @@ describe('how a run ends', () => {
     ]);
   });
 
-  test('an error event with usage: billed as it says; an unknown code becomes ours', async () => {
+  test('an error event with usage settles that usage; an unknown code becomes upstream_error', async () => {
     const usage = { promptTokens: 1, cachedTokens: 0, completionTokens: 9 };
     const { run, settled } = runOver([[accepted, token(0, 1), failure('confetti', usage)]]);
     expect((await drain(run)).error?.code).toBe('upstream_error');
     expect(settled[0]).toMatchObject({ usage, errorCode: 'upstream_error' });
   });
 
-  test('the client leaves: cancelled, the upstream is stopped, what was generated is billed', async () => {
+  test('a disconnected client cancels it, stops the upstream and settles what was generated', async () => {
     const { run, settled, abort } = runOver([[accepted, started], [token(0, 4)], [token(0, 5)]]);
     await run.next();
     await run.next();
@@ -119,7 +119,7 @@ describe('how a run ends', () => {
     expect(settled).toMatchObject([{ status: 'cancelled', errorCode: null, usage: { completionTokens: 4 } }]);
   });
 
-  test('done, and then the client leaves: the connection is read to its end, and not cut', async () => {
+  test('after `done` a disconnect does not break the upstream’s connection, which is read to its end', async () => {
     const { run, source, abort } = runOver([[accepted, started], [done]]);
     await drain(run);
     run.cancel();
@@ -127,7 +127,7 @@ describe('how a run ends', () => {
     expect(abort.signal.aborted).toBe(false);
   });
 
-  test('while it runs, its reservation can tell at any time what has been used, and where', async () => {
+  test('while it runs, the reservation can read its usage and upstream at any time', async () => {
     const { run, watched } = runOver([[accepted, started], [token(0, 4)], [token(0, 5)]]);
     await run.next();
     await run.next();
@@ -135,7 +135,7 @@ describe('how a run ends', () => {
     expect(watched.map((progress) => progress())).toEqual([{ usage, upstream: 'fake' }]);
   });
 
-  test('the deadline’s reason is the error, not the broken connection it causes', async () => {
+  test('the error is the reason of the deadline, not the connection error that follows', async () => {
     const { run, abort } = runOver([[accepted]], new TypeError('network'));
     await run.next();
     abort.abort(new ApiError('upstream_timeout', 'Too late.'));
@@ -143,7 +143,7 @@ describe('how a run ends', () => {
   });
 });
 
-test('whatever comes and whoever leaves when: no clean end without done, exactly one settlement', async () => {
+test('any sequence of events, failures and disconnects: no clean end without `done`, exactly one settlement', async () => {
   const event = fc.oneof(
     { weight: 8, arbitrary: fc.tuple(fc.nat(3), fc.nat(9)).map(([choice, count]) => token(choice, count)) },
     { weight: 1, arbitrary: fc.constant(accepted) },

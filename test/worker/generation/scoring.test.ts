@@ -76,7 +76,7 @@ describe(`H.2: scoring of ${PROMPTS} random prompts`, () => {
     batched = (await system.complete({ ...scoring, prompt: prompts })).choices;
   });
 
-  test('equals the forward pass in doubles, token by token, alternatives included', () => {
+  test('equals a forward pass in doubles for each token and its top logprobs', () => {
     let compared = 0;
     for (const [index, ids] of prompts.entries()) {
       const { token_logprobs, top_logprobs, tokens } = logprobsOf(batched[index]);
@@ -90,7 +90,7 @@ describe(`H.2: scoring of ${PROMPTS} random prompts`, () => {
         const expected = next === undefined ? Math.max(...row) : (row[next] ?? Number.NaN);
         expect(Math.abs(value - expected)).toBeLessThan(TOLERANCE);
         const ranked = [...row.keys()].sort((a, b) => row[b]! - row[a]!);
-        // Of the fifth and a sixth as good, rounding decides which one is told.
+        // Of the fifth and a sixth as good, rounding decides which one is listed.
         const best = ranked.slice(0, 5).filter((id) => row[id]! - row[ranked[5]!]! > TOLERANCE);
         for (const id of best) {
           const shown = top_logprobs[at + 1]?.[nameOf(id)] ?? Number.NaN;
@@ -103,7 +103,7 @@ describe(`H.2: scoring of ${PROMPTS} random prompts`, () => {
     expect(compared).toBeGreaterThan(PROMPTS * 5 * 10);
   });
 
-  test('is the same one by one, by eights and all at once, bit for bit', async () => {
+  test('is bit-identical one by one, in groups of eight and all at once', async () => {
     const alone = [];
     for (const prompt of prompts) alone.push((await system.complete({ ...scoring, prompt })).choices[0]);
     expect(alone.map((choice, index) => ({ ...choice, index }))).toEqual(batched);
@@ -115,7 +115,7 @@ describe(`H.2: scoring of ${PROMPTS} random prompts`, () => {
     expect(choices.map((choice, index) => ({ ...choice, index }))).toEqual(batched);
   });
 
-  test('needs no generated token: with max_tokens 0 the prompt’s values are the same', async () => {
+  test('needs no generated token: max_tokens 0 gives the same values', async () => {
     const { choices, usage } = await system.complete({ ...scoring, max_tokens: 0, prompt: prompts });
     expect(usage.completion_tokens).toBe(0);
     for (const [index, choice] of choices.entries()) {
@@ -129,7 +129,7 @@ describe(`H.2: scoring of ${PROMPTS} random prompts`, () => {
     }
   });
 
-  test('says truly whether a token was the likeliest: its value is the map’s largest, bit for bit', () => {
+  test('gives a most likely token the highest value of its map, bit for bit', () => {
     let greedy = 0;
     for (const [index, ids] of prompts.entries()) {
       const { token_logprobs, top_logprobs } = logprobsOf(batched[index]);
@@ -146,7 +146,7 @@ describe(`H.2: scoring of ${PROMPTS} random prompts`, () => {
   });
 });
 
-test('H.15: where two ids have one name the map keeps the larger value, token_logprobs the token’s own', async () => {
+test('H.15: for two ids with one name the map keeps the higher value, token_logprobs the token’s own', async () => {
   const headers = { 'x-dialect': 'vllm' };
   const score = async (fields: object): Promise<Completion> => {
     const body = { model: 'default', ...scoring, logprobs: 20, prompt: prompts, ...fields };
@@ -176,7 +176,7 @@ test('H.15: where two ids have one name the map keeps the larger value, token_lo
   expect(overruled).toBeGreaterThan(0);
 });
 
-describe('H.3: the tokens joined are the bytes of the text', () => {
+describe('H.3: the joined tokens are the bytes of the text', () => {
   const bytesOf = (name: string): number[] =>
     name.startsWith('bytes:')
       ? [...name.matchAll(/\\x([0-9a-f]{2})/g)].map(([, hex]) => Number.parseInt(hex ?? '', 16))

@@ -46,7 +46,7 @@ function written(answer: Partial<AnswerOptions>, events: readonly GenerationEven
   return messages.map((message) => JSON.parse(message.slice('data: '.length)) as Chunk);
 }
 
-test('usage and timings stand where they were asked for and nowhere else, whichever choice ends last', () => {
+test('usage and timings are in the requested chunks only, whichever choice ends last', () => {
   const modes = fc.constantFrom(
     'none' as const,
     'final' as const,

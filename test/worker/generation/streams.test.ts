@@ -12,7 +12,7 @@ const KEEP_ALIVE_MS = 150;
 
 const { worker, origin } = workerForTests({ KEEP_ALIVE_MS: String(KEEP_ALIVE_MS) });
 
-describe('H.4: stream and plain answer are the same', () => {
+describe('H.4: a stream adds up to the plain answer', () => {
   const cases = [1, 3].flatMap((n) =>
     ['Hi', ['a', 'bc', 'def']].flatMap((prompt) =>
       [{}, { logprobs: 2 }, { echo: true, logprobs: 0 }].map((more) => ({
@@ -50,7 +50,7 @@ describe('the stream', () => {
     expect(chunks.map(({ usage }) => usage?.completion_tokens)).toEqual([1, 2, 3, 3, 3]);
   });
 
-  test('tokens whose text is held back come with the text they make, or at the end', async () => {
+  test('tokens with held-back text are sent with their text, or at the end', async () => {
     origin.script = (request, wire) => {
       const steps = stepsFor({ ...request, maxTokens: 0 });
       const held = (text: string, id: number, shown: string): GenerationEvent => ({

@@ -1,6 +1,6 @@
 import type { RunningWorker } from './worker.ts';
 
-/** What the served OpenAPI document says of answers. */
+/** Reads the answers in the served OpenAPI document. */
 
 interface Documented {
   readonly description: string;
@@ -16,11 +16,11 @@ export async function documentedPaths(worker: RunningWorker): Promise<Paths> {
   return ((await (await fetch(`${worker.url}/openapi.json`)).json()) as { paths: Paths }).paths;
 }
 
-/** Of HTTP itself, of its connections and caches, or the same on every answer of any server that is as careful. */
+/** Headers that the document need not describe: those of HTTP connections, caches and security. */
 const ORDINARY =
   /^(content-(type|length|security-policy)|transfer-encoding|connection|cache-control|vary|access-control-.*|x-accel-buffering|x-content-type-options|referrer-policy|cross-origin-resource-policy|strict-transport-security)$/;
 
-/** What an answer has that the document does not tell of its operation. */
+/** Returns what an answer has that the document does not describe. */
 export function undocumented(responses: Responses, answer: Response): string[] {
   const told = responses[answer.status];
   if (!told) return [`status ${answer.status}`];
@@ -47,7 +47,7 @@ export function undescribedFields(schema: unknown, path: string): string[] {
   ];
 }
 
-/** The path as the document has it; null for one that it does not have. */
+/** Returns the path as the document writes it; null for an unknown path. */
 export function documentedPath(paths: Paths, url: string): string | null {
   const { pathname } = new URL(url);
   const fits = (path: string) => new RegExp(`^${path.replaceAll(/\{\w+\}/g, '.+')}/?$`).test(pathname);

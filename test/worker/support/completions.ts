@@ -6,7 +6,7 @@ import type { WorkerClient } from './worker.ts';
 type Fields = Readonly<Record<string, unknown>>;
 type Headers = Readonly<Record<string, string>>;
 
-/** The plain answer to a request that must succeed. */
+/** Returns the plain answer to a request that must succeed. */
 export async function complete(
   worker: WorkerClient,
   body: Fields,
@@ -18,7 +18,7 @@ export async function complete(
   return completionResponse.parse(JSON.parse(text));
 }
 
-/** The chunks of a stream that must end well. */
+/** Returns the chunks of a stream that must complete. */
 export async function stream(worker: WorkerClient, body: Fields, headers: Headers = {}): Promise<Chunk[]> {
   const response = await worker.post({ model: 'default', prompt: 'Hi', stream: true, ...body }, { headers });
   expect(response.status).toBe(200);

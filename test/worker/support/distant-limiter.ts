@@ -4,14 +4,13 @@ import type { RegionSync } from '../../../worker/limits/protocol.ts';
 import type { InnerRequestProps } from '../../../worker/replay/protocol.ts';
 
 /**
- * The Worker with limiters that are half the world away: every call to one takes a round trip of this length. Where
- * LIMIT_REGIONS is set, regions are near and it is they who call; the header `x-colo` says in which one a request is,
- * unless the Worker itself makes it: of such a one the platform tells no place. GET /claims tells how many requests
- * regions have asked home to decide.
+ * The Worker with a distant limiter: each call takes a round trip of this length. If LIMIT_REGIONS is set, the regions are
+ * near and only they call the limiter. The header `x-colo` sets the region of a request from outside. GET /claims returns
+ * how many requests the regions have passed on to the limiter.
  */
 const ROUND_TRIP_MS = 100;
 
-/** Regions live in the same isolate. */
+/** Regions run in the same isolate. */
 let claims = 0;
 
 type Limiters = Env['LIMITER'];

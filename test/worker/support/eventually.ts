@@ -1,4 +1,4 @@
-/** Asks until the answer is as wanted; the test's own time limit ends it otherwise. */
+/** Repeats a call until its result is accepted, or until the test's timeout. */
 export async function eventually<T>(ask: () => Promise<T>, wanted: (answer: T) => boolean): Promise<T> {
   for (;;) {
     const answer = await ask();

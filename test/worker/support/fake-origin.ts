@@ -14,7 +14,7 @@ import {
 import { importSigningKey, SIGNATURE_HEADER, sha256Hex, verify } from '../../../shared/signing.ts';
 import { defaultScript } from './scripts.ts';
 
-/** The origin's half of one generation, played by a script. */
+/** The connection of one generation, for the script of a test. */
 export interface Wire {
   /** Sends events as one write, each validated against the protocol's schema. */
   send(...events: readonly GenerationEvent[]): void;
@@ -36,18 +36,18 @@ export type Script = (request: GenerationRequest, wire: Wire) => void | Promise<
 export interface FakeOrigin {
   readonly url: string;
   readonly secret: string;
-  /** What /generate does; replaced by tests. */
+  /** Answers /generate; tests replace it. */
   script: Script;
   models: OriginModel[];
-  /** Generations asked for, oldest first. */
+  /** The requests to /generate, oldest first. */
   readonly requests: GenerationRequest[];
-  /** Headers of those. */
+  /** Their headers. */
   readonly headers: IncomingMessage['headers'][];
-  /** What it says generations have used, by the name of their account. */
+  /** Usage accounts by name, which take precedence over the counted ones. */
   readonly accounts: Map<string, z.input<typeof usageAccount>>;
-  /** What went wrong in scripts, or with requests that are none of the protocol's; stays until it is taken. */
+  /** Errors of scripts, and requests that violate the protocol; the tests take them. */
   readonly faults: unknown[];
-  /** Back to the first script and models, with nothing recorded. */
+  /** Restores the default script and models, and clears all records. */
   reset(): void;
   stop(): Promise<void>;
 }
@@ -103,7 +103,7 @@ function wireOf(response: ServerResponse, observe: Observe = () => {}): Wire {
   };
 }
 
-/** Answers of the tokenizer's routes: one token per character. */
+/** Answers the tokenizer routes: one token per character. */
 function tokenizerAnswer(path: string, body: string): unknown {
   const sent = body === '' ? {} : (JSON.parse(body) as { prompt?: string; tokens?: number[] });
   if (path === '/tokenize') {
@@ -124,7 +124,7 @@ function tokenizerAnswer(path: string, body: string): unknown {
   };
 }
 
-/** A server that speaks the origin's protocol, signatures included, and plays a script for every generation. */
+/** Starts a server that speaks the origin's protocol, with signatures, and runs a script for each generation. */
 export async function startFakeOrigin(): Promise<FakeOrigin> {
   const key = await importSigningKey(SECRET);
   const server = createServer((request, response) => {
@@ -136,7 +136,7 @@ export async function startFakeOrigin(): Promise<FakeOrigin> {
 
   async function handle(request: IncomingMessage, response: ServerResponse): Promise<void> {
     const body = await textOf(request).catch(() => null);
-    // The Worker has given the request up.
+    // The Worker has aborted the request.
     if (body === null) return;
     const path = request.url ?? '/';
     const signature = request.headers[SIGNATURE_HEADER];

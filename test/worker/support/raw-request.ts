@@ -8,7 +8,7 @@ interface OpenStream {
   leave(): void;
 }
 
-/** A streaming request on a connection of its own; undici would hide when it really closes. */
+/** Sends a streaming request on its own connection, because undici hides when a connection closes. */
 export async function openStream(
   worker: WorkerClient,
   body: Record<string, unknown> = {},
@@ -18,7 +18,7 @@ export async function openStream(
   return { response, leave: () => request.destroy() };
 }
 
-/** A request on a connection of its own, whose answer is left to the caller. */
+/** Sends a request on its own connection, without reading the answer. */
 export function sendRaw(
   worker: WorkerClient,
   body: Record<string, unknown>,
@@ -34,10 +34,7 @@ export function sendRaw(
   return request;
 }
 
-/**
- * Drops the connection. A polite close says no more than that the client has sent everything, which workerd by itself
- * cannot tell from waiting; on the platform the edge in front of it can.
- */
+/** Resets the connection, because workerd cannot distinguish a FIN from a client that waits. */
 export const reset = (request: ClientRequest): void => {
   request.socket?.resetAndDestroy();
 };

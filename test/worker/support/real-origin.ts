@@ -11,30 +11,30 @@ import { type RunningWorker, startWorker } from './worker.ts';
 
 const ROOT = path.resolve(import.meta.dirname, '../../..');
 
-/** Ids of the synthetic model: the bytes, pairs of letters, and the two that begin and end a text. */
+/** Token ids of the synthetic model: the bytes, pairs of letters, BOS and EOS. */
 export const VOCABULARY = 320;
 export const BEGIN = VOCABULARY - 2;
 export const END = VOCABULARY - 1;
 export const CONTEXT = 512;
 
-/** How often a request that is told to come again does so. */
+/** Maximum number of tries of a request that gets 503. */
 const ATTEMPTS = 4;
 
 type Fields = Readonly<Record<string, unknown>>;
 
-/** The Worker in workerd before the origin as a process of its own, with a random fp32 model of two layers. */
+/** The Worker in workerd, and the origin as a process with a random fp32 model of two layers. */
 export interface RealSystem {
   readonly worker: RunningWorker;
   readonly origin: string;
   readonly modelDirectory: string;
-  /** A POST that, as clients do, comes again when a busy machine asks it to. */
+  /** Sends a POST and, like clients, retries a 503. */
   post(fields: Fields): Promise<Response>;
   complete(fields: Fields): Promise<Completion>;
   stream(fields: Fields): Promise<Chunk[]>;
   stop(): Promise<void>;
 }
 
-/** Resolves with the port the origin listens on, once its model is loaded. */
+/** Resolves with the origin's port once its model is loaded. */
 async function listening(child: ChildProcess): Promise<number> {
   let log = '';
   let failure = '';
@@ -52,7 +52,7 @@ async function listening(child: ChildProcess): Promise<number> {
   }
 }
 
-/** @param prepare changes the model's directory before it is loaded */
+/** @param prepare changes the model directory before it is loaded */
 export async function startRealSystem(prepare: (directory: string) => void = () => {}): Promise<RealSystem> {
   const modelDirectory = mkdtempSync(path.join(tmpdir(), 'continuo-acceptance-'));
   writeSyntheticModel(modelDirectory, { vocabulary: VOCABULARY, contextLength: CONTEXT });

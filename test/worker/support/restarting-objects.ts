@@ -7,7 +7,7 @@ import worker, {
 import type { InnerRequestProps } from '../../../worker/replay/protocol.ts';
 
 export class TenantLimiter extends Limiter {
-  /** What happens to the next call of `block`, before it is heard. */
+  /** Runs before the next call of `block`. */
   #fate: () => Promise<unknown> = async () => {};
 
   async restart(): Promise<void> {
@@ -37,12 +37,12 @@ export class IdempotentAnswer extends Answer {
     this.ctx.abort('restarted');
   }
 
-  /** Milliseconds until it is forgotten. */
+  /** Milliseconds until its data is deleted. */
   async remaining(): Promise<number> {
     return ((await this.ctx.storage.getAlarm()) ?? Infinity) - Date.now();
   }
 
-  /** The next claim is written, but its answer gets lost. */
+  /** Loses the answer to the next claim after it was stored. */
   async deafen(): Promise<void> {
     this.#deaf = true;
   }
@@ -61,12 +61,12 @@ export class StreamTail extends Tail {
     this.ctx.abort('restarted');
   }
 
-  /** As when its time is over. */
+  /** Runs the alarm. */
   async forget(): Promise<void> {
     await this.alarm();
   }
 
-  /** What a follower still gets who has read nothing before its time was over. */
+  /** Returns what a follower gets that reads only after the retention. */
   async lag(): Promise<string> {
     const stream = await this.resume(0, 'development');
     await this.alarm();
@@ -80,14 +80,14 @@ export class StreamTail extends Tail {
 
 type Action = Record<string, () => Promise<unknown>>;
 
-/** The object of a tenant's limiter, of an answer (`{tenant}/{idempotency key}`) or of a resumable stream. */
+/** Returns the object of a tenant's limiter, of an answer (`{tenant}/{idempotency key}`) or of a resumable stream. */
 function objectOf(kind: string, name: string, { LIMITER, ANSWERS, STREAMS }: Env): unknown {
   if (kind === 'limiter') return LIMITER.get(LIMITER.idFromName(name));
   if (kind === 'answer') return ANSWERS.get(ANSWERS.idFromName(name.replace('/', '\n')));
   return STREAMS.get(STREAMS.idFromName(name));
 }
 
-/** The first event of an answer, after which it ends as if it were complete. */
+/** Returns an answer that ends cleanly after its first event. */
 async function cut(answer: Response): Promise<Response> {
   const reader = answer.body!.getReader();
   const { value } = await reader.read();
@@ -96,8 +96,8 @@ async function cut(answer: Response): Promise<Response> {
 }
 
 /**
- * The Worker with paths of its own, `/object/{kind}/{action}/{name}`, at which an object loses its memory, and more; with
- * the header `x-cut` it dies in the middle of what it answers to its own objects.
+ * The Worker with test paths, `/object/{kind}/{action}/{name}`, for example to restart an object. With the header `x-cut`
+ * its answer to its own objects breaks off.
  */
 export default {
   async fetch(request, env, context) {

@@ -7,7 +7,7 @@ import type {
 } from '../../../shared/generation.ts';
 import type { Script } from './fake-origin.ts';
 
-/** What the scripted model says: the same words for every choice, the choice's number first. */
+/** The output of the scripted model: the choice's number, then the same words for every choice. */
 const WORDS = [' one', ' two', ' three', ' four', ' five', ' six', ' seven', ' eight'];
 
 const textOf = (prompt: WirePrompt): string =>
@@ -30,7 +30,7 @@ export function token(id: number, text: string, logprob: number | null, topLogpr
   return { id, bytes, logprob, topLogprobs: others };
 }
 
-/** The token of this number of a request's first choice. */
+/** Returns the event of the given token of the first choice. */
 export const tokenEvent = (step: number, text = ` t${step}`): GenerationEvent => ({
   type: 'token',
   choice: 0,
@@ -71,14 +71,14 @@ export const finishOf = (
   completionTokens: number,
 ): EventOf<'finish'> => ({ type: 'finish', choice, reason, stopReason: null, completionTokens });
 
-/** The end of a request whose choices got so many tokens in all. */
+/** Returns the `done` event of a request with so many completion tokens. */
 export const doneFor = ({ prompts }: GenerationRequest, completionTokens: number): EventOf<'done'> => ({
   type: 'done',
   usage: { promptTokens: prompts.flatMap(idsOf).length, cachedTokens: 0, completionTokens },
   timings: { queueMs: 1, promptMs: 2, generationMs: 4 },
 });
 
-/** How many tokens a choice gets and why it ends. */
+/** Returns the token count of a choice and its finish reason. */
 function lengthOf({ maxTokens }: GenerationRequest): { count: number; reason: 'stop' | 'length' } {
   if (maxTokens >= 0 && maxTokens <= WORDS.length) return { count: maxTokens, reason: 'length' };
   return { count: WORDS.length, reason: 'stop' };
@@ -101,7 +101,7 @@ function stepEvents(request: GenerationRequest, step: number, sequences: number)
   });
 }
 
-/** Everything the scripted model does for a request: one list of events per step. */
+/** Returns all events of a request: one list per step. */
 export function stepsFor(request: GenerationRequest): GenerationEvent[][] {
   const sequences = request.prompts.length * request.choices;
   const { count, reason } = lengthOf(request);
@@ -118,7 +118,7 @@ export function stepsFor(request: GenerationRequest): GenerationEvent[][] {
   return [[...acceptedFor(request), ...promptEvents(request)], ...steps, finishes, [done]];
 }
 
-/** Sends it all at once. */
+/** Sends all events without delay. */
 export const defaultScript: Script = (request, wire) => {
   for (const events of stepsFor(request)) wire.send(...events);
   wire.end();

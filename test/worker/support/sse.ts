@@ -4,10 +4,10 @@ import { completionChunk, type completionResponse } from '../../../shared/comple
 export type Chunk = z.infer<typeof completionChunk>;
 export type Completion = z.infer<typeof completionResponse>;
 
-/** A stream's events as they stand between blank lines, comments included. */
+/** Returns the blocks of a stream between blank lines, comments included. */
 export const blocksOf = (text: string): string[] => text.split('\n\n').filter((block) => block !== '');
 
-/** The JSON payloads of a stream that must be complete: only `data:` lines, [DONE] last and once. */
+/** Returns the JSON payloads of a complete stream. @throws if it has other lines, or not exactly one [DONE] at its end */
 export function payloadsOf(text: string): unknown[] {
   const blocks = blocksOf(text).filter((block) => !block.startsWith(':'));
   if (!text.endsWith('data: [DONE]\n\n')) throw new Error(`The stream has no end: …${text.slice(-200)}`);
@@ -19,14 +19,14 @@ export function payloadsOf(text: string): unknown[] {
   });
 }
 
-/** The chunks of a stream that ended well. */
+/** Returns the chunks of a stream without an error event. */
 export function chunksOf(text: string): Chunk[] {
   return payloadsOf(text).map((payload) => completionChunk.parse(payload));
 }
 
 type Choice = Chunk['choices'][number];
 
-/** Sums a stream's chunks to the choices a plain answer has, by a rule of its own. */
+/** Adds up a stream's chunks to the choices of a plain answer, independently of the Worker's code. */
 export function assemble(chunks: readonly Chunk[]): Choice[] {
   const choices = new Map<number, Choice>();
   for (const { index, text, logprobs, finish_reason, stop_reason } of chunks.flatMap(

@@ -4,16 +4,16 @@ import type { FakeOrigin, Wire } from './fake-origin.ts';
 import { acceptedFor, doneFor, finishOf } from './scripts.ts';
 import type { WorkerClient } from './worker.ts';
 
-/** Where requests come in, by the header that `distant-limiter.ts` reads. */
+/** Regions of requests, for the header that `distant-limiter.ts` reads. */
 export const REGIONS = ['FRA', 'IAD', 'NRT'];
 
 const STEP_MS = 10;
 const PROMPT_TOKENS = 2;
 
-/** An origin whose generations go on until they are told to end or their reader has gone; it keeps account of each. */
+/** An origin whose generations run until `endAll` or a disconnect, with a usage account for each. */
 export class Stage {
   running = 0;
-  /** The most that ever ran at a time. */
+  /** Maximum number of generations that ran at the same time. */
   most = 0;
   readonly #origin: FakeOrigin;
   readonly #playing = new Set<{ ending: boolean }>();
@@ -23,12 +23,12 @@ export class Stage {
     origin.script = (request, wire) => this.#play(request, wire);
   }
 
-  /** Those that run now come to their end. */
+  /** Ends the running generations. */
   endAll(): void {
     for (const play of this.#playing) play.ending = true;
   }
 
-  /** What all of them have used so far. */
+  /** Returns the usage of all generations so far. */
   generated() {
     const all = [...this.#origin.accounts.values()];
     const completionTokens = all.reduce((total, one) => total + (one?.usage.completionTokens ?? 0), 0);
@@ -59,7 +59,7 @@ export class Stage {
   }
 }
 
-/** Streams that were let in, of `count` that came in at the same time, from all regions in turn. */
+/** Opens `count` streams at the same time, from all regions in turn; returns the admitted ones. */
 export async function open(worker: WorkerClient, key: string, count: number): Promise<Response[]> {
   const body = { model: 'org/tiny', prompt: 'Hi', max_tokens: 2000, stream: true };
   const answers = await Promise.all(
@@ -72,7 +72,7 @@ export async function open(worker: WorkerClient, key: string, count: number): Pr
   return answers.filter(({ status }) => status === 200);
 }
 
-/** Asks in all regions until as many run as there are slots: what a region holds unused is nobody else's for a while. */
+/** Opens streams in all regions until all slots are taken, because a region keeps unused slots for a while. */
 export async function takeAll(worker: WorkerClient, key: string, slots: number): Promise<Response[]> {
   const taken: Response[] = [];
   return eventually(

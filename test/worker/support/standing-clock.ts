@@ -1,10 +1,7 @@
 import type { Env } from '../../../worker/env.ts';
 import worker from '../../../worker/index.ts';
 
-/**
- * The Worker with a clock that stands still where the header `x-now` puts it (Unix milliseconds), for the objects, too:
- * they live in the same isolate.
- */
+/** The Worker with a fixed clock that the header `x-now` sets (Unix milliseconds), also for its Durable Objects. */
 const running = Date.now;
 let standing: number | null = null;
 Date.now = () => standing ?? running();

@@ -1,7 +1,7 @@
 import type { Env } from '../../../worker/env.ts';
 import worker from '../../../worker/index.ts';
 
-/** The Worker; GET /log tells the lines it has logged so far. */
+/** The Worker; GET /log returns the lines that it has logged so far. */
 const lines: unknown[] = [];
 console.log = (line: unknown) => void lines.push(line);
 

@@ -1,7 +1,7 @@
 /**
- * For what holds within one minute, or one day, of a clock that no test can hold: where it failed and the period ended in
- * the middle, it is begun anew.
- * @param period what the present one is called
+ * Runs a check that holds within one minute or day of the real clock. If it fails and the period has changed meanwhile, it
+ * runs again.
+ * @param period returns the name of the current period
  */
 export async function withinOne(
   period: () => string | number,

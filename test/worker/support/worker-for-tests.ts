@@ -3,7 +3,7 @@ import { forAllTests } from '../../support/for-tests.ts';
 import { type FakeOrigin, startFakeOrigin } from './fake-origin.ts';
 import { type RunningWorker, startWorker, type WorkerOptions } from './worker.ts';
 
-/** The origin is as new for each test, and fails those in which it fails. */
+/** Resets the origin before each test, and fails a test in which the origin fails. */
 export function asNewForEach(origin: FakeOrigin): void {
   beforeEach(() => origin.reset());
   afterEach(() => {
@@ -11,7 +11,7 @@ export function asNewForEach(origin: FakeOrigin): void {
   });
 }
 
-/** One Worker before a fake origin for all tests of a file. */
+/** Starts one Worker and a fake origin for all tests of a file. */
 export function workerForTests(
   vars: Readonly<Record<string, string>> = {},
   options: WorkerOptions = {},

@@ -3,10 +3,7 @@ import { once } from 'node:events';
 import { fileURLToPath } from 'node:url';
 import { clientOf, startWorker, type WorkerClient, type WorkerOptions } from './worker.ts';
 
-/**
- * The Worker in a process of its own, which can be killed together with its workerd: no destructor runs, no last word
- * is said. What is on disk is all that is left.
- */
+/** The Worker in its own process, which can be killed with its workerd. Only the data on disk survives. */
 
 interface Plan {
   readonly origin: { readonly url: string; readonly secret: string };
@@ -15,12 +12,12 @@ interface Plan {
 }
 
 export interface WorkerProcess extends WorkerClient {
-  /** At once, and for good. */
+  /** Kills the process and its workerd. */
   kill(): Promise<void>;
 }
 
 export async function spawnWorker(plan: Plan): Promise<WorkerProcess> {
-  // A group of its own: workerd dies in the same moment.
+  // Its own process group, so that workerd is killed at the same time.
   const child: ChildProcess = fork(fileURLToPath(import.meta.url), [JSON.stringify(plan)], {
     detached: true,
     stdio: ['ignore', 'inherit', 'inherit', 'ipc'],
@@ -42,6 +39,6 @@ if (process.argv[1] === fileURLToPath(import.meta.url)) {
   const { origin, vars, options } = JSON.parse(process.argv[2] ?? '') as Plan;
   const worker = await startWorker(origin, vars, options);
   process.send?.(worker.url);
-  // Whoever started it is gone.
+  // The parent process has exited.
   process.on('disconnect', () => void worker.stop().then(() => process.exit()));
 }

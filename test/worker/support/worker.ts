@@ -5,12 +5,12 @@ import { type Database, migrate } from './database.ts';
 import type { FakeOrigin } from './fake-origin.ts';
 import { WorkerdLog } from './workerd-log.ts';
 
-/** A Worker as its callers see it. */
+/** A client of the Worker. */
 export interface WorkerClient {
   readonly url: string;
-  /** A request with the development key. */
+  /** Sends a request with the development key. */
   request(path: string, init?: RequestInit): Promise<Response>;
-  /** POST of JSON with the development key. */
+  /** Sends a POST of JSON with the development key. */
   post(body: unknown, init?: RequestInit): Promise<Response>;
 }
 
@@ -23,7 +23,7 @@ export interface RunningWorker extends WorkerClient {
 
 export const KEY = 'test-key';
 
-/** `state`: a later Worker goes on with what is there. No `ratelimits` by default: they would keep the tests out, too. */
+/** `state` = a directory that a later Worker continues from. There are no `ratelimits` by default: they would reject tests. */
 export interface WorkerOptions extends Pick<LocalWorkerOptions, 'ratelimits' | 'entry' | 'state'> {
   readonly log?: WorkerdLog;
 }
@@ -46,7 +46,7 @@ export function clientOf(url: string): WorkerClient {
   };
 }
 
-/** @param vars variables besides those of wrangler.toml */
+/** @param vars variables in addition to those of wrangler.toml */
 export async function startWorker(
   origin: Pick<FakeOrigin, 'url' | 'secret'>,
   vars: Readonly<Record<string, string>> = {},

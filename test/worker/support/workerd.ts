@@ -4,7 +4,7 @@ import { convertV4MiniflareOptions, Miniflare } from 'miniflare';
 import type { Database } from './database.ts';
 import { WorkerdLog } from './workerd-log.ts';
 
-/** Parts of the edge alone in a real workerd with a real D1, without the HTTP side. */
+/** Runs parts of the Worker in a real workerd with a real D1, without HTTP. */
 
 const ROOT = path.resolve(import.meta.dirname, '../../..');
 
@@ -20,7 +20,7 @@ async function bundle(source: string): Promise<string> {
   return result.outputFiles[0]!.text;
 }
 
-/** The exported functions of `source` (a module inside worker/) and the Durable Objects it exports. */
+/** Starts `source`, a module inside worker/, with the Durable Objects that it exports. */
 export async function startWorkerd(
   source: string,
   objects: Readonly<Record<string, string>> = {},

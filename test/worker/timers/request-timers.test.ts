@@ -12,7 +12,7 @@ const anyWait = fc.record({
   lasts: fc.nat(20_000),
 });
 
-test('every wait that is not lifted in time ends at the very moment it should, and no other one does', () => {
+test('runs every callback that is not cancelled at its time, and no other', () => {
   fc.assert(
     fc.property(fc.array(anyWait, { maxLength: 12 }), (waits) => {
       const ended: string[] = [];
@@ -31,7 +31,7 @@ test('every wait that is not lifted in time ends at the very moment it should, a
   );
 });
 
-test('a wait that another one lifts in the same moment does not end', () => {
+test('does not run a callback that another one cancels at the same time', () => {
   const { after } = new RequestTimers(Date.now);
   const second = vi.fn();
   let lift = (): void => {};
@@ -41,7 +41,7 @@ test('a wait that another one lifts in the same moment does not end', () => {
   expect(second).not.toHaveBeenCalled();
 });
 
-test('many short waits set few timers', () => {
+test('many short waits set few platform timers', () => {
   const set = vi.spyOn(globalThis, 'setTimeout');
   const { after } = new RequestTimers(Date.now);
   for (let count = 0; count < 1_000; count += 1) {

@@ -13,7 +13,7 @@ const anyWait = fc.record({
   pause: fc.nat(200),
 });
 
-test('silence is told at the very moment a wait has lasted too long, and never else', () => {
+test('calls back exactly when a wait has lasted too long, and never otherwise', () => {
   fc.assert(
     fc.property(fc.array(anyWait, { maxLength: 12 }), (waits) => {
       const told: number[] = [];

@@ -20,7 +20,7 @@ const broken = (): BreakerState =>
   Array.from({ length: FAILURES }).reduce<BreakerState>((state) => failed(state, START), CLOSED);
 
 describe('circuit breaker', () => {
-  test('opens after so many failures in a row, and not before', () => {
+  test('opens after FAILURES failures in a row, not earlier', () => {
     let state = CLOSED;
     for (let count = 1; count < FAILURES; count += 1) {
       state = failed(state, START);
@@ -30,7 +30,7 @@ describe('circuit breaker', () => {
     expect(allows(failed(succeeded(), START), START)).toBe(true);
   });
 
-  test('half-open lets exactly one probe through; its success closes', () => {
+  test('half-open lets exactly one probe through, whose success closes it', () => {
     const later = START + FIRST_PAUSE_MS;
     expect(allows(broken(), later - 1)).toBe(false);
     expect(allows(broken(), later)).toBe(true);
@@ -39,7 +39,7 @@ describe('circuit breaker', () => {
     expect(allows(succeeded(), later)).toBe(true);
   });
 
-  test('a failed probe opens for twice as long, a withdrawn or lost one may be repeated', () => {
+  test('a failed probe opens it for twice as long; a withdrawn or lost one may be repeated', () => {
     const later = START + FIRST_PAUSE_MS;
     const probing = started(broken(), later);
     const again = failed(probing, later);
@@ -53,7 +53,7 @@ describe('circuit breaker', () => {
     expect(allows(probing, later + PROBE_MS)).toBe(true);
   });
 
-  test('whatever happens, it lets a request through again within the longest pause, and never two probes', () => {
+  test('any sequence: allows a request again within the longest pause, never two probes at once', () => {
     const step = fc.record({ do: fc.constantFrom('fail', 'start', 'succeed', 'withdraw'), ms: fc.nat(5000) });
     fc.assert(
       fc.property(fc.array(step, { maxLength: 60 }), (steps) => {

@@ -7,7 +7,7 @@ import { promptFor, upstreamsForTests } from './upstreams-for-tests.ts';
 const { origins, another } = upstreamsForTests();
 const worker = another({}, { entry: 'test/worker/support/standing-clock.ts' });
 
-/** Any moment: the Worker's clock stands where it is put. */
+/** Any time; the Worker's clock is fixed. */
 const START = Date.UTC(2100, 0, 31, 23, 30);
 const PAUSE_MS = 1000;
 
@@ -19,7 +19,7 @@ async function oneAfterTheOther(count: number, prompt: string): Promise<void> {
   }
 }
 
-test('one that fails five times in a row is left alone for a second; then a single probe decides', async () => {
+test('an origin that fails five times in a row gets no request for a second; then one probe decides', async () => {
   const [broken] = origins;
   await clockAt(START);
   const prompt = await promptFor(broken, worker);

@@ -18,7 +18,7 @@ const model = (id: string): OriginModel => ({
   state: 'loaded',
 });
 
-/** An upstream that serves a model, of its own name at first, until it is told to swallow what it is asked. */
+/** An upstream that serves a model, of its own name at first, until it is set to hang. */
 function upstreamNamed(name: string) {
   const state: { asked: number; swallows: boolean; failure: ApiError | null; model: string } = {
     asked: 0,
@@ -52,7 +52,7 @@ function world() {
   return { clock, waits, here, lost, lists, ask };
 }
 
-test('an upstream that no longer answers keeps its models, and holds up one request at a time', async () => {
+test('a hung upstream keeps its models and delays one request at a time', async () => {
   const { clock, waits, lost, ask } = world();
   expect(await ask()).toEqual(['here', 'lost']);
   lost.state.swallows = true;
@@ -65,7 +65,7 @@ test('an upstream that no longer answers keeps its models, and holds up one requ
   expect(waits.size).toBe(0);
 });
 
-test('once it answers, its own word counts again', async () => {
+test('its new list counts once it answers again', async () => {
   const { clock, waits, lost, ask } = world();
   await ask();
   lost.state.swallows = true;
@@ -79,7 +79,7 @@ test('once it answers, its own word counts again', async () => {
   expect(await ask()).toEqual(['here', 'new']);
 });
 
-test('as long as one has never told its models, it is not known that nobody serves a model', async () => {
+test('while the models of an upstream are unknown, a missing model is not a 404', async () => {
   const { clock, lost, lists, ask } = world();
   lost.state.failure = new ApiError('upstream_error', 'Not reached.');
   expect(await ask()).toEqual(['here']);
@@ -96,7 +96,7 @@ test('as long as one has never told its models, it is not known that nobody serv
   expect(lists.missing).toBeNull();
 });
 
-test('a client that leaves while an upstream is asked for the first time says nothing about it', async () => {
+test('a client that disconnects during the first request for a list does not mark the upstream as failed', async () => {
   const { lost, ask } = world();
   lost.state.swallows = true;
   const client = new AbortController();

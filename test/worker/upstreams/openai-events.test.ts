@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import { OpenAiEvents } from '../../../worker/upstreams/openai-events.ts';
 import { request } from '../../support/generation-request.ts';
 
-test('nothing follows an error, not even in the same chunk', () => {
+test('no event follows an error, also within one chunk', () => {
   const events = new OpenAiEvents(request({ choices: 2 }));
   const choices = [
     { index: 0, text: 'a', finish_reason: 'abort' },

@@ -11,7 +11,7 @@ const foreign = (fields: Record<string, unknown> = {}) =>
   completion(worker, KEY, { model: 'foreign', ...fields });
 
 describe('an OpenAI-compatible server', () => {
-  test('is asked for a stream in its own words, with its own key and the fields we do not know', async () => {
+  test('gets a streaming request with its own field names and key, and with unknown fields', async () => {
     const { status, body } = await foreign({ some_future_field: { a: 1 }, top_k: 5, seed: 3, stop: ['x'] });
     expect([status, body.choices[0]?.text, body.choices[0]?.finish_reason]).toEqual([
       200,
@@ -34,7 +34,7 @@ describe('an OpenAI-compatible server', () => {
     expect(openAi.bodies[0]).not.toHaveProperty('min_p');
   });
 
-  test('is told what callers send, though it is neutral here and says nothing to our own origin', async () => {
+  test('gets fields as clients sent them, also if their value is neutral for the origin', async () => {
     const sent = { top_k: 0, min_p: 0, repetition_penalty: 1, cache_prompt: false };
     await foreign({ ...sent, min_keep: null });
     expect(openAi.bodies[0]).toMatchObject(sent);
@@ -51,7 +51,7 @@ describe('an OpenAI-compatible server', () => {
     [{ json_schema: schema }, { json_schema: schema, response_format: asked }],
     [{ response_format: { type: 'json_object', schema } }, { response_format: asked }],
     [{ guided_regex: 'a+' }, { guided_regex: 'a+', structured_outputs: { regex: 'a+' } }],
-  ])('is told a constraint by the name it came by, and by those that most know: %j', async (sent, told) => {
+  ])('gets a constraint under the client’s name and under the common names: %j', async (sent, told) => {
     await foreign(sent);
     const { json_schema, response_format, structured_outputs, grammar, guided_regex } =
       openAi.bodies[0] ?? {};
@@ -59,7 +59,7 @@ describe('an OpenAI-compatible server', () => {
     expect(constraints).toEqual(told);
   });
 
-  test('keeps a prefix cache for each tenant, and in it for each of its salts', async () => {
+  test('gets a cache salt per tenant and per salt of the client', async () => {
     const { key } = await tenantWithKey(worker, 'salted');
     for (const [caller, salt] of [
       [KEY, undefined],
@@ -76,14 +76,14 @@ describe('an OpenAI-compatible server', () => {
     for (const salt of [first, ...others]) expect(salt).toMatch(/^[0-9a-f]{64}$/);
   });
 
-  test('is told no salt unless its configuration or the caller asks for one: hosted APIs refuse unknown fields', async () => {
+  test('gets no salt unless the configuration or the client asks for one, because hosted APIs reject unknown fields', async () => {
     await completion(worker, KEY, { model: 'strict' });
     await completion(worker, KEY, { model: 'strict', cache_salt: 'mine' });
     expect(openAi.bodies[0]).not.toHaveProperty('cache_salt');
     expect(openAi.bodies[1]).toMatchObject({ cache_salt: expect.stringMatching(/^[0-9a-f]{64}$/) });
   });
 
-  test('its logprobs keep their names, partial characters included', async () => {
+  test('keeps token names in logprobs, partial characters included', async () => {
     openAi.script = (_, response) => {
       const logprobs = {
         tokens: ['bytes:\\xe2\\x82', 'bytes:\\xac'],
@@ -102,7 +102,7 @@ describe('an OpenAI-compatible server', () => {
     expect(body.choices[0]?.logprobs.top_logprobs[0]).toEqual({ 'bytes:\\xe2\\x82': -0.5 });
   });
 
-  test('its logprobs may have the layout of chat completions, as those of llama.cpp have', async () => {
+  test('may send logprobs in the layout of chat completions, as llama.cpp does', async () => {
     const token = (text: string, bytes: number[], logprob: number) => ({
       id: 1,
       token: text,
@@ -135,7 +135,7 @@ describe('an OpenAI-compatible server', () => {
   test.each([
     ['has no numbers', {}, [1, 2]],
     ['has nulls for numbers', { prompt_tokens: 9, completion_tokens: null }, [9, 2]],
-  ])('whose usage %s is counted here', async (_, usage, [prompt, completed]) => {
+  ])('whose usage %s is counted by the Worker', async (_, usage, [prompt, completed]) => {
     openAi.script = (_body, response) => {
       response.writeHead(200, { 'content-type': 'text/event-stream' });
       response.write(sse({ choices: [{ index: 0, text: 'a', logprobs: {} }] }));
@@ -153,7 +153,7 @@ describe('an OpenAI-compatible server', () => {
     ['token ids as names', { logprobs: 1, return_tokens_as_token_ids: true }, 'return_tokens_as_token_ids'],
     ['the rest of a prompt that it cuts', { echo: true, truncate_prompt_tokens: 1 }, 'echo'],
     ['the rest of a prompt that it may cut', { echo: true, truncate_sequence: true }, 'echo'],
-  ])('is not asked for %s, which would be guessed', async (_, fields, param) => {
+  ])('does not get requests for %s, which the Worker would have to guess', async (_, fields, param) => {
     const { status, body } = await foreign(fields);
     expect([status, body.error.code, body.error.param]).toEqual([400, 'unsupported_parameter', param]);
     expect(openAi.bodies).toHaveLength(0);
@@ -169,9 +169,9 @@ describe('an OpenAI-compatible server', () => {
     ],
     ['odd members', 422, { error: { message: 'bad n', param: ['n'], code: { a: 1 } } }, 'bad n'],
     ['nothing that can be read', 422, { detail: [{ msg: 'x' }] }, 'The model server rejected the request.'],
-  ])('that refuses a request with %s is at no fault itself', async (_, theirs, said, message) => {
+  ])('that rejects a request with %s does not count as failing', async (_, theirs, said, message) => {
     openAi.script = (_body, response) => response.writeHead(theirs).end(JSON.stringify(said));
-    // More often than a server may fail before it is left alone.
+    // More failures than the circuit breaker allows.
     for (let count = 0; count < 8; count += 1) {
       const { status, body } = await foreign();
       expect([status, body.error.code, body.error.message]).toEqual([400, 'invalid_value', message]);
@@ -181,7 +181,7 @@ describe('an OpenAI-compatible server', () => {
   test.each([
     ['no envelope', { object: 'error', message: 'no 10.0.0.9', type: 'InternalServerError', code: 500 }],
     ['a text in the envelope', { error: 'no 10.0.0.9' }],
-  ])('that fails in its stream with %s has failed in ours, and why is told nobody', async (_, fault) => {
+  ])('that fails mid-stream with %s gives an error event without its message', async (_, fault) => {
     openAi.script = (_body, response) => {
       response.writeHead(200, { 'content-type': 'text/event-stream' });
       response.end(`${sse({ choices: [{ index: 0, text: 'He' }] })}${sse(fault)}data: [DONE]\n\n`);
@@ -194,7 +194,7 @@ describe('an OpenAI-compatible server', () => {
   test.each([
     ['the path', 'Not Found', 415],
     ['the model', "The model 'real-name' does not exist.", 502],
-  ])('that does not know %s says so in one status', async (_, message, status) => {
+  ])('that does not know %s gives a clear status', async (_, message, status) => {
     openAi.script = (_body, response) =>
       response.writeHead(404).end(JSON.stringify({ error: { message, type: 'NotFoundError', code: 404 } }));
     expect((await foreign()).status).toBe(status);
@@ -203,12 +203,12 @@ describe('an OpenAI-compatible server', () => {
   test.each([
     { type: 'BadRequestError', code: 400 },
     { type: 'invalid_request_error', code: 'invalid_value' },
-  ])('that finds the caller at fault in its stream is not at fault itself: %j', async (fault) => {
+  ])('that rejects the request mid-stream does not count as failing: %j', async (fault) => {
     openAi.script = (_, response) => {
       response.writeHead(200, { 'content-type': 'text/event-stream' });
       response.end(`${sse({ error: { message: 'Every token is forbidden.', ...fault } })}data: [DONE]\n\n`);
     };
-    // More often than a server may fail before it is left alone.
+    // More failures than the circuit breaker allows.
     for (let count = 0; count < 8; count += 1) {
       const { status, body } = await foreign();
       expect([status, body.error.code, body.error.message]).toEqual([
@@ -229,20 +229,27 @@ describe('an OpenAI-compatible server', () => {
     ['OpenAI', { message: 'Too long.', type: 'invalid_request_error', code: 'context_length_exceeded' }],
   ] as const;
 
-  test.each(tooLong)('that finds a prompt too long, as %s says it, is understood', async (_, error) => {
-    openAi.script = (_body, response) => response.writeHead(400).end(JSON.stringify({ error }));
-    const refused = await foreign();
-    openAi.script = (_body, response) => {
-      response.writeHead(200, { 'content-type': 'text/event-stream' });
-      response.end(`${sse({ error })}data: [DONE]\n\n`);
-    };
-    for (const { status, body } of [refused, await foreign()]) {
-      expect([status, body.error.code, body.error.param]).toEqual([400, 'context_length_exceeded', 'prompt']);
-      expect(body.error.message).toBe(error.message);
-    }
-  });
+  test.each(tooLong)(
+    'that rejects a long prompt in the words of %s gives context_length_exceeded',
+    async (_, error) => {
+      openAi.script = (_body, response) => response.writeHead(400).end(JSON.stringify({ error }));
+      const refused = await foreign();
+      openAi.script = (_body, response) => {
+        response.writeHead(200, { 'content-type': 'text/event-stream' });
+        response.end(`${sse({ error })}data: [DONE]\n\n`);
+      };
+      for (const { status, body } of [refused, await foreign()]) {
+        expect([status, body.error.code, body.error.param]).toEqual([
+          400,
+          'context_length_exceeded',
+          'prompt',
+        ]);
+        expect(body.error.message).toBe(error.message);
+      }
+    },
+  );
 
-  test('that has no raw completions gives 415, saying what to do', async () => {
+  test('without raw completions gives 415 with a message that says what to do', async () => {
     const configured = await completion(worker, KEY, { model: 'chat-only' });
     expect([configured.status, configured.body.error.code]).toEqual([415, 'unsupported_endpoint']);
     expect(configured.body.error.message).toMatch(/vLLM, Ollama, LM Studio/);
@@ -256,7 +263,7 @@ describe('an OpenAI-compatible server', () => {
     [401, { error: { message: 'bad key' } }, 502, 'upstream_error'],
     [429, {}, 503, 'server_is_overloaded'],
     [500, 'boom', 502, 'upstream_error'],
-  ])('its %d becomes what the caller can act on', async (theirs, body, status, code) => {
+  ])('has its %d mapped to an error that the client can act on', async (theirs, body, status, code) => {
     openAi.script = (_, response) => response.writeHead(theirs).end(JSON.stringify(body));
     const answered = await foreign();
     expect([answered.status, answered.body.error.code]).toEqual([status, code]);
@@ -291,7 +298,7 @@ describe('an OpenAI-compatible server', () => {
     ['[DONE] before the choice has finished', 'data: [DONE]\n\n'],
     ['a choice that it has given up', sse({ choices: [{ index: 0, text: '', finish_reason: 'abort' }] })],
     ['something that is no chunk', 'data: {"choices": 3}\n\n'],
-  ])('%s in its stream becomes an error in ours', async (_, tail) => {
+  ])('ends with an error event after %s in its stream', async (_, tail) => {
     openAi.script = (_body, response) => {
       response.writeHead(200, { 'content-type': 'text/event-stream' });
       response.write(sse({ choices: [{ index: 0, text: 'Hello' }] }));
@@ -301,7 +308,7 @@ describe('an OpenAI-compatible server', () => {
     expect([status, body.error.code]).toEqual([502, 'upstream_error']);
   });
 
-  test.each([302, 307])('that sends requests elsewhere with %d is not followed there', async (redirect) => {
+  test.each([302, 307])('that redirects with %d is not followed', async (redirect) => {
     openAi.script = (_, response) =>
       openAi.bodies.length > 1
         ? answer({}, response)
@@ -311,7 +318,7 @@ describe('an OpenAI-compatible server', () => {
     expect(openAi.bodies).toHaveLength(1);
   });
 
-  /** Writes for as long as somebody reads, and counts the bytes. */
+  /** Writes until the connection closes, and counts the bytes. */
   const endless = (response: ServerResponse, piece: string) => {
     const sent = { bytes: 0 };
     const more = (): void => {
@@ -324,12 +331,12 @@ describe('an OpenAI-compatible server', () => {
     more();
     return sent;
   };
-  const MOST_HELD = 16 * 2 ** 20;
+  const MAX_LENGTH = 16 * 2 ** 20;
 
   test.each([
-    ['a line', 'data: '.padEnd(65_536, 'x')],
-    ['the lines', 'data:\n'.repeat(10_000)],
-  ])('that never ends %s of an event is given up before it fills the memory', async (_, piece) => {
+    ['line', 'data: '.padEnd(65_536, 'x')],
+    ['list of lines', 'data:\n'.repeat(10_000)],
+  ])('with an endless %s of an event is cancelled before it fills the memory', async (_, piece) => {
     let sent = { bytes: 0 };
     openAi.script = (_body, response) => {
       response.writeHead(200, { 'content-type': 'text/event-stream' });
@@ -338,10 +345,10 @@ describe('an OpenAI-compatible server', () => {
     };
     const { status, body } = await foreign();
     expect([status, body.error.code]).toEqual([502, 'upstream_error']);
-    expect(sent.bytes).toBeGreaterThan(MOST_HELD);
+    expect(sent.bytes).toBeGreaterThan(MAX_LENGTH);
   });
 
-  test('that never ends its error is given up before it fills the memory', async () => {
+  test('with an endless error body is cancelled before it fills the memory', async () => {
     let sent = { bytes: 0 };
     openAi.script = (_, response) => {
       response.writeHead(400, { 'content-type': 'application/json' });
@@ -349,11 +356,11 @@ describe('an OpenAI-compatible server', () => {
     };
     const { status, body } = await foreign();
     expect([status, body.error.code]).toEqual([400, 'invalid_value']);
-    expect(sent.bytes).toBeGreaterThan(MOST_HELD);
-    expect(sent.bytes).toBeLessThan(4 * MOST_HELD);
+    expect(sent.bytes).toBeGreaterThan(MAX_LENGTH);
+    expect(sent.bytes).toBeLessThan(4 * MAX_LENGTH);
   });
 
-  test('that puts a byte order mark before its stream loses nothing', async () => {
+  test('may start its stream with a byte order mark', async () => {
     openAi.script = (_, response) => {
       response.writeHead(200, { 'content-type': 'text/event-stream' });
       response.write(`\ufeff${sse({ choices: [{ index: 0, text: 'Hello' }] })}`);

@@ -2,13 +2,13 @@ import { expect, test } from 'vitest';
 import type { Fetch } from '../../../worker/upstreams/fetch-upstream.ts';
 import { OriginUpstream } from '../../../worker/upstreams/origin.ts';
 
-/** As fetch does, which asks nobody once its signal has fired: signing alone may take as long as these origins have. */
+/** Rejects at once if the signal has aborted, as fetch does, because signing may take longer than the timeout. */
 function onAbort(signal: AbortSignal | null | undefined, leave: (reason: unknown) => void): void {
   if (signal!.aborted) leave(signal!.reason);
   else signal!.addEventListener('abort', () => leave(signal!.reason));
 }
 
-/** Answers with a status and the beginning of a body, and then no more. */
+/** Answers with a status and the start of a body, then stalls. */
 const stalling: Fetch = async (_, { signal }) =>
   new Response(
     new ReadableStream({
@@ -22,11 +22,11 @@ const stalling: Fetch = async (_, { signal }) =>
 const silent: Fetch = (_, { signal }) => new Promise((_resolve, reject) => onAbort(signal, reject));
 
 test.each([
-  { origin: 'says nothing', fetch: silent, ms: 20 },
-  { origin: 'says nothing', fetch: silent, ms: 0 },
-  { origin: 'stops in the middle of its answer', fetch: stalling, ms: 20 },
-  { origin: 'stops in the middle of its answer', fetch: stalling, ms: 0 },
-])('an origin that $origin is not waited for longer than its $ms ms', async ({ fetch, ms }) => {
+  { origin: 'does not answer', fetch: silent, ms: 20 },
+  { origin: 'does not answer', fetch: silent, ms: 0 },
+  { origin: 'stalls within its answer', fetch: stalling, ms: 20 },
+  { origin: 'stalls within its answer', fetch: stalling, ms: 0 },
+])('an origin that $origin fails after its timeout of $ms ms', async ({ fetch, ms }) => {
   const origin = new OriginUpstream({
     ...{ name: 'origin', url: 'http://origin', secret: 'secret', models: null },
     ...{ fetch, acceptTimeoutMs: ms, now: Date.now },

@@ -7,7 +7,7 @@ const NAMES = ['a', 'b', 'c', 'd', 'e'];
 const keys = Array.from({ length: 2000 }, (_, index) => affinityKey('tenant', `prompt ${index}`));
 
 describe('rendezvous hashing', () => {
-  test('spreads keys evenly: every upstream is first for its share, give or take a fifth', () => {
+  test('spreads keys evenly: each upstream is first for its share, within 20 %', () => {
     const firsts = Map.groupBy(keys, (key) => rank(NAMES, key)[0]);
     for (const name of NAMES) {
       const share = firsts.get(name)?.length ?? 0;
@@ -16,7 +16,7 @@ describe('rendezvous hashing', () => {
     }
   });
 
-  test('when one goes away only its own keys move, and they move to their second choice', () => {
+  test('moves only the keys of a removed upstream, to their second choice', () => {
     fc.assert(
       fc.property(fc.string(), fc.constantFrom(...NAMES), (key, gone) => {
         const before = rank(NAMES, key);
@@ -29,7 +29,7 @@ describe('rendezvous hashing', () => {
     );
   });
 
-  test('prompts with a common beginning go together, tenants apart', () => {
+  test('sends prompts of one tenant with a common prefix to one upstream', () => {
     const system = 'You are a careful assistant. '.repeat(20);
     expect(affinityKey('t', `${system}one`)).toBe(affinityKey('t', `${system}two`));
     expect(affinityKey('t', system)).not.toBe(affinityKey('u', system));
@@ -38,7 +38,7 @@ describe('rendezvous hashing', () => {
 });
 
 describe('health', () => {
-  test('a failing upstream goes to the end, a busy one behind those with room', () => {
+  test('orders upstreams with room first, then busy ones, then failing ones', () => {
     let now = 0;
     const health = new UpstreamHealth(() => now);
     for (let count = 0; count < 5; count += 1) health.begin('a')('failure');
@@ -49,7 +49,7 @@ describe('health', () => {
     expect(health.order(['a', 'b', 'c'])).toEqual(['a', 'c', 'b']);
   });
 
-  test('an upstream keeps its requests in quiet times, and with up to a quarter more than the average', () => {
+  test('keeps affinity at low load, and up to 25 % above the average', () => {
     const health = new UpstreamHealth(() => 0);
     const begin = (name: string, count: number): void => {
       for (let index = 0; index < count; index += 1) health.begin(name);
@@ -63,7 +63,7 @@ describe('health', () => {
     expect(health.order(['a', 'b', 'c'])[0]).toBe('b');
   });
 
-  test('a verdict counts once', () => {
+  test('counts a verdict once', () => {
     const health = new UpstreamHealth(() => 0);
     const verdict = health.begin('a');
     verdict('success');

@@ -14,7 +14,7 @@ import { ACCEPTED, DONE, TOKEN, USAGE } from '../generation/short-generation.ts'
 const context = { signal: new AbortController().signal, after: () => () => {} } as Partial<UpstreamContext>;
 
 test.each(['unsupported_parameter', 'unsupported_endpoint'] as const)(
-  'a server that fails is not well again because of a request that was refused with %s before it was asked',
+  'a request rejected with %s before it was sent does not reset the failures of a server',
   async (code) => {
     const health = new UpstreamHealth(() => 0);
     const generate: Upstream['generate'] = () => Promise.reject(new ApiError(code, 'Not here.'));
@@ -32,7 +32,7 @@ test.each(['unsupported_parameter', 'unsupported_endpoint'] as const)(
   },
 );
 
-describe('a request that an upstream fails', () => {
+describe('a request whose upstream fails', () => {
   /** What one with three upstreams, all of which fail like this, was told, and who was asked. */
   async function failed(code: ErrorCode, signal = context.signal!, before = () => {}) {
     const health = new UpstreamHealth(() => 0);
@@ -53,19 +53,19 @@ describe('a request that an upstream fails', () => {
     return { asked, health, name: routed.name };
   }
 
-  test('is tried at one other, which then is the one that has its account, and at no third', async () => {
+  test('is tried at exactly one other upstream, which then has its usage account', async () => {
     const { asked, name } = await failed('upstream_error');
     expect([asked, name]).toEqual([['one', 'two'], 'two']);
   });
 
-  test('is tried nowhere else once its client has left', async () => {
+  test('is not tried elsewhere once its client has disconnected', async () => {
     const client = new AbortController();
     const { asked } = await failed('upstream_error', client.signal, () => client.abort());
     expect(asked).toEqual(['one']);
   });
 
   test.each(['server_is_overloaded', 'model_loading', 'model_unavailable'] as const)(
-    'with %s shows neither that it works nor that it is broken',
+    'with %s counts neither as success nor as failure',
     async (code) => {
       const { health } = await failed(code);
       expect(health.order(['one', 'other'])).toEqual(['one', 'other']);
@@ -101,14 +101,14 @@ describe('a generation', () => {
         {} as GenerationRequest,
         { ...context, signal } as UpstreamContext,
       ) as Promise<EventBatches>;
-    // Nobody reads on behind an error.
+    // The relay stops reading after an error.
     const generation = async (): Promise<void> => {
       for await (const batch of await ask()) if (batch.some(({ type }) => type === 'error')) return;
     };
     return { clock, health, sent, ask, generation };
   }
 
-  test('that has ended well makes up for earlier failures, and runs no more', async () => {
+  test('that completes resets earlier failures and no longer counts as running', async () => {
     const { health, generation } = world([[ACCEPTED], [TOKEN, DONE]]);
     for (let count = 0; count < 4; count += 1) health.begin('one')('failure');
     for (let count = 0; count < 10; count += 1) await generation();
@@ -122,7 +122,7 @@ describe('a generation', () => {
     ['ends too early', [[ACCEPTED], [TOKEN]], undefined],
     ['ends before it has begun', [], undefined],
     ['breaks', [[ACCEPTED], [TOKEN]], new ApiError('upstream_error', 'Broken.')],
-  ])('whose stream %s counts as a failure, and runs no more', async (_, batches, thrown) => {
+  ])('whose stream %s counts as a failure and no longer as running', async (_, batches, thrown) => {
     const { clock, health, generation } = world(batches, thrown);
     for (let count = 0; count < 5; count += 1) await generation().catch(() => {});
     expect(health.order(['one', 'other'])).toEqual(['other', 'one']);
@@ -130,7 +130,7 @@ describe('a generation', () => {
     expect(health.order(['one', 'other'])).toEqual(['one', 'other']);
   });
 
-  test('whose client leaves is ended, runs no more and says nothing about its upstream', async () => {
+  test('whose client disconnects is aborted and says nothing about its upstream', async () => {
     const { health, sent, ask } = world([[ACCEPTED], [TOKEN], [DONE]]);
     for (let count = 0; count < 10; count += 1) {
       const client = new AbortController();
@@ -142,7 +142,7 @@ describe('a generation', () => {
     expect(health.order(['one', 'other'])).toEqual(['one', 'other']);
   });
 
-  test('whose client has left before it began is ended all the same', async () => {
+  test('whose client has disconnected before it started is also aborted', async () => {
     const { health, sent, ask } = world([[ACCEPTED], [DONE]]);
     for (let count = 0; count < 10; count += 1) await ask(AbortSignal.abort());
     expect(sent.every(({ aborted }) => aborted)).toBe(true);
@@ -154,7 +154,7 @@ describe('the tokenizer', () => {
   const signal = new AbortController().signal;
   const asked = { model: 'm', prompt: 'x', addSpecialTokens: true };
 
-  /** Routed to `first`, then to one that is well; tells how often the first was asked. */
+  /** Routed to `first`, then to a working one; counts the requests to the first. */
   function world(tokenize: TokenizerService['tokenize']) {
     const health = new UpstreamHealth(() => 0);
     const counts = { first: 0 };
@@ -176,13 +176,13 @@ describe('the tokenizer', () => {
     return { health, counts, ask: (until = signal) => routed.tokenizer!.tokenize(asked, until) };
   }
 
-  test('of an origin that is away is another one’s, and its failures count', async () => {
+  test('falls back to another origin, and the failures count', async () => {
     const { health, ask } = world(() => Promise.reject(new ApiError('upstream_error', 'Away.')));
     for (let count = 0; count < 5; count += 1) expect((await ask()).tokens).toEqual([7]);
     expect(health.order(['first', 'second'])).toEqual(['second', 'first']);
   });
 
-  test('that a caller does not wait for has not failed', async () => {
+  test('does not count a disconnected client as a failure', async () => {
     const client = new AbortController();
     const { health, ask } = world(() => {
       client.abort();
@@ -193,17 +193,17 @@ describe('the tokenizer', () => {
     expect(health.order(['first', 'second'])).toEqual(['first', 'second']);
   });
 
-  test('is not asked elsewhere for what the caller did wrong', async () => {
+  test('is not retried elsewhere for invalid requests', async () => {
     const { ask } = world(() => Promise.reject(new ApiError('invalid_value', 'Wrong.')));
     await expect(ask()).rejects.toThrow('Wrong.');
   });
 
-  test('that answers does not say that its origin generates', async () => {
+  test('does not reset the failures of its origin when it answers', async () => {
     const { health, counts, ask } = world(async () => ({ tokens: [1], tokenStrings: ['x'] }));
     for (let count = 0; count < 4; count += 1) health.begin('first')('failure');
     for (let count = 0; count < 10; count += 1) expect((await ask()).tokens).toEqual([1]);
     expect(counts.first).toBe(10);
-    // Nor does it keep it busy.
+    // Nor does it count as running.
     expect(health.order(['first', 'second'])).toEqual(['first', 'second']);
     health.begin('first')('failure');
     expect(health.order(['first', 'second'])).toEqual(['second', 'first']);

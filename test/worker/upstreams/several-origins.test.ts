@@ -7,7 +7,7 @@ import { upstreamsForTests } from './upstreams-for-tests.ts';
 const { origins, worker } = upstreamsForTests();
 
 describe('several origins', () => {
-  test('equal prompts go to the same one, different prompts to both', async () => {
+  test('equal prompts go to the same origin, different prompts to both', async () => {
     for (let count = 0; count < 4; count += 1) await completion(worker, KEY, { prompt: 'same' });
     expect(origins.map(({ requests }) => requests.length).toSorted()).toEqual([0, 4]);
     for (let count = 0; count < 12; count += 1) await completion(worker, KEY, { prompt: `other ${count}` });
@@ -19,7 +19,7 @@ describe('several origins', () => {
     ['a cut connection', 'cut'],
     ['an answer that ends before its first event', 'empty'],
     ['an error as first event', 'event'],
-  ])('%s is retried once on the other one', async (_, how) => {
+  ])('%s: the request is retried once at the other origin', async (_, how) => {
     let asked = 0;
     for (const origin of origins) {
       const usual = origin.script;
@@ -44,7 +44,7 @@ describe('several origins', () => {
     (_, wire) =>
       wire.refuse(503, { error: { message: 'x', type: 'server_error', param: null, code } }, headers);
 
-  test('a model that one has to load is asked for at the other first', async () => {
+  test('prefers the origin that has the model loaded', async () => {
     for (const origin of origins) origin.models = [{ ...MODEL, state: 'loaded' }];
     for (let count = 0; count < 8; count += 1) {
       origins[0].script = refusing('model_loading', { 'retry-after': '9' });
@@ -55,16 +55,28 @@ describe('several origins', () => {
   });
 
   test.each([
-    ['both load it: the shorter wait', ['model_loading', '9'], ['model_loading', '4'], 'model_loading', '4'],
     [
-      'one loads it, one is broken: the wait',
+      'both load the model: the shorter wait',
+      ['model_loading', '9'],
+      ['model_loading', '4'],
+      'model_loading',
+      '4',
+    ],
+    [
+      'one loads the model, one fails: the wait',
       ['model_loading', '9'],
       ['upstream_error', '1'],
       'model_loading',
       '9',
     ],
-    ['one cannot load it: the wait', ['model_unavailable', ''], ['model_loading', '3'], 'model_loading', '3'],
-  ])('where %s is passed on', async (_, first, second, code, wait) => {
+    [
+      'one cannot load the model: the wait',
+      ['model_unavailable', ''],
+      ['model_loading', '3'],
+      'model_loading',
+      '3',
+    ],
+  ])('of two errors the client gets the more useful one: %s', async (_, first, second, code, wait) => {
     const faults = [first, second];
     for (const [index, origin] of origins.entries()) {
       const [fault, seconds] = faults[index] as [string, string];
@@ -79,7 +91,7 @@ describe('several origins', () => {
     expect(answered.headers.get('x-should-retry')).toBe('true');
   });
 
-  test('a model that nobody can load says so, and that trying again is of no use', async () => {
+  test('a model that no origin can load gives an error that must not be retried', async () => {
     for (const origin of origins)
       origin.script = refusing('model_unavailable', { 'x-should-retry': 'false' });
     const { status, body, headers } = await completion(worker, KEY);
@@ -87,14 +99,14 @@ describe('several origins', () => {
     expect([headers.get('x-should-retry'), headers.get('retry-after')]).toEqual(['false', null]);
   });
 
-  test('what the caller did wrong is not retried', async () => {
+  test('invalid requests are not retried', async () => {
     const error = { message: 'too long', type: 'x', param: 'prompt', code: 'context_length_exceeded' };
     for (const origin of origins) origin.script = (_, wire) => wire.refuse(400, { error });
     expect((await completion(worker, KEY)).body.error.code).toBe('context_length_exceeded');
     expect(origins[0].requests.length + origins[1].requests.length).toBe(1);
   });
 
-  test('nothing is retried after the first event', async () => {
+  test('a request is not retried after its first event', async () => {
     for (const origin of origins) {
       origin.script = async (request, wire) => {
         wire.send({ type: 'accepted', model: request.model, promptTokens: [2] });
@@ -107,7 +119,7 @@ describe('several origins', () => {
     expect(origins[0].requests.length + origins[1].requests.length).toBe(1);
   });
 
-  test('with one origin gone, everything goes on at the other', async () => {
+  test('if one origin is down, the other one serves all requests', async () => {
     origins[0].script = (_, wire) => wire.die();
     for (let count = 0; count < 8; count += 1) {
       expect((await completion(worker, KEY, { prompt: `away ${count}` })).status).toBe(200);
@@ -116,7 +128,7 @@ describe('several origins', () => {
   });
 });
 
-test('several names may stand for models of one origin, and no name is offered that it does not have', async () => {
+test('public names map to models of one origin; a name without a model is not listed', async () => {
   origins[0].models = [MODEL, { ...MODEL, id: 'tiny-coder', aliases: ['fim'] }];
   const { data } = (await (await worker.request('/v1/models')).json()) as { data: { id: string }[] };
   expect(data.map(({ id }) => id)).toEqual(
@@ -130,7 +142,7 @@ test('several names may stand for models of one origin, and no name is offered t
   expect((await completion(worker, KEY, { model: 'gone' })).status).toBe(404);
 });
 
-test('requests go where the model is loaded, as long as there is such a place', async () => {
+test('requests go to the origin that has the model loaded, if there is one', async () => {
   const unloaded = { ...MODEL, state: 'unloaded' } as const;
   origins[0].models = [unloaded];
   for (let count = 0; count < 8; count += 1) await completion(worker, KEY, { prompt: `where ${count}` });
@@ -139,12 +151,12 @@ test('requests go where the model is loaded, as long as there is such a place', 
   expect(shown.state).toBe('loaded');
 });
 
-test('an origin that no address leads to is reached through its binding', async () => {
+test('an origin without an address is reached through its binding', async () => {
   expect((await completion(worker, KEY, { model: 'bound' })).status).toBe(200);
   expect(origins[0].requests).toHaveLength(1);
 });
 
-test('a model is not unknown as long as an origin that may have it has never been reached', async () => {
+test('a model is not a 404 while the models of an origin are unknown', async () => {
   const away = { kind: 'origin', name: 'away', url: 'http://127.0.0.1:9' };
   const here = { kind: 'origin', name: 'here', url: origins[0].url };
   const fresh = await startWorker(origins[0], {
