@@ -55,7 +55,9 @@ function agreeing(usual: readonly TokenLogprob[], other: readonly TokenLogprob[]
   let count = 0;
   for (const [at, { id, logprob, topLogprobs }] of usual.entries()) {
     const its = other[at];
-    expect(Math.abs((its?.topLogprobs?.[0]?.[2] ?? Number.NaN) - (topLogprobs?.[0]?.[2] ?? 0))).toBeLessThan(ROUNDING);
+    expect(Math.abs((its?.topLogprobs?.[0]?.[2] ?? Number.NaN) - (topLogprobs?.[0]?.[2] ?? 0))).toBeLessThan(
+      ROUNDING,
+    );
     if (its?.id !== id) return count;
     expect(Math.abs((its.logprob ?? Number.NaN) - (logprob ?? 0))).toBeLessThan(ROUNDING);
     count++;
