@@ -62,9 +62,9 @@ export const generationRequest = z.strictObject({
   sampling: samplingParameters,
   constraint: wireConstraint.nullable(),
   /** Top logprobs per generated token, 0..20; null = no logprobs. */
-  logprobs: z.int().min(0).max(MAX_TOP_LOGPROBS).nullable(),
+  topLogprobs: z.int().min(0).max(MAX_TOP_LOGPROBS).nullable(),
   /** Top logprobs per prompt token, 0..20; null = no logprobs. Set for echo with logprobs. */
-  promptLogprobs: z.int().min(0).max(MAX_TOP_LOGPROBS).nullable(),
+  promptTopLogprobs: z.int().min(0).max(MAX_TOP_LOGPROBS).nullable(),
   /** Send the `prompt` event (text and ids of each prompt). */
   echo: z.boolean(),
   /** Keep a running sum of raw logprobs, sent in `finish` (for best_of). */
@@ -153,7 +153,7 @@ export const generationEvent = z.discriminatedUnion('type', [
     prompt: z.int().min(0),
     text: z.string(),
     ids: z.array(z.int().min(0)),
-    /** Of the prompt's tokens; present if `promptLogprobs` was requested. */
+    /** Of the prompt's tokens; present if `promptTopLogprobs` was requested. */
     logprobs: z.array(tokenLogprob).optional(),
   }),
   /** One or more tokens. `text` is '' while incomplete characters or a possible stop string are held back. */
@@ -163,7 +163,7 @@ export const generationEvent = z.discriminatedUnion('type', [
     text: z.string(),
     /** Tokens of this choice so far, held-back ones included. */
     completionTokens: z.int().min(0),
-    /** Of the tokens since the last event of this choice; present if `logprobs` was requested. */
+    /** Of the tokens since the last event of this choice; present if `topLogprobs` was requested. */
     logprobs: z.array(tokenLogprob).optional(),
     ids: z.array(z.int().min(0)).optional(),
   }),

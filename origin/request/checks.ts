@@ -26,22 +26,22 @@ export function checkPrompt({ tokens }: TokenizedPrompt, param: string, model: S
   if (unknown !== undefined) throw unknownToken(unknown, param, model);
 }
 
-function checkInfill({ suffix, promptLogprobs }: GenerationRequest, { infill }: ServedModel): void {
+function checkInfill({ suffix, promptTopLogprobs }: GenerationRequest, { infill }: ServedModel): void {
   if (!suffix) return;
   if (!infill)
     throw unsupported(
       'suffix',
       "'suffix' needs a model with a fill-in-the-middle template; this one has none",
     );
-  if (promptLogprobs !== null)
+  if (promptTopLogprobs !== null)
     throw unsupported('suffix', "'suffix' cannot be combined with 'echo' and 'logprobs'");
 }
 
-function checkImages({ images, suffix, promptLogprobs }: GenerationRequest, model: ServedModel): void {
+function checkImages({ images, suffix, promptTopLogprobs }: GenerationRequest, model: ServedModel): void {
   if (images === undefined) return;
   if (model.images === null) throw unsupported('images', "this model does not accept 'images'");
   if (suffix) throw unsupported('images', "'images' cannot be combined with 'suffix'");
-  if (promptLogprobs !== null)
+  if (promptTopLogprobs !== null)
     throw unsupported('images', "'images' cannot be combined with logprobs of the prompt");
 }
 

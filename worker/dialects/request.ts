@@ -61,8 +61,8 @@ function choicesField(request: CompletionRequest, n: number): string {
   return typeof request.n_cmpl === 'number' && typeof request.n !== 'number' ? 'n_cmpl' : 'n';
 }
 
-/** Returns the alternatives that the origin sends per prompt token; null = none. `echo_last` needs the tokens' bytes. */
-function promptAlternatives({ echo, echoLast, logprobs, promptLogprobs }: AnswerOptions): number | null {
+/** Returns the number of top logprobs per prompt token; null = none. `echo_last` needs the tokens' bytes. */
+function promptTopLogprobsOf({ echo, echoLast, logprobs, promptLogprobs }: AnswerOptions): number | null {
   const wanted = [
     ...(echo && logprobs !== null ? [logprobs] : []),
     ...(promptLogprobs !== null ? [promptLogprobs] : []),
@@ -78,7 +78,7 @@ function generationOf(
   dialect: Dialect,
   defaults: Defaults,
 ): GenerationFields {
-  const promptLogprobs = promptAlternatives(answer);
+  const promptTopLogprobs = promptTopLogprobsOf(answer);
   const stop = request.stop ?? [];
   return {
     prompts: request.prompt,
@@ -93,9 +93,9 @@ function generationOf(
     ignoreEos: request.ignore_eos ?? false,
     sampling: samplingOf(request, defaults),
     constraint: resolved.constraint?.constraint ?? null,
-    logprobs: resolved.logprobs,
-    promptLogprobs,
-    echo: answer.echo || answer.tokenIds || promptLogprobs !== null,
+    topLogprobs: resolved.logprobs,
+    promptTopLogprobs,
+    echo: answer.echo || answer.tokenIds || promptTopLogprobs !== null,
     scores: answer.rank,
     tokenIds: answer.tokenIds,
     skipSpecialTokens: request.skip_special_tokens ?? true,

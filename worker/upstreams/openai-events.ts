@@ -91,7 +91,7 @@ export class OpenAiEvents {
       // Without logprobs a chunk usually carries one token; the server's usage corrects the sum at the end.
       choice.tokens += Math.max(1, tokens.length);
       choice.score += tokens.reduce((sum, { logprob }) => sum + (logprob ?? 0), 0);
-      const logprobs = this.#request.logprobs === null ? {} : { logprobs: tokens };
+      const logprobs = this.#request.topLogprobs === null ? {} : { logprobs: tokens };
       events.push({
         type: 'token',
         choice: found.index,

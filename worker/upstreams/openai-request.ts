@@ -86,9 +86,10 @@ const unsupported = (param: string, what: string): ApiError =>
 /** Rejects what needs the server's tokenizer. @throws ApiError 400 */
 function checkSupported(request: GenerationRequest, { tokensAsIds }: BodyOptions): void {
   if (request.maxTokens < 0) throw unsupported('max_tokens', 'generate until the end of the context');
-  if (request.promptLogprobs !== null) throw unsupported('logprobs', 'score a prompt (echo with logprobs)');
+  if (request.promptTopLogprobs !== null)
+    throw unsupported('logprobs', 'score a prompt (echo with logprobs)');
   if (request.tokenIds) throw unsupported('return_token_ids', 'show token ids');
-  if (tokensAsIds && request.logprobs !== null) {
+  if (tokensAsIds && request.topLogprobs !== null) {
     throw unsupported('return_tokens_as_token_ids', 'name tokens by their ids');
   }
   if (request.echo && request.truncatePromptTokens !== null) {
@@ -107,7 +108,7 @@ function checkSupported(request: GenerationRequest, { tokensAsIds }: BodyOptions
 export function openAiBody(request: GenerationRequest, model: string, options: BodyOptions): Fields {
   checkSupported(request, options);
   const [only] = request.prompts;
-  const logprobs = request.logprobs ?? (request.scores ? 0 : null);
+  const logprobs = request.topLogprobs ?? (request.scores ? 0 : null);
   return {
     ...options.extra,
     model,

@@ -146,7 +146,7 @@ describe('refuses', () => {
     expect(await refusal({ prompts: ['<image>'] }, blind)).toBeNull();
     expect(blind.infill).not.toBeNull();
     expect(await refusal({ ...one, suffix: 'b' })).toMatchObject(unsupported);
-    expect(await refusal({ ...one, promptLogprobs: 1 })).toMatchObject(unsupported);
+    expect(await refusal({ ...one, promptTopLogprobs: 1 })).toMatchObject(unsupported);
   });
 
   test('images in a prompt that is cut or does not fit, before reading an image', async () => {

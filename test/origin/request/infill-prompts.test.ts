@@ -130,7 +130,7 @@ describe('an infill', () => {
     const without = { ...model, infill: null };
     const refused = { status: 400, code: 'unsupported_parameter', param: 'suffix' };
     await expect(prepare({ suffix: 'x' }, without)).rejects.toMatchObject(refused);
-    await expect(prepare({ suffix: 'x', echo: true, promptLogprobs: 0 }, model)).rejects.toMatchObject(
+    await expect(prepare({ suffix: 'x', echo: true, promptTopLogprobs: 0 }, model)).rejects.toMatchObject(
       refused,
     );
   });

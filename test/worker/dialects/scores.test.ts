@@ -3,19 +3,19 @@ import { parse, refusal } from './parsing.ts';
 
 describe('logprobs', () => {
   test('true uses the number in top_logprobs; n_probs 0 is off, logprobs 0 is not', () => {
-    expect(parse({ logprobs: true, top_logprobs: 3 }).generation.logprobs).toBe(3);
+    expect(parse({ logprobs: true, top_logprobs: 3 }).generation.topLogprobs).toBe(3);
     expect(refusal({ logprobs: true })).toMatchObject({ code: 'invalid_type', param: 'logprobs' });
     expect(refusal({ logprobs: false })?.param).toBe('logprobs');
-    expect(parse({ n_probs: 0 }).generation.logprobs).toBeNull();
-    expect(parse({ logprobs: 0 }).generation.logprobs).toBe(0);
+    expect(parse({ n_probs: 0 }).generation.topLogprobs).toBeNull();
+    expect(parse({ logprobs: 0 }).generation.topLogprobs).toBe(0);
   });
 
   test('score prompt tokens for echo with logprobs, for prompt_logprobs and for echo_last', () => {
-    expect(parse({ echo: true, logprobs: 2 }).generation).toMatchObject({ echo: true, promptLogprobs: 2 });
-    expect(parse({ echo: true }).generation).toMatchObject({ echo: true, promptLogprobs: null });
-    expect(parse({ prompt_logprobs: 1 }).generation).toMatchObject({ echo: true, promptLogprobs: 1 });
-    expect(parse({ echo: true, logprobs: 1, prompt_logprobs: 4 }).generation.promptLogprobs).toBe(4);
-    expect(parse({ echo_last: 3 }).generation).toMatchObject({ echo: true, promptLogprobs: 0 });
+    expect(parse({ echo: true, logprobs: 2 }).generation).toMatchObject({ echo: true, promptTopLogprobs: 2 });
+    expect(parse({ echo: true }).generation).toMatchObject({ echo: true, promptTopLogprobs: null });
+    expect(parse({ prompt_logprobs: 1 }).generation).toMatchObject({ echo: true, promptTopLogprobs: 1 });
+    expect(parse({ echo: true, logprobs: 1, prompt_logprobs: 4 }).generation.promptTopLogprobs).toBe(4);
+    expect(parse({ echo_last: 3 }).generation).toMatchObject({ echo: true, promptTopLogprobs: 0 });
     expect(parse({ echo_last: 0, echo: true }).answer.echo).toBe(false);
   });
 });

@@ -54,7 +54,7 @@ export function promptEvents(request: GenerationRequest): GenerationEvent[] {
   if (!request.echo) return [];
   return request.prompts.map((prompt, index): EventOf<'prompt'> => {
     const ids = idsOf(prompt);
-    const topLogprobs = request.promptLogprobs;
+    const topLogprobs = request.promptTopLogprobs;
     const plain = { type: 'prompt', prompt: index, text: textOf(prompt), ids } as const;
     if (topLogprobs === null) return plain;
     const texts = typeof prompt === 'string' ? Array.from(prompt) : ids.map((id) => `<${id}>`);
@@ -93,9 +93,9 @@ function stepEvents(request: GenerationRequest, step: number, sequences: number)
       choice,
       text,
       completionTokens: step + 1,
-      ...(request.logprobs === null
+      ...(request.topLogprobs === null
         ? {}
-        : { logprobs: [token(id, text, logprobOf(choice, step), request.logprobs)] }),
+        : { logprobs: [token(id, text, logprobOf(choice, step), request.topLogprobs)] }),
       ...(request.tokenIds ? { ids: [id] } : {}),
     };
   });
