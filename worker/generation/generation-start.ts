@@ -73,7 +73,13 @@ export async function startGeneration({
       tokensAsIds: call.answer.tokensAsIds,
     });
     const { waitUntil } = context;
-    const options = { reservation: { ...reservation, settle }, upstream: upstream.name, abort, now, waitUntil };
+    const options = {
+      reservation: { ...reservation, settle },
+      upstream: upstream.name,
+      abort,
+      now,
+      waitUntil,
+    };
     generation = new RunningGeneration(batches, options);
     return { generation, first: await generation.next(), call, envelope };
   } catch (thrown) {
