@@ -23,7 +23,7 @@ export interface RunningWorker extends WorkerClient {
 
 export const KEY = 'test-key';
 
-/** `state`: a later Worker goes on with what is there. No `ratelimits` by default: they would keep the tests out, too. */
+/** `state` = a directory that a later Worker continues from. There are no `ratelimits` by default: they would reject tests. */
 export interface WorkerOptions extends Pick<LocalWorkerOptions, 'ratelimits' | 'entry' | 'state'> {
   readonly log?: WorkerdLog;
 }
