@@ -61,7 +61,7 @@ function choicesField(request: CompletionRequest, n: number): string {
   return typeof request.n_cmpl === 'number' && typeof request.n !== 'number' ? 'n_cmpl' : 'n';
 }
 
-/** Returns the number of top logprobs that the origin sends per prompt token; null = none. `echo_last` needs the tokens' bytes. */
+/** Returns the top logprobs that the origin sends per prompt token; null = none. `echo_last` needs the tokens' bytes. */
 function promptTopLogprobsOf({ echo, echoLast, logprobs, promptLogprobs }: AnswerOptions): number | null {
   const wanted = [
     ...(echo && logprobs !== null ? [logprobs] : []),

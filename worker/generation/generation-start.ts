@@ -2,7 +2,7 @@ import { ApiError, toApiError } from '../../shared/errors.ts';
 import { type GenerationRequest, type OriginModel, PROTOCOL_VERSION } from '../../shared/generation.ts';
 import type { Principal } from '../../shared/tenant.ts';
 import type { RequestContext } from '../context.ts';
-import { inCallersWords } from '../dialects/callers-words.ts';
+import { withOriginalFieldNames } from '../dialects/callers-words.ts';
 import type { CompletionCall } from '../dialects/completion-call.ts';
 import type { Outcome, Reservation } from '../limits/admission.ts';
 import type { RoutedUpstream } from '../upstreams/routed-upstream.ts';
@@ -89,7 +89,7 @@ export async function startGeneration({
     const error = toApiError(cause);
     if (generation) generation.fail(error);
     else context.waitUntil(settle(nothingUsed(request.signal.aborted ? null : error, upstream)));
-    throw cause instanceof ApiError ? inCallersWords(cause, call) : cause;
+    throw cause instanceof ApiError ? withOriginalFieldNames(cause, call) : cause;
   }
 }
 
