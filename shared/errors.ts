@@ -127,7 +127,7 @@ interface WireError {
   readonly param: string | null;
 }
 
-/** The error a caller may see for anything thrown: an ApiError as it is, everything else without its text. */
+/** Returns the error that the caller sees: an ApiError unchanged, every other value without its message. */
 export function toApiError(thrown: unknown): ApiError {
   return thrown instanceof ApiError
     ? thrown

@@ -8,8 +8,8 @@ import { startGeneration } from './generation/generation-start.ts';
 import { answerPlain, answerStream } from './generation/relay.ts';
 import { checkCapabilities, resolveModel } from './generation/served-model.ts';
 import { readJsonObject } from './http/request-body.ts';
-import { admit } from './limits/admission.ts';
 import { boundsOf, costOf } from './limits/request-cost.ts';
+import { admit } from './limits/reservation.ts';
 
 /** POST /v1/completions: authenticate → parse → admit → generate → relay. */
 export async function complete(request: Request, context: RequestContext): Promise<Response> {

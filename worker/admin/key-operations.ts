@@ -2,7 +2,7 @@ import { newApiKey } from '../../shared/api-key.ts';
 import { ApiError } from '../../shared/errors.ts';
 import { sha256Hex } from '../../shared/signing.ts';
 import type { RequestContext } from '../context.ts';
-import { limiterOf } from '../limits/admission.ts';
+import { limiterOf } from '../limits/reservation.ts';
 import { retry } from '../retry.ts';
 import { OPERATOR_TENANT } from '../tenants/built-in.ts';
 import {

@@ -1,6 +1,6 @@
 import { ApiError } from '../../shared/errors.ts';
 import type { RequestContext } from '../context.ts';
-import { limiterOf } from '../limits/admission.ts';
+import { limiterOf } from '../limits/reservation.ts';
 import { retry } from '../retry.ts';
 import { DEVELOPMENT } from '../tenants/built-in.ts';
 import { insertPlan, listPlans, readPlan, updatePlan } from '../tenants/plan-store.ts';

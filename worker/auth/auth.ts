@@ -11,8 +11,8 @@ import { flooded, insufficientScope, invalidKey, missingKey, suspended } from '.
 
 /**
  * Returns the tenant and key of the caller.
- * @throws ApiError 401 without a valid key, 403 if the tenant is suspended or the key lacks `scope`, 429 from the flood
- *   limits, 503 if the key store is unavailable
+ * @throws ApiError 401 without a valid key; 403 if the tenant is suspended or the key lacks `scope`; 429 from flood limits;
+ *   503 if the key store is unavailable
  */
 export function authenticate(request: Request, context: RequestContext, scope: Scope): Promise<Principal> {
   return context.timings.measure('auth', () => identify(request, context, scope));

@@ -1,6 +1,6 @@
 import type { GenerationRequest } from '../../shared/generation.ts';
 
-/** The form of the answer. */
+/** The form of the response. */
 export interface AnswerOptions {
   /** Put the prompt's text before the completion. */
   readonly echo: boolean;
@@ -16,22 +16,22 @@ export interface AnswerOptions {
   readonly timings: boolean;
   /** Usage in a stream: none, a final chunk, also in every chunk, or on the last choice's last chunk. */
   readonly streamUsage: 'none' | 'final' | 'continuous' | 'last-choice';
-  /** The model's name as the caller wrote it. */
+  /** The model's name as in the request. */
   readonly model: string;
   readonly stream: boolean;
-  /** Choices per prompt in the answer. */
+  /** Number of choices per prompt in the response. */
   readonly n: number;
-  /** Rank the generated candidates by mean logprob and keep the best n. */
+  /** Ranks the candidates by mean logprob and keeps the best n. */
   readonly rank: boolean;
 }
 
-/** The part of a GenerationRequest that the body decides; caller, model and deadline are added later. */
+/** The part of a GenerationRequest that comes from the body. Caller, model and deadline are added later. */
 export type GenerationFields = Omit<
   GenerationRequest,
   'version' | 'requestId' | 'account' | 'tenantId' | 'weight' | 'model' | 'deadlineMs'
 >;
 
-/** A request body understood. */
+/** A parsed completion request. */
 export interface CompletionCall {
   readonly answer: AnswerOptions;
   readonly generation: GenerationFields;
@@ -42,8 +42,8 @@ export interface CompletionCall {
   /** The only prompt is in a list, so error messages need two indices for its tokens. */
   readonly promptIsListed: boolean;
   /**
-   * Fields that OpenAI-compatible upstreams get unchanged: unknown fields without service fields, sampling fields, and the
-   * constraint.
+   * Fields that OpenAI-compatible upstreams get unchanged: unknown fields except service fields, sampling fields, and
+   * the constraint.
    */
   readonly extra: Readonly<Record<string, unknown>>;
 }

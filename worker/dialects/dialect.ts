@@ -23,11 +23,11 @@ export interface Dialect {
   readonly contextOverflow: 'truncate' | 'error';
   /** Maximum of `logprobs`. */
   readonly maxLogprobs: number;
-  /** Usage in streams: an extra chunk if asked for, or always on the last choice's last chunk. */
+  /** Usage in streams: an additional chunk on request, or always in the last chunk of the last choice. */
   readonly streamUsage: 'on-request' | 'last-choice';
   /** An error's `code`: the name of the error, or the HTTP status as a number. */
   readonly errorCode: 'string' | 'status';
-  /** Any model name is answered by the one model that is served. */
+  /** If only one model is served, every model name selects it. */
   readonly anyModel: boolean;
 }
 

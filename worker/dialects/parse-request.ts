@@ -23,7 +23,7 @@ function paramOf(path: Path): string {
 const MAX_SHOWN = 40;
 
 /** Describes a value for an error message: its type, and the value itself if it is short. */
-export function shown(value: unknown): string {
+export function describeValue(value: unknown): string {
   const kind = kindOf(value);
   if (typeof value === 'object') return kind;
   if (typeof value !== 'string') return `${kind} (${String(value)})`;
@@ -52,7 +52,7 @@ function wrongType(name: string, expected: string, input: unknown): ErrorText {
   const wanted = input === Infinity || input === -Infinity ? `${expected} that is finite` : expected;
   return {
     code: 'invalid_type',
-    message: `Invalid type for '${name}': expected ${wanted}, but got ${shown(input)} instead.`,
+    message: `Invalid type for '${name}': expected ${wanted}, but got ${describeValue(input)} instead.`,
   };
 }
 
@@ -100,7 +100,7 @@ function wrongValue(name: string, values: readonly unknown[], input: unknown): E
   }
   return {
     code: 'invalid_value',
-    message: `Invalid '${name}': got ${shown(input)}. Supported values are: ${allowed}.`,
+    message: `Invalid '${name}': got ${describeValue(input)}. Supported values are: ${allowed}.`,
   };
 }
 

@@ -5,7 +5,7 @@ import type { Defaults } from './dialect.ts';
 
 type Mirostat = Pick<SamplingParameters, 'mirostat' | 'mirostatTau' | 'mirostatEta'>;
 
-/** Servers without the field `mirostat` enable Mirostat 2 if its target or rate is present. Their default target is 1.5. */
+/** Servers without the field `mirostat` enable Mirostat 2 by its target or rate. Their default target is 1.5. */
 function mirostat(request: CompletionRequest): Mirostat {
   const tau = either(request, 'mirostat_tau', 'mirostat_target');
   const eta = either(request, 'mirostat_eta', 'mirostat_lr');

@@ -2,9 +2,9 @@ import { ApiError, toApiError } from '../../shared/errors.ts';
 import { type GenerationRequest, type OriginModel, PROTOCOL_VERSION } from '../../shared/generation.ts';
 import type { Principal } from '../../shared/tenant.ts';
 import type { RequestContext } from '../context.ts';
-import { inCallersWords } from '../dialects/callers-words.ts';
 import type { CompletionCall } from '../dialects/completion-call.ts';
-import type { Outcome, Reservation } from '../limits/admission.ts';
+import { withOriginalFieldNames } from '../dialects/original-field-names.ts';
+import type { Outcome, Reservation } from '../limits/reservation.ts';
 import type { RoutedUpstream } from '../upstreams/routed-upstream.ts';
 import { NO_USAGE } from '../usage/usage-record.ts';
 import type { Envelope } from './format/completion-json.ts';
@@ -89,7 +89,7 @@ export async function startGeneration({
     const error = toApiError(cause);
     if (generation) generation.fail(error);
     else context.waitUntil(settle(nothingUsed(request.signal.aborted ? null : error, upstream)));
-    throw cause instanceof ApiError ? inCallersWords(cause, call) : cause;
+    throw cause instanceof ApiError ? withOriginalFieldNames(cause, call) : cause;
   }
 }
 

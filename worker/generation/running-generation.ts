@@ -1,7 +1,7 @@
 import { ApiError, errorFromWire } from '../../shared/errors.ts';
 import { type GenerationEvent, isTerminal } from '../../shared/generation.ts';
 import { UsageTally } from '../../shared/usage-tally.ts';
-import type { Outcome, Reservation } from '../limits/admission.ts';
+import type { Outcome, Reservation } from '../limits/reservation.ts';
 import type { EventBatches } from '../upstreams/upstream.ts';
 
 export interface GenerationOptions {

@@ -4,7 +4,7 @@ import { IMAGE_MARK, imageBase64, invalidImage, wrongImageCount } from '../../sh
 import type { Principal } from '../../shared/tenant.ts';
 import type { RequestContext } from '../context.ts';
 import type { CompletionCall } from '../dialects/completion-call.ts';
-import { shown } from '../dialects/parse-request.ts';
+import { describeValue } from '../dialects/parse-request.ts';
 import { missingParameter } from '../dialects/request-errors.ts';
 
 /** Names the model if only one is served. */
@@ -35,7 +35,7 @@ function modelNotFound(name: string, { catalogue }: RequestContext): ApiError {
 function modelName(value: unknown): string {
   if (value === undefined || value === null) throw missingParameter('model');
   if (typeof value === 'string') return value;
-  const message = `Invalid type for 'model': expected a string, but got ${shown(value)} instead.`;
+  const message = `Invalid type for 'model': expected a string, but got ${describeValue(value)} instead.`;
   throw new ApiError('invalid_type', message, { param: 'model' });
 }
 

@@ -2,7 +2,7 @@ import { toApiError } from '../../shared/errors.ts';
 import type { Principal } from '../../shared/tenant.ts';
 import type { RequestContext } from '../context.ts';
 import type { RouteHandler } from '../http/router.ts';
-import { nearestLimiter } from './admission.ts';
+import { nearestLimiter } from './reservation.ts';
 
 const hasLimitHeaders = ({ headers }: Response): boolean =>
   headers.has('x-ratelimit-limit-requests') || headers.has('x-ratelimit-limit-tokens');

@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest';
 import { ApiError } from '../../../shared/errors.ts';
 import type { GenerationEvent, Usage } from '../../../shared/generation.ts';
 import { RunningGeneration } from '../../../worker/generation/running-generation.ts';
-import type { Outcome, Reservation } from '../../../worker/limits/admission.ts';
+import type { Outcome, Reservation } from '../../../worker/limits/reservation.ts';
 
 const TIMINGS = { queueMs: 0, promptMs: 0, generationMs: 0 };
 const USAGE: Usage = { promptTokens: 7, cachedTokens: 3, completionTokens: 5 };

@@ -27,9 +27,9 @@ const FLUSH_DELAY_MS = 1000;
 const FLUSH_RETRY_MAX_MS = 60_000;
 /** Settlements wait this long for others, because a commit costs more than a settlement. No response waits for it. */
 const SETTLE_DELAY_MS = 20;
-/** After its reservation has expired, a request's Worker has this many lifetimes to settle it. Then the upstream is asked. */
+/** A Worker may settle its request for this many lifetimes after expiry. Then the limiter asks the upstream. */
 const ABANDON_LIFETIMES = 4;
-/** An unreachable upstream is asked again for this many lifetimes: 10 min by default, as long as origins keep accounts. */
+/** The limiter retries unreachable upstreams for this many lifetimes: 10 min by default. Origins keep accounts as long. */
 const ACCOUNT_LIFETIMES = 20;
 const ACCOUNT_TIMEOUT_MS = 5_000;
 /** By then, an upstream has noticed that its reader has disconnected. */
@@ -159,7 +159,7 @@ export class TenantLimiter extends DurableObject<Env> implements TenantLimiterRp
     return true;
   }
 
-  /** Blocks or unblocks a key, or the whole tenant if `keyId` is null. Effective at once, in spite of the Workers' caches. */
+  /** Blocks or unblocks a key, or the tenant if `keyId` is null. Effective at once, in spite of the Workers' caches. */
   async block(keyId: string | null, blocked: boolean): Promise<void> {
     const id = keyId ?? TENANT;
     if (blocked) this.#blocked.add(id);
@@ -238,7 +238,7 @@ export class TenantLimiter extends DurableObject<Env> implements TenantLimiterRp
 
   async #accountOf({ reservation, record }: OpenReservation): Promise<KnownAccount> {
     this.#catalogue ??= createCatalogue(this.env, parseSettings(this.env), Date.now);
-    // If the Worker vanished, the request may have moved to another upstream, so all are asked.
+    // If the Worker vanished, the request may have moved to another upstream, so the limiter asks all.
     const upstream = record.status === 'abandoned' ? null : record.upstream;
     return this.#catalogue.usageOf(reservation.id, upstream, AbortSignal.timeout(ACCOUNT_TIMEOUT_MS));
   }

@@ -1,10 +1,13 @@
 import { ApiError } from '../../shared/errors.ts';
 import type { CompletionCall } from './completion-call.ts';
 
-const CONSTRAINT_FAULTS: ReadonlySet<string> = new Set(['invalid_grammar', 'invalid_json_schema']);
+const CONSTRAINT_ERRORS: ReadonlySet<string> = new Set(['invalid_grammar', 'invalid_json_schema']);
 
-/** The wire has one name for a constraint, and does not tell a prompt from a list of one: errors name what was sent. */
-export function inCallersWords(
+/**
+ * Converts an error of the upstream to the request's field names. The wire has one field for all constraints, and does
+ * not distinguish a prompt from a list of one prompt.
+ */
+export function withOriginalFieldNames(
   error: ApiError,
   { constraintField, promptIsListed }: CompletionCall,
 ): ApiError {
@@ -15,7 +18,7 @@ export function inCallersWords(
       headers: error.headers,
     });
   }
-  if (constraintField === null || !CONSTRAINT_FAULTS.has(error.code)) return error;
+  if (constraintField === null || !CONSTRAINT_ERRORS.has(error.code)) return error;
   const message = `Invalid '${constraintField}': ${error.message}`;
   return new ApiError(error.code, message, { param: constraintField, headers: error.headers });
 }
