@@ -1,6 +1,5 @@
 import { ApiError } from '../../shared/errors.ts';
 import type { RequestContext } from '../context.ts';
-import type { Dialect } from '../dialects/dialect.ts';
 import { SECURITY_HEADERS } from './response-headers.ts';
 
 export function jsonResponse(body: unknown, init: ResponseInit = {}): Response {
@@ -31,7 +30,7 @@ const RETRYABLE: ReadonlySet<number> = new Set([408, 429, 502, 503, 504]);
 const RETRY_SOON: ReadonlySet<number> = new Set([502, 503, 504]);
 
 /** Returns an error's JSON body, with the code as the dialect has it. */
-export function errorBody(error: ApiError, code: Dialect['errorCode']): unknown {
+export function errorBody(error: ApiError, code: 'string' | 'status'): unknown {
   const envelope = error.envelope();
   return code === 'string' ? envelope : { error: { ...envelope.error, code: error.status } };
 }
