@@ -209,6 +209,6 @@ export const ALLOWED_EDGES: Readonly<Record<string, readonly string[]>> = {
     'worker/http',
     'worker/upstreams',
   ],
-  'worker/upstreams': ['shared', 'worker/env.ts', 'worker/limits', 'worker/timers'],
+  'worker/upstreams': ['shared', 'worker/env.ts', 'worker/timers'],
   'worker/usage': ['shared', 'worker/limits'],
 };
