@@ -26,6 +26,7 @@ export const ALLOWED_EDGES: Readonly<Record<string, readonly string[]>> = {
     'origin/model/config',
     'origin/model/model-runner.ts',
     'origin/model/open',
+    'origin/sampling',
     'origin/system-code.ts',
     'origin/tokenizer',
     'shared',
@@ -140,7 +141,7 @@ export const ALLOWED_EDGES: Readonly<Record<string, readonly string[]>> = {
     'worker/upstreams',
     'worker/usage',
   ],
-  'worker/http': ['shared', 'worker/context.ts', 'worker/dialects', 'worker/env.ts'],
+  'worker/http': ['shared', 'worker/context.ts', 'worker/env.ts'],
   'worker/index.ts': [
     'shared',
     'worker/context.ts',

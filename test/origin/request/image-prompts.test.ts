@@ -120,7 +120,7 @@ describe('refuses', () => {
   });
 
   test.each([
-    ['https://example.com/a.png', /not fetched.*base64/],
+    ['https://example.com/a.png', /not supported.*base64/],
     ['data:text/plain;base64,AAAA', /expected data:image/],
     ['AAAA', /expected data:image/],
     ['data:image/png;base64,', /not base64/],
