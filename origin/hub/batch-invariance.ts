@@ -1,6 +1,6 @@
 import type { ModelRunner } from '../model/model-runner.ts';
 import { sameBits } from '../model/open/row-probe.ts';
-import { argmax } from '../sampling/logits/argmax.ts';
+import { argmax } from '../sampling/argmax.ts';
 import { decode, prefill } from './greedy.ts';
 
 export interface BatchInvariance {

@@ -1,6 +1,6 @@
 import { DecodeBatchBuilder } from '../engine/scheduler.ts';
 import type { ModelRunner } from '../model/model-runner.ts';
-import { argmax } from '../sampling/logits/argmax.ts';
+import { argmax } from '../sampling/argmax.ts';
 
 /** Prefill, decode and greedy generation directly on a model runner, without the engine. */
 

@@ -1,5 +1,4 @@
 import { systemCode } from '../system-code.ts';
-import type { HubSettings } from './hub-settings.ts';
 
 /** A failure that the user can act on. The message is one line. */
 export class HubError extends Error {
@@ -35,7 +34,7 @@ export function statusError(
   status: number,
   headers: Headers,
   { repository, revision, path }: HubTarget,
-  { endpoint, token }: Pick<HubSettings, 'endpoint' | 'token'>,
+  { endpoint, token }: { readonly endpoint: string; readonly token: string | null },
 ): HubError | TransientHubError {
   const { host } = new URL(endpoint);
   if (status === 408 || status === 429 || status >= 500) {

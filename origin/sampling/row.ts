@@ -1,7 +1,7 @@
+import { argmax } from './argmax.ts';
 import { exponential } from './exponential.ts';
 import { BLOCK_SIZE } from './kernel/arena.ts';
 import type { SimdKernel } from './kernel/simd-kernel.ts';
-import { argmax } from './logits/argmax.ts';
 
 /** Below every finite float32, above −∞: the cut that drops forbidden tokens only. */
 export const LOWEST_LOGIT = -3.4028234663852886e38;

@@ -1,8 +1,8 @@
+import { Candidates } from './candidates.ts';
+import type { Breakers } from './dry-breakers.ts';
 import type { SimdKernel } from './kernel/simd-kernel.ts';
-import type { Breakers } from './logits/dry-breakers.ts';
-import { RowEdits } from './logits/row-edits.ts';
 import { isLargeVocabulary, Row } from './row.ts';
-import { Candidates } from './truncation/candidates.ts';
+import { RowEdits } from './row-edits.ts';
 
 /**
  * Buffers that all samplers of one thread share, so that no token allocates: each call of a sampler fills and leaves

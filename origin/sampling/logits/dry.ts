@@ -1,6 +1,6 @@
+import { Breakers, LatestBreaker } from '../dry-breakers.ts';
 import type { TokenHistory } from '../token-history.ts';
 import type { SamplerWorkspace } from '../workspace.ts';
-import { Breakers, LatestBreaker } from './dry-breakers.ts';
 import { type LogitProcessorFactory, MAX_FLOAT32 } from './processor.ts';
 
 /** ln of the largest float32: limits the penalty's growth. */

@@ -1,8 +1,8 @@
 import type { SamplingParameters } from '../../../shared/sampling.ts';
+import type { RowEdits } from '../row-edits.ts';
 import type { TokenHistory } from '../token-history.ts';
 import type { SamplerVocabulary } from '../vocabulary.ts';
 import type { SamplerWorkspace } from '../workspace.ts';
-import type { RowEdits } from './row-edits.ts';
 
 /** Processors keep logits within ±this: an infinity would make probabilities NaN, or forbid the token. */
 export const MAX_FLOAT32 = 3.4028234663852886e38;

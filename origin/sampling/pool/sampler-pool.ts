@@ -1,7 +1,7 @@
 import type { Arena, ViewMemory } from '../kernel/arena.ts';
 import type { SimdKernel } from '../kernel/simd-kernel.ts';
-import type { RowEdits } from '../logits/row-edits.ts';
 import type { TokenLogprobs } from '../logprobs.ts';
+import type { RowEdits } from '../row-edits.ts';
 import type { TokenDraw } from '../token-draw.ts';
 import { SamplerWorkspace } from '../workspace.ts';
 import { JobList, MAX_JOBS } from './job-list.ts';

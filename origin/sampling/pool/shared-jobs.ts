@@ -1,8 +1,8 @@
 import { MAX_TOP_LOGPROBS } from '../../../shared/logprob.ts';
-import type { RowEdits } from '../logits/row-edits.ts';
 import type { TokenLogprobs } from '../logprobs.ts';
 import { DRAW_PARAMETERS, type DrawParameters } from '../parameters.ts';
 import type { DrawIdentity } from '../rng.ts';
+import type { RowEdits } from '../row-edits.ts';
 import { MAX_JOBS } from './job-list.ts';
 
 /** All rows of a step together have at most this many edits. */

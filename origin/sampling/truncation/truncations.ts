@@ -1,4 +1,4 @@
-import { PROBABILITY_RESOLUTION } from './candidates.ts';
+import { PROBABILITY_RESOLUTION } from '../candidates.ts';
 import type { TruncationFactory } from './truncation.ts';
 import { typical } from './typical.ts';
 import { xtc } from './xtc.ts';

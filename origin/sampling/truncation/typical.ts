@@ -1,5 +1,5 @@
+import { type Candidates, PROBABILITY_RESOLUTION } from '../candidates.ts';
 import { exponential } from '../exponential.ts';
-import { type Candidates, PROBABILITY_RESOLUTION } from './candidates.ts';
 import type { TruncationFactory } from './truncation.ts';
 
 /** The share of the candidates' mass that typical sampling keeps. */

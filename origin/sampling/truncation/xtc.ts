@@ -1,8 +1,8 @@
+import { type Candidates, PROBABILITY_RESOLUTION } from '../candidates.ts';
 import type { DrawParameters } from '../parameters.ts';
 import { DRAW_XTC, type DrawSource } from '../rng.ts';
 import { LOWEST_LOGIT } from '../row.ts';
 import type { SamplerWorkspace } from '../workspace.ts';
-import { type Candidates, PROBABILITY_RESOLUTION } from './candidates.ts';
 import { gatherAbove } from './gather.ts';
 import type { TruncationFactory } from './truncation.ts';
 

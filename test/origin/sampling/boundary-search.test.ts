@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { expect, it } from 'vitest';
-import { BoundarySearch } from '../../../origin/sampling/truncation/boundary-search.ts';
-import { Candidates } from '../../../origin/sampling/truncation/candidates.ts';
+import { BoundarySearch } from '../../../origin/sampling/boundary-search.ts';
+import { Candidates } from '../../../origin/sampling/candidates.ts';
 
 const anyNumber = fc.oneof(
   fc.integer({ min: -3, max: 3 }),

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
+import { Breakers, LatestBreaker } from '../../../origin/sampling/dry-breakers.ts';
 import { dry } from '../../../origin/sampling/logits/dry.ts';
-import { Breakers, LatestBreaker } from '../../../origin/sampling/logits/dry-breakers.ts';
 import { badWords } from '../../../origin/sampling/logits/processors.ts';
 import { TokenHistory } from '../../../origin/sampling/token-history.ts';
 import { NEUTRAL_SAMPLING } from '../../../shared/sampling.ts';

@@ -1,6 +1,6 @@
-import { bytesOf } from '../../tokenizer/token-bytes.ts';
-import type { TokenHistory } from '../token-history.ts';
-import type { SamplerVocabulary } from '../vocabulary.ts';
+import { bytesOf } from '../tokenizer/token-bytes.ts';
+import type { TokenHistory } from './token-history.ts';
+import type { SamplerVocabulary } from './vocabulary.ts';
 
 /** Longer breakers are cut to this many code points, longer tails to this many tokens, as in llama.cpp. */
 const MAX_BREAKER_LENGTH = 40;
