@@ -66,7 +66,7 @@ export const completionResponse = z.object({ ...base, usage: completionUsage });
 /** One event of a stream. Usage is absent or null before the end, unless the request asks for continuous usage. */
 export const completionChunk = z.object({ ...base, usage: completionUsage.nullish() });
 
-export const errorResponse = z.object({
+export const errorResponseBody = z.object({
   error: z.object({
     message: z.string(),
     type: z.string(),

@@ -6,7 +6,7 @@ import { chooseDialect } from './dialects/dialect.ts';
 import { parseCompletion } from './dialects/request.ts';
 import { startGeneration } from './generation/generation-start.ts';
 import { answerPlain, answerStream } from './generation/relay.ts';
-import { checkCapabilities, resolveModel } from './generation/served-model.ts';
+import { checkCapabilities, resolveModel } from './generation/resolve-model.ts';
 import { readJsonObject } from './http/request-body.ts';
 import { boundsOf, costOf } from './limits/request-cost.ts';
 import { admit } from './limits/reservation.ts';

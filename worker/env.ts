@@ -1,6 +1,6 @@
 import * as z from 'zod';
-import type { RegionLimiterRpc, TenantLimiterRpc } from './limits/protocol.ts';
-import type { IdempotentAnswerRpc, StreamTailRpc } from './replay/protocol.ts';
+import type { RegionLimiterRpc, TenantLimiterRpc } from './limits/limiter-protocol.ts';
+import type { IdempotentAnswerRpc, StreamTailRpc } from './replay/replay-protocol.ts';
 
 const milliseconds = (fallback: number) => z.coerce.number().int().min(1).default(fallback);
 

@@ -3,7 +3,7 @@ import type { Principal } from '../shared/tenant.ts';
 import { authenticate } from './auth/auth.ts';
 import type { RequestContext } from './context.ts';
 import { chooseDialect } from './dialects/dialect.ts';
-import { mayUse, resolveModel } from './generation/served-model.ts';
+import { mayUse, resolveModel } from './generation/resolve-model.ts';
 import { jsonResponse } from './http/responses.ts';
 
 /** @param name the model's id or one of its aliases */

@@ -5,7 +5,7 @@ import { authenticate } from './auth/auth.ts';
 import type { RequestContext } from './context.ts';
 import { chooseDialect } from './dialects/dialect.ts';
 import { parseRequest } from './dialects/parse-request.ts';
-import { resolveModel } from './generation/served-model.ts';
+import { resolveModel } from './generation/resolve-model.ts';
 import { readJsonObject } from './http/request-body.ts';
 import { jsonResponse } from './http/responses.ts';
 import type { TokenizerService } from './upstreams/upstream.ts';

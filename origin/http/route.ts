@@ -34,7 +34,7 @@ export interface RouteCall {
   readonly receivedAt: number;
 }
 
-export type RouteHandler = (call: RouteCall, context: ServerContext) => Promise<void> | void;
+export type OriginRouteHandler = (call: RouteCall, context: ServerContext) => Promise<void> | void;
 
 export function sendJson(response: ServerResponse, status: number, value: unknown): void {
   response.writeHead(status, { 'content-type': 'application/json', 'cache-control': 'no-store' });

@@ -6,13 +6,13 @@ import { SIGNATURE_HEADER, sha256Hex } from '../../shared/signing.ts';
 import { notSigned } from './authentication.ts';
 import { readBody } from './body.ts';
 import { handleGenerate } from './generation-route.ts';
-import { type RouteCall, type RouteHandler, type ServerContext, sendJson } from './route.ts';
+import { type OriginRouteHandler, type RouteCall, type ServerContext, sendJson } from './route.ts';
 import { handleDetokenize, handleTokenize, handleTokenizerInfo } from './tokenizer-routes.ts';
 
 interface Route {
   readonly method: 'GET' | 'POST';
   readonly signed: boolean;
-  readonly handle: RouteHandler;
+  readonly handle: OriginRouteHandler;
 }
 
 const ROUTES: Readonly<Record<string, Route>> = {

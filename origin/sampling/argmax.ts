@@ -1,4 +1,4 @@
-import { InvalidLogitsError, NoCandidatesError } from './errors.ts';
+import { InvalidLogitsError, NoCandidatesError } from './sampling-errors.ts';
 
 /**
  * Id of the largest logit, the lowest id among equals. `Row.begin` does the same faster.

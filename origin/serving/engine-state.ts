@@ -21,7 +21,7 @@ export type LimitOf = (memory: string) => number;
 
 export type Phase = 'unloaded' | 'waiting' | 'loading' | 'loaded' | 'unloading' | 'failed';
 
-export interface Engine {
+export interface ModelEngine {
   readonly id: number;
   readonly name: string;
   readonly key: string;
@@ -54,7 +54,7 @@ const LAST_RETRY_MS = 300_000;
 export const retryDelayMs = (failures: number): number =>
   Math.min(LAST_RETRY_MS, FIRST_RETRY_MS * 2 ** (failures - 1));
 
-export const holdsMemory = ({ phase }: Pick<Engine, 'phase'>): boolean =>
+export const holdsMemory = ({ phase }: Pick<ModelEngine, 'phase'>): boolean =>
   phase === 'loading' || phase === 'loaded' || phase === 'unloading';
 
 /** An overdue load is expected to take at least this fraction of its time longer. */
@@ -64,7 +64,7 @@ const OVERDUE = 1 / 4;
 export const MARGIN = 1.5;
 
 /** Returns the expected time until the engine is loaded, in whole seconds. Waiting for memory cannot be predicted. */
-export function expectedMs({ phase, loadMs, loadingSince }: Engine, now: number): number {
+export function expectedMs({ phase, loadMs, loadingSince }: ModelEngine, now: number): number {
   const elapsed = phase === 'loading' ? now - loadingSince : 0;
   return Math.max(1, Math.ceil(Math.max(loadMs - elapsed, elapsed * OVERDUE) / 1000)) * 1000;
 }

@@ -1,4 +1,4 @@
-import { type Engine, holdsMemory, type LimitOf, type ModelSpec } from './engine-state.ts';
+import { holdsMemory, type LimitOf, type ModelEngine, type ModelSpec } from './engine-state.ts';
 
 /** Starts loading or unloading an engine. */
 export interface Actions {
@@ -12,26 +12,26 @@ export class Engines {
   limitOf: LimitOf = () => Infinity;
   readonly #actions: Actions;
   /** Includes retired engines. */
-  readonly #engines = new Map<number, Engine>();
+  readonly #engines = new Map<number, ModelEngine>();
   /** First come, first loaded, per memory: an engine that does not fit yet is not overtaken. */
-  #waiting: Engine[] = [];
+  #waiting: ModelEngine[] = [];
   #lastId = 0;
 
   constructor(actions: Actions) {
     this.#actions = actions;
   }
 
-  get all(): readonly Engine[] {
+  get all(): readonly ModelEngine[] {
     return [...this.#engines.values()];
   }
 
   /** The engine must exist. */
-  get(id: number): Engine {
+  get(id: number): ModelEngine {
     return this.#engines.get(id)!;
   }
 
   /** Returns a new engine, or revives a retired one with the same key. */
-  engineFor({ name, key, memory, bytes, expectedLoadMs }: ModelSpec): Engine {
+  engineFor({ name, key, memory, bytes, expectedLoadMs }: ModelSpec): ModelEngine {
     for (const engine of this.#engines.values()) {
       const there = engine.phase === 'loaded' || engine.phase === 'loading';
       if (!there || !engine.retired || engine.name !== name || engine.key !== key) continue;
@@ -39,7 +39,7 @@ export class Engines {
       return engine;
     }
     this.#lastId += 1;
-    const engine: Engine = {
+    const engine: ModelEngine = {
       ...{ id: this.#lastId, name, key, memory, bytes, loadMs: expectedLoadMs },
       ...{ phase: 'unloaded', retired: false, wanted: false, users: 0, failures: 0 },
       ...{ loadingSince: 0, expectedAt: 0, idleSince: 0, retryAt: 0 },
@@ -48,7 +48,7 @@ export class Engines {
     return engine;
   }
 
-  forget({ id }: Engine): void {
+  forget({ id }: ModelEngine): void {
     this.#engines.delete(id);
   }
 
@@ -57,13 +57,13 @@ export class Engines {
   }
 
   /** Reports whether the engine fits now, behind all that wait for the same memory. */
-  fits(engine: Engine): boolean {
+  fits(engine: ModelEngine): boolean {
     if (holdsMemory(engine)) return true;
     return this.#hasRoom(engine, bytesIn(this.#waiting, engine.memory));
   }
 
   /** Queues a load; if the engine is being unloaded, it is loaded again afterwards. */
-  want(engine: Engine): void {
+  want(engine: ModelEngine): void {
     if (engine.phase === 'unloading') engine.wanted = true;
     if (engine.phase !== 'unloaded' && engine.phase !== 'failed') return;
     engine.phase = 'waiting';
@@ -88,19 +88,19 @@ export class Engines {
     }
   }
 
-  unload(engine: Engine): void {
+  unload(engine: ModelEngine): void {
     engine.phase = 'unloading';
     this.#actions.unload(engine.id);
   }
 
-  toUnloaded(engine: Engine): void {
+  toUnloaded(engine: ModelEngine): void {
     engine.phase = 'unloaded';
     if (engine.wanted) this.want(engine);
     engine.wanted = false;
   }
 
   /** Stops new requests, unloads after the last user, then forgets the engine. */
-  retire(engine: Engine | null): void {
+  retire(engine: ModelEngine | null): void {
     if (engine === null) return;
     engine.retired = true;
     if (engine.phase === 'loaded' && engine.users === 0) this.unload(engine);
@@ -109,10 +109,10 @@ export class Engines {
     this.forget(engine);
   }
 
-  #hasRoom({ memory, bytes }: Engine, ahead = 0): boolean {
+  #hasRoom({ memory, bytes }: ModelEngine, ahead = 0): boolean {
     return this.heldBytes(memory) + ahead + bytes <= this.limitOf(memory);
   }
 }
 
-const bytesIn = (engines: readonly Engine[], memory: string): number =>
+const bytesIn = (engines: readonly ModelEngine[], memory: string): number =>
   engines.reduce((sum, engine) => sum + (engine.memory === memory ? engine.bytes : 0), 0);

@@ -1,8 +1,8 @@
 import {
-  type Engine,
   expectedMs,
   type LimitOf,
   MARGIN,
+  type ModelEngine,
   type ModelSpec,
   retryDelayMs,
 } from './engine-state.ts';
@@ -19,9 +19,9 @@ export type RequestDecision =
 interface Deployment {
   spec: ModelSpec;
   /** Serves the requests. */
-  current: Engine;
+  current: ModelEngine;
   /** Is loading or failed to load; serves the requests once loaded. */
-  successor: Engine | null;
+  successor: ModelEngine | null;
 }
 
 /**
@@ -44,12 +44,12 @@ export class LifeCycle {
   }
 
   /** The engine that serves a model's requests. */
-  current(name: string): Readonly<Engine> | undefined {
+  current(name: string): Readonly<ModelEngine> | undefined {
     return this.#models.get(name)?.current;
   }
 
   /** All engines, retired ones included. */
-  get engines(): readonly Readonly<Engine>[] {
+  get engines(): readonly Readonly<ModelEngine>[] {
     return this.#engines.all;
   }
 
@@ -204,6 +204,6 @@ export class LifeCycle {
   }
 }
 
-function expiryOf({ phase, users, idleSince }: Engine, { idleMs }: ModelSpec): number {
+function expiryOf({ phase, users, idleSince }: ModelEngine, { idleMs }: ModelSpec): number {
   return phase === 'loaded' && users === 0 && idleMs !== null ? idleSince + idleMs : Infinity;
 }

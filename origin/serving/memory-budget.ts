@@ -9,7 +9,7 @@ export interface MemoryLimits {
   readonly cardBytes: number;
 }
 
-export const UNLIMITED: MemoryLimits = { mainBytes: Infinity, cardBytes: Infinity };
+export const NO_MEMORY_LIMITS: MemoryLimits = { mainBytes: Infinity, cardBytes: Infinity };
 
 const MIB = 2 ** 20;
 const inMiB = (bytes: number): string => `${Math.ceil(bytes / MIB)} MiB`;

@@ -13,7 +13,7 @@ import {
 import { infillTemplate } from '../infill/template.ts';
 import { CPU, type DeviceSettings, hasDeviceOptions } from '../model/config/device.ts';
 import { systemCode } from '../system-code.ts';
-import { type MemoryLimits, UNLIMITED } from './memory-budget.ts';
+import { type MemoryLimits, NO_MEMORY_LIMITS } from './memory-budget.ts';
 
 /** Reads the file that declares the models of an origin and their memory limits. */
 
@@ -73,8 +73,8 @@ export function readModelsFile(file: string, base: ModelSettings): ModelSet {
   const settings = models.map((entry) => settingsOf(entry, dirname(file), base));
   requireOneOnWebGpu(settings, file);
   const limits = {
-    mainBytes: mebibytesToBytes(memoryMiB) ?? UNLIMITED.mainBytes,
-    cardBytes: mebibytesToBytes(deviceMemoryMiB) ?? UNLIMITED.cardBytes,
+    mainBytes: mebibytesToBytes(memoryMiB) ?? NO_MEMORY_LIMITS.mainBytes,
+    cardBytes: mebibytesToBytes(deviceMemoryMiB) ?? NO_MEMORY_LIMITS.cardBytes,
   };
   return { limits, models: settings };
 }

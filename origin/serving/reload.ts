@@ -3,12 +3,12 @@ import type { OriginConfig } from '../config/config.ts';
 import type { Logger } from '../log.ts';
 import type { Fleet } from './fleet.ts';
 import { inspectInThread } from './inspect-in-thread.ts';
-import { requireBudget, UNLIMITED } from './memory-budget.ts';
+import { NO_MEMORY_LIMITS, requireBudget } from './memory-budget.ts';
 import { type ModelSet, readModelsFile } from './models-file.ts';
 
 /** Returns the configured models: those of the file, or the one of the variables. @throws Error one line */
 export const readModels = ({ modelsFile, model }: OriginConfig): ModelSet =>
-  modelsFile === null ? { models: [model], limits: UNLIMITED } : readModelsFile(modelsFile, model);
+  modelsFile === null ? { models: [model], limits: NO_MEMORY_LIMITS } : readModelsFile(modelsFile, model);
 
 /**
  * Installs a SIGHUP handler that reads the models file again. New models appear, removed ones finish their streams, and

@@ -4,7 +4,7 @@ import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { messageOf } from '../../shared/message-of.ts';
 import { banner } from './banner.ts';
-import { edgeCommand, originCommand } from './commands.ts';
+import { edgeCommand, originCommand } from './child-commands.ts';
 import { developmentState } from './development-state.ts';
 import { migrateOnce } from './migration.ts';
 import { portFault } from './port.ts';

@@ -1,6 +1,6 @@
 import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
-import { type CommandContext, migrateCommand } from './commands.ts';
+import { type CommandContext, migrateCommand } from './child-commands.ts';
 import type { Command } from './process-group.ts';
 
 /**

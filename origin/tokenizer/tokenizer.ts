@@ -2,9 +2,9 @@ import { Tokenizer as Pipeline } from '@huggingface/tokenizers';
 import { addsLeadingSpace, leadingSpecials, longestSpan } from './pipeline.ts';
 import { withoutControlTokens } from './plain-text.ts';
 import { withPortableCuts } from './pre-tokenizer.ts';
+import { tokenBytesOf } from './read-token-bytes.ts';
 import { bytesOf, type TokenBytes } from './token-bytes.ts';
 import { readTokenizerFiles, type TokenizerFiles, type TokenizerJson } from './tokenizer-files.ts';
-import { tokenBytesOf } from './vocabulary.ts';
 
 export interface EncodeOptions {
   /** Put the tokenizer's own special tokens (BOS) before the text, unless the text already starts with BOS. */

@@ -1,7 +1,7 @@
 import * as z from 'zod';
-import { errorResponse } from '../../shared/completion-response.ts';
+import { errorResponseBody } from '../../shared/completion-response.ts';
 import type { Route } from '../http/router.ts';
-import { type Json, jsonSchema } from '../openapi/json-schema.ts';
+import { type Json, jsonSchema } from '../openapi/schema-output.ts';
 import { ADMIN_BASE, type AdminOperation, operation } from './admin-operation.ts';
 import { KEY_OPERATIONS } from './key-operations.ts';
 import { PLAN_OPERATIONS, TENANT_OPERATIONS } from './tenant-operations.ts';
@@ -57,7 +57,7 @@ function describe(operation: AdminOperation): Json {
     ...(body && { requestBody: { required: true, content: json(jsonSchema(body, 'input')) } }),
     responses: {
       [status]: { description: summary, content: json(jsonSchema(response, 'output')) },
-      default: { description: 'Error', content: json(jsonSchema(errorResponse, 'output')) },
+      default: { description: 'Error', content: json(jsonSchema(errorResponseBody, 'output')) },
     },
   };
 }

@@ -5,7 +5,13 @@ import type { RequestContext } from '../context.ts';
 import { retry } from '../retry.ts';
 import { NO_USAGE } from '../usage/usage-record.ts';
 import { limitError } from './limit-errors.ts';
-import type { Limiter, Renewal, ReservationRequest, Settlement, TenantLimiterRpc } from './protocol.ts';
+import type {
+  Limiter,
+  Renewal,
+  ReservationRequest,
+  Settlement,
+  TenantLimiterRpc,
+} from './limiter-protocol.ts';
 import type { RequestCost } from './request-cost.ts';
 
 /** How a generation ended. Reported exactly once. */

@@ -1,4 +1,4 @@
-import type { SettlementRequest } from './protocol.ts';
+import type { SettlementRequest } from './limiter-protocol.ts';
 
 /** A settlement waits this long for a reservation to travel with, or for other settlements. */
 const GATHER_MS = 10;

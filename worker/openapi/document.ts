@@ -10,8 +10,8 @@ import {
   REQUEST_ID_HEADER,
   RETRY_HEADERS,
 } from '../http/headers.ts';
-import { type Json, jsonSchema } from './json-schema.ts';
 import { type DocumentedOperation, OPERATIONS } from './operations.ts';
+import { type Json, jsonSchema } from './schema-output.ts';
 
 interface DocumentedRoute {
   readonly method: string;
@@ -118,7 +118,7 @@ function componentSchemas(operations: readonly DocumentedOperation[]): Json {
   );
   const schemas = new Map(named.map(({ name, schema }) => [name, schema]));
   const json = [...schemas].map(([name, schema]) => [name, jsonSchema(schema, 'input')]);
-  return { ...Object.fromEntries(json), Error: jsonSchema(answers.errorResponse, 'input') };
+  return { ...Object.fromEntries(json), Error: jsonSchema(answers.errorResponseBody, 'input') };
 }
 
 /** Returns the OpenAPI 3.1 document of the routes that have an entry in OPERATIONS. */

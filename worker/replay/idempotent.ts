@@ -7,7 +7,7 @@ import { IDEMPOTENCY_HEADER, REPLAYED_HEADER } from '../http/headers.ts';
 import { readText } from '../http/request-body.ts';
 import type { RouteHandler } from '../http/router.ts';
 import { retry } from '../retry.ts';
-import type { Claim, StoredResponse } from './protocol.ts';
+import type { IdempotencyClaim, StoredResponse } from './replay-protocol.ts';
 
 /** Added to the request time-out: after that, a running request counts as lost. */
 const GRACE_MS = 30_000;
@@ -41,9 +41,9 @@ export function idempotent(handler: RouteHandler): RouteHandler {
     const object = () => ANSWERS.get(ANSWERS.idFromName(`${tenant.id}\n${key}`));
     const claimant = context.randomHex(16);
     const lifetime = context.settings.REQUEST_TIMEOUT_MS + GRACE_MS;
-    const claim = await retry<Claim>(async () => await object().claim(claimant, requestHash, lifetime)).catch(
-      unavailable,
-    );
+    const claim = await retry<IdempotencyClaim>(
+      async () => await object().claim(claimant, requestHash, lifetime),
+    ).catch(unavailable);
     if (claim.turn === 'replay') return replayed(claim.answer);
     if (claim.turn === 'mismatch') throw mismatch();
     if (claim.turn === 'wait') throw stillRunning();

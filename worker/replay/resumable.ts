@@ -6,7 +6,7 @@ import { readText } from '../http/request-body.ts';
 import { eventStreamResponse } from '../http/responses.ts';
 import type { RouteHandler } from '../http/router.ts';
 import { retry } from '../retry.ts';
-import type { StreamTailRpc } from './protocol.ts';
+import type { StreamTailRpc } from './replay-protocol.ts';
 
 const tailOf = ({ env }: RequestContext, completion: string): DurableObjectStub<StreamTailRpc> =>
   env.STREAMS.get(env.STREAMS.idFromName(completion));

@@ -10,13 +10,13 @@ const fault = z.object({
   param: z.string().nullable().catch(null),
   code: z.union([z.string(), z.number()]).nullable().catch(null),
 });
-export type Fault = z.infer<typeof fault>;
+export type ServerFault = z.infer<typeof fault>;
 
 /**
  * Returns the error in a body or an event: in OpenAI's envelope, as a text (LM Studio, TGI), or without an envelope
  * (SGLang, older vLLM). Null if there is none. Runs per event, so a schema does not wrap it.
  */
-export function faultOf(value: unknown): Fault | null {
+export function faultOf(value: unknown): ServerFault | null {
   if (typeof value !== 'object' || value === null) return null;
   const { error, object, message, choices } = value as Readonly<Record<string, unknown>>;
   if (typeof error === 'string' && error !== '') return fault.parse({ message: error });
@@ -26,15 +26,15 @@ export function faultOf(value: unknown): Fault | null {
 }
 
 /** True if the server reports an invalid request, as OpenAI or as vLLM does. */
-export const blamesRequest = ({ type, code }: Fault): boolean =>
+export const blamesRequest = ({ type, code }: ServerFault): boolean =>
   type === 'invalid_request_error' || type === 'BadRequestError' || code === 400 || code === 422;
 
 /** llama.cpp names this error by a type, vLLM only by its message. */
-const isTooLong = ({ type, message }: Fault): boolean =>
+const isTooLong = ({ type, message }: ServerFault): boolean =>
   type === 'exceed_context_size_error' || /maximum context length|available context size/i.test(message);
 
 /** Maps a server's error to an error code of this API. */
-export function codeOfFault(fault: Fault): ErrorCode {
+export function codeOfFault(fault: ServerFault): ErrorCode {
   const { code } = fault;
   if (typeof code === 'string' && isErrorCode(code) && ERROR_TABLE[code].status === 400) return code;
   return isTooLong(fault) ? 'context_length_exceeded' : 'invalid_value';
@@ -57,7 +57,7 @@ function secondsToWait(response: Response, now: number): number {
 }
 
 /** Returns the error of a request that the server has rejected, also if the reason is unknown. */
-function rejected(fault: Fault | null): ApiError {
+function rejected(fault: ServerFault | null): ApiError {
   const { message, param = null } = fault ?? { message: '' };
   const code = fault === null ? 'invalid_value' : codeOfFault(fault);
   const said = message === '' ? 'The model server rejected the request.' : message.slice(0, 1000);

@@ -1,7 +1,7 @@
 import type { ErrorCode } from '../../shared/errors.ts';
 import type { EventOf, GenerationEvent, GenerationRequest, Usage } from '../../shared/generation.ts';
 import { type ChunkChoice, type ChunkUsage, chunk, TokenNumbers, tokensOf } from './openai-chunk.ts';
-import { blamesRequest, codeOfFault, type Fault, faultOf } from './openai-errors.ts';
+import { blamesRequest, codeOfFault, faultOf, type ServerFault } from './openai-errors.ts';
 import { estimateTokens } from './token-estimate.ts';
 import { malformed } from './upstream-errors.ts';
 
@@ -17,7 +17,7 @@ const ABORTED: ReadonlySet<string> = new Set(['abort', 'error', 'cancelled']);
 const CUT_OFF = 'The model server ended the completion before it had finished.';
 
 /** Returns the message for the client. Other errors of the server may name its addresses, paths and keys. */
-function messageOf(fault: Fault): string {
+function messageOf(fault: ServerFault): string {
   const { message } = fault;
   return blamesRequest(fault) && message !== ''
     ? message.slice(0, 500)

@@ -5,7 +5,7 @@ import type { UsageRecord } from './usage-record.ts';
 const BATCH = 250;
 
 /** The limiter's stored usage records that are not in the ledger yet. */
-export interface Outbox {
+export interface UsageOutbox {
   outbox(limit: number): NumberedRecord[];
   dropOutboxTo(sequence: number): void;
 }
@@ -50,7 +50,7 @@ function writePoint(dataset: AnalyticsEngineDataset, record: UsageRecord): void 
  * @throws what the database throws; no record is lost then
  */
 export async function flushOutbox(
-  storage: Outbox,
+  storage: UsageOutbox,
   db: D1Database,
   dataset: AnalyticsEngineDataset | undefined,
 ): Promise<boolean> {

@@ -8,7 +8,7 @@ import {
   spawnEngineThread,
 } from '../../../origin/engine/engine-client.ts';
 import type { Submission } from '../../../origin/engine/messages.ts';
-import { tokenBytesOf } from '../../../origin/tokenizer/vocabulary.ts';
+import { tokenBytesOf } from '../../../origin/tokenizer/read-token-bytes.ts';
 import type { GenerationEvent } from '../../../shared/generation.ts';
 import { submission } from './support/submissions.ts';
 import { type SyntheticEngine, syntheticEngine } from './support/synthetic-engine.ts';

@@ -11,7 +11,7 @@ import { createLog } from '../../../origin/log.ts';
 import type { ServedModel } from '../../../origin/request/served-model.ts';
 import { UsageAccounts } from '../../../origin/request/usage-accounts.ts';
 import { Fleet } from '../../../origin/serving/fleet.ts';
-import { UNLIMITED } from '../../../origin/serving/memory-budget.ts';
+import { NO_MEMORY_LIMITS } from '../../../origin/serving/memory-budget.ts';
 import { Service } from '../../../origin/serving/service.ts';
 import { importSigningKey, SIGNATURE_HEADER, sign } from '../../../shared/signing.ts';
 import { forEachTest } from '../../support/for-tests.ts';
@@ -99,7 +99,7 @@ export class RunningOrigin {
 
   /** The model is there. */
   async ready(): Promise<this> {
-    this.fleet.configure([inspected(this.model)], UNLIMITED);
+    this.fleet.configure([inspected(this.model)], NO_MEMORY_LIMITS);
     await this.fleet.whenStarted();
     return this;
   }

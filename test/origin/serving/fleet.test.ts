@@ -7,7 +7,7 @@ import type { ProviderChoice } from '../../../origin/model/config/device.ts';
 import { Fleet } from '../../../origin/serving/fleet.ts';
 import type { InspectedModel } from '../../../origin/serving/inspect-model.ts';
 import type { LoadedModel } from '../../../origin/serving/loaded-model.ts';
-import { UNLIMITED } from '../../../origin/serving/memory-budget.ts';
+import { NO_MEMORY_LIMITS } from '../../../origin/serving/memory-budget.ts';
 import { ScriptedEngine } from '../http/scripted-engine.ts';
 
 const BASE = readConfig({ CONTINUO_ORIGIN_SECRET: 'not to be told' }).model;
@@ -75,7 +75,7 @@ async function startOf(fleet: Fleet): Promise<string> {
 describe('the start', () => {
   it('waits for the models with load: start, and fails with the first failure', async () => {
     const { fleet, loaded, failed } = fleetOfLoads();
-    fleet.configure([model('a'), model('b')], UNLIMITED);
+    fleet.configure([model('a'), model('b')], NO_MEMORY_LIMITS);
     await loaded('a first');
     expect(await startOf(fleet)).toBe('waiting');
     await failed('b first');
@@ -85,7 +85,7 @@ describe('the start', () => {
   it('does not fail because of a model that a request loads meanwhile', async () => {
     const { fleet, loaded, failed } = fleetOfLoads();
     const lazy = model('lazy', { load: 'first-use' });
-    fleet.configure([model('a'), lazy], UNLIMITED);
+    fleet.configure([model('a'), lazy], NO_MEMORY_LIMITS);
     expect(fleet.take(lazy)).toMatchObject({ type: 'loading' });
     await failed('lazy first');
     expect(await startOf(fleet)).toBe('waiting');
@@ -95,7 +95,7 @@ describe('the start', () => {
 
   it('is not affected by an engine that a reload replaced', async () => {
     const { fleet, loaded, failed } = fleetOfLoads();
-    for (const key of ['first', 'second', 'third']) fleet.configure([model('a', { key })], UNLIMITED);
+    for (const key of ['first', 'second', 'third']) fleet.configure([model('a', { key })], NO_MEMORY_LIMITS);
     await failed('a first');
     await loaded('a second');
     expect(await startOf(fleet)).toBe('waiting');
@@ -110,9 +110,9 @@ describe('a reload', () => {
     vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'performance'] });
     onTestFinished(() => void vi.useRealTimers());
     const { fleet, loaded } = fleetOfLoads();
-    fleet.configure([model('a')], UNLIMITED);
+    fleet.configure([model('a')], NO_MEMORY_LIMITS);
     await loaded('a first');
-    fleet.configure([model('a', { idleMs: 1000 })], UNLIMITED);
+    fleet.configure([model('a', { idleMs: 1000 })], NO_MEMORY_LIMITS);
     vi.advanceTimersByTime(999);
     expect(fleet.models[0]!.phase).toBe('loaded');
     vi.advanceTimersByTime(2);
@@ -122,16 +122,18 @@ describe('a reload', () => {
   it('that would need a second engine on WebGPU in the process is refused and changes nothing', async () => {
     const { fleet, loaded } = fleetOfLoads();
     const onGpu = model('gpu', { provider: 'webgpu' });
-    fleet.configure([onGpu, model('a')], UNLIMITED);
+    fleet.configure([onGpu, model('a')], NO_MEMORY_LIMITS);
     await loaded('gpu first');
     const changed = model('gpu', { provider: 'webgpu', key: 'second' });
     const other = model('other', { provider: 'auto' });
     for (const models of [[changed], [other]]) {
-      expect(() => fleet.configure(models, UNLIMITED)).toThrow(/on (webgpu|auto) cannot be added or changed/);
+      expect(() => fleet.configure(models, NO_MEMORY_LIMITS)).toThrow(
+        /on (webgpu|auto) cannot be added or changed/,
+      );
     }
     expect(fleet.models.map(({ model: { settings } }) => settings.name)).toEqual(['gpu', 'a']);
-    fleet.configure([onGpu, model('a', { key: 'second' })], UNLIMITED);
-    fleet.configure([model('a')], UNLIMITED);
-    expect(() => fleet.configure([other], UNLIMITED)).toThrow(/restart the origin/);
+    fleet.configure([onGpu, model('a', { key: 'second' })], NO_MEMORY_LIMITS);
+    fleet.configure([model('a')], NO_MEMORY_LIMITS);
+    expect(() => fleet.configure([other], NO_MEMORY_LIMITS)).toThrow(/restart the origin/);
   });
 });

@@ -2,7 +2,7 @@ import { expect, it } from 'vitest';
 import { readConfig } from '../../../origin/config/config.ts';
 import type { DeviceSettings } from '../../../origin/model/config/device.ts';
 import type { InspectedModel } from '../../../origin/serving/inspect-model.ts';
-import { type MemoryLimits, requireBudget, UNLIMITED } from '../../../origin/serving/memory-budget.ts';
+import { type MemoryLimits, NO_MEMORY_LIMITS, requireBudget } from '../../../origin/serving/memory-budget.ts';
 
 const BASE = readConfig({ CONTINUO_ORIGIN_SECRET: 'not to be told' }).model;
 const MIB = 2 ** 20;
@@ -28,7 +28,7 @@ const SECOND = model('second', { provider: 'cuda', deviceId: 1 });
 const MAYBE = model('maybe', { provider: 'auto', deviceId: 1 });
 const MAIN = model('main', { provider: 'cpu' });
 const refused = (models: readonly InspectedModel[], limits: Partial<MemoryLimits>) => () =>
-  requireBudget(models, { ...UNLIMITED, ...limits });
+  requireBudget(models, { ...NO_MEMORY_LIMITS, ...limits });
 
 it('models on one card must fit together; auto counts as the card, and cards are separate', () => {
   const limits = { cardBytes: 100 * MIB };

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { completionRequest } from '../../../shared/completion.ts';
-import { errorResponse } from '../../../shared/completion-response.ts';
+import { errorResponseBody } from '../../../shared/completion-response.ts';
 import type { GenerationRequest } from '../../../shared/generation.ts';
 import { workerForTests } from '../support/worker-for-tests.ts';
 import { FIELD_TABLE, IGNORED_FIELDS, SERVICE_FIELDS } from './field-table.ts';
@@ -30,7 +30,7 @@ describe.each(Object.entries(FIELD_TABLE))('%s', (field, { good, bad, beside }) 
   test('treats null as absent', async () => {
     if (field === 'prompt') {
       for (const prompt of [undefined, null]) {
-        const { error } = errorResponse.parse(await (await send({ prompt })).json());
+        const { error } = errorResponseBody.parse(await (await send({ prompt })).json());
         expect(error).toMatchObject({ code: 'missing_required_parameter', param: 'prompt' });
       }
       return;
@@ -55,7 +55,7 @@ describe.each(Object.entries(FIELD_TABLE))('%s', (field, { good, bad, beside }) 
     const answers = await Promise.all(
       bad.map(async ([value]) => {
         const response = await send({ ...beside, [field]: value });
-        const { error } = errorResponse.parse(await response.json());
+        const { error } = errorResponseBody.parse(await response.json());
         expect(error.message).toContain(field);
         return [short(value), response.status, error.type, error.code, error.param];
       }),

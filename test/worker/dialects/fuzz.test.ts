@@ -1,7 +1,7 @@
 import * as fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { completionRequest } from '../../../shared/completion.ts';
-import { errorResponse } from '../../../shared/completion-response.ts';
+import { errorResponseBody } from '../../../shared/completion-response.ts';
 import { ERROR_TABLE } from '../../../shared/errors.ts';
 import { payloadsOf } from '../support/sse.ts';
 import { workerForTests } from '../support/worker-for-tests.ts';
@@ -122,7 +122,7 @@ async function check(bytes: Uint8Array): Promise<void> {
   }
   expect(response.status, shown).toBeLessThan(500);
   expect(STATUSES.has(response.status), shown).toBe(true);
-  const { error } = errorResponse.parse(JSON.parse(text));
+  const { error } = errorResponseBody.parse(JSON.parse(text));
   expect(error.message.length, shown).toBeLessThan(2_000);
 }
 

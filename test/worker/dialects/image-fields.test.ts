@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { ApiError } from '../../../shared/errors.ts';
 import type { OriginModel } from '../../../shared/generation.ts';
-import { checkCapabilities } from '../../../worker/generation/served-model.ts';
+import { checkCapabilities } from '../../../worker/generation/resolve-model.ts';
 import { costOf } from '../../../worker/limits/request-cost.ts';
 import { parse } from './parsing.ts';
 

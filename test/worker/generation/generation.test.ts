@@ -1,6 +1,6 @@
 import * as fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { completionResponse, errorResponse } from '../../../shared/completion-response.ts';
+import { completionResponse, errorResponseBody } from '../../../shared/completion-response.ts';
 import { forAllTests } from '../../support/for-tests.ts';
 import { FIELD_TABLE } from '../dialects/field-table.ts';
 import { BEGIN, CONTEXT, END, startRealSystem, VOCABULARY } from '../support/real-origin.ts';
@@ -17,7 +17,7 @@ type Fields = Readonly<Record<string, unknown>>;
 
 async function refusal(fields: Fields) {
   const response = await system.post({ prompt: 'a', ...fields });
-  return { status: response.status, ...errorResponse.parse(await response.json()).error };
+  return { status: response.status, ...errorResponseBody.parse(await response.json()).error };
 }
 
 /** One choice, asked for plainly and as a stream, which must be the same. */
@@ -291,10 +291,12 @@ test('no combination of valid values makes the origin fail, plain or streamed', 
       const text = await response.text();
       expect([200, 400], `${text.slice(0, 300)} for ${JSON.stringify(body)}`).toContain(response.status);
       outcomes.set(response.status, (outcomes.get(response.status) ?? 0) + 1);
-      if (response.status === 400) errorResponse.parse(JSON.parse(text));
+      if (response.status === 400) errorResponseBody.parse(JSON.parse(text));
       else if (body.stream === true) {
         // What forbids every token is found with the first one, when a stream has begun.
-        const failures = payloadsOf(text).map((payload) => errorResponse.safeParse(payload).data?.error.type);
+        const failures = payloadsOf(text).map(
+          (payload) => errorResponseBody.safeParse(payload).data?.error.type,
+        );
         expect(failures).not.toContain('server_error');
       } else expect(completionResponse.parse(JSON.parse(text)).choices).toHaveLength(1);
     }),

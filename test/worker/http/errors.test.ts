@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { errorResponse } from '../../../shared/completion-response.ts';
+import { errorResponseBody } from '../../../shared/completion-response.ts';
 import { ADMIN_KEY_SHA256 } from '../admin/admin-client.ts';
 import { documentedPath, documentedPaths, undocumented } from '../support/api-document.ts';
 import { startFakeOrigin } from '../support/fake-origin.ts';
@@ -47,7 +47,7 @@ describe.each(BY_STATUS)('status %i', (status, cases) => {
     expect(response.status, text).toBe(status);
     expect(response.headers.get('content-type')).toBe('application/json');
     expect(response.headers.get('x-request-id')).toBeTruthy();
-    const { error } = errorResponse.parse(JSON.parse(text));
+    const { error } = errorResponseBody.parse(JSON.parse(text));
     expect(Object.keys(JSON.parse(text).error).toSorted()).toEqual(['code', 'message', 'param', 'type']);
     expect(error).toMatchObject({ type: row.type, code: row.code, param: row.param });
     expect(error.message).toMatch(row.message);
@@ -97,13 +97,13 @@ describe('reports the first of several faults in this order', () => {
       () => post({ ...good, best_of: 2, stream: true, suffix: 'b', images: ['data:,'] }),
     ],
   ])('%s', async (code, send) => {
-    const { error } = errorResponse.parse(await (await send()).json());
+    const { error } = errorResponseBody.parse(await (await send()).json());
     expect(error.code).toBe(code);
   });
 
   test('checks capabilities last, and sends nothing to the origin before', async () => {
     origin.models = origin.models.map((model) => ({ ...model, infill: false }));
-    const { error } = errorResponse.parse(await (await post({ ...good, suffix: 'b' })).json());
+    const { error } = errorResponseBody.parse(await (await post({ ...good, suffix: 'b' })).json());
     expect(error).toMatchObject({ code: 'unsupported_parameter', param: 'suffix' });
     expect(origin.requests).toEqual([]);
   });
@@ -118,13 +118,13 @@ describe('an origin that starts and stops', () => {
       other.models = [];
       const loading = await send();
       expect([loading.status, loading.headers.get('retry-after')]).toEqual([503, '5']);
-      expect(errorResponse.parse(await loading.json()).error.code).toBe('model_loading');
+      expect(errorResponseBody.parse(await loading.json()).error.code).toBe('model_loading');
       other.reset();
       expect((await send()).status).toBe(200);
       await other.stop();
       const gone = await send();
       expect([gone.status, gone.headers.get('retry-after')]).toEqual([502, '1']);
-      expect(errorResponse.parse(await gone.json()).error.code).toBe('upstream_error');
+      expect(errorResponseBody.parse(await gone.json()).error.code).toBe('upstream_error');
     } finally {
       await lonely.stop();
     }

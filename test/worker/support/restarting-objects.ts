@@ -4,7 +4,7 @@ import worker, {
   TenantLimiter as Limiter,
   StreamTail as Tail,
 } from '../../../worker/index.ts';
-import type { InnerRequestProps } from '../../../worker/replay/protocol.ts';
+import type { InnerRequestProps } from '../../../worker/replay/replay-protocol.ts';
 
 export class TenantLimiter extends Limiter {
   /** Runs before the next call of `block`. */

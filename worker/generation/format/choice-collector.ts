@@ -1,6 +1,6 @@
 import type { AnswerOptions } from '../../dialects/completion-call.ts';
 import type { ChoiceDelta, Finish } from './choice-deltas.ts';
-import { appendLogprobs, type Logprobs } from './logprobs.ts';
+import { appendLogprobs, type Logprobs } from './openai-logprobs.ts';
 
 type Whole = { -readonly [K in keyof ChoiceDelta]: ChoiceDelta[K] };
 

@@ -1,7 +1,7 @@
 import type { EventOf, FinishReason, GenerationEvent, TokenLogprob } from '../../../shared/generation.ts';
 import type { AnswerOptions } from '../../dialects/completion-call.ts';
-import { codePointLength } from './code-points.ts';
-import { type Logprobs, LogprobsFormatter, type PromptLogprobs, promptLogprobs } from './logprobs.ts';
+import { type Logprobs, LogprobsFormatter, type PromptLogprobs, promptLogprobs } from './openai-logprobs.ts';
+import { codePointLength } from './text-offsets.ts';
 import { lossyText } from './token-text.ts';
 
 /** What one event adds to one choice. A stream sends the deltas one by one, a plain answer is their sum. */

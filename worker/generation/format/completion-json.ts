@@ -1,6 +1,6 @@
 import type { EventOf, Usage } from '../../../shared/generation.ts';
 import type { ChoiceDelta } from './choice-deltas.ts';
-import { logprobsJson } from './logprobs.ts';
+import { logprobsJson } from './openai-logprobs.ts';
 
 /** The members that all chunks of one answer share. */
 export interface Envelope {

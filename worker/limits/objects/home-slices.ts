@@ -8,7 +8,7 @@ import type {
   ReservationRequest,
   ReservationResult,
   SettlementRequest,
-} from '../protocol.ts';
+} from '../limiter-protocol.ts';
 import { rateLimitStatus } from '../quota/rate-limit-headers.ts';
 import { draw, end, grant, refund, release, type Slice } from '../quota/slice.ts';
 import type { QuotaReservation, QuotaState, Subject } from '../quota/state.ts';

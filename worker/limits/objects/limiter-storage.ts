@@ -1,6 +1,6 @@
 import type { NumberedRecord } from '../../usage/usage-ledger.ts';
 import { NO_USAGE, type UsageRecord } from '../../usage/usage-record.ts';
-import type { ReservationRequest } from '../protocol.ts';
+import type { ReservationRequest } from '../limiter-protocol.ts';
 import { emptyQuota, type QuotaReservation, type QuotaState, type SubjectState } from '../quota/state.ts';
 import type { RegionState } from './home-slices.ts';
 

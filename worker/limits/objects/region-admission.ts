@@ -8,7 +8,7 @@ import type {
   ReservationRequest,
   ReservationResult,
   SettlementRequest,
-} from '../protocol.ts';
+} from '../limiter-protocol.ts';
 import { HeldSlices } from '../quota/held-slices.ts';
 import { type Gauge, headersOf } from '../quota/rate-limit-headers.ts';
 import { resetIn } from '../quota/window.ts';

@@ -11,7 +11,7 @@ import type {
   ReservationResult,
   SettlementRequest,
   TenantLimiterRpc,
-} from '../protocol.ts';
+} from '../limiter-protocol.ts';
 import { AlarmClock } from './alarm-clock.ts';
 import { RegionAdmission } from './region-admission.ts';
 

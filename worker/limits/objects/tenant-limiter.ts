@@ -12,7 +12,7 @@ import type {
   ReservationResult,
   SettlementRequest,
   TenantLimiterRpc,
-} from '../protocol.ts';
+} from '../limiter-protocol.ts';
 import { dueReservations, nextExpiry, recharge, renew, reserve, settle } from '../quota/quota.ts';
 import { rateLimitHeaders } from '../quota/rate-limit-headers.ts';
 import type { QuotaState, Subject } from '../quota/state.ts';

@@ -1,6 +1,6 @@
 import { DurableObject } from 'cloudflare:workers';
 import type { Env } from '../../env.ts';
-import type { Claim, IdempotentAnswerRpc, StoredResponse } from '../protocol.ts';
+import type { IdempotencyClaim, IdempotentAnswerRpc, StoredResponse } from '../replay-protocol.ts';
 
 interface State {
   /** Id of the request that runs or ran. Only this request may store a response or release the key. */
@@ -17,7 +17,7 @@ const RETENTION_MS = 3_600_000;
 /** One idempotency key of one tenant: the first request runs, repeated requests get its response. All calls are idempotent. */
 export class IdempotentAnswer extends DurableObject<Env> implements IdempotentAnswerRpc {
   /** @param runningMs milliseconds after which a running request counts as lost */
-  async claim(claimant: string, requestHash: string, runningMs: number): Promise<Claim> {
+  async claim(claimant: string, requestHash: string, runningMs: number): Promise<IdempotencyClaim> {
     const state = await this.#state();
     if (state === undefined) {
       await this.ctx.storage.put('state', { claimant, asked: requestHash, answer: null } satisfies State);

@@ -3,7 +3,7 @@ import { ApiError } from '../../../shared/errors.ts';
 import { SSE_DONE, SSE_KEEP_ALIVE, sseData } from '../../../shared/framing.ts';
 import type { Env } from '../../env.ts';
 import { afterAlone } from '../../timers/request-timers.ts';
-import type { InnerRequestProps, StreamTailRpc } from '../protocol.ts';
+import type { InnerRequestProps, StreamTailRpc } from '../replay-protocol.ts';
 import { EventLog, endOf } from './event-log.ts';
 
 /** A stream can be resumed for this long after its end. */

@@ -1,11 +1,11 @@
 import { beforeEach, describe, expect, test } from 'vitest';
 import { UNLIMITED } from '../../../../shared/tenant.ts';
-import { RegionAdmission } from '../../../../worker/limits/objects/region-admission.ts';
 import type {
   RegionSyncResult,
   ReservationRequest,
   SettlementRequest,
-} from '../../../../worker/limits/protocol.ts';
+} from '../../../../worker/limits/limiter-protocol.ts';
+import { RegionAdmission } from '../../../../worker/limits/objects/region-admission.ts';
 import { SLICE_MS } from '../../../../worker/limits/quota/slice.ts';
 
 const NOW = Date.UTC(2026, 0, 31, 12);

@@ -1,17 +1,17 @@
 import { type Limits, UNLIMITED } from '../../../../shared/tenant.ts';
-import {
-  type HomeCallbacks,
-  HomeSlices,
-  type RegionState,
-} from '../../../../worker/limits/objects/home-slices.ts';
-import { RegionAdmission } from '../../../../worker/limits/objects/region-admission.ts';
 import type {
   NumberedDecision,
   RegionDecision,
   RegionSync,
   RegionSyncResult,
   ReservationRequest,
-} from '../../../../worker/limits/protocol.ts';
+} from '../../../../worker/limits/limiter-protocol.ts';
+import {
+  type HomeCallbacks,
+  HomeSlices,
+  type RegionState,
+} from '../../../../worker/limits/objects/home-slices.ts';
+import { RegionAdmission } from '../../../../worker/limits/objects/region-admission.ts';
 import { renew, reserve, settle } from '../../../../worker/limits/quota/quota.ts';
 import { emptyQuota, type Subject, type SubjectState } from '../../../../worker/limits/quota/state.ts';
 

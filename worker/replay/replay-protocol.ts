@@ -8,14 +8,14 @@ export interface StoredResponse {
 }
 
 /** What a request with an idempotency key must do. */
-export type Claim =
+export type IdempotencyClaim =
   | { readonly turn: 'run' }
   | { readonly turn: 'wait' }
   | { readonly turn: 'mismatch' }
   | { readonly turn: 'replay'; readonly answer: StoredResponse };
 
 export interface IdempotentAnswerRpc extends Rpc.DurableObjectBranded {
-  claim(claimant: string, requestHash: string, runningMs: number): Promise<Claim>;
+  claim(claimant: string, requestHash: string, runningMs: number): Promise<IdempotencyClaim>;
   keep(claimant: string, answer: StoredResponse): Promise<void>;
   release(claimant: string): Promise<void>;
 }

@@ -1,13 +1,13 @@
 import * as fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import type { TokenLogprob } from '../../../shared/generation.ts';
-import { CodePointCounter, codePointLength } from '../../../worker/generation/format/code-points.ts';
 import { shortestFloat32, shownLogprob } from '../../../worker/generation/format/float32.ts';
 import {
   LogprobsFormatter,
   logprobsJson,
   promptLogprobs,
-} from '../../../worker/generation/format/logprobs.ts';
+} from '../../../worker/generation/format/openai-logprobs.ts';
+import { CodePointCounter, codePointLength } from '../../../worker/generation/format/text-offsets.ts';
 import { lossyText, tokenText } from '../../../worker/generation/format/token-text.ts';
 import { type PlainLogprobs, slowLogprobs, slowShortest } from './slow-logprobs.ts';
 

@@ -1,6 +1,6 @@
 import type { TokenLogprob, TopLogprob } from '../../../shared/generation.ts';
-import { CodePointCounter } from './code-points.ts';
 import { shownLogprob } from './float32.ts';
+import { CodePointCounter } from './text-offsets.ts';
 import { tokenText } from './token-text.ts';
 
 /** The `logprobs` object of legacy completions: four arrays of equal length, one entry per token. */
