@@ -7,6 +7,7 @@ import type { ModelRunner, ModelShape } from '../model-runner.ts';
 import { packAttention } from '../onnx/attention-packing.ts';
 import type { OnnxGraph } from '../onnx/onnx-graph.ts';
 import { graphFields, insertLogitsIndex, withGraph } from '../onnx/onnx-patch.ts';
+import { disableWindowedCache } from '../onnx/windowed-cache.ts';
 import { type GraphFile, inFile, loadSession, readGraphFile } from '../ort/graph-file.ts';
 import type { OrtDevice } from '../ort/ort-device.ts';
 import { type DecoderInterface, describeDecoder } from '../runner/decoder-interface.ts';
@@ -121,7 +122,7 @@ async function open(
   } else requireGroupQueryAttention(decoder, file);
   const selection = logitsSelection(graph, decoder);
   const patched = inFile(file, () => {
-    const fields = graphFields(model);
+    const fields = disableWindowedCache(graphFields(model));
     const packed = device.provider === 'cpu' ? packAttention(fields) : fields;
     const { fields: patched, logits } = insertLogitsIndex(packed, decoder.logits, selection);
     return { model: withGraph(model, patched), logits };

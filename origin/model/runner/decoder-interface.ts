@@ -66,7 +66,7 @@ export function describeDecoder(
   expectEqual('layers', layers, config.layers, 'num_hidden_layers', config);
 
   const kv = kvTensors(layers, inputs, outputs, names);
-  const { kvHeads, headSize, kvType } = kvShape(kv, inputs);
+  const { kvHeads, headSize, kvType } = kvShape(kv, inputs, config);
   expectEqual('KV heads', kvHeads, config.kvHeads, 'num_key_value_heads', config);
   if (config.headSize !== null) expectEqual('head size', headSize, config.headSize, 'head_dim', config);
   const heads = attentions[0]?.integers.get('num_heads') ?? config.attentionHeads;
@@ -161,14 +161,19 @@ function kvTensors(
   return kv;
 }
 
-/** Requires that all KV tensors are [batch, kvHeads, positions, headSize] of one type. */
+/**
+ * Requires that all KV tensors are [batch, kvHeads, positions, headSize] of one type. onnxruntime-genai's builder writes
+ * headSize as the symbol kv_cache_dim since 0.15; it is then the configuration's.
+ */
 function kvShape(
   kv: readonly KvTensor[],
   inputs: ReadonlyMap<string, GraphTensor>,
+  config: ModelConfig,
 ): { kvHeads: number; headSize: number; kvType: KvType } {
   const shapes = kv.map(({ past }) => {
     const { elementType, dimensions } = inputs.get(past)!;
-    const [, kvHeads, , headSize] = dimensions;
+    const [, kvHeads, , lastDimension] = dimensions;
+    const headSize = typeof lastDimension === 'string' ? configuredHeadSize(past, config) : lastDimension;
     if (dimensions.length !== 4 || typeof kvHeads !== 'number' || typeof headSize !== 'number') {
       throw new Error(
         `has an input ${past} that is not [batch, KV heads, positions, head size] with fixed sizes`,
@@ -188,6 +193,13 @@ function kvShape(
   if (other > 0)
     throw new Error(`has KV inputs of different shapes or types: ${kv[0]!.past}, ${kv[other]!.past}`);
   return first;
+}
+
+function configuredHeadSize(past: string, { headSize, source }: ModelConfig): number {
+  if (headSize !== null) return headSize;
+  throw new Error(
+    `has an input ${past} without a head size, and ${source} has neither head_dim nor hidden_size; add head_dim`,
+  );
 }
 
 function vocabularySize(logits: GraphTensor | undefined, config: ModelConfig, names: DecoderNames): number {

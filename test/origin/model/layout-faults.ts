@@ -98,6 +98,13 @@ export const LAYOUT_FAULTS: readonly Fault[] = [
     message: /^model\.onnx has local_window_size 12 but config\.json says sliding_window 20$/,
   },
   {
+    fault: 'no head size in the graph nor in config.json',
+    model: { kvDimension: 'symbol' },
+    damage: editConfig({ head_dim: undefined, hidden_size: undefined }),
+    message:
+      /^model\.onnx has an input past_key_values\.0\.key without a head size, and config\.json has neither head_dim nor hidden_size; add head_dim$/,
+  },
+  {
     fault: 'more context than a sliding window the graph does not apply',
     damage: editConfig({ sliding_window: 100 }),
     options: { contextLength: 101 },

@@ -60,6 +60,19 @@ const LAYOUTS: readonly Layout[] = [
     tolerance: FLOAT32,
   },
   {
+    layout: 'builder 0.18, kv_cache_dim',
+    model: { kvDimension: 'symbol' },
+    place: builder,
+    tolerance: FLOAT32,
+  },
+  {
+    layout: 'builder 0.18, sliding window with sliding_window_cache',
+    model: { ...window, windowedCache: true, kvDimension: 'symbol' },
+    place: builder,
+    variation: { window: 12 },
+    tolerance: FLOAT32,
+  },
+  {
     layout: 'builder, long RoPE',
     model: { shortRope: 40 },
     place: builder,
@@ -169,6 +182,7 @@ function expected(
   const weights = {
     ...model,
     ...({ attention: 'group-query', shortRope: 0, logits: 'float32', externalData: false } as const),
+    ...({ kvDimension: 'number', windowedCache: false } as const),
   };
   writeSyntheticModel(directory, weights);
   const reference = float64Llama.load(join(directory, 'model.onnx'));

@@ -5,7 +5,7 @@ import { openModel } from '../../../origin/model/open/open-model.ts';
 import { writeSyntheticModel } from '../../support/synthetic/synthetic-model.ts';
 import { editConfig, editModel, type Fault, remove } from './fault.ts';
 import { LAYOUT_FAULTS } from './layout-faults.ts';
-import { modelOptions, temporaryDirectory } from './synthetic-runner.ts';
+import { modelOptions, syntheticRunner, temporaryDirectory } from './synthetic-runner.ts';
 
 const FAULTS: readonly Fault[] = [
   {
@@ -170,6 +170,12 @@ it('a valid directory gives its shape and a log line', async () => {
     'model.onnx: 2 layers, 2 KV heads of 16 in float32, vocabulary 256; ' +
       'KV cache 4 slots × 100 positions × 512 bytes = 1 MiB',
   );
+});
+
+it('serves a context shorter than the window of a graph with sliding_window_cache', async () => {
+  const model = { slidingWindow: 12, windowedCache: true } as const;
+  const { runner } = await syntheticRunner(model, { contextLength: 10 });
+  expect(runner.shape.contextLength).toBe(10);
 });
 
 it('memory for external weights is not available to the KV cache', async () => {

@@ -28,6 +28,10 @@ export interface SyntheticModel {
   readonly cachedBranch: 'several-tokens' | 'one-token';
   /** Positions a token attends to, itself included; −1 = all. Of group-query attention alone. */
   readonly slidingWindow: number;
+  /** As builders from 0.15 on write it: GroupQueryAttention with sliding_window_cache = 1. */
+  readonly windowedCache: boolean;
+  /** Whether the last dimension of the past is a number, or the symbol of builders from 0.15 on. */
+  readonly kvDimension: 'number' | 'symbol';
   /**
    * Positions of a second pair of rotary tables, with other angles, taken while no row is longer; 0 = there is one pair.
    * Of group-query attention alone.
@@ -141,6 +145,8 @@ class LlamaBuilder {
   inputs(): void {
     const { layers, kvHeads, headSize, precision, vocabulary, positionIds, logits, hidden, embedding } =
       this.#model;
+    const lastDimension = this.#model.kvDimension === 'symbol' ? 'kv_cache_dim' : headSize;
+    const lengths = this.#model.windowedCache ? 'sliding_length' : 'sequence_length';
     const sequence = ['batch_size', 'sequence_length'];
     if (embedding === 'inside') this.writer.input('input_ids', 'int64', sequence);
     else this.writer.input('inputs_embeds', 'float32', [...sequence, hidden]);
@@ -149,8 +155,8 @@ class LlamaBuilder {
     this.writer.output('logits', logits, ['batch_size', 'sequence_length', vocabulary]);
     for (let layer = 0; layer < layers; layer++) {
       for (const part of ['key', 'value']) {
-        const past = ['batch_size', kvHeads, 'past_sequence_length', headSize];
-        const present = ['batch_size', kvHeads, 'total_sequence_length', headSize];
+        const past = ['batch_size', kvHeads, `past_${lengths}`, lastDimension];
+        const present = ['batch_size', kvHeads, `total_${lengths}`, lastDimension];
         this.writer.input(`past_key_values.${layer}.${part}`, precision, past);
         this.writer.output(`present.${layer}.${part}`, precision, present);
       }
@@ -265,6 +271,7 @@ class LlamaBuilder {
           do_rotary: { int: 1 },
           rotary_interleaved: { int: 0 },
           local_window_size: { int: this.#model.slidingWindow },
+          ...(this.#model.windowedCache && { sliding_window_cache: { int: 1 } }),
         },
       },
     );

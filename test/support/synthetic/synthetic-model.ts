@@ -21,6 +21,8 @@ export const TINY_MODEL: SyntheticModel = {
   attention: 'group-query',
   cachedBranch: 'several-tokens',
   slidingWindow: -1,
+  windowedCache: false,
+  kvDimension: 'number',
   shortRope: 0,
   logits: 'float32',
   block: 32,
