@@ -57,7 +57,7 @@ export interface OnnxGraph {
 }
 
 export const ModelField = { graph: 7 } as const;
-export const GraphField = { node: 1, initializer: 5, input: 11, output: 12 } as const;
+export const GraphField = { node: 1, initializer: 5, input: 11, output: 12, valueInfo: 13 } as const;
 
 /** Reads a ModelProto. @throws Error that completes "model.onnx …" */
 export function readGraph(model: Uint8Array): OnnxGraph {

@@ -11,7 +11,7 @@ import {
   withGraph,
 } from '../../../origin/model/onnx/onnx-patch.ts';
 import { type SyntheticModel, writeSyntheticModel } from '../../support/synthetic/synthetic-model.ts';
-import { temporaryDirectory } from './synthetic-runner.ts';
+import { prefillPrompt, syntheticRunner, temporaryDirectory } from './synthetic-runner.ts';
 
 function modelBytes(options: Partial<SyntheticModel> = {}): Uint8Array {
   const directory = temporaryDirectory();
@@ -69,6 +69,18 @@ it.each(['float32', 'float16'] as const)(
     expect(added.map(({ operator }) => operator)).toEqual(['Flatten', 'Gather']);
   },
 );
+
+it('drops the shapes that were noted for tensors after the selection', async () => {
+  const [softCap, token] = [2, Int32Array.of(7)];
+  const { runner: plain } = await syntheticRunner();
+  const { runner: capped } = await syntheticRunner({ softCap });
+  const expected = (await prefillPrompt(plain, 0, token)).map(
+    (logit) => softCap * Math.tanh(logit / softCap),
+  );
+  const logits = await prefillPrompt(capped, 0, token);
+  expect(logits.length).toBe(256);
+  for (const [id, logit] of logits.entries()) expect(logit).toBeCloseTo(expected[id]!, 5);
+});
 
 it('refuses a graph whose logits do not come from a projection', () => {
   expect(() => insertLogitsIndex(graphFields(modelBytes()), 'present.9.key')).toThrow(

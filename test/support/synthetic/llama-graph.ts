@@ -37,6 +37,8 @@ export interface SyntheticModel {
    * Of group-query attention alone.
    */
   readonly shortRope: number;
+  /** Limits the logits to ± this value by tanh, as Gemma 2 does, with the shapes of the steps written down; 0 = no limit. */
+  readonly softCap: number;
   /** float32 by a cast where the precision is float16. */
   readonly logits: 'float32' | 'float16';
   /** Block size of the quantisation; divides hidden, heads · headSize and intermediate. */
@@ -292,12 +294,27 @@ class LlamaBuilder {
   head(input: string): void {
     const { hidden, vocabulary, precision, logits } = this.#model;
     const output = `${this.#weights.scope}logits`;
+    if (this.#model.softCap > 0) {
+      this.#cap(this.#weights.linear('lm_head', input, hidden, vocabulary), output);
+      return;
+    }
     if (precision === logits) {
       this.#weights.linear('lm_head', input, hidden, vocabulary, output);
       return;
     }
     const half = this.#weights.linear('lm_head', input, hidden, vocabulary);
     this.writer.node('Cast', [half], [output], { attributes: { to: { int: ElementType[logits] } } });
+  }
+
+  #cap(logits: string, output: string): void {
+    const { softCap, precision, vocabulary } = this.#model;
+    const writer = this.writer;
+    const cap = this.#weights.floats('soft_cap', [], Float32Array.of(softCap));
+    const shares = writer.node('Div', [logits, cap], ['logits.shares']);
+    const limited = writer.node('Tanh', [shares], ['logits.limited']);
+    writer.node('Mul', [limited, cap], [output]);
+    for (const name of [logits, shares, limited])
+      writer.inner(name, precision, ['batch_size', 'sequence_length', vocabulary]);
   }
 
   #normWeight(name: string): string {
