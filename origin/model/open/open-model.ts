@@ -31,12 +31,15 @@ const DEFAULT_PREFILL_CHUNK = 32;
  */
 const MAX_WEBGPU_RUN = 31;
 
+/** Positions of a slot if neither the operator nor the model limits them, as BLOOM was trained with. */
+const DEFAULT_CONTEXT = 2048;
+
 export interface ModelOptions {
   readonly directory: string;
   /** Precision to load; absent = the first that `findDecoder` finds. */
   readonly variant?: Precision | undefined;
   readonly slots: number;
-  /** Positions of one slot; absent = the model's maximum. */
+  /** Positions of one slot; absent = the model's maximum, or 2,048 if it has none. */
   readonly contextLength?: number | undefined;
   readonly prefillChunk?: number | undefined;
   /** Threads of one run. */
@@ -78,7 +81,7 @@ export function planModel(options: Omit<ModelOptions, 'threads' | 'prefillChunk'
   const { file, names } = findDecoder(directory, options.variant);
   const graphFile = readGraphFile(directory, file);
   const decoder = inFile(file, () => describeDecoder(graphFile.graph, config, names));
-  const contextLength = options.contextLength ?? decoder.maxPositions;
+  const contextLength = options.contextLength ?? defaultContext(decoder);
   if (contextLength > decoder.maxPositions) {
     throw new ModelError(`context of ${contextLength} positions: the model supports ${decoder.maxPositions}`);
   }
@@ -88,6 +91,9 @@ export function planModel(options: Omit<ModelOptions, 'threads' | 'prefillChunk'
   const weightBytes = graphFile.weightBytes + (vision?.weightBytes ?? 0);
   return { ...graphFile, config, decoder, layout, vision, weightBytes };
 }
+
+const defaultContext = ({ maxPositions }: DecoderInterface): number =>
+  maxPositions === Infinity ? DEFAULT_CONTEXT : maxPositions;
 
 /**
  * Loads and probes a model directory.

@@ -6,6 +6,7 @@ import {
   USE_CACHE_BRANCH,
 } from '../config/decoder-names.ts';
 import type { ModelConfig } from '../config/model-config.ts';
+import type { SizeName } from '../config/size-names.ts';
 import { ElementType, type GraphTensor, type OnnxGraph, withBranches } from '../onnx/onnx-graph.ts';
 import { positionLimit } from './position-limit.ts';
 
@@ -217,8 +218,11 @@ function expectEqual(
   what: string,
   graph: number,
   config: number,
-  key: string,
-  { source }: ModelConfig,
+  key: SizeName,
+  { source, fieldNames }: ModelConfig,
 ): void {
-  if (graph !== config) throw new Error(`has ${what} ${graph} but ${source} says ${key} ${config}`);
+  if (graph === config) return;
+  const field = fieldNames[key] ?? key;
+  const says = field === 'multi_query' ? `multi_query true, which is ${config}` : `${field} ${config}`;
+  throw new Error(`has ${what} ${graph} but ${source} says ${says}`);
 }
