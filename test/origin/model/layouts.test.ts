@@ -111,6 +111,19 @@ const LAYOUTS: readonly Layout[] = [
     tolerance: ROUNDED,
   })),
   { layout: 'Optimum', model: { ...plain, positionIds: true }, tolerance: FLOAT32 },
+  {
+    layout: 'Optimum, sliding window in the mask',
+    model: { ...plain, ...window, positionIds: true },
+    variation: { window: 12 },
+    tolerance: FLOAT32,
+  },
+  {
+    layout: 'merged, sliding window in the mask',
+    model: { ...merged, ...window },
+    place: { file: 'decoder_model_merged.onnx' },
+    variation: { window: 12 },
+    tolerance: FLOAT32,
+  },
   { layout: 'Optimum without position ids', model: plain, tolerance: FLOAT32 },
   { layout: 'Optimum, as many KV heads as heads', model: { ...plain, kvHeads: 4 }, tolerance: FLOAT32 },
   {

@@ -26,7 +26,7 @@ export interface SyntheticModel {
   readonly attention: 'group-query' | 'concatenated' | 'merged';
   /** Of a merged model: whether the branch that reads the past takes several tokens, or is right for one only. */
   readonly cachedBranch: 'several-tokens' | 'one-token';
-  /** Positions a token attends to, itself included; −1 = all. Of group-query attention alone. */
+  /** Positions a token attends to, itself included; −1 = all. In the attention operator, else in the mask. */
   readonly slidingWindow: number;
   /** As builders from 0.15 on write it: GroupQueryAttention with sliding_window_cache = 1. */
   readonly windowedCache: boolean;
