@@ -132,17 +132,15 @@ function findReader(fields: readonly WireField[], logits: string): { reader: Wir
     const node = readNode(field);
     for (const name of node.outputs) if (name !== '') producers.set(name, { field, node });
   }
-  let name = logits;
-  for (let step = 0; step < MAX_TAIL_NODES; step++) {
-    const producer = producers.get(name);
-    if (producer === undefined) break;
+  // Nearest first. A bias can be the first input of the sum, and have a producer of its own.
+  const names = [logits];
+  for (let at = 0; at < Math.min(names.length, MAX_TAIL_NODES); at++) {
+    const producer = producers.get(names[at]!);
+    if (producer === undefined) continue;
     const { field, node } = producer;
-    const input = PROJECTIONS.has(node.operator)
-      ? node.inputs[0]
-      : node.inputs.find((candidate) => producers.has(candidate));
-    if (input === undefined) break;
-    if (PROJECTIONS.has(node.operator)) return { reader: field, hidden: input };
-    name = input;
+    const hidden = node.inputs[0];
+    if (PROJECTIONS.has(node.operator) && hidden !== undefined) return { reader: field, hidden };
+    names.push(...node.inputs.filter((input) => producers.has(input)));
   }
   throw new Error(`has no output projection before ${logits}`);
 }

@@ -10,6 +10,7 @@ import {
   LOGITS_INDEX,
   withGraph,
 } from '../../../origin/model/onnx/onnx-patch.ts';
+import { OnnxWriter } from '../../support/synthetic/onnx-writer.ts';
 import { type SyntheticModel, writeSyntheticModel } from '../../support/synthetic/synthetic-model.ts';
 import { prefillPrompt, syntheticRunner, temporaryDirectory } from './synthetic-runner.ts';
 
@@ -80,6 +81,22 @@ it('drops the shapes that were noted for tensors after the selection', async () 
   const logits = await prefillPrompt(capped, 0, token);
   expect(logits.length).toBe(256);
   for (const [id, logit] of logits.entries()) expect(logit).toBeCloseTo(expected[id]!, 5);
+});
+
+it('finds the projection behind a bias that another node gives', () => {
+  const writer = new OnnxWriter();
+  writer.output('logits', 'float32', ['batch', 'sequence', 4]);
+  writer.node('Identity', ['shared'], ['bias']);
+  writer.node('Neg', ['vectors'], ['hidden']);
+  writer.node('MatMul', ['hidden', 'weight'], ['product']);
+  writer.node('Add', ['bias', 'product'], ['sum']);
+  writer.node('Cast', ['sum'], ['logits'], { attributes: { to: { int: 1 } } });
+  const directory = temporaryDirectory();
+  writer.write(directory, 'model.onnx');
+  const model = readFileSync(join(directory, 'model.onnx'));
+  const { fields } = insertLogitsIndex(graphFields(model), 'logits');
+  const { nodes } = readGraph(withGraph(model, fields));
+  expect(nodes.find(({ operator }) => operator === 'Flatten')?.inputs).toEqual(['hidden']);
 });
 
 it('refuses a graph whose logits do not come from a projection', () => {
