@@ -5,6 +5,7 @@ import { ModelError } from '../config/model-json.ts';
 import { onDevice, thisMachine } from '../device/device-choice.ts';
 import type { ModelRunner, ModelShape } from '../model-runner.ts';
 import { packAttention } from '../onnx/attention-packing.ts';
+import { keepAllLogits } from '../onnx/logits-to-keep.ts';
 import type { OnnxGraph } from '../onnx/onnx-graph.ts';
 import { graphFields, insertLogitsIndex, withGraph } from '../onnx/onnx-patch.ts';
 import { disableWindowedCache } from '../onnx/windowed-cache.ts';
@@ -128,7 +129,7 @@ async function open(
   } else requireGroupQueryAttention(decoder, file);
   const selection = logitsSelection(graph, decoder);
   const patched = inFile(file, () => {
-    const fields = disableWindowedCache(graphFields(model));
+    const fields = keepAllLogits(disableWindowedCache(graphFields(model)));
     const packed = device.provider === 'cpu' ? packAttention(fields) : fields;
     const { fields: patched, logits } = insertLogitsIndex(packed, decoder.logits, selection);
     return { model: withGraph(model, patched), logits };

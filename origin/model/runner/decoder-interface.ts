@@ -7,6 +7,7 @@ import {
 } from '../config/decoder-names.ts';
 import type { ModelConfig } from '../config/model-config.ts';
 import type { SizeName } from '../config/size-names.ts';
+import { LOGITS_TO_KEEP } from '../onnx/logits-to-keep.ts';
 import { ElementType, type GraphTensor, type OnnxGraph, withBranches } from '../onnx/onnx-graph.ts';
 import { positionLimit } from './position-limit.ts';
 
@@ -47,6 +48,10 @@ export interface DecoderInterface {
   /** True if activations are scaled by the largest of all rows of a run, so that rows influence each other. */
   readonly couplesRows: boolean;
 }
+
+/** Inputs of convolution, state-space and recurrent layers, as Optimum, transformers.js and onnxruntime-genai name them. */
+const STATE_INPUT =
+  /(^|[._])(past_conv|past_ssm|past_recurrent|conv_states?|ssm_states?|recurrent_states?)([._]|$)/;
 
 const COUPLING_OPERATORS = new Set(['DynamicQuantizeLinear', 'DynamicQuantizeMatMul']);
 
@@ -117,9 +122,15 @@ function requireKnownInputs(
   tokenInput: string,
   names: DecoderNames,
 ): void {
-  const integers = [names.inputIds, names.attentionMask, names.positionIds];
+  const integers = [names.inputIds, names.attentionMask, names.positionIds, LOGITS_TO_KEEP];
   const known = [tokenInput, ...integers, USE_CACHE_BRANCH];
   const unknown = [...inputs.keys()].filter((name) => !known.includes(name) && !isPast(name, names));
+  const states = unknown.filter((name) => STATE_INPUT.test(name));
+  if (states.length > 0) {
+    throw new Error(
+      `belongs to a hybrid model: ${states.slice(0, 3).join(', ')} hold the state of layers without attention, which cannot be cut at a position; choose a model with attention only`,
+    );
+  }
   if (unknown.length > 0) throw new Error(`has unsupported inputs: ${unknown.join(', ')}`);
   const missing = [tokenInput, names.attentionMask].filter((name) => !inputs.has(name));
   if (missing.length > 0) throw new Error(`lacks the input ${missing.join(', ')}`);

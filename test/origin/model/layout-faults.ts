@@ -170,6 +170,13 @@ export const LAYOUT_FAULTS: readonly Fault[] = [
     message: /\.onnx gives logits that are not finite numbers$/,
   })),
   {
+    fault: 'a hybrid model',
+    model: plain,
+    damage: editModel('position_ids', 'past_conv.01'),
+    message:
+      /^model\.onnx belongs to a hybrid model: past_conv\.01 hold the state of layers without attention, which cannot be cut at a position; choose a model with attention only$/,
+  },
+  {
     fault: 'an unknown input of a concatenated model',
     model: plain,
     damage: editModel('position_ids', 'cache_positn'),

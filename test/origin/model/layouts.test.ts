@@ -90,6 +90,18 @@ const LAYOUTS: readonly Layout[] = [
     place: community('model_fp16'),
     tolerance: FLOAT16,
   },
+  ...(['scalar', 'list'] as const).map((logitsToKeep) => ({
+    layout: `community, num_logits_to_keep as ${logitsToKeep}`,
+    model: { logitsToKeep },
+    place: community('model'),
+    tolerance: FLOAT32,
+  })),
+  {
+    layout: 'merged, num_logits_to_keep',
+    model: { ...merged, logitsToKeep: 'scalar' },
+    place: community('decoder_model_merged'),
+    tolerance: FLOAT32,
+  },
   {
     layout: 'community, q4',
     model: { quantization: 'q4', externalData: true, positionIds: true },
@@ -195,7 +207,7 @@ function expected(
   const weights = {
     ...model,
     ...({ attention: 'group-query', shortRope: 0, logits: 'float32', externalData: false } as const),
-    ...({ kvDimension: 'number', windowedCache: false } as const),
+    ...({ kvDimension: 'number', windowedCache: false, logitsToKeep: 'none' } as const),
   };
   writeSyntheticModel(directory, weights);
   const reference = float64Llama.load(join(directory, 'model.onnx'));

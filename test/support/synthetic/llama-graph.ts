@@ -37,6 +37,8 @@ export interface SyntheticModel {
    * Of group-query attention alone.
    */
   readonly shortRope: number;
+  /** An input that says how many of the last positions get logits, as transformers.js's exports have it. */
+  readonly logitsToKeep: 'none' | 'scalar' | 'list';
   /** Limits the logits to ± this value by tanh, as Gemma 2 does, with the shapes of the steps written down; 0 = no limit. */
   readonly softCap: number;
   /** float32 by a cast where the precision is float16. */
@@ -153,6 +155,9 @@ class LlamaBuilder {
     if (embedding === 'inside') this.writer.input('input_ids', 'int64', sequence);
     else this.writer.input('inputs_embeds', 'float32', [...sequence, hidden]);
     this.writer.input('attention_mask', 'int64', ['batch_size', 'total_sequence_length']);
+    const { logitsToKeep } = this.#model;
+    if (logitsToKeep !== 'none')
+      this.writer.input('num_logits_to_keep', 'int64', logitsToKeep === 'list' ? [1] : []);
     if (positionIds) this.writer.input('position_ids', 'int64', ['batch_size', 'sequence_length']);
     this.writer.output('logits', logits, ['batch_size', 'sequence_length', vocabulary]);
     for (let layer = 0; layer < layers; layer++) {
@@ -291,8 +296,9 @@ class LlamaBuilder {
     return this.#weights.linear(`${name}.down_proj`, gated, intermediate, hidden);
   }
 
-  head(input: string): void {
-    const { hidden, vocabulary, precision, logits } = this.#model;
+  head(normed: string): void {
+    const { hidden, vocabulary, precision, logits, logitsToKeep } = this.#model;
+    const input = logitsToKeep === 'none' ? normed : this.#lastPositions(normed);
     const output = `${this.#weights.scope}logits`;
     if (this.#model.softCap > 0) {
       this.#cap(this.#weights.linear('lm_head', input, hidden, vocabulary), output);
@@ -304,6 +310,19 @@ class LlamaBuilder {
     }
     const half = this.#weights.linear('lm_head', input, hidden, vocabulary);
     this.writer.node('Cast', [half], [output], { attributes: { to: { int: ElementType[logits] } } });
+  }
+
+  #lastPositions(normed: string): string {
+    const writer = this.writer;
+    const { scope } = this.#weights;
+    const negative = writer.node('Neg', ['num_logits_to_keep'], [`${scope}negative_count`]);
+    const start = writer.node(
+      'Reshape',
+      [negative, writer.integers('one_element', [1])],
+      [`${scope}kept_start`],
+    );
+    const [end, axis] = [writer.integers('kept_end', [2 ** 31]), writer.integers('kept_axis', [1])];
+    return writer.node('Slice', [normed, start, end, axis], [`${scope}last_positions`]);
   }
 
   #cap(logits: string, output: string): void {

@@ -24,6 +24,7 @@ export const TINY_MODEL: SyntheticModel = {
   windowedCache: false,
   kvDimension: 'number',
   shortRope: 0,
+  logitsToKeep: 'none',
   softCap: 0,
   logits: 'float32',
   block: 32,
