@@ -30,8 +30,8 @@ export function positionLimit(graph: OnnxGraph, config: ModelConfig): number {
 const COMPARISONS = new Set(['Greater', 'GreaterOrEqual', 'Less', 'LessOrEqual']);
 
 /**
- * Reports whether the graph's own attention mask applies the window. transformers masks key k for query q unless
- * k > q − window, so exports of Optimum compare positions with the difference of a position and the window.
+ * Reports whether the graph's own attention mask applies the window. In transformers, query q reads key k only if
+ * k > q − window. Optimum exports this as a Sub of the window that a comparison reads.
  */
 function masksWindow(graph: OnnxGraph, window: number): boolean {
   const graphs = [...withBranches(graph)];
