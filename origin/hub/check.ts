@@ -1,5 +1,4 @@
 import { MARKERS } from '../infill/families.ts';
-import { readModelConfig } from '../model/config/model-config.ts';
 import type { Precision } from '../model/config/model-files.ts';
 import type { ModelRunner } from '../model/model-runner.ts';
 import { openModel } from '../model/open/open-model.ts';
@@ -14,9 +13,12 @@ export interface ModelCheckRequest {
   /** One of several precisions in the directory; absent: the best one. */
   readonly variant?: Precision | undefined;
   readonly prompt: string;
+  readonly slots: number;
+  /** Positions of one slot; absent = what the origin would serve. */
+  readonly contextLength?: number | undefined;
   readonly threads: number;
-  /** Upper limit of the KV cache in bytes. */
-  readonly kvLimitBytes: number;
+  /** Most memory of the KV cache in bytes; null = what is free. */
+  readonly kvLimitBytes: number | null;
   /** Milliseconds, monotonic. */
   readonly now: () => number;
 }
@@ -44,33 +46,28 @@ export interface ModelSpeed {
   readonly batch: number;
 }
 
-/** Rows of the batch. */
-const SLOTS = 4;
 const COMPARED_STEPS = 4;
 /** Generated tokens, and timed decode steps. */
 const STEPS = 32;
 const TIMED_PROMPT_TOKENS = 256;
-/** Limits the time that a check takes. */
-const MAX_CONTEXT = 1024;
 
 /**
  * Loads a model directory as the origin does, generates from one prompt, measures speed and batch invariance.
  * @throws Error with one line if the origin could not load the model
  */
 export async function checkModel(request: ModelCheckRequest): Promise<ModelCheck> {
-  const { directory, variant, threads, kvLimitBytes, now } = request;
+  const { directory, variant, slots, contextLength, threads, kvLimitBytes, now } = request;
   const tokenizer = Tokenizer.fromDirectory(directory, MARKERS);
-  const contextLength = Math.min(MAX_CONTEXT, readModelConfig(directory).maxPositions);
-  const size = { slots: SLOTS, contextLength, threads, kvLimitBytes };
+  const size = { slots, contextLength, threads, kvLimitBytes };
   const { runner, images, summary, warning } = await openModel({ directory, variant, ...size });
   try {
     const prompt = tokenizer.encode(request.prompt, { addSpecialTokens: true, parseSpecial: true });
-    const maxPrompt = contextLength - STEPS;
+    const maxPrompt = runner.shape.contextLength - STEPS;
     if (prompt.length < 1 || prompt.length > maxPrompt) {
       throw new HubError(`the prompt has ${prompt.length} tokens; use 1 to ${maxPrompt}`);
     }
     const generated = await continueGreedily(runner, prompt, STEPS, new Set(tokenizer.eosIds));
-    const compared = repeat(prompt, Math.max(prompt.length, SLOTS));
+    const compared = repeat(prompt, Math.max(prompt.length, slots));
     const timed = repeat(prompt, Math.min(TIMED_PROMPT_TOKENS, maxPrompt));
     return {
       summary,

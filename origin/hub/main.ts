@@ -6,6 +6,9 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import Table from 'cli-table3';
 import { Command, CommanderError } from 'commander';
 import { messageOf } from '../../shared/message-of.ts';
+import { variables } from '../config/config.ts';
+import { setVariables } from '../config/environment.ts';
+import { mebibytesToBytes } from '../config/model-settings.ts';
 import { findDecoder, PRECISIONS, type Precision } from '../model/config/model-files.ts';
 import { type CachedModel, cachedModels, findCached, removeCached } from './cache.ts';
 import { checkModel, type ModelCheck } from './check.ts';
@@ -41,7 +44,7 @@ const hubSettings = () => readHubSettings(process.env, homedir());
 function createProgram(): Command {
   const program = new Command('model')
     .description(
-      'Downloads, lists, removes and checks models. Reads HF_ENDPOINT, HF_TOKEN, HF_HOME, HF_HUB_CACHE and HTTPS_PROXY.',
+      'Downloads, lists, removes and checks models. Reads HF_ENDPOINT, HF_TOKEN, HF_HOME, HF_HUB_CACHE and HTTPS_PROXY; check also CONTINUO_SLOTS, CONTINUO_CONTEXT and CONTINUO_KV_MEMORY_MIB.',
     )
     .exitOverride();
   program
@@ -103,11 +106,30 @@ async function checkCommand(model: string, options: CheckOptions): Promise<void>
     directory,
     variant: variant === undefined ? undefined : requirePrecision(variant),
     prompt: options.prompt,
+    ...servedSize(),
     threads: availableParallelism(),
-    kvLimitBytes: process.availableMemory(),
     now: () => performance.now(),
   });
   console.log(checkTable(report));
+}
+
+const sizeVariables = variables.pick({
+  CONTINUO_SLOTS: true,
+  CONTINUO_CONTEXT: true,
+  CONTINUO_KV_MEMORY_MIB: true,
+});
+
+/** Returns the slots and positions that the origin would serve with the same environment. */
+function servedSize() {
+  const parsed = sizeVariables.safeParse(setVariables(process.env));
+  const issue = parsed.error?.issues[0];
+  if (!parsed.success) throw new HubError(`${String(issue?.path[0])}: ${issue?.message}`);
+  const {
+    CONTINUO_SLOTS: slots,
+    CONTINUO_CONTEXT: contextLength,
+    CONTINUO_KV_MEMORY_MIB: limit,
+  } = parsed.data;
+  return { slots, contextLength, kvLimitBytes: mebibytesToBytes(limit) };
 }
 
 function requirePrecision(name: string): Precision {

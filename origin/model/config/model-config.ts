@@ -1,30 +1,27 @@
 import * as z from 'zod';
 import { GENAI_CONFIG, type GenaiModel, readGenaiConfig } from './genai-config.ts';
 import { count, ModelError, readModelJson, tokenId, tokenIds } from './model-json.ts';
+import { type FieldNames, missingSize, type SizeName, withCommonNames } from './size-names.ts';
 
 /** Reads the sizes of a model from config.json (Hugging Face) and genai_config.json (onnxruntime-genai). */
 
 const CONFIG = 'config.json';
 
-/** Older names of the same sizes, used by GPT-2's family. */
-const OLD_NAMES = {
-  hidden_size: 'n_embd',
-  num_hidden_layers: 'n_layer',
-  num_attention_heads: 'n_head',
-  max_position_embeddings: 'n_positions',
-};
+const required = (name: SizeName) =>
+  z.int({ error: ({ input }) => (input === undefined ? missingSize(name) : undefined) }).positive();
 
 const modelConfigSchema = z.preprocess(
-  (value) => withPresentNames(withTextSizes(value)),
+  (value) => withCommonNames(withTextSizes(value)),
   z.object({
     model_type: z.string().optional(),
-    vocab_size: count,
+    vocab_size: required('vocab_size'),
     hidden_size: count.optional(),
-    num_hidden_layers: count,
-    num_attention_heads: count,
+    num_hidden_layers: required('num_hidden_layers'),
+    num_attention_heads: required('num_attention_heads'),
     num_key_value_heads: count.nullish(),
     head_dim: count.nullish(),
-    max_position_embeddings: count,
+    max_position_embeddings: count.nullish(),
+    alibi: z.boolean().nullish(),
     sliding_window: count.nullish(),
     use_sliding_window: z.boolean().nullish(),
     bos_token_id: tokenIds.nullish(),
@@ -32,6 +29,7 @@ const modelConfigSchema = z.preprocess(
     image_token_id: tokenId.nullish(),
     image_token_index: tokenId.nullish(),
     image_seq_length: count.nullish(),
+    field_names: z.record(z.string(), z.string()).default({}),
   }),
 );
 
@@ -43,12 +41,15 @@ const generationConfigSchema = z.object({
 export interface ModelConfig {
   /** The file that the sizes come from. */
   readonly source: string;
+  /** Names of the sizes in that file, where they are not the common ones. */
+  readonly fieldNames: FieldNames;
   readonly vocabularySize: number;
   readonly layers: number;
   readonly attentionHeads: number;
   readonly kvHeads: number;
   /** Null if the file has neither head_dim nor hidden_size. */
   readonly headSize: number | null;
+  /** Infinity if positions are only attention biases (ALiBi). */
   readonly maxPositions: number;
   /** Positions that a token attends to, itself included; null = all. */
   readonly slidingWindow: number | null;
@@ -88,19 +89,32 @@ function huggingFaceSizes(config: z.infer<typeof modelConfigSchema>): Sizes {
   const heads = config.num_attention_heads;
   return {
     source: CONFIG,
+    fieldNames: config.field_names,
     vocabularySize: config.vocab_size,
     layers: config.num_hidden_layers,
     attentionHeads: heads,
     kvHeads: config.num_key_value_heads ?? heads,
     headSize: config.head_dim ?? (config.hidden_size === undefined ? null : config.hidden_size / heads),
-    maxPositions: config.max_position_embeddings,
+    maxPositions: maxPositions(config),
     slidingWindow: config.use_sliding_window === false ? null : (config.sliding_window ?? null),
   };
+}
+
+function maxPositions({
+  max_position_embeddings,
+  model_type,
+  alibi,
+}: z.infer<typeof modelConfigSchema>): number {
+  const isAlibi = alibi ?? model_type === 'bloom';
+  if (isAlibi) return max_position_embeddings ?? Infinity;
+  if (typeof max_position_embeddings === 'number') return max_position_embeddings;
+  throw new ModelError(`${CONFIG}: max_position_embeddings: ${missingSize('max_position_embeddings')}`);
 }
 
 function genaiSizes({ vocab_size, context_length, decoder }: GenaiModel): Sizes {
   return {
     source: GENAI_CONFIG,
+    fieldNames: {},
     vocabularySize: vocab_size,
     layers: decoder.num_hidden_layers,
     attentionHeads: decoder.num_attention_heads,
@@ -135,11 +149,4 @@ function withTextSizes(value: unknown): unknown {
   if (typeof value !== 'object' || value === null || !('text_config' in value)) return value;
   const { text_config: text, ...others } = value;
   return typeof text === 'object' ? { ...others, ...text } : value;
-}
-
-function withPresentNames(value: unknown): unknown {
-  if (typeof value !== 'object' || value === null || Array.isArray(value)) return value;
-  const given: Record<string, unknown> = { ...value };
-  for (const [present, old] of Object.entries(OLD_NAMES)) given[present] ??= given[old];
-  return given;
 }

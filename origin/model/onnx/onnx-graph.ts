@@ -27,6 +27,8 @@ export interface GraphNode {
   readonly outputs: readonly string[];
   /** Integer attributes only. */
   readonly integers: ReadonlyMap<string, number>;
+  /** Value of a Constant that is one int64; else null. */
+  readonly constant: number | null;
   /** Graphs inside the node: branches of an If, body of a Loop. */
   readonly branches: readonly OnnxGraph[];
 }
@@ -54,10 +56,12 @@ export interface OnnxGraph {
   readonly outputs: readonly GraphTensor[];
   readonly nodes: readonly GraphNode[];
   readonly initializers: ReadonlyMap<string, GraphInitializer>;
+  /** Initializers and Constant nodes of one int64, by name. */
+  readonly scalars: ReadonlyMap<string, number>;
 }
 
 export const ModelField = { graph: 7 } as const;
-export const GraphField = { node: 1, initializer: 5, input: 11, output: 12 } as const;
+export const GraphField = { node: 1, initializer: 5, input: 11, output: 12, valueInfo: 13 } as const;
 
 /** Reads a ModelProto. @throws Error that completes "model.onnx …" */
 export function readGraph(model: Uint8Array): OnnxGraph {
@@ -75,16 +79,23 @@ function readGraphMessage(graph: Uint8Array): OnnxGraph {
   const outputs: GraphTensor[] = [];
   const nodes: GraphNode[] = [];
   const initializers = new Map<string, GraphInitializer>();
+  const scalars = new Map<string, number>();
   for (const field of wireFields(graph)) {
-    if (field.field === GraphField.node) nodes.push(readNode(field));
-    else if (field.field === GraphField.input) inputs.push(readTensor(field));
+    if (field.field === GraphField.node) {
+      const node = readNode(field);
+      nodes.push(node);
+      if (node.constant !== null) scalars.set(node.outputs[0] ?? '', node.constant);
+    } else if (field.field === GraphField.input) inputs.push(readTensor(field));
     else if (field.field === GraphField.output) outputs.push(readTensor(field));
     else if (field.field === GraphField.initializer) {
       const initializer = readInitializer(field);
       initializers.set(initializer.name, initializer);
+      const value = readScalar(field);
+      if (value !== null) scalars.set(initializer.name, value);
     }
   }
-  return { inputs: inputs.filter(({ name }) => !initializers.has(name)), outputs, nodes, initializers };
+  const withoutInitializers = inputs.filter(({ name }) => !initializers.has(name));
+  return { inputs: withoutInitializers, outputs, nodes, initializers, scalars };
 }
 
 export function graphMessage(model: Uint8Array): Uint8Array {
@@ -98,24 +109,47 @@ export function readNode(field: WireField): GraphNode {
   const integers = new Map<string, number>();
   const branches: OnnxGraph[] = [];
   let operator = '';
+  let constant: number | null = null;
   for (const part of wireFields(field.bytes)) {
     if (part.field === 1) inputs.push(readString(part));
     else if (part.field === 2) outputs.push(readString(part));
     else if (part.field === 4) operator = readString(part);
-    else if (part.field === 5) readAttribute(part, integers, branches);
+    else if (part.field === 5) constant = readAttribute(part, integers, branches) ?? constant;
   }
-  return { operator, inputs, outputs, integers, branches };
+  return { operator, inputs, outputs, integers, branches, constant };
 }
 
-function readAttribute(field: WireField, integers: Map<string, number>, branches: OnnxGraph[]): void {
+/** Returns the attribute's value if it is a tensor of one int64. */
+function readAttribute(
+  field: WireField,
+  integers: Map<string, number>,
+  branches: OnnxGraph[],
+): number | null {
   let name = '';
+  let scalar: number | null = null;
   let value: number | undefined;
   for (const part of wireFields(field.bytes)) {
     if (part.field === 1) name = readString(part);
     else if (part.field === 3) value = readInteger(part);
+    else if (part.field === 5) scalar = readScalar(part);
     else if (part.field === 6) branches.push(readGraphMessage(part.bytes));
   }
   if (value !== undefined) integers.set(name, value);
+  return scalar;
+}
+
+/** Reads a TensorProto {data_type 2, int64_data 7, raw_data 9} of one int64; null if it is another tensor. */
+function readScalar(field: WireField): number | null {
+  let elementType = 0;
+  let values: readonly number[] = [];
+  for (const part of wireFields(field.bytes)) {
+    if (part.field === 2) elementType = readInteger(part);
+    else if (part.field === 7 && part.bytes.length <= 10) values = [...values, ...readIntegers(part)];
+    else if (part.field === 7) return null;
+    else if (part.field === 9 && part.bytes.length === 8)
+      values = [Number(Buffer.from(part.bytes).readBigInt64LE())];
+  }
+  return elementType === ElementType.int64 && values.length === 1 ? values[0]! : null;
 }
 
 /** ValueInfoProto {name 1, type 2 {tensor 1 {elem_type 1, shape 2 {dim 1 {value 1, param 2}}}}}. */

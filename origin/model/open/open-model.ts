@@ -5,8 +5,10 @@ import { ModelError } from '../config/model-json.ts';
 import { onDevice, thisMachine } from '../device/device-choice.ts';
 import type { ModelRunner, ModelShape } from '../model-runner.ts';
 import { packAttention } from '../onnx/attention-packing.ts';
+import { keepAllLogits } from '../onnx/logits-to-keep.ts';
 import type { OnnxGraph } from '../onnx/onnx-graph.ts';
 import { graphFields, insertLogitsIndex, withGraph } from '../onnx/onnx-patch.ts';
+import { disableWindowedCache } from '../onnx/windowed-cache.ts';
 import { type GraphFile, inFile, loadSession, readGraphFile } from '../ort/graph-file.ts';
 import type { OrtDevice } from '../ort/ort-device.ts';
 import { type DecoderInterface, describeDecoder } from '../runner/decoder-interface.ts';
@@ -30,12 +32,15 @@ const DEFAULT_PREFILL_CHUNK = 32;
  */
 const MAX_WEBGPU_RUN = 31;
 
+/** Positions of a slot if neither the operator nor the model limits them, as BLOOM was trained with. */
+const DEFAULT_CONTEXT = 2048;
+
 export interface ModelOptions {
   readonly directory: string;
   /** Precision to load; absent = the first that `findDecoder` finds. */
   readonly variant?: Precision | undefined;
   readonly slots: number;
-  /** Positions of one slot; absent = the model's maximum. */
+  /** Positions of one slot; absent = the model's maximum, or 2,048 if it has none. */
   readonly contextLength?: number | undefined;
   readonly prefillChunk?: number | undefined;
   /** Threads of one run. */
@@ -77,7 +82,7 @@ export function planModel(options: Omit<ModelOptions, 'threads' | 'prefillChunk'
   const { file, names } = findDecoder(directory, options.variant);
   const graphFile = readGraphFile(directory, file);
   const decoder = inFile(file, () => describeDecoder(graphFile.graph, config, names));
-  const contextLength = options.contextLength ?? decoder.maxPositions;
+  const contextLength = options.contextLength ?? defaultContext(decoder);
   if (contextLength > decoder.maxPositions) {
     throw new ModelError(`context of ${contextLength} positions: the model supports ${decoder.maxPositions}`);
   }
@@ -87,6 +92,9 @@ export function planModel(options: Omit<ModelOptions, 'threads' | 'prefillChunk'
   const weightBytes = graphFile.weightBytes + (vision?.weightBytes ?? 0);
   return { ...graphFile, config, decoder, layout, vision, weightBytes };
 }
+
+const defaultContext = ({ maxPositions }: DecoderInterface): number =>
+  maxPositions === Infinity ? DEFAULT_CONTEXT : maxPositions;
 
 /**
  * Loads and probes a model directory.
@@ -121,7 +129,7 @@ async function open(
   } else requireGroupQueryAttention(decoder, file);
   const selection = logitsSelection(graph, decoder);
   const patched = inFile(file, () => {
-    const fields = graphFields(model);
+    const fields = keepAllLogits(disableWindowedCache(graphFields(model)));
     const packed = device.provider === 'cpu' ? packAttention(fields) : fields;
     const { fields: patched, logits } = insertLogitsIndex(packed, decoder.logits, selection);
     return { model: withGraph(model, patched), logits };

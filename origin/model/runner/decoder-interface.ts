@@ -6,6 +6,8 @@ import {
   USE_CACHE_BRANCH,
 } from '../config/decoder-names.ts';
 import type { ModelConfig } from '../config/model-config.ts';
+import type { SizeName } from '../config/size-names.ts';
+import { LOGITS_TO_KEEP } from '../onnx/logits-to-keep.ts';
 import { ElementType, type GraphTensor, type OnnxGraph, withBranches } from '../onnx/onnx-graph.ts';
 import { positionLimit } from './position-limit.ts';
 
@@ -47,6 +49,10 @@ export interface DecoderInterface {
   readonly couplesRows: boolean;
 }
 
+/** Inputs of convolution, state-space and recurrent layers, as Optimum, transformers.js and onnxruntime-genai name them. */
+const STATE_INPUT =
+  /(^|[._])(past_conv|past_ssm|past_recurrent|conv_states?|ssm_states?|recurrent_states?)([._]|$)/;
+
 const COUPLING_OPERATORS = new Set(['DynamicQuantizeLinear', 'DynamicQuantizeMatMul']);
 
 /** @throws Error that completes "model.onnx …" and names what is missing, unknown or contradictory */
@@ -66,7 +72,7 @@ export function describeDecoder(
   expectEqual('layers', layers, config.layers, 'num_hidden_layers', config);
 
   const kv = kvTensors(layers, inputs, outputs, names);
-  const { kvHeads, headSize, kvType } = kvShape(kv, inputs);
+  const { kvHeads, headSize, kvType } = kvShape(kv, inputs, config);
   expectEqual('KV heads', kvHeads, config.kvHeads, 'num_key_value_heads', config);
   if (config.headSize !== null) expectEqual('head size', headSize, config.headSize, 'head_dim', config);
   const heads = attentions[0]?.integers.get('num_heads') ?? config.attentionHeads;
@@ -116,9 +122,15 @@ function requireKnownInputs(
   tokenInput: string,
   names: DecoderNames,
 ): void {
-  const integers = [names.inputIds, names.attentionMask, names.positionIds];
+  const integers = [names.inputIds, names.attentionMask, names.positionIds, LOGITS_TO_KEEP];
   const known = [tokenInput, ...integers, USE_CACHE_BRANCH];
   const unknown = [...inputs.keys()].filter((name) => !known.includes(name) && !isPast(name, names));
+  const states = unknown.filter((name) => STATE_INPUT.test(name));
+  if (states.length > 0) {
+    throw new Error(
+      `belongs to a hybrid model: ${states.slice(0, 3).join(', ')} hold the state of layers without attention, which cannot be cut at a position; choose a model with attention only`,
+    );
+  }
   if (unknown.length > 0) throw new Error(`has unsupported inputs: ${unknown.join(', ')}`);
   const missing = [tokenInput, names.attentionMask].filter((name) => !inputs.has(name));
   if (missing.length > 0) throw new Error(`lacks the input ${missing.join(', ')}`);
@@ -161,14 +173,19 @@ function kvTensors(
   return kv;
 }
 
-/** Requires that all KV tensors are [batch, kvHeads, positions, headSize] of one type. */
+/**
+ * Requires that all KV tensors are [batch, kvHeads, positions, headSize] of one type. onnxruntime-genai's builder writes
+ * headSize as the symbol kv_cache_dim since 0.15; it is then the configuration's.
+ */
 function kvShape(
   kv: readonly KvTensor[],
   inputs: ReadonlyMap<string, GraphTensor>,
+  config: ModelConfig,
 ): { kvHeads: number; headSize: number; kvType: KvType } {
   const shapes = kv.map(({ past }) => {
     const { elementType, dimensions } = inputs.get(past)!;
-    const [, kvHeads, , headSize] = dimensions;
+    const [, kvHeads, , lastDimension] = dimensions;
+    const headSize = typeof lastDimension === 'string' ? configuredHeadSize(past, config) : lastDimension;
     if (dimensions.length !== 4 || typeof kvHeads !== 'number' || typeof headSize !== 'number') {
       throw new Error(
         `has an input ${past} that is not [batch, KV heads, positions, head size] with fixed sizes`,
@@ -190,6 +207,13 @@ function kvShape(
   return first;
 }
 
+function configuredHeadSize(past: string, { headSize, source }: ModelConfig): number {
+  if (headSize !== null) return headSize;
+  throw new Error(
+    `has an input ${past} without a head size, and ${source} has neither head_dim nor hidden_size; add head_dim`,
+  );
+}
+
 function vocabularySize(logits: GraphTensor | undefined, config: ModelConfig, names: DecoderNames): number {
   if (logits === undefined) throw new Error(`lacks the output ${names.logits}`);
   if (logits.elementType !== ElementType.float32 && logits.elementType !== ElementType.float16) {
@@ -205,8 +229,11 @@ function expectEqual(
   what: string,
   graph: number,
   config: number,
-  key: string,
-  { source }: ModelConfig,
+  key: SizeName,
+  { source, fieldNames }: ModelConfig,
 ): void {
-  if (graph !== config) throw new Error(`has ${what} ${graph} but ${source} says ${key} ${config}`);
+  if (graph === config) return;
+  const field = fieldNames[key] ?? key;
+  const says = field === 'multi_query' ? `multi_query true, which is ${config}` : `${field} ${config}`;
+  throw new Error(`has ${what} ${graph} but ${source} says ${says}`);
 }

@@ -1,5 +1,5 @@
 import type { ModelConfig } from '../config/model-config.ts';
-import type { OnnxGraph } from '../onnx/onnx-graph.ts';
+import { type OnnxGraph, withBranches } from '../onnx/onnx-graph.ts';
 
 /** Index of the rotary cosines among an operator's inputs (the sines in ONNX's RotaryEmbedding, which have as many rows). */
 const COSINES: ReadonlyMap<string, number> = new Map([
@@ -20,11 +20,33 @@ export function positionLimit(graph: OnnxGraph, config: ModelConfig): number {
   const windows = attentions
     .map(({ integers }) => integers.get('local_window_size') ?? -1)
     .filter((size) => size > 0);
-  if (windows.length === 0) return slidingWindow;
+  if (windows.length === 0) return masksWindow(graph, slidingWindow) ? limit : slidingWindow;
   // Some exporters count the token itself, others do not.
   const other = windows.find((size) => Math.abs(size - slidingWindow) > 1);
   if (other === undefined) return limit;
   throw new Error(`has local_window_size ${other} but ${source} says sliding_window ${slidingWindow}`);
+}
+
+const COMPARISONS = new Set(['Greater', 'GreaterOrEqual', 'Less', 'LessOrEqual']);
+
+/**
+ * Reports whether the graph's own attention mask applies the window. In transformers, query q reads key k only if
+ * k > q − window. Optimum exports this as a Sub of the window that a comparison reads.
+ */
+function masksWindow(graph: OnnxGraph, window: number): boolean {
+  const graphs = [...withBranches(graph)];
+  const scalarOf = (name = '') =>
+    graphs.map(({ scalars }) => scalars.get(name)).find((value) => value !== undefined);
+  return graphs.some(({ nodes }) => {
+    const starts = new Set(
+      nodes
+        .filter(({ operator, inputs }) => operator === 'Sub' && scalarOf(inputs[1]) === window)
+        .flatMap(({ outputs }) => outputs),
+    );
+    return nodes.some(
+      ({ operator, inputs }) => COMPARISONS.has(operator) && inputs.some((name) => starts.has(name)),
+    );
+  });
 }
 
 /** Returns the rows of the shortest rotary table; later positions would read outside of it. */

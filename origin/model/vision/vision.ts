@@ -45,7 +45,9 @@ export function planVision(directory: string, { file, decoder, config }: Decoder
   const size = decoder.embeddingSize;
   if (size === null) return null;
   if (config.imageTokenId === null) {
-    throw new ModelError(`${config.source} has no image_token_id, but ${file} reads ${decoder.tokenInput}`);
+    throw new ModelError(
+      `${config.source} has no image_token_id, but ${file} reads ${decoder.tokenInput}; if this is a text model, export it with its embedding (without exclude_embeds), so that it reads input_ids`,
+    );
   }
   const ids = { name: TOKEN_IDS, elementType: ElementType.int64, rank: 2 };
   const tokens = readPart(directory, file, 'embed_tokens', ids, { name: TOKEN_VECTORS, size });

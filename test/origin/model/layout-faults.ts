@@ -98,6 +98,13 @@ export const LAYOUT_FAULTS: readonly Fault[] = [
     message: /^model\.onnx has local_window_size 12 but config\.json says sliding_window 20$/,
   },
   {
+    fault: 'no head size in the graph nor in config.json',
+    model: { kvDimension: 'symbol' },
+    damage: editConfig({ head_dim: undefined, hidden_size: undefined }),
+    message:
+      /^model\.onnx has an input past_key_values\.0\.key without a head size, and config\.json has neither head_dim nor hidden_size; add head_dim$/,
+  },
+  {
     fault: 'more context than a sliding window the graph does not apply',
     damage: editConfig({ sliding_window: 100 }),
     options: { contextLength: 101 },
@@ -162,6 +169,13 @@ export const LAYOUT_FAULTS: readonly Fault[] = [
     damage: fillWeights(kind === 'merged' ? 'onnx/weights' : 'weights'),
     message: /\.onnx gives logits that are not finite numbers$/,
   })),
+  {
+    fault: 'a hybrid model',
+    model: plain,
+    damage: editModel('position_ids', 'past_conv.01'),
+    message:
+      /^model\.onnx belongs to a hybrid model: past_conv\.01 hold the state of layers without attention, which cannot be cut at a position; choose a model with attention only$/,
+  },
   {
     fault: 'an unknown input of a concatenated model',
     model: plain,

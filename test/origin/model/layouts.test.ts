@@ -60,6 +60,19 @@ const LAYOUTS: readonly Layout[] = [
     tolerance: FLOAT32,
   },
   {
+    layout: 'builder 0.18, kv_cache_dim',
+    model: { kvDimension: 'symbol' },
+    place: builder,
+    tolerance: FLOAT32,
+  },
+  {
+    layout: 'builder 0.18, sliding window with sliding_window_cache',
+    model: { ...window, windowedCache: true, kvDimension: 'symbol' },
+    place: builder,
+    variation: { window: 12 },
+    tolerance: FLOAT32,
+  },
+  {
     layout: 'builder, long RoPE',
     model: { shortRope: 40 },
     place: builder,
@@ -76,6 +89,18 @@ const LAYOUTS: readonly Layout[] = [
     model: { ...half, externalData: true },
     place: community('model_fp16'),
     tolerance: FLOAT16,
+  },
+  ...(['scalar', 'list'] as const).map((logitsToKeep) => ({
+    layout: `community, num_logits_to_keep as ${logitsToKeep}`,
+    model: { logitsToKeep },
+    place: community('model'),
+    tolerance: FLOAT32,
+  })),
+  {
+    layout: 'merged, num_logits_to_keep',
+    model: { ...merged, logitsToKeep: 'scalar' },
+    place: community('decoder_model_merged'),
+    tolerance: FLOAT32,
   },
   {
     layout: 'community, q4',
@@ -98,6 +123,19 @@ const LAYOUTS: readonly Layout[] = [
     tolerance: ROUNDED,
   })),
   { layout: 'Optimum', model: { ...plain, positionIds: true }, tolerance: FLOAT32 },
+  {
+    layout: 'Optimum, sliding window in the mask',
+    model: { ...plain, ...window, positionIds: true },
+    variation: { window: 12 },
+    tolerance: FLOAT32,
+  },
+  {
+    layout: 'merged, sliding window in the mask',
+    model: { ...merged, ...window },
+    place: { file: 'decoder_model_merged.onnx' },
+    variation: { window: 12 },
+    tolerance: FLOAT32,
+  },
   { layout: 'Optimum without position ids', model: plain, tolerance: FLOAT32 },
   { layout: 'Optimum, as many KV heads as heads', model: { ...plain, kvHeads: 4 }, tolerance: FLOAT32 },
   {
@@ -169,6 +207,7 @@ function expected(
   const weights = {
     ...model,
     ...({ attention: 'group-query', shortRope: 0, logits: 'float32', externalData: false } as const),
+    ...({ kvDimension: 'number', windowedCache: false, logitsToKeep: 'none' } as const),
   };
   writeSyntheticModel(directory, weights);
   const reference = float64Llama.load(join(directory, 'model.onnx'));

@@ -10,8 +10,9 @@ import {
   LOGITS_INDEX,
   withGraph,
 } from '../../../origin/model/onnx/onnx-patch.ts';
+import { OnnxWriter } from '../../support/synthetic/onnx-writer.ts';
 import { type SyntheticModel, writeSyntheticModel } from '../../support/synthetic/synthetic-model.ts';
-import { temporaryDirectory } from './synthetic-runner.ts';
+import { prefillPrompt, syntheticRunner, temporaryDirectory } from './synthetic-runner.ts';
 
 function modelBytes(options: Partial<SyntheticModel> = {}): Uint8Array {
   const directory = temporaryDirectory();
@@ -69,6 +70,34 @@ it.each(['float32', 'float16'] as const)(
     expect(added.map(({ operator }) => operator)).toEqual(['Flatten', 'Gather']);
   },
 );
+
+it('drops the shapes that were noted for tensors after the selection', async () => {
+  const [softCap, token] = [2, Int32Array.of(7)];
+  const { runner: plain } = await syntheticRunner();
+  const { runner: capped } = await syntheticRunner({ softCap });
+  const expected = (await prefillPrompt(plain, 0, token)).map(
+    (logit) => softCap * Math.tanh(logit / softCap),
+  );
+  const logits = await prefillPrompt(capped, 0, token);
+  expect(logits.length).toBe(256);
+  for (const [id, logit] of logits.entries()) expect(logit).toBeCloseTo(expected[id]!, 5);
+});
+
+it('finds the projection behind a bias that another node gives', () => {
+  const writer = new OnnxWriter();
+  writer.output('logits', 'float32', ['batch', 'sequence', 4]);
+  writer.node('Identity', ['shared'], ['bias']);
+  writer.node('Neg', ['vectors'], ['hidden']);
+  writer.node('MatMul', ['hidden', 'weight'], ['product']);
+  writer.node('Add', ['bias', 'product'], ['sum']);
+  writer.node('Cast', ['sum'], ['logits'], { attributes: { to: { int: 1 } } });
+  const directory = temporaryDirectory();
+  writer.write(directory, 'model.onnx');
+  const model = readFileSync(join(directory, 'model.onnx'));
+  const { fields } = insertLogitsIndex(graphFields(model), 'logits');
+  const { nodes } = readGraph(withGraph(model, fields));
+  expect(nodes.find(({ operator }) => operator === 'Flatten')?.inputs).toEqual(['hidden']);
+});
 
 it('refuses a graph whose logits do not come from a projection', () => {
   expect(() => insertLogitsIndex(graphFields(modelBytes()), 'present.9.key')).toThrow(

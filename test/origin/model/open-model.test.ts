@@ -1,11 +1,11 @@
 import { readFileSync, rmSync, statSync, truncateSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, it, vi } from 'vitest';
-import { openModel } from '../../../origin/model/open/open-model.ts';
+import { openModel, planModel } from '../../../origin/model/open/open-model.ts';
 import { writeSyntheticModel } from '../../support/synthetic/synthetic-model.ts';
 import { editConfig, editModel, type Fault, remove } from './fault.ts';
 import { LAYOUT_FAULTS } from './layout-faults.ts';
-import { modelOptions, temporaryDirectory } from './synthetic-runner.ts';
+import { modelOptions, syntheticRunner, temporaryDirectory } from './synthetic-runner.ts';
 
 const FAULTS: readonly Fault[] = [
   {
@@ -170,6 +170,22 @@ it('a valid directory gives its shape and a log line', async () => {
     'model.onnx: 2 layers, 2 KV heads of 16 in float32, vocabulary 256; ' +
       'KV cache 4 slots × 100 positions × 512 bytes = 1 MiB',
   );
+});
+
+it.each(['concatenated', 'merged'] as const)(
+  'a window in the mask of the graph does not limit the context: %s',
+  (attention) => {
+    const directory = temporaryDirectory();
+    writeSyntheticModel(directory, { attention, slidingWindow: 100 });
+    const { layout } = planModel({ directory, slots: 1, kvLimitBytes: null });
+    expect(layout.contextLength).toBe(512);
+  },
+);
+
+it('serves a context shorter than the window of a graph with sliding_window_cache', async () => {
+  const model = { slidingWindow: 12, windowedCache: true } as const;
+  const { runner } = await syntheticRunner(model, { contextLength: 10 });
+  expect(runner.shape.contextLength).toBe(10);
 });
 
 it('memory for external weights is not available to the KV cache', async () => {

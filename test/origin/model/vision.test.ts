@@ -46,7 +46,7 @@ it.each<[string, Change, RegExp]>([
   [
     'no image token',
     editConfig({ image_token_index: null }),
-    /^config\.json has no image_token_id, but .* reads inputs_embeds$/,
+    /^config\.json has no image_token_id, but .* reads inputs_embeds; if this is a text model, export it with its embedding \(without exclude_embeds\), so that it reads input_ids$/,
   ],
   [
     'an image token outside the vocabulary',

@@ -26,13 +26,21 @@ export interface SyntheticModel {
   readonly attention: 'group-query' | 'concatenated' | 'merged';
   /** Of a merged model: whether the branch that reads the past takes several tokens, or is right for one only. */
   readonly cachedBranch: 'several-tokens' | 'one-token';
-  /** Positions a token attends to, itself included; −1 = all. Of group-query attention alone. */
+  /** Positions a token attends to, itself included; −1 = all. In the attention operator, else in the mask. */
   readonly slidingWindow: number;
+  /** As builders from 0.15 on write it: GroupQueryAttention with sliding_window_cache = 1. */
+  readonly windowedCache: boolean;
+  /** Whether the last dimension of the past is a number, or the symbol of builders from 0.15 on. */
+  readonly kvDimension: 'number' | 'symbol';
   /**
    * Positions of a second pair of rotary tables, with other angles, taken while no row is longer; 0 = there is one pair.
    * Of group-query attention alone.
    */
   readonly shortRope: number;
+  /** An input that says how many of the last positions get logits, as transformers.js's exports have it. */
+  readonly logitsToKeep: 'none' | 'scalar' | 'list';
+  /** Limits the logits to ± this value by tanh, as Gemma 2 does, with the shapes of the steps written down; 0 = no limit. */
+  readonly softCap: number;
   /** float32 by a cast where the precision is float16. */
   readonly logits: 'float32' | 'float16';
   /** Block size of the quantisation; divides hidden, heads · headSize and intermediate. */
@@ -141,16 +149,21 @@ class LlamaBuilder {
   inputs(): void {
     const { layers, kvHeads, headSize, precision, vocabulary, positionIds, logits, hidden, embedding } =
       this.#model;
+    const lastDimension = this.#model.kvDimension === 'symbol' ? 'kv_cache_dim' : headSize;
+    const lengths = this.#model.windowedCache ? 'sliding_length' : 'sequence_length';
     const sequence = ['batch_size', 'sequence_length'];
     if (embedding === 'inside') this.writer.input('input_ids', 'int64', sequence);
     else this.writer.input('inputs_embeds', 'float32', [...sequence, hidden]);
     this.writer.input('attention_mask', 'int64', ['batch_size', 'total_sequence_length']);
+    const { logitsToKeep } = this.#model;
+    if (logitsToKeep !== 'none')
+      this.writer.input('num_logits_to_keep', 'int64', logitsToKeep === 'list' ? [1] : []);
     if (positionIds) this.writer.input('position_ids', 'int64', ['batch_size', 'sequence_length']);
     this.writer.output('logits', logits, ['batch_size', 'sequence_length', vocabulary]);
     for (let layer = 0; layer < layers; layer++) {
       for (const part of ['key', 'value']) {
-        const past = ['batch_size', kvHeads, 'past_sequence_length', headSize];
-        const present = ['batch_size', kvHeads, 'total_sequence_length', headSize];
+        const past = ['batch_size', kvHeads, `past_${lengths}`, lastDimension];
+        const present = ['batch_size', kvHeads, `total_${lengths}`, lastDimension];
         this.writer.input(`past_key_values.${layer}.${part}`, precision, past);
         this.writer.output(`present.${layer}.${part}`, precision, present);
       }
@@ -265,6 +278,7 @@ class LlamaBuilder {
           do_rotary: { int: 1 },
           rotary_interleaved: { int: 0 },
           local_window_size: { int: this.#model.slidingWindow },
+          ...(this.#model.windowedCache && { sliding_window_cache: { int: 1 } }),
         },
       },
     );
@@ -282,15 +296,44 @@ class LlamaBuilder {
     return this.#weights.linear(`${name}.down_proj`, gated, intermediate, hidden);
   }
 
-  head(input: string): void {
-    const { hidden, vocabulary, precision, logits } = this.#model;
+  head(normed: string): void {
+    const { hidden, vocabulary, precision, logits, logitsToKeep } = this.#model;
+    const input = logitsToKeep === 'none' ? normed : this.#lastPositions(normed);
     const output = `${this.#weights.scope}logits`;
+    if (this.#model.softCap > 0) {
+      this.#cap(this.#weights.linear('lm_head', input, hidden, vocabulary), output);
+      return;
+    }
     if (precision === logits) {
       this.#weights.linear('lm_head', input, hidden, vocabulary, output);
       return;
     }
     const half = this.#weights.linear('lm_head', input, hidden, vocabulary);
     this.writer.node('Cast', [half], [output], { attributes: { to: { int: ElementType[logits] } } });
+  }
+
+  #lastPositions(normed: string): string {
+    const writer = this.writer;
+    const { scope } = this.#weights;
+    const negative = writer.node('Neg', ['num_logits_to_keep'], [`${scope}negative_count`]);
+    const start = writer.node(
+      'Reshape',
+      [negative, writer.integers('one_element', [1])],
+      [`${scope}kept_start`],
+    );
+    const [end, axis] = [writer.integers('kept_end', [2 ** 31]), writer.integers('kept_axis', [1])];
+    return writer.node('Slice', [normed, start, end, axis], [`${scope}last_positions`]);
+  }
+
+  #cap(logits: string, output: string): void {
+    const { softCap, precision, vocabulary } = this.#model;
+    const writer = this.writer;
+    const cap = this.#weights.floats('soft_cap', [], Float32Array.of(softCap));
+    const shares = writer.node('Div', [logits, cap], ['logits.shares']);
+    const limited = writer.node('Tanh', [shares], ['logits.limited']);
+    writer.node('Mul', [limited, cap], [output]);
+    for (const name of [logits, shares, limited])
+      writer.inner(name, precision, ['batch_size', 'sequence_length', vocabulary]);
   }
 
   #normWeight(name: string): string {

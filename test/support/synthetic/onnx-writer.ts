@@ -45,6 +45,7 @@ export class OnnxWriter {
   readonly #inputs: ProtoMessage[] = [];
   readonly #outputs: ProtoMessage[] = [];
   readonly #initializers: ProtoMessage[] = [];
+  readonly #inner: ProtoMessage[] = [];
   readonly #names = new Set<string>();
   readonly #externalFile: string | undefined;
   readonly #external: { readonly offset: number; readonly bytes: Uint8Array }[] = [];
@@ -61,6 +62,11 @@ export class OnnxWriter {
 
   output(name: string, type: ElementTypeName, dimensions: readonly Dimension[]): void {
     this.#outputs.push(valueInfo(name, type, dimensions));
+  }
+
+  /** Writes down the shape of a node's output (value_info), which ONNX leaves to the exporter. */
+  inner(name: string, type: ElementTypeName, dimensions: readonly Dimension[]): void {
+    this.#inner.push(valueInfo(name, type, dimensions));
   }
 
   /** Returns the first output's name. An empty name stands for an omitted optional input or output. */
@@ -157,6 +163,7 @@ export class OnnxWriter {
     for (const initializer of this.#initializers) graph.message(5, initializer);
     for (const input of this.#inputs) graph.message(11, input);
     for (const output of this.#outputs) graph.message(12, output);
+    for (const inner of this.#inner) graph.message(13, inner);
     const model = new ProtoMessage()
       .integer(1, 8)
       .string(2, 'synthetic')

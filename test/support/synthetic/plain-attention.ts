@@ -103,7 +103,16 @@ export class PlainAttention {
     const [zero, step] = [writer.integer('range_start', 0), writer.integer('range_step', 1)];
     const keys = writer.node('Range', [zero, total, step], [`${scope}key_positions`]);
     const ends = this.#unsqueeze(positions, [1, 3], `${scope}query_positions`);
-    return writer.node('LessOrEqual', [keys, ends], [`${scope}causal`]);
+    const causal = writer.node('LessOrEqual', [keys, ends], [`${scope}causal`]);
+    const { slidingWindow } = this.#model;
+    if (slidingWindow < 0) return causal;
+    const start = writer.node(
+      'Sub',
+      [ends, writer.integer('window', slidingWindow)],
+      [`${scope}window_start`],
+    );
+    const near = writer.node('Greater', [keys, start], [`${scope}near`]);
+    return writer.node('And', [causal, near], [`${scope}causal_and_near`]);
   }
 
   #table(table: string, positions: string, scope: string): string {

@@ -1,0 +1,58 @@
+import * as z from 'zod';
+
+/** Other names of a model's sizes in config.json, by the name that most architectures use. */
+const OTHER_NAMES = {
+  hidden_size: ['n_embd', 'd_model'],
+  num_hidden_layers: ['n_layer', 'n_layers', 'num_layers'],
+  num_attention_heads: ['n_head', 'n_heads', 'num_heads'],
+  num_key_value_heads: [],
+  head_dim: [],
+  max_position_embeddings: ['n_positions', 'max_seq_len', 'seq_length'],
+  vocab_size: [],
+} as const;
+
+export type SizeName = keyof typeof OTHER_NAMES;
+
+/** The field that a size was read from, where it has another name. */
+export type FieldNames = Readonly<Partial<Record<SizeName, string>>>;
+
+/** Fields that give the KV heads of Falcon and GPT-BigCode. */
+const kvHeadFields = z.looseObject({
+  num_key_value_heads: z.unknown().optional(),
+  multi_query: z.boolean().nullish(),
+  new_decoder_architecture: z.boolean().nullish(),
+  num_kv_heads: z.unknown().optional(),
+});
+
+/** Returns the object with each size under its most common name, and in `field_names` the names that the file uses. */
+export function withCommonNames(value: unknown): unknown {
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) return value;
+  const given: Record<string, unknown> = { ...value };
+  const names: Record<string, string> = {};
+  for (const [common, others] of Object.entries(OTHER_NAMES)) {
+    const other = others.find((name) => (given[name] ?? null) !== null);
+    if ((given[common] ?? null) !== null || other === undefined) continue;
+    given[common] = given[other];
+    names[common] = other;
+  }
+  const kvHeads = kvHeadFields.safeParse(given);
+  const found = kvHeads.success ? oldKvHeads(kvHeads.data) : null;
+  if (found !== null) {
+    given.num_key_value_heads = found.value;
+    names.num_key_value_heads = found.field;
+  }
+  return { ...given, field_names: names };
+}
+
+/** Multi-query attention has one KV head; Falcon's later architecture has num_kv_heads. */
+function oldKvHeads(config: z.infer<typeof kvHeadFields>): { value: unknown; field: string } | null {
+  if ((config.num_key_value_heads ?? null) !== null) return null;
+  if (config.new_decoder_architecture) return { value: config.num_kv_heads, field: 'num_kv_heads' };
+  return config.multi_query ? { value: 1, field: 'multi_query' } : null;
+}
+
+/** Describes a required size that the file lacks under each of its names. */
+export function missingSize(name: SizeName): string {
+  const others = OTHER_NAMES[name];
+  return others.length === 0 ? 'missing' : `missing, as are its other names ${others.join(', ')}`;
+}
