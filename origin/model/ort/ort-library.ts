@@ -8,8 +8,8 @@ import { systemCode } from '../../system-code.ts';
 
 /** Finds and loads the native libraries. */
 
-/** Operators of large models need more stack than koffi's 128 KiB for asynchronous calls. */
-const ASYNC_STACK = 4 << 20;
+/** Stack of native calls. Operators of large models need more than koffi's 128 KiB (asynchronous) and 2 MiB (synchronous). */
+const STACK_BYTES = 8 << 20;
 const NOW = 2;
 /** Keeps a library mapped; by platform, as in dlfcn.h. */
 const NO_DELETE: Partial<Record<NodeJS.Platform, number>> = { linux: 0x1000, darwin: 0x80 };
@@ -22,7 +22,9 @@ const LINUX_LIBRARY = 'libonnxruntime.so.1';
 /** @param file null = the libraries that the process has loaded already */
 export function openLibrary(file: string | null): LibraryHandle {
   // Must happen before the process loads its first library.
-  if ((koffi.config().async_stack_size ?? 0) < ASYNC_STACK) koffi.config({ async_stack_size: ASYNC_STACK });
+  if ((koffi.config().sync_stack_size ?? 0) < STACK_BYTES) {
+    koffi.config({ sync_stack_size: STACK_BYTES, async_stack_size: STACK_BYTES });
+  }
   return koffi.load(file);
 }
 

@@ -1,14 +1,15 @@
 import { mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { describe, expect, it, onTestFinished } from 'vitest';
+import koffi from 'koffi';
+import { describe, expect, it, onTestFinished, test } from 'vitest';
 import { type DeviceSettings, requireUsedOptions } from '../../../origin/model/config/device.ts';
 import { missingCudaLibraries } from '../../../origin/model/device/cuda-libraries.ts';
 import { type Machine, onDevice } from '../../../origin/model/device/device-choice.ts';
 import { neededLibraries } from '../../../origin/model/device/elf-needed.ts';
 import { openModel } from '../../../origin/model/open/open-model.ts';
 import { cudaOptions, type OrtDevice } from '../../../origin/model/ort/ort-device.ts';
-import { bundledFolder } from '../../../origin/model/ort/ort-library.ts';
+import { bundledFolder, openLibrary } from '../../../origin/model/ort/ort-library.ts';
 import { writeSyntheticModel } from '../../support/synthetic/synthetic-model.ts';
 import { modelOptions, temporaryDirectory } from './synthetic-runner.ts';
 
@@ -75,11 +76,18 @@ describe('settings', () => {
       gpu_mem_limit: '17179869184',
       arena_extend_strategy: 'kSameAsRequested',
       use_tf32: '0',
+      sdpa_kernel: '3',
     });
     expect(cudaOptions({ provider: 'cuda', deviceId: 0, memoryBytes: null })).not.toHaveProperty(
       'gpu_mem_limit',
     );
   });
+});
+
+test('native calls have a stack of 8 MiB, synchronous and asynchronous', () => {
+  openLibrary(null);
+  const { sync_stack_size, async_stack_size } = koffi.config();
+  expect([sync_stack_size, async_stack_size]).toEqual([2 ** 23, 2 ** 23]);
 });
 
 describe('auto', () => {
