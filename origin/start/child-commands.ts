@@ -27,7 +27,7 @@ const homeOf = ({ stateDirectory }: CommandContext) => ({
 export const originCommand = (context: CommandContext): Command => ({
   name: 'origin',
   file: process.execPath,
-  args: [path.join(context.root, 'origin', 'start', 'origin.ts')],
+  args: [path.join(context.root, 'origin', 'start', 'origin-entry.ts')],
   env: {
     CONTINUO_ORIGIN_HOST: '127.0.0.1',
     CONTINUO_ORIGIN_PORT: String(context.settings.originPort),
