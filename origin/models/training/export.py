@@ -206,12 +206,13 @@ def main() -> None:
     parser.add_argument("--checkpoint", type=Path, required=True)
     parser.add_argument("--tokenizer", type=Path, required=True)
     parser.add_argument("--out", type=Path, required=True)
+    parser.add_argument("--weights", choices=("average", "model"), default="average", help="which of the checkpoint's")
     arguments = parser.parse_args()
 
     state = torch.load(arguments.checkpoint, map_location="cpu")
     shape = Shape(**state["shape"])
     model = Decoder(shape)
-    model.load_state_dict(state["model"])
+    model.load_state_dict(state[arguments.weights])
     arguments.out.mkdir(parents=True, exist_ok=True)
 
     def write(name: str, content: object) -> None:

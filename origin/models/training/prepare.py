@@ -13,7 +13,8 @@ import hashlib
 import json
 import random
 import re
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import numpy as np
@@ -75,6 +76,20 @@ def split_documents(documents: list[str]) -> tuple[list[str], list[str]]:
     """Unique documents as (training, held out)."""
     unique = list(dict.fromkeys(documents))
     return [d for d in unique if not is_held_out(d)], [d for d in unique if is_held_out(d)]
+
+
+def simple_and_other(documents: list[str]) -> tuple[list[str], list[str]]:
+    """Half of the text, in whole documents, whose words are most often among the 1,000 commonest; then the rest."""
+    words = [re.findall("[a-z]+", d.lower()) for d in documents]
+    common = {w for w, _ in Counter(w for ws in words for w in ws).most_common(1000)}
+    shares = [sum(w in common for w in ws) / max(1, len(ws)) for ws in words]
+    order = sorted(range(len(documents)), key=lambda i: -shares[i])
+    half, size, simple = sum(map(len, documents)) / 2, 0, set()
+    for index in order:
+        if size < half:
+            simple.add(index)
+            size += len(documents[index])
+    return [documents[i] for i in sorted(simple)], [d for i, d in enumerate(documents) if i not in simple]
 
 
 def train_tokenizer(texts: Iterator[str], vocabulary: int) -> Tokenizer:
@@ -166,19 +181,29 @@ def indented_block(text: str, rng: random.Random) -> tuple[int, int] | None:
 
 
 def middle_range(text: str, rng: random.Random) -> tuple[int, int]:
-    """Where to cut the middle: a body, the rest of a line, or any two places."""
+    """Where to cut the middle: a body, a line or its rest, a run of lines, or one time in ten any two places."""
     kind = rng.random()
-    if kind < 0.4:
+    if kind < 0.35:
         block = indented_block(text, rng)
         if block is not None:
             return block
     start = rng.randrange(len(text) + 1)
-    if kind < 0.75:
-        # From the beginning of a word, where a cursor mostly stands.
+    if kind < 0.7:
+        if rng.random() < 0.5:
+            # The whole line, from behind its indentation.
+            start = text.rfind("\n", 0, start) + 1
+            while start < len(text) and text[start] in " \t":
+                start += 1
+        # Else from the beginning of a word, where a cursor mostly stands.
         while start < len(text) and start > 0 and not (text[start - 1].isspace() or text[start - 1] in "(=,."):
             start += 1
         end = text.find("\n", start)
         return start, len(text) if end < 0 else end
+    if kind < 0.9:
+        line_starts = [0, *(match.end() for match in re.finditer("\n", text))]
+        first = rng.randrange(len(line_starts))
+        last = min(first + rng.randint(1, 6), len(line_starts) - 1)
+        return line_starts[first], max(line_starts[first], line_starts[last] - 1)
     return tuple(sorted((start, rng.randrange(len(text) + 1))))  # type: ignore[return-value]
 
 
@@ -217,6 +242,7 @@ def main() -> None:
     parser.add_argument("--vocabulary", type=int, default=4096)
     parser.add_argument("--passes", type=int, default=4, help="streams per source")
     parser.add_argument("--tokenizer", type=Path, help="keep this tokenizer.json instead of training one")
+    parser.add_argument("--infill-share", type=float, default=0.5, help="Python documents cut into infill examples")
     arguments = parser.parse_args()
 
     sources = {
@@ -237,23 +263,27 @@ def main() -> None:
         tokenizer = train_tokenizer(iter(sample), arguments.vocabulary)
     tokenizer.save(str(arguments.out / "tokenizer.json"))
 
-    for name, (training, held_out) in split.items():
-        for index in range(arguments.passes):
-            texts = list(one_pass(training, rng, 0.0 if name == "stories" else 0.5))
-            stream = encode(tokenizer, texts)
-            np.save(arguments.out / f"{name}-{index}.npy", stream)
-        if name == "python":
-            for index in range(arguments.passes):
-                texts = [fill_in_the_middle(piece, rng) for d in training for piece in short_pieces(d, rng)]
-                rng.shuffle(texts)
-                np.save(arguments.out / f"infill-{index}.npy", encode(tokenizer, texts))
+    for name, (_, held_out) in split.items():
         (arguments.out / f"{name}-held-out.json").write_text(json.dumps(held_out))
-        characters = sum(map(len, training))
-        print(
-            f"{name}: {len(training)} documents, {characters / 1e6:.1f} M characters, "
-            f"{len(stream) / 1e6:.2f} M tokens a pass, {len(held_out)} held out "
-            f"({sum(map(len, held_out)) / 1e3:.0f} k characters)"
-        )
+        print(f"{name}: {len(held_out)} documents held out ({sum(map(len, held_out)) / 1e3:.0f} k characters)")
+
+    def write(name: str, documents: list[str], texts: Callable[[], list[str]]) -> None:
+        for index in range(arguments.passes):
+            stream = encode(tokenizer, texts())
+            np.save(arguments.out / f"{name}-{index}.npy", stream)
+        print(f"{name}: {len(documents)} documents, {len(stream) / 1e6:.2f} M tokens a pass", flush=True)
+
+    def short_examples() -> list[str]:
+        texts = [fill_in_the_middle(piece, rng) for d in split["python"][0] for piece in short_pieces(d, rng)]
+        return rng.sample(texts, len(texts))
+
+    simple, other = simple_and_other(split["stories"][0])
+    write("simple", simple, lambda: list(one_pass(simple, rng, 0.0)))
+    write("novels", other, lambda: list(one_pass(other, rng, 0.0)))
+    for name in ("python", "library"):
+        training = split[name][0]
+        write(name, training, lambda: list(one_pass(training, rng, arguments.infill_share)))
+    write("infill", split["python"][0], short_examples)
 
 
 if __name__ == "__main__":

@@ -1,8 +1,8 @@
 """Train the decoder on the streams that prepare.py wrote; resumes from its last checkpoint.
 
-Muon for the matrices, Adam for embeddings, head and norms. The learning rate warms up, stays, and falls
-linearly to zero. While it falls, some steps use sequences of the full context, so that all of it works.
-SIGTERM saves and stops.
+Muon for the matrices, Adam for embeddings, head and norms. The learning rate warms up and stays. A run with
+--cool-down goes on from a checkpoint of such a plateau while the rate falls linearly to zero: its result is the
+one to export. Weight decay falls with the rate. SIGTERM saves and stops.
 """
 
 from __future__ import annotations
@@ -15,7 +15,6 @@ import os
 import signal
 import time
 from collections.abc import Iterator
-from contextlib import nullcontext
 from pathlib import Path
 
 import numpy as np
@@ -26,8 +25,8 @@ from torch import Tensor
 from model import Decoder, Shape
 from muon import Muon
 
-# Share of every batch that each source gets.
-MIXTURE = {"stories": 0.27, "python": 0.25, "library": 0.08, "infill": 0.40}
+# Share of the tokens that each source gives. A third of the Python is short infill examples.
+SHARES = {"simple": 0.44, "novels": 0.22, "python": 0.17, "infill": 0.12, "library": 0.05}
 
 # Separates documents; the first special token that prepare.py defines.
 END_TOKEN = 0
@@ -59,35 +58,32 @@ def chunks(folder: Path, source: str, length: int, seed: int, start: int) -> Ite
 
 
 class Batches:
-    """Draws batches of the mixture; ``drawn`` makes it resumable."""
+    """Draws batches of the mixture; ``drawn``, sequences per source, makes it resumable."""
 
-    def __init__(self, folder: Path, length: int, seed: int, drawn: dict[str, int] | None = None) -> None:
-        self.length, self.seed = length, seed
-        # Another mixture counts from the beginning: what a new source has not given yet is no debt.
-        self.drawn = dict(drawn) if drawn and drawn.keys() == MIXTURE.keys() else dict.fromkeys(MIXTURE, 0)
-        self.sources = {name: chunks(folder, name, length, seed, self.drawn[name]) for name in MIXTURE}
+    def __init__(self, folder: Path, length: int, shares: dict[str, float], drawn: dict[str, int]) -> None:
+        self.shares = shares
+        self.drawn = {name: drawn.get(name, 0) for name in shares}
+        self.sources = {name: chunks(folder, name, length, length, self.drawn[name]) for name in shares}
+        # What counts towards the shares: a change of the shares creates no debt.
+        self.since_start = dict.fromkeys(shares, 0)
 
-    def next(self, rows: int) -> Tensor:
-        """Token ids, int64 [rows, length + 1]."""
-        picked = []
+    def next(self, rows: int) -> tuple[Tensor, list[str]]:
+        """Token ids, int64 [rows, length + 1], and the source of each row."""
+        names = []
         for _ in range(rows):
             # The source that lags furthest behind its share: exact proportions without randomness.
-            total = sum(self.drawn.values()) + 1
-            name = min(MIXTURE, key=lambda n: self.drawn[n] - MIXTURE[n] * total)
+            total = sum(self.since_start.values()) + 1
+            name = min(self.shares, key=lambda n: self.since_start[n] - self.shares[n] * total)
+            self.since_start[name] += 1
             self.drawn[name] += 1
-            picked.append(next(self.sources[name]))
-        return torch.from_numpy(np.stack(picked))
+            names.append(name)
+        return torch.from_numpy(np.stack([next(self.sources[name]) for name in names])), names
 
 
-def learning_rate(step: int, steps: int, warm_up: int, decay: float) -> float:
-    """Factor in [0, 1]: warm-up, plateau, linear decay over the last ``decay`` of all steps."""
-    return min(1.0, (step + 1) / warm_up, (steps - step) / (decay * steps))
-
-
-def sequence_length(step: int, arguments: argparse.Namespace, context: int) -> int:
-    """Tokens in the sequences of a step."""
-    decaying = step >= (1 - arguments.decay) * arguments.steps
-    return context if decaying and step % arguments.long_every == 0 else arguments.length
+def shares_of(text: str) -> dict[str, float]:
+    """Parses ``source=share,source=share``; the shares are scaled to a sum of one."""
+    shares = {name: float(share) for name, share in (item.split("=") for item in text.split(","))}
+    return {name: share / sum(shares.values()) for name, share in shares.items()}
 
 
 def optimizers(model: Decoder, arguments: argparse.Namespace) -> list[torch.optim.Optimizer]:
@@ -101,32 +97,47 @@ def optimizers(model: Decoder, arguments: argparse.Namespace) -> list[torch.opti
         {"params": norms, "lr": 0.01},
     ]
     adam = torch.optim.AdamW(groups, betas=(0.8, 0.95), eps=1e-10, weight_decay=0.0, fused=True)
-    muon = Muon(matrices, lr=arguments.matrix_lr, weight_decay=arguments.weight_decay)
-    for group in adam.param_groups + muon.param_groups:
-        group["peak"] = group["lr"]
-    return [adam, muon]
+    return [adam, Muon(matrices, lr=0.02, weight_decay=arguments.weight_decay)]
 
 
-def main() -> None:
+def set_rates(optimizer_list: list[torch.optim.Optimizer], factor: float) -> None:
+    """Sets every learning rate to ``factor`` times its own scale."""
+    for optimizer in optimizer_list:
+        for group in optimizer.param_groups:
+            group.setdefault("peak", group["lr"])
+            group["lr"] = group["peak"] * factor
+
+
+def parse_arguments() -> argparse.Namespace:
     """Command line; see README.md."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--data", type=Path, required=True)
     parser.add_argument("--out", type=Path, required=True, help="folder of the checkpoint and the log")
-    parser.add_argument("--steps", type=int, default=3000, help="may be changed when resuming")
-    parser.add_argument("--length", type=int, default=256, help="tokens in a sequence; may be changed when resuming")
-    parser.add_argument("--long-every", type=int, default=6, help="one of so many steps of the decay is at full context")
+    parser.add_argument("--start", type=Path, help="checkpoint to begin from if --out has none")
+    parser.add_argument("--steps", type=int, default=100_000, help="stop here; may be changed when resuming")
+    parser.add_argument("--cool-down", type=int, help="steps from --start until the rate is zero; the run stops there")
+    parser.add_argument("--peak", type=float, default=1.0, help="factor of all learning rates on the plateau")
+    parser.add_argument("--shares", type=shares_of, default=SHARES, help="share of the tokens per source, as a=0.5,b=0.5")
+    parser.add_argument("--length", type=int, default=512, help="tokens in a sequence")
+    parser.add_argument("--long-every", type=int, default=8, help="one of so many steps is at the full context")
     parser.add_argument("--batch-tokens", type=int, default=8192)
     parser.add_argument("--micro-tokens", type=int, default=4096, help="tokens in one forward pass")
-    parser.add_argument("--matrix-lr", type=float, default=0.02)
-    parser.add_argument("--weight-decay", type=float, default=0.1)
+    parser.add_argument("--weight-decay", type=float, default=0.1, help="of the matrices, per unit of learning rate")
+    parser.add_argument("--average", type=float, default=0.995, help="decay per step of the average of the weights")
     parser.add_argument("--warm-up", type=int, default=100)
-    parser.add_argument("--decay", type=float, default=0.3)
     parser.add_argument("--layers", type=int, default=Shape.layers)
     parser.add_argument("--width", type=int, default=Shape.width)
-    parser.add_argument("--save-minutes", type=float, default=2.0)
+    parser.add_argument("--save-minutes", type=float, default=3.0)
+    parser.add_argument("--threads", type=int, help="default: one per core")
     parser.add_argument("--no-compile", action="store_true")
-    arguments = parser.parse_args()
+    return parser.parse_args()
 
+
+def main() -> None:
+    """Trains until the last step or a signal."""
+    arguments = parse_arguments()
+    if arguments.threads:
+        torch.set_num_threads(arguments.threads)
     device = "cuda" if torch.cuda.is_available() else "cpu"
     torch.manual_seed(1)
     arguments.out.mkdir(parents=True, exist_ok=True)
@@ -134,31 +145,43 @@ def main() -> None:
     shape = Shape(layers=arguments.layers, width=arguments.width)
     model = Decoder(shape).to(device)
     optimizer_list = optimizers(model, arguments)
+    set_rates(optimizer_list, 1.0)
 
-    def loss_of(inputs: Tensor, targets: Tensor) -> Tensor:
+    def losses_of(inputs: Tensor, targets: Tensor) -> Tensor:
+        """Mean loss of each row in nats per token."""
         with torch.autocast(device, torch.bfloat16):
             logits = model(inputs)
-        return F.cross_entropy(logits.float().view(-1, shape.vocabulary), targets.reshape(-1))
+        losses = F.cross_entropy(logits.float().view(-1, shape.vocabulary), targets.reshape(-1), reduction="none")
+        return losses.view(targets.shape).mean(1)
 
-    loss_function = loss_of if arguments.no_compile else torch.compile(loss_of, dynamic=False)
+    loss_function = losses_of if arguments.no_compile else torch.compile(losses_of, dynamic=False)
     checkpoint = arguments.out / "checkpoint.pt"
     step, tokens, drawn = 0, 0, {}
-    if checkpoint.exists():
-        state = torch.load(checkpoint, map_location=device)
+    average = {name: value.clone() for name, value in model.state_dict().items()}
+    source = checkpoint if checkpoint.exists() else arguments.start
+    cool_from = None
+    if source:
+        state = torch.load(source, map_location=device)
         model.load_state_dict(state["model"])
-        for optimizer, saved in zip(optimizer_list, state["optimizers"], strict=True):
+        average = state.get("average") or {name: value.clone() for name, value in state["model"].items()}
+        for optimizer, saved in zip(optimizer_list, state.get("optimizers", []), strict=False):
             optimizer.load_state_dict(saved)
-        step, tokens, drawn = state["step"], state["tokens"], state["drawn"]
+        step, tokens, drawn = state["step"], state["tokens"], state.get("drawn", {})
+        cool_from = state.get("cool_from", step)
+    last = arguments.steps if arguments.cool_down is None else cool_from + arguments.cool_down
 
     def save() -> None:
         state = {
             "shape": dataclasses.asdict(shape),
             "model": model.state_dict(),
+            "average": average,
             "optimizers": [o.state_dict() for o in optimizer_list],
             "step": step,
             "tokens": tokens,
             "drawn": drawn,
         }
+        if arguments.cool_down is not None:
+            state["cool_from"] = cool_from
         torch.save(state, checkpoint.with_suffix(".new"))
         checkpoint.with_suffix(".new").replace(checkpoint)
 
@@ -170,45 +193,53 @@ def main() -> None:
         stopping = True
 
     signal.signal(signal.SIGTERM, stop)
-    saved_at, reported_at, losses, reported_tokens = time.monotonic(), time.monotonic(), [], tokens
-    while step < arguments.steps and not stopping:
-        length = sequence_length(step, arguments, shape.context)
+    saved_at, reported_at, reported_tokens = time.monotonic(), time.monotonic(), tokens
+    losses: dict[str, list[float]] = {name: [] for name in arguments.shares}
+    while step < last and not stopping:
+        length = shape.context if step % arguments.long_every == 0 else arguments.length
         if length not in batches:
-            batches[length] = Batches(arguments.data, length, seed=length, drawn=drawn.get(str(length)))
-        factor = learning_rate(step, arguments.steps, arguments.warm_up, arguments.decay)
-        for optimizer in optimizer_list:
-            for group in optimizer.param_groups:
-                group["lr"] = group["peak"] * factor
+            batches[length] = Batches(arguments.data, length, arguments.shares, drawn.get(str(length), {}))
+        factor = min(1.0, (step + 1) / arguments.warm_up)
+        if arguments.cool_down is not None:
+            factor *= (last - step) / arguments.cool_down
+        set_rates(optimizer_list, arguments.peak * factor)
         rows = max(1, arguments.micro_tokens // length)
         parts = max(1, arguments.batch_tokens // (rows * length))
-        total = torch.zeros((), device=device)
         for _ in range(parts):
-            ids = batches[length].next(rows).to(device)
-            loss = loss_function(ids[:, :-1].contiguous(), ids[:, 1:].contiguous()) / parts
-            loss.backward()
-            total += loss.detach()
+            ids, names = batches[length].next(rows)
+            ids = ids.to(device)
+            row_losses = loss_function(ids[:, :-1].contiguous(), ids[:, 1:].contiguous())
+            (row_losses.mean() / parts).backward()
+            for name, value in zip(names, row_losses.tolist(), strict=True):
+                losses[name].append(value)
+                if not math.isfinite(value):
+                    raise SystemExit(f"the loss is {value} at step {step}")
         for optimizer in optimizer_list:
             optimizer.step()
             optimizer.zero_grad(set_to_none=True)
         step += 1
+        # The first steps of a run count less, or the average would keep what was there before training.
+        weight = 1 - min(arguments.average, (1 + step) / (10 + step))
+        for name, value in model.state_dict().items():
+            average[name].lerp_(value, weight)
         tokens += rows * parts * length
         drawn[str(length)] = dict(batches[length].drawn)
-        losses.append(float(total))
-        if not math.isfinite(losses[-1]):
-            raise SystemExit(f"the loss is {losses[-1]} at step {step}")
         now = time.monotonic()
         if step % 20 == 0:
+            means = {name: sum(values) / len(values) for name, values in losses.items() if values}
             line = {
                 "step": step,
-                "loss": round(sum(losses) / len(losses), 4),
-                "lr": round(factor, 4),
+                "loss": round(sum(arguments.shares[n] * v for n, v in means.items()), 4),
+                "sources": {name: round(value, 3) for name, value in means.items()},
+                "lr": round(arguments.peak * factor, 4),
                 "tokens": tokens,
                 "tokens_s": round((tokens - reported_tokens) / (now - reported_at)),
             }
             with (arguments.out / "log.jsonl").open("a") as log:
                 log.write(json.dumps(line) + "\n")
             print(json.dumps(line), flush=True)
-            reported_at, losses, reported_tokens = now, [], tokens
+            reported_at, reported_tokens = now, tokens
+            losses = {name: [] for name in arguments.shares}
         if now - saved_at > arguments.save_minutes * 60:
             save()
             saved_at = now

@@ -1,0 +1,83 @@
+"""Write the 8-bit weights of an exported model folder as a checkpoint, so that training can continue from them."""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import json
+from pathlib import Path
+
+import numpy as np
+import onnx
+import torch
+from onnx import numpy_helper
+from torch import Tensor
+
+from export import BLOCK
+from model import Decoder, Shape
+
+# The decoder normalises the rows, so their length changes nothing but the effect of one step of Adam, which at the
+# length 1 of exported rows would overwrite them. Training had made them about this long.
+EMBEDDING_LENGTH = 8.0
+
+
+def shape_of(configuration: dict[str, object]) -> Shape:
+    """The sizes in config.json; the inverse of export.configuration."""
+    names = {
+        "vocabulary": "vocab_size",
+        "layers": "num_hidden_layers",
+        "width": "hidden_size",
+        "heads": "num_attention_heads",
+        "kv_heads": "num_key_value_heads",
+        "head": "head_dim",
+        "mlp": "intermediate_size",
+        "context": "max_position_embeddings",
+        "theta": "rope_theta",
+        "epsilon": "rms_norm_eps",
+    }
+    return Shape(**{field: configuration[name] for field, name in names.items()})
+
+
+def weights_of(graph: onnx.GraphProto, layers: int) -> dict[str, Tensor]:
+    """The state of a Decoder; the inverse of export.build except for rounding."""
+    constants = {i.name: numpy_helper.to_array(i) for i in graph.initializer}
+
+    def linear(name: str) -> Tensor:
+        quantised = constants[f"{name}.weight_Q8"].astype(np.float32) - 128
+        scales = constants[f"{name}.weight_scales"].reshape(*quantised.shape[:2], 1)
+        return torch.from_numpy((quantised * scales).reshape(len(quantised), quantised.shape[1] * BLOCK))
+
+    def vector(name: str) -> Tensor:
+        return torch.from_numpy(constants[name].astype(np.float32))
+
+    state = {
+        "embedding.weight": EMBEDDING_LENGTH * vector("model.embed_tokens.weight"),
+        "final_norm.weight": vector("model.norm.weight"),
+        "lm_head.weight": linear("lm_head"),
+    }
+    for index in range(layers):
+        name, target = f"model.layers.{index}", f"blocks.{index}"
+        state[f"{target}.attention_norm.weight"] = vector(f"{name}.input_layernorm.weight")
+        state[f"{target}.qkv.weight"] = torch.cat([linear(f"{name}.attn.{letter}_proj") for letter in "qkv"])
+        state[f"{target}.output.weight"] = linear(f"{name}.attn.o_proj")
+        state[f"{target}.mlp_norm.weight"] = vector(f"{name}.post_attention_layernorm.weight")
+        state[f"{target}.gate_up.weight"] = torch.cat([linear(f"{name}.mlp.{part}_proj") for part in ("gate", "up")])
+        state[f"{target}.down.weight"] = linear(f"{name}.mlp.down_proj")
+    return state
+
+
+def main() -> None:
+    """Command line; see README.md."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--model", type=Path, required=True, help="exported folder")
+    parser.add_argument("--out", type=Path, required=True, help="checkpoint for train.py --start")
+    arguments = parser.parse_args()
+
+    shape = shape_of(json.loads((arguments.model / "config.json").read_text()))
+    state = weights_of(onnx.load(arguments.model / "model.onnx").graph, shape.layers)
+    Decoder(shape).load_state_dict(state)
+    torch.save({"shape": dataclasses.asdict(shape), "model": state, "step": 0, "tokens": 0}, arguments.out)
+
+
+if __name__ == "__main__":
+    main()
