@@ -1,10 +1,13 @@
-/** What `npm start` says when a completion would work: where, with which key, and a line to paste. */
+/** What `npm start` prints when the server is ready: address, key and a curl line with settings that suit the model. */
 export function banner(url: string, apiKey: string, stateDirectory: string): string {
   const body = JSON.stringify({
     model: 'default',
-    prompt: 'Once upon a time',
-    max_tokens: 48,
-    temperature: 0.7,
+    prompt: 'Once upon a time there was a king who had three daughters.',
+    max_tokens: 80,
+    temperature: 0.8,
+    min_p: 0.05,
+    repetition_penalty: 1.1,
+    repeat_last_n: 64,
   });
   return `
 Continuo is ready.
