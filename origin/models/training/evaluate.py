@@ -75,6 +75,7 @@ def main() -> None:
         for source, documents in held_out.items()
     }
     result["infill_exact"] = infill_share(model, held_out["python"], 200)
+    result["infill_exact_suffix_first"] = infill_share(model, held_out["python"], 200, suffix_first=True)
     result |= story_measures(model, held_out["stories"], dictionary, arguments.rounds)
     result["completions"] = ten_prompts(model)
     print(json.dumps(result, indent=2, ensure_ascii=False))
