@@ -207,12 +207,18 @@ def main() -> None:
     parser.add_argument("--tokenizer", type=Path, required=True)
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--weights", choices=("average", "model"), default="average", help="which of the checkpoint's")
+    parser.add_argument("--start", type=Path, help="checkpoint to average with: the one that the run began from")
+    parser.add_argument("--start-share", type=float, default=0.4, help="share of --start in the average")
     arguments = parser.parse_args()
 
     state = torch.load(arguments.checkpoint, map_location="cpu")
     shape = Shape(**state["shape"])
     model = Decoder(shape)
-    model.load_state_dict(state[arguments.weights])
+    weights = state[arguments.weights]
+    if arguments.start:
+        start = torch.load(arguments.start, map_location="cpu")["model"]
+        weights = {name: torch.lerp(start[name], value, 1 - arguments.start_share) for name, value in weights.items()}
+    model.load_state_dict(weights)
     arguments.out.mkdir(parents=True, exist_ok=True)
 
     def write(name: str, content: object) -> None:

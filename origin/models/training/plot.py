@@ -54,7 +54,9 @@ def main() -> None:
     curves: dict[str, list[tuple[float, float]]] = {}
     for line in (json.loads(line) for path in arguments.log for line in path.read_text().splitlines()):
         for name, value in line["sources"].items():
-            curves.setdefault(name, []).append((line["tokens"], value))
+            # A resumed run or a cool-down replaces what was logged after its checkpoint.
+            kept = [point for point in curves.get(name, []) if point[0] < line["tokens"]]
+            curves[name] = [*kept, (line["tokens"], value)]
     arguments.out.write_text("\n".join(svg({name: smooth(curve) for name, curve in curves.items()})) + "\n")
 
 
