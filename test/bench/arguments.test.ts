@@ -6,7 +6,7 @@ const refuses = (read: (text: string) => unknown, texts: readonly string[]) => {
   for (const text of texts) expect(() => read(text), JSON.stringify(text)).toThrow(InvalidArgumentError);
 };
 
-test('numbers of the benches are whole and not too small, alone and in lists', () => {
+test('accepts integers at or above the minimum, single and in lists', () => {
   expect(list(whole(1))('1, 2,16')).toEqual([1, 2, 16]);
   expect(whole(0)('0')).toBe(0);
   refuses(whole(1), ['0', '', 'abc', '1.5', '-1', '1e3', '9'.repeat(20)]);
@@ -15,7 +15,7 @@ test('numbers of the benches are whole and not too small, alone and in lists', (
   refuses(aboveZero, ['0', '-1', 'fast', '']);
 });
 
-test('what is chosen by name is there', () => {
+test('accepts only names that exist', () => {
   expect(list(oneOf(['engine', 'worker']))('worker,engine')).toEqual(['worker', 'engine']);
   refuses(list(oneOf(['engine', 'worker'])), ['engine,foo', '']);
   expect(modelOrDirectory(['built-in'])('built-in')).toBe('built-in');
@@ -23,7 +23,7 @@ test('what is chosen by name is there', () => {
   refuses(modelOrDirectory(['built-in']), ['nope', '']);
 });
 
-test('an address may end in a slash, to which a path is not added once more', () => {
+test('removes the trailing slash of an address', () => {
   expect(address('http://127.0.0.1:8080/v1/')).toBe('http://127.0.0.1:8080/v1');
   expect(address('https://api.example.com/v1')).toBe('https://api.example.com/v1');
   refuses(address, ['nope', 'localhost:8080', 'ftp://host/v1', '']);

@@ -1,9 +1,9 @@
 import { existsSync } from 'node:fs';
 import { InvalidArgumentError } from 'commander';
 
-/** What the options of the benches may be: a wrong one is told before anything runs. */
+/** Parsers of the benchmarks' options. They reject a wrong value before anything runs. */
 
-/** A whole number that is not below `least`. */
+/** Parses an integer of at least `least`. */
 export const whole =
   (least: number) =>
   (text: string): number => {
@@ -18,7 +18,7 @@ export function aboveZero(text: string): number {
   throw new InvalidArgumentError('Expected a number above 0.');
 }
 
-/** `1,2,4`, each part read by `read`. */
+/** Parses a list such as `1,2,4`; `read` parses each part. */
 export const list =
   <T>(read: (text: string) => T) =>
   (text: string): T[] =>
@@ -31,7 +31,7 @@ export const oneOf =
     throw new InvalidArgumentError(`'${text}' is none of ${names.join(', ')}.`);
   };
 
-/** The name of a model that can be made, or a directory. */
+/** Parses the name of a benchmark model or the path of a directory. */
 export const modelOrDirectory =
   (names: readonly string[]) =>
   (text: string): string => {
@@ -39,7 +39,7 @@ export const modelOrDirectory =
     throw new InvalidArgumentError(`'${text}' is neither a directory nor one of ${names.join(', ')}.`);
   };
 
-/** A base address, without the slash that may end it. */
+/** Parses a base URL and removes its trailing slash. */
 export function address(text: string): string {
   if (['http:', 'https:'].includes(URL.parse(text)?.protocol ?? '')) return text.replace(/\/+$/, '');
   throw new InvalidArgumentError('Expected an address such as http://127.0.0.1:8080/v1.');

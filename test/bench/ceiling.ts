@@ -12,16 +12,16 @@ import { KvCache, kvLayout } from '../../origin/model/runner/kv-cache.ts';
 export interface CeilingOptions {
   readonly batch: number;
   readonly threads: number;
-  /** Tokens already in every row: the middle of what a measured stream goes through. */
+  /** Tokens already in every row: the mean length of a measured stream. */
   readonly context: number;
   readonly ms: number;
 }
 
-/** The model as published with every input and output bound once, and the memory they are bound to. */
+/** The model as published with every input and output bound once, and the bound memory. */
 class BareLoop {
   readonly #session: OrtSession;
   readonly #binding: OrtBinding;
-  /** Held here because ONNX Runtime holds only its address. */
+  /** Keeps the memory alive, because ONNX Runtime holds only its address. */
   readonly #cache: KvCache;
   readonly #tokens: BigInt64Array<ArrayBuffer>;
   readonly #positions: BigInt64Array<ArrayBuffer>;
@@ -62,8 +62,8 @@ class BareLoop {
   }
 
   /**
-   * Computes every position of every row. Left untouched, all of the cache would be the kernel's one page of zeros, read
-   * from the processor's own cache: at batch 32 that looks a quarter faster than any loop that remembers something.
+   * Computes every position of every row. Untouched memory is one page of zeros, which stays in the processor's cache:
+   * at batch 32 the loop would look 25 % faster than it is.
    */
   fill(): void {
     for (let position = 0; position < this.#width; position += 1) {
@@ -88,8 +88,8 @@ class BareLoop {
 }
 
 /**
- * The bare decode loop: RunWithBinding again and again on the same inputs, the graph as it was published. No sampling, no
- * scheduling, no HTTP; only a better graph can be faster. Tokens per second.
+ * Measures the bare decode loop in tokens per second: RunWithBinding on the same inputs and the published graph, without
+ * sampling, scheduling or HTTP. Only a better graph can be faster.
  */
 export function measureCeiling(directory: string, options: CeilingOptions): number {
   const loop = new BareLoop(directory, options);

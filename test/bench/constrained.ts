@@ -3,12 +3,12 @@ import { PRODUCT_SCHEMA } from '../support/product-schema.ts';
 import { median } from './statistics.ts';
 import type { Job, Target, Trace } from './target.ts';
 
-/** What a constraint costs: the same load with and without one, wave by wave in turn. */
+/** Measures the cost of a constraint: waves of the same load with and without one alternate. */
 
 const text = (minLength: number) => ({ type: 'string', minLength });
 const list = (items: object) => ({ type: 'array', items, minItems: 1000 });
 
-/** None of them can be completed within a bench's tokens, so that all streams run to their end. */
+/** Constraints that no text completes within the token limit, so that all streams have the same length. */
 const ENDLESS: readonly WireConstraint[] = [
   list(PRODUCT_SCHEMA),
   list({ type: 'string', maxLength: 40 }),
@@ -26,8 +26,8 @@ export interface ConstrainedResult {
 }
 
 /**
- * Tokens/s of all streams of a wave while they generate. By each stream's own time: where bytes of a character are held
- * back the events of a stream are not evenly spread, so a span that all have in common would not do.
+ * Returns the sum of the streams' decode rates in tokens/s. Each stream is timed separately: incomplete characters delay
+ * events, so the streams have no reliable common span.
  */
 function decodeRate(traces: readonly Trace[]): number {
   return traces.reduce((sum, { tokens, events }) => {
@@ -38,7 +38,7 @@ function decodeRate(traces: readonly Trace[]): number {
 
 /**
  * @param pairs waves of each kind
- * @throws Error when a stream failed or ended early: the figures would not be comparable
+ * @throws Error if a stream failed or ended early, because the figures would not be comparable
  */
 export async function measureConstrained(
   target: Target,
@@ -59,7 +59,7 @@ export async function measureConstrained(
   };
   const plain: number[] = [];
   const constrained: number[] = [];
-  // The first pair warms up: grammars are compiled, masks made. The order changes from pair to pair.
+  // The first pair warms up: it compiles grammars and computes masks. The order alternates between pairs.
   for (let wave = 0; wave <= pairs; wave += 1) {
     for (const kind of wave % 2 === 0
       ? (['plain', 'constrained'] as const)

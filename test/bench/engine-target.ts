@@ -11,7 +11,7 @@ export interface EngineTargetOptions {
   readonly threads: number;
 }
 
-/** A greedy request; whatever is to be different is the caller's to change. */
+/** A greedy request, which callers change as needed. */
 export const benchSubmission = (job: Job, tokenizer: Tokenizer): Submission =>
   submission({
     requestId: crypto.randomUUID(),
@@ -35,7 +35,7 @@ export const benchSubmission = (job: Job, tokenizer: Tokenizer): Submission =>
     deadline: Date.now() + 600_000,
   });
 
-/** The engine thread alone: sampling and scheduling, but no HTTP. */
+/** The engine thread without HTTP: decoding, sampling and scheduling. */
 export async function engineTarget(name: string, options: EngineTargetOptions): Promise<Target> {
   const { directory, slots, contextLength, threads } = options;
   const tokenizer = Tokenizer.fromDirectory(directory);

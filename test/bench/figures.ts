@@ -6,10 +6,10 @@ import { measureInterference, measurePrefill, measurePrefixHit } from './scenari
 import { soak } from './soak.ts';
 import type { Job, Target } from './target.ts';
 
-/** Single figures beside the load table, each with its name. */
+/** Named single figures that follow the load table. */
 export type Figures = readonly (readonly [name: string, value: string])[];
 
-/** What prompts cost, those who send them and others. */
+/** Measures prefill rate, prefix cache hits and the effect of a long prompt on running streams. */
 export async function promptFigures(target: Target, progress: Progress): Promise<Figures> {
   progress(0, `${target.name}, prefill`);
   const prefill = await measurePrefill(target, (seed) => tokenIds(seed, 1024), 5);
@@ -43,13 +43,13 @@ export async function promptFigures(target: Target, progress: Progress): Promise
   ];
 }
 
-/** Streams at once in the measurements of constraints. */
+/** Concurrent streams in the measurements of constraints. */
 export const STREAMS = 8;
 
-/** Clients that disturb them. */
+/** Clients that send hostile constraints meanwhile. */
 const INTRUDERS = 2;
 
-/** What a constraint costs its own streams. */
+/** Measures how much a constraint slows its own stream. */
 export async function constrainedFigures(target: Target, plan: Plan, progress: Progress): Promise<Figures> {
   progress(0, `${target.name}, constrained load`);
   const { plain, constrained, share } = await measureConstrained(
@@ -66,7 +66,7 @@ export async function constrainedFigures(target: Target, plan: Plan, progress: P
   ];
 }
 
-/** What hostile constraints cost everybody else's. */
+/** Measures how much hostile constraints slow other streams. */
 export async function hostileFigures(target: Target, plan: Plan, progress: Progress): Promise<Figures> {
   progress(0, `${target.name}, hostile grammars`);
   const options = {
@@ -96,7 +96,7 @@ async function residentBytes(originUrl: string): Promise<number> {
   return Number(/^continuo_origin_resident_bytes (\S+)/m.exec(text)?.[1]);
 }
 
-/** 200 clients, of which one tenant's ten times outnumber the other's. */
+/** Measures an overload by 200 clients of two tenants, one with ten times as many clients as the other. */
 export async function overloadFigures(
   target: Target,
   originUrl: string,

@@ -56,7 +56,7 @@ function nestedSchema(depth: number): object {
   };
 }
 
-/** An allowed token at random; null when there is none. Without garbage, whose collection would show in the times. */
+/** Returns a random allowed token, or null. Allocates nothing, because garbage collection would distort the times. */
 function anyAllowed(mask: Uint32Array, random: () => number): number | null {
   let count = 0;
   for (let w = 0; w < mask.length; w++) for (let bits = mask[w]!; bits !== 0; bits &= bits - 1) count++;
@@ -69,7 +69,7 @@ function anyAllowed(mask: Uint32Array, random: () => number): number | null {
   return null;
 }
 
-/** A quantile of times as text. */
+/** Formats a quantile of times. */
 const at = (times: readonly number[], q: number): string => quantile(times, q).toFixed(3);
 
 const tokens = largeVocabulary();

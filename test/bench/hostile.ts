@@ -3,29 +3,29 @@ import { HOSTILE_CASES } from '../support/grammar/hostile-cases.ts';
 import { type Percentiles, percentiles } from './statistics.ts';
 import type { Job, Target } from './target.ts';
 
-/** What constraints made to do harm do to everybody else. */
+/** Measures how hostile constraints affect other streams. */
 
 export interface HostileOptions {
   readonly seconds: number;
-  /** Streams that behave, each followed by the next. */
+  /** Concurrent well-behaved streams; each is replaced when it ends. */
   readonly streams: number;
   readonly job: (index: number) => Job;
-  /** Clients, each a tenant where the target knows tenants, that send one hostile constraint after the other. */
+  /** Clients that send hostile constraints one after the other. Each is a tenant if the target has tenants. */
   readonly intruders: number;
   readonly intruderTokens: number;
 }
 
 export interface HostileResult {
-  /** Inter-token gaps of the well-behaved streams, alone. */
+  /** Inter-token gaps of the well-behaved streams without other load. */
   readonly quiet: Percentiles;
-  /** The same while as many plain requests come as hostile ones later. */
+  /** The same with plain requests in place of the hostile ones. */
   readonly visited: Percentiles;
   readonly hostile: Percentiles;
   /** Well-behaved streams that failed. */
   readonly failures: number;
   /** Hostile requests by status and code. */
   readonly answers: Readonly<Record<string, number>>;
-  /** Milliseconds to the first sign of an answer, and what took the longest. */
+  /** Milliseconds to the first byte of an answer, and the slowest case. */
   readonly slowest: { readonly ms: number; readonly name: string };
 }
 

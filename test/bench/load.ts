@@ -3,19 +3,19 @@ import type { Job, Target, Trace } from './target.ts';
 
 export interface LoadResult {
   readonly concurrency: number;
-  /** The bare loop at this batch and depth, measured before and after each wave, on average: the machine's speed drifts. */
+  /** Mean rate of the bare loop at this batch and depth, measured before and after each wave because clocks drift. */
   readonly bareTokensPerSecond: number;
   readonly requests: number;
   readonly errors: number;
-  /** What went wrong, each kind once. */
+  /** Distinct errors. */
   readonly reasons: readonly string[];
   /** All tokens over the whole time, prefill included. */
   readonly tokensPerSecond: number;
-  /** Tokens while all streams of a wave were generating: what a decode step of that batch yields. */
+  /** Tokens per second while all streams of a wave were generating. */
   readonly decodeTokensPerSecond: number;
   /** See `shareOfBare`. */
   readonly shareOfBare: number;
-  /** Tokens generated per stream, on average over that time: with the prompt, how far a step looks back. */
+  /** Mean number of tokens generated per stream in that time. With the prompt, it is the context of a step. */
   readonly meanGenerated: number;
   /** Milliseconds from sending to the first token event. */
   readonly timeToFirstToken: Percentiles;
@@ -29,14 +29,14 @@ const gaps = (trace: Trace): number[] =>
 export interface Span {
   readonly tokens: number;
   readonly ms: number;
-  /** Tokens a stream has generated in the middle of the span, on average over the streams. */
+  /** Mean number of tokens that a stream has generated in the middle of the span. */
   readonly meanGenerated: number;
 }
 
 /**
- * Tokens and milliseconds of the span in which every stream of the wave was generating. Where the target does not say how
- * many tokens each event brought, the first is taken to carry one and the others to share the rest evenly. That makes the
- * span look slower than it is: while others' prompts are computed, early streams get fewer tokens into an event.
+ * Returns tokens and milliseconds of the span in which every stream of the wave was generating. If the target does not
+ * report tokens per event, the first event counts as one token and the others share the rest evenly. This underestimates
+ * the rate, because events are shorter while other prompts are prefilled.
  */
 export function commonSpan(wave: readonly Trace[]): Span {
   const begin = Math.max(...wave.map(({ events }) => events[0] ?? Number.POSITIVE_INFINITY));
@@ -56,16 +56,16 @@ export function commonSpan(wave: readonly Trace[]): Span {
   return { tokens, ms: end - begin, meanGenerated: generated / wave.length };
 }
 
-/** What is measured of the load alone. */
+/** Figures that need no bare loop. */
 export interface MeasuredLoad extends Omit<LoadResult, 'bareTokensPerSecond' | 'shareOfBare'> {
-  /** Of each wave, in their order. */
+  /** By wave. */
   readonly decodeRates: readonly number[];
 }
 
 /**
- * The median over waves of their rates, each against the bare loop around it: neither the machine's drift nor a hiccup of it
- * moves that.
- * @param decodeRates of each wave; NaN where its streams had no common span
+ * Returns the median over waves of the wave's rate relative to the bare loop before and after it. The median resists
+ * clock drift and short stalls.
+ * @param decodeRates of each wave; NaN if its streams had no common span
  * @param bareRates before the first wave and after each
  */
 export function shareOfBare(decodeRates: readonly number[], bareRates: readonly number[]): number {
@@ -74,8 +74,8 @@ export function shareOfBare(decodeRates: readonly number[], bareRates: readonly 
 }
 
 /**
- * Sends waves of `concurrency` simultaneous requests. Waves rather than a steady flow, so that the span in which the
- * batch is exactly `concurrency` is known and can be set against the bare loop at that batch.
+ * Sends waves of `concurrency` simultaneous requests. With waves, the span in which the batch is exactly `concurrency` is
+ * known and can be compared with the bare loop at that batch.
  */
 export async function measureLoad(
   target: Target,

@@ -12,7 +12,7 @@ import { edgeTables, failures, figureTable, loadTable, rounded } from './report.
 import { type ModelReport, measureModel } from './run.ts';
 import { openAiTarget } from './target.ts';
 
-/** `npm run bench`: how fast, against what ceiling, through which layers. Run it on a quiet machine. */
+/** `npm run bench`: measures each layer against the bare decode loop. Run it on an idle machine. */
 
 const MODELS = Object.keys(benchModels);
 
@@ -20,7 +20,7 @@ const viaOf = (text: string): string[] => (text === 'none' ? [] : list(oneOf(LAY
 
 const program = new Command('bench')
   .description(
-    'Measures tokens/s, time to first token and inter-token latency beside the bare loop of the same run.',
+    'Measures tokens/s, time to first token and inter-token latency, and the bare decode loop in the same run.',
   )
   .option(
     '--models <names>',
@@ -35,13 +35,13 @@ const program = new Command('bench')
   .option('--prompt <number>', 'tokens per prompt', whole(1), 64)
   .option('--threads <number>', 'threads of one model run', whole(1), availableParallelism())
   .option('--quick', 'skip the single figures (prefill, prefix hit, interference)', false)
-  .option('--soak <seconds>', 'overload by 200 clients of two tenants for so long', whole(0), 0)
-  .option('--constraints', 'also measure constrained streams, and streams beside hostile grammars', false)
+  .option('--soak <seconds>', 'seconds of overload by 200 clients of two tenants', whole(0), 0)
+  .option('--constraints', 'also measure constrained streams, and streams during hostile grammars', false)
   .option('--edge', 'measure only what the Worker adds to an origin without a model', false)
   .option('--url <base>', 'also measure an OpenAI-compatible server, e.g. http://127.0.0.1:8080/v1', address)
   .option('--url-model <name>', 'its model name', 'default')
   .option('--url-key <key>', 'its API key', 'none')
-  .option('--out <directory>', 'where the JSON and the plots go', '.continuo/bench');
+  .option('--out <directory>', 'directory for the JSON and the plots', '.continuo/bench');
 
 interface Options {
   readonly models: string[];

@@ -28,24 +28,24 @@ test('quantiles lie between the extremes, rise with q and meet the median of odd
   );
 });
 
-test('the common span counts only what came while every stream was generating', () => {
+test('counts only events in the span in which every stream was generating', () => {
   const wave = [trace([10, 20, 30, 40]), trace([15, 25, 35, 45])];
-  // From 15, when the second begins, to 40, when the first ends: 20, 30, 40 and 25, 35.
-  // On average 1 and then 3.5 tokens of each.
+  // The span is 15 (start of the second) to 40 (end of the first): events 20, 30, 40 and 25, 35.
+  // The depth rises from 1 to 3.5 tokens per stream.
   expect(commonSpan(wave)).toEqual({ tokens: 5, ms: 25, meanGenerated: 2.25 });
 });
 
-test('events after the first count for as many tokens as they share', () => {
+test('divides the tokens after the first evenly among the other events', () => {
   expect(commonSpan([trace([10, 20, 30], 7)])).toEqual({ tokens: 6, ms: 20, meanGenerated: 4 });
 });
 
-test('where a target tells how many tokens each event brought, they are not shared out', () => {
+test('uses the token counts of the events if the target reports them', () => {
   const early = { ...trace([10, 20, 30, 40], 16), generated: [1, 2, 9, 16] };
   const late = { ...trace([20, 30, 40], 15), generated: [1, 8, 15] };
   expect(commonSpan([early, late])).toEqual({ tokens: 28, ms: 20, meanGenerated: 8.5 });
 });
 
-test('streams that never overlap have no common span', () => {
+test('returns no span for streams that never overlap', () => {
   expect(commonSpan([trace([1, 2]), trace([3, 4])])).toEqual({ tokens: 0, ms: 0, meanGenerated: 0 });
   expect(commonSpan([trace([1, 2]), trace([])])).toEqual({ tokens: 0, ms: 0, meanGenerated: 0 });
 });
@@ -65,7 +65,7 @@ test('a plot names every series and escapes what is not text', () => {
   expect(svg.match(/<circle/g)).toHaveLength(2);
 });
 
-test('a plot leaves out what was not measured', () => {
+test('a plot omits values that were not measured', () => {
   const points = [
     [1, Number.NaN],
     [2, 20],
@@ -75,7 +75,7 @@ test('a plot leaves out what was not measured', () => {
   expect(svg.match(/<circle/g)).toHaveLength(1);
 });
 
-test('requests that fail are counted, and told with each reason once', async () => {
+test('counts failed requests and lists each reason once', async () => {
   const answers: Trace[] = [
     trace([1, 2]),
     { ...trace([]), status: 401 },
@@ -91,12 +91,12 @@ test('requests that fail are counted, and told with each reason once', async () 
   expect(failures([{ name: 'worker', loads: [{ ...measured, errors: 0 }] }])).toEqual([]);
 });
 
-test('the share of the bare loop is that of each wave against the loop before and after it, and of the waves the median', () => {
+test('the share of the bare loop is the median over waves, each relative to the loop before and after it', () => {
   expect(shareOfBare([90], [100, 100])).toBe(0.9);
-  // The machine slows down by half after the first wave, and the engine with it.
+  // After the first wave, the machine and with it the engine run at half the speed.
   expect(shareOfBare([90, 67.5, 45], [100, 100, 50, 50])).toBe(0.9);
-  // The second wave was held up.
+  // The second wave stalled.
   expect(shareOfBare([90, 10, 95], [100, 100, 100, 100])).toBe(0.9);
-  // In the second one no two streams ran at the same time.
+  // In the second wave, no two streams overlapped.
   expect(shareOfBare([90, Number.NaN, 80], [100, 100, 100, 100])).toBeCloseTo(0.85);
 });

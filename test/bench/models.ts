@@ -11,11 +11,11 @@ import {
 
 export interface BenchModel {
   readonly name: string;
-  /** Where it is; made on first use. */
+  /** Returns the model directory, and writes the model on first use. */
   directory(): string;
 }
 
-/** The random 32 M network, or one that differs; made once per machine, since it holds nothing but random numbers. */
+/** The random network of 32 M parameters, or a variant. It is written once per machine. */
 function synthetic(name: string, options: Partial<SyntheticModel>): BenchModel {
   return {
     name,
@@ -40,9 +40,9 @@ export const benchModels: Readonly<Record<string, BenchModel>> = {
   '32m-fp32': synthetic('32m-fp32', {}),
   '32m-8bit': synthetic('32m-8bit', { quantization: 'q8' }),
   '32m-4bit': synthetic('32m-4bit', { quantization: 'q4' }),
-  // For CUDA, which attends in half precision only.
+  // For CUDA, whose attention kernel supports half precision only.
   '32m-fp16': synthetic('32m-fp16', { precision: 'float16' }),
-  // More than a GPU's caches hold, so that its memory's bandwidth is what counts.
+  // Larger than a GPU's caches, so that memory bandwidth is the limit.
   '450m-fp16': synthetic('450m-fp16', {
     precision: 'float16',
     layers: 24,
@@ -52,6 +52,6 @@ export const benchModels: Readonly<Record<string, BenchModel>> = {
     intermediate: 4096,
     vocabulary: 32_768,
   }),
-  // As large a vocabulary as Qwen's: the sampler's share of a step shows here.
+  // The vocabulary size of Qwen, to show the sampler's share of a step.
   '152k-8bit': synthetic('152k-8bit', { quantization: 'q8', vocabulary: 151_936 }),
 };

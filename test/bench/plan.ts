@@ -1,12 +1,12 @@
 import type { Job, Target } from './target.ts';
 
-/** What a request may be measured through. */
+/** Layers that requests can be measured at. */
 export const LAYERS: readonly string[] = ['engine', 'origin', 'worker'];
 
-/** What is to be measured. */
+/** Selects the measurements. */
 export interface Plan {
   readonly concurrency: readonly number[];
-  /** The layers to go through. */
+  /** Layers to measure. */
   readonly via: readonly string[];
   readonly waves: number;
   readonly tokens: number;
@@ -14,10 +14,10 @@ export interface Plan {
   readonly figures: boolean;
   /** Seconds of overload by 200 clients of two tenants; 0 = none. */
   readonly soakSeconds: number;
-  /** What constraints cost those who use them and, by hostile ones, everybody else. */
+  /** Whether to measure constrained streams, and other streams during hostile constraints. */
   readonly constraints: boolean;
   readonly threads: number;
-  /** Another server to measure with the same client. */
+  /** Another server to measure with the same client; null = none. */
   readonly foreign: Target | null;
 }
 
@@ -26,7 +26,7 @@ export const CONTEXT = 2048;
 
 export type Progress = (share: number, stage: string) => void;
 
-/** Repeatable "random" ids in the range every vocabulary has: plain bytes and the first merges. */
+/** Pseudo-random ids in the range that every vocabulary has: plain bytes and the first merges. */
 export function tokenIds(seed: number, length: number): number[] {
   let state = (seed * 2654435761 + 1) >>> 0;
   return Array.from({ length }, () => {
@@ -35,7 +35,7 @@ export function tokenIds(seed: number, length: number): number[] {
   });
 }
 
-/** The requests of a load: prompts that all differ. */
+/** The requests of a load; all prompts differ. */
 export const jobOf =
   (plan: Plan) =>
   (index: number): Job => ({ prompt: tokenIds(index, plan.promptTokens), maxTokens: plan.tokens });

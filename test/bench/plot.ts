@@ -1,4 +1,4 @@
-/** A line plot as an SVG document: logarithmic x (powers of two), linear y from zero. */
+/** Draws a line plot as an SVG document: logarithmic x (powers of two), linear y from zero. */
 
 export interface Series {
   readonly name: string;
@@ -19,7 +19,7 @@ function gridStep(top: number): number {
   return factor * magnitude;
 }
 
-/** Points that were not measured (NaN) stay out. */
+/** Omits points that were not measured (NaN). */
 export function linePlot(title: string, xLabel: string, yLabel: string, measured: readonly Series[]): string {
   const series = measured.map(({ name, points }) => ({
     name,

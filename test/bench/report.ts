@@ -2,7 +2,7 @@ import Table from 'cli-table3';
 import type { EdgeReport } from './edge/edge.ts';
 import type { LoadResult } from './load.ts';
 
-/** One layer's results, each beside the bare loop of the same minute. */
+/** One layer's results, each with the rate of the bare loop in the same minute. */
 export interface TargetReport {
   readonly name: string;
   readonly loads: readonly LoadResult[];
@@ -48,7 +48,7 @@ export function loadTable(reports: readonly TargetReport[]): string {
   return table.toString();
 }
 
-/** What the table's last column counts, a line for each cell that is not 0. */
+/** Lists the errors that the table's last column counts: one line per cell that is not 0. */
 export const failures = (reports: readonly TargetReport[]): string[] =>
   reports.flatMap(({ name, loads }) =>
     loads
@@ -66,7 +66,7 @@ export function figureTable(figures: readonly (readonly [string, string])[]): st
   return table.toString();
 }
 
-/** What the edge adds, beside workerds that only pass bytes on. */
+/** The latency that the edge adds, compared with a workerd that only forwards bytes. */
 export function edgeTables({ delays, cpu }: EdgeReport): string {
   const pair = (p50: number, p99: number) => `${rounded(p50, 2)} / ${rounded(p99, 2)}`;
   const times = new Table({

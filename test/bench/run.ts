@@ -24,7 +24,7 @@ export interface ModelReport {
 
 const WARM_UP_MS = 1500;
 
-/** Waves for so long that the compiler is done with what they run through. */
+/** Runs waves until the JIT compiler has optimised the code that they use. */
 async function warmUp(target: Target, concurrency: number, job: (index: number) => Job) {
   const begun = performance.now();
   for (;;) {
@@ -64,7 +64,7 @@ async function loads(
   return { name: target.name, loads: results };
 }
 
-/** What one layer has to show. */
+/** Measures one layer. */
 interface Layer {
   readonly targets: readonly TargetReport[];
   readonly figures: Figures;
@@ -95,7 +95,7 @@ async function constraintFigures(target: Target, plan: Plan, progress: Progress)
   return [...own, ...(await hostileFigures(target, plan, progress))];
 }
 
-/** The origin over HTTP and the Worker in front of it, as far as the plan goes through them. */
+/** Measures the origin over HTTP and the Worker in front of it, if the plan includes them. */
 async function measureSystem(
   directory: string,
   slots: number,
@@ -132,7 +132,7 @@ async function measureSystem(
   return { targets, figures };
 }
 
-/** Measures a model layer by layer; every layer in the same run as the ceiling. */
+/** Measures each layer of a model, and the bare loop in the same run. */
 export async function measureModel(model: BenchModel, plan: Plan, progress: Progress): Promise<ModelReport> {
   const directory = model.directory();
   const slots = Math.max(...plan.concurrency, plan.constraints ? 2 * STREAMS : 1);

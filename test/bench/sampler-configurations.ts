@@ -7,7 +7,7 @@ export interface SamplerConfiguration extends Partial<SamplingParameters> {
 
 const penalties = { repetitionPenalty: 1.1, frequencyPenalty: 0.2, presencePenalty: 0.1 };
 
-/** The configurations that samplers are measured with, by the name of the table's row. */
+/** The sampler configurations to measure, by the name of the table's row. */
 export const SAMPLER_CONFIGURATIONS: Readonly<Record<string, SamplerConfiguration>> = {
   greedy: { temperature: 0 },
   'greedy, penalties': { temperature: 0, ...penalties },

@@ -9,14 +9,14 @@ import { SAMPLER_CONFIGURATIONS, type SamplerConfiguration } from './sampler-con
 import { median } from './statistics.ts';
 
 /**
- * What the sampler takes of a decode step by configuration, at batch 16 and a vocabulary of 151,936, in the engine thread as
- * it is. The weights are random, so that distributions are flatter than those of models that have learnt something. Run by
- * hand on a quiet machine: npx node test/bench/sampler-share.ts
+ * Measures the sampler's share of a decode step by configuration, at batch 16 and a vocabulary of 151,936, in the real
+ * engine thread. The weights are random, so the distributions are flatter than those of trained models.
+ * Run on an idle machine: npx node test/bench/sampler-share.ts
  */
 
 const BATCH = 16;
 const TOKENS = 40;
-/** Steps in which code is compiled and threads begin. */
+/** Warm-up steps, in which code is compiled and threads start. */
 const WARM_UP = 5;
 
 const directory = benchModels['152k-8bit']!.directory();

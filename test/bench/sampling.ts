@@ -9,8 +9,8 @@ import { SAMPLER_CONFIGURATIONS } from './sampler-configurations.ts';
 import { median } from './statistics.ts';
 
 /**
- * Microseconds per token of the sampler by configuration and vocabulary, for rows shaped like a trained model's. Run by
- * hand on a quiet machine: npx node test/bench/sampling.ts
+ * Measures the sampler in microseconds per token by configuration and vocabulary, on rows shaped like a trained model's.
+ * Run on an idle machine: npx node test/bench/sampling.ts
  */
 
 const VOCABULARIES = [8_192, 151_936];

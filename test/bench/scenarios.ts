@@ -1,7 +1,7 @@
 import { median, type Percentiles, percentiles } from './statistics.ts';
 import type { Job, Target } from './target.ts';
 
-/** Single questions beside the load table; each docstring says what the number means. */
+/** Measurements of single figures. */
 
 const firstToken = async (target: Target, job: Job): Promise<number> => {
   const { sent, events, error, status } = await target.run(job);
@@ -37,7 +37,7 @@ export async function measurePrefixHit(
   return { coldMs: median(cold), cachedMs: median(cached) };
 }
 
-/** Prompt tokens per second of one long prompt alone (median of the repeats). */
+/** Prompt tokens per second of one long prompt without other load (median of the repeats). */
 export async function measurePrefill(
   target: Target,
   prompt: (seed: number) => readonly number[],
@@ -53,11 +53,11 @@ export async function measurePrefill(
 
 export interface InterferenceResult {
   readonly quiet: Percentiles;
-  /** Gaps of the running streams while the long prompt was being prefilled. */
+  /** Inter-token gaps of the running streams during the prefill of the long prompt. */
   readonly during: Percentiles;
 }
 
-/** Inter-token gaps of `streams` running streams before and while a long prompt is being prefilled. */
+/** Measures the inter-token gaps of `streams` running streams before and during the prefill of a long prompt. */
 export async function measureInterference(
   target: Target,
   streams: number,

@@ -3,10 +3,10 @@ import type { Job, Target, Trace } from './target.ts';
 
 export interface SoakOptions {
   readonly seconds: number;
-  /** Clients of each tenant, each sending its next request as soon as the last has ended. */
+  /** Number of clients by tenant. Each sends its next request as soon as the last has ended. */
   readonly clients: Readonly<Record<string, number>>;
   readonly job: (tenant: string, index: number) => Job;
-  /** Milliseconds a refused client waits; a real one would honour retry-after. */
+  /** Milliseconds that a refused client waits. A real client would honour `retry-after`. */
   readonly refusedPauseMs: number;
   /** Resident bytes of the server, sampled every second. */
   readonly memory: () => Promise<number>;
@@ -14,18 +14,18 @@ export interface SoakOptions {
 
 export interface SoakResult {
   readonly completed: number;
-  /** 503 before any byte of a stream. */
+  /** Requests refused with 503 before the stream. */
   readonly refused: number;
-  /** Everything else that is not a completion, by kind. */
+  /** Other failures, by status and error. */
   readonly failures: Readonly<Record<string, number>>;
   readonly tokensByTenant: Readonly<Record<string, number>>;
-  /** Mean of the second quarter of the run and of the last, in MiB. */
+  /** Mean memory in the second and the last quarter of the run, in MiB. */
   readonly memoryMiB: { readonly early: number; readonly late: number };
 }
 
 const sleep = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms));
 
-/** Overload that lasts: what was refused, what failed, who got how much, whether memory grew. */
+/** Overloads a target for some time. Counts refusals, failures and tokens by tenant, and samples the memory. */
 export async function soak(target: Target, options: SoakOptions): Promise<SoakResult> {
   const until = performance.now() + options.seconds * 1000;
   const tokens: Record<string, number> = {};

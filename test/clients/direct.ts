@@ -1,6 +1,6 @@
 import { inject } from 'vitest';
 
-/** Plain requests without any client: what the clients' results are compared with. */
+/** Plain HTTP requests, as the reference for the clients' results. */
 
 export interface Logprobs {
   readonly tokens: readonly string[];
@@ -23,7 +23,7 @@ export interface Completion {
   };
 }
 
-/** @throws Error when there are none, which no test expects */
+/** @throws Error if there are none, which no test expects */
 export function logprobsOf(choice: { readonly logprobs?: unknown } | undefined): Logprobs {
   if (!choice?.logprobs) throw new Error('The answer has no logprobs.');
   return choice.logprobs as Logprobs;
@@ -53,7 +53,7 @@ export const tokenize = async (prompt: string): Promise<number[]> =>
 export const tokenizerInfo = (): Promise<{ bos_token: string; eos_token: string }> =>
   send('GET', '/tokenizer_info');
 
-/** The log-probability of `continuation` after `context`, alone in its own request, and whether it is the likeliest. */
+/** Returns the logprob of `continuation` after `context` in a separate request, and whether it is the greedy one. */
 export async function loglikelihood(context: number[], continuation: number[]): Promise<[number, boolean]> {
   const prompt = [...context, ...continuation];
   const { choices } = await complete({ prompt, max_tokens: 0, echo: true, logprobs: 1 });
@@ -65,13 +65,13 @@ export async function loglikelihood(context: number[], continuation: number[]): 
 
 export const admin = <T>(path: string, body: object): Promise<T> => send('POST', `/admin/v1${path}`, body);
 
-/** The key of a new tenant with these limits. */
+/** Creates a tenant with these limits and returns its key. */
 export async function limitedKey(tenant: string, limits: Readonly<Record<string, number>>): Promise<string> {
   await admin('/tenants', { id: tenant, name: tenant, limits });
   return (await admin<{ key: string }>('/keys', { tenant, name: 'client' })).key;
 }
 
-/** Requests the origin works on at this moment. */
+/** Returns the number of requests that the origin is working on. */
 export async function running(): Promise<number> {
   const response = await fetch(`${inject('served').originUrl}/health`);
   return ((await response.json()) as { running: number }).running;

@@ -2,7 +2,7 @@ import { describe, expect, inject, test } from 'vitest';
 import { codeFor, examplesIn } from '../docs/pages.ts';
 import { runPython } from './python.ts';
 
-/** Python examples of the documentation, each in a process of its own. */
+/** Runs the documentation's Python examples, each in a separate process. */
 
 const python = inject('python');
 const { url, apiKey } = inject('served');
@@ -11,7 +11,7 @@ const runExample = (code: string): Promise<string> =>
   runPython(python!, ['-c', codeFor({ code }, url)], { env: { KEY: apiKey } }, (stdout) => stdout);
 
 describe.skipIf(python === null)('Python examples', () => {
-  test('run at the address of the system, and fail with an exception', async () => {
+  test('run against the test system, and fail on an exception', async () => {
     expect(await runExample('print("http://localhost:8787")')).toBe(`${url}\n`);
     await expect(runExample('raise SystemExit(1)')).rejects.toThrow();
   });

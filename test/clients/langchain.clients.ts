@@ -19,18 +19,18 @@ const python = inject('python');
 const prompts = ['The king', 'def f(x):', 'Then', 'Once upon a time'];
 const greedy = { prompt: 'Once upon a time', max_tokens: 12, temperature: 0 };
 
-describe.skipIf(python === null)('H.11: langchain-openai', () => {
+describe.skipIf(python === null)('langchain-openai', () => {
   let result: Result;
   beforeAll(async () => {
     result = await runScript<Result>(python as string, 'langchain_client.py', inject('served'));
   });
 
-  test('invokes, waiting or not, and streams one text', async () => {
+  test('returns the same text from invoke, ainvoke and stream', async () => {
     const [text] = await texts(greedy);
     expect(result.invoke).toBe(text);
     expect(result.ainvoke).toBe(text);
     expect(result.stream.join('')).toBe(text);
-    // The first token comes at once; how many of the others share a chunk depends on how fast they come.
+    // The first token is sent at once; how many of the others share a chunk depends on timing.
     expect(result.stream.filter((piece) => piece !== '').length).toBeGreaterThan(1);
   });
 
@@ -40,11 +40,11 @@ describe.skipIf(python === null)('H.11: langchain-openai', () => {
     expect(result.stopped).toBe(result.invoke.slice(0, Math.min(...ends)));
   });
 
-  test('gets a batch in the order of its prompts', async () => {
+  test('returns a batch in the order of its prompts', async () => {
     expect(result.batch).toEqual(await texts({ ...greedy, prompt: prompts }));
   });
 
-  test('gets n generations of each prompt, and their usage', async () => {
+  test('returns n generations of each prompt, and their usage', async () => {
     const direct = await complete({ ...greedy, prompt: prompts, n: 2, best_of: 2 });
     expect(result.generations.map((group) => group.length)).toEqual([2, 2, 2, 2]);
     expect(result.generations.flat()).toEqual(direct.choices.map(({ text }) => text));

@@ -18,7 +18,7 @@ interface Result {
 const python = inject('python');
 const greedy = { prompt: 'Once upon a time', max_tokens: 12, temperature: 0 };
 
-describe.skipIf(python === null)('H.11: litellm', () => {
+describe.skipIf(python === null)('litellm', () => {
   let result: Result;
   beforeAll(async () => {
     result = await runScript<Result>(python as string, 'litellm_client.py', inject('served'));
@@ -34,13 +34,13 @@ describe.skipIf(python === null)('H.11: litellm', () => {
     });
   });
 
-  test('gets a batch with n in the order of prompts and choices', async () => {
+  test('returns a batch with n in the order of prompts and choices', async () => {
     const direct = await texts({ ...greedy, prompt: ['The king', 'def f(x):'], n: 2 });
     expect(direct).toHaveLength(4);
     expect(result.batch).toEqual(direct);
   });
 
-  test('passes token ids on untouched', async () => {
+  test('sends token ids unchanged', async () => {
     const prompt = [
       [1, 2, 3],
       [65, 66],
@@ -54,7 +54,7 @@ describe.skipIf(python === null)('H.11: litellm', () => {
     expect(result.streamedUsage).toMatchObject({ prompt_tokens, completion_tokens });
   });
 
-  test('maps errors, the context window among them, to its own classes', () => {
+  test('maps errors, including an exceeded context window, to its own classes', () => {
     expect(result.tooLong).toEqual(['ContextWindowExceededError', 400]);
     expect(result.noModel).toEqual(['NotFoundError', 404]);
     expect(result.noKey).toEqual(['AuthenticationError', 401]);

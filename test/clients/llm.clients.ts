@@ -12,7 +12,7 @@ const served = inject('served');
 const directory = mkdtempSync(path.join(tmpdir(), 'continuo-llm-'));
 afterAll(() => rmSync(directory, { recursive: true, force: true }));
 
-/** JSON is YAML; these are the files in which users add servers of their own, and keys. */
+/** The files in which users add servers and keys. JSON is valid YAML. */
 writeFileSync(
   path.join(directory, 'extra-openai-models.yaml'),
   JSON.stringify([
@@ -35,13 +35,13 @@ const llm = <T>(args: readonly string[], use: (stdout: string) => T): Promise<T>
 const PROMPT = ['prompt', '-m', 'continuo', '-o', 'temperature', '0', '-o', 'max_tokens', '12'];
 const greedy = { prompt: 'Once upon a time', temperature: 0, max_tokens: 12 };
 
-/** What `llm` keeps of a stream. */
+/** The record of a stream in the log of `llm`. */
 interface Logged {
   readonly logprobs: readonly { readonly top_logprobs: readonly object[] }[];
   readonly usage: object;
 }
 
-describe.skipIf(python === null)('H.11: llm', () => {
+describe.skipIf(python === null)('llm', () => {
   test('prints the same text streamed and plain', async () => {
     const [text] = await texts(greedy);
     const streamed = await llm([...PROMPT, greedy.prompt], (stdout) => stdout);

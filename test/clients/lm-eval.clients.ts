@@ -4,7 +4,7 @@ import { beforeAll, describe, expect, inject, test } from 'vitest';
 import { loglikelihood, texts, tokenize, tokenizerInfo } from './direct.ts';
 import { runPython } from './python.ts';
 
-/** lm-evaluation-harness, `local-completions`, on the three tiny tasks beside this file. */
+/** lm-evaluation-harness, `local-completions`, on the three tiny tasks in this folder. */
 
 interface Sample {
   readonly doc_id: number;
@@ -37,7 +37,7 @@ function readEvaluation(home: string, tasks: readonly string[]): Evaluation {
   return { results, samples: Object.fromEntries(tasks.map((task) => [task, samplesOf(task)])) };
 }
 
-/** Runs the harness's own command line. */
+/** Runs the harness's command line. */
 function evaluate(tasks: readonly string[], options: Readonly<Record<string, string>>, batch: number) {
   const model = { model: 'default', base_url: `${served.url}/v1/completions`, max_retries: '1', ...options };
   const settings = Object.entries(model).map(([name, value]) => `${name}=${value}`);
@@ -53,7 +53,7 @@ function evaluate(tasks: readonly string[], options: Readonly<Record<string, str
 const ALL = ['continuo_choice', 'continuo_rolling', 'continuo_generate'];
 const REMOTE = { tokenizer_backend: 'remote', auth_token: served.apiKey };
 
-/** Sums of the same float32 values; only the order of float64 additions may differ between the two languages. */
+/** Tolerance for sums of the same float32 values: the order of the float64 additions may differ. */
 const SUM_DIGITS = 9;
 
 async function expectChoices({ results, samples }: Evaluation): Promise<void> {
@@ -63,7 +63,7 @@ async function expectChoices({ results, samples }: Evaluation): Promise<void> {
   for (const sample of choices) {
     const direct: [number, boolean][] = [];
     for (const { arg_0, arg_1 } of Object.values(sample.arguments)) {
-      // The harness counts white space at the end of a context to the continuation.
+      // The harness moves white space from the end of a context to the continuation.
       const context = await tokenize((arg_0 as string).trimEnd());
       const whole = await tokenize(`${arg_0}${arg_1}`);
       direct.push(await loglikelihood(context, whole.slice(context.length)));
@@ -97,7 +97,7 @@ async function expectRolling({ results, samples }: Evaluation): Promise<void> {
   expect(results.continuo_rolling?.['bits_per_byte,none']).toBeCloseTo(-nats / bytes / Math.LN2, SUM_DIGITS);
 }
 
-/** @param eos stop text that the harness adds when it knows a tokenizer */
+/** @param eos stop text that the harness adds if it has a tokenizer */
 async function expectGenerations({ samples }: Evaluation, eos: readonly string[]): Promise<void> {
   expect(samples.continuo_generate).toHaveLength(4);
   for (const { arguments: calls, filtered_resps } of samples.continuo_generate ?? []) {
@@ -110,13 +110,13 @@ async function expectGenerations({ samples }: Evaluation, eos: readonly string[]
   }
 }
 
-describe.skipIf(python === null)('H.11: lm-evaluation-harness', () => {
+describe.skipIf(python === null)('lm-evaluation-harness', () => {
   let batched: Evaluation;
   beforeAll(async () => {
     batched = await evaluate(ALL, { ...REMOTE, num_concurrent: '1' }, 4);
   });
 
-  test('scores choices in batches of token ids as each is scored alone', () => expectChoices(batched));
+  test('scores choices in batches of token ids like single requests', () => expectChoices(batched));
 
   test('scores whole texts after the beginning-of-text token', () => expectRolling(batched));
 
@@ -124,7 +124,7 @@ describe.skipIf(python === null)('H.11: lm-evaluation-harness', () => {
     await expectGenerations(batched, [(await tokenizerInfo()).eos_token]);
   });
 
-  test('gets from concurrent requests of one prompt each what it gets from batches, bit for bit', async () => {
+  test('gets the same bits from concurrent single-prompt requests as from batches', async () => {
     const concurrent = await evaluate(ALL, { ...REMOTE, num_concurrent: '4' }, 1);
     for (const task of ALL) {
       const responses = ({ samples }: Evaluation) => samples[task]?.map((sample) => sample.filtered_resps);
@@ -132,15 +132,15 @@ describe.skipIf(python === null)('H.11: lm-evaluation-harness', () => {
     }
   });
 
-  test('scores the same when it sends its token ids back as text', async () => {
+  test('scores the same if it sends texts in place of token ids', async () => {
     await expectChoices(await evaluate(['continuo_choice'], { ...REMOTE, tokenized_requests: 'False' }, 4));
   });
 
-  test('finds the remote tokenizer by itself', async () => {
+  test('detects the remote tokenizer', async () => {
     await expectChoices(await evaluate(['continuo_choice'], { auth_token: served.apiKey }, 1));
   });
 
-  test('generates from texts without any tokenizer', async () => {
+  test('generates from texts without a tokenizer', async () => {
     await expectGenerations(await evaluate(['continuo_generate'], { tokenizer_backend: 'none' }, 1), []);
   });
 });

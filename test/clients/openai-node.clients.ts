@@ -2,12 +2,12 @@ import OpenAI, { APIConnectionTimeoutError, APIUserAbortError, RateLimitError } 
 import { describe, expect, inject, test } from 'vitest';
 import { complete, type Logprobs, limitedKey, logprobsOf, running, texts, tokenize } from './direct.ts';
 
-/** The openai package for Node; shapes, error classes and streams in general are tested with the whole system. */
+/** The openai package for Node. Shapes, error classes and ordinary streams are tested in test/e2e. */
 
 const served = inject('served');
 const model = 'default';
 
-/** A client, and the status of every answer it received, retries included. */
+/** Returns a client, and the list of the statuses that it receives, retries included. */
 function connect(options: { apiKey?: string; maxRetries?: number; timeout?: number } = {}) {
   const statuses: number[] = [];
   const recorded: typeof fetch = async (input, init) => {
@@ -26,11 +26,11 @@ function connect(options: { apiKey?: string; maxRetries?: number; timeout?: numb
 }
 
 const { client } = connect();
-/** Runs for longer than any test waits. */
+/** A generation that takes longer than any test waits. */
 const long = { model, prompt: 'Once upon a time', max_tokens: 2000, temperature: 0, ignore_eos: true };
 
-describe('H.11: openai-node: refusals', () => {
-  test('a passing 429 is retried after the time it names, and then answered', async () => {
+describe('openai-node: refusals', () => {
+  test('a rate limit 429 is retried after the time in retry-after, and then succeeds', async () => {
     const apiKey = await limitedKey('one-at-a-time', { concurrent_requests: 1 });
     const holder = connect({ apiKey }).client;
     const stream = await holder.completions.create({ ...long, stream: true });
@@ -44,7 +44,7 @@ describe('H.11: openai-node: refusals', () => {
     expect(statuses.at(-1)).toBe(200);
   });
 
-  test('a spent budget is not retried', async () => {
+  test('a 429 for an exhausted budget is not retried', async () => {
     const apiKey = await limitedKey('spent', { tokens_per_day: 10 });
     const { client: poor, statuses } = connect({ apiKey, maxRetries: 5 });
     const error = await poor.completions
@@ -55,7 +55,7 @@ describe('H.11: openai-node: refusals', () => {
     expect(statuses).toEqual([429]);
   });
 
-  test('limits and the id of the request can be read from an answer', async () => {
+  test('rate limits and the request id can be read from an answer', async () => {
     const apiKey = await limitedKey('counted', { requests_per_minute: 2 });
     const { client: counted, statuses } = connect({ apiKey });
     const call = () => counted.completions.create({ model, prompt: 'x', max_tokens: 1 });
@@ -73,8 +73,8 @@ describe('H.11: openai-node: refusals', () => {
   });
 });
 
-describe('H.11: openai-node: leaving', () => {
-  test('a stream broken off frees the origin at once', async () => {
+describe('openai-node: disconnects', () => {
+  test('leaving the loop over a stream stops the origin at once', async () => {
     let pieces = 0;
     for await (const chunk of await client.completions.create({ ...long, stream: true })) {
       pieces += chunk.choices.length;
@@ -84,7 +84,7 @@ describe('H.11: openai-node: leaving', () => {
     await expect.poll(running, { timeout: 5_000 }).toBe(0);
   });
 
-  test('a stream aborted by its signal frees the origin at once', async () => {
+  test('aborting the signal of a stream stops the origin at once', async () => {
     const abort = new AbortController();
     const stream = await client.completions.create({ ...long, stream: true }, { signal: abort.signal });
     const pieces: string[] = [];
@@ -96,8 +96,8 @@ describe('H.11: openai-node: leaving', () => {
     await expect.poll(running, { timeout: 5_000 }).toBe(0);
   });
 
-  // The local runtime does not tell of a client's leaving before it writes: here the origin may work on to the end.
-  test('a time-out and an abort of a plain request are the errors the client knows, and others are served', async () => {
+  // The local runtime notices a disconnected client only when it writes, so the origin may generate to the end here.
+  test('a timeout and an abort of a plain request raise the client’s own errors, and other requests are served', async () => {
     const short = { ...long, max_tokens: 600 };
     const hasty = connect({ timeout: 200 }).client;
     await expect(hasty.completions.create(short)).rejects.toBeInstanceOf(APIConnectionTimeoutError);
@@ -109,8 +109,8 @@ describe('H.11: openai-node: leaving', () => {
   });
 });
 
-describe('H.11: openai-node: prompts as token ids', () => {
-  test('give what their text gives, alone and in a batch, with the same usage', async () => {
+describe('openai-node: prompts as token ids', () => {
+  test('give the same completion and usage as their text, single and in a batch', async () => {
     const prompts = ['Once upon a time', 'def add(a, b):', 'Straße 日本 🙂'];
     const fields = { max_tokens: 8, temperature: 0 };
     const ids = await Promise.all(prompts.map(tokenize));
@@ -124,7 +124,7 @@ describe('H.11: openai-node: prompts as token ids', () => {
   });
 });
 
-describe('H.11: openai-node: logit_bias', () => {
+describe('openai-node: logit_bias', () => {
   test('of 100 forces a token and of -100 bans one', async () => {
     const fields = { prompt: 'Once upon a time', max_tokens: 3, temperature: 0 };
     const [forced] = await tokenize(' king');
@@ -140,11 +140,11 @@ describe('H.11: openai-node: logit_bias', () => {
   });
 });
 
-describe('H.11: openai-node: echo', () => {
+describe('openai-node: echo', () => {
   const prompt = 'Der König sagte: 日本 🙂. Then';
   const fields = { model, prompt, max_tokens: 6, echo: true, logprobs: 2, temperature: 0 } as const;
 
-  test('scores a prompt the same from text and from ids, and the offsets cut the text into its tokens', async () => {
+  test('scores a prompt the same from text and from ids, with offsets at the token boundaries', async () => {
     const ids = await tokenize(prompt);
     const fromText = (await client.completions.create(fields)).choices[0];
     const fromIds = (await client.completions.create({ ...fields, prompt: ids })).choices[0];
@@ -160,7 +160,7 @@ describe('H.11: openai-node: echo', () => {
     }
   });
 
-  test('streamed gives the text and the logprobs of a plain answer', async () => {
+  test('gives the same text and logprobs streamed and plain', async () => {
     const plain = (await client.completions.create(fields)).choices[0];
     const joined = { tokens: [], token_logprobs: [], top_logprobs: [], text_offset: [] };
     let text = '';
@@ -176,7 +176,7 @@ describe('H.11: openai-node: echo', () => {
     expect(joined).toEqual(plain?.logprobs);
   });
 
-  test('of zero tokens gives the prompt alone, each token scored', async () => {
+  test('with max_tokens 0 returns only the prompt, each token scored', async () => {
     const { choices, usage } = await client.completions.create({ ...fields, max_tokens: 0 });
     expect(choices[0]).toMatchObject({ text: prompt, finish_reason: 'length' });
     expect(choices[0]?.logprobs?.tokens).toHaveLength(usage?.prompt_tokens ?? -1);

@@ -19,7 +19,7 @@ interface Result {
 const python = inject('python');
 const greedy = { prompt: 'Once upon a time', max_tokens: 12, temperature: 0 };
 
-describe.skipIf(python === null)('H.11: openai-python', () => {
+describe.skipIf(python === null)('openai-python', () => {
   let result: Result;
   beforeAll(async () => {
     result = await runScript<Result>(python as string, 'openai_client.py', inject('served'));
@@ -47,7 +47,7 @@ describe.skipIf(python === null)('H.11: openai-python', () => {
     expect(result.scored.logprobs?.tokens).toHaveLength(usage.total_tokens);
   });
 
-  test('sends a batch of token ids, answered in order', async () => {
+  test('sends a batch of token ids and gets the answers in order', async () => {
     const prompt = [
       [1, 2, 3],
       [65, 66],
@@ -59,13 +59,13 @@ describe.skipIf(python === null)('H.11: openai-python', () => {
     }
   });
 
-  test('gets at once with asyncio what it gets one by one', async () => {
+  test('gets the same answers concurrently with asyncio as one by one', async () => {
     expect(result.concurrent).toEqual(await texts({ ...greedy, prompt: ['The king', 'def f(x):', 'Then'] }));
   });
 
   test('lists the models', () => expect(result.models).toContain('continuo-mini'));
 
-  test('sees errors as the classes it knows', () => {
+  test('raises its own error classes', () => {
     expect(result.refused.n.slice(0, 2)).toEqual(['BadRequestError', 400]);
     expect(result.refused.n[3]).toBe('n');
     expect(result.refused.model).toEqual(['NotFoundError', 404, 'model_not_found', 'model']);
@@ -73,7 +73,7 @@ describe.skipIf(python === null)('H.11: openai-python', () => {
     expect(result.refused.timeout).toEqual(['APITimeoutError']);
   });
 
-  test('leaves a stream after three pieces, and nothing runs on', async () => {
+  test('stops the origin when it closes a stream after three chunks', async () => {
     expect(result.brokenOff).toBe(3);
     await expect.poll(running, { timeout: 60_000 }).toBe(0);
   });

@@ -5,20 +5,20 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { promisify } from 'node:util';
 
-/** Python clients: their environment, and running one of them. */
+/** Prepares the environment of the Python clients and runs them. */
 
 const run = promisify(execFile);
 const REQUIREMENTS = path.join(import.meta.dirname, 'requirements.txt');
 
-/** The last line of what a failed command said, which is where pip and Python name the cause. */
+/** Returns the last line of a failed command's output, where pip and Python name the cause. */
 function cause(error: unknown): string {
   const { stderr = '', message = '' } = error as { stderr?: string; message?: string };
   return (stderr.trim() || message).split('\n').at(-1) ?? '';
 }
 
 /**
- * A virtual environment in the temporary directory with the pinned packages, made when it is not there yet.
- * CONTINUO_CLIENTS_PYTHON names an interpreter that has them already.
+ * Returns the interpreter of a virtual environment with the pinned packages, and creates it in the temporary directory
+ * if necessary. CONTINUO_CLIENTS_PYTHON names an interpreter that already has them.
  */
 export async function preparePython(): Promise<{ python: string } | { missing: string }> {
   const given = process.env.CONTINUO_CLIENTS_PYTHON;
@@ -46,7 +46,7 @@ export async function preparePython(): Promise<{ python: string } | { missing: s
   return { python };
 }
 
-/** What a Python process sees: an empty home, no network but the served address, nothing of the user's settings. */
+/** Environment of a Python process: an empty home, no network except the test system, none of the user's settings. */
 function environment(home: string): Record<string, string> {
   return {
     PATH: process.env.PATH ?? '',
@@ -62,9 +62,9 @@ function environment(home: string): Record<string, string> {
 }
 
 /**
- * Runs Python with `args` in an empty home directory that is removed afterwards.
- * @param use called with standard output and the home directory, before that goes
- * @throws Error with all the process said when it ends with a code other than 0
+ * Runs Python with `args` in an empty home directory, which is removed afterwards.
+ * @param use called with standard output and the home directory before its removal
+ * @throws Error with the whole output if the exit code is not 0
  */
 export async function runPython<T>(
   python: string,
@@ -84,7 +84,7 @@ export async function runPython<T>(
         timeout: 170_000,
       },
     );
-    // Some clients read their standard input to its end when it is no terminal.
+    // Some clients read standard input to its end if it is not a terminal.
     process.child.stdin?.end();
     const { stdout } = await process;
     return use(stdout, home);
@@ -97,7 +97,7 @@ export async function runPython<T>(
   }
 }
 
-/** Runs python/`name`, which prints one JSON document as its last line. */
+/** Runs python/`name` and parses the last line of its output as JSON. */
 export function runScript<T>(
   python: string,
   name: string,

@@ -4,14 +4,14 @@ import { preparePython } from './python.ts';
 
 declare module 'vitest' {
   interface ProvidedContext {
-    /** The running system every client talks to. */
+    /** The running system that every client calls. */
     served: { readonly url: string; readonly apiKey: string; readonly originUrl: string };
-    /** An interpreter that has the packages of requirements.txt; null = Python clients are skipped. */
+    /** An interpreter with the packages of requirements.txt; null = Python clients are skipped. */
     python: string | null;
   }
 }
 
-/** Starts the system and prepares Python once for all files; returns what ends them. */
+/** Starts the system and prepares Python once for all files. Returns the teardown. */
 export async function setup(project: TestProject): Promise<() => Promise<void>> {
   const prepared = await preparePython();
   if ('missing' in prepared) console.log(`Python clients are skipped: ${prepared.missing}`);

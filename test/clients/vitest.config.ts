@@ -1,7 +1,7 @@
 import { defineConfig } from 'vitest/config';
 import { ClosingLine } from '../support/closing-line.ts';
 
-/** Other people's clients, unmodified, against one running system; `npm run test:clients`. */
+/** Runs unmodified third-party clients against one running system: `npm run test:clients`. */
 export default defineConfig({
   test: {
     include: ['test/clients/**/*.clients.ts'],
@@ -10,7 +10,7 @@ export default defineConfig({
     testTimeout: 180_000,
     // The first run installs the Python clients.
     hookTimeout: 900_000,
-    // One file at a time: some tests wait until the origin runs nothing.
+    // One file at a time, because some tests wait until the origin is idle.
     fileParallelism: false,
   },
 });

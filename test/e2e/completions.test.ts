@@ -2,7 +2,7 @@ import OpenAI from 'openai';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { type System, startSystem } from '../support/system.ts';
 
-/** The whole product, driven by the official client and by raw HTTP. */
+/** Tests the whole product with the official client and with raw HTTP. */
 
 let system: System;
 let client: OpenAI;
@@ -69,7 +69,7 @@ describe('the official client', () => {
     }
   });
 
-  test('gets the same text alone and among eight others', async () => {
+  test('gets the same text with and without eight concurrent requests', async () => {
     const request = {
       model,
       prompt: 'It was a dark night and',
@@ -91,7 +91,7 @@ describe('the official client', () => {
     expect(among.choices[0]?.text).toBe(alone.choices[0]?.text);
   });
 
-  test('sees its errors as the classes it knows', async () => {
+  test('raises its own error classes', async () => {
     const failing = (fields: object) => client.completions.create({ model, prompt: 'x', ...fields } as never);
     await expect(failing({ n: 0 })).rejects.toBeInstanceOf(OpenAI.BadRequestError);
     await expect(failing({ model: 'no-such-model' })).rejects.toBeInstanceOf(OpenAI.NotFoundError);
@@ -117,7 +117,7 @@ describe('the built-in model', () => {
       max_tokens: 80,
       temperature: 0,
     });
-    // An indented body whose docstring is closed; the last line may be cut.
+    // Expects an indented body with a closed docstring; the last line may be incomplete.
     const lines = (python.choices[0]?.text ?? '').split('\n').slice(0, -1);
     expect(lines[0]).toBe('');
     expect(lines.length).toBeGreaterThan(3);
@@ -199,7 +199,7 @@ describe('raw HTTP', () => {
     const running = async () =>
       ((await (await fetch(`${system.origin.url}/health`)).json()) as { running: number }).running;
     await expect.poll(running).toBe(0);
-    // Not because they had come to their end.
+    // They did not end on their own.
     expect((await generated()) - before).toBeLessThan(clients * tokens);
     const answer = await post('/v1/completions', JSON.stringify({ model, prompt: 'Once', max_tokens: 2 }));
     expect(answer.status).toBe(200);
@@ -265,7 +265,7 @@ describe('raw HTTP', () => {
       expect((await complete({ ...infill, ...forced })).choices[0]).toMatchObject(ended);
       expect((await complete({ prompt, ...forced })).choices[0]).toMatchObject({ finish_reason: 'length' });
     }
-    // Nobody has asked for the end token: that stop texts are kept is not said of it.
+    // The end token stays hidden: "include_stop_str_in_output" applies to stop strings only.
     const [end] = await tokenize('<|endoftext|>');
     const kept = { max_tokens: 3, logit_bias: { [end as number]: 100 }, include_stop_str_in_output: true };
     expect((await complete({ ...infill, ...kept })).choices[0]).toMatchObject({

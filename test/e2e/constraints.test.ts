@@ -4,7 +4,7 @@ import { forAllTests } from '../support/for-tests.ts';
 import { HOSTILE_CASES } from '../support/grammar/hostile-cases.ts';
 import { startSystem } from '../support/system.ts';
 
-/** Constraints through the whole product, together with everything else a request can ask for. */
+/** Tests constraints through the whole product, combined with other request fields. */
 
 const system = forAllTests(startSystem);
 
@@ -93,7 +93,7 @@ describe('a constraint works together with', () => {
 });
 
 describe('hostile constraints', () => {
-  /** By hand: CONTINUO_HOSTILE=1 sends all of them. */
+  /** One case in this many is sent; CONTINUO_HOSTILE=1 sends all. */
   const every = Number(process.env.CONTINUO_HOSTILE ?? 12);
   const sent = HOSTILE_CASES.filter((_, index) => index % every === 0);
 

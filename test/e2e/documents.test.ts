@@ -3,13 +3,13 @@ import { forAllTests } from '../support/for-tests.ts';
 import { startSystem } from '../support/system.ts';
 import { DOCUMENTED_REQUESTS } from '../worker/dialects/documents.ts';
 
-/** Every example request of the five documents this endpoint is compatible with, the model's name replaced. */
+/** Sends every example request of the five compatible APIs' documents, with the model's name replaced. */
 
 const system = forAllTests(startSystem);
 
 const model = 'continuo-mini';
 
-/** A printed request under the name of the model that is served. */
+/** Replaces the model's name in a documented request. */
 const printed = (name: string): Readonly<Record<string, unknown>> => {
   const request = DOCUMENTED_REQUESTS[name];
   if (request === undefined) throw new Error(`no document prints '${name}'`);
@@ -65,7 +65,7 @@ describe('Pendra’s examples', () => {
   });
 
   test('streams chunks terminated by [DONE]', async () => {
-    // Greedy: sampled, the text may begin with the stop string and have nothing to show.
+    // Greedy, because a sampled text may begin with the stop string and be empty.
     expect((await stream({ ...example, temperature: 0 })).chunks.length).toBeGreaterThan(1);
   });
 });
@@ -74,7 +74,7 @@ describe('mistral.rs’s examples', () => {
   const example = printed('mistral.rs: every field');
 
   test('the curl example with its nulls', async () => {
-    // The grammar allows only the word that is also the stop string, so nothing is left to show.
+    // The grammar allows only the word that is also the stop string, so the text is empty.
     expect((await stream(example)).text).toBe('');
   });
 
@@ -172,7 +172,7 @@ describe('ai&’s examples', () => {
   });
 
   test('the streaming example', async () => {
-    // Greedy: sampled, the text may end with its first token.
+    // Greedy, because a sampled text may end with its first token.
     expect((await stream({ ...printed('ai&: stream'), temperature: 0 })).chunks.length).toBeGreaterThan(1);
   });
 

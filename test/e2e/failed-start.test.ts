@@ -14,7 +14,7 @@ async function launchOnFreePorts(environment: Readonly<Record<string, string>>) 
   return launch({ ...ports, CONTINUO_STATE_DIR: newDirectory(), ...environment });
 }
 
-/** None of these may go on waiting for a Worker that will never be ready: a test ends long before that wait does. */
+/** In each case, the launcher must not wait for a Worker that will never be ready. The test's timeout is far shorter. */
 describe('npm start', () => {
   test('reports why an origin cannot start, and exits', async () => {
     const { child, output } = await launchOnFreePorts({ CONTINUO_SLOTS: 'eight' });
@@ -25,7 +25,7 @@ describe('npm start', () => {
   test('Ctrl-C before anything is ready ends the launcher', async () => {
     const directory = newDirectory();
     const { child } = await launchOnFreePorts({ CONTINUO_STATE_DIR: directory });
-    // It listens for signals before it starts anything.
+    // The launcher handles signals before it starts anything.
     const log = path.join(directory, 'origin.log');
     await expect.poll(() => existsSync(log) && statSync(log).size > 0).toBe(true);
     child.kill('SIGINT');

@@ -10,7 +10,7 @@ import { float64Encoder } from '../support/float64-vision.ts';
 import { DEVIATION, EYE, MEAN, writeVisionModel } from '../support/synthetic/vision-model.ts';
 import { type System, startSystem } from '../support/system.ts';
 
-/** A data URL sent to the Worker, and what the model must see of it. */
+/** An image as a data URL, and the pixels that the model must receive. */
 
 const directory = mkdtempSync(join(tmpdir(), 'continuo-seeing-'));
 let system: System;
@@ -31,7 +31,7 @@ afterAll(async () => {
 const WIDTH = 20;
 const level = (x: number, y: number, channel: number) => (x * 31 + y * 17 + channel * 80 + x * y) % 256;
 
-/** As high as the encoder wants it and wider, so that the middle is cut out and nothing resized. */
+/** Has the encoder's height and is wider, so that it is cropped to the centre without resizing. */
 async function picture(): Promise<string> {
   const data = Buffer.alloc(3 * WIDTH * EYE.edge);
   data.forEach((_, i) => {

@@ -7,7 +7,7 @@ import { writeByteTokenizer } from '../support/synthetic/byte-tokenizer.ts';
 import { writeSyntheticModel } from '../support/synthetic/synthetic-model.ts';
 import { type System, startSystem } from '../support/system.ts';
 
-/** Several models behind `npm start`: asked for by name through the Worker, and exchanged while a stream runs. */
+/** Tests several models behind `npm start`: requests by name, and a reload while a stream runs. */
 
 const directory = mkdtempSync(join(tmpdir(), 'continuo-several-'));
 const file = join(directory, 'models.json');
@@ -58,10 +58,10 @@ async function listed(): Promise<Record<string, { root: string; state: string }>
   return Object.fromEntries(data.map(({ id, root, state }) => [id, { root, state }]));
 }
 
-/** The Worker remembers for a moment what an origin serves. */
+/** The Worker caches for a short time which models an origin serves. */
 const eventually = (models: Awaited<ReturnType<typeof listed>>) => expect.poll(listed).toEqual(models);
 
-/** Number of the origin's last log line with this message; −1 = there is none. */
+/** Index of the origin's last log line with this message; −1 = none. */
 const lastLine = (message: string): number =>
   system
     .log('origin')
@@ -81,7 +81,7 @@ test('both models answer by name, and `default` is the one with that alias', asy
 });
 
 test('SIGHUP replaces one model by another without interrupting its stream', async () => {
-  // More than are generated while the models are exchanged.
+  // More tokens than are generated during the reload.
   const [tokens, n] = [4000, 4];
   const body = { model: 'tiny', prompt: 'x', max_tokens: tokens, n, ignore_eos: true, stream: true };
   const options = { stream_options: { include_usage: true } };
@@ -97,7 +97,7 @@ test('SIGHUP replaces one model by another without interrupting its stream', asy
   const chunks = events.slice(0, -1).map((event) => completionChunk.parse(JSON.parse(event.slice(6))));
   expect(chunks.flatMap(({ choices }) => choices).at(-1)?.finish_reason).toBe('length');
   expect(chunks.at(-1)?.usage?.completion_tokens).toBe(n * tokens);
-  // The models had been exchanged before the stream was at its end; its line is its latest.
+  // The reload finished before the stream ended: the stream's log line is the later one.
   await expect
     .poll(() => lastLine('models reloaded') > 0 && lastLine('generation') > lastLine('models reloaded'))
     .toBe(true);

@@ -7,7 +7,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest';
 import { exitOf, freePort, launch, type System, startSystem } from '../support/system.ts';
 
-/** Pids of all processes whose command line or environment names the directory; Linux only. */
+/** Returns the pids of all processes whose command line or environment names the directory (Linux only). */
 function processesNaming(directory: string): number[] {
   const pids = readdirSync('/proc').filter((name) => /^\d+$/.test(name));
   return pids.map(Number).filter((pid) => {
@@ -25,7 +25,7 @@ function processesNaming(directory: string): number[] {
 
 const isWorkerd = (pid: number): boolean => readFileSync(`/proc/${pid}/comm`, 'utf8').trim() === 'workerd';
 
-/** The pasted line's URL, headers and body. */
+/** Parses URL, headers and body of the printed curl line. */
 function readCurl(banner: string) {
   const url = /curl (\S+)/.exec(banner)?.[1] ?? '';
   const headers = Object.fromEntries(
@@ -35,8 +35,8 @@ function readCurl(banner: string) {
 }
 
 /**
- * Starts everything, holds the origin up once it listens and lets it go on when the Worker answers; false when its model
- * was there already.
+ * Starts everything, pauses the origin once it listens, and resumes it when the Worker answers. Returns false if the model
+ * was loaded before the pause.
  */
 async function saysNothingBeforeItsModel(): Promise<boolean> {
   const state = mkdtempSync(path.join(tmpdir(), 'continuo-start-'));
@@ -98,12 +98,12 @@ describe('npm start', () => {
       };
       return [choices[0]?.text.length ?? 0, usage.completion_tokens];
     };
-    // Sampled, a text may end with its first token, but not all of them do.
+    // A sampled text may end with its first token, so try several.
     await expect.poll(generated).toSatisfy(([characters, tokens]) => characters > 20 && tokens > 8);
   });
 
   test('an origin killed during a stream gives an error event and [DONE], and requests work again after its restart', async () => {
-    // More than it generates before it is killed, however late that is.
+    // More tokens than it generates before it is killed.
     const endless = { max_tokens: 1900, n: 8, ignore_eos: true };
     const response = await complete({ prompt: 'Once upon a time', ...endless, stream: true });
     expect(response.status).toBe(200);
@@ -132,7 +132,7 @@ describe('npm start', () => {
     expect((await complete({ prompt: 'Hello', max_tokens: 2 })).status).toBe(200);
   });
 
-  test('the admin command finds the server and its key by the same settings', () => {
+  test('the admin command reads the server address and key from the same settings', () => {
     const { CONTINUO_URL: _, CONTINUO_ADMIN_KEY: __, ...environment } = process.env;
     const settings = { CONTINUO_PORT: new URL(system.url).port, CONTINUO_STATE_DIR: directory };
     const main = path.resolve(import.meta.dirname, '../../worker/cli/main.ts');
@@ -143,7 +143,7 @@ describe('npm start', () => {
     expect(JSON.parse(answer)).toEqual([expect.objectContaining({ id: 'operator' })]);
   });
 
-  test('only the Worker answers at its address, no database explorer', async () => {
+  test('the address serves only the Worker, no database explorer', async () => {
     for (const path of [
       '/cdn-cgi/explorer',
       '/cdn-cgi/explorer/api/d1/database',
@@ -179,7 +179,7 @@ describe('npm start', () => {
     expect((await complete(body, { 'idempotency-key': 'private' })).status).toBe(200);
     const kept = readdirSync(directory, { recursive: true, encoding: 'utf8' });
     expect(kept.filter((name) => name.endsWith('.sqlite')).length).toBeGreaterThan(3);
-    // The database's own journals come and go.
+    // SQLite creates and removes its journals.
     const modeOf = (name: string) =>
       statSync(path.join(directory, name), { throwIfNoEntry: false })?.mode ?? 0;
     const open = kept.filter((name) => (modeOf(name) & 0o077) !== 0);
@@ -188,7 +188,7 @@ describe('npm start', () => {
 
   test('prints the curl line only after the model is loaded', async () => {
     while (!(await saysNothingBeforeItsModel())) {
-      // It was there before the origin had been held up.
+      // The model was loaded before the pause.
     }
   });
 
@@ -212,7 +212,7 @@ describe('npm start', () => {
     const before = system;
     expect(processesNaming(directory).length).toBeGreaterThanOrEqual(3);
     expect(await before.stop()).toBe(0);
-    // What was killed in the end may take a moment to be gone.
+    // Killed processes may take a moment to disappear.
     await expect.poll(() => processesNaming(directory)).toEqual([]);
     const port = Number(new URL(before.url).port);
     await new Promise<void>((resolve, reject) => {

@@ -5,15 +5,15 @@ import { openOrtApi } from '../../origin/model/ort/ort-capi.ts';
 import type { OrtDevice } from '../../origin/model/ort/ort-device.ts';
 import { OrtSession } from '../../origin/model/ort/ort-session.ts';
 
-/** Each pass reads and writes 64 MiB: more than caches hold, less than what WebGPU binds at most. */
+/** Each pass reads and writes 64 MiB: more than the caches, less than WebGPU's largest binding. */
 const ROWS = 16_384;
 const COLUMNS = 1024;
 const PASSES = 20;
 const RUNS = 5;
 
 /**
- * Bytes per second that the device reads and writes when it does next to nothing with them: the best of a few runs of a
- * graph that takes the absolute value of a matrix again and again and sends one row back.
+ * Returns the device's memory bandwidth in bytes read and written per second: the best of a few runs. The graph takes the
+ * absolute value of a matrix repeatedly and returns one row.
  */
 export function measureBandwidth(device: OrtDevice, now: () => number): number {
   const api = openOrtApi();

@@ -5,7 +5,7 @@ import { median } from '../bench/statistics.ts';
 export interface DecodeRate {
   readonly batch: number;
   readonly tokensPerSecond: number;
-  /** What reading the weights once per step and every row's KV cache would allow at the device's bandwidth. */
+  /** Upper limit by bandwidth: each step reads the weights once and every row's KV cache. */
   readonly limit: number;
 }
 
@@ -25,7 +25,7 @@ export interface RateOptions {
 
 const WARM_STEPS = 5;
 
-/** Decode steps of full batches, logits brought back to the CPU; medians over the steps. */
+/** Measures decode steps of full batches, copying of logits to the CPU included. Returns medians over the steps. */
 export async function decodeRates(runner: ModelRunner, options: RateOptions): Promise<DecodeRate[]> {
   const { batches, context, steps, weightBytes, positionBytes, bandwidth, now } = options;
   const { vocabularySize, slots } = runner.shape;

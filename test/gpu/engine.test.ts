@@ -7,7 +7,7 @@ import { type SyntheticEngine, syntheticEngine } from '../origin/engine/support/
 import { float64Llama } from '../support/float64-llama.ts';
 import { type RunnerCase, runnerCases } from './runners.ts';
 
-/** The engine on every provider at hand: more requests than slots, shared prompts, several choices, some given up. */
+/** Runs the engine on every available provider: more requests than slots, shared prompts, several choices, aborts. */
 
 const SLOTS = 4;
 const CHUNK = 16;
@@ -15,7 +15,7 @@ const REQUESTS = 12;
 const GREEDY = { ...NEUTRAL, temperature: 0 };
 const FIRST_RUN_MS = 600_000;
 
-/** Every second prompt begins like the first, so that prefixes are copied between slots. */
+/** Every second prompt shares a prefix with the first, so that prefixes are copied between slots. */
 function promptOf(request: number): Int32Array {
   const shared = 3 * CHUNK + 2;
   const length = shared + (request % 5) * 3;

@@ -5,17 +5,17 @@ import type { ModelRunner } from '../../origin/model/model-runner.ts';
 const PROMPT = 32;
 const GENERATED = 16;
 
-/** The likeliest continuation of a fixed prompt: the same weights give the same one, whoever computes it. */
+/** Returns the greedy continuation of a fixed prompt. It depends on the weights only, up to rounding. */
 export function greedyStart(runner: ModelRunner): Promise<number[]> {
   const { vocabularySize } = runner.shape;
   const prompt = Array.from({ length: PROMPT }, (_, at) => (at * 31 + 7) % vocabularySize);
   return continueGreedily(runner, prompt, GENERATED, new Set());
 }
 
-/** One line: how much of two continuations is the same. */
+/** Returns one line that says how many leading tokens two continuations share. */
 export function compareStarts(own: readonly number[], other: readonly number[]): string {
-  const parts = own.findIndex((id, at) => id !== other[at]);
-  return parts < 0
+  const differs = own.findIndex((id, at) => id !== other[at]);
+  return differs < 0
     ? `the same ${own.length} greedy tokens`
-    : `greedy tokens part after ${parts} of ${own.length}`;
+    : `greedy tokens differ after ${differs} of ${own.length}`;
 }

@@ -16,7 +16,7 @@ import { type ProviderAtHand, providersAtHand } from './providers.ts';
 import { type TransformersRates, transformersRates } from './transformers.ts';
 import { writeTransformersModel } from './transformers-model.ts';
 
-/** `npm run gpu`: the tests on the GPU providers, then their speed against memory bandwidth and transformers. */
+/** `npm run gpu`: runs the tests on the GPU providers, then compares speed with memory bandwidth and transformers. */
 
 const MODELS = Object.keys(benchModels);
 
@@ -53,8 +53,8 @@ interface Report {
   readonly summary: string;
   readonly bandwidth: number;
   readonly rates: readonly DecodeRate[];
-  /** Whether rows have the bits they have alone, and if not, how far off a logit was. */
-  readonly company: string;
+  /** Whether rows of a batch have the bits of a single row; if not, the largest difference of a logit. */
+  readonly batchInvariance: string;
   readonly greedy: readonly number[];
 }
 
@@ -81,17 +81,17 @@ async function measure({ device, provider }: ProviderAtHand, options: Options): 
     const greedy = await greedyStart(runner);
     const prompt = Array.from({ length: slots + 8 }, (_, at) => (at * 17 + 3) % runner.shape.vocabularySize);
     const { identical, maxDifference } = await measureBatchInvariance(runner, prompt, 2);
-    const company = identical
-      ? 'every row has the bits it has alone'
+    const batchInvariance = identical
+      ? 'rows of a batch are bit-identical to single rows'
       : `rows differ by up to ${maxDifference}`;
-    return { provider, summary, bandwidth, rates, company, greedy };
+    return { provider, summary, bandwidth, rates, batchInvariance, greedy };
   } finally {
     runner.dispose();
   }
 }
 
 function print(report: Report, transformers: TransformersRates | null): void {
-  const { provider, summary, bandwidth, company, rates, greedy } = report;
+  const { provider, summary, bandwidth, batchInvariance, rates, greedy } = report;
   const shown = new Table({ head: ['batch', 'tokens/s', 'bandwidth allows', 'share', 'transformers'] });
   for (const { batch, tokensPerSecond, limit } of rates) {
     const other = transformers?.rates[batch];
@@ -99,13 +99,13 @@ function print(report: Report, transformers: TransformersRates | null): void {
     shown.push([batch, tokensPerSecond.toFixed(0), limit.toFixed(0), share, other?.toFixed(0) ?? '–']);
   }
   console.log(`\n${provider}: ${summary}`);
-  console.log(`${(bandwidth / 1e9).toFixed(1)} GB/s; ${company}`);
+  console.log(`${(bandwidth / 1e9).toFixed(1)} GB/s; ${batchInvariance}`);
   console.log(shown.toString());
   if (transformers !== null)
     console.log(`${transformers.device}: ${compareStarts(greedy, transformers.greedy)}`);
 }
 
-/** Null, and a line for what was not run, when there is nothing to compare with. */
+/** Measures transformers. If that is not possible, adds the reason to `notRun` and returns null. */
 function measureTransformers(options: Options, notRun: string[]): TransformersRates | null {
   const { transformers, model, python, batches, context, steps } = options;
   if (transformers === undefined && benchModels[model] === undefined) {

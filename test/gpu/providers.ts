@@ -18,7 +18,7 @@ export function providersAtHand(): ProviderAtHand[] {
   return [settings('cpu', null), settings('webgpu', webgpuIsAbsent()), settings('cuda', cudaIsAbsent())];
 }
 
-/** Mesa's lavapipe will do. */
+/** A software renderer such as Mesa's lavapipe suffices. */
 function webgpuIsAbsent(): string | null {
   const { platform, adapters } = thisMachine();
   if (platform !== 'linux') return `the tests look for adapters under Linux, not ${platform}`;

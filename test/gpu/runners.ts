@@ -18,12 +18,12 @@ export interface RunnerOptions {
   readonly prefillChunk: number;
 }
 
-/** A way to run a model, with how far its logits may be from those in doubles. */
+/** A configuration of the runner, with the tolerance of its logits against float64. */
 export interface RunnerCase {
   readonly name: string;
-  /** Why it cannot be had here; null = it can. */
+  /** Why this machine cannot run it; null = it can. */
   readonly absent: string | null;
-  /** CUDA's GroupQueryAttention is for half precision. */
+  /** CUDA's GroupQueryAttention supports half precision only. */
   readonly precision: SyntheticModel['precision'];
   readonly tolerance: number;
   open(directory: string, options: RunnerOptions): Promise<ModelRunner>;
@@ -33,8 +33,8 @@ const FLOAT32 = { precision: 'float32', tolerance: 2e-5 } as const;
 const FLOAT16 = { precision: 'float16', tolerance: 5e-3 } as const;
 
 /**
- * Every provider, and the two ways of keeping the KV cache on a device also in the CPU's memory, so that their
- * bookkeeping is tested where there is no device.
+ * All providers. The two layouts of a device's KV cache also run in the CPU's memory, which tests their bookkeeping on
+ * machines without a device.
  */
 export function runnerCases(): RunnerCase[] {
   const providers = providersAtHand().map(({ device, provider, absent }) => ({

@@ -8,16 +8,16 @@ import { float64Llama } from '../support/float64-llama.ts';
 import { writeSyntheticModel } from '../support/synthetic/synthetic-model.ts';
 import { type RunnerCase, runnerCases } from './runners.ts';
 
-/** Whatever is done to the slots, every run gives the logits of the tokens that its slot should hold. */
+/** After any sequence of slot operations, every run gives the logits of the tokens in its slot. */
 
 const SLOTS = 4;
 const CONTEXT = 96;
 const CHUNK = 32;
 const VOCABULARY = 256;
-/** Shaders are compiled at their first use, which takes a renderer in software half a minute. */
+/** Shaders are compiled at first use, which takes a software renderer 30 s. */
 const FIRST_RUN_MS = 600_000;
 
-/** Some devices compute runs of many tokens by other code than short ones. */
+/** Some devices use other kernels for long runs than for short ones. */
 const LONGEST = Array.from({ length: CHUNK }, (_, at) => (at * 31 + 7) % VOCABULARY);
 
 const token = fc.nat(VOCABULARY - 1);
@@ -56,7 +56,7 @@ const operation = fc.oneof(
 );
 type Operation = typeof operation extends fc.Arbitrary<infer T> ? T : never;
 
-/** Carries operations out, on the runner and on lists of tokens. */
+/** Applies operations to the runner and to lists of tokens. */
 class Slots {
   readonly #held: number[][] = Array.from({ length: SLOTS }, () => []);
   readonly #runner: ModelRunner;

@@ -2,7 +2,7 @@ import { closeSync, copyFileSync, mkdirSync, openSync, writeSync } from 'node:fs
 import path from 'node:path';
 import { openWeights, type WeightFile } from '../support/float64-weights.ts';
 
-/** As safetensors and transformers name it. */
+/** A tensor under its name in transformers. */
 interface Tensor {
   readonly name: string;
   readonly shape: readonly number[];
@@ -12,8 +12,8 @@ interface Tensor {
 const FLOAT32_BYTES = 4;
 
 /**
- * Writes the weights of a Llama-style `model.onnx` as transformers loads them: its config.json and a model.safetensors
- * in float32, with quantised weights at the values that they stand for.
+ * Writes the weights of a Llama-style `model.onnx` for transformers: config.json, and model.safetensors in float32 with
+ * the dequantised weights.
  */
 export function writeTransformersModel(source: string, directory: string): void {
   mkdirSync(directory, { recursive: true });
@@ -81,7 +81,7 @@ function llamaTensors({ sizes, vector, linear }: WeightFile): Tensor[] {
   ];
 }
 
-/** A write can take less than it was given. */
+/** Writes all bytes; one `writeSync` may write fewer. */
 function writeAll(file: number, bytes: Uint8Array): void {
   for (let written = 0; written < bytes.length; ) written += writeSync(file, bytes, written);
 }

@@ -4,7 +4,7 @@ import * as z from 'zod';
 
 const SCRIPT = fileURLToPath(new URL('./transformers_rate.py', import.meta.url));
 const measured = z.object({
-  /** What computed, and in which precision. */
+  /** Device and precision. */
   device: z.string(),
   /** The likeliest continuation of the prompt in greedy-start.ts. */
   greedy: z.array(z.int()),
@@ -23,7 +23,7 @@ export interface TransformersOptions {
   readonly steps: number;
 }
 
-/** What transformers does on the card, on the CPU where there is none; or why nothing was measured. */
+/** Measures transformers on the GPU, or on the CPU if there is none. Returns the reason if it cannot run. */
 export function transformersRates(options: TransformersOptions): TransformersRates | string {
   const { python, directory, batches, context, steps } = options;
   const run = spawnSync(python, [SCRIPT, directory, batches.join(','), String(context), String(steps)], {

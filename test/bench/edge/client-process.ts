@@ -4,9 +4,9 @@ import { fileURLToPath } from 'node:url';
 import type { Load } from './load.ts';
 import type { Seen, Way } from './path.ts';
 
-/** The clients of one way to the origin, in a process of their own. */
+/** The clients of one path to the origin, in a separate process. */
 export interface Clients {
-  /** One load at a time. @throws Error when a request fails */
+  /** Runs one load at a time. @throws Error if a request fails */
   run(load: Load): Promise<readonly Seen[]>;
   close(): void;
 }

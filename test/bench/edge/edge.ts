@@ -11,9 +11,12 @@ import type { Way } from './path.ts';
 import { workerdCpuMs } from './workerd-cpu.ts';
 
 /**
- * Measures what the edge adds. The same clients call the same origin, which has no model, over four paths: directly,
- * through a workerd that passes bytes on, through one that copies them in JavaScript, and through the Worker with its
- * database and Durable Objects.
+ * Measures what the edge adds. The same clients call the same origin, which has no model, over four paths:
+ *
+ * - directly
+ * - through a workerd that forwards bytes without JavaScript
+ * - through a workerd that copies them in JavaScript
+ * - through the Worker with its database and Durable Objects
  */
 
 const SECRET = 'secret of the benchmark';
@@ -97,7 +100,7 @@ async function openWorker(originUrl: string, entry = 'worker/index.ts', regions 
   return { way: { kind: 'worker', url, apiKey: await createKey(url) }, close: () => worker.stop() };
 }
 
-/** p50 and p99 of one figure, in milliseconds, by way. */
+/** p50 and p99 of one figure, in milliseconds, by path. */
 export interface Comparison {
   readonly name: string;
   readonly direct: readonly [p50: number, p99: number];

@@ -3,7 +3,7 @@ import { expect, test } from 'vitest';
 import { EventStream, READER_LIMITS } from '../../../origin/http/event-stream.ts';
 import type { GenerationEvent } from '../../../shared/generation.ts';
 
-/** A response whose reader has not read anything. */
+/** A response whose client has not read anything. */
 class Unread {
   destroyed = false;
   writableLength = 0;

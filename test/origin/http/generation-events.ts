@@ -1,10 +1,10 @@
 import { generationEvent } from '../../../shared/generation.ts';
 
-/** The events of an answer, read to its end. */
+/** Reads an answer to its end and returns its events. */
 export const eventsOf = async (response: Response) =>
   (await response.text())
     .trimEnd()
     .split('\n')
-    // Slow streams have signs of life in between.
+    // Slow streams contain heartbeats.
     .filter((line) => line !== '')
     .map((line) => generationEvent.parse(JSON.parse(line)));

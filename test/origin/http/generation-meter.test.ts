@@ -29,7 +29,7 @@ const done: GenerationEvent = {
 };
 
 describe('GenerationMeter', () => {
-  test('times a stream by its events: first token from arrival, then token to token of each choice', async () => {
+  test('measures time to first token from arrival, then inter-token latency by choice', async () => {
     const metrics = metricsOf();
     let now = 1000;
     const meter = new GenerationMeter(metrics, () => now, { model: 'tiny', receivedAt: 400, stream: true });
@@ -55,7 +55,7 @@ describe('GenerationMeter', () => {
     expect(meter.outcome).toBe('done');
   });
 
-  test('times the first token of a plain answer from arrival, what precedes the engine included', async () => {
+  test('measures time to first token of a plain answer from arrival, preparation included', async () => {
     const metrics = metricsOf();
     const meter = new GenerationMeter(metrics, () => 90_000, {
       model: 'tiny',
@@ -64,12 +64,12 @@ describe('GenerationMeter', () => {
     });
     meter.observe([token(0), token(0), done]);
     const seen = await values(metrics);
-    // The engine had it for 9.5 s, of which 9 after the first token.
+    // The engine took 9.5 s, 9 s of them after the first token.
     expect(seen.get('first_token_seconds_sum{model="tiny"}')).toBe(1);
     expect(seen.has('inter_token_seconds_count{model="tiny"}')).toBe(false);
   });
 
-  test('times no first token where there is none', async () => {
+  test('records no time to first token if there is no token', async () => {
     const metrics = metricsOf();
     const meter = new GenerationMeter(metrics, () => 500, { model: 'tiny', receivedAt: 0, stream: false });
     const usage = { promptTokens: 5, cachedTokens: 0, completionTokens: 0 };
@@ -78,7 +78,7 @@ describe('GenerationMeter', () => {
     expect(seen.get('first_token_seconds_count{model="tiny"}') ?? 0).toBe(0);
   });
 
-  test('counts the tokens of a stream that its reader left, and tells them', async () => {
+  test('counts and returns the tokens of a stream whose client disconnected', async () => {
     const metrics = metricsOf();
     const meter = new GenerationMeter(metrics, () => 0, { model: 'tiny', receivedAt: 0, stream: true });
     meter.observe([{ type: 'accepted', model: 'tiny', promptTokens: [4, 3] }]);
@@ -92,7 +92,7 @@ describe('GenerationMeter', () => {
     expect(meter.usage).toEqual({ promptTokens: 7, cachedTokens: 0, completionTokens: 6 });
   });
 
-  test('counts what was used up to an error, and the error by its code', async () => {
+  test('counts the usage up to an error, and the error by its code', async () => {
     const metrics = metricsOf();
     const meter = new GenerationMeter(metrics, () => 0, { model: 'tiny', receivedAt: 0, stream: true });
     expect(meter.outcome).toBe('aborted');
@@ -108,7 +108,7 @@ describe('GenerationMeter', () => {
   });
 });
 
-test('step reports become batch sizes and times by part', async () => {
+test('records batch sizes and times of each step', async () => {
   const metrics = metricsOf();
   recordSteps(metrics, 'tiny', [
     { kind: 'decode', rows: 3, tokens: 3, drafted: 0, accepted: 0, modelMs: 20, samplingMs: 4, otherMs: 1 },

@@ -17,7 +17,7 @@ describe('POST /generate', () => {
     expect(events[0]).toEqual({ type: 'accepted', model: 'tiny', promptTokens: [3] });
   });
 
-  test('does not answer before the engine has taken the request', async () => {
+  test('sends no status before the engine has accepted the request', async () => {
     const admission = Promise.withResolvers<{ admitted: true }>();
     origin.engine.admission = admission.promise;
     let answered = false;
@@ -32,11 +32,11 @@ describe('POST /generate', () => {
     expect((await call).status).toBe(200);
   });
 
-  test('a full queue is 503 with a time to wait, and the engine is not told to abort', async () => {
+  test('a full queue is 503 with retry-after, without an abort of the generation', async () => {
     origin.engine.admission = { admitted: false, retryAfterMs: 1500 };
     const error = await origin.error('/generate', { body: request({ account: 'refused' }) });
     expect(error).toMatchObject({ status: 503, code: 'server_is_overloaded' });
-    // Nothing is to be billed here: another origin may have taken it.
+    // No usage account exists here, because another origin may have accepted the request.
     expect(await (await origin.call('/usage?account=refused')).json()).toBeNull();
     expect(error.headers.get('retry-after')).toBe('2');
     expect(error.headers.get('retry-after-ms')).toBe('1500');
@@ -58,7 +58,7 @@ describe('POST /generate', () => {
     expect(await origin.error('/generate', { body: request() })).toMatchObject({ code: 'model_loading' });
   });
 
-  test('two requests of one name do not meet', async () => {
+  test('two requests with the same id do not interfere', async () => {
     const answers = await Promise.all(
       [1, 2].map(() => origin.call('/generate', { body: request({ requestId: 'same' }) }).then(eventsOf)),
     );
@@ -67,7 +67,7 @@ describe('POST /generate', () => {
     expect(a?.requestId).not.toBe(b?.requestId);
   });
 
-  test('gives signs of life while the request waits and the engine works', async () => {
+  test('sends heartbeats while the request waits and the engine works', async () => {
     const waiting = await (await RunningOrigin.start({ heartbeatMs: 1 })).ready();
     onTestFinished(() => waiting.stop());
     const { engine } = waiting;
@@ -88,7 +88,7 @@ describe('POST /generate', () => {
     expect(types).toEqual(WHOLE_STREAM);
   });
 
-  test('a caller that leaves before the first token aborts the generation at once', async () => {
+  test('a client that disconnects before the first token aborts the generation at once', async () => {
     origin.engine.script = () => undefined;
     const controller = new AbortController();
     const response = await origin.call('/generate', { body: request(), signal: controller.signal });
@@ -99,7 +99,7 @@ describe('POST /generate', () => {
     expect(origin.engine.aborted).toEqual([origin.engine.submissions[0]?.requestId]);
   });
 
-  test('a caller that leaves while its place in the queue is sought aborts too', async () => {
+  test('a client that disconnects during submission aborts the generation', async () => {
     origin.engine.admission = new Promise(() => undefined);
     const controller = new AbortController();
     const call = origin.call('/generate', { body: request(), signal: controller.signal });
@@ -111,7 +111,7 @@ describe('POST /generate', () => {
     expect(origin.engine.aborted).toHaveLength(1);
   });
 
-  test('a caller that leaves while its images wait to be read ends there', async () => {
+  test('a client that disconnects while its images wait to be read ends the request', async () => {
     const waiting = Promise.withResolvers<void>();
     const sighted = await RunningOrigin.start({
       readImage: (_, { signal }) => {

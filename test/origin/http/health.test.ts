@@ -12,7 +12,7 @@ describe('GET /health', () => {
     return [response.status, originHealth.parse(await response.json()).status];
   };
 
-  test('tells the truth at every stage, with 200 only while requests are taken', async () => {
+  test('reports every state, with 200 only while requests are accepted', async () => {
     const fresh = await RunningOrigin.start();
     const loading = await fresh.call('/health', { signature: null });
     expect([loading.status, await loading.json()]).toMatchObject([503, { status: 'loading', models: [] }]);
@@ -28,7 +28,7 @@ describe('GET /health', () => {
     expect(await health()).toEqual([503, 'draining']);
   });
 
-  test('draining lets the running finish and takes no more', async () => {
+  test('draining lets running requests finish and accepts no more', async () => {
     origin.engine.script = () => undefined;
     const running = await origin.call('/generate', { body: request() });
     origin.service.drain();

@@ -4,7 +4,7 @@ import { startHeartbeat } from '../../../origin/http/heartbeat.ts';
 beforeEach(() => void vi.useFakeTimers());
 afterEach(() => void vi.useRealTimers());
 
-test('a stream gives signs of life while its engine reports, not while it hangs, and none once it is over', () => {
+test('a stream sends heartbeats while its engine reports, none while the engine hangs or after the end', () => {
   const engine = { status: { running: 1, waiting: 1, healthy: true } };
   let beats = 0;
   const rest = startHeartbeat({ beat: () => beats++ >= 0 }, engine, 15_000);

@@ -4,7 +4,7 @@ import { originForEachTest } from './running-origin.ts';
 
 const origin = originForEachTest();
 
-test('the log has no prompt, completion, secret or signature, whatever happens', async () => {
+test('the log never contains a prompt, completion, secret or signature', async () => {
   const prompts = ['the PROMPT nobody may see'];
   await (await origin.call('/generate', { body: request({ prompts }) })).text();
   await origin.error('/generate', { body: request({ prompts, suffix: 'SUFFIX', model: 'other' }) });

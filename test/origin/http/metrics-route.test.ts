@@ -28,7 +28,7 @@ test('GET /metrics counts requests, tokens, times and aborts', async () => {
   }
 });
 
-test('an error that came as the answer’s status is none of a stream', async () => {
+test('an error sent as the HTTP status does not count as a stream error', async () => {
   const error = {
     type: 'error',
     code: 'invalid_grammar',

@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import { createMetrics } from '../../../origin/http/metrics.ts';
 import type { OriginHealth } from '../../../shared/generation.ts';
 
-test('a model that a reload took away counts while its last engine runs, and then is gone', async () => {
+test('a model removed by a reload keeps its metrics until its last engine stops', async () => {
   const health: OriginHealth = { status: 'ready', models: [], running: 0, waiting: 0 };
   const model = { id: 'kept', created: 0, contextLength: 8, vocabularySize: 8, infill: false };
   const loaded = { ...model, aliases: [], defaults: {}, state: 'loaded' as const };

@@ -3,7 +3,7 @@ import { originForEachTest } from './running-origin.ts';
 
 const origin = originForEachTest();
 
-test('GET /models describes what is served', async () => {
+test('GET /models describes the served models', async () => {
   const { models } = (await (await origin.call('/models')).json()) as { models: unknown[] };
   const { vocabularySize } = origin.model;
   expect(models).toEqual([

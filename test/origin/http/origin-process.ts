@@ -8,10 +8,10 @@ export const SECRET = 'a secret of the tests';
 
 type Line = Readonly<Record<string, unknown>>;
 
-/** The origin as a process of its own. */
+/** The origin in a separate process. */
 export class OriginProcess {
   readonly child: ChildProcess;
-  /** Its exit code. */
+  /** Resolves with the exit code. */
   readonly exit: Promise<number | null>;
   stdout = '';
   stderr = '';
@@ -33,13 +33,13 @@ export class OriginProcess {
     this.exit = once(this.child, 'close').then(([code]) => code as number | null);
   }
 
-  /** What it has logged so far. */
+  /** The log lines so far. */
   get lines(): Line[] {
     const whole = this.stdout.split('\n').slice(0, -1);
     return whole.map((text) => JSON.parse(text) as Line);
   }
 
-  /** Resolves with the first log line that has this message and these fields, from the `from`-th line on. */
+  /** Resolves with the first log line at or after index `from` that has this message and these fields. */
   async line(message: string | RegExp, fields: Line = {}, from = 0): Promise<Line> {
     const fits = (line: Line) =>
       (typeof message === 'string' ? line.msg === message : message.test(String(line.msg))) &&
@@ -53,7 +53,7 @@ export class OriginProcess {
     }
   }
 
-  /** A signed request. */
+  /** Sends a signed request. */
   async call(path: string, body?: unknown, signal?: AbortSignal): Promise<Response> {
     const { port } = await this.line('listening');
     const method = body === undefined ? 'GET' : 'POST';
@@ -72,7 +72,7 @@ export class OriginProcess {
     return this.call('/generate', request({ model: 'continuo-mini', ...changes }), signal);
   }
 
-  /** The models by name. */
+  /** Returns the models by name. */
   async models(): Promise<Readonly<Record<string, OriginModel>>> {
     const { models } = (await (await this.call('/models')).json()) as { models: OriginModel[] };
     return Object.fromEntries(models.map((model) => [model.id, model]));

@@ -25,13 +25,13 @@ describe('refusals', () => {
     expect(await origin.error(path, call)).toMatchObject({ status, code, type: 'invalid_request_error' });
   });
 
-  test('a field that does not fit is named by its path', async () => {
+  test('an invalid field is named by its path', async () => {
     const wrong = { ...request(), sampling: { ...request().sampling, temperature: 3 } };
     const error = await origin.error('/generate', { body: wrong });
     expect(error).toMatchObject({ status: 400, param: 'sampling.temperature' });
   });
 
-  test('a wrong method names the right one', async () => {
+  test('a wrong method is refused with the right one in allow', async () => {
     const error = await origin.error('/generate');
     expect(error).toMatchObject({ status: 405, code: 'method_not_supported' });
     expect(error.headers.get('allow')).toBe('POST');
@@ -59,7 +59,7 @@ describe('refusals', () => {
     expect(chunked).toMatch(/^HTTP\/1\.1 413 /);
   });
 
-  test('a body whose sender leaves in the middle is no refusal and no failure', async () => {
+  test('a client that disconnects within its body counts neither as refused nor as failed', async () => {
     const signature = await origin.signature('POST', '/generate', '{');
     const socket = connect(Number(new URL(origin.url).port), '127.0.0.1', () => {
       const head = 'POST /generate HTTP/1.1\r\nhost: x\r\ncontent-length: 100\r\n';
@@ -73,7 +73,7 @@ describe('refusals', () => {
     expect(told.filter((status) => status !== undefined)).toEqual([400]);
   });
 
-  test('a body that never ends arriving is 408', async () => {
+  test('a body that does not arrive in time is 408', async () => {
     origin.stop();
     const timeouts = {
       headersTimeout: 50,
@@ -95,7 +95,7 @@ describe('refusals', () => {
     expect(answer).toMatch(/^HTTP\/1\.1 408 [\s\S]*"code":"request_timeout"/);
   });
 
-  test('what is not HTTP gets an envelope', async () => {
+  test('malformed HTTP gets an error envelope', async () => {
     const answer = await new Promise<string>((resolve) => {
       const socket = connect(Number(new URL(origin.url).port), '127.0.0.1', () =>
         socket.write('nonsense\r\n\r\n'),

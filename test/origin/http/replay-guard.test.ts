@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest';
 import { ReplayGuard, SIGNATURE_WINDOW_MS } from '../../../origin/http/authentication.ts';
 
 describe('ReplayGuard', () => {
-  test('accepts each nonce once while a signature with it could be valid, as a plain list of all arrivals would', () => {
+  test('accepts each nonce once while its signature is valid, like a plain list of all arrivals', () => {
     const arrival = fc.record({ nonce: fc.constantFrom('a', 'b', 'c'), wait: fc.nat(SIGNATURE_WINDOW_MS) });
     fc.assert(
       fc.property(fc.array(arrival, { maxLength: 40 }), (arrivals) => {
@@ -20,7 +20,7 @@ describe('ReplayGuard', () => {
     );
   });
 
-  test('never holds more than its capacity, and refuses rather than forgets', () => {
+  test('never exceeds its capacity, and refuses new nonces rather than forget valid ones', () => {
     const guard = new ReplayGuard(2);
     expect([guard.accept('a', 0), guard.accept('b', 0), guard.accept('c', 0)]).toEqual([true, true, false]);
     expect(guard.accept('a', 1)).toBe(false);

@@ -33,13 +33,13 @@ export interface StartOptions {
   readonly readerLimits?: ReaderLimits;
   readonly heartbeatMs?: number;
   readonly timeouts?: Parameters<typeof createOriginServer>[1];
-  /** How the model sees, with an image in the place of every `<|endoftext|>`. */
+  /** Gives the model an image encoder; every `<|endoftext|>` takes the place of an image. */
   readonly readImage?: ImageInput['read'];
   /** Unix milliseconds. */
   readonly now?: () => number;
 }
 
-/** The HTTP half on a real port, over a scripted engine and a tiny tokenizer. */
+/** The origin's HTTP server on a real port, with a scripted engine and a tiny tokenizer. */
 export class RunningOrigin {
   readonly engine = new ScriptedEngine();
   readonly model: ServedModel;
@@ -97,7 +97,7 @@ export class RunningOrigin {
     return this.#url;
   }
 
-  /** The model is there. */
+  /** Resolves when the model is loaded. */
   async ready(): Promise<this> {
     this.fleet.configure([inspected(this.model)], NO_MEMORY_LIMITS);
     await this.fleet.whenStarted();
@@ -131,6 +131,6 @@ export class RunningOrigin {
   }
 }
 
-/** A new one for each test of a file, its model there. */
+/** Starts one for each test of a file, with its model loaded. */
 export const originForEachTest = (): RunningOrigin =>
   forEachTest(async () => (await RunningOrigin.start()).ready());

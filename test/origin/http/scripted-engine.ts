@@ -3,7 +3,7 @@ import type { Submission } from '../../../origin/engine/messages.ts';
 import type { EngineAccess } from '../../../origin/serving/loaded-model.ts';
 import type { GenerationEvent } from '../../../shared/generation.ts';
 
-/** Stands in for the engine below the HTTP half: the test decides what it says and sees what it was asked. */
+/** Fake engine below the HTTP server: the test sends its events and inspects its submissions and aborts. */
 export class ScriptedEngine implements EngineAccess {
   readonly submissions: Submission[] = [];
   readonly aborted: string[] = [];

@@ -12,7 +12,7 @@ describe('signatures', () => {
   const paths = ['/generate', '/tokenize', '/detokenize', '/tokenizer_info', '/models'];
   const verb = (path: string) => (['/tokenizer_info', '/models'].includes(path) ? 'GET' : 'POST');
 
-  test.each(paths)('%s refuses the unsigned', async (path) => {
+  test.each(paths)('%s refuses unsigned requests', async (path) => {
     const call = { method: verb(path), signature: null };
     expect(await origin.error(path, call)).toMatchObject(refused);
     expect(await origin.error(path, { ...call, signature: 'v2.nonsense' })).toMatchObject(refused);
@@ -33,7 +33,7 @@ describe('signatures', () => {
     expect((await origin.call('/generate', { body, signature })).status).toBe(200);
   });
 
-  test('who cannot sign is refused before any of a body has come', async () => {
+  test('a wrong signature is refused before the body arrives', async () => {
     const right = await origin.signature('POST', '/generate', 'x');
     const wrong = right.replace(/.$/, (digit) => (digit === '0' ? '1' : '0'));
     const socket = connect(Number(new URL(origin.url).port), '127.0.0.1');
@@ -45,7 +45,7 @@ describe('signatures', () => {
     expect(answer.toString()).toMatch(/^HTTP\/1\.1 401 /);
   });
 
-  test('a timestamp more than a minute away, either way, is refused', async () => {
+  test('a timestamp more than 60 s in the past or future is refused', async () => {
     const now = Date.UTC(2100, 0, 31);
     const standing = await RunningOrigin.start({ now: () => now });
     onTestFinished(() => standing.stop());

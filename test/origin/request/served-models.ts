@@ -10,10 +10,10 @@ import { Tokenizer } from '../../../origin/tokenizer/tokenizer.ts';
 import type { GenerationRequest } from '../../../shared/generation.ts';
 import { request } from '../../support/generation-request.ts';
 
-/** The signal of a caller who does not leave. */
+/** The signal of a client that does not disconnect. */
 export const STAYS = new AbortController().signal;
 
-/** A request, plain but for its changes, made ready for the engine. */
+/** Prepares a plain request with the given changes for the engine. */
 export const prepare = (
   changes: Partial<GenerationRequest>,
   model: ServedModel,
@@ -42,7 +42,7 @@ export function servedModel(directory: string, contextLength = 64): ServedModel 
   };
 }
 
-/** The model as its model would tell, loaded at the start under its id alone unless `settings` say otherwise. */
+/** Returns the result of the model's inspection. By default it is loaded at the start and has no aliases. */
 export function inspected(
   { id, created, contextLength, vocabularySize, infill }: ServedModel,
   settings: Partial<ModelSettings> = {},

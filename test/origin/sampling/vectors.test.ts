@@ -20,7 +20,7 @@ function keptOf(probabilities: readonly number[], parameters: Partial<SamplingPa
   return sampleOnce({ logits: probabilities.map(Math.log), parameters }).kept;
 }
 
-describe('H.9: penalties', () => {
+describe('penalties', () => {
   const z = [2, -1, 0.5, 0, 1];
   const trial = { logits: z, prompt: [0, 1], generated: [2, 2, 0] };
   const penalties = { repetitionPenalty: 1.5, frequencyPenalty: 0.5, presencePenalty: 0.25 };
@@ -47,7 +47,7 @@ describe('H.9: penalties', () => {
   });
 });
 
-describe('H.9: truncation of p = [.4, .3, .2, .1]', () => {
+describe('truncation of p = [.4, .3, .2, .1]', () => {
   const all = { 0: 0.4, 1: 0.3, 2: 0.2, 3: 0.1 };
   const three = { 0: 0.444444, 1: 0.333333, 2: 0.222222 };
   const two = { 0: 0.571429, 1: 0.428571 };
@@ -70,15 +70,15 @@ describe('H.9: truncation of p = [.4, .3, .2, .1]', () => {
   });
 });
 
-it('H.9: typical .5 of [.4, .2, .2, .2] drops the most likely token', () => {
+it('typical .5 of [.4, .2, .2, .2] drops the most likely token', () => {
   expectKept(keptOf([0.4, 0.2, 0.2, 0.2], { typicalP: 0.5 }), { 1: 0.333333, 2: 0.333333, 3: 0.333333 });
 });
 
-it('H.9: typical .5 of [.97, .01, .01, .01] keeps only the most likely token', () => {
+it('typical .5 of [.97, .01, .01, .01] keeps only the most likely token', () => {
   expectKept(keptOf([0.97, 0.01, 0.01, 0.01], { typicalP: 0.5 }), { 0: 1 });
 });
 
-it('H.9: top-nσ 1 of [3, 2, 1, 0, −4]: σ = 2.416609 keeps the first three', () => {
+it('top-nσ 1 of [3, 2, 1, 0, −4]: σ = 2.416609 keeps the first three', () => {
   const logits = [3, 2, 1, 0, -4];
   const { row } = workspaceOf(logits.length);
   row.begin(Float32Array.from(logits));
@@ -86,13 +86,13 @@ it('H.9: top-nσ 1 of [3, 2, 1, 0, −4]: σ = 2.416609 keeps the first three', 
   expect(sampleOnce({ logits, parameters: { topNSigma: 1 } }).kept.map(({ id }) => id)).toEqual([0, 1, 2]);
 });
 
-it('H.9: dynamic temperature 1 ± .5 on [.4, .3, .2, .1] is 1.423220', () => {
+it('dynamic temperature 1 ± .5 on [.4, .3, .2, .1] is 1.423220', () => {
   const { row } = workspaceOf(4);
   row.begin(Float32Array.from(FOUR.map(Math.log)));
   expect(dynamicTemperature(row, 1, 0.5, 1)).toBeCloseTo(1.42322, 6);
 });
 
-describe('H.9: DRY', () => {
+describe('DRY', () => {
   const penaltiesOf = (history: number[], parameters: Partial<SamplingParameters>, texts?: string[]) => {
     const logits = new Array<number>(10).fill(0);
     const scores = sampleOnce({ logits, prompt: history, parameters, ...(texts && { texts }) }).scores;
@@ -128,7 +128,7 @@ describe('H.9: DRY', () => {
   });
 });
 
-describe('H.9: Mirostat on z = [2, 1, 0, −1, −2], τ = 1, η = .1', () => {
+describe('Mirostat on z = [2, 1, 0, −1, −2], τ = 1, η = .1', () => {
   const drawn = (version: 1 | 2, bound: number, uniform: number) => {
     const workspace = workspaceOf(5);
     workspace.row.begin(Float32Array.of(2, 1, 0, -1, -2));

@@ -158,7 +158,7 @@ test('an engine that waits for a card does not block main memory', () => {
   life.request('card', 0);
   life.loaded(1, 0);
   life.request('card', 0);
-  // The old one serves somebody still.
+  // The old engine still serves a request.
   life.configure([{ ...card, key: '2' }, main], limitOf, 10);
   expect(life.request('card', 10).type).toBe('loading');
   expect(loads).toEqual([1]);

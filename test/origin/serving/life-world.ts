@@ -8,8 +8,8 @@ interface Job {
 }
 
 /**
- * The world around a life cycle: engines as the machine has them, the requests they serve, and the jobs not yet
- * finished. It knows nothing of the life cycle's states and checks what it is told to do against what is there.
+ * Model of the environment of a life cycle: the engines in memory, their requests and the unfinished jobs. It ignores
+ * the life cycle's own states, and checks each load and unload against the engines in memory.
  */
 export class LifeWorld {
   readonly #life: LifeCycle;
@@ -92,7 +92,7 @@ export class LifeWorld {
     return false;
   }
 
-  /** A stream ends, by itself or because its reader has gone. */
+  /** Ends a stream, completed or disconnected. */
   release(which: number): void {
     if (this.#streams.length === 0) return;
     const [engine] = this.#streams.splice(which % this.#streams.length, 1);

@@ -56,9 +56,9 @@ async function refusal(model: string) {
   return { status: response.status, code: error.code, headers: response.headers };
 }
 
-/** Comes again after each time it is told, as a machine that is busy with other things may need longer than it thought. */
-async function untilServed(model: string, told: Headers): Promise<void> {
-  for (let headers = told; ; ) {
+/** Repeats a refused request after each `retry-after` until it succeeds. A busy machine may take longer than predicted. */
+async function untilServed(model: string, refused: Headers): Promise<void> {
+  for (let headers = refused; ; ) {
     await sleep(1000 * Number(headers.get('retry-after')));
     const response = await origin.generate(greedy(model));
     if (response.status === 200) {
@@ -82,7 +82,7 @@ describe('several models in one origin', () => {
   test('two models answer side by side as they do separately, also by alias', async () => {
     const alone = [await answerOf(greedy('mini')), await answerOf(greedy('beta'))];
     const together = await Promise.all(['mini', 'beta'].map((model) => answerOf(greedy(model))));
-    // How many steps one event tells of is the clock's affair.
+    // The number of tokens per event depends on timing.
     const texts = (answers: typeof alone) =>
       answers.map((events) => events.map((event) => (event.type === 'token' ? event.text : '')).join(''));
     expect(texts(together)).toEqual(texts(alone));

@@ -10,7 +10,7 @@ import { workerForTests } from '../support/worker-for-tests.ts';
 
 const { worker, origin } = workerForTests();
 
-describe('H.1: the documented requests work as printed', () => {
+describe('the documented requests work as printed', () => {
   test.each(Object.entries(DOCUMENTED_REQUESTS))('%s', async (_, body) => {
     const model = String(body.model);
     origin.models = [{ ...MODEL, id: model }];
@@ -48,7 +48,7 @@ describe('the plain answer', () => {
     expect(answer.system_fingerprint).toMatch(/^fp_[0-9a-f]{8}$/);
   });
 
-  test('D28: index is prompt · n + choice; usage counts each prompt once and each choice', async () => {
+  test('index is prompt · n + choice; usage counts each prompt once and each choice', async () => {
     const answer = await complete(worker, { prompt: ['abc', [1, 2]], n: 2, max_tokens: 1 });
     expect(answer.choices.map(({ index, text }) => [index, text])).toEqual([
       [0, ' 0'],
@@ -59,7 +59,7 @@ describe('the plain answer', () => {
     expect(answer.usage).toMatchObject({ prompt_tokens: 5, completion_tokens: 4, total_tokens: 9 });
   });
 
-  test('D18: best_of returns the n best candidates by mean logprob and bills all candidates', async () => {
+  test('best_of returns the n best candidates by mean logprob and bills all candidates', async () => {
     origin.script = (request, wire) => {
       const scores = [-9, -2, -4, -2];
       const finishes = scores.flatMap((score, choice): GenerationEvent[] => [

@@ -26,7 +26,7 @@ function endless(everyMs: number | null): { started: Promise<void>; left: Promis
   return { started: started.promise, left: left.promise };
 }
 
-describe('H.8 and C.8: a disconnected client', () => {
+describe('a disconnected client', () => {
   test('closes the origin’s connection while events flow', async () => {
     const generation = endless(5);
     const { response, leave } = await openStream(worker);

@@ -6,7 +6,7 @@ import { workerForTests } from '../support/worker-for-tests.ts';
 const { worker, origin } = workerForTests();
 
 describe('echo', () => {
-  test('H.2: with logprobs 1 and max_tokens 1 a prompt of k tokens has k + 1 entries', async () => {
+  test('with logprobs 1 and max_tokens 1 a prompt of k tokens has k + 1 entries', async () => {
     const [choice] = (await complete(worker, { prompt: [5, 6, 7], echo: true, logprobs: 1, max_tokens: 1 }))
       .choices;
     const logprobs = choice?.logprobs;
@@ -45,7 +45,7 @@ describe('echo', () => {
   });
 });
 
-test('C.2: an echo without visible text and without logprobs sends no chunk', async () => {
+test('an echo without visible text and without logprobs sends no chunk', async () => {
   origin.script = (request, wire) => {
     wire.send(
       ...acceptedFor(request),
@@ -59,7 +59,7 @@ test('C.2: an echo without visible text and without logprobs sends no chunk', as
   expect(chunks.map(({ choices }) => choices[0]?.finish_reason)).toEqual(['length']);
 });
 
-describe('H.14: max_tokens 0', () => {
+describe('max_tokens 0', () => {
   test('generates nothing; with echo it returns the prompt', async () => {
     expect((await complete(worker, { max_tokens: 0 })).choices).toEqual([
       { index: 0, text: '', logprobs: null, finish_reason: 'length', stop_reason: null },

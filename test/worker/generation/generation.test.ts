@@ -31,7 +31,7 @@ async function choiceOf(fields: Fields) {
   return { ...choice, pieces };
 }
 
-describe('H.4: stream and plain answer of one seed have the same text, logprobs and finish reason', () => {
+describe('stream and plain answer of one seed have the same text, logprobs and finish reason', () => {
   const cases = [1, 3].flatMap((n) =>
     [['ab'], ['ab', 'Straße', 'x 🙂']].flatMap((prompt) =>
       [{}, { logprobs: 3 }, { logprobs: 0, echo: true }].map((more) => ({ n, prompt, ...more })),
@@ -45,7 +45,7 @@ describe('H.4: stream and plain answer of one seed have the same text, logprobs 
   });
 });
 
-describe('H.5: stop strings', () => {
+describe('stop strings', () => {
   /** Spells a text one byte a token, then ends. */
   const spelling = (text: string, fields: Fields) =>
     choiceOf({
@@ -102,7 +102,7 @@ describe('H.5: stop strings', () => {
   });
 });
 
-test('H.6: a character of several tokens is sent whole, never as U+FFFD', async () => {
+test('a character of several tokens is sent whole, never as U+FFFD', async () => {
   const fields = { prompt: 'x', grammar: 'root ::= [🙂-🙏日本語가-힣é]{12}', max_tokens: 80, temperature: 1 };
   let tokens = 0;
   for (let seed = 0; seed < 8; seed += 1) {
@@ -114,7 +114,7 @@ test('H.6: a character of several tokens is sent whole, never as U+FFFD', async 
   expect(tokens).toBeGreaterThan(8 * 12 * 2);
 });
 
-test('H.7: a seed gives the same text and logprobs with and without sixteen concurrent requests', async () => {
+test('a seed gives the same text and logprobs with and without sixteen concurrent requests', async () => {
   const request = { prompt: 'once', max_tokens: 40, seed: 99, temperature: 1, logprobs: 3, n: 2 };
   const alone = (await system.complete(request)).choices;
   const others = Array.from({ length: 16 }, (_, seed) =>
@@ -125,7 +125,7 @@ test('H.7: a seed gives the same text and logprobs with and without sixteen conc
   expect(among).toEqual(alone);
 });
 
-describe('H.13: context', () => {
+describe('context', () => {
   const ids = (length: number) => Array.from({ length }, (_, at) => at % 200);
   const full = { prompt: ids(CONTEXT - 1), max_tokens: 100, ignore_eos: true };
 
@@ -170,7 +170,7 @@ describe('H.13: context', () => {
   });
 });
 
-describe('H.14: max_tokens 0', () => {
+describe('max_tokens 0', () => {
   test('generates nothing, plain or streamed; with echo it returns the prompt', async () => {
     const nothing = await choiceOf({ prompt: 'abc', max_tokens: 0 });
     expect(nothing).toMatchObject({ text: '', finish_reason: 'length', logprobs: null, pieces: [] });

@@ -83,7 +83,7 @@ function bytesOfName(name: string): Buffer {
     : Buffer.from(escaped.replaceAll('\\x', ''), 'hex');
 }
 
-test('H.3: the joined tokens are the bytes of the text, wherever characters are split', () => {
+test('the joined tokens are the bytes of the text, wherever characters are split', () => {
   const text = fc.string({ unit: 'grapheme', maxLength: 20 }).map((value) => value.toWellFormed());
   const cutText = fc.tuple(text, fc.array(fc.integer({ min: 1, max: 4 }), { minLength: 80, maxLength: 80 }));
   fc.assert(
@@ -145,7 +145,7 @@ describe('top logprobs', () => {
     expect(json).toContain('"top_logprobs":[{"__proto__":-1}]');
   });
 
-  test('H.15: keep the higher value of two ids with one name; token_logprobs keeps the token’s own', () => {
+  test('keep the higher value of two ids with one name; token_logprobs keeps the token’s own', () => {
     const collision: TokenLogprob = { ...token, bytes: ' b' };
     const { token_logprobs, top_logprobs } = format([collision], 1);
     expect(token_logprobs).toEqual([-2.5]);

@@ -34,7 +34,7 @@ const dying =
     await end(wire);
   };
 
-describe('C.7: an origin that fails mid-stream', () => {
+describe('an origin that fails mid-stream', () => {
   test.each(Object.entries(ENDINGS))('%s: one error event and [DONE] for a stream', async (_, end) => {
     origin.script = dying(end);
     const payloads = payloadsOf(await (await post({ stream: true })).text());

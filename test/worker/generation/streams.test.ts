@@ -12,7 +12,7 @@ const KEEP_ALIVE_MS = 150;
 
 const { worker, origin } = workerForTests({ KEEP_ALIVE_MS: String(KEEP_ALIVE_MS) });
 
-describe('H.4: a stream adds up to the plain answer', () => {
+describe('a stream adds up to the plain answer', () => {
   const cases = [1, 3].flatMap((n) =>
     ['Hi', ['a', 'bc', 'def']].flatMap((prompt) =>
       [{}, { logprobs: 2 }, { echo: true, logprobs: 0 }].map((more) => ({
@@ -126,7 +126,7 @@ describe('framing', () => {
     ['stopped', false],
     ['waiting', true],
   ])(
-    'C.6: a %s origin: the Worker writes keep-alive comments in silence, and none between events',
+    'a %s origin: the Worker writes keep-alive comments in silence, and none between events',
     async (_, beats) => {
       const heard = Promise.withResolvers<void>();
       origin.script = async (request, wire) => {
