@@ -10,7 +10,7 @@ export type EncodeImage = (pixels: Float32Array<ArrayBuffer>, signal: AbortSigna
 const MAX_CACHED_BYTES = 256 * 2 ** 20;
 
 /**
- * Encodes the images of submissions beside the decode loop, one at a time. After each image the next tenant has its turn.
+ * Encodes the images of submissions concurrently with the decode loop, one at a time. Tenants alternate.
  * Caches recent vectors by the rules of the prefix cache: never across tenants or cache keys, and not with
  * `cachePrompt` off.
  */

@@ -74,11 +74,11 @@ export function createMetrics(measured: Measured) {
     cachedTokens: counter('cached_tokens_total', 'Prompt tokens taken from the prefix cache.', ['model']),
     completionTokens: counter(
       'completion_tokens_total',
-      'Tokens generated, of generations given up those that had been told.',
+      'Generated tokens. Of an aborted generation, those that were reported before.',
       ['model'],
     ),
-    draftedTokens: counter('drafted_tokens_total', 'Tokens that speculation guessed ahead.', ['model']),
-    acceptedTokens: counter('accepted_tokens_total', 'Guessed tokens that came true.', ['model']),
+    draftedTokens: counter('drafted_tokens_total', 'Tokens drafted by speculation.', ['model']),
+    acceptedTokens: counter('accepted_tokens_total', 'Drafted tokens that the model confirmed.', ['model']),
     queueSeconds: histogram('queue_seconds', 'From submission to a slot.', TIMES, ['model']),
     firstTokenSeconds: histogram('first_token_seconds', 'From arrival to the first token.', TIMES, ['model']),
     interTokenSeconds: histogram('inter_token_seconds', 'Between token events of one choice.', TIMES, [

@@ -1,8 +1,8 @@
 import { type InfillTemplate, PSM, SPM } from './template.ts';
 
 /**
- * The published templates by model family. The first family whose markers are all in the vocabulary is taken. Families
- * that share markers are told apart by `requires`, and the more specific one comes first.
+ * The published templates by model family. The first family whose markers are all in the vocabulary is used. Families
+ * that share markers differ in `requires`; the more specific one comes first.
  */
 interface Family {
   readonly models: string;

@@ -13,8 +13,8 @@ import { ECHO_TOKENS, echoEvent } from './prompt-echo.ts';
 import type { ServedModel } from './served-model.ts';
 
 /**
- * Tokens of a stream that arrive within this time share an event. Nobody sees the difference, and an event costs the
- * origin, the Worker and the client about as much as computing a token of a small model.
+ * Tokens of a stream that arrive within this time share an event. The delay is not visible, and an event costs the
+ * origin, the Worker and the client about as much CPU time as a token of a small model.
  */
 const STREAM_INTERVAL_MS = 20;
 

@@ -6,8 +6,8 @@ import type { Tokenizer } from '../tokenizer/tokenizer.ts';
  *
  * `fixed`: the text and ids that the client sent, because the model's tokens differ (an infill template, images).
  *
- * `tokens`: the engine's tokens, corrected to the text as written. Tokens alone do not tell it: SentencePiece puts a
- * space before a text, tokenizers rewrite characters, and special tokens are hidden although the text contained them.
+ * `tokens`: the engine's tokens, corrected to the text as written. Decoded tokens can differ from it: SentencePiece
+ * puts a space before a text, tokenizers rewrite characters, and special tokens in the text are hidden.
  */
 export type PromptEcho =
   | { readonly kind: 'fixed'; readonly text: string; readonly ids: readonly number[] }

@@ -35,8 +35,8 @@ export class Candidates {
   }
 
   /**
-   * Keeps the shortest prefix of the candidates, largest key first and lower id first among equal keys, whose
-   * probabilities sum to at least `share` and which has at least `minCount` members; all of them if none does.
+   * Sorts the candidates by key, largest first, and equal keys by id. Keeps the shortest prefix that has at least `minCount`
+   * members and a probability of at least `share`; all of them if no prefix does.
    * @param keys one per candidate; may be the candidates' own weights
    * @param minCount 1 or more
    */

@@ -9,8 +9,8 @@ export interface TokenLogprobs {
 }
 
 /**
- * Logprob of a token and of the `topLogprobs` most likely ones: the log-softmax of the model's own row, z − ln Σ e^z. The
- * sum is made as `Row.weigh` does, the result rounded to float32. A token has the same bits as `logprob` and in `top`.
+ * Returns the logprobs of a token and of the `topLogprobs` most likely ones: the log-softmax of the raw row,
+ * z − ln Σ e^z, rounded to float32. `Row.weigh` computes the sum. A token has the same bits in `logprob` and in `top`.
  * @param logits one raw row, one float32 per token id; not modified
  * @param isCurrent whether the workspace's row is this one already
  * @throws InvalidLogitsError, NoCandidatesError as `Row.begin`

@@ -54,8 +54,8 @@ export function philox(block: Uint32Array, key0: number, key1: number): void {
 }
 
 /**
- * Uniform random numbers of one sequence. There is no state: a number is a function of (seed, prompt, choice, step,
- * purpose) only, so draws do not depend on the batch, the slot or the samplers that are switched on.
+ * Uniform random numbers of one sequence. It has no state: a number is a function of seed, prompt, choice, step and
+ * purpose. Draws therefore do not depend on the batch, the slot or the enabled samplers.
  */
 export class DrawSource {
   private readonly key0: number;

@@ -55,7 +55,7 @@ export class Fleet {
       load: (engine) => void this.#load(engine),
       unload: (engine) => void this.#unload(engine),
     });
-    // A failed start must not become an unhandled rejection if nobody awaits it.
+    // A failed start must not become an unhandled rejection if no caller awaits it.
     this.#started.promise.catch(() => undefined);
   }
 

@@ -59,7 +59,7 @@ export class LifeCycle {
 
   /**
    * Replaces the configuration. An engine whose key stays the same continues; if it had failed, it is tried again. A new
-   * key means a new engine. It is loaded beside the old one if both fit, otherwise after the old one's last user.
+   * key means a new engine. It is loaded at once if both fit into memory, otherwise after the old one's last request.
    */
   configure(models: readonly ModelSpec[], limitOf: LimitOf, now: number): void {
     this.#engines.limitOf = limitOf;

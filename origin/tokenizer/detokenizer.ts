@@ -1,9 +1,9 @@
 /**
  * Decodes UTF-8 incrementally: token bytes in, text out, never a broken character.
  *
- * Follows the "maximal subpart" practice of the WHATWG Encoding Standard and Unicode §3.9: bytes that can never become
- * a character give one U+FFFD at once; an incomplete character (at most 3 bytes) is held back. The text of all pushes
- * plus `end()` equals a TextDecoder's output for the same bytes, however they were split.
+ * Follows the "maximal subpart" practice of the WHATWG Encoding Standard and Unicode §3.9. Bytes that can never become
+ * a character give one U+FFFD at once. An incomplete character (at most 3 bytes) is held back. The text of all pushes
+ * plus `end()` equals a TextDecoder's output for the same bytes; how they were split does not matter.
  */
 export class Utf8Assembler {
   /** Bytes of the character under construction, as the value they have built so far. */

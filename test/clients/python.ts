@@ -62,9 +62,9 @@ function environment(home: string): Record<string, string> {
 }
 
 /**
- * Runs Python with `args` in an empty home directory, which is removed afterwards.
- * @param use called with standard output and the home directory before its removal
- * @throws Error with the whole output if the exit code is not 0
+ * Runs Python with `args` in an empty home directory and removes it.
+ * @param use gets standard output and the home directory before the removal
+ * @throws Error with the output if the exit code is not 0
  */
 export async function runPython<T>(
   python: string,

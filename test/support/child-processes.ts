@@ -1,7 +1,7 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
 
-/** Clock ticks per second of /proc; a constant of Linux' interface to programs. */
+/** Clock ticks per second in /proc; a constant of the Linux ABI. */
 const TICKS_PER_SECOND = 100;
 
 interface ProcessStat {
@@ -11,7 +11,7 @@ interface ProcessStat {
   readonly cpuMs: number;
 }
 
-/** What Linux says of a process. Null for one that has ended, also where nobody has asked for its exit code yet. */
+/** Reads a process's state from /proc (Linux). Returns null if it has ended, even if it is still a zombie. */
 export function statOf(pid: number): ProcessStat | null {
   try {
     const text = readFileSync(`/proc/${pid}/stat`, 'latin1');
@@ -37,7 +37,7 @@ export async function untilEnded(pid: number): Promise<void> {
   while (statOf(pid) !== null) await sleep(10);
 }
 
-/** Resolves when a process has burnt a tenth of a second from now on. */
+/** Resolves when a process has used another 0.1 s of CPU time. */
 export async function untilBusy(pid: number): Promise<void> {
   const cpuMs = (): number => statOf(pid)?.cpuMs ?? Number.POSITIVE_INFINITY;
   for (const begun = cpuMs(); cpuMs() < begun + 100; ) await sleep(10);

@@ -1,12 +1,12 @@
 import type { Reporter, TestModule } from 'vitest/node';
 
-/** Ends every run with one plain line, `N passed, N failed, N skipped`, for readers that know no vitest. */
+/** Ends every run with one plain line, `N passed, N failed, N skipped`. */
 export class ClosingLine implements Reporter {
   onTestRunEnd(modules: readonly TestModule[], unhandled: readonly unknown[]): void {
     const count = { passed: 0, failed: 0, skipped: 0, pending: 0 };
     for (const module of modules) {
       for (const test of module.children.allTests()) count[test.result().state] += 1;
-      // A file that could not even be collected has failed, though it counts no test.
+      // A file that could not be collected has failed, although it has no tests.
       if (module.state() === 'failed' && module.errors().length > 0) count.failed += 1;
     }
     const failed = count.failed + count.pending + unhandled.length;

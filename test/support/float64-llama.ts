@@ -1,25 +1,25 @@
 import { type Linear, readWeights, type Weights } from './float64-weights.ts';
 
 /**
- * A Llama forward pass in doubles, written from the architecture and not from the ONNX graph: what the graph
- * computes is checked against it. It shares no code with the origin.
+ * A Llama forward pass in float64, as the reference for ONNX graphs. It is written from the architecture, not from a
+ * graph, and shares no code with the origin.
  */
 
-/** What may be wrong on purpose, so that a test can prove that it would notice. */
+/** Deliberate faults, so that a test can prove that it detects them, and variants of rounding and attention. */
 export interface Variation {
-  /** Added to the position of queries alone; a shift of queries and keys together changes nothing. */
+  /** Added to the positions of queries only. A shift of both queries and keys would change nothing. */
   readonly queryShift?: number;
   /** Rotates neighbours (2i, 2i + 1) instead of the halves (i, i + head / 2). */
   readonly rotateNeighbours?: boolean;
-  /** Deals key-value heads out in turn instead of to groups of neighbouring heads. */
+  /** Assigns key-value heads round robin instead of to groups of adjacent heads. */
   readonly alternateKvHeads?: boolean;
   /** Leaves out the norm before the attention of this layer. */
   readonly withoutNorm?: number;
   /** Replaces the epsilon of every norm. */
   readonly epsilon?: number;
-  /** Rounds what enters a linear map to 8 bits per 32 values, as ONNX Runtime's accuracy level 4 does. */
+  /** Rounds the input of a linear map to 8 bits per 32 values, as ONNX Runtime's accuracy level 4 does. */
   readonly roundActivations?: boolean;
-  /** Rounds what enters a linear map to 8 bits per position, as ONNX's DynamicQuantizeLinear does in a run of one. */
+  /** Rounds the input of a linear map to 8 bits per position, as ONNX's DynamicQuantizeLinear does in a run of one. */
   readonly roundRows?: boolean;
   /** Positions that a token attends to, itself included. */
   readonly window?: number;
@@ -65,7 +65,7 @@ function apply({ outputs, inputs, weight }: Linear, rows: Rows): Float64Array[] 
     // One row of weights serves all positions while it is in the cache.
     const base = output * inputs;
     for (const [position, row] of rows.entries()) {
-      // Four sums, because one would wait for itself at every addition.
+      // Four independent sums, because each addition to one sum would wait for the previous one.
       let [a, b, c, d] = [0, 0, 0, 0];
       for (let i = 0; i < inputs; i += 4) {
         a += row[i]! * weight[base + i]!;
@@ -99,7 +99,7 @@ function rotate(row: Float64Array, position: number, head: number, theta: number
   }
 }
 
-/** What one query head reads from positions 0 … position of its key-value head. */
+/** Attention output of one query head over positions 0 … position of its key-value head. */
 function attendTo(
   query: Float64Array,
   position: number,
@@ -189,13 +189,13 @@ function forward(weights: Weights, vectors: Rows, variation: Variation): Float64
 export interface Float64Llama {
   /** Logits [vocabulary] of every position, for one sequence of token ids. */
   forward(ids: readonly number[], variation?: Variation): Float64Array[];
-  /** The same of vectors [hidden], some of which need not be tokens'. */
+  /** The same for vectors [hidden], some of which may come from images. */
   forwardVectors(vectors: readonly Float64Array[]): Float64Array[];
   embed(ids: readonly number[]): Float64Array[];
 }
 
 export const float64Llama = {
-  /** Reads `model.onnx` (MatMul, or MatMulNBits of 4 or 8 bits) and the `config.json` beside it. */
+  /** Reads `model.onnx` (MatMul, or MatMulNBits of 4 or 8 bits) and the `config.json` in its folder. */
   load(modelPath: string, parts: readonly string[] = []): Float64Llama {
     const weights = readWeights(modelPath, parts);
     return {

@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 
-/** Reads the constant tensors of an ONNX file, with just as much of protobuf as that takes. */
+/** Reads the constant tensors of an ONNX file. Supports only the parts of protobuf that they use. */
 
 interface Field {
   readonly number: number;
@@ -22,7 +22,7 @@ const MODEL_GRAPH = 7;
 const GRAPH_INITIALIZER = 5;
 const TENSOR = { dims: 1, type: 2, name: 8, raw: 9 } as const;
 
-/** Numbers above 2^53 do not occur in what is read here; a negative one would lose its sign. */
+/** Reads a varint. The fields read here are below 2^53 and not negative. */
 function readVarint(bytes: Uint8Array, start: number): { value: number; end: number } {
   let value = 0;
   let scale = 1;

@@ -1,8 +1,7 @@
 import { readTensors } from './float64-tensors.ts';
 
 /**
- * The synthetic model's image encoder in doubles, written from its description: every square patch becomes a vector,
- * tanh, and a projection.
+ * The synthetic model's image encoder in float64: each square patch becomes a vector, followed by tanh and a projection.
  */
 export function float64Encoder(
   modelPath: string,

@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import path from 'node:path';
 import { readTensors, type StoredTensor } from './float64-tensors.ts';
 
-/** The weights of a Llama-style ONNX file as doubles, and the sizes that its config.json promises. */
+/** The weights of a Llama-style ONNX file in float64, and the sizes in its config.json. */
 
 export interface Sizes {
   readonly vocab_size: number;
@@ -82,7 +82,7 @@ function dequantise(bits: 4 | 8, quantised: StoredTensor, scales: Float64Array):
   return { outputs, inputs: blocks * block, weight };
 }
 
-/** A dense matrix stored as MatMul wants it, [inputs, outputs]. */
+/** A dense matrix in MatMul's layout, [inputs, outputs]. */
 function transposed({ dims }: StoredTensor, stored: Float64Array): Linear {
   const [inputs, outputs] = dims as [number, number];
   const weight = new Float64Array(stored.length);
@@ -91,7 +91,7 @@ function transposed({ dims }: StoredTensor, stored: Float64Array): Linear {
   return { outputs, inputs, weight };
 }
 
-/** The weights by name, each made when it is asked for. */
+/** The weights by name, each converted on first use. */
 export interface WeightFile {
   readonly sizes: Sizes;
   vector(name: string): Float64Array;
@@ -99,7 +99,7 @@ export interface WeightFile {
 }
 
 /**
- * Reads `model.onnx` (MatMul, MatMulNBits of 4 or 8 bits, or MatMulInteger) and the `config.json` beside it.
+ * Reads `model.onnx` (MatMul, MatMulNBits of 4 or 8 bits, or MatMulInteger) and the `config.json` in its folder.
  * @param parts further graphs of the model, such as the one of the embedding
  */
 export function openWeights(modelPath: string, parts: readonly string[] = []): WeightFile {
@@ -129,7 +129,7 @@ export function openWeights(modelPath: string, parts: readonly string[] = []): W
   return { sizes, vector, linear };
 }
 
-/** All of a model as `openWeights` finds it. */
+/** All weights of a model, from `openWeights`. */
 export function readWeights(modelPath: string, parts: readonly string[] = []): Weights {
   const { sizes, vector, linear } = openWeights(modelPath, parts);
   const layer = (index: number): Layer => {

@@ -1,17 +1,17 @@
 import { beforeAll, beforeEach } from 'vitest';
 
-/** What tests need to have running: made by a hook, stopped by another, and named where the file begins. */
+/** Starts an object that tests share. A hook starts it and stops it after the tests. */
 type Start<T> = () => Promise<T>;
 interface Stoppable {
   stop(): unknown;
 }
 
-/** Stands for an object that a hook has yet to make. */
+/** Returns a proxy of an object that a hook creates later. */
 const later = <T extends object>(made: () => T): T =>
   new Proxy({} as T, {
     get: (_, name) => {
       const value: unknown = Reflect.get(made(), name);
-      // Private fields are there on the object itself alone.
+      // Private fields exist only on the object, not on the proxy.
       return typeof value === 'function' ? value.bind(made()) : value;
     },
     set: (_, name, value) => Reflect.set(made(), name, value),
@@ -30,8 +30,8 @@ const madeBy =
     return later(() => made);
   };
 
-/** One for all tests of a file. */
+/** Starts one object for all tests of a file. */
 export const forAllTests = madeBy(beforeAll);
 
-/** A new one for each test of a file. */
+/** Starts a new object for each test of a file. */
 export const forEachTest = madeBy(beforeEach);

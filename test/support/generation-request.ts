@@ -1,7 +1,7 @@
 import { type GenerationRequest, PROTOCOL_VERSION } from '../../shared/generation.ts';
 import { NEUTRAL_SAMPLING } from '../../shared/sampling.ts';
 
-/** A complete, valid request; tests change what they are about. */
+/** A complete, valid request. Tests change the fields that they test. */
 export const request = (changes: Partial<GenerationRequest> = {}): GenerationRequest => ({
   version: PROTOCOL_VERSION,
   requestId: 'request-1',

@@ -1,4 +1,4 @@
-/** The product of llama.cpp's document: the schema that tests and benches speak of. */
+/** The product schema of llama.cpp's documentation, for tests and benchmarks. */
 export const PRODUCT_SCHEMA = {
   type: 'object',
   properties: {

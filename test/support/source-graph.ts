@@ -27,7 +27,7 @@ export const readSources = (pattern: string): SourceFile[] =>
     .toSorted()
     .map((file) => parseSource(file, readFileSync(file, 'utf8')));
 
-/** Graph of files, or of whatever `nodeOf` makes of them; a node never points at itself. */
+/** Returns the import graph. `nodeOf` maps files to nodes, such as folders; a node has no edge to itself. */
 export function graphOf(sources: readonly SourceFile[], nodeOf: (file: string) => string): Graph {
   const files = new Set(sources.map(({ file }) => file));
   const graph = new Map<string, Set<string>>();
@@ -41,7 +41,7 @@ export function graphOf(sources: readonly SourceFile[], nodeOf: (file: string) =
 }
 
 /**
- * Maps a file to its folder. A file beside subfolders is a node of its own, so that a folder's entry point may import
+ * Maps a file to its folder. A file next to subfolders is a separate node, so that a folder's entry point may import
  * the subfolders while they import its leaves.
  */
 export function folderNodes(sources: readonly SourceFile[]): (file: string) => string {

@@ -10,26 +10,26 @@ import { portFault } from '../../origin/start/port.ts';
 export interface System {
   readonly url: string;
   readonly apiKey: string;
-  /** The origin behind the Worker, for those who can sign. */
+  /** The origin behind the Worker, with the secret that signs requests. */
   readonly origin: { readonly url: string; readonly secret: string };
   readonly banner: string;
   readonly stateDirectory: string;
   /** The launcher's own output so far. */
   output(): string;
-  /** What a child has logged. */
+  /** Returns the log of a child process so far. */
   log(name: 'origin' | 'worker'): string;
   /** Process id of the running origin. */
   originPid(): number;
-  /** Ctrl-C; resolves with the launcher's exit code. */
+  /** Sends SIGINT, as Ctrl-C does. Resolves with the launcher's exit code. */
   stop(): Promise<number | null>;
   readonly launcher: ChildProcess;
 }
 
-/** Ports below those that the system gives out by itself, so many for each process. */
+/** A range below the system's ephemeral ports; each test process has its own part. */
 const PORTS = { first: 20_000, each: 20, processes: 500 };
 let ports = 0;
 
-/** One that is still free when a child comes to listen there, though this process and others go on asking for any. */
+/** Returns a free port that neither the system nor another test process will take before a child listens on it. */
 export async function freePort(): Promise<number> {
   const { first, each, processes } = PORTS;
   for (;;) {
@@ -63,7 +63,7 @@ export const exitOf = (child: ChildProcess): Promise<number | null> =>
     : Promise.resolve(child.exitCode);
 
 async function bannerOf(child: ChildProcess, output: () => string): Promise<string> {
-  // A little less than a hook may take: what it has said so far tells why.
+  // Slightly below vitest's limit for hooks, so that the error contains the output.
   const deadline = performance.now() + 290_000;
   while (!output().includes('Ctrl-C stops everything.')) {
     if (child.exitCode !== null) throw new Error(`The launcher ended early:\n${output()}`);
@@ -73,7 +73,7 @@ async function bannerOf(child: ChildProcess, output: () => string): Promise<stri
   return output();
 }
 
-/** @param stateDirectory kept by the caller to survive a restart; a throw-away one when absent */
+/** @param stateDirectory owned by the caller and kept for a restart; if absent, a temporary one */
 export async function startSystem(
   environment: Readonly<Record<string, string>> = {},
   stateDirectory: string | null = null,
@@ -87,7 +87,7 @@ export async function startSystem(
     ...environment,
   });
   const banner = await bannerOf(child, output).catch((error: unknown) => {
-    // Nobody else will.
+    // The caller gets no System that it could stop.
     child.kill('SIGINT');
     throw error;
   });

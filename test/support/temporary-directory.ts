@@ -3,15 +3,15 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 
 /**
- * What tests leave among the system's temporary files, or at home, lies in one directory, which goes when they have ended.
- * Whose home it is, and whether it can be read, is nothing to them.
+ * Gives all tests one temporary directory, which also serves as their home, and removes it after the run. Tests therefore
+ * do not depend on the user's home directory.
  */
 
 let directory: string;
 
 export function setup(): void {
   directory = mkdtempSync(path.join(tmpdir(), 'continuo-tests-'));
-  // Test files run in processes that inherit it.
+  // The processes of the test files inherit these variables.
   process.env.TMPDIR = directory;
   process.env.HOME = directory;
 }

@@ -26,7 +26,7 @@ interface RecordKind<Stored extends { readonly id: string }, Body, Patch> {
   forget(changed: Stored, keys: KeyDirectory): void;
 }
 
-/** Returns the four operations of a kind of record. */
+/** Returns the four admin operations (list, create, show, change) of one kind of record. */
 export function recordOperations<Stored extends { readonly id: string }, Body, Patch>(
   kind: RecordKind<Stored, Body, Patch>,
 ): readonly AdminOperation[] {

@@ -137,7 +137,7 @@ export class OpenAiEvents {
     };
   }
 
-  /** @param wrong error code, if the request is at fault */
+  /** @param wrong error code if the request is invalid */
   #failed(message: string, wrong?: ErrorCode): GenerationEvent {
     this.#ended = true;
     return {

@@ -4,7 +4,7 @@ import { CALL, type Nfa } from '../automaton/nfa.ts';
 type RuleAutomata = ReadonlyMap<number, Nfa>;
 
 /**
- * Adds an epsilon edge beside every call of a nullable rule, and returns the nullable rules. Afterwards, only the root
+ * Adds an epsilon edge parallel to every call of a nullable rule, and returns the nullable rules. Afterwards, only the root
  * needs to match the empty text.
  */
 export function bypassNullableCalls(automata: RuleAutomata): ReadonlySet<number> {

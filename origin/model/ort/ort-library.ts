@@ -29,8 +29,8 @@ export function openLibrary(file: string | null): LibraryHandle {
 }
 
 /**
- * Loads a library that stays mapped until the process ends. koffi unloads a library when its handle is collected or its
- * worker thread ends, while the library's own threads still run.
+ * Loads a library that stays mapped until the process ends. koffi unloads a library when its handle is
+ * garbage-collected or its worker thread ends. The library's own threads may still run then, and would crash.
  */
 export function loadPermanently(file: string): LibraryHandle {
   if (NO_DELETE[process.platform] !== undefined) mapPermanently(file);

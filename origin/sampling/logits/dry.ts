@@ -7,10 +7,11 @@ import { type LogitProcessorFactory, MAX_FLOAT32 } from './processor.ts';
 const MAX_LOG = 88.7228391;
 
 /**
- * DRY, "don't repeat yourself" (p-e-w's proposal for text-generation-webui; llama.cpp's algorithm). A token that would
- * prolong a repeat of m ≥ allowed tokens gets z ← z − multiplier · base^(m − allowed). m is the length of the longest
- * suffix of the history that also stands before an earlier occurrence of the token. Breakers end a repeat: m counts back
- * to the latest one only, and a token that is a breaker itself is never penalised.
+ * DRY, "don't repeat yourself" (p-e-w's proposal for text-generation-webui; llama.cpp's algorithm).
+ *
+ * A token that would prolong a repeat of m ≥ allowed tokens gets z ← z − multiplier · base^(m − allowed). m is the length
+ * of the longest suffix of the history that also precedes an earlier occurrence of the token. Breakers end a repeat: m
+ * counts back to the latest one only. A token that is a breaker itself is never penalised.
  */
 export const dry: LogitProcessorFactory = (parameters, vocabulary, workspace) => {
   const { dryMultiplier, dryBase, dryAllowedLength, dryPenaltyLastN } = parameters;
@@ -52,9 +53,9 @@ export const dry: LogitProcessorFactory = (parameters, vocabulary, workspace) =>
 };
 
 /**
- * For each distance d in 1 … window − 1, how many tokens the end of the history has in common with the text d tokens
- * earlier, both read backwards and within the window: the Z-function of the reversed window, in linear time.
- * @returns a buffer of the workspace, valid until the next call; entry d belongs to distance d
+ * Computes the Z-function of the reversed window in linear time. Entry d, for d in 1 … window − 1, is the length of the
+ * longest common suffix of the history and the history without its last d tokens.
+ * @returns a buffer of the workspace, valid until the next call
  */
 function repeatedSuffixes(history: TokenHistory, window: number, workspace: SamplerWorkspace): Int32Array {
   const matches = workspace.lengths(window);

@@ -9,9 +9,9 @@ const [ROUND, NEXT, COUNT, BUSY] = [0, 1, 2, 3] as const;
 const DONE = BUSY + MAX_THREADS;
 
 /**
- * The jobs of one decode step, by index, in shared memory: several threads work on the list, each taking the next job. No
- * thread waits for another: the caller does a job itself if it is not done yet, and a round can begin only when no thread
- * is busy with the last one.
+ * The jobs of one decode step, by index, in shared memory. Several threads work on the list; each takes the next job. No
+ * thread waits for another: the caller does a job itself if it is not done yet. A round can begin only when no thread is
+ * busy with the previous one.
  */
 export class JobList {
   readonly memory: SharedArrayBuffer;

@@ -24,7 +24,7 @@ export interface SyntheticModel {
    * that use_cache_branch chooses.
    */
   readonly attention: 'group-query' | 'concatenated' | 'merged';
-  /** Of a merged model: whether the branch that reads the past takes several tokens, or is right for one only. */
+  /** For merged models: whether the branch that reads the past accepts several tokens or only one. */
   readonly cachedBranch: 'several-tokens' | 'one-token';
   /** Positions a token attends to, itself included; −1 = all. In the attention operator, else in the mask. */
   readonly slidingWindow: number;
@@ -33,27 +33,27 @@ export interface SyntheticModel {
   /** Whether the last dimension of the past is a number, or the symbol of builders from 0.15 on. */
   readonly kvDimension: 'number' | 'symbol';
   /**
-   * Positions of a second pair of rotary tables, with other angles, taken while no row is longer; 0 = there is one pair.
-   * Of group-query attention alone.
+   * Length of a second, short pair of rotary tables, which is used while no row is longer; 0 = there is one pair. For
+   * GroupQueryAttention only.
    */
   readonly shortRope: number;
   /** An input that says how many of the last positions get logits, as transformers.js's exports have it. */
   readonly logitsToKeep: 'none' | 'scalar' | 'list';
   /** Limits the logits to ± this value by tanh, as Gemma 2 does, with the shapes of the steps written down; 0 = no limit. */
   readonly softCap: number;
-  /** float32 by a cast where the precision is float16. */
+  /** Casts the logits to float32 if the precision is float16. */
   readonly logits: 'float32' | 'float16';
   /** Block size of the quantisation; divides hidden, heads · headSize and intermediate. */
   readonly block: number;
-  /** Of MatMulNBits: 4 = activations in 8 bits, 0 = as they are. */
+  /** Accuracy level of MatMulNBits: 4 = activations in 8 bits, 0 = unchanged. */
   readonly accuracyLevel: 0 | 4;
   /** Type of weights, activations and KV. */
   readonly precision: 'float32' | 'float16';
-  /** Explicit position_ids input [batch, sequence] besides the attention mask. */
+  /** Adds an input position_ids [batch, sequence] to the attention mask. */
   readonly positionIds: boolean;
-  /** Weights in a file of their own beside the graph. */
+  /** Stores the weights in a separate file. */
   readonly externalData: boolean;
-  /** The table of token vectors: in the graph, or in one of its own whose output this one reads. */
+  /** Place of the token embedding: in the graph, or in a separate graph whose output this one reads. */
   readonly embedding: 'inside' | 'outside';
   readonly seed: number;
 }
@@ -62,8 +62,8 @@ const EMBEDDING = 'model.embed_tokens.weight';
 const layerName = (layer: number) => `model.layers.${layer}`;
 
 /**
- * Llama as onnxruntime-genai's builder, onnx-community or Optimum lay it out.
- * @param dataFile name of the file for the weights; undefined = inside the graph's
+ * Builds a Llama graph in the layout of onnxruntime-genai's builder, onnx-community or Optimum.
+ * @param dataFile name of the file for the weights; undefined = inside the graph
  */
 export function llamaGraph(model: SyntheticModel, dataFile?: string): OnnxWriter {
   const builder = new LlamaBuilder(model, dataFile);
@@ -74,7 +74,7 @@ export function llamaGraph(model: SyntheticModel, dataFile?: string): OnnxWriter
   return builder.writer;
 }
 
-/** The other graph of a model whose embedding is outside: ids to vectors. */
+/** Builds the separate embedding graph: ids to vectors. */
 export function embedTokensGraph(model: SyntheticModel): OnnxWriter {
   const writer = new OnnxWriter();
   const { vocabulary, hidden } = model;
@@ -211,7 +211,7 @@ class LlamaBuilder {
     this.#weights.floats(`sin_cache${suffix}`, [positions, half], sines);
   }
 
-  /** The mask's two derivatives GroupQueryAttention reads. */
+  /** The two inputs that GroupQueryAttention needs from the mask. */
   #lengths(): void {
     const writer = this.writer;
     writer.initializer('one', 'int64', [1], BigInt64Array.of(1n));
@@ -235,7 +235,7 @@ class LlamaBuilder {
     );
   }
 
-  /** The norm of residual + delta, and that sum. */
+  /** Returns the sum residual + delta and its norm. */
   addAndNorm(name: string, residual: string, delta: string): [normed: string, sum: string] {
     const sum = `${this.#weights.scope}${name}.sum`;
     const normed = this.writer.node(

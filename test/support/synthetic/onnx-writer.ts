@@ -18,7 +18,7 @@ export const ElementType = {
 export type ElementTypeName = keyof typeof ElementType;
 export type Dimension = number | string;
 
-/** An attribute; integers must say so because 1 and 1.0 look alike in JavaScript. */
+/** An attribute. Integers are marked, because JavaScript does not distinguish 1 and 1.0. */
 export type Attribute =
   | { readonly int: number }
   | { readonly ints: readonly number[] }
@@ -33,7 +33,7 @@ interface NodeOptions {
 interface BranchOutput {
   readonly name: string;
   readonly type: ElementTypeName;
-  /** Left to inference when absent. */
+  /** If absent, ONNX infers it. */
   readonly dimensions?: readonly Dimension[];
 }
 
@@ -51,7 +51,7 @@ export class OnnxWriter {
   readonly #external: { readonly offset: number; readonly bytes: Uint8Array }[] = [];
   #externalEnd = 0;
 
-  /** With a file name, initializers of 1 KiB and more go to that file beside the model. */
+  /** With a file name, initializers of 1 KiB and more go to that file in the model's folder. */
   constructor(externalFile?: string) {
     this.#externalFile = externalFile;
   }
@@ -96,8 +96,8 @@ export class OnnxWriter {
   }
 
   /**
-   * The graph of a branch: what `write` adds in nodes goes there, what it adds in initializers stays outside, where the
-   * branch sees it. Names of nodes' outputs must be the branch's own.
+   * Writes the graph of a branch. Nodes that `write` adds go to the branch, initializers to the outer graph, which the
+   * branch can read. Output names must be unique to the branch.
    */
   branch(name: string, write: () => readonly BranchOutput[]): ProtoMessage {
     const outside = this.#nodes;
@@ -139,23 +139,23 @@ export class OnnxWriter {
     return name;
   }
 
-  /** An int64 scalar; the same name again gives what is there. */
+  /** Adds an int64 scalar; a known name returns the existing one. */
   integer(name: string, value: number): string {
     return this.has(name) ? name : this.initializer(name, 'int64', [], BigInt64Array.of(BigInt(value)));
   }
 
-  /** A list of int64; the same name again gives what is there. */
+  /** Adds a list of int64; a known name returns the existing one. */
   integers(name: string, values: readonly number[]): string {
     if (this.has(name)) return name;
     return this.initializer(name, 'int64', [values.length], BigInt64Array.from(values, BigInt));
   }
 
-  /** Whether an initializer of this name has been added. */
+  /** Returns whether there is an initializer of this name. */
   has(name: string): boolean {
     return this.#names.has(name);
   }
 
-  /** Writes `file` and, where one was named, the external data file beside it. */
+  /** Writes `file` and, if one is named, the external data file in its folder. */
   write(directory: string, file: string): void {
     const graph = new ProtoMessage();
     for (const node of this.#nodes) graph.message(1, node);
@@ -178,7 +178,7 @@ export class OnnxWriter {
   }
 }
 
-/** An output whose shape is left to inference. */
+/** An output whose shape ONNX infers. */
 function typeOnly(name: string, type: ElementTypeName): ProtoMessage {
   const tensor = new ProtoMessage().integer(1, ElementType[type]);
   return new ProtoMessage().string(1, name).message(2, new ProtoMessage().message(1, tensor));
@@ -196,7 +196,7 @@ function valueInfo(name: string, type: ElementTypeName, dimensions: readonly Dim
   return new ProtoMessage().string(1, name).message(2, new ProtoMessage().message(1, tensor));
 }
 
-/** Small runs are joined into one write; a run with an offset goes there. */
+/** Writes byte runs. Small runs are joined into one write; a run with an offset is written there. */
 function writeRuns(
   file: string,
   runs: readonly { readonly bytes: Uint8Array; readonly offset?: number }[],

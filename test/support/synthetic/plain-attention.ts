@@ -2,13 +2,13 @@ import type { SyntheticModel } from './llama-graph.ts';
 import type { OnnxWriter } from './onnx-writer.ts';
 
 /**
- * Attention in ONNX's own operators, as Optimum exports it: the past concatenated with the new keys and values, an
- * explicit mask, key-value heads repeated for the query heads that share them.
+ * Attention in standard ONNX operators, as Optimum exports it. The past is concatenated with the new keys and values, the
+ * mask is explicit, and key-value heads are repeated for the query heads that share them.
  */
 
-/** What all layers of one graph or branch share. */
+/** Values that all layers of one graph or branch share. */
 export interface AttentionFrame {
-  /** Put before the names of nodes' outputs, so that two branches have names of their own. */
+  /** Prefix of output names, so that the names of two branches differ. */
   readonly scope: string;
   readonly readsPast: boolean;
   /** Additive mask [batch, 1, sequence, total]. */
@@ -31,7 +31,7 @@ export class PlainAttention {
     this.#floats = floats;
   }
 
-  /** @param causal false = as an export traced with one token a run comes out, without a mask among new tokens */
+  /** @param causal false = without a mask among new tokens, like an export that was traced with one token per run */
   frame(scope: string, readsPast: boolean, causal: boolean): AttentionFrame {
     const writer = this.#writer;
     const positions = this.#model.positionIds ? 'position_ids' : this.#countedPositions(scope);

@@ -16,7 +16,7 @@ export class WeightSource {
     return ((mixed ^ (mixed >>> 14)) >>> 0) / 4_294_967_296;
   }
 
-  /** Values of mean `mean` and standard deviation `deviation` (sum of three uniforms: near enough to normal). */
+  /** Values of mean `mean` and standard deviation `deviation` (sum of three uniforms, which is close to normal). */
   normal(count: number, deviation: number, mean = 0): Float32Array {
     const values = new Float32Array(count);
     for (let i = 0; i < count; i++) {

@@ -4,7 +4,7 @@ import { llamaGraph, type SyntheticModel } from './llama-graph.ts';
 
 export type { SyntheticModel } from './llama-graph.ts';
 
-/** Two layers, four query heads on two KV heads: small enough to make and load in milliseconds. */
+/** Two layers, four query heads on two KV heads: small enough to be written and loaded within milliseconds. */
 export const TINY_MODEL: SyntheticModel = {
   layers: 2,
   hidden: 64,
@@ -35,7 +35,7 @@ export const TINY_MODEL: SyntheticModel = {
   seed: 1,
 };
 
-/** The 32 M parameter network throughput is measured on: 8 layers of 512, vocabulary 8,192. */
+/** The network for throughput measurements: 32 M parameters, 8 layers of 512, vocabulary 8,192. */
 export const BENCHMARK_MODEL: SyntheticModel = {
   ...TINY_MODEL,
   layers: 8,
@@ -48,13 +48,13 @@ export const BENCHMARK_MODEL: SyntheticModel = {
   contextLength: 4096,
 };
 
-/** Where the files of a model go and which there are; published models come in these three forms. */
+/** Layout of a model directory. Published models have these three forms. */
 export interface SyntheticLayout {
   /** Path of the graph in the directory. */
   readonly file: string;
-  /** Name of the weights' file where they have one; it lies beside the graph. */
+  /** Name of the separate weights file in the graph's folder, if there is one. */
   readonly dataFile: string;
-  /** `hugging-face`: config.json and generation_config.json; `genai`: genai_config.json alone. */
+  /** `hugging-face`: config.json and generation_config.json; `genai`: genai_config.json only. */
   readonly configuration: 'hugging-face' | 'genai';
 }
 
@@ -65,9 +65,9 @@ const PLAIN: SyntheticLayout = {
 };
 
 /**
- * Writes the graph (and its external data) and the configuration of a random Llama into `directory`, which is made. The
- * same options give the same bytes, and the same seed the same weights in every layout. The last id of the vocabulary
- * ends a text, the one before begins it.
+ * Creates `directory` and writes graph, external data and configuration of a random Llama. The same options give the same
+ * bytes, and the same seed gives the same weights in every layout. The last id of the vocabulary ends a text, the one
+ * before begins it.
  */
 export function writeSyntheticModel(
   directory: string,
@@ -89,7 +89,7 @@ const specialIds = ({ vocabulary }: SyntheticModel) => ({
   eos_token_id: vocabulary - 1,
 });
 
-/** Sizes and special tokens as transformers' config.json has them. */
+/** Sizes and special tokens in the form of transformers' config.json. */
 export const llamaConfig = (model: SyntheticModel) => ({
   model_type: 'llama',
   hidden_size: model.hidden,

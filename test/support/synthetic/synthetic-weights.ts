@@ -19,7 +19,7 @@ interface Blocks {
 
 /** The random weights of a synthetic model and the linear layers over them, in each kind of quantisation. */
 export class SyntheticWeights {
-  /** Put before the names of nodes' outputs, so that two branches have names of their own. */
+  /** Prefix of output names, so that the names of two branches differ. */
   scope = '';
   readonly random: WeightSource;
   readonly #writer: OnnxWriter;
@@ -31,13 +31,13 @@ export class SyntheticWeights {
     this.random = new WeightSource(model.seed);
   }
 
-  /** Both branches of a merged model read the weights the first one brought. */
+  /** Both branches of a merged model read the weights that the first one added. */
   once(name: string, write: () => void): string {
     if (!this.#writer.has(name)) write();
     return name;
   }
 
-  /** Input times a random matrix [rows, columns]. */
+  /** Multiplies the input by a random matrix [rows, columns]. */
   linear(
     name: string,
     input: string,
@@ -72,7 +72,7 @@ export class SyntheticWeights {
     });
   }
 
-  /** Levels of a 4-bit float, as bitsandbytes has them. */
+  /** Levels of bitsandbytes' 4-bit float. */
   #floatBlocks(name: string, random: () => Float32Array): Blocks {
     const { block } = this.#model;
     const scales = `${name}.weight_absmax`;
@@ -84,7 +84,7 @@ export class SyntheticWeights {
     return { operator: 'MatMulBnb4', weight, scales, attributes: { quant_type: { int: 0 } } };
   }
 
-  /** Whole numbers of 4 or 8 bits. */
+  /** Integers of 4 or 8 bits. */
   #wholeBlocks(name: string, rows: number, columns: number, random: () => Float32Array): Blocks {
     const { quantization, block, precision, accuracyLevel } = this.#model;
     const bits = quantization === 'q4' ? 4 : 8;
@@ -100,7 +100,7 @@ export class SyntheticWeights {
     return { operator: 'MatMulNBits', weight, scales, attributes };
   }
 
-  /** Activations to 8 bits by the largest of the whole tensor, as ONNX Runtime's dynamic quantisation writes it. */
+  /** Quantizes activations to 8 bits with one scale per tensor, as ONNX Runtime's dynamic quantisation does. */
   #dynamicLinear(name: string, input: string, weight: string, output: string): string {
     const part = (suffix: string) => `${this.scope}${name}.${suffix}`;
     const [levels, scale, zero] = [part('levels'), part('scale'), part('zero')] as const;

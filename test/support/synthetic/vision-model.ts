@@ -6,16 +6,16 @@ import { OnnxWriter } from './onnx-writer.ts';
 import { WeightSource } from './random-weights.ts';
 import { llamaConfig, TINY_MODEL, writeJson } from './synthetic-model.ts';
 
-/** How the synthetic encoder sees: square patches of a square image, each of which becomes one vector. */
+/** Sizes of the synthetic encoder: each square patch of a square image becomes one vector. */
 export const EYE = { edge: 12, patch: 4, positions: 9, width: 24 } as const;
 
 export const MEAN = [0.48145466, 0.4578275, 0.40821073] as const;
 export const DEVIATION = [0.26862954, 0.26130258, 0.27577711] as const;
 
-/** The image token's id, by default. */
+/** The default id of the image token. */
 export const IMAGE_TOKEN = TINY_MODEL.vocabulary + 64 - 3;
 
-/** As LLaVA's processor: the shortest edge to the encoder's, the middle cut out. */
+/** Like LLaVA's processor: resizes the shortest edge to the encoder's size and crops the centre. */
 export const PREPROCESSOR = {
   image_processor_type: 'CLIPImageProcessor',
   do_convert_rgb: true,
@@ -32,8 +32,8 @@ export const PREPROCESSOR = {
 };
 
 /**
- * Writes a random model that sees, as transformers.js lays LLaVA out: decoder, token vectors and image encoder in
- * graphs of their own, with tokenizer and configuration.
+ * Writes a random vision model in transformers.js' layout of LLaVA: separate graphs for decoder, token embedding and image
+ * encoder, with tokenizer and configuration.
  */
 export function writeVisionModel(directory: string, options: Partial<SyntheticModel> = {}): SyntheticModel {
   const vocabulary = IMAGE_TOKEN + 3;
@@ -55,7 +55,7 @@ export function writeVisionModel(directory: string, options: Partial<SyntheticMo
   return model;
 }
 
-/** Patches to vectors, tanh, and a projection to the decoder's width. */
+/** Builds the image encoder: patches to vectors, tanh, and a projection to the decoder's width. */
 function visionEncoderGraph({ hidden, seed }: SyntheticModel): OnnxWriter {
   const { edge, patch, width, positions } = EYE;
   const writer = new OnnxWriter();
