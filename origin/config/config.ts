@@ -54,7 +54,7 @@ export const variables = z.object({
   /** Sequences that may wait for a slot; beyond that the answer is 503. */
   CONTINUO_QUEUE_LIMIT: number(modelFields.queueLimit).default(256),
   /**
-   * Tokens guessed ahead by prompt lookup while few sequences run; 0 = none. Repetitive text gets faster, but an answer
+   * Tokens drafted by prompt lookup while few sequences run; 0 = none. Repetitive text gets faster, but an answer
    * may then depend, by rounding, on what else is running.
    */
   CONTINUO_SPECULATION: number(modelFields.speculation).default(0),

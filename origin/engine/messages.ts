@@ -32,9 +32,9 @@ export interface Submission {
   readonly sampling: SeededSampling;
   /** A WireConstraint as JSON, because a schema may nest deeper than structured cloning allows. */
   readonly constraint: string | null;
-  /** Most likely tokens reported beside each generated token; null = no logprobs. */
+  /** Most likely tokens reported with each generated token; null = no logprobs. */
   readonly topLogprobs: number | null;
-  /** Most likely tokens reported beside each prompt token; null = no logprobs of the prompt. */
+  /** Most likely tokens reported with each prompt token; null = no logprobs of the prompt. */
   readonly promptTopLogprobs: number | null;
   readonly echo: boolean;
   readonly scores: boolean;

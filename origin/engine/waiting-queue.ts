@@ -16,7 +16,7 @@ interface Tenant<T> {
 }
 
 /**
- * Holds what waits for a slot: bounded, and fair between tenants by weighted virtual time (start-time fair queueing,
+ * Holds requests that wait for a slot. It is bounded, and fair between tenants by weighted virtual time (start-time fair queueing,
  * Goyal et al. 1996). Each item taken advances its tenant's time by cost ÷ weight. The tenant with the earliest time is
  * served next. Within a tenant the order is first in, first out.
  */

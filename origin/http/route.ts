@@ -6,7 +6,7 @@ import type { Authenticator } from './authentication.ts';
 import type { ReaderLimits } from './event-stream.ts';
 import type { Metrics } from './metrics.ts';
 
-/** What every route may use. */
+/** Dependencies of the routes. */
 export interface ServerContext {
   readonly service: Service;
   readonly authenticator: Authenticator;

@@ -54,7 +54,7 @@ export async function encodePrompt(
 
 /**
  * Returns the part of a text that is worth encoding: all of it, or what the kept end or start can reach.
- * @throws ApiError context_length_exceeded if the text is too long whatever its tokens are
+ * @throws ApiError context_length_exceeded if the text is too long for every tokenization
  */
 export function boundedText(
   text: string,

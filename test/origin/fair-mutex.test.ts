@@ -66,7 +66,7 @@ class Crowd {
   }
 }
 
-it('one works at a time, a tenant’s in order of arrival; others have one turn at most before its next; who leaves while waiting is gone at once and costs no turn', async () => {
+it('runs one caller at a time, tenants in turn and each in order of arrival, and drops an aborted caller at once', async () => {
   await fc.assert(
     fc.asyncProperty(fc.array(move, { maxLength: 40 }), async (moves) => {
       const crowd = new Crowd();
@@ -75,7 +75,7 @@ it('one works at a time, a tenant’s in order of arrival; others have one turn 
         else if (made.type === 'end') crowd.end();
         else if (made.type === 'settle') await setImmediate();
         else {
-          // In the middle of a turn's handing over, too.
+          // Also aborts while the mutex passes from one caller to the next.
           for (let tick = 0; tick < made.ticks; tick += 1) await Promise.resolve();
           crowd.callers[made.who]?.abort();
           await setImmediate();

@@ -3,7 +3,7 @@ import { createAdminApi, readAddress } from './api.ts';
 import { addKeyCommands, addPlanCommands, addTenantCommands, addUsageCommand } from './commands.ts';
 import { createSession, type OpenSession } from './session.ts';
 
-/** What the program takes from its environment. */
+/** Dependencies of the program: address, key, network and output. */
 export interface AdminEnvironment {
   readonly url: string;
   /** Returns the admin key for an address. @throws CommandError if there is none */

@@ -1,7 +1,7 @@
 import Table from 'cli-table3';
 import type { AdminApi, AdminObject } from './api.ts';
 
-/** What a command works with: the admin API, and the output. */
+/** Dependencies of a command: the admin API and the output. */
 export interface Session {
   readonly api: AdminApi;
   showList(rows: readonly AdminObject[], columns: readonly string[]): void;

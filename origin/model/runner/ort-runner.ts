@@ -10,7 +10,7 @@ import { KvCache, type KvStore } from './kv-cache.ts';
 import { inOrdinaryMemory, type RunnerOptions } from './runner-options.ts';
 import type { TokenEmbedder } from './token-embedder.ts';
 
-/** Most cached bindings, one per recently decoded slot range; each costs a few kilobytes of native memory. */
+/** Maximum of cached bindings, one per recently decoded slot range; each costs a few kilobytes of native memory. */
 const MAX_BINDINGS = 64;
 
 interface DecodeBinding {

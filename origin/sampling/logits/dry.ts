@@ -61,7 +61,7 @@ function repeatedSuffixes(history: TokenHistory, window: number, workspace: Samp
   const matches = workspace.lengths(window);
   const { tokens } = history;
   const last = history.length - 1;
-  // The stretch [from, to) of distances, found last, that is known to equal [0, to − from).
+  // The latest range [from, to) of distances that is known to match [0, to − from).
   let from = 0;
   let to = 0;
   for (let distance = 1; distance < window; distance++) {

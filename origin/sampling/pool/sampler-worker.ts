@@ -6,7 +6,7 @@ import { SamplerWorkspace } from '../workspace.ts';
 import { JobList } from './job-list.ts';
 import { SharedJobs } from './shared-jobs.ts';
 
-/** What a sampler worker's thread is started with. */
+/** The data that a sampler worker's thread starts with. */
 export interface WorkerShare {
   readonly rows: ArenaShare;
   /** 1 …; 0 is the thread that starts the workers. */
@@ -31,7 +31,7 @@ export class SamplerWorker {
     this.#rows = rows;
   }
 
-  /** Returns when no job is left to be taken. */
+  /** Returns when all jobs are taken. */
   workOff(): void {
     this.#list.workOff(this.#draw);
   }
@@ -50,7 +50,7 @@ export class SamplerWorker {
         topLogprobs === null ? null : tokenLogprob(logits, token, topLogprobs, workspace, isCurrent);
       jobs.writeResult(index, token, draw.bound, logprobs);
     } catch {
-      // The sampler draws again and throws where the sequence can be failed.
+      // The sampler of the sequence draws again on the engine thread and throws there, where the sequence can fail.
       jobs.writeFailure(index);
     }
   };

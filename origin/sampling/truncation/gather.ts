@@ -1,7 +1,7 @@
 import { LOWEST_LOGIT } from '../row.ts';
 import type { SamplerWorkspace } from '../workspace.ts';
 
-/** In nats below the most likely token: the first cut, and how it falls. */
+/** The first cut, in nats below the most likely token, and how each next cut falls. */
 const FIRST_DEPTH = 3;
 const GROWTH = 1.5;
 const MIN_GROWTH = 0.5;

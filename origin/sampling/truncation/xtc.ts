@@ -6,15 +6,15 @@ import type { SamplerWorkspace } from '../workspace.ts';
 import { gatherAbove } from './gather.ts';
 import type { TruncationFactory } from './truncation.ts';
 
-/** Above one half at most one token can reach the threshold, and one token is never removed. */
+/** Above 0.5, at most one token can reach the threshold, and a single token is never removed. */
 const MAX_THRESHOLD = 0.5;
 /** Nats. Slightly more tokens are gathered than reach the threshold, so that rounding leaves none out. */
 const SLACK = 2 ** -20;
 
 /**
  * Exclude top choices (p-e-w's proposal for text-generation-webui; llama.cpp). With probability xtc_probability, drawn
- * once per step, removes all tokens with p ≥ xtc_threshold but the least likely of them; of equally unlikely ones the
- * highest id stays. Removes nothing if fewer than min_keep tokens would remain.
+ * once per step, removes all tokens with p ≥ xtc_threshold except the least likely of them. Among equally unlikely ones,
+ * the highest id stays. Removes nothing if fewer than min_keep tokens would remain.
  */
 export const xtc: TruncationFactory = (parameters, draws) => {
   const { xtcProbability, xtcThreshold, minKeep } = parameters;

@@ -4,7 +4,7 @@ import { readConfig } from '../../../origin/config/config.ts';
 const SECRET = { CONTINUO_ORIGIN_SECRET: 'not to be told' };
 
 describe('configuration', () => {
-  test('needs the secret alone', () => {
+  test('requires only the secret', () => {
     const config = readConfig(SECRET);
     expect(config).toMatchObject({
       host: '127.0.0.1',
@@ -18,7 +18,7 @@ describe('configuration', () => {
     expect(config.model.engine.directory).toMatch(/origin\/models\/continuo-mini$/);
   });
 
-  test('serves a model under the name of its directory unless told otherwise', () => {
+  test('serves a model under the name of its directory by default', () => {
     expect(readConfig({ ...SECRET, CONTINUO_MODEL_DIR: '/models/some-name/' }).model.name).toBe('some-name');
     const named = { ...SECRET, CONTINUO_MODEL_DIR: '/models/x', CONTINUO_MODEL_NAME: 'acme/model' };
     expect(readConfig(named).model.name).toBe('acme/model');
@@ -30,7 +30,7 @@ describe('configuration', () => {
     expect(readConfig({ ...SECRET, ...all }).model.engine.speculation).toEqual({ maxTokens: 8, maxRows: 2 });
   });
 
-  test('computes on the CPU unless told otherwise', () => {
+  test('computes on the CPU by default', () => {
     expect(readConfig(SECRET).model.engine.device).toEqual({
       provider: 'cpu',
       deviceId: null,

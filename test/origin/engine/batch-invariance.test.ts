@@ -7,7 +7,7 @@ import { ordered, transcribe } from './support/transcript.ts';
 import { arrivals, expectBeginning, play, shape } from './support/workload.ts';
 
 describe('batch invariance', () => {
-  it('gives every request the tokens, text, logprobs and finish of the plain reference, whatever else runs', async () => {
+  it('gives every request the tokens, text, logprobs and finish of the plain reference in every batch', async () => {
     let requests = 0;
     await fc.assert(
       fc.asyncProperty(

@@ -107,7 +107,7 @@ describe('a failed run of the model', () => {
     await expect(driver.finish()).rejects.toThrow(EngineFailure);
   });
 
-  it('leaves every request with exactly one terminal event, whatever runs fail', async () => {
+  it('gives every request exactly one terminal event, whichever runs fail', async () => {
     const workload = fc.array(anySubmission(10), { minLength: 1, maxLength: 8, size: 'max' });
     const faults = fc.uniqueArray(fc.nat(13), { maxLength: 6, size: 'max' });
     await fc.assert(

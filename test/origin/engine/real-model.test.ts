@@ -12,7 +12,7 @@ import { anySubmission } from './support/submissions.ts';
 import { type SyntheticEngine, syntheticEngine } from './support/synthetic-engine.ts';
 import { ordered, transcribe } from './support/transcript.ts';
 
-/** Batch invariance on ONNX Runtime: each request gets the bits that it gets in a cold engine of its own. */
+/** Batch invariance on ONNX Runtime: each request gets the bits that it gets in a separate cold engine. */
 describe.each([
   ['fp32', { quantization: 'none' }, 12],
   ['4-bit', { quantization: 'q4' }, 12],

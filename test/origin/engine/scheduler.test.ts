@@ -8,7 +8,7 @@ import {
 } from '../../../origin/engine/scheduler.ts';
 
 describe('prefill chunks', () => {
-  it('cover the prompt once and keep to the grid, whatever chunks were cached', () => {
+  it('cover the prompt once and keep to the grid for every set of cached chunks', () => {
     fc.assert(
       fc.property(
         fc.integer({ min: 1, max: 100 }),

@@ -22,7 +22,7 @@ const anySpeculation: fc.Arbitrary<SpeculationSettings> = fc.record({
 });
 
 describe('speculation on a model whose bits do not depend on the split into runs', () => {
-  it('gives every request the output of the plain reference, whatever else runs', async () => {
+  it('gives every request the output of the plain reference in every batch', async () => {
     let requests = 0;
     let drafts = 0;
     const check = async (

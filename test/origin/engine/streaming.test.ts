@@ -74,7 +74,7 @@ describe('running streams', () => {
     },
   );
 
-  it('count every greedy choice of one sequence as a stream of its own', async () => {
+  it('count every greedy choice of one sequence as a separate stream', async () => {
     const driver = new Driver(new ScriptedRunner(shape(4)), { cores: 25 / 150 });
     const sampling = { ...NEUTRAL, temperature: 0 };
     driver.submit({ ...endless('greedy', 200), choices: 4, sampling, eventIntervalMs: 50 });

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import type { ModelOptions } from '../../../origin/model/open/open-model.ts';
 import type { SyntheticLayout, SyntheticModel } from '../../support/synthetic/synthetic-model.ts';
 
-/** A directory that must not start, and what it must say. */
+/** An invalid model directory, and the expected error. */
 export interface Fault {
   readonly fault: string;
   readonly model?: Partial<SyntheticModel>;

@@ -79,7 +79,7 @@ it('external and internal weights give the same bits', async () => {
 });
 
 describe('a slot', () => {
-  it('gives the same bits in any slot, whatever the slot contained before', async () => {
+  it('gives the same bits in every slot and after any earlier contents of the slot', async () => {
     const { runner } = await syntheticRunner({ quantization: 'q8' });
     const prompt = randomTokens(77, 1);
     const clean = await prefillPrompt(runner, 0, prompt);

@@ -6,7 +6,7 @@ import type { ModelRunner } from '../../../origin/model/model-runner.ts';
 import { type ModelOptions, openModel } from '../../../origin/model/open/open-model.ts';
 import { type SyntheticModel, writeSyntheticModel } from '../../support/synthetic/synthetic-model.ts';
 
-/** A directory that is gone when the test ends. */
+/** Creates a directory that is removed when the test ends. */
 export function temporaryDirectory(): string {
   const directory = mkdtempSync(join(tmpdir(), 'continuo-model-'));
   onTestFinished(() => rmSync(directory, { recursive: true, force: true }));

@@ -72,7 +72,7 @@ describe('images in prompts', () => {
     expect(new Set([...one!, ...other!].map(({ key }) => key)).size).toBe(3);
   });
 
-  test('echo shows the prompt as it was sent', async () => {
+  test('echo shows the original prompt', async () => {
     const { submission, preamble } = await prepare({
       prompts: ['a<image>', 'b'],
       images: [image(1)],

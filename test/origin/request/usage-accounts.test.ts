@@ -72,7 +72,7 @@ test('an account stays valid when the clock is set back', () => {
   });
 });
 
-test('withdraws only its own account, not a newer one of the same name', () => {
+test('withdraws only its own account, not a newer one with the same name', () => {
   const recent = new UsageAccounts(() => 0);
   const first = recent.open('x', 0);
   recent.open('x', 0);

@@ -37,7 +37,7 @@ describe('greedy sampling', () => {
     );
   });
 
-  it('is the limit of sampling as the temperature goes to zero', () => {
+  it('is the limit of sampling as the temperature approaches zero', () => {
     const apart = fc.shuffledSubarray(
       Array.from({ length: SIZE }, (_, i) => i - 20),
       { minLength: SIZE },

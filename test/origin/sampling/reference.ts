@@ -20,7 +20,7 @@ export interface Situation {
   readonly forbidden: readonly number[];
   /** Token sequences of each bad word. */
   readonly badSequences: readonly (readonly number[])[];
-  /** Token sequences that are a DRY breaker; of length one where a token is one by itself. */
+  /** Token sequences that are a DRY breaker; length 1 if a single token is one. */
   readonly breakers: readonly (readonly number[])[];
 }
 
@@ -170,7 +170,7 @@ function bestFirst(shares: readonly Share[], z: readonly number[]): Share[] {
   return shares.toSorted((a, b) => z[b.id]! - z[a.id]! || a.id - b.id);
 }
 
-/** What float64 can no longer tell from zero is equally unlikely, whatever its logit. */
+/** Probabilities that float64 rounds to zero are equal, although their logits differ. */
 function likeliestFirst(shares: readonly Share[]): Share[] {
   const told = ({ p }: Share) => (p < SMALLEST ? 0 : p);
   return shares.toSorted((a, b) => told(b) - told(a) || a.id - b.id);

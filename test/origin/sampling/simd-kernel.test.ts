@@ -58,7 +58,7 @@ const blocksOf = (row: Float32Array) =>
   Array.from({ length: BLOCKS }, (_, block) => row.subarray(block * 128, (block + 1) * 128));
 
 describe('the SIMD kernel', () => {
-  it('finds the same bits for a row alone and among other rows, at any address, read in place or copied', () => {
+  it('computes the same bits for a single row and among other rows, at any address, in place or copied', () => {
     const rows = fc.array(anyRow, { minLength: 1, maxLength: MAX_ROWS });
     fc.assert(
       fc.property(rows, fc.nat(MAX_OFFSET), anyColdness, (batch, offset, coldness) => {

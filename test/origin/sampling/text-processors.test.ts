@@ -8,7 +8,7 @@ import { NEUTRAL_SAMPLING } from '../../../shared/sampling.ts';
 import { sampleOnce, vocabularyOf, workspaceOf } from './one-token.ts';
 import { processed } from './reference.ts';
 
-/** Texts that overlap each other in every way; each letter is a token of its own. */
+/** Texts with all kinds of overlap; each letter is a token. */
 const TEXTS = ['a', 'b', 'c', 'é', 'ab', 'bc', 'ca', 'aab', 'cab', 'abc', 'bé', 'éa', ' ', ' a', ' ab', ''];
 const VOCABULARY = vocabularyOf(TEXTS);
 const ZEROS = TEXTS.map(() => 0);

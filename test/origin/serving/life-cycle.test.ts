@@ -96,7 +96,7 @@ describe('one engine', () => {
     return life;
   };
 
-  test('stays loaded until clients that were told to retry have had time to', () => {
+  test('stays loaded until refused clients have had time to retry', () => {
     const life = begun();
     expect(life.request('a', 0)).toEqual({ type: 'loading', retryAfterMs: 3000 });
     life.loaded(1, 100);
@@ -130,7 +130,7 @@ describe('one engine', () => {
     expect(life.request('a', 20_000)).toEqual({ type: 'loading', retryAfterMs: 15_000 });
   });
 
-  test('is retried after a failure with growing delays, and never if the model is at fault', () => {
+  test('is retried after a failure with growing delays, and never if the model is faulty', () => {
     const life = begun();
     const failAt = (now: number, permanent: boolean) => {
       expect(life.request('a', now).type).toBe('loading');

@@ -20,7 +20,7 @@ async function refusal(fields: Fields) {
   return { status: response.status, ...errorResponseBody.parse(await response.json()).error };
 }
 
-/** One choice, asked for plainly and as a stream, which must be the same. */
+/** Requests one choice plainly and as a stream, and expects the same result. */
 async function choiceOf(fields: Fields) {
   const [choice] = (await system.complete(fields)).choices;
   const chunks = await system.stream(fields);

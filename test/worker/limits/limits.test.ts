@@ -41,7 +41,7 @@ describe('limits over HTTP', () => {
     expect(headers.get('x-ratelimit-remaining-requests')).toBe('0');
   });
 
-  test('reports what is left, and corrects it after settlement', async () => {
+  test('reports the remaining amounts, and corrects them after settlement', async () => {
     const { key } = await tenantWithKey(worker, 'tpm', { requests_per_minute: 9, tokens_per_minute: 100 });
     const first = await completion(worker, key, { max_tokens: 90, prompt: 'Hi' });
     expect(first.headers.get('x-ratelimit-limit-tokens')).toBe('100');

@@ -16,7 +16,7 @@ const impatient = another({
   foreign: { firstEventMs: 400 },
 });
 
-test('after the accept timeout of an origin the request goes to the other one', async () => {
+test('sends the request to the other origin after the accept timeout of the first', async () => {
   const prompt = await promptFor(origins[0], worker);
   origins[0].script = (_, wire) => wire.closed;
   const { status, headers } = await completion(impatient, KEY, { prompt });
@@ -61,7 +61,7 @@ test('a stream whose origin is silent for longer than idleMs ends with an error 
   ]);
 });
 
-test('a stream that waits for longer than idleMs goes on as long as there are heartbeats', async () => {
+test('a stream that waits for longer than idleMs continues while heartbeats arrive', async () => {
   const prompt = await promptFor(origins[0], worker);
   origins[0].script = async (request, wire) => {
     wire.send(...acceptedFor(request));

@@ -18,7 +18,7 @@ const model = (id: string): OriginModel => ({
   state: 'loaded',
 });
 
-/** An upstream that serves a model, of its own name at first, until it is set to hang. */
+/** An upstream that serves a model, by default under the upstream's name, until it is set to hang. */
 function upstreamNamed(name: string) {
   const state: { asked: number; swallows: boolean; failure: ApiError | null; model: string } = {
     asked: 0,

@@ -33,7 +33,7 @@ test.each(['unsupported_parameter', 'unsupported_endpoint'] as const)(
 );
 
 describe('a request whose upstream fails', () => {
-  /** What one with three upstreams, all of which fail like this, was told, and who was asked. */
+  /** Returns the error if all of three upstreams fail like this, and the upstreams that were called. */
   async function failed(code: ErrorCode, signal = context.signal!, before = () => {}) {
     const health = new UpstreamHealth(() => 0);
     for (let count = 0; count < 4; count += 1) health.begin('one')('failure');

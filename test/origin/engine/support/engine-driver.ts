@@ -13,7 +13,7 @@ export const STEP_MS = 7;
 /** Difference between Unix time and the engine's clock. */
 export const UNIX_AHEAD = 987_654_321;
 
-/** Steps an engine by hand, with a clock of its own, and collects its reports. */
+/** Steps an engine manually, with a fake clock, and collects its reports. */
 export class Driver {
   readonly engine: Engine;
   readonly events = new Map<string, GenerationEvent[]>();

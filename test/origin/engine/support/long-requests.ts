@@ -12,7 +12,7 @@ export const shape = (slots: number) => ({
   minRows: 1,
 });
 
-/** Runs until maxTokens, whatever is sampled. */
+/** Runs until maxTokens for every sampled text. */
 export const endless = (requestId: string, maxTokens: number, tenantId = 'tenant') =>
   submission({
     requestId,

@@ -153,7 +153,7 @@ function play(world: World, steps: readonly Step[]): void {
 }
 
 describe('limits across regions', () => {
-  test('exceeds no limit, counts no request twice and refunds everything unused, whatever is lost, late or repeated', () => {
+  test('exceeds no limit, counts each request once and refunds all unused amounts under lost, late or repeated messages', () => {
     fc.assert(
       fc.property(
         anyLimits,

@@ -52,7 +52,7 @@ describe('limits in several regions', () => {
     expect(body.total).toMatchObject({ requests: 100, completed: 100, prompt_tokens: 200 });
   });
 
-  test('admits from a slice without home, and reports what is left', async () => {
+  test('admits from a slice without home, and reports the remaining amounts', async () => {
     const { key } = await tenantWithKey(worker, 'near', { requests_per_minute: 800 });
     const claims = async () => Number(await (await worker.request('/claims')).json());
     const before = await claims();
