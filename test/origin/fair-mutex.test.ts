@@ -4,8 +4,8 @@ import { expect, it } from 'vitest';
 import { FairMutex } from '../../origin/fair-mutex.ts';
 
 type Move =
-  | { readonly type: 'come'; readonly tenant: string; readonly fails: boolean; readonly gone: boolean }
-  | { readonly type: 'leave'; readonly who: number; readonly ticks: number }
+  | { readonly type: 'arrive'; readonly tenant: string; readonly fails: boolean; readonly aborted: boolean }
+  | { readonly type: 'abort'; readonly who: number; readonly ticks: number }
   | { readonly type: 'end' }
   | { readonly type: 'settle' };
 
@@ -13,37 +13,37 @@ const move: fc.Arbitrary<Move> = fc.oneof(
   {
     weight: 3,
     arbitrary: fc.record({
-      type: fc.constant('come' as const),
+      type: fc.constant('arrive' as const),
       tenant: fc.constantFrom('a', 'b', 'c'),
       fails: fc.boolean(),
-      gone: fc.nat(5).map((n) => n === 0),
+      aborted: fc.nat(5).map((n) => n === 0),
     }),
   },
   {
     weight: 2,
-    arbitrary: fc.record({ type: fc.constant('leave' as const), who: fc.nat(12), ticks: fc.nat(8) }),
+    arbitrary: fc.record({ type: fc.constant('abort' as const), who: fc.nat(12), ticks: fc.nat(8) }),
   },
   { weight: 2, arbitrary: fc.constant({ type: 'end' as const }) },
   { weight: 1, arbitrary: fc.constant({ type: 'settle' as const }) },
 );
 
-/** Those who came, what became of them, and a way to end the work under way. */
-class Crowd {
+/** The callers of one mutex, their outcomes, and a method that ends the running work. */
+class Callers {
   readonly #mutex = new FairMutex();
   readonly callers: AbortController[] = [];
   readonly begun: number[] = [];
-  /** Each caller's tenant, and how many had begun when it came. */
-  readonly came: { readonly tenant: string; readonly begun: number }[] = [];
+  /** Each caller's tenant, and how many callers had begun at its arrival. */
+  readonly arrivals: { readonly tenant: string; readonly begun: number }[] = [];
   readonly outcomes = new Map<number, string>();
-  /** One under way at most, or the test fails. */
+  /** Ends the running work. The test fails if two callers work at the same time. */
   readonly #working: (() => void)[] = [];
 
-  come(tenantId: string, fails: boolean, gone: boolean): void {
+  arrive(tenantId: string, fails: boolean, aborted: boolean): void {
     const who = this.callers.length;
     const caller = new AbortController();
-    if (gone) caller.abort();
+    if (aborted) caller.abort();
     this.callers.push(caller);
-    this.came.push({ tenant: tenantId, begun: this.begun.length });
+    this.arrivals.push({ tenant: tenantId, begun: this.begun.length });
     const work = async () => {
       if (caller.signal.aborted || this.#working.length > 0) throw new Error('must not begin');
       this.begun.push(who);
@@ -53,7 +53,7 @@ class Crowd {
     };
     this.#mutex.run({ tenantId, signal: caller.signal }, work).then(
       (result) => this.outcomes.set(who, result),
-      (error) => this.outcomes.set(who, error === caller.signal.reason ? 'left' : error.message),
+      (error) => this.outcomes.set(who, error === caller.signal.reason ? 'aborted' : error.message),
     );
   }
 
@@ -69,9 +69,9 @@ class Crowd {
 it('runs one caller at a time, tenants in turn and each in order of arrival, and drops an aborted caller at once', async () => {
   await fc.assert(
     fc.asyncProperty(fc.array(move, { maxLength: 40 }), async (moves) => {
-      const crowd = new Crowd();
+      const crowd = new Callers();
       for (const made of moves) {
-        if (made.type === 'come') crowd.come(made.tenant, made.fails, made.gone);
+        if (made.type === 'arrive') crowd.arrive(made.tenant, made.fails, made.aborted);
         else if (made.type === 'end') crowd.end();
         else if (made.type === 'settle') await setImmediate();
         else {
@@ -80,7 +80,7 @@ it('runs one caller at a time, tenants in turn and each in order of arrival, and
           crowd.callers[made.who]?.abort();
           await setImmediate();
           const known = made.who >= crowd.callers.length || crowd.begun.includes(made.who);
-          if (!known) expect(crowd.outcomes.get(made.who)).toBe('left');
+          if (!known) expect(crowd.outcomes.get(made.who)).toBe('aborted');
         }
       }
       await setImmediate();
@@ -89,17 +89,17 @@ it('runs one caller at a time, tenants in turn and each in order of arrival, and
         await setImmediate();
       }
       for (const tenant of ['a', 'b', 'c']) {
-        const own = crowd.begun.filter((who) => crowd.came[who]?.tenant === tenant);
+        const own = crowd.begun.filter((who) => crowd.arrivals[who]?.tenant === tenant);
         expect(own).toEqual(own.toSorted((a, b) => a - b));
         for (const [index, who] of own.entries()) {
-          const waited = Math.max(crowd.came[who]!.begun, crowd.begun.indexOf(own[index - 1] ?? -1) + 1);
+          const waited = Math.max(crowd.arrivals[who]!.begun, crowd.begun.indexOf(own[index - 1] ?? -1) + 1);
           const before = crowd.begun.slice(waited, crowd.begun.indexOf(who));
-          const others = before.map((other) => crowd.came[other]!.tenant);
+          const others = before.map((other) => crowd.arrivals[other]!.tenant);
           expect(new Set(others).size).toBe(others.length);
         }
       }
       for (const [who, { signal }] of crowd.callers.entries()) {
-        const outcomes = crowd.begun.includes(who) ? ['done', 'failed'] : ['left'];
+        const outcomes = crowd.begun.includes(who) ? ['done', 'failed'] : ['aborted'];
         expect(outcomes).toContain(crowd.outcomes.get(who));
         if (!signal.aborted) expect(crowd.begun).toContain(who);
       }

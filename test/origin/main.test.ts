@@ -12,7 +12,7 @@ import { eventsOf } from './http/generation-events.ts';
 import { OriginProcess, SECRET } from './http/origin-process.ts';
 import { byteLevelTokenizer, modelDirectory } from './tokenizer/fixtures.ts';
 
-/** The process itself: what stops its start, and how it ends. */
+/** The origin process: errors that prevent the start, and shutdown. */
 
 const WITHOUT_WEIGHTS = modelDirectory({ 'tokenizer.json': byteLevelTokenizer([]) });
 const running = new Set<ChildProcess>();

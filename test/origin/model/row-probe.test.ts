@@ -4,7 +4,7 @@ import { findMinRows } from '../../../origin/model/open/row-probe.ts';
 
 const shape = { vocabularySize: 16, contextLength: 8, prefillChunk: 4, minRows: 1 };
 
-/** A runner whose rows are off by what `error` says, as kernels are. */
+/** A runner whose rows have the rounding errors that `error` returns, as real kernels have. */
 function runnerOf(slots: number, error: (row: number, rows: number) => number): ModelRunner {
   const unused = () => {
     throw new Error('not for this');

@@ -62,7 +62,7 @@ function someOf(values: Partial<SamplingParameters>): fc.Arbitrary<Partial<Sampl
     .map((keys) => Object.fromEntries(keys.map((key) => [key, values[key]])));
 }
 
-/** Random combinations of every sampler but Mirostat; breakers and bad words are left out. */
+/** Random combinations of all samplers except Mirostat, without breakers and bad words. */
 export function anyParameters(size: number): fc.Arbitrary<SamplingParameters> {
   const restricting = fc.record({
     logitBias: fc.array(fc.tuple(fc.nat(size - 1), fc.option(fc.integer({ min: -5, max: 5 }))), {

@@ -78,7 +78,7 @@ describe('a sampler', () => {
     mask: fc.option(fc.uniqueArray(fc.nat(SIZE - 1), { minLength: 1 }), { freq: 4 }),
   });
 
-  /** One step per call; the error's name where a row has nothing to sample. */
+  /** Runs one step per call. Returns the error's name if a row has no candidate. */
   function* generation(
     trial: typeof anyCase extends fc.Arbitrary<infer T> ? T : never,
     workspace: SamplerWorkspace,

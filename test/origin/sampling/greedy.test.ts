@@ -12,7 +12,7 @@ const anyTrial = fc.record({
   generated: anyHistory(SIZE, 20),
 });
 
-/** Ids of the largest processed logit, or none where everything is forbidden. */
+/** Returns the ids of the largest processed logit, or none if all tokens are forbidden. */
 function bestOf(trial: {
   parameters: typeof NEUTRAL_SAMPLING;
   logits: number[];

@@ -95,7 +95,7 @@ function dryPenalised(
   });
 }
 
-/** Softmax over everything not forbidden, in order of ids; one sure token where the temperature is greedy. */
+/** Softmax over everything not forbidden, in order of ids; probability 1 for one token if the temperature is greedy. */
 function tempered(z: readonly number[], s: SamplingParameters): Share[] {
   const best = z.indexOf(Math.max(...z));
   let t = s.temperature;

@@ -37,7 +37,7 @@ const model = (
   kvBytes: 1,
 });
 
-/** A fleet whose loads end when the test says so. */
+/** A fleet whose loads end when the test ends them. */
 function fleetOfLoads() {
   const loads = new Map<string, PromiseWithResolvers<LoadedModel>>();
   const fleet = new Fleet({

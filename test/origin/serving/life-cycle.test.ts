@@ -7,7 +7,7 @@ import { LifeWorld } from './life-world.ts';
 
 const NAMES = ['a', 'b', 'c'];
 
-/** Sizes of which any three fit into either memory, but not always with replacements beside them. */
+/** Any three of these sizes fit into either memory, but not always together with their replacements. */
 const terms = fc.record({
   version: fc.nat(2),
   loadAtStart: fc.boolean(),

@@ -70,7 +70,7 @@ async function untilServed(model: string, refused: Headers): Promise<void> {
   }
 }
 
-/** Rewrites the file and waits for what comes of it. */
+/** Rewrites the models file, reloads it and waits for the log line. */
 async function reload(message: string, ...models: object[]) {
   const from = origin.lines.length;
   if (models.length > 0) write(...models);
@@ -124,7 +124,7 @@ describe('several models in one origin', () => {
   });
 
   test('a faulty or too large configuration is one log line and changes nothing', async () => {
-    // Nothing asks for it any more, so that it is unloaded sooner or later.
+    // It gets no more requests, so it is unloaded eventually.
     while ((await origin.models()).alpha?.state !== 'unloaded') await sleep(20);
     const before = await origin.models();
     writeFileSync(file, '{');

@@ -6,7 +6,7 @@ import { FIELD_TABLE } from '../dialects/field-table.ts';
 import { BEGIN, CONTEXT, END, startRealSystem, VOCABULARY } from '../support/real-origin.ts';
 import { assemble, payloadsOf } from '../support/sse.ts';
 
-/** What the whole product generates: Worker, origin and a random fp32 model whose tokens include every byte. */
+/** Tests Worker and origin with a random fp32 model whose tokens include every byte. */
 
 /** `FUZZ_COMBINATIONS=5000` for a long run. */
 const COMBINATIONS = Number(process.env.FUZZ_COMBINATIONS ?? 300);

@@ -192,7 +192,7 @@ describe('the joined tokens are the bytes of the text', () => {
       expect(Buffer.from(visible.flatMap(bytesOf)).toString()).toBe(choice?.text);
       expect(choice?.text.startsWith(prompt)).toBe(echo);
       expect([...(choice?.text ?? '')]).toHaveLength(9 + (echo ? [...prompt].length : 0));
-      // Each token stands where its first byte's character does.
+      // The offset of a token is that of its first byte's character.
       const points = [...(choice?.text ?? '')];
       let bytes = 0;
       for (const [at, name] of visible.entries()) {

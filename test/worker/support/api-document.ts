@@ -20,7 +20,7 @@ export async function documentedPaths(worker: RunningWorker): Promise<Paths> {
 const ORDINARY =
   /^(content-(type|length|security-policy)|transfer-encoding|connection|cache-control|vary|access-control-.*|x-accel-buffering|x-content-type-options|referrer-policy|cross-origin-resource-policy|strict-transport-security)$/;
 
-/** Returns what an answer has that the document does not describe. */
+/** Returns the parts of an answer that the document does not describe. */
 export function undocumented(responses: Responses, answer: Response): string[] {
   const told = responses[answer.status];
   if (!told) return [`status ${answer.status}`];

@@ -66,7 +66,7 @@ export class StreamTail extends Tail {
     await this.alarm();
   }
 
-  /** Returns what a follower gets that reads only after the retention. */
+  /** Returns the answer to a reader that arrives after the retention. */
   async lag(): Promise<string> {
     const stream = await this.resume(0, 'development');
     await this.alarm();

@@ -84,7 +84,7 @@ test('while the models of an upstream are unknown, a missing model is not a 404'
   lost.state.failure = new ApiError('upstream_error', 'Not reached.');
   expect(await ask()).toEqual(['here']);
   expect(lists.missing).toBe(lost.state.failure);
-  // Not asked again for a while, but still not heard.
+  // Within the TTL the failed upstream is not called again, so its models stay unknown.
   expect(await ask()).toEqual(['here']);
   expect(lists.missing).toBe(lost.state.failure);
   clock.now += TTL_MS + 1;

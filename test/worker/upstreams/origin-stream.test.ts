@@ -23,7 +23,7 @@ async function batchesOf(stream: OriginStream): Promise<(readonly GenerationEven
   return batches;
 }
 
-/** Valid in its outline, but not by the schema. */
+/** Valid JSON with a known type, but invalid by the schema. */
 const ODD_LOGPROBS = { ...TOKEN, logprobs: [{ id: 'one' }] };
 
 describe('events of the origin', () => {

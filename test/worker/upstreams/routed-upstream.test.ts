@@ -33,7 +33,7 @@ test.each(['unsupported_parameter', 'unsupported_endpoint'] as const)(
 );
 
 describe('a request whose upstream fails', () => {
-  /** Returns the error if all of three upstreams fail like this, and the upstreams that were called. */
+  /** Sends a request to three upstreams that all fail with `code`. Returns which were called, and their health. */
   async function failed(code: ErrorCode, signal = context.signal!, before = () => {}) {
     const health = new UpstreamHealth(() => 0);
     for (let count = 0; count < 4; count += 1) health.begin('one')('failure');
@@ -80,7 +80,7 @@ describe('a generation', () => {
     ...{ type: 'error', code, message: 'Broken.', param: null, retryable: false, usage: USAGE },
   });
 
-  /** An upstream `one` that answers each generation with these batches, and what is thought of it. */
+  /** An upstream `one` that answers each generation with these batches, and its health. */
   function world(batches: readonly (readonly GenerationEvent[])[], thrown?: Error) {
     const clock = { now: 0 };
     const health = new UpstreamHealth(() => clock.now);

@@ -7,7 +7,7 @@ import { acceptedFor, tokenEvent } from '../support/scripts.ts';
 import { KEY } from '../support/worker.ts';
 import { promptFor, upstreamsForTests } from './upstreams-for-tests.ts';
 
-/** How streams end, and what that means for the circuit breaker of their origin. */
+/** Tests how the end of a stream affects the circuit breaker of its origin. */
 
 const { origins, another } = upstreamsForTests();
 const worker = another({}, { entry: 'test/worker/support/standing-clock.ts' });

@@ -10,7 +10,7 @@ import { spawnWorker, type WorkerProcess } from '../../support/worker-process.ts
 
 /**
  * Kills Worker, regional limiters, home limiter and database at the same moment; only the origin keeps running. The next
- * processes know only what was on disk.
+ * processes have only the data on disk.
  */
 
 const SLOTS = 24;

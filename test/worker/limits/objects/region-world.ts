@@ -64,7 +64,7 @@ export class World {
   readonly #touched = new Set<string>();
   readonly #written = new Map<string, string>();
   #home: HomeSlices;
-  /** Syncs that their region has given up, but which may still arrive. */
+  /** Abandoned syncs that may still arrive at home. */
   #stray: RegionSync[] = [];
 
   constructor(regions: number, limits: Readonly<Record<string, Limits>>, now: number) {
