@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import type { Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { messageOf } from '../shared/message-of.ts';
+import { errorCode, errorMessage } from '../shared/error-details.ts';
 import { importSigningKey } from '../shared/signing.ts';
 import { type OriginConfig, readConfig } from './config/config.ts';
 import { Authenticator } from './http/authentication.ts';
@@ -20,7 +20,6 @@ import { loadModel } from './serving/load-model.ts';
 import { requireBudget } from './serving/memory-budget.ts';
 import { readModels, reloadOnSignal } from './serving/reload.ts';
 import { Service } from './serving/service.ts';
-import { systemCode } from './system-code.ts';
 
 /** Time for the engines to stop and for the last events to reach their readers. */
 const STOP_MS = 2000;
@@ -74,8 +73,8 @@ async function listen(server: Server, { host, port }: OriginConfig, log: Logger)
   try {
     await once(server, 'listening');
   } catch (error) {
-    const taken = systemCode(error) === 'EADDRINUSE';
-    const why = taken ? `port ${port} is taken` : messageOf(error);
+    const taken = errorCode(error) === 'EADDRINUSE';
+    const why = taken ? `port ${port} is taken` : errorMessage(error);
     throw new Error(`cannot listen on ${host}: ${why}`);
   }
   log.info({ host, port: (server.address() as AddressInfo).port, pid: process.pid }, 'listening');
@@ -100,6 +99,6 @@ async function endOpenStreams(fleet: Fleet, service: Service): Promise<void> {
 }
 
 main().catch((error: unknown) => {
-  process.stderr.write(`continuo origin: ${messageOf(error)}\n`);
+  process.stderr.write(`continuo origin: ${errorMessage(error)}\n`);
   process.exit(1);
 });

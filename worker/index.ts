@@ -1,5 +1,5 @@
+import { errorMessage } from '../shared/error-details.ts';
 import { toApiError } from '../shared/errors.ts';
-import { messageOf } from '../shared/message-of.ts';
 import { toHex } from '../shared/signing.ts';
 import type { RequestContext, ResponseState } from './context.ts';
 import { provisionalDialect } from './dialects/dialect.ts';
@@ -120,7 +120,7 @@ function createWorker(): ExportedHandler<Env> {
       try {
         isolate ??= createIsolate(env);
       } catch (thrown) {
-        logMisconfiguration(messageOf(thrown));
+        logMisconfiguration(errorMessage(thrown));
         return misconfiguredResponse();
       }
       const response = serve(route, request, createContext(request, env, background, isolate));

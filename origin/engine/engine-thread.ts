@@ -1,6 +1,6 @@
 import { availableParallelism } from 'node:os';
 import { parentPort, workerData } from 'node:worker_threads';
-import { messageOf } from '../../shared/message-of.ts';
+import { errorMessage } from '../../shared/error-details.ts';
 import { CompilerClient } from '../grammar/process/compiler-client.ts';
 import { GrammarCache } from '../grammar/process/grammar-cache.ts';
 import { GrammarVocabulary } from '../grammar/runtime/grammar-vocabulary.ts';
@@ -86,7 +86,7 @@ try {
     images?.dispose();
   }
 } catch (error) {
-  const message = messageOf(error);
+  const message = errorMessage(error);
   // A lack of memory may be temporary.
   const permanent = error instanceof ModelError && !(error instanceof OutOfMemoryError);
   report({ type: 'failed', message, permanent });

@@ -1,7 +1,7 @@
 import { mkdirSync } from 'node:fs';
 import path from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
-import { messageOf } from '../../shared/message-of.ts';
+import { errorMessage } from '../../shared/error-details.ts';
 import { HubError } from './hub-error.ts';
 
 export interface LockOptions {
@@ -36,7 +36,7 @@ function openLock(file: string): DatabaseSync {
     mkdirSync(path.dirname(file), { recursive: true });
     return new DatabaseSync(file, { timeout: 0 });
   } catch (error) {
-    throw new HubError(`cannot lock ${file}: ${messageOf(error)}`);
+    throw new HubError(`cannot lock ${file}: ${errorMessage(error)}`);
   }
 }
 
@@ -46,6 +46,6 @@ function tryLock(database: DatabaseSync): boolean {
     return true;
   } catch (error) {
     if ((error as { errcode?: number }).errcode === SQLITE_BUSY) return false;
-    throw new HubError(`cannot lock the cache: ${messageOf(error)}`);
+    throw new HubError(`cannot lock the cache: ${errorMessage(error)}`);
   }
 }

@@ -1,4 +1,4 @@
-import { systemCode } from '../system-code.ts';
+import { errorCode } from '../../shared/error-details.ts';
 
 /** A failure that the user can act on. The message is one line. */
 export class HubError extends Error {
@@ -74,7 +74,7 @@ export async function withDiskErrors<T>(directory: string, work: () => Promise<T
   try {
     return await work();
   } catch (error) {
-    const code = systemCode(error);
+    const code = errorCode(error);
     if (code === undefined) throw error;
     const place = (error as NodeJS.ErrnoException).path ?? directory;
     if (code === 'ENOSPC' || code === 'EDQUOT') throw new HubError(`the disk is full: ${place}`);

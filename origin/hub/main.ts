@@ -5,7 +5,7 @@ import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import Table from 'cli-table3';
 import { Command, CommanderError } from 'commander';
-import { messageOf } from '../../shared/message-of.ts';
+import { errorMessage } from '../../shared/error-details.ts';
 import { variables } from '../config/config.ts';
 import { setVariables } from '../config/environment.ts';
 import { mebibytesToBytes } from '../config/model-settings.ts';
@@ -189,6 +189,6 @@ try {
   await createProgram().parseAsync();
 } catch (thrown) {
   const isShown = thrown instanceof CommanderError; // Commander has printed its message.
-  if (!isShown) console.error(`continuo model: ${messageOf(thrown)}`);
+  if (!isShown) console.error(`continuo model: ${errorMessage(thrown)}`);
   process.exitCode = isShown ? thrown.exitCode : 1;
 }

@@ -1,7 +1,7 @@
 import { constants } from 'node:fs';
 import { copyFile, link, lstat, mkdir, rename, rm, stat, symlink, writeFile } from 'node:fs/promises';
 import path from 'node:path';
-import { systemCode } from '../system-code.ts';
+import { errorCode } from '../../shared/error-details.ts';
 import { HubError, withDiskErrors } from './hub-error.ts';
 
 /**
@@ -13,7 +13,7 @@ export async function placeInSnapshot(blob: string, place: string): Promise<void
   if (found !== null && found.ino === content.ino && found.dev === content.dev) return;
   await replace(place, (temporary) =>
     link(blob, temporary).catch((error: unknown) => {
-      if (systemCode(error) === 'ENOENT') throw error;
+      if (errorCode(error) === 'ENOENT') throw error;
       return copyFile(blob, temporary, constants.COPYFILE_FICLONE); // The file system has no hard links.
     }),
   );

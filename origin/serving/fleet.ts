@@ -1,4 +1,4 @@
-import { messageOf } from '../../shared/message-of.ts';
+import { errorMessage } from '../../shared/error-details.ts';
 import { mayUseWebGpu } from '../config/model-settings.ts';
 import { EngineStartError } from '../engine/engine-client.ts';
 import type { EngineStatus } from '../engine/messages.ts';
@@ -151,7 +151,7 @@ export class Fleet {
       if (!engine.retired) this.#starting?.delete(name);
       this.#resolveIfStarted();
     } catch (error) {
-      const message = messageOf(error);
+      const message = errorMessage(error);
       // Errors before the engine starts are faults of the directory's files.
       const permanent = !(error instanceof EngineStartError) || error.permanent;
       this.#life.loadFailed(id, { permanent }, now());

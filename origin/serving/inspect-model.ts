@@ -1,6 +1,6 @@
 import { readdirSync, statSync } from 'node:fs';
 import { join } from 'node:path';
-import { messageOf } from '../../shared/message-of.ts';
+import { errorMessage } from '../../shared/error-details.ts';
 import type { GenerationDefaults } from '../../shared/sampling.ts';
 import type { ModelSettings } from '../config/model-settings.ts';
 import { MARKERS } from '../infill/families.ts';
@@ -34,7 +34,7 @@ export function inspectModel(settings: ModelSettings): InspectedModel {
   try {
     return model(settings);
   } catch (error) {
-    throw new Error(`${settings.name}: ${messageOf(error)}`);
+    throw new Error(`${settings.name}: ${errorMessage(error)}`);
   }
 }
 

@@ -1,5 +1,5 @@
 import { parentPort, workerData } from 'node:worker_threads';
-import { messageOf } from '../../shared/message-of.ts';
+import { errorMessage } from '../../shared/error-details.ts';
 import type { ModelSettings } from '../config/model-settings.ts';
 import { type InspectedModel, inspectModel } from './inspect-model.ts';
 
@@ -11,7 +11,7 @@ const result = (): InspectResult => {
   try {
     return { models: (workerData as readonly ModelSettings[]).map(inspectModel) };
   } catch (error) {
-    return { fault: messageOf(error) };
+    return { fault: errorMessage(error) };
   }
 };
 

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { dirname, resolve } from 'node:path';
 import * as z from 'zod';
-import { messageOf } from '../../shared/message-of.ts';
+import { errorCode, errorMessage } from '../../shared/error-details.ts';
 import { generationDefaults } from '../../shared/sampling.ts';
 import {
   type ModelSettings,
@@ -12,7 +12,6 @@ import {
 } from '../config/model-settings.ts';
 import { infillTemplate } from '../infill/template.ts';
 import { CPU, type DeviceSettings, hasDeviceOptions } from '../model/config/device.ts';
-import { systemCode } from '../system-code.ts';
 import { type MemoryLimits, NO_MEMORY_LIMITS } from './memory-budget.ts';
 
 /** Reads the file that declares the models of an origin and their memory limits. */
@@ -103,13 +102,13 @@ function readJson(file: string): unknown {
   try {
     text = readFileSync(file, 'utf8');
   } catch (error) {
-    const code = systemCode(error);
+    const code = errorCode(error);
     throw new Error(`${file}: ${code === 'ENOENT' ? 'the file is missing' : `cannot be read: ${code}`}`);
   }
   try {
     return JSON.parse(text);
   } catch (error) {
-    throw new Error(`${file}: not valid JSON: ${messageOf(error).replaceAll(/\s+/g, ' ')}`);
+    throw new Error(`${file}: not valid JSON: ${errorMessage(error).replaceAll(/\s+/g, ' ')}`);
   }
 }
 

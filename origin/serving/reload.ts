@@ -1,4 +1,4 @@
-import { messageOf } from '../../shared/message-of.ts';
+import { errorMessage } from '../../shared/error-details.ts';
 import type { OriginConfig } from '../config/config.ts';
 import type { Logger } from '../log.ts';
 import type { Fleet } from './fleet.ts';
@@ -29,6 +29,6 @@ async function reload(config: OriginConfig, fleet: Fleet, log: Logger): Promise<
     fleet.configure(inspected, limits);
     log.info({ models: models.map(({ name }) => name) }, 'models reloaded');
   } catch (error) {
-    log.error({ reason: messageOf(error) }, 'reload failed; the old models stay');
+    log.error({ reason: errorMessage(error) }, 'reload failed; the old models stay');
   }
 }

@@ -3,7 +3,7 @@ import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import * as z from 'zod';
 import { newApiKey } from '../../shared/api-key.ts';
-import { messageOf } from '../../shared/message-of.ts';
+import { errorMessage } from '../../shared/error-details.ts';
 
 const schema = z.object({ apiKey: z.string(), originSecret: z.string() });
 
@@ -33,7 +33,7 @@ export function developmentState(directory: string): DevelopmentState {
     writeFileSync(file, `${JSON.stringify(state, null, 2)}\n`, { mode: 0o600 });
   } catch (error) {
     throw new Error(
-      `CONTINUO_STATE_DIR: the directory ${directory} cannot be written (${messageOf(error)}).`,
+      `CONTINUO_STATE_DIR: the directory ${directory} cannot be written (${errorMessage(error)}).`,
     );
   }
   return state;

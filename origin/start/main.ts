@@ -2,7 +2,7 @@ import { readFileSync, writeFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { messageOf } from '../../shared/message-of.ts';
+import { errorMessage } from '../../shared/error-details.ts';
 import { banner } from './banner.ts';
 import { edgeCommand, originCommand } from './child-commands.ts';
 import { developmentState } from './development-state.ts';
@@ -90,7 +90,7 @@ async function run(): Promise<void> {
   };
   const edgeReady = () =>
     untilReady(`${settings.url}/health`, READY_WITHIN_MS, stopping.signal).catch((why: unknown) => {
-      throw new StartFailure(edge, messageOf(why));
+      throw new StartFailure(edge, errorMessage(why));
     });
 
   try {
@@ -113,7 +113,7 @@ async function run(): Promise<void> {
 }
 
 run().catch((error: unknown) => {
-  console.error(messageOf(error));
+  console.error(errorMessage(error));
   if (error instanceof StartFailure) console.error(lastLogLines(error.logFile));
   process.exitCode = 1;
 });

@@ -1,6 +1,6 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { closeSync, openSync } from 'node:fs';
-import { systemCode } from '../system-code.ts';
+import { errorCode } from '../../shared/error-details.ts';
 
 export interface Command {
   readonly name: string;
@@ -57,7 +57,7 @@ export class ProcessGroup {
     try {
       process.kill(-pid, signal);
     } catch (error) {
-      if (systemCode(error) !== 'ESRCH') throw error;
+      if (errorCode(error) !== 'ESRCH') throw error;
     }
   }
 }

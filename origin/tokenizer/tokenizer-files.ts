@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import * as z from 'zod';
-import { systemCode } from '../system-code.ts';
+import { errorCode } from '../../shared/error-details.ts';
 
 /** Reads and checks the files of a model directory that describe its vocabulary. */
 
@@ -104,8 +104,8 @@ function readText(path: string): string | null {
   try {
     return readFileSync(path, 'utf8');
   } catch (error) {
-    if (systemCode(error) === 'ENOENT') return null;
-    throw new Error(`${path}: cannot be read (${systemCode(error) ?? 'unknown'})`);
+    if (errorCode(error) === 'ENOENT') return null;
+    throw new Error(`${path}: cannot be read (${errorCode(error) ?? 'unknown'})`);
   }
 }
 

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
 import Table from 'cli-table3';
-import { messageOf } from '../../shared/message-of.ts';
+import { errorMessage } from '../../shared/error-details.ts';
 import { compareTokens } from './compare.ts';
 
 /**
@@ -103,7 +103,7 @@ async function rowOf(one: Case, models: string, pythons: Record<Exporter, string
       failed: wrong.length > 0 || prompts === 0,
     };
   } catch (error) {
-    return { cells: ['-', '-', messageOf(error)], failed: true };
+    return { cells: ['-', '-', errorMessage(error)], failed: true };
   }
 }
 

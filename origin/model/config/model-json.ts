@@ -1,8 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import * as z from 'zod';
-import { messageOf } from '../../../shared/message-of.ts';
-import { systemCode } from '../../system-code.ts';
+import { errorCode, errorMessage } from '../../../shared/error-details.ts';
 
 /** A fault of the model or its directory; the message is one line for the log. */
 export class ModelError extends Error {
@@ -25,8 +24,8 @@ export function readModelJson<T>(directory: string, file: string, schema: z.ZodT
   try {
     text = readFileSync(join(directory, file), 'utf8');
   } catch (error) {
-    if (systemCode(error) === 'ENOENT') return undefined;
-    throw new ModelError(`${file} cannot be read: ${messageOf(error)}`);
+    if (errorCode(error) === 'ENOENT') return undefined;
+    throw new ModelError(`${file} cannot be read: ${errorMessage(error)}`);
   }
   let value: unknown;
   try {

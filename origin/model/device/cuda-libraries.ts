@@ -1,6 +1,6 @@
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
-import { messageOf } from '../../../shared/message-of.ts';
+import { errorMessage } from '../../../shared/error-details.ts';
 import { neededLibraries } from './elf-needed.ts';
 
 /** Checks the libraries of the CUDA provider before ONNX Runtime loads it, so that all missing ones are named at once. */
@@ -41,7 +41,7 @@ export function missingCudaLibraries({ folder, map }: CudaFiles): string[] {
   try {
     needed = neededLibraries(join(folder, PROVIDER));
   } catch (error) {
-    return [`${PROVIDER} (${PROVIDER_SOURCE}): ${messageOf(error)}`];
+    return [`${PROVIDER} (${PROVIDER_SOURCE}): ${errorMessage(error)}`];
   }
   return needed.flatMap((name) => {
     const beside = join(folder, name);

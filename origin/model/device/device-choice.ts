@@ -1,4 +1,4 @@
-import { messageOf } from '../../../shared/message-of.ts';
+import { errorMessage } from '../../../shared/error-details.ts';
 import type { DeviceSettings } from '../config/device.ts';
 import { ModelError } from '../config/model-json.ts';
 import { type Adapter, vulkanAdapters } from '../ort/ort-adapters.ts';
@@ -50,7 +50,7 @@ export async function onDevice<T>(
       if (candidate.provider === 'webgpu') requireGpu(machine);
       return { opened: await open(candidate), warning: null };
     } catch (error) {
-      refusals.push(`${candidate.provider}: ${messageOf(error)}`);
+      refusals.push(`${candidate.provider}: ${errorMessage(error)}`);
     }
   }
   return { opened: await open({ provider: 'cpu' }), warning: `using the CPU; ${refusals.join('; ')}` };

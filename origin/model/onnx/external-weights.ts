@@ -1,6 +1,6 @@
 import { realpathSync, type Stats, statSync } from 'node:fs';
 import { dirname, isAbsolute, join, relative } from 'node:path';
-import { systemCode } from '../../system-code.ts';
+import { errorCode } from '../../../shared/error-details.ts';
 import { ELEMENT_BITS, type GraphInitializer, type OnnxGraph, withBranches } from './onnx-graph.ts';
 
 /**
@@ -32,7 +32,7 @@ function sizeInside(folder: string, file: string): number {
   try {
     found = statSync(path);
   } catch (error) {
-    const code = systemCode(error);
+    const code = errorCode(error);
     const fault = code === 'ENOENT' ? `which is missing in ${folder}` : `which cannot be read: ${code}`;
     throw new Error(`keeps its weights in ${file}, ${fault}`);
   }

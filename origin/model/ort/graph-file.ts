@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
-import { messageOf } from '../../../shared/message-of.ts';
+import { errorMessage } from '../../../shared/error-details.ts';
 import { ModelError } from '../config/model-json.ts';
 import { requireExternalWeights } from '../onnx/external-weights.ts';
 import { type OnnxGraph, readGraph } from '../onnx/onnx-graph.ts';
@@ -32,7 +32,7 @@ function readModelFile(path: string, file: string): Uint8Array {
   try {
     return readFileSync(path);
   } catch (error) {
-    throw new ModelError(`${file} cannot be read: ${messageOf(error)}`);
+    throw new ModelError(`${file} cannot be read: ${errorMessage(error)}`);
   }
 }
 
@@ -59,4 +59,4 @@ export function loadSession(
 }
 
 /** Returns the message without line breaks. */
-export const oneLine = (error: unknown): string => messageOf(error).replaceAll(/\s+/g, ' ').trim();
+export const oneLine = (error: unknown): string => errorMessage(error).replaceAll(/\s+/g, ' ').trim();

@@ -4,7 +4,7 @@ import { createRequire } from 'node:module';
 import { tmpdir } from 'node:os';
 import { dirname, join, resolve } from 'node:path';
 import koffi, { type LibraryHandle } from 'koffi';
-import { systemCode } from '../../system-code.ts';
+import { errorCode } from '../../../shared/error-details.ts';
 
 /** Finds and loads the native libraries. */
 
@@ -86,6 +86,6 @@ function link(target: string, path: string): void {
   try {
     symlinkSync(target, path);
   } catch (error) {
-    if (systemCode(error) !== 'EEXIST') throw error;
+    if (errorCode(error) !== 'EEXIST') throw error;
   }
 }

@@ -1,0 +1,7 @@
+/** Returns the message of a thrown value, which may not be an Error. */
+export const errorMessage = (thrown: unknown): string =>
+  thrown instanceof Error ? thrown.message : String(thrown);
+
+/** Returns the operating system's error code, such as ENOENT; undefined for all other thrown values. */
+export const errorCode = (thrown: unknown): string | undefined =>
+  thrown instanceof Error && 'code' in thrown && typeof thrown.code === 'string' ? thrown.code : undefined;
