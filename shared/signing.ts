@@ -50,7 +50,7 @@ export interface VerifiedClaims extends SignatureClaims {
 function message({ method, path }: SignedParts, claims: VerifiedClaims): Uint8Array<ArrayBuffer> {
   const { timestamp, nonce, bodyHash } = claims;
   const fields = [String(timestamp), nonce, method, path, bodyHash];
-  // The types of some runtimes accept only a buffer of its own for signing.
+  // A copy, because Web Crypto requires the type Uint8Array<ArrayBuffer>, which not all typings of encode() promise.
   return new Uint8Array(encoder.encode(fields.join('\n')));
 }
 

@@ -47,9 +47,9 @@ export const variables = z.object({
   CONTINUO_PROVIDER: modelFields.provider.default('cpu'),
   /** CUDA device number; absent = the first. */
   CONTINUO_DEVICE_ID: number(modelFields.deviceId).optional(),
-  /** Most memory on the CUDA device in MiB, KV cache included. */
+  /** Maximum memory on the CUDA device in MiB, KV cache included. */
   CONTINUO_DEVICE_MEMORY_MIB: number(modelFields.deviceMemoryMiB).optional(),
-  /** Most memory of the KV cache in MiB; if slots × context need more, the start fails. Absent = what is free. */
+  /** Maximum memory of the KV cache in MiB; if slots × context need more, the start fails. Absent = the free memory. */
   CONTINUO_KV_MEMORY_MIB: number(modelFields.kvMemoryMiB).optional(),
   /** Sequences that may wait for a slot; beyond that the answer is 503. */
   CONTINUO_QUEUE_LIMIT: number(modelFields.queueLimit).default(256),

@@ -47,7 +47,7 @@ export interface EngineSettings {
   readonly contextLength: number | null;
   readonly threads: number;
   readonly device: DeviceSettings;
-  /** Null = what is free. */
+  /** Null = the free memory. */
   readonly kvMemoryBytes: number | null;
   readonly queueLimit: number;
   readonly speculation: SpeculationSettings;

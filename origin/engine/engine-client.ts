@@ -26,7 +26,7 @@ export interface EngineClientOptions {
 /** The engine could not be started. */
 export class EngineStartError extends Error {
   override readonly name = 'EngineStartError';
-  /** The model is the cause, so another start would fail, too. */
+  /** The model is the cause, so another start would also fail. */
   readonly permanent: boolean;
 
   constructor(message: string, permanent: boolean) {

@@ -41,7 +41,7 @@ export interface Submission {
   readonly tokenIds: boolean;
   readonly skipSpecialTokens: boolean;
   /**
-   * Least milliseconds between two token events of one choice, except before the first and the last; 0 = one per step.
+   * Minimum milliseconds between two token events of one choice, except before the first and the last; 0 = one per step.
    * A busy engine waits longer (see requests.ts). All choices send in the same steps, so the reader wakes up once.
    */
   readonly eventIntervalMs: number;

@@ -42,7 +42,7 @@ export class Requests {
   readonly #outbox = new Outbox();
   /** Earliest deadline of all open requests. */
   #nextDeadline = Number.POSITIVE_INFINITY;
-  /** Least milliseconds between two events of a choice, for the number of choices running after the last step. */
+  /** Minimum milliseconds between two events of a choice, for the number of choices running after the last step. */
   #minEventIntervalMs = 0;
 
   constructor(options: RequestsOptions) {

@@ -45,7 +45,7 @@ export class RunningSet {
     return count;
   }
 
-  /** Choices of the running sequences; greedy choices share a sequence but have events of their own. */
+  /** Choices of the running sequences; greedy choices share a sequence but have separate events. */
   get runningChoices(): number {
     let count = 0;
     for (const sequence of this.decoding) count += sequence?.queued.choices ?? 0;

@@ -10,7 +10,7 @@ import {
  * stream therefore waits for at most one chunk between two of its tokens.
  */
 
-/** A prompt in prefill, as far as the choice of the next chunk needs it. */
+/** The part of a prompt in prefill that the scheduler needs. */
 export interface PrefillCandidate {
   readonly tenantId: string;
 }

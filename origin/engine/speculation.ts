@@ -7,9 +7,9 @@ import type { Sequence } from './sequence.ts';
  * differently from one decode step per position, so the feature is off by default.
  */
 export interface SpeculationSettings {
-  /** Most tokens of one draft; 0 = no speculation. */
+  /** Maximum number of tokens of one draft; 0 = no speculation. */
   readonly maxTokens: number;
-  /** Most sequences that may be decoding while the engine speculates. */
+  /** Maximum number of sequences that may be decoding while the engine speculates. */
   readonly maxRows: number;
 }
 

@@ -17,7 +17,7 @@ export interface ModelCheckRequest {
   /** Positions of one slot; absent = what the origin would serve. */
   readonly contextLength?: number | undefined;
   readonly threads: number;
-  /** Most memory of the KV cache in bytes; null = what is free. */
+  /** Maximum memory of the KV cache in bytes; null = the free memory. */
   readonly kvLimitBytes: number | null;
   /** Milliseconds, monotonic. */
   readonly now: () => number;

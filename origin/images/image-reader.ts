@@ -13,7 +13,7 @@ const CMYK_CHANNELS = 4;
 /** CMYK pixels converted at once, about 2 ms of work, before other events are served. */
 const CMYK_BATCH = 2 ** 18;
 
-/** Accepted formats. SVG is excluded because it can refer to other files and has no size of its own. */
+/** Accepted formats. SVG is excluded because it can refer to other files and has no fixed size. */
 const LOADERS = ['Jpeg', 'Png', 'Webp', 'Nsgif'].map((name) => `VipsForeignLoad${name}`);
 const NAMES = 'JPEG, PNG, WebP or GIF';
 

@@ -21,7 +21,7 @@ export interface PromptContext {
   readonly caller: LockCaller;
   /** The prompt's name in error messages: `prompt`, or `prompt[2]` if the request has several. */
   readonly param: string;
-  /** Most tokens to keep; null = the prompt is never cut. */
+  /** Maximum number of tokens to keep; null = the prompt is never cut. */
   readonly budget: number | null;
 }
 

@@ -2,7 +2,7 @@ import { hasDeviceOptions } from '../model/config/device.ts';
 import type { LimitOf } from './engine-state.ts';
 import type { InspectedModel } from './inspect-model.ts';
 
-/** Most memory of weights and KV caches of all models together, loaded or not; Infinity = no limit. */
+/** Maximum memory of weights and KV caches of all models together, loaded or not; Infinity = no limit. */
 export interface MemoryLimits {
   readonly mainBytes: number;
   /** Per CUDA card. */

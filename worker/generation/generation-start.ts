@@ -25,7 +25,7 @@ export interface AdmittedRequest {
 const GRACE_MS = 5_000;
 
 /**
- * Starts the generation and waits for its first events, so that earlier failures have an HTTP status of their own. The
+ * Starts the generation and waits for its first events, so that earlier failures have their own HTTP status. The
  * generation settles the reservation. If the generation does not start, this function settles it.
  */
 export async function startGeneration({

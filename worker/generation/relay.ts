@@ -14,7 +14,7 @@ import type { RunningGeneration } from './running-generation.ts';
 
 type Batch = readonly GenerationEvent[];
 
-/** A generation whose first events have arrived. Until then a failure has an HTTP status of its own. */
+/** A generation whose first events have arrived. Earlier failures have their own HTTP status. */
 export interface StartedGeneration {
   readonly generation: RunningGeneration;
   readonly first: Batch;

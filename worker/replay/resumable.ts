@@ -18,7 +18,7 @@ function unavailable(): never {
   );
 }
 
-/** Sends resumable requests through a Durable Object of their own; passes all other requests to the handler. */
+/** Sends each resumable request through its own Durable Object; passes all other requests to the handler. */
 export function resumable(handler: RouteHandler): RouteHandler {
   return async (request, context, argument) => {
     if (request.headers.get(RESUMABLE_HEADER)?.toLowerCase() !== 'true') {

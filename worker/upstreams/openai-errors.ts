@@ -75,7 +75,7 @@ export async function errorOfOpenAiAnswer(
   const waiting = (code: ErrorCode, message: string): ApiError =>
     new ApiError(code, message, { headers: { 'retry-after': String(secondsToWait(response, now)) } });
   const fault = faultOf(await readErrorBody(response));
-  // Servers use 404 for unknown paths and for unknown models; only the latter message names a model.
+  // Servers use 404 for unknown paths and for unknown models; only the message for a model names it.
   const noPath = status === 404 && !/model/i.test(fault?.message ?? '');
   if (status === 405 || status === 415 || status === 501 || noPath) return noRawCompletions(model, server);
   if (status === 503 && /loading/i.test(fault?.message ?? '')) return loading();

@@ -1,7 +1,7 @@
 import * as z from 'zod';
 import type { Settings } from '../env.ts';
 
-/** The variable UPSTREAMS: the servers of models. It names secrets, whose values are in variables of their own. */
+/** The variable UPSTREAMS: the servers of models. It names secrets; separate variables hold their values. */
 
 const milliseconds = z.int().min(1);
 
@@ -67,7 +67,7 @@ const openAi = z.strictObject({
   /** Name of the variable with the server's API key; none = no key is sent. */
   apiKey: z.string().optional(),
   /**
-   * Gives each tenant a prefix cache of its own, by `cache_salt` in every request, because cached prompts show in timing
+   * Gives each tenant its own prefix cache, by `cache_salt` in every request, because cached prompts show in timing
    * and usage. For vLLM: other servers ignore the field, and hosted APIs may reject it.
    */
   cacheSalt: z.boolean().default(false),

@@ -10,7 +10,7 @@ export interface DeviceSettings {
   readonly provider: ProviderChoice;
   /** CUDA device number; null = the first. */
   readonly deviceId: number | null;
-  /** Most memory on a CUDA device, KV cache included; null = all. */
+  /** Maximum memory on a CUDA device, KV cache included; null = all. */
   readonly memoryBytes: number | null;
 }
 

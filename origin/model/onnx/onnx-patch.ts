@@ -28,7 +28,7 @@ export interface PatchedGraph {
 
 /** Operators that project hidden states onto the vocabulary. Their first input is the hidden state. */
 const PROJECTIONS = new Set(['MatMul', 'MatMulNBits', 'MatMulBnb4', 'Gemm', 'FusedMatMul']);
-/** Most nodes between projection and output: casts, scalings and soft caps. */
+/** Maximum number of nodes between projection and output: casts, scalings and soft caps. */
 const MAX_TAIL_NODES = 12;
 const PREFIX = 'continuo';
 
@@ -132,7 +132,7 @@ function findReader(fields: readonly WireField[], logits: string): { reader: Wir
     const node = readNode(field);
     for (const name of node.outputs) if (name !== '') producers.set(name, { field, node });
   }
-  // Nearest first. A bias can be the first input of the sum, and have a producer of its own.
+  // Nearest first. A bias can be the first input of the sum and have its own producer.
   const names = [logits];
   for (let at = 0; at < Math.min(names.length, MAX_TAIL_NODES); at++) {
     const producer = producers.get(names[at]!);

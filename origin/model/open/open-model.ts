@@ -47,7 +47,7 @@ export interface ModelOptions {
   readonly threads: number;
   /** Absent = the CPU. */
   readonly device?: DeviceSettings | undefined;
-  /** Most memory of the KV cache; null = what is free on the CPU, or what the device allocates. */
+  /** Maximum memory of the KV cache; null = the free memory on the CPU, or what the device allocates. */
   readonly kvLimitBytes: number | null;
 }
 

@@ -10,7 +10,7 @@ export interface EmbedderOptions {
   /** float32 vectors [batch, sequence, size]. */
   readonly output: string;
   readonly size: number;
-  /** Most tokens of a run. */
+  /** Maximum number of tokens of a run. */
   readonly capacity: number;
 }
 

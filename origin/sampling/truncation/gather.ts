@@ -31,7 +31,7 @@ export function gatherUntil(
   for (let depth = (highest - cut) * coldness; ; depth = GROWTH * depth + MIN_GROWTH) {
     cut = Math.min(cut, highest - depth / coldness);
     gatherAbove(Math.max(cut, lowest), workspace);
-    // Ends for NaN, too.
+    // Also ends for NaN.
     if (!(cut > lowest) || isEnough(depth)) return;
   }
 }
