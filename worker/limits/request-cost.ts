@@ -17,7 +17,7 @@ export interface RequestCost {
 const tighter = (left: number | null, right: number | null): number | null =>
   left === null || right === null ? (left ?? right) : Math.min(left, right);
 
-/** Returns what tenant, key and deployment allow for one request. */
+/** Returns the bounds that tenant, key and deployment set for one request. */
 export function boundsOf({ tenant, key }: Principal, settings: Settings): RequestBounds {
   const sequences = tighter(tenant.limits.maxSequences, key.limits.maxSequences);
   return {

@@ -7,7 +7,7 @@ export interface StoredResponse {
   readonly body: string;
 }
 
-/** What a request with an idempotency key must do. */
+/** The next action of a request with an idempotency key. */
 export type IdempotencyClaim =
   | { readonly turn: 'run' }
   | { readonly turn: 'wait' }

@@ -75,7 +75,7 @@ function requireDevice({ provider }: OrtDevice, { platform, arch, cuda }: Machin
   if (missing.length > 0) throw new ModelError(`the CUDA provider lacks ${missing.join(', ')}`);
 }
 
-/** Outside Linux, WebGPU adapters are normally GPUs, and there is no Vulkan to ask. */
+/** Outside Linux, WebGPU adapters are normally GPUs, and Vulkan is not available for the check. */
 function requireGpu({ platform, adapters }: Machine): void {
   if (platform !== 'linux') return;
   const found = adapters();

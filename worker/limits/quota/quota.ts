@@ -11,8 +11,8 @@ import { add, correct } from './window.ts';
 
 /**
  * Limits of a tenant and of its keys: all-or-nothing reservation before a request, settlement with the true usage after
- * it, and reservations that expire. Pure: the clock is an argument (Unix milliseconds, never decreasing), the state plain
- * data.
+ * it, and reservations that expire. Pure: the clock is an argument (Unix milliseconds, never decreasing), and the state is
+ * plain data.
  */
 
 /** Reserves everything that a claim needs. If a limit is exceeded, returns it and leaves the state unchanged. */

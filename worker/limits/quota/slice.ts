@@ -5,14 +5,14 @@ import { add, correct, used } from './window.ts';
 /**
  * Regional slices of a tenant's budget: requests, tokens and slots that a region may use without asking home. Home counts
  * a slice as used from its grant until the region reports, so all regions together stay within the limits.
- * Pure: the clock is an argument (Unix milliseconds, never decreasing), the state plain data.
+ * Pure: the clock is an argument (Unix milliseconds, never decreasing), and the state is plain data.
  */
 
 /** Lifetime of a slice. */
 export const SLICE_MS = 10_000;
 /** If the region stays silent for this long after the lifetime, home counts the slice as spent. */
 export const SLICE_GRACE_MS = 30_000;
-/** A slice takes at most 1/PARTS of what is left. If that is less than one request, home grants no slice. */
+/** A slice takes at most 1/PARTS of the remaining budget. If that is less than one request, home grants no slice. */
 const PARTS = 8;
 
 const DAY_MS = 86_400_000;
@@ -57,7 +57,7 @@ function minLeft(rooms: readonly (readonly [limit: number | null, taken: number]
   return set.length === 0 ? null : Math.max(0, Math.min(...set));
 }
 
-/** Returns what all subjects have left. */
+/** Returns the remaining amounts that all subjects have. */
 function room(state: QuotaState, subjects: readonly Subject[], now: number): Amounts {
   const held = subjects.map(({ id, limits }) => ({ limits, of: subjectState(state, id) }));
   return {

@@ -17,7 +17,7 @@ export interface SubjectState {
   running: number;
 }
 
-/** What a running request holds. */
+/** The amounts that a running request has reserved. */
 export interface QuotaReservation {
   readonly id: string;
   readonly subjects: readonly string[];
