@@ -12,7 +12,7 @@ import type { Upstream } from './upstream.ts';
 import { parseUpstreams, type UpstreamConfig } from './upstream-config.ts';
 import { UpstreamHealth } from './upstream-health.ts';
 
-/** Selects an upstream by tenant and prompt, because prefix caches are per tenant and prompt. */
+/** Tenant and prompt of a request. They select the upstream, because prefix caches are per tenant and prompt. */
 export interface Affinity {
   readonly tenantId: string;
   readonly prompt: WirePrompt | null;

@@ -57,7 +57,7 @@ function minLeft(rooms: readonly (readonly [limit: number | null, taken: number]
   return set.length === 0 ? null : Math.max(0, Math.min(...set));
 }
 
-/** Returns the remaining amounts that all subjects have. */
+/** Returns the amounts that every subject has left. */
 function room(state: QuotaState, subjects: readonly Subject[], now: number): Amounts {
   const held = subjects.map(({ id, limits }) => ({ limits, of: subjectState(state, id) }));
   return {
