@@ -15,7 +15,7 @@ export interface ResponseState {
   limits: Readonly<Record<string, string>>;
 }
 
-/** The caller, filled in during authentication, for the access log. */
+/** The caller, as far as the request has been processed, for the access log. */
 export interface CallerState {
   /** Null until the key has been checked. */
   principal: Principal | null;
