@@ -2,7 +2,7 @@ import { basename } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import * as z from 'zod';
 import { infillSetting } from '../infill/template.ts';
-import { type Environment, setVariables } from './environment.ts';
+import { type Environment, parseVariables, requireKnown } from './environment.ts';
 import {
   defaultThreads,
   type ModelSettings,
@@ -81,17 +81,14 @@ export interface OriginConfig {
   readonly logLevel: z.infer<typeof variables>['CONTINUO_LOG_LEVEL'];
 }
 
+/** @throws Error one line that names the first CONTINUO_ variable that does not exist */
+export const requireKnownVariables = (environment: Environment): void =>
+  requireKnown(environment, Object.keys(variables.shape));
+
 /** @throws Error one line that names the variable; never the secret's value */
 export function readConfig(environment: Environment): OriginConfig {
-  const given = setVariables(environment);
-  const parsed = variables.safeParse(given);
-  if (!parsed.success) {
-    const issue = parsed.error.issues[0];
-    const name = String(issue?.path[0]);
-    const missing = given[name] === undefined;
-    throw new Error(`${name}: ${missing ? 'must be set' : (issue?.message ?? 'not valid')}`);
-  }
-  const values = parsed.data;
+  requireKnownVariables(environment);
+  const values = parseVariables(variables, environment);
   return {
     host: values.CONTINUO_ORIGIN_HOST,
     port: values.CONTINUO_ORIGIN_PORT,

@@ -1,4 +1,4 @@
-import { readdirSync, statSync } from 'node:fs';
+import { existsSync, readdirSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { errorMessage } from '../../shared/error-details.ts';
 import type { GenerationDefaults } from '../../shared/sampling.ts';
@@ -40,6 +40,10 @@ export function inspectModel(settings: ModelSettings): InspectedModel {
 
 function model(settings: ModelSettings): InspectedModel {
   const { directory, variant, slots, contextLength, device, kvMemoryBytes, infill } = settings.engine;
+  if (!existsSync(directory)) {
+    const where = 'CONTINUO_MODEL_DIR, or the directory in CONTINUO_MODELS_FILE';
+    throw new Error(`the model directory ${directory} is missing; correct ${where}`);
+  }
   const tokenizer = Tokenizer.fromDirectory(directory, MARKERS);
   const plan = planModel({
     directory,

@@ -3,6 +3,7 @@ import { createRequire } from 'node:module';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { errorMessage } from '../../shared/error-details.ts';
+import { requireKnownVariables } from '../config/config.ts';
 import { banner } from './banner.ts';
 import { edgeCommand, originCommand } from './child-commands.ts';
 import { developmentState } from './development-state.ts';
@@ -56,6 +57,7 @@ class StartFailure extends Error {
 
 async function run(): Promise<void> {
   const root = fileURLToPath(new URL('../..', import.meta.url));
+  requireKnownVariables(process.env);
   const settings = readStartSettings(process.env);
   await refuseUnusablePorts(settings);
   const stateDirectory = path.resolve(root, settings.stateDirectory);

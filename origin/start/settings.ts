@@ -1,6 +1,6 @@
 import { isIPv6 } from 'node:net';
 import * as z from 'zod';
-import { type Environment, setVariables } from '../config/environment.ts';
+import { type Environment, parseVariables } from '../config/environment.ts';
 
 const portNumber = z.coerce.number().int().min(1).max(65_535);
 
@@ -27,13 +27,7 @@ export interface StartSettings {
 
 /** @throws Error one line that names the variable */
 export function readStartSettings(environment: Environment): StartSettings {
-  const given = setVariables(environment);
-  const parsed = schema.safeParse(given);
-  if (!parsed.success) {
-    const issue = parsed.error.issues[0];
-    throw new Error(`${issue?.path.join('.')}: ${issue?.message}`);
-  }
-  const values = parsed.data;
+  const values = parseVariables(schema, environment);
   if (values.CONTINUO_PORT === values.CONTINUO_ORIGIN_PORT) {
     throw new Error(
       `CONTINUO_ORIGIN_PORT: ${values.CONTINUO_PORT} is already CONTINUO_PORT; set another one.`,

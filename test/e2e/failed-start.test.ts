@@ -22,6 +22,14 @@ describe('npm start', () => {
     expect(output()).toMatch(/^The origin stopped:\n.*CONTINUO_SLOTS: /);
   });
 
+  test('refuses a misspelled variable before it starts anything', async () => {
+    const { child, output } = launch({ CONTINUO_PROT: '80' });
+    expect(await exitOf(child)).toBe(1);
+    expect(output().trim()).toBe(
+      'CONTINUO_PROT: there is no such variable; the nearest name is CONTINUO_PORT',
+    );
+  });
+
   test('Ctrl-C before anything is ready ends the launcher', async () => {
     const directory = newDirectory();
     const { child } = await launchOnFreePorts({ CONTINUO_STATE_DIR: directory });

@@ -30,7 +30,12 @@ function start(environment: Record<string, string> = {}): OriginProcess {
 describe.concurrent('a start that cannot succeed is exit code 1 and one line on stderr', () => {
   test.each([
     ['a wrong value', { CONTINUO_SLOTS: 'many' }, /CONTINUO_SLOTS: /],
-    ['a missing model', { CONTINUO_MODEL_DIR: '/nowhere' }, /tokenizer\.json: the file is missing/],
+    [
+      'a missing model',
+      { CONTINUO_MODEL_DIR: '/nowhere' },
+      /model directory \/nowhere is missing.*CONTINUO_MODEL_DIR/,
+    ],
+    ['a misspelled variable', { CONTINUO_SLOT: '2' }, /CONTINUO_SLOT: .*CONTINUO_SLOTS/],
     ['a model without weights', { CONTINUO_MODEL_DIR: WITHOUT_WEIGHTS }, /model\.onnx|config\.json/],
     ['a context the model was not made for', { CONTINUO_CONTEXT: '1000000' }, /context of 1000000/],
     [

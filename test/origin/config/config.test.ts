@@ -1,5 +1,25 @@
+import { readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
-import { readConfig } from '../../../origin/config/config.ts';
+import { readConfig, requireKnownVariables } from '../../../origin/config/config.ts';
+
+const NAME = /CONTINUO_[A-Z_]*[A-Z]/g;
+
+/** Variables that do not exist, named only as such. */
+const ABSENT = new Set([
+  ...[
+    'CONTINUO_SLOT',
+    'CONTINUO_PROT',
+    'CONTINUO_DRAIN_SECS',
+    'CONTINUO_FORCED_TOKENS',
+    'CONTINUO_CACHE_GENERATED',
+  ],
+]);
+
+const sourceTexts = (folder: string): string[] =>
+  readdirSync(folder, { recursive: true, encoding: 'utf8' })
+    .filter((name) => /\.(ts|py|yaml)$|Dockerfile/.test(name) && !name.includes('node_modules'))
+    .map((name) => readFileSync(join(folder, name), 'utf8'));
 
 const SECRET = { CONTINUO_ORIGIN_SECRET: 'not to be told' };
 
@@ -54,20 +74,49 @@ describe('configuration', () => {
   });
 
   test.each([
-    ['CONTINUO_ORIGIN_SECRET', undefined, /must be set/],
-    ['CONTINUO_ORIGIN_SECRET', 'short', /8/],
-    ['CONTINUO_ORIGIN_PORT', 'http', /number/],
-    ['CONTINUO_ORIGIN_PORT', '70000', /65535/],
-    ['CONTINUO_SLOTS', '0', />=1/],
-    ['CONTINUO_SLOTS', '2.5', /int/],
-    ['CONTINUO_THREADS', '-1', />=1/],
-    ['CONTINUO_SPECULATION', '65', /64/],
-    ['CONTINUO_GENERATION_CONFIG', 'yes', /"true"\|"false"/],
-    ['CONTINUO_LOG_LEVEL', 'loud', /info/],
-    ['CONTINUO_INFILL', '{"layout":[]}', /template/],
+    ['CONTINUO_ORIGIN_SECRET', undefined, /must be set: expected at least 8 characters/],
+    ['CONTINUO_ORIGIN_SECRET', 'short', /received 5 characters; expected at least 8 characters/],
+    ['CONTINUO_ORIGIN_PORT', 'http', /received "http"; expected a whole number from 0 to 65535/],
+    ['CONTINUO_ORIGIN_PORT', '70000', /received "70000"; expected a whole number from 0 to 65535/],
+    ['CONTINUO_SLOTS', 'abc', /received "abc"; expected a whole number from 1 to 1024/],
+    ['CONTINUO_SLOTS', '0', /received "0"; expected a whole number from 1 to 1024/],
+    ['CONTINUO_SLOTS', '2.5', /received "2.5"; expected a whole number from 1 to 1024/],
+    ['CONTINUO_THREADS', '-1', /received "-1"; expected a whole number from 1 to 1024/],
+    ['CONTINUO_SPECULATION', '65', /received "65"; expected a whole number from 0 to 64/],
+    ['CONTINUO_GENERATION_CONFIG', 'yes', /received "yes"; expected true or false/],
+    ['CONTINUO_LOG_LEVEL', 'loud', /received "loud"; expected one of fatal, error, warn, info, .*/],
+    [
+      'CONTINUO_MODEL_NAME',
+      'x'.repeat(200),
+      /received "x{80}…"; expected at least 1 characters and at most 128/,
+    ],
+    ['CONTINUO_INFILL', '{"layout":[]}', /received "{.*}"; expected auto, off or a template/],
   ])('%s=%s is one line that names it and keeps the secret', (name, value, message) => {
     const read = () => readConfig({ ...SECRET, [name]: value });
     expect(read).toThrow(new RegExp(`^${name}: .*${message.source}[^\\n]*$`));
     expect(read).not.toThrow(/not to be told|short$/);
+  });
+
+  test.each([
+    ['CONTINUO_SLOT', /^CONTINUO_SLOT: there is no such variable; the nearest name is CONTINUO_SLOTS$/],
+    ['CONTINUO_DRAIN_SECS', /nearest name is CONTINUO_DRAIN_SECONDS$/],
+    ['CONTINUO_FORCED_TOKENS', /^CONTINUO_FORCED_TOKENS: this variable was removed; unset it$/],
+    ['CONTINUO_CACHE_GENERATED', /was removed/],
+  ])('refuses %s, which does not exist', (name, message) => {
+    expect(() => readConfig({ ...SECRET, [name]: 'true' })).toThrow(message);
+  });
+
+  test('knows every variable that a source file or test names', () => {
+    const folders = ['../../../origin', '../../../worker', '../..'].map((folder) =>
+      join(import.meta.dirname, folder),
+    );
+    const names = new Set(
+      folders.flatMap((folder) => sourceTexts(folder)).flatMap((text) => text.match(NAME) ?? []),
+    );
+    expect(names.size).toBeGreaterThan(30);
+    for (const name of names) {
+      if (ABSENT.has(name)) continue;
+      expect(() => requireKnownVariables({ [name]: 'x' }), name).not.toThrow();
+    }
   });
 });

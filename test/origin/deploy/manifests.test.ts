@@ -103,6 +103,7 @@ describe.each(renderer === null ? [] : OVERLAYS)('overlay %s', (name) => {
     expect(pod.securityContext).toMatchObject({ runAsNonRoot: true, seccompProfile });
     expect(pod.securityContext.runAsUser).toBeGreaterThan(0);
     expect(pod.automountServiceAccountToken).toBe(false);
+    expect(pod.enableServiceLinks).toBe(false);
     const rights = { allowPrivilegeEscalation: false, capabilities: { drop: ['ALL'] } };
     for (const { securityContext, resources } of containers) {
       expect(securityContext).toEqual({ ...rights, readOnlyRootFilesystem: true });
