@@ -16,7 +16,7 @@ import { createLog, type Logger } from './log.ts';
 import { UsageAccounts } from './request/usage-accounts.ts';
 import { Fleet } from './serving/fleet.ts';
 import { inspectModel } from './serving/inspect-model.ts';
-import { loadModel } from './serving/load-model.ts';
+import { type LoadHooks, loadModel } from './serving/load-model.ts';
 import { requireBudget } from './serving/memory-budget.ts';
 import { readModels, reloadOnSignal } from './serving/reload.ts';
 import { Service } from './serving/service.ts';
@@ -31,10 +31,13 @@ const STOP_MS = 2000;
 async function main(): Promise<void> {
   const config = readConfig(process.env);
   const log = createLog(config.logLevel);
+  const now = () => performance.now();
   const fleet = new Fleet({
-    load: (model) =>
-      loadModel(model, { log, onSteps: (reports) => recordSteps(metrics, model.settings.name, reports) }),
-    now: () => performance.now(),
+    load: (model) => {
+      const onSteps: LoadHooks['onSteps'] = (reports) => recordSteps(metrics, model.settings.name, reports);
+      return loadModel(model, { log, stallMs: config.stallMs, now, onSteps });
+    },
+    now,
     log,
   });
   const service = new Service(fleet);

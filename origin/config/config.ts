@@ -64,6 +64,8 @@ export const variables = z.object({
   CONTINUO_GENERATION_CONFIG: onOff,
   /** Seconds for running requests to finish after SIGTERM. */
   CONTINUO_DRAIN_SECONDS: whole(0, 3600).default(30),
+  /** Seconds without an answer after which an engine thread with work is replaced. */
+  CONTINUO_STALL_SECONDS: whole(1, 3600).default(30),
   CONTINUO_LOG_LEVEL: z.enum(['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent']).default('info'),
   /** Fill-in-the-middle: `auto` (by the vocabulary's tokens), `off`, or a template as JSON. */
   CONTINUO_INFILL: infillSetting,
@@ -78,6 +80,7 @@ export interface OriginConfig {
   /** Declares the models instead; null = one model. */
   readonly modelsFile: string | null;
   readonly drainMs: number;
+  readonly stallMs: number;
   readonly logLevel: z.infer<typeof variables>['CONTINUO_LOG_LEVEL'];
 }
 
@@ -96,6 +99,7 @@ export function readConfig(environment: Environment): OriginConfig {
     model: modelOf(values),
     modelsFile: values.CONTINUO_MODELS_FILE ?? null,
     drainMs: values.CONTINUO_DRAIN_SECONDS * 1000,
+    stallMs: values.CONTINUO_STALL_SECONDS * 1000,
     logLevel: values.CONTINUO_LOG_LEVEL,
   };
 }

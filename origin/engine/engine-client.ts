@@ -2,6 +2,7 @@ import { Worker } from 'node:worker_threads';
 import type { GenerationEvent } from '../../shared/generation.ts';
 import type { EngineThreadData } from './engine-thread.ts';
 import type { EngineCommand, EngineReport, EngineStatus, StepReport, Submission } from './messages.ts';
+import { Watchdog } from './watchdog.ts';
 
 /** The part of a worker_threads Worker that the client uses. */
 export interface EngineWorker {
@@ -17,6 +18,8 @@ export interface EngineClientOptions {
   readonly spawn: () => EngineWorker;
   /** Called after every step with events, and with the reports of the steps before it. */
   readonly onSteps?: (reports: readonly StepReport[], status: EngineStatus) => void;
+  /** A thread with work and without an answer for `afterMs` is replaced. Default: never. */
+  readonly stall?: { readonly afterMs: number; readonly now: () => number };
   /** Called when the thread has died; `reason` is one line for the log. */
   readonly onDeath?: (reason: string) => void;
   /** Wait before the first restart; doubles with each restart in a row, up to 30 s. */
@@ -52,13 +55,15 @@ interface OpenSubmission {
 
 const MIN_RESTART_MS = 100;
 const MAX_RESTART_MS = 30_000;
+/** Default time for a thread to stop before it is ended. */
+const MAX_STOP_MS = 30_000;
 const LOADING_RETRY_MS = 2_000;
 const DOWN: EngineStatus = { running: 0, waiting: 0, healthy: false };
 const IDLE: EngineStatus = { running: 0, waiting: 0, healthy: true };
 
 /**
- * The engine for the rest of the origin. Keeps an engine thread running: if it dies, every open request gets an error
- * event, and a new thread is started.
+ * The engine for the rest of the origin. Keeps an engine thread running: if it dies or hangs, every open request gets an
+ * error event, and a new thread is started.
  */
 export class EngineClient {
   readonly #options: EngineClientOptions;
@@ -128,7 +133,9 @@ export class EngineClient {
     if (worker === null) return;
     const exited = new Promise<void>((resolve) => worker.on('exit', () => resolve()));
     worker.postMessage({ type: 'stop' });
+    const hung = setTimeout(() => void worker.terminate(), this.#options.stall?.afterMs ?? MAX_STOP_MS);
     await exited;
+    clearTimeout(hung);
   }
 
   #spawn(): void {
@@ -136,20 +143,56 @@ export class EngineClient {
     this.#worker = worker;
     let reason = 'the engine thread exited';
     let permanent = false;
+    let stalled = false;
+    const watchdog = this.#watch(worker, (stallReason) => {
+      stalled = true;
+      reason = stallReason;
+    });
     worker.on('message', (report) => {
-      if (this.#worker !== worker) return;
-      if (report.type === 'failed') ({ message: reason, permanent } = report);
+      if (this.#worker !== worker || stalled) return;
+      if (report.type === 'ready') watchdog?.start();
+      if (report.type === 'alive') watchdog?.alive();
+      else if (report.type === 'failed') ({ message: reason, permanent } = report);
       else this.#receive(report);
     });
     worker.on('error', (error) => {
       reason = `${error.name}: ${error.message}`;
     });
     worker.on('exit', () => {
+      watchdog?.stop();
       if (this.#worker === worker) this.#died(new EngineStartError(reason, permanent));
     });
   }
 
-  #receive(report: Exclude<EngineReport, { type: 'failed' }>): void {
+  /**
+   * Watches a thread. If it hangs, fails its requests and ends it; its exit starts the next one. A thread that hangs in
+   * native code ends only when that code returns, and until then the engine stays unhealthy: two threads may not share
+   * the device.
+   */
+  #watch(worker: EngineWorker, onStall: (reason: string) => void): Watchdog | null {
+    const { stall } = this.#options;
+    if (stall === undefined) return null;
+    return new Watchdog({
+      stallMs: stall.afterMs,
+      now: stall.now,
+      hasWork: () => this.#open.size > 0,
+      ping: () => worker.postMessage({ type: 'ping' }),
+      onStall: () => {
+        onStall(`the engine thread did not answer for ${stall.afterMs / 1000} s`);
+        if (this.#worker === worker) this.#fail('The engine stopped responding.');
+        void worker.terminate();
+      },
+    });
+  }
+
+  /** Refuses new requests and fails the open ones, until the next thread is ready. */
+  #fail(message: string): void {
+    this.#state = 'starting';
+    this.#status = DOWN;
+    this.#failOpen(message);
+  }
+
+  #receive(report: Exclude<EngineReport, { type: 'failed' | 'alive' }>): void {
     switch (report.type) {
       case 'ready':
         this.#state = 'ready';
@@ -190,9 +233,7 @@ export class EngineClient {
 
   #died(error: EngineStartError): void {
     this.#worker = null;
-    this.#state = 'starting';
-    this.#status = DOWN;
-    this.#failOpen('The engine stopped unexpectedly.');
+    this.#fail('The engine stopped unexpectedly.');
     if (!this.#everReady) {
       this.#ready.reject(error);
       return;

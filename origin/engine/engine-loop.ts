@@ -1,7 +1,7 @@
 import { setImmediate } from 'node:timers/promises';
 import { type MessagePort, receiveMessageOnPort } from 'node:worker_threads';
 import type { Engine, EngineOptions } from './engine.ts';
-import type { EngineCommand } from './messages.ts';
+import type { EngineCommand, EngineReport } from './messages.ts';
 
 /**
  * Runs an engine with the commands from a port until `stop` arrives. Drains the port between two steps, because the event
@@ -12,11 +12,13 @@ export async function serveEngine(
   create: (hooks: Pick<EngineOptions, 'report' | 'onWork'>) => Engine,
 ): Promise<void> {
   let stopped = false;
+  let pinged = false;
   let wake = (): void => {};
   const engine = create({ report: (report) => port.postMessage(report), onWork: () => wake() });
   const handle = (command: EngineCommand): void => {
     if (command.type === 'submit') engine.submit(command.submission);
     else if (command.type === 'abort') engine.abort(command.requestId);
+    else if (command.type === 'ping') pinged = true;
     else stopped = true;
     wake();
   };
@@ -26,6 +28,8 @@ export async function serveEngine(
       for (let next = receiveMessageOnPort(port); next; next = receiveMessageOnPort(port))
         handle(next.message);
       if (stopped) return;
+      if (pinged) port.postMessage({ type: 'alive' } satisfies EngineReport);
+      pinged = false;
       if (engine.idle) {
         engine.settle();
         await new Promise<void>((resolve) => {

@@ -66,6 +66,8 @@ export interface SubmittedPrompt {
 export type EngineCommand =
   | { readonly type: 'submit'; readonly submission: Submission }
   | { readonly type: 'abort'; readonly requestId: string }
+  /** Answered with `alive` between two steps. */
+  | { readonly type: 'ping' }
   | { readonly type: 'stop' };
 
 /** Counters of one run of the model, for /metrics. Times in milliseconds. */
@@ -103,6 +105,7 @@ export type EngineReport =
     }
   /** The engine cannot start or continue; the thread ends after this. `permanent` if the model is the cause. */
   | { readonly type: 'failed'; readonly message: string; readonly permanent: boolean }
+  | { readonly type: 'alive' }
   /** Answers to `submit`; refused if the waiting queue is full. */
   | { readonly type: 'admitted'; readonly requestId: string }
   | { readonly type: 'refused'; readonly requestId: string; readonly retryAfterMs: number }

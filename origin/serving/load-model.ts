@@ -13,6 +13,10 @@ import type { InspectedModel } from './inspect-model.ts';
 
 export interface LoadHooks {
   readonly log: Logger;
+  /** Longest silence of a working engine thread. */
+  readonly stallMs: number;
+  /** Milliseconds. */
+  readonly now: () => number;
   onSteps(reports: readonly StepReport[]): void;
 }
 
@@ -22,7 +26,7 @@ export interface LoadHooks {
  */
 export async function loadModel(
   { settings: { name, engine: settings }, created }: InspectedModel,
-  { log, onSteps }: LoadHooks,
+  { log, stallMs, now, onSteps }: LoadHooks,
 ): Promise<{ readonly model: ServedModel; readonly engine: EngineClient }> {
   const { directory } = settings;
   const tokenizer = Tokenizer.fromDirectory(directory, MARKERS);
@@ -45,6 +49,7 @@ export async function loadModel(
   const engine = new EngineClient({
     spawn: () => spawnEngineThread(data),
     onSteps,
+    stall: { afterMs: stallMs, now },
     onDeath: (reason) => log.error({ model: name, reason }, 'engine died'),
   });
   const { slots, contextLength, vocabularySize, imagePositions, summary, warning } = await engine.start();

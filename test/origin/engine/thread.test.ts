@@ -1,13 +1,14 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { Worker } from 'node:worker_threads';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
 import {
   EngineClient,
   type SubmissionAnswer,
   spawnEngineThread,
 } from '../../../origin/engine/engine-client.ts';
 import type { Submission } from '../../../origin/engine/messages.ts';
+import { Watchdog } from '../../../origin/engine/watchdog.ts';
 import { tokenBytesOf } from '../../../origin/tokenizer/read-token-bytes.ts';
 import type { GenerationEvent } from '../../../shared/generation.ts';
 import { submission } from './support/submissions.ts';
@@ -163,4 +164,119 @@ describe('the engine thread', () => {
     expect(transcribe(events, 1).choices.get(0)?.text).toMatch(/^[ab]{3}$/);
     await client.stop();
   });
+});
+
+/** Admits every submission except `silent`, then spins forever. */
+const SPINNING = `
+  const { parentPort } = require('node:worker_threads');
+  parentPort.postMessage({ type: 'ready' });
+  parentPort.on('message', ({ submission }) => {
+    if (submission === undefined) return;
+    const { requestId } = submission;
+    if (requestId === 'silent') for (;;);
+    parentPort.postMessage({ type: 'admitted', requestId });
+  });
+`;
+
+it('a hung engine thread becomes unhealthy, fails its requests and is replaced', async () => {
+  const deaths: string[] = [];
+  let spawned = 0;
+  const client = new EngineClient({
+    spawn: () => (spawned++ === 0 ? new Worker(SPINNING, { eval: true }) : spawnEngineThread(model.data)),
+    stall: { afterMs: 500, now: () => performance.now() },
+    restartDelayMs: 1,
+    onDeath: (reason) => deaths.push(reason),
+  });
+  await client.start();
+  const events: GenerationEvent[] = [];
+  expect(await client.submit(request('open', 3), (more) => events.push(...more))).toEqual({ admitted: true });
+  const unanswered = client.submit(request('silent', 3), () => undefined);
+  expect(await unanswered).toMatchObject({ admitted: false });
+  expect(client.status.healthy).toBe(false);
+  expect(events).toMatchObject([{ type: 'error', code: 'upstream_error', retryable: true }]);
+  await vi.waitUntil(() => client.status.healthy, 20_000);
+  expect(deaths).toEqual(['the engine thread did not answer for 0.5 s']);
+  const done = Promise.withResolvers<void>();
+  await client.submit(request('next', 3), (more) => {
+    if (more.some(({ type }) => type === 'done')) done.resolve();
+  });
+  await done.promise;
+  await client.stop();
+}, 30_000);
+
+it('a thread that hangs while it is stopped is ended', async () => {
+  const client = new EngineClient({
+    spawn: () => new Worker(SPINNING, { eval: true }),
+    stall: { afterMs: 100, now: () => performance.now() },
+  });
+  await client.start();
+  void client.submit(request('silent', 3), () => undefined);
+  await client.stop();
+  expect(client.status.healthy).toBe(false);
+}, 10_000);
+
+let now = 0;
+beforeEach(() => {
+  now = 0;
+});
+afterEach(() => {
+  vi.useRealTimers();
+});
+
+/** Advances the injected clock together with the timers. */
+function advance(ms: number, periodMs = 100): void {
+  for (let passed = 0; passed < ms; passed += periodMs) {
+    now += periodMs;
+    vi.advanceTimersByTime(periodMs);
+  }
+}
+
+function watched(answers: boolean, hasWork = () => true) {
+  vi.useFakeTimers();
+  const onStall = vi.fn();
+  const watchdog: Watchdog = new Watchdog({
+    stallMs: 1000,
+    now: () => now,
+    hasWork,
+    ping: () => answers && watchdog.alive(),
+    onStall,
+  });
+  watchdog.start();
+  return { watchdog, onStall };
+}
+
+it('a thread that answers, or has no work, is never given up', () => {
+  const answering = watched(true);
+  const idle = watched(false, () => false);
+  advance(60_000);
+  expect(answering.onStall).not.toHaveBeenCalled();
+  expect(idle.onStall).not.toHaveBeenCalled();
+});
+
+it('a thread that does not answer is given up once, after the limit', () => {
+  const { onStall } = watched(false);
+  advance(1000);
+  expect(onStall).not.toHaveBeenCalled();
+  advance(10_000);
+  expect(onStall).toHaveBeenCalledTimes(1);
+});
+
+it('the silence counts on if the last request is aborted', () => {
+  let work = true;
+  const { onStall } = watched(false, () => work);
+  advance(500);
+  work = false;
+  advance(2000);
+  expect(onStall).toHaveBeenCalledTimes(1);
+});
+
+it('time in which the watching thread was blocked does not count', () => {
+  const { watchdog, onStall } = watched(false);
+  advance(200);
+  now += 60_000;
+  advance(100);
+  expect(onStall).not.toHaveBeenCalled();
+  watchdog.alive();
+  advance(500);
+  expect(onStall).not.toHaveBeenCalled();
 });
