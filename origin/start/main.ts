@@ -12,6 +12,7 @@ import { portFault } from './port.ts';
 import { type Command, ProcessGroup } from './process-group.ts';
 import { untilReady } from './readiness.ts';
 import { readStartSettings, type StartSettings } from './settings.ts';
+import { lockStateDirectory } from './state-lock.ts';
 import { Supervisor } from './supervisor.ts';
 
 /**
@@ -59,10 +60,11 @@ async function run(): Promise<void> {
   const root = fileURLToPath(new URL('../..', import.meta.url));
   requireKnownVariables(process.env);
   const settings = readStartSettings(process.env);
-  await refuseUnusablePorts(settings);
   const stateDirectory = path.resolve(root, settings.stateDirectory);
   // Also for the children, because the local database stores prompts and completions for replay.
   process.umask(0o077);
+  using _lock = lockStateDirectory(stateDirectory);
+  await refuseUnusablePorts(settings);
   const state = developmentState(stateDirectory);
   const context = { root, stateDirectory, settings, state, resolve: createRequire(import.meta.url).resolve };
 

@@ -202,6 +202,16 @@ describe('npm start', () => {
     expect(output().trim()).toBe(`Port ${port} on 127.0.0.1 is in use; set CONTINUO_PORT to a free one.`);
   });
 
+  test('a second start on the same state directory names the process that holds it', async () => {
+    const { child, output } = launch({
+      CONTINUO_STATE_DIR: directory,
+      CONTINUO_PORT: String(await freePort()),
+      CONTINUO_ORIGIN_PORT: String(await freePort()),
+    });
+    expect(await exitOf(child)).toBe(1);
+    expect(output()).toMatch(`The state directory ${directory} is in use by process ${system.launcher.pid}.`);
+  });
+
   test('a wrong setting is one clear line and exit code 1', async () => {
     const { child, output } = launch({ CONTINUO_PORT: 'eighty' });
     expect(await exitOf(child)).toBe(1);

@@ -47,7 +47,9 @@ export function createAdminApi(access: AdminAccess): AdminApi {
         ...(body === undefined ? {} : { body: JSON.stringify(body) }),
       })
       .catch(() => {
-        throw new CommandError(`No server answers at ${address.origin}.`);
+        throw new CommandError(
+          `No server answers at ${address.origin}. Run npm start, or name another server in CONTINUO_URL.`,
+        );
       });
     const answer: unknown = await response.json().catch(() => null);
     if (response.ok) return parse(object, answer);

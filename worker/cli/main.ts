@@ -22,8 +22,9 @@ function developmentKey(url: URL): string | null {
 
 function keyFor(url: URL): string {
   const key = process.env.CONTINUO_ADMIN_KEY || developmentKey(url);
-  if (key === null) throw new CommandError('There is no admin key. Set CONTINUO_ADMIN_KEY.');
-  return key;
+  if (key !== null) return key;
+  const how = isLocal(url, process.env) ? 'Run npm start, which creates one, or set' : 'Set';
+  throw new CommandError(`There is no admin key. ${how} CONTINUO_ADMIN_KEY.`);
 }
 
 const program = createAdminProgram({

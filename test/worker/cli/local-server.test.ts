@@ -1,3 +1,7 @@
+import { spawnSync } from 'node:child_process';
+import { mkdtempSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
 import { expect, test } from 'vitest';
 import { readStartSettings } from '../../../origin/start/settings.ts';
 import { isLocal, localAddress } from '../../../worker/cli/local-server.ts';
@@ -21,4 +25,24 @@ test('sends the development key to no other machine', () => {
   for (const host of ['127.0.0.1', 'localhost', '[::1]']) {
     expect(isLocal(new URL(`http://${host}:1`), {})).toBe(true);
   }
+});
+
+test('without a running server, the command tells to run npm start', () => {
+  const main = path.resolve(import.meta.dirname, '../../../worker/cli/main.ts');
+  const state = mkdtempSync(path.join(tmpdir(), 'continuo-admin-'));
+  const admin = () =>
+    spawnSync(process.execPath, [main, 'tenants', 'list'], {
+      env: { PATH: process.env.PATH, CONTINUO_STATE_DIR: state, CONTINUO_PORT: '1' },
+      encoding: 'utf8',
+    });
+  expect(admin()).toMatchObject({
+    status: 1,
+    stderr: 'There is no admin key. Run npm start, which creates one, or set CONTINUO_ADMIN_KEY.\n',
+  });
+  writeFileSync(path.join(state, 'development.json'), '{"apiKey":"a key"}');
+  expect(admin()).toMatchObject({
+    status: 1,
+    stderr:
+      'No server answers at http://127.0.0.1:1. Run npm start, or name another server in CONTINUO_URL.\n',
+  });
 });

@@ -1,0 +1,50 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdtempSync, readFileSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { expect, test } from 'vitest';
+import { lockStateDirectory } from '../../../origin/start/state-lock.ts';
+
+const MODULE = path.resolve(import.meta.dirname, '../../../origin/start/state-lock.ts');
+
+const temporaryDirectory = (): string => mkdtempSync(path.join(tmpdir(), 'continuo-lock-'));
+
+/** Starts a process that holds the lock until it is killed. */
+async function holderOf(directory: string) {
+  const code = `
+    import { lockStateDirectory } from ${JSON.stringify(MODULE)};
+    globalThis.lock = lockStateDirectory(${JSON.stringify(directory)});
+    console.log('locked');
+    setInterval(() => undefined, 1000);
+  `;
+  const child = spawn(process.execPath, ['--input-type=module', '--eval', code], {
+    stdio: ['ignore', 'pipe', 'inherit'],
+  });
+  await once(child.stdout, 'data');
+  return child;
+}
+
+test('a second start on a state directory names the process that holds it; a killed holder holds nothing', async () => {
+  const directory = path.join(temporaryDirectory(), 'new');
+  const holder = await holderOf(directory);
+  expect(() => lockStateDirectory(directory)).toThrow(
+    `The state directory ${directory} is in use by process ${holder.pid}. Stop it, or set CONTINUO_STATE_DIR to another directory.`,
+  );
+  holder.kill('SIGKILL');
+  await once(holder, 'exit');
+  using _lock = lockStateDirectory(directory);
+  expect(readFileSync(path.join(directory, 'launcher.pid'), 'utf8')).toBe(`${process.pid}\n`);
+});
+
+test('a released directory can be locked again', () => {
+  const directory = temporaryDirectory();
+  lockStateDirectory(directory)[Symbol.dispose]();
+  lockStateDirectory(directory)[Symbol.dispose]();
+});
+
+test('a directory that cannot be created is one line that names the variable', () => {
+  const file = path.join(temporaryDirectory(), 'file');
+  writeFileSync(file, '');
+  expect(() => lockStateDirectory(file)).toThrow(/^CONTINUO_STATE_DIR: [^\n]+$/);
+});
