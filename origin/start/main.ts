@@ -8,6 +8,7 @@ import { banner } from './banner.ts';
 import { edgeCommand, originCommand } from './child-commands.ts';
 import { developmentState } from './development-state.ts';
 import { migrateOnce } from './migration.ts';
+import { untilNpmIsGone } from './npm-parent.ts';
 import { portFault } from './port.ts';
 import { type Command, ProcessGroup } from './process-group.ts';
 import { untilReady } from './readiness.ts';
@@ -75,6 +76,7 @@ async function run(): Promise<void> {
   const stopRequested = new Promise<'signal'>((resolve) => {
     for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const)
       process.once(signal, () => resolve('signal'));
+    void untilNpmIsGone().then(() => resolve('signal'));
   });
   const originProcess = new Supervisor(origin, {
     untilReady: (over) => untilReady(`${settings.originUrl}/health`, Number.POSITIVE_INFINITY, over),

@@ -1,8 +1,13 @@
-import { existsSync, mkdtempSync, statSync, writeFileSync } from 'node:fs';
+import { spawn } from 'node:child_process';
+import { existsSync, mkdtempSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, test } from 'vitest';
+import { statOf, untilEnded } from '../support/child-processes.ts';
 import { exitOf, freePort, launch, startSystem } from '../support/system.ts';
+
+const LAUNCHER = path.resolve(import.meta.dirname, '../../origin/start/main.ts');
 
 const newDirectory = (): string => mkdtempSync(path.join(tmpdir(), 'continuo-failed-start-'));
 
@@ -38,6 +43,35 @@ describe('npm start', () => {
     await expect.poll(() => existsSync(log) && statSync(log).size > 0).toBe(true);
     child.kill('SIGINT');
     expect(await exitOf(child)).toBe(0);
+  });
+
+  test.each([
+    ['ends with the shell in which npm runs it', 'start'],
+    ['outlives a shell that is not of npm', ''],
+  ])('%s', async (_, event) => {
+    const directory = newDirectory();
+    const shell = spawn('sh', ['-c', '"$0" "$1"; exit $?', process.execPath, LAUNCHER], {
+      env: {
+        ...process.env,
+        CONTINUO_PORT: String(await freePort()),
+        CONTINUO_ORIGIN_PORT: String(await freePort()),
+        CONTINUO_STATE_DIR: directory,
+        npm_lifecycle_event: event || undefined,
+      },
+      stdio: 'ignore',
+    });
+    const log = path.join(directory, 'origin.log');
+    await expect.poll(() => existsSync(log) && statSync(log).size > 0).toBe(true);
+    const launcher = Number(readFileSync(path.join(directory, 'launcher.pid'), 'utf8'));
+    expect(launcher).not.toBe(shell.pid);
+    shell.kill('SIGTERM');
+    await exitOf(shell);
+    if (event === '') {
+      await sleep(2000);
+      expect(statOf(launcher)).not.toBeNull();
+      process.kill(launcher, 'SIGTERM');
+    }
+    await untilEnded(launcher);
   });
 
   test('one port for Worker and origin is refused', async () => {

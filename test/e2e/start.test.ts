@@ -195,6 +195,7 @@ describe('npm start', () => {
   test('a port in use is one clear line and exit code 1', async () => {
     const port = Number(new URL(system.url).port);
     const { child, output } = launch({
+      CONTINUO_STATE_DIR: mkdtempSync(path.join(tmpdir(), 'continuo-start-')),
       CONTINUO_PORT: String(port),
       CONTINUO_ORIGIN_PORT: String(await freePort()),
     });
