@@ -15,6 +15,18 @@ import { closeSignal, type RouteCall, type ServerContext, sendJson, unlessAborte
 /** Maximum characters of one /tokenize request. Its answer is one write, which delays other streams. */
 const MAX_TEXT = 2 ** 20;
 
+/** Maximum tokens of a request, in contexts of the model. The answer to more would delay other streams. */
+const MAX_CONTEXTS = 4;
+
+function requireTokenLimit(
+  count: number,
+  { contextLength }: ServedModel,
+  refuse: (limit: number) => ApiError,
+) {
+  const limit = MAX_CONTEXTS * contextLength;
+  if (count > limit) throw refuse(limit);
+}
+
 /** POST /tokenize: parses special tokens in the text, as in a prompt. */
 export async function handleTokenize(
   { body, response }: RouteCall,
@@ -42,7 +54,12 @@ async function tokenised(
   }
   const options = { addSpecialTokens, parseSpecial: true };
   const caller = { tenantId: TOKENIZE_TENANT, signal };
-  const tokens = Array.from(await model.encoder.encode(prompt, options, caller));
+  const ids = await model.encoder.encode(prompt, options, caller);
+  requireTokenLimit(ids.length, model, (limit) => {
+    const message = `Invalid 'prompt': ${ids.length} tokens. Expected at most ${limit}, ${MAX_CONTEXTS} times the context of this model.`;
+    return new ApiError('string_above_max_length', message, { param: 'prompt' });
+  });
+  const tokens = Array.from(ids);
   const tokenStrings = tokens.map((id) => model.tokenizer.spelling(id));
   return { tokens, tokenStrings };
 }
@@ -57,6 +74,10 @@ export async function handleDetokenize(
 }
 
 function detokenised({ tokens }: DetokenizeRequest, model: ServedModel): DetokenizeResult {
+  requireTokenLimit(tokens.length, model, (limit) => {
+    const message = `Invalid 'tokens': ${tokens.length} tokens. Expected at most ${limit}, ${MAX_CONTEXTS} times the context of this model.`;
+    return new ApiError('array_above_max_length', message, { param: 'tokens' });
+  });
   const outside = tokens.findIndex((id) => id >= model.vocabularySize);
   if (outside >= 0) {
     throw new ApiError(

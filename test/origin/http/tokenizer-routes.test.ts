@@ -26,6 +26,23 @@ describe('the tokenizer', () => {
     expect(await origin.error('/tokenize', { body })).toMatchObject(refusal);
   });
 
+  test.each([
+    ['/tokenize', 'prompt', { prompt: '7 '.repeat(300), addSpecialTokens: true }],
+    ['/detokenize', 'tokens', { tokens: Array<number>(257).fill(1) }],
+  ])('%s refuses more tokens than four contexts', async (path, param, fields) => {
+    const body = { model: 'tiny', ...fields };
+    expect(await origin.error(path, { body })).toMatchObject({
+      status: 400,
+      param,
+      message: expect.stringContaining('Expected at most 256, 4 times the context of this model.'),
+    });
+  });
+
+  test('/detokenize accepts four contexts', async () => {
+    const body = { model: 'tiny', tokens: Array<number>(256).fill(1) };
+    expect((await origin.call('/detokenize', { body })).status).toBe(200);
+  });
+
   test('describes itself', async () => {
     const answer = await origin.call('/tokenizer_info?model=tiny');
     expect(tokenizerInfo.parse(await answer.json())).toMatchObject({
