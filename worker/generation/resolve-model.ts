@@ -61,19 +61,14 @@ export async function resolveModel(
 /** Rejects what the origin would also reject. Prompts with token ids are left to the origin, because an id may be a mark. */
 function checkImages({ prompts, images }: CompletionCall['generation'], model: OriginModel): void {
   if (images === undefined) return;
+  if (model.imageTokens === undefined && model.state === 'loaded') {
+    const message = `Unsupported parameter: the model '${model.id}' accepts text only, so 'images' is not available.`;
+    throw new ApiError('unsupported_parameter', message, { param: 'images' });
+  }
   const parts = prompts.flat();
   const text = parts.filter((part) => typeof part === 'string');
   const marks = text.reduce((sum, part) => sum + part.split(IMAGE_MARK).length - 1, 0);
   if (text.length === parts.length && marks !== images.length) throw wrongImageCount(images.length, marks);
-  if (model.imageTokens === undefined && model.state === 'loaded') {
-    throw new ApiError(
-      'unsupported_parameter',
-      "Unsupported parameter: this model does not accept 'images'.",
-      {
-        param: 'images',
-      },
-    );
-  }
   for (const [index, image] of images.entries()) {
     const parsed = imageBase64(image);
     if ('fault' in parsed) throw invalidImage(index, parsed.fault);

@@ -1,6 +1,7 @@
 import { ApiError } from '../../shared/errors.ts';
 import type { RequestContext } from '../context.ts';
 import type { Settings } from '../env.ts';
+import { describeSyntaxError } from './json-syntax.ts';
 
 /** The limits on reading a body. */
 type ReadLimits = Pick<RequestContext, 'settings' | 'timers'>;
@@ -148,7 +149,7 @@ export async function readJsonObject(request: Request, limits: ReadLimits): Prom
   try {
     body = JSON.parse(text);
   } catch {
-    throw new ApiError('invalid_json', 'We could not parse the JSON body of your request.');
+    throw unreadable(describeSyntaxError(text));
   }
   if (typeof body === 'object' && body !== null && !Array.isArray(body)) return body as JsonObject;
   throw new ApiError('invalid_type', 'Invalid type for the request body: expected a JSON object.');

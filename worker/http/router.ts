@@ -50,7 +50,10 @@ function decoded(component: string): string {
 /** 405 if the path exists for other methods, otherwise 404. */
 function noRoute(method: string, path: string, allowed: readonly string[]): ApiError {
   const shown = path.slice(0, 200);
-  if (allowed.length === 0) return new ApiError('unknown_url', `Invalid URL (${method} ${shown})`);
+  if (allowed.length === 0) {
+    const message = `Invalid URL (${method} ${shown}). This server offers text completions: POST /v1/completions.`;
+    return new ApiError('unknown_url', message);
+  }
   const list = allowed.join(', ');
   const message = `Not allowed to ${method} on ${shown} (expected one of: ${list}).`;
   return new ApiError('method_not_supported', message, { headers: { allow: list } });

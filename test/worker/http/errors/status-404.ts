@@ -10,7 +10,7 @@ export const STATUS_404: readonly ErrorCase[] = [
     type,
     code: 'unknown_url',
     param: null,
-    message: /^Invalid URL \(POST \/v1\/x\)$/,
+    message: /^Invalid URL \(POST \/v1\/x\)\. This server offers text completions: POST \/v1\/completions\.$/,
   },
   {
     name: 'unknown URL, found before the missing key',
