@@ -116,10 +116,10 @@ export const STATUS_400: readonly ErrorCase[] = [
   ),
   invalid(
     'array too long',
-    { stop: Array(17).fill('a') },
+    { stop: Array(33).fill('a') },
     'array_above_max_length',
     'stop',
-    /maximum length 16.*length 17/,
+    /maximum length 32.*length 33/,
   ),
   invalid(
     'array too short',
