@@ -4,11 +4,11 @@ import type { Tenant } from '../shared/tenant.ts';
 import { authenticate } from './auth/auth.ts';
 import type { RequestContext } from './context.ts';
 import type { CompletionCall } from './dialects/completion-call.ts';
-import { chooseDialect } from './dialects/dialect.ts';
+import { chooseDialect, type Dialect } from './dialects/dialect.ts';
 import { parseCompletion } from './dialects/request.ts';
 import { startGeneration } from './generation/generation-start.ts';
 import { answerPlain, answerStream } from './generation/relay.ts';
-import { checkCapabilities, resolveModel } from './generation/resolve-model.ts';
+import { checkCapabilities, DEFAULT_NAME, resolveModel } from './generation/resolve-model.ts';
 import { IDEMPOTENCY_HEADER, RESUMABLE_HEADER } from './http/headers.ts';
 import { readJsonObject } from './http/request-body.ts';
 import { boundsOf, costOf } from './limits/request-cost.ts';
@@ -18,7 +18,7 @@ import { admit } from './limits/reservation.ts';
 export async function complete(request: Request, context: RequestContext): Promise<Response> {
   const principal = await authenticate(request, context, 'completions');
   context.answer.dialect = chooseDialect(request, principal.tenant);
-  const body = await readJsonObject(request, context);
+  const body = withModel(await readJsonObject(request, context), context.answer.dialect);
   const model = await resolveModel(body.model, principal, context, request.signal);
   const bounds = boundsOf(principal, context.settings);
   const call = parseCompletion(body, context.answer.dialect, bounds, model.defaults);
@@ -33,6 +33,12 @@ export async function complete(request: Request, context: RequestContext): Promi
     throw finalAfterTimeLimit(thrown, context);
   }
 }
+
+type JsonBody = Awaited<ReturnType<typeof readJsonObject>>;
+
+/** Adds the default model if the dialect allows requests without one. */
+const withModel = (body: JsonBody, { modelOptional }: Dialect): JsonBody =>
+  modelOptional && (body.model ?? null) === null ? { ...body, model: DEFAULT_NAME } : body;
 
 /** A request that used its whole time limit would use it again, so clients must not repeat it. */
 function finalAfterTimeLimit(thrown: unknown, { settings, timings }: RequestContext): unknown {
