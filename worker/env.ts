@@ -62,7 +62,7 @@ const settings = z.object({
     .number()
     .int()
     .min(1)
-    .default(4 * 1024 * 1024),
+    .default(2 * 1024 * 1024),
   /** Request bodies that take longer to arrive fail with 408. */
   BODY_TIMEOUT_MS: milliseconds(30_000),
   /** After this much silence, the stream gets a keep-alive comment. */

@@ -50,6 +50,22 @@ export const STATUS_400: readonly ErrorCase[] = [
     message: /could not parse the JSON body.*: the body is empty\./,
   },
   {
+    name: 'a body of many small objects',
+    send: (worker) => worker.post(`{"x":[${'{},'.repeat(200_000)}{}]}`),
+    type,
+    code: 'invalid_value',
+    param: null,
+    message: /more than 100000 strings, lists and objects/,
+  },
+  {
+    name: 'a body that is nested too deeply',
+    send: (worker) => worker.post('{"x":'.repeat(40_000)),
+    type,
+    code: 'invalid_value',
+    param: null,
+    message: /nested deeper than 32 levels/,
+  },
+  {
     name: 'a body that is not an object',
     send: (worker) => worker.post('[]'),
     type,
