@@ -112,4 +112,10 @@ export const publicTokenizerInfo = z.object({
   chat_template: z.string().nullable(),
 });
 
+export const startResponse = z.object({
+  service: z.literal('Continuo'),
+  base_url: z.string().describe('Base URL for OpenAI clients.'),
+  links: z.record(z.string(), z.string()),
+});
+
 export const healthResponse = z.object({ status: z.literal('ok') });

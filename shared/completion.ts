@@ -5,8 +5,8 @@ import { promptField } from './completion-prompt.ts';
 import { MAX_WORD_LENGTH, samplingFields } from './completion-sampling.ts';
 import { integer, list } from './json-fields.ts';
 
-/** OpenAI documents four. Evaluation and editor clients send five to nine. */
-export const MAX_STOPS = 16;
+/** OpenAI documents four. Evaluation clients send up to nine, editors about 20. */
+export const MAX_STOPS = 32;
 
 const stopText = z.string().min(1).max(MAX_WORD_LENGTH);
 

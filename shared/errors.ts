@@ -75,6 +75,9 @@ export interface ApiErrorOptions {
   readonly headers?: Readonly<Record<string, string>>;
 }
 
+/** Returns a count with its noun: `1 prompt`, `2 prompts`. */
+export const counted = (count: number, noun: string): string => `${count} ${noun}${count === 1 ? '' : 's'}`;
+
 /** Returns the headers for the time to wait: whole seconds as in HTTP, and milliseconds for clients that read them. */
 export const retryAfter = (ms: number) => ({
   'retry-after': String(Math.max(1, Math.ceil(ms / 1000))),

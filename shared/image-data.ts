@@ -1,4 +1,4 @@
-import { ApiError } from './errors.ts';
+import { ApiError, counted } from './errors.ts';
 
 /** Mark for an image in a prompt, the same for all models. */
 export const IMAGE_MARK = '<image>';
@@ -21,7 +21,7 @@ export function imageBase64(image: string): { readonly base64: string } | { read
 }
 
 export function wrongImageCount(images: number, marks: number): ApiError {
-  const message = `Invalid 'images': got ${images} images, but the prompt has ${marks} '${IMAGE_MARK}' marks.`;
+  const message = `Invalid 'images': got ${counted(images, 'image')}, but the prompt has ${counted(marks, `'${IMAGE_MARK}' mark`)}.`;
   return new ApiError('invalid_value', message, { param: 'images' });
 }
 

@@ -23,6 +23,23 @@ const settings = z.object({
   ORIGIN_BINDING: z.string().min(1).optional(),
   /** JSON list of upstreams. If absent, the only upstream is the origin at ORIGIN_URL. */
   UPSTREAMS: z.string().optional(),
+  /** Additional names of served models: comma-separated pairs such as `davinci-002=org/tiny`. */
+  MODEL_ALIASES: z
+    .string()
+    .default('')
+    .transform((text) =>
+      text
+        .split(',')
+        .map((pair) => pair.trim())
+        .filter((pair) => pair !== '')
+        .map((pair) => /^([^=\s]+)\s*=\s*(\S+)$/.exec(pair))
+        .map((match) => match && { name: match[1]!, model: match[2]! }),
+    )
+    .pipe(
+      z.array(
+        z.object({ name: z.string(), model: z.string() }, 'expected pairs such as davinci-002=org/tiny'),
+      ),
+    ),
   /** Page origins that may call from a browser: comma-separated, or `*` for all. */
   CORS_ORIGINS: z
     .string()
@@ -45,7 +62,7 @@ const settings = z.object({
     .number()
     .int()
     .min(1)
-    .default(4 * 1024 * 1024),
+    .default(2 * 1024 * 1024),
   /** Request bodies that take longer to arrive fail with 408. */
   BODY_TIMEOUT_MS: milliseconds(30_000),
   /** After this much silence, the stream gets a keep-alive comment. */

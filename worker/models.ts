@@ -3,7 +3,7 @@ import type { Principal } from '../shared/tenant.ts';
 import { authenticate } from './auth/auth.ts';
 import type { RequestContext } from './context.ts';
 import { chooseDialect } from './dialects/dialect.ts';
-import { mayUse, resolveModel } from './generation/resolve-model.ts';
+import { DEFAULT_NAME, mayUse, named, resolveModel } from './generation/resolve-model.ts';
 import { jsonResponse } from './http/responses.ts';
 
 /** @param name the model's id or one of its aliases */
@@ -17,11 +17,15 @@ const modelObject = ({ id, created, contextLength, state }: OriginModel, name = 
   state,
 });
 
-/** Lists each model under its id and its aliases. Skips aliases that another model already uses. */
-function modelObjects(models: readonly OriginModel[]) {
+/**
+ * Lists each model under its id, its aliases and, if it is the default model, under `default`. Skips aliases that another
+ * model already uses.
+ */
+function modelObjects(models: readonly OriginModel[], defaultModel: OriginModel | undefined) {
   const taken = new Set(models.map(({ id }) => id));
   return models.flatMap((model) => {
-    const free = model.aliases.filter((alias) => !taken.has(alias));
+    const names = model === defaultModel ? [...model.aliases, DEFAULT_NAME] : model.aliases;
+    const free = [...new Set(names)].filter((alias) => !taken.has(alias));
     for (const alias of free) taken.add(alias);
     return [modelObject(model), ...free.map((alias) => modelObject(model, alias))];
   });
@@ -38,7 +42,7 @@ export async function listModels(request: Request, context: RequestContext): Pro
   const principal = await identify(request, context);
   const models = await context.catalogue.models(request.signal);
   const visible = models.filter((model) => mayUse(principal, model, models));
-  return jsonResponse({ object: 'list', data: modelObjects(visible) });
+  return jsonResponse({ object: 'list', data: modelObjects(visible, named(DEFAULT_NAME, models)) });
 }
 
 /** GET /v1/models/{id}: accepts every name that a completion accepts. The name may contain slashes. */

@@ -1,9 +1,11 @@
 import { describe, expect, test } from 'vitest';
+import { ADMIN_KEY_SHA256, tenantWithKey } from './admin/admin-client.ts';
 import { complete } from './support/completions.ts';
 import { MODEL } from './support/fake-origin.ts';
+import { KEY, startWorker } from './support/worker.ts';
 import { workerForTests } from './support/worker-for-tests.ts';
 
-const { worker, origin } = workerForTests();
+const { worker, origin } = workerForTests({ ADMIN_KEY_SHA256 });
 
 describe('models and health', () => {
   test('lists models and shows one whose id has slashes', async () => {
@@ -16,7 +18,8 @@ describe('models and health', () => {
       max_model_len: 2_048,
       state: 'loaded',
     };
-    expect(await (await worker.request('/v1/models')).json()).toEqual({ object: 'list', data: [model] });
+    const listed = [model, { ...model, id: 'default' }];
+    expect(await (await worker.request('/v1/models')).json()).toEqual({ object: 'list', data: listed });
     expect(await (await worker.request(`/v1/models/${MODEL.id}`)).json()).toEqual(model);
     expect(await (await worker.request(`/v1/models/${encodeURIComponent(MODEL.id)}`)).json()).toEqual(model);
     expect(await (await worker.request(`/v1/models/${MODEL.id}/`)).json()).toEqual(model);
@@ -36,6 +39,53 @@ describe('models and health', () => {
     expect(await (await worker.request('/v1/models/short')).json()).toEqual(data[1]);
     for (const model of ['short', 'default', 'second']) await complete(worker, { model });
     expect(origin.requests.map(({ model }) => model)).toEqual([MODEL.id, MODEL.id, 'second']);
+  });
+
+  test('lists no default where it selects no model', async () => {
+    origin.models = [MODEL, { ...MODEL, id: 'second' }];
+    const { data } = (await (await worker.request('/v1/models')).json()) as { data: object[] };
+    expect(data).toMatchObject([{ id: MODEL.id }, { id: 'second' }]);
+  });
+
+  test.each(['llamacpp', 'mistralrs', 'vllm'])(
+    'completes without a model in the dialect %s',
+    async (dialect) => {
+      await complete(worker, { model: undefined }, { 'x-dialect': dialect });
+      await complete(worker, { model: null }, { 'x-dialect': dialect });
+      expect(origin.requests.map(({ model }) => model)).toEqual([MODEL.id, MODEL.id]);
+      origin.models = [MODEL, { ...MODEL, id: 'second' }];
+      const headers = { 'x-dialect': dialect };
+      expect((await worker.post({ prompt: 'Hi' }, { headers })).status).toBe(404);
+    },
+  );
+
+  test('names at most 10 models that the key may use if a model is not found', async () => {
+    origin.models = Array.from({ length: 12 }, (_, index) => ({ ...MODEL, id: `m${index}` }));
+    const messageFor = async (key: string) => {
+      const headers = { authorization: `Bearer ${key}` };
+      const answer = await worker.post({ model: 'none', prompt: 'Hi' }, { headers });
+      return ((await answer.json()) as { error: { message: string } }).error.message;
+    };
+    expect(await messageFor(KEY)).toMatch(/Available models: 'm0', .*'m9' and more\.$/);
+    const { key } = await tenantWithKey(worker, 'two-models', {}, { models: ['m3', 'm11'] });
+    expect(await messageFor(key)).toMatch(/Available models: 'm3', 'm11'\.$/);
+  });
+
+  test('serves models under the names in MODEL_ALIASES', async () => {
+    const aliased = await startWorker(origin, { MODEL_ALIASES: `davinci-002=${MODEL.id}, absent=none` });
+    try {
+      await complete(aliased, { model: 'davinci-002' });
+      expect(origin.requests.map(({ model }) => model)).toEqual([MODEL.id]);
+      const { data } = (await (await aliased.request('/v1/models')).json()) as { data: object[] };
+      expect(data).toMatchObject([
+        { id: MODEL.id },
+        { id: 'davinci-002', root: MODEL.id },
+        { id: 'default', root: MODEL.id },
+      ]);
+      expect((await aliased.post({ model: 'absent', prompt: 'Hi' })).status).toBe(404);
+    } finally {
+      await aliased.stop();
+    }
   });
 
   test('shows a model under every name that completions accept', async () => {

@@ -47,6 +47,15 @@ function checkScopes(scopes: readonly string[], tenantId: string): void {
   }
 }
 
+const alreadyExpired = (): ApiError =>
+  new ApiError(
+    'invalid_value',
+    "Invalid 'expires_at': the time is in the past. Send Unix seconds in the future.",
+    {
+      param: 'expires_at',
+    },
+  );
+
 /** Blocks a key at once, in spite of the Workers' caches. */
 const block = ({ id, tenantId }: KeyRecord, context: RequestContext): Promise<void> =>
   retry(() => limiterOf(context, tenantId).block(id, true));
@@ -76,6 +85,7 @@ export const KEY_OPERATIONS: readonly AdminOperation[] = [
       }
       const { tenant: tenantId, expires_at, name, scopes, models } = body;
       const expiresAt = expires_at === null ? null : expires_at * 1000;
+      if (expiresAt !== null && expiresAt <= context.now()) throw alreadyExpired();
       const terms = { tenantId, name, scopes, models, limits: toCamelCase(body.limits), expiresAt };
       const { record, key } = await createKey(terms, context);
       await insertKey(context.env.DB, record);

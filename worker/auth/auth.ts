@@ -21,8 +21,8 @@ export function authenticate(request: Request, context: RequestContext, scope: S
 async function identify(request: Request, context: RequestContext, scope: Scope): Promise<Principal> {
   const address = request.headers.get('cf-connecting-ip') ?? 'unknown';
   await checkFlood(context.env.FLOOD_BY_ADDRESS, networkOf(address));
-  const key = /^bearer +(\S+)$/i.exec(request.headers.get('authorization')?.trim() ?? '')?.[1];
-  if (key === undefined) throw missingKey();
+  const key = keyOf(request);
+  if (key === null) throw missingKey();
   const hash = await sha256Hex(key);
   const principal = builtInPrincipal(hash, context) ?? (await storedPrincipal(key, hash, scope, context));
   context.caller.principal = principal;
@@ -31,6 +31,12 @@ async function identify(request: Request, context: RequestContext, scope: Scope)
   if (principal.tenant.suspended) throw suspended();
   if (!principal.key.scopes.includes(scope)) throw insufficientScope(scope);
   return principal;
+}
+
+/** Returns the key that a request carries: as Bearer token, or in a header that other APIs use; null without a key. */
+function keyOf({ headers }: Request): string | null {
+  const bearer = /^bearer +(\S+)$/i.exec(headers.get('authorization')?.trim() ?? '')?.[1];
+  return bearer ?? (headers.get('x-api-key')?.trim() || headers.get('api-key')?.trim() || null);
 }
 
 async function checkFlood(limit: RateLimit | undefined, key: string): Promise<void> {

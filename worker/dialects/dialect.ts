@@ -29,6 +29,8 @@ export interface Dialect {
   readonly errorCode: 'string' | 'status';
   /** If only one model is served, every model name selects it. */
   readonly anyModel: boolean;
+  /** A completion without a model uses the model `default`. */
+  readonly modelOptional: boolean;
 }
 
 const BASE_DEFAULTS: Defaults = {
@@ -51,6 +53,7 @@ const OPENAI: Dialect = {
   streamUsage: 'on-request',
   errorCode: 'string',
   anyModel: false,
+  modelOptional: false,
 };
 
 /** Each dialect lists only its differences from `openai`. */
@@ -74,9 +77,23 @@ export const DIALECTS: Readonly<Record<DialectName, Dialect>> = {
     maxLogprobs: 20,
     errorCode: 'status',
     anyModel: true,
+    modelOptional: true,
   },
-  mistralrs: { ...OPENAI, name: 'mistralrs', contextOverflow: 'error', maxLogprobs: 20 },
-  vllm: { ...OPENAI, name: 'vllm', contextOverflow: 'error', maxLogprobs: 20, errorCode: 'status' },
+  mistralrs: {
+    ...OPENAI,
+    name: 'mistralrs',
+    contextOverflow: 'error',
+    maxLogprobs: 20,
+    modelOptional: true,
+  },
+  vllm: {
+    ...OPENAI,
+    name: 'vllm',
+    contextOverflow: 'error',
+    maxLogprobs: 20,
+    errorCode: 'status',
+    modelOptional: true,
+  },
 };
 
 /** Returns the defaults of one request: the dialect's, otherwise the model's, otherwise BASE_DEFAULTS. */

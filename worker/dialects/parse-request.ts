@@ -49,10 +49,11 @@ const noun = (issue: z.core.$ZodIssueInvalidType): string =>
 function wrongType(name: string, expected: string, input: unknown): ErrorText {
   if (input === undefined) return missingParameter(name);
   // JSON has no infinity, but JSON.parse reads 1e999 as one.
-  const wanted = input === Infinity || input === -Infinity ? `${expected} that is finite` : expected;
+  const infinite = input === Infinity || input === -Infinity;
+  const got = infinite ? 'a number that is too large to represent' : describeValue(input);
   return {
     code: 'invalid_type',
-    message: `Invalid type for '${name}': expected ${wanted}, but got ${describeValue(input)} instead.`,
+    message: `Invalid type for '${name}': expected ${expected}, but got ${got} instead.`,
   };
 }
 

@@ -14,6 +14,12 @@ export function aboveMaximum(param: string, maximum: number, value: number): Api
   return new ApiError('integer_above_max_value', message, { param });
 }
 
+/** A limit of the tenant or the API key, which the caller cannot find in the API's documentation. */
+export function aboveAccountMaximum(param: string, maximum: number, value: number): ApiError {
+  const message = `Invalid '${param}': integer above maximum value. Your account allows at most ${maximum}, but got ${value} instead.`;
+  return new ApiError('integer_above_max_value', message, { param });
+}
+
 /** Two aliases have different values. */
 export function conflicting(first: string, second: string): ApiError {
   const message = `Conflicting parameters: '${first}' and '${second}' mean the same but have different values. Send one of them.`;

@@ -1,5 +1,5 @@
 import { type CompletionRequest, completionRequest } from '../../shared/completion.ts';
-import { ApiError } from '../../shared/errors.ts';
+import { ApiError, counted } from '../../shared/errors.ts';
 import type { GenerationDefaults } from '../../shared/sampling.ts';
 import { either } from './aliases.ts';
 import { answerOptions, logprobsOf } from './answer-options.ts';
@@ -9,7 +9,7 @@ import { checkTogether, type Resolved } from './cross-field.ts';
 import { type Defaults, type Dialect, defaultsOf } from './dialect.ts';
 import { parseRequest } from './parse-request.ts';
 import { passthroughFields } from './passthrough-fields.ts';
-import { aboveMaximum, unsupportedParameter } from './request-errors.ts';
+import { aboveAccountMaximum, unsupportedParameter } from './request-errors.ts';
 import { samplingOf } from './sampling-parameters.ts';
 
 /** What the tenant, the key and the deployment allow for one request. */
@@ -42,16 +42,17 @@ function maxTokensOf(request: CompletionRequest, defaults: Defaults, bound: numb
   if (bound === null || (wanted >= 0 && wanted <= bound)) return wanted;
   if (given === undefined || given === -1) return bound;
   const name = MAX_TOKENS_NAMES.find((field) => request[field] === given);
-  throw aboveMaximum(name ?? 'max_tokens', bound, given);
+  throw aboveAccountMaximum(name ?? 'max_tokens', bound, given);
 }
 
 function checkSequences(prompts: number, choices: number, param: string, bound: number): void {
+  const allowed = `This endpoint allows you at most ${counted(bound, 'sequence')} per request`;
   if (prompts > bound) {
-    const message = `Invalid 'prompt': array too long. Expected at most ${bound} prompts, but got ${prompts} instead.`;
+    const message = `Invalid 'prompt': array too long. ${allowed}, but the request has ${prompts} prompts.`;
     throw new ApiError('array_above_max_length', message, { param: 'prompt' });
   }
   if (prompts * choices <= bound) return;
-  const message = `Invalid '${param}': integer above maximum value. ${prompts} prompts times ${choices} are ${prompts * choices} sequences, but at most ${bound} are allowed.`;
+  const message = `Invalid '${param}': integer above maximum value. ${allowed}, but ${counted(prompts, 'prompt')} with ${counted(choices, 'choice')} each would need ${prompts * choices}.`;
   throw new ApiError('integer_above_max_value', message, { param });
 }
 

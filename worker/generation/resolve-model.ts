@@ -8,14 +8,14 @@ import { describeValue } from '../dialects/parse-request.ts';
 import { missingParameter } from '../dialects/request-errors.ts';
 
 /** Names the model if only one is served. */
-const DEFAULT_NAME = 'default';
+export const DEFAULT_NAME = 'default';
 
 type Models = readonly OriginModel[];
 
 const onlyOf = (models: Models): OriginModel | undefined => (models.length === 1 ? models[0] : undefined);
 
-/** Ids take precedence over aliases. */
-const named = (name: string, models: Models): OriginModel | undefined =>
+/** Returns the model of this name. Ids take precedence over aliases. */
+export const named = (name: string, models: Models): OriginModel | undefined =>
   models.find(({ id }) => id === name) ??
   models.find(({ aliases }) => aliases.includes(name)) ??
   (name === DEFAULT_NAME ? onlyOf(models) : undefined);
@@ -24,11 +24,16 @@ const named = (name: string, models: Models): OriginModel | undefined =>
 export const mayUse = ({ key }: Principal, model: OriginModel, models: Models): boolean =>
   key.models === null || key.models.some((name) => named(name, models) === model);
 
-/** Returns 404, or the error of an upstream whose models are unknown. */
-function modelNotFound(name: string, { catalogue }: RequestContext): ApiError {
+const MAX_NAMED = 10;
+
+/** Returns 404 with the models that the key may use, or the error of an upstream whose models are unknown. */
+function modelNotFound(name: string, usable: Models, { catalogue }: RequestContext): ApiError {
   const missing = catalogue.missing();
   if (missing) return missing;
-  const message = `The model '${name.slice(0, 100)}' does not exist or you do not have access to it.`;
+  const ids = usable.slice(0, MAX_NAMED).map(({ id }) => `'${id}'`);
+  const more = usable.length > MAX_NAMED ? ' and more' : '';
+  const available = ids.length === 0 ? '' : ` Available models: ${ids.join(', ')}${more}.`;
+  const message = `The model '${name.slice(0, 100)}' does not exist or you do not have access to it.${available}`;
   return new ApiError('model_not_found', message, { param: 'model' });
 }
 
@@ -55,25 +60,21 @@ export async function resolveModel(
   const { anyModel } = context.answer.dialect;
   const model = named(name, models) ?? (anyModel ? onlyOf(models) : undefined);
   if (model !== undefined && mayUse(principal, model, models)) return model;
-  throw modelNotFound(name, context);
+  const usable = models.filter((one) => mayUse(principal, one, models));
+  throw modelNotFound(name, usable, context);
 }
 
 /** Rejects what the origin would also reject. Prompts with token ids are left to the origin, because an id may be a mark. */
 function checkImages({ prompts, images }: CompletionCall['generation'], model: OriginModel): void {
   if (images === undefined) return;
+  if (model.imageTokens === undefined && model.state === 'loaded') {
+    const message = `Unsupported parameter: the model '${model.id}' accepts text only, so 'images' is not available.`;
+    throw new ApiError('unsupported_parameter', message, { param: 'images' });
+  }
   const parts = prompts.flat();
   const text = parts.filter((part) => typeof part === 'string');
   const marks = text.reduce((sum, part) => sum + part.split(IMAGE_MARK).length - 1, 0);
   if (text.length === parts.length && marks !== images.length) throw wrongImageCount(images.length, marks);
-  if (model.imageTokens === undefined && model.state === 'loaded') {
-    throw new ApiError(
-      'unsupported_parameter',
-      "Unsupported parameter: this model does not accept 'images'.",
-      {
-        param: 'images',
-      },
-    );
-  }
   for (const [index, image] of images.entries()) {
     const parsed = imageBase64(image);
     if ('fault' in parsed) throw invalidImage(index, parsed.fault);

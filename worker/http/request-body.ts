@@ -1,6 +1,8 @@
 import { ApiError } from '../../shared/errors.ts';
 import type { RequestContext } from '../context.ts';
 import type { Settings } from '../env.ts';
+import { complexityFault } from './json-limits.ts';
+import { describeSyntaxError } from './json-syntax.ts';
 
 /** The limits on reading a body. */
 type ReadLimits = Pick<RequestContext, 'settings' | 'timers'>;
@@ -144,11 +146,18 @@ export async function drain(request: Request, { MAX_BODY_BYTES }: Settings): Pro
 export async function readJsonObject(request: Request, limits: ReadLimits): Promise<JsonObject> {
   checkMediaType(request);
   const text = await readText(request, limits);
+  const fault = complexityFault(text);
+  if (fault !== null) {
+    throw new ApiError(
+      'invalid_value',
+      `Invalid request body: ${fault}. Send a simpler body, or several requests.`,
+    );
+  }
   let body: unknown;
   try {
     body = JSON.parse(text);
   } catch {
-    throw new ApiError('invalid_json', 'We could not parse the JSON body of your request.');
+    throw unreadable(describeSyntaxError(text));
   }
   if (typeof body === 'object' && body !== null && !Array.isArray(body)) return body as JsonObject;
   throw new ApiError('invalid_type', 'Invalid type for the request body: expected a JSON object.');

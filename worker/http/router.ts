@@ -33,7 +33,8 @@ export function createRouter(routes: readonly Route[]): Router {
     if (response instanceof Response) return response;
     const { pathname } = new URL(request.url);
     const matching = router.routes.filter(([, pattern]) => pattern.test(pathname)).map(([verb]) => verb);
-    throw noRoute(request.method, pathname, [...new Set(matching)]);
+    const isServed = (path: string) => router.routes.some(([, pattern]) => pattern.test(path));
+    throw noRoute(request.method, pathname, [...new Set(matching)], rightPath(pathname, isServed));
   };
 }
 
@@ -47,10 +48,23 @@ function decoded(component: string): string {
   }
 }
 
+/** Returns the path that a wrong base URL was meant to give; null if there is none. */
+function rightPath(path: string, isServed: (path: string) => boolean): string | null {
+  const single = path.replace(/\/{2,}/g, '/');
+  const candidates = [single, `/v1${single}`, single.replace(/^\/v1\/v1\//, '/v1/')];
+  return candidates.find((candidate) => candidate !== path && isServed(candidate)) ?? null;
+}
+
 /** 405 if the path exists for other methods, otherwise 404. */
-function noRoute(method: string, path: string, allowed: readonly string[]): ApiError {
+function noRoute(method: string, path: string, allowed: readonly string[], right: string | null): ApiError {
   const shown = path.slice(0, 200);
-  if (allowed.length === 0) return new ApiError('unknown_url', `Invalid URL (${method} ${shown})`);
+  if (allowed.length === 0) {
+    const hint =
+      right === null
+        ? 'This server offers text completions: POST /v1/completions.'
+        : `Use ${right.slice(0, 200)} instead.`;
+    return new ApiError('unknown_url', `Invalid URL (${method} ${shown}). ${hint}`);
+  }
   const list = allowed.join(', ');
   const message = `Not allowed to ${method} on ${shown} (expected one of: ${list}).`;
   return new ApiError('method_not_supported', message, { headers: { allow: list } });

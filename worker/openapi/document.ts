@@ -98,7 +98,7 @@ function operationObject(path: string, operation: DocumentedOperation): Json {
   return {
     operationId: id,
     summary,
-    security: secured ? [{ bearer: [] }] : [],
+    security: secured ? [{ bearer: [] }, { header: [] }] : [],
     parameters: parametersOf(path, operation),
     ...(body && {
       requestBody: {
@@ -149,7 +149,10 @@ export function openApiDocument(routes: readonly DocumentedRoute[]): Json {
       ]),
     ),
     components: {
-      securitySchemes: { bearer: { type: 'http', scheme: 'bearer' } },
+      securitySchemes: {
+        bearer: { type: 'http', scheme: 'bearer' },
+        header: { type: 'apiKey', in: 'header', name: 'x-api-key' },
+      },
       schemas: componentSchemas(known.map(({ operation }) => operation)),
     },
   };

@@ -182,6 +182,21 @@ export const OPERATIONS: Readonly<Record<string, DocumentedOperation>> = {
     errors: ONE_MODEL,
     answer: { name: 'Model', schema: answers.publicModel, example: MODEL },
   },
+  'GET /': {
+    id: 'start',
+    summary: 'Link to the other endpoints. Browsers get a page.',
+    secured: false,
+    errors: ANY,
+    answer: {
+      name: 'Start',
+      schema: answers.startResponse,
+      example: {
+        service: 'Continuo',
+        base_url: 'https://api.example.com/v1',
+        links: { models: 'https://api.example.com/v1/models' },
+      },
+    },
+  },
   'GET /health': {
     id: 'health',
     summary: 'Report that the endpoint is up.',

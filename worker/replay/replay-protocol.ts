@@ -28,7 +28,10 @@ export interface InnerRequestProps {
   readonly region: string | null;
 }
 
+/** The rest of a stream; `beyond-end` if it has no event with this number; null if the tenant has no such stream. */
+export type Resumed = ReadableStream<Uint8Array> | 'beyond-end' | null;
+
 export interface StreamTailRpc extends Rpc.DurableObjectBranded {
   begin(request: Request, tenantId: string, props: InnerRequestProps): Promise<Response>;
-  resume(lastEventId: number, tenantId: string): Promise<ReadableStream<Uint8Array> | null>;
+  resume(lastEventId: number, tenantId: string): Promise<Resumed>;
 }

@@ -6,7 +6,7 @@ import { readText } from '../http/request-body.ts';
 import { eventStreamResponse } from '../http/responses.ts';
 import type { RouteHandler } from '../http/router.ts';
 import { retry } from '../retry.ts';
-import type { StreamTailRpc } from './replay-protocol.ts';
+import type { Resumed, StreamTailRpc } from './replay-protocol.ts';
 
 const tailOf = ({ env }: RequestContext, completion: string): DurableObjectStub<StreamTailRpc> =>
   env.STREAMS.get(env.STREAMS.idFromName(completion));
@@ -18,13 +18,18 @@ function unavailable(): never {
   );
 }
 
-/** Sends each resumable request through its own Durable Object; passes all other requests to the handler. */
+const invalidResumable = (): ApiError =>
+  new ApiError('invalid_value', `Invalid header '${RESUMABLE_HEADER}': expected 'true', or no such header.`, {
+    param: RESUMABLE_HEADER,
+  });
+
+/** Sends resumable requests through a Durable Object of their own; passes all other requests to the handler. */
 export function resumable(handler: RouteHandler): RouteHandler {
   return async (request, context, argument) => {
-    if (request.headers.get(RESUMABLE_HEADER)?.toLowerCase() !== 'true') {
-      return handler(request, context, argument);
-    }
+    const wanted = request.headers.get(RESUMABLE_HEADER);
+    if (wanted === null) return handler(request, context, argument);
     const { tenant } = await authenticate(request, context, 'completions');
+    if (wanted.trim().toLowerCase() !== 'true') throw invalidResumable();
     const headers = new Headers(request.headers);
     headers.delete(RESUMABLE_HEADER);
     headers.set(REQUEST_ID_HEADER, context.requestId);
@@ -57,14 +62,20 @@ export async function resumeStream(request: Request, context: RequestContext, id
   const { tenant } = await authenticate(request, context, 'completions');
   const completion = ID.exec(id)?.[1];
   const from = lastEventId(request);
-  const stream =
+  const stream: Resumed =
     completion === undefined
       ? null
-      : await retry(() => tailOf(context, completion).resume(from, tenant.id)).catch(unavailable);
+      : await retry<Resumed>(async () => await tailOf(context, completion).resume(from, tenant.id)).catch(
+          unavailable,
+        );
   if (stream === null) {
     const message =
       'This stream does not exist: it was not resumable, or it ended more than one minute ago. Send a new request.';
     throw new ApiError('not_found', message);
+  }
+  if (stream === 'beyond-end') {
+    const message = `Invalid header '${LAST_EVENT_HEADER}': the stream has no event ${from} yet. Send the id of the last event that you received.`;
+    throw new ApiError('invalid_value', message, { param: LAST_EVENT_HEADER });
   }
   return eventStreamResponse(stream);
 }

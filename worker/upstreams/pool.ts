@@ -70,6 +70,19 @@ export function accountOf(accounts: readonly (UsageAccount | null)[]): UsageAcco
   return known.find(({ ended }) => !ended) ?? most ?? null;
 }
 
+/** Adds the names of MODEL_ALIASES to the models. */
+function withAliases(
+  models: readonly OriginModel[],
+  aliases: Settings['MODEL_ALIASES'],
+): readonly OriginModel[] {
+  if (aliases.length === 0) return models;
+  return models.map((model) => {
+    const own = [model.id, ...model.aliases];
+    const added = aliases.filter((alias) => own.includes(alias.model)).map(({ name }) => name);
+    return { ...model, aliases: [...model.aliases, ...added] };
+  });
+}
+
 /** Creates the configured upstreams, with this isolate's state of their models and health. */
 export function createCatalogue(env: Env, settings: Settings, now: () => number): Catalogue {
   const candidates = new Map<string, Candidate>(
@@ -82,7 +95,7 @@ export function createCatalogue(env: Env, settings: Settings, now: () => number)
   const lists = new ModelLists(settings.MODELS_TTL_MS, now, afterAlone);
   const health = new UpstreamHealth(now);
   return {
-    models: (signal) => lists.all(upstreams, signal),
+    models: async (signal) => withAliases(await lists.all(upstreams, signal), settings.MODEL_ALIASES),
     missing: () => lists.missing,
     async usageOf(account, upstream, signal) {
       const named = upstreams.filter(({ name }) => name === upstream);

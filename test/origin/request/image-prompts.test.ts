@@ -105,12 +105,12 @@ describe('refuses', () => {
     [
       'too few images',
       { prompts: ['<image>', '<image>'], images: [image(1)] },
-      /got 1 images.* has 2 '<image>' marks/,
+      /got 1 image, .* has 2 '<image>' marks/,
     ],
     [
       'too few, where the context has no room for more either',
       { prompts: ['<image>'.repeat(13)], images: [image(1)] },
-      /got 1 images.* has 13 /,
+      /got 1 image, .* has 13 /,
     ],
     ['too many', { prompts: ['<image>'], images: [image(1), image(2)] }, /got 2 images.* has 1 /],
     ['none', { prompts: ['<image>'] }, /got 0 images.* has 1 /],

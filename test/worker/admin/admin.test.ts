@@ -76,8 +76,16 @@ describe('keys', () => {
   });
 
   test('rejects an expired key', async () => {
-    const { key } = await tenantWithKey(worker, 'keys-expired', {}, { expires_at: 1_000_000_000 });
+    const { key, keyId } = await tenantWithKey(worker, 'keys-expired', {}, { expires_at: 4_000_000_000 });
+    await worker.database.prepare(`UPDATE keys SET expires_at = 1 WHERE id = '${keyId}'`).run();
     expect((await completion(worker, key)).status).toBe(401);
+  });
+
+  test('does not create a key that has already expired', async () => {
+    await tenantWithKey(worker, 'keys-past');
+    const body = { tenant: 'keys-past', name: 'late', expires_at: 1_000_000_000 };
+    const answer = await admin(worker, 'POST', '/keys', body);
+    expect([answer.status, answer.body.error.param]).toEqual([400, 'expires_at']);
   });
 
   test('rejects a malformed key without a look-up, and an unknown key with one', async () => {

@@ -19,6 +19,7 @@ interface Habits {
   readonly usageUnasked: boolean;
   readonly codeOf400: unknown;
   readonly anyModel: boolean;
+  readonly modelOptional: boolean;
 }
 
 const OPENAI: Habits = {
@@ -30,6 +31,7 @@ const OPENAI: Habits = {
   usageUnasked: false,
   codeOf400: 'invalid_type',
   anyModel: false,
+  modelOptional: false,
 };
 
 const BEHAVIOURS: Readonly<Record<DialectName, Habits>> = {
@@ -50,9 +52,10 @@ const BEHAVIOURS: Readonly<Record<DialectName, Habits>> = {
     logprobsCeiling: 20,
     codeOf400: 400,
     anyModel: true,
+    modelOptional: true,
   },
-  mistralrs: { ...OPENAI, contextOverflow: 'error', logprobsCeiling: 20 },
-  vllm: { ...OPENAI, contextOverflow: 'error', logprobsCeiling: 20, codeOf400: 400 },
+  mistralrs: { ...OPENAI, contextOverflow: 'error', logprobsCeiling: 20, modelOptional: true },
+  vllm: { ...OPENAI, contextOverflow: 'error', logprobsCeiling: 20, codeOf400: 400, modelOptional: true },
 };
 
 const { worker, origin } = workerForTests({ ADMIN_KEY_SHA256 });
@@ -146,6 +149,11 @@ describe.each(Object.entries(BEHAVIOURS))('%s', (dialect, behaviour) => {
     expect((await speaking(dialect, { model: 'gpt-3.5-turbo' })).status).toBe(404);
   });
 
+  test('requires a model, or uses the default model', async () => {
+    const { status } = await speaking(dialect, { model: undefined });
+    expect(status).toBe(behaviour.modelOptional ? 200 : 400);
+  });
+
   test('counts text offsets from the start of the returned text', async () => {
     const offsets = async (fields: Fields) => {
       const { choices } = JSON.parse(await accepted(dialect, { max_tokens: 2, logprobs: 0, ...fields }));
@@ -220,6 +228,7 @@ test('match the table in docs/dialects.md', () => {
     'usage in streams': ({ usageUnasked }) => (usageUnasked ? 'last chunk of the last choice' : 'on request'),
     'error `code`': ({ codeOf400 }) => (codeOf400 === 400 ? 'HTTP status' : 'name'),
     'any model name': ({ anyModel }) => (anyModel ? 'yes' : 'no'),
+    '`model` may be absent': ({ modelOptional }) => (modelOptional ? 'yes' : 'no'),
   };
   const expected = Object.entries(words).map(([name, word]) => [
     name,

@@ -7,7 +7,8 @@ import { FIELD_TABLE, IGNORED_FIELDS, SERVICE_FIELDS } from './field-table.ts';
 
 /** Every field over HTTP: absent, null, at and beyond its bounds, and with another type. */
 
-const { worker, origin } = workerForTests({ MODELS_TTL_MS: '60000' });
+// The longest list of token ids is larger than the default limit of a body.
+const { worker, origin } = workerForTests({ MODELS_TTL_MS: '60000', MAX_BODY_BYTES: '4194304' });
 
 const send = (fields: Readonly<Record<string, unknown>>) =>
   worker.post({ model: 'default', prompt: 'x', ...fields });

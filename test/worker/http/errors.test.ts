@@ -79,7 +79,7 @@ test('documents no status that completions cannot have', async () => {
 describe('reports the first of several faults in this order', () => {
   const wrong = { method: 'DELETE', path: '/v1/completions' };
   const text = { 'content-type': 'text/plain' };
-  const huge = 'x'.repeat(4 * 1_024 * 1_024 + 1);
+  const huge = 'x'.repeat(2 * 1_024 * 1_024 + 1);
   const post = (body: unknown, headers: Record<string, string> = {}) => worker.post(body, { headers });
   const good = { model: 'default', prompt: 'Hi' };
   const noKey = { authorization: 'Bearer wrong' };

@@ -101,6 +101,20 @@ test('serves a stream only to its tenant', async () => {
   expect((await resume(id, 'x')).status).toBe(400);
 });
 
+test('rejects an event id beyond the end of the stream', async () => {
+  const seen = await read(await start());
+  const beyond = await resume(idOf(seen), String(seen.length + 1));
+  expect([beyond.status, await beyond.json()]).toMatchObject([
+    400,
+    { error: { code: 'invalid_value', param: 'last-event-id' } },
+  ]);
+});
+
+test.each(['false', '1', ''])('rejects the header with the value "%s"', async (value) => {
+  const answer = await worker.post(BODY, { headers: { 'x-resumable': value } });
+  expect([answer.status, await answer.json()]).toMatchObject([400, { error: { param: 'x-resumable' } }]);
+});
+
 test('stores nothing and numbers no events without the header', async () => {
   const plain = await read(await worker.post(BODY));
   expect(plain.every(({ id }) => id === null)).toBe(true);

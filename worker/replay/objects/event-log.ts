@@ -49,9 +49,15 @@ export class EventLog {
     return row === undefined ? null : { tenant: row.tenant, ended: row.ended !== 0 };
   }
 
-  append(events: readonly string[]): void {
+  /** Returns the number of the last event; 0 if there is none. */
+  lastId(): number {
     const sql = 'SELECT id FROM pieces ORDER BY id DESC LIMIT 1';
-    let [{ id } = { id: 0 }] = this.#sql.exec<{ id: number }>(sql).toArray();
+    const [{ id } = { id: 0 }] = this.#sql.exec<{ id: number }>(sql).toArray();
+    return id;
+  }
+
+  append(events: readonly string[]): void {
+    let id = this.lastId();
     for (const event of events) {
       id += 1;
       const bytes = encoder.encode(`id: ${id}\n${event}\n\n`);

@@ -3,7 +3,7 @@ import { ApiError } from '../../../shared/errors.ts';
 import { SSE_DONE, SSE_KEEP_ALIVE, sseData } from '../../../shared/framing.ts';
 import type { Env } from '../../env.ts';
 import { afterAlone } from '../../timers/request-timers.ts';
-import type { InnerRequestProps, StreamTailRpc } from '../replay-protocol.ts';
+import type { InnerRequestProps, Resumed, StreamTailRpc } from '../replay-protocol.ts';
 import { EventLog, endOf } from './event-log.ts';
 
 /** A stream can be resumed for this long after its end. */
@@ -69,9 +69,10 @@ export class StreamTail extends DurableObject<Env> implements StreamTailRpc {
     return new Response(this.#follow(0), answer);
   }
 
-  /** Returns the events after `lastEventId`; null if the tenant has no such stream. */
-  async resume(lastEventId: number, tenantId: string): Promise<ReadableStream<Uint8Array> | null> {
-    return this.#log.stream()?.tenant === tenantId ? this.#follow(lastEventId) : null;
+  /** Returns the events after `lastEventId`. */
+  async resume(lastEventId: number, tenantId: string): Promise<Resumed> {
+    if (this.#log.stream()?.tenant !== tenantId) return null;
+    return lastEventId > this.#log.lastId() ? 'beyond-end' : this.#follow(lastEventId);
   }
 
   override async alarm(): Promise<void> {

@@ -1,3 +1,4 @@
+import { tenantWithKey } from '../../admin/admin-client.ts';
 import { type ErrorCase, posting, refusedByOrigin } from './case.ts';
 
 const type = 'invalid_request_error';
@@ -23,7 +24,7 @@ export const STATUS_400: readonly ErrorCase[] = [
     type,
     code: 'invalid_json',
     param: null,
-    message: /could not parse the JSON body/,
+    message: /could not parse the JSON body.*: the text ends too early at line 1, column 10\./,
   },
   ...[{}, { 'idempotency-key': 'no-utf-8' }, { 'x-resumable': 'true' }].map(
     (headers): ErrorCase => ({
@@ -46,7 +47,23 @@ export const STATUS_400: readonly ErrorCase[] = [
     type,
     code: 'invalid_json',
     param: null,
-    message: /could not parse the JSON body/,
+    message: /could not parse the JSON body.*: the body is empty\./,
+  },
+  {
+    name: 'a body of many small objects',
+    send: (worker) => worker.post(`{"x":[${'{},'.repeat(200_000)}{}]}`),
+    type,
+    code: 'invalid_value',
+    param: null,
+    message: /more than 100000 strings, lists and objects/,
+  },
+  {
+    name: 'a body that is nested too deeply',
+    send: (worker) => worker.post('{"x":'.repeat(40_000)),
+    type,
+    code: 'invalid_value',
+    param: null,
+    message: /nested deeper than 32 levels/,
   },
   {
     name: 'a body that is not an object',
@@ -115,10 +132,10 @@ export const STATUS_400: readonly ErrorCase[] = [
   ),
   invalid(
     'array too long',
-    { stop: Array(17).fill('a') },
+    { stop: Array(33).fill('a') },
     'array_above_max_length',
     'stop',
-    /maximum length 16.*length 17/,
+    /maximum length 32.*length 33/,
   ),
   invalid(
     'array too short',
@@ -148,7 +165,14 @@ export const STATUS_400: readonly ErrorCase[] = [
     { prompt: '<image>', images: ['data:,'] },
     'unsupported_parameter',
     'images',
-    /does not accept 'images'/,
+    /the model 'org\/tiny' accepts text only/,
+  ),
+  invalid(
+    'images without marks for a model without images',
+    { images: ['data:,'] },
+    'unsupported_parameter',
+    'images',
+    /accepts text only/,
   ),
   {
     name: 'invalid image',
@@ -162,7 +186,49 @@ export const STATUS_400: readonly ErrorCase[] = [
     param: 'images[1]',
     message: /image URLs are not supported/,
   },
-  invalid('image count', { images: ['data:,'] }, 'invalid_value', 'images', /1 images.*0 '<image>'/),
+  {
+    name: 'image count',
+    send: (worker, origin) => {
+      origin.models = origin.models.map((model) => ({ ...model, imageTokens: 9 }));
+      return worker.post({ model: 'default', prompt: '<image><image>', images: ['data:,'] });
+    },
+    type,
+    code: 'invalid_value',
+    param: 'images',
+    message: /got 1 image, but the prompt has 2 '<image>' marks\./,
+  },
+  {
+    name: 'number that JSON.parse reads as infinite',
+    send: (worker) => worker.post('{"model":"default","prompt":"Hi","n":1e999}'),
+    type,
+    code: 'invalid_type',
+    param: 'n',
+    message: /expected an integer, but got a number that is too large to represent instead/,
+  },
+  {
+    name: 'max_tokens above the limit of the tenant',
+    send: async (worker) => {
+      const { key } = await tenantWithKey(worker, 'few-tokens', { max_tokens: 10 });
+      const headers = { authorization: `Bearer ${key}` };
+      return worker.post({ model: 'default', prompt: 'Hi', max_tokens: 11 }, { headers });
+    },
+    type,
+    code: 'integer_above_max_value',
+    param: 'max_tokens',
+    message: /Your account allows at most 10, but got 11/,
+  },
+  {
+    name: 'sequences above the limit of the tenant',
+    send: async (worker) => {
+      const { key } = await tenantWithKey(worker, 'few-sequences', { max_sequences: 2 });
+      const headers = { authorization: `Bearer ${key}` };
+      return worker.post({ model: 'default', prompt: 'Hi', n: 3 }, { headers });
+    },
+    type,
+    code: 'integer_above_max_value',
+    param: 'n',
+    message: /at most 2 sequences per request, but 1 prompt with 3 choices each would need 3/,
+  },
   invalid('conflict', { best_of: 2, stream: true }, 'conflicting_parameters', 'best_of', /'stream'/),
   invalid(
     'two aliases',

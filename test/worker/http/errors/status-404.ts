@@ -10,7 +10,7 @@ export const STATUS_404: readonly ErrorCase[] = [
     type,
     code: 'unknown_url',
     param: null,
-    message: /^Invalid URL \(POST \/v1\/x\)$/,
+    message: /^Invalid URL \(POST \/v1\/x\)\. This server offers text completions: POST \/v1\/completions\.$/,
   },
   {
     name: 'unknown URL, found before the missing key',
@@ -26,7 +26,7 @@ export const STATUS_404: readonly ErrorCase[] = [
     type,
     code: 'model_not_found',
     param: 'model',
-    message: /'nope' does not exist or you do not have access/,
+    message: /'nope' does not exist or you do not have access to it\. Available models: 'org\/tiny'\.$/,
   },
   {
     name: "'default' where two models are served",

@@ -24,4 +24,19 @@ export const STATUS_504: readonly ErrorCase[] = [
     message: /did not answer in time/,
     headers: { 'retry-after': '1' },
   },
+  {
+    name: 'the request uses its whole time limit, which clients must not repeat',
+    send: (worker, fake) => {
+      fake.script = async (_, wire) => {
+        await new Promise((resolve) => setTimeout(resolve, 300));
+        wire.refuse(504, { error: serverError('upstream_timeout') });
+      };
+      return toWorkerWith({ REQUEST_TIMEOUT_MS: '200' }, posting({}))(worker, fake);
+    },
+    type,
+    code: 'upstream_timeout',
+    param: null,
+    message: /Said by the origin/,
+    headers: { 'x-should-retry': 'false', 'retry-after': null },
+  },
 ];

@@ -1,0 +1,38 @@
+import fc from 'fast-check';
+import { expect, test } from 'vitest';
+import { complexityFault } from '../../../worker/http/json-limits.ts';
+
+const listOf = (count: number, item: string) => `[${Array(count).fill(item).join(', ')}]`;
+
+test.each([
+  ['lists', '[', ']'],
+  ['objects', '{"a":', '}'],
+])('accepts 32 nested %s and rejects 33', (_, open, close) => {
+  const nested = (depth: number) => `${open.repeat(depth)}1${close.repeat(depth)}`;
+  expect(complexityFault(nested(32))).toBeNull();
+  expect(complexityFault(nested(33))).toBe('it is nested deeper than 32 levels');
+});
+
+test.each(['{}', '[ ]', '"a, [\\"{\\\\"'])('accepts 100,000 values and rejects more: %s', (item) => {
+  // The list is a value, too.
+  expect(complexityFault(listOf(99_999, item))).toBeNull();
+  expect(complexityFault(listOf(100_000, item))).toBe('it has more than 100000 strings, lists and objects');
+});
+
+test('counts names of fields, and no numbers', () => {
+  const field = (_: unknown, index: number) => [`f${index}`, 1];
+  const fields = (length: number) => JSON.stringify(Object.fromEntries(Array.from({ length }, field)));
+  expect(complexityFault(fields(99_999))).toBeNull();
+  expect(complexityFault(fields(100_000))).not.toBeNull();
+  expect(complexityFault(listOf(300_000, '1'))).toBeNull();
+});
+
+test('ignores brackets and commas in strings', () => {
+  fc.assert(
+    fc.property(fc.string(), (text) => {
+      const noisy = text + '[{,\\"'.repeat(20_001);
+      expect(complexityFault(JSON.stringify({ [noisy]: noisy }))).toBeNull();
+    }),
+    { numRuns: 20 },
+  );
+});

@@ -1,0 +1,41 @@
+const MAX_DEPTH = 32;
+/**
+ * Maximum number of strings, names of fields, lists and objects. A parsed `{}` takes many times the memory of its text.
+ * Numbers do not, and lists of token ids are long, so numbers are not counted.
+ */
+const MAX_VALUES = 100_000;
+
+const QUOTE = 0x22;
+const BACKSLASH = 0x5c;
+const [OPEN_LIST, CLOSE_LIST, OPEN_OBJECT, CLOSE_OBJECT] = [0x5b, 0x5d, 0x7b, 0x7d];
+
+/** Returns the index of the quote that ends the string at `start`; the text's length if there is none. */
+function stringEnd(text: string, start: number): number {
+  for (let end = text.indexOf('"', start + 1); end !== -1; end = text.indexOf('"', end + 1)) {
+    let escapes = 0;
+    while (text.charCodeAt(end - 1 - escapes) === BACKSLASH) escapes += 1;
+    if (escapes % 2 === 0) return end;
+  }
+  return text.length;
+}
+
+/** Returns why JSON text is too complex to parse; null if it is not. Reads the text once and does not check its syntax. */
+export function complexityFault(text: string): string | null {
+  let depth = 0;
+  let values = 0;
+  for (let index = 0; index < text.length; index += 1) {
+    const code = text.charCodeAt(index);
+    if (code === QUOTE) {
+      values += 1;
+      index = stringEnd(text, index);
+    } else if (code === OPEN_LIST || code === OPEN_OBJECT) {
+      values += 1;
+      depth += 1;
+      if (depth > MAX_DEPTH) return `it is nested deeper than ${MAX_DEPTH} levels`;
+    } else if (code === CLOSE_LIST || code === CLOSE_OBJECT) {
+      depth -= 1;
+    }
+    if (values > MAX_VALUES) return `it has more than ${MAX_VALUES} strings, lists and objects`;
+  }
+  return null;
+}
