@@ -200,8 +200,11 @@ export type EventOf<T extends GenerationEvent['type']> = Extract<GenerationEvent
 /** Returns true for the event that ends a stream. */
 export const isTerminal = ({ type }: GenerationEvent): boolean => type === 'done' || type === 'error';
 
-/** A request for a model that is not `loaded` gets 503; it starts the load of an `unloaded` model. */
-export const modelState = z.enum(['unloaded', 'loading', 'loaded', 'failed']);
+/**
+ * A request for a model that is not `loaded` gets 503; it starts the load of an `unloaded` model. `failed`: the last load
+ * failed. `unavailable`: the model's files cannot be read, so that its numbers are 0.
+ */
+export const modelState = z.enum(['unloaded', 'loading', 'loaded', 'failed', 'unavailable']);
 export type ModelState = z.infer<typeof modelState>;
 
 /** A served model, in GET /models of the origin. */
@@ -220,6 +223,8 @@ export const originModel = z.object({
   /** The model's defaults for omitted fields. */
   defaults: generationDefaults.default({}),
   state: modelState.default('loaded'),
+  /** Why the model cannot be served; for operators, never for callers. */
+  reason: z.string().optional(),
 });
 export type OriginModel = z.infer<typeof originModel>;
 

@@ -4,7 +4,7 @@ import { EngineStartError } from '../engine/engine-client.ts';
 import type { EngineStatus } from '../engine/messages.ts';
 import type { Logger } from '../log.ts';
 import type { Phase } from './engine-state.ts';
-import type { InspectedModel } from './inspect-model.ts';
+import { type FaultyModel, faultError, type InspectedModel, type Inspection } from './inspect-model.ts';
 import { LifeCycle, type RequestDecision } from './life-cycle.ts';
 import type { LoadedModel } from './loaded-model.ts';
 import { limitOf, type MemoryLimits, memoryOf, modelBytes } from './memory-budget.ts';
@@ -23,6 +23,8 @@ export interface FleetModel {
   readonly phase: Phase;
   /** Its engine, once loaded. */
   readonly loaded: LoadedModel | null;
+  /** Why the last load failed, until one succeeds. */
+  readonly reason: string | null;
 }
 
 /** A model in use. It stays loaded until `release`. */
@@ -42,11 +44,14 @@ export class Fleet {
   readonly #life: LifeCycle;
   readonly #loaded = new Map<number, LoadedModel>();
   #models: ReadonlyMap<string, InspectedModel> = new Map();
+  #faulty: readonly FaultyModel[] = [];
   /** The model that has used, or may have used, WebGPU in this process. */
   #onWebGpu: InspectedModel | null = null;
   #idleTimer: NodeJS.Timeout | null = null;
-  /** Models that must load before the origin is ready; null = not configured yet. */
+  /** Models whose first load the origin waits for before it is ready; null = not configured yet. */
   #starting: Set<string> | null = null;
+  /** By model: why it cannot be served. The first one is the first that was found. */
+  readonly #faults = new Map<string, FaultyModel>();
   readonly #started = Promise.withResolvers<void>();
 
   constructor(options: FleetOptions) {
@@ -60,11 +65,14 @@ export class Fleet {
   }
 
   /**
-   * Applies a configuration whose models fit together.
+   * Applies a configuration whose models fit together. A faulty model is listed, and every request for it is refused.
    * @throws Error one line, without any change, if a second engine would use WebGPU
    */
-  configure(models: readonly InspectedModel[], limits: MemoryLimits): void {
+  configure({ models, faulty }: Inspection, limits: MemoryLimits): void {
     this.#requireSameOnWebGpu(models);
+    this.#faults.clear();
+    for (const fault of faulty) this.#reportFault(fault, true);
+    this.#faulty = faulty;
     this.#models = new Map(models.map((model) => [model.settings.name, model]));
     const specs = models.map((model) => ({
       name: model.settings.name,
@@ -83,12 +91,12 @@ export class Fleet {
     this.#scheduleExpiry();
   }
 
-  /** True once every model with `load: start` has been loaded. */
+  /** True once every model with `load: start` has been loaded or has failed. */
   get hasStarted(): boolean {
     return this.#starting?.size === 0;
   }
 
-  /** Resolves when the origin has started. @throws Error of the first model that cannot be loaded */
+  /** Resolves when the origin has started. @throws Error of the first model that failed, if no model can be served */
   whenStarted(): Promise<void> {
     return this.#started.promise;
   }
@@ -96,7 +104,8 @@ export class Fleet {
   get models(): readonly FleetModel[] {
     return [...this.#models.values()].map((model) => {
       const { id, phase } = this.#life.current(model.settings.name)!;
-      return { model, phase, loaded: this.#loaded.get(id) ?? null };
+      const reason = this.#faults.get(model.settings.name)?.reason ?? null;
+      return { model, phase, loaded: this.#loaded.get(id) ?? null, reason };
     });
   }
 
@@ -105,17 +114,29 @@ export class Fleet {
     return [...this.#loaded.values()].map(({ model, engine }) => ({ ...engine.status, model: model.id }));
   }
 
+  /** Configured models that cannot be served before a reload. */
+  get faulty(): readonly FaultyModel[] {
+    return this.#faulty;
+  }
+
+  serves(name: string): boolean {
+    return this.#models.has(name);
+  }
+
   /** Finds a model by name or alias. `default` also means the only model. Returns null if there is none. */
-  find(name: string): InspectedModel | null {
-    const models = [...this.#models.values()];
+  find(name: string): InspectedModel | FaultyModel | null {
+    const models = [...this.#models.values(), ...this.#faulty];
     const named =
-      this.#models.get(name) ?? models.find(({ settings: { aliases } }) => aliases.includes(name));
+      models.find(({ settings }) => settings.name === name) ??
+      models.find(({ settings: { aliases } }) => aliases.includes(name));
     if (named !== undefined) return named;
     return name === 'default' && models.length === 1 ? models[0]! : null;
   }
 
   /** Holds a model for one request, or starts loading it. */
-  take({ settings: { name } }: InspectedModel): Hold | Refusal {
+  take(model: InspectedModel | FaultyModel): Hold | Refusal {
+    if ('reason' in model) return { type: 'failed', retryAfterMs: null };
+    const { name } = model.settings;
     const decision = this.#life.request(name, this.#options.now());
     if (decision.type !== 'serve') return decision;
     let held = true;
@@ -147,19 +168,16 @@ export class Fleet {
       const loaded = await this.#options.load(model);
       this.#loaded.set(id, loaded);
       this.#life.loaded(id, now());
+      this.#faults.delete(name);
       log.info({ model: name, ms: Math.round(now() - startedAt) }, 'loaded');
-      if (!engine.retired) this.#starting?.delete(name);
-      this.#resolveIfStarted();
     } catch (error) {
-      const message = errorMessage(error);
       // Errors before the engine starts are faults of the directory's files.
       const permanent = !(error instanceof EngineStartError) || error.permanent;
       this.#life.loadFailed(id, { permanent }, now());
-      log.error({ model: name, reason: message, permanent }, 'loading failed');
-      if (!engine.retired && this.#starting?.has(name)) {
-        this.#started.reject(new Error(`${name}: ${message}`));
-      }
+      this.#reportFault({ settings: model.settings, reason: errorMessage(error) }, permanent);
     }
+    if (!engine.retired) this.#starting?.delete(name);
+    this.#resolveIfStarted();
     this.#scheduleExpiry();
   }
 
@@ -184,8 +202,18 @@ export class Fleet {
     );
   }
 
+  #reportFault(fault: FaultyModel, permanent: boolean): void {
+    const { settings, reason } = fault;
+    this.#faults.set(settings.name, fault);
+    this.#options.log.error({ model: settings.name, reason, permanent }, 'loading failed');
+  }
+
   #resolveIfStarted(): void {
-    if (this.hasStarted) this.#started.resolve();
+    if (!this.hasStarted) return;
+    const [failure] = this.#faults.values();
+    const servesNone = this.models.every(({ phase }) => phase === 'failed');
+    if (servesNone && failure !== undefined) this.#started.reject(faultError(failure));
+    else this.#started.resolve();
   }
 
   /** Sets one timer, for the model that expires first. */

@@ -26,19 +26,38 @@ export interface InspectedModel {
   readonly kvBytes: number;
 }
 
-/**
- * Reads everything in the directory except the weights.
- * @throws Error one clear line that names the model
- */
-export function inspectModel(settings: ModelSettings): InspectedModel {
-  try {
-    return model(settings);
-  } catch (error) {
-    throw new Error(`${settings.name}: ${errorMessage(error)}`);
-  }
+/** A configured model whose directory cannot be served. */
+export interface FaultyModel {
+  readonly settings: ModelSettings;
+  /** One line. */
+  readonly reason: string;
 }
 
-function model(settings: ModelSettings): InspectedModel {
+export interface Inspection {
+  readonly models: readonly InspectedModel[];
+  readonly faulty: readonly FaultyModel[];
+}
+
+/** Reads everything in the models' directories except the weights. */
+export function inspectModels(configured: readonly ModelSettings[]): Inspection {
+  const models: InspectedModel[] = [];
+  const faulty: FaultyModel[] = [];
+  for (const settings of configured) {
+    try {
+      models.push(inspectModel(settings));
+    } catch (error) {
+      faulty.push({ settings, reason: errorMessage(error) });
+    }
+  }
+  return { models, faulty };
+}
+
+/** Names the model at fault, as an error of the origin's start or of a reload. */
+export const faultError = ({ settings: { name }, reason }: FaultyModel): Error =>
+  new Error(`${name}: ${reason}`);
+
+/** @throws Error one clear line */
+export function inspectModel(settings: ModelSettings): InspectedModel {
   const { directory, variant, slots, contextLength, device, kvMemoryBytes, infill } = settings.engine;
   if (!existsSync(directory)) {
     const where = 'CONTINUO_MODEL_DIR, or the directory in CONTINUO_MODELS_FILE';

@@ -3,6 +3,7 @@ import type { OriginConfig } from '../config/config.ts';
 import type { Logger } from '../log.ts';
 import type { Fleet } from './fleet.ts';
 import { inspectInThread } from './inspect-in-thread.ts';
+import { faultError } from './inspect-model.ts';
 import { NO_MEMORY_LIMITS, requireBudget } from './memory-budget.ts';
 import { type ModelSet, readModelsFile } from './models-file.ts';
 
@@ -12,7 +13,7 @@ export const readModels = ({ modelsFile, model }: OriginConfig): ModelSet =>
 
 /**
  * Installs a SIGHUP handler that reads the models file again. New models appear, removed ones finish their streams, and
- * changed ones are replaced. A faulty file is one log line and changes nothing.
+ * changed ones are replaced. A faulty file, or a fault in a model that is served now, is one log line and changes nothing.
  */
 export function reloadOnSignal(config: OriginConfig, fleet: Fleet, log: Logger): void {
   let last = Promise.resolve();
@@ -24,9 +25,11 @@ export function reloadOnSignal(config: OriginConfig, fleet: Fleet, log: Logger):
 async function reload(config: OriginConfig, fleet: Fleet, log: Logger): Promise<void> {
   try {
     const { models, limits } = readModels(config);
-    const inspected = await inspectInThread(models);
-    requireBudget(inspected, limits);
-    fleet.configure(inspected, limits);
+    const inspection = await inspectInThread(models);
+    const served = inspection.faulty.find(({ settings }) => fleet.serves(settings.name));
+    if (served !== undefined) throw faultError(served);
+    requireBudget(inspection.models, limits);
+    fleet.configure(inspection, limits);
     log.info({ models: models.map(({ name }) => name) }, 'models reloaded');
   } catch (error) {
     log.error({ reason: errorMessage(error) }, 'reload failed; the old models stay');

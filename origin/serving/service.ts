@@ -3,6 +3,7 @@ import type { ModelState, OriginHealth, OriginModel } from '../../shared/generat
 import { describeModel } from '../request/served-model.ts';
 import type { Phase } from './engine-state.ts';
 import type { Fleet, FleetModel, Refusal } from './fleet.ts';
+import type { FaultyModel } from './inspect-model.ts';
 import type { LoadedModel } from './loaded-model.ts';
 
 /** `retry-after` before the model directories have been read. */
@@ -20,11 +21,11 @@ export class Service {
   }
 
   get health(): OriginHealth {
-    const { engines, models } = this.#fleet;
+    const { engines, models, faulty } = this.#fleet;
     const sum = (count: 'running' | 'waiting') => engines.reduce((total, engine) => total + engine[count], 0);
     return {
       status: this.#status(),
-      models: models.map(describe),
+      models: [...models.map(describe), ...faulty.map(describeFaulty)],
       running: sum('running'),
       waiting: sum('waiting'),
     };
@@ -108,8 +109,16 @@ function describe(model: FleetModel): OriginModel {
     ...{ created, contextLength, vocabularySize, infill },
     ...(model.loaded && describeModel(model.loaded.model)),
     ...{ aliases: [...settings.aliases], defaults, state: stateOf(model) },
+    ...(model.reason !== null && { reason: model.reason }),
   };
 }
+
+/** Nothing is known about a model whose directory cannot be read. */
+const describeFaulty = ({ settings, reason }: FaultyModel): OriginModel => ({
+  id: settings.name,
+  ...{ created: 0, contextLength: 0, vocabularySize: 0, infill: false },
+  ...{ aliases: [...settings.aliases], defaults: {}, state: 'unavailable', reason },
+});
 
 function refusal(which: string, refused: Refusal): ApiError {
   const { retryAfterMs } = refused;

@@ -41,6 +41,28 @@ describe('models and health', () => {
     expect(origin.requests.map(({ model }) => model)).toEqual([MODEL.id, MODEL.id, 'second']);
   });
 
+  test('answers 503 without the reason for a model whose files the origin cannot read', async () => {
+    const numbers = { created: 0, contextLength: 0, vocabularySize: 0 };
+    const broken = {
+      ...MODEL,
+      ...numbers,
+      id: 'broken',
+      state: 'unavailable' as const,
+      reason: '/srv/private',
+    };
+    origin.models = [MODEL, broken];
+    const listed = await (await worker.request('/v1/models')).text();
+    expect(JSON.parse(listed)).toMatchObject({
+      data: [{ id: MODEL.id }, { id: 'broken', state: 'unavailable' }],
+    });
+    const refused = await worker.post({ model: 'broken', prompt: 'Hi' });
+    const answer = await refused.text();
+    expect([refused.status, refused.headers.get('x-should-retry')]).toEqual([503, 'false']);
+    expect(JSON.parse(answer)).toMatchObject({ error: { code: 'model_unavailable' } });
+    for (const text of [listed, answer]) expect(text).not.toContain('private');
+    expect(origin.requests).toEqual([]);
+  });
+
   test('lists no default where it selects no model', async () => {
     origin.models = [MODEL, { ...MODEL, id: 'second' }];
     const { data } = (await (await worker.request('/v1/models')).json()) as { data: object[] };

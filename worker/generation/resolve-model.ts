@@ -37,6 +37,11 @@ function modelNotFound(name: string, usable: Models, { catalogue }: RequestConte
   return new ApiError('model_not_found', message, { param: 'model' });
 }
 
+const unavailable = ({ id }: OriginModel): ApiError =>
+  new ApiError('model_unavailable', `The model '${id}' could not be loaded.`, {
+    headers: { 'x-should-retry': 'false' },
+  });
+
 function modelName(value: unknown): string {
   if (value === undefined || value === null) throw missingParameter('model');
   if (typeof value === 'string') return value;
@@ -47,7 +52,7 @@ function modelName(value: unknown): string {
 /**
  * Returns the model that a body names.
  * @throws ApiError 400 without a name; 404 for a model that is not served, or that the key may not use, as in the list of
- *   models; 502 to 504 while the models are unknown
+ *   models; 503 for a model whose files no origin can read; 502 to 504 while the models are unknown
  */
 export async function resolveModel(
   value: unknown,
@@ -59,7 +64,10 @@ export async function resolveModel(
   const models = await context.catalogue.models(signal);
   const { anyModel } = context.answer.dialect;
   const model = named(name, models) ?? (anyModel ? onlyOf(models) : undefined);
-  if (model !== undefined && mayUse(principal, model, models)) return model;
+  if (model !== undefined && mayUse(principal, model, models)) {
+    if (model.state === 'unavailable') throw unavailable(model);
+    return model;
+  }
   const usable = models.filter((one) => mayUse(principal, one, models));
   throw modelNotFound(name, usable, context);
 }

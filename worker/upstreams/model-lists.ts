@@ -30,7 +30,7 @@ export class ModelLists {
 
   /**
    * Returns the models of all upstreams. A model of several upstreams is described by one that has it loaded, else by
-   * the first one.
+   * the first one that could read its files.
    * @throws the error of the first upstream, if no list is known
    */
   async all(upstreams: readonly Upstream[], signal: AbortSignal): Promise<readonly OriginModel[]> {
@@ -45,7 +45,8 @@ export class ModelLists {
     const ids = new Set(models.map(({ id }) => id));
     return [...ids].map((id) => {
       const offers = models.filter((model) => model.id === id);
-      return offers.find(({ state }) => state === 'loaded') ?? offers[0]!;
+      const readable = offers.find(({ state }) => state !== 'unavailable');
+      return offers.find(({ state }) => state === 'loaded') ?? readable ?? offers[0]!;
     });
   }
 

@@ -99,7 +99,7 @@ export class RunningOrigin {
 
   /** Resolves when the model is loaded. */
   async ready(): Promise<this> {
-    this.fleet.configure([inspected(this.model)], NO_MEMORY_LIMITS);
+    this.fleet.configure({ models: [inspected(this.model)], faulty: [] }, NO_MEMORY_LIMITS);
     await this.fleet.whenStarted();
     return this;
   }

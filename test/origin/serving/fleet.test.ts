@@ -5,7 +5,7 @@ import type { ModelSettings } from '../../../origin/config/model-settings.ts';
 import { createLog } from '../../../origin/log.ts';
 import type { ProviderChoice } from '../../../origin/model/config/device.ts';
 import { Fleet } from '../../../origin/serving/fleet.ts';
-import type { InspectedModel } from '../../../origin/serving/inspect-model.ts';
+import type { InspectedModel, Inspection } from '../../../origin/serving/inspect-model.ts';
 import type { LoadedModel } from '../../../origin/serving/loaded-model.ts';
 import { NO_MEMORY_LIMITS } from '../../../origin/serving/memory-budget.ts';
 import { ScriptedEngine } from '../http/scripted-engine.ts';
@@ -36,6 +36,8 @@ const model = (
   weightBytes: 1,
   kvBytes: 1,
 });
+
+const sound = (...models: readonly InspectedModel[]): Inspection => ({ models, faulty: [] });
 
 /** A fleet whose loads end when the test ends them. */
 function fleetOfLoads() {
@@ -73,19 +75,42 @@ async function startOf(fleet: Fleet): Promise<string> {
 }
 
 describe('the start', () => {
-  it('waits for the models with load: start, and fails with the first failure', async () => {
+  it('waits for the models with load: start, and succeeds if one of them can be served', async () => {
     const { fleet, loaded, failed } = fleetOfLoads();
-    fleet.configure([model('a'), model('b')], NO_MEMORY_LIMITS);
-    await loaded('a first');
-    expect(await startOf(fleet)).toBe('waiting');
+    fleet.configure(sound(model('a'), model('b')), NO_MEMORY_LIMITS);
     await failed('b first');
+    expect(await startOf(fleet)).toBe('waiting');
+    await loaded('a first');
+    expect(await startOf(fleet)).toBe('started');
+    expect(fleet.models).toMatchObject([
+      { phase: 'loaded', reason: null },
+      { phase: 'failed', reason: 'it is too large' },
+    ]);
+  });
+
+  it('fails with the first failure if no model can be served', async () => {
+    const { fleet, failed } = fleetOfLoads();
+    fleet.configure(sound(model('a'), model('b')), NO_MEMORY_LIMITS);
+    await failed('b first');
+    await failed('a first');
     expect(await startOf(fleet)).toBe('b: it is too large');
+  });
+
+  it('does not wait for a model whose files are faulty, and refuses its requests', async () => {
+    const { fleet, loaded } = fleetOfLoads();
+    const { settings } = model('b');
+    const faulty = [{ settings: { ...settings, aliases: ['second'] }, reason: 'config.json is missing' }];
+    fleet.configure({ models: [model('a')], faulty }, NO_MEMORY_LIMITS);
+    await loaded('a first');
+    expect(await startOf(fleet)).toBe('started');
+    expect(fleet.find('default')).toBeNull();
+    expect(fleet.take(fleet.find('second')!)).toEqual({ type: 'failed', retryAfterMs: null });
   });
 
   it('does not fail because of a model that a request loads meanwhile', async () => {
     const { fleet, loaded, failed } = fleetOfLoads();
     const lazy = model('lazy', { load: 'first-use' });
-    fleet.configure([model('a'), lazy], NO_MEMORY_LIMITS);
+    fleet.configure(sound(model('a'), lazy), NO_MEMORY_LIMITS);
     expect(fleet.take(lazy)).toMatchObject({ type: 'loading' });
     await failed('lazy first');
     expect(await startOf(fleet)).toBe('waiting');
@@ -95,7 +120,8 @@ describe('the start', () => {
 
   it('is not affected by an engine that a reload replaced', async () => {
     const { fleet, loaded, failed } = fleetOfLoads();
-    for (const key of ['first', 'second', 'third']) fleet.configure([model('a', { key })], NO_MEMORY_LIMITS);
+    for (const key of ['first', 'second', 'third'])
+      fleet.configure(sound(model('a', { key })), NO_MEMORY_LIMITS);
     await failed('a first');
     await loaded('a second');
     expect(await startOf(fleet)).toBe('waiting');
@@ -110,9 +136,9 @@ describe('a reload', () => {
     vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'performance'] });
     onTestFinished(() => void vi.useRealTimers());
     const { fleet, loaded } = fleetOfLoads();
-    fleet.configure([model('a')], NO_MEMORY_LIMITS);
+    fleet.configure(sound(model('a')), NO_MEMORY_LIMITS);
     await loaded('a first');
-    fleet.configure([model('a', { idleMs: 1000 })], NO_MEMORY_LIMITS);
+    fleet.configure(sound(model('a', { idleMs: 1000 })), NO_MEMORY_LIMITS);
     vi.advanceTimersByTime(999);
     expect(fleet.models[0]!.phase).toBe('loaded');
     vi.advanceTimersByTime(2);
@@ -122,18 +148,18 @@ describe('a reload', () => {
   it('that would need a second engine on WebGPU in the process is refused and changes nothing', async () => {
     const { fleet, loaded } = fleetOfLoads();
     const onGpu = model('gpu', { provider: 'webgpu' });
-    fleet.configure([onGpu, model('a')], NO_MEMORY_LIMITS);
+    fleet.configure(sound(onGpu, model('a')), NO_MEMORY_LIMITS);
     await loaded('gpu first');
     const changed = model('gpu', { provider: 'webgpu', key: 'second' });
     const other = model('other', { provider: 'auto' });
     for (const models of [[changed], [other]]) {
-      expect(() => fleet.configure(models, NO_MEMORY_LIMITS)).toThrow(
+      expect(() => fleet.configure(sound(...models), NO_MEMORY_LIMITS)).toThrow(
         /on (webgpu|auto) cannot be added or changed/,
       );
     }
     expect(fleet.models.map(({ model: { settings } }) => settings.name)).toEqual(['gpu', 'a']);
-    fleet.configure([onGpu, model('a', { key: 'second' })], NO_MEMORY_LIMITS);
-    fleet.configure([model('a')], NO_MEMORY_LIMITS);
-    expect(() => fleet.configure([other], NO_MEMORY_LIMITS)).toThrow(/restart the origin/);
+    fleet.configure(sound(onGpu, model('a', { key: 'second' })), NO_MEMORY_LIMITS);
+    fleet.configure(sound(model('a')), NO_MEMORY_LIMITS);
+    expect(() => fleet.configure(sound(other), NO_MEMORY_LIMITS)).toThrow(/restart the origin/);
   });
 });

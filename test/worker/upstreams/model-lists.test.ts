@@ -106,3 +106,14 @@ test('a client that disconnects during the first request for a list does not mar
   lost.state.swallows = false;
   expect(await ask()).toEqual(['here', 'lost']);
 });
+
+test('a model that one upstream cannot read is described by another that can', async () => {
+  const { here, lost, lists } = world();
+  const broken = { ...model('shared'), contextLength: 0, state: 'unavailable' as const };
+  const readable = { ...model('shared'), state: 'unloaded' as const };
+  const upstreams = [
+    { ...here.upstream, models: async () => [broken] },
+    { ...lost.upstream, models: async () => [readable] },
+  ];
+  expect(await lists.all(upstreams, new AbortController().signal)).toEqual([readable]);
+});
