@@ -12,7 +12,7 @@ export type Group = (typeof GROUPS)[number];
 
 const STARTERS = [
   ...['node:child_process', 'node:http', 'node:worker_threads'],
-  ...['koffi', 'miniflare', 'onnxruntime-node', 'wrangler'],
+  ...['koffi', 'miniflare', 'onnxruntime-node', 'playwright-core', 'wrangler'],
 ];
 
 const FOLDERS: Readonly<Record<string, Group>> = {

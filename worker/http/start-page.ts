@@ -32,6 +32,7 @@ const page = (origin: string): string => `<!doctype html>
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width">
 <title>Continuo</title>
+<main>
 <h1>Continuo</h1>
 <p>This server completes texts. Its base URL for OpenAI clients is <code>${escaped(origin)}/v1</code>.</p>
 <pre>curl ${escaped(origin)}${LINKS.completions} \\
@@ -43,5 +44,6 @@ const page = (origin: string): string => `<!doctype html>
 <li><a href="${LINKS.models}">Models</a> (with an API key)</li>
 <li><a href="${LINKS.health}">Health</a></li>
 </ul>
+</main>
 </html>
 `;

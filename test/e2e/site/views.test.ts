@@ -1,0 +1,25 @@
+import { describe, expect } from 'vitest';
+import { siteTest as test } from '../../support/browser/site-test.ts';
+
+/** Views by name: the address of each. */
+const VIEWS = { start: '/' };
+
+const APPEARANCES = (['light', 'dark'] as const).flatMap((scheme) =>
+  [1280, 390].map((width) => ({ scheme, width })),
+);
+
+describe.each(Object.entries(VIEWS))('the view "%s"', (name, location) => {
+  test.for(APPEARANCES)(
+    'loads without an error, from this host only, and is accessible: $scheme, $width pixels',
+    async (appearance, { visit, system }) => {
+      const site = await visit(location, appearance);
+      await site.page.getByRole('heading', { level: 1 }).waitFor();
+      await site.screenshot(name);
+      expect(await site.violations()).toEqual([]);
+      expect(site.consoleErrors).toEqual([]);
+      expect(site.failedRequests).toEqual([]);
+      expect(site.requestedUrls.length).toBeGreaterThan(0);
+      expect([...new Set(site.requestedUrls.map((url) => new URL(url).origin))]).toEqual([system.url]);
+    },
+  );
+});

@@ -1,0 +1,95 @@
+import { readFileSync } from 'node:fs';
+import { createRequire } from 'node:module';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import type { AxeResults } from 'axe-core';
+import { type Browser, type BrowserContext, chromium, type Page } from 'playwright-core';
+
+const AXE = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
+
+const ARGUMENTS = [
+  ...['--no-sandbox', '--disable-gpu', '--disable-quic', '--no-first-run'],
+  ...['--disable-background-networking', '--disable-component-update', '--disable-sync'],
+];
+
+export const launchChromium = (executablePath: string): Promise<Browser> =>
+  chromium.launch({ executablePath, args: ARGUMENTS, headless: true });
+
+/** Where the endpoint listens, and a valid key. */
+export interface SiteAddress {
+  readonly url: string;
+  readonly apiKey: string;
+}
+
+export interface PageOptions {
+  readonly scheme?: 'light' | 'dark';
+  /** Width of the window in CSS pixels. */
+  readonly width?: number;
+  /** Key in the link's fragment. If absent, the development key; null = none. */
+  readonly key?: string | null;
+}
+
+/** One page of the site in a browser profile of its own, with everything that went wrong in it. */
+export interface SitePage {
+  readonly page: Page;
+  readonly context: BrowserContext;
+  /** Errors in the console (Content-Security-Policy violations included) and uncaught exceptions. */
+  readonly consoleErrors: readonly string[];
+  /** Requests without a response, as "URL: reason". */
+  readonly failedRequests: readonly string[];
+  /** All URLs that the browser requested, without fragments, which it does not send. */
+  readonly requestedUrls: readonly string[];
+  /** Runs axe-core on the current state of the page. Returns one line per violation. */
+  violations(): Promise<string[]>;
+  /** Writes NAME-SCHEME-WIDTH.png to CONTINUO_SCREENSHOTS, or to a folder that the test run removes. Returns the path. */
+  screenshot(name: string): Promise<string>;
+  close(): Promise<void>;
+}
+
+/** Opens a path of the site with the key in the link's fragment, as the link that `npm start` prints. */
+export async function openPage(
+  browser: Browser,
+  site: SiteAddress,
+  location: string,
+  { scheme = 'light', width = 1280, key = site.apiKey }: PageOptions = {},
+): Promise<SitePage> {
+  const context = await browser.newContext({
+    colorScheme: scheme,
+    viewport: { width, height: width < 600 ? 844 : 800 },
+    reducedMotion: 'reduce',
+  });
+  const page = await context.newPage();
+  const consoleErrors: string[] = [];
+  const failedRequests: string[] = [];
+  const requestedUrls: string[] = [];
+  page.on('console', (message) => {
+    if (message.type() === 'error') consoleErrors.push(message.text());
+  });
+  page.on('pageerror', (error) => consoleErrors.push(String(error)));
+  page.on('requestfailed', (request) =>
+    failedRequests.push(`${request.url()}: ${request.failure()?.errorText}`),
+  );
+  page.on('request', (request) => requestedUrls.push(request.url().split('#', 1)[0]!));
+  await page.goto(`${site.url}${location}${key === null ? '' : `#key=${key}`}`);
+  return {
+    ...{ page, context, consoleErrors, failedRequests, requestedUrls },
+    violations: () => violationsOf(page),
+    screenshot: async (name) => {
+      const folder = process.env.CONTINUO_SCREENSHOTS || path.join(tmpdir(), 'screenshots');
+      const file = path.join(folder, `${name}-${scheme}-${width}.png`);
+      await page.screenshot({ path: file });
+      return file;
+    },
+    close: () => context.close(),
+  };
+}
+
+async function violationsOf(page: Page): Promise<string[]> {
+  // The protocol runs this outside the page's Content-Security-Policy.
+  await page.evaluate(`${AXE}; undefined`);
+  const { violations } = await page.evaluate<AxeResults>('axe.run()');
+  return violations.map(({ id, help, nodes }) => {
+    const places = nodes.map(({ target, failureSummary }) => `${target.join(' ')} (${failureSummary})`);
+    return `${id}: ${help}: ${places.join('; ')}`;
+  });
+}
