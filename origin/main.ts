@@ -26,19 +26,23 @@ const STOP_MS = 2000;
 
 /**
  * Runs the origin: listens, loads its models, serves, and drains on SIGTERM or SIGINT. A second signal exits at once. A
- * failed start is one line on stderr and exit code 1.
+ * failed start is one line on stderr and exit code 1, and so is a device that is lost to the process: only another process
+ * can use it again.
  */
 async function main(): Promise<void> {
   const config = readConfig(process.env);
   const log = createLog(config.logLevel);
   const now = () => performance.now();
+  const deviceLost = Promise.withResolvers<string>();
+  const onDeviceLost = deviceLost.resolve;
   const fleet = new Fleet({
     load: (model) => {
       const onSteps: LoadHooks['onSteps'] = (reports) => recordSteps(metrics, model.settings.name, reports);
-      return loadModel(model, { log, stallMs: config.stallMs, now, onSteps });
+      return loadModel(model, { log, stallMs: config.stallMs, now, onSteps, onDeviceLost });
     },
     now,
     log,
+    onDeviceLost,
   });
   const service = new Service(fleet);
   const metrics = createMetrics({ health: () => service.health, engines: () => fleet.engines });
@@ -55,7 +59,7 @@ async function main(): Promise<void> {
     drawSeed: () => randomInt(2 ** 48 - 1),
   };
   const server = createOriginServer(context);
-  const stopped = stopOnSignal(service, config, log);
+  const ended = Promise.race([stopOnSignal(service, config, log), deviceLost.promise]);
   // Installed before listening, because SIGHUP without a handler ends the process. It takes effect after the first
   // configuration.
   if (config.modelsFile !== null) reloadOnSignal(config, fleet, log);
@@ -65,9 +69,11 @@ async function main(): Promise<void> {
   if (inspection.models.length === 0) throw faultError(inspection.faulty[0]!);
   requireBudget(inspection.models, limits);
   fleet.configure(inspection, limits);
-  await Promise.race([fleet.whenStarted(), stopped]);
-  await stopped;
+  await Promise.race([fleet.whenStarted(), ended]);
+  const lostDevice = await ended;
+  service.drain();
   await endOpenStreams(fleet, service);
+  if (lostDevice !== null) throw new Error(lostDevice);
   log.info('stopped');
   process.exit(0);
 }

@@ -223,7 +223,7 @@ export const originModel = z.object({
   /** The model's defaults for omitted fields. */
   defaults: generationDefaults.default({}),
   state: modelState.default('loaded'),
-  /** Why the model cannot be served; for operators, never for callers. */
+  /** Why the model cannot be served, or why its last failed run failed; for operators, never for callers. */
   reason: z.string().optional(),
 });
 export type OriginModel = z.infer<typeof originModel>;

@@ -22,6 +22,10 @@ export interface EngineClientOptions {
   readonly stall?: { readonly afterMs: number; readonly now: () => number };
   /** Called when the thread has died; `reason` is one line for the log. */
   readonly onDeath?: (reason: string) => void;
+  /** Called at the first failed run of each cause; `message` is one line for the log. */
+  readonly onFault?: (message: string) => void;
+  /** Called after `onDeath` instead of a restart if the process can no longer use the device. */
+  readonly onDeviceLost?: (reason: string) => void;
   /** Wait before the first restart; doubles with each restart in a row, up to 30 s. */
   readonly restartDelayMs?: number;
 }
@@ -31,10 +35,13 @@ export class EngineStartError extends Error {
   override readonly name = 'EngineStartError';
   /** The model is the cause, so another start would also fail. */
   readonly permanent: boolean;
+  /** This process can no longer use the device. */
+  readonly deviceLost: boolean;
 
-  constructor(message: string, permanent: boolean) {
+  constructor(message: string, permanent: boolean, deviceLost = false) {
     super(message);
     this.permanent = permanent;
+    this.deviceLost = deviceLost;
   }
 }
 
@@ -58,6 +65,8 @@ const MAX_RESTART_MS = 30_000;
 /** Default time for a thread to stop before it is ended. */
 const MAX_STOP_MS = 30_000;
 const LOADING_RETRY_MS = 2_000;
+/** Causes that are logged; further ones are only shown. */
+const MAX_LOGGED_FAULTS = 32;
 const DOWN: EngineStatus = { running: 0, waiting: 0, healthy: false };
 const IDLE: EngineStatus = { running: 0, waiting: 0, healthy: true };
 
@@ -76,6 +85,9 @@ export class EngineClient {
   /** Deaths since the last step. */
   #deaths = 0;
   #restart: NodeJS.Timeout | null = null;
+  #lastFault: string | null = null;
+  /** Messages of logged faults without their numbers, which differ between runs of one cause. */
+  readonly #loggedFaults = new Set<string>();
 
   constructor(options: EngineClientOptions) {
     this.#options = options;
@@ -93,6 +105,11 @@ export class EngineClient {
   /** The status after the last step. Not healthy while no thread can take requests. */
   get status(): EngineStatus {
     return this.#status;
+  }
+
+  /** Why the last failed run failed, or why the thread died; null if neither has happened. */
+  get lastFault(): string | null {
+    return this.#lastFault;
   }
 
   /**
@@ -143,6 +160,7 @@ export class EngineClient {
     this.#worker = worker;
     let reason = 'the engine thread exited';
     let permanent = false;
+    let deviceLost = false;
     let stalled = false;
     const watchdog = this.#watch(worker, (stallReason) => {
       stalled = true;
@@ -152,7 +170,7 @@ export class EngineClient {
       if (this.#worker !== worker || stalled) return;
       if (report.type === 'ready') watchdog?.start();
       if (report.type === 'alive') watchdog?.alive();
-      else if (report.type === 'failed') ({ message: reason, permanent } = report);
+      else if (report.type === 'failed') ({ message: reason, permanent, deviceLost } = report);
       else this.#receive(report);
     });
     worker.on('error', (error) => {
@@ -160,7 +178,7 @@ export class EngineClient {
     });
     worker.on('exit', () => {
       watchdog?.stop();
-      if (this.#worker === worker) this.#died(new EngineStartError(reason, permanent));
+      if (this.#worker === worker) this.#died(new EngineStartError(reason, permanent, deviceLost));
     });
   }
 
@@ -209,6 +227,9 @@ export class EngineClient {
         this.#open.delete(requestId);
         return;
       }
+      case 'fault':
+        this.#noteFault(report.message);
+        return;
       case 'step':
         this.#deaths = 0;
         this.#status = report.status;
@@ -231,6 +252,14 @@ export class EngineClient {
     open.onEvents(events);
   }
 
+  #noteFault(message: string): void {
+    this.#lastFault = message;
+    const cause = message.replaceAll(/\d+/g, '#');
+    if (this.#loggedFaults.has(cause) || this.#loggedFaults.size === MAX_LOGGED_FAULTS) return;
+    this.#loggedFaults.add(cause);
+    this.#options.onFault?.(message);
+  }
+
   #died(error: EngineStartError): void {
     this.#worker = null;
     this.#fail('The engine stopped unexpectedly.');
@@ -238,7 +267,12 @@ export class EngineClient {
       this.#ready.reject(error);
       return;
     }
+    this.#lastFault = error.message;
     this.#options.onDeath?.(error.message);
+    if (error.deviceLost) {
+      this.#options.onDeviceLost?.(error.message);
+      return;
+    }
     const first = this.#options.restartDelayMs ?? MIN_RESTART_MS;
     const delay = Math.min(MAX_RESTART_MS, first * 2 ** this.#deaths);
     this.#deaths++;

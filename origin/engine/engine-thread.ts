@@ -5,6 +5,7 @@ import { CompilerClient } from '../grammar/process/compiler-client.ts';
 import { GrammarCache } from '../grammar/process/grammar-cache.ts';
 import { GrammarVocabulary } from '../grammar/runtime/grammar-vocabulary.ts';
 import { ModelError } from '../model/config/model-json.ts';
+import { isDeviceLost } from '../model/model-runner.ts';
 import { type ModelOptions, openModel } from '../model/open/open-model.ts';
 import { ordinaryBuffer } from '../model/ort/ort-ordinary-buffer.ts';
 import { OutOfMemoryError } from '../model/runner/kv-cache.ts';
@@ -79,17 +80,22 @@ try {
     unixNow: () => Date.now(),
     cores,
   };
+  let deviceLost = false;
   try {
     await serveEngine(port, (hooks) => new Engine({ ...options, ...hooks }));
+  } catch (error) {
+    deviceLost = isDeviceLost(error);
+    throw error;
   } finally {
-    runner.dispose();
+    // Native code that frees memory of a lost device may hang or abort the process before the streams have ended.
+    if (!deviceLost) runner.dispose();
     images?.dispose();
   }
 } catch (error) {
   const message = errorMessage(error);
   // A lack of memory may be temporary.
   const permanent = error instanceof ModelError && !(error instanceof OutOfMemoryError);
-  report({ type: 'failed', message, permanent });
+  report({ type: 'failed', message, permanent, deviceLost: isDeviceLost(error) });
 } finally {
   await compiler.close();
 }

@@ -1,5 +1,6 @@
+import { errorMessage } from '../../shared/error-details.ts';
 import { ApiError } from '../../shared/errors.ts';
-import { type ModelRunner, RunTerminated } from '../model/model-runner.ts';
+import { isDeviceLost, type ModelRunner, RunTerminated, RuntimeFault } from '../model/model-runner.ts';
 import type { SimdKernel } from '../sampling/kernel/simd-kernel.ts';
 import type { SamplerPool } from '../sampling/pool/sampler-pool.ts';
 import type { SamplerVocabulary } from '../sampling/vocabulary.ts';
@@ -13,7 +14,7 @@ import { Requests, type RequestsOptions } from './requests.ts';
 import { RunningSet } from './running-set.ts';
 import { NO_SPECULATION, type SpeculationSettings } from './speculation.ts';
 
-/** The engine cannot continue: its state is broken, or the model keeps failing. */
+/** The engine cannot continue: its state is broken, the device is lost, or the model keeps failing. */
 export class EngineFailure extends Error {
   override readonly name = 'EngineFailure';
 }
@@ -39,6 +40,7 @@ const MAX_FAILURES = 2;
 export class Engine {
   readonly #runner: ModelRunner;
   readonly #now: () => number;
+  readonly #report: EngineOptions['report'];
   readonly #running: RunningSet;
   readonly #requests: Requests;
   readonly #runs: ModelRuns;
@@ -50,6 +52,7 @@ export class Engine {
     const { shape } = runner;
     this.#runner = runner;
     this.#now = now;
+    this.#report = options.report;
     this.#running = new RunningSet(shape, maxWaiting);
     const context = {
       vocabulary,
@@ -131,7 +134,7 @@ export class Engine {
       this.#failures = 0;
       return logits;
     } catch (thrown) {
-      if (!(thrown instanceof RunTerminated)) this.#runFailed(run.requests);
+      if (!(thrown instanceof RunTerminated)) this.#runFailed(run.requests, thrown);
       return null;
     }
   }
@@ -146,14 +149,17 @@ export class Engine {
   }
 
   /** Fails only the requests in the run. */
-  #runFailed(requests: readonly OpenRequest[]): void {
+  #runFailed(requests: readonly OpenRequest[], cause: unknown): void {
     this.#failures++;
+    const message = describeFault(cause);
+    this.#report({ type: 'fault', message });
     const error = new ApiError('upstream_error', 'The model failed while computing this request.');
     for (const request of requests) this.#requests.fail(request, error, true);
     this.#flush(true);
     this.#check();
+    if (isDeviceLost(cause)) throw new EngineFailure(message, { cause });
     if (this.#failures > MAX_FAILURES) {
-      throw new EngineFailure(`${this.#failures} runs of the model failed in a row`);
+      throw new EngineFailure(`${this.#failures} runs of the model failed in a row: ${message}`, { cause });
     }
   }
 
@@ -162,7 +168,7 @@ export class Engine {
     try {
       for (const { from, to, length } of copies) this.#runner.copy(from, to, length);
     } catch (cause) {
-      throw new EngineFailure('a KV copy failed', { cause });
+      throw new EngineFailure(`a KV copy failed: ${describeFault(cause)}`, { cause });
     }
   }
 
@@ -174,4 +180,13 @@ export class Engine {
   #flush(urgent: boolean, report?: StepReport): void {
     this.#requests.flush(this.status, urgent, report);
   }
+}
+
+/** Messages of native code can be very long. */
+const MAX_FAULT_LENGTH = 1000;
+
+/** Returns one line: the runtime's code, if there is one, and the message. */
+function describeFault(thrown: unknown): string {
+  const code = thrown instanceof RuntimeFault ? `${thrown.code}: ` : '';
+  return `${code}${errorMessage(thrown).replaceAll(/\s+/g, ' ').trim()}`.slice(0, MAX_FAULT_LENGTH);
 }

@@ -103,8 +103,18 @@ export type EngineReport =
       readonly summary: string;
       readonly warning: string | null;
     }
-  /** The engine cannot start or continue; the thread ends after this. `permanent` if the model is the cause. */
-  | { readonly type: 'failed'; readonly message: string; readonly permanent: boolean }
+  /**
+   * The engine cannot start or continue; the thread ends after this. `permanent` if the model is the cause; `deviceLost`
+   * if no thread of this process can use the device any more.
+   */
+  | {
+      readonly type: 'failed';
+      readonly message: string;
+      readonly permanent: boolean;
+      readonly deviceLost: boolean;
+    }
+  /** A run failed: the runtime's code and message. The engine goes on, unless `failed` follows. */
+  | { readonly type: 'fault'; readonly message: string }
   | { readonly type: 'alive' }
   /** Answers to `submit`; refused if the waiting queue is full. */
   | { readonly type: 'admitted'; readonly requestId: string }

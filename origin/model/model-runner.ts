@@ -65,6 +65,27 @@ export class RunTerminated extends Error {
   override readonly name = 'RunTerminated';
 }
 
+/** Thrown by a runner if the runtime refuses a call or cannot complete it. */
+export class RuntimeFault extends Error {
+  override readonly name = 'RuntimeFault';
+  /** The runtime's name of the kind of error. */
+  readonly code: string;
+  /** True if no call on this device can succeed until the process has been started again. */
+  readonly deviceLost: boolean;
+
+  constructor(message: string, code: string, deviceLost: boolean) {
+    super(message);
+    this.code = code;
+    this.deviceLost = deviceLost;
+  }
+}
+
+/** Reports whether an error or one of its causes means that the device is lost to this process. */
+export function isDeviceLost(thrown: unknown): boolean {
+  if (!(thrown instanceof Error)) return false;
+  return (thrown instanceof RuntimeFault && thrown.deviceLost) || isDeviceLost(thrown.cause);
+}
+
 export interface ModelRunner {
   readonly shape: ModelShape;
   /**

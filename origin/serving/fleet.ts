@@ -15,6 +15,8 @@ export interface FleetOptions {
   /** Monotonic milliseconds. */
   readonly now: () => number;
   readonly log: Logger;
+  /** Called with one line if a load finds that this process can no longer use the device. */
+  readonly onDeviceLost?: (reason: string) => void;
 }
 
 /** One configured model and its state. */
@@ -23,7 +25,7 @@ export interface FleetModel {
   readonly phase: Phase;
   /** Its engine, once loaded. */
   readonly loaded: LoadedModel | null;
-  /** Why the last load failed, until one succeeds. */
+  /** Why the last load failed, until one succeeds; else why the last failed run of its engine failed. */
   readonly reason: string | null;
 }
 
@@ -103,9 +105,11 @@ export class Fleet {
 
   get models(): readonly FleetModel[] {
     return [...this.#models.values()].map((model) => {
-      const { id, phase } = this.#life.current(model.settings.name)!;
-      const reason = this.#faults.get(model.settings.name)?.reason ?? null;
-      return { model, phase, loaded: this.#loaded.get(id) ?? null, reason };
+      const { name } = model.settings;
+      const { id, phase } = this.#life.current(name)!;
+      const loaded = this.#loaded.get(id) ?? null;
+      const reason = this.#faults.get(name)?.reason ?? loaded?.engine.lastFault ?? null;
+      return { model, phase, loaded, reason };
     });
   }
 
@@ -174,7 +178,9 @@ export class Fleet {
       // Errors before the engine starts are faults of the directory's files.
       const permanent = !(error instanceof EngineStartError) || error.permanent;
       this.#life.loadFailed(id, { permanent }, now());
-      this.#reportFault({ settings: model.settings, reason: errorMessage(error) }, permanent);
+      const reason = errorMessage(error);
+      this.#reportFault({ settings: model.settings, reason }, permanent);
+      if (error instanceof EngineStartError && error.deviceLost) this.#options.onDeviceLost?.(reason);
     }
     if (!engine.retired) this.#starting?.delete(name);
     this.#resolveIfStarted();

@@ -18,6 +18,8 @@ export interface LoadHooks {
   /** Milliseconds. */
   readonly now: () => number;
   onSteps(reports: readonly StepReport[]): void;
+  /** Called when this process can no longer use the device of a loaded model. */
+  onDeviceLost(reason: string): void;
 }
 
 /**
@@ -26,7 +28,7 @@ export interface LoadHooks {
  */
 export async function loadModel(
   { settings: { name, engine: settings }, created }: InspectedModel,
-  { log, stallMs, now, onSteps }: LoadHooks,
+  { log, stallMs, now, onSteps, onDeviceLost }: LoadHooks,
 ): Promise<{ readonly model: ServedModel; readonly engine: EngineClient }> {
   const { directory } = settings;
   const tokenizer = Tokenizer.fromDirectory(directory, MARKERS);
@@ -51,6 +53,8 @@ export async function loadModel(
     onSteps,
     stall: { afterMs: stallMs, now },
     onDeath: (reason) => log.error({ model: name, reason }, 'engine died'),
+    onFault: (reason) => log.error({ model: name, reason }, 'run failed'),
+    onDeviceLost,
   });
   const { slots, contextLength, vocabularySize, imagePositions, summary, warning } = await engine.start();
   if (warning !== null) log.warn({ model: name }, warning);

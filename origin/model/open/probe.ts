@@ -60,6 +60,6 @@ async function inFile<T>(file: string, run: () => Promise<T>): Promise<T> {
   try {
     return await run();
   } catch (error) {
-    throw new ModelError(`ONNX Runtime cannot run ${file}: ${oneLine(error)}`);
+    throw new ModelError(`ONNX Runtime cannot run ${file}: ${oneLine(error)}`, { cause: error });
   }
 }

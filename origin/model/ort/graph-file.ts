@@ -41,7 +41,7 @@ export function inFile<T>(file: string, read: () => T): T {
   try {
     return read();
   } catch (error) {
-    throw new ModelError(`${file} ${oneLine(error)}`);
+    throw new ModelError(`${file} ${oneLine(error)}`, { cause: error });
   }
 }
 
@@ -54,7 +54,7 @@ export function loadSession(
   try {
     return new OrtSession(openOrtApi(), model, { ...options, directory: folder });
   } catch (error) {
-    throw new ModelError(`ONNX Runtime cannot load ${file}: ${oneLine(error)}`);
+    throw new ModelError(`ONNX Runtime cannot load ${file}: ${oneLine(error)}`, { cause: error });
   }
 }
 

@@ -1,4 +1,5 @@
 import koffi, { type LibraryHandle, type TypeObject } from 'koffi';
+import { ortFault } from './ort-fault.ts';
 import { loadPermanently, onnxRuntimeLibrary } from './ort-library.ts';
 
 /**
@@ -64,6 +65,7 @@ const RELEASE_FUNCTIONS = {
   ReleaseCudaOptions: 208,
 } as const;
 
+const GET_ERROR_CODE = 1;
 const GET_ERROR_MESSAGE = 2;
 const RELEASE_STATUS = 93;
 const API_VERSION = 23;
@@ -81,7 +83,7 @@ type Result<S> = S extends readonly [...infer _, 'out']
     ? string
     : undefined;
 
-/** Every function throws an Error with ONNX Runtime's message if its status is not OK. */
+/** Every function throws a RuntimeFault with ONNX Runtime's message if its status is not OK. */
 export type OrtApi = {
   readonly [Name in keyof StatusFunctions]: (
     ...args: ParametersOf<StatusFunctions[Name]>
@@ -120,13 +122,14 @@ export function openOrtApi(cudaFolder = process.env.ORT_CUDA_PATH || undefined):
   const api: Pointer | null = getApi(API_VERSION);
   if (api === null) throw new Error(`ONNX Runtime ${version} does not offer C API version ${API_VERSION}`);
 
+  const getCode = functionAt(api, GET_ERROR_CODE, 'int', ['void *']);
   const getMessage = functionAt(api, GET_ERROR_MESSAGE, 'const char *', ['void *']);
   const releaseStatus = functionAt(api, RELEASE_STATUS, 'void', ['void *']);
   const check = (status: Pointer | null) => {
     if (status === null) return;
-    const message: string = getMessage(status);
+    const fault = ortFault(getCode(status), getMessage(status));
     releaseStatus(status);
-    throw new Error(message);
+    throw fault;
   };
 
   const table: Record<string, unknown> = { version, library, addressOf: koffi.address };

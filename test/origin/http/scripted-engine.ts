@@ -8,6 +8,7 @@ export class ScriptedEngine implements EngineAccess {
   readonly submissions: Submission[] = [];
   readonly aborted: string[] = [];
   status = { running: 0, waiting: 0, healthy: true };
+  lastFault: string | null = null;
   admission: SubmissionAnswer | Promise<SubmissionAnswer> = { admitted: true };
   /** Runs right after each admission. */
   script: (engine: ScriptedEngine, id: string) => void = (engine, id) => engine.finish(id);

@@ -1,0 +1,136 @@
+import { Worker } from 'node:worker_threads';
+import { describe, expect, it } from 'vitest';
+import { EngineFailure } from '../../../origin/engine/engine.ts';
+import { EngineClient } from '../../../origin/engine/engine-client.ts';
+import { RuntimeFault } from '../../../origin/model/model-runner.ts';
+import { Driver } from './support/engine-driver.ts';
+import { ScriptedRunner } from './support/scripted-runner.ts';
+import { submission } from './support/submissions.ts';
+import { VOCABULARY } from './support/vocabulary.ts';
+
+/** What becomes known of a failed run, and which failures the engine survives. */
+
+const shape = { slots: 4, contextLength: 64, prefillChunk: 8, vocabularySize: VOCABULARY, minRows: 1 };
+const outOfMemory = new RuntimeFault('CUDA failure 2:\n out of memory', 'EP_FAIL', false);
+const illegalAddress = new RuntimeFault('CUDA failure 700: an illegal memory access', 'EP_FAIL', true);
+
+/** A driver whose runner throws what `next` returns, unless it is null. */
+function driverOf(next: (kind: string) => Error | null): Driver {
+  const beforeRun = (kind: string) => {
+    const fault = next(kind);
+    if (fault !== null) throw fault;
+  };
+  return new Driver(new ScriptedRunner(shape, { beforeRun }));
+}
+
+const faultsOf = ({ reports }: Driver) =>
+  reports.flatMap((report) => (report.type === 'fault' ? report.message : []));
+const plain = (requestId: string) => submission({ requestId, ignoreEos: true });
+
+describe('a failed run', () => {
+  it('is reported with the runtime’s code and message in one line', async () => {
+    let fault: Error | null = outOfMemory;
+    const driver = driverOf(() => fault);
+    driver.submit(plain('first'));
+    await driver.step();
+    fault = null;
+    driver.submit(plain('second'));
+    await driver.finish();
+    expect(faultsOf(driver)).toEqual(['EP_FAIL: CUDA failure 2: out of memory']);
+    expect(driver.eventsOf('first').at(-1)).toMatchObject({ type: 'error', retryable: true });
+    expect(driver.eventsOf('second').at(-1)).toMatchObject({ type: 'done' });
+  });
+
+  it.each(['prefill', 'decode'])(
+    'of a lost device (%s) stops the engine at once, after its error events',
+    async (broken) => {
+      const driver = driverOf((kind) => (kind === broken ? illegalAddress : null));
+      driver.submit(plain('first'));
+      const failure = await driver.finish().catch((error: unknown) => error);
+      expect(failure).toBeInstanceOf(EngineFailure);
+      expect(failure).toMatchObject({
+        message: 'EP_FAIL: CUDA failure 700: an illegal memory access',
+        cause: illegalAddress,
+      });
+      expect(driver.eventsOf('first').at(-1)).toMatchObject({ type: 'error', retryable: true });
+    },
+  );
+
+  it('is the reason that the engine gives if it stops after several of them', async () => {
+    const driver = driverOf(() => outOfMemory);
+    for (const name of ['a', 'b']) {
+      driver.submit(plain(name));
+      await driver.step();
+    }
+    driver.submit(plain('c'));
+    await expect(driver.step()).rejects.toThrow(
+      /^3 runs .* in a row: EP_FAIL: CUDA failure 2: out of memory$/,
+    );
+  });
+});
+
+/** A client of a thread that sends these reports once it is told to abort something. */
+async function clientOf(reports: readonly unknown[]) {
+  const script = `
+    const { parentPort } = require('node:worker_threads');
+    parentPort.postMessage({ type: 'ready' });
+    parentPort.on('message', ({ type, submission }) => {
+      if (type === 'stop') return parentPort.close();
+      parentPort.postMessage({ type: 'admitted', requestId: submission.requestId });
+      for (const report of ${JSON.stringify(reports)}) parentPort.postMessage(report);
+      if (${JSON.stringify(reports)}.some(({ type }) => type === 'failed')) parentPort.close();
+    });
+  `;
+  const told = { faults: [] as string[], deaths: [] as string[], lost: [] as string[], spawned: 0 };
+  const event = Promise.withResolvers<void>();
+  const client = new EngineClient({
+    spawn: () => {
+      told.spawned++;
+      return new Worker(script, { eval: true });
+    },
+    restartDelayMs: 1,
+    onFault: (message) => told.faults.push(message),
+    onDeath: (reason) => told.deaths.push(reason),
+    onDeviceLost: (reason) => {
+      told.lost.push(reason);
+      event.resolve();
+    },
+    onSteps: () => event.resolve(),
+  });
+  await client.start();
+  return { client, told, event: event.promise };
+}
+
+const fault = (message: string) => ({ type: 'fault', message });
+const status = { running: 0, waiting: 0, healthy: true };
+
+it('faults are told once per cause, whatever numbers they contain, and the last one stays known', async () => {
+  const { client, told, event } = await clientOf([
+    fault('FAIL: MatMul of {3,1}'),
+    fault('FAIL: MatMul of {4,17}'),
+    fault('EP_FAIL: CUDA failure 2: out of memory'),
+    fault('FAIL: MatMul of {5,1}'),
+    { type: 'step', events: [], reports: [], status },
+  ]);
+  expect(client.lastFault).toBeNull();
+  await client.submit(submission({ requestId: 'r' }), () => undefined);
+  await event;
+  expect(told.faults).toEqual(['FAIL: MatMul of {3,1}', 'EP_FAIL: CUDA failure 2: out of memory']);
+  expect(client.lastFault).toBe('FAIL: MatMul of {5,1}');
+  expect(client.status.healthy).toBe(true);
+  await client.stop();
+});
+
+it('a thread that has lost its device is not replaced, and its requests get an error event', async () => {
+  const message = 'EP_FAIL: CUDA failure 700';
+  const { client, told, event } = await clientOf([
+    { type: 'failed', message, permanent: false, deviceLost: true },
+  ]);
+  const events: unknown[] = [];
+  await client.submit(submission({ requestId: 'r' }), (more) => events.push(...more));
+  await event;
+  expect(events).toMatchObject([{ type: 'error', code: 'upstream_error', retryable: true }]);
+  expect(told).toEqual({ faults: [], deaths: [message], lost: [message], spawned: 1 });
+  expect(client.lastFault).toBe(message);
+  await client.stop();
+});

@@ -1,0 +1,55 @@
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { expect, it, onTestFinished } from 'vitest';
+import { originHealth } from '../../../shared/generation.ts';
+import { eventsOf } from './generation-events.ts';
+import { OriginProcess } from './origin-process.ts';
+
+/** Errors of a device, injected into the runs of a real origin process. */
+
+const OUT_OF_MEMORY = 'CUDA failure 2: out of memory ; GPU=0';
+const ILLEGAL_ADDRESS = 'CUDA failure 700: an illegal memory access was encountered ; GPU=0';
+
+async function originWithFaults() {
+  const folder = mkdtempSync(join(tmpdir(), 'continuo-faults-'));
+  const file = join(folder, 'fault');
+  const preload = new URL('./failing-runs.ts', import.meta.url).href;
+  const origin = new OriginProcess({ NODE_OPTIONS: `--import=${preload}`, FAULT_FILE: file });
+  onTestFinished(() => {
+    origin.child.kill('SIGKILL');
+    rmSync(folder, { recursive: true });
+  });
+  await origin.line('loaded');
+  return {
+    origin,
+    fail: (message: string) => writeFileSync(file, message),
+    heal: () => rmSync(file),
+    lastEvent: async () => (await eventsOf(await origin.generate({}))).at(-1),
+    faultInHealth: async () => {
+      const health = originHealth.parse(await (await origin.call('/health')).json());
+      return health.models[0]?.reason;
+    },
+  };
+}
+
+it('a run without memory fails its request with a retryable error, and the engine goes on', async () => {
+  const { origin, fail, heal, lastEvent, faultInHealth } = await originWithFaults();
+  expect(await faultInHealth()).toBeUndefined();
+  fail(OUT_OF_MEMORY);
+  for (const _ of [1, 2]) expect(await lastEvent()).toMatchObject({ type: 'error', retryable: true });
+  heal();
+  expect(await lastEvent()).toMatchObject({ type: 'done' });
+  expect(await faultInHealth()).toBe(`EP_FAIL: ${OUT_OF_MEMORY}`);
+  expect(origin.lines.filter(({ msg }) => msg === 'run failed')).toMatchObject([
+    { level: 'error', model: 'continuo-mini', reason: `EP_FAIL: ${OUT_OF_MEMORY}` },
+  ]);
+});
+
+it('a lost device ends the process with its error in the last line, after the streams have ended', async () => {
+  const { origin, fail, lastEvent } = await originWithFaults();
+  fail(ILLEGAL_ADDRESS);
+  expect(await lastEvent()).toMatchObject({ type: 'error', code: 'upstream_error', retryable: true });
+  expect(await origin.exit).toBe(1);
+  expect(origin.stderr).toBe(`continuo origin: EP_FAIL: ${ILLEGAL_ADDRESS}\n`);
+});

@@ -1,0 +1,43 @@
+import { expect, it } from 'vitest';
+import { isDeviceLost, RuntimeFault } from '../../../../origin/model/model-runner.ts';
+import { openOrtApi } from '../../../../origin/model/ort/ort-capi.ts';
+import { ortFault } from '../../../../origin/model/ort/ort-fault.ts';
+
+/** Messages as ONNX Runtime's CUDA provider writes them. */
+const failure = (number: number, text: string) =>
+  `Non-zero status code returned while running MatMul node. Name:'/lm_head/MatMul' Status Message: CUDA failure ${number}: ${text} ; GPU=0 ; hostname=h ; file=/onnxruntime/cuda_call.cc ; line=129 ; expr=cudaStreamSynchronize(stream)`;
+
+it.each([
+  failure(700, 'an illegal memory access was encountered'),
+  failure(719, 'unspecified launch failure'),
+  failure(214, 'uncorrectable ECC error encountered'),
+  failure(999, 'unknown error'),
+  'CUDA error cudaErrorIllegalAddress:an illegal memory access was encountered',
+  'the WebGPU device was lost: GPU reset',
+])('an error that makes the device unusable for the process is recognised: %s', (message) => {
+  expect(isDeviceLost(new Error('outer', { cause: ortFault(11, message) }))).toBe(true);
+});
+
+it.each([
+  failure(2, 'out of memory'),
+  failure(1, 'invalid argument'),
+  failure(100, 'no CUDA-capable device is detected'),
+  failure(7000, 'no such error'),
+  'CUBLAS failure 13: CUBLAS_STATUS_EXECUTION_FAILED',
+  'CUDA error cudaErrorMemoryAllocation:out of memory',
+])('an error after which other runs can succeed is not: %s', (message) => {
+  expect(isDeviceLost(ortFault(11, message))).toBe(false);
+});
+
+it('an error of ONNX Runtime has its code and message', () => {
+  const api = openOrtApi();
+  let thrown: unknown;
+  try {
+    api.CreateCpuMemoryInfo(99, 0);
+    api.CreateMemoryInfo('no such memory', 0, 0, 0);
+  } catch (error) {
+    thrown = error;
+  }
+  expect(thrown).toBeInstanceOf(RuntimeFault);
+  expect(thrown).toMatchObject({ code: 'INVALID_ARGUMENT', deviceLost: false });
+});
