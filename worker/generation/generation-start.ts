@@ -4,6 +4,7 @@ import type { Principal } from '../../shared/tenant.ts';
 import type { RequestContext } from '../context.ts';
 import type { CompletionCall } from '../dialects/completion-call.ts';
 import { withOriginalFieldNames } from '../dialects/original-field-names.ts';
+import { tokensWith } from '../limits/request-cost.ts';
 import type { Outcome, Reservation } from '../limits/reservation.ts';
 import type { RoutedUpstream } from '../upstreams/routed-upstream.ts';
 import { NO_USAGE } from '../usage/usage-record.ts';
@@ -77,6 +78,7 @@ export async function startGeneration({
       reservation: { ...reservation, settle },
       upstream: upstream.name,
       abort,
+      onPromptTokens: (tokens: readonly number[]) => reservation.raise(tokensWith(tokens, call, model)),
       now,
       waitUntil,
     };

@@ -1,15 +1,17 @@
-import { ApiError, errorFromWire } from '../../shared/errors.ts';
+import { ApiError, errorFromWire, toApiError } from '../../shared/errors.ts';
 import { type GenerationEvent, isTerminal } from '../../shared/generation.ts';
 import { UsageTally } from '../../shared/usage-tally.ts';
 import type { Outcome, Reservation } from '../limits/reservation.ts';
 import type { EventBatches } from '../upstreams/upstream.ts';
 
 export interface GenerationOptions {
-  readonly reservation: Reservation;
+  readonly reservation: Pick<Reservation, 'watch' | 'settle'>;
   /** Name of the upstream. */
   readonly upstream: string;
   /** Ends the upstream's work. */
   readonly abort: AbortController;
+  /** Runs before the first tokens are relayed, with the tokens of each prompt. @throws ApiError to refuse the request */
+  readonly onPromptTokens: (promptTokens: readonly number[]) => Promise<void>;
   readonly now: () => number;
   readonly waitUntil: (work: Promise<unknown>) => void;
 }
@@ -26,6 +28,7 @@ export class RunningGeneration {
   readonly #batches: AsyncIterator<readonly GenerationEvent[]>;
   readonly #options: GenerationOptions;
   #failure: ApiError | null = null;
+  #accepted = false;
   /** The terminal event has been read. */
   #ended = false;
   #settled = false;
@@ -44,6 +47,7 @@ export class RunningGeneration {
   async next(): Promise<readonly GenerationEvent[]> {
     if (this.#failure) throw this.#failed(this.#failure);
     const batch = await this.#read();
+    if (!this.#accepted) await this.#accept(batch);
     const end = batch.findIndex(isTerminal);
     if (end < 0) {
       this.#count(batch);
@@ -61,6 +65,21 @@ export class RunningGeneration {
     this.#failure = errorFromWire(last);
     if (end === 0) throw this.#failed(this.#failure);
     return events.slice(0, end);
+  }
+
+  /** Refuses a request that exceeds a limit, before anything of it counts. */
+  async #accept(batch: readonly GenerationEvent[]): Promise<void> {
+    const accepted = batch.find((event) => event.type === 'accepted');
+    if (!accepted) return;
+    this.#accepted = true;
+    try {
+      await this.#options.onPromptTokens(accepted.promptTokens);
+    } catch (thrown) {
+      const error = toApiError(thrown);
+      // What the upstream has computed until the abort is not billed.
+      this.#settle('failed', error.code, false);
+      throw this.#failed(error);
+    }
   }
 
   /** The client has disconnected: ends the upstream's work and settles what was generated. */
@@ -107,13 +126,12 @@ export class RunningGeneration {
     return error;
   }
 
-  #settle(status: Outcome['status'], errorCode: string | null): void {
+  /** Without a terminal event the upstream may have generated more than was read. */
+  #settle(status: Outcome['status'], errorCode: string | null, inquire = !this.#ended): void {
     if (this.#settled) return;
     this.#settled = true;
     const { usage, finishReasons, firstTokenAt, queueMs } = this.tally;
     const { reservation, upstream, waitUntil } = this.#options;
-    // Without a terminal event the upstream may have generated more than was read.
-    const inquire = !this.#ended;
     const outcome = { status, usage, errorCode, finishReasons, upstream, firstTokenAt, queueMs, inquire };
     waitUntil(reservation.settle(outcome));
   }

@@ -29,6 +29,13 @@ function describe(
   return `${opening} for ${model} in ${holder} on ${LIMIT_NAMES[exceeded.kind]}: ${numbers}`;
 }
 
+/** Admitting everyone would switch the limits off when they are needed most. */
+export const unchecked = (): ApiError =>
+  new ApiError(
+    'server_is_overloaded',
+    'The limits of this tenant cannot be checked right now. Retry the request.',
+  );
+
 /**
  * Maps a refused reservation to the error the caller sees. If waiting helps, the error says how long. Otherwise it tells
  * clients not to retry.
@@ -36,6 +43,7 @@ function describe(
 export function limitError(refusal: Refusal, principal: Principal, cost: RequestCost): ApiError {
   if (refusal === 'revoked') return invalidKey();
   if (refusal === 'suspended') return suspended();
+  if (refusal === 'expired') return unchecked();
   const final = { headers: { 'x-should-retry': 'false' } };
   if (refusal.kind === 'day' || refusal.kind === 'month') {
     return new ApiError('insufficient_quota', describe('Quota exceeded', refusal, principal, cost), final);

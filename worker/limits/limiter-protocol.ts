@@ -26,14 +26,19 @@ export interface ReservationRequest extends LimitHolder {
   readonly tokens: number;
   /** The reservation ends after this many milliseconds without a renewal. */
   readonly ttlMs: number;
+  /** The request has a reservation, which must be raised to `tokens`. */
+  readonly raise?: boolean;
 }
 
 export type ReservationResult =
   | { readonly admitted: true; readonly headers: Record<string, string> }
   | {
       readonly admitted: false;
-      /** A name if the key or tenant was blocked after the Worker cached it. */
-      readonly refusal: ExceededLimit | 'revoked' | 'suspended';
+      /**
+       * A limit; `revoked` or `suspended` if the key or tenant was blocked after the Worker cached it; `expired` if there
+       * is no reservation to raise.
+       */
+      readonly refusal: ExceededLimit | 'revoked' | 'suspended' | 'expired';
       readonly headers: Record<string, string>;
     };
 

@@ -34,7 +34,23 @@ export function costOf({ generation }: CompletionCall, model: OriginModel): Requ
     imageTokens,
   );
   const sequences = generation.prompts.length * generation.choices;
-  const each =
-    generation.maxTokens < 0 ? model.contextLength : Math.min(generation.maxTokens, model.contextLength);
-  return { tokens: promptTokens + sequences * each, model: model.id };
+  return {
+    tokens: promptTokens + sequences * maxGenerated(generation, model.contextLength),
+    model: model.id,
+  };
 }
+
+/** Returns the maximum tokens of a call whose prompts have been tokenized. A sequence ends with its context. */
+export function tokensWith(
+  promptTokens: readonly number[],
+  { generation }: CompletionCall,
+  { contextLength }: OriginModel,
+): number {
+  return promptTokens.reduce((sum, tokens) => {
+    const each = maxGenerated(generation, Math.max(0, contextLength - tokens));
+    return sum + tokens + generation.choices * each;
+  }, 0);
+}
+
+const maxGenerated = ({ maxTokens }: CompletionCall['generation'], room: number): number =>
+  maxTokens < 0 ? room : Math.min(maxTokens, room);

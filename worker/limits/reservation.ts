@@ -1,10 +1,9 @@
-import { ApiError } from '../../shared/errors.ts';
 import type { FinishReason, Usage } from '../../shared/generation.ts';
 import type { Principal } from '../../shared/tenant.ts';
 import type { RequestContext } from '../context.ts';
 import { retry } from '../retry.ts';
 import { NO_USAGE } from '../usage/usage-record.ts';
-import { limitError } from './limit-errors.ts';
+import { limitError, unchecked } from './limit-errors.ts';
 import type {
   Limiter,
   Renewal,
@@ -38,6 +37,11 @@ export interface Reservation {
   readonly id: string;
   /** From now on, renewals report what `progress` returns. It is billed if no settlement arrives. */
   watch(progress: () => Pick<Renewal, 'usage' | 'upstream'>): void;
+  /**
+   * Reserves more tokens if the request costs more than was estimated. Calls no limiter otherwise.
+   * @throws ApiError 429 if they exceed a limit; then the caller settles; 503 if no limiter can be reached
+   */
+  raise(tokens: number): Promise<void>;
   /** To be called exactly once. */
   settle(outcome: Outcome): Promise<void>;
 }
@@ -91,32 +95,37 @@ export async function admit(
     ttlMs: context.settings.RESERVATION_TTL_MS,
   };
   const limiterName = nearestName(context, tenant.id);
-  // Idempotent: the limiter knows requests by their id.
-  const reserve = () =>
-    context.settlements.withWaiting(
-      limiterName,
-      async (settlements) => await limiter().reserve(request, settlements),
-    );
-  const result = await context.timings
-    .measure('limit', () => retry(reserve))
-    .catch(() => {
-      // Admitting everyone would switch the limits off when they are needed most.
-      throw new ApiError(
-        'server_is_overloaded',
-        'The limits of this tenant cannot be checked right now. Retry the request.',
+  const reserve = async (wanted: ReservationRequest): Promise<void> => {
+    // Idempotent: the limiter knows requests by their id.
+    const call = () =>
+      context.settlements.withWaiting(
+        limiterName,
+        async (settlements) => await limiter().reserve(wanted, settlements),
       );
+    const result = await retry(call).catch(() => {
+      throw unchecked();
     });
-  context.answer.limits = result.headers;
-  if (!result.admitted) throw limitError(result.refusal, principal, cost);
-  return hold(limiter, limiterName, requestId, context);
+    context.answer.limits = result.headers;
+    if (!result.admitted) throw limitError(result.refusal, principal, { ...cost, tokens: wanted.tokens });
+  };
+  await context.timings.measure('limit', () => reserve(request));
+  const raise = async (tokens: number): Promise<void> => {
+    if (tokens > cost.tokens && limitsTokens(principal)) await reserve({ ...request, tokens, raise: true });
+  };
+  return { ...hold(limiter, limiterName, requestId, context), raise };
 }
+
+const limitsTokens = ({ tenant, key }: Principal): boolean =>
+  [tenant.limits, key.limits].some((limits) =>
+    [limits.tokensPerMinute, limits.tokensPerDay, limits.tokensPerMonth].some((limit) => limit !== null),
+  );
 
 function hold(
   limiter: () => Limiter,
   limiterName: string,
   requestId: string,
   { now, timings, timers, settlements, settings }: RequestContext,
-): Reservation {
+): Omit<Reservation, 'raise'> {
   const startedAt = now();
   const ttlMs = settings.RESERVATION_TTL_MS;
   let progress: Parameters<Reservation['watch']>[0] = () => ({ usage: NO_USAGE, upstream: null });

@@ -2,7 +2,7 @@ import * as fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { ApiError } from '../../../shared/errors.ts';
 import type { GenerationEvent, Usage } from '../../../shared/generation.ts';
-import { RunningGeneration } from '../../../worker/generation/running-generation.ts';
+import { type GenerationOptions, RunningGeneration } from '../../../worker/generation/running-generation.ts';
 import type { Outcome, Reservation } from '../../../worker/limits/reservation.ts';
 
 const TIMINGS = { queueMs: 0, promptMs: 0, generationMs: 0 };
@@ -27,7 +27,11 @@ const failure = (code: string, usage?: Usage): GenerationEvent => ({
 });
 
 /** Runs a generation over these batches and records its settlements. */
-function runOver(batches: readonly (readonly GenerationEvent[])[], thrown?: Error) {
+function runOver(
+  batches: readonly (readonly GenerationEvent[])[],
+  thrown?: Error,
+  onPromptTokens: GenerationOptions['onPromptTokens'] = async () => {},
+) {
   const settled: Outcome[] = [];
   const watched: Parameters<Reservation['watch']>[0][] = [];
   const abort = new AbortController();
@@ -39,12 +43,12 @@ function runOver(batches: readonly (readonly GenerationEvent[])[], thrown?: Erro
   }
   const run = new RunningGeneration(stream(), {
     reservation: {
-      id: 'reservation',
       watch: (progress) => void watched.push(progress),
       settle: async (outcome) => void settled.push(outcome),
     },
     upstream: 'fake',
     abort,
+    onPromptTokens,
     now: () => 42,
     waitUntil: () => {},
   });
@@ -100,6 +104,23 @@ describe('how a generation ends', () => {
         errorCode: 'upstream_timeout',
         usage: { promptTokens: 7, cachedTokens: 2, completionTokens: 5 },
       },
+    ]);
+  });
+
+  test('a refused prompt stops the upstream and bills nothing, even if tokens came with the refused count', async () => {
+    const counts: (readonly number[])[] = [];
+    const refusal = new ApiError('tokens_limit_exceeded', 'Too many.');
+    const refuse = async (promptTokens: readonly number[]) => {
+      counts.push(promptTokens);
+      throw refusal;
+    };
+    const { run, settled, abort } = runOver([[], [accepted, started, token(0, 2), done]], undefined, refuse);
+    expect(await drain(run)).toEqual({ events: [], error: refusal });
+    expect(counts).toEqual([[3, 4]]);
+    expect(abort.signal.aborted).toBe(true);
+    const usage = { promptTokens: 0, cachedTokens: 0, completionTokens: 0 };
+    expect(settled).toMatchObject([
+      { status: 'failed', errorCode: 'tokens_limit_exceeded', usage, inquire: false },
     ]);
   });
 

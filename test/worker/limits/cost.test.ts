@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest';
 import type { OriginModel } from '../../../shared/generation.ts';
 import { type Limits, type Principal, UNLIMITED } from '../../../shared/tenant.ts';
 import type { Settings } from '../../../worker/env.ts';
-import { boundsOf, costOf } from '../../../worker/limits/request-cost.ts';
+import { boundsOf, costOf, tokensWith } from '../../../worker/limits/request-cost.ts';
 import { parse } from '../dialects/parsing.ts';
 
 const model: OriginModel = {
@@ -23,6 +23,17 @@ describe('the estimated cost of a request', () => {
     ['never more than the context', { prompt: 'abcd', max_tokens: 1_000_000 }, 1 + 4096],
   ])('counts %s', (_, body, tokens) => {
     expect(cost(body)).toBe(tokens);
+  });
+});
+
+describe('the cost of a request whose prompts are tokenized', () => {
+  test.each([
+    ['prompts, and what each choice may generate', { prompt: ['a', 'b'], n: 2, max_tokens: 10 }, [7, 9], 56],
+    ['no more than fits into the context', { prompt: 'a', n: 2, max_tokens: 100 }, [4090], 4090 + 12],
+    ['a text to the end of the context with all of it', { prompt: 'a', max_tokens: -1 }, [96], 4096],
+    ['a prompt that is larger than the context', { prompt: 'a', max_tokens: 5 }, [5000], 5000],
+  ])('counts %s', (_, body, promptTokens, tokens) => {
+    expect(tokensWith(promptTokens, parse(body), model)).toBe(tokens);
   });
 });
 

@@ -43,17 +43,17 @@ describe('limits over HTTP', () => {
 
   test('reports the remaining amounts, and corrects them after settlement', async () => {
     const { key } = await tenantWithKey(worker, 'tpm', { requests_per_minute: 9, tokens_per_minute: 100 });
-    const first = await completion(worker, key, { max_tokens: 90, prompt: 'Hi' });
+    const first = await completion(worker, key, { max_tokens: 90, prompt: [1] });
     expect(first.headers.get('x-ratelimit-limit-tokens')).toBe('100');
     expect(first.headers.get('x-ratelimit-remaining-tokens')).toBe('9');
     expect(first.headers.get('x-ratelimit-remaining-requests')).toBe('8');
     expect(first.headers.get('x-ratelimit-reset-tokens')).toMatch(/^(\d+m)?[\d.]+s$|^\d+ms$/);
-    // The request used 2 prompt tokens and 8 generated tokens of the 91 reserved.
+    // The request used 1 prompt token and 8 generated tokens of the 91 reserved.
     const next = await eventually(
-      () => completion(worker, key, { max_tokens: 1, stream: false }),
+      () => completion(worker, key, { max_tokens: 1, prompt: [1] }),
       ({ headers }) => headers.get('x-ratelimit-remaining-tokens') !== '7',
     );
-    expect(next.headers.get('x-ratelimit-remaining-tokens')).toBe('88');
+    expect(next.headers.get('x-ratelimit-remaining-tokens')).toBe('89');
   });
 
   test('distinguishes exceeded tokens per minute, a request larger than the limit, and a spent day', async () => {
@@ -87,6 +87,46 @@ describe('limits over HTTP', () => {
     expect([quota.headers.get('x-should-retry'), quota.headers.get('retry-after')]).toEqual(['false', null]);
     running.abort();
     await held.then((response) => response.text()).catch(() => {});
+  });
+
+  test.each([
+    ['a stream', true],
+    ['a plain request', false],
+  ])('never exceeds a token limit if the text of %s has more tokens than estimated', async (_, stream) => {
+    const tenant = `dense-${stream}`;
+    const { key } = await tenantWithKey(worker, tenant, { tokens_per_day: 1000 });
+    // Estimated at 10 tokens; the scripted tokenizer counts 40.
+    const body = { model: 'org/tiny', prompt: 'x'.repeat(40), max_tokens: 8, stream };
+    const answers = await times(50, () => worker.post(body, { headers: { authorization: `Bearer ${key}` } }));
+    const texts = await Promise.all(answers.map((answer) => answer.text()));
+    const served = answers.filter(({ status }) => status === 200).length;
+    expect(served).toBeGreaterThan(0);
+    expect(served).toBeLessThanOrEqual(Math.floor(1000 / 48));
+    const refused = texts.filter((_, index) => answers[index]!.status === 429);
+    expect(served + refused.length).toBe(50);
+    expect(JSON.parse(refused[0]!)).toMatchObject({
+      error: { code: 'insufficient_quota', message: expect.stringMatching(/Limit 1000, .* Requested 48\.$/) },
+    });
+    const { body: usage } = await eventually(
+      () => admin(worker, 'GET', `/usage?tenant=${tenant}`),
+      (answer) => answer.body.total.completed === served,
+    );
+    expect(usage.total).toMatchObject({ prompt_tokens: 40 * served, completion_tokens: 8 * served });
+  });
+
+  test('refuses a prompt with more tokens than estimated, with the exact time to wait, and frees its slot', async () => {
+    const limits = { tokens_per_minute: 60, concurrent_requests: 1 };
+    const { key } = await tenantWithKey(worker, 'dense-wait', limits);
+    const dense = { prompt: 'x'.repeat(40), max_tokens: 8 };
+    expect((await completion(worker, key, dense)).status).toBe(200);
+    const answer = await completion(worker, key, { ...dense, max_tokens: 1 });
+    expect([answer.status, answer.body.error.type]).toEqual([429, 'tokens']);
+    const ms = Number(answer.headers.get('retry-after-ms'));
+    expect(ms).toBeGreaterThan(0);
+    expect(ms).toBeLessThanOrEqual(60_000);
+    expect(answer.headers.get('x-ratelimit-limit-tokens')).toBe('60');
+    const small = () => completion(worker, key, { prompt: 'Hi', max_tokens: 1 });
+    await eventually(small, ({ status }) => status === 200);
   });
 
   test('serves sequential requests with one slot', async () => {

@@ -34,12 +34,16 @@ export class RegionAdmission {
   /** A sync is under way whose slices must not be used. */
   #recalled = false;
 
-  /** Admits from the key's slice; null if home must decide. No decision if the request was already admitted. */
+  /**
+   * Admits from the key's slice; null if home must decide, as it does for every raise. No decision if the request was
+   * already admitted.
+   */
   admit(
     request: ReservationRequest,
     now: number,
   ): { readonly result: ReservationResult; readonly decision: RegionDecision | null } | null {
     const { requestId, tenantId, keyId, tokens, tenantLimits, keyLimits } = request;
+    if (request.raise) return null;
     this.#usedKeys.set(keyId, { tenantId, keyId, tenantLimits, keyLimits });
     if (this.#running.has(requestId)) {
       return {

@@ -13,7 +13,7 @@ import type {
   SettlementRequest,
   TenantLimiterRpc,
 } from '../limiter-protocol.ts';
-import { dueReservations, nextExpiry, recharge, renew, reserve, settle } from '../quota/quota.ts';
+import { dueReservations, nextExpiry, raise, recharge, renew, reserve, settle } from '../quota/quota.ts';
 import { rateLimitHeaders } from '../quota/rate-limit-headers.ts';
 import type { QuotaState, Subject } from '../quota/state.ts';
 import { AlarmClock } from './alarm-clock.ts';
@@ -95,12 +95,16 @@ export class TenantLimiter extends DurableObject<Env> implements TenantLimiterRp
     if (this.#blocked.has(request.keyId)) return { admitted: false, refusal: 'revoked', headers: {} };
     const subjects = subjectsOf(request);
     const headers = () => rateLimitHeaders(this.#quota, subjects, now);
-    if (this.#open.has(request.requestId)) return { admitted: true, headers: headers() };
+    const open = this.#open.get(request.requestId);
+    if (open && !request.raise) return { admitted: true, headers: headers() };
+    if (request.raise && open?.abandonAt !== null) {
+      return { admitted: false, refusal: 'expired', headers: headers() };
+    }
     const claim = { id: request.requestId, subjects, tokens: request.tokens, ttlMs: request.ttlMs };
-    const refusal = reserve(this.#quota, claim, now);
+    const refusal = (request.raise ? raise : reserve)(this.#quota, claim, now);
     if (refusal) return { admitted: false, refusal, headers: headers() };
     const reservation = this.#quota.reservations.get(request.requestId)!;
-    this.#keep(openReservation(reservation, request, now));
+    this.#keep(open ? { ...open, reservation } : openReservation(reservation, request, now));
     this.#touch(reservation.subjects);
     return { admitted: true, headers: headers() };
   }

@@ -65,14 +65,26 @@ function exceededForNow(state: QuotaState, claim: Claim, subject: Subject, now: 
 }
 
 /** Returns the limit that a claim exceeds: one that waiting does not help with first, then the one with the longest wait. */
-export function exceededLimit(state: QuotaState, claim: Claim, now: number): ExceededLimit | null {
+export const exceededLimit = (state: QuotaState, claim: Claim, now: number): ExceededLimit | null =>
+  firstExceeded(state, claim, now, () => true);
+
+/** Like `exceededLimit`, for the tokens of a request that already has its slot. */
+export const exceededTokens = (state: QuotaState, claim: Claim, now: number): ExceededLimit | null =>
+  firstExceeded(state, claim, now, ({ kind }) => kind === 'tokens');
+
+function firstExceeded(
+  state: QuotaState,
+  claim: Claim,
+  now: number,
+  counts: (limit: ExceededLimit) => boolean,
+): ExceededLimit | null {
   for (const subject of claim.subjects) {
     const limit = exceededForLong(state, claim, subject, now);
     if (limit) return limit;
   }
   let worst: ExceededLimit | null = null;
   for (const subject of claim.subjects) {
-    for (const limit of exceededForNow(state, claim, subject, now)) {
+    for (const limit of exceededForNow(state, claim, subject, now).filter(counts)) {
       if ((limit.retryAfterMs ?? 0) > (worst?.retryAfterMs ?? 0)) worst = limit;
     }
   }

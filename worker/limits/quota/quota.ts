@@ -1,5 +1,5 @@
 import { amend, periodOf, spend } from './budget.ts';
-import { exceededLimit } from './limit-check.ts';
+import { exceededLimit, exceededTokens } from './limit-check.ts';
 import {
   type Claim,
   type ExceededLimit,
@@ -19,30 +19,43 @@ import { add, correct } from './window.ts';
 export function reserve(state: QuotaState, claim: Claim, now: number): ExceededLimit | null {
   const exceeded = exceededLimit(state, claim, now);
   if (exceeded) return exceeded;
-  const day = periodOf('day', now);
-  const month = periodOf('month', now);
-  let second = 0;
   for (const { id } of claim.subjects) {
     const subject = subjectState(state, id);
     add(subject.requests, 1, now);
-    second = add(subject.tokens, claim.tokens, now);
-    spend(subject.day, day, claim.tokens);
-    spend(subject.month, month, claim.tokens);
     subject.running += 1;
     state.subjects.set(id, subject);
   }
-  const subjects = claim.subjects.map(({ id }) => id);
-  const expiresAt = now + claim.ttlMs;
-  state.reservations.set(claim.id, {
-    id: claim.id,
-    subjects,
-    tokens: claim.tokens,
-    second,
-    day,
-    month,
-    expiresAt,
-  });
+  chargeTokens(state, claim, now, now + claim.ttlMs);
   return null;
+}
+
+/**
+ * Raises a reservation to the tokens of the claim, all of which then count from now on. If a limit is exceeded, returns it
+ * and leaves the state unchanged. Changes nothing if that many tokens are reserved already.
+ */
+export function raise(state: QuotaState, claim: Claim, now: number): ExceededLimit | null {
+  const reservation = state.reservations.get(claim.id);
+  if (!reservation || reservation.tokens >= claim.tokens) return null;
+  recharge(state, reservation, 0);
+  const exceeded = exceededTokens(state, claim, now);
+  if (exceeded) recharge(state, { ...reservation, tokens: 0 }, reservation.tokens);
+  else chargeTokens(state, claim, now, reservation.expiresAt);
+  return exceeded;
+}
+
+/** Charges the tokens of a claim now, and keeps its reservation. */
+function chargeTokens(state: QuotaState, { id, subjects, tokens }: Claim, now: number, expiresAt: number) {
+  const day = periodOf('day', now);
+  const month = periodOf('month', now);
+  let second = 0;
+  for (const { id: name } of subjects) {
+    const subject = subjectState(state, name);
+    second = add(subject.tokens, tokens, now);
+    spend(subject.day, day, tokens);
+    spend(subject.month, month, tokens);
+  }
+  const names = subjects.map(({ id: name }) => name);
+  state.reservations.set(id, { id, subjects: names, tokens, second, day, month, expiresAt });
 }
 
 /**

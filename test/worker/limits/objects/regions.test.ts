@@ -65,6 +65,32 @@ describe('limits in several regions', () => {
     expect(second.headers.get('x-ratelimit-reset-requests')).toMatch(/^[\d.]+s$|^1m0s$/);
   });
 
+  test('asks home only about prompts with more tokens than reserved', async () => {
+    const { key } = await tenantWithKey(worker, 'raised', { tokens_per_day: 60_000 });
+    const claims = async () => Number(await (await worker.request('/claims')).json());
+    await ask(key, 'FRA', { prompt: [1] });
+    const before = await claims();
+    await ask(key, 'FRA', { prompt: [1, 2, 3, 4] });
+    // The whole context is reserved.
+    await ask(key, 'FRA', { prompt: 'x'.repeat(40), max_tokens: -1 });
+    expect(await claims()).toBe(before);
+    expect((await ask(key, 'FRA', { prompt: 'x'.repeat(40) })).status).toBe(200);
+    expect(await claims()).toBe(before + 1);
+  });
+
+  test('never exceeds a token limit with 90 parallel prompts that have more tokens than estimated', async () => {
+    const { key } = await tenantWithKey(worker, 'dense', { tokens_per_day: 2000 });
+    const dense = (index: number) => ask(key, REGIONS[index % REGIONS.length]!, { prompt: 'x'.repeat(40) });
+    const served = passed(await Promise.all(Array.from({ length: 90 }, (_, index) => dense(index))));
+    expect(served).toBeGreaterThan(0);
+    const { body } = await eventually(
+      () => admin(worker, 'GET', '/usage?tenant=dense'),
+      (answer) => answer.body.total.completed === served,
+    );
+    expect(body.total).toMatchObject({ prompt_tokens: 40 * served, completion_tokens: 4 * served });
+    expect(44 * served).toBeLessThanOrEqual(2000);
+  });
+
   test('charges a resumable stream to the caller’s region', async () => {
     const { key } = await tenantWithKey(worker, 'tail', { requests_per_minute: 800 });
     await ask(key, 'FRA');

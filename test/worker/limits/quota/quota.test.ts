@@ -4,6 +4,7 @@ import { type Limits, UNLIMITED } from '../../../../shared/tenant.ts';
 import {
   dueReservations,
   nextExpiry,
+  raise,
   renew,
   reserve,
   settle,
@@ -50,6 +51,7 @@ const anyLimits: fc.Arbitrary<Limits> = fc.record({
 type Step =
   | { do: 'reserve'; key: 'a' | 'b'; tokens: number }
   | { do: 'settle'; pick: number; tokens: number }
+  | { do: 'raise'; pick: number; tokens: number }
   | { do: 'pass'; ms: number };
 
 const anyStep: fc.Arbitrary<Step> = fc.oneof(
@@ -59,6 +61,7 @@ const anyStep: fc.Arbitrary<Step> = fc.oneof(
     tokens: fc.integer({ min: 0, max: 40 }),
   }),
   fc.record({ do: fc.constant('settle' as const), pick: fc.nat(99), tokens: fc.nat(50) }),
+  fc.record({ do: fc.constant('raise' as const), pick: fc.nat(99), tokens: fc.nat(60) }),
   fc.record({ do: fc.constant('pass' as const), ms: fc.oneof(fc.nat(1500), fc.nat(40_000)) }),
 );
 
@@ -75,6 +78,9 @@ describe('quota compared with the reference', () => {
           const state = emptyQuota();
           let now = START;
           const ids: string[] = [];
+          const subjectsOf = (names: readonly string[]) =>
+            names.map((id) => ({ id, limits: limits[id as keyof typeof limits] }));
+          const ownersOf = new Map<string, readonly string[]>();
           for (const [index, step] of steps.entries()) {
             if (step.do === 'pass') {
               now += step.ms;
@@ -82,9 +88,16 @@ describe('quota compared with the reference', () => {
               const id = ids[step.pick % Math.max(1, ids.length)] ?? 'unknown';
               const settled = settle(state, id, step.tokens);
               expect(settled !== null).toBe(reference.settle(id, step.tokens));
+            } else if (step.do === 'raise') {
+              const id = ids[step.pick % Math.max(1, ids.length)] ?? 'unknown';
+              const before = snapshot(state);
+              const subjects = subjectsOf(ownersOf.get(id) ?? []);
+              const refusal = raise(state, claim(id, subjects, step.tokens), now);
+              expect(refusal === null).toBe(reference.raise(id, step.tokens, now));
+              if (refusal) expect(snapshot(state)).toBe(before);
             } else {
               const names = ['tenant', step.key];
-              const subjects = names.map((id) => ({ id, limits: limits[id as keyof typeof limits] }));
+              const subjects = subjectsOf(names);
               const id = `r${index}`;
               const before = snapshot(state);
               const fits = reference.fits(names, step.tokens, now);
@@ -102,6 +115,7 @@ describe('quota compared with the reference', () => {
               } else {
                 reference.admit(id, names, step.tokens, now, 30_000);
                 ids.push(id);
+                ownersOf.set(id, names);
               }
             }
             for (const name of ['tenant', 'a', 'b']) {
