@@ -9,12 +9,7 @@ import { switchTheme } from './theme.ts';
 const Mark = () => (
   <svg viewBox="0 0 32 32" aria-hidden="true">
     <rect width="32" height="32" rx="7" fill="var(--accent)" />
-    <path
-      d="M7 16h7M20 16h1M26 16h.01"
-      stroke="var(--on-accent)"
-      stroke-width="4"
-      stroke-linecap="round"
-    />
+    <path d="M7 16h7M20 16h1M26 16h.01" stroke="var(--on-accent)" stroke-width="4" stroke-linecap="round" />
   </svg>
 );
 
