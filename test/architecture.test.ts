@@ -11,7 +11,7 @@ import {
   type SourceFile,
 } from './support/source-graph.ts';
 
-const sources = readSources('{worker,origin,shared}/**/*.ts');
+const sources = [...readSources('{worker,origin,shared}/**/*.ts'), ...readSources('worker/site/**/*.tsx')];
 const inFolder = (folder: string) => sources.filter(({ file }) => file.startsWith(`${folder}/`));
 
 const packageOf = (name: string) =>
@@ -28,6 +28,12 @@ const forbiddenImports = (files: readonly SourceFile[], allowed: (name: string) 
 
 /** The operators' command line lives with the Worker but runs in Node. */
 const isCommandLine = (file: string) => file.startsWith('worker/cli/');
+
+/** The page lives with the Worker that serves it but runs in browsers; its build runs in Node. */
+const isSite = (file: string) => file.startsWith('worker/site/');
+const isSiteBuild = (file: string) => file.startsWith('worker/site/build/');
+
+const SITE_PACKAGES = ['@codemirror', '@preact/signals', 'idb', 'preact', 'uplot', 'virtual:request-fields'];
 
 const ORIGIN_PACKAGES = [
   '@huggingface/tokenizers',
@@ -74,13 +80,26 @@ describe('packages', () => {
   });
 
   test('the Worker imports shared, itty-router, zod and cloudflare:* only', () => {
-    const edge = inFolder('worker').filter(({ file }) => !isCommandLine(file));
+    const edge = inFolder('worker').filter(({ file }) => !isCommandLine(file) && !isSite(file));
     const allowed = (name: string) =>
       /^(worker|shared)\//.test(name) ||
       ['itty-router', 'zod'].includes(name) ||
       name.startsWith('cloudflare:');
     expect(forbiddenImports(edge, allowed)).toEqual([]);
     expect(edge.filter(({ imports }) => imports.some(isCommandLine)).map(({ file }) => file)).toEqual([]);
+  });
+
+  test('the page imports its own files, its packages, and files of shared that load no zod', () => {
+    const allowed = (name: string) =>
+      /^worker\/site\/(?!build\/)/.test(name) ||
+      /^shared\/(errors|framing)\.ts$/.test(name) ||
+      SITE_PACKAGES.some((known) => name === known || name.startsWith(`${known}/`));
+    const page = inFolder('worker/site').filter(({ file }) => !isSiteBuild(file));
+    expect(page.length).toBeGreaterThan(20);
+    expect(forbiddenImports(page, allowed)).toEqual([]);
+    const ofPage = (name: string) => isSite(name) || SITE_PACKAGES.includes(packageOf(name));
+    const others = sources.filter(({ file }) => !isSite(file));
+    expect(forbiddenImports(others, (name) => !ofPage(name))).toEqual([]);
   });
 
   test('the origin imports shared, node:* and its packages; only the launcher knows the local platform', () => {
@@ -132,7 +151,8 @@ describe('packages', () => {
 /** A folder of the map: `shared`, `worker/limits`, `origin/engine`, `origin/model/ort`, or a file beside these folders. */
 function mapNode(file: string): string {
   const parts = file.split('/');
-  const depth = file.startsWith('origin/model/') ? 3 : parts[0] === 'shared' ? 1 : 2;
+  const deep = file.startsWith('origin/model/') || isSite(file);
+  const depth = deep ? 3 : parts[0] === 'shared' ? 1 : 2;
   return parts.slice(0, depth).join('/');
 }
 

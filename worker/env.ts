@@ -88,6 +88,8 @@ type Variables = { readonly [Name in keyof Settings]?: string };
 
 /** Platform services bound to the Worker. */
 interface Bindings {
+  /** Files of the page. */
+  readonly ASSETS: Fetcher;
   /** Tenants, keys, plans and the usage ledger. */
   readonly DB: D1Database;
   /** One object per tenant: its home limiter, with reservations and the usage outbox. */

@@ -1,4 +1,4 @@
-/** What `npm start` prints when the server is ready: address, key and a curl line with settings that suit the model. */
+/** What `npm start` prints when the server is ready: page, address, key and a curl line with settings that suit the model. */
 export function banner(url: string, apiKey: string, stateDirectory: string): string {
   const body = JSON.stringify({
     model: 'default',
@@ -12,6 +12,7 @@ export function banner(url: string, apiKey: string, stateDirectory: string): str
   return `
 Continuo is ready.
 
+  page      ${url}/#key=${apiKey}
   endpoint  ${url}/v1
   key       ${apiKey}   (development only)
   logs      ${stateDirectory}

@@ -1,6 +1,13 @@
+import { execFile } from 'node:child_process';
 import path from 'node:path';
+import { promisify } from 'node:util';
 import { build } from 'esbuild';
-import { convertV4MiniflareOptions, Miniflare, type StructuredLogsHandler } from 'miniflare';
+import {
+  convertV4MiniflareOptions,
+  Miniflare,
+  type StructuredLogsHandler,
+  type V4WorkerOptions,
+} from 'miniflare';
 import { unstable_getMiniflareWorkerOptions } from 'wrangler';
 
 /** A rate limit of the platform. */
@@ -34,6 +41,9 @@ export interface LocalWorker {
 const ROOT = path.resolve(import.meta.dirname, '../..');
 const NAME = 'continuo';
 const ORIGIN = 'ORIGIN';
+/** Worker that serves the page's files; the binding in wrangler.toml. */
+const ASSETS = 'ASSETS';
+const SERVE_ASSETS = `export default { fetch: (request, env) => env.${ASSETS}.fetch(request) };`;
 
 /**
  * Runs the Worker in workerd with a local database and local objects, bound as in wrangler.toml. Unlike `wrangler dev`, it
@@ -43,30 +53,47 @@ const ORIGIN = 'ORIGIN';
 export async function openLocalWorker(options: LocalWorkerOptions): Promise<LocalWorker> {
   const { host, port, originUrl, vars, state, ratelimits = {}, entry, onLog } = options;
   const { workerOptions } = unstable_getMiniflareWorkerOptions(path.join(ROOT, 'wrangler.toml'));
-  const { modulesRules: _, ...configured } = workerOptions;
+  const { modulesRules: _, assets, ...configured } = workerOptions;
+  const [script] = await Promise.all([bundleWorker(false, entry), buildSite()]);
+  const main: V4WorkerOptions = {
+    ...configured,
+    name: NAME,
+    ratelimits,
+    modules: true,
+    unsafeDirectSockets: [{ host, port }],
+    script,
+    bindings: {
+      ...(configured.bindings as Readonly<Record<string, string>>),
+      ORIGIN_URL: originUrl,
+      ORIGIN_BINDING: ORIGIN,
+      ...vars,
+    },
+    serviceBindings: {
+      [ORIGIN]: { external: { address: new URL(originUrl).host, http: {} } },
+      [ASSETS]: ASSETS,
+    },
+  };
+  // In a Worker of its own: with assets, the simulator sends every request through two more Workers.
+  const site: V4WorkerOptions = {
+    name: ASSETS,
+    assets: assets as NonNullable<V4WorkerOptions['assets']>,
+    modules: true,
+    script: SERVE_ASSETS,
+  };
   const miniflare = new Miniflare({
-    ...convertV4MiniflareOptions({
-      ...configured,
-      name: NAME,
-      ratelimits,
-      modules: true,
-      unsafeDirectSockets: [{ host, port }],
-      script: await bundleWorker(false, entry),
-      bindings: {
-        ...(configured.bindings as Readonly<Record<string, string>>),
-        ORIGIN_URL: originUrl,
-        ORIGIN_BINDING: ORIGIN,
-        ...vars,
-      },
-      serviceBindings: { [ORIGIN]: { external: { address: new URL(originUrl).host, http: {} } } },
-      cf: false,
-    }),
+    ...convertV4MiniflareOptions({ workers: [main, site], cf: false }),
     ...(state === undefined ? {} : { resourcePersistencePath: state }),
     ...(onLog === undefined ? {} : { handleStructuredLogs: onLog }),
   });
   const url = (await miniflare.unsafeGetDirectURL(NAME)).origin;
   return { url, miniflare };
 }
+
+let siteBuilt: Promise<unknown> | null = null;
+
+/** Builds the page if its sources have changed. In a process of its own, because the origin imports nothing of the Worker. */
+const buildSite = (): Promise<unknown> =>
+  (siteBuilt ??= promisify(execFile)(process.execPath, [path.join(ROOT, 'worker/site/build/main.ts')]));
 
 /** Bundles the Worker into one module, as it is deployed. */
 export async function bundleWorker(minify = false, entry = 'worker/index.ts'): Promise<string> {

@@ -87,6 +87,14 @@ describe('npm start', () => {
       body: JSON.stringify({ model: 'default', ...fields }),
     });
 
+  test('prints the address of the page first, with the key in the fragment', async () => {
+    const [, page] = /^ {2}page {6}(\S+)/m.exec(system.banner)!;
+    expect(/https?:\S+/.exec(system.banner)?.[0]).toBe(page);
+    expect(page).toBe(`${system.url}/#key=${system.apiKey}`);
+    const answer = await fetch(page!, { headers: { accept: 'text/html' } });
+    expect(await answer.text()).toContain('<div id="app">');
+  });
+
   test('prints a curl line that returns a completion', async () => {
     const { url, headers, body } = readCurl(system.banner);
     const generated = async () => {

@@ -44,6 +44,7 @@ describe('deployment', () => {
         'USAGE',
         'FLOOD_BY_ADDRESS',
         'FLOOD_BY_KEY',
+        'ASSETS',
         'ENVIRONMENT',
       ]) {
         expect(printed).toContain(`env.${binding}`);

@@ -184,7 +184,7 @@ export const OPERATIONS: Readonly<Record<string, DocumentedOperation>> = {
   },
   'GET /': {
     id: 'start',
-    summary: 'Link to the other endpoints. Browsers get a page.',
+    summary: 'Link to the other endpoints. Browsers get the page.',
     secured: false,
     errors: ANY,
     answer: {

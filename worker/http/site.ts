@@ -1,0 +1,57 @@
+import { ApiError } from '../../shared/errors.ts';
+import { jsonResponse } from './responses.ts';
+import type { RouteHandler } from './router.ts';
+
+/** Serves the page that `npm run build` makes. */
+
+const LINKS = {
+  completions: '/v1/completions',
+  models: '/v1/models',
+  documentation: '/openapi.json',
+  health: '/health',
+} as const;
+
+/** The page loads from this server only and sends nothing elsewhere; no script or style is inline. */
+const PAGE_POLICY = [
+  "default-src 'none'",
+  "script-src 'self'",
+  "style-src 'self'",
+  "img-src 'self' data:",
+  "connect-src 'self'",
+  "base-uri 'none'",
+  "form-action 'none'",
+  "frame-ancestors 'none'",
+].join('; ');
+
+/** Names of files in /assets contain a hash of their content. */
+const FOREVER = 'public, max-age=31536000, immutable';
+
+/** GET /: the page for browsers, and links as JSON for all other clients. Needs no key and names no model. */
+export const startPage: RouteHandler = async (request, { env }) => {
+  const forBrowser = request.headers.get('accept')?.includes('text/html') ?? false;
+  if (!forBrowser) return withHeaders(links(new URL(request.url)), { vary: 'accept' });
+  const page = await env.ASSETS.fetch(request);
+  return withHeaders(page, { vary: 'accept', 'content-security-policy': PAGE_POLICY });
+};
+
+function links({ origin }: URL): Response {
+  return jsonResponse({
+    service: 'Continuo',
+    base_url: `${origin}/v1`,
+    links: Object.fromEntries(Object.entries(LINKS).map(([name, path]) => [name, origin + path])),
+  });
+}
+
+/** GET /assets/{name}: a file of the page. */
+export const siteFile: RouteHandler = async (request, { env }) => {
+  const file = await env.ASSETS.fetch(request);
+  if (file.status === 404) throw new ApiError('not_found', 'The page has no file of this name. Reload it.');
+  return withHeaders(file, { 'cache-control': FOREVER });
+};
+
+/** Returns a response with mutable headers. */
+function withHeaders(response: Response, headers: Readonly<Record<string, string>>): Response {
+  const result = new Response(response.body, response);
+  for (const [name, value] of Object.entries(headers)) result.headers.set(name, value);
+  return result;
+}

@@ -1,0 +1,55 @@
+import { failureOf, RequestFailure } from './request-failure.ts';
+
+/** How requests are authenticated and answered. */
+export interface Connection {
+  /** API key; null = none. */
+  readonly key: string | null;
+  /** Null = the tenant's own dialect. */
+  readonly dialect: string | null;
+}
+
+export interface Model {
+  readonly id: string;
+  /** The model's own id; `id` may be an alias. */
+  readonly root: string;
+  readonly max_model_len: number;
+  readonly state: string;
+}
+
+/** Sends one request. @throws RequestFailure; the signal's reason if it is aborted */
+export async function send(
+  connection: Connection,
+  path: string,
+  { body, signal }: { readonly body?: unknown; readonly signal?: AbortSignal } = {},
+): Promise<Response> {
+  const headers = new Headers();
+  if (connection.key !== null) headers.set('authorization', `Bearer ${connection.key}`);
+  if (connection.dialect !== null) headers.set('x-dialect', connection.dialect);
+  if (body !== undefined) headers.set('content-type', 'application/json');
+  let response: Response;
+  try {
+    response = await fetch(path, {
+      headers,
+      ...(body === undefined ? {} : { method: 'POST', body: JSON.stringify(body) }),
+      ...(signal && { signal }),
+    });
+  } catch (thrown) {
+    signal?.throwIfAborted();
+    throw noResponse(thrown);
+  }
+  if (!response.ok) throw await failureOf(response);
+  return response;
+}
+
+/** Returns the failure of a request without a response. */
+export const noResponse = (cause: unknown): RequestFailure =>
+  navigator.onLine
+    ? new RequestFailure('unreachable', `${location.host} does not answer (${String(cause)}).`)
+    : new RequestFailure('offline', 'This device is offline.');
+
+/** Sends one request and returns the JSON of its response. The caller states the type. */
+export const requestJson = async <T>(...request: Parameters<typeof send>): Promise<T> =>
+  (await (await send(...request)).json()) as T;
+
+export const listModels = async (connection: Connection, signal?: AbortSignal): Promise<readonly Model[]> =>
+  (await requestJson<{ data: Model[] }>(connection, '/v1/models', signal ? { signal } : {})).data;

@@ -1,0 +1,164 @@
+import { SseDecoder } from '../../../shared/framing.ts';
+import { type Connection, noResponse, send } from './client.ts';
+import { errorOf, RequestFailure, streamFailure } from './request-failure.ts';
+
+/** Another token that the model could have chosen. */
+export interface Alternative {
+  /** As the API names it; see token-bytes.ts. */
+  readonly name: string;
+  readonly logprob: number;
+}
+
+/** One token with its probability. */
+export interface Token extends Alternative {
+  readonly id: number | null;
+  /** Best first; includes the token itself. */
+  readonly alternatives: readonly Alternative[];
+}
+
+/** A token of the prompt. The first one has no probability. */
+export type PromptToken = Omit<Token, 'logprob'> & { readonly logprob: number | null };
+
+export interface Usage {
+  readonly promptTokens: number;
+  readonly completionTokens: number;
+  readonly cachedTokens: number;
+}
+
+/** Request limits that the response reports; null = no such limit. */
+export interface RemainingLimits {
+  readonly requests: { readonly left: number; readonly of: number } | null;
+  readonly tokens: { readonly left: number; readonly of: number } | null;
+}
+
+/** What one event of a stream adds. */
+export type StreamUpdate =
+  | { readonly type: 'start'; readonly limits: RemainingLimits; readonly requestId: string | null }
+  | {
+      readonly type: 'choice';
+      readonly index: number;
+      readonly text: string;
+      /** Empty if the request asks for no logprobs. */
+      readonly tokens: readonly PromptToken[];
+      /** Ids of the prompt, in the first update of a choice. */
+      readonly promptIds: readonly number[] | null;
+      /** Null until the choice ends. */
+      readonly finishReason: string | null;
+      readonly stopReason: string | number | null;
+    }
+  | { readonly type: 'usage'; readonly usage: Usage };
+
+interface Chunk {
+  readonly choices: readonly {
+    readonly index: number;
+    readonly text: string;
+    readonly logprobs: Logprobs | null;
+    readonly token_ids?: readonly number[];
+    readonly prompt_token_ids?: readonly number[];
+    readonly finish_reason: string | null;
+    readonly stop_reason?: string | number | null;
+  }[];
+  readonly usage?: {
+    readonly prompt_tokens: number;
+    readonly completion_tokens: number;
+    readonly prompt_tokens_details?: { readonly cached_tokens: number };
+  } | null;
+}
+
+/** The `logprobs` object of legacy completions. */
+export interface Logprobs {
+  readonly tokens: readonly string[];
+  readonly token_logprobs: readonly (number | null)[];
+  readonly top_logprobs: readonly (Readonly<Record<string, number>> | null)[];
+}
+
+/** Returns the tokens of a `logprobs` object. Objects reorder keys that look like numbers, so alternatives are sorted. */
+export function tokensOf(
+  { tokens, token_logprobs, top_logprobs }: Logprobs,
+  ids: readonly number[] = [],
+): PromptToken[] {
+  return tokens.map((name, index) => ({
+    name,
+    logprob: token_logprobs[index] ?? null,
+    id: ids[index] ?? null,
+    alternatives: Object.entries(top_logprobs[index] ?? {})
+      .map(([other, logprob]) => ({ name: other, logprob }))
+      .sort((a, b) => b.logprob - a.logprob),
+  }));
+}
+
+function* updatesOf({ choices, usage }: Chunk): Generator<StreamUpdate> {
+  for (const choice of choices) {
+    // With echo, the first update has the tokens of the prompt.
+    const ids = choice.token_ids ?? (choice.logprobs ? choice.prompt_token_ids : undefined);
+    yield {
+      type: 'choice',
+      index: choice.index,
+      text: choice.text,
+      tokens: choice.logprobs ? tokensOf(choice.logprobs, ids) : [],
+      promptIds: choice.prompt_token_ids ?? null,
+      finishReason: choice.finish_reason,
+      stopReason: choice.stop_reason ?? null,
+    };
+  }
+  if (usage) {
+    yield {
+      type: 'usage',
+      usage: {
+        promptTokens: usage.prompt_tokens,
+        completionTokens: usage.completion_tokens,
+        cachedTokens: usage.prompt_tokens_details?.cached_tokens ?? 0,
+      },
+    };
+  }
+}
+
+function limitsOf(headers: Headers): RemainingLimits {
+  const read = (unit: string) => {
+    const [left, of] = ['remaining', 'limit'].map((part) => headers.get(`x-ratelimit-${part}-${unit}`));
+    return left == null || of == null ? null : { left: Number(left), of: Number(of) };
+  };
+  return { requests: read('requests'), tokens: read('tokens') };
+}
+
+/**
+ * Sends a completion request as a stream and yields what arrives.
+ * @param body request fields; `stream` and `stream_options` are added
+ * @throws RequestFailure, also for an error event and for a stream that ends early; the signal's reason if it is aborted
+ */
+export async function* streamCompletion(
+  connection: Connection,
+  body: Readonly<Record<string, unknown>>,
+  signal: AbortSignal,
+): AsyncGenerator<StreamUpdate> {
+  const streamed = { ...body, stream: true, stream_options: { include_usage: true } };
+  const response = await send(connection, '/v1/completions', { body: streamed, signal });
+  const requestId = response.headers.get('x-request-id');
+  yield { type: 'start', limits: limitsOf(response.headers), requestId };
+  const decoder = new TextDecoder();
+  const events = new SseDecoder();
+  const reader = response.body!.getReader();
+  try {
+    for (;;) {
+      const { done, value } = await reader.read();
+      if (done) break;
+      for (const payload of events.push(decoder.decode(value, { stream: true }))) {
+        if (payload === '[DONE]') return;
+        const chunk: unknown = JSON.parse(payload);
+        const error = errorOf(chunk);
+        if (error !== null) throw streamFailure(error, requestId);
+        yield* updatesOf(chunk as Chunk);
+      }
+    }
+  } catch (thrown) {
+    signal.throwIfAborted();
+    if (thrown instanceof RequestFailure) throw thrown;
+    throw navigator.onLine ? cutStream(requestId) : noResponse(thrown);
+  } finally {
+    void reader.cancel().catch(() => undefined);
+  }
+  throw cutStream(requestId);
+}
+
+const cutStream = (requestId: string | null) =>
+  new RequestFailure('cut-stream', 'The connection ended before the completion was complete.', { requestId });

@@ -1,0 +1,6 @@
+declare module 'virtual:request-fields' {
+  import type { RequestField } from './request-field.ts';
+
+  /** Fields of POST /v1/completions by name, generated from the zod schemas at build time. */
+  export const REQUEST_FIELDS: Readonly<Record<string, RequestField>>;
+}

@@ -1,0 +1,51 @@
+import { createHash } from 'node:crypto';
+import { existsSync, globSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import path from 'node:path';
+
+/**
+ * Builds the page into worker/site/dist/public, from where the Worker serves it. Does nothing if the sources are those of
+ * the last build.
+ */
+
+const ROOT = path.resolve(import.meta.dirname, '../../..');
+const OUT = path.join(ROOT, 'worker/site/dist');
+const PUBLIC = path.join(OUT, 'public');
+const STAMP = path.join(OUT, 'sources');
+
+/** What the result depends on. */
+const SOURCES = ['worker/site/**', 'shared/**', 'package-lock.json'];
+
+function sourcesHash(): string {
+  const hash = createHash('sha256');
+  const files = globSync(SOURCES, { cwd: ROOT, exclude: (name) => name === 'dist' }).toSorted();
+  for (const file of files) {
+    const absolute = path.join(ROOT, file);
+    if (statSync(absolute).isFile()) hash.update(file).update(readFileSync(absolute));
+  }
+  return hash.digest('hex');
+}
+
+const isCurrent = (hash: string): boolean =>
+  existsSync(PUBLIC) && existsSync(STAMP) && readFileSync(STAMP, 'utf8') === hash;
+
+async function build(hash: string): Promise<void> {
+  const { build: viteBuild } = await import('vite');
+  // Another process may build at the same time, and both results are the same.
+  const own = path.join(OUT, String(process.pid));
+  try {
+    await viteBuild({
+      configFile: path.join(import.meta.dirname, 'vite.config.ts'),
+      build: { outDir: own, emptyOutDir: true },
+    });
+    rmSync(PUBLIC, { recursive: true, force: true });
+    renameSync(own, PUBLIC);
+  } catch (error) {
+    if (!isCurrent(hash)) throw error;
+  } finally {
+    rmSync(own, { recursive: true, force: true });
+  }
+  writeFileSync(STAMP, hash);
+}
+
+const hash = sourcesHash();
+if (!isCurrent(hash)) await build(hash);

@@ -1,0 +1,50 @@
+import { useSignal, useSignalEffect } from '@preact/signals';
+import type { ComponentType } from 'preact';
+import { useEffect } from 'preact/hooks';
+import { Header } from './header.tsx';
+import { VIEWS, type ViewName, viewOf } from './routes.ts';
+
+type Loaded = { readonly name: ViewName; readonly View: ComponentType } | { readonly failed: string };
+
+export function App() {
+  const view = useSignal(viewOf(location.hash));
+  const loaded = useSignal<Loaded | null>(null);
+  useEffect(() => {
+    const follow = () => {
+      view.value = viewOf(location.hash);
+    };
+    addEventListener('hashchange', follow);
+    return () => removeEventListener('hashchange', follow);
+  }, []);
+  useSignalEffect(() => {
+    const name = view.value;
+    document.title = `${VIEWS[name].title} · Continuo`;
+    VIEWS[name].load().then(
+      (View) => {
+        if (view.value === name) loaded.value = { name, View };
+      },
+      (reason: unknown) => {
+        loaded.value = { failed: String(reason) };
+      },
+    );
+  });
+  return (
+    <>
+      <Header view={view.value} />
+      <main>{loaded.value && <LoadedView loaded={loaded.value} />}</main>
+    </>
+  );
+}
+
+function LoadedView({ loaded }: { readonly loaded: Loaded }) {
+  if ('View' in loaded) return <loaded.View key={loaded.name} />;
+  return (
+    <div class="empty" role="alert">
+      <h1>This view could not be loaded</h1>
+      <p>The server may have been updated or is down ({loaded.failed}). Your texts are kept.</p>
+      <button type="button" class="button primary" onClick={() => location.reload()}>
+        Reload the page
+      </button>
+    </div>
+  );
+}

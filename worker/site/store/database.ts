@@ -1,0 +1,23 @@
+import { type DBSchema, type IDBPDatabase, openDB } from 'idb';
+
+interface Tables extends DBSchema {
+  /** Settings and drafts by name. */
+  values: { key: string; value: unknown };
+  /** Completion trees by id. */
+  trees: { key: string; value: unknown };
+}
+
+export type Database = IDBPDatabase<Tables>;
+
+let opened: Promise<Database> | null = null;
+
+/** Opens the page's only database; later calls return the same connection. */
+export function openDatabase(): Promise<Database> {
+  opened ??= openDB<Tables>('continuo', 1, {
+    upgrade(database) {
+      database.createObjectStore('values');
+      database.createObjectStore('trees');
+    },
+  });
+  return opened;
+}

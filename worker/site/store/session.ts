@@ -1,0 +1,103 @@
+import { computed, effect, type ReadonlySignal, type Signal, signal } from '@preact/signals';
+import { createContext } from 'preact';
+import { useContext } from 'preact/hooks';
+import { type Connection, listModels, type Model } from '../api/client.ts';
+import { RequestFailure } from '../api/request-failure.ts';
+import { keyFromFragment, takeKeyFromAddress } from './api-key.ts';
+import { forget, storedSignal } from './stored-signal.ts';
+
+/** Whether the server accepts the key, and which models it offers. */
+export type Access =
+  | { readonly state: 'no-key' | 'checking' }
+  | { readonly state: 'accepted'; readonly models: readonly Model[] }
+  | { readonly state: 'refused' | 'unknown'; readonly failure: RequestFailure };
+
+/** What all views share: the key, the model, the dialect and the display of tokens. */
+export interface Session {
+  readonly key: Signal<string | null>;
+  /** Whether the key is kept on this device. */
+  readonly rememberKey: Signal<boolean>;
+  readonly model: Signal<string>;
+  /** Null = the tenant's own dialect. */
+  readonly dialect: Signal<string | null>;
+  readonly connection: ReadonlySignal<Connection>;
+  readonly access: ReadonlySignal<Access>;
+  /** Asks the server again for its models. */
+  checkAccess(): void;
+  readonly display: Signal<TokenDisplay>;
+}
+
+/** How token texts show their probabilities. */
+export interface TokenDisplay {
+  readonly tint: 'background' | 'underline' | 'none';
+  /** Shows spaces, tabs and line breaks as signs. */
+  readonly whiteSpace: boolean;
+}
+
+/** Keeps the key in storage while the visitor wants it, and removes it as soon as not. */
+async function keySignals() {
+  const fromAddress = takeKeyFromAddress();
+  const stored = await storedSignal<string | null>('api-key', null);
+  const key = signal(fromAddress ?? stored.peek());
+  const rememberKey = signal(stored.peek() !== null);
+  effect(() => {
+    const kept = rememberKey.value ? key.value : null;
+    if (kept !== null) stored.value = kept;
+    else if (stored.peek() !== null) {
+      stored.value = null;
+      void forget('api-key');
+    }
+  });
+  addEventListener('hashchange', () => {
+    if (keyFromFragment(location.hash) !== null) key.value = takeKeyFromAddress();
+  });
+  return { key, rememberKey };
+}
+
+/** Reads the stored settings. Takes the key out of the address first. */
+export async function openSession(): Promise<Session> {
+  const [{ key, rememberKey }, model, dialect, display] = await Promise.all([
+    keySignals(),
+    storedSignal('model', 'default'),
+    storedSignal<string | null>('dialect', null),
+    storedSignal<TokenDisplay>('token-display', { tint: 'background', whiteSpace: false }),
+  ]);
+  const connection = computed(() => ({ key: key.value, dialect: dialect.value }));
+  const access = signal<Access>({ state: 'no-key' });
+  const attempts = signal(0);
+  effect(() => {
+    attempts.value;
+    if (key.value === null) {
+      access.value = { state: 'no-key' };
+      return;
+    }
+    const replaced = new AbortController();
+    access.value = { state: 'checking' };
+    void readAccess({ key: key.value, dialect: null }, replaced.signal).then((result) => {
+      if (!replaced.signal.aborted) access.value = result;
+    });
+    return () => replaced.abort();
+  });
+  const checkAccess = () => {
+    attempts.value += 1;
+  };
+  return { key, rememberKey, model, dialect, connection, access, checkAccess, display };
+}
+
+async function readAccess(connection: Connection, signal: AbortSignal): Promise<Access> {
+  try {
+    return { state: 'accepted', models: await listModels(connection, signal) };
+  } catch (thrown) {
+    const failure =
+      thrown instanceof RequestFailure ? thrown : new RequestFailure('unreachable', String(thrown));
+    return { state: failure.kind === 'key-refused' ? 'refused' : 'unknown', failure };
+  }
+}
+
+export const SessionContext = createContext<Session | null>(null);
+
+export function useSession(): Session {
+  const session = useContext(SessionContext);
+  if (session === null) throw new Error('There is no SessionContext.Provider.');
+  return session;
+}

@@ -1,0 +1,105 @@
+import { useLayoutEffect, useRef } from 'preact/hooks';
+import type { Alternative, PromptToken } from '../api/completion-stream.ts';
+import { hexBytes, tokenBytes } from '../api/token-bytes.ts';
+import { percent, probabilityOf, tintClass } from './probability.ts';
+import { TokenName } from './token-name.tsx';
+
+export type Choose = (alternative: Alternative) => void;
+
+interface AlternativesProps {
+  readonly token: PromptToken;
+  /** Absent = the alternatives are only shown. */
+  readonly onChoose?: Choose;
+}
+
+/** Lists a token's alternatives with probability and bytes, the chosen one marked. */
+export function Alternatives({ token, onChoose }: AlternativesProps) {
+  return (
+    <>
+      <p class="alternatives-head figures">
+        <code>
+          <TokenName name={token.name} whiteSpace />
+        </code>
+        <span class="quiet">
+          {token.id !== null && `id ${token.id} · `}
+          {hexBytes(tokenBytes(token.name)) || 'no bytes'}
+        </span>
+      </p>
+      {token.alternatives.length === 0 && <p class="quiet">This token has no probability.</p>}
+      <ol class="alternatives figures">
+        {token.alternatives.map((alternative, index) => (
+          <li key={alternative.name}>
+            <AlternativeRow
+              alternative={alternative}
+              number={index + 1}
+              chosen={alternative.name === token.name}
+              {...(onChoose && { onChoose })}
+            />
+          </li>
+        ))}
+      </ol>
+    </>
+  );
+}
+
+interface RowProps {
+  readonly alternative: Alternative;
+  readonly number: number;
+  readonly chosen: boolean;
+  readonly onChoose?: Choose;
+}
+
+function AlternativeRow({ alternative, number, chosen, onChoose }: RowProps) {
+  const { name, logprob } = alternative;
+  const content = (
+    <>
+      <meter min={0} max={1} value={probabilityOf(logprob)} aria-hidden="true" class={tintClass(logprob)} />
+      <code>
+        <TokenName name={name} whiteSpace />
+      </code>
+      <span>{percent(logprob)}</span>
+      <span class="quiet bytes">{hexBytes(tokenBytes(name))}</span>
+    </>
+  );
+  if (chosen || !onChoose) return <div class={`alternative ${chosen ? 'chosen' : ''}`}>{content}</div>;
+  return (
+    <button
+      type="button"
+      class="alternative"
+      title={`Use this token and continue from it (${number})`}
+      // The token keeps the focus, so that its popover stays open for the click.
+      onPointerDown={(event) => event.preventDefault()}
+      onClick={() => onChoose(alternative)}
+    >
+      {content}
+    </button>
+  );
+}
+
+/** The alternatives of a token in a popover below or above it. */
+export function AlternativesPopover({
+  anchor,
+  ...alternatives
+}: AlternativesProps & { readonly anchor: { getBoundingClientRect(): DOMRect } }) {
+  const element = useRef<HTMLElement>(null);
+  useLayoutEffect(() => {
+    if (element.current) place(element.current, anchor.getBoundingClientRect());
+  });
+  return (
+    <section ref={element} class="popover" aria-label="Alternatives">
+      <Alternatives {...alternatives} />
+    </section>
+  );
+}
+
+const MARGIN = 8;
+
+/** Puts a popover below the anchor, or above it if there is no room below. */
+export function place(popover: HTMLElement, anchor: DOMRect): void {
+  const { width, height } = popover.getBoundingClientRect();
+  const left = Math.max(MARGIN, Math.min(anchor.left, innerWidth - width - MARGIN));
+  const below = anchor.bottom;
+  const fits = below + height + MARGIN <= innerHeight;
+  popover.style.left = `${left}px`;
+  popover.style.top = `${fits ? below : Math.max(MARGIN, anchor.top - height)}px`;
+}

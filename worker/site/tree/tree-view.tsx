@@ -1,0 +1,6 @@
+export const TreeView = () => (
+  <div class="empty">
+    <h1>Tree</h1>
+    <p class="quiet">Branches of completions, from one prompt.</p>
+  </div>
+);
