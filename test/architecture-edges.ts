@@ -199,6 +199,7 @@ export const ALLOWED_EDGES: Readonly<Record<string, readonly string[]>> = {
   ],
   'worker/site/store': ['worker/site/api'],
   'worker/site/tokens': ['worker/site/api', 'worker/site/store'],
+  'worker/site/tree': ['worker/site/api', 'worker/site/store'],
   'worker/tenants': ['shared'],
   'worker/tokenize.ts': [
     'shared',

@@ -33,7 +33,15 @@ const isCommandLine = (file: string) => file.startsWith('worker/cli/');
 const isSite = (file: string) => file.startsWith('worker/site/');
 const isSiteBuild = (file: string) => file.startsWith('worker/site/build/');
 
-const SITE_PACKAGES = ['@codemirror', '@preact/signals', 'idb', 'preact', 'uplot', 'virtual:request-fields'];
+const SITE_PACKAGES = [
+  '@codemirror',
+  '@preact/signals',
+  'diff',
+  'idb',
+  'preact',
+  'uplot',
+  'virtual:request-fields',
+];
 
 const ORIGIN_PACKAGES = [
   '@huggingface/tokenizers',

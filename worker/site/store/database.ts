@@ -3,8 +3,10 @@ import { type DBSchema, type IDBPDatabase, openDB } from 'idb';
 interface Tables extends DBSchema {
   /** Settings and drafts by name. */
   values: { key: string; value: unknown };
-  /** Completion trees by id. */
+  /** Completion trees by id, without their nodes. */
   trees: { key: string; value: unknown };
+  /** Nodes by tree and number. */
+  nodes: { key: [tree: string, node: number]; value: unknown };
 }
 
 export type Database = IDBPDatabase<Tables>;
@@ -17,6 +19,7 @@ export function openDatabase(): Promise<Database> {
     upgrade(database) {
       database.createObjectStore('values');
       database.createObjectStore('trees');
+      database.createObjectStore('nodes');
     },
   });
   return opened;

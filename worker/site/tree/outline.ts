@@ -1,0 +1,59 @@
+import { type NodeId, nodeOf, ROOT, type Tree, type TreeNode, walk } from './tree.ts';
+
+/** One line of the outline. */
+export interface OutlineRow {
+  readonly node: TreeNode;
+  /** Number of nodes above. */
+  readonly depth: number;
+  /** Number of forks above. A chain of single children stays at one indent, so that deep trees stay readable. */
+  readonly indent: number;
+  /** Number of descendants that a collapsed node hides. */
+  readonly hidden: number;
+}
+
+/** Returns the rows of the nodes that no collapsed node hides, in the order of `walk`. */
+export function outlineRows(tree: Tree, collapsed: ReadonlySet<NodeId>): readonly OutlineRow[] {
+  const rows: OutlineRow[] = [];
+  const waiting = [{ id: ROOT, depth: 0, indent: 0 }];
+  for (let next = waiting.pop(); next !== undefined; next = waiting.pop()) {
+    const { id, depth, indent } = next;
+    const node = nodeOf(tree, id);
+    const closed = collapsed.has(id) && node.children.length > 0;
+    rows.push({ node, depth, indent, hidden: closed ? descendants(tree, id) : 0 });
+    if (closed) continue;
+    const inner = indent + (node.children.length > 1 ? 1 : 0);
+    for (const child of node.children.toReversed())
+      waiting.push({ id: child, depth: depth + 1, indent: inner });
+  }
+  return rows;
+}
+
+function descendants(tree: Tree, id: NodeId): number {
+  let count = -1;
+  for (const _ of walk(tree, id)) count += 1;
+  return count;
+}
+
+/** The part of a long list that is rendered. */
+export interface RowWindow {
+  /** Index of the first rendered row, and the index after the last one. */
+  readonly start: number;
+  readonly end: number;
+}
+
+/** Rows rendered above and below the visible ones, so that a fast scroll shows no gap. */
+const OVERSCAN = 8;
+
+/** @param scroll, height, rowHeight in pixels */
+export function rowWindow(count: number, scroll: number, height: number, rowHeight: number): RowWindow {
+  const first = Math.floor(scroll / rowHeight) - OVERSCAN;
+  const last = Math.ceil((scroll + height) / rowHeight) + OVERSCAN;
+  const end = Math.min(count, Math.max(0, last));
+  return { start: Math.min(Math.max(0, first), end), end };
+}
+
+/** Returns the scroll position that shows a row and is nearest to the present one, in pixels. */
+export function scrollToRow(index: number, scroll: number, height: number, rowHeight: number): number {
+  const top = index * rowHeight;
+  return Math.min(top, Math.max(scroll, top + rowHeight - height));
+}
