@@ -51,7 +51,7 @@ export const variables = z.object({
   CONTINUO_DEVICE_MEMORY_MIB: number(modelFields.deviceMemoryMiB).optional(),
   /** Maximum memory of the KV cache in MiB; if slots × context need more, the start fails. Absent = the free memory. */
   CONTINUO_KV_MEMORY_MIB: number(modelFields.kvMemoryMiB).optional(),
-  /** Sequences that may wait for a slot; beyond that the answer is 503. */
+  /** Requests that may wait for a slot; beyond that the answer is 503. */
   CONTINUO_QUEUE_LIMIT: number(modelFields.queueLimit).default(256),
   /**
    * Tokens drafted by prompt lookup while few sequences run; 0 = none. Repetitive text gets faster, but an answer

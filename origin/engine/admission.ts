@@ -5,7 +5,7 @@ import type { EngineReport, Submission } from './messages.ts';
 import { type Preparation, sequenceCount } from './open-request.ts';
 import type { RunningSet } from './running-set.ts';
 
-/** Finished sequences that retry-after is computed from. */
+/** Finished requests that retry-after is computed from. */
 const THROUGHPUT_WINDOW = 64;
 
 const NOTHING_PREPARED: Preparation = { grammar: null, images: [] };
@@ -13,13 +13,10 @@ const NOTHING_PREPARED: Preparation = { grammar: null, images: [] };
 interface Preparing {
   readonly controller: AbortController;
   readonly tenantId: string;
-  readonly sequences: number;
 }
 
 export interface AdmissionOptions {
   readonly running: RunningSet;
-  /** Sequences that may wait for a slot. */
-  readonly maxWaiting: number;
   /**
    * @param constraint a WireConstraint as JSON
    * @throws ApiError if the grammar is not valid
@@ -54,16 +51,12 @@ export class Admission {
 
   /** Reports `admitted` or `refused` before any event of the request. */
   submit(submission: Submission): void {
-    const { running, maxWaiting, now, report, open } = this.#options;
+    const { running, now, report, open } = this.#options;
     const { requestId, tenantId, constraint, prompts } = submission;
     const submittedAt = now();
     if (running.hasFreeSlot) this.#throughput.resume(submittedAt);
-    const sequences = sequenceCount(submission);
-    const reserved = this.#reserved();
-    if (!running.hasRoom(tenantId, sequences, reserved)) {
-      const reservedCount = [...reserved.values()].reduce((sum, count) => sum + count, 0);
-      const ahead = Math.max(1, running.waiting + reservedCount + sequences - maxWaiting);
-      report({ type: 'refused', requestId, retryAfterMs: this.#throughput.waitFor(ahead, submittedAt) });
+    if (!running.hasRoom(tenantId, sequenceCount(submission), this.#preparingByTenant())) {
+      report({ type: 'refused', requestId, retryAfterMs: this.#throughput.waitForNext(submittedAt) });
       return;
     }
     report({ type: 'admitted', requestId });
@@ -78,25 +71,23 @@ export class Admission {
     this.#preparing.delete(requestId);
   }
 
-  /** Notes that a sequence has finished. */
+  /** Notes that a request has finished. */
   recordFinish(now: number): void {
     this.#throughput.recordFinish(now);
   }
 
-  /** Sequences of the requests being prepared, by tenant. */
-  #reserved(): ReadonlyMap<string, number> {
-    const reserved = new Map<string, number>();
-    for (const { tenantId, sequences } of this.#preparing.values()) {
-      reserved.set(tenantId, (reserved.get(tenantId) ?? 0) + sequences);
-    }
-    return reserved;
+  #preparingByTenant(): ReadonlyMap<string, number> {
+    const counts = new Map<string, number>();
+    for (const { tenantId } of this.#preparing.values())
+      counts.set(tenantId, (counts.get(tenantId) ?? 0) + 1);
+    return counts;
   }
 
   async #prepare(submission: Submission, submittedAt: number): Promise<void> {
     const { encodeImages, open, fail } = this.#options;
     const { requestId, tenantId } = submission;
     const controller = new AbortController();
-    this.#preparing.set(requestId, { controller, tenantId, sequences: sequenceCount(submission) });
+    this.#preparing.set(requestId, { controller, tenantId });
     try {
       const grammar = await this.#compile(submission);
       const images = (await encodeImages?.(submission, controller.signal)) ?? [];
@@ -117,13 +108,13 @@ export class Admission {
   }
 }
 
-/** Returned while no sequence has finished. */
+/** Returned while no request has finished. */
 const DEFAULT_WAIT_MS = 1_000;
 const MIN_WAIT_MS = 100;
 /** Clients do not wait longer. */
 const MAX_WAIT_MS = 60_000;
 
-/** Measures how fast sequences finish, to compute retry-after. */
+/** Measures how fast requests finish, to compute retry-after. */
 export class Throughput {
   /** Ring of the latest finish times. */
   readonly #finishedAt: Float64Array;
@@ -147,12 +138,11 @@ export class Throughput {
     for (let at = 0; at < this.#finishedAt.length; at++) this.#finishedAt[at]! += idle;
   }
 
-  /** Estimates the milliseconds until `sequences` more have finished; between 100 and 60,000. */
-  waitFor(sequences: number, now: number): number {
+  /** Estimates the milliseconds from one finish to the next; between 100 and 60,000. */
+  waitForNext(now: number): number {
     const known = Math.min(this.#count, this.#finishedAt.length);
     if (known === 0) return DEFAULT_WAIT_MS;
     const oldest = this.#finishedAt[(this.#count - known) % this.#finishedAt.length]!;
-    const perSequence = Math.max(now - oldest, 1) / known;
-    return Math.round(Math.min(MAX_WAIT_MS, Math.max(MIN_WAIT_MS, sequences * perSequence)));
+    return Math.round(Math.min(MAX_WAIT_MS, Math.max(MIN_WAIT_MS, (now - oldest) / known)));
   }
 }

@@ -29,7 +29,7 @@ export interface EngineThreadData {
   readonly tokenBytes: TokenBytes;
   /** The model's end tokens. */
   readonly eosIds: readonly number[];
-  /** Sequences that may wait for a slot. */
+  /** Requests that may wait for a slot. */
   readonly maxWaiting: number;
   /** Default: none. */
   readonly speculation?: SpeculationSettings | undefined;

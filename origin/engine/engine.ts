@@ -22,6 +22,8 @@ export class EngineFailure extends Error {
 export interface EngineOptions extends Omit<RequestsOptions, 'running' | 'context'> {
   readonly runner: ModelRunner;
   readonly vocabulary: SamplerVocabulary;
+  /** Requests that may wait for a slot. */
+  readonly maxWaiting: number;
   /** Reads the runner's logits in place if they lie in its memory. */
   readonly kernel: SimdKernel;
   /** Draws the tokens of a step on several threads. Default: each sequence samples by itself. */

@@ -44,13 +44,13 @@ export function violations(running: RunningSet): string[] {
 
   expect(kv.held === used.size, `${kv.held} slots are held, ${used.size} are used`);
   expect(running.running <= kv.slots, `${running.running} sequences run in ${kv.slots} slots`);
-  expect(running.waiting >= 0, 'the waiting queue has a negative length');
-  let waiting = 0;
+  let queued = 0;
   for (const [request, started] of sequences) {
     expect(request.unfinished > 0, 'an open request has no unfinished sequence');
-    expect(request.unfinished >= started, 'a request has more sequences than are unfinished');
-    waiting += request.unfinished - started;
+    const waiting = request.unfinished - started;
+    expect(waiting === request.waiting, `${waiting} sequences should wait, ${request.waiting} do`);
+    if (waiting > 0) queued++;
   }
-  expect(waiting === running.waiting, `${waiting} sequences should wait, ${running.waiting} do`);
+  expect(queued === running.queued, `${queued} requests should be queued, ${running.queued} are`);
   return broken;
 }

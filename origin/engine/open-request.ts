@@ -4,7 +4,7 @@ import type { EmbeddedImage } from '../model/model-runner.ts';
 import { isGreedy } from '../sampling/parameters.ts';
 import type { Submission, SubmittedPrompt } from './messages.ts';
 import { StopStrings } from './stop-checker.ts';
-import type { QueueItem } from './waiting-queue.ts';
+import type { ChargedSequence, WaitingRequest } from './waiting-queue.ts';
 
 /** The parts of a request that are computed after its admission. */
 export interface Preparation {
@@ -17,7 +17,7 @@ export interface Preparation {
  * A sequence before its first token: one choice of a prompt, or all choices of a greedy request, which are equal. Holds
  * no token history, so that waiting sequences need little memory.
  */
-export interface QueuedSequence extends QueueItem {
+export interface QueuedSequence extends ChargedSequence {
   readonly request: OpenRequest;
   readonly promptIndex: number;
   /** Index of its first choice within the prompt. */
@@ -40,7 +40,7 @@ export interface OpeningContext extends Preparation {
 }
 
 /** A request from its admission to its terminal event: the state that its sequences share. */
-export class OpenRequest {
+export class OpenRequest implements WaitingRequest<QueuedSequence> {
   readonly submission: Submission;
   readonly grammar: CompiledGrammar | null;
   readonly stops: StopStrings;
@@ -54,6 +54,8 @@ export class OpenRequest {
   readonly deadline: number;
   /** Sequences that have not finished. */
   unfinished: number;
+  /** Sequences that have left the waiting queue. */
+  #taken = 0;
 
   readonly #closing = new AbortController();
   readonly #submittedAt: number;
@@ -108,21 +110,28 @@ export class OpenRequest {
     return this.#images[promptIndex] ?? [];
   }
 
-  /** All sequences of the request, prompt by prompt. */
-  queuedSequences(): QueuedSequence[] {
-    const { tenantId, weight, choices, prompts } = this.submission;
+  get tenantId(): string {
+    return this.submission.tenantId;
+  }
+
+  get weight(): number {
+    return this.submission.weight;
+  }
+
+  get waiting(): number {
+    return sequenceCount(this.submission) - this.#taken;
+  }
+
+  /** Returns the next waiting sequence, prompt by prompt. */
+  takeSequence(): QueuedSequence {
+    const { choices, prompts } = this.submission;
     const perPrompt = sequenceCount(this.submission) / prompts.length;
-    return prompts.flatMap(({ tokens, maxTokens }, promptIndex) =>
-      Array.from({ length: perPrompt }, (_, firstChoice) => ({
-        request: this,
-        promptIndex,
-        firstChoice,
-        choices: choices / perPrompt,
-        tenantId,
-        weight,
-        cost: tokens.length + maxTokens,
-      })),
-    );
+    const promptIndex = Math.floor(this.#taken / perPrompt);
+    const firstChoice = this.#taken % perPrompt;
+    const { tokens, maxTokens } = this.prompt(promptIndex);
+    this.#taken++;
+    const cost = tokens.length + maxTokens;
+    return { request: this, promptIndex, firstChoice, choices: choices / perPrompt, cost };
   }
 
   hasStarted(promptIndex: number): boolean {

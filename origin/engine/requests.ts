@@ -19,7 +19,7 @@ const MAX_EVENTS_PER_SECOND_AND_CORE = 150;
 const MAX_EVENT_INTERVAL_MS = 100;
 
 export interface RequestsOptions
-  extends Pick<AdmissionOptions, 'compile' | 'encodeImages' | 'maxWaiting' | 'now' | 'report'> {
+  extends Pick<AdmissionOptions, 'compile' | 'encodeImages' | 'now' | 'report'> {
   readonly running: RunningSet;
   readonly context: SamplingContext;
   /** The model's end tokens. */
@@ -192,9 +192,9 @@ export class Requests {
     this.#outbox.add(requestId, ...sequence.publish(now, this.#minEventIntervalMs));
     if (!sequence.finished) return;
     running.refund(sequence);
-    this.#admission.recordFinish(now);
     request.unfinished--;
     if (request.unfinished > 0) return;
+    this.#admission.recordFinish(now);
     this.#outbox.add(requestId, request.done(now));
     running.close(request, true);
   }

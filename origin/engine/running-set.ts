@@ -16,7 +16,7 @@ export class RunningSet {
   readonly requests = new Map<string, OpenRequest>();
   /** The sequence decoding in each slot. */
   readonly decoding: (Sequence | null)[];
-  readonly #queue: WaitingQueue<QueuedSequence>;
+  readonly #queue: WaitingQueue<QueuedSequence, OpenRequest>;
   readonly #turns = new PrefillTurns();
   readonly #compaction = new Compaction();
   #prefills: PromptPrefill[] = [];
@@ -32,9 +32,16 @@ export class RunningSet {
     return this.#prefills;
   }
 
-  /** Sequences in the waiting queue. */
-  get waiting(): number {
+  /** Requests in the waiting queue. */
+  get queued(): number {
     return this.#queue.length;
+  }
+
+  /** Sequences of these requests that wait for a slot. */
+  get waiting(): number {
+    let count = 0;
+    for (const request of this.requests.values()) count += request.waiting;
+    return count;
   }
 
   /** Sequences in prefill or decoding. */
@@ -54,34 +61,50 @@ export class RunningSet {
   }
 
   get hasFreeSlot(): boolean {
-    return this.waiting === 0 && this.running < this.kv.slots;
+    return this.queued === 0 && this.running < this.kv.slots;
   }
 
-  /** @param reserved by tenant, sequences of requests that are still being prepared */
-  hasRoom(tenantId: string, sequences: number, reserved: ReadonlyMap<string, number>): boolean {
-    let free = this.kv.slots - this.running;
-    for (const count of reserved.values()) free -= count;
-    return this.#queue.hasRoom(tenantId, sequences, free, reserved);
+  /** @param preparing by tenant, requests that have been admitted and not opened */
+  hasRoom(tenantId: string, sequences: number, preparing: ReadonlyMap<string, number>): boolean {
+    const free = this.kv.slots - this.running;
+    const reserved = [...preparing.values()].reduce((sum, count) => sum + count, 0);
+    const startsAtOnce = this.queued === 0 && sequences <= free - reserved;
+    return startsAtOnce || this.#queue.hasRoom(tenantId, free, preparing);
   }
 
-  /** Adds a request and queues its sequences. */
+  /** Adds a request and queues it. */
   open(request: OpenRequest): void {
     this.requests.set(request.submission.requestId, request);
-    for (const sequence of request.queuedSequences()) this.#queue.push(sequence);
+    this.#queue.push(request);
     this.admit();
   }
 
   /** Reserves every free slot for the next waiting sequence. Sequences of a prompt in prefill join it. */
   admit(): void {
-    for (let free = this.kv.slots - this.running; free > 0; free--) {
-      const next = this.#queue.take();
+    let free = this.kv.slots - this.running;
+    if (free === 0 || this.queued === 0) return;
+    const held = this.#heldByTenant();
+    for (; free > 0; free--) {
+      const next = this.#queue.take(this.kv.slots, held);
       if (next === null) return;
+      const { request, promptIndex } = next;
+      held.set(request.tenantId, (held.get(request.tenantId) ?? 0) + 1);
       const same = this.#prefills.find(
-        ({ request, promptIndex }) => request === next.request && promptIndex === next.promptIndex,
+        (prefill) => prefill.request === request && prefill.promptIndex === promptIndex,
       );
       if (same === undefined) this.#prefills.push(new PromptPrefill(next));
       else same.sequences.push(next);
     }
+  }
+
+  /** Slots in use or reserved, by tenant. */
+  #heldByTenant(): Map<string, number> {
+    const held = new Map<string, number>();
+    const add = ({ tenantId }: OpenRequest, count: number) =>
+      held.set(tenantId, (held.get(tenantId) ?? 0) + count);
+    for (const sequence of this.decoding) if (sequence !== null) add(sequence.request, 1);
+    for (const { request, sequences } of this.#prefills) add(request, sequences.length);
+    return held;
   }
 
   /** Returns the prompt that computes its next chunk, or null. */
@@ -134,7 +157,7 @@ export class RunningSet {
   close(request: OpenRequest, reusable: boolean): void {
     request.close();
     this.requests.delete(request.submission.requestId);
-    this.#queue.remove(request.submission.tenantId, (sequence) => sequence.request === request);
+    this.#queue.remove(request);
     for (const prefill of this.#prefills) {
       if (prefill.request !== request) continue;
       if (prefill.slot >= 0) this.#release(prefill.slot, request, reusable);

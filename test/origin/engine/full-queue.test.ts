@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest';
+import { Throughput } from '../../../origin/engine/admission.ts';
 import { Driver, STEP_MS } from './support/engine-driver.ts';
 import { endless, shape } from './support/long-requests.ts';
 import { ScriptedRunner } from './support/scripted-runner.ts';
@@ -93,5 +94,36 @@ describe('a full waiting queue', () => {
     const { choices, end } = transcribe(driver.eventsOf('many'), 9);
     expect(choices.size).toBe(9);
     expect(end).toEqual({ promptTokens: 2, completionTokens: 54 });
+  });
+});
+
+describe('the estimated wait', () => {
+  it('is the time between two recent finishes', () => {
+    const throughput = new Throughput(8);
+    for (let at = 0; at <= 1000; at += 100) throughput.recordFinish(at);
+    // The last eight finishes took 700 ms, from 300 ms to 1,000 ms.
+    expect(throughput.waitForNext(1000)).toBe(100);
+    expect(throughput.waitForNext(1800)).toBe(188);
+  });
+
+  it('grows while nothing finishes, and stays between 0.1 s and 60 s', () => {
+    const throughput = new Throughput(8);
+    throughput.recordFinish(0);
+    expect(throughput.waitForNext(5_000)).toBe(5_000);
+    expect(throughput.waitForNext(500_000)).toBe(60_000);
+    expect(throughput.waitForNext(1)).toBe(100);
+  });
+
+  it('excludes the time in which slots were free', () => {
+    const throughput = new Throughput(8);
+    for (let at = 0; at <= 4000; at += 400) throughput.recordFinish(at);
+    throughput.resume(3_604_000);
+    expect(throughput.waitForNext(3_604_000)).toBe(350);
+    for (let at = 1; at <= 3; at++) throughput.recordFinish(3_604_000 + 400 * at);
+    expect(throughput.waitForNext(3_605_200)).toBe(350);
+  });
+
+  it('is one second before the first finish', () => {
+    expect(new Throughput(8).waitForNext(0)).toBe(1_000);
   });
 });

@@ -1,133 +1,83 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { WaitingQueue } from '../../../origin/engine/waiting-queue.ts';
+import { type Item, ReferenceQueue, WaitingItems } from './support/reference-queue.ts';
 
-interface Item {
-  readonly tenantId: string;
-  readonly weight: number;
-  readonly cost: number;
-  readonly serial: number;
+const NONE: ReadonlyMap<string, number> = new Map();
+
+/** A request of one sequence. */
+const item = (tenantId: string, serial: number, cost = 1, weight = 1) =>
+  new WaitingItems(tenantId, weight, serial, [cost]);
+
+/** A queue of which the sequences are taken as if no tenant held a slot. */
+class FreeQueue extends WaitingQueue<Item, WaitingItems> {
+  next(): Item | null {
+    return this.take(1, NONE);
+  }
 }
 
-const item = (tenantId: string, serial: number, cost = 1, weight = 1): Item => ({
-  tenantId,
-  weight,
-  cost,
-  serial,
-});
-
-const NONE_RESERVED: ReadonlyMap<string, number> = new Map();
+const tenantsOf = (queue: FreeQueue, count: number) =>
+  Array.from({ length: count }, () => queue.next()?.request.tenantId);
 
 describe('the waiting queue', () => {
-  it('returns every item once, in order within a tenant', () => {
-    const command = fc.oneof(
-      fc.record({
-        type: fc.constant('push' as const),
-        tenant: fc.constantFrom('a', 'b', 'c'),
-        cost: fc.nat(50),
-      }),
-      fc.record({ type: fc.constant('take' as const) }),
-      fc.record({
-        type: fc.constant('remove' as const),
-        tenant: fc.constantFrom('a', 'b', 'c'),
-        odd: fc.nat(1),
-      }),
+  it('serves waiting tenants in proportion to their weights, to within one sequence each', () => {
+    const tenants = fc.array(
+      fc.record({ weight: fc.integer({ min: 1, max: 5 }), cost: fc.integer({ min: 1, max: 20 }) }),
+      { minLength: 2, maxLength: 4 },
     );
     fc.assert(
-      fc.property(fc.array(command, { maxLength: 60 }), (commands) => {
-        const queue = new WaitingQueue<Item>(1000);
-        let model: Item[] = [];
-        commands.forEach((step, serial) => {
-          if (step.type === 'push') {
-            const next = item(step.tenant, serial, step.cost);
-            queue.push(next);
-            model.push(next);
-          } else if (step.type === 'take') {
-            const taken = queue.take();
-            expect(taken === null).toBe(model.length === 0);
-            expect(taken).toBe(model.find(({ tenantId }) => tenantId === taken?.tenantId) ?? null);
-            model = model.filter((other) => other !== taken);
-          } else {
-            const matches = (other: Item) => other.tenantId === step.tenant && other.serial % 2 === step.odd;
-            expect(queue.remove(step.tenant, matches)).toBe(model.filter(matches).length);
-            model = model.filter((other) => !matches(other));
-          }
-          expect(queue.length).toBe(model.length);
-        });
+      fc.property(tenants, (all) => {
+        const queue = new FreeQueue(10_000);
+        for (let serial = 0; serial < 400; serial++) {
+          all.forEach(({ weight, cost }, index) => {
+            queue.push(item(`t${index}`, serial, cost, weight));
+          });
+        }
+        const served = all.map(() => 0);
+        for (let taken = 0; taken < 300; taken++) {
+          const next = queue.next()!;
+          served[Number(next.request.tenantId.slice(1))]! += next.cost / next.request.weight;
+        }
+        const max = Math.max(...all.map(({ weight, cost }) => cost / weight));
+        expect(Math.max(...served) - Math.min(...served)).toBeLessThanOrEqual(2 * max);
       }),
-    );
-  });
-
-  it('serves waiting tenants in proportion to their weights, to within one item each', () => {
-    fc.assert(
-      fc.property(
-        fc.array(
-          fc.record({ weight: fc.integer({ min: 1, max: 5 }), cost: fc.integer({ min: 1, max: 20 }) }),
-          {
-            minLength: 2,
-            maxLength: 4,
-          },
-        ),
-        (tenants) => {
-          const queue = new WaitingQueue<Item>(10_000);
-          for (let serial = 0; serial < 400; serial++) {
-            tenants.forEach(({ weight, cost }, index) => {
-              queue.push(item(`t${index}`, serial, cost, weight));
-            });
-          }
-          const served = tenants.map(() => 0);
-          for (let taken = 0; taken < 300; taken++) {
-            const next = queue.take();
-            const index = Number(next?.tenantId.slice(1));
-            served[index]! += next!.cost / next!.weight;
-          }
-          const max = Math.max(...tenants.map(({ weight, cost }) => cost / weight));
-          expect(Math.max(...served) - Math.min(...served)).toBeLessThanOrEqual(2 * max);
-        },
-      ),
     );
   });
 
   it('serves a new tenant before a long queue, without credit for its absence', () => {
-    const queue = new WaitingQueue<Item>(100);
+    const queue = new FreeQueue(100);
     for (let serial = 0; serial < 20; serial++) queue.push(item('busy', serial));
-    for (let taken = 0; taken < 5; taken++) queue.take();
+    tenantsOf(queue, 5);
     for (let serial = 0; serial < 20; serial++) queue.push(item('late', serial));
-    const next = Array.from({ length: 10 }, () => queue.take()?.tenantId);
-    expect(next.filter((tenant) => tenant === 'late')).toHaveLength(5);
+    expect(tenantsOf(queue, 10).filter((tenant) => tenant === 'late')).toHaveLength(5);
   });
 
   it('charges only what was used, after the refund', () => {
-    const queue = new WaitingQueue<Item>(100);
-    const greedy = item('careful', 0, 100);
-    queue.push(greedy);
+    const queue = new FreeQueue(100);
+    queue.push(item('careful', 0, 100));
     for (let serial = 1; serial < 10; serial++) queue.push(item('careful', serial, 10));
     for (let serial = 0; serial < 10; serial++) queue.push(item('other', serial, 10));
-    expect(queue.take()).toBe(greedy);
-    queue.refund(greedy, 95);
-    const next = Array.from({ length: 4 }, () => queue.take()?.tenantId);
-    expect(next.filter((tenant) => tenant === 'careful')).toHaveLength(2);
+    queue.refund(queue.next()!, 95);
+    expect(tenantsOf(queue, 4).filter((tenant) => tenant === 'careful')).toHaveLength(2);
   });
 
   it('refunds by weight, as it charges', () => {
-    const queue = new WaitingQueue<Item>(100);
-    const first = item('small', 0, 10, 0.1);
-    queue.push(first);
+    const queue = new FreeQueue(100);
+    queue.push(item('small', 0, 10, 0.1));
     for (let serial = 1; serial < 20; serial++) queue.push(item('small', serial, 1, 0.1));
     for (let serial = 0; serial < 20; serial++) queue.push(item('usual', serial, 10));
-    expect(queue.take()).toBe(first);
-    queue.refund(first, 9);
-    const next = Array.from({ length: 10 }, () => queue.take()?.tenantId);
-    expect(Math.abs(next.filter((tenant) => tenant === 'small').length - 5)).toBeLessThanOrEqual(1);
+    queue.refund(queue.next()!, 9);
+    const small = tenantsOf(queue, 10).filter((tenant) => tenant === 'small').length;
+    expect(Math.abs(small - 5)).toBeLessThanOrEqual(1);
   });
 
-  it('gives no larger share to a tenant that queues its items one by one', () => {
-    const queue = new WaitingQueue<Item>(100);
+  it('gives no larger share to a tenant that queues its requests one by one', () => {
+    const queue = new FreeQueue(100);
     for (let serial = 0; serial < 40; serial++) queue.push(item('patient', serial));
     let served = 0;
     queue.push(item('one by one', 0));
     for (let taken = 0; taken < 20; taken++) {
-      if (queue.take()?.tenantId === 'one by one') queue.push(item('one by one', ++served));
+      if (queue.next()?.request.tenantId === 'one by one') queue.push(item('one by one', ++served));
     }
     expect(Math.abs(served - 10)).toBeLessThanOrEqual(1);
   });
@@ -135,97 +85,199 @@ describe('the waiting queue', () => {
   it('gives a returning tenant no credit for its absence, whenever it gets a refund', () => {
     fc.assert(
       fc.property(fc.constantFrom(10, 1000), fc.boolean(), (cost, early) => {
-        const queue = new WaitingQueue<Item>(100);
-        const first = item('back', 0, cost);
-        queue.push(first);
+        const queue = new FreeQueue(100);
+        queue.push(item('back', 0, cost));
         for (let serial = 0; serial < 40; serial++) queue.push(item('busy', serial, 10));
-        expect(queue.take()).toBe(first);
-        for (let taken = 0; taken < 20; taken++) expect(queue.take()?.tenantId).toBe('busy');
+        const first = queue.next()!;
+        expect(new Set(tenantsOf(queue, 20))).toEqual(new Set(['busy']));
         if (early) queue.refund(first, cost - 10);
         for (let serial = 1; serial < 20; serial++) queue.push(item('back', serial, 10));
         if (!early) queue.refund(first, cost - 10);
-        const next = Array.from({ length: 10 }, () => queue.take()?.tenantId);
-        expect(Math.abs(next.filter((tenant) => tenant === 'back').length - 5)).toBeLessThanOrEqual(1);
+        const back = tenantsOf(queue, 10).filter((tenant) => tenant === 'back').length;
+        expect(Math.abs(back - 5)).toBeLessThanOrEqual(1);
       }),
     );
   });
 
-  it('lets a new tenant wait for at most one item of a tenant that was charged too much', () => {
-    const queue = new WaitingQueue<Item>(100);
-    const long = Array.from({ length: 8 }, (_, serial) => item('busy', serial, 100_000));
-    for (const next of long) queue.push(next);
+  it('lets a new tenant wait for at most one sequence of a tenant that was charged too much', () => {
+    const queue = new FreeQueue(100);
+    for (let serial = 0; serial < 8; serial++) queue.push(item('busy', serial, 100_000));
     for (let serial = 8; serial < 40; serial++) queue.push(item('busy', serial, 10));
-    for (const next of long) expect(queue.take()).toBe(next);
-    for (const next of long) queue.refund(next, 99_990);
+    for (const next of Array.from({ length: 8 }, () => queue.next()!)) queue.refund(next, 99_990);
     queue.push(item('late', 0, 10));
-    expect([queue.take()?.tenantId, queue.take()?.tenantId]).toContain('late');
+    expect(tenantsOf(queue, 2)).toContain('late');
+  });
+
+  it('gives a tenant that was passed over no credit, because it held its share', () => {
+    const queue = new FreeQueue(100);
+    for (const tenant of ['full', 'served']) {
+      for (let serial = 0; serial < 40; serial++) queue.push(item(tenant, serial, 10));
+    }
+    for (let taken = 0; taken < 20; taken++) {
+      expect(queue.take(4, new Map([['full', 2]]))?.request.tenantId).toBe('served');
+    }
+    const full = tenantsOf(queue, 10).filter((tenant) => tenant === 'full').length;
+    expect(Math.abs(full - 5)).toBeLessThanOrEqual(1);
   });
 
   it.each([
-    ['taken', (queue: WaitingQueue<Item>) => queue.take()],
-    ['removed', (queue: WaitingQueue<Item>) => queue.remove('before', () => true)],
-  ])('resets all shares once the last item is %s', (_, leave) => {
-    const queue = new WaitingQueue<Item>(100);
-    for (let serial = 0; serial < 2; serial++) queue.push(item('before', serial, 1000));
-    queue.take();
-    leave(queue);
+    ['taken', (queue: FreeQueue) => void queue.next()],
+    ['removed', (queue: FreeQueue, last: WaitingItems) => queue.remove(last)],
+  ])('resets all shares once the last request is %s', (_, leave) => {
+    const queue = new FreeQueue(100);
+    const last = item('before', 1, 1000);
+    queue.push(item('before', 0, 1000));
+    queue.push(last);
+    queue.next();
+    leave(queue, last);
     expect(queue.length).toBe(0);
     for (let serial = 0; serial < 4; serial++) queue.push(item('before', serial));
     for (let serial = 0; serial < 4; serial++) queue.push(item('after', serial));
-    const next = Array.from({ length: 4 }, () => queue.take()?.tenantId);
-    expect(next.filter((tenant) => tenant === 'before')).toHaveLength(2);
+    expect(tenantsOf(queue, 4).filter((tenant) => tenant === 'before')).toHaveLength(2);
+  });
+});
+
+describe('room in the waiting queue', () => {
+  it('counts a request once, however many sequences it has', () => {
+    const queue = new FreeQueue(4);
+    queue.push(new WaitingItems('many', 1, 0, Array<number>(256).fill(1)));
+    expect(queue.length).toBe(1);
+    expect(queue.hasRoom('other', 0, NONE)).toBe(true);
   });
 
-  it('counts tenants with reserved items when it divides the last quarter', () => {
-    const queue = new WaitingQueue<Item>(16);
-    for (let serial = 0; serial < 4; serial++) queue.push(item('a', serial));
-    const reserved = (others: readonly string[]) => new Map(others.map((tenant) => [tenant, 1]));
-    expect(queue.hasRoom('a', 1, -8, reserved(['a']))).toBe(true);
-    expect(queue.hasRoom('a', 1, -8, reserved(['b', 'c', 'd']))).toBe(false);
-  });
-
-  it('has room up to its limit plus the free slots, and takes any request if empty', () => {
-    const queue = new WaitingQueue<Item>(2);
-    expect(queue.hasRoom('a', 50, 0, NONE_RESERVED)).toBe(true);
+  it('ends at the limit plus the free slots', () => {
+    const queue = new FreeQueue(2);
     queue.push(item('a', 0));
-    expect(queue.hasRoom('a', 1, 0, NONE_RESERVED)).toBe(true);
-    expect(queue.hasRoom('a', 2, 0, NONE_RESERVED)).toBe(false);
-    expect(queue.hasRoom('a', 2, 1, NONE_RESERVED)).toBe(true);
-    const none = new WaitingQueue<Item>(0);
-    expect(none.hasRoom('a', 1, 1, NONE_RESERVED)).toBe(true);
-    expect(none.hasRoom('a', 1, 0, NONE_RESERVED)).toBe(false);
+    expect(queue.hasRoom('a', 0, NONE)).toBe(true);
+    queue.push(item('b', 0));
+    expect(queue.hasRoom('c', 0, NONE)).toBe(false);
+    const none = new FreeQueue(0);
+    expect(none.hasRoom('a', 0, NONE)).toBe(false);
   });
 
-  it('never exceeds its limit, and keeps room for new tenants from those with more than an equal share', () => {
-    const steps = fc.array(fc.constantFrom('a', 'a', 'a', 'b', 'c', 'd', null, null), {
-      maxLength: 60,
-      size: 'max',
-    });
+  it('counts requests that are being prepared, unless a free slot waits for them', () => {
+    const queue = new FreeQueue(16);
+    for (let serial = 0; serial < 4; serial++) queue.push(item('a', serial));
+    const preparing = (count: number) => new Map([['a', count]]);
+    expect(queue.hasRoom('a', 0, preparing(7))).toBe(true);
+    expect(queue.hasRoom('a', 0, preparing(8))).toBe(false);
+    expect(queue.hasRoom('a', 2, preparing(9))).toBe(true);
+  });
+
+  it('keeps a part for tenants with nothing in it: an equal share of three places per tenant and one', () => {
+    const tenants = fc.integer({ min: 1, max: 6 });
     fc.assert(
-      fc.property(fc.constantFrom(4, 16), steps, (limit, all) => {
-        const queue = new WaitingQueue<Item>(limit);
-        const waiting: string[] = [];
-        all.forEach((tenant, serial) => {
-          if (tenant === null) {
-            const taken = queue.take();
-            if (taken) waiting.splice(waiting.indexOf(taken.tenantId), 1);
-            return;
-          }
-          const own = waiting.filter((other) => other === tenant).length;
-          const sharing = new Set([...waiting, tenant]).size + 1;
-          const fair = own + 1 <= Math.max(1, limit / sharing);
-          const last = waiting.length >= 0.75 * limit;
-          const room = queue.hasRoom(tenant, 1, 0, NONE_RESERVED);
-          expect(room).toBe(waiting.length < limit && (!last || fair));
-          if (room) {
-            queue.push(item(tenant, serial));
-            waiting.push(tenant);
-          }
-          expect(queue.length).toBe(waiting.length);
-          expect(queue.hasRoom('newcomer', 1, 0, NONE_RESERVED)).toBe(queue.length < limit);
-        });
+      fc.property(fc.integer({ min: 0, max: 200 }), tenants, (limit, count) => {
+        const queue = new FreeQueue(limit);
+        const names = Array.from({ length: count }, (_, index) => `t${index}`);
+        for (let serial = 0; serial < limit + 1; serial++) {
+          for (const name of names) if (queue.hasRoom(name, 0, NONE)) queue.push(item(name, serial));
+        }
+        expect(limit - queue.length).toBeGreaterThanOrEqual(Math.floor(limit / (3 * count + 1)));
+        expect(queue.hasRoom('newcomer', 0, NONE)).toBe(queue.length < limit);
       }),
-      { numRuns: 1000 },
     );
+  });
+});
+
+describe('the waiting queue, against a plain reference', () => {
+  const tenant = fc.constantFrom('a', 'b', 'c', 'd');
+  const weights = fc.record({
+    a: fc.constantFrom(0.1, 1, 3),
+    b: fc.constantFrom(1, 2),
+    c: fc.constant(1),
+    d: fc.constant(1),
+  });
+  const command = fc.oneof(
+    {
+      weight: 3,
+      arbitrary: fc.record({
+        type: fc.constant('arrive' as const),
+        tenant,
+        costs: fc.array(fc.integer({ min: 1, max: 50 }), { minLength: 1, maxLength: 12 }),
+      }),
+    },
+    {
+      weight: 4,
+      arbitrary: fc.record({ type: fc.constant('finish' as const), at: fc.nat(), used: fc.nat(50) }),
+    },
+    { weight: 1, arbitrary: fc.record({ type: fc.constant('abort' as const), at: fc.nat() }) },
+  );
+
+  it('takes the same sequences, starves nobody, keeps to the shares and loses nothing on abort', () => {
+    let passedOver = 0;
+    const run = fc.property(
+      fc.array(command, { maxLength: 80, size: 'max' }),
+      fc.integer({ min: 1, max: 6 }),
+      weights,
+      (commands, slots, weightOf) => {
+        const queue = new WaitingQueue<Item, WaitingItems>(1000);
+        const reference = new ReferenceQueue();
+        const arrived: WaitingItems[] = [];
+        const left: Item[] = [];
+        let running: Item[] = [];
+        const held = () => {
+          const counts = new Map<string, number>();
+          for (const { request } of running)
+            counts.set(request.tenantId, (counts.get(request.tenantId) ?? 0) + 1);
+          return counts;
+        };
+        const end = (sequence: Item, used: number) => {
+          running = running.filter((other) => other !== sequence);
+          const unused = Math.max(0, sequence.cost - used);
+          queue.refund(sequence, unused);
+          reference.refund(sequence, unused);
+        };
+        const abort = (request: WaitingItems) => {
+          queue.remove(request);
+          reference.remove(request);
+          for (const sequence of running) if (sequence.request === request) end(sequence, 0);
+          arrived.splice(arrived.indexOf(request), 1);
+        };
+        const fill = () => {
+          while (running.length < slots) {
+            const counts = held();
+            const waiting = reference.waitingTenants();
+            const expected = reference.take(slots, counts);
+            const taken = queue.take(slots, counts);
+            expect(taken).toBe(expected);
+            // A free slot is taken by any tenant that waits.
+            expect(taken === null).toBe(waiting.length === 0);
+            if (taken === null) return;
+            const sum = waiting.reduce((total, { weight }) => total + weight, 0);
+            const share = (slots * taken.request.weight) / sum;
+            const own = (counts.get(taken.request.tenantId) ?? 0) + 1;
+            expect(own).toBeLessThanOrEqual(Math.ceil(share * (1 + 1e-12)));
+            if (waiting.some(({ id, weight }) => (counts.get(id) ?? 0) >= (slots * weight) / sum))
+              passedOver++;
+            running.push(taken);
+            left.push(taken);
+          }
+        };
+        commands.forEach((step, serial) => {
+          if (step.type === 'arrive') {
+            const request = new WaitingItems(step.tenant, weightOf[step.tenant as 'a'], serial, step.costs);
+            arrived.push(request);
+            queue.push(request);
+            reference.push(request);
+          } else if (step.type === 'finish' && running.length > 0) {
+            end(running[step.at % running.length]!, step.used);
+          } else if (step.type === 'abort' && arrived.length > 0) {
+            abort(arrived[step.at % arrived.length]!);
+          }
+          fill();
+          expect(queue.length).toBe(reference.length);
+        });
+        // Everything that was not aborted leaves the queue once, in order within its request.
+        for (; running.length > 0; fill()) end(running[0]!, 1);
+        expect(queue.length).toBe(0);
+        for (const request of arrived) {
+          const own = left.filter((sequence) => sequence.request === request);
+          expect(own.map(({ index }) => index)).toEqual([...request.costs.keys()]);
+        }
+      },
+    );
+    fc.assert(run, { numRuns: 500 });
+    expect(passedOver).toBeGreaterThan(500);
   });
 });

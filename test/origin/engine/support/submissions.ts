@@ -66,6 +66,7 @@ export const anySubmission = (maxTokens: number): fc.Arbitrary<Omit<Submission, 
   fc
     .record({
       tenantId: fc.constantFrom('a', 'b', 'c'),
+      weight: often(1, fc.constantFrom(0.3, 4)),
       cachePrompt: often(true, fc.constant(false)),
       prompts: fc.array(
         fc.record({ tokens: promptTokens, maxTokens: fc.integer({ min: 0, max: maxTokens }) }),
