@@ -100,7 +100,14 @@ export const ALLOWED_EDGES: Readonly<Record<string, readonly string[]>> = {
     'worker/tenants',
     'worker/usage',
   ],
-  'worker/auth': ['shared', 'worker/context.ts', 'worker/dialects', 'worker/http', 'worker/tenants'],
+  'worker/auth': [
+    'shared',
+    'worker/context.ts',
+    'worker/dialects',
+    'worker/http',
+    'worker/retry.ts',
+    'worker/tenants',
+  ],
   'worker/cli': ['shared', 'worker/admin'],
   'worker/completions.ts': [
     'shared',
@@ -146,6 +153,7 @@ export const ALLOWED_EDGES: Readonly<Record<string, readonly string[]>> = {
     'worker/tenants',
     'worker/timers',
     'worker/upstreams',
+    'worker/usage',
   ],
   'worker/limits': [
     'shared',

@@ -57,6 +57,12 @@ const settings = z.object({
   DEVELOPMENT_KEY_SHA256: sha256.optional(),
   /** Hex SHA-256 of the first admin key, which creates the other keys. */
   ADMIN_KEY_SHA256: sha256.optional(),
+  /** Keys the check digits in the ids of API keys. If absent, ids have none. It cannot be changed: see docs/operating.md. */
+  KEY_ID_SECRET: z.string().min(32).optional(),
+  /** `refused`: keys whose ids have no keyed check fail with 401. */
+  UNCHECKED_KEYS: z.enum(['accepted', 'refused']).default('accepted'),
+  /** Days of the usage ledger that are older than this are added up to months. */
+  USAGE_DAYS: z.coerce.number().int().min(31).default(400),
   /** Larger request bodies fail with 413. */
   MAX_BODY_BYTES: z.coerce
     .number()
@@ -90,8 +96,10 @@ type Variables = { readonly [Name in keyof Settings]?: string };
 interface Bindings {
   /** Files of the page. */
   readonly ASSETS: Fetcher;
-  /** Tenants, keys, plans and the usage ledger. */
+  /** Tenants, keys and plans. */
   readonly DB: D1Database;
+  /** The usage ledger. */
+  readonly USAGE_DB: D1Database;
   /** One object per tenant: its home limiter, with reservations and the usage outbox. */
   readonly LIMITER: DurableObjectNamespace<TenantLimiterRpc>;
   /** One object per tenant and region if LIMIT_REGIONS is set: admits from regional slices. */

@@ -20,6 +20,7 @@ import { KeyDirectory } from './tenants/key-directory.ts';
 import { RequestTimers } from './timers/request-timers.ts';
 import { Timings } from './timers/timings.ts';
 import { type Catalogue, createCatalogue } from './upstreams/pool.ts';
+import { rollUpUsage } from './usage/usage-retention.ts';
 
 /** State that one isolate keeps between requests. It holds no I/O objects: those belong to a single request. */
 interface Isolate {
@@ -39,7 +40,10 @@ function createIsolate(env: Env): Isolate {
   return {
     settings,
     catalogue: createCatalogue(env, settings, now),
-    keys: new KeyDirectory(now),
+    keys: new KeyDirectory(now, {
+      secret: settings.KEY_ID_SECRET ?? null,
+      acceptUnchecked: settings.UNCHECKED_KEYS === 'accepted',
+    }),
     settlements: new SettlementQueue((ms) => scheduler.wait(ms)),
     openApi: once(() => openApiDocument(ROUTES)),
   };
@@ -128,6 +132,9 @@ function createWorker(): ExportedHandler<Env> {
       // its slot and the idempotency key would then stay in use.
       background.waitUntil(response);
       return response;
+    },
+    async scheduled(_, env) {
+      await rollUpUsage(env.USAGE_DB, parseSettings(env).USAGE_DAYS, now());
     },
   };
 }

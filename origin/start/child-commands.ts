@@ -1,4 +1,4 @@
-import { createHash } from 'node:crypto';
+import { createHash, createHmac } from 'node:crypto';
 import path from 'node:path';
 import type { DevelopmentState } from './development-state.ts';
 import type { Command } from './process-group.ts';
@@ -36,13 +36,13 @@ export const originCommand = (context: CommandContext): Command => ({
   logFile: path.join(context.stateDirectory, 'origin.log'),
 });
 
-/** Migrates the local database; does nothing if it is up to date. */
-export const migrateCommand = (context: CommandContext): Command => ({
-  name: 'database migration',
+/** Migrates a local database; does nothing if it is up to date. */
+export const migrateCommand = (context: CommandContext, binding: 'DB' | 'USAGE_DB'): Command => ({
+  name: `migration of ${binding}`,
   file: process.execPath,
   args: [
     path.join(path.dirname(context.resolve('wrangler/package.json')), 'bin', 'wrangler.js'),
-    ...['d1', 'migrations', 'apply', 'DB', '--local', '--persist-to', localState(context)],
+    ...['d1', 'migrations', 'apply', binding, '--local', '--persist-to', localState(context)],
     ...['--config', path.join(context.root, 'wrangler.toml')],
   ],
   env: {
@@ -69,6 +69,7 @@ export const edgeCommand = (context: CommandContext): Command => ({
     CONTINUO_WORKER_VARS: JSON.stringify({
       ORIGIN_SECRET: context.state.originSecret,
       DEVELOPMENT_KEY_SHA256: createHash('sha256').update(context.state.apiKey).digest('hex'),
+      KEY_ID_SECRET: createHmac('sha256', context.state.originSecret).update('key ids').digest('hex'),
     }),
   },
   logFile: path.join(context.stateDirectory, 'worker.log'),

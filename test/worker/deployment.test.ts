@@ -41,6 +41,7 @@ describe('deployment', () => {
         'STREAMS',
         'ANSWERS',
         'DB',
+        'USAGE_DB',
         'USAGE',
         'FLOOD_BY_ADDRESS',
         'FLOOD_BY_KEY',
@@ -58,6 +59,19 @@ describe('deployment', () => {
     for (const env of [undefined, 'staging', 'production']) {
       const { observability } = unstable_readConfig({ config: path.join(ROOT, 'wrangler.toml'), env });
       expect(observability?.logs).toMatchObject({ enabled: true, invocation_logs: false });
+    }
+  });
+
+  test('keeps the usage ledger apart from the keys, and rolls it up every day, in all environments', () => {
+    for (const env of [undefined, 'staging', 'production']) {
+      const { d1_databases, triggers } = unstable_readConfig({
+        config: path.join(ROOT, 'wrangler.toml'),
+        env,
+      });
+      expect(
+        new Set(d1_databases.map((one: { readonly database_id?: string }) => one.database_id)).size,
+      ).toBe(2);
+      expect(triggers.crons).toHaveLength(1);
     }
   });
 

@@ -142,8 +142,8 @@ export const keyQuery = pageQuery.extend({
 const day = z.iso.date();
 const usageGroup = z.enum(USAGE_GROUPS);
 export const usageQuery = z.strictObject({
-  from: day.optional().describe('First UTC day, inclusive.'),
-  to: day.optional().describe('Last UTC day, inclusive.'),
+  from: day.optional().describe('First UTC day, inclusive. Default: 30 days before `to`.'),
+  to: day.optional().describe('Last UTC day, inclusive. Default: today.'),
   tenant: z.string().optional().describe('Only this tenant.'),
   key: z.string().optional().describe('Only this key.'),
   model: z.string().optional().describe('Only this model.'),

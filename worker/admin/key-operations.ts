@@ -1,6 +1,6 @@
-import { newApiKey } from '../../shared/api-key.ts';
+import { newApiKey, newCheckedId } from '../../shared/api-key.ts';
 import { ApiError } from '../../shared/errors.ts';
-import { sha256Hex } from '../../shared/signing.ts';
+import { importSigningKey, sha256Hex } from '../../shared/signing.ts';
 import type { RequestContext } from '../context.ts';
 import { limiterOf } from '../limits/reservation.ts';
 import { retry } from '../retry.ts';
@@ -24,9 +24,12 @@ type KeyTerms = Pick<KeyRecord, 'tenantId' | 'name' | 'scopes' | 'models' | 'lim
 /** Creates a key. The whole key is only returned, never stored. */
 async function createKey(
   terms: KeyTerms,
-  { now }: RequestContext,
+  { now, settings: { KEY_ID_SECRET: idSecret } }: RequestContext,
 ): Promise<{ record: KeyRecord; key: string }> {
-  const { id, secret } = newApiKey((count) => crypto.getRandomValues(new Uint8Array(count)));
+  const random = (count: number) => crypto.getRandomValues(new Uint8Array(count));
+  const checkedId =
+    idSecret === undefined ? undefined : await newCheckedId(random, await importSigningKey(idSecret));
+  const { id, secret } = newApiKey(random, checkedId);
   const hash = await sha256Hex(secret);
   return {
     record: { ...terms, id, hash, createdAt: now(), revokedAt: null, replacedBy: null },
@@ -124,7 +127,7 @@ export const KEY_OPERATIONS: readonly AdminOperation[] = [
   operation({
     method: 'DELETE',
     path: '/keys/{id}',
-    summary: 'Revoke a key: completions are rejected at once, all other requests within one minute',
+    summary: 'Revoke a key: completions and admin calls are rejected at once, all others within one minute',
     status: 200,
     response: keyObject,
     async run({ id }, context) {

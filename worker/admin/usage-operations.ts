@@ -1,5 +1,7 @@
 import * as z from 'zod';
-import { queryUsage, SUMS, type UsageSums } from '../usage/usage-query.ts';
+import { ApiError } from '../../shared/errors.ts';
+import { dayName } from '../usage/usage-ledger.ts';
+import { MAX_USAGE_ROWS, queryUsage, SUMS, type UsageSums } from '../usage/usage-query.ts';
 import { type AdminOperation, operation } from './admin-operation.ts';
 import { listOf, usageQuery, usageRow } from './admin-schemas.ts';
 
@@ -19,6 +21,16 @@ function total(rows: readonly UsageSums[]): Record<string, number> {
   return Object.fromEntries(SUMS.map((name) => [name, rows.reduce((sum, row) => sum + row[name], 0)]));
 }
 
+/** Without a first day, a query covers 31 days. */
+const DEFAULT_RANGE_MS = 30 * 86_400_000;
+
+const tooManyRows = (): ApiError =>
+  new ApiError(
+    'invalid_value',
+    `The query has more than ${MAX_USAGE_ROWS} rows. Group by fewer columns, or narrow from, to, tenant, key or model.`,
+    { param: 'group_by' },
+  );
+
 export const USAGE_OPERATIONS: readonly AdminOperation[] = [
   operation({
     method: 'GET',
@@ -27,15 +39,17 @@ export const USAGE_OPERATIONS: readonly AdminOperation[] = [
     status: 200,
     query: usageQuery,
     response: listOf(usageRow).extend({ total: z.record(z.string(), z.int()) }),
-    async run({ query }, { env }) {
+    async run({ query }, { env, now }) {
+      const to = query.to ?? dayName(now());
       const filter = {
-        from: query.from ?? null,
-        to: query.to ?? null,
+        from: query.from ?? dayName(Date.parse(to) - DEFAULT_RANGE_MS),
+        to,
         tenantId: query.tenant ?? null,
         keyId: query.key ?? null,
         model: query.model ?? null,
       };
-      const rows = await queryUsage(env.DB, filter, [...new Set(query.group_by)]);
+      const rows = await queryUsage(env.USAGE_DB, filter, [...new Set(query.group_by)]);
+      if (rows === null) throw tooManyRows();
       return { object: 'list', data: rows.map(showRow), has_more: false, total: total(rows) };
     },
   }),

@@ -5,8 +5,9 @@ import type { ApiKey, Principal, Scope } from '../../shared/tenant.ts';
 import type { RequestContext } from '../context.ts';
 import { provisionalDialect } from '../dialects/dialect.ts';
 import { networkOf } from '../http/client-network.ts';
+import { retry } from '../retry.ts';
 import { BOOTSTRAP_ADMIN, DEVELOPMENT } from '../tenants/built-in.ts';
-import { readKey } from '../tenants/stored-key.ts';
+import { readKey, type StoredKey } from '../tenants/stored-key.ts';
 import { flooded, insufficientScope, invalidKey, missingKey, suspended } from './auth-errors.ts';
 
 /**
@@ -61,18 +62,43 @@ async function storedPrincipal(
   if (id === null) throw invalidKey();
   // Counted by the hash of the whole key: a caller who knows only the public id must not use up the key's share.
   await checkFlood(context.env.FLOOD_BY_KEY, hash);
-  const read = (wanted: string) => readKey(context.env.DB, wanted);
-  // Admin calls do not pass the limiter, which enforces revocations at once, so they always read the store. They do not
-  // clear the cached entry: ids are public, so anyone could otherwise force look-ups.
-  const lookUp = scope === 'admin' ? read(id) : context.keys.find(id, read);
-  const stored = await lookUp.catch(unavailable);
+  const { key: stored, stale } = await context.keys.find(id, keyReader(context)).catch(unavailable);
   const same = sameHash(hash, stored?.hash ?? NO_HASH);
   if (!stored || !same || !isActive(stored.principal.key, context.now())) throw invalidKey();
+  // The limiter knows revocations at once. Completions ask it in any case, at admission.
+  if (stale || scope === 'admin') await checkRevocation(stored.principal, context);
   return stored.principal;
 }
 
 function unavailable(): never {
   throw new ApiError('server_is_overloaded', 'API keys cannot be checked right now. Retry the request.');
+}
+
+/** A key store that takes longer counts as failed. */
+const READ_WITHIN_MS = 5_000;
+
+/** Returns the function that reads the key store. It logs a failed read: an outdated key may hide it from callers. */
+function keyReader({ env, timers, requestId }: RequestContext) {
+  return async (id: string): Promise<StoredKey | null> => {
+    const late = Promise.withResolvers<never>();
+    const cancel = timers.after(READ_WITHIN_MS, () => late.reject(new Error('late')));
+    try {
+      return await Promise.race([readKey(env.DB, id), late.promise]);
+    } catch (thrown) {
+      console.error(JSON.stringify({ event: 'key_store_failed', requestId }));
+      throw thrown;
+    } finally {
+      cancel();
+    }
+  };
+}
+
+/** @throws ApiError 401 if the limiter has blocked the key; 403 if it has blocked the tenant; 503 if it is unreachable */
+async function checkRevocation({ tenant, key }: Principal, { env }: RequestContext): Promise<void> {
+  const ask = async () => await env.LIMITER.get(env.LIMITER.idFromName(tenant.id)).blockOf(key.id);
+  const block = await retry(ask).catch(unavailable);
+  if (block === 'revoked') throw invalidKey();
+  if (block === 'suspended') throw suspended();
 }
 
 const encoder = new TextEncoder();

@@ -169,8 +169,8 @@ export function addUsageCommand(program: Command, open: OpenSession): void {
   program
     .command('usage')
     .description('show usage, by default per day and model')
-    .option('--from <day>', 'first UTC day, for example 2030-01-01')
-    .option('--to <day>', 'last UTC day, inclusive')
+    .option('--from <day>', 'first UTC day, for example 2030-01-01; default: 30 days before the last')
+    .option('--to <day>', 'last UTC day, inclusive; default: today')
     .option('--tenant <id>')
     .option('--key <id>')
     .option('--model <name>')

@@ -30,15 +30,15 @@ export interface ReservationRequest extends LimitHolder {
   readonly raise?: boolean;
 }
 
+/** A revoked key, or a key of a suspended tenant. */
+export type Block = 'revoked' | 'suspended';
+
 export type ReservationResult =
   | { readonly admitted: true; readonly headers: Record<string, string> }
   | {
       readonly admitted: false;
-      /**
-       * A limit; `revoked` or `suspended` if the key or tenant was blocked after the Worker cached it; `expired` if there
-       * is no reservation to raise.
-       */
-      readonly refusal: ExceededLimit | 'revoked' | 'suspended' | 'expired';
+      /** A limit; a block if the Worker had cached the key; `expired` if there is no reservation to raise. */
+      readonly refusal: ExceededLimit | Block | 'expired';
       readonly headers: Record<string, string>;
     };
 
@@ -80,6 +80,7 @@ export interface TenantLimiterRpc extends Limiter, Rpc.DurableObjectBranded {
   settle(settlements: readonly SettlementRequest[]): Promise<number>;
   sync(sync: RegionSync): Promise<RegionSyncResult | null>;
   block(keyId: string | null, blocked: boolean): Promise<void>;
+  blockOf(keyId: string): Promise<Block | null>;
 }
 
 /** A regional limiter. */

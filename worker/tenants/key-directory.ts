@@ -1,63 +1,123 @@
+import { hasRightCheck } from '../../shared/api-key.ts';
+import { importSigningKey, type SigningKey } from '../../shared/signing.ts';
 import type { StoredKey } from './stored-key.ts';
 
-/** Cached keys expire after one minute. A revocation may take this long to reach other places. */
+/** Cached keys are read again after one minute. A revocation may take this long to reach other places. */
 const KEY_TTL_MS = 60_000;
+/** If the store fails, a key is used for this long after it was read. */
+const STALE_MS = 30 * 60_000;
+/** The store is asked for an outdated key at most once in this time. */
+const RETRY_MS = 5_000;
 /** Unknown ids are cached for a shorter time, so that new keys work soon. */
 const UNKNOWN_TTL_MS = 5_000;
 const CAPACITY = 10_000;
 
 interface Entry {
-  readonly key: StoredKey | null;
-  readonly until: number;
+  readonly key: StoredKey;
+  /** When the look-up started. */
+  readonly readAt: number;
+  /** The key is read again after this time. */
+  refreshAt: number;
 }
+
+/** The result of a look-up. */
+export interface FoundKey {
+  readonly key: StoredKey | null;
+  /** True if the key is older than a minute. It may have been revoked: the tenant's limiter knows. */
+  readonly stale: boolean;
+}
+
+/** Refuses ids without a look-up, by their keyed check. */
+export interface IdPolicy {
+  /** Secret of the keyed checks; null = ids are not checked. */
+  readonly secret: string | null;
+  /** Accepts ids without a keyed check. */
+  readonly acceptUnchecked: boolean;
+}
+
+/** Accepts all ids. */
+const ANY_ID: IdPolicy = { secret: null, acceptUnchecked: true };
 
 /** A cache of the key store, one per isolate. Holds hashes, never keys. */
 export class KeyDirectory {
-  readonly #entries = new Map<string, Entry>();
+  readonly #known = new Map<string, Entry>();
+  /** Unknown ids, with the time until which they count as unknown. Apart, so that forged ids evict no keys. */
+  readonly #unknown = new Map<string, number>();
   readonly #now: () => number;
+  readonly #ids: IdPolicy;
+  #idSecret: SigningKey | null = null;
   /** Number of invalidations. */
   #forgotten = 0;
 
-  constructor(now: () => number) {
+  constructor(now: () => number, ids: IdPolicy = ANY_ID) {
     this.#now = now;
+    this.#ids = ids;
   }
 
-  /** Returns a key from the cache, or with `read` from the store. */
-  async find(id: string, read: (id: string) => Promise<StoredKey | null>): Promise<StoredKey | null> {
-    const cached = this.#entries.get(id);
-    const now = this.#now();
-    if (cached && cached.until > now) return cached.key;
-    const forgotten = this.#forgotten;
-    const key = await read(id);
-    // After an invalidation during the read, the result may be outdated.
-    if (forgotten === this.#forgotten) {
-      this.#remember(id, { key, until: now + (key ? KEY_TTL_MS : UNKNOWN_TTL_MS) });
+  /**
+   * Returns a key from the cache, or with `read` from the store.
+   * @throws what `read` throws, if the key was not read within the last 30 minutes
+   */
+  async find(id: string, read: (id: string) => Promise<StoredKey | null>): Promise<FoundKey> {
+    const [now, forgotten] = [this.#now(), this.#forgotten];
+    if (!(await this.#mayExist(id))) return { key: null, stale: false };
+    const known = this.#known.get(id);
+    if (known && known.refreshAt > now) return { key: known.key, stale: known.readAt + KEY_TTL_MS <= now };
+    if ((this.#unknown.get(id) ?? now) > now) return { key: null, stale: false };
+    const usable = known && known.readAt + STALE_MS > now;
+    // Meanwhile other requests use the outdated key: a store that hangs must not delay all of them.
+    if (usable) known.refreshAt = now + RETRY_MS;
+    try {
+      const key = await read(id);
+      // After an invalidation during the read, the result may be outdated.
+      if (forgotten === this.#forgotten) this.#remember(id, key, now);
+      return { key, stale: false };
+    } catch (thrown) {
+      if (usable && this.#known.get(id) === known) return { key: known.key, stale: true };
+      throw thrown;
     }
-    return key;
   }
 
   /** Invalidates one key. */
   forget(id: string): void {
     this.#forgotten += 1;
-    this.#entries.delete(id);
+    this.#known.delete(id);
   }
 
   forgetTenant(tenantId: string): void {
     this.#forgotten += 1;
-    for (const [id, { key }] of this.#entries) {
-      if (key?.principal.tenant.id === tenantId) this.#entries.delete(id);
+    for (const [id, { key }] of this.#known) {
+      if (key.principal.tenant.id === tenantId) this.#known.delete(id);
     }
   }
 
   forgetAll(): void {
     this.#forgotten += 1;
-    this.#entries.clear();
+    this.#known.clear();
   }
 
-  #remember(id: string, entry: Entry): void {
-    this.#entries.delete(id);
-    const oldest = this.#entries.keys().next();
-    if (this.#entries.size >= CAPACITY && !oldest.done) this.#entries.delete(oldest.value);
-    this.#entries.set(id, entry);
+  /** Returns false for ids that this server has not made. */
+  async #mayExist(id: string): Promise<boolean> {
+    const { secret, acceptUnchecked } = this.#ids;
+    if (secret === null) return true;
+    this.#idSecret ??= await importSigningKey(secret);
+    return (await hasRightCheck(id, this.#idSecret)) ?? acceptUnchecked;
   }
+
+  #remember(id: string, key: StoredKey | null, now: number): void {
+    if (key === null) {
+      this.#known.delete(id);
+      put(this.#unknown, id, now + UNKNOWN_TTL_MS);
+    } else {
+      put(this.#known, id, { key, readAt: now, refreshAt: now + KEY_TTL_MS });
+    }
+  }
+}
+
+/** Puts an entry at the end of a cache, and removes the oldest entry of a full cache. */
+function put<T>(cache: Map<string, T>, id: string, entry: T): void {
+  cache.delete(id);
+  const oldest = cache.keys().next();
+  if (cache.size >= CAPACITY && !oldest.done) cache.delete(oldest.value);
+  cache.set(id, entry);
 }

@@ -57,8 +57,11 @@ export async function listKeys(
   after: string,
   limit: number,
 ): Promise<KeyRecord[]> {
-  const sql = 'SELECT * FROM keys WHERE id > ?1 AND (?2 IS NULL OR tenant_id = ?2) ORDER BY id LIMIT ?3';
-  return (await db.prepare(sql).bind(after, tenantId, limit).all<KeyRow>()).results.map(toKey);
+  const ofTenant = tenantId === null ? '' : 'tenant_id = ?3 AND';
+  const sql = `SELECT * FROM keys WHERE ${ofTenant} id > ?1 ORDER BY id LIMIT ?2`;
+  const values = tenantId === null ? [after, limit] : [after, limit, tenantId];
+  const statement = db.prepare(sql).bind(...values);
+  return (await statement.all<KeyRow>()).results.map(toKey);
 }
 
 const IS_CURRENT = 'replaced_by IS NULL AND revoked_at IS NULL';

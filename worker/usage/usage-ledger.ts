@@ -34,7 +34,7 @@ const ADVANCE = `
   ON CONFLICT (tenant_id) DO UPDATE SET sequence = excluded.sequence`;
 
 /** The UTC day of a time, as YYYY-MM-DD. */
-const dayName = (at: number): string => new Date(at).toISOString().slice(0, 10);
+export const dayName = (at: number): string => new Date(at).toISOString().slice(0, 10);
 
 const count = <T>(items: readonly T[], wanted: (item: T) => boolean): number => items.filter(wanted).length;
 const sum = <T>(items: readonly T[], amount: (item: T) => number): number =>

@@ -4,9 +4,9 @@ export const USAGE_GROUPS = ['day', 'tenant', 'model', 'key'] as const;
 export type UsageGroup = (typeof USAGE_GROUPS)[number];
 
 export interface UsageFilter {
-  /** First and last UTC day, YYYY-MM-DD, both inclusive; null = unbounded. */
-  readonly from: string | null;
-  readonly to: string | null;
+  /** First and last UTC day, YYYY-MM-DD, both inclusive. */
+  readonly from: string;
+  readonly to: string;
   readonly tenantId: string | null;
   readonly keyId: string | null;
   readonly model: string | null;
@@ -18,6 +18,8 @@ const COLUMNS: Readonly<Record<UsageGroup, string>> = {
   model: 'model',
   key: 'key_id',
 };
+
+const FILTERED = { tenantId: 'tenant_id', keyId: 'key_id', model: 'model' } as const;
 
 /** Columns that the admin API shows as sums. */
 export const SUMS = [
@@ -36,25 +38,33 @@ export const SUMS = [
 /** Columns that the admin API shows as means: milliseconds, and the number of requests with a first token. */
 const SUMS_FOR_MEANS = ['latency_ms', 'first_token_ms', 'first_tokens'] as const;
 
+/** All counters of a row. */
+export const ALL_SUMS = [...SUMS, ...SUMS_FOR_MEANS] as const;
+
 /** Sums of one group, with the values of the columns that were grouped by. */
 export type UsageSums = Partial<Record<UsageGroup, string>> &
   Record<(typeof SUMS)[number] | (typeof SUMS_FOR_MEANS)[number], number>;
 
+/** A query returns at most this many rows. */
+export const MAX_USAGE_ROWS = 10_000;
+
+/** Returns the sums of each group; null if there are more than MAX_USAGE_ROWS groups. */
 export async function queryUsage(
   db: D1Database,
   filter: UsageFilter,
   groups: readonly UsageGroup[],
-): Promise<UsageSums[]> {
+): Promise<UsageSums[] | null> {
   const selected = groups.map((group) => `${COLUMNS[group]} AS "${group}"`);
-  const sums = [...SUMS, ...SUMS_FOR_MEANS].map((name) => `SUM(${name}) AS ${name}`);
+  const sums = ALL_SUMS.map((name) => `SUM(${name}) AS ${name}`);
   const columns = groups.map((group) => COLUMNS[group]).join(', ');
+  // Only given filters are in the statement, so that SQLite can use an index.
+  const wanted = (['tenantId', 'keyId', 'model'] as const).filter((name) => filter[name] !== null);
+  const conditions = wanted.map((name) => `AND ${FILTERED[name]} = ?`).join(' ');
   const { results } = await db
     .prepare(`
-      SELECT ${[...selected, ...sums].join(', ')} FROM usage_daily
-      WHERE (?1 IS NULL OR day >= ?1) AND (?2 IS NULL OR day <= ?2) AND (?3 IS NULL OR tenant_id = ?3)
-        AND (?4 IS NULL OR key_id = ?4) AND (?5 IS NULL OR model = ?5)
-      GROUP BY ${columns} ORDER BY ${columns}`)
-    .bind(filter.from, filter.to, filter.tenantId, filter.keyId, filter.model)
+      SELECT ${[...selected, ...sums].join(', ')} FROM usage_daily WHERE day BETWEEN ? AND ? ${conditions}
+      GROUP BY ${columns} ORDER BY ${columns} LIMIT ${MAX_USAGE_ROWS + 1}`)
+    .bind(filter.from, filter.to, ...wanted.map((name) => filter[name]))
     .all<UsageSums>();
-  return results;
+  return results.length > MAX_USAGE_ROWS ? null : results;
 }

@@ -1,10 +1,15 @@
+import { randomBytes } from 'node:crypto';
 import type { Miniflare } from 'miniflare';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { sha256Hex } from '../../../shared/signing.ts';
+import { newCheckedId } from '../../../shared/api-key.ts';
+import { importSigningKey, sha256Hex } from '../../../shared/signing.ts';
 import type { Scope } from '../../../shared/tenant.ts';
+import type { Block } from '../../../worker/limits/limiter-protocol.ts';
 import { type Database, migrate } from '../support/database.ts';
 import { startWorkerd } from '../support/workerd.ts';
 import { keyOf } from './forged-key.ts';
+
+const ID_SECRET = 'a secret of the tests, 32 bytes at least';
 
 /**
  * Checks that the work per key reveals nothing about a key. Counts work instead of timing it: database statements and
@@ -14,18 +19,32 @@ const AUTHENTICATION = `
   import { ApiError } from '../shared/errors.ts';
   import { authenticate } from './auth/auth.ts';
   import { KeyDirectory } from './tenants/key-directory.ts';
+  import { RequestTimers } from './timers/request-timers.ts';
   import { Timings } from './timers/timings.ts';
-  const keys = new KeyDirectory(Date.now);
+  let now = 0;
+  const keys = new KeyDirectory(() => now, { secret: '${ID_SECRET}', acceptUnchecked: true });
+  const strict = new KeyDirectory(() => now, { secret: '${ID_SECRET}', acceptUnchecked: false });
   export default {
     async fetch(request, env) {
       let statements = 0;
       let comparisons = 0;
-      const DB = { prepare: (sql) => { statements += 1; return env.DB.prepare(sql); } };
+      const { minutes, db, block, unchecked } = Object.fromEntries(request.headers);
+      now = Number(minutes ?? 0) * 60_000;
+      const failures = { fails: Promise.reject(new Error('down')), hangs: new Promise(() => {}) };
+      failures.fails.catch(() => {});
+      const DB = {
+        prepare: (sql) => {
+          statements += 1;
+          return db ? { bind: () => ({ first: () => failures[db] }) } : env.DB.prepare(sql);
+        },
+      };
+      const LIMITER = { idFromName: (name) => name, get: () => ({ blockOf: async () => block ?? null }) };
       const compare = crypto.subtle.timingSafeEqual.bind(crypto.subtle);
       crypto.subtle.timingSafeEqual = (...pair) => { comparisons += 1; return compare(...pair); };
       const context = {
-        env: { DB }, settings: { ENVIRONMENT: 'production' }, keys, caller: {}, answer: {}, now: Date.now,
-        timings: new Timings(Date.now),
+        env: { DB, LIMITER }, settings: { ENVIRONMENT: 'production' }, keys: unchecked ? strict : keys,
+        caller: {}, answer: {}, now: Date.now,
+        timings: new Timings(Date.now), timers: new RequestTimers(Date.now),
       };
       const answer = await authenticate(request, context, new URL(request.url).pathname.slice(1)).then(
         ({ key }) => key.id,
@@ -46,12 +65,24 @@ interface Work {
 let workerd: Miniflare;
 let db: Database;
 
-const present = async (key: string, scope: Scope = 'completions'): Promise<Work> => {
+/** `minutes` = the time; `db` = how the database fails; `block` = what the limiter knows about the key. */
+interface World {
+  readonly minutes?: string;
+  readonly db?: 'fails' | 'hangs';
+  readonly block?: Block;
+  /** `refused`: ids without a keyed check are. */
+  readonly unchecked?: 'refused';
+}
+
+const present = async (key: string, scope: Scope = 'completions', world: World = {}): Promise<Work> => {
   const response = await workerd.dispatchFetch(`http://edge/${scope}`, {
-    headers: { authorization: `Bearer ${key}` },
+    headers: { ...world, authorization: `Bearer ${key}` },
   });
   return (await response.json()) as Work;
 };
+
+/** An id with a right check, which nobody has stored. */
+let checkedId: string;
 
 async function store(id: string, expiresAt: number | null, revokedAt: number | null): Promise<void> {
   await db
@@ -64,6 +95,7 @@ async function store(id: string, expiresAt: number | null, revokedAt: number | n
 
 beforeAll(async () => {
   ({ workerd, db } = await startWorkerd(AUTHENTICATION));
+  checkedId = await newCheckedId(randomBytes, await importSigningKey(ID_SECRET));
   await migrate(db);
   await db
     .prepare("INSERT INTO tenants (id, name, dialect, created_at) VALUES ('acme', 'Acme', 'openai', 0)")
@@ -113,6 +145,53 @@ test('keeps a cached key when a caller sends its public id to the admin API', as
   const [key, forged] = [keyOf('valid0000000', 1), keyOf('valid0000000', 2)];
   await present(key);
   const { statements, answer } = await present(forged, 'admin');
-  expect([statements, answer]).toEqual([1, expect.arrayContaining([401])]);
+  expect([statements, answer]).toEqual([0, expect.arrayContaining([401])]);
   expect(await present(key)).toMatchObject({ statements: 0, answer: 'valid0000000' });
+});
+
+test('looks up no key whose id has a wrong check', async () => {
+  const wrong = checkedId.replace(/.$/, (digit) => (digit === '0' ? '1' : '0'));
+  const { statements, answer } = await present(keyOf(wrong, 1));
+  expect([statements, answer]).toEqual([0, (await present('sk-nonsense')).answer]);
+  expect((await present(keyOf(checkedId, 1))).statements).toBe(1);
+});
+
+test('looks up no key without a check in its id if such keys are refused', async () => {
+  const { statements, answer } = await present(keyOf('valid0000000', 1), 'completions', {
+    unchecked: 'refused',
+  });
+  expect([statements, answer]).toEqual([0, expect.arrayContaining([401])]);
+});
+
+test('accepts a cached key for 30 minutes if the store fails, unless the limiter has blocked it', async () => {
+  await store('outage000000', null, null);
+  const key = keyOf('outage000000', 1);
+  await present(key);
+  const at = (minutes: number, more: World = {}) =>
+    present(key, 'completions', { minutes: String(minutes), db: 'fails', ...more });
+  expect((await at(2)).answer).toBe('outage000000');
+  expect((await at(29)).answer).toBe('outage000000');
+  expect((await at(29, { block: 'revoked' })).answer).toEqual(expect.arrayContaining([401]));
+  expect((await at(29, { block: 'suspended' })).answer).toEqual(expect.arrayContaining([403]));
+  expect((await at(31)).answer).toEqual(expect.arrayContaining([503]));
+});
+
+test('accepts a cached key if the store does not answer', async () => {
+  await store('silence00000', null, null);
+  const key = keyOf('silence00000', 1);
+  await present(key);
+  expect((await present(key, 'completions', { minutes: '2', db: 'hangs' })).answer).toBe('silence00000');
+}, 10_000);
+
+test('rejects an admin call at once if the limiter knows that the key is revoked', async () => {
+  await db
+    .prepare(`
+      INSERT INTO keys (id, tenant_id, name, hash, scopes, limits, created_at)
+      VALUES ('admin0000000', 'acme', 'k', ?, '["admin"]', '{}', 0)`)
+    .bind(await sha256Hex(keyOf('admin0000000', 1)))
+    .run();
+  const key = keyOf('admin0000000', 1);
+  expect((await present(key, 'admin')).answer).toBe('admin0000000');
+  expect(await present(key, 'admin')).toMatchObject({ statements: 0, answer: 'admin0000000' });
+  expect((await present(key, 'admin', { block: 'revoked' })).answer).toEqual(expect.arrayContaining([401]));
 });

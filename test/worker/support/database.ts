@@ -12,9 +12,13 @@ export interface Database {
   };
 }
 
-/** Applies the repository's migrations in order. */
-export async function migrate(db: Database): Promise<void> {
-  for (const file of globSync('worker/migrations/*.sql', { cwd: ROOT }).toSorted()) {
+/** Applies the repository's migrations in order; by default those of both databases. */
+export async function migrate(
+  db: Database,
+  folders: readonly string[] = ['migrations', 'usage-migrations'],
+): Promise<void> {
+  const files = folders.flatMap((folder) => globSync(`worker/${folder}/*.sql`, { cwd: ROOT }).toSorted());
+  for (const file of files) {
     const statements = readFileSync(path.join(ROOT, file), 'utf8').replaceAll(/--.*$/gm, '').split(';');
     for (const statement of statements) if (statement.trim() !== '') await db.prepare(statement).run();
   }

@@ -1,4 +1,5 @@
 import { existsSync, readdirSync } from 'node:fs';
+import type { Miniflare } from 'miniflare';
 import { type LocalWorkerOptions, openLocalWorker } from '../../../origin/start/local-worker.ts';
 import { sha256Hex } from '../../../shared/signing.ts';
 import { type Database, migrate } from './database.ts';
@@ -18,6 +19,10 @@ export interface WorkerClient {
 export interface RunningWorker extends WorkerClient {
   /** Its D1 database, migrated. */
   readonly database: Database;
+  /** The D1 database of the usage ledger, migrated. */
+  readonly usageDatabase: Database;
+  /** Runs the work that the platform runs once a day. */
+  runScheduled(): Promise<void>;
   stop(): Promise<void>;
 }
 
@@ -46,6 +51,11 @@ export function clientOf(url: string): WorkerClient {
   };
 }
 
+async function runScheduled(miniflare: Miniflare): Promise<void> {
+  const worker = await miniflare.getWorker();
+  await worker.scheduled({ cron: '17 3 * * *' });
+}
+
 /** @param vars variables in addition to those of wrangler.toml */
 export async function startWorker(
   origin: Pick<FakeOrigin, 'url' | 'secret'>,
@@ -69,6 +79,16 @@ export async function startWorker(
     ...options,
   });
   const database = (await miniflare.getD1Database('DB')) as unknown as Database;
-  if (!used) await migrate(database);
-  return { ...clientOf(url), database, stop: () => miniflare.dispose() };
+  const usageDatabase = (await miniflare.getD1Database('USAGE_DB')) as unknown as Database;
+  if (!used) {
+    await migrate(database, ['migrations']);
+    await migrate(usageDatabase, ['usage-migrations']);
+  }
+  return {
+    ...clientOf(url),
+    database,
+    runScheduled: () => runScheduled(miniflare),
+    usageDatabase,
+    stop: () => miniflare.dispose(),
+  };
 }

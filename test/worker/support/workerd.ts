@@ -38,7 +38,8 @@ export async function startWorkerd(
       compatibilityDate: '2026-10-20',
       durableObjects,
       bindings: { ...bindings },
-      d1Databases: ['DB'],
+      // One database for both, as a deployment may have it.
+      d1Databases: { DB: 'db', USAGE_DB: 'db' },
       cf: false,
     }),
     ...(persist === undefined ? {} : { resourcePersistencePath: persist }),

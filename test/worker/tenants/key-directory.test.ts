@@ -11,13 +11,13 @@ const stored = (hash: string): StoredKey => ({
 
 /** Starts a look-up of `k` that the test answers later. */
 function lookUp(directory: KeyDirectory) {
-  const { promise, resolve } = Promise.withResolvers<StoredKey | null>();
+  const { promise, resolve, reject } = Promise.withResolvers<StoredKey | null>();
   const found = directory.find('k', () => promise);
-  return { answer: resolve, found };
+  return { answer: resolve, fail: () => reject(new Error('unreachable')), found };
 }
 
 const hashIn = async (directory: KeyDirectory) =>
-  (await directory.find('k', async () => stored('read anew')))?.hash;
+  (await directory.find('k', async () => stored('read anew'))).key?.hash;
 
 test.each([
   ['the key', (directory: KeyDirectory) => directory.forget('k')],
@@ -28,7 +28,7 @@ test.each([
   const { answer, found } = lookUp(directory);
   forget(directory);
   answer(stored('old'));
-  expect((await found)?.hash).toBe('old');
+  expect((await found).key?.hash).toBe('old');
   expect(await hashIn(directory)).toBe('read anew');
 });
 
@@ -43,4 +43,45 @@ test('caches a key for one minute from the start of the look-up', async () => {
   expect(await hashIn(directory)).toBe('old');
   now = MINUTE_MS;
   expect(await hashIn(directory)).toBe('read anew');
+});
+
+test('uses a key for 30 minutes after its last look-up while the store fails, marked as stale', async () => {
+  let now = 0;
+  let reads = 0;
+  const directory = new KeyDirectory(() => now);
+  const fail = async (): Promise<never> => {
+    reads += 1;
+    throw new Error('unreachable');
+  };
+  await directory.find('k', async () => stored('old'));
+  expect(await directory.find('k', fail)).toMatchObject({ key: { hash: 'old' }, stale: false });
+  now = MINUTE_MS;
+  expect(await directory.find('k', fail)).toMatchObject({ key: { hash: 'old' }, stale: true });
+  expect(await directory.find('k', fail)).toMatchObject({ key: { hash: 'old' }, stale: true });
+  expect(reads).toBe(1);
+  now = 30 * MINUTE_MS - 1;
+  expect(await directory.find('k', fail)).toMatchObject({ key: { hash: 'old' }, stale: true });
+  expect(reads).toBe(2);
+  now = 30 * MINUTE_MS + 5_000;
+  await expect(directory.find('k', fail)).rejects.toThrow('unreachable');
+  expect(await hashIn(directory)).toBe('read anew');
+});
+
+test('does not use an outdated key that was invalidated during the failing look-up', async () => {
+  let now = 0;
+  const directory = new KeyDirectory(() => now);
+  await directory.find('k', async () => stored('old'));
+  now = MINUTE_MS;
+  const { fail, found } = lookUp(directory);
+  await expect.poll(() => directory.find('k', () => new Promise(() => {}))).toMatchObject({ stale: true });
+  directory.forget('k');
+  fail();
+  await expect(found).rejects.toThrow('unreachable');
+});
+
+test('keeps known keys when 10,000 unknown ids are looked up', async () => {
+  const directory = new KeyDirectory(() => 0);
+  await directory.find('k', async () => stored('old'));
+  for (let id = 0; id < 10_000; id += 1) await directory.find(`forged${id}`, async () => null);
+  expect(await hashIn(directory)).toBe('old');
 });

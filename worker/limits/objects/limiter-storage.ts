@@ -43,7 +43,6 @@ const SCHEMA = `
   CREATE TABLE IF NOT EXISTS subjects (id TEXT PRIMARY KEY, state TEXT NOT NULL) WITHOUT ROWID;
   CREATE TABLE IF NOT EXISTS reservations (id TEXT PRIMARY KEY, open TEXT NOT NULL) WITHOUT ROWID;
   CREATE TABLE IF NOT EXISTS outbox (sequence INTEGER PRIMARY KEY AUTOINCREMENT, record TEXT NOT NULL);
-  CREATE TABLE IF NOT EXISTS blocked (id TEXT PRIMARY KEY) WITHOUT ROWID;
   CREATE TABLE IF NOT EXISTS regions (id TEXT PRIMARY KEY, state TEXT NOT NULL) WITHOUT ROWID;
 `;
 
@@ -90,11 +89,6 @@ export class LimiterStorage {
   loadOpen(): Map<string, OpenReservation> {
     const rows = this.#sql.exec<{ id: string; open: string }>('SELECT id, open FROM reservations');
     return new Map(rows.toArray().map(({ id, open }) => [id, JSON.parse(open) as OpenReservation]));
-  }
-
-  loadBlocked(): Set<string> {
-    const rows = this.#sql.exec<{ id: string }>('SELECT id FROM blocked').toArray();
-    return new Set(rows.map(({ id }) => id));
   }
 
   saveSubjects(state: QuotaState, ids: readonly string[]): void {
@@ -150,10 +144,5 @@ export class LimiterStorage {
   /** Deletes all records up to this sequence number. */
   dropOutboxTo(sequence: number): void {
     this.#sql.exec('DELETE FROM outbox WHERE sequence <= ?', sequence);
-  }
-
-  setBlocked(id: string, blocked: boolean): void {
-    if (blocked) this.#sql.exec('INSERT OR IGNORE INTO blocked (id) VALUES (?)', id);
-    else this.#sql.exec('DELETE FROM blocked WHERE id = ?', id);
   }
 }

@@ -4,6 +4,7 @@ import { type Catalogue, createCatalogue, type KnownAccount } from '../../upstre
 import { flushOutbox } from '../../usage/usage-outbox.ts';
 import { chargedTokens, type UsageRecord } from '../../usage/usage-record.ts';
 import type {
+  Block,
   LimitHolder,
   RegionSync,
   RegionSyncResult,
@@ -17,6 +18,7 @@ import { dueReservations, nextExpiry, raise, recharge, renew, reserve, settle } 
 import { rateLimitHeaders } from '../quota/rate-limit-headers.ts';
 import type { QuotaState, Subject } from '../quota/state.ts';
 import { AlarmClock } from './alarm-clock.ts';
+import { BlockList } from './block-list.ts';
 import { HomeSlices } from './home-slices.ts';
 import { LimiterStorage, type OpenReservation, openReservation } from './limiter-storage.ts';
 
@@ -45,7 +47,7 @@ export class TenantLimiter extends DurableObject<Env> implements TenantLimiterRp
   readonly #storage: LimiterStorage;
   readonly #quota: QuotaState;
   readonly #open: Map<string, OpenReservation>;
-  readonly #blocked: Set<string>;
+  readonly #blocked: BlockList;
   readonly #slices: HomeSlices;
   readonly #clock: AlarmClock;
   /** Records of settled requests that are not written yet. */
@@ -65,7 +67,7 @@ export class TenantLimiter extends DurableObject<Env> implements TenantLimiterRp
     this.#storage = new LimiterStorage(ctx.storage.sql, this.#clock.now());
     this.#open = this.#storage.loadOpen();
     this.#quota = this.#storage.loadQuota(this.#open);
-    this.#blocked = this.#storage.loadBlocked();
+    this.#blocked = new BlockList(ctx.storage.sql);
     this.#slices = this.#loadSlices();
     this.#flushAt = this.#storage.outboxIsEmpty() ? null : this.#clock.now();
     ctx.blockConcurrencyWhile(() => this.#scheduleAlarm());
@@ -91,8 +93,8 @@ export class TenantLimiter extends DurableObject<Env> implements TenantLimiterRp
   }
 
   #reserve(request: ReservationRequest, now: number): ReservationResult {
-    if (this.#blocked.has(TENANT)) return { admitted: false, refusal: 'suspended', headers: {} };
-    if (this.#blocked.has(request.keyId)) return { admitted: false, refusal: 'revoked', headers: {} };
+    const block = this.#blocked.of(request.keyId);
+    if (block !== null) return { admitted: false, refusal: block, headers: {} };
     const subjects = subjectsOf(request);
     const headers = () => rateLimitHeaders(this.#quota, subjects, now);
     const open = this.#open.get(request.requestId);
@@ -165,15 +167,17 @@ export class TenantLimiter extends DurableObject<Env> implements TenantLimiterRp
 
   /** Blocks or unblocks a key, or the tenant if `keyId` is null. Effective at once, in spite of the Workers' caches. */
   async block(keyId: string | null, blocked: boolean): Promise<void> {
-    const id = keyId ?? TENANT;
-    if (blocked) this.#blocked.add(id);
-    else this.#blocked.delete(id);
-    this.#storage.setBlocked(id, blocked);
+    this.#blocked.set(keyId, blocked);
     const { REGIONS } = this.env;
     // An unreachable region loses its slices within seconds and gets no new ones.
     await Promise.allSettled(
       this.#slices.holders().map((region) => REGIONS.get(REGIONS.idFromString(region)).recall()),
     );
+  }
+
+  /** Returns whether a key or its tenant is blocked. */
+  async blockOf(keyId: string): Promise<Block | null> {
+    return this.#blocked.of(keyId);
   }
 
   override async alarm(): Promise<void> {
@@ -201,7 +205,7 @@ export class TenantLimiter extends DurableObject<Env> implements TenantLimiterRp
       renew: (requestId, renewal) => this.#renew(requestId, renewal),
       reserve: (request, now) => this.#reserve(request, now),
       subjectsOf,
-      isBlocked: (keyId) => this.#blocked.has(TENANT) || this.#blocked.has(keyId),
+      isBlocked: (keyId) => this.#blocked.of(keyId) !== null,
       touch: (ids) => this.#touch(ids),
       saveRegion: (region, state) => this.#storage.saveRegion(region, state),
     });
@@ -274,7 +278,7 @@ export class TenantLimiter extends DurableObject<Env> implements TenantLimiterRp
   async #flush(now: number): Promise<void> {
     let more = false;
     try {
-      more = await flushOutbox(this.#storage, this.env.DB, this.env.USAGE);
+      more = await flushOutbox(this.#storage, this.env.USAGE_DB, this.env.USAGE);
       this.#failures = 0;
     } catch {
       // The records stay in the outbox. The database's error may quote them, so it is not logged.

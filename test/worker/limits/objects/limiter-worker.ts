@@ -34,7 +34,7 @@ export const LIMITER_WORKER = `
 
 export interface Call {
   readonly tenant: string;
-  readonly method: 'reserve' | 'renew' | 'settle' | 'block' | 'restart' | 'state' | 'addToLedger';
+  readonly method: 'reserve' | 'renew' | 'settle' | 'block' | 'blockOf' | 'restart' | 'state' | 'addToLedger';
   readonly args: readonly unknown[];
 }
 

@@ -106,7 +106,11 @@ describe('a tenant limiter in workerd', () => {
     expect(await call(reservation('guarded', 'c', {}))).toEqual([
       { admitted: false, refusal: 'suspended', headers: {} },
     ]);
-    await call(block('key', false), block(null, false));
+    const blockOf = (keyId: string): Call => ({ tenant: 'guarded', method: 'blockOf', args: [keyId] });
+    expect(await call(blockOf('other'))).toEqual(['suspended']);
+    await call(block(null, false));
+    expect(await call(blockOf('key'), blockOf('other'))).toEqual(['revoked', null]);
+    await call(block('key', false));
     expect(admitted(await call(reservation('guarded', 'd', {})))).toBe(1);
   });
 

@@ -1,0 +1,128 @@
+import { beforeEach, expect, test } from 'vitest';
+import * as keys from '../../worker/tenants/key-store.ts';
+import * as plans from '../../worker/tenants/plan-store.ts';
+import * as storedKeys from '../../worker/tenants/stored-key.ts';
+import * as tenants from '../../worker/tenants/tenant-store.ts';
+import * as ledger from '../../worker/usage/usage-ledger.ts';
+import * as query from '../../worker/usage/usage-query.ts';
+import * as retention from '../../worker/usage/usage-retention.ts';
+import { workerForTests } from './support/worker-for-tests.ts';
+
+/** Checks SQLite's plan of every statement that the Worker sends to its databases. */
+
+const { worker } = workerForTests();
+/** Plan lines of all statements since the start of a test. */
+const planned: string[] = [];
+beforeEach(() => planned.splice(0));
+
+/** The database, which also explains every statement that is prepared. */
+function explaining(binding: 'database' | 'usageDatabase') {
+  const db = worker[binding];
+  const waiting: Promise<unknown>[] = [];
+  const explain = async (sql: string, values: readonly unknown[]) => {
+    const { results } = await db
+      .prepare(`EXPLAIN QUERY PLAN ${sql}`)
+      .bind(...values)
+      .all();
+    planned.push(...results.map((row) => (row as { detail: string }).detail));
+  };
+  const prepare = (sql: string) => ({
+    bind: (...values: unknown[]) => {
+      waiting.push(explain(sql, values));
+      return db.prepare(sql).bind(...values);
+    },
+  });
+  const batch = (statements: unknown[]) =>
+    (db as unknown as D1Database).batch(statements as D1PreparedStatement[]);
+  return { db: { prepare, batch } as unknown as D1Database, explained: () => Promise.all(waiting) };
+}
+
+/** A scan of a table, or a search by the first column of no index. Subqueries and json_each are in memory. */
+const isFullScan = (detail: string): boolean =>
+  /^SCAN (keys|tenants|plans|usage_daily|usage_cursors)\b/.test(detail);
+
+const KEY: keys.KeyRecord = {
+  ...{ id: 'k', tenantId: 'acme', name: 'k', hash: 'h', scopes: ['models'], models: null, limits: {} },
+  ...{ createdAt: 0, expiresAt: null, revokedAt: null, replacedBy: null },
+};
+const LIMITS = { maxTokens: 1 };
+
+/** One use of each function that sends statements. */
+const USES: Readonly<Record<string, (db: D1Database) => Promise<unknown>>> = {
+  insertPlan: (db) => plans.insertPlan(db, { id: 'p', name: 'p', limits: {}, weight: 1, createdAt: 0 }),
+  readPlan: (db) => plans.readPlan(db, 'p'),
+  listPlans: (db) => plans.listPlans(db, '', 9),
+  updatePlan: (db) => plans.updatePlan(db, 'p', { limits: LIMITS }),
+  insertTenant: (db) =>
+    tenants.insertTenant(db, {
+      ...{ id: 'acme', name: 'a', planId: 'p', limits: {}, weight: 1, dialect: 'openai', suspended: false },
+      createdAt: 0,
+    }),
+  readTenant: (db) => tenants.readTenant(db, 'acme'),
+  listTenants: (db) => tenants.listTenants(db, '', 9),
+  updateTenant: (db) => tenants.updateTenant(db, 'acme', { name: 'b', limits: LIMITS }),
+  insertKey: (db) => keys.insertKey(db, KEY),
+  readKeyRecord: (db) => keys.readKeyRecord(db, 'k'),
+  listKeys: async (db) => [await keys.listKeys(db, null, '', 9), await keys.listKeys(db, 'acme', '', 9)],
+  replaceKey: (db) => keys.replaceKey(db, KEY, { ...KEY, id: 'l' }, 9),
+  revokeKey: (db) => keys.revokeKey(db, 'k', 9),
+  readKey: (db) => storedKeys.readKey(db, 'k'),
+};
+
+const FILTER: query.UsageFilter = {
+  ...{ from: '2026-01-01', to: '2026-01-31' },
+  ...{ tenantId: null, keyId: null, model: null },
+};
+
+const RECORD = {
+  ...{ requestId: 'r', tenantId: 'acme', keyId: 'k', model: 'tiny', upstream: null, errorCode: null },
+  ...{ usage: { promptTokens: 0, cachedTokens: 0, completionTokens: 0 }, status: 'completed' as const },
+  ...{ finishReasons: [], startedAt: 0, latencyMs: 1, firstTokenMs: null },
+};
+
+const USAGE_USES: typeof USES = {
+  addToLedger: (db) => ledger.addToLedger(db, 'acme', 0, [{ sequence: 1, record: RECORD }]),
+  ledgerCursor: (db) => ledger.ledgerCursor(db, 'acme'),
+  rollUpUsage: (db) => retention.rollUpUsage(db, 31, Date.UTC(2026, 0, 1)),
+  queryUsage: async (db) => {
+    for (const tenantId of [null, 'acme']) {
+      for (const keyId of [null, 'k'])
+        await query.queryUsage(db, { ...FILTER, tenantId, keyId }, ['day', 'model']);
+    }
+  },
+};
+
+const isFunction = ([, value]: [string, unknown]): boolean => typeof value === 'function';
+const functionsOf = (...modules: readonly object[]): string[] =>
+  modules.flatMap((module) =>
+    Object.entries(module)
+      .filter(isFunction)
+      .map(([name]) => name),
+  );
+
+test('explains every function that sends statements', () => {
+  expect(Object.keys(USES).toSorted()).toEqual(functionsOf(keys, plans, storedKeys, tenants).toSorted());
+  const inMemory = ['dayName'];
+  expect([...Object.keys(USAGE_USES), ...inMemory].toSorted()).toEqual(
+    functionsOf(ledger, query, retention).toSorted(),
+  );
+});
+
+test.each([
+  ['keys', 'database', USES],
+  ['usage ledger', 'usageDatabase', USAGE_USES],
+] as const)('reads no whole table in any statement on the %s', async (_, binding, uses) => {
+  for (const [name, use] of Object.entries(uses)) {
+    const { db, explained } = explaining(binding);
+    await use(db);
+    await explained();
+    expect(planned.splice(0).filter(isFullScan), name).toEqual([]);
+  }
+});
+
+test('notices a statement that reads a whole table', async () => {
+  const { db, explained } = explaining('database');
+  await db.prepare('SELECT * FROM keys WHERE name = ?').bind('k').all();
+  await explained();
+  expect(planned.filter(isFullScan)).toHaveLength(1);
+});

@@ -1,0 +1,70 @@
+import { beforeEach, expect, test } from 'vitest';
+import { rollUpUsage } from '../../../worker/usage/usage-retention.ts';
+import { workerForTests } from '../support/worker-for-tests.ts';
+
+const { worker } = workerForTests({ USAGE_DAYS: '31' });
+const DAY_MS = 86_400_000;
+
+beforeEach(() => worker.usageDatabase.prepare('DELETE FROM usage_daily').run());
+
+async function add(day: string, tenant: string, key: string, tokens: number): Promise<void> {
+  await worker.usageDatabase
+    .prepare('INSERT INTO usage_daily VALUES (?, ?, ?, ?, 1, 1, 0, 0, 0, 1, 0, ?, 0, 1, 1, 1, 1)')
+    .bind(tenant, day, 'tiny', key, tokens)
+    .run();
+}
+
+const rows = async () =>
+  (
+    await worker.usageDatabase
+      .prepare('SELECT tenant_id AS t, day, key_id AS k, requests AS r, prompt_tokens AS p FROM usage_daily')
+      .all()
+  ).results;
+
+const rollUp = (now: string) =>
+  rollUpUsage(worker.usageDatabase as unknown as D1Database, 31, Date.parse(now));
+
+test('adds old days to the first day of their month, per tenant and key, and keeps newer days', async () => {
+  await add('2026-01-01', 'a', 'k', 1);
+  await add('2026-01-02', 'a', 'k', 2);
+  await add('2026-01-31', 'a', 'other', 4);
+  await add('2026-01-31', 'b', 'k', 8);
+  await add('2026-02-10', 'a', 'k', 16);
+  await add('2026-02-11', 'a', 'k', 32);
+  const expected = [
+    { t: 'a', day: '2026-01-01', k: 'k', r: 2, p: 3 },
+    { t: 'a', day: '2026-01-01', k: 'other', r: 1, p: 4 },
+    { t: 'a', day: '2026-02-01', k: 'k', r: 1, p: 16 },
+    { t: 'a', day: '2026-02-11', k: 'k', r: 1, p: 32 },
+    { t: 'b', day: '2026-01-01', k: 'k', r: 1, p: 8 },
+  ];
+  await rollUp('2026-03-14');
+  expect(await rows()).toEqual(expected);
+  await rollUp('2026-03-14');
+  expect(await rows()).toEqual(expected);
+});
+
+test('rolls old days up in the daily run', async () => {
+  const dayName = (ago: number) => new Date(Date.now() - ago * DAY_MS).toISOString().slice(0, 10);
+  const old = `${dayName(90).slice(0, 8)}17`;
+  await add(old, 'a', 'k', 1);
+  await add(dayName(0), 'a', 'k', 1);
+  await worker.runScheduled();
+  expect(await rows()).toMatchObject([{ day: `${old.slice(0, 8)}01` }, { day: dayName(0) }]);
+});
+
+test('refuses a query with more than 10,000 rows, and covers 31 days without a first day', async () => {
+  const today = new Date().toISOString().slice(0, 10);
+  await worker.usageDatabase
+    .prepare(`
+      WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i <= 10000)
+      INSERT INTO usage_daily SELECT 't' || i, ?, 'tiny', 'k', 1, 1, 0, 0, 0, 1, 0, 1, 0, 1, 1, 1, 1 FROM n`)
+    .bind(today)
+    .run();
+  await add('2020-01-01', 'a', 'k', 1);
+  const refused = await worker.request('/admin/v1/usage?group_by=tenant');
+  expect(refused.status).toBe(400);
+  expect(await refused.json()).toMatchObject({ error: { param: 'group_by', code: 'invalid_value' } });
+  const byDay = await worker.request('/admin/v1/usage?group_by=day');
+  expect(await byDay.json()).toMatchObject({ data: [{ day: today, requests: 10_001 }] });
+});
