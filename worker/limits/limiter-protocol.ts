@@ -80,6 +80,7 @@ export interface TenantLimiterRpc extends Limiter, Rpc.DurableObjectBranded {
   settle(settlements: readonly SettlementRequest[]): Promise<number>;
   sync(sync: RegionSync): Promise<RegionSyncResult | null>;
   block(keyId: string | null, blocked: boolean): Promise<void>;
+  /** Returns whether a key or its tenant is blocked. */
   blockOf(keyId: string): Promise<Block | null>;
 }
 

@@ -169,13 +169,11 @@ export class TenantLimiter extends DurableObject<Env> implements TenantLimiterRp
   async block(keyId: string | null, blocked: boolean): Promise<void> {
     this.#blocked.set(keyId, blocked);
     const { REGIONS } = this.env;
+    const regions = this.#slices.holders().map((id) => REGIONS.get(REGIONS.idFromString(id)));
     // An unreachable region loses its slices within seconds and gets no new ones.
-    await Promise.allSettled(
-      this.#slices.holders().map((region) => REGIONS.get(REGIONS.idFromString(region)).recall()),
-    );
+    await Promise.allSettled(regions.map((region) => region.recall()));
   }
 
-  /** Returns whether a key or its tenant is blocked. */
   async blockOf(keyId: string): Promise<Block | null> {
     return this.#blocked.of(keyId);
   }
