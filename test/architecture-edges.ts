@@ -41,7 +41,7 @@ export const ALLOWED_EDGES: Readonly<Record<string, readonly string[]>> = {
     'shared',
   ],
   'origin/model/config': ['shared'],
-  'origin/model/device': ['origin/model/config', 'origin/model/ort', 'shared'],
+  'origin/model/device': ['origin/model/config', 'origin/model/onnx', 'origin/model/ort', 'shared'],
   'origin/model/onnx': ['shared'],
   'origin/model/open': [
     'origin/model/config',

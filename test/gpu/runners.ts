@@ -1,10 +1,8 @@
-import { readFileSync } from 'node:fs';
-import { join } from 'node:path';
 import { readModelConfig } from '../../origin/model/config/model-config.ts';
 import type { ModelRunner } from '../../origin/model/model-runner.ts';
-import { readGraph } from '../../origin/model/onnx/onnx-graph.ts';
-import { graphFields, insertLogitsIndex, withGraph } from '../../origin/model/onnx/onnx-patch.ts';
 import { openModel } from '../../origin/model/open/open-model.ts';
+import { patchDecoder } from '../../origin/model/open/patch-decoder.ts';
+import { readGraphFile } from '../../origin/model/ort/graph-file.ts';
 import { openOrtApi } from '../../origin/model/ort/ort-capi.ts';
 import { OrtSession } from '../../origin/model/ort/ort-session.ts';
 import { describeDecoder } from '../../origin/model/runner/decoder-interface.ts';
@@ -64,10 +62,9 @@ export function cpuDeviceRunner(
   staged: boolean,
   api = openOrtApi(),
 ): ModelRunner {
-  const file = readFileSync(join(directory, 'model.onnx'));
-  const decoder = describeDecoder(readGraph(file), readModelConfig(directory));
-  const { fields, logits } = insertLogitsIndex(graphFields(file), decoder.logits);
-  const model = withGraph(file, fields);
+  const file = readGraphFile(directory, 'model.onnx');
+  const decoder = describeDecoder(file.graph, readModelConfig(directory));
+  const { model, logits } = patchDecoder(file, decoder, 'cuda');
   const session = new OrtSession(api, model, { threads: 1, directory });
   const layout = kvLayout(decoder, slots, decoder.maxPositions);
   return deviceRunner(session, { decoder, logits, layout, prefillChunk }, staged);

@@ -1,6 +1,7 @@
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { errorMessage } from '../../../shared/error-details.ts';
+import { type OnnxGraph, withBranches } from '../onnx/onnx-graph.ts';
 import { neededLibraries } from './elf-needed.ts';
 
 /** Checks the libraries of the CUDA provider before ONNX Runtime loads it, so that all missing ones are named at once. */
@@ -30,11 +31,26 @@ export interface CudaFiles {
   map(file: string): string | null;
 }
 
+/** Operators that the CUDA provider runs with cuDNN. It opens that library at the first of them, not when it is loaded. */
+const CUDNN_OPERATORS =
+  /^(Conv|ConvTranspose|FusedConv|NhwcConv|\w+Pool|BatchNormalization|InstanceNormalization|LRN|RNN|GRU|LSTM|Einsum|Reduce\w+|Arg(Max|Min))$/;
+const CUDNN = 'libcudnn.so.9';
+
+/** Returns the first operator that needs cuDNN; undefined if the provider can run the graph without it. */
+export function cudnnOperator(graph: OnnxGraph): string | undefined {
+  const operators = [...withBranches(graph)].flatMap(({ nodes }) => nodes.map(({ operator }) => operator));
+  return operators.find((operator) => CUDNN_OPERATORS.test(operator));
+}
+
+/** Returns one line if cuDNN is missing or does not load; else null. */
+export const missingCudnn = (files: CudaFiles): string | null => problemOf(CUDNN, files);
+
 /**
  * Returns one line per library that is missing or does not load, with its package; empty if the provider can be loaded.
  * Libraries in the provider's folder take precedence over the system's.
  */
-export function missingCudaLibraries({ folder, map }: CudaFiles): string[] {
+export function missingCudaLibraries(files: CudaFiles): string[] {
+  const { folder } = files;
   const missing = PROVIDER_FILES.filter((file) => !existsSync(join(folder, file)));
   if (missing.length > 0) return missing.map((file) => `${file} (${PROVIDER_SOURCE}): not in ${folder}`);
   let needed: string[];
@@ -43,11 +59,13 @@ export function missingCudaLibraries({ folder, map }: CudaFiles): string[] {
   } catch (error) {
     return [`${PROVIDER} (${PROVIDER_SOURCE}): ${errorMessage(error)}`];
   }
-  return needed.flatMap((name) => {
-    const beside = join(folder, name);
-    const problem = map(existsSync(beside) ? beside : name);
-    return problem === null ? [] : [`${name} (${sourceOf(name)}): ${problem.replace(`${name}: `, '')}`];
-  });
+  return needed.flatMap((name) => problemOf(name, files) ?? []);
+}
+
+function problemOf(name: string, { folder, map }: CudaFiles): string | null {
+  const beside = join(folder, name);
+  const problem = map(existsSync(beside) ? beside : name);
+  return problem === null ? null : `${name} (${sourceOf(name)}): ${problem.replace(`${name}: `, '')}`;
 }
 
 function sourceOf(name: string): string {

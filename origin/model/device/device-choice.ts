@@ -1,10 +1,11 @@
 import { errorMessage } from '../../../shared/error-details.ts';
 import type { DeviceSettings } from '../config/device.ts';
 import { ModelError } from '../config/model-json.ts';
+import type { OnnxGraph } from '../onnx/onnx-graph.ts';
 import { type Adapter, vulkanAdapters } from '../ort/ort-adapters.ts';
 import type { OrtDevice } from '../ort/ort-device.ts';
 import { bundledFolder, mapPermanently } from '../ort/ort-library.ts';
-import { type CudaFiles, missingCudaLibraries } from './cuda-libraries.ts';
+import { type CudaFiles, cudnnOperator, missingCudaLibraries, missingCudnn } from './cuda-libraries.ts';
 
 /** Properties of the machine that the choice depends on. */
 export interface Machine {
@@ -73,6 +74,19 @@ function requireDevice({ provider }: OrtDevice, { platform, arch, cuda }: Machin
   }
   const missing = missingCudaLibraries(cuda);
   if (missing.length > 0) throw new ModelError(`the CUDA provider lacks ${missing.join(', ')}`);
+}
+
+/**
+ * Returns the device with the libraries that a graph needs on it.
+ * @throws ModelError if one is missing
+ */
+export function deviceFor(graph: OnnxGraph, device: OrtDevice, { cuda }: Machine): OrtDevice {
+  if (device.provider !== 'cuda') return device;
+  const operator = cudnnOperator(graph);
+  if (operator === undefined) return device;
+  const missing = missingCudnn(cuda);
+  if (missing === null) return { ...device, cudnn: true };
+  throw new ModelError(`the operator ${operator} needs cuDNN on CUDA: ${missing}`);
 }
 
 /** Outside Linux, WebGPU adapters are normally GPUs, and Vulkan is not available for the check. */

@@ -1,6 +1,6 @@
 import { encodeAttribute } from './onnx-encode.ts';
 import { GraphField, type GraphNode, readNode, readTensor } from './onnx-graph.ts';
-import { fieldsOf } from './onnx-patch.ts';
+import { fieldsOf, withInputs } from './onnx-patch.ts';
 import { joinRows, type RawTensor, readRawTensor } from './raw-tensor.ts';
 import { encodeMessage, encodeString, readString, type WireField, wireFields } from './wire-format.ts';
 
@@ -134,7 +134,5 @@ function isColumns(part: WireField): boolean {
 
 /** Encodes the attention with the packed projection as its first input; the next two are empty. */
 function encodeAttention({ attention: { field, node }, output }: Projections): Uint8Array {
-  const inputs = [output, '', '', ...node.inputs.slice(3)];
-  const kept = [...wireFields(field.bytes)].filter((part) => part.field !== 1).map(({ run }) => run);
-  return encodeMessage(GraphField.node, [...inputs.map((name) => encodeString(1, name)), ...kept]);
+  return withInputs(field, [output, '', '', ...node.inputs.slice(3)]);
 }

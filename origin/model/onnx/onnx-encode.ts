@@ -1,4 +1,4 @@
-import { GraphField, type GraphTensor, ModelField } from './onnx-graph.ts';
+import { ElementType, GraphField, type GraphTensor, ModelField } from './onnx-graph.ts';
 import { encodeInteger, encodeMessage, encodeString } from './wire-format.ts';
 
 /** Encodes ONNX models and their parts, by the field numbers of onnx.proto. */
@@ -37,6 +37,23 @@ export function encodeNode(
 export function encodeAttribute(name: string, value: number): Uint8Array {
   const INTEGER = 2;
   return encodeMessage(5, [encodeString(1, name), encodeInteger(3, value), encodeInteger(20, INTEGER)]);
+}
+
+/** Encodes an initializer of int32 or int64 values. */
+export function encodeIntegers(
+  name: string,
+  elementType: number,
+  dimensions: readonly number[],
+  values: readonly number[],
+): Uint8Array {
+  const data =
+    elementType === ElementType.int32 ? Int32Array.from(values) : BigInt64Array.from(values, BigInt);
+  return encodeMessage(GraphField.initializer, [
+    ...dimensions.map((size) => encodeInteger(1, size)),
+    encodeInteger(2, elementType),
+    encodeString(8, name),
+    encodeMessage(9, [new Uint8Array(data.buffer)]),
+  ]);
 }
 
 /** Encodes an input or output of a graph, depending on `field`. */

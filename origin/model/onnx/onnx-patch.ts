@@ -111,6 +111,12 @@ export function withGraph(model: Uint8Array, graph: readonly WireField[]): Uint8
   );
 }
 
+/** Encodes a node with other inputs. */
+export function withInputs(node: WireField, inputs: readonly string[]): Uint8Array {
+  const kept = [...wireFields(node.bytes)].filter((part) => part.field !== 1).map(({ run }) => run);
+  return encodeMessage(GraphField.node, [...inputs.map((name) => encodeString(1, name)), ...kept]);
+}
+
 /** Parses encoded parts as fields of a graph. */
 export function fieldsOf(runs: readonly Uint8Array[]): WireField[] {
   return runs.flatMap((run) => [...wireFields(run)]);

@@ -2,13 +2,8 @@ import { CPU, type DeviceSettings, requireUsedOptions } from '../config/device.t
 import { type ModelConfig, readModelConfig } from '../config/model-config.ts';
 import { findDecoder, type Precision } from '../config/model-files.ts';
 import { ModelError } from '../config/model-json.ts';
-import { onDevice, thisMachine } from '../device/device-choice.ts';
+import { deviceFor, onDevice, thisMachine } from '../device/device-choice.ts';
 import type { ModelRunner, ModelShape } from '../model-runner.ts';
-import { packAttention } from '../onnx/attention-packing.ts';
-import { keepAllLogits } from '../onnx/logits-to-keep.ts';
-import type { OnnxGraph } from '../onnx/onnx-graph.ts';
-import { graphFields, insertLogitsIndex, withGraph } from '../onnx/onnx-patch.ts';
-import { disableWindowedCache } from '../onnx/windowed-cache.ts';
 import { type GraphFile, inFile, loadSession, readGraphFile } from '../ort/graph-file.ts';
 import type { OrtDevice } from '../ort/ort-device.ts';
 import { type DecoderInterface, describeDecoder } from '../runner/decoder-interface.ts';
@@ -16,6 +11,7 @@ import { describeLayout, type KvLayout, kvLayout, requireFit } from '../runner/k
 import type { AllocateLogits } from '../runner/runner-options.ts';
 import type { ImageEncoder } from '../vision/image-encoder.ts';
 import { openVision, planVision, type VisionPlan } from '../vision/vision.ts';
+import { patchDecoder } from './patch-decoder.ts';
 import { requireGroupQueryAttention, startRunner } from './start-runner.ts';
 import { hasVnni, overflowWarning } from './vnni.ts';
 
@@ -119,7 +115,7 @@ async function open(
   device: OrtDevice,
   allocateLogits: AllocateLogits | undefined,
 ): Promise<Omit<OpenedModel, 'warning'>> {
-  const { decoder, layout, file, model, graph, vision } = plan;
+  const { decoder, layout, file, model, vision } = plan;
   const { threads } = options;
   if (device.provider === 'cpu') {
     // The graph is in memory already; its external weights are still to be loaded into the free memory.
@@ -127,13 +123,7 @@ async function open(
     if (options.kvLimitBytes === null) requireFit(layout, process.availableMemory() - beside, beside);
     else requireFit(layout, options.kvLimitBytes);
   } else requireGroupQueryAttention(decoder, file);
-  const selection = logitsSelection(graph, decoder);
-  const patched = inFile(file, () => {
-    const fields = keepAllLogits(disableWindowedCache(graphFields(model)));
-    const packed = device.provider === 'cpu' ? packAttention(fields) : fields;
-    const { fields: patched, logits } = insertLogitsIndex(packed, decoder.logits, selection);
-    return { model: withGraph(model, patched), logits };
-  });
+  const patched = inFile(file, () => patchDecoder(plan, decoder, device.provider));
   const prefillChunk = Math.min(
     options.prefillChunk ?? DEFAULT_PREFILL_CHUNK,
     layout.contextLength,
@@ -144,9 +134,12 @@ async function open(
   const embedder = parts?.embedder ?? null;
   const images = parts?.encoder ?? null;
   try {
-    const session = loadSession(plan, patched.model, { threads, device });
+    const session = loadSession(plan, patched.model, {
+      threads,
+      device: deviceFor(patched.graph, device, thisMachine()),
+    });
     const runnerOptions = { decoder, logits: patched.logits, layout, prefillChunk, embedder, allocateLogits };
-    const runner = await startRunner(session, runnerOptions, plan);
+    const runner = await startRunner(session, runnerOptions, { file, graph: patched.graph });
     const where = device.provider === 'cpu' ? '' : ` on ${device.provider}`;
     const summary = summaryOf(file, decoder, describeLayout(layout) + where, images);
     return { runner, images, shape: runner.shape, summary };
@@ -155,13 +148,6 @@ async function open(
     embedder?.dispose();
     throw error;
   }
-}
-
-/** Logits that come from a branch have no projection to select before. */
-function logitsSelection({ nodes }: OnnxGraph, { logits, couplesRows }: DecoderInterface) {
-  const source = nodes.find(({ outputs }) => outputs.includes(logits));
-  const isBranch = (source?.branches.length ?? 0) > 0;
-  return couplesRows || isBranch ? 'after-projection' : 'before-projection';
 }
 
 function summaryOf(

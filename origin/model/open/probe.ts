@@ -8,14 +8,23 @@ import { oneLine } from '../ort/graph-file.ts';
 const ROUNDING = 0.05;
 
 /**
- * Runs one token through slot 0.
- * @throws ModelError if the run fails or its logits are not finite
+ * Runs the largest batch, then the largest chunk, then one more token. Runs of one token and one row can use other kernels.
+ * The largest runs come first so that the device's arena gets memory that all later runs fit into.
+ * @throws ModelError if a run fails or its logits are not finite
  */
 export async function requireFiniteLogits(runner: ModelRunner, file: string): Promise<void> {
-  const [logits] = await inFile(file, () => prefillAll(runner, [[0]]));
-  if (!logits!.every(Number.isFinite)) {
+  const { slots, contextLength, prefillChunk, vocabularySize } = runner.shape;
+  const tokenAt = (_: unknown, at: number) => (7 * at) % vocabularySize;
+  const requireFinite = (logits: Float32Array) => {
+    if (logits.every(Number.isFinite)) return;
     throw new ModelError(`${file} gives logits that are not finite numbers`);
-  }
+  };
+  const tokens = Int32Array.from({ length: slots }, tokenAt);
+  const batch = { firstSlot: 0, rows: slots, tokens, positions: new Int32Array(slots) };
+  requireFinite(await inFile(file, async () => runner.decode(batch)));
+  const chunk = Array.from({ length: Math.max(1, Math.min(prefillChunk, contextLength - 1)) }, tokenAt);
+  const prompt = contextLength > chunk.length ? [chunk, [0]] : [chunk];
+  for (const logits of await inFile(file, () => prefillAll(runner, prompt))) requireFinite(logits);
 }
 
 /**

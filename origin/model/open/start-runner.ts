@@ -1,6 +1,7 @@
 import { ModelError } from '../config/model-json.ts';
 import type { ModelRunner } from '../model-runner.ts';
-import { type GraphFile, oneLine } from '../ort/graph-file.ts';
+import type { OnnxGraph } from '../onnx/onnx-graph.ts';
+import { oneLine } from '../ort/graph-file.ts';
 import type { OrtDevice } from '../ort/ort-device.ts';
 import type { OrtSession } from '../ort/ort-session.ts';
 import type { DecoderInterface } from '../runner/decoder-interface.ts';
@@ -25,20 +26,27 @@ export function requireGroupQueryAttention({ cache }: DecoderInterface, file: st
   throw new ModelError(`${file} has no GroupQueryAttention and runs only on the provider cpu`);
 }
 
-/**
- * Creates and probes the runner for a graph and device. It owns the session, which is disposed if this throws.
- * @param file the graph before the input logits_index was added
- */
+/** The graph that a session has loaded. */
+interface LoadedGraph {
+  /** Its file's name, for messages. */
+  readonly file: string;
+  readonly graph: OnnxGraph;
+}
+
+/** Creates and probes the runner for a graph and device. It owns the session, which is disposed if this throws. */
 export async function startRunner(
   session: OrtSession,
   options: RunnerOptions,
-  file: GraphFile,
+  loaded: LoadedGraph,
 ): Promise<ModelRunner> {
-  const runner = session.copiesInputs ? startOnDevice(session, options, file) : startOnCpu(session, options);
+  const { file } = loaded;
+  const runner = session.copiesInputs
+    ? startOnDevice(session, options, loaded)
+    : startOnCpu(session, options);
   try {
-    await requireFiniteLogits(runner, file.file);
+    await requireFiniteLogits(runner, file);
     if (runner instanceof OrtConcatRunner) {
-      runner.severalAfterPast = await readsSeveralAfterPast(runner, file.file);
+      runner.severalAfterPast = await readsSeveralAfterPast(runner, file);
     }
     return await withIndependentRows(runner, options, session.device);
   } catch (error) {
@@ -77,10 +85,14 @@ function startOnCpu(session: OrtSession, options: RunnerOptions): OrtRunner | Or
   }
 }
 
-function startOnDevice(session: OrtSession, options: RunnerOptions, { file, graph }: GraphFile): ModelRunner {
+function startOnDevice(
+  session: OrtSession,
+  options: RunnerOptions,
+  { file, graph }: LoadedGraph,
+): ModelRunner {
   const { provider } = session.device;
   const { kv, kvType } = options.decoder;
-  const memories = session.inputMemories(graph.inputs.length + 1);
+  const memories = session.inputMemories(graph.inputs.length);
   const isAway = graph.inputs.some(
     ({ name }, index) => kv.some(({ past }) => past === name) && memories[index] === CPU_MEMORY,
   );

@@ -3,7 +3,13 @@ import type { OrtApi, Pointer } from './ort-capi.ts';
 /** The device of a session. */
 export type OrtDevice =
   | { readonly provider: 'cpu' }
-  | { readonly provider: 'cuda'; readonly deviceId: number; readonly memoryBytes: number | null }
+  | {
+      readonly provider: 'cuda';
+      readonly deviceId: number;
+      readonly memoryBytes: number | null;
+      /** Whether the graph needs cuDNN; default false. */
+      readonly cudnn?: boolean;
+    }
   | { readonly provider: 'webgpu' };
 
 /** ONNX Runtime's names of device memory. */
@@ -31,6 +37,7 @@ export function appendProvider(api: OrtApi, sessionOptions: Pointer, device: Ort
 export function cudaOptions({
   deviceId,
   memoryBytes,
+  cudnn = false,
 }: Extract<OrtDevice, { provider: 'cuda' }>): Record<string, string> {
   return {
     device_id: String(deviceId),
@@ -40,6 +47,7 @@ export function cudaOptions({
     use_tf32: '0',
     // Flash (1) and memory-efficient (2) attention. cuDNN's would build a plan per batch size, length and thread.
     sdpa_kernel: '3',
+    enable_cudnn: cudnn ? '1' : '0',
     ...(memoryBytes !== null && { gpu_mem_limit: String(memoryBytes) }),
   };
 }

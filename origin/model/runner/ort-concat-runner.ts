@@ -11,7 +11,7 @@ import { arrayTensor, type Elements } from '../ort/array-tensor.ts';
 import type { BoundTensor, OrtBinding } from '../ort/ort-binding.ts';
 import type { OrtSession } from '../ort/ort-session.ts';
 import { RunGuard } from '../ort/run-guard.ts';
-import { PrefillInputs } from './batch-inputs.ts';
+import { allocateInt64, PrefillInputs } from './batch-inputs.ts';
 import { ConcatenatedCache } from './concatenated-cache.ts';
 import type { DecoderInterface } from './decoder-interface.ts';
 import { inOrdinaryMemory, type RunnerOptions } from './runner-options.ts';
@@ -38,6 +38,8 @@ export class OrtConcatRunner implements ModelRunner {
   readonly #logitsName: string;
   readonly #cache: ConcatenatedCache;
   readonly #inputs: PrefillInputs;
+  /** Ones, because every row is a run of its own without padding. */
+  readonly #mask: BigInt64Array<ArrayBuffer>;
   readonly #embedder: TokenEmbedder | null;
   readonly #useCacheBranch = new Uint8Array(new ArrayBuffer(1));
   readonly #logits: Float32Array<ArrayBuffer>;
@@ -61,7 +63,8 @@ export class OrtConcatRunner implements ModelRunner {
     this.#decoder = decoder;
     this.#logitsName = logits;
     this.#cache = new ConcatenatedCache(session.api, decoder, layout);
-    this.#inputs = new PrefillInputs(prefillChunk, contextLength);
+    this.#inputs = new PrefillInputs(prefillChunk);
+    this.#mask = allocateInt64(contextLength).fill(1n);
     this.#embedder = embedder;
     this.#logits = allocateLogits(Math.max(slots, prefillChunk) * vocabularySize);
   }
@@ -143,7 +146,7 @@ export class OrtConcatRunner implements ModelRunner {
       this.#cache.bind(binding, slot, start, tokens.length);
       const ids = this.#tensor(inputs.tokens, dimensions);
       binding.input(tokenInput, this.#embedder?.vectors(dimensions) ?? ids);
-      binding.input(attentionMask, this.#tensor(inputs.mask, [1, start + tokens.length]));
+      binding.input(attentionMask, this.#tensor(this.#mask, [1, start + tokens.length]));
       if (positionIds !== null) binding.input(positionIds, this.#tensor(inputs.positions, dimensions));
       if (useCacheBranch !== null) binding.input(useCacheBranch, this.#branch(start > 0));
       binding.input(LOGITS_INDEX, this.#tensor(inputs.logitsIndex, [logitsAt.length]));

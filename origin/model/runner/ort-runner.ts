@@ -1,4 +1,5 @@
 import type { DecodeBatch, ModelRunner, ModelShape, PrefillChunk } from '../model-runner.ts';
+import { LAST_POSITIONS, TOTAL_LENGTH } from '../onnx/attention-lengths.ts';
 import { LOGITS_INDEX } from '../onnx/onnx-patch.ts';
 import { arrayTensor, type Elements } from '../ort/array-tensor.ts';
 import type { BoundTensor, OrtBinding } from '../ort/ort-binding.ts';
@@ -13,15 +14,10 @@ import type { TokenEmbedder } from './token-embedder.ts';
 /** Maximum of cached bindings, one per recently decoded slot range; each costs a few kilobytes of native memory. */
 const MAX_BINDINGS = 64;
 
-interface DecodeBinding {
-  readonly binding: OrtBinding;
-  maskWidth: number;
-}
-
 /**
  * A ModelRunner over ONNX Runtime with the KV cache updated in place. Owns the session.
  *
- * On the CPU the bits of a decode row do not depend on its slot, the mask's width, the number of threads (1 or 2) or the
+ * On the CPU the bits of a decode row do not depend on its slot, the total length, the number of threads (1 or 2) or the
  * other rows, if the run has at least `minRows`. This holds for float32, float16, and 4-bit and 8-bit MatMulNBits. The
  * logits of a prefill position do not depend on the other requested positions. ONNX Runtime does not promise this, so its
  * version is pinned, tests check it, and the start probes it. It does not hold between prefill and decode, between two
@@ -38,7 +34,7 @@ export class OrtRunner implements ModelRunner {
   readonly #embedder: TokenEmbedder | null;
   readonly #logits: Float32Array<ArrayBuffer>;
   /** By slot range; least recently used first. */
-  readonly #bindings = new Map<number, DecodeBinding>();
+  readonly #bindings = new Map<number, OrtBinding>();
   readonly #guard = new RunGuard(() => this.#release());
 
   constructor(
@@ -61,7 +57,7 @@ export class OrtRunner implements ModelRunner {
     this.#logitsName = logits;
     this.#cache = cache ?? new KvCache(session.api, decoder, layout);
     this.#decodeInputs = new DecodeInputs(slots, contextLength);
-    this.#prefillInputs = new PrefillInputs(prefillChunk, contextLength);
+    this.#prefillInputs = new PrefillInputs(prefillChunk);
     this.#embedder = embedder;
     const rows = Math.max(slots, prefillChunk);
     this.#logits = allocateLogits(rows * vocabularySize);
@@ -82,14 +78,9 @@ export class OrtRunner implements ModelRunner {
     const { rows, firstSlot } = batch;
     this.#decodeInputs.fill(batch);
     this.#embedder?.embed(batch.tokens, rows);
-    const kept = this.#decodeBinding(firstSlot, rows);
-    if (this.#session.copiesInputs) this.#bindDecodeInputs(kept.binding, rows);
-    const { mask, maskWidth } = this.#decodeInputs;
-    if (kept.maskWidth !== maskWidth || this.#session.copiesInputs) {
-      kept.binding.input(this.#decoder.attentionMask, this.#tensor(mask, [rows, maskWidth]));
-      kept.maskWidth = maskWidth;
-    }
-    this.#session.run(kept.binding);
+    const binding = this.#decodeBinding(firstSlot, rows);
+    if (this.#session.copiesInputs) this.#bindDecodeInputs(binding, rows);
+    this.#session.run(binding);
     return this.#logits.subarray(0, rows * this.shape.vocabularySize);
   }
 
@@ -119,21 +110,21 @@ export class OrtRunner implements ModelRunner {
   }
 
   #release(): void {
-    for (const { binding } of this.#bindings.values()) binding.dispose();
+    for (const binding of this.#bindings.values()) binding.dispose();
     this.#bindings.clear();
     this.#embedder?.dispose();
     this.#session.dispose();
   }
 
-  #decodeBinding(firstSlot: number, rows: number): DecodeBinding {
+  #decodeBinding(firstSlot: number, rows: number): OrtBinding {
     const { slots } = this.shape;
     const key = firstSlot * (slots + 1) + rows;
     const known = this.#bindings.get(key);
     this.#bindings.delete(key);
-    const kept = known ?? { binding: this.#newDecodeBinding(firstSlot, rows), maskWidth: 0 };
-    this.#bindings.set(key, kept);
+    const binding = known ?? this.#newDecodeBinding(firstSlot, rows);
+    this.#bindings.set(key, binding);
     this.#dropOldestBinding();
-    return kept;
+    return binding;
   }
 
   #newDecodeBinding(firstSlot: number, rows: number): OrtBinding {
@@ -146,22 +137,24 @@ export class OrtRunner implements ModelRunner {
   }
 
   #bindDecodeInputs(binding: OrtBinding, rows: number): void {
-    const { tokens, positions } = this.#decodeInputs;
+    const { tokens, positions, lastPositions, totalLength } = this.#decodeInputs;
     const { tokenInput, positionIds } = this.#decoder;
     binding.input(tokenInput, this.#tokens(tokens, [rows, 1]));
     if (positionIds !== null) binding.input(positionIds, this.#tensor(positions, [rows, 1]));
+    binding.input(LAST_POSITIONS, this.#tensor(lastPositions, [rows]));
+    binding.input(TOTAL_LENGTH, this.#tensor(totalLength, []));
   }
 
   #dropOldestBinding(): void {
     if (this.#bindings.size <= MAX_BINDINGS) return;
-    for (const [key, { binding }] of this.#bindings) {
+    for (const [key, binding] of this.#bindings) {
       binding.dispose();
       this.#bindings.delete(key);
       return;
     }
   }
 
-  #prefillBinding({ slot, start, tokens, logitsAt }: PrefillChunk): OrtBinding {
+  #prefillBinding({ slot, tokens, logitsAt }: PrefillChunk): OrtBinding {
     const inputs = this.#prefillInputs;
     const length = tokens.length;
     const { tokenInput, positionIds } = this.#decoder;
@@ -169,7 +162,8 @@ export class OrtRunner implements ModelRunner {
     const rows = logitsAt.length === 0 ? 0 : Math.max(logitsAt.length, minRows);
     return this.#session.bound((binding) => {
       binding.input(tokenInput, this.#tokens(inputs.tokens, [1, length]));
-      binding.input(this.#decoder.attentionMask, this.#tensor(inputs.mask, [1, start + length]));
+      binding.input(LAST_POSITIONS, this.#tensor(inputs.lastPositions, [1]));
+      binding.input(TOTAL_LENGTH, this.#tensor(inputs.totalLength, []));
       if (positionIds !== null) binding.input(positionIds, this.#tensor(inputs.positions, [1, length]));
       binding.input(LOGITS_INDEX, this.#tensor(inputs.logitsIndex, [rows]));
       binding.output(this.#logitsName, this.#tensor(this.#logits, [rows, vocabularySize]));

@@ -4,7 +4,8 @@ import { describe, expect, it, onTestFinished } from 'vitest';
 import { readModelConfig } from '../../../origin/model/config/model-config.ts';
 import { packAttention } from '../../../origin/model/onnx/attention-packing.ts';
 import { type OnnxGraph, readGraph } from '../../../origin/model/onnx/onnx-graph.ts';
-import { graphFields, insertLogitsIndex, withGraph } from '../../../origin/model/onnx/onnx-patch.ts';
+import { graphFields, withGraph } from '../../../origin/model/onnx/onnx-patch.ts';
+import { patchDecoder } from '../../../origin/model/open/patch-decoder.ts';
 import { openOrtApi } from '../../../origin/model/ort/ort-capi.ts';
 import { OrtSession } from '../../../origin/model/ort/ort-session.ts';
 import { describeDecoder } from '../../../origin/model/runner/decoder-interface.ts';
@@ -21,8 +22,7 @@ function writtenModel(options: Partial<SyntheticModel>): { directory: string; fi
 
 function runnerOf(directory: string, file: Uint8Array): OrtRunner {
   const decoder = describeDecoder(readGraph(file), readModelConfig(directory));
-  const { fields, logits } = insertLogitsIndex(graphFields(file), decoder.logits);
-  const model = withGraph(file, fields);
+  const { model, logits } = patchDecoder({ model: file, graph: readGraph(file) }, decoder, 'cuda');
   const session = new OrtSession(openOrtApi(), model, { threads: 2, directory });
   const runner = new OrtRunner(session, {
     decoder,

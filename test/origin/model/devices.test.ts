@@ -4,13 +4,17 @@ import { join } from 'node:path';
 import koffi from 'koffi';
 import { describe, expect, it, onTestFinished, test } from 'vitest';
 import { type DeviceSettings, requireUsedOptions } from '../../../origin/model/config/device.ts';
+import { readModelConfig } from '../../../origin/model/config/model-config.ts';
 import { missingCudaLibraries } from '../../../origin/model/device/cuda-libraries.ts';
-import { type Machine, onDevice } from '../../../origin/model/device/device-choice.ts';
+import { deviceFor, type Machine, onDevice } from '../../../origin/model/device/device-choice.ts';
 import { neededLibraries } from '../../../origin/model/device/elf-needed.ts';
 import { openModel } from '../../../origin/model/open/open-model.ts';
+import { patchDecoder } from '../../../origin/model/open/patch-decoder.ts';
+import { readGraphFile } from '../../../origin/model/ort/graph-file.ts';
 import { cudaOptions, type OrtDevice } from '../../../origin/model/ort/ort-device.ts';
 import { bundledFolder, openLibrary } from '../../../origin/model/ort/ort-library.ts';
-import { writeSyntheticModel } from '../../support/synthetic/synthetic-model.ts';
+import { describeDecoder } from '../../../origin/model/runner/decoder-interface.ts';
+import { type SyntheticModel, writeSyntheticModel } from '../../support/synthetic/synthetic-model.ts';
 import { modelOptions, temporaryDirectory } from './synthetic-runner.ts';
 
 const AUTO: DeviceSettings = { provider: 'auto', deviceId: 1, memoryBytes: null };
@@ -77,7 +81,12 @@ describe('settings', () => {
       arena_extend_strategy: 'kSameAsRequested',
       use_tf32: '0',
       sdpa_kernel: '3',
+      enable_cudnn: '0',
     });
+    expect(cudaOptions({ provider: 'cuda', deviceId: 0, memoryBytes: null, cudnn: true })).toHaveProperty(
+      'enable_cudnn',
+      '1',
+    );
     expect(cudaOptions({ provider: 'cuda', deviceId: 0, memoryBytes: null })).not.toHaveProperty(
       'gpu_mem_limit',
     );
@@ -188,6 +197,43 @@ describe.runIf(isLinux)('missing CUDA libraries are named one by one, each with 
 
   it('matches the file’s dynamic section', () => {
     expect(neededLibraries(ONNX_RUNTIME)).toEqual(expect.arrayContaining(['libstdc++.so.6', 'libc.so.6']));
+  });
+});
+
+describe('cuDNN', () => {
+  const cuda = { provider: 'cuda', deviceId: 0, memoryBytes: null } as const;
+  const here = (map: (file: string) => string | null) => machine({ cuda: { folder: '/nowhere', map } });
+  const absent = here((file) => `${file}: cannot open shared object file`);
+  const graphOf = (model: Partial<SyntheticModel>, patched: boolean) => {
+    const made = temporaryDirectory();
+    writeSyntheticModel(made, model);
+    const file = readGraphFile(made, 'model.onnx');
+    const decoder = describeDecoder(file.graph, readModelConfig(made));
+    return patched ? patchDecoder(file, decoder, 'cuda').graph : file.graph;
+  };
+
+  it.each<Partial<SyntheticModel>>([
+    {},
+    { quantization: 'q4' },
+    { precision: 'float16', softCap: 2 },
+    { shortRope: 40 },
+  ])('is not needed by a decoder that is fed lengths instead of a mask: %o', (model) => {
+    expect(deviceFor(graphOf(model, true), cuda, absent)).toEqual(cuda);
+  });
+
+  it('is checked by name if an operator of the graph needs it', () => {
+    const graph = graphOf({}, false);
+    expect(() => deviceFor(graph, cuda, absent)).toThrow(
+      'the operator ReduceSum needs cuDNN on CUDA: libcudnn.so.9 (cuDNN 9): cannot open shared object file',
+    );
+    expect(
+      deviceFor(
+        graph,
+        cuda,
+        here(() => null),
+      ),
+    ).toEqual({ ...cuda, cudnn: true });
+    expect(deviceFor(graph, { provider: 'webgpu' }, absent)).toEqual({ provider: 'webgpu' });
   });
 });
 

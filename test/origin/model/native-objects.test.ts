@@ -1,10 +1,7 @@
-import { readFileSync } from 'node:fs';
-import { join } from 'node:path';
 import { expect, it } from 'vitest';
 import { readModelConfig } from '../../../origin/model/config/model-config.ts';
 import { RunTerminated } from '../../../origin/model/model-runner.ts';
-import { readGraph } from '../../../origin/model/onnx/onnx-graph.ts';
-import { graphFields, insertLogitsIndex, withGraph } from '../../../origin/model/onnx/onnx-patch.ts';
+import { patchDecoder } from '../../../origin/model/open/patch-decoder.ts';
 import { startRunner } from '../../../origin/model/open/start-runner.ts';
 import { readGraphFile } from '../../../origin/model/ort/graph-file.ts';
 import { type OrtApi, openOrtApi } from '../../../origin/model/ort/ort-capi.ts';
@@ -49,15 +46,14 @@ type Attention = 'group-query' | 'concatenated';
 function countingSession(attention: Attention) {
   const directory = temporaryDirectory();
   writeSyntheticModel(directory, { contextLength: 64, attention });
-  const file = readFileSync(join(directory, 'model.onnx'));
-  const decoder = describeDecoder(readGraph(file), readModelConfig(directory));
+  const graphFile = readGraphFile(directory, 'model.onnx');
+  const decoder = describeDecoder(graphFile.graph, readModelConfig(directory));
   const { api, alive } = countingApi();
-  const { fields, logits } = insertLogitsIndex(graphFields(file), decoder.logits);
-  const model = withGraph(file, fields);
+  const { model, graph, logits } = patchDecoder(graphFile, decoder, 'cuda');
   const session = new OrtSession(api, model, { threads: 1, directory });
   const layout = kvLayout(decoder, SLOTS, 64);
-  const graphFile = readGraphFile(directory, 'model.onnx');
-  return { session, options: { decoder, logits, layout, prefillChunk: 32 }, graphFile, api, alive };
+  const loaded = { file: 'model.onnx', graph };
+  return { session, options: { decoder, logits, layout, prefillChunk: 32 }, loaded, api, alive };
 }
 
 function countingRunner(attention: Attention = 'group-query') {
@@ -138,11 +134,11 @@ it.each(['group-query', 'concatenated'] as const)(
 it.each(['group-query', 'concatenated'] as const)(
   'a runner without memory for its logits leaves no native object: %s',
   async (attention) => {
-    const { session, options, graphFile, alive } = countingSession(attention);
+    const { session, options, loaded, alive } = countingSession(attention);
     const allocateLogits = () => {
       throw new RangeError('no memory');
     };
-    const started = startRunner(session, { ...options, allocateLogits }, graphFile);
+    const started = startRunner(session, { ...options, allocateLogits }, loaded);
     await expect(started).rejects.toThrow('no memory');
     expect(new Set(alive.values())).toEqual(new Set([0]));
   },

@@ -1,0 +1,40 @@
+import { feedLengths } from '../onnx/attention-lengths.ts';
+import { packAttention } from '../onnx/attention-packing.ts';
+import { keepAllLogits } from '../onnx/logits-to-keep.ts';
+import { type OnnxGraph, readGraph } from '../onnx/onnx-graph.ts';
+import { graphFields, insertLogitsIndex, withGraph } from '../onnx/onnx-patch.ts';
+import { disableWindowedCache } from '../onnx/windowed-cache.ts';
+import type { GraphFile } from '../ort/graph-file.ts';
+import type { OrtDevice } from '../ort/ort-device.ts';
+import type { DecoderInterface } from '../runner/decoder-interface.ts';
+
+export interface PatchedDecoder {
+  readonly model: Uint8Array;
+  readonly graph: OnnxGraph;
+  /** The float32 output [logit_rows, vocabulary]. */
+  readonly logits: string;
+}
+
+/**
+ * Returns a decoder's graph with the inputs that the runners bind.
+ * @throws Error that completes "model.onnx …"
+ */
+export function patchDecoder(
+  { model, graph }: Pick<GraphFile, 'model' | 'graph'>,
+  decoder: DecoderInterface,
+  provider: OrtDevice['provider'],
+): PatchedDecoder {
+  const fields = keepAllLogits(disableWindowedCache(graphFields(model)));
+  const fed = decoder.cache === 'in-place' ? feedLengths(fields, decoder.attentionMask) : fields;
+  const packed = provider === 'cpu' ? packAttention(fed) : fed;
+  const patched = insertLogitsIndex(packed, decoder.logits, logitsSelection(graph, decoder));
+  const changed = withGraph(model, patched.fields);
+  return { model: changed, graph: readGraph(changed), logits: patched.logits };
+}
+
+/** Logits that come from a branch have no projection to select before. */
+function logitsSelection({ nodes }: OnnxGraph, { logits, couplesRows }: DecoderInterface) {
+  const source = nodes.find(({ outputs }) => outputs.includes(logits));
+  const isBranch = (source?.branches.length ?? 0) > 0;
+  return couplesRows || isBranch ? 'after-projection' : 'before-projection';
+}
