@@ -27,6 +27,8 @@ export const ALLOWED_EDGES: Readonly<Record<string, readonly string[]>> = {
     'origin/model/model-runner.ts',
     'origin/model/open',
     'origin/sampling',
+    'origin/serving',
+    'origin/terminal',
     'origin/tokenizer',
     'shared',
   ],
@@ -87,6 +89,7 @@ export const ALLOWED_EDGES: Readonly<Record<string, readonly string[]>> = {
     'shared',
   ],
   'origin/start': ['origin/config', 'origin/main.ts', 'shared'],
+  'origin/terminal': ['shared'],
   'origin/tokenizer': ['origin/fair-mutex.ts', 'shared'],
   'worker/admin': [
     'shared',
@@ -108,7 +111,7 @@ export const ALLOWED_EDGES: Readonly<Record<string, readonly string[]>> = {
     'worker/retry.ts',
     'worker/tenants',
   ],
-  'worker/cli': ['shared', 'worker/admin'],
+  'worker/cli': ['origin/hub', 'origin/terminal', 'shared', 'worker/admin'],
   'worker/completions.ts': [
     'shared',
     'worker/auth',

@@ -1,5 +1,4 @@
-import { basename } from 'node:path';
-import { fileURLToPath } from 'node:url';
+import { basename, resolve } from 'node:path';
 import * as z from 'zod';
 import { infillSetting } from '../infill/template.ts';
 import { type Environment, parseVariables, requireKnown } from './environment.ts';
@@ -17,7 +16,7 @@ const whole = (least: number, most: number) => z.coerce.number().int().min(least
 
 const onOff = z.stringbool({ truthy: ['true'], falsy: ['false'] }).default(false);
 
-const BUILT_IN_MODEL = fileURLToPath(new URL('../models/continuo-mini', import.meta.url));
+const BUILT_IN_MODEL = resolve(import.meta.dirname, '../models/continuo-mini');
 
 /** Parses a number from text, in the range of a model's field. */
 const number = (field: z.ZodType<number, number>) => z.coerce.number().pipe(field);
@@ -104,7 +103,16 @@ export function readConfig(environment: Environment): OriginConfig {
   };
 }
 
-function modelOf(values: z.infer<typeof variables>): ModelSettings {
+const modelVariables = variables.omit({ CONTINUO_ORIGIN_SECRET: true });
+
+/** Reads the model settings only, so that no secret is needed. @throws as `readConfig` */
+export function readModelSettings(environment: Environment): Pick<OriginConfig, 'model' | 'modelsFile'> {
+  requireKnownVariables(environment);
+  const values = parseVariables(modelVariables, environment);
+  return { model: modelOf(values), modelsFile: values.CONTINUO_MODELS_FILE ?? null };
+}
+
+function modelOf(values: z.infer<typeof modelVariables>): ModelSettings {
   return {
     name: values.CONTINUO_MODEL_NAME ?? basename(values.CONTINUO_MODEL_DIR),
     aliases: [],

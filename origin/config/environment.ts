@@ -40,10 +40,16 @@ function allowedBy(schema: z.ZodType): string | null {
   return `expected at least ${rule.minLength} characters${most}`;
 }
 
-/** Variables of the launcher, its children, the admin command and the tests. They may be set where the origin starts. */
+/** Variables of the launcher, its children, the command line and the tests. They may be set where the origin starts. */
 const OTHER_VARIABLES = [
   ...['CONTINUO_HOST', 'CONTINUO_PORT', 'CONTINUO_STATE_DIR', 'CONTINUO_URL', 'CONTINUO_ADMIN_KEY'],
-  ...['CONTINUO_KEY', 'CONTINUO_ORIGIN_URL', 'CONTINUO_WORKER_STATE', 'CONTINUO_WORKER_VARS'],
+  ...[
+    'CONTINUO_API_KEY',
+    'CONTINUO_KEY',
+    'CONTINUO_ORIGIN_URL',
+    'CONTINUO_WORKER_STATE',
+    'CONTINUO_WORKER_VARS',
+  ],
   ...['CONTINUO_CLIENTS_PYTHON', 'CONTINUO_COMPILE_LIMIT_MS', 'CONTINUO_GENERATIONS'],
   ...['CONTINUO_HOSTILE', 'CONTINUO_KILLS', 'CONTINUO_TEST_SECRET'],
   ...['CONTINUO_CHROMIUM', 'CONTINUO_SCREENSHOTS'],

@@ -1,5 +1,5 @@
+import type { EngineSettings } from '../config/model-settings.ts';
 import { MARKERS } from '../infill/families.ts';
-import type { Precision } from '../model/config/model-files.ts';
 import type { ModelRunner } from '../model/model-runner.ts';
 import { openModel } from '../model/open/open-model.ts';
 import { Tokenizer } from '../tokenizer/tokenizer.ts';
@@ -9,16 +9,8 @@ import { continueGreedily, decode, prefill } from './greedy.ts';
 import { HubError } from './hub-error.ts';
 
 export interface ModelCheckRequest {
-  readonly directory: string;
-  /** One of several precisions in the directory; absent: the best one. */
-  readonly variant?: Precision | undefined;
+  readonly engine: EngineSettings;
   readonly prompt: string;
-  readonly slots: number;
-  /** Positions of one slot; absent = what the origin would serve. */
-  readonly contextLength?: number | undefined;
-  readonly threads: number;
-  /** Maximum memory of the KV cache in bytes; null = the free memory. */
-  readonly kvLimitBytes: number | null;
   /** Milliseconds, monotonic. */
   readonly now: () => number;
 }
@@ -56,10 +48,14 @@ const TIMED_PROMPT_TOKENS = 256;
  * @throws Error with one line if the origin could not load the model
  */
 export async function checkModel(request: ModelCheckRequest): Promise<ModelCheck> {
-  const { directory, variant, slots, contextLength, threads, kvLimitBytes, now } = request;
+  const { directory, variant, slots, contextLength, threads, device, kvMemoryBytes } = request.engine;
   const tokenizer = Tokenizer.fromDirectory(directory, MARKERS);
-  const size = { slots, contextLength, threads, kvLimitBytes };
-  const { runner, images, summary, warning } = await openModel({ directory, variant, ...size });
+  const { runner, images, summary, warning } = await openModel({
+    ...{ directory, slots, threads, device },
+    variant: variant ?? undefined,
+    contextLength: contextLength ?? undefined,
+    kvLimitBytes: kvMemoryBytes,
+  });
   try {
     const prompt = tokenizer.encode(request.prompt, { addSpecialTokens: true, parseSpecial: true });
     const maxPrompt = runner.shape.contextLength - STEPS;
@@ -76,7 +72,7 @@ export async function checkModel(request: ModelCheckRequest): Promise<ModelCheck
       promptTokens: prompt.length,
       text: tokenizer.decode(generated, { skipSpecialTokens: true }),
       invariance: await measureBatchInvariance(runner, compared, COMPARED_STEPS),
-      speed: await measureSpeed(runner, timed, STEPS, now),
+      speed: await measureSpeed(runner, timed, STEPS, request.now),
     };
   } finally {
     runner.dispose();

@@ -1,13 +1,13 @@
 import { mkdir, stat, statfs } from 'node:fs/promises';
 import path from 'node:path';
 import type { Precision } from '../model/config/model-files.ts';
+import { byteSize, type ProgressDisplay } from '../terminal/progress.ts';
 import { repositoryPaths } from './cache.ts';
 import { downloadBlob, partialFile } from './download.ts';
 import { withFileLock } from './file-lock.ts';
 import type { HubClient, HubFile } from './hub-client.ts';
 import { HubError, withDiskErrors } from './hub-error.ts';
 import type { FileIdentity, ListedFile, Listing } from './listing.ts';
-import { byteSize, type ProgressDisplay } from './progress.ts';
 import { placeInSnapshot, writeReference } from './snapshot.ts';
 import { chooseVariant, precisionOf, type Variant, variantsOf } from './variants.ts';
 

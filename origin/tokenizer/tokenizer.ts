@@ -96,7 +96,7 @@ export class Tokenizer {
       bytes.set(piece, at);
       at += piece.length;
     }
-    const text = new TextDecoder('utf-8', { ignoreBOM: true }).decode(bytes);
+    const text = new TextDecoder('utf-8', { fatal: false, ignoreBOM: true }).decode(bytes);
     return this.addsLeadingSpace && text.startsWith(' ') ? text.slice(1) : text;
   }
 

@@ -1,67 +1,53 @@
 import * as z from 'zod';
+import { CommandError, EXIT } from '../../origin/terminal/program.ts';
+import type { Fields } from '../../origin/terminal/tables.ts';
+import { completionChunk, errorResponseBody } from '../../shared/completion-response.ts';
+import { SseDecoder } from '../../shared/framing.ts';
+import type { Access } from './access.ts';
 
-/** A client of the admin API. */
-export interface AdminApi {
-  /** @throws CommandError with the server's message */
-  call(method: 'GET' | 'POST' | 'PATCH' | 'DELETE', path: string, body?: unknown): Promise<AdminObject>;
+/** A client of the Worker's HTTP API. */
+export interface Api {
+  /** Sends a request; the answer has a status of success. @throws CommandError with the server's message */
+  send(method: Method, path: string, body?: unknown, signal?: AbortSignal): Promise<Response>;
+  /** Returns the object in the answer. @throws CommandError */
+  call(method: Method, path: string, body?: unknown): Promise<Fields>;
   /** Reads all pages of a list. */
-  list(path: string): Promise<AdminObject[]>;
+  list(path: string): Promise<Fields[]>;
 }
 
-export type AdminObject = Readonly<Record<string, unknown>>;
-
-/** An error for the operator, shown without a stack. */
-export class CommandError extends Error {}
+type Method = 'GET' | 'POST' | 'PATCH' | 'DELETE';
 
 const object = z.record(z.string(), z.unknown());
-const failure = z.object({ error: z.object({ message: z.string() }) });
-const list = z.object({ data: z.array(object), has_more: z.boolean() });
+const failure = z.object({ error: errorResponseBody.shape.error.pick({ message: true }) });
+const list = z.object({ data: z.array(object), has_more: z.boolean().default(false) });
 
-interface AdminAccess {
-  /** Base address of the Worker. */
-  readonly url: URL;
-  readonly key: string;
-  readonly fetch: typeof fetch;
-}
+const NO_SERVER_HINT = 'Run npm start, or name another server in CONTINUO_URL.';
 
-/** @throws CommandError if the text is not an HTTP address */
-export function readAddress(text: string): URL {
-  const address = URL.parse(text);
-  if (address && ['http:', 'https:'].includes(address.protocol)) return address;
-  throw new CommandError(`'${text}' is not an address such as https://api.example.com.`);
-}
-
-/** Creates a client of the admin API. */
-export function createAdminApi(access: AdminAccess): AdminApi {
+export function createApi({ url, key }: Access, fetchFrom: typeof fetch): Api {
+  const send: Api['send'] = async (method, path, body, signal) => {
+    const response = await fetchFrom(new URL(path, url), {
+      method,
+      headers: { authorization: `Bearer ${key}`, 'content-type': 'application/json' },
+      ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+      ...(signal === undefined ? {} : { signal }),
+    }).catch(() => {
+      throw new CommandError(`No server answers at ${url.origin}. ${NO_SERVER_HINT}`, EXIT.unreachable);
+    });
+    if (response.ok) return response;
+    throw await refusal(response);
+  };
   const parse = <T>(schema: z.ZodType<T>, answer: unknown): T => {
     const { data } = schema.safeParse(answer);
     if (data !== undefined) return data;
-    throw new CommandError(`${access.url.origin} is not a Continuo server.`);
+    throw new CommandError(`${url.origin} is not a Continuo server.`);
   };
-  const call: AdminApi['call'] = async (method, path, body) => {
-    const address = new URL(`/admin/v1${path}`, access.url);
-    const response = await access
-      .fetch(address, {
-        method,
-        headers: { authorization: `Bearer ${access.key}`, 'content-type': 'application/json' },
-        ...(body === undefined ? {} : { body: JSON.stringify(body) }),
-      })
-      .catch(() => {
-        throw new CommandError(
-          `No server answers at ${address.origin}. Run npm start, or name another server in CONTINUO_URL.`,
-        );
-      });
-    const answer: unknown = await response.json().catch(() => null);
-    if (response.ok) return parse(object, answer);
-    const parsed = failure.safeParse(answer);
-    throw new CommandError(
-      parsed.success ? parsed.data.error.message : `The server answered with status ${response.status}.`,
-    );
-  };
+  const call: Api['call'] = async (method, path, body) =>
+    parse(object, await jsonOf(await send(method, path, body)));
   return {
+    send,
     call,
     async list(path) {
-      const items: AdminObject[] = [];
+      const items: Fields[] = [];
       for (;;) {
         const last = items.at(-1)?.id;
         const after = typeof last === 'string' ? `after=${encodeURIComponent(last)}` : '';
@@ -72,4 +58,44 @@ export function createAdminApi(access: AdminAccess): AdminApi {
       }
     },
   };
+}
+
+const jsonOf = (response: Response): Promise<unknown> => response.json().catch(() => null);
+
+async function refusal(response: Response): Promise<CommandError> {
+  const parsed = failure.safeParse(await jsonOf(response));
+  const message = parsed.success
+    ? parsed.data.error.message
+    : `The server answered with status ${response.status}.`;
+  const wait = response.headers.get('retry-after');
+  return new CommandError(wait === null ? message : `${message} Try again in ${wait} s.`);
+}
+
+export type Chunk = z.infer<typeof completionChunk>;
+
+/**
+ * Requests a completion and yields its chunks as they arrive.
+ * @throws CommandError if the server refuses, reports an error in the stream, or the stream has no end
+ */
+export async function* streamCompletion(api: Api, fields: Fields): AsyncGenerator<Chunk> {
+  const response = await api.send('POST', '/v1/completions', { ...fields, stream: true });
+  const events = new SseDecoder();
+  try {
+    for await (const text of response.body!.pipeThrough(new TextDecoderStream())) {
+      for (const payload of events.push(text)) {
+        if (payload === '[DONE]') return;
+        yield readChunk(payload);
+      }
+    }
+  } catch (error) {
+    if (error instanceof CommandError) throw error;
+  }
+  throw new CommandError('The connection was lost before the end of the completion.', EXIT.unreachable);
+}
+
+function readChunk(payload: string): Chunk {
+  const value: unknown = JSON.parse(payload);
+  const failed = failure.safeParse(value);
+  if (failed.success) throw new CommandError(failed.data.error.message);
+  return completionChunk.parse(value);
 }

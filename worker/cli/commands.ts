@@ -1,8 +1,8 @@
 import type { Command } from 'commander';
+import { commaList, requireOption, withExamples } from '../../origin/terminal/program.ts';
 import { dialectName } from '../../shared/tenant.ts';
 import {
   collectLimit,
-  commaList,
   duration,
   given,
   instant,
@@ -54,48 +54,77 @@ const withTenantOptions = (command: Command): Command =>
 
 export function addPlanCommands(program: Command, open: OpenSession): void {
   const plans = program.command('plans').description('manage limits that tenants share');
-  plans.command('list').action(async () => {
-    const { api, showList } = open();
-    showList(await api.list('/plans'), ['id', 'name', 'limits', 'weight', 'created_at']);
-  });
-  const create = plans.command('create').requiredOption('--id <id>').requiredOption('--name <name>');
-  withPlanOptions(create).action(async (options: PlanOptions) => {
+  withExamples(plans.command('list').description('list the plans'), 'continuo plans list').action(
+    async () => {
+      const { api, showList } = open();
+      showList(await api.list('/admin/v1/plans'), ['id', 'name', 'limits', 'weight', 'created_at']);
+    },
+  );
+  const create = plans.command('create').description('create a plan');
+  requireOption(create, '--id <id>', 'id of the plan');
+  requireOption(create, '--name <name>', 'name for people');
+  withExamples(
+    withPlanOptions(create),
+    'continuo plans create --id small --name Small --limit requests_per_minute=60',
+  ).action(async (options: PlanOptions) => {
     const { api, showOne } = open();
-    showOne(await api.call('POST', '/plans', planFields(options)));
+    showOne(await api.call('POST', '/admin/v1/plans', planFields(options)));
   });
-  const update = plans.command('update <id>').option('--name <name>');
-  withPlanOptions(update).action(async (id: string, options: PlanOptions) => {
-    const { api, showOne } = open();
-    showOne(await api.call('PATCH', pathTo('plans', id), planFields(options)));
-  });
+  const update = plans
+    .command('update <id>')
+    .description('change a plan')
+    .option('--name <name>', 'new name');
+  withExamples(withPlanOptions(update), 'continuo plans update small --limit tokens_per_day=100000').action(
+    async (id: string, options: PlanOptions) => {
+      const { api, showOne } = open();
+      showOne(await api.call('PATCH', pathTo('plans', id), planFields(options)));
+    },
+  );
 }
 
 const TENANT_COLUMNS = ['id', 'name', 'plan', 'limits', 'weight', 'dialect', 'suspended', 'created_at'];
 
 export function addTenantCommands(program: Command, open: OpenSession): void {
   const tenants = program.command('tenants').description('manage tenants, the holders of API keys');
-  tenants.command('list').action(async () => {
+  const list = tenants.command('list').description('list the tenants');
+  withExamples(list, 'continuo tenants list').action(async () => {
     const { api, showList } = open();
-    showList(await api.list('/tenants'), TENANT_COLUMNS);
+    showList(await api.list('/admin/v1/tenants'), TENANT_COLUMNS);
   });
-  tenants.command('show <id>').action(async (id: string) => {
+  const show = tenants.command('show <id>').description('show a tenant');
+  withExamples(show, 'continuo tenants show acme').action(async (id: string) => {
     const { api, showOne } = open();
     showOne(await api.call('GET', pathTo('tenants', id)));
   });
-  const create = tenants.command('create').requiredOption('--name <name>').option('--id <id>');
-  withTenantOptions(create).action(async (options: TenantOptions) => {
+  const create = tenants.command('create').description('create a tenant');
+  requireOption(create, '--name <name>', 'name for people');
+  withExamples(
+    withTenantOptions(create.option('--id <id>', 'id; default: a random one')),
+    'continuo tenants create --id acme --name Acme --plan small',
+  ).action(async (options: TenantOptions) => {
     const { api, showOne } = open();
-    showOne(await api.call('POST', '/tenants', tenantFields(options)));
+    showOne(await api.call('POST', '/admin/v1/tenants', tenantFields(options)));
   });
   const change = async (id: string, body: unknown): Promise<void> => {
     const { api, showOne } = open();
     showOne(await api.call('PATCH', pathTo('tenants', id), body));
   };
-  withTenantOptions(tenants.command('update <id>').option('--name <name>')).action(
-    (id: string, options: TenantOptions) => change(id, tenantFields(options)),
+  const update = tenants
+    .command('update <id>')
+    .description('change a tenant')
+    .option('--name <name>', 'new name');
+  withExamples(
+    withTenantOptions(update),
+    'continuo tenants update acme --limit requests_per_minute=plan --dialect vllm',
+  ).action((id: string, options: TenantOptions) => change(id, tenantFields(options)));
+  const suspend = tenants.command('suspend <id>').description('refuse all requests of a tenant');
+  withExamples(suspend, 'continuo tenants suspend acme').action((id: string) =>
+    change(id, { suspended: true }),
   );
-  tenants.command('suspend <id>').action((id: string) => change(id, { suspended: true }));
-  tenants.command('resume <id>').action((id: string) => change(id, { suspended: false }));
+  const resume = tenants.command('resume <id>').description('accept the requests of a suspended tenant');
+  withExamples(resume, 'continuo tenants resume acme').action((id: string) =>
+    change(id, { suspended: false }),
+  );
 }
 
 const KEY_COLUMNS = ['id', 'tenant', 'name', 'scopes', 'models', 'limits', 'expires_at', 'revoked_at'];
@@ -111,39 +140,46 @@ interface KeyOptions {
 
 export function addKeyCommands(program: Command, open: OpenSession): void {
   const keys = program.command('keys').description('manage API keys');
-  keys
+  const list = keys
     .command('list')
-    .option('--tenant <id>')
-    .action(async ({ tenant }: { tenant?: string }) => {
-      const { api, showList } = open();
-      showList(await api.list(`/keys${queryOf({ tenant })}`), KEY_COLUMNS);
-    });
-  keys.command('show <id>').action(async (id: string) => {
+    .description('list the keys')
+    .option('--tenant <id>', 'only of this tenant');
+  withExamples(list, 'continuo keys list --tenant acme').action(async ({ tenant }: { tenant?: string }) => {
+    const { api, showList } = open();
+    showList(await api.list(`/admin/v1/keys${queryOf({ tenant })}`), KEY_COLUMNS);
+  });
+  const show = keys.command('show <id>').description('show the settings of a key, not the key');
+  withExamples(show, 'continuo keys show KEY_ID').action(async (id: string) => {
     const { api, showOne } = open();
     showOne(await api.call('GET', pathTo('keys', id)));
   });
-  keys
-    .command('create')
-    .description('create a key; the key is shown only here')
-    .requiredOption('--tenant <id>')
-    .requiredOption('--name <name>')
-    .option('--scopes <list>', 'completions,models or admin', commaList)
-    .option('--models <list>', 'models that the key may use; default: all', commaList)
-    .option('--limit <name=value>', `repeatable; ${LIMIT_HELP}`, collectLimit)
-    .option('--expires <date>', 'for example 2030-01-31', instant)
-    .action(async ({ limit, expires, ...rest }: KeyOptions) => {
-      const { api, showOne } = open();
-      showOne(await api.call('POST', '/keys', given({ ...rest, limits: limit, expires_at: expires })));
-    });
-  keys
+  const create = keys.command('create').description('create a key; the key is shown only here');
+  requireOption(create, '--tenant <id>', 'tenant that holds the key');
+  requireOption(create, '--name <name>', 'name for people');
+  withExamples(
+    create
+      .option('--scopes <list>', 'completions,models or admin', commaList)
+      .option('--models <list>', 'models that the key may use; default: all', commaList)
+      .option('--limit <name=value>', `repeatable; ${LIMIT_HELP}`, collectLimit)
+      .option('--expires <date>', 'for example 2030-01-31; default: never', instant),
+    'continuo keys create --tenant acme --name production --expires 2030-01-31',
+    'continuo keys create --tenant operator --name alice --scopes admin',
+  ).action(async ({ limit, expires, ...rest }: KeyOptions) => {
+    const { api, showOne } = open();
+    showOne(await api.call('POST', '/admin/v1/keys', given({ ...rest, limits: limit, expires_at: expires })));
+  });
+  const rotate = keys
     .command('rotate <id>')
     .description('create a new key with the same settings; the old key works until the overlap ends')
-    .option('--overlap <duration>', 'for example 24h', duration)
-    .action(async (id: string, { overlap }: { overlap?: number }) => {
+    .option('--overlap <duration>', 'for example 24h', duration);
+  withExamples(rotate, 'continuo keys rotate KEY_ID --overlap 1h').action(
+    async (id: string, { overlap }: { overlap?: number }) => {
       const { api, showOne } = open();
       showOne(await api.call('POST', `${pathTo('keys', id)}/rotate`, given({ overlap_seconds: overlap })));
-    });
-  keys.command('revoke <id>').action(async (id: string) => {
+    },
+  );
+  const revoke = keys.command('revoke <id>').description('end a key now');
+  withExamples(revoke, 'continuo keys revoke KEY_ID').action(async (id: string) => {
     const { api, showOne } = open();
     showOne(await api.call('DELETE', pathTo('keys', id)));
   });
@@ -166,17 +202,21 @@ interface UsageOptions {
 }
 
 export function addUsageCommand(program: Command, open: OpenSession): void {
-  program
+  const usage = program
     .command('usage')
     .description('show usage, by default per day and model')
     .option('--from <day>', 'first UTC day, for example 2030-01-01; default: 30 days before the last')
     .option('--to <day>', 'last UTC day, inclusive; default: today')
-    .option('--tenant <id>')
-    .option('--key <id>')
-    .option('--model <name>')
-    .option('--by <groups>', 'comma-separated: day, tenant, model, key')
-    .action(async ({ by, ...filter }: UsageOptions) => {
-      const { api, showList } = open();
-      showList(await api.list(`/usage${queryOf({ ...filter, group_by: by })}`), USAGE_COLUMNS);
-    });
+    .option('--tenant <id>', 'only of this tenant')
+    .option('--key <id>', 'only of this key')
+    .option('--model <name>', 'only of this model')
+    .option('--by <groups>', 'comma-separated: day, tenant, model, key');
+  withExamples(
+    usage,
+    'continuo usage --tenant acme --by day,key',
+    'continuo usage --from 2030-01-01 --to 2030-01-31 --json',
+  ).action(async ({ by, ...filter }: UsageOptions) => {
+    const { api, showList } = open();
+    showList(await api.list(`/admin/v1/usage${queryOf({ ...filter, group_by: by })}`), USAGE_COLUMNS);
+  });
 }

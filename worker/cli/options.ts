@@ -1,8 +1,8 @@
 import { InvalidArgumentError } from 'commander';
 import * as z from 'zod';
+import { CommandError } from '../../origin/terminal/program.ts';
 import { UNLIMITED } from '../../shared/tenant.ts';
 import { toSnakeCase } from '../admin/field-names.ts';
-import { CommandError } from './api.ts';
 
 export type LimitOption = Readonly<Record<string, number | 'plan' | null>>;
 
@@ -20,9 +20,6 @@ export function collectLimit(text: string, previous: LimitOption = {}): LimitOpt
   }
   return { ...previous, [name]: value === 'none' ? null : value === 'plan' ? value : Number(value) };
 }
-
-/** `a,b` → ['a', 'b'] */
-export const commaList = (text: string): string[] => text.split(',').map((part) => part.trim());
 
 export function positive(text: string): number {
   const value = Number(text);
@@ -51,7 +48,7 @@ export function instant(text: string): number {
 /** Returns the path of one object. @throws CommandError if the id would lead to another path */
 export function pathTo(kind: 'tenants' | 'keys' | 'plans', id: string): string {
   if (['', '.', '..'].includes(id)) throw new CommandError(`'${id}' is not an id.`);
-  return `/${kind}/${encodeURIComponent(id)}`;
+  return `/admin/v1/${kind}/${encodeURIComponent(id)}`;
 }
 
 /** Removes the fields that were not given. */

@@ -1,6 +1,6 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { existsSync, readFileSync, statSync } from 'node:fs';
+import { existsSync, mkdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:http';
 import { type AddressInfo, connect } from 'node:net';
 import path from 'node:path';
@@ -12,7 +12,7 @@ import { communityFiles, emptyDirectory, randomBytes, runnableFiles } from './re
 
 /** Runs the command line as a process. */
 
-const MAIN = fileURLToPath(new URL('../../../origin/hub/main.ts', import.meta.url));
+const MAIN = fileURLToPath(new URL('../../../worker/cli/main.ts', import.meta.url));
 const NAME = 'tiny-org/tiny-model';
 const WEIGHTS = 'onnx/model_q4f16.onnx_data';
 const FILES = communityFiles(randomBytes(600_000));
@@ -39,7 +39,7 @@ function start(...args: string[]) {
     HF_ENDPOINT: hub.endpoint,
     ...variables,
   };
-  const child = spawn(process.execPath, [MAIN, ...args], { env, stdio: ['ignore', 'pipe', 'pipe'] });
+  const child = spawn(process.execPath, [MAIN, 'model', ...args], { env, stdio: ['ignore', 'pipe', 'pipe'] });
   const output = { stdout: '', stderr: '' };
   for (const name of ['stdout', 'stderr'] as const) {
     child[name].setEncoding('utf8').on('data', (text: string) => {
@@ -59,7 +59,7 @@ async function until(condition: () => boolean): Promise<void> {
   while (!condition()) await sleep(20);
 }
 
-describe('npm run model', () => {
+describe('continuo model', () => {
   test('pulls, lists, checks and removes a model', async () => {
     hub.repositories.set(NAME, { files: runnableFiles() });
     const pulled = await model('pull', NAME);
@@ -80,7 +80,7 @@ describe('npm run model', () => {
     const removed = await model('remove', NAME);
     expect(removed.stdout).toMatch(/^removed tiny-org\/tiny-model, \d+ kB\n$/);
     expect(existsSync(repository())).toBe(false);
-    expect((await model('list')).stdout).toBe('No models in the cache.\n');
+    expect((await model('list')).stdout).toBe('No entries.\n');
   });
 
   test('prints CONTINUO_MODEL_VARIANT if the origin would load another precision; check loads that variant', async () => {
@@ -103,6 +103,47 @@ describe('npm run model', () => {
     }
     const missing = await model('check', snapshot(), '--variant', 'q8');
     expect(missing.stderr).toMatch(/has no variant q8; available: q4, fp32$/m);
+  });
+
+  test('check without a name loads every model of the models file with its settings, and one by its name', async () => {
+    for (const [name, content] of Object.entries(runnableFiles())) {
+      mkdirSync(path.dirname(path.join(home, 'tiny', name)), { recursive: true });
+      writeFileSync(path.join(home, 'tiny', name), content);
+    }
+    const models = [
+      { name: 'small', directory: 'tiny', slots: 2, context: 64 },
+      { name: 'large', directory: 'tiny', slots: 4, context: 128 },
+    ];
+    const file = path.join(home, 'models.json');
+    writeFileSync(file, JSON.stringify({ models }));
+    variables = { CONTINUO_MODELS_FILE: file };
+    const all = await model('check', '--prompt', 'abc');
+    expect([all.code, all.stderr]).toEqual([0, '']);
+    expect(all.stdout).toMatch(
+      /small[\s\S]*2\W+slots × 64 positions[\s\S]*large[\s\S]*4\W+slots × 128 positions/,
+    );
+    const one = await model('check', 'large', '--prompt', 'abc', '--json');
+    expect(JSON.parse(one.stdout)).toMatchObject({
+      name: 'large',
+      model: expect.stringContaining('4 slots'),
+    });
+    variables = { CONTINUO_MODEL_DIR: path.join(home, 'tiny'), CONTINUO_SLOTS: '3' };
+    expect((await model('check', '--prompt', 'abc')).stdout).toMatch(/3\W+slots/);
+  });
+
+  test('check uses the provider and device of the environment', async () => {
+    hub.repositories.set(NAME, { files: runnableFiles() });
+    await model('pull', NAME);
+    variables = { CONTINUO_PROVIDER: 'cuda', ORT_CUDA_PATH: home };
+    expect((await model('check', NAME)).stderr).toMatch(/^continuo: the CUDA provider lacks libonnx/);
+    variables = { CONTINUO_DEVICE_ID: '1' };
+    expect((await model('check', NAME)).stderr).toMatch(
+      /a device id is set, but the provider cpu ignores it/,
+    );
+    variables = { CONTINUO_SLOTS: 'abc' };
+    expect((await model('check', NAME)).stderr).toMatch(
+      /^continuo: CONTINUO_SLOTS: received "abc"; expected/,
+    );
   });
 
   test('links a path of the user’s choice with --link and never replaces a file', async () => {
@@ -191,7 +232,7 @@ describe('npm run model', () => {
   });
 
   test.each([
-    ['a gated model', ['pull', 'gated/model'], /^continuo model: gated\/model is gated: request access at /],
+    ['a gated model', ['pull', 'gated/model'], /^continuo: gated\/model is gated: request access at /],
     [
       'a missing variant',
       ['pull', NAME, '--variant', 'q3'],
@@ -204,16 +245,14 @@ describe('npm run model', () => {
       ['check', 'no/model'],
       /not in the cache at revision main; pull it first$/,
     ],
+    ['a path that does not exist', ['check', '/no/model'], /^continuo: there is no directory \/no\/model$/],
+    ['a relative path that does not exist', ['check', './no'], /^continuo: there is no directory .\/no$/],
     [
       'a removal of a model that was not pulled',
       ['remove', 'no/model'],
-      /^continuo model: no\/model is not in the cache$/,
+      /^continuo: no\/model is not in the cache$/,
     ],
-    [
-      'a directory without a model',
-      ['check', '/'],
-      /^continuo model: .*tokenizer\.json: the file is missing$/,
-    ],
+    ['a directory without a model', ['check', '/'], /^continuo: .*tokenizer\.json: the file is missing$/],
   ] as const)('fails with one line on stderr and exit code 1 for %s', async (_, args, line) => {
     hub.repositories.set(NAME, { files: FILES });
     hub.repositories.set('gated/model', { files: FILES, gated: true });

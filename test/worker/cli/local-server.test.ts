@@ -30,19 +30,19 @@ test('sends the development key to no other machine', () => {
 test('without a running server, the command tells to run npm start', () => {
   const main = path.resolve(import.meta.dirname, '../../../worker/cli/main.ts');
   const state = mkdtempSync(path.join(tmpdir(), 'continuo-admin-'));
-  const admin = () =>
+  const continuo = () =>
     spawnSync(process.execPath, [main, 'tenants', 'list'], {
       env: { PATH: process.env.PATH, CONTINUO_STATE_DIR: state, CONTINUO_PORT: '1' },
       encoding: 'utf8',
     });
-  expect(admin()).toMatchObject({
+  expect(continuo()).toMatchObject({
     status: 1,
-    stderr: 'There is no admin key. Run npm start, which creates one, or set CONTINUO_ADMIN_KEY.\n',
+    stderr: 'continuo: There is no admin key. Run npm start, which creates one, or set CONTINUO_ADMIN_KEY.\n',
   });
   writeFileSync(path.join(state, 'development.json'), '{"apiKey":"a key"}');
-  expect(admin()).toMatchObject({
-    status: 1,
+  expect(continuo()).toMatchObject({
+    status: 3,
     stderr:
-      'No server answers at http://127.0.0.1:1. Run npm start, or name another server in CONTINUO_URL.\n',
+      'continuo: No server answers at http://127.0.0.1:1. Run npm start, or name another server in CONTINUO_URL.\n',
   });
 });

@@ -1,4 +1,5 @@
 import { SingleBar } from 'cli-progress';
+import type { OutputStream } from './terminal.ts';
 
 export interface FileProgress {
   update(receivedBytes: number): void;
@@ -10,10 +11,6 @@ export interface ProgressDisplay {
   start(file: string, totalBytes: number): FileProgress;
   /** Prints a line that is not progress, such as a lost connection. */
   note(line: string): void;
-}
-
-export interface OutputStream extends NodeJS.WritableStream {
-  readonly isTTY?: boolean;
 }
 
 const CLEAR_LINE = '\r\u001b[K';

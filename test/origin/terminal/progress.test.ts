@@ -2,7 +2,7 @@ import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { Writable } from 'node:stream';
 import { describe, expect, test } from 'vitest';
-import { byteSize, createProgress } from '../../../origin/hub/progress.ts';
+import { byteSize, createProgress } from '../../../origin/terminal/progress.ts';
 
 function stream(isTTY: boolean) {
   const written: string[] = [];
@@ -54,7 +54,7 @@ describe('on a terminal', () => {
 });
 
 test('leaves cursor and line wrapping unchanged if Ctrl-C ends the process while a bar runs', async () => {
-  const module = new URL('../../../origin/hub/progress.ts', import.meta.url).href;
+  const module = new URL('../../../origin/terminal/progress.ts', import.meta.url).href;
   const script = `import { createProgress } from ${JSON.stringify(module)};
     const terminal = Object.assign(process.stdout, { isTTY: true, columns: 100 });
     createProgress(terminal).start('model.onnx', 100);

@@ -1,27 +1,20 @@
-import { CommanderError } from 'commander';
 import { expect, test } from 'vitest';
-import { createAdminProgram } from '../../../worker/cli/admin-program.ts';
-import { CommandError } from '../../../worker/cli/api.ts';
+import { CommandError } from '../../../origin/terminal/program.ts';
 import { ADMIN_KEY, ADMIN_KEY_SHA256, type AnswerBody, completion } from '../admin/admin-client.ts';
 import { eventually } from '../support/eventually.ts';
 import { workerForTests } from '../support/worker-for-tests.ts';
+import { runCli } from './run-cli.ts';
 
 const { worker } = workerForTests({ ADMIN_KEY_SHA256 });
 
-/** Returns the output of `admin …`. */
+/** Returns the output of `continuo …`. @throws CommandError with the line on stderr */
 const admin = (...words: string[]): Promise<string> => adminAt(worker.url, words);
 
 async function adminAt(url: string, words: readonly string[], ask: typeof fetch = fetch): Promise<string> {
-  const printed: string[] = [];
-  const program = createAdminProgram({
-    url,
-    keyFor: () => ADMIN_KEY,
-    fetch: ask,
-    print: (text) => printed.push(text),
-    printError: (text) => printed.push(text),
-  });
-  await program.parseAsync(words, { from: 'user' });
-  return printed.join('\n');
+  const environment = { CONTINUO_URL: url, CONTINUO_ADMIN_KEY: ADMIN_KEY };
+  const { code, stdout, stderr } = await runCli(words, { environment, fetch: ask });
+  if (code !== 0) throw new CommandError(stderr.trimEnd().replace(/^continuo: /, ''), code);
+  return stdout;
 }
 
 const adminJson = async <T = AnswerBody>(...words: string[]): Promise<T> =>
@@ -111,15 +104,9 @@ test("shows the server's error messages", async () => {
   );
 });
 
-/** Returns the output of `admin … --help` as one line. */
-async function helpOf(...words: string[]): Promise<string> {
-  const printed: string[] = [];
-  const print = (text: string) => printed.push(text);
-  const environment = { url: worker.url, keyFor: () => ADMIN_KEY, fetch, print, printError: print };
-  const shown = createAdminProgram(environment).parseAsync([...words, '--help'], { from: 'user' });
-  await expect(shown).rejects.toThrow(CommanderError);
-  return printed.join('\n').replaceAll(/\s+/g, ' ');
-}
+/** Returns the output of `continuo … --help` as one line. */
+const helpOf = async (...words: string[]): Promise<string> =>
+  (await admin(...words, '--help')).replaceAll(/\s+/g, ' ');
 
 test('lists every limit in the help, and rejects unknown limits', async () => {
   const names =
@@ -133,6 +120,19 @@ test('lists every limit in the help, and rejects unknown limits', async () => {
     `There is no limit 'rpm'; names: ${names}.`,
   );
   expect(await helpOf('tenants', 'create')).toContain('openai, fireworks, llamacpp, mistralrs, vllm');
+});
+
+test('reports all missing options of a command together, and marks them in its help', async () => {
+  const missing = await runCli(['keys', 'create', '--scopes', 'admin']);
+  expect(missing).toMatchObject({
+    code: 2,
+    stdout: '',
+    stderr: expect.stringMatching(/^continuo: missing required options: --tenant <id>, --name <name>\n/),
+  });
+  expect((await runCli(['tenants', 'create'])).stderr).toMatch(/missing required option: --name <name>/);
+  const help = await helpOf('keys', 'create');
+  expect(help).toContain('--tenant <id> tenant that holds the key (required)');
+  expect(help).toContain('--name <name> name for people (required)');
 });
 
 test('rejects invalid addresses, ids and weights in one line', async () => {

@@ -1,0 +1,156 @@
+import http from 'node:http';
+import { homedir } from 'node:os';
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { Command } from 'commander';
+import type { Environment } from '../config/environment.ts';
+import { findDecoder } from '../model/config/model-files.ts';
+import { withExamples } from '../terminal/program.ts';
+import { byteSize, createProgress, type ProgressDisplay } from '../terminal/progress.ts';
+import { createResults, type Results } from '../terminal/tables.ts';
+import type { Terminal } from '../terminal/terminal.ts';
+import { cachedModels, removeCached } from './cache.ts';
+import type { ModelCheck } from './check.ts';
+import { HubClient } from './hub-client.ts';
+import { type HubSettings, readHubSettings } from './hub-settings.ts';
+import { requireRepository, requireRevision } from './names.ts';
+import { type PulledModel, pull } from './pull.ts';
+import { linkTo } from './snapshot.ts';
+
+/** The commands that fetch and check models. They need no server. */
+
+interface VariantOptions {
+  readonly variant?: string;
+  readonly revision: string;
+}
+interface PullOptions extends VariantOptions {
+  readonly link?: string;
+}
+interface CheckOptions extends VariantOptions {
+  readonly prompt: string;
+}
+
+const MAX_ATTEMPTS = 6;
+const STALL_MS = 30_000;
+const PROMPT = 'Once upon a time there was a little girl who';
+
+/** Adds pull, list, check and remove. The root of the tree has the option `--json`. */
+export function addModelCommands(
+  model: Command,
+  root: Command,
+  terminal: Terminal,
+  environment: Environment,
+): void {
+  const progress = createProgress(terminal.stderr);
+  const results = () => createResults(terminal, root.opts<{ json: boolean }>().json);
+  const settings = () => readHubSettings(environment, homedir());
+  // Reads HTTPS_PROXY, HTTP_PROXY and NO_PROXY; needs Node 24.14.
+  model.hook('preAction', () => void http.setGlobalProxyFromEnv?.());
+  withExamples(
+    model
+      .command('pull <owner/name>')
+      .description('download the files of one variant into the cache')
+      .option('--variant <name>', 'precision, for example q4f16, fp16, q8, fp32')
+      .option('--revision <name>', 'branch, tag or commit', 'main')
+      .option('--link <path>', 'also make this path a symbolic link to the model directory')
+      .addHelpText('after', '\nReads HF_ENDPOINT, HF_TOKEN, HF_HOME, HF_HUB_CACHE and HTTPS_PROXY.'),
+    'continuo model pull onnx-community/Qwen3-0.6B-ONNX --variant q4f16',
+  ).action(async (name: string, options: PullOptions) => {
+    for (const line of await pulled(name, options, settings(), progress)) terminal.print(line);
+  });
+  withExamples(
+    model.command('list').description('list the models in the cache'),
+    'continuo model list --json',
+  ).action(async () => showCache(await cachedModels(settings().cache), results()));
+  withExamples(
+    model.command('remove <owner/name>').description('delete a model from the cache'),
+    'continuo model remove onnx-community/Qwen3-0.6B-ONNX',
+  ).action(async (name: string) => {
+    const repository = requireRepository(name);
+    const onWait = () => progress.note(`waiting for a pull of ${repository}`);
+    const bytes = await removeCached(settings().cache, repository, { onWait, sleep });
+    terminal.print(`removed ${repository}, ${byteSize(bytes)}`);
+  });
+  withExamples(
+    model
+      .command('check [model]')
+      .description(
+        'load a directory, a name of the models file or a cached owner/name, run a prompt, measure speed and batch invariance; default: all configured models',
+      )
+      .option('--variant <name>', 'precision, if there are several')
+      .option('--revision <name>', 'branch, tag or commit of a cached model', 'main')
+      .option('--prompt <text>', 'text to continue', PROMPT)
+      .addHelpText(
+        'after',
+        '\nReads the variables of the origin: CONTINUO_MODEL_DIR, CONTINUO_MODELS_FILE, CONTINUO_PROVIDER and so on.',
+      ),
+    'continuo model check ./my-model',
+    'CONTINUO_PROVIDER=cuda continuo model check onnx-community/Qwen3-0.6B-ONNX --variant q4f16',
+  ).action(async (name: string | undefined, options: CheckOptions) => {
+    // ONNX Runtime takes long to load, and no other command needs it.
+    const { checkModel } = await import('./check.ts');
+    const { findCheckTargets } = await import('./check-targets.ts');
+    const { revision, variant } = options;
+    const { cache } = settings();
+    for (const target of await findCheckTargets({ model: name, revision, variant, cache }, environment)) {
+      const now = () => performance.now();
+      const report = await checkModel({ engine: target.engine, prompt: options.prompt, now });
+      results().one(checkFields(target.name, report));
+    }
+  });
+}
+
+/** Downloads a model. Returns the lines that configure the origin for it. */
+async function pulled(
+  name: string,
+  { variant, revision, link }: PullOptions,
+  settings: HubSettings,
+  progress: ProgressDisplay,
+): Promise<string[]> {
+  const repository = requireRepository(name);
+  const onRetry = (reason: string, delayMs: number) =>
+    progress.note(`${reason}; next attempt in ${(delayMs / 1000).toFixed(1)} s`);
+  const retries = { maxAttempts: MAX_ATTEMPTS, sleep, random: Math.random, onRetry };
+  const client = new HubClient({ settings, fetch, retries, stallMs: STALL_MS });
+  const model = await pull(
+    { repository, revision: requireRevision(revision), variant },
+    { client, cache: settings.cache, progress },
+  );
+  progress.note(`${repository} (${model.variant}) is complete`);
+  if (link !== undefined) await linkTo(model.directory, link);
+  const directory = `CONTINUO_MODEL_DIR=${link ?? model.directory}`;
+  return isDefaultPrecision(model) ? [directory] : [directory, `CONTINUO_MODEL_VARIANT=${model.variant}`];
+}
+
+/** False if the origin would load another precision, which an earlier pull left in the directory. */
+const isDefaultPrecision = ({ directory, precision }: PulledModel): boolean =>
+  precision === null || findDecoder(directory).file === findDecoder(directory, precision).file;
+
+function showCache(models: Awaited<ReturnType<typeof cachedModels>>, results: Results): void {
+  const rows = models.map(({ repository, commit, revisions, variants, bytes, directory }) => ({
+    model: repository,
+    revision: [...revisions, commit.slice(0, 7)],
+    variants: variants.map(({ name }) => name),
+    size: byteSize(bytes),
+    directory,
+  }));
+  results.list(rows, ['model', 'revision', 'variants', 'size', 'directory']);
+}
+
+function checkFields(name: string, check: ModelCheck) {
+  const { summary, warning, bytes, promptTokens, text, speed, invariance } = check;
+  const rate = (value: number) => `${value < 100 ? value.toPrecision(2) : Math.round(value)} tokens/s`;
+  const { rows, identical, maxDifference } = invariance;
+  return {
+    name,
+    model: summary,
+    ...(warning === null ? {} : { warning }),
+    files: byteSize(bytes),
+    continuation: JSON.stringify(text),
+    prompt: `${promptTokens} tokens`,
+    prefill: rate(speed.prefill),
+    decode: `${rate(speed.decode)} for one sequence, ${rate(speed.batch)} for ${rows}`,
+    'batch invariance': identical
+      ? `yes: a row has the same bits in a batch of 1 and of ${rows}`
+      : `no: logits differ by up to ${maxDifference.toPrecision(2)} between a batch of 1 and of ${rows}`,
+  };
+}

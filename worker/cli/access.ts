@@ -1,0 +1,70 @@
+import { readFileSync } from 'node:fs';
+import path from 'node:path';
+import * as z from 'zod';
+import { CommandError } from '../../origin/terminal/program.ts';
+import { errorMessage } from '../../shared/error-details.ts';
+import { isLocal, localAddress } from './local-server.ts';
+
+/** Finds the server and the key: from options, the environment, or the state of `npm start`. */
+
+export type Environment = Readonly<Record<string, string | undefined>>;
+
+export interface AccessOptions {
+  readonly url?: string;
+  readonly keyFile?: string;
+}
+
+/** The server and the key of a command. */
+export interface Access {
+  readonly url: URL;
+  readonly key: string;
+}
+
+const ROOT = path.resolve(import.meta.dirname, '../..');
+
+/** The state directory of `npm start` with the same environment. */
+export const stateDirectory = (environment: Environment): string =>
+  path.resolve(ROOT, environment.CONTINUO_STATE_DIR || '.continuo');
+
+/** @throws CommandError if it is not an HTTP address */
+export function findAddress({ url }: AccessOptions, environment: Environment): URL {
+  const text = url || environment.CONTINUO_URL || localAddress(environment);
+  const address = URL.parse(text);
+  if (address && ['http:', 'https:'].includes(address.protocol)) return address;
+  throw new CommandError(`'${text}' is not an address such as https://api.example.com.`);
+}
+
+/** The key that `npm start` created for this checkout. Only its own server accepts it. */
+function developmentKey(url: URL, environment: Environment): string | null {
+  if (!isLocal(url, environment)) return null;
+  try {
+    const text = readFileSync(path.join(stateDirectory(environment), 'development.json'), 'utf8');
+    return z.object({ apiKey: z.string() }).parse(JSON.parse(text)).apiKey;
+  } catch {
+    return null;
+  }
+}
+
+function keyIn(file: string): string {
+  try {
+    return readFileSync(file, 'utf8').trim();
+  } catch (error) {
+    throw new CommandError(`The key file ${file} cannot be read (${errorMessage(error)}).`);
+  }
+}
+
+/** @throws CommandError that says how to set a key if there is none */
+export function findAccess(
+  options: AccessOptions,
+  environment: Environment,
+  kind: 'admin' | 'caller',
+): Access {
+  const url = findAddress(options, environment);
+  const variable = kind === 'admin' ? 'CONTINUO_ADMIN_KEY' : 'CONTINUO_API_KEY';
+  const set = options.keyFile === undefined ? environment[variable] : keyIn(options.keyFile);
+  const key = set || developmentKey(url, environment);
+  if (key) return { url, key };
+  const how = isLocal(url, environment) ? 'Run npm start, which creates one, or set' : 'Set';
+  const name = kind === 'admin' ? 'admin key' : 'API key';
+  throw new CommandError(`There is no ${name}. ${how} ${variable}.`);
+}

@@ -1,0 +1,39 @@
+import type { Command } from 'commander';
+import { addModelCommands } from '../../origin/hub/model-commands.ts';
+import { createProgram, withExamples } from '../../origin/terminal/program.ts';
+import { addKeyCommands, addPlanCommands, addTenantCommands, addUsageCommand } from './commands.ts';
+import { addCompleteCommand } from './complete.ts';
+import { type CliContext, sessionOpener } from './session.ts';
+
+/** Creates the tree of all commands. */
+export function createContinuo(context: CliContext): Command {
+  const { terminal, environment } = context;
+  const program = createProgram('continuo', 'Completes texts and manages a Continuo server.', terminal)
+    .option('--url <address>', 'server; default: CONTINUO_URL, else the server of npm start')
+    .option(
+      '--key-file <path>',
+      'file with the API key; default: CONTINUO_API_KEY (CONTINUO_ADMIN_KEY for tenants, keys, plans and usage), else the key of npm start',
+    )
+    .option('--json', 'print JSON instead of text and tables', false);
+  const asCaller = sessionOpener(program, context, 'caller');
+  const asAdmin = sessionOpener(program, context, 'admin');
+  addCompleteCommand(program, asCaller);
+  addModelsCommand(program, asCaller);
+  addTenantCommands(program, asAdmin);
+  addKeyCommands(program, asAdmin);
+  addPlanCommands(program, asAdmin);
+  addUsageCommand(program, asAdmin);
+  const model = program.command('model').description('fetch, list and check models on this machine');
+  addModelCommands(model, program, terminal, environment);
+  return program;
+}
+
+const MODEL_COLUMNS = ['id', 'root', 'max_model_len', 'state'];
+
+function addModelsCommand(program: Command, open: ReturnType<typeof sessionOpener>): void {
+  const models = program.command('models').description('list the models that the server offers to the key');
+  withExamples(models, 'continuo models', 'continuo models --json').action(async () => {
+    const { api, showList } = open();
+    showList(await api.list('/v1/models'), MODEL_COLUMNS);
+  });
+}
