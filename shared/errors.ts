@@ -73,6 +73,8 @@ export interface ApiErrorOptions {
   readonly param?: string | null;
   /** Additional response headers, for example `retry-after`, `allow`, `www-authenticate`. */
   readonly headers?: Readonly<Record<string, string>>;
+  /** The code that the caller sees, if a model server has a more exact one of its own. */
+  readonly shownCode?: string;
 }
 
 /** Returns a count with its noun: `1 prompt`, `2 prompts`. */
@@ -89,6 +91,7 @@ export class ApiError extends Error {
   readonly code: ErrorCode;
   readonly param: string | null;
   readonly headers: Readonly<Record<string, string>>;
+  readonly #shownCode: string | null;
 
   constructor(code: ErrorCode, message: string, options: ApiErrorOptions = {}) {
     super(message);
@@ -96,6 +99,7 @@ export class ApiError extends Error {
     this.code = code;
     this.param = options.param ?? null;
     this.headers = options.headers ?? {};
+    this.#shownCode = options.shownCode ?? null;
   }
 
   get status(): number {
@@ -109,7 +113,7 @@ export class ApiError extends Error {
         type: ERROR_TABLE[this.code].type,
         param: this.param,
         // Token limits have their own row because their type differs. Callers see one code for both.
-        code: this.code === 'tokens_limit_exceeded' ? 'rate_limit_exceeded' : this.code,
+        code: this.#shownCode ?? (this.code === 'tokens_limit_exceeded' ? 'rate_limit_exceeded' : this.code),
       },
     };
   }

@@ -42,8 +42,8 @@ export interface CompletionCall {
   /** The only prompt is in a list, so error messages need two indices for its tokens. */
   readonly promptIsListed: boolean;
   /**
-   * Fields that OpenAI-compatible upstreams get unchanged: unknown fields except service fields, sampling fields, and
-   * the constraint.
+   * Fields that OpenAI-compatible upstreams get unchanged: unknown scalars and lists of scalars except service
+   * fields, sampling fields, and the constraint.
    */
   readonly extra: Readonly<Record<string, unknown>>;
 }

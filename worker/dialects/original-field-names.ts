@@ -1,6 +1,9 @@
 import { ApiError } from '../../shared/errors.ts';
 import type { CompletionCall } from './completion-call.ts';
 
+/** What upstreams call a constraint that they cannot follow. */
+const ANY_CONSTRAINT = 'structured_outputs';
+
 const CONSTRAINT_ERRORS: ReadonlySet<string> = new Set(['invalid_grammar', 'invalid_json_schema']);
 
 /**
@@ -17,6 +20,9 @@ export function withOriginalFieldNames(
       param: inList(error.param),
       headers: error.headers,
     });
+  }
+  if (constraintField !== null && error.code === 'unsupported_parameter' && error.param === ANY_CONSTRAINT) {
+    return new ApiError(error.code, error.message, { param: constraintField, headers: error.headers });
   }
   if (constraintField === null || !CONSTRAINT_ERRORS.has(error.code)) return error;
   const message = `Invalid '${constraintField}': ${error.message}`;

@@ -1,7 +1,6 @@
 import { type CompletionRequest, completionRequest } from '../../shared/completion.ts';
 import { samplingFields } from '../../shared/completion-sampling.ts';
-import { ApiError } from '../../shared/errors.ts';
-import { type NamedConstraint, nestsTooDeep } from './constraints.ts';
+import type { NamedConstraint } from './constraints.ts';
 
 /**
  * Fields that only the operator may set on other servers. They are never sent on, because they would act with the
@@ -13,10 +12,10 @@ const SERVICE_FIELDS: ReadonlySet<string> = new Set([
   // Slots, machines and KV transfer (llama.cpp, vLLM, SGLang, TensorRT-LLM).
   ...['id_slot', 'slot_id', 'data_parallel_rank', 'kv_transfer_params', 'disaggregated_params'],
   ...['bootstrap_host', 'bootstrap_port', 'bootstrap_room'],
-  // Addresses that would receive the operator's key (LiteLLM).
-  ...['api_base', 'base_url', 'api_key', 'custom_llm_provider'],
-  // Other models than the requested one (LiteLLM, OpenRouter).
-  ...['model_list', 'fallbacks', 'models', 'provider', 'route'],
+  // Addresses that would receive the operator's key, invented answers and repeated calls (LiteLLM).
+  ...['api_base', 'base_url', 'api_key', 'custom_llm_provider', 'mock_response', 'num_retries'],
+  // Other models than the requested one, and paid additions (LiteLLM, OpenRouter).
+  ...['model_list', 'fallbacks', 'models', 'provider', 'route', 'plugins'],
   // Adapters, by name or by path (llama.cpp, SGLang, TensorRT-LLM, TGI).
   ...['lora', 'lora_path', 'lora_request', 'adapter_id', 'adapter_source'],
   // Code (SGLang, vLLM).
@@ -36,25 +35,26 @@ const CANONICAL: ReadonlyMap<string, string> = new Map([
   ['typ_p', 'typical_p'],
 ]);
 
+const isScalar = (value: unknown): boolean => value === null || typeof value !== 'object';
+
+/** Unknown objects may carry fields for the operator only (`extra_body`, `extra_headers`). */
+const isPlain = (value: unknown): boolean =>
+  isScalar(value) || (Array.isArray(value) && value.every(isScalar));
+
 /** Returns whether other servers get a field unchanged. */
 function isPassedThrough(name: string, value: unknown): boolean {
   // Neutral values are sent as well: they may not be the server's default.
   if (Object.hasOwn(samplingFields, name)) return value !== null && !REWRITTEN.has(name);
-  return !Object.hasOwn(completionRequest.shape, name) && !SERVICE_FIELDS.has(name);
+  return !Object.hasOwn(completionRequest.shape, name) && !SERVICE_FIELDS.has(name) && isPlain(value);
 }
 
-/** Returns unknown fields and sampling fields. */
-function passedThrough(body: Readonly<Record<string, unknown>>): Record<string, unknown> {
-  const extra = Object.entries(body).filter(([name, value]) => isPassedThrough(name, value));
-  const deep = extra.find(([, value]) => nestsTooDeep(value));
-  if (deep) {
-    const name = deep[0].slice(0, 40);
-    throw new ApiError('invalid_value', `Invalid '${name}': the value nests too deep. Send fewer levels.`, {
-      param: name,
-    });
-  }
-  return Object.fromEntries(extra.map(([name, value]) => [CANONICAL.get(name) ?? name, value]));
-}
+/** Returns sampling fields, and unknown fields that are scalars or lists of scalars. */
+const passedThrough = (body: Readonly<Record<string, unknown>>): Record<string, unknown> =>
+  Object.fromEntries(
+    Object.entries(body)
+      .filter(([name, value]) => isPassedThrough(name, value))
+      .map(([name, value]) => [CANONICAL.get(name) ?? name, value]),
+  );
 
 /** Returns the constraint under its original name. Servers ignore names that they do not know. */
 function originalConstraint(
@@ -65,10 +65,7 @@ function originalConstraint(
   return name === undefined || name === 'tools' ? {} : { [name]: request[name] };
 }
 
-/**
- * Returns the fields that OpenAI-compatible upstreams get unchanged.
- * @throws ApiError 400 for a value that nests too deep to be serialized
- */
+/** Returns the fields that OpenAI-compatible upstreams get unchanged. */
 export const passthroughFields = (
   body: Readonly<Record<string, unknown>>,
   request: CompletionRequest,

@@ -4,6 +4,7 @@ import type { Principal } from '../../shared/tenant.ts';
 import type { RequestContext } from '../context.ts';
 import type { CompletionCall } from '../dialects/completion-call.ts';
 import { withOriginalFieldNames } from '../dialects/original-field-names.ts';
+import { logUpstreamFailure } from '../http/access-log.ts';
 import { tokensWith } from '../limits/request-cost.ts';
 import type { Outcome, Reservation } from '../limits/reservation.ts';
 import type { RoutedUpstream } from '../upstreams/routed-upstream.ts';
@@ -72,6 +73,8 @@ export async function startGeneration({
       after: timers.after,
       extra: call.extra,
       tokensAsIds: call.answer.tokensAsIds,
+      endUser: call.endUser,
+      report: (failure) => logUpstreamFailure(failure, context),
     });
     const { waitUntil } = context;
     const options = {

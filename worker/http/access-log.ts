@@ -24,3 +24,8 @@ export function logRequest(request: Request, response: Response, context: Reques
 export function logMisconfiguration(message: string): void {
   console.error(JSON.stringify({ event: 'misconfigured', message }));
 }
+
+/** Logs that a model server refused or failed a request. */
+export function logUpstreamFailure(failure: object, { requestId }: Pick<RequestContext, 'requestId'>): void {
+  console.error(JSON.stringify({ requestId, event: 'upstream_failed', ...failure }));
+}

@@ -1,11 +1,11 @@
 /**
- * Maximum length of one event, or of one error body, in characters. A longer one is malformed, because it would fill
+ * Maximum length of one event, or of one JSON body, in characters. A longer one is malformed, because it would fill
  * the memory that all requests of an isolate share.
  */
 export const MAX_MESSAGE_LENGTH = 16 * 1024 * 1024;
 
-/** Returns the JSON of an error answer; null if it has none or is too long. */
-export async function readErrorBody({ body }: Response): Promise<unknown> {
+/** Returns the JSON of an answer; null if it has none, is too long or breaks off. */
+export async function readJsonBody({ body }: Response): Promise<unknown> {
   if (body === null) return null;
   const decoder = new TextDecoder();
   let text = '';

@@ -1,6 +1,6 @@
 import * as z from 'zod';
 import { ApiError, ERROR_TABLE, type ErrorCode, isErrorCode } from '../../shared/errors.ts';
-import { readErrorBody } from './error-body.ts';
+import { readJsonBody } from './error-body.ts';
 import { loading } from './upstream-errors.ts';
 
 /** An error of an OpenAI-compatible server. A member of the wrong type does not invalidate the others. */
@@ -41,49 +41,107 @@ export function codeOfFault(fault: ServerFault): ErrorCode {
 }
 
 /** The message says what to do, because the client cannot know which servers have this endpoint. */
-export const noRawCompletions = (model: string, server: string): ApiError =>
+export const noRawCompletions = (model: string): ApiError =>
   new ApiError(
     'unsupported_endpoint',
-    `The server '${server}' behind the model '${model}' does not serve raw completions. ` +
+    `The server behind the model '${model}' does not serve raw completions. ` +
       'Choose a model served by vLLM, Ollama, LM Studio or llama.cpp, or ask this one through chat completions.',
     { param: 'model' },
   );
 
 /** Returns `retry-after` in whole seconds; servers also send fractions and dates. */
-function secondsToWait(response: Response, now: number): number {
-  const header = response.headers.get('retry-after') ?? '';
+function secondsToWait(response: Response, now: number, otherwise = 1): number {
+  const header = response.headers.get('retry-after');
+  if (header === null) return otherwise;
   const seconds = Number.isNaN(Number(header)) ? (Date.parse(header) - now) / 1000 : Number(header);
-  return Number.isFinite(seconds) ? Math.max(1, Math.ceil(seconds)) : 1;
+  return Number.isFinite(seconds) ? Math.max(1, Math.ceil(seconds)) : otherwise;
 }
+
+/** FastAPI's list of invalid fields, as vLLM's and SGLang's 422. */
+const invalidFields = z.object({
+  detail: z.union([
+    z.string(),
+    z.array(z.object({ loc: z.array(z.union([z.string(), z.number()])), msg: z.string() })),
+  ]),
+});
+
+/** Returns the fault of a 422, whose body names the fields. */
+function faultOfFields(value: unknown): ServerFault | null {
+  const parsed = invalidFields.safeParse(value);
+  if (!parsed.success) return null;
+  const { detail } = parsed.data;
+  if (typeof detail === 'string') return fault.parse({ message: detail });
+  const named = detail.map(({ loc, msg }) => [loc.filter((part) => part !== 'body').join('.'), msg] as const);
+  return fault.parse({
+    message: named.map((pair) => pair.join(': ')).join('; '),
+    param: named[0]?.[0] ?? null,
+  });
+}
+
+/** A server's own code of an invalid request, as OpenAI's codes look. */
+const OWN_CODE = /^[a-z][a-z0-9_.-]{0,63}$/;
 
 /** Returns the error of a request that the server has rejected, also if the reason is unknown. */
 function rejected(fault: ServerFault | null): ApiError {
-  const { message, param = null } = fault ?? { message: '' };
-  const code = fault === null ? 'invalid_value' : codeOfFault(fault);
+  if (fault === null) return new ApiError('invalid_value', 'The model server rejected the request.');
+  const { message, param } = fault;
+  const code = codeOfFault(fault);
+  const own = typeof fault.code === 'string' && OWN_CODE.test(fault.code) ? fault.code : undefined;
   const said = message === '' ? 'The model server rejected the request.' : message.slice(0, 1000);
-  return new ApiError(code, said, { param: code === 'context_length_exceeded' ? 'prompt' : param });
+  return new ApiError(code, said, {
+    param: code === 'context_length_exceeded' ? 'prompt' : param,
+    ...(code === 'invalid_value' && own !== undefined && { shownCode: own }),
+  });
 }
 
-/** Returns the client's error for an answer that is not 200. `now` = Unix milliseconds. */
+interface ModelNames {
+  readonly model: string;
+  /** The server's own name, which the caller never sees. */
+  readonly upstreamModel: string;
+}
+
+interface RefusedAnswer {
+  /** The client's error. */
+  readonly error: ApiError;
+  readonly fault: ServerFault | null;
+}
+
+/** Reads an answer that is not 200. `now` = Unix milliseconds. */
 export async function errorOfOpenAiAnswer(
   response: Response,
-  model: string,
-  server: string,
+  names: ModelNames,
   now: number,
-): Promise<ApiError> {
+): Promise<RefusedAnswer> {
+  const body = await readJsonBody(response);
+  const found = faultOf(body) ?? faultOfFields(body);
+  const fault = found && { ...found, message: found.message.replaceAll(names.upstreamModel, names.model) };
+  return { error: errorOf(response, fault, names, now), fault: found };
+}
+
+function errorOf(
+  response: Response,
+  fault: ServerFault | null,
+  { model }: ModelNames,
+  now: number,
+): ApiError {
   const { status } = response;
   const waiting = (code: ErrorCode, message: string): ApiError =>
     new ApiError(code, message, { headers: { 'retry-after': String(secondsToWait(response, now)) } });
-  const fault = faultOf(await readErrorBody(response));
   // Servers use 404 for unknown paths and for unknown models; only the message for a model names it.
   const noPath = status === 404 && !/model/i.test(fault?.message ?? '');
-  if (status === 405 || status === 415 || status === 501 || noPath) return noRawCompletions(model, server);
-  if (status === 503 && /loading/i.test(fault?.message ?? '')) return loading();
+  if (status === 405 || status === 415 || status === 501 || noPath) return noRawCompletions(model);
+  if (status === 404) return modelMissing(model);
+  if (status === 503 && /loading/i.test(fault?.message ?? ''))
+    return loading(secondsToWait(response, now, 5));
   if (status === 429 || status === 503) {
     return waiting('server_is_overloaded', 'The model server is overloaded.');
   }
   if (status === 504) return waiting('upstream_timeout', 'The model server did not answer in time.');
   if (status === 400 || status === 413 || status === 422) return rejected(fault);
-  // 401 and 403 concern the operator's key for the server, 404 the configured model name: not the client's fault.
+  // 401 and 403 concern the operator's key for the server: not the client's fault.
   return waiting('upstream_error', 'The model server could not serve this request.');
 }
+
+/** Some servers, such as Ollama, answer 404 for a model that was removed or not pulled yet. */
+const modelMissing = (model: string): ApiError =>
+  new ApiError('model_not_found', `The model server does not have the model '${model}'.`, { param: 'model' });

@@ -60,7 +60,17 @@ export class OpenAiEvents {
   push(payload: string): GenerationEvent[] {
     if (this.#ended) return [];
     if (payload === '[DONE]') return [this.#isFinished ? this.#done() : this.#failed(CUT_OFF)];
-    const value = parseJson(payload);
+    return this.#chunk(parseJson(payload));
+  }
+
+  /** Returns all events of a plain answer after `opening`. @throws ApiError 502 for a body that is not an answer */
+  whole(answer: unknown): GenerationEvent[] {
+    const events = this.#chunk(answer);
+    if (this.#ended) return events;
+    return [...events, this.#isFinished ? this.#done() : this.#failed(CUT_OFF)];
+  }
+
+  #chunk(value: unknown): GenerationEvent[] {
     const fault = faultOf(value);
     // An invalid request does not count against the server.
     if (fault) return [this.#failed(messageOf(fault), blamesRequest(fault) ? codeOfFault(fault) : undefined)];
@@ -89,7 +99,8 @@ export class OpenAiEvents {
     const tokens = tokensOf(found, this.#numbers);
     if (text !== '' || tokens.length > 0) {
       // Without logprobs a chunk usually carries one token; the server's usage corrects the sum at the end.
-      choice.tokens += Math.max(1, tokens.length);
+      const unnamed = this.#request.stream ? 1 : estimateTokens(text);
+      choice.tokens += tokens.length > 0 ? tokens.length : unnamed;
       choice.score += tokens.reduce((sum, { logprob }) => sum + (logprob ?? 0), 0);
       const logprobs = this.#request.topLogprobs === null ? {} : { logprobs: tokens };
       events.push({
@@ -100,8 +111,10 @@ export class OpenAiEvents {
         ...logprobs,
       });
     }
-    if (ABORTED.has(found.finish_reason ?? '')) events.push(this.#failed(CUT_OFF));
-    else if (found.finish_reason) events.push(this.#finish(found, choice));
+    // Some servers give no reason; a plain answer is complete without one.
+    const reason = found.finish_reason ?? (this.#request.stream ? '' : 'stop');
+    if (ABORTED.has(reason)) events.push(this.#failed(CUT_OFF));
+    else if (reason !== '') events.push(this.#finish(found, choice));
     return events;
   }
 

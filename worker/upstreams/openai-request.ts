@@ -1,6 +1,8 @@
 import { ApiError } from '../../shared/errors.ts';
 import type { GenerationRequest, WireConstraint } from '../../shared/generation.ts';
 import { NEUTRAL_SAMPLING, type SamplingParameters } from '../../shared/sampling.ts';
+import { ALLOWED_FIELDS, type Flavor } from './flavors.ts';
+import { estimateTokens } from './token-estimate.ts';
 import type { UpstreamContext } from './upstream.ts';
 
 /** Writes a GenerationRequest as the body of POST /completions of an OpenAI-compatible server. */
@@ -8,8 +10,15 @@ import type { UpstreamContext } from './upstream.ts';
 type Fields = Record<string, unknown>;
 
 interface BodyOptions extends Pick<UpstreamContext, 'extra' | 'tokensAsIds'> {
+  /** The server's own name of the model. */
+  readonly model: string;
+  /** Tokens of prompt and completion together. */
+  readonly contextLength: number;
+  readonly flavor: Flavor;
   /** Null = no salt is sent. */
   readonly cacheSalt: string | null;
+  /** Null = no field `user` is sent. */
+  readonly user: string | null;
 }
 
 /** Sampling fields beyond OpenAI's, by the names that vLLM and llama.cpp share. Neutral values are not sent. */
@@ -60,12 +69,15 @@ function samplingFields(sampling: SamplingParameters): Fields {
 }
 
 /** Uses the names of OpenAI, vLLM and llama.cpp, in addition to the client's own field. */
-function constraintFields(constraint: WireConstraint | null): Fields {
+function constraintFields(constraint: WireConstraint | null, flavor: Flavor): Fields {
   if (constraint === null) return {};
+  // llama.cpp ignores `response_format` outside chat completions.
+  const isLlamaCpp = flavor === 'llamacpp';
   switch (constraint.type) {
     case 'json_object':
-      return { response_format: { type: 'json_object' } };
+      return isLlamaCpp ? { json_schema: { type: 'object' } } : { response_format: { type: 'json_object' } };
     case 'json_schema':
+      if (isLlamaCpp) return { json_schema: constraint.value };
       return {
         response_format: { type: 'json_schema', json_schema: { name: 'output', schema: constraint.value } },
       };
@@ -85,7 +97,6 @@ const unsupported = (param: string, what: string): ApiError =>
 
 /** Rejects what needs the server's tokenizer. @throws ApiError 400 */
 function checkSupported(request: GenerationRequest, { tokensAsIds }: BodyOptions): void {
-  if (request.maxTokens < 0) throw unsupported('max_tokens', 'generate until the end of the context');
   if (request.promptTopLogprobs !== null)
     throw unsupported('logprobs', 'score a prompt (echo with logprobs)');
   if (request.tokenIds) throw unsupported('return_token_ids', 'show token ids');
@@ -101,27 +112,59 @@ function checkSupported(request: GenerationRequest, { tokensAsIds }: BodyOptions
 }
 
 /**
- * @param model the server's own name of the model.
+ * Returns the most tokens to generate. The number of prompt tokens is an estimate, so a server that checks the sum may
+ * still reject a dense prompt.
+ */
+function maxTokensOf(
+  { maxTokens, prompts, contextOverflow }: GenerationRequest,
+  { contextLength }: BodyOptions,
+): number {
+  const room = Math.max(1, contextLength - Math.max(...prompts.map(estimateTokens)));
+  if (maxTokens < 0) return room;
+  return contextOverflow === 'truncate' ? Math.min(maxTokens, room) : maxTokens;
+}
+
+/** Fields that change no token, so a server without them gets none. */
+const DISPENSABLE: ReadonlySet<string> = new Set(['stream_options', 'cache_prompt', 'cache_salt']);
+
+const CONSTRAINTS = ['structured_outputs', 'response_format', 'grammar', 'json_schema'];
+
+/** Other names of one field: a server that takes one of them gets the request. */
+const SYNONYMS: readonly (readonly string[])[] = [['repetition_penalty', 'repeat_penalty'], CONSTRAINTS];
+
+/**
+ * Leaves out the fields that the server's flavor does not allow.
+ * @param needed fields without which the server would generate something else than the client asked for
+ * @throws ApiError 400 if a needed field is not allowed, under none of its names
+ */
+function withAllowedFields(body: Fields, needed: readonly string[], flavor: Flavor): Fields {
+  const allowed = ALLOWED_FIELDS[flavor];
+  if (allowed === null) return body;
+  const isSent = (name: string) => allowed.has(name) && Object.hasOwn(body, name);
+  const missing = needed.find((name) => {
+    const names = SYNONYMS.find((one) => one.includes(name)) ?? [name];
+    return !DISPENSABLE.has(name) && !names.some(isSent);
+  });
+  if (missing !== undefined) {
+    const [param, what] = CONSTRAINTS.includes(missing)
+      ? [CONSTRAINTS[0]!, 'follow this constraint']
+      : [missing, `use '${missing}'`];
+    throw unsupported(param, what);
+  }
+  return Object.fromEntries(Object.entries(body).filter(([name]) => allowed.has(name)));
+}
+
+/**
  * @param options its extra fields are sent as they are, unless the request sets the same field
  * @throws ApiError 400 for what such a server cannot do
  */
-export function openAiBody(request: GenerationRequest, model: string, options: BodyOptions): Fields {
+export function openAiBody(request: GenerationRequest, options: BodyOptions): Fields {
   checkSupported(request, options);
   const [only] = request.prompts;
   const logprobs = request.topLogprobs ?? (request.scores ? 0 : null);
-  return {
-    ...options.extra,
-    model,
-    prompt: request.prompts.length === 1 ? only : request.prompts,
-    ...(request.suffix !== null && { suffix: request.suffix }),
-    max_tokens: request.maxTokens,
-    n: request.choices,
-    stream: true,
-    stream_options: { include_usage: true },
-    ...(request.stop.length > 0 && { stop: request.stop }),
-    ...(logprobs !== null && { logprobs }),
-    ...samplingFields(request.sampling),
-    ...constraintFields(request.constraint),
+  const sampling = samplingFields(request.sampling);
+  const asked = {
+    ...constraintFields(request.constraint, options.flavor),
     ...(request.minTokens > 0 && { min_tokens: request.minTokens }),
     ...(request.stopTokenIds.length > 0 && { stop_token_ids: request.stopTokenIds }),
     ...(request.includeStop && { include_stop_str_in_output: true }),
@@ -132,4 +175,22 @@ export function openAiBody(request: GenerationRequest, model: string, options: B
     ...(!request.cachePrompt && { cache_prompt: false }),
     ...(options.cacheSalt !== null && { cache_salt: options.cacheSalt }),
   };
+  const body = {
+    ...options.extra,
+    model: options.model,
+    prompt: request.prompts.length === 1 ? only : request.prompts,
+    ...(request.suffix !== null && { suffix: request.suffix }),
+    max_tokens: maxTokensOf(request, options),
+    n: request.choices,
+    stream: request.stream,
+    ...(request.stream && { stream_options: { include_usage: true } }),
+    ...(request.stop.length > 0 && { stop: request.stop }),
+    ...(logprobs !== null && { logprobs }),
+    ...(options.user !== null && { user: options.user }),
+    ...sampling,
+    ...asked,
+  };
+  // A dialect's defaults may be left out, because the client did not ask for them.
+  const chosen = Object.keys(sampling).filter((name) => Object.hasOwn(options.extra, name));
+  return withAllowedFields(body, [...chosen, ...Object.keys(asked)], options.flavor);
 }

@@ -1,8 +1,9 @@
 import { SseDecoder } from '../../shared/framing.ts';
 import type { GenerationEvent, GenerationRequest, OriginModel } from '../../shared/generation.ts';
 import { sha256Hex } from '../../shared/signing.ts';
-import { MAX_MESSAGE_LENGTH } from './error-body.ts';
+import { MAX_MESSAGE_LENGTH, readJsonBody } from './error-body.ts';
 import { type Fetch, fetchUpstream } from './fetch-upstream.ts';
+import type { Flavor } from './flavors.ts';
 import { errorOfOpenAiAnswer, noRawCompletions } from './openai-errors.ts';
 import { OpenAiEvents } from './openai-events.ts';
 import { openAiBody } from './openai-request.ts';
@@ -19,6 +20,9 @@ export interface OpenAiOptions {
   readonly models: readonly OpenAiModel[];
   /** Send a prefix cache salt with every request, not only with those that have one. */
   readonly cacheSalt: boolean;
+  readonly flavor: Flavor;
+  /** How the server gets the field `user`. */
+  readonly user: 'plain' | 'hashed' | 'omit';
   /** Milliseconds until the server must have answered with a status. */
   readonly acceptTimeoutMs: number;
   /** Unix milliseconds. */
@@ -58,26 +62,41 @@ export class OpenAiUpstream implements Upstream {
 
   async generate(request: GenerationRequest, context: UpstreamContext): Promise<EventBatches> {
     const model = this.#options.models.find(({ id }) => id === request.model);
-    if (!model?.rawCompletions) throw noRawCompletions(request.model, this.name);
-    const isSalted = this.#options.cacheSalt || request.cacheSalt !== '';
-    const cacheSalt = isSalted ? await saltOf(request) : null;
-    const body = openAiBody(request, model.upstreamId ?? model.id, { ...context, cacheSalt });
-    const response = await this.#post(body, context);
+    if (!model?.rawCompletions) throw noRawCompletions(request.model);
+    const { now, flavor } = this.#options;
+    const body = openAiBody(request, {
+      ...context,
+      model: model.upstreamId ?? model.id,
+      contextLength: model.contextLength,
+      flavor,
+      cacheSalt: await this.#saltOf(request),
+      user: await this.#userOf(request, context),
+    });
+    const response = await this.#post(body, request, context);
     if (response.status !== 200) {
-      throw await errorOfOpenAiAnswer(response, request.model, this.name, this.#options.now());
+      const names = { model: request.model, upstreamModel: body.model as string };
+      const { error, fault } = await errorOfOpenAiAnswer(response, names, now());
+      const { type = null, code = null } = fault ?? {};
+      // What the caller did wrong is told to the caller.
+      if (error.status !== 400) context.report({ upstream: this.name, status: response.status, type, code });
+      throw error;
     }
     if (response.body === null) throw malformed();
-    return readChunks(response.body, new OpenAiEvents(request));
+    const events = new OpenAiEvents(request);
+    return request.stream ? readChunks(response.body, events) : readAnswer(response, events);
   }
 
   #post(
     body: Readonly<Record<string, unknown>>,
+    { stream, deadlineMs }: GenerationRequest,
     { signal, after, traceparent }: UpstreamContext,
   ): Promise<Response> {
-    const { url, fetch, apiKey, acceptTimeoutMs } = this.#options;
+    const { url, fetch, apiKey } = this.#options;
+    // A plain answer has its status only when it is finished.
+    const acceptTimeoutMs = stream ? this.#options.acceptTimeoutMs : deadlineMs;
     const headers = {
       'content-type': 'application/json',
-      accept: 'text/event-stream',
+      accept: stream ? 'text/event-stream' : 'application/json',
       ...(apiKey !== null && { authorization: `Bearer ${apiKey}` }),
       traceparent,
     };
@@ -87,11 +106,28 @@ export class OpenAiUpstream implements Upstream {
       { fetch, signal, after, acceptTimeoutMs },
     );
   }
+
+  /** Hashes the client's salt with the tenant, so that tenants never share a cache. */
+  async #saltOf({ tenantId, cacheSalt }: GenerationRequest): Promise<string | null> {
+    const isSalted = this.#options.cacheSalt || cacheSalt !== '';
+    return isSalted ? await sha256Hex(JSON.stringify([tenantId, cacheSalt])) : null;
+  }
+
+  async #userOf({ tenantId }: GenerationRequest, { endUser }: UpstreamContext): Promise<string | null> {
+    const { user } = this.#options;
+    if (endUser === null || user === 'omit') return null;
+    return user === 'plain' ? endUser : await sha256Hex(JSON.stringify([tenantId, 'user', endUser]));
+  }
 }
 
-/** Hashes the client's salt with the tenant, so that tenants never share a cache. */
-const saltOf = ({ tenantId, cacheSalt }: GenerationRequest): Promise<string> =>
-  sha256Hex(JSON.stringify([tenantId, cacheSalt]));
+/** The events of a whole answer. */
+async function* readAnswer(
+  response: Response,
+  events: OpenAiEvents,
+): AsyncGenerator<readonly GenerationEvent[]> {
+  const answer = await readJsonBody(response);
+  yield [...events.opening(), ...events.whole(answer)];
+}
 
 async function* readChunks(
   body: ReadableStream<Uint8Array>,

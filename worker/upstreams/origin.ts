@@ -17,7 +17,7 @@ import {
 } from '../../shared/tokenization.ts';
 import { type After, afterAlone } from '../timers/request-timers.ts';
 import { withTimeLimit } from '../timers/time-limit.ts';
-import { readErrorBody } from './error-body.ts';
+import { readJsonBody } from './error-body.ts';
 import { type Fetch, fetchUpstream } from './fetch-upstream.ts';
 import { OriginStream, type Validation } from './origin-stream.ts';
 import type { EventBatches, TokenizerService, Upstream, UpstreamContext } from './upstream.ts';
@@ -170,7 +170,7 @@ const envelope = z.object({
  * and 502 for everything else.
  */
 async function errorOf(response: Response): Promise<ApiError> {
-  const body = envelope.safeParse(await readErrorBody(response));
+  const body = envelope.safeParse(await readJsonBody(response));
   // 401 and 403 concern the Worker's signature, not the client's key.
   const isInternal = response.status === 401 || response.status === 403 || response.status === 500;
   if (!body.success || isInternal || !isErrorCode(body.data.error.code)) return malformed();

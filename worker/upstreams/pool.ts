@@ -48,8 +48,8 @@ function createUpstream(config: UpstreamConfig, settings: Settings, env: Env, no
   };
   if (config.kind === 'openai') {
     const apiKey = config.apiKey === undefined ? null : secretOf(env, config.apiKey);
-    const { models, cacheSalt } = config;
-    return new OpenAiUpstream({ ...shared, apiKey, models, cacheSalt, now });
+    const { models, cacheSalt, flavor, user } = config;
+    return new OpenAiUpstream({ ...shared, apiKey, models, cacheSalt, flavor, user, now });
   }
   const secret = secretOf(env, config.secret);
   const validation = settings.ENVIRONMENT === 'development' ? 'every' : 'first';

@@ -1,5 +1,6 @@
 import * as z from 'zod';
 import type { Settings } from '../env.ts';
+import { FLAVORS } from './flavors.ts';
 
 /** The variable UPSTREAMS: the servers of models. It names secrets; separate variables hold their values. */
 
@@ -71,8 +72,14 @@ const openAi = z.strictObject({
    * and usage. For vLLM: other servers ignore the field, and hosted APIs may reject it.
    */
   cacheSalt: z.boolean().default(false),
+  /** What the server is: decides which fields of a request it gets. `generic` gets all scalar ones. */
+  flavor: z.enum(FLAVORS).default('generic'),
+  /** How the server gets the field `user`; `hashed`: a pseudonym per tenant. */
+  user: z.enum(['plain', 'hashed', 'omit']).default('plain'),
   models: z.array(openAiModel).min(1),
 });
+
+export type OpenAiConfig = z.infer<typeof openAi>;
 
 const upstreams = z
   .array(z.discriminatedUnion('kind', [origin, openAi]))

@@ -5,8 +5,10 @@ import { ApiError } from '../../shared/errors.ts';
 const upstreamError = (message: string): ApiError => new ApiError('upstream_error', message);
 
 /** The server runs, but has not loaded a model yet. */
-export const loading = (): ApiError =>
-  new ApiError('model_loading', 'The model is still loading.', { headers: { 'retry-after': '5' } });
+export const loading = (seconds = 5): ApiError =>
+  new ApiError('model_loading', 'The model is still loading.', {
+    headers: { 'retry-after': String(seconds) },
+  });
 
 /** The answer does not follow the protocol. */
 export const malformed = (): ApiError =>

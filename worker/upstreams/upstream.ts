@@ -30,6 +30,18 @@ export interface UpstreamContext {
   readonly tokensAsIds: boolean;
   /** Body fields that are passed on to an OpenAI-compatible server, but not to the origin. */
   readonly extra: Readonly<Record<string, unknown>>;
+  /** The field `user`; null = absent. */
+  readonly endUser: string | null;
+  /** Logs a server's failure, of which the caller sees only the kind. */
+  report(failure: UpstreamFailure): void;
+}
+
+/** Why a server did not serve a request, without its message, which may quote the prompt. */
+export interface UpstreamFailure {
+  readonly upstream: string;
+  readonly status: number;
+  readonly type: string | null;
+  readonly code: string | number | null;
 }
 
 /** A server that completes text: the origin, or an OpenAI-compatible server. */

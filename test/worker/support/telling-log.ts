@@ -4,6 +4,7 @@ import worker from '../../../worker/index.ts';
 /** The Worker; GET /log returns the lines that it has logged so far. */
 const lines: unknown[] = [];
 console.log = (line: unknown) => void lines.push(line);
+console.error = console.log;
 
 export default {
   fetch(request, env, context) {

@@ -12,20 +12,23 @@ export interface FakeOpenAi {
 
 export const sse = (payload: unknown): string => `data: ${JSON.stringify(payload)}\n\n`;
 
+const USAGE = { prompt_tokens: 7, completion_tokens: 2, prompt_tokens_details: { cached_tokens: 3 } };
+
 /** Two words per choice, then usage. */
-export function answer(_: Record<string, unknown>, response: ServerResponse): void {
+export function answer({ stream }: Record<string, unknown>, response: ServerResponse): void {
+  if (stream === false) {
+    const choices = [{ index: 0, text: 'Hello there', logprobs: null, finish_reason: 'length' }];
+    response.writeHead(200, { 'content-type': 'application/json' });
+    response.end(JSON.stringify({ choices, usage: USAGE }));
+    return;
+  }
   response.writeHead(200, { 'content-type': 'text/event-stream' });
   response.write(': a comment\n\n');
   response.write(sse({ choices: [{ index: 0, text: 'Hello', logprobs: null, finish_reason: null }] }));
   response.write(
     sse({ choices: [{ index: 0, text: ' there', finish_reason: 'length', stop_reason: null }] }),
   );
-  response.write(
-    sse({
-      choices: [],
-      usage: { prompt_tokens: 7, completion_tokens: 2, prompt_tokens_details: { cached_tokens: 3 } },
-    }),
-  );
+  response.write(sse({ choices: [], usage: USAGE }));
   response.end('data: [DONE]\n\n');
 }
 

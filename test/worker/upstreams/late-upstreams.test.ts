@@ -91,5 +91,5 @@ test('an OpenAI-compatible server that accepts a request and sends nothing gives
     response.writeHead(200, { 'content-type': 'text/event-stream' });
     response.flushHeaders();
   };
-  expect((await completion(impatient, KEY, { model: 'foreign' })).status).toBe(504);
+  expect((await completion(impatient, KEY, { model: 'foreign', stream: true })).status).toBe(504);
 });

@@ -1,6 +1,7 @@
 import type { ServerResponse } from 'node:http';
 import { describe, expect, test } from 'vitest';
 import { completion, tenantWithKey } from '../admin/admin-client.ts';
+import { assemble, type Chunk, payloadsOf } from '../support/sse.ts';
 import { KEY } from '../support/worker.ts';
 import { answer, sse } from './fake-openai.ts';
 import { upstreamsForTests } from './upstreams-for-tests.ts';
@@ -10,9 +11,28 @@ const { openAi, worker } = upstreamsForTests();
 const foreign = (fields: Record<string, unknown> = {}) =>
   completion(worker, KEY, { model: 'foreign', ...fields });
 
+interface StreamedError {
+  readonly message: string;
+  readonly code: string;
+  readonly param: string | null;
+}
+
+/** Sends a streamed request and adds up its answer. An error is the answer's, or the stream's last event. */
+async function streamed(fields: Record<string, unknown> = {}) {
+  const response = await worker.post({
+    ...{ model: 'foreign', prompt: 'Hi', max_tokens: 4 },
+    ...{ stream: true, stream_options: { include_usage: true }, ...fields },
+  });
+  const text = await response.text();
+  const payloads = response.status === 200 ? payloadsOf(text) : [JSON.parse(text)];
+  const { error = null } = payloads.at(-1) as { error?: StreamedError | null };
+  const chunks = payloads.filter((payload): payload is Chunk => Object.hasOwn(payload as object, 'choices'));
+  return { error, choices: assemble(chunks), usage: chunks.at(-1)?.usage };
+}
+
 describe('an OpenAI-compatible server', () => {
-  test('gets a streaming request with its own field names and key, and with unknown fields', async () => {
-    const { status, body } = await foreign({ some_future_field: { a: 1 }, top_k: 5, seed: 3, stop: ['x'] });
+  test('gets a plain request with its own field names and key, and with unknown fields', async () => {
+    const { status, body } = await foreign({ some_future_field: 7, top_k: 5, seed: 3, stop: ['x'] });
     expect([status, body.choices[0]?.text, body.choices[0]?.finish_reason]).toEqual([
       200,
       'Hello there',
@@ -24,14 +44,118 @@ describe('an OpenAI-compatible server', () => {
       model: 'real-name',
       prompt: 'Hi',
       max_tokens: 4,
-      stream: true,
-      stream_options: { include_usage: true },
-      some_future_field: { a: 1 },
+      stream: false,
+      some_future_field: 7,
       top_k: 5,
       seed: 3,
       stop: ['x'],
     });
-    expect(openAi.bodies[0]).not.toHaveProperty('min_p');
+    for (const name of ['min_p', 'stream_options']) expect(openAi.bodies[0]).not.toHaveProperty(name);
+    expect(openAi.headers[0]?.accept).toBe('application/json');
+  });
+
+  test('gets a streamed request for a stream, with usage', async () => {
+    const { choices, usage } = await streamed();
+    expect(choices).toMatchObject([{ text: 'Hello there', finish_reason: 'length' }]);
+    expect(usage).toMatchObject({ prompt_tokens: 7, completion_tokens: 2 });
+    const options = { stream: true, stream_options: { include_usage: true } };
+    expect(openAi.bodies[0]).toMatchObject(options);
+    expect(openAi.headers[0]?.accept).toBe('text/event-stream');
+  });
+
+  const plainly = (body: unknown) => {
+    openAi.script = (_, response) => {
+      response.writeHead(200, { 'content-type': 'application/json' }).end(JSON.stringify(body));
+    };
+  };
+
+  test('gives plain answers with several choices, their logprobs and no usage', async () => {
+    const choice = (index: number, text: string) => ({
+      ...{ index, text, finish_reason: index === 0 ? 'stop' : null },
+      logprobs: { tokens: [text], token_logprobs: [-index], top_logprobs: [{ [text]: -index }] },
+    });
+    plainly({ id: 'x', object: 'text_completion', choices: [choice(1, 'b'), choice(0, 'a')] });
+    const { status, body } = await foreign({ n: 2, logprobs: 1 });
+    expect(status).toBe(200);
+    expect(body.choices).toMatchObject([
+      { text: 'a', finish_reason: 'stop', logprobs: { token_logprobs: [0] } },
+      { text: 'b', finish_reason: 'stop', logprobs: { token_logprobs: [-1] } },
+    ]);
+    expect(body.usage).toMatchObject({ prompt_tokens: 1, completion_tokens: 2 });
+  });
+
+  test.each([
+    ['is not JSON', 'text'],
+    ['has no choice', { choices: [] }],
+    ['has an error', { error: { message: 'out of memory' } }],
+  ])('whose plain answer %s fails with 502', async (_, body) => {
+    plainly(body);
+    const answered = await foreign();
+    expect([answered.status, answered.body.error.code]).toEqual([502, 'upstream_error']);
+    expect(JSON.stringify(answered.body)).not.toContain('memory');
+  });
+
+  test.each([
+    ['until the end of the context', { max_tokens: -1, 'x-dialect': 'llamacpp' }, 2048 - 25],
+    [
+      'without max_tokens in the dialect llamacpp',
+      { max_tokens: undefined, 'x-dialect': 'llamacpp' },
+      2048 - 25,
+    ],
+    [
+      'beyond the context, truncated',
+      { max_tokens: 2040, context_length_exceeded_behavior: 'truncate' },
+      2048 - 25,
+    ],
+    [
+      'beyond the context, not truncated',
+      { max_tokens: 2040, context_length_exceeded_behavior: 'error' },
+      2040,
+    ],
+  ])('is asked for tokens %s by the configured context length', async (_, fields, wanted) => {
+    const { 'x-dialect': dialect = 'openai', ...body } = fields as Record<string, unknown>;
+    const headers = { 'x-dialect': String(dialect) };
+    const answer = await worker.post({ model: 'foreign', prompt: 'word '.repeat(20), ...body }, { headers });
+    expect([answer.status, openAi.bodies[0]?.max_tokens]).toEqual([200, wanted]);
+  });
+
+  test.each([
+    ['foreign', 'me'],
+    ['strict', undefined],
+    ['hashing', expect.stringMatching(/^[0-9a-f]{64}$/)],
+  ])('gets the field user as the upstream of %s is configured', async (model, user) => {
+    await completion(worker, KEY, { model, user: 'me' });
+    expect(openAi.bodies[0]?.user).toEqual(user);
+  });
+
+  test('of the flavor openai gets the standard fields only', async () => {
+    await completion(worker, KEY, { model: 'strict', best_of: 1, odd: 1, top_k: -1, cache_prompt: false });
+    const standard = ['model', 'prompt', 'max_tokens', 'n', 'stream', 'temperature', 'top_p'];
+    const penalties = ['presence_penalty', 'frequency_penalty'];
+    expect(Object.keys(openAi.bodies[0] ?? {}).toSorted()).toEqual([...standard, ...penalties].toSorted());
+  });
+
+  test.each([
+    ['top_k', { top_k: 5 }, 'top_k'],
+    ['min_tokens', { min_tokens: 1 }, 'min_tokens'],
+    ['guided_regex', { guided_regex: 'a+' }, 'guided_regex'],
+    ['structured_outputs.regex', { structured_outputs: { regex: 'a' } }, 'structured_outputs.regex'],
+  ])('of the flavor openai is not asked for %s, which it would ignore', async (_, fields, param) => {
+    const { status, body } = await completion(worker, KEY, { model: 'strict', ...fields });
+    expect([status, body.error.code, body.error.param]).toEqual([400, 'unsupported_parameter', param]);
+    expect(openAi.bodies).toEqual([]);
+  });
+
+  test('of the flavor llamacpp gets a schema as its field json_schema, and no dialect of vLLM', async () => {
+    const model = { model: 'local' };
+    await completion(worker, KEY, { ...model, response_format: { type: 'json_object' } });
+    await completion(worker, KEY, { ...model, guided_json: { type: 'integer' }, repetition_penalty: 1.5 });
+    expect(openAi.bodies[0]).toMatchObject({ json_schema: { type: 'object' } });
+    expect(openAi.bodies[1]).toMatchObject({ json_schema: { type: 'integer' }, repeat_penalty: 1.5 });
+    for (const body of openAi.bodies)
+      expect(Object.keys(body).join()).not.toMatch(/structured|guided|repetition/);
+    const refused = await completion(worker, KEY, { ...model, guided_regex: 'a+' });
+    expect([refused.status, refused.body.error.param]).toEqual([400, 'guided_regex']);
   });
 
   test('gets fields as clients sent them, also if their value is neutral for the origin', async () => {
@@ -77,8 +201,8 @@ describe('an OpenAI-compatible server', () => {
   });
 
   test('gets no salt unless the configuration or the client asks for one, because hosted APIs reject unknown fields', async () => {
-    await completion(worker, KEY, { model: 'strict' });
-    await completion(worker, KEY, { model: 'strict', cache_salt: 'mine' });
+    await completion(worker, KEY, { model: 'hashing' });
+    await completion(worker, KEY, { model: 'hashing', cache_salt: 'mine' });
     expect(openAi.bodies[0]).not.toHaveProperty('cache_salt');
     expect(openAi.bodies[1]).toMatchObject({ cache_salt: expect.stringMatching(/^[0-9a-f]{64}$/) });
   });
@@ -94,12 +218,12 @@ describe('an OpenAI-compatible server', () => {
       response.write(sse({ choices: [{ index: 0, text: '€', logprobs, finish_reason: 'stop' }] }));
       response.end('data: [DONE]\n\n');
     };
-    const { body } = await foreign({ logprobs: 1 });
-    expect(body.choices[0]?.logprobs).toMatchObject({
+    const { choices } = await streamed({ logprobs: 1 });
+    expect(choices[0]?.logprobs).toMatchObject({
       tokens: ['bytes:\\xe2\\x82', 'bytes:\\xac'],
       token_logprobs: [-0.5, -0.25],
     });
-    expect(body.choices[0]?.logprobs.top_logprobs[0]).toEqual({ 'bytes:\\xe2\\x82': -0.5 });
+    expect(choices[0]?.logprobs?.top_logprobs[0]).toEqual({ 'bytes:\\xe2\\x82': -0.5 });
   });
 
   test('may send logprobs in the layout of chat completions, as llama.cpp does', async () => {
@@ -123,8 +247,8 @@ describe('an OpenAI-compatible server', () => {
       );
       response.end('data: [DONE]\n\n');
     };
-    const { body } = await foreign({ logprobs: 2 });
-    expect(body.choices[0]?.logprobs).toEqual({
+    const { choices } = await streamed({ logprobs: 2 });
+    expect(choices[0]?.logprobs).toEqual({
       tokens: ['bytes:\\xe2\\x82', 'bytes:\\xac'],
       token_logprobs: [-0.5, -0.25],
       top_logprobs: [{ 'bytes:\\xe2\\x82': -0.5, a: -1.5 }, { 'bytes:\\xac': -0.25 }],
@@ -142,11 +266,7 @@ describe('an OpenAI-compatible server', () => {
       response.write(sse({ choices: [{ index: 0, text: 'b', finish_reason: 'stop' }] }));
       response.end(`${sse({ choices: null, usage })}data: [DONE]\n\n`);
     };
-    const { status, body } = await foreign();
-    expect([status, body.usage]).toMatchObject([
-      200,
-      { prompt_tokens: prompt, completion_tokens: completed },
-    ]);
+    expect((await streamed()).usage).toMatchObject({ prompt_tokens: prompt, completion_tokens: completed });
   });
 
   test.each([
@@ -168,6 +288,7 @@ describe('an OpenAI-compatible server', () => {
       'n is too big',
     ],
     ['odd members', 422, { error: { message: 'bad n', param: ['n'], code: { a: 1 } } }, 'bad n'],
+    ['a list of fields', 422, { detail: [{ loc: ['body', 'n'], msg: 'too big' }] }, 'n: too big'],
     ['nothing that can be read', 422, { detail: [{ msg: 'x' }] }, 'The model server rejected the request.'],
   ])('that rejects a request with %s does not count as failing', async (_, theirs, said, message) => {
     openAi.script = (_body, response) => response.writeHead(theirs).end(JSON.stringify(said));
@@ -186,14 +307,29 @@ describe('an OpenAI-compatible server', () => {
       response.writeHead(200, { 'content-type': 'text/event-stream' });
       response.end(`${sse({ choices: [{ index: 0, text: 'He' }] })}${sse(fault)}data: [DONE]\n\n`);
     };
-    const { status, body } = await foreign();
+    const { error } = await streamed();
     const message = 'The model server reported an error.';
-    expect([status, body.error?.code, body.error?.message]).toEqual([502, 'upstream_error', message]);
+    expect([error?.code, error?.message]).toEqual(['upstream_error', message]);
+  });
+
+  test('that rejects a request with a code of its own has it shown, and its name of the model is not', async () => {
+    const said = { message: "real-name: unsupported 'n'", param: 'n', code: 'n_not_supported' };
+    openAi.script = (_body, response) => response.writeHead(400).end(JSON.stringify({ error: said }));
+    const { status, body } = await foreign();
+    expect([status, body.error]).toEqual([
+      400,
+      {
+        message: "foreign: unsupported 'n'",
+        type: 'invalid_request_error',
+        param: 'n',
+        code: 'n_not_supported',
+      },
+    ]);
   });
 
   test.each([
     ['the path', 'Not Found', 415],
-    ['the model', "The model 'real-name' does not exist.", 502],
+    ['the model', "The model 'real-name' does not exist.", 404],
   ])('that does not know %s gives a clear status', async (_, message, status) => {
     openAi.script = (_body, response) =>
       response.writeHead(404).end(JSON.stringify({ error: { message, type: 'NotFoundError', code: 404 } }));
@@ -210,12 +346,8 @@ describe('an OpenAI-compatible server', () => {
     };
     // More failures than the circuit breaker allows.
     for (let count = 0; count < 8; count += 1) {
-      const { status, body } = await foreign();
-      expect([status, body.error.code, body.error.message]).toEqual([
-        400,
-        'invalid_value',
-        'Every token is forbidden.',
-      ]);
+      const { error } = await streamed();
+      expect([error?.code, error?.message]).toEqual(['invalid_value', 'Every token is forbidden.']);
     }
     expect(openAi.bodies).toHaveLength(8);
   });
@@ -238,13 +370,10 @@ describe('an OpenAI-compatible server', () => {
         response.writeHead(200, { 'content-type': 'text/event-stream' });
         response.end(`${sse({ error })}data: [DONE]\n\n`);
       };
-      for (const { status, body } of [refused, await foreign()]) {
-        expect([status, body.error.code, body.error.param]).toEqual([
-          400,
-          'context_length_exceeded',
-          'prompt',
-        ]);
-        expect(body.error.message).toBe(error.message);
+      expect(refused.status).toBe(400);
+      for (const said of [refused.body.error, (await streamed()).error]) {
+        expect([said?.code, said?.param]).toEqual(['context_length_exceeded', 'prompt']);
+        expect(said?.message).toBe(error.message);
       }
     },
   );
@@ -281,7 +410,7 @@ describe('an OpenAI-compatible server', () => {
       ['server_is_overloaded', /^(5\d|60)$/],
     ],
     ['nonsense', 429, 'soon', {}, ['server_is_overloaded', '1']],
-    ['that it is loading', 503, '1', { error: { message: 'Loading model' } }, ['model_loading', '5']],
+    ['that it is loading', 503, '9', { error: { message: 'Loading model' } }, ['model_loading', '9']],
   ] as const)('that says %s is waited for in whole seconds', async (_, theirs, says, said, [code, wait]) => {
     openAi.script = (_body, response) => {
       const header = typeof says === 'string' ? says : says();
@@ -304,8 +433,7 @@ describe('an OpenAI-compatible server', () => {
       response.write(sse({ choices: [{ index: 0, text: 'Hello' }] }));
       setTimeout(() => response.end(tail), 50);
     };
-    const { status, body } = await foreign();
-    expect([status, body.error.code]).toEqual([502, 'upstream_error']);
+    expect((await streamed()).error?.code).toBe('upstream_error');
   });
 
   test.each([302, 307])('that redirects with %d is not followed', async (redirect) => {
@@ -343,8 +471,7 @@ describe('an OpenAI-compatible server', () => {
       response.write(sse({ choices: [{ index: 0, text: 'Hello' }] }));
       sent = endless(response, piece);
     };
-    const { status, body } = await foreign();
-    expect([status, body.error.code]).toEqual([502, 'upstream_error']);
+    expect((await streamed()).error?.code).toBe('upstream_error');
     expect(sent.bytes).toBeGreaterThan(MAX_LENGTH);
   });
 
@@ -366,6 +493,6 @@ describe('an OpenAI-compatible server', () => {
       response.write(`\ufeff${sse({ choices: [{ index: 0, text: 'Hello' }] })}`);
       response.end(sse({ choices: [{ index: 0, text: '', finish_reason: 'stop' }] }));
     };
-    expect((await foreign()).body.choices[0]?.text).toBe('Hello');
+    expect((await streamed()).choices[0]?.text).toBe('Hello');
   });
 });

@@ -4,6 +4,7 @@ import { ADMIN_KEY_SHA256, completion } from '../admin/admin-client.ts';
 import { type FakeOrigin, SECRET, startFakeOrigin } from '../support/fake-origin.ts';
 import { KEY, type RunningWorker, startWorker, type WorkerOptions } from '../support/worker.ts';
 import { asNewForEach } from '../support/worker-for-tests.ts';
+import { WorkerdLog } from '../support/workerd-log.ts';
 import { answer, type FakeOpenAi, startFakeOpenAi } from './fake-openai.ts';
 
 type Timeouts = Readonly<Record<string, number>>;
@@ -15,7 +16,8 @@ interface Patience {
   readonly foreign?: Timeouts;
 }
 
-/** Two origins, one of them once more under other names and once more behind a binding, and an OpenAI-compatible server, once more as a strict one. */
+/** Two origins, one of them once more under other names and once more behind a binding, and an OpenAI-compatible server, once more as a strict one,
+ * as a local one, and as one that gets pseudonyms. */
 const configured = (first: FakeOrigin, second: FakeOrigin, openAi: FakeOpenAi, patience: Patience) => [
   { kind: 'origin', name: 'first', url: first.url, timeouts: patience.first },
   { kind: 'origin', name: 'second', url: second.url, timeouts: patience.second },
@@ -48,7 +50,23 @@ const configured = (first: FakeOrigin, second: FakeOrigin, openAi: FakeOpenAi, p
     kind: 'openai',
     name: 'strict',
     url: openAi.url,
+    flavor: 'openai',
+    user: 'omit',
     models: [{ id: 'strict', contextLength: 2048 }],
+  },
+  {
+    kind: 'openai',
+    name: 'local',
+    url: openAi.url,
+    flavor: 'llamacpp',
+    models: [{ id: 'local', contextLength: 2048 }],
+  },
+  {
+    kind: 'openai',
+    name: 'hashing',
+    url: openAi.url,
+    user: 'hashed',
+    models: [{ id: 'hashing', contextLength: 2048 }],
   },
 ];
 
@@ -67,7 +85,7 @@ export function upstreamsForTests() {
       };
       return startWorker(origins[0], vars, options);
     });
-  const worker = another({});
+  const worker = another({}, { log: new WorkerdLog(/"upstream_failed"/) });
   for (const origin of origins) asNewForEach(origin);
   beforeEach(() => {
     openAi.script = answer;

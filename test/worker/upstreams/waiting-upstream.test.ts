@@ -29,7 +29,10 @@ async function begun() {
   const routed = new RoutedUpstream([{ upstream: origin, timeouts }], new UpstreamHealth(Date.now), Date.now);
   say(ndjsonLine(ACCEPTED));
   const { signal } = new AbortController();
-  const context = { signal, traceparent: '', after: afterAlone, tokensAsIds: false, extra: {} };
+  const context = {
+    ...{ signal, traceparent: '', after: afterAlone, tokensAsIds: false, extra: {}, endUser: null },
+    report: () => {},
+  };
   const stream = await routed.generate(request(), context);
   return { say, end: () => writer.close(), stream };
 }
