@@ -4,118 +4,141 @@ import { finishReason, modelState } from './generation.ts';
 /** The public responses. The tests check responses against these schemas. */
 
 const logprobs = z.object({
-  tokens: z.array(z.string()),
-  token_logprobs: z.array(z.number().nullable()),
-  /** For each token, a map from token to logprob, best first; null for the first prompt token. */
-  top_logprobs: z.array(z.record(z.string(), z.number()).nullable()),
-  /** Code points from the start of `text`. */
-  text_offset: z.array(z.int().min(0)),
+  tokens: z.array(z.string()).describe('The tokens as texts.'),
+  token_logprobs: z
+    .array(z.number().nullable())
+    .describe('Natural logarithm of the probability of each token; null for the first prompt token.'),
+  top_logprobs: z
+    .array(z.record(z.string(), z.number()).nullable())
+    .describe('For each token, a map from token to logprob, best first; null for the first prompt token.'),
+  text_offset: z.array(z.int().min(0)).describe('Position of each token in the text, in code points.'),
 });
 
 const promptCandidate = z.object({
-  logprob: z.number(),
-  rank: z.int().min(1).nullable(),
-  decoded_token: z.string(),
+  logprob: z.number().describe('Natural logarithm of the probability.'),
+  rank: z.int().min(1).nullable().describe('Position among all tokens by probability, from 1.'),
+  decoded_token: z.string().describe('The token as text.'),
 });
 
 const choice = z.object({
-  index: z.int().min(0),
-  text: z.string(),
-  logprobs: logprobs.nullable(),
-  /** Null in the chunks of a stream until the choice ends. */
-  finish_reason: finishReason.nullable(),
-  /** The stop string or stop token that ended it. */
-  stop_reason: z.union([z.string(), z.int()]).nullish(),
-  token_ids: z.array(z.int().min(0)).optional(),
-  prompt_token_ids: z.array(z.int().min(0)).optional(),
-  prompt_logprobs: z.array(z.record(z.string(), promptCandidate).nullable()).optional(),
+  index: z.int().min(0).describe('Number of the choice: prompt index times n, plus index within the prompt.'),
+  text: z.string().describe('The completion; with echo, prompt and completion. In a stream, the next part.'),
+  logprobs: logprobs.nullable().describe('Logprobs of the tokens of text; null unless requested.'),
+  finish_reason: finishReason
+    .nullable()
+    .describe('Why the choice ended. Null in the chunks of a stream until it ends.'),
+  stop_reason: z
+    .union([z.string(), z.int()])
+    .nullish()
+    .describe('The stop text or stop token that ended the choice.'),
+  token_ids: z.array(z.int().min(0)).optional().describe('Token ids of the completion, if requested.'),
+  prompt_token_ids: z.array(z.int().min(0)).optional().describe('Token ids of the prompt, if requested.'),
+  prompt_logprobs: z
+    .array(z.record(z.string(), promptCandidate).nullable())
+    .optional()
+    .describe('For each prompt token, a map from token id to candidate; null for the first token.'),
 });
 
 const completionUsage = z.object({
-  prompt_tokens: z.int().min(0),
-  completion_tokens: z.int().min(0),
-  total_tokens: z.int().min(0),
-  prompt_tokens_details: z.object({ cached_tokens: z.int().min(0) }).optional(),
+  prompt_tokens: z.int().min(0).describe('Tokens of all prompts.'),
+  completion_tokens: z.int().min(0).describe('Generated tokens of all choices.'),
+  total_tokens: z.int().min(0).describe('Sum of prompt and completion tokens.'),
+  prompt_tokens_details: z
+    .object({ cached_tokens: z.int().min(0).describe('Prompt tokens found in the prefix cache.') })
+    .optional()
+    .describe('Parts of prompt_tokens.'),
 });
 
 const timings = z.object({
-  cache_n: z.int(),
-  prompt_n: z.int(),
-  prompt_ms: z.number(),
-  prompt_per_token_ms: z.number(),
-  prompt_per_second: z.number(),
-  predicted_n: z.int(),
-  predicted_ms: z.number(),
-  predicted_per_token_ms: z.number(),
-  predicted_per_second: z.number(),
+  cache_n: z.int().describe('Prompt tokens found in the prefix cache.'),
+  prompt_n: z.int().describe('Prompt tokens that were computed.'),
+  prompt_ms: z.number().describe('Time of the prompt in milliseconds.'),
+  prompt_per_token_ms: z.number().describe('Milliseconds per prompt token.'),
+  prompt_per_second: z.number().describe('Prompt tokens per second.'),
+  predicted_n: z.int().describe('Generated tokens.'),
+  predicted_ms: z.number().describe('Time of the generation in milliseconds.'),
+  predicted_per_token_ms: z.number().describe('Milliseconds per generated token.'),
+  predicted_per_second: z.number().describe('Generated tokens per second.'),
 });
 
 const base = {
-  id: z.string().regex(/^cmpl-[0-9a-f]{32}$/),
-  object: z.literal('text_completion'),
-  /** Unix seconds. */
-  created: z.int(),
-  model: z.string(),
-  system_fingerprint: z.string(),
-  choices: z.array(choice),
-  timings: timings.optional(),
+  id: z
+    .string()
+    .regex(/^cmpl-[0-9a-f]{32}$/)
+    .describe('Id of the completion.'),
+  object: z.literal('text_completion').describe("Always 'text_completion'."),
+  created: z.int().describe('Start of the request in Unix seconds.'),
+  model: z.string().describe('The model as the request names it.'),
+  system_fingerprint: z.string().describe('Changes with the model, its settings and the server version.'),
+  choices: z.array(choice).describe('The choices. A stream sends each of them in parts.'),
+  timings: timings.optional().describe('Durations, if timings_per_token is true.'),
 };
 
-export const completionResponse = z.object({ ...base, usage: completionUsage });
+export const completionResponse = z.object({ ...base, usage: completionUsage.describe('Token usage.') });
 
 /** One event of a stream. Usage is absent or null before the end, unless the request asks for continuous usage. */
-export const completionChunk = z.object({ ...base, usage: completionUsage.nullish() });
+export const completionChunk = z.object({
+  ...base,
+  usage: completionUsage.nullish().describe('Token usage; in the last chunk, if requested.'),
+});
 
 export const errorResponseBody = z.object({
-  error: z.object({
-    message: z.string(),
-    type: z.string(),
-    param: z.string().nullable(),
-    /** A name, or the HTTP status in some dialects. */
-    code: z.union([z.string(), z.int()]),
-  }),
+  error: z
+    .object({
+      message: z.string().describe('What is wrong and what to do.'),
+      type: z.string().describe('Class of the error.'),
+      param: z.string().nullable().describe('The field that caused the error; null if none did.'),
+      code: z
+        .union([z.string(), z.int()])
+        .describe('Name of the error, or the HTTP status in some dialects.'),
+    })
+    .describe('The error.'),
 });
 
 export const publicModel = z.object({
-  id: z.string(),
-  object: z.literal('model'),
-  created: z.int(),
-  owned_by: z.string(),
-  /** The model's own id; `id` may be an alias. */
-  root: z.string(),
-  max_model_len: z.int(),
-  /** The first request for an unloaded model loads it and gets 503. */
-  state: modelState,
+  id: z.string().describe('Id for requests.'),
+  object: z.literal('model').describe("Always 'model'."),
+  created: z.int().describe('Unix seconds.'),
+  owned_by: z.string().describe('Owner of the model.'),
+  root: z.string().describe("The model's own id; id may be an alias."),
+  max_model_len: z.int().describe('Context length in tokens: prompt and completion together.'),
+  state: modelState.describe('The first request for an unloaded model loads it and gets 503.'),
 });
 
-export const publicModelList = z.object({ object: z.literal('list'), data: z.array(publicModel) });
+export const publicModelList = z.object({
+  object: z.literal('list').describe("Always 'list'."),
+  data: z.array(publicModel).describe('The models that the key may use.'),
+});
 
 export const publicTokenizeResponse = z.object({
-  count: z.int().min(0),
-  max_model_len: z.int(),
-  tokens: z.array(z.int().min(0)),
-  token_strs: z.array(z.string()).optional(),
+  count: z.int().min(0).describe('Number of tokens.'),
+  max_model_len: z.int().describe('Context length of the model in tokens.'),
+  tokens: z.array(z.int().min(0)).describe('The token ids.'),
+  token_strs: z.array(z.string()).optional().describe('The tokens as texts, if requested.'),
 });
 
-export const publicDetokenizeResponse = z.object({ prompt: z.string() });
+export const publicDetokenizeResponse = z.object({ prompt: z.string().describe('The text.') });
 
 export const publicTokenizerInfo = z.object({
-  model: z.string(),
-  tokenizer_class: z.string(),
-  model_max_length: z.int(),
-  vocab_size: z.int(),
-  bos_token: z.string().nullable(),
-  eos_token: z.string().nullable(),
-  pad_token: z.string().nullable(),
-  unk_token: z.string().nullable(),
-  add_bos_token: z.boolean(),
-  chat_template: z.string().nullable(),
+  model: z.string().describe('Model id.'),
+  tokenizer_class: z.string().describe('Class of the tokenizer in the Transformers library.'),
+  model_max_length: z.int().describe('Context length of the model in tokens.'),
+  vocab_size: z.int().describe('Number of token ids.'),
+  bos_token: z.string().nullable().describe('Token at the start of a text.'),
+  eos_token: z.string().nullable().describe('Token that ends a text.'),
+  pad_token: z.string().nullable().describe('Padding token.'),
+  unk_token: z.string().nullable().describe('Token for unknown text.'),
+  add_bos_token: z.boolean().describe('Whether prompts get the start token.'),
+  chat_template: z
+    .string()
+    .nullable()
+    .describe('Jinja template for chats; null if the model has none. Completions do not use it.'),
 });
 
 export const startResponse = z.object({
-  service: z.literal('Continuo'),
+  service: z.literal('Continuo').describe("Always 'Continuo'."),
   base_url: z.string().describe('Base URL for OpenAI clients.'),
-  links: z.record(z.string(), z.string()),
+  links: z.record(z.string(), z.string()).describe('Addresses of the other endpoints.'),
 });
 
-export const healthResponse = z.object({ status: z.literal('ok') });
+export const healthResponse = z.object({ status: z.literal('ok').describe("Always 'ok'.") });

@@ -28,7 +28,9 @@ export const completionRequest = z.object({
     .string()
     .min(1)
     .max(256)
-    .describe("Model id. 'default' selects the only served model. Some dialects accept any name."),
+    .describe(
+      "Model id. 'default' selects the only served model. If absent, 'default'; the dialects openai and fireworks require it.",
+    ),
   prompt: promptField.describe(
     'A text; an array of texts, one prompt each; an array of token ids, or of ids and texts to be joined, as one prompt; or an array of several such prompts.',
   ),

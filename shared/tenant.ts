@@ -5,15 +5,13 @@ const limit = integer(1, Number.MAX_SAFE_INTEGER).nullable();
 
 /** Limits of a tenant or of one key; null = no limit. */
 export const limits = z.strictObject({
-  requestsPerMinute: limit,
-  tokensPerMinute: limit,
-  concurrentRequests: limit,
-  tokensPerDay: limit,
-  tokensPerMonth: limit,
-  /** Maximum of max_tokens of one request. */
-  maxTokens: limit,
-  /** Maximum number of sequences (prompts · max(n, best_of)) of one request. */
-  maxSequences: limit,
+  requestsPerMinute: limit.describe('Requests per minute.'),
+  tokensPerMinute: limit.describe('Prompt and completion tokens per minute.'),
+  concurrentRequests: limit.describe('Requests at the same time.'),
+  tokensPerDay: limit.describe('Prompt and completion tokens per UTC day.'),
+  tokensPerMonth: limit.describe('Prompt and completion tokens per UTC month.'),
+  maxTokens: limit.describe('Maximum of max_tokens of one request.'),
+  maxSequences: limit.describe('Maximum number of sequences of one request: prompts times max(n, best_of).'),
 });
 export type Limits = z.infer<typeof limits>;
 /** Limits of which some are not set. Their meaning depends on the reader: the plan's limit, or no limit. */

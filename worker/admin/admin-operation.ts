@@ -13,6 +13,8 @@ interface OperationSpec<Body, Query> {
   readonly summary: string;
   readonly status: 200 | 201;
   readonly body?: z.ZodType<Body>;
+  /** Example of a request body, for the OpenAPI document. */
+  readonly example?: Readonly<Record<string, unknown>>;
   readonly query?: z.ZodType<Query>;
   readonly response: z.ZodType;
   readonly run: (input: OperationInput<Body, Query>, context: RequestContext) => Promise<unknown>;

@@ -16,7 +16,8 @@ const ownLimits = limitFields.describe(
   'Own limits. null removes the limit of the plan; an absent limit follows the plan.',
 );
 
-const changeOf = (limit: z.ZodNullable<z.ZodInt>) => z.union([limit, z.literal('plan')]);
+const changeOf = (limit: z.ZodNullable<z.ZodInt>) =>
+  z.union([limit, z.literal('plan')]).describe(limit.description ?? '');
 const limitChangeShape = Object.fromEntries(
   Object.entries(limitShape).map(([name, limit]) => [name, changeOf(limit)]),
 ) as Record<keyof typeof limitShape, ReturnType<typeof changeOf>>;
@@ -28,6 +29,9 @@ const limitChanges = z
 
 /** Unix seconds. */
 const seconds = z.int();
+const createdAt = seconds.describe('Time of the creation in Unix seconds.');
+
+const kindOf = <T extends string>(name: T) => z.literal(name).describe(`Always '${name}'.`);
 
 const share = weight.describe('Share of an origin relative to other waiting tenants.');
 
@@ -47,12 +51,12 @@ export const planPatch = z
   })
   .partial();
 export const planObject = z.object({
-  object: z.literal('plan'),
-  id: z.string(),
-  name: z.string(),
-  limits: limitFields,
-  weight: z.number(),
-  created_at: seconds,
+  object: kindOf('plan'),
+  id: z.string().describe('Id of the plan.'),
+  name: z.string().describe('Name for people.'),
+  limits: limitFields.describe('Limits of each tenant with this plan. An absent limit is no limit.'),
+  weight: z.number().describe('Share of an origin relative to other waiting tenants.'),
+  created_at: createdAt,
 });
 
 const planOfTenant = identifier.nullable().describe('Id of the plan; null = no plan.');
@@ -78,15 +82,15 @@ export const tenantPatch = z
   })
   .partial();
 export const tenantObject = z.object({
-  object: z.literal('tenant'),
-  id: z.string(),
-  name: z.string(),
-  plan: z.string().nullable(),
-  limits: limitFields,
-  weight: z.number().nullable(),
-  dialect: dialectName,
-  suspended: z.boolean(),
-  created_at: seconds,
+  object: kindOf('tenant'),
+  id: z.string().describe('Id of the tenant.'),
+  name: z.string().describe('Name for people.'),
+  plan: z.string().nullable().describe('Id of the plan; null = no plan.'),
+  limits: ownLimits,
+  weight: z.number().nullable().describe("Share of an origin; null = the plan's."),
+  dialect: tenantDialect,
+  suspended: z.boolean().describe('Whether all requests of the tenant are rejected.'),
+  created_at: createdAt,
 });
 
 export const keyBody = z.strictObject({
@@ -112,20 +116,22 @@ export const rotation = z.strictObject({
     .describe('Time for which the old key keeps working.'),
 });
 export const keyObject = z.object({
-  object: z.literal('key'),
-  id: z.string(),
-  tenant: z.string(),
-  name: z.string(),
-  scopes: z.array(scope),
-  models: z.array(z.string()).nullable(),
-  limits: limitFields,
-  created_at: seconds,
-  expires_at: seconds.nullable(),
-  revoked_at: seconds.nullable(),
-  replaced_by: z.string().nullable(),
+  object: kindOf('key'),
+  id: z.string().describe('Id of the key; it is not the key.'),
+  tenant: z.string().describe('Id of the tenant.'),
+  name: z.string().describe('Name for people.'),
+  scopes: z.array(scope).describe('Endpoints that the key may use.'),
+  models: z.array(z.string()).nullable().describe('Models that the key may use; null = all.'),
+  limits: limitFields.describe("Limits of this key, in addition to the tenant's."),
+  created_at: createdAt,
+  expires_at: seconds.nullable().describe('End of validity in Unix seconds; null = never.'),
+  revoked_at: seconds.nullable().describe('Time of the revocation in Unix seconds; null = not revoked.'),
+  replaced_by: z.string().nullable().describe('Id of the key that replaces it; null = none.'),
 });
 /** The only responses that contain a whole key. */
-export const newKeyObject = keyObject.extend({ key: z.string() });
+export const newKeyObject = keyObject.extend({
+  key: z.string().describe('The key itself. No other response shows it.'),
+});
 
 export const pageQuery = z.strictObject({
   limit: z.coerce
@@ -155,24 +161,27 @@ export const usageQuery = z.strictObject({
     .describe('Groups, comma-separated: day, tenant, model, key.'),
 });
 export const usageRow = z.object({
-  object: z.literal('usage'),
-  day: z.string().optional(),
-  tenant: z.string().optional(),
-  model: z.string().optional(),
-  key: z.string().optional(),
-  requests: z.int(),
-  completed: z.int(),
-  failed: z.int(),
-  cancelled: z.int(),
-  abandoned: z.int(),
-  finish_stop: z.int(),
-  finish_length: z.int(),
-  prompt_tokens: z.int(),
-  cached_tokens: z.int(),
-  completion_tokens: z.int(),
-  /** Milliseconds. */
-  mean_latency_ms: z.number().nullable(),
-  mean_first_token_ms: z.number().nullable(),
+  object: kindOf('usage'),
+  day: z.string().optional().describe('UTC day, if grouped by it.'),
+  tenant: z.string().optional().describe('Id of the tenant, if grouped by it.'),
+  model: z.string().optional().describe('Id of the model, if grouped by it.'),
+  key: z.string().optional().describe('Id of the key, if grouped by it.'),
+  requests: z.int().describe('All requests that reached a model.'),
+  completed: z.int().describe('Requests that ended regularly.'),
+  failed: z.int().describe('Requests that ended with an error.'),
+  cancelled: z.int().describe('Requests whose client disconnected.'),
+  abandoned: z.int().describe('Requests whose Worker never reported their end.'),
+  finish_stop: z.int().describe('Choices that ended with finish_reason stop.'),
+  finish_length: z.int().describe('Choices that ended with finish_reason length.'),
+  prompt_tokens: z.int().describe('Tokens of all prompts.'),
+  cached_tokens: z.int().describe('Prompt tokens found in the prefix cache.'),
+  completion_tokens: z.int().describe('Generated tokens.'),
+  mean_latency_ms: z.number().nullable().describe('Mean duration of a request in milliseconds.'),
+  mean_first_token_ms: z.number().nullable().describe('Mean time to the first token in milliseconds.'),
 });
 export const listOf = <T extends z.ZodType>(item: T) =>
-  z.object({ object: z.literal('list'), data: z.array(item), has_more: z.boolean() });
+  z.object({
+    object: kindOf('list'),
+    data: z.array(item).describe('The items of this page.'),
+    has_more: z.boolean().describe('Whether there is a next page; its `after` is the last id of this one.'),
+  });

@@ -80,6 +80,7 @@ export const KEY_OPERATIONS: readonly AdminOperation[] = [
     summary: 'Create a key; only this response shows it',
     status: 201,
     body: keyBody,
+    example: { tenant: 'acme', name: 'web server', scopes: ['completions', 'models'] },
     response: newKeyObject,
     async run({ body }, context) {
       checkScopes(body.scopes, body.tenant);
@@ -109,6 +110,7 @@ export const KEY_OPERATIONS: readonly AdminOperation[] = [
     summary: 'Replace a key by a new one with the same settings; the old one works until the overlap ends',
     status: 201,
     body: rotation,
+    example: { overlap_seconds: 3600 },
     response: newKeyObject,
     async run({ id, body }, context) {
       const old = found(await readKeyRecord(context.env.DB, id), 'key', id);

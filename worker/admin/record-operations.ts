@@ -11,6 +11,11 @@ interface RecordKind<Stored extends { readonly id: string }, Body, Patch> {
   readonly name: string;
   readonly body: z.ZodType<Body>;
   readonly patch: z.ZodType<Patch>;
+  /** Examples of request bodies. */
+  readonly examples: {
+    readonly body: Readonly<Record<string, unknown>>;
+    readonly patch: Readonly<Record<string, unknown>>;
+  };
   readonly object: z.ZodType;
   readonly show: (record: Stored) => unknown;
   /** States when a change becomes effective; part of the summary. */
@@ -48,6 +53,7 @@ export function recordOperations<Stored extends { readonly id: string }, Body, P
       summary: `Create a ${name}`,
       status: 201,
       body: kind.body,
+      example: kind.examples.body,
       response: object,
       async run({ body }, context) {
         const record = await kind.create(body, context);
@@ -71,6 +77,7 @@ export function recordOperations<Stored extends { readonly id: string }, Body, P
       summary: `Change a ${name}: ${kind.effect}`,
       status: 200,
       body: kind.patch,
+      example: kind.examples.patch,
       response: object,
       async run({ id, body }, context) {
         const changed = found(await kind.change(id, body, context), name, id);

@@ -14,6 +14,10 @@ export const PLAN_OPERATIONS = recordOperations({
   name: 'plan',
   body: planBody,
   patch: planPatch,
+  examples: {
+    body: { id: 'basic', name: 'Basic', limits: { requests_per_minute: 60, tokens_per_day: 1_000_000 } },
+    patch: { limits: { requests_per_minute: 120 } },
+  },
   object: planObject,
   show: showPlan,
   effect: 'effective for its tenants within one minute',
@@ -45,6 +49,10 @@ export const TENANT_OPERATIONS = recordOperations({
   name: 'tenant',
   body: tenantBody,
   patch: tenantPatch,
+  examples: {
+    body: { id: 'acme', name: 'Acme', plan: 'basic' },
+    patch: { suspended: true },
+  },
   object: tenantObject,
   show: showTenant,
   effect: 'suspension is effective at once, all other changes within one minute',

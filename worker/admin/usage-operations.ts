@@ -38,7 +38,7 @@ export const USAGE_OPERATIONS: readonly AdminOperation[] = [
     summary: 'Show usage by day, tenant, model and key, without running requests',
     status: 200,
     query: usageQuery,
-    response: listOf(usageRow).extend({ total: z.record(z.string(), z.int()) }),
+    response: listOf(usageRow).extend({ total: z.record(z.string(), z.int()).describe('Sums of all rows.') }),
     async run({ query }, { env, now }) {
       const to = query.to ?? dayName(now());
       const filter = {

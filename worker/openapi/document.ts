@@ -10,7 +10,7 @@ import {
   REQUEST_ID_HEADER,
   RETRY_HEADERS,
 } from '../http/headers.ts';
-import { type DocumentedOperation, OPERATIONS } from './operations.ts';
+import { type DocumentedOperation, OPERATIONS, TAGS } from './operations.ts';
 import { type Json, jsonSchema } from './schema-output.ts';
 
 interface DocumentedRoute {
@@ -30,7 +30,7 @@ const headersOf = (described: HeaderDescriptions): Json =>
   );
 
 /** Returns the headers of all responses of an operation. */
-const common = ({ limited = false }: DocumentedOperation): HeaderDescriptions => ({
+const common = ({ limited = false }: { readonly limited?: boolean }): HeaderDescriptions => ({
   ...COMMON_HEADERS,
   ...(limited ? LIMIT_HEADERS : {}),
 });
@@ -38,10 +38,10 @@ const common = ({ limited = false }: DocumentedOperation): HeaderDescriptions =>
 /** Returns whether errors of this status have retry headers. */
 const hasRetryHeaders = (status: number): boolean => status >= 500 || [408, 409, 429].includes(status);
 
-/** Describes every error status with its codes. */
-function errorResponses(operation: DocumentedOperation): Json {
+/** Describes every error status with its codes and one example. */
+export function errorResponses(operation: Pick<DocumentedOperation, 'errors' | 'limited'>): Json {
   const byStatus = Map.groupBy(
-    operation.errors.map((code) => new ApiError(code, '')),
+    operation.errors.map((code) => new ApiError(code, 'Says what is wrong and what to do.')),
     ({ status }) => status,
   );
   return Object.fromEntries(
@@ -54,7 +54,7 @@ function errorResponses(operation: DocumentedOperation): Json {
           ...(hasRetryHeaders(status) ? RETRY_HEADERS : {}),
           ...(status === 401 ? CHALLENGE_HEADERS : {}),
         }),
-        content: { 'application/json': { schema: reference('Error') } },
+        content: { 'application/json': { schema: reference('Error'), example: ones[0]!.envelope() } },
       },
     ]),
   );
@@ -79,7 +79,10 @@ function parametersOf(path: string, { query = {}, headers = {}, secured }: Docum
   const optional = (where: string, described: HeaderDescriptions): Json[] =>
     Object.entries(described).map(([name, description]) => ({ name, in: where, description, schema: text }));
   const parameters = [...optional('query', query), ...optional('header', { ...headers, ...TRACING })];
-  if (path.includes(':rest')) parameters.push({ name: 'id', in: 'path', required: true, schema: text });
+  if (path.includes(':rest')) {
+    const description = path.startsWith('/v1/models') ? 'Id of the model.' : 'Id of the completion.';
+    parameters.push({ name: 'id', in: 'path', required: true, description, schema: text });
+  }
   if (secured) {
     parameters.push({
       name: DIALECT_HEADER,
@@ -93,11 +96,12 @@ function parametersOf(path: string, { query = {}, headers = {}, secured }: Docum
 }
 
 function operationObject(path: string, operation: DocumentedOperation): Json {
-  const { body, id, summary, secured } = operation;
+  const { body, id, summary, tag, secured } = operation;
   const examples = Object.entries(body?.examples ?? {}).map(([name, value]) => [name, { value }]);
   return {
     operationId: id,
     summary,
+    tags: [tag],
     security: secured ? [{ bearer: [] }, { header: [] }] : [],
     parameters: parametersOf(path, operation),
     ...(body && {
@@ -137,6 +141,7 @@ export function openApiDocument(routes: readonly DocumentedRoute[]): Json {
       license: { name: 'MIT', identifier: 'MIT' },
     },
     servers: [{ url: '/' }],
+    tags: Object.entries(TAGS).map(([name, description]) => ({ name, description })),
     paths: Object.fromEntries(
       [...paths].map(([path, methods]) => [
         path,

@@ -57,10 +57,19 @@ const COMPLETION: Codes = Object.keys(ERROR_TABLE)
   .filter(isErrorCode)
   .filter((code) => !NOT_FOR_COMPLETIONS.includes(code));
 
+/** Groups of operations. */
+export const TAGS = {
+  Completions: 'Continue texts, plain or streamed.',
+  Models: 'The models that a key may use.',
+  Tokenizer: 'Convert texts to tokens and back.',
+  Service: 'State and addresses of the endpoint.',
+} as const;
+
 /** A public operation as the OpenAPI document describes it. */
 export interface DocumentedOperation {
   readonly id: string;
   readonly summary: string;
+  readonly tag: keyof typeof TAGS;
   /** False if the operation needs no API key. */
   readonly secured: boolean;
   readonly body?: { readonly name: string; readonly schema: z.ZodType; readonly examples: Examples };
@@ -133,8 +142,13 @@ const EVENTS = { name: 'CompletionChunk', schema: answers.completionChunk };
 const completions = (id: string): DocumentedOperation => ({
   id,
   summary: 'Complete a text.',
+  tag: 'Completions',
   secured: true,
-  body: { name: 'CompletionRequest', schema: completionRequest, examples: COMPLETION_EXAMPLES },
+  body: {
+    name: 'CompletionRequest',
+    schema: completionRequest.partial({ model: true }),
+    examples: COMPLETION_EXAMPLES,
+  },
   answer: { name: 'Completion', schema: answers.completionResponse, example: COMPLETION_ANSWER },
   events: EVENTS,
   errors: COMPLETION,
@@ -155,6 +169,7 @@ export const OPERATIONS: Readonly<Record<string, DocumentedOperation>> = {
   'GET /v1/completions/:rest/stream': {
     id: 'resumeCompletion',
     summary: 'Resume a stream.',
+    tag: 'Completions',
     secured: true,
     events: EVENTS,
     errors: [...CALLER, 'not_found'],
@@ -167,6 +182,7 @@ export const OPERATIONS: Readonly<Record<string, DocumentedOperation>> = {
   'GET /v1/models': {
     id: 'listModels',
     summary: 'List the models that the key may use.',
+    tag: 'Models',
     secured: true,
     errors: MODELS,
     answer: {
@@ -178,6 +194,7 @@ export const OPERATIONS: Readonly<Record<string, DocumentedOperation>> = {
   'GET /v1/models/:rest+': {
     id: 'retrieveModel',
     summary: 'Describe one model. Its id may contain slashes.',
+    tag: 'Models',
     secured: true,
     errors: ONE_MODEL,
     answer: { name: 'Model', schema: answers.publicModel, example: MODEL },
@@ -185,6 +202,7 @@ export const OPERATIONS: Readonly<Record<string, DocumentedOperation>> = {
   'GET /': {
     id: 'start',
     summary: 'Link to the other endpoints. Browsers get the page.',
+    tag: 'Service',
     secured: false,
     errors: ANY,
     answer: {
@@ -200,6 +218,7 @@ export const OPERATIONS: Readonly<Record<string, DocumentedOperation>> = {
   'GET /health': {
     id: 'health',
     summary: 'Report that the endpoint is up.',
+    tag: 'Service',
     secured: false,
     errors: ANY,
     answer: { name: 'Health', schema: answers.healthResponse, example: { status: 'ok' } },
@@ -207,6 +226,7 @@ export const OPERATIONS: Readonly<Record<string, DocumentedOperation>> = {
   'POST /tokenize': {
     id: 'tokenize',
     summary: 'Convert a text to token ids.',
+    tag: 'Tokenizer',
     secured: true,
     errors: [...TOKENIZER, ...BODY, 'empty_string', 'string_above_max_length'],
     body: {
@@ -223,6 +243,7 @@ export const OPERATIONS: Readonly<Record<string, DocumentedOperation>> = {
   'POST /detokenize': {
     id: 'detokenize',
     summary: 'Convert token ids to a text.',
+    tag: 'Tokenizer',
     secured: true,
     errors: [
       ...TOKENIZER,
@@ -246,6 +267,7 @@ export const OPERATIONS: Readonly<Record<string, DocumentedOperation>> = {
   'GET /tokenizer_info': {
     id: 'tokenizerInfo',
     summary: "Describe the model's tokenizer.",
+    tag: 'Tokenizer',
     secured: true,
     errors: TOKENIZER,
     query: { model: 'Model id. If absent, the only served model.' },

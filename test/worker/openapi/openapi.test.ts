@@ -22,13 +22,14 @@ const content = z.record(
 const operation = z.strictObject({
   operationId: z.string(),
   summary: z.string(),
+  tags: z.array(z.string()).length(1),
   security: z.array(z.record(z.string(), z.array(z.string()))),
   parameters: z.array(
     z.strictObject({
       name: z.string(),
       in: z.enum(['query', 'path', 'header']),
       required: z.boolean().optional(),
-      description: z.string().optional(),
+      description: z.string(),
       schema: schemaObject,
     }),
   ),
@@ -51,6 +52,7 @@ const document = z.strictObject({
     license: z.strictObject({ name: z.string(), identifier: z.string() }),
   }),
   servers: z.array(z.strictObject({ url: z.string() })),
+  tags: z.array(z.strictObject({ name: z.string(), description: z.string() })),
   paths: z.record(
     z.string().startsWith('/'),
     z.partialRecord(z.enum(['get', 'post', 'put', 'patch', 'delete']), operation),
@@ -125,11 +127,29 @@ test('has examples that the Worker answers with documented responses', async () 
   }
 });
 
-test('describes every field of every request body, including nested fields', () => {
-  const bodies = operations().flatMap(({ requestBody }) => Object.values(requestBody?.content ?? {}));
-  const names = [...new Set(bodies.map(({ schema }) => nameOf(schema)))];
-  expect(names.toSorted()).toEqual(['CompletionRequest', 'DetokenizeRequest', 'TokenizeRequest']);
+test('describes every field of every request and response, including nested fields', () => {
+  const names = Object.keys(api.components.schemas);
+  expect(names).toEqual(
+    expect.arrayContaining(['CompletionRequest', 'Completion', 'TokenizeRequest', 'Error']),
+  );
   expect(names.flatMap((name) => undescribedFields(api.components.schemas[name], name))).toEqual([]);
+});
+
+test('has an example of every body and every response', () => {
+  for (const { operationId, requestBody, responses } of operations()) {
+    for (const [status, { content }] of Object.entries({
+      ...responses,
+      ...(requestBody && { body: requestBody }),
+    })) {
+      const json = content['application/json'];
+      const example = json?.example ?? Object.values(json?.examples ?? {})[0];
+      expect(json === undefined || example !== undefined, `${operationId} ${status}`).toBe(true);
+    }
+  }
+});
+
+test('requires no model, because some dialects have a default', () => {
+  expect(api.components.schemas.CompletionRequest?.required).toEqual(['prompt']);
 });
 
 test('accepts what the field table accepts', () => {

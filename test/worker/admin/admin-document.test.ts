@@ -1,0 +1,72 @@
+import { Ajv2020 } from 'ajv/dist/2020.js';
+import addFormats from 'ajv-formats';
+import { expect, test } from 'vitest';
+import { ADMIN_ROUTES } from '../../../worker/admin/admin-routes.ts';
+import { undescribedFields } from '../support/api-document.ts';
+import { workerForTests } from '../support/worker-for-tests.ts';
+import { ADMIN_KEY_SHA256, admin } from './admin-client.ts';
+
+const { worker } = workerForTests({ ADMIN_KEY_SHA256 });
+
+interface Operation {
+  readonly operationId: string;
+  readonly summary: string;
+  readonly tags: readonly string[];
+  readonly parameters: readonly { readonly name: string; readonly description?: string }[];
+  readonly requestBody?: {
+    readonly content: {
+      readonly 'application/json': { readonly schema: object; readonly example?: unknown };
+    };
+  };
+  readonly responses: Readonly<Record<string, unknown>>;
+}
+
+async function operations(): Promise<[string, Operation][]> {
+  const { body } = await admin(worker, 'GET', '/openapi.json');
+  const paths = body.paths as Record<string, Record<string, Operation>>;
+  return Object.entries(paths).flatMap(([path, methods]) =>
+    Object.entries(methods).map(([method, operation]): [string, Operation] => [
+      `${method.toUpperCase()} ${path}`,
+      operation,
+    ]),
+  );
+}
+
+test('has every admin route except itself', async () => {
+  const routes = ADMIN_ROUTES.map(({ method, path }) => `${method} ${path.replace(':rest', '{id}')}`);
+  const documented = (await operations()).map(([route]) => route);
+  expect([...documented, 'GET /admin/v1/openapi.json'].toSorted()).toEqual(routes.toSorted());
+});
+
+test('describes every field and parameter, and has operation ids that occur once', async () => {
+  const all = await operations();
+  for (const [route, { summary, tags, parameters, requestBody, responses }] of all) {
+    expect([summary, ...tags], route).not.toContain('');
+    expect(parameters.filter(({ description }) => !description)).toEqual([]);
+    expect(undescribedFields([requestBody, responses], route)).toEqual([]);
+  }
+  const ids = all.map(([, { operationId }]) => operationId);
+  expect(ids).toEqual([...new Set(ids)]);
+  expect(ids).toEqual(
+    expect.arrayContaining(['listPlans', 'createKey', 'rotateKey', 'revokeKey', 'changeTenant']),
+  );
+});
+
+test('has examples of request bodies that match their schemas', async () => {
+  const ajv = new Ajv2020({ strict: true, allowUnionTypes: true });
+  addFormats.default(ajv);
+  for (const [route, { requestBody }] of await operations()) {
+    if (requestBody === undefined) continue;
+    const { schema, example } = requestBody.content['application/json'];
+    expect(example, route).toBeTypeOf('object');
+    expect([ajv.validate(schema, example), ajv.errorsText()], route).toEqual([true, 'No errors']);
+  }
+});
+
+test('names the errors of an operation by status', async () => {
+  const statuses = Object.fromEntries(
+    (await operations()).map(([, { operationId, responses }]) => [operationId, Object.keys(responses)]),
+  );
+  expect(statuses.showPlan).toEqual(['200', '401', '403', '404', '429', '500', '503']);
+  expect(statuses.createKey).toEqual(expect.arrayContaining(['201', '400', '409', '415']));
+});

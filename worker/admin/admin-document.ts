@@ -1,0 +1,106 @@
+import { errorResponseBody } from '../../shared/completion-response.ts';
+import type { ErrorCode } from '../../shared/errors.ts';
+import { errorResponses } from '../openapi/document.ts';
+import { type Json, jsonSchema } from '../openapi/schema-output.ts';
+import { ADMIN_BASE, type AdminOperation } from './admin-operation.ts';
+
+/** Errors of every operation. */
+const CALLER: readonly ErrorCode[] = [
+  ...(['internal_error', 'missing_api_key', 'invalid_api_key', 'insufficient_scope'] as const),
+  ...(['rate_limit_exceeded', 'server_is_overloaded'] as const),
+];
+
+const QUERY: readonly ErrorCode[] = [
+  ...(['invalid_value', 'invalid_type', 'unsupported_parameter'] as const),
+  ...(['integer_above_max_value', 'integer_below_min_value'] as const),
+];
+
+const BODY: readonly ErrorCode[] = [
+  ...QUERY,
+  ...(['invalid_json', 'missing_required_parameter', 'conflicting_parameters'] as const),
+  ...(['empty_string', 'string_above_max_length', 'empty_array', 'decimal_above_max_value'] as const),
+  ...(['unsupported_media_type', 'request_too_large', 'request_timeout', 'conflict'] as const),
+];
+
+const VERBS = { GET: 'show', POST: 'create', PATCH: 'change', DELETE: 'revoke' } as const;
+
+/** `POST /keys/{id}/rotate` → `rotateKey`, `GET /plans` → `listPlans`, `PATCH /plans/{id}` → `changePlan`. */
+function operationId({ method, path }: AdminOperation): string {
+  const [collection = '', id, action] = path.split('/').slice(1);
+  const name = collection[0]!.toUpperCase() + collection.slice(1);
+  if (method === 'GET' && id === undefined) return `list${name}`;
+  return (action ?? VERBS[method]) + name.replace(/s$/, '');
+}
+
+/** Returns the OpenAPI 3.1 document of the admin API. */
+export function adminOpenApiDocument(operations: readonly AdminOperation[]): Json {
+  const paths: Record<string, Json> = {};
+  for (const operation of operations) {
+    const path = ADMIN_BASE + operation.path;
+    paths[path] = { ...paths[path], [operation.method.toLowerCase()]: describe(operation) };
+  }
+  return {
+    openapi: '3.1.0',
+    info: {
+      title: 'Continuo admin API',
+      version: '1',
+      description: 'Plans, tenants, API keys and usage. Every request needs an admin key.',
+    },
+    servers: [{ url: '/' }],
+    tags: [...new Set(operations.map(tagOf))].map((name) => ({ name })),
+    paths,
+    components: {
+      securitySchemes: { adminKey: { type: 'http', scheme: 'bearer' } },
+      schemas: { Error: jsonSchema(errorResponseBody, 'output') },
+    },
+    security: [{ adminKey: [] }],
+  };
+}
+
+/** `/keys/{id}` → `Keys`. */
+function tagOf({ path }: AdminOperation): string {
+  const name = path.split('/')[1]!;
+  return name[0]!.toUpperCase() + name.slice(1);
+}
+
+function describe(operation: AdminOperation): Json {
+  const { summary, status, path, body, query, example, response } = operation;
+  const errors = [
+    ...CALLER,
+    ...(path.includes('{id}') ? ['not_found' as const] : []),
+    ...(body ? BODY : query ? QUERY : []),
+  ];
+  return {
+    operationId: operationId(operation),
+    summary,
+    tags: [tagOf(operation)],
+    parameters: parametersOf(operation),
+    ...(body && {
+      requestBody: {
+        required: true,
+        content: { 'application/json': { schema: jsonSchema(body, 'input'), ...(example && { example }) } },
+      },
+    }),
+    responses: {
+      [status]: {
+        description: 'Success',
+        content: { 'application/json': { schema: jsonSchema(response, 'output') } },
+      },
+      ...errorResponses({ errors }),
+    },
+  };
+}
+
+function parametersOf({ path, query }: AdminOperation): unknown[] {
+  const description = 'Id of the record.';
+  const inPath = path.includes('{id}')
+    ? [{ name: 'id', in: 'path', required: true, description, schema: { type: 'string' } }]
+    : [];
+  const { properties = {} } = (query ? jsonSchema(query, 'input') : {}) as {
+    properties?: Record<string, Json>;
+  };
+  const inQuery = Object.entries(properties).map(([name, { description, ...schema }]) => ({
+    ...{ name, in: 'query', description, schema },
+  }));
+  return [...inPath, ...inQuery];
+}
