@@ -14,6 +14,7 @@ const completions = withLimitHeaders(resumable(idempotent(complete)));
 export const ROUTES: readonly Route[] = [
   { method: 'POST', path: '/v1/completions', handler: completions },
   { method: 'POST', path: '/api/v1/completions', handler: completions },
+  { method: 'POST', path: '/v1/fim/completions', handler: completions },
   { method: 'GET', path: '/v1/completions/:rest/stream', handler: withLimitHeaders(resumeStream) },
   { method: 'GET', path: '/v1/models', handler: listModels },
   { method: 'GET', path: '/v1/models/:rest+', handler: showModel },

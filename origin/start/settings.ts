@@ -4,6 +4,16 @@ import { type Environment, parseVariables } from '../config/environment.ts';
 
 const portNumber = z.coerce.number().int().min(1).max(65_535);
 
+/** Variables of the Worker that may be set for the local one. */
+const workerVariables = {
+  CORS_ORIGINS: z.string().optional(),
+  MODEL_ALIASES: z.string().optional(),
+  UPSTREAMS: z.string().optional(),
+};
+
+/** The names in UPSTREAMS of variables with secrets. The Worker checks the rest. */
+const secretNames = z.array(z.object({ apiKey: z.string().optional(), secret: z.string().optional() }));
+
 const schema = z.object({
   /** Listening address of the endpoint. */
   CONTINUO_HOST: z.string().min(1).default('127.0.0.1'),
@@ -12,6 +22,7 @@ const schema = z.object({
   CONTINUO_ORIGIN_PORT: portNumber.default(9100),
   /** Directory of keys, secrets and logs. */
   CONTINUO_STATE_DIR: z.string().min(1).default('.continuo'),
+  ...workerVariables,
 });
 
 export interface StartSettings {
@@ -23,6 +34,8 @@ export interface StartSettings {
   /** Address of the origin for launcher and Worker. */
   readonly originUrl: string;
   readonly stateDirectory: string;
+  /** Variables for the local Worker, with the secrets that UPSTREAMS names. */
+  readonly workerVariables: Readonly<Record<string, string>>;
 }
 
 /** @throws Error one line that names the variable */
@@ -41,5 +54,24 @@ export function readStartSettings(environment: Environment): StartSettings {
     originPort: values.CONTINUO_ORIGIN_PORT,
     originUrl: `http://127.0.0.1:${values.CONTINUO_ORIGIN_PORT}`,
     stateDirectory: values.CONTINUO_STATE_DIR,
+    workerVariables: workerVariablesOf(environment, values.UPSTREAMS),
   };
+}
+
+function workerVariablesOf(environment: Environment, upstreams = '[]'): Record<string, string> {
+  let listed: unknown;
+  try {
+    listed = JSON.parse(upstreams);
+  } catch {
+    throw new Error('UPSTREAMS: expected JSON, for example [{"kind":"openai",…}]; see docs/deploying.md');
+  }
+  const { data = [] } = secretNames.safeParse(listed);
+  const secrets = data.flatMap(({ apiKey, secret }) => [apiKey, secret]);
+  const names = [...Object.keys(workerVariables), ...secrets];
+  return Object.fromEntries(
+    names.flatMap((name) => {
+      const value = name === undefined ? undefined : environment[name];
+      return value ? [[name!, value]] : [];
+    }),
+  );
 }

@@ -166,6 +166,7 @@ const completions = (id: string): DocumentedOperation => ({
 export const OPERATIONS: Readonly<Record<string, DocumentedOperation>> = {
   'POST /v1/completions': completions('createCompletion'),
   'POST /api/v1/completions': completions('createCompletionAlias'),
+  'POST /v1/fim/completions': completions('createInfill'),
   'GET /v1/completions/:rest/stream': {
     id: 'resumeCompletion',
     summary: 'Resume a stream.',

@@ -10,3 +10,19 @@ test('the URL of an IPv6 address has brackets', () => {
   expect(readStartSettings({ CONTINUO_HOST: '::1', CONTINUO_PORT: '8000' }).url).toBe('http://[::1]:8000');
   expect(readStartSettings({ CONTINUO_PORT: '8000' }).url).toBe('http://127.0.0.1:8000');
 });
+
+test('passes the Worker its variables and the secrets that UPSTREAMS names, and nothing else', () => {
+  const upstreams = [
+    { kind: 'openai', apiKey: 'THEIR_KEY' },
+    { kind: 'origin', secret: 'FAR_SECRET' },
+  ];
+  const variables = {
+    CORS_ORIGINS: '*',
+    UPSTREAMS: JSON.stringify(upstreams),
+    THEIR_KEY: 'a',
+    FAR_SECRET: 'b',
+  };
+  const environment = { ...variables, MODEL_ALIASES: '', HOME: '/root', OTHER_KEY: 'c' };
+  expect(readStartSettings(environment).workerVariables).toEqual(variables);
+  expect(() => readStartSettings({ UPSTREAMS: '[' })).toThrow(/^UPSTREAMS: expected JSON/);
+});

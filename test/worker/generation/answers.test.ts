@@ -21,10 +21,10 @@ describe('the documented requests work as printed', () => {
     expect(new Set(answers.map((answer) => answer.model))).toEqual(new Set([model]));
   });
 
-  test('the second path of the Pendra dialect serves the same answer', async () => {
+  test.each(['/api/v1/completions', '/v1/fim/completions'])('%s serves the same answer', async (path) => {
     const body = JSON.stringify(DOCUMENTED_REQUESTS['llama.cpp: basic']);
     const headers = { 'content-type': 'application/json', 'x-dialect': 'llamacpp' };
-    const response = await worker.request('/api/v1/completions', { method: 'POST', body, headers });
+    const response = await worker.request(path, { method: 'POST', body, headers });
     expect(response.status).toBe(200);
   });
 });

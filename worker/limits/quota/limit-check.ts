@@ -8,8 +8,19 @@ import {
 } from './state.ts';
 import { used, waitFor } from './window.ts';
 
-/** The end of a running request is unknown, so clients retry after this time. */
-const CONCURRENCY_RETRY_MS = 1000;
+const MIN_SLOT_WAIT_MS = 1_000;
+const MAX_SLOT_WAIT_MS = 30_000;
+
+/**
+ * Estimates when the next of a subject's running requests ends. The ages of requests that are running at a random moment
+ * have the same mean as the times that they still need, and the first of n ends after about the n-th part.
+ */
+function slotWaitMs(state: QuotaState, { id }: Subject, now: number): number {
+  const running = [...state.reservations.values()].filter(({ subjects }) => subjects.includes(id));
+  const ages = running.reduce((sum, { second }) => sum + Math.max(0, now - second * 1000), 0);
+  const estimate = ages / Math.max(1, running.length) ** 2;
+  return Math.min(MAX_SLOT_WAIT_MS, Math.max(MIN_SLOT_WAIT_MS, Math.round(estimate)));
+}
 
 const exceeded = (
   subject: Subject,
@@ -59,7 +70,7 @@ function exceededForNow(state: QuotaState, claim: Claim, subject: Subject, now: 
   }
   const slots = limits.concurrentRequests;
   if (slots !== null && held.running >= slots) {
-    found.push(exceeded(subject, 'concurrency', slots, held.running, 1, CONCURRENCY_RETRY_MS));
+    found.push(exceeded(subject, 'concurrency', slots, held.running, 1, slotWaitMs(state, subject, now)));
   }
   return found;
 }

@@ -216,6 +216,27 @@ describe('refusals', () => {
   });
 });
 
+describe('the wait for a slot', () => {
+  const waitAfter = (ages: readonly number[]) => {
+    const one = subject({ concurrentRequests: ages.length });
+    const state = emptyQuota();
+    const now = START + 1_000_000;
+    for (const [index, age] of ages.entries())
+      reserve(state, { ...claim(`r${index}`, [one]), ttlMs: 1e9 }, now - age);
+    return reserve(state, claim('last', [one]), now)?.retryAfterMs;
+  };
+
+  test('is the mean age of the running requests, divided by their number', () => {
+    expect(waitAfter([10_000, 20_000])).toBe(7_500);
+    expect(waitAfter([12_000])).toBe(12_000);
+  });
+
+  test('is at least a second and at most half a minute', () => {
+    expect(waitAfter([0, 100])).toBe(1_000);
+    expect(waitAfter([600_000])).toBe(30_000);
+  });
+});
+
 describe('windows', () => {
   test('keeps at most 60 cells per subject', () => {
     const state = emptyQuota();
