@@ -5,6 +5,14 @@
 export const ALLOWED_EDGES: Readonly<Record<string, readonly string[]>> = {
   'origin/config': ['origin/engine', 'origin/infill', 'origin/model/config', 'shared'],
   'origin/deploy': ['origin/config'],
+  'origin/doctor': [
+    'origin/config',
+    'origin/http',
+    'origin/model/device',
+    'origin/serving',
+    'origin/start',
+    'shared',
+  ],
   'origin/engine': [
     'origin/fair-mutex.ts',
     'origin/grammar',
@@ -111,7 +119,17 @@ export const ALLOWED_EDGES: Readonly<Record<string, readonly string[]>> = {
     'worker/retry.ts',
     'worker/tenants',
   ],
-  'worker/cli': ['origin/hub', 'origin/terminal', 'shared', 'worker/admin'],
+  'worker/cli': [
+    'origin/doctor',
+    'origin/hub',
+    'origin/model/device',
+    'origin/start',
+    'origin/terminal',
+    'shared',
+    'worker/admin',
+    'worker/env.ts',
+    'worker/upstreams',
+  ],
   'worker/completions.ts': [
     'shared',
     'worker/auth',

@@ -107,7 +107,6 @@ const modelVariables = variables.omit({ CONTINUO_ORIGIN_SECRET: true });
 
 /** Reads the model settings only, so that no secret is needed. @throws as `readConfig` */
 export function readModelSettings(environment: Environment): Pick<OriginConfig, 'model' | 'modelsFile'> {
-  requireKnownVariables(environment);
   const values = parseVariables(modelVariables, environment);
   return { model: modelOf(values), modelsFile: values.CONTINUO_MODELS_FILE ?? null };
 }

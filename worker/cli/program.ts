@@ -3,6 +3,7 @@ import { addModelCommands } from '../../origin/hub/model-commands.ts';
 import { createProgram, withExamples } from '../../origin/terminal/program.ts';
 import { addKeyCommands, addPlanCommands, addTenantCommands, addUsageCommand } from './commands.ts';
 import { addCompleteCommand } from './complete.ts';
+import { addDoctorCommand } from './doctor.ts';
 import { type CliContext, sessionOpener } from './session.ts';
 
 /** Creates the tree of all commands. */
@@ -25,6 +26,7 @@ export function createContinuo(context: CliContext): Command {
   addUsageCommand(program, asAdmin);
   const model = program.command('model').description('fetch, list and check models on this machine');
   addModelCommands(model, program, terminal, environment);
+  addDoctorCommand(program, context);
   return program;
 }
 

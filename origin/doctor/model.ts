@@ -1,0 +1,78 @@
+import { errorMessage } from '../../shared/error-details.ts';
+import { readModelSettings } from '../config/config.ts';
+import type { Environment } from '../config/environment.ts';
+import type { ModelSettings } from '../config/model-settings.ts';
+import { missingCudaLibraries } from '../model/device/cuda-libraries.ts';
+import { type Machine, onDevice } from '../model/device/device-choice.ts';
+import { inspectModel } from '../serving/inspect-model.ts';
+import { readModelsFile } from '../serving/models-file.ts';
+import { type Finding, fail, ok, warn } from './finding.ts';
+
+/** Checks of the models and the devices that the environment configures. */
+
+/** @param machine this machine; @param hasCard whether it has an NVIDIA card */
+export async function checkModels(
+  environment: Environment,
+  machine: Machine,
+  hasCard: boolean,
+): Promise<Finding[]> {
+  let models: readonly ModelSettings[];
+  try {
+    const { model, modelsFile } = readModelSettings(environment);
+    models = modelsFile === null ? [model] : readModelsFile(modelsFile, model).models;
+  } catch (error) {
+    return [fail('Models', errorMessage(error), 'Correct it; docs/configuration.md lists all variables.')];
+  }
+  const devices = new Map(models.map(({ engine }) => [JSON.stringify(engine.device), engine.device]));
+  return [
+    ...models.map(checkDirectory),
+    ...(await Promise.all([...devices.values()].map((device) => checkProvider(device, machine)))),
+    checkCuda(
+      [...devices.values()].map(({ provider }) => provider),
+      machine,
+      hasCard,
+    ),
+  ];
+}
+
+function checkDirectory(settings: ModelSettings): Finding {
+  const name = `Model ${settings.name}`;
+  const { directory } = settings.engine;
+  try {
+    const { contextLength } = inspectModel(settings);
+    return ok(name, `${directory}, ${settings.engine.slots} slots of ${contextLength} positions`);
+  } catch (error) {
+    const text = errorMessage(error).replace(`${settings.name}: `, '');
+    return fail(name, text, 'Correct it, or fetch a model with continuo model pull.');
+  }
+}
+
+type Device = ModelSettings['engine']['device'];
+
+async function checkProvider(device: Device, machine: Machine): Promise<Finding> {
+  const name = 'Provider';
+  const { provider } = device;
+  // Another check lists its libraries.
+  if (provider === 'cuda') return ok(name, provider);
+  const { opened, warning } = await onDevice(device, machine, ({ provider: chosen }) =>
+    Promise.resolve(chosen),
+  );
+  if (warning === null) return ok(name, provider === opened ? provider : `${provider} chooses ${opened}`);
+  return warn(name, `${provider}: ${warning}`, 'Set CONTINUO_PROVIDER=cpu if the CPU is what you want.');
+}
+
+/** Missing libraries are a failure only if a model needs them. */
+function checkCuda(providers: readonly Device['provider'][], { cuda }: Machine, hasCard: boolean): Finding {
+  const name = 'CUDA libraries';
+  const isNeeded = providers.includes('cuda');
+  if (!isNeeded && !hasCard) return ok(name, 'not needed: no model uses cuda, and there is no NVIDIA card');
+  const missing = missingCudaLibraries(cuda);
+  const advice = 'Run npm run cuda:install and install what it still names; see docs/devices.md.';
+  if (missing.length === 0) {
+    return isNeeded || providers.includes('auto')
+      ? ok(name, 'complete')
+      : warn(name, 'complete, but no model uses them', 'Set CONTINUO_PROVIDER=cuda to use the NVIDIA card.');
+  }
+  const text = `missing: ${missing.join(', ')}`;
+  return isNeeded ? fail(name, text, advice) : warn(name, text, advice);
+}
