@@ -7,7 +7,8 @@ import type { CompletionCall } from './dialects/completion-call.ts';
 import { chooseDialect, type Dialect } from './dialects/dialect.ts';
 import { parseCompletion } from './dialects/request.ts';
 import { startGeneration } from './generation/generation-start.ts';
-import { answerPlain, answerStream } from './generation/relay.ts';
+import { answerPlain } from './generation/plain-answer.ts';
+import { answerStream } from './generation/relay.ts';
 import { checkCapabilities, DEFAULT_NAME, resolveModel } from './generation/resolve-model.ts';
 import { IDEMPOTENCY_HEADER, RESUMABLE_HEADER } from './http/headers.ts';
 import { readJsonObject } from './http/request-body.ts';
@@ -27,8 +28,8 @@ export async function complete(request: Request, context: RequestContext): Promi
   checkCapabilities(call, model);
   const reservation = await admit(principal, costOf(call, model), context);
   try {
-    const started = await startGeneration({ request, context, principal, model, call, reservation });
-    return call.answer.stream ? answerStream(started, context) : await answerPlain(started);
+    const starting = startGeneration({ request, context, principal, model, call, reservation });
+    return await (call.answer.stream ? answerStream(starting, context) : answerPlain(starting, context));
   } catch (thrown) {
     throw finalAfterTimeLimit(thrown, context);
   }

@@ -71,8 +71,10 @@ const settings = z.object({
     .default(2 * 1024 * 1024),
   /** Request bodies that take longer to arrive fail with 408. */
   BODY_TIMEOUT_MS: milliseconds(30_000),
-  /** After this much silence, the stream gets a keep-alive comment. */
-  KEEP_ALIVE_MS: milliseconds(10_000),
+  /** A response that is not complete by then begins with 200. Later failures are an error event or a broken connection. */
+  EARLY_ANSWER_MS: milliseconds(2_000),
+  /** After this much silence, a stream gets a keep-alive comment, and a plain answer that has begun gets a space. */
+  KEEP_ALIVE_MS: milliseconds(1_000),
   /** Longer generations fail with 504. */
   REQUEST_TIMEOUT_MS: milliseconds(600_000),
   /** If an upstream has not accepted the request by then, the request fails with 504. */

@@ -1,5 +1,11 @@
 import { ApiError, toApiError } from '../../shared/errors.ts';
-import { type GenerationRequest, type OriginModel, PROTOCOL_VERSION } from '../../shared/generation.ts';
+import {
+  type EventOf,
+  type GenerationEvent,
+  type GenerationRequest,
+  type OriginModel,
+  PROTOCOL_VERSION,
+} from '../../shared/generation.ts';
 import type { Principal } from '../../shared/tenant.ts';
 import type { RequestContext } from '../context.ts';
 import type { CompletionCall } from '../dialects/completion-call.ts';
@@ -10,8 +16,31 @@ import type { Outcome, Reservation } from '../limits/reservation.ts';
 import type { RoutedUpstream } from '../upstreams/routed-upstream.ts';
 import { NO_USAGE } from '../usage/usage-record.ts';
 import type { Envelope } from './format/completion-json.ts';
-import type { StartedGeneration } from './relay.ts';
 import { RunningGeneration } from './running-generation.ts';
+
+type Batch = readonly GenerationEvent[];
+
+/** A generation whose first events have arrived. */
+export interface StartedGeneration {
+  readonly generation: RunningGeneration;
+  readonly first: Batch;
+  readonly call: CompletionCall;
+  readonly envelope: Envelope;
+}
+
+/** A generation that has been sent to an upstream. */
+export interface StartingGeneration {
+  /** @throws ApiError if it fails before its first events */
+  readonly started: Promise<StartedGeneration>;
+  /** The client has disconnected: ends the upstream's work and settles what was generated. */
+  cancel(): void;
+}
+
+/** Returns the `done` event if it is the last one. */
+export const doneOf = (events: Batch): EventOf<'done'> | undefined => {
+  const last = events.at(-1);
+  return last?.type === 'done' ? last : undefined;
+};
 
 /** A request that has passed admission. */
 export interface AdmittedRequest {
@@ -26,18 +55,15 @@ export interface AdmittedRequest {
 /** Milliseconds that the origin has to report its own timeout before the Worker ends the request. */
 const GRACE_MS = 5_000;
 
-/**
- * Starts the generation and waits for its first events, so that earlier failures have their own HTTP status. The
- * generation settles the reservation. If the generation does not start, this function settles it.
- */
-export async function startGeneration({
+/** Starts the generation, which settles the reservation. If the generation does not start, this function settles it. */
+export function startGeneration({
   request,
   context,
   principal,
   model,
   call,
   reservation,
-}: AdmittedRequest): Promise<StartedGeneration> {
+}: AdmittedRequest): StartingGeneration {
   const { settings, now, timers } = context;
   const envelope = envelopeOf(call, model, context);
   const abort = new AbortController();
@@ -48,21 +74,23 @@ export async function startGeneration({
     // If the client has stopped reading, no read is pending that the signal could end.
     generation?.fail(late);
   });
-  const disconnect = (): void => {
+  let departed = false;
+  const cancel = (): void => {
+    departed = true;
     if (generation) generation.cancel();
     else abort.abort();
   };
   const settle: Reservation['settle'] = (outcome) => {
     clearDeadline();
     // The platform keeps the listeners of a signal in memory until a full garbage collection.
-    request.signal.removeEventListener('abort', disconnect);
+    request.signal.removeEventListener('abort', cancel);
     return reservation.settle(outcome);
   };
   // The client may have disconnected during admission.
-  if (request.signal.aborted) disconnect();
-  else request.signal.addEventListener('abort', disconnect);
+  if (request.signal.aborted) cancel();
+  else request.signal.addEventListener('abort', cancel);
   let upstream: RoutedUpstream | null = null;
-  try {
+  const start = async (): Promise<StartedGeneration> => {
     upstream = context.catalogue.upstreamFor(model, {
       tenantId: principal.tenant.id,
       prompt: call.generation.prompts[0] ?? null,
@@ -87,15 +115,17 @@ export async function startGeneration({
     };
     generation = new RunningGeneration(batches, options);
     return { generation, first: await generation.next(), call, envelope };
-  } catch (thrown) {
+  };
+  const refuse = (thrown: unknown): never => {
     // If the deadline aborted the request, its reason is the better error.
     const { reason } = abort.signal;
     const cause = reason instanceof ApiError ? reason : thrown;
     const error = toApiError(cause);
     if (generation) generation.fail(error);
-    else context.waitUntil(settle(nothingUsed(request.signal.aborted ? null : error, upstream)));
+    else context.waitUntil(settle(nothingUsed(departed ? null : error, upstream)));
     throw cause instanceof ApiError ? withOriginalFieldNames(cause, call) : cause;
-  }
+  };
+  return { started: start().catch(refuse), cancel };
 }
 
 /** Returns the outcome of a request that did not start; error null = the client disconnected. */

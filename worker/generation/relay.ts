@@ -1,61 +1,25 @@
 import { toApiError } from '../../shared/errors.ts';
 import { SSE_DONE, SSE_KEEP_ALIVE, sseData } from '../../shared/framing.ts';
-import type { EventOf, GenerationEvent } from '../../shared/generation.ts';
+import type { GenerationEvent } from '../../shared/generation.ts';
 import type { RequestContext } from '../context.ts';
-import type { CompletionCall } from '../dialects/completion-call.ts';
 import { reportBug } from '../http/bug-report.ts';
-import { errorBody, eventStreamResponse, jsonText } from '../http/responses.ts';
+import { errorBody, eventStreamResponse } from '../http/responses.ts';
 import { SilenceTimer } from '../timers/silence-timer.ts';
-import { ChoiceCollector } from './format/choice-collector.ts';
-import { ChoiceDeltas } from './format/choice-deltas.ts';
-import { completionJson, type Envelope } from './format/completion-json.ts';
+import { inTime } from '../timers/time-limit.ts';
 import { StreamWriter } from './format/stream-writer.ts';
+import { doneOf, type StartingGeneration } from './generation-start.ts';
 import type { RunningGeneration } from './running-generation.ts';
 
-type Batch = readonly GenerationEvent[];
-
-/** A generation whose first events have arrived. Earlier failures have their own HTTP status. */
-export interface StartedGeneration {
-  readonly generation: RunningGeneration;
-  readonly first: Batch;
-  readonly call: CompletionCall;
-  readonly envelope: Envelope;
-}
-
-const doneOf = (events: Batch): EventOf<'done'> | undefined => {
-  const last = events.at(-1);
-  return last?.type === 'done' ? last : undefined;
-};
-
-/** Returns one JSON body when the generation has ended. @throws ApiError if it failed */
-export async function answerPlain(started: StartedGeneration): Promise<Response> {
-  try {
-    return jsonText(await collect(started));
-  } catch (thrown) {
-    started.generation.fail(toApiError(thrown));
-    throw thrown;
-  }
-}
-
-async function collect({ generation, first, call, envelope }: StartedGeneration): Promise<string> {
-  const { answer } = call;
-  const { prompts, choices } = call.generation;
-  const deltas = new ChoiceDeltas(answer, choices);
-  const collector = new ChoiceCollector(answer, prompts.length, choices);
-  for (let events = first; ; events = await generation.next()) {
-    for (const event of events) for (const delta of deltas.of(event)) collector.add(delta);
-    const done = doneOf(events);
-    if (!done) continue;
-    const trailer = { usage: done.usage, ...(answer.timings ? { timings: done } : {}) };
-    return completionJson(envelope, collector.chosen(), trailer);
-  }
-}
-
-/** Returns the generation as server-sent events. */
-export function answerStream(started: StartedGeneration, context: RequestContext): Response {
+/**
+ * Returns the generation as server-sent events. The response begins with the first events, or after EARLY_ANSWER_MS.
+ * @throws ApiError if the generation failed before
+ */
+export async function answerStream(starting: StartingGeneration, context: RequestContext): Promise<Response> {
+  const { settings, timers, waitUntil } = context;
+  await inTime(starting.started, { after: timers.after, ms: settings.EARLY_ANSWER_MS });
   const { readable, writable } = new IdentityTransformStream();
-  const relay = new StreamRelay(started, context, writable.getWriter());
-  context.waitUntil(relay.run());
+  const relay = new StreamRelay(starting, context, writable.getWriter());
+  waitUntil(relay.run());
   return eventStreamResponse(readable);
 }
 
@@ -64,28 +28,23 @@ export function answerStream(started: StartedGeneration, context: RequestContext
  * the last write, so a slow client slows the upstream. A failure is one error event, then [DONE].
  */
 class StreamRelay {
-  readonly #generation: RunningGeneration;
+  readonly #starting: StartingGeneration;
   readonly #context: RequestContext;
   readonly #client: WritableStreamDefaultWriter<Uint8Array>;
-  readonly #writer: StreamWriter;
   readonly #silence: SilenceTimer;
   readonly #encoder = new TextEncoder();
-  /** Read, but not yet written. */
-  #first: Batch | null;
+  /** Null until the first events have arrived. */
+  #running: { readonly generation: RunningGeneration; readonly writer: StreamWriter } | null = null;
 
   constructor(
-    { generation, first, call, envelope }: StartedGeneration,
+    starting: StartingGeneration,
     context: RequestContext,
     client: WritableStreamDefaultWriter<Uint8Array>,
   ) {
-    const { prompts, choices } = call.generation;
-    const parts = { answer: call.answer, envelope, prompts: prompts.length, choices };
-    this.#generation = generation;
+    this.#starting = starting;
     this.#context = context;
     this.#client = client;
-    this.#writer = new StreamWriter(parts, () => generation.tally.usage);
     this.#silence = new SilenceTimer(context.now, context.timers.after, () => this.#keepAlive());
-    this.#first = first;
   }
 
   async run(): Promise<void> {
@@ -104,7 +63,7 @@ class StreamRelay {
       await this.#client.close();
     } catch {
       // Only a disconnected client makes a write fail.
-      this.#generation.cancel();
+      this.#starting.cancel();
     } finally {
       this.#silence.stop();
     }
@@ -112,21 +71,33 @@ class StreamRelay {
 
   async #next(): Promise<{ readonly text: string; readonly last: boolean }> {
     try {
-      const events = this.#first ?? (await this.#generation.next());
-      this.#first = null;
-      return { text: this.#writer.write(events), last: doneOf(events) !== undefined };
+      const { events, writer } = await this.#read();
+      return { text: writer.write(events), last: doneOf(events) !== undefined };
     } catch (thrown) {
       const error = toApiError(thrown);
       if (error !== thrown) reportBug(thrown, this.#context);
-      this.#generation.fail(error);
+      this.#running?.generation.fail(error);
       const body = errorBody(error, this.#context.answer.dialect.errorCode);
       return { text: sseData(body) + SSE_DONE, last: true };
     }
   }
 
+  async #read(): Promise<{ readonly events: readonly GenerationEvent[]; readonly writer: StreamWriter }> {
+    if (this.#running) {
+      const { generation, writer } = this.#running;
+      return { events: await generation.next(), writer };
+    }
+    const { generation, first, call, envelope } = await this.#starting.started;
+    const { prompts, choices } = call.generation;
+    const parts = { answer: call.answer, envelope, prompts: prompts.length, choices };
+    const writer = new StreamWriter(parts, () => generation.tally.usage);
+    this.#running = { generation, writer };
+    return { events: first, writer };
+  }
+
   #keepAlive(): void {
     this.#silence.begin(this.#context.settings.KEEP_ALIVE_MS);
-    this.#write(SSE_KEEP_ALIVE).catch(() => this.#generation.cancel());
+    this.#write(SSE_KEEP_ALIVE).catch(() => this.#starting.cancel());
   }
 
   #write(text: string): Promise<void> {

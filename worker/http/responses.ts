@@ -7,7 +7,7 @@ export function jsonResponse(body: unknown, init: ResponseInit = {}): Response {
 }
 
 /** Like `jsonResponse`, for a body that is JSON text already. */
-export function jsonText(text: string, init: ResponseInit = {}): Response {
+export function jsonText(text: string | ReadableStream<Uint8Array>, init: ResponseInit = {}): Response {
   const response = new Response(text, init);
   response.headers.set('content-type', 'application/json');
   return response;

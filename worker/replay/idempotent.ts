@@ -97,18 +97,45 @@ async function runOnce(
   try {
     const answer = await run();
     const contentType = answer.headers.get('content-type') ?? '';
-    if (!contentType.startsWith('application/json')) {
+    if (!contentType.startsWith('application/json') || answer.body === null) {
       waitUntil(release());
       return answer;
     }
-    const body = await answer.text();
-    const stored = { status: answer.status, contentType, body };
-    // The caller gets the response even if it cannot be stored.
-    await (body.length > MAX_STORED_CHARACTERS ? release() : claimed.keep(stored).catch(() => {}));
-    return new Response(body, answer);
+    const { readable, writable } = new IdentityTransformStream();
+    waitUntil(passOn(answer, writable.getWriter(), { ...claimed, release }));
+    return new Response(readable, answer);
   } catch (thrown) {
     // Errors are not stored: a repeated request is checked again.
     waitUntil(release());
     throw thrown;
   }
+}
+
+/** Passes the white space of a late answer on as it arrives, then stores the answer, then passes the answer on. */
+async function passOn(
+  { status, headers, body: answer }: Response,
+  client: WritableStreamDefaultWriter<Uint8Array>,
+  { keep, release }: ClaimedKey,
+): Promise<void> {
+  const reader = answer!.getReader();
+  const decoder = new TextDecoder();
+  let body = '';
+  try {
+    for (let read = await reader.read(); !read.done; read = await reader.read()) {
+      const text = decoder.decode(read.value, { stream: true });
+      body = body === '' ? text.trimStart() : body + text;
+      if (body === '') await client.write(read.value);
+    }
+  } catch (thrown) {
+    // The client has disconnected, or the completion has failed.
+    await Promise.allSettled([reader.cancel(thrown), client.abort(thrown), release()]);
+    return;
+  }
+  const contentType = headers.get('content-type') ?? '';
+  // The caller gets the response even if it cannot be stored.
+  await (body.length > MAX_STORED_CHARACTERS
+    ? release()
+    : keep({ status, contentType, body }).catch(() => {}));
+  await client.write(new TextEncoder().encode(body)).catch(() => {});
+  await client.close().catch(() => {});
 }

@@ -26,3 +26,13 @@ export async function withTimeLimit<T>(
     lift();
   }
 }
+
+/** Returns the result of `work` if it is there within `ms` milliseconds, otherwise null. @throws what `work` throws by then */
+export async function inTime<T>(
+  work: Promise<T>,
+  { after, ms }: Pick<TimeLimit, 'after' | 'ms'>,
+): Promise<T | null> {
+  const late = Promise.withResolvers<null>();
+  const cancel = after(ms, () => late.resolve(null));
+  return Promise.race([work, late.promise]).finally(cancel);
+}

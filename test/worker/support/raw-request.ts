@@ -34,7 +34,13 @@ export function sendRaw(
   return request;
 }
 
-/** Resets the connection, because workerd cannot distinguish a FIN from a client that waits. */
+/** Resets the connection. workerd notices this without writing, unlike an ordinary close. */
 export const reset = (request: ClientRequest): void => {
   request.socket?.resetAndDestroy();
+};
+
+/** Closes the connection in the ordinary way. `response` = the answer, whose unread bytes would turn this into a reset. */
+export const close = (request: ClientRequest, response?: IncomingMessage): void => {
+  response?.resume();
+  request.destroy();
 };

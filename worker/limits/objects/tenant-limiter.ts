@@ -1,6 +1,5 @@
 import { DurableObject } from 'cloudflare:workers';
-import { type Env, parseSettings } from '../../env.ts';
-import { type Catalogue, createCatalogue, type KnownAccount } from '../../upstreams/pool.ts';
+import type { Env } from '../../env.ts';
 import { flushOutbox } from '../../usage/usage-outbox.ts';
 import { chargedTokens, type UsageRecord } from '../../usage/usage-record.ts';
 import type {
@@ -21,23 +20,19 @@ import { AlarmClock } from './alarm-clock.ts';
 import { BlockList } from './block-list.ts';
 import { HomeSlices } from './home-slices.ts';
 import { LimiterStorage, type OpenReservation, openReservation } from './limiter-storage.ts';
+import { recordAfter, UsageInquiry } from './usage-inquiry.ts';
 
 /** Id of the tenant among its limiter's subjects. The other subjects are its keys. */
 const TENANT = 'tenant';
 /** Usage records wait this long, so that they go to the ledger together. */
-const FLUSH_DELAY_MS = 1000;
+const FLUSH_DELAY_MS = 500;
 const FLUSH_RETRY_MAX_MS = 60_000;
 /** Settlements wait this long for others, because a commit costs more than a settlement. No response waits for it. */
 const SETTLE_DELAY_MS = 20;
 /** A Worker may settle its request for this many lifetimes after expiry. Then the limiter asks the upstream. */
 const ABANDON_LIFETIMES = 4;
-/** The limiter retries unreachable upstreams for this many lifetimes: 10 min by default. Origins keep accounts as long. */
-const ACCOUNT_LIFETIMES = 20;
-const ACCOUNT_TIMEOUT_MS = 5_000;
-/** By then, an upstream has noticed that its reader has disconnected. */
-const INQUIRE_AFTER_MS = 1_000;
-/** Used if no upstream can be asked, for example because a variable is invalid. */
-const UNKNOWN_ACCOUNT: KnownAccount = { account: null, complete: false };
+/** By then, an upstream has usually noticed that its reader has disconnected. */
+const INQUIRE_AFTER_MS = 250;
 
 /**
  * The home limiter, one per tenant. Holds the tenant's counters in memory and in its own SQLite database, and decides
@@ -50,12 +45,12 @@ export class TenantLimiter extends DurableObject<Env> implements TenantLimiterRp
   readonly #blocked: BlockList;
   readonly #slices: HomeSlices;
   readonly #clock: AlarmClock;
+  readonly #inquiry: UsageInquiry;
   /** Records of settled requests that are not written yet. */
   #settled: UsageRecord[] = [];
   /** Subjects whose counters are not written yet. */
   readonly #touched = new Set<string>();
   #writing: Promise<void> | null = null;
-  #catalogue: Catalogue | null = null;
   #flushAt: number | null;
   /** Unix milliseconds at which the limiter asks upstreams about ended requests. */
   #inquireAt: number | null = null;
@@ -64,6 +59,7 @@ export class TenantLimiter extends DurableObject<Env> implements TenantLimiterRp
   constructor(ctx: DurableObjectState, env: Env) {
     super(ctx, env);
     this.#clock = new AlarmClock(ctx.storage);
+    this.#inquiry = new UsageInquiry(env);
     this.#storage = new LimiterStorage(ctx.storage.sql, this.#clock.now());
     this.#open = this.#storage.loadOpen();
     this.#quota = this.#storage.loadQuota(this.#open);
@@ -228,25 +224,12 @@ export class TenantLimiter extends DurableObject<Env> implements TenantLimiterRp
 
   /** Settles a request whose Worker is gone: by the upstream's account, otherwise by the Worker's last renewal. */
   async #abandon(open: OpenReservation, now: number): Promise<void> {
-    const { account, complete } = await this.#accountOf(open).catch(() => UNKNOWN_ACCOUNT);
+    const known = await this.#inquiry.ask(open);
     // The Worker may have settled the request in the meantime.
     if (this.#open.get(open.reservation.id) !== open) return;
-    const { usage, finishReasons } = account ?? open.record;
-    const { status, startedAt } = open.record;
-    const latencyMs = status === 'abandoned' ? now - startedAt : open.record.latencyMs;
-    const firstTokenMs = open.record.firstTokenMs ?? account?.firstTokenMs ?? null;
-    const record = { ...open.record, usage, finishReasons, latencyMs, firstTokenMs };
-    const late = now >= open.reservation.expiresAt + ACCOUNT_LIFETIMES * open.ttlMs;
-    const final = account?.ended !== false && (complete || late);
-    if (final) this.#close(open, record);
-    else this.#keep({ ...open, record, abandonAt: now + open.ttlMs });
-  }
-
-  async #accountOf({ reservation, record }: OpenReservation): Promise<KnownAccount> {
-    this.#catalogue ??= createCatalogue(this.env, parseSettings(this.env), Date.now);
-    // If the Worker vanished, the request may have moved to another upstream, so the limiter asks all.
-    const upstream = record.status === 'abandoned' ? null : record.upstream;
-    return this.#catalogue.usageOf(reservation.id, upstream, AbortSignal.timeout(ACCOUNT_TIMEOUT_MS));
+    const { record, askAt } = recordAfter(open, known, now);
+    if (askAt === null) this.#close(open, record);
+    else this.#keep({ ...open, record, abandonAt: askAt });
   }
 
   #close(open: OpenReservation, record: UsageRecord): void {

@@ -1,0 +1,81 @@
+import { toApiError } from '../../shared/errors.ts';
+import type { RequestContext } from '../context.ts';
+import { reportBug } from '../http/bug-report.ts';
+import { jsonText } from '../http/responses.ts';
+import { inTime } from '../timers/time-limit.ts';
+import { ChoiceCollector } from './format/choice-collector.ts';
+import { ChoiceDeltas } from './format/choice-deltas.ts';
+import { completionJson } from './format/completion-json.ts';
+import { doneOf, type StartedGeneration, type StartingGeneration } from './generation-start.ts';
+
+/** JSON allows white space before a value. */
+const SPACE = new Uint8Array([0x20]);
+
+/**
+ * Returns one JSON body when the generation has ended. If that takes longer than EARLY_ANSWER_MS, the response begins with
+ * white space, because the platform notices a disconnected client only when it writes.
+ * @throws ApiError if the generation failed before the response began
+ */
+export async function answerPlain(starting: StartingGeneration, context: RequestContext): Promise<Response> {
+  const body = starting.started.then(collect);
+  const { settings, timers, waitUntil } = context;
+  const early = await inTime(body, { after: timers.after, ms: settings.EARLY_ANSWER_MS });
+  if (early !== null) return jsonText(early);
+  const { readable, writable } = new IdentityTransformStream();
+  waitUntil(writeLate(body, writable.getWriter(), starting.cancel, context));
+  return jsonText(readable);
+}
+
+async function collect({ generation, first, call, envelope }: StartedGeneration): Promise<string> {
+  const { answer } = call;
+  const { prompts, choices } = call.generation;
+  const deltas = new ChoiceDeltas(answer, choices);
+  const collector = new ChoiceCollector(answer, prompts.length, choices);
+  try {
+    for (let events = first; ; events = await generation.next()) {
+      for (const event of events) for (const delta of deltas.of(event)) collector.add(delta);
+      const done = doneOf(events);
+      if (!done) continue;
+      const trailer = { usage: done.usage, ...(answer.timings ? { timings: done } : {}) };
+      return completionJson(envelope, collector.chosen(), trailer);
+    }
+  } catch (thrown) {
+    generation.fail(toApiError(thrown));
+    throw thrown;
+  }
+}
+
+/** Writes white space until the body is known. A failure breaks the connection, so that no client takes it for an answer. */
+async function writeLate(
+  body: Promise<string>,
+  client: WritableStreamDefaultWriter<Uint8Array>,
+  cancel: () => void,
+  context: RequestContext,
+): Promise<void> {
+  const { timers, settings } = context;
+  let ended = false;
+  let cancelNext = (): void => {};
+  const writeSpace = (): void => {
+    client.write(SPACE).then(() => {
+      if (!ended) cancelNext = timers.after(settings.KEEP_ALIVE_MS, writeSpace);
+    }, cancel);
+  };
+  writeSpace();
+  let text: string;
+  try {
+    text = await body;
+  } catch (thrown) {
+    const error = toApiError(thrown);
+    if (error !== thrown) reportBug(thrown, context);
+    // workerd logs this error, so it does not quote the upstream.
+    const broken = new Error(`The completion failed after its response had begun: ${error.code}`);
+    await client.abort(broken).catch(() => {});
+    return;
+  } finally {
+    ended = true;
+    cancelNext();
+  }
+  // Only a disconnected client makes a write fail.
+  await client.write(new TextEncoder().encode(text)).catch(() => {});
+  await client.close().catch(() => {});
+}

@@ -1,0 +1,54 @@
+import { type Env, parseSettings } from '../../env.ts';
+import { type Catalogue, createCatalogue, type KnownAccount } from '../../upstreams/pool.ts';
+import type { UsageRecord } from '../../usage/usage-record.ts';
+import type { OpenReservation } from './limiter-storage.ts';
+
+/** The limiter retries unreachable upstreams for this many lifetimes: 10 min by default. Origins keep accounts as long. */
+const ACCOUNT_LIFETIMES = 20;
+const ACCOUNT_TIMEOUT_MS = 5_000;
+/** An upstream that still generates for a disconnected client is asked again after this time. */
+const STILL_RUNNING_MS = 1_000;
+/** Used if no upstream can be asked, for example because a variable is invalid. */
+const UNKNOWN_ACCOUNT: KnownAccount = { account: null, complete: false };
+
+/** Asks upstreams what ended requests have used. */
+export class UsageInquiry {
+  readonly #env: Env;
+  #catalogue: Catalogue | null = null;
+
+  constructor(env: Env) {
+    this.#env = env;
+  }
+
+  /** Never fails: an upstream that cannot be asked leaves the answer incomplete. */
+  async ask({ reservation, record }: OpenReservation): Promise<KnownAccount> {
+    try {
+      this.#catalogue ??= createCatalogue(this.#env, parseSettings(this.#env), Date.now);
+      // If the Worker vanished, the request may have moved to another upstream, so the limiter asks all.
+      const upstream = record.status === 'abandoned' ? null : record.upstream;
+      const signal = AbortSignal.timeout(ACCOUNT_TIMEOUT_MS);
+      return await this.#catalogue.usageOf(reservation.id, upstream, signal);
+    } catch {
+      return UNKNOWN_ACCOUNT;
+    }
+  }
+}
+
+/** Returns the record after an inquiry, and when to ask again; null = the record is final. Pure. */
+export function recordAfter(
+  { record, reservation, ttlMs }: OpenReservation,
+  { account, complete }: KnownAccount,
+  now: number,
+): { readonly record: UsageRecord; readonly askAt: number | null } {
+  const { usage, finishReasons } = account ?? record;
+  const { status, startedAt } = record;
+  const latencyMs = status === 'abandoned' ? now - startedAt : record.latencyMs;
+  const firstTokenMs = record.firstTokenMs ?? account?.firstTokenMs ?? null;
+  const late = now >= reservation.expiresAt + ACCOUNT_LIFETIMES * ttlMs;
+  const isRunning = account?.ended === false;
+  const isFinal = !isRunning && (complete || late);
+  // If the Worker vanished, its stream may go on. Otherwise the upstream will notice soon that nobody reads.
+  const delay = isRunning && status !== 'abandoned' ? Math.min(STILL_RUNNING_MS, ttlMs) : ttlMs;
+  const updated = { ...record, usage, finishReasons, latencyMs, firstTokenMs };
+  return { record: updated, askAt: isFinal ? null : now + delay };
+}
