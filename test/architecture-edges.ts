@@ -217,7 +217,15 @@ export const ALLOWED_EDGES: Readonly<Record<string, readonly string[]>> = {
   ],
   'worker/site/api': ['shared'],
   'worker/site/build': ['shared', 'worker/site/api'],
-  'worker/site/main.tsx': ['worker/site/shell', 'worker/site/store'],
+  'worker/site/editor': ['worker/site/store', 'worker/site/tokens'],
+  'worker/site/main.tsx': ['worker/site/playground', 'worker/site/shell', 'worker/site/store'],
+  'worker/site/playground': [
+    'worker/site/api',
+    'worker/site/controls',
+    'worker/site/editor',
+    'worker/site/store',
+    'worker/site/tokens',
+  ],
   'worker/site/shell': [
     'worker/site/api',
     'worker/site/compare',

@@ -40,6 +40,8 @@ export type StreamUpdate =
       readonly text: string;
       /** Empty if the request asks for no logprobs. */
       readonly tokens: readonly PromptToken[];
+      /** Start of each token in code points from the start of the choice's text. */
+      readonly offsets: readonly number[];
       /** Ids of the prompt, in the first update of a choice. */
       readonly promptIds: readonly number[] | null;
       /** Null until the choice ends. */
@@ -52,7 +54,7 @@ interface Chunk {
   readonly choices: readonly {
     readonly index: number;
     readonly text: string;
-    readonly logprobs: Logprobs | null;
+    readonly logprobs: (Logprobs & { readonly text_offset: readonly number[] }) | null;
     readonly token_ids?: readonly number[];
     readonly prompt_token_ids?: readonly number[];
     readonly finish_reason: string | null;
@@ -96,6 +98,7 @@ function* updatesOf({ choices, usage }: Chunk): Generator<StreamUpdate> {
       index: choice.index,
       text: choice.text,
       tokens: choice.logprobs ? tokensOf(choice.logprobs, ids) : [],
+      offsets: choice.logprobs?.text_offset ?? [],
       promptIds: choice.prompt_token_ids ?? null,
       finishReason: choice.finish_reason,
       stopReason: choice.stop_reason ?? null,

@@ -1,6 +1,67 @@
-export const Playground = () => (
-  <div class="empty">
-    <h1>Playground</h1>
-    <p class="quiet">Write the beginning of a text. The model continues it.</p>
-  </div>
-);
+import { useEffect } from 'preact/hooks';
+import { ActionBar } from './action-bar.tsx';
+import { FailureNotice } from './failure-notice.tsx';
+import { complete, type PlaygroundState, usePlayground } from './playground-state.ts';
+import { TextPanel } from './text-panel.tsx';
+import { type TokenInspector, useTokenInspector } from './token-inspector.tsx';
+
+export function Playground() {
+  const state = usePlayground();
+  const inspector = useTokenInspector();
+  useEffect(() => {
+    const listen = (event: KeyboardEvent) => {
+      if (!event.defaultPrevented && pressed(event, state, inspector)) event.preventDefault();
+    };
+    addEventListener('keydown', listen);
+    return () => removeEventListener('keydown', listen);
+  }, [state, inspector]);
+  const phase = state.generation.phase.value;
+  return (
+    <div class="playground">
+      <div class="text-column">
+        <TextPanel inspector={inspector} />
+        {phase.name === 'failed' && (
+          <FailureNotice key={phase.at} failure={phase.failure} onRetry={() => void complete(state)} />
+        )}
+        <ActionBar />
+      </div>
+    </div>
+  );
+}
+
+const isTyping = (event: KeyboardEvent): boolean => {
+  const target = event.composedPath()[0];
+  return (
+    target instanceof HTMLElement &&
+    (target.isContentEditable || /^(INPUT|TEXTAREA|SELECT)$/.test(target.tagName))
+  );
+};
+
+/** Returns whether the key did something. */
+function pressed(event: KeyboardEvent, state: PlaygroundState, inspector: TokenInspector): boolean {
+  if (event.key === 'Enter' && (event.ctrlKey || event.metaKey)) {
+    void complete(state);
+    return true;
+  }
+  if (event.key === 'Escape') {
+    if (inspector.close()) return true;
+    state.generation.stop();
+    return state.isRunning.peek();
+  }
+  if (isTyping(event) || event.altKey || event.ctrlKey || event.metaKey) return false;
+  switch (event.key) {
+    case ']':
+      return inspector.walk(1)();
+    case '[':
+      return inspector.walk(-1)();
+    case 'ArrowDown':
+      return inspector.moveRow(1)();
+    case 'ArrowUp':
+      return inspector.moveRow(-1)();
+    case 'Enter':
+    case 'Tab':
+      return inspector.accept();
+    default:
+      return false;
+  }
+}

@@ -1,4 +1,3 @@
-import { useSignal } from '@preact/signals';
 import { Icon } from '../controls/icon.tsx';
 import { useSession } from '../store/session.ts';
 import { DialectSelect, ModelSelect } from './connection-settings.tsx';
@@ -14,8 +13,7 @@ const Mark = () => (
 );
 
 export function Header({ view }: { readonly view: ViewName }) {
-  const { access } = useSession();
-  const keyOpen = useSignal(false);
+  const { access, askForKey } = useSession();
   const { state } = access.value;
   return (
     <header class="header">
@@ -34,7 +32,7 @@ export function Header({ view }: { readonly view: ViewName }) {
       <div class="header-settings">
         <ModelSelect />
         <DialectSelect />
-        <button type="button" class="button" onClick={() => (keyOpen.value = true)}>
+        <button type="button" class="button" onClick={() => (askForKey.value = true)}>
           <span class={`key-state ${state}`} aria-hidden="true" />
           Key<span class="visually-hidden"> {state}</span>
         </button>
@@ -47,7 +45,7 @@ export function Header({ view }: { readonly view: ViewName }) {
           <Icon name="theme" />
         </button>
       </div>
-      {keyOpen.value && <KeyDialog onClose={() => (keyOpen.value = false)} />}
+      {askForKey.value && <KeyDialog onClose={() => (askForKey.value = false)} />}
     </header>
   );
 }

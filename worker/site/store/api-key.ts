@@ -1,16 +1,16 @@
-/** A link may carry the key in its fragment, which browsers never send: `/#key=sk-…`. */
+/** A link may carry the key in its fragment, which browsers never send: `/#key=sk-…`, or `/#/tree#key=sk-…`. */
 
-const FRAGMENT = /^#\/?key=([^&]+)/;
+const IN_FRAGMENT = /[#?&]\/?key=([^#?&]+)/;
 
 /** Returns the key of a fragment; null if it has none. */
 export function keyFromFragment(hash: string): string | null {
-  const value = FRAGMENT.exec(hash)?.[1];
+  const value = IN_FRAGMENT.exec(hash)?.[1];
   return value === undefined ? null : decodeURIComponent(value);
 }
 
 /** Takes the key out of the address, so that history, bookmarks and copied links do not have it. */
 export function takeKeyFromAddress(): string | null {
   const key = keyFromFragment(location.hash);
-  if (key !== null) history.replaceState(null, '', '#/');
+  if (key !== null) history.replaceState(null, '', location.hash.replace(IN_FRAGMENT, '') || '#/');
   return key;
 }

@@ -25,6 +25,8 @@ export interface Session {
   /** Asks the server again for its models. */
   checkAccess(): void;
   readonly display: Signal<TokenDisplay>;
+  /** Whether the dialog for the key is open. */
+  readonly askForKey: Signal<boolean>;
 }
 
 /** How token texts show their probabilities. */
@@ -81,7 +83,17 @@ export async function openSession(): Promise<Session> {
   const checkAccess = () => {
     attempts.value += 1;
   };
-  return { key, rememberKey, model, dialect, connection, access, checkAccess, display };
+  return {
+    key,
+    rememberKey,
+    model,
+    dialect,
+    connection,
+    access,
+    checkAccess,
+    display,
+    askForKey: signal(false),
+  };
 }
 
 async function readAccess(connection: Connection, signal: AbortSignal): Promise<Access> {

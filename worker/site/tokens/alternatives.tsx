@@ -1,6 +1,6 @@
 import { useLayoutEffect, useRef } from 'preact/hooks';
 import type { Alternative, PromptToken } from '../api/completion-stream.ts';
-import { hexBytes, tokenBytes } from '../api/token-bytes.ts';
+import { hexBytes, isPartial, tokenBytes } from '../api/token-bytes.ts';
 import { percent, probabilityOf, tintClass } from './probability.ts';
 import { TokenName } from './token-name.tsx';
 
@@ -10,10 +10,12 @@ interface AlternativesProps {
   readonly token: PromptToken;
   /** Absent = the alternatives are only shown. */
   readonly onChoose?: Choose;
+  /** Row that the keyboard has selected. */
+  readonly active?: number | undefined;
 }
 
 /** Lists a token's alternatives with probability and bytes, the chosen one marked. */
-export function Alternatives({ token, onChoose }: AlternativesProps) {
+export function Alternatives({ token, onChoose, active }: AlternativesProps) {
   return (
     <>
       <p class="alternatives-head figures">
@@ -33,6 +35,7 @@ export function Alternatives({ token, onChoose }: AlternativesProps) {
               alternative={alternative}
               number={index + 1}
               chosen={alternative.name === token.name}
+              active={active === index}
               {...(onChoose && { onChoose })}
             />
           </li>
@@ -46,10 +49,11 @@ interface RowProps {
   readonly alternative: Alternative;
   readonly number: number;
   readonly chosen: boolean;
+  readonly active: boolean;
   readonly onChoose?: Choose;
 }
 
-function AlternativeRow({ alternative, number, chosen, onChoose }: RowProps) {
+function AlternativeRow({ alternative, number, chosen, active, onChoose }: RowProps) {
   const { name, logprob } = alternative;
   const content = (
     <>
@@ -61,11 +65,13 @@ function AlternativeRow({ alternative, number, chosen, onChoose }: RowProps) {
       <span class="quiet bytes">{hexBytes(tokenBytes(name))}</span>
     </>
   );
-  if (chosen || !onChoose) return <div class={`alternative ${chosen ? 'chosen' : ''}`}>{content}</div>;
+  const state = `${chosen ? 'chosen' : ''} ${active ? 'active' : ''}`;
+  // The prompt is text, and a part of a character is none.
+  if (chosen || !onChoose || isPartial(name)) return <div class={`alternative ${state}`}>{content}</div>;
   return (
     <button
       type="button"
-      class="alternative"
+      class={`alternative ${state}`}
       title={`Use this token and continue from it (${number})`}
       // The token keeps the focus, so that its popover stays open for the click.
       onPointerDown={(event) => event.preventDefault()}
@@ -76,18 +82,37 @@ function AlternativeRow({ alternative, number, chosen, onChoose }: RowProps) {
   );
 }
 
+interface PopoverProps extends Omit<AlternativesProps, 'token'> {
+  /** One token, or several that form one character together. */
+  readonly tokens: readonly PromptToken[];
+  readonly anchor: { getBoundingClientRect(): DOMRect };
+  readonly onPointerEnter?: () => void;
+  readonly onPointerLeave?: () => void;
+}
+
 /** The alternatives of a token in a popover below or above it. */
 export function AlternativesPopover({
+  tokens,
   anchor,
-  ...alternatives
-}: AlternativesProps & { readonly anchor: { getBoundingClientRect(): DOMRect } }) {
+  onPointerEnter,
+  onPointerLeave,
+  ...options
+}: PopoverProps) {
   const element = useRef<HTMLElement>(null);
   useLayoutEffect(() => {
     if (element.current) place(element.current, anchor.getBoundingClientRect());
   });
   return (
-    <section ref={element} class="popover" aria-label="Alternatives">
-      <Alternatives {...alternatives} />
+    <section
+      ref={element}
+      class="popover"
+      aria-label="Alternatives"
+      onPointerEnter={onPointerEnter}
+      onPointerLeave={onPointerLeave}
+    >
+      {tokens.map((token, index) => (
+        <Alternatives key={`${index} ${token.name}`} token={token} {...options} />
+      ))}
     </section>
   );
 }

@@ -9,6 +9,14 @@ export const decileOf = (logprob: number): number =>
 export const tintClass = (logprob: number | null): string =>
   logprob === null ? 'token' : `token p${decileOf(logprob)}`;
 
+/** Returns the logprob of tokens that form one character together; null if one of them has none. */
+export function jointLogprob(tokens: readonly { readonly logprob: number | null }[]): number | null {
+  return tokens.reduce<number | null>(
+    (sum, { logprob }) => (sum === null || logprob === null ? null : sum + logprob),
+    0,
+  );
+}
+
 /** Returns `41.2 %`; small values keep two significant digits. */
 export function percent(logprob: number): string {
   const value = probabilityOf(logprob) * 100;

@@ -37,7 +37,7 @@ export function TokenText({ tokens, onChoose }: TokenTextProps) {
       ))}
       {open.value && selected && (
         <AlternativesPopover
-          token={selected}
+          tokens={[selected]}
           anchor={open.value.anchor}
           {...(onChoose && { onChoose: (choice) => onChoose(open.value!.index, choice) })}
         />

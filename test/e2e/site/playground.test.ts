@@ -1,0 +1,159 @@
+import type { Page } from 'playwright-core';
+import { describe, expect } from 'vitest';
+import { siteTest as test } from '../../support/browser/site-test.ts';
+
+const PROMPT = 'Once upon a time there was a king';
+
+const textOf = (page: Page) => page.getByRole('textbox', { name: 'Text' });
+const complete = (page: Page) => page.getByRole('button', { name: 'Complete' }).click();
+const status = (page: Page) => page.getByRole('status');
+/** The text as the editor shows it. */
+const shown = async (page: Page) => (await textOf(page).locator('.cm-line').allTextContents()).join('\n');
+
+/** Replaces the parameters that the page stored, then reloads it with the key. */
+async function visitWith(page: Page, parameters: Record<string, unknown>, link: string): Promise<void> {
+  await page.evaluate(
+    (value) =>
+      new Promise<void>((resolve, reject) => {
+        const opening = indexedDB.open('continuo');
+        opening.onerror = () => reject(opening.error);
+        opening.onsuccess = () => {
+          const transaction = opening.result.transaction('values', 'readwrite');
+          transaction.objectStore('values').put(value, 'playground-parameters');
+          transaction.oncomplete = () => resolve();
+        };
+      }),
+    parameters,
+  );
+  // A change of the fragment only would not load the page again.
+  await page.goto('about:blank');
+  await page.goto(link);
+}
+
+describe('the playground', () => {
+  test('continues the text in place, token by token, and one undo takes the completion back', async ({
+    visit,
+  }) => {
+    const { page } = await visit('/');
+    await textOf(page).fill(PROMPT);
+    const lengths = await page.evaluateHandle(() => [] as number[]);
+    await page.evaluate((seen) => {
+      const root = document.querySelector('.text-editor')!.shadowRoot!;
+      new MutationObserver(() => seen.push(root.querySelectorAll('.token').length)).observe(root, {
+        childList: true,
+        subtree: true,
+      });
+    }, lengths);
+    await complete(page);
+    await status(page).getByText('Finished: length').waitFor();
+    const counts = await lengths.jsonValue();
+    expect(new Set(counts).size).toBeGreaterThan(5);
+    expect(counts.at(-1)).toBeGreaterThan(60);
+    expect((await shown(page)).startsWith(PROMPT)).toBe(true);
+    await textOf(page).press('Control+z');
+    expect(await shown(page)).toBe(PROMPT);
+  });
+
+  test('stop ends the stream and frees its slot', async ({ visit, system }) => {
+    const { page } = await visit('/');
+    await visitWith(page, { max_tokens: 1900, ignore_eos: true }, `${system.url}/#key=${system.apiKey}`);
+    await textOf(page).fill(PROMPT);
+    await complete(page);
+    await status(page).getByText('Streaming').waitFor();
+    expect(await runningSequences(system)).toBe(1);
+    await page.keyboard.press('Escape');
+    await status(page).getByText('Stopped').waitFor();
+    await expect.poll(() => runningSequences(system)).toBe(0);
+  });
+
+  test('the tints are the deciles of the logprobs that the API returns for the same request', async ({
+    visit,
+    system,
+  }) => {
+    const { page } = await visit('/');
+    const parameters = { max_tokens: 40, temperature: 0.8, seed: 7 };
+    await visitWith(page, parameters, `${system.url}/#key=${system.apiKey}`);
+    await textOf(page).fill(PROMPT);
+    await complete(page);
+    await status(page).getByText('Finished').waitFor();
+    const response = await fetch(`${system.url}/v1/completions`, {
+      method: 'POST',
+      headers: { authorization: `Bearer ${system.apiKey}`, 'content-type': 'application/json' },
+      body: JSON.stringify({ model: 'default', prompt: PROMPT, ...parameters, logprobs: 5 }),
+    });
+    const { choices } = (await response.json()) as {
+      choices: { text: string; logprobs: { tokens: string[]; token_logprobs: number[] } }[];
+    };
+    const { text, logprobs } = choices[0]!;
+    expect(await shown(page)).toBe(PROMPT + text);
+    const expected = logprobs.tokens.map((name, index) => [
+      // The editor divides lines, and a line has no element for its break.
+      name.replaceAll('\n', ''),
+      Math.min(9, Math.floor(Math.exp(logprobs.token_logprobs[index]!) * 10)),
+    ]);
+    const tinted = await textOf(page)
+      .locator('.token')
+      .evaluateAll((elements) =>
+        elements.map((element) => [element.textContent, Number(/ p(\d)/.exec(element.className)?.[1])]),
+      );
+    expect(tinted).toEqual(expected.filter(([name]) => name !== ''));
+  });
+
+  test('a click on an alternative replaces the token and continues from it', async ({ visit, system }) => {
+    const { page } = await visit('/');
+    await visitWith(page, { max_tokens: 20, temperature: 0 }, `${system.url}/#key=${system.apiKey}`);
+    await textOf(page).fill(PROMPT);
+    await complete(page);
+    await status(page).getByText('Finished').waitFor();
+    await textOf(page).locator('.token').nth(5).hover();
+    const alternatives = page.getByRole('region', { name: 'Alternatives' });
+    const before = (await textOf(page).locator('.token').allTextContents()).slice(0, 5).join('');
+    const other = alternatives.getByRole('button').first();
+    const name = (await other.locator('code').textContent())!.replaceAll('·', ' ');
+    await other.click();
+    await expect.poll(() => shown(page)).toContain(PROMPT + before + name);
+    await status(page).getByText('Finished').waitFor();
+    expect((await shown(page)).length).toBeGreaterThan((PROMPT + before + name).length + 20);
+  });
+
+  test('the keyboard walks the tokens and accepts an alternative', async ({ visit }) => {
+    const { page } = await visit('/');
+    await textOf(page).fill(PROMPT);
+    await textOf(page).press('Control+Enter');
+    await status(page).getByText('Finished').waitFor();
+    await textOf(page).press('Control+Home');
+    await textOf(page).press('Alt+]');
+    const first = await textOf(page).locator('.token').first().textContent();
+    await page
+      .getByRole('region', { name: 'Alternatives' })
+      .getByText(/id \d+/)
+      .waitFor();
+    await textOf(page).press('ArrowDown');
+    await textOf(page).press('Tab');
+    await expect.poll(() => textOf(page).locator('.token').first().textContent()).not.toBe(first);
+    await status(page).getByText('Finished').waitFor();
+  });
+
+  test('text, tints and parameters survive a reload; the key does not', async ({ visit }) => {
+    const { page } = await visit('/');
+    await textOf(page).fill(PROMPT);
+    await complete(page);
+    await status(page).getByText('Finished').waitFor();
+    const before = await textOf(page).innerHTML();
+    await page.reload();
+    await textOf(page).waitFor();
+    await expect.poll(() => textOf(page).innerHTML()).toBe(before);
+    await complete(page);
+    await page.getByText('This page has no API key').waitFor();
+  });
+});
+
+interface Running {
+  readonly url: string;
+}
+
+/** Returns how many sequences the origin generates, by its metrics. */
+async function runningSequences({ origin }: { readonly origin: Running }): Promise<number> {
+  const text = await (await fetch(`${origin.url}/metrics`)).text();
+  return Number(/^continuo_origin_running_sequences\S* (\d+)/m.exec(text)?.[1]);
+}

@@ -1,0 +1,70 @@
+import type { FailureKind } from '../api/request-failure.ts';
+
+/** What to tell about a failure: what happened, and what to do. The server's message says why. */
+export interface Advice {
+  readonly what: string;
+  readonly todo: string;
+  /** What the button does. */
+  readonly action: 'retry' | 'key' | 'none';
+}
+
+const ADVICE: Readonly<Record<FailureKind, Advice>> = {
+  'no-key': { what: 'This page has no API key', todo: 'Enter a key. npm start prints one.', action: 'key' },
+  'key-refused': {
+    what: 'The server refused the key',
+    todo: 'Enter another key, or ask the operator of this endpoint.',
+    action: 'key',
+  },
+  'rate-limited': {
+    what: 'Too many requests',
+    todo: 'Your limit per minute is used up. Retry when the countdown ends.',
+    action: 'retry',
+  },
+  'quota-exhausted': {
+    what: 'The quota is used up',
+    todo: 'Ask the operator for more, or retry in the next period.',
+    action: 'retry',
+  },
+  'model-loading': {
+    what: 'The model is loading',
+    todo: 'The first request to a model starts it. The page retries by itself.',
+    action: 'retry',
+  },
+  'invalid-request': {
+    what: 'The server rejected the request',
+    todo: 'Correct the named parameter, then complete again.',
+    action: 'retry',
+  },
+  overloaded: {
+    what: 'The server has too much to do',
+    todo: 'Nothing is lost. Retry in a moment.',
+    action: 'retry',
+  },
+  'origin-down': {
+    what: 'The model server does not answer',
+    todo: 'Nothing is lost. If a retry does not help, look at the log of the origin.',
+    action: 'retry',
+  },
+  'server-error': {
+    what: 'The server had an error',
+    todo: 'Nothing is lost. Retry; if it happens again, report the request id.',
+    action: 'retry',
+  },
+  offline: {
+    what: 'This device is offline',
+    todo: 'Nothing is lost. Connect, then retry.',
+    action: 'retry',
+  },
+  unreachable: {
+    what: 'The endpoint does not answer',
+    todo: 'Nothing is lost. Check that the server runs, then retry.',
+    action: 'retry',
+  },
+  'cut-stream': {
+    what: 'The stream broke off',
+    todo: 'The text so far is kept. A retry continues from its end.',
+    action: 'retry',
+  },
+};
+
+export const adviceFor = (kind: FailureKind): Advice => ADVICE[kind];

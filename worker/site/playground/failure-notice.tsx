@@ -1,0 +1,58 @@
+import { useSignal } from '@preact/signals';
+import { useEffect } from 'preact/hooks';
+import type { RequestFailure } from '../api/request-failure.ts';
+import { Icon } from '../controls/icon.tsx';
+import { useSession } from '../store/session.ts';
+import { adviceFor } from './failure-advice.ts';
+
+interface FailureNoticeProps {
+  readonly failure: RequestFailure;
+  readonly onRetry: () => void;
+}
+
+/** Says what happened, why, and what to do. Counts down the server's retry-after. */
+export function FailureNotice({ failure, onRetry }: FailureNoticeProps) {
+  const { askForKey } = useSession();
+  const { what, todo, action } = adviceFor(failure.kind);
+  const seconds = useCountdown(failure);
+  const retriesItself = failure.kind === 'model-loading';
+  useEffect(() => {
+    if (retriesItself && seconds === 0) onRetry();
+  }, [retriesItself, seconds === 0]);
+  return (
+    <div class="notice" role="alert">
+      <div>
+        <strong>{what}</strong>
+        <p>
+          {failure.message} {todo}
+        </p>
+        {failure.requestId !== null && <p class="request-id">Request {failure.requestId}</p>}
+      </div>
+      {action === 'key' ? (
+        <button type="button" class="button" onClick={() => (askForKey.value = true)}>
+          Enter a key
+        </button>
+      ) : (
+        <button type="button" class="button figures" disabled={seconds > 0} onClick={onRetry}>
+          <Icon name="retry" />
+          {seconds > 0 ? `Retry in ${seconds} s` : 'Retry'}
+        </button>
+      )}
+    </div>
+  );
+}
+
+/** Seconds until a retry can succeed. */
+function useCountdown(failure: RequestFailure): number {
+  const left = useSignal(Math.ceil((failure.retryAfterMs ?? 0) / 1000));
+  useEffect(() => {
+    const end = performance.now() + (failure.retryAfterMs ?? 0);
+    const update = () => {
+      left.value = Math.max(0, Math.ceil((end - performance.now()) / 1000));
+    };
+    update();
+    const timer = setInterval(update, 200);
+    return () => clearInterval(timer);
+  }, [failure]);
+  return left.value;
+}

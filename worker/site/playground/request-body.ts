@@ -1,0 +1,30 @@
+import type { EditorContent } from '../editor/text-editor.ts';
+
+/** Request fields by name, as the visitor set them. Absent = the dialect's default. */
+export type Parameters = Readonly<Record<string, unknown>>;
+
+/** Alternatives per token that the page asks for: the maximum of all dialects. */
+export const LOGPROBS = 5;
+
+/** Returns what of a text goes into `prompt` and `suffix`. With a mark, it is an infill. */
+export function promptOf({ text, mark }: Pick<EditorContent, 'text' | 'mark'>): {
+  readonly prompt: string;
+  readonly suffix?: string;
+} {
+  return mark === null ? { prompt: text } : { prompt: text.slice(0, mark), suffix: text.slice(mark) };
+}
+
+/** Returns the body of the request that completes a text. */
+export function requestBody(
+  model: string,
+  content: Pick<EditorContent, 'text' | 'mark'>,
+  parameters: Parameters,
+): Record<string, unknown> {
+  const logprobs = 'logprobs' in parameters ? parameters.logprobs : LOGPROBS;
+  return {
+    model,
+    ...promptOf(content),
+    ...parameters,
+    ...(logprobs === null ? { logprobs: null } : { logprobs, return_token_ids: true }),
+  };
+}

@@ -1,0 +1,51 @@
+import type { Usage } from '../api/completion-stream.ts';
+import type { Figures, Phase } from './generation.ts';
+import { usePlayground } from './playground-state.ts';
+
+function phaseText(phase: Phase): string {
+  switch (phase.name) {
+    case 'idle':
+      return '';
+    case 'waiting':
+      return 'Waiting';
+    case 'streaming':
+      return 'Streaming';
+    case 'stopped':
+      return 'Stopped';
+    case 'failed':
+      return 'Failed';
+    case 'finished': {
+      const stop = phase.stop === null ? '' : ` ${JSON.stringify(phase.stop)}`;
+      return `Finished: ${phase.reason}${stop}`;
+    }
+  }
+}
+
+const tokensText = (usage: Usage | null, tokens: number): string =>
+  usage === null
+    ? `${tokens} tokens`
+    : `${usage.promptTokens} + ${usage.completionTokens} tokens (${usage.cachedTokens} cached)`;
+
+function figuresOf({ firstTokenMs, tokensPerSecond, tokens, usage, limits }: Figures): string[] {
+  const requests = limits?.requests;
+  return [
+    firstTokenMs === null ? '' : `TTFT ${Math.round(firstTokenMs)} ms`,
+    tokensPerSecond === null ? '' : `${Math.round(tokensPerSecond)} tokens/s`,
+    tokens === 0 && usage === null ? '' : tokensText(usage, tokens),
+    requests ? `limit ${requests.left}/${requests.of}` : '',
+  ].filter((figure) => figure !== '');
+}
+
+/** What the last completion did, and what it cost. */
+export function StatusLine() {
+  const { generation } = usePlayground();
+  const figures = figuresOf(generation.figures.value);
+  return (
+    <p class="status-line figures quiet">
+      <span role="status">{phaseText(generation.phase.value)}</span>
+      {figures.map((figure) => (
+        <span key={figure.replace(/[\d.]+/g, '')}>{figure}</span>
+      ))}
+    </p>
+  );
+}

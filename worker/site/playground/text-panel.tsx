@@ -1,0 +1,90 @@
+import { useSignal, useSignalEffect } from '@preact/signals';
+import { useEffect, useRef } from 'preact/hooks';
+import type { TextEditor } from '../editor/text-editor.ts';
+import { complete, usePlayground } from './playground-state.ts';
+import { EXAMPLES, PRESETS } from './presets.ts';
+import { InspectorPopover, type TokenInspector } from './token-inspector.tsx';
+
+/** The editor of the text. Until it is loaded, the stored text stands in its place. */
+export function TextPanel({ inspector }: { readonly inspector: TokenInspector }) {
+  const state = usePlayground();
+  const host = useRef<HTMLDivElement>(null);
+  const isLoaded = useSignal(false);
+  useEffect(() => {
+    let editor: TextEditor | null = null;
+    let closed = false;
+    void import('../editor/text-editor.ts').then((module) => {
+      if (closed) return;
+      editor = new module.TextEditor(host.current!, {
+        content: state.content.peek(),
+        keys: keysOf(state, inspector),
+        onPoint: inspector.point,
+        onChange: () => {
+          if (editor === null) return;
+          state.content.value = editor.content;
+          state.canUndo.value = editor.canUndo;
+          if (!inspector.inspected.peek()) return;
+        },
+      });
+      state.editor.value = editor;
+      isLoaded.value = true;
+    });
+    return () => {
+      closed = true;
+      state.generation.stop();
+      state.editor.value = null;
+      editor?.destroy();
+    };
+  }, [state, inspector]);
+  useSignalEffect(() => state.editor.value?.setDisplay(state.session.display.value));
+  return (
+    <section class="text-panel" aria-label="Text">
+      <div ref={host} class="text-editor" />
+      {!isLoaded.value && <p class="text-stored">{state.content.peek().text}</p>}
+      {isLoaded.value && state.content.value.text === '' && <Examples />}
+      <InspectorPopover inspector={inspector} />
+    </section>
+  );
+}
+
+const keysOf = (state: ReturnType<typeof usePlayground>, inspector: TokenInspector) => [
+  { key: 'Mod-Enter', run: () => start(state) },
+  { key: 'Ctrl-Enter', run: () => start(state) },
+  { key: 'Alt-]', run: inspector.walk(1) },
+  { key: 'Alt-[', run: inspector.walk(-1) },
+  { key: 'ArrowDown', run: inspector.moveRow(1) },
+  { key: 'ArrowUp', run: inspector.moveRow(-1) },
+  { key: 'Enter', run: inspector.accept },
+  { key: 'Tab', run: inspector.accept },
+];
+
+function start(state: ReturnType<typeof usePlayground>): boolean {
+  void complete(state);
+  return true;
+}
+
+/** What an empty editor offers. */
+function Examples() {
+  const { editor, parameters } = usePlayground();
+  const open = ({ text, preset }: (typeof EXAMPLES)[number]) => {
+    parameters.value = PRESETS.find(({ name }) => name === preset)!.parameters;
+    editor.peek()?.setText(text);
+    editor.peek()?.focus();
+  };
+  return (
+    <div class="examples">
+      <h1>Write the beginning of a text</h1>
+      <p class="quiet">The model continues it, token by token. Or start from one of these:</p>
+      <ul>
+        {EXAMPLES.map((example) => (
+          <li key={example.title}>
+            <button type="button" class="example" onClick={() => open(example)}>
+              <strong>{example.title}</strong>
+              <code>{example.text}</code>
+            </button>
+          </li>
+        ))}
+      </ul>
+    </div>
+  );
+}

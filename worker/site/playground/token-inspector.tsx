@@ -1,0 +1,110 @@
+import { type Signal, signal } from '@preact/signals';
+import { useMemo } from 'preact/hooks';
+import type { TextEditor } from '../editor/text-editor.ts';
+import { AlternativesPopover } from '../tokens/alternatives.tsx';
+import type { PlacedTokens } from '../tokens/placed-tokens.ts';
+import { chooseAlternative, type PlaygroundState, usePlayground } from './playground-state.ts';
+
+/** Time to move the pointer from a token to its popover. */
+const LEAVE_MS = 150;
+
+interface Inspected {
+  readonly tokens: PlacedTokens;
+  /** Row that the keyboard has selected; null if the pointer opened the popover. */
+  readonly row: number | null;
+}
+
+/** Shows the alternatives of one token of the text: the one under the pointer, or the one that the keyboard reached. */
+export class TokenInspector {
+  readonly inspected: Signal<Inspected | null> = signal(null);
+  readonly #state: PlaygroundState;
+  #leaving = 0;
+
+  constructor(state: PlaygroundState) {
+    this.#state = state;
+  }
+
+  point = (tokens: PlacedTokens | null): void => {
+    window.clearTimeout(this.#leaving);
+    if (tokens !== null) this.#show({ tokens, row: null });
+    else if (this.inspected.peek()?.row === null) this.#leaving = window.setTimeout(this.close, LEAVE_MS);
+  };
+
+  stay = (): void => window.clearTimeout(this.#leaving);
+
+  close = (): boolean => {
+    if (this.inspected.peek() === null) return false;
+    this.#show(null);
+    return true;
+  };
+
+  /** Moves to the next (1) or previous (−1) token. */
+  walk = (step: 1 | -1) => (): boolean => {
+    const editor = this.#editor;
+    const all = editor?.content.tokens ?? [];
+    if (editor === null || all.length === 0) return false;
+    const start = this.inspected.peek()?.tokens.from ?? editor.cursor;
+    const next = step === 1 ? all.find(({ from }) => from > start) : all.findLast(({ from }) => from < start);
+    const tokens = next ?? (step === 1 ? all[0]! : all.at(-1)!);
+    const { alternatives, name } = tokens.tokens[0]!;
+    this.#show({ tokens, row: alternatives.findIndex((one) => one.name === name) });
+    return true;
+  };
+
+  /** Moves to another row of the popover, if the keyboard opened it. */
+  moveRow = (step: 1 | -1) => (): boolean => {
+    const inspected = this.inspected.peek();
+    if (inspected === null || inspected.row === null) return false;
+    const count = inspected.tokens.tokens[0]!.alternatives.length;
+    if (count > 0) this.inspected.value = { ...inspected, row: (inspected.row + step + count) % count };
+    return true;
+  };
+
+  /** Continues from the selected row, if the keyboard opened the popover. */
+  accept = (): boolean => {
+    const inspected = this.inspected.peek();
+    if (inspected === null || inspected.row === null) return false;
+    const [token] = inspected.tokens.tokens;
+    const alternative = token!.alternatives[inspected.row];
+    this.close();
+    if (alternative && alternative.name !== token!.name)
+      void chooseAlternative(this.#state, inspected.tokens, alternative);
+    return true;
+  };
+
+  get #editor(): TextEditor | null {
+    return this.#state.editor.peek();
+  }
+
+  #show(inspected: Inspected | null): void {
+    const before = this.inspected.peek();
+    if (inspected?.tokens.from === before?.tokens.from && inspected?.row === before?.row) return;
+    this.inspected.value = inspected;
+    this.#editor?.select(inspected?.tokens ?? null);
+  }
+}
+
+export function useTokenInspector(): TokenInspector {
+  const state = usePlayground();
+  return useMemo(() => new TokenInspector(state), [state]);
+}
+
+export function InspectorPopover({ inspector }: { readonly inspector: TokenInspector }) {
+  const state = usePlayground();
+  const inspected = inspector.inspected.value;
+  const rect = inspected && state.editor.value?.rectOf(inspected.tokens);
+  if (!inspected || !rect) return null;
+  return (
+    <AlternativesPopover
+      tokens={inspected.tokens.tokens}
+      anchor={{ getBoundingClientRect: () => rect }}
+      active={inspected.row ?? undefined}
+      onPointerEnter={inspector.stay}
+      onPointerLeave={() => inspector.point(null)}
+      onChoose={(alternative) => {
+        inspector.close();
+        void chooseAlternative(state, inspected.tokens, alternative);
+      }}
+    />
+  );
+}
