@@ -50,6 +50,8 @@ export const ERROR_TABLE = {
   insufficient_quota: { status: 429, type: 'insufficient_quota' },
   internal_error: server(500),
   upstream_error: server(502),
+  /** Between origin and Worker only: their versions differ too much. The caller gets `upstream_error`. */
+  protocol_mismatch: server(502),
   server_is_overloaded: server(503),
   model_loading: server(503),
   model_unavailable: server(503),

@@ -7,6 +7,8 @@ import { isTokenId } from './token-id.ts';
 /**
  * The wire protocol between Worker and origin. POST /generate takes a GenerationRequest and answers NDJSON, one
  * GenerationEvent per line; an empty line is a heartbeat. Each stream ends with exactly one `done` or `error`.
+ * Both sides ignore fields that they do not know, because they are not upgraded at the same moment. The origin announces
+ * what it knows: shared/capabilities.ts.
  */
 export const PROTOCOL_VERSION = 2;
 
@@ -25,17 +27,17 @@ const isPart = (value: unknown): boolean => typeof value === 'string' || isToken
 export type WirePrompt = z.infer<typeof wirePrompt>;
 
 /** The constraint of the generated text. `value` is the source text, or a JSON Schema as it was sent. */
-const wireConstraint = z.discriminatedUnion('type', [
-  z.strictObject({ type: z.literal('gbnf'), value: z.string() }),
-  z.strictObject({ type: z.literal('regex'), value: z.string() }),
-  z.strictObject({ type: z.literal('lark'), value: z.string() }),
-  z.strictObject({ type: z.literal('json_schema'), value: z.unknown() }),
-  z.strictObject({ type: z.literal('json_object') }),
-  z.strictObject({ type: z.literal('choice'), value: z.array(z.string()).min(1) }),
+export const wireConstraint = z.discriminatedUnion('type', [
+  z.object({ type: z.literal('gbnf'), value: z.string() }),
+  z.object({ type: z.literal('regex'), value: z.string() }),
+  z.object({ type: z.literal('lark'), value: z.string() }),
+  z.object({ type: z.literal('json_schema'), value: z.unknown() }),
+  z.object({ type: z.literal('json_object') }),
+  z.object({ type: z.literal('choice'), value: z.array(z.string()).min(1) }),
 ]);
 export type WireConstraint = z.infer<typeof wireConstraint>;
 
-export const generationRequest = z.strictObject({
+export const generationRequest = z.object({
   version: z.literal(PROTOCOL_VERSION),
   requestId: z.string().min(1).max(128),
   /** Unique name of the request's usage account, for GET /usage; absent = the account is not read. */
@@ -222,7 +224,8 @@ export const originModel = z.object({
   aliases: z.array(z.string()).default([]),
   /** The model's defaults for omitted fields. */
   defaults: generationDefaults.default({}),
-  state: modelState.default('loaded'),
+  /** A state that this version does not know counts as `unavailable`. */
+  state: modelState.default('loaded').catch('unavailable'),
   /** Why the model cannot be served, or why its last failed run failed; for operators, never for callers. */
   reason: z.string().optional(),
 });

@@ -4,7 +4,7 @@ import * as z from 'zod';
  * Sampling parameters of one sequence, in wire form: every field is present, because the Worker has applied the dialect's
  * defaults. origin/sampling has the formulas. Each field states its "off" value.
  */
-export const samplingParameters = z.strictObject({
+export const samplingParameters = z.object({
   /** Softmax temperature, 0..2; below 1e-5 the sampler is greedy. */
   temperature: z.number().min(0).max(2),
   /** Half-width of dynamic temperature; 0 = off. */

@@ -3,7 +3,7 @@ import { isTokenId } from './token-id.ts';
 
 /** The origin's tokenizer endpoints: POST /tokenize, POST /detokenize, GET /tokenizer_info?model=… */
 
-export const tokenizeRequest = z.strictObject({
+export const tokenizeRequest = z.object({
   model: z.string(),
   prompt: z.string(),
   /** Add the tokenizer's own special tokens (BOS). */
@@ -18,7 +18,7 @@ export const tokenizeResult = z.object({
 });
 export type TokenizeResult = z.infer<typeof tokenizeResult>;
 
-export const detokenizeRequest = z.strictObject({
+export const detokenizeRequest = z.object({
   model: z.string(),
   tokens: z.custom<number[]>(Array.isArray).superRefine((tokens: readonly unknown[], context) => {
     const wrong = tokens.findIndex((token) => !isTokenId(token));

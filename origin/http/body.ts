@@ -31,20 +31,25 @@ export async function readBody(request: IncomingMessage, limit = BODY_LIMIT): Pr
   return new TextDecoder('utf-8', { ignoreBOM: true }).decode(await body.promise);
 }
 
-/** @throws ApiError 400 for invalid JSON, or with the first path that does not match the schema */
+/**
+ * Parses what the Worker sent. It has checked the caller's fields, so the caller is not at fault.
+ * @throws ApiError 502 protocol_mismatch, with the first path that does not match the schema
+ */
 export function parseBody<T>(body: string, schema: z.ZodType<T>): T {
   const parsed = schema.safeParse(parseJson(body));
   if (parsed.success) return parsed.data;
   const issue = parsed.error.issues[0];
   const path = issue?.path.map(String).join('.') ?? '';
-  const code = issue?.code === 'invalid_type' ? 'invalid_type' : 'invalid_value';
-  throw new ApiError(code, `Invalid '${path || 'body'}': ${issue?.message}.`, { param: path || null });
+  throw mismatch(`Invalid '${path || 'body'}': ${issue?.message}.`, path || null);
 }
 
 function parseJson(body: string): unknown {
   try {
     return JSON.parse(body);
   } catch {
-    throw new ApiError('invalid_json', 'The request body is not valid JSON.');
+    throw mismatch('The request body is not valid JSON.', null);
   }
 }
+
+const mismatch = (message: string, param: string | null): ApiError =>
+  new ApiError('protocol_mismatch', message, { param });

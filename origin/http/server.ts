@@ -1,6 +1,7 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import { bugTrace } from '../../shared/bug-trace.ts';
+import { CAPABILITIES } from '../../shared/capabilities.ts';
 import { ApiError, toApiError } from '../../shared/errors.ts';
 import { SIGNATURE_HEADER, sha256Hex } from '../../shared/signing.ts';
 import { notSigned } from './authentication.ts';
@@ -27,7 +28,7 @@ const ROUTES: Readonly<Record<string, Route>> = {
 };
 
 function listModels({ response }: RouteCall, { service }: ServerContext): void {
-  sendJson(response, 200, { models: service.health.models });
+  sendJson(response, 200, { capabilities: CAPABILITIES, models: service.health.models });
 }
 
 /** GET /usage?account=… */

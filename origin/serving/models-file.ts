@@ -32,7 +32,7 @@ const model = z.strictObject({
   /** Unload after this many seconds without a request; absent = never. */
   idleSeconds: z.int().min(1).max(31_536_000).optional(),
   infill: z.union([z.enum(['auto', 'off']), infillTemplate], 'expected auto, off or a template').optional(),
-  defaults: generationDefaults.default({}),
+  defaults: generationDefaults.strict().default({}),
   ...z.strictObject(modelFields).partial().shape,
 });
 

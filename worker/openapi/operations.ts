@@ -51,6 +51,7 @@ const NOT_FOR_COMPLETIONS: readonly string[] = [
   'method_not_supported',
   'not_found',
   'headers_too_large',
+  'protocol_mismatch',
 ];
 
 const COMPLETION: Codes = Object.keys(ERROR_TABLE)

@@ -14,8 +14,11 @@ const isUsage = (value: unknown): boolean =>
   isCount(value.completionTokens);
 const isLogprobs = (value: unknown): boolean => value === undefined || Array.isArray(value);
 
-/** Checks the fields that the relay uses. A zod schema per event would cost more than the relay itself. */
-function isEvent(event: Fields): boolean {
+/**
+ * Checks the fields that the relay uses. A zod schema per event would cost more than the relay itself.
+ * @returns null for a type of event that this version does not know
+ */
+function isEvent(event: Fields): boolean | null {
   switch (event.type) {
     case 'token':
       return (
@@ -46,7 +49,7 @@ function isEvent(event: Fields): boolean {
     case 'error':
       return typeof event.code === 'string' && typeof event.message === 'string';
     default:
-      return false;
+      return typeof event.type === 'string' ? null : false;
   }
 }
 
@@ -64,9 +67,13 @@ export class OriginStream implements AsyncIterableIterator<readonly GenerationEv
   readonly #validation: Validation;
   #isFirst = true;
 
-  constructor(body: ReadableStream<Uint8Array>, validation: Validation) {
+  readonly #report: (detail: string) => void;
+
+  /** @param report called with what is wrong, before the stream fails */
+  constructor(body: ReadableStream<Uint8Array>, validation: Validation, report: (detail: string) => void) {
     this.#reader = body.getReader();
     this.#validation = validation;
+    this.#report = report;
   }
 
   [Symbol.asyncIterator](): this {
@@ -95,22 +102,34 @@ export class OriginStream implements AsyncIterableIterator<readonly GenerationEv
 
   #events(lines: readonly string[]): GenerationEvent[] {
     const events: GenerationEvent[] = [];
-    for (const line of lines) if (line !== '') events.push(this.#parse(line));
+    for (const line of lines) {
+      const event = line === '' ? null : this.#parse(line);
+      if (event !== null) events.push(event);
+    }
     return events;
   }
 
-  #parse(line: string): GenerationEvent {
+  /** Returns null for an event that a newer origin added. */
+  #parse(line: string): GenerationEvent | null {
     let event: unknown;
     try {
       event = JSON.parse(line);
     } catch {
-      throw malformed();
+      throw this.#malformed('A line of the stream is not JSON.');
     }
-    if (!isObject(event) || !isEvent(event)) throw malformed();
+    const known = isObject(event) && isEvent(event);
+    if (known === null) return null;
+    if (!known) throw this.#malformed('An event lacks a field, or a field is invalid.');
     if (this.#isFirst || this.#validation === 'every') {
       this.#isFirst = false;
-      if (!generationEvent.safeParse(event).success) throw malformed();
+      const { error } = generationEvent.safeParse(event);
+      if (error) throw this.#malformed(`An event has an invalid '${error.issues[0]!.path.join('.')}'.`);
     }
     return event as GenerationEvent;
+  }
+
+  #malformed(detail: string): ApiError {
+    this.#report(detail);
+    return malformed();
   }
 }

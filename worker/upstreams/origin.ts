@@ -1,5 +1,6 @@
 import * as z from 'zod';
-import { ApiError, isErrorCode } from '../../shared/errors.ts';
+import { neededCapabilities } from '../../shared/capabilities.ts';
+import { ApiError, type ErrorCode, isErrorCode } from '../../shared/errors.ts';
 import {
   type GenerationRequest,
   type OriginModel,
@@ -49,7 +50,7 @@ interface OriginCall {
   readonly headers?: Readonly<Record<string, string>>;
 }
 
-const modelList = z.object({ models: z.array(originModel) });
+const modelList = z.object({ models: z.array(originModel), capabilities: z.array(z.string()).optional() });
 
 /** Speaks the origin's protocol: signed requests, events as NDJSON. */
 export class OriginUpstream implements Upstream {
@@ -59,6 +60,8 @@ export class OriginUpstream implements Upstream {
   /** Base address without a trailing slash. */
   readonly #base: string;
   #key: SigningKey | null = null;
+  /** What the origin announced; null = nothing, because it is older or has not been asked. */
+  #capabilities: ReadonlySet<string> | null = null;
 
   constructor(options: OriginOptions) {
     this.name = options.name;
@@ -77,14 +80,28 @@ export class OriginUpstream implements Upstream {
 
   async generate(request: GenerationRequest, context: UpstreamContext): Promise<EventBatches> {
     const { signal, after, traceparent } = context;
+    this.#requireCapabilities(request);
     const call = { method: 'POST', path: '/generate', body: this.#named(request) } as const;
     const response = await this.#call({ ...call, signal, after, headers: { traceparent } });
     if (response.body === null) throw malformed();
-    return new OriginStream(response.body, this.#options.validation);
+    const report = (detail: string) => reportMismatch(this.name, detail);
+    return new OriginStream(response.body, this.#options.validation, report);
+  }
+
+  /** @throws ApiError 502 if the origin would ignore a part of the request */
+  #requireCapabilities(request: GenerationRequest): void {
+    const known = this.#capabilities;
+    if (known === null) return;
+    const missing = neededCapabilities(request).find((name) => !known.has(name));
+    if (missing === undefined) return;
+    reportMismatch(this.name, `The origin does not support '${missing}'.`);
+    throw malformed();
   }
 
   async models(signal: AbortSignal): Promise<readonly OriginModel[]> {
-    const { models } = await this.#json({ method: 'GET', path: '/models', signal }, modelList);
+    const call = { method: 'GET', path: '/models', signal } as const;
+    const { models, capabilities } = await this.#json(call, modelList);
+    this.#capabilities = capabilities === undefined ? null : new Set(capabilities);
     if (models.length === 0) throw loading();
     return this.#options.models?.flatMap((name) => renamed(models, name)) ?? models;
   }
@@ -117,9 +134,17 @@ export class OriginUpstream implements Upstream {
   async #json<T>(call: OriginCall, schema: z.ZodType<T>): Promise<T> {
     const read = async (signal: AbortSignal): Promise<T> => {
       const response = await this.#call({ ...call, signal });
-      const parsed = schema.safeParse(await response.json().catch(() => null));
-      if (!parsed.success) throw malformed();
-      return parsed.data;
+      const answer = await response.json().catch(() => {
+        throw malformed();
+      });
+      const parsed = schema.safeParse(answer);
+      if (parsed.success) return parsed.data;
+      const [issue] = parsed.error.issues;
+      reportMismatch(
+        this.name,
+        `Invalid '${issue!.path.join('.')}' in the answer to ${call.path.split('?')[0]}.`,
+      );
+      throw malformed();
     };
     return withTimeLimit(
       { signal: call.signal, after: afterAlone, ms: this.#options.acceptTimeoutMs },
@@ -143,7 +168,7 @@ export class OriginUpstream implements Upstream {
       { method, headers, ...(call.body === undefined ? {} : { body }) },
       { fetch, signal, after, acceptTimeoutMs },
     );
-    if (response.status !== 200) throw await errorOf(response);
+    if (response.status !== 200) throw await errorOf(response, this.name);
     return response;
   }
 
@@ -166,16 +191,39 @@ const envelope = z.object({
 });
 
 /**
+ * Codes that do not concern the caller: the Worker has checked its fields. Origins that do not announce their
+ * capabilities have no code of their own for them.
+ */
+const MISMATCHES: ReadonlySet<string> = new Set<ErrorCode>([
+  'protocol_mismatch',
+  'invalid_json',
+  'invalid_type',
+  'unknown_url',
+  'method_not_supported',
+]);
+const UNKNOWN_FIELD = /: Unrecognized keys?: /;
+
+/**
  * Returns the client's error for an answer that is not 200: the origin's own errors as they are, with the time to wait,
  * and 502 for everything else.
  */
-async function errorOf(response: Response): Promise<ApiError> {
+async function errorOf(response: Response, upstream: string): Promise<ApiError> {
   const body = envelope.safeParse(await readJsonBody(response));
   // 401 and 403 concern the Worker's signature, not the client's key.
   const isInternal = response.status === 401 || response.status === 403 || response.status === 500;
-  if (!body.success || isInternal || !isErrorCode(body.data.error.code)) return malformed();
+  if (!body.success || isInternal) return malformed();
   const { code, message, param } = body.data.error;
+  if (MISMATCHES.has(code) || UNKNOWN_FIELD.test(message)) {
+    reportMismatch(upstream, message);
+    return malformed();
+  }
+  if (!isErrorCode(code)) return malformed();
   return new ApiError(code, message, { param: param ?? null, headers: retryHeaders(response) });
+}
+
+/** Logs that the versions of Worker and origin do not fit together. */
+function reportMismatch(upstream: string, detail: string): void {
+  console.error(JSON.stringify({ event: 'protocol_mismatch', upstream, detail }));
 }
 
 const RETRY_HEADERS = ['retry-after', 'retry-after-ms', 'x-should-retry'];

@@ -17,6 +17,13 @@ describe('POST /generate', () => {
     expect(events[0]).toEqual({ type: 'accepted', model: 'tiny', promptTokens: [3] });
   });
 
+  test('ignores the fields that a newer Worker added', async () => {
+    const constraint = { type: 'choice' as const, value: ['a'], strength: 1 };
+    const body = { ...request({ constraint }), mood: 'new', sampling: { ...request().sampling, topZ: 3 } };
+    const response = await origin.call('/generate', { body });
+    expect((await eventsOf(response)).map(({ type }) => type)).toEqual(WHOLE_STREAM);
+  });
+
   test('sends no status before the engine has accepted the request', async () => {
     const admission = Promise.withResolvers<{ admitted: true }>();
     origin.engine.admission = admission.promise;

@@ -15,7 +15,7 @@ test('GET /metrics counts requests, tokens, times and aborts', async () => {
     'continuo_origin_running_sequences{model="tiny"} 3',
     'continuo_origin_waiting_sequences{model="tiny"} 2',
     'continuo_origin_requests_total{route="/generate",status="200"} 1',
-    'continuo_origin_requests_total{route="/generate",status="400"} 1',
+    'continuo_origin_requests_total{route="/generate",status="502"} 1',
     'continuo_origin_prompt_tokens_total{model="tiny"} 3',
     'continuo_origin_cached_tokens_total{model="tiny"} 1',
     'continuo_origin_completion_tokens_total{model="tiny"} 2',

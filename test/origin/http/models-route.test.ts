@@ -3,8 +3,11 @@ import { originForEachTest } from './running-origin.ts';
 
 const origin = originForEachTest();
 
-test('GET /models describes the served models', async () => {
-  const { models } = (await (await origin.call('/models')).json()) as { models: unknown[] };
+test('GET /models describes the served models, and announces what a request may contain', async () => {
+  const { models, capabilities } = (await (await origin.call('/models')).json()) as Record<string, unknown>;
+  expect(capabilities).toEqual(
+    expect.arrayContaining(['prompts', 'sampling.topK', 'constraint.json_schema', 'constraint.gbnf']),
+  );
   const { vocabularySize } = origin.model;
   expect(models).toEqual([
     {

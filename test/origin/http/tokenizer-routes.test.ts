@@ -57,7 +57,7 @@ describe('the tokenizer', () => {
   test.each([
     ['/tokenize', { model: 'x', prompt: '', addSpecialTokens: true }, 404, 'model'],
     ['/detokenize', { model: 'tiny', tokens: [1, 99_999] }, 400, 'tokens[1]'],
-    ['/detokenize', { model: 'tiny', tokens: [-1] }, 400, 'tokens.0'],
+    ['/detokenize', { model: 'tiny', tokens: [-1] }, 502, 'tokens.0'],
   ] as const)('%s refuses %j', async (path, body, status, param) => {
     expect(await origin.error(path, { body })).toMatchObject({ status, param });
   });

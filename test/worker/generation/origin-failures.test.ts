@@ -23,7 +23,7 @@ const ENDINGS: Readonly<Record<string, (wire: Wire) => void | Promise<void>>> = 
     wire.end();
   },
   'sends a line that is not JSON': (wire) => void wire.raw('oops\n'),
-  'sends an event of an unknown type': (wire) => void wire.raw(ndjsonLine({ type: 'confetti' })),
+  'sends an event without a type': (wire) => void wire.raw(ndjsonLine({ choice: 0 })),
   'sends an event without its fields': (wire) => void wire.raw(ndjsonLine({ type: 'token', choice: 0 })),
 };
 

@@ -2,6 +2,7 @@ import { createServer, type IncomingMessage, type ServerResponse } from 'node:ht
 import type { AddressInfo } from 'node:net';
 import type * as z from 'zod';
 import { UsageAccounts } from '../../../origin/request/usage-accounts.ts';
+import { CAPABILITIES } from '../../../shared/capabilities.ts';
 import { ndjsonLine } from '../../../shared/framing.ts';
 import {
   type GenerationEvent,
@@ -39,6 +40,8 @@ export interface FakeOrigin {
   /** Answers /generate; tests replace it. */
   script: Script;
   models: OriginModel[];
+  /** What it announces; null = nothing, as older origins. */
+  capabilities: readonly string[] | null;
   /** The requests to /generate, oldest first. */
   readonly requests: GenerationRequest[];
   /** Their headers. */
@@ -152,7 +155,10 @@ export async function startFakeOrigin(): Promise<FakeOrigin> {
       };
       return wire.refuse(401, { error });
     }
-    if (path === '/models') return wire.refuse(200, { models: origin.models });
+    if (path === '/models') {
+      const { models, capabilities } = origin;
+      return wire.refuse(200, capabilities === null ? { models } : { models, capabilities });
+    }
     if (path.startsWith('/usage')) {
       const account = new URL(path, 'http://origin').searchParams.get('account') ?? '';
       return wire.refuse(200, JSON.stringify(origin.accounts.get(account) ?? accounts.find(account)));
@@ -174,6 +180,7 @@ export async function startFakeOrigin(): Promise<FakeOrigin> {
     secret: SECRET,
     script: defaultScript,
     models: [MODEL],
+    capabilities: CAPABILITIES,
     requests: [],
     headers: [],
     accounts: new Map(),
@@ -181,6 +188,7 @@ export async function startFakeOrigin(): Promise<FakeOrigin> {
     reset() {
       origin.script = defaultScript;
       origin.models = [MODEL];
+      origin.capabilities = CAPABILITIES;
       origin.requests.length = 0;
       origin.headers.length = 0;
       origin.accounts.clear();

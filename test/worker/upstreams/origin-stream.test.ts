@@ -12,7 +12,7 @@ const streamOf = (parts: readonly Uint8Array[], validation: Validation): OriginS
       controller.close();
     },
   });
-  return new OriginStream(body, validation);
+  return new OriginStream(body, validation, () => {});
 };
 
 const linesOf = (...events: readonly unknown[]) => [Buffer.from(events.map(ndjsonLine).join(''))];
@@ -43,7 +43,6 @@ describe('events of the origin', () => {
   });
 
   test.each<[string, unknown]>([
-    ['an unknown type', { type: 'confetti' }],
     ['no type', {}],
     ['a negative choice', { ...TOKEN, choice: -1 }],
     ['a text that is not a string', { ...TOKEN, text: 7 }],
@@ -56,6 +55,19 @@ describe('events of the origin', () => {
     for (const validation of ['first', 'every'] as const) {
       const stream = streamOf(linesOf(ACCEPTED, event), validation);
       await expect(batchesOf(stream)).rejects.toMatchObject({ code: 'upstream_error' });
+    }
+  });
+
+  test('of an unknown type, and unknown fields, are ignored', async () => {
+    const lines = linesOf(
+      { type: 'confetti' },
+      ACCEPTED,
+      { type: 'progress', done: 0.5 },
+      { ...TOKEN, mood: 1 },
+      DONE,
+    );
+    for (const validation of ['first', 'every'] as const) {
+      expect((await batchesOf(streamOf(lines, validation))).flat()).toMatchObject([ACCEPTED, TOKEN, DONE]);
     }
   });
 

@@ -1,0 +1,33 @@
+import { type GenerationRequest, generationRequest, wireConstraint } from './generation.ts';
+import { NEUTRAL_SAMPLING, type SamplingParameters, samplingParameters } from './sampling.ts';
+
+/**
+ * What an origin announces in GET /models, and what a request needs: names of request fields, sampling parameters and
+ * types of constraints. An origin ignores what it does not know, so the Worker must not send it what the caller relies on.
+ */
+
+const samplingNames = Object.keys(samplingParameters.shape) as (keyof SamplingParameters)[];
+
+/** The capabilities of this version. */
+export const CAPABILITIES: readonly string[] = [
+  ...Object.keys(generationRequest.shape),
+  ...samplingNames.map((name) => `sampling.${name}`),
+  ...wireConstraint.options.map(({ shape }) => `constraint.${shape.type.value}`),
+];
+
+/** Values that mean the same as an absent field. */
+const isNeutral = (value: unknown): boolean =>
+  [undefined, null, false, ''].includes(value as null) || (Array.isArray(value) && value.length === 0);
+
+/** Returns the capabilities that an origin must have for this request. */
+export function neededCapabilities({ sampling, constraint, ...fields }: GenerationRequest): string[] {
+  const named = Object.entries(fields).filter(([, value]) => !isNeutral(value));
+  const sampled = samplingNames.filter(
+    (name) => JSON.stringify(sampling[name]) !== JSON.stringify(NEUTRAL_SAMPLING[name]),
+  );
+  return [
+    ...named.map(([name]) => name),
+    ...sampled.map((name) => `sampling.${name}`),
+    ...(constraint === null ? [] : ['constraint', `constraint.${constraint.type}`]),
+  ];
+}
