@@ -1,5 +1,12 @@
 import type { FinishReason, GenerationEvent, Usage } from './generation.ts';
 
+/** Returns the larger of two counts of the same generation, of which one may have stopped earlier. */
+export const maxUsage = (one: Usage, other: Usage): Usage => ({
+  promptTokens: Math.max(one.promptTokens, other.promptTokens),
+  cachedTokens: Math.max(one.cachedTokens, other.cachedTokens),
+  completionTokens: Math.max(one.completionTokens, other.completionTokens),
+});
+
 /**
  * Counts what a generation has used, from its events. The Worker and the origin count the same way, so their numbers
  * agree wherever the stream stops.
@@ -16,7 +23,7 @@ export class UsageTally {
   #promptTokens = 0;
   #cachedTokens = 0;
   #completionTokens = 0;
-  /** Usage in the terminal event; replaces the count. */
+  /** Usage in the terminal event. That of `done` replaces the count, that of an error is at least the count. */
   #final: Usage | null = null;
 
   /** @param now Unix milliseconds */
@@ -42,8 +49,10 @@ export class UsageTally {
         this.queueMs = Math.max(this.queueMs, event.queueMs);
         break;
       case 'done':
+        this.#final = event.usage;
+        break;
       case 'error':
-        this.#final = event.usage ?? null;
+        this.#final = event.usage ? maxUsage(event.usage, this.usage) : null;
         break;
     }
   }

@@ -75,6 +75,7 @@ export function startGeneration({
     generation?.fail(late);
   });
   let departed = false;
+  let acceptedTokens = 0;
   const cancel = (): void => {
     departed = true;
     if (generation) generation.cancel();
@@ -102,6 +103,9 @@ export function startGeneration({
       extra: call.extra,
       tokensAsIds: call.answer.tokensAsIds,
       endUser: call.endUser,
+      onAccepted: (promptTokens) => {
+        acceptedTokens = promptTokens;
+      },
       report: (failure) => logUpstreamFailure(failure, context),
     });
     const { waitUntil } = context;
@@ -122,25 +126,34 @@ export function startGeneration({
     const cause = reason instanceof ApiError ? reason : thrown;
     const error = toApiError(cause);
     if (generation) generation.fail(error);
-    else context.waitUntil(settle(nothingUsed(departed ? null : error, upstream)));
+    else if (departed) context.waitUntil(settle(departedEarly(acceptedTokens, upstream)));
+    else
+      context.waitUntil(settle({ ...NOT_STARTED, errorCode: error.code, upstream: upstream?.name ?? null }));
     throw cause instanceof ApiError ? withOriginalFieldNames(cause, call) : cause;
   };
   return { started: start().catch(refuse), cancel };
 }
 
-/** Returns the outcome of a request that did not start; error null = the client disconnected. */
-function nothingUsed(error: ApiError | null, upstream: RoutedUpstream | null): Outcome {
-  return {
-    status: error === null ? 'cancelled' : 'failed',
-    usage: NO_USAGE,
-    errorCode: error?.code ?? null,
-    finishReasons: [],
-    upstream: upstream?.name ?? null,
-    firstTokenAt: null,
-    // The upstream may have computed part of the prompt.
-    inquire: error === null && upstream !== null,
-  };
-}
+const NOT_STARTED: Outcome = {
+  status: 'failed',
+  usage: NO_USAGE,
+  errorCode: null,
+  finishReasons: [],
+  upstream: null,
+  firstTokenAt: null,
+};
+
+/**
+ * Returns the outcome of a request whose client disconnected before its first event. The upstream may have computed part
+ * of the prompt: its usage account tells, or `promptTokens` if it accepted the request and keeps no accounts.
+ */
+const departedEarly = (promptTokens: number, upstream: RoutedUpstream | null): Outcome => ({
+  ...NOT_STARTED,
+  status: 'cancelled',
+  usage: { ...NO_USAGE, promptTokens },
+  upstream: upstream?.name ?? null,
+  inquire: upstream !== null,
+});
 
 function generationRequest(
   call: CompletionCall,

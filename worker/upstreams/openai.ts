@@ -7,6 +7,7 @@ import type { Flavor } from './flavors.ts';
 import { errorOfOpenAiAnswer, noRawCompletions } from './openai-errors.ts';
 import { OpenAiEvents } from './openai-events.ts';
 import { openAiBody } from './openai-request.ts';
+import { estimateTokens } from './token-estimate.ts';
 import type { EventBatches, Upstream, UpstreamContext } from './upstream.ts';
 import type { OpenAiModel } from './upstream-config.ts';
 import { interrupted, malformed } from './upstream-errors.ts';
@@ -72,6 +73,10 @@ export class OpenAiUpstream implements Upstream {
       cacheSalt: await this.#saltOf(request),
       user: await this.#userOf(request, context),
     });
+    const accept = (): void =>
+      context.onAccepted(request.prompts.reduce((sum: number, prompt) => sum + estimateTokens(prompt), 0));
+    // A plain answer has its status only when it is finished.
+    if (!request.stream) accept();
     const response = await this.#post(body, request, context);
     if (response.status !== 200) {
       const names = { model: request.model, upstreamModel: body.model as string };
@@ -82,6 +87,7 @@ export class OpenAiUpstream implements Upstream {
       throw error;
     }
     if (response.body === null) throw malformed();
+    if (request.stream) accept();
     const events = new OpenAiEvents(request);
     return request.stream ? readChunks(response.body, events) : readAnswer(response, events);
   }

@@ -32,6 +32,8 @@ export interface UpstreamContext {
   readonly extra: Readonly<Record<string, unknown>>;
   /** The field `user`; null = absent. */
   readonly endUser: string | null;
+  /** Called by upstreams without usage accounts when they have accepted the request. @param promptTokens estimate */
+  onAccepted(promptTokens: number): void;
   /** Logs a server's failure, of which the caller sees only the kind. */
   report(failure: UpstreamFailure): void;
 }

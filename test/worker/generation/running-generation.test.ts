@@ -125,10 +125,19 @@ describe('how a generation ends', () => {
   });
 
   test('an error event with usage settles that usage; an unknown code becomes upstream_error', async () => {
-    const usage = { promptTokens: 1, cachedTokens: 0, completionTokens: 9 };
+    const usage = { promptTokens: 7, cachedTokens: 0, completionTokens: 9 };
     const { run, settled } = runOver([[accepted, token(0, 1), failure('confetti', usage)]]);
     expect((await drain(run)).error?.code).toBe('upstream_error');
     expect(settled[0]).toMatchObject({ usage, errorCode: 'upstream_error' });
+  });
+
+  test('an error event with less usage than was relayed settles what was relayed', async () => {
+    const usage = { promptTokens: 7, cachedTokens: 0, completionTokens: 3 };
+    const { run, settled } = runOver([[accepted, started, token(0, 4), failure('upstream_error', usage)]]);
+    await drain(run);
+    expect(settled[0]).toMatchObject({
+      usage: { promptTokens: 7, cachedTokens: 2, completionTokens: 4 },
+    });
   });
 
   test('a disconnected client cancels it, stops the upstream and settles what was generated', async () => {

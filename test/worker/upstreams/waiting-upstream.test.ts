@@ -31,6 +31,7 @@ async function begun() {
   const { signal } = new AbortController();
   const context = {
     ...{ signal, traceparent: '', after: afterAlone, tokensAsIds: false, extra: {}, endUser: null },
+    onAccepted: () => {},
     report: () => {},
   };
   const stream = await routed.generate(request(), context);

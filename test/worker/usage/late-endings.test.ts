@@ -130,6 +130,14 @@ test('bills the last account of a running request that the upstream then forgets
   expect(await rowOf('forgotten', 1)).toMatchObject({ cancelled: 1, completion_tokens: 30 });
 });
 
+test('never bills less than the Worker has relayed, if a restarted upstream knows less', async () => {
+  const { reserve, leave } = limiterOf('restarted-upstream', {});
+  await reserve('r', RESERVATION_TTL_MS);
+  await leave('r', 30);
+  origin.answers.push(async () => ({ usage: usageOf(20), finishReasons: [], ended: true }));
+  expect(await rowOf('restarted-upstream', 1)).toMatchObject({ cancelled: 1, completion_tokens: 30 });
+});
+
 test('asks an unreachable upstream again about a request that outlived its reservation', async () => {
   const ttlMs = 150;
   const { reserve, leave, renew } = limiterOf('outlived', {});

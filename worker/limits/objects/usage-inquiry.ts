@@ -1,3 +1,4 @@
+import { maxUsage } from '../../../shared/usage-tally.ts';
 import { type Env, parseSettings } from '../../env.ts';
 import { type Catalogue, createCatalogue, type KnownAccount } from '../../upstreams/pool.ts';
 import type { UsageRecord } from '../../usage/usage-record.ts';
@@ -40,7 +41,10 @@ export function recordAfter(
   { account, complete }: KnownAccount,
   now: number,
 ): { readonly record: UsageRecord; readonly askAt: number | null } {
-  const { usage, finishReasons } = account ?? record;
+  // An origin that was killed and restarted may know less than its Worker has relayed.
+  const usage = account ? maxUsage(account.usage, record.usage) : record.usage;
+  const ended = account?.finishReasons ?? [];
+  const finishReasons = ended.length > record.finishReasons.length ? ended : record.finishReasons;
   const { status, startedAt } = record;
   const latencyMs = status === 'abandoned' ? now - startedAt : record.latencyMs;
   const firstTokenMs = record.firstTokenMs ?? account?.firstTokenMs ?? null;
