@@ -5,6 +5,7 @@ import { addKeyCommands, addPlanCommands, addTenantCommands, addUsageCommand } f
 import { addCompleteCommand } from './complete.ts';
 import { addDoctorCommand } from './doctor.ts';
 import { type CliContext, sessionOpener } from './session.ts';
+import { addCompletionCommands } from './shell-completion.ts';
 
 /** Creates the tree of all commands. */
 export function createContinuo(context: CliContext): Command {
@@ -27,6 +28,7 @@ export function createContinuo(context: CliContext): Command {
   const model = program.command('model').description('fetch, list and check models on this machine');
   addModelCommands(model, program, terminal, environment);
   addDoctorCommand(program, context);
+  addCompletionCommands(program, terminal);
   return program;
 }
 
