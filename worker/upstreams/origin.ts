@@ -117,7 +117,7 @@ export class OriginUpstream implements Upstream {
   async #json<T>(call: OriginCall, schema: z.ZodType<T>): Promise<T> {
     const read = async (signal: AbortSignal): Promise<T> => {
       const response = await this.#call({ ...call, signal });
-      const parsed = schema.safeParse(await response.json().catch(() => null));
+      const parsed = schema.safeParse(await readJsonBody(response));
       if (!parsed.success) throw malformed();
       return parsed.data;
     };
