@@ -3,23 +3,30 @@ import { isTokenId } from './token-id.ts';
 
 /** The origin's tokenizer endpoints: POST /tokenize, POST /detokenize, GET /tokenizer_info?model=… */
 
+/** The tenant whose turn the request takes; all requests of a Worker that sends none share one turn. */
+const tenantId = z.string().default('');
+
 export const tokenizeRequest = z.object({
   model: z.string(),
+  tenantId,
   prompt: z.string(),
   /** Add the tokenizer's own special tokens (BOS). */
   addSpecialTokens: z.boolean(),
+  /** Also return the tokens' texts. */
+  withStrings: z.boolean().default(true),
 });
 export type TokenizeRequest = z.infer<typeof tokenizeRequest>;
 
 export const tokenizeResult = z.object({
   tokens: z.array(z.int().min(0)),
-  /** The tokens' texts as the vocabulary writes them, one per token. */
-  tokenStrings: z.array(z.string()),
+  /** The tokens' texts as the vocabulary writes them, one per token. Absent unless requested. */
+  tokenStrings: z.array(z.string()).optional(),
 });
 export type TokenizeResult = z.infer<typeof tokenizeResult>;
 
 export const detokenizeRequest = z.object({
   model: z.string(),
+  tenantId,
   tokens: z.custom<number[]>(Array.isArray).superRefine((tokens: readonly unknown[], context) => {
     const wrong = tokens.findIndex((token) => !isTokenId(token));
     if (wrong >= 0) context.addIssue({ code: 'custom', path: [wrong], message: 'expected a token id' });

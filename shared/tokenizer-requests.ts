@@ -17,6 +17,6 @@ export const publicTokenizeRequest = z.object({
 
 export const publicDetokenizeRequest = z.object({
   model,
-  /** The maximum exceeds every context. Decoding is fast, but all streams of the origin wait for it. */
+  /** The origin also refuses more than four contexts of the model. */
   tokens: list(integer(0), { max: 262_144 }).describe('The token ids.'),
 });

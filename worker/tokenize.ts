@@ -1,5 +1,6 @@
-import { ApiError } from '../shared/errors.ts';
+import { ApiError, toApiError } from '../shared/errors.ts';
 import type { OriginModel } from '../shared/generation.ts';
+import type { Principal } from '../shared/tenant.ts';
 import { publicDetokenizeRequest, publicTokenizeRequest } from '../shared/tokenizer-requests.ts';
 import { authenticate } from './auth/auth.ts';
 import type { RequestContext } from './context.ts';
@@ -8,9 +9,12 @@ import { parseRequest } from './dialects/parse-request.ts';
 import { resolveModel } from './generation/resolve-model.ts';
 import { readJsonObject } from './http/request-body.ts';
 import { jsonResponse } from './http/responses.ts';
+import { admit } from './limits/reservation.ts';
 import type { TokenizerService } from './upstreams/upstream.ts';
+import { NO_USAGE } from './usage/usage-record.ts';
 
 interface TokenizerTarget {
+  readonly principal: Principal;
   readonly model: OriginModel;
   readonly tokenizer: TokenizerService;
 }
@@ -28,17 +32,58 @@ async function target(
   const body = await read();
   const model = await resolveModel(body.model ?? 'default', principal, context, request.signal);
   const { tokenizer } = context.catalogue.upstreamFor(model, { tenantId: principal.tenant.id, prompt: null });
-  if (tokenizer !== null) return [body, { model, tokenizer }];
+  if (tokenizer !== null) return [body, { principal, model, tokenizer }];
   const message = `The server of the model '${model.id}' has no tokenizer endpoint. Use a model of another upstream.`;
   throw new ApiError('unsupported_endpoint', message, { param: 'model' });
 }
 
+/** UTF-8 bytes of a text, or token ids, that cost as much as one token. */
+const SIZE_PER_TOKEN = 1_000;
+
+/**
+ * Reserves one request and its tokens, runs it and settles. A request that fails costs no tokens.
+ * @param size bytes of text or number of token ids
+ * @throws ApiError 429, or what `work` throws
+ */
+async function metered<T>(
+  { principal, model }: TokenizerTarget,
+  size: number,
+  { signal }: Request,
+  context: RequestContext,
+  work: () => Promise<T>,
+): Promise<T> {
+  const tokens = Math.ceil(size / SIZE_PER_TOKEN);
+  const reservation = await admit(principal, { tokens, model: model.id }, context);
+  const nothing = { finishReasons: [], upstream: null, firstTokenAt: null };
+  try {
+    const result = await work();
+    const usage = { ...NO_USAGE, promptTokens: tokens };
+    context.waitUntil(reservation.settle({ ...nothing, status: 'completed', usage, errorCode: null }));
+    return result;
+  } catch (thrown) {
+    const status = signal.aborted ? 'cancelled' : 'failed';
+    const errorCode = signal.aborted ? null : toApiError(thrown).code;
+    context.waitUntil(reservation.settle({ ...nothing, status, usage: NO_USAGE, errorCode }));
+    throw thrown;
+  }
+}
+
 /** POST /tokenize {prompt, add_special_tokens?} → {tokens, count, max_model_len, token_strs?}. */
 export async function tokenize(request: Request, context: RequestContext): Promise<Response> {
-  const [body, { model, tokenizer }] = await target(request, context, () => readJsonObject(request, context));
+  const [body, found] = await target(request, context, () => readJsonObject(request, context));
   const { prompt, add_special_tokens, return_token_strs } = parseRequest(publicTokenizeRequest, body);
-  const wire = { model: model.id, prompt, addSpecialTokens: add_special_tokens ?? true };
-  const { tokens, tokenStrings } = await tokenizer.tokenize(wire, request.signal);
+  const { principal, model, tokenizer } = found;
+  const wire = {
+    model: model.id,
+    tenantId: principal.tenant.id,
+    prompt,
+    addSpecialTokens: add_special_tokens ?? true,
+    withStrings: return_token_strs === true,
+  };
+  const size = new TextEncoder().encode(prompt).length;
+  const { tokens, tokenStrings } = await metered(found, size, request, context, () =>
+    tokenizer.tokenize(wire, request.signal),
+  );
   return jsonResponse({
     count: tokens.length,
     max_model_len: model.contextLength,
@@ -49,9 +94,13 @@ export async function tokenize(request: Request, context: RequestContext): Promi
 
 /** POST /detokenize {tokens} → {prompt}. */
 export async function detokenize(request: Request, context: RequestContext): Promise<Response> {
-  const [body, { model, tokenizer }] = await target(request, context, () => readJsonObject(request, context));
+  const [body, found] = await target(request, context, () => readJsonObject(request, context));
   const { tokens } = parseRequest(publicDetokenizeRequest, body);
-  const { text } = await tokenizer.detokenize({ model: model.id, tokens }, request.signal);
+  const { principal, model, tokenizer } = found;
+  const wire = { model: model.id, tenantId: principal.tenant.id, tokens };
+  const { text } = await metered(found, tokens.length, request, context, () =>
+    tokenizer.detokenize(wire, request.signal),
+  );
   return jsonResponse({ prompt: text });
 }
 

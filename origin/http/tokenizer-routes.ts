@@ -1,10 +1,9 @@
+import type { ServerResponse } from 'node:http';
 import { ApiError } from '../../shared/errors.ts';
 import {
   type DetokenizeRequest,
-  type DetokenizeResult,
   detokenizeRequest,
   type TokenizeRequest,
-  type TokenizeResult,
   type TokenizerInfo,
   tokenizeRequest,
 } from '../../shared/tokenization.ts';
@@ -12,20 +11,16 @@ import type { ServedModel } from '../request/served-model.ts';
 import { parseBody } from './body.ts';
 import { closeSignal, type RouteCall, type ServerContext, sendJson, unlessAborted } from './route.ts';
 
-/** Maximum characters of one /tokenize request. Its answer is one write, which delays other streams. */
-const MAX_TEXT = 2 ** 20;
-
-/** Maximum tokens of a request, in contexts of the model. The answer to more would delay other streams. */
+/** Maximum tokens of a request, in contexts of the model. */
 const MAX_CONTEXTS = 4;
 
-function requireTokenLimit(
-  count: number,
-  { contextLength }: ServedModel,
-  refuse: (limit: number) => ApiError,
-) {
-  const limit = MAX_CONTEXTS * contextLength;
-  if (count > limit) throw refuse(limit);
-}
+/** Maximum characters of one /tokenize request. */
+const MAX_TEXT = 2 ** 20;
+
+const maxTokensOf = ({ contextLength }: ServedModel): number => MAX_CONTEXTS * contextLength;
+
+const expected = (limit: number): string =>
+  `Expected at most ${limit}, ${MAX_CONTEXTS} times the context of this model.`;
 
 /** POST /tokenize: parses special tokens in the text, as in a prompt. */
 export async function handleTokenize(
@@ -35,33 +30,28 @@ export async function handleTokenize(
   const request = parseBody(body, tokenizeRequest);
   const signal = closeSignal(response);
   const result = await service.hold(request.model, ({ model }) =>
-    unlessAborted(tokenised(request, model, signal), signal),
+    unlessAborted(tokenized(request, model, signal), signal),
   );
-  if (result !== null) sendJson(response, 200, result);
+  if (result !== null) send(response, result);
 }
 
-/** All /tokenize requests queue as one tenant, so that they do not delay completions. */
-const TOKENIZE_TENANT = '';
-
-async function tokenised(
-  { prompt, addSpecialTokens }: TokenizeRequest,
+async function tokenized(
+  { tenantId, prompt, addSpecialTokens, withStrings }: TokenizeRequest,
   model: ServedModel,
   signal: AbortSignal,
-): Promise<TokenizeResult> {
-  if (prompt.length > MAX_TEXT) {
-    const message = `Invalid 'prompt': string too long. Expected at most ${MAX_TEXT} characters.`;
+): Promise<Uint8Array> {
+  const maxTokens = maxTokensOf(model);
+  const maxText = Math.min(MAX_TEXT, maxTokens * model.tokenizer.longestSpan);
+  if (prompt.length > maxText) {
+    const message = `Invalid 'prompt': string too long. Expected at most ${maxText} characters.`;
     throw new ApiError('string_above_max_length', message, { param: 'prompt' });
   }
   const options = { addSpecialTokens, parseSpecial: true };
-  const caller = { tenantId: TOKENIZE_TENANT, signal };
-  const ids = await model.encoder.encode(prompt, options, caller);
-  requireTokenLimit(ids.length, model, (limit) => {
-    const message = `Invalid 'prompt': ${ids.length} tokens. Expected at most ${limit}, ${MAX_CONTEXTS} times the context of this model.`;
-    return new ApiError('string_above_max_length', message, { param: 'prompt' });
-  });
-  const tokens = Array.from(ids);
-  const tokenStrings = tokens.map((id) => model.tokenizer.spelling(id));
-  return { tokens, tokenStrings };
+  const job = { kind: 'tokenize', text: prompt, options, maxTokens, withStrings } as const;
+  const answer = await model.tokenizerThread.run(job, { tenantId, signal });
+  if (typeof answer !== 'number') return answer;
+  const message = `Invalid 'prompt': ${answer} tokens. ${expected(maxTokens)}`;
+  throw new ApiError('string_above_max_length', message, { param: 'prompt' });
 }
 
 /** POST /detokenize: writes special tokens as their literal text. */
@@ -70,14 +60,23 @@ export async function handleDetokenize(
   { service }: ServerContext,
 ): Promise<void> {
   const request = parseBody(body, detokenizeRequest);
-  sendJson(response, 200, await service.hold(request.model, ({ model }) => detokenised(request, model)));
+  const signal = closeSignal(response);
+  const result = await service.hold(request.model, ({ model }) =>
+    unlessAborted(detokenized(request, model, signal), signal),
+  );
+  if (result !== null) send(response, result);
 }
 
-function detokenised({ tokens }: DetokenizeRequest, model: ServedModel): DetokenizeResult {
-  requireTokenLimit(tokens.length, model, (limit) => {
-    const message = `Invalid 'tokens': ${tokens.length} tokens. Expected at most ${limit}, ${MAX_CONTEXTS} times the context of this model.`;
-    return new ApiError('array_above_max_length', message, { param: 'tokens' });
-  });
+async function detokenized(
+  { tenantId, tokens }: DetokenizeRequest,
+  model: ServedModel,
+  signal: AbortSignal,
+): Promise<Uint8Array> {
+  const maxTokens = maxTokensOf(model);
+  if (tokens.length > maxTokens) {
+    const message = `Invalid 'tokens': ${tokens.length} tokens. ${expected(maxTokens)}`;
+    throw new ApiError('array_above_max_length', message, { param: 'tokens' });
+  }
   const outside = tokens.findIndex((id) => id >= model.vocabularySize);
   if (outside >= 0) {
     throw new ApiError(
@@ -86,7 +85,13 @@ function detokenised({ tokens }: DetokenizeRequest, model: ServedModel): Detoken
       { param: `tokens[${outside}]` },
     );
   }
-  return { text: model.tokenizer.decode(tokens, { skipSpecialTokens: false }) };
+  return model.tokenizerThread.run({ kind: 'detokenize', tokens }, { tenantId, signal });
+}
+
+/** Sends JSON that a tokenizer thread has written. */
+function send(response: ServerResponse, json: Uint8Array): void {
+  response.writeHead(200, { 'content-type': 'application/json', 'cache-control': 'no-store' });
+  response.end(json);
 }
 
 /** GET /tokenizer_info?model=… */

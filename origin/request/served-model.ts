@@ -3,6 +3,7 @@ import type { ImageInput } from '../images/prompt-images.ts';
 import type { Infill } from '../infill/infill.ts';
 import type { Encoder } from '../tokenizer/encoder.ts';
 import type { Tokenizer } from '../tokenizer/tokenizer.ts';
+import type { TokenizerThread } from '../tokenizer/tokenizer-thread.ts';
 
 /** The model that the engine runs, as request preparation sees it. */
 export interface ServedModel {
@@ -14,7 +15,10 @@ export interface ServedModel {
   /** Width of the logits. Ids at or above it do not exist. */
   readonly vocabularySize: number;
   readonly tokenizer: Tokenizer;
+  /** Encodes prompts. */
   readonly encoder: Encoder;
+  /** Serves the tokenizer endpoints, after everything else. */
+  readonly tokenizerThread: TokenizerThread;
   /** Null if the model has no fill-in-the-middle template. */
   readonly infill: Infill | null;
   /** Null if the model does not accept images. */

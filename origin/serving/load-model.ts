@@ -9,6 +9,7 @@ import { readImageRecipe } from '../model/config/preprocessor-config.ts';
 import type { ServedModel } from '../request/served-model.ts';
 import { Encoder } from '../tokenizer/encoder.ts';
 import { Tokenizer } from '../tokenizer/tokenizer.ts';
+import { TokenizerThread } from '../tokenizer/tokenizer-thread.ts';
 import type { InspectedModel } from './inspect-model.ts';
 
 export interface LoadHooks {
@@ -68,6 +69,7 @@ export async function loadModel(
     vocabularySize,
     tokenizer,
     encoder: new Encoder(tokenizer),
+    tokenizerThread: new TokenizerThread({ parts: tokenizer.parts, background: true }),
     infill,
     images: await images,
   };

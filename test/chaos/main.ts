@@ -3,10 +3,11 @@ import { Argument, Command } from 'commander';
 import { rounded } from '../bench/report.ts';
 import { holds, type Measurement, type Scenario } from './scenario.ts';
 import { starve } from './starve.ts';
+import { tokenizerFlood } from './tokenizer-flood.ts';
 
 /** `npm run chaos`: repeats the attacks and faults of docs/reliability.md and shows what other callers notice. */
 
-const SCENARIOS: readonly Scenario[] = [starve];
+const SCENARIOS: readonly Scenario[] = [starve, tokenizerFlood];
 
 const names = SCENARIOS.map(({ name }) => name);
 

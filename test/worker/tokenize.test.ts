@@ -1,16 +1,22 @@
 import { describe, expect, test } from 'vitest';
+import { ADMIN_KEY_SHA256, admin, tenantWithKey } from './admin/admin-client.ts';
+import { eventually } from './support/eventually.ts';
+import { MODEL } from './support/fake-origin.ts';
 import { workerForTests } from './support/worker-for-tests.ts';
 
-const { worker } = workerForTests();
+const { worker, origin } = workerForTests({ ADMIN_KEY_SHA256 });
+
+const post = (path: string, body: unknown, key: string | null = null) =>
+  worker.request(path, {
+    method: 'POST',
+    body: JSON.stringify(body),
+    headers: {
+      'content-type': 'application/json',
+      ...(key === null ? {} : { authorization: `Bearer ${key}` }),
+    },
+  });
 
 describe('tokenizer routes', () => {
-  const post = (path: string, body: unknown) =>
-    worker.request(path, {
-      method: 'POST',
-      body: JSON.stringify(body),
-      headers: { 'content-type': 'application/json' },
-    });
-
   test('answer as evaluation clients expect', async () => {
     expect(await (await post('/tokenize', { prompt: 'Hi', add_special_tokens: false })).json()).toEqual({
       count: 2,
@@ -34,5 +40,56 @@ describe('tokenizer routes', () => {
       error: { param: 'tokens', code: 'array_above_max_length' },
     });
     expect((await fetch(`${worker.url}/tokenizer_info`)).status).toBe(401);
+  });
+});
+
+describe('tokenizer requests count against the limits of their tenant', () => {
+  const CALLS = [
+    ['/tokenize', { prompt: 'é'.repeat(1_000) }],
+    ['/detokenize', { tokens: new Array(2_000).fill(72) }],
+  ] as const;
+
+  test.each(CALLS)('%s is refused with 429 above the requests per minute', async (path, body) => {
+    const { key } = await tenantWithKey(worker, `once${path.slice(1)}`, { requests_per_minute: 1 });
+    const answers = await Promise.all(Array.from({ length: 10 }, () => post(path, body, key)));
+    const statuses = answers.map(({ status }) => status).sort();
+    expect(statuses).toEqual([200, ...new Array(9).fill(429)]);
+    expect(origin.tokenizerRequests).toHaveLength(1);
+    expect(answers.every(({ headers }) => headers.get('x-ratelimit-limit-requests') === '1')).toBe(true);
+  });
+
+  test.each(CALLS)('%s costs one token per 1,000 bytes or ids, and is in the ledger', async (path, body) => {
+    const tenant = `ledger${path.slice(1)}`;
+    const { key } = await tenantWithKey(worker, tenant, { tokens_per_minute: 100 });
+    expect((await post(path, body, key)).headers.get('x-ratelimit-remaining-tokens')).toBe('98');
+    const usage = async () =>
+      (await admin(worker, 'GET', `/usage?tenant=${tenant}&group_by=model`)).body.data[0];
+    const row = await eventually(usage, (found) => found !== undefined);
+    expect(row).toMatchObject({ model: 'org/tiny', requests: 1, completed: 1, prompt_tokens: 2 });
+  });
+
+  test('a request that the origin refuses costs no tokens', async () => {
+    const { key } = await tenantWithKey(worker, 'refused', { tokens_per_minute: 100 });
+    const beyond = new Array(50_000).fill(MODEL.vocabularySize);
+    const answer = await post('/detokenize', { tokens: beyond }, key);
+    expect(answer.status).toBe(400);
+    expect(answer.headers.get('x-ratelimit-remaining-tokens')).toBe('50');
+    const usage = async () => (await admin(worker, 'GET', '/usage?tenant=refused')).body.data[0];
+    const row = await eventually(usage, (found) => found !== undefined);
+    expect(row).toMatchObject({ requests: 1, failed: 1, prompt_tokens: 0 });
+    const next = await post('/detokenize', { tokens: [72] }, key);
+    expect(next.headers.get('x-ratelimit-remaining-tokens')).toBe('99');
+  });
+
+  test('the origin learns the tenant, and whether token strings are wanted', async () => {
+    const { key } = await tenantWithKey(worker, 'acme');
+    await post('/tokenize', { prompt: 'Hi' }, key);
+    await post('/tokenize', { prompt: 'Hi', return_token_strs: true }, key);
+    await post('/detokenize', { tokens: [72] }, key);
+    expect(origin.tokenizerRequests).toMatchObject([
+      { tenantId: 'acme', withStrings: false },
+      { tenantId: 'acme', withStrings: true },
+      { tenantId: 'acme' },
+    ]);
   });
 });

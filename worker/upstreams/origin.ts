@@ -134,10 +134,7 @@ export class OriginUpstream implements Upstream {
   async #json<T>(call: OriginCall, schema: z.ZodType<T>): Promise<T> {
     const read = async (signal: AbortSignal): Promise<T> => {
       const response = await this.#call({ ...call, signal });
-      const answer = await response.json().catch(() => {
-        throw malformed();
-      });
-      const parsed = schema.safeParse(answer);
+      const parsed = schema.safeParse(await readJsonBody(response));
       if (parsed.success) return parsed.data;
       const [issue] = parsed.error.issues;
       reportMismatch(

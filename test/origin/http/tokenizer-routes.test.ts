@@ -1,4 +1,4 @@
-import { describe, expect, test } from 'vitest';
+import { describe, expect, test, vi } from 'vitest';
 import { detokenizeResult, tokenizeResult, tokenizerInfo } from '../../../shared/tokenization.ts';
 import { originForEachTest } from './running-origin.ts';
 
@@ -15,15 +15,34 @@ describe('the tokenizer', () => {
       origin.model.tokenizer.encode(prompt, { addSpecialTokens: true, parseSpecial: true }),
     );
     expect(tokenStrings).toHaveLength(tokens.length);
-    expect(tokenStrings[0]).toBe('hello');
+    expect(tokenStrings?.[0]).toBe('hello');
     const back = await origin.call('/detokenize', { body: { model: 'tiny', tokens } });
     expect(detokenizeResult.parse(await back.json()).text).toBe(prompt);
   });
 
-  test('refuses a text whose answer would hold everybody up', async () => {
-    const body = { model: 'tiny', prompt: 'x'.repeat(2 ** 20 + 1), addSpecialTokens: true };
+  test('refuses a text that is longer than the longest tokens, before it is encoded', async () => {
+    const run = vi.spyOn(origin.model.tokenizerThread, 'run');
+    const longest = 4 * 64 * origin.model.tokenizer.longestSpan;
+    const body = { model: 'tiny', prompt: 'x'.repeat(longest + 1), addSpecialTokens: true };
     const refusal = { status: 400, code: 'string_above_max_length', param: 'prompt' };
     expect(await origin.error('/tokenize', { body })).toMatchObject(refusal);
+    expect(run).not.toHaveBeenCalled();
+  });
+
+  test('returns no token strings unless they are requested', async () => {
+    const body = { model: 'tiny', prompt: 'hello', addSpecialTokens: true, withStrings: false };
+    const answer = await (await origin.call('/tokenize', { body })).json();
+    expect(answer).not.toHaveProperty('tokenStrings');
+  });
+
+  test.each([
+    ['/tokenize', { prompt: 'hello', addSpecialTokens: true }],
+    ['/detokenize', { tokens: [1] }],
+  ])('%s takes a turn of the tenant in the thread', async (path, fields) => {
+    const run = vi.spyOn(origin.model.tokenizerThread, 'run');
+    await origin.call(path, { body: { model: 'tiny', tenantId: 'acme', ...fields } });
+    await origin.call(path, { body: { model: 'tiny', ...fields } });
+    expect(run.mock.calls.map(([, { tenantId }]) => tenantId)).toEqual(['acme', '']);
   });
 
   test.each([

@@ -82,7 +82,7 @@ describe('Encoder', () => {
   test('a thread that ends fails its text and is replaced', async () => {
     const texts = [1, 2].map(() => encoder.encode('hello '.repeat(50_000), options, caller));
     const failed = Promise.all(
-      texts.map((waiting) => expect(waiting).rejects.toThrow('the encoder thread ended')),
+      texts.map((waiting) => expect(waiting).rejects.toThrow('the tokenizer thread ended')),
     );
     await encoder.close();
     await failed;

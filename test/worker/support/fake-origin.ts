@@ -13,6 +13,7 @@ import {
   type usageAccount,
 } from '../../../shared/generation.ts';
 import { importSigningKey, SIGNATURE_HEADER, sha256Hex, verify } from '../../../shared/signing.ts';
+import { detokenizeRequest, tokenizeRequest } from '../../../shared/tokenization.ts';
 import { defaultScript } from './scripts.ts';
 
 /** The connection of one generation, for the script of a test. */
@@ -44,7 +45,9 @@ export interface FakeOrigin {
   capabilities: readonly string[] | null;
   /** The requests to /generate, oldest first. */
   readonly requests: GenerationRequest[];
-  /** Their headers. */
+  /** The requests to /tokenize and /detokenize, oldest first. */
+  readonly tokenizerRequests: unknown[];
+  /** The headers of `requests`. */
   readonly headers: IncomingMessage['headers'][];
   /** Usage accounts by name, which take precedence over the counted ones. */
   readonly accounts: Map<string, z.input<typeof usageAccount>>;
@@ -107,13 +110,23 @@ function wireOf(response: ServerResponse, observe: Observe = () => {}): Wire {
 }
 
 /** Answers the tokenizer routes: one token per character. */
-function tokenizerAnswer(path: string, body: string): unknown {
-  const sent = body === '' ? {} : (JSON.parse(body) as { prompt?: string; tokens?: number[] });
+function tokenizerAnswer(path: string, body: string, requests: unknown[]): object {
   if (path === '/tokenize') {
-    const characters = Array.from(sent.prompt ?? '');
-    return { tokens: characters.map((character) => character.codePointAt(0)), tokenStrings: characters };
+    const sent = tokenizeRequest.parse(JSON.parse(body));
+    requests.push(sent);
+    const tokenStrings = Array.from(sent.prompt);
+    const tokens = tokenStrings.map((character) => character.codePointAt(0));
+    return { tokens, ...(sent.withStrings ? { tokenStrings } : {}) };
   }
-  if (path === '/detokenize') return { text: String.fromCodePoint(...(sent.tokens ?? [])) };
+  if (path === '/detokenize') {
+    const sent = detokenizeRequest.parse(JSON.parse(body));
+    requests.push(sent);
+    if (sent.tokens.some((id) => id >= MODEL.vocabularySize)) {
+      const message = 'A token id is outside the vocabulary.';
+      return { error: { message, type: 'invalid_request_error', param: 'tokens', code: 'invalid_value' } };
+    }
+    return { text: sent.tokens.map((id) => String.fromCodePoint(id)).join('') };
+  }
   return {
     model: MODEL.id,
     contextLength: MODEL.contextLength,
@@ -163,7 +176,10 @@ export async function startFakeOrigin(): Promise<FakeOrigin> {
       const account = new URL(path, 'http://origin').searchParams.get('account') ?? '';
       return wire.refuse(200, JSON.stringify(origin.accounts.get(account) ?? accounts.find(account)));
     }
-    if (path !== '/generate') return wire.refuse(200, tokenizerAnswer(path.split('?')[0] ?? '', body));
+    if (path !== '/generate') {
+      const answer = tokenizerAnswer(path.split('?')[0] ?? '', body, origin.tokenizerRequests);
+      return wire.refuse('error' in answer ? 400 : 200, answer);
+    }
     const generation = generationRequest.parse(JSON.parse(body));
     origin.requests.push(generation);
     origin.headers.push(request.headers);
@@ -182,6 +198,7 @@ export async function startFakeOrigin(): Promise<FakeOrigin> {
     models: [MODEL],
     capabilities: CAPABILITIES,
     requests: [],
+    tokenizerRequests: [],
     headers: [],
     accounts: new Map(),
     faults: [],
@@ -190,6 +207,7 @@ export async function startFakeOrigin(): Promise<FakeOrigin> {
       origin.models = [MODEL];
       origin.capabilities = CAPABILITIES;
       origin.requests.length = 0;
+      origin.tokenizerRequests.length = 0;
       origin.headers.length = 0;
       origin.accounts.clear();
     },

@@ -36,3 +36,26 @@ test.each([
   await expect(origin.models(signal)).rejects.toMatchObject({ code: 'upstream_timeout' });
   await expect(origin.tokenizer.info('default', signal)).rejects.toMatchObject({ code: 'upstream_timeout' });
 });
+
+test('an origin whose answer is too long to hold in memory fails', async () => {
+  let sent = 0;
+  const piece = new TextEncoder().encode('x'.repeat(2 ** 20));
+  const endless: Fetch = async () =>
+    new Response(
+      new ReadableStream({
+        pull(controller) {
+          sent += 1;
+          controller.enqueue(piece);
+        },
+      }),
+    );
+  const origin = new OriginUpstream({
+    ...{ name: 'origin', url: 'http://origin', secret: 'secret', models: null },
+    ...{ fetch: endless, acceptTimeoutMs: 60_000, now: Date.now },
+    validation: 'every',
+  });
+  const asked = { model: 'tiny', tenantId: 'tenant', tokens: [1] };
+  const answer = origin.tokenizer.detokenize(asked, new AbortController().signal);
+  await expect(answer).rejects.toMatchObject({ code: 'upstream_error' });
+  expect(sent).toBeLessThan(20);
+});

@@ -152,7 +152,7 @@ describe('a generation', () => {
 
 describe('the tokenizer', () => {
   const signal = new AbortController().signal;
-  const asked = { model: 'm', prompt: 'x', addSpecialTokens: true };
+  const asked = { model: 'm', prompt: 'x', addSpecialTokens: true, tenantId: 'tenant', withStrings: false };
 
   /** Routed to `first`, then to a working one; counts the requests to the first. */
   function world(tokenize: TokenizerService['tokenize']) {

@@ -1,0 +1,39 @@
+import { setPriority } from 'node:os';
+import { parentPort, workerData } from 'node:worker_threads';
+import type { DetokenizeResult, TokenizeResult } from '../../shared/tokenization.ts';
+import { Tokenizer } from './tokenizer.ts';
+import type { TokenizerJob, TokenizerResult, TokenizerThreadData } from './tokenizer-thread.ts';
+
+/** Entry of a tokenizer thread: does one job at a time. */
+
+const { parts, background } = workerData as TokenizerThreadData;
+const tokenizer = new Tokenizer(parts);
+
+const LOW_PRIORITY = 10;
+// On Linux, the priority is that of the calling thread. Elsewhere it would be that of the process.
+if (background && process.platform === 'linux') setPriority(LOW_PRIORITY);
+
+const utf8 = new TextEncoder();
+const json = (value: TokenizeResult | DetokenizeResult) => utf8.encode(JSON.stringify(value));
+
+function resultOf(job: TokenizerJob): Int32Array<ArrayBuffer> | Uint8Array<ArrayBuffer> | number {
+  if (job.kind === 'detokenize') {
+    return json({ text: tokenizer.decode(job.tokens, { skipSpecialTokens: false }) });
+  }
+  const tokens = tokenizer.encode(job.text, job.options);
+  if (job.kind === 'encode') return Int32Array.from(tokens);
+  if (tokens.length > job.maxTokens) return tokens.length;
+  const tokenStrings = job.withStrings ? { tokenStrings: tokens.map((id) => tokenizer.spelling(id)) } : {};
+  return json({ tokens, ...tokenStrings });
+}
+
+parentPort?.on('message', (job: TokenizerJob) => {
+  try {
+    const value = resultOf(job);
+    const transfer = typeof value === 'number' ? [] : [value.buffer];
+    parentPort?.postMessage({ value } satisfies TokenizerResult, transfer);
+  } catch (error) {
+    const failure = error instanceof Error ? error.message : 'unknown failure';
+    parentPort?.postMessage({ failure } satisfies TokenizerResult);
+  }
+});

@@ -1,0 +1,106 @@
+import { Worker } from 'node:worker_threads';
+import { FairMutex, type LockCaller } from '../fair-mutex.ts';
+import type { EncodeOptions, TokenizerParts } from './tokenizer.ts';
+
+/** Work for the thread. It gets the next job after the result of the last. */
+export type TokenizerJob =
+  | { readonly kind: 'encode'; readonly text: string; readonly options: EncodeOptions }
+  | {
+      readonly kind: 'tokenize';
+      readonly text: string;
+      readonly options: EncodeOptions;
+      readonly maxTokens: number;
+      /** Also return the tokens' texts. */
+      readonly withStrings: boolean;
+    }
+  | { readonly kind: 'detokenize'; readonly tokens: readonly number[] };
+
+/** UTF-8 of JSON, or the number of tokens if there are too many. */
+export type TokenizeAnswer = Uint8Array<ArrayBuffer> | number;
+
+interface Results {
+  readonly encode: Int32Array<ArrayBuffer>;
+  readonly tokenize: TokenizeAnswer;
+  readonly detokenize: Uint8Array<ArrayBuffer>;
+}
+
+export type TokenizerResult = { readonly value: Results[keyof Results] } | { readonly failure: string };
+
+export interface TokenizerThreadData {
+  readonly parts: TokenizerParts;
+  /** Yields the CPU to all other threads of the machine. */
+  readonly background: boolean;
+}
+
+interface PendingJob {
+  resolve(value: Results[keyof Results]): void;
+  reject(error: Error): void;
+}
+
+const ended = () => new Error('the tokenizer thread ended');
+
+/** Runs a tokenizer in a thread of its own. Tenants alternate. The thread starts with the first job. */
+export class TokenizerThread {
+  readonly #data: TokenizerThreadData;
+  readonly #mutex = new FairMutex();
+  #thread: Worker | null = null;
+  /** The job in the thread, at most one. */
+  #pending: PendingJob | null = null;
+  /** Aborted on `close`, for callers that still wait. */
+  #closing = new AbortController();
+
+  constructor(data: TokenizerThreadData) {
+    this.#data = data;
+  }
+
+  /** @throws the signal's reason if the client disconnects before its turn */
+  async run<Kind extends keyof Results>(
+    job: TokenizerJob & { readonly kind: Kind },
+    caller: LockCaller,
+  ): Promise<Results[Kind]> {
+    const signal = AbortSignal.any([caller.signal, this.#closing.signal]);
+    return (await this.#mutex.run({ ...caller, signal }, () => this.#send(job))) as Results[Kind];
+  }
+
+  /** Fails the waiting jobs. A later job starts the thread again. */
+  async close(): Promise<void> {
+    this.#closing.abort(ended());
+    this.#closing = new AbortController();
+    await this.#thread?.terminate();
+  }
+
+  #send(job: TokenizerJob): Promise<Results[keyof Results]> {
+    const thread = this.#running();
+    return new Promise((resolve, reject) => {
+      this.#pending = { resolve, reject };
+      thread.ref(); // the process stays alive only while a job waits
+      thread.postMessage(job);
+    });
+  }
+
+  /** Starts the thread with the first job, and again if it died. */
+  #running(): Worker {
+    if (this.#thread) return this.#thread;
+    const thread = new Worker(new URL('./tokenizer-thread-entry.ts', import.meta.url), {
+      workerData: this.#data,
+    });
+    thread.unref();
+    thread.on('message', (result: TokenizerResult) => this.#settle(result));
+    thread.on('error', () => undefined); // 'exit' follows
+    thread.on('exit', () => {
+      this.#thread = null;
+      this.#pending?.reject(ended());
+      this.#pending = null;
+    });
+    this.#thread = thread;
+    return thread;
+  }
+
+  #settle(result: TokenizerResult): void {
+    const pending = this.#pending;
+    this.#pending = null;
+    this.#thread?.unref();
+    if ('value' in result) pending?.resolve(result.value);
+    else pending?.reject(new Error(result.failure));
+  }
+}

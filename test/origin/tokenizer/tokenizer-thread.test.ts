@@ -1,0 +1,64 @@
+import { readdirSync, readFileSync } from 'node:fs';
+import { afterAll, describe, expect, test } from 'vitest';
+import { Tokenizer } from '../../../origin/tokenizer/tokenizer.ts';
+import { TokenizerThread } from '../../../origin/tokenizer/tokenizer-thread.ts';
+import { byteLevelDirectory } from './fixtures.ts';
+
+const tokenizer = Tokenizer.fromDirectory(byteLevelDirectory());
+const thread = new TokenizerThread({ parts: tokenizer.parts, background: true });
+afterAll(() => thread.close());
+
+const callerOf = (tenantId: string) => ({ tenantId, signal: new AbortController().signal });
+const options = { addSpecialTokens: false, parseSpecial: true };
+const parsed = (json: Uint8Array) => JSON.parse(new TextDecoder().decode(json)) as unknown;
+
+/** Nice values of this process's threads; Linux only. */
+const niceValues = () =>
+  readdirSync('/proc/self/task').map((id) => {
+    const stat = readFileSync(`/proc/self/task/${id}/stat`, 'utf8');
+    return Number(stat.slice(stat.lastIndexOf(')') + 2).split(' ')[16]);
+  });
+
+describe('the tokenizer thread', () => {
+  test('decodes as the tokenizer itself', async () => {
+    const text = 'hello world <|endoftext|> é👩‍👩‍👧';
+    const tokens = tokenizer.encode(text, options);
+    const json = await thread.run({ kind: 'detokenize', tokens }, callerOf('a'));
+    expect(parsed(json)).toEqual({ text: tokenizer.decode(tokens, { skipSpecialTokens: false }) });
+  });
+
+  test('serves tenants in turn: a job waits for at most one job of another tenant', async () => {
+    const done: string[] = [];
+    const tokens = Array<number>(20_000).fill(5);
+    const decode = async (tenantId: string) => {
+      await thread.run({ kind: 'detokenize', tokens }, callerOf(tenantId));
+      done.push(tenantId);
+    };
+    await Promise.all([...Array.from({ length: 5 }, () => decode('flood')), decode('other')]);
+    expect(done.indexOf('other')).toBe(1);
+  });
+
+  test('lets this thread go on while it decodes', async () => {
+    const tokens = Array<number>(300_000).fill(5);
+    let turns = 0;
+    const turn = () => {
+      turns += 1;
+      next = setImmediate(turn);
+    };
+    const decoding = thread.run({ kind: 'detokenize', tokens }, callerOf('a'));
+    let next = setImmediate(turn);
+    await decoding;
+    clearImmediate(next);
+    expect(turns).toBeGreaterThan(1);
+  });
+
+  test.runIf(process.platform === 'linux')('has a low priority, and no other thread has', async () => {
+    await thread.run({ kind: 'detokenize', tokens: [] }, callerOf('a'));
+    const before = niceValues().filter((nice) => nice === 10).length;
+    const urgent = new TokenizerThread({ parts: tokenizer.parts, background: false });
+    await urgent.run({ kind: 'detokenize', tokens: [] }, callerOf('a'));
+    expect(before).toBe(1);
+    expect(niceValues().filter((nice) => nice === 10)).toHaveLength(1);
+    await urgent.close();
+  });
+});
