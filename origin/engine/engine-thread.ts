@@ -5,7 +5,7 @@ import { CompilerClient } from '../grammar/process/compiler-client.ts';
 import { GrammarCache } from '../grammar/process/grammar-cache.ts';
 import { GrammarVocabulary } from '../grammar/runtime/grammar-vocabulary.ts';
 import { ModelError } from '../model/config/model-json.ts';
-import { isDeviceLost } from '../model/model-runner.ts';
+import { faultKind } from '../model/model-runner.ts';
 import { type ModelOptions, openModel } from '../model/open/open-model.ts';
 import { ordinaryBuffer } from '../model/ort/ort-ordinary-buffer.ts';
 import { OutOfMemoryError } from '../model/runner/kv-cache.ts';
@@ -48,7 +48,7 @@ try {
   // The model's threads sleep while tokens are sampled.
   const threads = samplerThreads(Math.min(model.threads, cores));
   const kernel = new SimdKernel(threads?.threads, ordinaryBuffer);
-  const { runner, images, shape, summary, warning } = await openModel(model, (length) =>
+  const { runner, images, shape, deviceName, summary, warning } = await openModel(model, (length) =>
     kernel.allocate(length),
   );
   const { slots, contextLength, vocabularySize } = shape;
@@ -84,8 +84,9 @@ try {
   try {
     await serveEngine(port, (hooks) => new Engine({ ...options, ...hooks }));
   } catch (error) {
-    deviceLost = isDeviceLost(error);
-    throw error;
+    deviceLost = faultKind(error) === 'device-lost';
+    if (!deviceLost) throw error;
+    throw new Error(`${deviceName} is lost to this process: ${errorMessage(error)}`, { cause: error });
   } finally {
     // Native code that frees memory of a lost device may hang or abort the process before the streams have ended.
     if (!deviceLost) runner.dispose();
@@ -94,8 +95,9 @@ try {
 } catch (error) {
   const message = errorMessage(error);
   // A lack of memory may be temporary.
-  const permanent = error instanceof ModelError && !(error instanceof OutOfMemoryError);
-  report({ type: 'failed', message, permanent, deviceLost: isDeviceLost(error) });
+  const kind = error instanceof OutOfMemoryError ? 'out-of-memory' : faultKind(error);
+  const permanent = error instanceof ModelError && kind === 'other';
+  report({ type: 'failed', message, permanent, deviceLost: kind === 'device-lost' });
 } finally {
   await compiler.close();
 }

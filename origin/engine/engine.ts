@@ -1,6 +1,6 @@
 import { errorMessage } from '../../shared/error-details.ts';
 import { ApiError } from '../../shared/errors.ts';
-import { isDeviceLost, type ModelRunner, RunTerminated, RuntimeFault } from '../model/model-runner.ts';
+import { faultKind, type ModelRunner, RunTerminated, RuntimeFault } from '../model/model-runner.ts';
 import type { SimdKernel } from '../sampling/kernel/simd-kernel.ts';
 import type { SamplerPool } from '../sampling/pool/sampler-pool.ts';
 import type { SamplerVocabulary } from '../sampling/vocabulary.ts';
@@ -159,7 +159,7 @@ export class Engine {
     for (const request of requests) this.#requests.fail(request, error, true);
     this.#flush(true);
     this.#check();
-    if (isDeviceLost(cause)) throw new EngineFailure(message, { cause });
+    if (faultKind(cause) === 'device-lost') throw new EngineFailure(message, { cause });
     if (this.#failures > MAX_FAILURES) {
       throw new EngineFailure(`${this.#failures} runs of the model failed in a row: ${message}`, { cause });
     }

@@ -70,20 +70,22 @@ export class RuntimeFault extends Error {
   override readonly name = 'RuntimeFault';
   /** The runtime's name of the kind of error. */
   readonly code: string;
-  /** True if no call on this device can succeed until the process has been started again. */
-  readonly deviceLost: boolean;
+  readonly kind: FaultKind;
 
-  constructor(message: string, code: string, deviceLost: boolean) {
+  constructor(message: string, code: string, kind: FaultKind) {
     super(message);
     this.code = code;
-    this.deviceLost = deviceLost;
+    this.kind = kind;
   }
 }
 
-/** Reports whether an error or one of its causes means that the device is lost to this process. */
-export function isDeviceLost(thrown: unknown): boolean {
-  if (!(thrown instanceof Error)) return false;
-  return (thrown instanceof RuntimeFault && thrown.deviceLost) || isDeviceLost(thrown.cause);
+/** After `device-lost`, no call on the device can succeed until the process has been started again. */
+export type FaultKind = 'device-lost' | 'out-of-memory' | 'other';
+
+/** Returns the kind of an error, or of its first cause that the runtime reported. */
+export function faultKind(thrown: unknown): FaultKind {
+  if (thrown instanceof RuntimeFault) return thrown.kind;
+  return thrown instanceof Error ? faultKind(thrown.cause) : 'other';
 }
 
 export interface ModelRunner {

@@ -24,6 +24,8 @@ export interface InspectedModel {
   readonly defaults: GenerationDefaults;
   readonly weightBytes: number;
   readonly kvBytes: number;
+  /** Memory of runs on a CUDA card; 0 on the CPU. */
+  readonly runBytes: number;
 }
 
 /** A configured model whose directory cannot be served. */
@@ -83,6 +85,7 @@ export function inspectModel(settings: ModelSettings): InspectedModel {
     defaults: { ...recommended, ...settings.defaults },
     weightBytes: plan.weightBytes,
     kvBytes: plan.layout.totalBytes,
+    runBytes: plan.runBytes,
   };
 }
 

@@ -23,7 +23,8 @@ export function memoryOf({ settings }: InspectedModel): string {
   return hasDeviceOptions(provider) ? `${CARD}${deviceId ?? 0}` : provider;
 }
 
-export const modelBytes = ({ weightBytes, kvBytes }: InspectedModel): number => weightBytes + kvBytes;
+export const modelBytes = ({ weightBytes, kvBytes, runBytes }: InspectedModel): number =>
+  weightBytes + kvBytes + runBytes;
 
 /** WebGPU has at most one model and no limit. */
 export const limitOf =
@@ -42,8 +43,9 @@ export function requireBudget(models: readonly InspectedModel[], limits: MemoryL
     if (needed <= limit) continue;
     const [where, field] = memory === MAIN ? ['', 'memoryMiB'] : [` on ${memory}`, 'deviceMemoryMiB'];
     const parts = sharing.map(
-      ({ settings: { name }, weightBytes, kvBytes }) =>
-        `${name} ${inMiB(weightBytes)} of weights and ${inMiB(kvBytes)} of KV cache`,
+      ({ settings: { name }, weightBytes, kvBytes, runBytes }) =>
+        `${name} ${inMiB(weightBytes)} of weights and ${inMiB(kvBytes)} of KV cache` +
+        (runBytes === 0 ? '' : `, ${inMiB(runBytes)} for runs`),
     );
     throw new Error(
       `the models${where} need ${inMiB(needed)}, but ${field} is ${limit / MIB}: ${parts.join(', ')}`,

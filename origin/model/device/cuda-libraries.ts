@@ -62,6 +62,12 @@ export function missingCudaLibraries(files: CudaFiles): string[] {
   return needed.flatMap((name) => problemOf(name, files) ?? []);
 }
 
+/** Returns the major version of CUDA that the provider was built for; null if it does not say. */
+export function cudaVersion({ folder }: Pick<CudaFiles, 'folder'>): number | null {
+  const runtime = neededLibraries(join(folder, PROVIDER)).find((name) => name.startsWith('libcudart.so.'));
+  return runtime === undefined ? null : Number(/\d+$/.exec(runtime)?.[0]);
+}
+
 function problemOf(name: string, { folder, map }: CudaFiles): string | null {
   const beside = join(folder, name);
   const problem = map(existsSync(beside) ? beside : name);

@@ -2,10 +2,17 @@ import { errorMessage } from '../../../shared/error-details.ts';
 import type { DeviceSettings } from '../config/device.ts';
 import { ModelError } from '../config/model-json.ts';
 import type { OnnxGraph } from '../onnx/onnx-graph.ts';
+import { type CudaDriver, openCudaDriver } from '../ort/cuda-driver.ts';
 import { type Adapter, vulkanAdapters } from '../ort/ort-adapters.ts';
 import type { OrtDevice } from '../ort/ort-device.ts';
 import { bundledFolder, mapPermanently } from '../ort/ort-library.ts';
-import { type CudaFiles, cudnnOperator, missingCudaLibraries, missingCudnn } from './cuda-libraries.ts';
+import {
+  type CudaFiles,
+  cudaVersion,
+  cudnnOperator,
+  missingCudaLibraries,
+  missingCudnn,
+} from './cuda-libraries.ts';
 
 /** Properties of the machine that the choice depends on. */
 export interface Machine {
@@ -13,14 +20,17 @@ export interface Machine {
   readonly arch: string;
   /** The CUDA provider and its libraries. */
   readonly cuda: CudaFiles;
-  /** Vulkan adapters; called only under Linux. */
+  /** Vulkan adapters; empty on other platforms than Linux. */
   adapters(): readonly Adapter[];
+  /** @throws Error that completes "the NVIDIA driver …" */
+  driver(): CudaDriver;
 }
 
 export function thisMachine(): Machine {
   const folder = process.env.ORT_CUDA_PATH || bundledFolder();
   const { platform, arch } = process;
-  return { platform, arch, cuda: { folder, map: mapPermanently }, adapters: vulkanAdapters };
+  const adapters = platform === 'linux' ? vulkanAdapters : () => [];
+  return { platform, arch, cuda: { folder, map: mapPermanently }, adapters, driver: openCudaDriver };
 }
 
 export interface Opened<T> {
@@ -67,13 +77,49 @@ function deviceOf(settings: DeviceSettings): OrtDevice | null {
 const cudaDevice = ({ deviceId, memoryBytes }: DeviceSettings) =>
   ({ provider: 'cuda', deviceId: deviceId ?? 0, memoryBytes }) as const;
 
-function requireDevice({ provider }: OrtDevice, { platform, arch, cuda }: Machine): void {
-  if (provider !== 'cuda') return;
+function requireDevice(device: OrtDevice, machine: Machine): void {
+  const { platform, arch, cuda } = machine;
+  if (device.provider !== 'cuda') return;
   if (platform !== 'linux' || arch !== 'x64') {
     throw new ModelError(`the CUDA provider is for Linux on x64, not for ${platform} on ${arch}`);
   }
   const missing = missingCudaLibraries(cuda);
   if (missing.length > 0) throw new ModelError(`the CUDA provider lacks ${missing.join(', ')}`);
+  requireCard(device.deviceId, machine);
+}
+
+function requireCard(deviceId: number, { cuda, driver }: Machine): void {
+  const { version, cards } = ask(driver);
+  const needed = cudaVersion(cuda);
+  if (needed !== null && Math.floor(version / 1000) < needed) {
+    throw new ModelError(
+      `the NVIDIA driver supports CUDA ${versionText(version)}, but the CUDA provider needs ${needed}; update the driver`,
+    );
+  }
+  if (deviceId < cards.length) return;
+  const found = cards.map((name, id) => `${id} (${name})`).join(', ');
+  throw new ModelError(
+    `CUDA card ${deviceId} does not exist; set CONTINUO_DEVICE_ID to one of: ${found || 'none is visible'}`,
+  );
+}
+
+const versionText = (version: number): string =>
+  `${Math.floor(version / 1000)}.${Math.floor((version % 1000) / 10)}`;
+
+function ask<T>(driver: () => T): T {
+  try {
+    return driver();
+  } catch (error) {
+    throw new ModelError(`the NVIDIA driver ${errorMessage(error)}; check it with nvidia-smi`);
+  }
+}
+
+/** Returns the name of a card and its free memory. @throws ModelError */
+export function cardOf({ deviceId }: { readonly deviceId: number }, { driver }: Pick<Machine, 'driver'>) {
+  return ask(() => {
+    const { cards, freeBytes } = driver();
+    return { name: `${cards[deviceId]} (CUDA card ${deviceId})`, freeBytes: freeBytes(deviceId) };
+  });
 }
 
 /**
@@ -89,7 +135,7 @@ export function deviceFor(graph: OnnxGraph, device: OrtDevice, { cuda }: Machine
   throw new ModelError(`the operator ${operator} needs cuDNN on CUDA: ${missing}`);
 }
 
-/** Outside Linux, WebGPU adapters are normally GPUs, and Vulkan is not available for the check. */
+/** Outside Linux, WebGPU adapters are normally GPUs, and Vulkan is not there for the check. */
 function requireGpu({ platform, adapters }: Machine): void {
   if (platform !== 'linux') return;
   const found = adapters();

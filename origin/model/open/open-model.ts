@@ -1,8 +1,8 @@
-import { CPU, type DeviceSettings, requireUsedOptions } from '../config/device.ts';
+import { CPU, type DeviceSettings, hasDeviceOptions, requireUsedOptions } from '../config/device.ts';
 import { type ModelConfig, readModelConfig } from '../config/model-config.ts';
 import { findDecoder, type Precision } from '../config/model-files.ts';
 import { ModelError } from '../config/model-json.ts';
-import { deviceFor, onDevice, thisMachine } from '../device/device-choice.ts';
+import { cardOf, deviceFor, type Machine, onDevice, thisMachine } from '../device/device-choice.ts';
 import type { ModelRunner, ModelShape } from '../model-runner.ts';
 import { type GraphFile, inFile, loadSession, readGraphFile } from '../ort/graph-file.ts';
 import type { OrtDevice } from '../ort/ort-device.ts';
@@ -12,21 +12,9 @@ import type { AllocateLogits } from '../runner/runner-options.ts';
 import type { ImageEncoder } from '../vision/image-encoder.ts';
 import { openVision, planVision, type VisionPlan } from '../vision/vision.ts';
 import { patchDecoder } from './patch-decoder.ts';
+import { copierBytes, prefillChunkOf, requireDeviceMemory, runBytes, shareLimit } from './run-limits.ts';
 import { requireGroupQueryAttention, startRunner } from './start-runner.ts';
 import { hasVnni, overflowWarning } from './vnni.ts';
-
-/**
- * Tokens of one prefill run, and the granularity of the prefix cache. On 2 cores with 8 layers of 512 in 8 bits and prompts
- * of 1,024 tokens, chunks of 16, 32, 64 and 128 prefill 2,230, 2,700, 3,000 and 3,160 tokens/s and delay running streams by
- * 8, 14, 24 and 45 ms. A decode step of 16 rows takes 8 ms, so 32 is the compromise.
- */
-const DEFAULT_PREFILL_CHUNK = 32;
-
-/**
- * From 32 tokens on, ONNX Runtime 1.30 uses another attention shader on WebGPU. It loses keys on adapters with fewer than 32
- * lanes per subgroup.
- */
-const MAX_WEBGPU_RUN = 31;
 
 /** Positions of a slot if neither the operator nor the model limits them, as BLOOM was trained with. */
 const DEFAULT_CONTEXT = 2048;
@@ -52,6 +40,8 @@ export interface OpenedModel {
   /** Null if the model does not accept images. Dispose it together with the runner. */
   readonly images: ImageEncoder | null;
   readonly shape: ModelShape;
+  /** A card's name and number, or the provider. */
+  readonly deviceName: string;
   /** One line for the log: the model's dimensions and the KV cache's size. */
   readonly summary: string;
   /** One line: why no GPU is used, and what this machine computes wrongly; null if there is nothing to report. */
@@ -63,6 +53,8 @@ export interface ModelPlan extends GraphFile {
   readonly config: ModelConfig;
   readonly decoder: DecoderInterface;
   readonly layout: KvLayout;
+  /** Memory of runs on a CUDA card, apart from weights and KV cache; 0 for other providers. */
+  readonly runBytes: number;
   /** Null if the model does not accept images. */
   readonly vision: VisionPlan | null;
 }
@@ -71,7 +63,7 @@ export interface ModelPlan extends GraphFile {
  * Reads a model directory: its JSON files and the graph that `findDecoder` chooses.
  * @throws ModelError with one line if anything is missing, contradictory, too large or unused
  */
-export function planModel(options: Omit<ModelOptions, 'threads' | 'prefillChunk'>): ModelPlan {
+export function planModel(options: Omit<ModelOptions, 'threads'>): ModelPlan {
   const { directory, device = CPU } = options;
   requireUsedOptions(device);
   const config = readModelConfig(directory);
@@ -86,7 +78,9 @@ export function planModel(options: Omit<ModelOptions, 'threads' | 'prefillChunk'
   requireFit(layout, options.kvLimitBytes ?? Infinity);
   const vision = planVision(directory, { file, decoder, config });
   const weightBytes = graphFile.weightBytes + (vision?.weightBytes ?? 0);
-  return { ...graphFile, config, decoder, layout, vision, weightBytes };
+  const chunk = options.prefillChunk ?? prefillChunkOf('cuda', () => []);
+  const runs = hasDeviceOptions(device.provider) ? runBytes(decoder, layout, chunk) : 0;
+  return { ...graphFile, config, decoder, layout, runBytes: runs, vision, weightBytes };
 }
 
 const defaultContext = ({ maxPositions }: DecoderInterface): number =>
@@ -102,8 +96,9 @@ export async function openModel(
 ): Promise<OpenedModel> {
   const { device = CPU } = options;
   const plan = planModel(options);
-  const { opened, warning } = await onDevice(device, thisMachine(), (chosen) =>
-    open(plan, options, chosen, allocateLogits),
+  const machine = thisMachine();
+  const { opened, warning } = await onDevice(device, machine, (chosen) =>
+    open(plan, options, chosen, machine, allocateLogits),
   );
   const warnings = [warning, overflowWarning(plan.decoder, hasVnni())].filter((line) => line !== null);
   return { ...opened, warning: warnings.join('; ') || null };
@@ -113,6 +108,7 @@ async function open(
   plan: ModelPlan,
   options: ModelOptions,
   device: OrtDevice,
+  machine: Machine,
   allocateLogits: AllocateLogits | undefined,
 ): Promise<Omit<OpenedModel, 'warning'>> {
   const { decoder, layout, file, model, vision } = plan;
@@ -123,26 +119,35 @@ async function open(
     if (options.kvLimitBytes === null) requireFit(layout, process.availableMemory() - beside, beside);
     else requireFit(layout, options.kvLimitBytes);
   } else requireGroupQueryAttention(decoder, file);
+  let deviceName: string = device.provider;
+  if (device.provider === 'cuda') {
+    const card = cardOf(device, machine);
+    requireDeviceMemory(plan, card, device.memoryBytes);
+    deviceName = card.name;
+  }
   const patched = inFile(file, () => patchDecoder(plan, decoder, device.provider));
+  const chunk = prefillChunkOf(device.provider, machine.adapters);
   const prefillChunk = Math.min(
-    options.prefillChunk ?? DEFAULT_PREFILL_CHUNK,
+    options.prefillChunk ?? chunk,
     layout.contextLength,
-    device.provider === 'webgpu' ? MAX_WEBGPU_RUN : Infinity,
+    device.provider === 'webgpu' ? chunk : Infinity,
   );
   const capacity = Math.max(options.slots, prefillChunk);
   const parts = vision === null ? null : openVision(vision, { ...plan, threads, capacity });
   const embedder = parts?.embedder ?? null;
   const images = parts?.encoder ?? null;
   try {
-    const session = loadSession(plan, patched.model, {
-      threads,
-      device: deviceFor(patched.graph, device, thisMachine()),
-    });
-    const runnerOptions = { decoder, logits: patched.logits, layout, prefillChunk, embedder, allocateLogits };
+    const { model: modelDevice, copier: copierDevice } = shareLimit(
+      deviceFor(patched.graph, device, machine),
+      copierBytes(layout),
+    );
+    const session = loadSession(plan, patched.model, { threads, device: modelDevice });
+    const { logits } = patched;
+    const runnerOptions = { decoder, logits, layout, prefillChunk, embedder, allocateLogits, copierDevice };
     const runner = await startRunner(session, runnerOptions, { file, graph: patched.graph });
-    const where = device.provider === 'cpu' ? '' : ` on ${device.provider}`;
+    const where = device.provider === 'cpu' ? '' : ` on ${deviceName}`;
     const summary = summaryOf(file, decoder, describeLayout(layout) + where, images);
-    return { runner, images, shape: runner.shape, summary };
+    return { runner, images, shape: runner.shape, deviceName, summary };
   } catch (error) {
     images?.dispose();
     embedder?.dispose();

@@ -106,6 +106,7 @@ function startOnDevice(
     return deviceRunner(session, options);
   } catch (error) {
     const cache = describeLayout(options.layout);
-    throw new ModelError(`the KV cache does not fit ${provider}: ${cache}: ${oneLine(error)}`);
+    const message = `${provider} cannot start ${file} with a KV cache of ${cache}: ${oneLine(error)}`;
+    throw new ModelError(message, { cause: error });
   }
 }

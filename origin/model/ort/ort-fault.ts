@@ -1,4 +1,4 @@
-import { RuntimeFault } from '../model-runner.ts';
+import { type FaultKind, RuntimeFault } from '../model-runner.ts';
 
 /** OrtErrorCode in onnxruntime_c_api.h, in order. */
 const CODES = [
@@ -32,10 +32,18 @@ const STICKY_NAME = new RegExp(`\\bcudaError(${[...STICKY_CUDA_ERRORS.values()].
 /** Dawn's words for a WebGPU device that is gone. */
 const LOST_WEBGPU_DEVICE = /\bdevice (is |was )?lost\b/i;
 
+const OUT_OF_MEMORY =
+  /\bout of memory\b|\bFailed to allocate memory\b|\bcudaErrorMemoryAllocation\b|ALLOC_FAILED\b/i;
+
 /** Returns the error for a status of ONNX Runtime. */
 export function ortFault(code: number, message: string): RuntimeFault {
+  return new RuntimeFault(message, CODES[code] ?? `code ${code}`, kindOf(message));
+}
+
+function kindOf(message: string): FaultKind {
   const number = Number(/\bCUDA failure (\d+)/.exec(message)?.[1]);
-  const deviceLost =
+  const isLost =
     STICKY_CUDA_ERRORS.has(number) || STICKY_NAME.test(message) || LOST_WEBGPU_DEVICE.test(message);
-  return new RuntimeFault(message, CODES[code] ?? `code ${code}`, deviceLost);
+  if (isLost) return 'device-lost';
+  return OUT_OF_MEMORY.test(message) ? 'out-of-memory' : 'other';
 }

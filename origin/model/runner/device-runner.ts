@@ -24,7 +24,7 @@ export function deviceRunner(
     while (held.length > 0) held.pop()!();
   };
   try {
-    const copier = openRowCopier(session, options.decoder);
+    const copier = openRowCopier(session, options);
     held.push(() => copier.dispose());
     const memory = session.createDeviceMemory();
     held.push(() => memory.dispose());
@@ -57,9 +57,10 @@ function stagedRunner(
   return new StagedRunner({ decoder, prefiller, slots, staging, release });
 }
 
-function openRowCopier({ api, device }: OrtSession, { kv, kvType }: DecoderInterface): OrtRowCopier {
-  const graph = rowCopyGraph(kv.length, ElementType[kvType]);
-  return new OrtRowCopier(new OrtSession(api, graph, { threads: 1, directory: '', device }));
+function openRowCopier({ api, device }: OrtSession, { decoder, copierDevice }: RunnerOptions): OrtRowCopier {
+  const graph = rowCopyGraph(decoder.kv.length, ElementType[decoder.kvType]);
+  const options = { threads: 1, directory: '', device: copierDevice ?? device };
+  return new OrtRowCopier(new OrtSession(api, graph, options));
 }
 
 function oneRowOfZeros({ api }: OrtSession, decoder: DecoderInterface) {

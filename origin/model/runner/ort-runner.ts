@@ -8,7 +8,7 @@ import { RunGuard } from '../ort/run-guard.ts';
 import { DecodeInputs, PrefillInputs } from './batch-inputs.ts';
 import type { DecoderInterface } from './decoder-interface.ts';
 import { KvCache, type KvStore } from './kv-cache.ts';
-import { inOrdinaryMemory, type RunnerOptions } from './runner-options.ts';
+import { inOrdinaryMemory, keptLogitRows, type RunnerOptions } from './runner-options.ts';
 import type { TokenEmbedder } from './token-embedder.ts';
 
 /** Maximum of cached bindings, one per recently decoded slot range; each costs a few kilobytes of native memory. */
@@ -59,8 +59,7 @@ export class OrtRunner implements ModelRunner {
     this.#decodeInputs = new DecodeInputs(slots, contextLength);
     this.#prefillInputs = new PrefillInputs(prefillChunk);
     this.#embedder = embedder;
-    const rows = Math.max(slots, prefillChunk);
-    this.#logits = allocateLogits(rows * vocabularySize);
+    this.#logits = allocateLogits(keptLogitRows(layout, prefillChunk) * vocabularySize);
   }
 
   get shape(): ModelShape {
@@ -89,13 +88,15 @@ export class OrtRunner implements ModelRunner {
     return this.#guard.prefill(async () => {
       this.#prefillInputs.fill(chunk);
       this.#embedder?.embed(chunk.tokens, chunk.tokens.length, chunk.images);
-      const binding = this.#prefillBinding(chunk);
+      const rows = chunk.logitsAt.length === 0 ? 0 : Math.max(chunk.logitsAt.length, this.shape.minRows);
+      const logits = this.#logitsFor(rows);
+      const binding = this.#prefillBinding(chunk, rows, logits);
       try {
         await this.#session.runAsync(binding, signal);
       } finally {
         binding.dispose();
       }
-      return this.#logits.subarray(0, chunk.logitsAt.length * this.shape.vocabularySize);
+      return logits.subarray(0, chunk.logitsAt.length * this.shape.vocabularySize);
     });
   }
 
@@ -154,19 +155,27 @@ export class OrtRunner implements ModelRunner {
     }
   }
 
-  #prefillBinding({ slot, tokens, logitsAt }: PrefillChunk): OrtBinding {
+  #logitsFor(rows: number): Float32Array<ArrayBuffer> {
+    const length = rows * this.shape.vocabularySize;
+    return length > this.#logits.length ? inOrdinaryMemory(length) : this.#logits;
+  }
+
+  #prefillBinding(
+    { slot, tokens }: PrefillChunk,
+    rows: number,
+    logits: Float32Array<ArrayBuffer>,
+  ): OrtBinding {
     const inputs = this.#prefillInputs;
     const length = tokens.length;
     const { tokenInput, positionIds } = this.#decoder;
-    const { minRows, vocabularySize } = this.shape;
-    const rows = logitsAt.length === 0 ? 0 : Math.max(logitsAt.length, minRows);
+    const { vocabularySize } = this.shape;
     return this.#session.bound((binding) => {
       binding.input(tokenInput, this.#tokens(inputs.tokens, [1, length]));
       binding.input(LAST_POSITIONS, this.#tensor(inputs.lastPositions, [1]));
       binding.input(TOTAL_LENGTH, this.#tensor(inputs.totalLength, []));
       if (positionIds !== null) binding.input(positionIds, this.#tensor(inputs.positions, [1, length]));
       binding.input(LOGITS_INDEX, this.#tensor(inputs.logitsIndex, [rows]));
-      binding.output(this.#logitsName, this.#tensor(this.#logits, [rows, vocabularySize]));
+      binding.output(this.#logitsName, this.#tensor(logits, [rows, vocabularySize]));
       this.#cache.bind(binding, slot, 1);
     });
   }

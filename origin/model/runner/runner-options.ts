@@ -1,3 +1,4 @@
+import type { OrtDevice } from '../ort/ort-device.ts';
 import type { DecoderInterface } from './decoder-interface.ts';
 import type { KvLayout, KvStore } from './kv-cache.ts';
 import type { TokenEmbedder } from './token-embedder.ts';
@@ -11,11 +12,20 @@ export interface RunnerOptions {
   readonly prefillChunk: number;
   /** The KV cache, with the layout of `layout`; absent = in CPU memory. */
   readonly cache?: KvStore;
+  /** The device of the session that copies rows, with its own memory limit; absent = as the model's session. */
+  readonly copierDevice?: OrtDevice;
   /** For decoders that read vectors instead of ids. The runner owns it. */
   readonly embedder?: TokenEmbedder | null;
   /** Allocates the memory of the logits; default: ordinary memory. */
   readonly allocateLogits?: AllocateLogits | undefined;
 }
+
+/**
+ * Rows of logits that a runner keeps memory for: a row per slot, or as many as prompts usually ask for. Runs that ask for
+ * more get memory of their own.
+ */
+export const keptLogitRows = ({ slots }: KvLayout, prefillChunk: number): number =>
+  Math.max(slots, Math.min(prefillChunk, 32));
 
 /** Returns an array of `length` zeros. */
 export type AllocateLogits = (length: number) => Float32Array<ArrayBuffer>;

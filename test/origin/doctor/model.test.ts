@@ -12,6 +12,7 @@ const BARE: Machine = {
   arch: 'x64',
   cuda: { folder: '/nowhere', map: () => null },
   adapters: () => [],
+  driver: () => ({ version: 13_000, cards: ['Card A'], freeBytes: () => 0 }),
 };
 
 /** A machine on which every CUDA library loads; ONNX Runtime's own library plays the provider. */

@@ -11,8 +11,12 @@ import { VOCABULARY } from './support/vocabulary.ts';
 /** What becomes known of a failed run, and which failures the engine survives. */
 
 const shape = { slots: 4, contextLength: 64, prefillChunk: 8, vocabularySize: VOCABULARY, minRows: 1 };
-const outOfMemory = new RuntimeFault('CUDA failure 2:\n out of memory', 'EP_FAIL', false);
-const illegalAddress = new RuntimeFault('CUDA failure 700: an illegal memory access', 'EP_FAIL', true);
+const outOfMemory = new RuntimeFault('CUDA failure 2:\n out of memory', 'EP_FAIL', 'out-of-memory');
+const illegalAddress = new RuntimeFault(
+  'CUDA failure 700: an illegal memory access',
+  'EP_FAIL',
+  'device-lost',
+);
 
 /** A driver whose runner throws what `next` returns, unless it is null. */
 function driverOf(next: (kind: string) => Error | null): Driver {

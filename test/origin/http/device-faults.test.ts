@@ -46,10 +46,10 @@ it('a run without memory fails its request with a retryable error, and the engin
   ]);
 });
 
-it('a lost device ends the process with its error in the last line, after the streams have ended', async () => {
+it('a lost device ends the process with its name and error in the last line, after the streams have ended', async () => {
   const { origin, fail, lastEvent } = await originWithFaults();
   fail(ILLEGAL_ADDRESS);
   expect(await lastEvent()).toMatchObject({ type: 'error', code: 'upstream_error', retryable: true });
   expect(await origin.exit).toBe(1);
-  expect(origin.stderr).toBe(`continuo origin: EP_FAIL: ${ILLEGAL_ADDRESS}\n`);
+  expect(origin.stderr).toBe(`continuo origin: cpu is lost to this process: EP_FAIL: ${ILLEGAL_ADDRESS}\n`);
 });

@@ -1,4 +1,4 @@
-import { mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import koffi from 'koffi';
@@ -10,6 +10,7 @@ import { deviceFor, type Machine, onDevice } from '../../../origin/model/device/
 import { neededLibraries } from '../../../origin/model/device/elf-needed.ts';
 import { openModel } from '../../../origin/model/open/open-model.ts';
 import { patchDecoder } from '../../../origin/model/open/patch-decoder.ts';
+import type { CudaDriver } from '../../../origin/model/ort/cuda-driver.ts';
 import { readGraphFile } from '../../../origin/model/ort/graph-file.ts';
 import { cudaOptions, type OrtDevice } from '../../../origin/model/ort/ort-device.ts';
 import { bundledFolder, openLibrary } from '../../../origin/model/ort/ort-library.ts';
@@ -18,8 +19,9 @@ import { type SyntheticModel, writeSyntheticModel } from '../../support/syntheti
 import { modelOptions, temporaryDirectory } from './synthetic-runner.ts';
 
 const AUTO: DeviceSettings = { provider: 'auto', deviceId: 1, memoryBytes: null };
-const GPU = { name: 'A card', isGpu: true };
-const SOFTWARE = { name: 'llvmpipe', isGpu: false };
+const GPU = { name: 'A card', isGpu: true, minSubgroupSize: 32 };
+const SOFTWARE = { name: 'llvmpipe', isGpu: false, minSubgroupSize: 8 };
+const DRIVER: CudaDriver = { version: 13_000, cards: ['Card A', 'Card B'], freeBytes: () => 2 ** 30 };
 const ONNX_RUNTIME = join(bundledFolder(), 'libonnxruntime.so.1');
 const isLinux = process.platform === 'linux';
 
@@ -43,6 +45,7 @@ const machine = (found: Partial<Machine>): Machine => ({
   arch: 'x64',
   cuda: { folder: '/nowhere', map: () => null },
   adapters: () => [],
+  driver: () => DRIVER,
   ...found,
 });
 
@@ -197,6 +200,45 @@ describe.runIf(isLinux)('missing CUDA libraries are named one by one, each with 
 
   it('matches the file’s dynamic section', () => {
     expect(neededLibraries(ONNX_RUNTIME)).toEqual(expect.arrayContaining(['libstdc++.so.6', 'libc.so.6']));
+  });
+});
+
+describe.runIf(isLinux)('a CUDA card that cannot be used is refused in one line with the next step', () => {
+  const settings = { provider: 'cuda', deviceId: 2, memoryBytes: null } as const;
+  const opened = (driver: Machine['driver'], deviceId: number) => {
+    const here = machine({ cuda: { folder: cudaFolder(), map: () => null }, driver });
+    return onDevice({ ...settings, deviceId }, here, opener().open);
+  };
+  /** A provider that needs libcudart.so.13, played by a copy of ONNX Runtime's library with one name replaced. */
+  function cudaFolder(): string {
+    const made = folder();
+    const library = Buffer.from(readFileSync(ONNX_RUNTIME));
+    library.write('libcudart.so.13', library.indexOf('libpthread.so.0\0'), 'latin1');
+    for (const name of ['shared', 'cuda'])
+      writeFileSync(join(made, `libonnxruntime_providers_${name}.so`), library);
+    return made;
+  }
+
+  it('a device id that does not exist', async () => {
+    await expect(opened(() => DRIVER, 2)).rejects.toThrow(
+      'CUDA card 2 does not exist; set CONTINUO_DEVICE_ID to one of: 0 (Card A), 1 (Card B)',
+    );
+    expect(await opened(() => DRIVER, 1)).toMatchObject({ opened: 'cuda' });
+  });
+
+  it('a driver that is too old for the provider', async () => {
+    await expect(opened(() => ({ ...DRIVER, version: 12_040 }), 0)).rejects.toThrow(
+      'the NVIDIA driver supports CUDA 12.4, but the CUDA provider needs 13; update the driver',
+    );
+  });
+
+  it('a missing driver', async () => {
+    const driver = () => {
+      throw new Error('is missing (libcuda.so.1)');
+    };
+    await expect(opened(driver, 0)).rejects.toThrow(
+      'the NVIDIA driver is missing (libcuda.so.1); check it with nvidia-smi',
+    );
   });
 });
 

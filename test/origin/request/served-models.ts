@@ -58,5 +58,6 @@ export function inspected(
     defaults: {},
     weightBytes: 0,
     kvBytes: 0,
+    runBytes: 0,
   };
 }

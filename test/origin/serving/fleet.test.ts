@@ -35,6 +35,7 @@ const model = (
   defaults: {},
   weightBytes: 1,
   kvBytes: 1,
+  runBytes: 0,
 });
 
 const sound = (...models: readonly InspectedModel[]): Inspection => ({ models, faulty: [] });

@@ -21,6 +21,7 @@ const model = (name: string, device: Partial<DeviceSettings>): InspectedModel =>
   defaults: {},
   weightBytes: 60 * MIB,
   kvBytes: 30 * MIB,
+  runBytes: 0,
 });
 
 const FIRST = model('first', { provider: 'cuda' });

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { isDeviceLost, RuntimeFault } from '../../../../origin/model/model-runner.ts';
+import { faultKind, RuntimeFault } from '../../../../origin/model/model-runner.ts';
 import { openOrtApi } from '../../../../origin/model/ort/ort-capi.ts';
 import { ortFault } from '../../../../origin/model/ort/ort-fault.ts';
 
@@ -15,18 +15,25 @@ it.each([
   'CUDA error cudaErrorIllegalAddress:an illegal memory access was encountered',
   'the WebGPU device was lost: GPU reset',
 ])('an error that makes the device unusable for the process is recognised: %s', (message) => {
-  expect(isDeviceLost(new Error('outer', { cause: ortFault(11, message) }))).toBe(true);
+  expect(faultKind(new Error('outer', { cause: ortFault(11, message) }))).toBe('device-lost');
 });
 
 it.each([
   failure(2, 'out of memory'),
+  'CUDA error cudaErrorMemoryAllocation:out of memory',
+  'Failed to allocate memory for requested buffer of size 1073741824',
+  'CUBLAS failure 3: CUBLAS_STATUS_ALLOC_FAILED',
+])('a lack of memory is recognised: %s', (message) => {
+  expect(faultKind(ortFault(6, message))).toBe('out-of-memory');
+});
+
+it.each([
   failure(1, 'invalid argument'),
   failure(100, 'no CUDA-capable device is detected'),
   failure(7000, 'no such error'),
   'CUBLAS failure 13: CUBLAS_STATUS_EXECUTION_FAILED',
-  'CUDA error cudaErrorMemoryAllocation:out of memory',
 ])('an error after which other runs can succeed is not: %s', (message) => {
-  expect(isDeviceLost(ortFault(11, message))).toBe(false);
+  expect(faultKind(ortFault(11, message))).toBe('other');
 });
 
 it('an error of ONNX Runtime has its code and message', () => {
@@ -39,5 +46,5 @@ it('an error of ONNX Runtime has its code and message', () => {
     thrown = error;
   }
   expect(thrown).toBeInstanceOf(RuntimeFault);
-  expect(thrown).toMatchObject({ code: 'INVALID_ARGUMENT', deviceLost: false });
+  expect(thrown).toMatchObject({ code: 'INVALID_ARGUMENT', kind: 'other' });
 });

@@ -1,0 +1,77 @@
+import koffi, { type LibraryHandle } from 'koffi';
+import { openLibrary } from './ort-library.ts';
+
+/** The NVIDIA driver, asked through libcuda, which it installs itself. */
+export interface CudaDriver {
+  /** The newest CUDA version that it supports: 12.4 = 12040. */
+  readonly version: number;
+  /** The names of the cards, by device id. */
+  readonly cards: readonly string[];
+  /** Free memory of a card in bytes, now. */
+  freeBytes(deviceId: number): number;
+}
+
+const NAME_BYTES = 256;
+
+/** @throws Error that completes "the NVIDIA driver …" */
+export function openCudaDriver(): CudaDriver {
+  let library: LibraryHandle;
+  try {
+    library = openLibrary('libcuda.so.1');
+  } catch {
+    throw new Error('is missing (libcuda.so.1)');
+  }
+  const call = callerOf(library);
+  call('cuInit', ['unsigned int'], 0);
+  const count = integer();
+  call('cuDeviceGetCount', ['int *'], count);
+  const version = integer();
+  call('cuDriverGetVersion', ['int *'], version);
+  const cards = Array.from({ length: count[0]! }, (_, deviceId) => {
+    const name = Buffer.alloc(NAME_BYTES);
+    call('cuDeviceGetName', ['void *', 'int', 'int'], name, NAME_BYTES, deviceOf(call, deviceId));
+    return name.toString('utf8', 0, name.indexOf(0));
+  });
+  return { version: version[0]!, cards, freeBytes: (deviceId) => freeBytes(call, deviceId) };
+}
+
+type Call = (name: string, types: readonly string[], ...values: readonly unknown[]) => void;
+
+const integer = () => new Int32Array(1);
+
+/** Calls a function of the driver API. Each returns a CUresult, 0 = success. */
+function callerOf(library: LibraryHandle): Call {
+  const text = library.func('cuGetErrorString', 'int', ['int', koffi.out(koffi.pointer('const char *'))]);
+  return (name, types, ...values) => {
+    const result: number = library.func(name, 'int', [...types])(...values);
+    if (result === 0) return;
+    const description: [string | null] = [null];
+    text(result, description);
+    throw new Error(`refuses ${name} with error ${result}: ${description[0] ?? 'unknown'}`);
+  };
+}
+
+function deviceOf(call: Call, deviceId: number): number {
+  const device = integer();
+  call('cuDeviceGet', ['int *', 'int'], device, deviceId);
+  return device[0]!;
+}
+
+/** Uses the card's primary context, in which ONNX Runtime also works. */
+function freeBytes(call: Call, deviceId: number): number {
+  const device = deviceOf(call, deviceId);
+  const context = new BigUint64Array(1);
+  call('cuDevicePrimaryCtxRetain', ['void *', 'int'], context, device);
+  try {
+    call('cuCtxPushCurrent_v2', ['void *'], context[0]!);
+    try {
+      const [free, total] = [new BigUint64Array(1), new BigUint64Array(1)];
+      call('cuMemGetInfo_v2', ['void *', 'void *'], free, total);
+      return Number(free[0]);
+    } finally {
+      call('cuCtxPopCurrent_v2', ['void *'], context);
+    }
+  } finally {
+    call('cuDevicePrimaryCtxRelease_v2', ['int'], device);
+  }
+}

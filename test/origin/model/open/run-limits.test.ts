@@ -1,0 +1,121 @@
+import { describe, expect, it } from 'vitest';
+import { readModelConfig } from '../../../../origin/model/config/model-config.ts';
+import { faultKind } from '../../../../origin/model/model-runner.ts';
+import {
+  copierBytes,
+  prefillChunkOf,
+  requireDeviceMemory,
+  runBytes,
+  shareLimit,
+} from '../../../../origin/model/open/run-limits.ts';
+import { startRunner } from '../../../../origin/model/open/start-runner.ts';
+import { readGraphFile } from '../../../../origin/model/ort/graph-file.ts';
+import { ortFault } from '../../../../origin/model/ort/ort-fault.ts';
+import type { OrtSession } from '../../../../origin/model/ort/ort-session.ts';
+import { type DecoderInterface, describeDecoder } from '../../../../origin/model/runner/decoder-interface.ts';
+import { kvLayout, OutOfMemoryError } from '../../../../origin/model/runner/kv-cache.ts';
+import { writeSyntheticModel } from '../../../support/synthetic/synthetic-model.ts';
+import { prefillPrompt, randomTokens, syntheticRunner, temporaryDirectory } from '../synthetic-runner.ts';
+
+const MIB = 2 ** 20;
+const GIB = 2 ** 30;
+
+describe('the chunk of a prefill run', () => {
+  const adapter = (minSubgroupSize: number) => ({ name: 'one', isGpu: true, minSubgroupSize });
+
+  it('belongs to the provider', () => {
+    expect(prefillChunkOf('cpu', () => [])).toBe(32);
+    expect(prefillChunkOf('cuda', () => [])).toBe(512);
+  });
+
+  it.each([
+    { found: [adapter(32)], chunk: 128 },
+    { found: [adapter(64), adapter(32)], chunk: 128 },
+    { found: [adapter(32), adapter(8)], chunk: 31 },
+    { found: [adapter(0)], chunk: 31 },
+    { found: [], chunk: 31 },
+  ])('is 31 on WebGPU if an adapter may have narrow subgroups: $found', ({ found, chunk }) => {
+    expect(prefillChunkOf('webgpu', () => found)).toBe(chunk);
+  });
+});
+
+function decoderOf(): { directory: string; decoder: DecoderInterface } {
+  const directory = temporaryDirectory();
+  writeSyntheticModel(directory, { contextLength: 64 });
+  const { graph } = readGraphFile(directory, 'model.onnx');
+  return { directory, decoder: describeDecoder(graph, readModelConfig(directory)) };
+}
+
+describe('memory of a card', () => {
+  const layout = { slots: 8, spareSlots: 0, contextLength: 2048, positionBytes: 2 ** 16, totalBytes: GIB };
+
+  it('counts the logits of the larger of batch and chunk, and one slot for copies', () => {
+    const { decoder } = decoderOf();
+    const perRow = decoder.vocabularySize * 6;
+    expect(runBytes(decoder, layout, 512)).toBe(512 * perRow + copierBytes(layout));
+    expect(runBytes(decoder, { ...layout, slots: 1000 }, 512)).toBe(1000 * perRow + copierBytes(layout));
+    expect(copierBytes(layout)).toBe((128 + 16) * MIB);
+  });
+
+  it('must hold everything before anything is loaded; the error names each part', () => {
+    const need = { weightBytes: 2 * GIB, layout, runBytes: GIB };
+    const card = (freeBytes: number) => ({ name: 'Card A (CUDA card 0)', freeBytes });
+    requireDeviceMemory(need, card(5 * GIB), null);
+    requireDeviceMemory(need, card(5 * GIB), 4 * GIB);
+    expect(() => requireDeviceMemory(need, card(4 * GIB), null)).toThrow(
+      new OutOfMemoryError(
+        'the model needs 4096 MiB on Card A (CUDA card 0), but 4096 MiB are free, 512 MiB of them for CUDA: ' +
+          '2048 MiB of weights, 1024 MiB for runs, KV cache 8 slots × 2048 positions × 65536 bytes = 1024 MiB; ' +
+          'set fewer slots or a smaller context',
+      ),
+    );
+    expect(() => requireDeviceMemory(need, card(9 * GIB), 3 * GIB)).toThrow('but the limit is 3072 MiB');
+  });
+
+  it('is divided between the arenas of the two sessions, so that together they keep the limit', () => {
+    const device = { provider: 'cuda', deviceId: 1, memoryBytes: 4 * GIB } as const;
+    const { model, copier } = shareLimit(device, 100 * MIB);
+    expect([model, copier]).toMatchObject([{ memoryBytes: 4 * GIB - 100 * MIB }, { memoryBytes: 100 * MIB }]);
+    const unlimited = { ...device, memoryBytes: null };
+    expect(shareLimit(unlimited, 5)).toEqual({ model: unlimited, copier: unlimited });
+  });
+});
+
+/** A session on a card that fails with this message when the KV cache is allocated. */
+function failingSession(message: string): OrtSession {
+  return {
+    copiesInputs: true,
+    device: { provider: 'cuda', deviceId: 0, memoryBytes: null },
+    inputMemories: () => [],
+    get api(): never {
+      throw ortFault(6, message);
+    },
+    dispose: () => undefined,
+  } as unknown as OrtSession;
+}
+
+it.each([
+  ['CUDA failure 2: out of memory', 'out-of-memory'],
+  ['CUBLAS failure 1: CUBLAS_STATUS_NOT_INITIALIZED', 'other'],
+])('a failure while loading is reported as what it is: %s', async (message, kind) => {
+  const { decoder } = decoderOf();
+  const options = { decoder, logits: 'logits', layout: kvLayout(decoder, 2, 64), prefillChunk: 8 };
+  const graph = { inputs: [], outputs: [], nodes: [], initializers: new Map(), scalars: new Map() };
+  const started = startRunner(failingSession(message), options, { file: 'model.onnx', graph });
+  const error = await started.catch((thrown: unknown) => thrown);
+  expect(error).toMatchObject({
+    message: `cuda cannot start model.onnx with a KV cache of 2 slots × 64 positions × 512 bytes = 1 MiB: ${message}`,
+  });
+  expect(faultKind(error)).toBe(kind);
+});
+
+it('a chunk that needs more logits than a runner keeps memory for gets the same bits', async () => {
+  const { runner } = await syntheticRunner({}, { prefillChunk: 100, slots: 2 });
+  const tokens = randomTokens(100, 3);
+  const last = await prefillPrompt(runner, 0, tokens);
+  const logitsAt = Int32Array.from(tokens.keys());
+  const signal = new AbortController().signal;
+  const all = await runner.prefill({ slot: 1, start: 0, tokens, logitsAt }, signal);
+  expect(all).toHaveLength(100 * 256);
+  expect(all.slice(99 * 256)).toEqual(last);
+});
