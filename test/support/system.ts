@@ -3,7 +3,6 @@ import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { fileURLToPath } from 'node:url';
 import { portFault } from '../../origin/start/port.ts';
 
 /** The whole product as `npm start` runs it: launcher, origin with the built-in model, Worker in workerd. */
@@ -38,7 +37,7 @@ export async function freePort(): Promise<number> {
   }
 }
 
-const MAIN = fileURLToPath(new URL('../../origin/start/main.ts', import.meta.url));
+const MAIN = path.resolve(import.meta.dirname, '../../origin/start/main.ts');
 
 export function launch(environment: Readonly<Record<string, string>>): {
   child: ChildProcess;
