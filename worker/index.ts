@@ -15,6 +15,7 @@ import { createRouter } from './http/router.ts';
 import { SettlementQueue } from './limits/settlement-queue.ts';
 import { openApiDocument } from './openapi/document.ts';
 import type { InnerRequestProps } from './replay/replay-protocol.ts';
+import type { Backoff } from './retry.ts';
 import { ROUTES } from './routes.ts';
 import { KeyDirectory } from './tenants/key-directory.ts';
 import { RequestTimers } from './timers/request-timers.ts';
@@ -28,12 +29,15 @@ interface Isolate {
   readonly catalogue: Catalogue;
   readonly keys: KeyDirectory;
   readonly settlements: SettlementQueue;
+  readonly backoff: Backoff;
   readonly openApi: () => unknown;
 }
 
 const now = (): number => Date.now();
 
 const randomHex = (count: number): string => toHex(crypto.getRandomValues(new Uint8Array(count)));
+
+const backoff: Backoff = { random: Math.random, pause: (ms) => scheduler.wait(ms) };
 
 function createIsolate(env: Env): Isolate {
   const settings = parseSettings(env);
@@ -44,7 +48,8 @@ function createIsolate(env: Env): Isolate {
       secret: settings.KEY_ID_SECRET ?? null,
       acceptUnchecked: settings.UNCHECKED_KEYS === 'accepted',
     }),
-    settlements: new SettlementQueue((ms) => scheduler.wait(ms)),
+    settlements: new SettlementQueue(backoff),
+    backoff,
     openApi: once(() => openApiDocument(ROUTES)),
   };
 }
