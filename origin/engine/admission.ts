@@ -1,7 +1,7 @@
 import { toApiError } from '../../shared/errors.ts';
 import type { GenerationEvent } from '../../shared/generation.ts';
 import type { CompiledGrammar } from '../grammar/constraint.ts';
-import type { GrammarWork } from './grammar-work.ts';
+import type { GrammarWork } from '../grammar/grammar-work.ts';
 import type { EngineReport, Submission } from './messages.ts';
 import { type Preparation, sequenceCount } from './open-request.ts';
 import type { RunningSet } from './running-set.ts';

@@ -1,11 +1,11 @@
 import { errorMessage } from '../../shared/error-details.ts';
 import { ApiError } from '../../shared/errors.ts';
+import { GrammarWork } from '../grammar/grammar-work.ts';
 import { isDeviceLost, type ModelRunner, RunTerminated, RuntimeFault } from '../model/model-runner.ts';
 import type { SimdKernel } from '../sampling/kernel/simd-kernel.ts';
 import type { SamplerPool } from '../sampling/pool/sampler-pool.ts';
 import type { SamplerVocabulary } from '../sampling/vocabulary.ts';
 import { SamplerWorkspace } from '../sampling/workspace.ts';
-import { GrammarWork } from './grammar-work.ts';
 import { violations } from './invariants.ts';
 import type { KvCopy } from './kv-slots.ts';
 import type { EngineStatus, StepReport, Submission } from './messages.ts';

@@ -1,12 +1,12 @@
 import type { EventOf, FinishReason, GenerationEvent } from '../../shared/generation.ts';
 import type { Constraint } from '../grammar/constraint.ts';
+import type { GrammarWork } from '../grammar/grammar-work.ts';
 import { type TokenLogprobs, tokenLogprob } from '../sampling/logprobs.ts';
 import type { SamplerPool } from '../sampling/pool/sampler-pool.ts';
 import { Sampler } from '../sampling/sampler.ts';
 import { TokenHistory } from '../sampling/token-history.ts';
 import type { SamplerVocabulary } from '../sampling/vocabulary.ts';
 import type { SamplerWorkspace } from '../sampling/workspace.ts';
-import type { GrammarWork } from './grammar-work.ts';
 import type { OpenRequest, QueuedSequence } from './open-request.ts';
 import type { DecodeRow } from './scheduler.ts';
 import { SequenceOutput } from './sequence-output.ts';
