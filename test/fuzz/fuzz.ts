@@ -45,8 +45,7 @@ export async function fuzz(system: System, { count, seed, onProgress }: FuzzOpti
     );
     onProgress?.(sent + batch.length);
   }
-  violations.push(...(await violationsAtTheEnd(system, target, origin)));
-  return { statuses, violations };
+  return { statuses, violations: [...(await violationsAtTheEnd(system, target, origin)), ...violations] };
 }
 
 async function violationsAtTheEnd(

@@ -26,7 +26,7 @@ try {
   console.log(
     `${report.violations.length} violations in ${Math.round((performance.now() - started) / 1000)} s`,
   );
-  for (const violation of report.violations.slice(0, 20)) console.log(violation);
+  for (const violation of report.violations.slice(0, 50)) console.log(violation);
   process.exitCode = report.violations.length === 0 ? 0 : 1;
 } finally {
   await system.stop();
