@@ -1,5 +1,5 @@
 import { errorMessage } from '../shared/error-details.ts';
-import { toApiError } from '../shared/errors.ts';
+import { ApiError, toApiError } from '../shared/errors.ts';
 import { toHex } from '../shared/signing.ts';
 import type { RequestContext, ResponseState } from './context.ts';
 import { provisionalDialect } from './dialects/dialect.ts';
@@ -121,6 +121,13 @@ async function serve(
   }
 }
 
+/** The platform builds the address of a request from its Host header. */
+async function refuseHost(): Promise<never> {
+  throw new ApiError('invalid_value', 'Invalid Host header: expected one host name, with a port if needed.', {
+    param: 'host',
+  });
+}
+
 function createWorker(): ExportedHandler<Env> {
   const route = createRouter(ROUTES);
   let isolate: Isolate | null = null;
@@ -132,7 +139,10 @@ function createWorker(): ExportedHandler<Env> {
         logMisconfiguration(errorMessage(thrown));
         return misconfiguredResponse();
       }
-      const response = serve(route, request, createContext(request, env, background, isolate));
+      const context = createContext(request, env, background, isolate);
+      const response = URL.canParse(request.url)
+        ? serve(route, request, context)
+        : serve(refuseHost, new Request('http://invalid/', { headers: request.headers }), context);
       // If the client disconnects early, the platform cancels everything that waitUntil does not hold. The reservation,
       // its slot and the idempotency key would then stay in use.
       background.waitUntil(response);

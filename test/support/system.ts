@@ -11,6 +11,8 @@ export interface System {
   readonly apiKey: string;
   /** The origin behind the Worker, with the secret that signs requests. */
   readonly origin: { readonly url: string; readonly secret: string };
+  /** Address of the origin's metrics and detailed health. */
+  readonly metricsUrl: string;
   readonly banner: string;
   readonly stateDirectory: string;
   /** The launcher's own output so far. */
@@ -79,9 +81,11 @@ export async function startSystem(
 ): Promise<System> {
   const directory = stateDirectory ?? mkdtempSync(path.join(tmpdir(), 'continuo-'));
   const originPort = await freePort();
+  const metricsPort = await freePort();
   const { child, output } = launch({
     CONTINUO_PORT: String(await freePort()),
     CONTINUO_ORIGIN_PORT: String(originPort),
+    CONTINUO_METRICS_PORT: String(metricsPort),
     CONTINUO_STATE_DIR: directory,
     ...environment,
   });
@@ -97,6 +101,7 @@ export async function startSystem(
     url: /endpoint {2}(\S+)\/v1/.exec(banner)?.[1] ?? '',
     apiKey: /key {7}(\S+)/.exec(banner)?.[1] ?? '',
     origin: { url: `http://127.0.0.1:${originPort}`, secret: originSecret },
+    metricsUrl: `http://127.0.0.1:${metricsPort}`,
     banner,
     stateDirectory: directory,
     output,
