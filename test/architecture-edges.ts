@@ -219,6 +219,13 @@ export const ALLOWED_EDGES: Readonly<Record<string, readonly string[]>> = {
   ],
   'worker/site/api': ['shared'],
   'worker/site/build': ['shared', 'worker/site/api'],
+  'worker/site/compare': [
+    'worker/site/api',
+    'worker/site/controls',
+    'worker/site/playground',
+    'worker/site/store',
+    'worker/site/tokens',
+  ],
   'worker/site/constraint': [
     'worker/site/api',
     'worker/site/controls',
@@ -247,7 +254,13 @@ export const ALLOWED_EDGES: Readonly<Record<string, readonly string[]>> = {
   ],
   'worker/site/store': ['worker/site/api'],
   'worker/site/tokens': ['worker/site/api', 'worker/site/store'],
-  'worker/site/tree': ['worker/site/api', 'worker/site/store'],
+  'worker/site/tree': [
+    'worker/site/api',
+    'worker/site/controls',
+    'worker/site/playground',
+    'worker/site/store',
+    'worker/site/tokens',
+  ],
   'worker/tenants': ['shared'],
   'worker/tokenize.ts': [
     'shared',

@@ -1,6 +1,125 @@
-export const CompareView = () => (
-  <div class="empty">
-    <h1>Compare</h1>
-    <p class="quiet">One prompt, two models or two sets of parameters.</p>
-  </div>
-);
+import './compare.css';
+import { useSignal } from '@preact/signals';
+import { useEffect } from 'preact/hooks';
+import { Icon } from '../controls/icon.tsx';
+import { NumberField } from '../controls/number-field.tsx';
+import { useSession } from '../store/session.ts';
+import { Answers } from './answers.tsx';
+import { type CompareState, compare, EXAMPLES, openComparison } from './compare-state.ts';
+import { SideForm } from './side-form.tsx';
+
+/** The same prompt against two models, dialects or sets of parameters. */
+export function CompareView() {
+  const session = useSession();
+  const state = useSignal<CompareState | null>(null);
+  useEffect(() => {
+    void openComparison(session).then((opened) => {
+      state.value = opened;
+    });
+  }, []);
+  return state.value && <OpenedComparison state={state.value} />;
+}
+
+function OpenedComparison({ state }: { readonly state: CompareState }) {
+  useEffect(() => {
+    const press = (event: KeyboardEvent) => {
+      const completes = event.key === 'Enter' && (event.ctrlKey || event.metaKey);
+      if (completes) compare(state);
+      else if (event.key === 'Escape') for (const side of state.sides) side.stop();
+    };
+    addEventListener('keydown', press);
+    return () => removeEventListener('keydown', press);
+  }, [state]);
+  const { answer: left } = state.sides[0];
+  const { answer: right } = state.sides[1];
+  const isEmpty = [left, right].every(
+    ({ value }) => value.samples.length === 0 && !value.running && !value.failure,
+  );
+  return (
+    <div class="compare">
+      <h1 class="visually-hidden">Compare</h1>
+      <SubjectForm state={state} />
+      <div class="sides">
+        <SideForm state={state} index={0} />
+        <SideForm state={state} index={1} />
+      </div>
+      {isEmpty ? <Examples state={state} /> : <Answers state={state} />}
+    </div>
+  );
+}
+
+const MAX_SAMPLES = 64;
+
+/** The prompt and the number of samples. */
+function SubjectForm({ state }: { readonly state: CompareState }) {
+  const { settings, sides } = state;
+  const { prompt, n } = settings.value;
+  const running = sides.some(({ answer }) => answer.value.running);
+  return (
+    <section class="subject" aria-label="Prompt and samples">
+      <div class="field">
+        <textarea
+          rows={3}
+          aria-label="Prompt"
+          placeholder="The beginning of a text, for both sides"
+          value={prompt}
+          onInput={(event) => {
+            settings.value = { ...settings.value, prompt: event.currentTarget.value };
+          }}
+        />
+      </div>
+      <div class="row">
+        <button type="button" class="button primary" disabled={prompt === ''} onClick={() => compare(state)}>
+          <Icon name="play" />
+          Compare
+        </button>
+        <button
+          type="button"
+          class="button"
+          disabled={!running}
+          onClick={() => {
+            for (const side of sides) side.stop();
+          }}
+        >
+          <Icon name="stop" />
+          Stop
+        </button>
+        <NumberField
+          name="n"
+          value={n}
+          onChange={(value = 1) => {
+            settings.value = { ...settings.value, n: Math.min(MAX_SAMPLES, value) };
+          }}
+        />
+        <span class="quiet">samples per side · Ctrl-Enter compares, Esc stops</span>
+      </div>
+    </section>
+  );
+}
+
+function Examples({ state }: { readonly state: CompareState }) {
+  return (
+    <section class="compare-examples" aria-labelledby="examples-heading">
+      <h2 id="examples-heading" class="quiet">
+        Or start with an example
+      </h2>
+      <ul>
+        {EXAMPLES.map(({ title, about, settings }) => (
+          <li key={title}>
+            <button
+              type="button"
+              class="compare-example"
+              onClick={() => {
+                state.settings.value = settings;
+                compare(state);
+              }}
+            >
+              <strong>{title}</strong>
+              <span class="quiet">{about}</span>
+            </button>
+          </li>
+        ))}
+      </ul>
+    </section>
+  );
+}

@@ -23,10 +23,15 @@ export function summarize(values: readonly number[]): Summary | null {
   };
 }
 
+/** Returns a number with one decimal and a true minus sign. */
+export const decimal = (value: number): string => value.toFixed(1).replace('-', '−');
+
 /** Counts of several series over the same bins. */
 export interface Histogram {
   /** Lower edges; a bin reaches to the next edge, which it excludes. */
   readonly edges: readonly number[];
+  /** Middles of the values that a bin can contain. */
+  readonly centers: readonly number[];
   readonly width: number;
   /** One list per series, one count per bin. */
   readonly counts: readonly (readonly number[])[];
@@ -47,8 +52,10 @@ export function histogram(series: readonly (readonly number[])[], integers: bool
   const width = binWidth((greatest - least) / MAX_BINS, integers);
   const first = Math.floor(least / width);
   const bins = Math.floor(greatest / width) - first + 1;
+  const edges = Array.from({ length: bins }, (_, bin) => (first + bin) * width);
   return {
-    edges: Array.from({ length: bins }, (_, bin) => (first + bin) * width),
+    edges,
+    centers: edges.map((edge) => edge + (integers ? width - 1 : width) / 2),
     width,
     counts: series.map((list) => {
       const counts = Array.from({ length: bins }, () => 0);

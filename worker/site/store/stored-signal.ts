@@ -8,7 +8,11 @@ const pending = new Map<string, { readonly value: unknown; readonly timer: numbe
 
 async function write(name: string, value: unknown): Promise<void> {
   pending.delete(name);
-  await (await openDatabase()).put('values', value, name);
+  const writing = (await openDatabase()).transaction('values', 'readwrite');
+  const written = writing.store.put(value, name);
+  // Otherwise a page that is left would abort the transaction.
+  writing.commit();
+  await Promise.all([written, writing.done]);
 }
 
 function writeSoon(name: string, value: unknown): void {

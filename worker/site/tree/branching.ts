@@ -1,10 +1,11 @@
 import { type Signal, signal } from '@preact/signals';
 import type { Connection } from '../api/client.ts';
-import { type StreamUpdate, streamCompletion } from '../api/completion-stream.ts';
+import { streamCompletion } from '../api/completion-stream.ts';
 import { RequestFailure } from '../api/request-failure.ts';
+import { WholeChoices } from '../api/whole-choices.ts';
 import { type NodeId, type Tree, textTo } from './tree.ts';
 import type { TreeEditor } from './tree-editor.ts';
-import { addChildren, type Growth, growNodes, prune } from './tree-edits.ts';
+import { addChildren, growNodes, type NewNode, prune } from './tree-edits.ts';
 
 /** One request for branches. */
 export interface BranchRequest {
@@ -16,14 +17,20 @@ export interface BranchRequest {
   readonly parameters: Readonly<Record<string, unknown>>;
 }
 
+/** A node, and the tree in which it exists: the editor's own, or one that was cut for it. */
+export interface BranchPlace {
+  readonly tree: Tree;
+  readonly id: NodeId;
+}
+
 export interface Branching {
   /** Nodes that still grow. */
   readonly growing: Signal<ReadonlySet<NodeId>>;
   /** Why the last request failed, and how to send it again. */
   readonly failed: Signal<{ readonly failure: RequestFailure; readonly retry: () => void } | null>;
-  /** Adds n branches to a node. Resolves when they are complete, stopped or failed. */
-  branch(editor: TreeEditor, parent: NodeId, request: BranchRequest): Promise<void>;
-  stop(): void;
+  /** Adds n branches to a node and selects it. Resolves when they are complete, stopped or failed. */
+  branch(editor: TreeEditor, place: BranchPlace, request: BranchRequest): Promise<void>;
+  readonly stop: () => void;
 }
 
 /** Time between two updates of the tree, in milliseconds: figures that change more often cannot be read. */
@@ -34,33 +41,29 @@ export function createBranching(): Branching {
   const failed = signal<Branching['failed']['value']>(null);
   let stopping = new AbortController();
 
-  async function branch(editor: TreeEditor, parent: NodeId, request: BranchRequest): Promise<void> {
+  async function branch(editor: TreeEditor, place: BranchPlace, request: BranchRequest): Promise<void> {
     failed.value = null;
     const { signal } = stopping;
-    const { tree, selected } = editor.position.peek();
+    const { tree, id } = place;
     const ids = Array.from({ length: request.n }, (_, index) => tree.nextId + index);
-    editor.edit(
-      (tree) =>
-        addChildren(
-          tree,
-          parent,
-          ids.map(() => emptyNode(request.model)),
-        ),
-      selected,
-    );
     growing.value = new Set([...growing.peek(), ...ids]);
-    const arrived = new ArrivedText(ids);
-    const show = () => editor.rewrite((tree) => growNodes(tree, arrived.take()));
+    const arrived = new WholeChoices(ids.length);
+    const nodes = () => ids.map((_, index) => generatedNode(arrived, index, request.model));
+    editor.edit(() => addChildren(tree, id, nodes()), id);
+    const show = () => {
+      const grown = new Map(nodes().map((node, index) => [ids[index]!, node]));
+      editor.rewrite((tree) => growNodes(tree, grown));
+    };
     const timer = setInterval(show, UPDATE_MS);
     try {
-      for await (const update of streamCompletion(request.connection, bodyOf(tree, parent, request), signal))
+      for await (const update of streamCompletion(request.connection, bodyOf(place, request), signal))
         arrived.add(update);
     } catch (thrown) {
       if (!signal.aborted)
         failed.value = {
           failure:
             thrown instanceof RequestFailure ? thrown : new RequestFailure('unreachable', String(thrown)),
-          retry: () => void branch(editor, parent, request),
+          retry: () => branchAgain(editor, id, request),
         };
     } finally {
       clearInterval(timer);
@@ -68,6 +71,12 @@ export function createBranching(): Branching {
       editor.rewrite((tree) => ids.reduce(withoutEmpty, tree));
       growing.value = new Set([...growing.peek()].filter((id) => !ids.includes(id)));
     }
+  }
+
+  function branchAgain(editor: TreeEditor, id: NodeId, request: BranchRequest): void {
+    const { tree } = editor.position.peek();
+    failed.value = null;
+    if (tree.nodes.has(id)) void branch(editor, { tree, id }, request);
   }
 
   return {
@@ -79,61 +88,24 @@ export function createBranching(): Branching {
   };
 }
 
-const emptyNode = (model: string) => ({
-  text: '',
-  tokens: [],
-  generation: { model, finishReason: null, promptTokens: null, cachedTokens: null },
-});
+function generatedNode({ choices, usage }: WholeChoices, index: number, model: string): NewNode {
+  const { text, tokens, finishReason } = choices[index]!;
+  const { promptTokens = null, cachedTokens = null } = usage ?? {};
+  return { text, tokens, generation: { model, finishReason, promptTokens, cachedTokens } };
+}
 
 /** Alternatives per token that every dialect allows. */
 const LOGPROBS = 5;
 
-const bodyOf = (tree: Tree, parent: NodeId, { model, n, parameters }: BranchRequest) => ({
+const bodyOf = ({ tree, id }: BranchPlace, { model, n, parameters }: BranchRequest) => ({
   ...parameters,
   ...{ model, n, logprobs: LOGPROBS, return_token_ids: true },
-  prompt: textTo(tree, parent),
+  prompt: textTo(tree, id),
 });
 
 /** Removes a node for which nothing has arrived. */
 function withoutEmpty(tree: Tree, id: NodeId): Tree {
   const node = tree.nodes.get(id);
-  return node && node.text === '' && node.generation?.finishReason === null ? prune(tree, id) : tree;
-}
-
-/** Collects what arrives for each branch until it is shown. */
-class ArrivedText {
-  readonly #ids: readonly NodeId[];
-  #growth = new Map<NodeId, Growth>();
-
-  constructor(ids: readonly NodeId[]) {
-    this.#ids = ids;
-  }
-
-  add(update: StreamUpdate): void {
-    if (update.type === 'choice') {
-      const { text, tokens, finishReason } = update;
-      const ended = finishReason === null ? {} : { finishReason };
-      this.#append(this.#ids[update.index]!, { text, tokens, generation: ended });
-    } else if (update.type === 'usage') {
-      const { promptTokens, cachedTokens } = update.usage;
-      for (const id of this.#ids)
-        this.#append(id, { text: '', tokens: [], generation: { promptTokens, cachedTokens } });
-    }
-  }
-
-  #append(id: NodeId, more: Growth): void {
-    const known = this.#growth.get(id);
-    this.#growth.set(id, {
-      text: (known?.text ?? '') + more.text,
-      tokens: [...(known?.tokens ?? []), ...more.tokens],
-      generation: { ...known?.generation, ...more.generation },
-    });
-  }
-
-  /** Returns what arrived since the last call. */
-  take(): ReadonlyMap<NodeId, Growth> {
-    const taken = this.#growth;
-    this.#growth = new Map();
-    return taken;
-  }
+  const isEmpty = node?.text === '' && node.children.length === 0 && node.generation?.finishReason === null;
+  return isEmpty ? prune(tree, id) : tree;
 }

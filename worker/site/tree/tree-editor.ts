@@ -23,11 +23,15 @@ export interface TreeEditor {
   edit(change: (tree: Tree) => Tree, select?: NodeId): void;
   /** Changes every state of the history: text that has arrived is no step to undo. */
   rewrite(change: (tree: Tree) => Tree): void;
-  /** Selects a node and opens what hides it. */
+  /** Selects a node and opens what hides it. Ignores ids that the tree does not have. */
   select(id: NodeId | null | undefined): void;
+  /** The child that was selected last, otherwise the first; undefined for a leaf. */
+  childOf(id: NodeId): NodeId | undefined;
+  /** Shows or hides the descendants of a node. */
+  fold(id: NodeId): void;
   prune(id: NodeId): void;
-  undo(): void;
-  redo(): void;
+  readonly undo: () => void;
+  readonly redo: () => void;
 }
 
 export interface StoredPosition extends Position {
@@ -40,6 +44,8 @@ export function createEditor(id: string, stored: StoredPosition): TreeEditor {
   const position = computed(() => history.value.present);
   const tree = computed(() => position.value.tree);
 
+  /** The child of each node that was selected last. */
+  const visited = new Map<NodeId, NodeId>();
   const reveal = (tree: Tree, id: NodeId) => {
     const hiding = pathTo(tree, id).filter((node) => node.id !== id && collapsed.value.has(node.id));
     if (hiding.length === 0) return;
@@ -56,6 +62,8 @@ export function createEditor(id: string, stored: StoredPosition): TreeEditor {
         tree: kept.nextId === shown.nextId ? shown : kept,
         selected: shown.nodes.has(selected) ? selected : ROOT,
       };
+      const { parent } = nodeOf(present.tree, present.selected);
+      if (parent !== null) visited.set(parent, present.selected);
       reveal(present.tree, present.selected);
       history.value = amend(next, present);
     });
@@ -75,6 +83,16 @@ export function createEditor(id: string, stored: StoredPosition): TreeEditor {
     select: (id) => {
       if (id != null && tree.value.nodes.has(id))
         show(amend(history.value, { tree: tree.value, selected: id }));
+    },
+    childOf: (id) => {
+      const { children } = nodeOf(tree.value, id);
+      const last = visited.get(id);
+      return last !== undefined && children.includes(last) ? last : children[0];
+    },
+    fold: (id) => {
+      const next = new Set(collapsed.value);
+      if (!next.delete(id)) next.add(id);
+      collapsed.value = next;
     },
     prune: (id) => {
       const next =

@@ -1,6 +1,4 @@
-import type { PromptToken } from '../api/completion-stream.ts';
-import { tokenBytes } from '../api/token-bytes.ts';
-import { type Generation, type NodeId, nodeOf, ROOT, type Tree, type TreeNode, walk } from './tree.ts';
+import { type NodeId, nodeOf, ROOT, type Tree, type TreeNode, walk } from './tree.ts';
 
 /** Changes to a tree. Each returns a new tree that shares all unchanged nodes with the old one. */
 
@@ -35,60 +33,43 @@ export function addChildren(tree: Tree, parent: NodeId, children: readonly NewNo
   return withNodes(tree, [grown, ...added], tree.nextId + added.length);
 }
 
-/** What arrived for a node since the last change. */
-export interface Growth {
-  readonly text: string;
-  readonly tokens: readonly PromptToken[];
-  readonly generation: Partial<Generation>;
-}
-
-/** Appends generated text to several nodes at once. Ignores nodes that the tree does not have. */
-export function growNodes(tree: Tree, growth: ReadonlyMap<NodeId, Growth>): Tree {
-  const grown = [...growth].flatMap(([id, { text, tokens, generation }]) => {
+/**
+ * Gives several nodes the text that was generated for them so far. Ignores nodes that the tree does not have, and nodes
+ * with children, which continue the text as it was.
+ */
+export function growNodes(tree: Tree, generated: ReadonlyMap<NodeId, NewNode>): Tree {
+  const grown = [...generated].flatMap(([id, content]) => {
     const node = tree.nodes.get(id);
-    if (node === undefined || node.generation === null) return [];
-    return {
-      ...node,
-      text: node.text + text,
-      tokens: [...node.tokens, ...tokens],
-      generation: { ...node.generation, ...generation },
-    };
+    return node === undefined || node.children.length > 0 ? [] : [{ ...node, ...content }];
   });
   return grown.length === 0 ? tree : withNodes(tree, grown);
 }
 
-const decoder = new TextDecoder('utf-8', { ignoreBOM: true });
-
-const textOf = (tokens: readonly PromptToken[]): string =>
-  decoder.decode(Uint8Array.from(tokens.flatMap(({ name }) => [...tokenBytes(name)])));
-
 /**
- * Finds or makes the node whose text ends before token `at` of node `id`, so that branches can start there. Cuts the
- * node in two if the place is inside it. Moves back to the nearest token that starts a character of the text: several
- * tokens can share one, and the text lacks special tokens and trimmed stop texts.
+ * Finds or makes the node whose text ends at a position in node `id`, so that branches can start there. Cuts the node in
+ * two if the position is inside it.
+ * @param position UTF-16 units from the start of the node's text
  */
 export function branchPoint(
   tree: Tree,
   id: NodeId,
-  at: number,
+  position: number,
 ): { readonly tree: Tree; readonly id: NodeId } {
   const node = nodeOf(tree, id);
-  if (at >= node.tokens.length) return { tree, id };
-  let place = at;
-  while (!node.text.startsWith(textOf(node.tokens.slice(0, place)))) place -= 1;
-  const text = textOf(node.tokens.slice(0, place));
-  if (text === node.text) return { tree, id };
-  if (place === 0) return { tree, id: node.parent ?? ROOT };
-  return { tree: splitNode(tree, node, place, text), id };
+  const head = node.text.slice(0, position);
+  if (head === node.text) return { tree, id };
+  if (head === '') return { tree, id: node.parent ?? ROOT };
+  return { tree: splitNode(tree, node, head), id };
 }
 
-/** Keeps the start, the name and the bookmark in the node. The rest and the children go to a new child. */
-function splitNode(tree: Tree, node: TreeNode, at: number, text: string): Tree {
+/** Keeps the beginning, the name and the bookmark in the node. The rest and the children go to a new child. */
+function splitNode(tree: Tree, node: TreeNode, text: string): Tree {
+  const offset = Array.from(text).length;
   const tailId = tree.nextId;
   const head = {
     ...node,
     text,
-    tokens: node.tokens.slice(0, at),
+    tokens: node.tokens.filter((token) => token.offset < offset),
     children: [tailId],
     generation: node.generation && { ...node.generation, finishReason: null },
   };
@@ -97,7 +78,9 @@ function splitNode(tree: Tree, node: TreeNode, at: number, text: string): Tree {
     id: tailId,
     parent: node.id,
     text: node.text.slice(text.length),
-    tokens: node.tokens.slice(at),
+    tokens: node.tokens
+      .slice(head.tokens.length)
+      .map((token) => ({ ...token, offset: token.offset - offset })),
     name: '',
     bookmarked: false,
   };

@@ -1,4 +1,5 @@
 import { tokensOf } from '../api/completion-stream.ts';
+import { withOffsets } from '../api/whole-choices.ts';
 import { ImportError, JsonReader } from './json-reader.ts';
 import { type NodeId, type Tree, type TreeNode, walk } from './tree.ts';
 
@@ -30,6 +31,7 @@ const nodeJson = ({ text, tokens, name, bookmarked, generation }: TreeNode) => (
       top_logprobs: tokens.map(({ alternatives }) =>
         Object.fromEntries(alternatives.map((other) => [other.name, other.logprob])),
       ),
+      text_offset: tokens.map(({ offset }) => offset),
     },
     token_ids: tokens.map(({ id }) => id),
   }),
@@ -84,6 +86,7 @@ function readNode(node: JsonReader): UnlinkedNode {
     top_logprobs: read
       .field('top_logprobs')
       .list((top) => top.nullable((known) => known.record((value) => value.number()))),
+    text_offset: read.field('text_offset').list((offset) => offset.count()),
   }));
   const ids = node
     .field('token_ids')
@@ -94,11 +97,11 @@ function readNode(node: JsonReader): UnlinkedNode {
     promptTokens: read.field('prompt_tokens').nullable((tokens) => tokens.count()),
     cachedTokens: read.field('cached_tokens').nullable((tokens) => tokens.count()),
   }));
-  const lists = [logprobs?.token_logprobs, logprobs?.top_logprobs, ids];
+  const lists = [logprobs?.token_logprobs, logprobs?.top_logprobs, logprobs?.text_offset, ids];
   const length = logprobs?.tokens.length ?? 0;
   if (lists.some((list) => list !== undefined && list.length !== length))
     node.fail('a node whose lists of tokens, logprobs and token ids have equal lengths');
-  const tokens = logprobs ? tokensOf(logprobs) : [];
+  const tokens = logprobs ? withOffsets(tokensOf(logprobs), logprobs.text_offset) : [];
   return {
     parent: node.field('parent').nullable((parent) => parent.count()),
     text: node.field('text').text(),

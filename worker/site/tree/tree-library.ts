@@ -16,11 +16,13 @@ export interface TreeLibrary {
   add(tree: Tree): void;
   /** Removes the open tree and opens another. */
   remove(): Promise<void>;
+  /** Closes the open tree, so that the visitor can start another. */
+  readonly close: () => void;
   /** Writes changes that wait. */
-  flush(): void;
+  readonly flush: () => void;
 }
 
-/** Time between a change and its writing. */
+/** Longest time between a change and its writing. */
 const WRITE_DELAY_MS = 200;
 
 /** Opens the tree that was changed last. */
@@ -40,6 +42,7 @@ export async function openLibrary(
 
   function flush(): void {
     clearTimeout(timer);
+    timer = undefined;
     const position = current();
     if (position === null || !differs(position, saved)) return;
     const { tree, selected, collapsed } = position;
@@ -76,23 +79,28 @@ export async function openLibrary(
 
   effect(() => {
     const position = current();
-    clearTimeout(timer);
-    if (position !== null && differs(position, saved)) timer = setTimeout(flush, WRITE_DELAY_MS);
+    if (position !== null && differs(position, saved)) timer ??= setTimeout(flush, WRITE_DELAY_MS);
   });
   const [latest] = records.peek();
   if (latest) await open(latest.id);
 
   return {
     ...{ records, editor, storageFault, open, flush },
+    close: () => {
+      flush();
+      editor.value = null;
+    },
     add: (tree) => {
       flush();
       saved = {};
       editor.value = createEditor(newId(), { tree, selected: ROOT, collapsed: new Set() });
+      flush();
     },
     remove: async () => {
       const removed = editor.peek();
       if (removed === null) return;
       clearTimeout(timer);
+      timer = undefined;
       editor.value = null;
       records.value = records.peek().filter(({ id }) => id !== removed.id);
       await deleteTree(database, removed.id);

@@ -44,7 +44,7 @@ export async function saveTree(
 ): Promise<void> {
   const writing = database.transaction(['trees', 'nodes'], 'readwrite');
   const nodes = writing.objectStore('nodes');
-  const writes: Promise<unknown>[] = [writing.objectStore('trees').put(record)];
+  const writes: Promise<unknown>[] = [writing.objectStore('trees').put(record, record.id)];
   if (saved === null) writes.push(nodes.delete(nodesOf(record.id)));
   for (const [id, node] of tree.nodes) {
     if (saved?.nodes.get(id) === node) continue;
@@ -53,6 +53,8 @@ export async function saveTree(
   }
   for (const id of saved?.nodes.keys() ?? [])
     if (!tree.nodes.has(id)) writes.push(nodes.delete([record.id, id]));
+  // Otherwise a page that is left would abort the transaction.
+  writing.commit();
   await Promise.all([...writes, writing.done]);
 }
 

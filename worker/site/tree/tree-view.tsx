@@ -1,6 +1,99 @@
-export const TreeView = () => (
-  <div class="empty">
-    <h1>Tree</h1>
-    <p class="quiet">Branches of completions, from one prompt.</p>
-  </div>
-);
+import './tree.css';
+import { useSignal } from '@preact/signals';
+import { useEffect } from 'preact/hooks';
+import { Dialog } from '../controls/dialog.tsx';
+import { FailureNotice } from '../playground/failure-notice.tsx';
+import { useSession } from '../store/session.ts';
+import { BranchBar } from './branch-bar.tsx';
+import { NodeActions } from './node-actions.tsx';
+import { ReadingView } from './reading-view.tsx';
+import { TreeDialogs } from './tree-dialogs.tsx';
+import type { TreeEditor } from './tree-editor.ts';
+import { bindingOf } from './tree-keys.ts';
+import { TreeOutline } from './tree-outline.tsx';
+import { TreeStart } from './tree-start.tsx';
+import { openTrees, type TreeState } from './tree-state.ts';
+import { TreeToolbar } from './tree-toolbar.tsx';
+
+/** Branches of completions from one prompt. */
+export function TreeView() {
+  const session = useSession();
+  const state = useSignal<TreeState | null>(null);
+  const fault = useSignal<string | null>(null);
+  useEffect(() => {
+    openTrees(session).then(
+      (opened) => {
+        state.value = opened;
+      },
+      (reason: unknown) => {
+        fault.value = String(reason);
+      },
+    );
+  }, []);
+  if (fault.value !== null)
+    return (
+      <div class="empty" role="alert">
+        <h1>Trees cannot be stored here</h1>
+        <p>
+          The browser's database does not open ({fault.value}). Private windows of some browsers have none.
+        </p>
+      </div>
+    );
+  return state.value && <OpenedTrees state={state.value} />;
+}
+
+function OpenedTrees({ state }: { readonly state: TreeState }) {
+  const editor = state.library.editor.value;
+  const { refused } = state;
+  const { storageFault } = state.library;
+  return (
+    <div class="tree-view">
+      <TreeToolbar state={state} editor={editor} />
+      {storageFault.value !== null && (
+        <p class="notice" role="alert">
+          This browser does not keep the tree ({storageFault.value}). Export it before you leave.
+        </p>
+      )}
+      {refused.value !== null && (
+        <Dialog
+          title="This file cannot be imported"
+          onClose={() => {
+            refused.value = null;
+          }}
+        >
+          <p>{refused.value}</p>
+        </Dialog>
+      )}
+      {editor ? <OpenTree key={editor.id} state={state} editor={editor} /> : <TreeStart state={state} />}
+    </div>
+  );
+}
+
+function OpenTree({ state, editor }: { readonly state: TreeState; readonly editor: TreeEditor }) {
+  const failed = state.branching.failed.value;
+  useEffect(() => {
+    const press = (event: KeyboardEvent) => {
+      const binding = bindingOf(event);
+      if (!binding) return;
+      event.preventDefault();
+      binding.run(state, editor, event.key);
+    };
+    addEventListener('keydown', press);
+    return () => removeEventListener('keydown', press);
+  }, [editor]);
+  return (
+    <>
+      <h1 class="visually-hidden">{editor.position.value.tree.name}</h1>
+      <div class="tree-panes">
+        <TreeOutline editor={editor} growing={state.branching.growing.value} />
+        <div class="reading-pane">
+          <NodeActions state={state} editor={editor} />
+          <ReadingView state={state} editor={editor} />
+        </div>
+      </div>
+      {failed && <FailureNotice failure={failed.failure} onRetry={failed.retry} />}
+      <BranchBar state={state} editor={editor} />
+      <TreeDialogs state={state} editor={editor} />
+    </>
+  );
+}

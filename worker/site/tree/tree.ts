@@ -1,4 +1,4 @@
-import type { PromptToken } from '../api/completion-stream.ts';
+import type { TokenizedText } from '../api/whole-choices.ts';
 
 /** A tree of completions: each node adds text to the text of its parent. */
 
@@ -14,15 +14,13 @@ export interface Generation {
 
 export type NodeId = number;
 
-export interface TreeNode {
+/** Typed text has no tokens. */
+export interface TreeNode extends TokenizedText {
   readonly id: NodeId;
   /** Null for the root. */
   readonly parent: NodeId | null;
   /** In order of creation, which is the order of their ids. */
   readonly children: readonly NodeId[];
-  readonly text: string;
-  /** Tokens of generated text; empty for typed text, and if the server sends no logprobs. */
-  readonly tokens: readonly PromptToken[];
   /** Empty if the node has no name. */
   readonly name: string;
   readonly bookmarked: boolean;

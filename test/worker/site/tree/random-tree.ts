@@ -1,6 +1,7 @@
 import fc from 'fast-check';
-import { type Logprobs, type PromptToken, tokensOf } from '../../../../worker/site/api/completion-stream.ts';
+import { type Logprobs, tokensOf } from '../../../../worker/site/api/completion-stream.ts';
 import { isPartial } from '../../../../worker/site/api/token-bytes.ts';
+import { withOffsets } from '../../../../worker/site/api/whole-choices.ts';
 import { type NodeId, newTree, nodeOf, type Tree, walk } from '../../../../worker/site/tree/tree.ts';
 import { addChildren, changeNode, type NewNode, prune } from '../../../../worker/site/tree/tree-edits.ts';
 
@@ -14,25 +15,40 @@ const tokenName = fc.constantFrom(
   '1',
   '<b>',
   '`',
+  '<|end|>',
   'bytes:\\xc3',
-  'bytes:\\xa9',
 );
 const logprob = fc.double({ min: -30, max: 0, noNaN: true }).map((value) => value + 0);
 const topLogprobs = fc.array(fc.tuple(tokenName, logprob), { maxLength: 3 }).map(Object.fromEntries<number>);
 
-const generatedTokens: fc.Arbitrary<PromptToken[]> = fc
+/** What a token adds to the text: nothing if it is hidden or the first part of a character. */
+const textOf = (name: string): string => (name === '<|end|>' || isPartial(name) ? '' : name);
+
+/** Returns a choice of the API with these tokens. */
+export function choice(names: readonly string[], more: Partial<Logprobs> = {}, ids?: readonly number[]) {
+  const texts = names.map(textOf);
+  const logprobs: Logprobs = {
+    tokens: names,
+    token_logprobs: names.map(() => -1),
+    top_logprobs: names.map(() => null),
+    ...more,
+  };
+  const offsets = texts.map((_, index) => Array.from(texts.slice(0, index).join('')).length);
+  return { text: texts.join(''), tokens: withOffsets(tokensOf(logprobs, ids), offsets) };
+}
+
+const generated = fc
   .array(fc.tuple(tokenName, fc.option(logprob), topLogprobs, fc.nat(500)), { maxLength: 4 })
-  .map((tokens) => {
-    const logprobs: Logprobs = {
-      tokens: tokens.map(([name]) => name),
-      token_logprobs: tokens.map(([, value]) => value),
-      top_logprobs: tokens.map(([, , top]) => top),
-    };
-    return tokensOf(
-      logprobs,
+  .map((tokens) =>
+    choice(
+      tokens.map(([name]) => name),
+      {
+        token_logprobs: tokens.map(([, value]) => value),
+        top_logprobs: tokens.map(([, , top]) => top),
+      },
       tokens.map(([, , , id]) => id),
-    );
-  });
+    ),
+  );
 
 const generation = fc.record({
   model: fc.constantFrom('default', 'b'),
@@ -41,13 +57,8 @@ const generation = fc.record({
   cachedTokens: fc.option(fc.nat(100)),
 });
 
-/** Generated text has the tokens' own characters, or others after a stop text was trimmed. */
 const newNode: fc.Arbitrary<NewNode> = fc.oneof(
-  fc.tuple(generatedTokens, generation).map(([tokens, how]) => ({
-    text: tokens.map(({ name }) => (isPartial(name) ? '\ufffd' : name)).join(''),
-    tokens,
-    generation: how,
-  })),
+  fc.tuple(generated, generation).map(([made, how]) => ({ ...made, generation: how })),
   fc.string({ maxLength: 12 }).map((text) => ({ text, tokens: [], generation: null })),
 );
 

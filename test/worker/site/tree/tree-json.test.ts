@@ -80,7 +80,11 @@ describe('the JSON of a tree', () => {
     [file([{ parent: null, text: 7 }]), /^nodes\[0\]\.text is 7, but must be a text\.$/],
     [
       file([
-        { parent: null, text: 'a', logprobs: { tokens: ['a'], token_logprobs: [], top_logprobs: [{}] } },
+        {
+          parent: null,
+          text: 'a',
+          logprobs: { tokens: ['a'], token_logprobs: [], top_logprobs: [{}], text_offset: [0] },
+        },
       ]),
       /^nodes\[0\] is .* lists of tokens, logprobs and token ids have equal lengths\.$/,
     ],

@@ -18,13 +18,12 @@ import {
   prune,
   typedNode,
 } from '../../../../worker/site/tree/tree-edits.ts';
-import { anyEdit, anyTree, nodeAt } from './random-tree.ts';
+import { anyEdit, anyTree, choice, nodeAt } from './random-tree.ts';
 
 const position = fc.double({ min: 0, max: 1, noNaN: true });
 const ids = (tree: Tree) => [...walk(tree)].map(({ id }) => id);
-const token = (name: string) => ({ name, id: null, logprob: -1, alternatives: [] });
-const generated = (...names: string[]) => ({ text: names.join(''), tokens: names.map(token), generation });
 const generation = { model: 'default', finishReason: 'length', promptTokens: 4, cachedTokens: 3 };
+const generated = (...names: string[]) => ({ ...choice(names), generation });
 
 /** Fails unless links, order and ids of the tree agree. */
 function expectSound(tree: Tree): void {
@@ -114,35 +113,34 @@ describe('a branch point', () => {
             .filter(({ children }) => children.length === 0)
             .map((leaf) => textTo(some, leaf.id));
         expect(leaves(point.tree)).toEqual(leaves(tree));
-        const before = nodeOf(tree, id).parent === null ? ROOT : nodeOf(tree, id).parent!;
-        expect(textTo(tree, id).startsWith(textTo(point.tree, point.id))).toBe(true);
-        expect(textTo(point.tree, point.id).startsWith(textTo(tree, before))).toBe(true);
+        const { parent, text } = nodeOf(tree, id);
+        const head = text.slice(0, place);
+        const above = parent === null ? '' : textTo(tree, parent);
+        expect(textTo(point.tree, point.id)).toBe(parent === null && head === '' ? text : above + head);
       }),
     );
   });
 
   const branches = (...names: string[]) => addChildren(newTree('t', 'x'), ROOT, [generated(...names)]);
 
-  test('is the end of the tokens before it', () => {
-    const point = branchPoint(branches(' a', ' b', ' c'), 1, 2);
+  test('cuts text and tokens at the offset of a token', () => {
+    const point = branchPoint(branches(' 🙂', ' b', ' c'), 1, 5);
     expect(point.id).toBe(1);
-    expect(textTo(point.tree, 1)).toBe('x a b');
-    expect(textTo(point.tree, 2)).toBe('x a b c');
-    expect(branchPoint(branches(' a'), 1, 0).id).toBe(ROOT);
-    expect(branchPoint(branches(' a'), 1, 1).id).toBe(1);
+    expect(textTo(point.tree, 1)).toBe('x 🙂 b');
+    expect(nodeOf(point.tree, 1).tokens).toEqual(choice([' 🙂', ' b']).tokens);
+    expect(nodeOf(point.tree, 2)).toMatchObject(choice([' c']));
   });
 
-  test('moves to the start of a character that several tokens share', () => {
-    const tokens = ['a', 'bytes:\\xc3', 'bytes:\\xa9', 'b'].map(token);
-    const tree = addChildren(newTree('t', 'x'), ROOT, [{ text: 'aéb', tokens, generation }]);
-    expect(textTo(branchPoint(tree, 1, 2).tree, 1)).toBe('xa');
-    expect(textTo(branchPoint(tree, 1, 3).tree, 1)).toBe('xaé');
+  test('before the first token is the parent, and at the end the node', () => {
+    const tree = branches(' a', '<|end|>');
+    expect(branchPoint(tree, 1, 0)).toEqual({ tree, id: ROOT });
+    expect(branchPoint(tree, 1, 2)).toEqual({ tree, id: 1 });
   });
 
-  test('before a hidden end token is the end of the node', () => {
-    const tokens = [' a', '<|end|>'].map(token);
-    const tree = addChildren(newTree('t', 'x'), ROOT, [{ text: ' a', tokens, generation }]);
-    expect(branchPoint(tree, 1, 1)).toEqual({ tree, id: 1 });
+  test('keeps the tokens of one character together', () => {
+    const split = branchPoint(branches('a', 'bytes:\\xc3', 'é', 'b'), 1, 1).tree;
+    expect(nodeOf(split, 1).tokens.map(({ name }) => name)).toEqual(['a']);
+    expect(nodeOf(split, 2).tokens.map(({ name }) => name)).toEqual(['bytes:\\xc3', 'é', 'b']);
   });
 
   test('leaves name and bookmark at the start of the cut node, and its finish reason at the end', () => {
@@ -150,25 +148,24 @@ describe('a branch point', () => {
     const split = branchPoint(tree, 1, 1).tree;
     expect(nodeOf(split, 1)).toMatchObject({ name: 'best', bookmarked: true, text: 'a' });
     expect(nodeOf(split, 1).generation?.finishReason).toBeNull();
-    expect(nodeOf(split, 2)).toMatchObject({ name: '', bookmarked: false, text: 'b', tokens: [token('b')] });
+    expect(nodeOf(split, 2)).toMatchObject({ name: '', bookmarked: false, text: 'b' });
     expect(nodeOf(split, 2).generation?.finishReason).toBe('length');
   });
 });
 
 describe('growing nodes', () => {
-  test('appends tokens to several nodes and ignores removed ones', () => {
-    const empty = { ...generated(), generation: { ...generation, finishReason: null } };
-    const start = addChildren(newTree('t', 'x'), ROOT, [empty, empty]);
-    const growth = { text: ' a', tokens: [token(' a')], generation: { finishReason: 'stop' } };
-    const grown = growNodes(
-      prune(start, 2),
-      new Map([
-        [1, growth],
-        [2, growth],
-      ]),
-    );
-    expect(textTo(grown, 1)).toBe('x a');
-    expect(nodeOf(grown, 1).generation?.finishReason).toBe('stop');
-    expect(grown.nodes.has(2)).toBe(false);
+  const empty = { ...generated(), generation: { ...generation, finishReason: null } };
+
+  test('get what was generated for them, and removed nodes do not return', () => {
+    const start = prune(addChildren(newTree('t', 'x'), ROOT, [empty, empty]), 2);
+    const grown = growNodes(start, new Map([1, 2].map((id) => [id, generated(' a', ' b')])));
+    expect(nodeOf(grown, 1)).toMatchObject(generated(' a', ' b'));
+    expect(grown.nodes.size).toBe(2);
+  });
+
+  test('keep the text that their children continue', () => {
+    const start = addChildren(newTree('t', 'x'), ROOT, [generated(' a')]);
+    const continued = addChildren(start, 1, [typedNode(' c')]);
+    expect(growNodes(continued, new Map([[1, generated(' a', ' b')]]))).toBe(continued);
   });
 });

@@ -1,0 +1,169 @@
+import type { Page } from 'playwright-core';
+import { describe, expect } from 'vitest';
+import { tokenDifferences } from '../../../worker/site/compare/token-differences.ts';
+import { siteTest as test } from '../../support/browser/site-test.ts';
+import type { System } from '../../support/system.ts';
+
+const PROMPT = 'Once upon a time there was a king who had three daughters.';
+
+interface Choice {
+  readonly text: string;
+  readonly logprobs: { readonly tokens: string[]; readonly token_logprobs: number[] };
+}
+
+/** Requests the same completions from the API. */
+async function choicesOf(system: System, fields: Record<string, unknown>): Promise<Choice[]> {
+  const response = await fetch(`${system.url}/v1/completions`, {
+    method: 'POST',
+    headers: { authorization: `Bearer ${system.apiKey}`, 'content-type': 'application/json' },
+    body: JSON.stringify({ model: 'default', prompt: PROMPT, logprobs: 5, ...fields }),
+  });
+  return ((await response.json()) as { choices: Choice[] }).choices;
+}
+
+const openComparison = (page: Page) => page.getByRole('link', { name: 'Compare' }).click();
+const compare = (page: Page) => page.getByRole('button', { name: 'Compare' }).click();
+const answer = (page: Page, name: 'A' | 'B') => page.getByRole('region', { name: `Answer of ${name}` });
+
+async function setSide(page: Page, name: 'A' | 'B', fields: Record<string, number>): Promise<void> {
+  const side = page.getByRole('region', { name: `Settings of ${name}` });
+  for (const [field, value] of Object.entries(fields))
+    await side.getByRole('spinbutton', { name: field, exact: true }).fill(String(value));
+}
+
+const untilDone = (page: Page) =>
+  page.getByRole('button', { name: 'Stop' }).and(page.locator(':disabled')).waitFor();
+
+describe('the compare view', () => {
+  test('marks exactly the tokens that differ in the answers of the API', async ({ visit, system }) => {
+    const { page } = await visit('/');
+    const fields = [
+      { max_tokens: 64, temperature: 0 },
+      { max_tokens: 64, temperature: 0, repetition_penalty: 1.2 },
+    ] as const;
+    const [left, right] = await Promise.all(fields.map(async (side) => (await choicesOf(system, side))[0]!));
+    const differences = tokenDifferences(left!.logprobs.tokens, right!.logprobs.tokens);
+    expect(differences.first).not.toBeNull();
+    await openComparison(page);
+    await page.getByRole('button', { name: /With and without a penalty/ }).click();
+    await untilDone(page);
+    for (const [name, { logprobs }, marks] of [
+      ['A', left!, differences.left],
+      ['B', right!, differences.right],
+    ] as const) {
+      const options = answer(page, name).getByRole('option');
+      expect(await options.allTextContents()).toEqual(logprobs.tokens);
+      const marked = await options.evaluateAll((elements) =>
+        elements.map((element) => element.classList.contains('marked')),
+      );
+      expect(marked).toEqual(marks);
+    }
+    await page.getByText(`${differences.equal} tokens in common`).waitFor();
+    await page.getByText(`The first difference is token ${differences.first! + 1}.`).waitFor();
+  });
+
+  test('the tables have the lengths and log-likelihoods of the samples of the API', async ({
+    visit,
+    system,
+  }) => {
+    const { page } = await visit('/');
+    const sides = {
+      A: { max_tokens: 40, temperature: 0.5, seed: 3 },
+      B: { max_tokens: 20, temperature: 1, seed: 4 },
+    };
+    await openComparison(page);
+    await page.getByRole('textbox', { name: 'Prompt' }).fill(PROMPT);
+    await page.getByRole('spinbutton', { name: 'n', exact: true }).fill('6');
+    for (const [name, fields] of Object.entries(sides)) await setSide(page, name as 'A' | 'B', fields);
+    await compare(page);
+    await untilDone(page);
+    await page.locator('.uplot canvas').nth(1).waitFor();
+    for (const [row, fields] of Object.values(sides).entries()) {
+      const samples = await choicesOf(system, { ...fields, n: 6 });
+      const mean = (of: (choice: Choice) => number) =>
+        (samples.reduce((sum, choice) => sum + of(choice), 0) / 6).toFixed(1).replace('-', '−');
+      const cells = (title: string) =>
+        page
+          .getByRole('figure', { name: title })
+          .getByRole('row')
+          .nth(row + 1)
+          .getByRole('cell')
+          .allTextContents();
+      const sum = ({ logprobs }: Choice) =>
+        logprobs.token_logprobs.reduce((total, value) => total + value, 0);
+      expect((await cells('Length')).slice(0, 2)).toEqual([
+        '6',
+        mean(({ logprobs }) => logprobs.tokens.length),
+      ]);
+      expect((await cells('Log-likelihood')).slice(0, 2)).toEqual(['6', mean(sum)]);
+    }
+  });
+
+  test('each side has its own dialect, and a failed side can be retried alone', async ({ visit }) => {
+    const { page } = await visit('/');
+    const dialects: (string | undefined)[] = [];
+    page.on('request', (request) => {
+      if (request.url().endsWith('/v1/completions')) dialects.push(request.headers()['x-dialect']);
+    });
+    const error = {
+      message: 'Loading model.',
+      type: 'server_error',
+      param: null,
+      code: 'server_is_overloaded',
+    };
+    await page.route(
+      (url) => url.pathname === '/v1/completions',
+      (route) =>
+        route.request().headers()['x-dialect'] === 'llamacpp'
+          ? route.fulfill({ status: 503, json: { error } })
+          : route.continue(),
+    );
+    await openComparison(page);
+    await page.getByRole('button', { name: /Two dialects/ }).click();
+    await answer(page, 'B').getByRole('alert').waitFor();
+    await untilDone(page);
+    expect(dialects.toSorted()).toEqual(['llamacpp', 'openai']);
+    expect(await answer(page, 'A').getByRole('option').count()).toBeGreaterThan(5);
+    await page.unrouteAll();
+    await answer(page, 'B').getByRole('button', { name: 'Retry' }).click();
+    // The first tokens of code can be line breaks, which have no width.
+    await answer(page, 'B').getByRole('option').nth(5).waitFor({ state: 'attached' });
+    expect(dialects).toHaveLength(3);
+  });
+
+  test('a reload keeps the prompt and both sides', async ({ visit, system }) => {
+    const { page } = await visit('/');
+    await openComparison(page);
+    await page.getByRole('textbox', { name: 'Prompt' }).fill('kept prompt');
+    await setSide(page, 'B', { top_k: 7 });
+    await page.goto('about:blank');
+    await page.goto(`${system.url}/#/compare`);
+    const side = page.getByRole('region', { name: 'Settings of B' });
+    await side.waitFor();
+    expect(await page.getByRole('textbox', { name: 'Prompt' }).inputValue()).toBe('kept prompt');
+    expect(await side.getByRole('spinbutton', { name: 'top_k' }).inputValue()).toBe('7');
+  });
+
+  test.for(['light', 'dark'] as const)('is accessible in every state: %s', async (scheme, { visit }) => {
+    for (const width of [1280, 390]) {
+      const site = await visit('/', { scheme, width });
+      const { page } = site;
+      await openComparison(page);
+      await page.getByText('Or start with an example').waitFor();
+      await site.screenshot('compare-start');
+      expect(await site.violations()).toEqual([]);
+      await page.getByRole('textbox', { name: 'Prompt' }).fill(PROMPT);
+      await page.getByRole('spinbutton', { name: 'n', exact: true }).fill('3');
+      await setSide(page, 'A', { max_tokens: 16 });
+      await compare(page);
+      await untilDone(page);
+      await page.locator('.uplot canvas').nth(1).waitFor();
+      await site.screenshot('compare');
+      expect(await site.violations()).toEqual([]);
+      await page.getByRole('heading', { name: 'All samples' }).scrollIntoViewIfNeeded();
+      await page.locator('.distribution').last().scrollIntoViewIfNeeded();
+      await site.screenshot('compare-plots');
+      expect(site.consoleErrors).toEqual([]);
+    }
+  });
+});

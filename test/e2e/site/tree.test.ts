@@ -1,0 +1,311 @@
+import { readFileSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import type { Page } from 'playwright-core';
+import { describe, expect } from 'vitest';
+import { siteTest as test } from '../../support/browser/site-test.ts';
+
+const PROMPT = 'Once upon a time there was a king';
+/** Longer than two chunks of the prefix cache. */
+const LONG_PROMPT = 'The king had a daughter, and the daughter had a golden ball. '.repeat(8);
+
+const branch = (page: Page) => page.getByRole('button', { name: /^Branch( at token)?$/ }).click();
+/** Tokens of the selected node. */
+const tokensOf = (page: Page) => page.locator('.reading-text').getByRole('option');
+const rows = (page: Page) => page.getByRole('treeitem');
+const selectedRow = (page: Page) => page.locator('[role=treeitem][aria-selected=true]');
+/** Text from the root to the selected node. */
+const reading = (page: Page) => page.locator('.reading-text').textContent();
+const untilGrown = (page: Page) =>
+  page.getByRole('button', { name: 'Stop' }).and(page.locator(':disabled')).waitFor();
+const setField = (page: Page, name: string, value: string) =>
+  page.getByRole('spinbutton', { name, exact: true }).fill(value);
+
+const openTrees = (page: Page) => page.getByRole('link', { name: 'Tree' }).click();
+
+async function startTree(page: Page, prompt: string, n: number): Promise<void> {
+  await openTrees(page);
+  await page.getByRole('textbox', { name: 'Prompt' }).fill(prompt);
+  await page.getByRole('button', { name: 'Start the tree' }).click();
+  await rows(page).nth(n).waitFor();
+  await untilGrown(page);
+}
+
+async function importFile(page: Page, text: string): Promise<void> {
+  const file = path.join(tmpdir(), `${crypto.randomUUID()}.json`);
+  writeFileSync(file, text);
+  const chooser = page.waitForEvent('filechooser');
+  await page
+    .getByRole('button', { name: 'Import a tree…' })
+    .or(page.getByRole('button', { name: 'File' }))
+    .click();
+  const item = page.getByRole('button', { name: 'Import JSON…' });
+  if (await item.isVisible()) await item.click();
+  await (await chooser).setFiles(file);
+}
+
+async function exported(page: Page, as: 'JSON' | 'Markdown'): Promise<string> {
+  await page.getByRole('button', { name: 'File' }).click();
+  const download = page.waitForEvent('download');
+  await page.getByRole('button', { name: `Export as ${as}` }).click();
+  return readFileSync(await (await download).path(), 'utf8');
+}
+
+/** A tree in which every node has four children. */
+const bigTree = (size: number) =>
+  JSON.stringify({
+    ...{ format: 'continuo-tree', version: 1, name: 'big' },
+    nodes: Array.from({ length: size }, (_, index) => ({
+      parent: index === 0 ? null : Math.floor((index - 1) / 4),
+      text: ` node ${index}`,
+    })),
+  });
+
+/** The node in the last row of such a tree. */
+function lastNode(size: number): number {
+  let last = 0;
+  while (4 * last + 1 < size) last = Math.min(4 * last + 4, size - 1);
+  return last;
+}
+
+describe('the tree view', () => {
+  test('a tree of 300 branches exports and imports equal', async ({ visit }) => {
+    const { page } = await visit('/');
+    await startTree(page, PROMPT, 4);
+    await setField(page, 'n', '74');
+    await setField(page, 'max_tokens', '1');
+    for (const row of [1, 2, 3, 4]) {
+      await rows(page).nth(0).click();
+      await page.keyboard.press(String(row));
+      await branch(page);
+      await untilGrown(page);
+    }
+    const first = await exported(page, 'JSON');
+    const nodes = (JSON.parse(first) as { nodes: { logprobs?: { tokens: string[] } }[] }).nodes;
+    expect(nodes).toHaveLength(1 + 4 + 4 * 74);
+    expect(nodes.slice(1).every(({ logprobs }) => logprobs !== undefined && logprobs.tokens.length > 0)).toBe(
+      true,
+    );
+    await page.getByRole('button', { name: 'New' }).click();
+    await importFile(page, first);
+    await rows(page).first().waitFor();
+    expect(await exported(page, 'JSON')).toBe(first);
+    expect(await exported(page, 'Markdown')).toContain(PROMPT);
+  });
+
+  test('keys walk, branch at a token, name, prune, undo and redo', async ({ visit }) => {
+    const { page, consoleErrors } = await visit('/');
+    await startTree(page, PROMPT, 4);
+    const press = async (...keys: string[]) => {
+      for (const key of keys) await page.keyboard.press(key);
+    };
+    const texts = await rows(page).locator('.outline-text').allTextContents();
+    const selected = () => selectedRow(page).locator('.outline-text').textContent();
+    await press('2');
+    expect(await selected()).toBe(texts[2]);
+    await press('j');
+    expect(await selected()).toBe(texts[3]);
+    await press('k', 'k');
+    expect(await selected()).toBe(texts[1]);
+    await press('h');
+    expect(await selected()).toBe(texts[0]);
+    await press('l');
+    expect(await selected()).toBe(texts[1]);
+    await press('ArrowDown', 'ArrowDown');
+    expect(await selected()).toBe(texts[3]);
+
+    await press(']', ']', ']');
+    const tokens = await tokensOf(page).allTextContents();
+    const before = PROMPT + tokens.slice(0, 2).join('');
+    expect(await tokensOf(page).and(page.locator('[aria-selected=true]')).textContent()).toBe(tokens[2]);
+    await press('g');
+    await untilGrown(page);
+    await expect.poll(() => reading(page)).toBe(before);
+    await page.getByRole('heading', { name: '5 branches' }).waitFor();
+
+    await press('1', 'n');
+    await page.getByRole('textbox', { name: 'Name of this node' }).fill('the old end');
+    await press('Enter');
+    expect(await selected()).toBe('the old end');
+    await press('b', 'h', 'm');
+    expect(await selected()).toBe('the old end');
+    await press('x');
+    expect(await page.getByText('the old end').count()).toBe(0);
+    await press('Control+z');
+    expect(await selected()).toBe('the old end');
+    await press('Control+Shift+Z');
+    expect(await page.getByText('the old end').count()).toBe(0);
+
+    await press('w');
+    await page.getByRole('textbox', { name: 'Text after this node' }).fill(' The end.');
+    await press('Control+Enter');
+    expect(await reading(page)).toMatch(/ The end\.$/);
+    await press('Home', ' ');
+    expect(await rows(page).count()).toBe(1);
+    await press('?');
+    await page.getByRole('dialog', { name: 'Keys' }).getByText('Prune the node').waitFor();
+    expect(consoleErrors).toEqual([]);
+  });
+
+  test('an alternative of a token starts branches that continue from it', async ({ visit }) => {
+    const { page } = await visit('/');
+    await startTree(page, PROMPT, 4);
+    await page.keyboard.press('1');
+    const tokens = await tokensOf(page).allTextContents();
+    // A line break is too narrow to point at.
+    const index = tokens.findIndex((token, at) => at > 1 && /\w/.test(token));
+    await tokensOf(page).nth(index).hover();
+    const other = page.getByRole('region', { name: 'Alternatives' }).getByRole('button').first();
+    const name = (await other.locator('code').textContent())!.replaceAll('·', ' ');
+    const request = page.waitForRequest('**/v1/completions');
+    await other.click();
+    const { prompt } = (await request).postDataJSON() as { prompt: string };
+    expect(prompt.replaceAll('\n', '')).toBe(
+      (PROMPT + tokens.slice(0, index).join('') + name).replaceAll('\n', ''),
+    );
+    await untilGrown(page);
+    expect(await reading(page)).toBe(prompt);
+    await page.getByRole('heading', { name: '4 branches' }).waitFor();
+  });
+
+  test('a branch reuses the prefix of its parent, and shows how much of it', async ({ visit }) => {
+    const { page } = await visit('/');
+    await startTree(page, LONG_PROMPT, 4);
+    await page.keyboard.press('2');
+    await branch(page);
+    await untilGrown(page);
+    await page.keyboard.press('1');
+    const figures = await page.locator('.node-figures').textContent();
+    const [, cached, prompt] = /(\d+) of (\d+) prompt tokens cached/.exec(figures!) ?? [];
+    expect(Number(cached)).toBeGreaterThan(Number(prompt) / 2);
+  });
+
+  test('a reload keeps the tree, the selection and the names', async ({ visit, system }) => {
+    const { page } = await visit('/');
+    await startTree(page, PROMPT, 4);
+    await page.keyboard.press('3');
+    await page.keyboard.press('n');
+    await page.getByRole('textbox', { name: 'Name of this node' }).fill('kept');
+    await page.keyboard.press('Enter');
+    const before = { rows: await rows(page).allTextContents(), text: await reading(page) };
+    expect(before.rows.some((row) => row.includes('kept'))).toBe(true);
+    await page.goto('about:blank');
+    await page.goto(`${system.url}/#/tree`);
+    await rows(page).nth(4).waitFor();
+    expect({ rows: await rows(page).allTextContents(), text: await reading(page) }).toEqual(before);
+  });
+
+  test('several trees are kept side by side, and one can be deleted', async ({ visit }) => {
+    const { page } = await visit('/');
+    await startTree(page, PROMPT, 4);
+    await page.getByRole('button', { name: 'New' }).click();
+    await importFile(page, bigTree(10));
+    await rows(page).nth(9).waitFor();
+    const trees = page.getByRole('combobox', { name: 'Tree' });
+    await trees.selectOption({ label: `${PROMPT} (5)` });
+    await expect.poll(() => rows(page).count()).toBe(5);
+    await page.getByRole('button', { name: 'File' }).click();
+    await page.getByRole('button', { name: 'Delete tree…' }).click();
+    await page.getByRole('button', { name: 'Delete the tree' }).click();
+    await rows(page).nth(9).waitFor();
+    expect(await trees.locator('option').allTextContents()).toEqual(['big (10)']);
+  });
+
+  test('of 10,000 nodes only the visible ones are rendered', async ({ visit }) => {
+    const { page } = await visit('/');
+    await openTrees(page);
+    const last = `node ${lastNode(10_000)}`;
+    await importFile(page, bigTree(10_000));
+    await rows(page).first().waitFor();
+    const elements = () => page.evaluate(() => document.querySelectorAll('*').length);
+    expect(await rows(page).count()).toBeLessThan(50);
+    expect(await elements()).toBeLessThan(1_000);
+    const outline = page.getByRole('tree');
+    await outline.evaluate((element) => element.scrollTo(0, element.scrollHeight));
+    await rows(page).filter({ hasText: last }).waitFor();
+    expect(await elements()).toBeLessThan(1_000);
+    await page.keyboard.press('End');
+    expect((await selectedRow(page).textContent())?.trim()).toBe(last);
+    expect(await outline.getAttribute('aria-activedescendant')).toBe(
+      await selectedRow(page).getAttribute('id'),
+    );
+  });
+
+  test('a file that is no tree is refused with the place of its fault', async ({ visit }) => {
+    const { page } = await visit('/');
+    await openTrees(page);
+    await importFile(page, bigTree(3).replace('"parent":0', '"parent":7'));
+    const dialog = page.getByRole('dialog', { name: 'This file cannot be imported' });
+    await dialog
+      .getByText('nodes[1].parent is 7, but must be the index of an earlier node, 0 to 0.')
+      .waitFor();
+    await page.keyboard.press('Escape');
+    await page.getByRole('heading', { name: 'Tree', exact: true }).waitFor();
+  });
+
+  test('a rate limit is counted down, and the retry branches', async ({ visit }) => {
+    const { page } = await visit('/');
+    const error = {
+      message: 'Limit 3 per minute.',
+      type: 'requests',
+      param: null,
+      code: 'rate_limit_exceeded',
+    };
+    await page.route(
+      '**/v1/completions',
+      (route) => route.fulfill({ status: 429, headers: { 'retry-after': '1' }, json: { error } }),
+      { times: 1 },
+    );
+    await openTrees(page);
+    await page.getByRole('textbox', { name: 'Prompt' }).fill(PROMPT);
+    await page.getByRole('button', { name: 'Start the tree' }).click();
+    const alert = page.getByRole('alert');
+    await alert.getByText('Limit 3 per minute.').waitFor();
+    expect(await rows(page).count()).toBe(1);
+    await alert.getByRole('button', { name: 'Retry', exact: true }).click();
+    await rows(page).nth(4).waitFor();
+    await untilGrown(page);
+    expect(await alert.count()).toBe(0);
+  });
+
+  test('stop keeps what arrived', async ({ visit }) => {
+    const { page } = await visit('/');
+    await startTree(page, PROMPT, 4);
+    await setField(page, 'max_tokens', '1500');
+    await rows(page).nth(0).click();
+    await page.keyboard.press('1');
+    await branch(page);
+    await page.locator('.branch-card .branch-text').filter({ hasText: /\w{3}/ }).first().waitFor();
+    await page.keyboard.press('Escape');
+    await untilGrown(page);
+    expect(await page.locator('.branch-card').count()).toBeGreaterThan(0);
+  });
+
+  test.for(['light', 'dark'] as const)('is accessible in every state: %s', async (scheme, { visit }) => {
+    for (const width of [1280, 390]) {
+      const site = await visit('/', { scheme, width });
+      const { page } = site;
+      await openTrees(page);
+      await page.getByRole('heading', { name: 'Tree', exact: true }).waitFor();
+      await site.screenshot('tree-start');
+      expect(await site.violations()).toEqual([]);
+      await page.getByRole('button', { name: /Once upon a time/ }).click();
+      await rows(page).nth(4).waitFor();
+      await untilGrown(page);
+      await page.keyboard.press('2');
+      await branch(page);
+      await untilGrown(page);
+      await site.screenshot('tree');
+      expect(await site.violations()).toEqual([]);
+      await page.keyboard.press('3');
+      for (const key of [']', ']']) await page.keyboard.press(key);
+      await site.screenshot('tree-token');
+      expect(await site.violations()).toEqual([]);
+      await page.keyboard.press('?');
+      await page.getByRole('dialog').waitFor();
+      await site.screenshot('tree-keys');
+      expect(await site.violations()).toEqual([]);
+      expect(site.consoleErrors).toEqual([]);
+    }
+  });
+});

@@ -1,0 +1,100 @@
+import { useSignal } from '@preact/signals';
+import type { ComponentType } from 'preact';
+import { useEffect, useMemo } from 'preact/hooks';
+import type { WholeChoice } from '../api/whole-choices.ts';
+import type { Sides } from './compare-state.ts';
+import { logLikelihood } from './comparison.ts';
+import type { HistogramPlotProps } from './histogram-plot.tsx';
+import { SIDE_NAMES } from './side-form.tsx';
+import { decimal, histogram, summarize } from './statistics.ts';
+
+/** With fewer samples, a distribution says nothing. */
+const MIN_SAMPLES = 2;
+
+interface Quantity {
+  readonly title: string;
+  readonly unit: string;
+  readonly integers: boolean;
+  readonly of: (sample: WholeChoice) => number | null;
+}
+
+const QUANTITIES: readonly Quantity[] = [
+  { title: 'Length', unit: 'tokens', integers: true, of: ({ tokens }) => tokens.length },
+  { title: 'Log-likelihood', unit: 'nats', integers: false, of: logLikelihood },
+];
+
+/** Histograms of the finished samples of both sides. */
+export function Distributions({ sides }: { readonly sides: Sides<readonly WholeChoice[]> }) {
+  const finished = sides.map((samples) => samples.filter(({ finishReason }) => finishReason !== null));
+  if (finished.every(({ length }) => length < MIN_SAMPLES)) return null;
+  return (
+    <section aria-labelledby="distributions-heading">
+      <h2 id="distributions-heading">All samples</h2>
+      <div class="sides">
+        {QUANTITIES.map((quantity) => (
+          <Distribution
+            key={quantity.title}
+            quantity={quantity}
+            series={finished.map((samples) => samples.map(quantity.of).filter((value) => value !== null))}
+          />
+        ))}
+      </div>
+    </section>
+  );
+}
+
+interface DistributionProps {
+  readonly quantity: Quantity;
+  /** Values per side. */
+  readonly series: readonly (readonly number[])[];
+}
+
+function Distribution({ quantity: { title, unit, integers }, series }: DistributionProps) {
+  const Plot = useSignal<ComponentType<HistogramPlotProps> | null>(null);
+  useEffect(() => {
+    void import('./histogram-plot.tsx').then(({ HistogramPlot }) => {
+      Plot.value = HistogramPlot;
+    });
+  }, []);
+  const bins = useMemo(() => histogram(series, integers), [series.flat().join(), integers]);
+  return (
+    <figure class="distribution">
+      <figcaption>
+        {title} <span class="quiet">in {unit}</span>
+      </figcaption>
+      <div class="plot">{bins && Plot.value && <Plot.value bins={bins} label={`${title} in ${unit}`} />}</div>
+      <table class="figures">
+        <thead>
+          <tr>
+            <th scope="col">Side</th>
+            <th scope="col">Samples</th>
+            <th scope="col">Mean</th>
+            <th scope="col">Deviation</th>
+            <th scope="col">Median</th>
+          </tr>
+        </thead>
+        <tbody>
+          {series.map((values, index) => (
+            <SummaryRow key={SIDE_NAMES[index]} name={SIDE_NAMES[index]!} values={values} />
+          ))}
+        </tbody>
+      </table>
+    </figure>
+  );
+}
+
+function SummaryRow({ name, values }: { readonly name: string; readonly values: readonly number[] }) {
+  const summary = summarize(values);
+  const cells = summary ? [summary.mean, summary.deviation, summary.median] : [];
+  return (
+    <tr>
+      <th scope="row">
+        <span class={`side-mark ${name}`}>{name}</span>
+      </th>
+      <td>{values.length}</td>
+      {[0, 1, 2].map((cell) => (
+        <td key={cell}>{cells[cell] === undefined ? '–' : decimal(cells[cell])}</td>
+      ))}
+    </tr>
+  );
+}

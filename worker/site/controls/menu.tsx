@@ -1,0 +1,50 @@
+import { useId, useRef } from 'preact/hooks';
+import { Icon } from './icon.tsx';
+
+export interface MenuItem {
+  readonly name: string;
+  readonly onSelect: () => void;
+}
+
+interface MenuProps {
+  readonly label: string;
+  readonly items: readonly MenuItem[];
+}
+
+/** Width of the list in pixels, as menu styles have it. */
+const WIDTH = 216;
+const MARGIN = 8;
+
+/** A button with a list of commands. Escape and a click beside the list close it. */
+export function Menu({ label, items }: MenuProps) {
+  const list = useRef<HTMLDivElement>(null);
+  const id = useId();
+  const place = (event: MouseEvent) => {
+    const { left, bottom } = (event.currentTarget as Element).getBoundingClientRect();
+    list.current!.style.top = `${bottom + MARGIN / 2}px`;
+    list.current!.style.left = `${Math.min(left, innerWidth - WIDTH - MARGIN)}px`;
+  };
+  return (
+    <>
+      <button type="button" class="button" popovertarget={id} onClick={place}>
+        {label}
+        <Icon name="more" />
+      </button>
+      <div ref={list} id={id} popover="auto" class="menu">
+        {items.map(({ name, onSelect }) => (
+          <button
+            key={name}
+            type="button"
+            class="button plain"
+            onClick={() => {
+              list.current!.hidePopover();
+              onSelect();
+            }}
+          >
+            {name}
+          </button>
+        ))}
+      </div>
+    </>
+  );
+}

@@ -1,0 +1,76 @@
+import { useSignal } from '@preact/signals';
+import { tintClass } from '../tokens/probability.ts';
+import { meanLogprob, percentOf } from './node-figures.ts';
+import { type NodeId, nodeOf, type TreeNode } from './tree.ts';
+import type { TreeEditor } from './tree-editor.ts';
+
+/** Branches that are rendered at first. */
+const SHOWN = 24;
+/** Characters of a branch that fit into its card. */
+const PREVIEW = 400;
+
+interface BranchCardsProps {
+  readonly editor: TreeEditor;
+  readonly growing: ReadonlySet<NodeId>;
+}
+
+/** The branches of the selected node, as they grow. */
+export function BranchCards({ editor, growing }: BranchCardsProps) {
+  const all = useSignal(false);
+  const { tree } = editor.position.value;
+  const children = editor.node.value.children;
+  if (children.length === 0) return null;
+  const shown = all.value ? children : children.slice(0, SHOWN);
+  return (
+    <section aria-labelledby="branches-heading">
+      <h2 id="branches-heading" class="quiet">
+        {children.length === 1 ? '1 branch' : `${children.length} branches`}
+      </h2>
+      <ol class="branch-cards">
+        {shown.map((id, index) => (
+          <li key={id}>
+            <BranchCard
+              node={nodeOf(tree, id)}
+              number={index + 1}
+              growing={growing.has(id)}
+              onSelect={() => editor.select(id)}
+            />
+          </li>
+        ))}
+      </ol>
+      {shown.length < children.length && (
+        <button type="button" class="button" onClick={() => (all.value = true)}>
+          Show all {children.length} branches
+        </button>
+      )}
+    </section>
+  );
+}
+
+interface BranchCardProps {
+  readonly node: TreeNode;
+  readonly number: number;
+  readonly growing: boolean;
+  readonly onSelect: () => void;
+}
+
+function BranchCard({ node, number, growing, onSelect }: BranchCardProps) {
+  const { text, tokens, name, bookmarked, children, generation } = node;
+  const mean = meanLogprob(tokens);
+  return (
+    <button type="button" class="branch-card" onClick={onSelect}>
+      <span class="branch-head quiet figures">
+        {number <= 9 && <kbd>{number}</kbd>}
+        {bookmarked && <span class="star">★</span>}
+        {name !== '' && <strong>{name}</strong>}
+        <span class="push">{generation === null ? 'typed' : `${tokens.length} tokens`}</span>
+        {mean !== null && !growing && <span class={tintClass(mean)}>{percentOf(mean)}</span>}
+        {children.length > 0 && <span>{children.length} below</span>}
+      </span>
+      <span class="branch-text">
+        {text.slice(0, PREVIEW)}
+        {growing && <span class="caret" role="img" aria-label="still growing" />}
+      </span>
+    </button>
+  );
+}

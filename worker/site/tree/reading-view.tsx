@@ -1,0 +1,80 @@
+import { useSignal } from '@preact/signals';
+import { useEffect, useRef } from 'preact/hooks';
+import { percent } from '../tokens/probability.ts';
+import { TokenList } from '../tokens/token-list.tsx';
+import { BranchCards } from './branch-cards.tsx';
+import { meanLogprob } from './node-figures.ts';
+import { pathTo, type TreeNode } from './tree.ts';
+import { branchWith } from './tree-commands.ts';
+import type { TreeEditor } from './tree-editor.ts';
+import type { TreeState } from './tree-state.ts';
+
+/** Nodes above the selected one that are rendered at first, and more with each press of the button. */
+const PARTS = 40;
+
+interface ReadingProps {
+  readonly state: TreeState;
+  readonly editor: TreeEditor;
+}
+
+/** The text from the root to the selected node, and the branches that follow. */
+export function ReadingView({ state, editor }: ReadingProps) {
+  const node = editor.node.value;
+  const path = pathTo(editor.position.value.tree, node.id).slice(0, -1);
+  const parts = useSignal(PARTS);
+  const end = useRef<HTMLDivElement>(null);
+  useEffect(() => {
+    parts.value = PARTS;
+    end.current?.scrollIntoView({ block: 'nearest' });
+  }, [node.id]);
+  const earlier = Math.max(0, path.length - parts.value);
+  return (
+    <div class="reading">
+      <div class="reading-text token-text">
+        {earlier > 0 && (
+          <button type="button" class="button" onClick={() => (parts.value += PARTS)}>
+            Show {Math.min(PARTS, earlier)} of {earlier} earlier parts
+          </button>
+        )}
+        {path.slice(earlier).map((part) => (
+          // biome-ignore lint/a11y/noStaticElementInteractions: the keys of the view and the outline do the same.
+          // biome-ignore lint/a11y/useKeyWithClickEvents: as above.
+          <span key={part.id} class="part" onClick={() => editor.select(part.id)}>
+            {part.text}
+          </span>
+        ))}
+        <TokenList
+          key={node.id}
+          content={node}
+          label="Tokens of this node"
+          cursor={state.cursor}
+          onChoose={(tokens, alternative) => branchWith(state, editor, tokens, alternative)}
+        />
+      </div>
+      <div ref={end}>
+        <NodeFigures node={node} />
+      </div>
+      <BranchCards editor={editor} growing={state.branching.growing.value} />
+    </div>
+  );
+}
+
+const FINISHED: Readonly<Record<string, string>> = {
+  stop: 'ends here',
+  length: 'cut at max_tokens',
+};
+
+/** What is known about one node, in one line. */
+function NodeFigures({ node: { tokens, generation } }: { readonly node: TreeNode }) {
+  const mean = meanLogprob(tokens);
+  if (generation === null) return <p class="node-figures quiet">typed</p>;
+  const { model, promptTokens, cachedTokens, finishReason } = generation;
+  const facts = [
+    model,
+    `${tokens.length} tokens`,
+    ...(mean === null ? [] : [`mean probability ${percent(mean)}`]),
+    ...(promptTokens === null ? [] : [`${cachedTokens} of ${promptTokens} prompt tokens cached`]),
+    ...(finishReason === null ? [] : [FINISHED[finishReason] ?? finishReason]),
+  ];
+  return <p class="node-figures quiet figures">{facts.join(' · ')}</p>;
+}

@@ -1,0 +1,67 @@
+import { useSignal } from '@preact/signals';
+import { Icon } from '../controls/icon.tsx';
+import { newTree } from './tree.ts';
+import { branch, importTree, nameFor } from './tree-commands.ts';
+import type { TreeState } from './tree-state.ts';
+
+const EXAMPLES = [
+  'Once upon a time there was a king who had three daughters.',
+  'def is_prime(n):\n    """Return True if n is a prime number."""\n',
+  'The wolf looked at the little girl and said, "Where are you going?"',
+];
+
+/** Asks for the prompt of a new tree. */
+export function TreeStart({ state }: { readonly state: TreeState }) {
+  const prompt = useSignal('');
+  const start = (text: string) => {
+    state.library.add(newTree(nameFor(text), text));
+    branch(state, state.library.editor.peek()!);
+  };
+  const submit = (event: Event) => {
+    event.preventDefault();
+    if (prompt.value !== '') start(prompt.value);
+  };
+  return (
+    <div class="empty tree-start">
+      <h1>Tree</h1>
+      <p class="quiet">
+        Write the beginning of a text. The model continues it in several branches, and each branch can branch
+        again. Trees stay in this browser.
+      </p>
+      <form
+        class="stack"
+        onSubmit={submit}
+        onKeyDown={(event) => event.key === 'Enter' && (event.ctrlKey || event.metaKey) && submit(event)}
+      >
+        <div class="field">
+          <textarea
+            rows={5}
+            aria-label="Prompt"
+            placeholder="Once upon a time"
+            value={prompt.value}
+            onInput={(event) => (prompt.value = event.currentTarget.value)}
+          />
+        </div>
+        <div class="row">
+          <button type="submit" class="button primary" disabled={prompt.value === ''}>
+            <Icon name="branch" />
+            Start the tree
+          </button>
+          <button type="button" class="button" onClick={() => void importTree(state)}>
+            Import a tree…
+          </button>
+        </div>
+      </form>
+      <h2 class="quiet">Or start with an example</h2>
+      <ul class="tree-examples">
+        {EXAMPLES.map((example) => (
+          <li key={example}>
+            <button type="button" class="branch-card tree-example" onClick={() => start(example)}>
+              <span class="branch-text">{example}</span>
+            </button>
+          </li>
+        ))}
+      </ul>
+    </div>
+  );
+}

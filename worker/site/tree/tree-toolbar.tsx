@@ -1,0 +1,96 @@
+import { Icon, type IconName } from '../controls/icon.tsx';
+import { Menu } from '../controls/menu.tsx';
+import { Select } from '../controls/select.tsx';
+import { importTree } from './tree-commands.ts';
+import type { TreeEditor } from './tree-editor.ts';
+import { saveAsFile } from './tree-files.ts';
+import type { TreeState } from './tree-state.ts';
+
+interface ToolbarProps {
+  readonly state: TreeState;
+  /** Null while the visitor starts a tree. */
+  readonly editor: TreeEditor | null;
+}
+
+/** Choice of the tree, files and undo. */
+export function TreeToolbar({ state, editor }: ToolbarProps) {
+  const { library } = state;
+  const known = library.records.value.map(({ id, name, size }) => [id, `${name} (${size})`] as const);
+  if (known.length === 0 && editor === null) return null;
+  return (
+    <div class="tree-toolbar">
+      <Select
+        class="tree-select"
+        label="Tree"
+        value={editor?.id ?? ''}
+        options={editor ? known : [['', 'New tree'], ...known]}
+        onChange={(id) => void library.open(id)}
+      />
+      {editor && <TreeButtons state={state} editor={editor} />}
+    </div>
+  );
+}
+
+function TreeButtons({ state, editor }: { readonly state: TreeState; readonly editor: TreeEditor }) {
+  const { library, dialog } = state;
+  const { tree } = editor.position.value;
+  const open = (name: TreeState['dialog']['value']) => () => {
+    dialog.value = name;
+  };
+  return (
+    <>
+      <button type="button" class="button new-tree" onClick={library.close}>
+        <Icon name="plus" />
+        New
+      </button>
+      <Menu
+        label="File"
+        items={[
+          { name: 'Import JSON…', onSelect: () => void importTree(state) },
+          { name: 'Export as JSON', onSelect: () => void saveAsFile(tree, 'json') },
+          { name: 'Export as Markdown', onSelect: () => void saveAsFile(tree, 'md') },
+          { name: 'Rename tree…', onSelect: open('name-tree') },
+          { name: 'Delete tree…', onSelect: open('delete-tree') },
+        ]}
+      />
+      <div class="push row">
+        <IconButton
+          icon="undo"
+          name="Undo"
+          keys="Ctrl-Z"
+          enabled={editor.canUndo.value}
+          onClick={editor.undo}
+        />
+        <IconButton
+          icon="redo"
+          name="Redo"
+          keys="Ctrl-Shift-Z"
+          enabled={editor.canRedo.value}
+          onClick={editor.redo}
+        />
+        <IconButton icon="keyboard" name="Keys" keys="?" enabled onClick={open('keys')} />
+      </div>
+    </>
+  );
+}
+
+interface IconButtonProps {
+  readonly icon: IconName;
+  readonly name: string;
+  readonly keys: string;
+  readonly enabled: boolean;
+  readonly onClick: () => void;
+}
+
+const IconButton = ({ icon, name, keys, enabled, onClick }: IconButtonProps) => (
+  <button
+    type="button"
+    class={`button plain icon ${icon}-button`}
+    aria-label={name}
+    title={`${name} (${keys})`}
+    disabled={!enabled}
+    onClick={onClick}
+  >
+    <Icon name={icon} />
+  </button>
+);
