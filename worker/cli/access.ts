@@ -3,7 +3,6 @@ import path from 'node:path';
 import * as z from 'zod';
 import { CommandError } from '../../origin/terminal/program.ts';
 import { errorMessage } from '../../shared/error-details.ts';
-import { isLocal, localAddress } from './local-server.ts';
 
 /** Finds the server and the key: from options, the environment, or the state of `npm start`. */
 
@@ -20,10 +19,22 @@ export interface Access {
   readonly key: string;
 }
 
+/** Returns the address of the server that `npm start` runs with the same environment. */
+export function localAddress({ CONTINUO_HOST, CONTINUO_PORT }: Environment): string {
+  const host = CONTINUO_HOST || '127.0.0.1';
+  return `http://${host.includes(':') ? `[${host}]` : host}:${CONTINUO_PORT || '8787'}`;
+}
+
+/** Returns whether an address is the local machine's, or the configured one of the local server. */
+export function isLocal({ hostname }: URL, environment: Environment): boolean {
+  const own = URL.parse(localAddress(environment))?.hostname;
+  return ['127.0.0.1', 'localhost', '[::1]', own].includes(hostname);
+}
+
 const ROOT = path.resolve(import.meta.dirname, '../..');
 
 /** The state directory of `npm start` with the same environment. */
-export const stateDirectory = (environment: Environment): string =>
+const stateDirectory = (environment: Environment): string =>
   path.resolve(ROOT, environment.CONTINUO_STATE_DIR || '.continuo');
 
 /** @throws CommandError if it is not an HTTP address */

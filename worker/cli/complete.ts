@@ -102,11 +102,11 @@ export function addCompleteCommand(program: Command, open: OpenSession): void {
     const { api, terminal, json } = open();
     const body = bodyOf(await readPrompt(text, terminal), options);
     if (json) {
-      const response = await api.send('POST', '/v1/completions', body);
+      const response = await api.send('POST', '/v1/completions', { ...body, stream: false });
       terminal.print(JSON.stringify(await response.json(), null, 2));
       return;
     }
-    const writer = new CompletionWriter(terminal, options.n, options.logprobs !== undefined);
+    const writer = new CompletionWriter(terminal, Number(body.n), options.logprobs !== undefined);
     try {
       for await (const { choices } of streamCompletion(api, body)) {
         for (const choice of choices) writer.push(choice);

@@ -118,6 +118,12 @@ test('several completions are written one after the other', async () => {
   );
 });
 
+test('--set overrides the other options, but not the form of the answer', async () => {
+  const words = ['Hi', '--max-tokens', '1', '--set', 'n=2', '--set', 'stream=true'];
+  expect((await complete(words)).stdout).toBe('--- 1 of 2 ---\n 0\n--- 2 of 2 ---\n 1');
+  expect(JSON.parse((await complete([...words, '--json'])).stdout).choices).toHaveLength(2);
+});
+
 test('--json prints the answer of the API', async () => {
   const { stdout } = await complete(['Hi', '-n', '2', '--max-tokens', '2', '--json', '--logprobs']);
   const { object, choices } = JSON.parse(stdout);

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { expect, test } from 'vitest';
 import { readStartSettings } from '../../../origin/start/settings.ts';
-import { isLocal, localAddress } from '../../../worker/cli/local-server.ts';
+import { isLocal, localAddress } from '../../../worker/cli/access.ts';
 
 test.each([
   {},
