@@ -4,14 +4,13 @@ import type { Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { errorCode, errorMessage } from '../shared/error-details.ts';
-import { importSigningKey } from '../shared/signing.ts';
 import { type OriginConfig, readConfig } from './config/config.ts';
-import { Authenticator } from './http/authentication.ts';
+import { Authenticator, importSecrets } from './http/authentication.ts';
 import { READER_LIMITS } from './http/event-stream.ts';
 import { HEARTBEAT_MS } from './http/heartbeat.ts';
 import { createMetrics, recordSteps } from './http/metrics.ts';
 import type { ServerContext } from './http/route.ts';
-import { createOriginServer } from './http/server.ts';
+import { createMetricsServer, createOriginServer } from './http/server.ts';
 import { createLog, type Logger } from './log.ts';
 import { UsageAccounts } from './request/usage-accounts.ts';
 import { Fleet } from './serving/fleet.ts';
@@ -50,7 +49,7 @@ async function main(): Promise<void> {
     service,
     metrics,
     log,
-    authenticator: new Authenticator(await importSigningKey(config.secret), Date.now),
+    authenticator: new Authenticator(await importSecrets(config.secrets), Date.now, log),
     readerLimits: READER_LIMITS,
     heartbeatMs: HEARTBEAT_MS,
     usageAccounts: new UsageAccounts(Date.now),
@@ -63,7 +62,13 @@ async function main(): Promise<void> {
   // Installed before listening, because SIGHUP without a handler ends the process. It takes effect after the first
   // configuration.
   if (config.modelsFile !== null) reloadOnSignal(config, fleet, log);
-  await listen(server, config, log);
+  await listen(server, config.host, config.port);
+  log.info({ ...addressOf(server), pid: process.pid }, 'listening');
+  if (config.metricsPort !== null) {
+    const metricsServer = createMetricsServer(context);
+    await listen(metricsServer, config.host, config.metricsPort);
+    log.info(addressOf(metricsServer), 'metrics');
+  }
   const { models, limits } = readModels(config);
   const inspection = inspectModels(models);
   if (inspection.models.length === 0) throw faultError(inspection.faulty[0]!);
@@ -78,7 +83,8 @@ async function main(): Promise<void> {
   process.exit(0);
 }
 
-async function listen(server: Server, { host, port }: OriginConfig, log: Logger): Promise<void> {
+/** @throws Error one line, if the port is taken or the address is not local */
+async function listen(server: Server, host: string, port: number): Promise<void> {
   server.listen(port, host);
   try {
     await once(server, 'listening');
@@ -87,7 +93,11 @@ async function listen(server: Server, { host, port }: OriginConfig, log: Logger)
     const why = taken ? `port ${port} is taken` : errorMessage(error);
     throw new Error(`cannot listen on ${host}: ${why}`);
   }
-  log.info({ host, port: (server.address() as AddressInfo).port, pid: process.pid }, 'listening');
+}
+
+function addressOf(server: Server) {
+  const { address: host, port } = server.address() as AddressInfo;
+  return { host, port };
 }
 
 /** Resolves after a signal, once running requests have finished or the drain time is over. */

@@ -37,7 +37,12 @@ export const outputFields = {
   include_stop_str_in_output: flag('Keeps the stop text at the end of the completion.'),
   no_stop_trim: flag('Alias of include_stop_str_in_output.'),
   skip_special_tokens: flag('Removes special tokens from the text.'),
-  add_special_tokens: flag("Adds the tokenizer's own special tokens to a text prompt."),
+  add_special_tokens: z
+    .union([z.boolean(), z.literal('always')])
+    .nullish()
+    .describe(
+      "Adds the tokenizer's own special tokens to a text prompt. 'always' adds them also to a text that begins with them, and BOS if the tokenizer adds none.",
+    ),
   context_length_exceeded_behavior: z
     .enum(['truncate', 'error'])
     .nullish()

@@ -75,8 +75,11 @@ export const generationRequest = z.object({
   tokenIds: z.boolean(),
   /** Hide special tokens from the text. */
   skipSpecialTokens: z.boolean(),
-  /** Add the tokenizer's own special tokens (BOS) to prompts given as text. */
-  addSpecialTokens: z.boolean(),
+  /**
+   * Add the tokenizer's own special tokens (BOS) to prompts given as text, unless the text begins with BOS. `always`: to
+   * every text, and BOS if the tokenizer adds none.
+   */
+  addSpecialTokens: z.union([z.boolean(), z.literal('always')]),
   /** If prompt + maxTokens exceed the context: lower maxTokens, or reject the request. */
   contextOverflow: z.enum(['truncate', 'error']),
   /** Keep only the last k prompt tokens; −1 = as many as fit beside maxTokens; null = never cut the prompt. */

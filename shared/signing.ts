@@ -4,6 +4,11 @@
  */
 
 export const SIGNATURE_HEADER = 'x-continuo-signature';
+/** Names the secret of the signature, because an origin accepts two while they are rotated. May be absent. */
+export const SECRET_ID_HEADER = 'x-continuo-secret';
+
+/** Shorter secrets are refused. */
+export const MIN_SECRET_LENGTH = 32;
 
 const encoder = new TextEncoder();
 
@@ -27,6 +32,10 @@ export function importSigningKey(secret: string): Promise<SigningKey> {
   const algorithm = { name: 'HMAC', hash: 'SHA-256' };
   return crypto.subtle.importKey('raw', encoder.encode(secret), algorithm, false, ['sign', 'verify']);
 }
+
+/** Returns the name of a secret: 8 hex digits, which may be logged. */
+export const secretId = async (secret: string): Promise<string> =>
+  (await sha256Hex(`continuo secret\n${secret}`)).slice(0, 8);
 
 export interface SignedParts {
   readonly method: string;

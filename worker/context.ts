@@ -2,6 +2,7 @@ import type { Principal } from '../shared/tenant.ts';
 import type { Dialect } from './dialects/dialect.ts';
 import type { Env, Settings } from './env.ts';
 import type { SettlementQueue } from './limits/settlement-queue.ts';
+import type { Backoff } from './retry.ts';
 import type { KeyDirectory } from './tenants/key-directory.ts';
 import type { RequestTimers } from './timers/request-timers.ts';
 import type { Timings } from './timers/timings.ts';
@@ -11,8 +12,8 @@ import type { Catalogue } from './upstreams/pool.ts';
 export interface ResponseState {
   /** Provisional until the caller is authenticated. */
   dialect: Dialect;
-  /** `x-ratelimit-*` headers; empty until a limiter has answered. */
-  limits: Readonly<Record<string, string>>;
+  /** `x-ratelimit-*` headers; empty until a limiter has answered; null if it has failed and must not be called again. */
+  limits: Readonly<Record<string, string>> | null;
 }
 
 /** The caller, as far as the request has been processed, for the access log. */
@@ -33,6 +34,7 @@ export interface RequestContext {
   readonly catalogue: Catalogue;
   readonly keys: KeyDirectory;
   readonly settlements: SettlementQueue;
+  readonly backoff: Backoff;
   readonly answer: ResponseState;
   readonly caller: CallerState;
   /** Region whose limiter admits this request; null = the tenant's home region. */

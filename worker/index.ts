@@ -1,5 +1,5 @@
 import { errorMessage } from '../shared/error-details.ts';
-import { toApiError } from '../shared/errors.ts';
+import { ApiError, toApiError } from '../shared/errors.ts';
 import { toHex } from '../shared/signing.ts';
 import type { RequestContext, ResponseState } from './context.ts';
 import { provisionalDialect } from './dialects/dialect.ts';
@@ -15,6 +15,7 @@ import { createRouter } from './http/router.ts';
 import { SettlementQueue } from './limits/settlement-queue.ts';
 import { openApiDocument } from './openapi/document.ts';
 import type { InnerRequestProps } from './replay/replay-protocol.ts';
+import type { Backoff } from './retry.ts';
 import { ROUTES } from './routes.ts';
 import { KeyDirectory } from './tenants/key-directory.ts';
 import { RequestTimers } from './timers/request-timers.ts';
@@ -28,12 +29,15 @@ interface Isolate {
   readonly catalogue: Catalogue;
   readonly keys: KeyDirectory;
   readonly settlements: SettlementQueue;
+  readonly backoff: Backoff;
   readonly openApi: () => unknown;
 }
 
 const now = (): number => Date.now();
 
 const randomHex = (count: number): string => toHex(crypto.getRandomValues(new Uint8Array(count)));
+
+const backoff: Backoff = { random: Math.random, pause: (ms) => scheduler.wait(ms) };
 
 function createIsolate(env: Env): Isolate {
   const settings = parseSettings(env);
@@ -44,7 +48,8 @@ function createIsolate(env: Env): Isolate {
       secret: settings.KEY_ID_SECRET ?? null,
       acceptUnchecked: settings.UNCHECKED_KEYS === 'accepted',
     }),
-    settlements: new SettlementQueue((ms) => scheduler.wait(ms)),
+    settlements: new SettlementQueue(backoff),
+    backoff,
     openApi: once(() => openApiDocument(ROUTES)),
   };
 }
@@ -116,6 +121,13 @@ async function serve(
   }
 }
 
+/** The platform builds the address of a request from its Host header. */
+async function refuseHost(): Promise<never> {
+  throw new ApiError('invalid_value', 'Invalid Host header: expected one host name, with a port if needed.', {
+    param: 'host',
+  });
+}
+
 function createWorker(): ExportedHandler<Env> {
   const route = createRouter(ROUTES);
   let isolate: Isolate | null = null;
@@ -127,7 +139,10 @@ function createWorker(): ExportedHandler<Env> {
         logMisconfiguration(errorMessage(thrown));
         return misconfiguredResponse();
       }
-      const response = serve(route, request, createContext(request, env, background, isolate));
+      const context = createContext(request, env, background, isolate);
+      const response = URL.canParse(request.url)
+        ? serve(route, request, context)
+        : serve(refuseHost, new Request('http://invalid/', { headers: request.headers }), context);
       // If the client disconnects early, the platform cancels everything that waitUntil does not hold. The reservation,
       // its slot and the idempotency key would then stay in use.
       background.waitUntil(response);

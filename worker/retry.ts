@@ -1,19 +1,33 @@
 const ATTEMPTS = 3;
+/** Longest pause before the second attempt, in milliseconds. Doubles with every further attempt. */
+const FIRST_PAUSE_MS = 50;
 
-/** Retrying an overloaded object would add to its load. */
-const isOverloaded = (thrown: unknown): boolean =>
+/** Randomness and time, so that clients that failed together do not retry together. */
+export interface Backoff {
+  /** Returns a number in [0, 1). */
+  random(): number;
+  pause(ms: number): Promise<unknown>;
+}
+
+/** Returns the milliseconds to wait after this number of failed attempts: a random part, at least half, of a doubling time. */
+export const backoffMs = (firstMs: number, failures: number, random: number): number =>
+  firstMs * 2 ** (failures - 1) * (0.5 + random / 2);
+
+/** Returns whether an object has rejected a call because it has too many. */
+export const isOverloaded = (thrown: unknown): boolean =>
   (thrown as { readonly overloaded?: unknown } | null)?.overloaded === true;
 
 /**
- * Retries an idempotent Durable Object call, at most three attempts. Each attempt must get its own stub, because the stub
- * of an object that has restarted fails permanently.
+ * Retries an idempotent Durable Object call, at most three attempts. An overloaded object is not called again. Each attempt
+ * must get its own stub, because the stub of an object that has restarted fails permanently.
  */
-export async function retry<T>(call: () => Promise<T>): Promise<T> {
+export async function retry<T>(call: () => Promise<T>, { random, pause }: Backoff): Promise<T> {
   for (let attempt = 1; ; attempt += 1) {
     try {
       return await call();
     } catch (thrown) {
       if (attempt === ATTEMPTS || isOverloaded(thrown)) throw thrown;
+      await pause(backoffMs(FIRST_PAUSE_MS, attempt, random()));
     }
   }
 }

@@ -1,5 +1,6 @@
 import { basename, resolve } from 'node:path';
 import * as z from 'zod';
+import { MIN_SECRET_LENGTH } from '../../shared/signing.ts';
 import { infillSetting } from '../infill/template.ts';
 import { type Environment, parseVariables, requireKnown } from './environment.ts';
 import {
@@ -27,7 +28,11 @@ export const variables = z.object({
   /** Listening port; 0 = any free one, printed at the start. */
   CONTINUO_ORIGIN_PORT: whole(0, 65_535).default(9100),
   /** Shared secret; the Worker signs its requests with it. */
-  CONTINUO_ORIGIN_SECRET: z.string().min(8),
+  CONTINUO_ORIGIN_SECRET: z.string().min(MIN_SECRET_LENGTH),
+  /** A second secret that is accepted, while the Worker changes from one to the other. */
+  CONTINUO_ORIGIN_SECRET_NEXT: z.string().min(MIN_SECRET_LENGTH).optional(),
+  /** Port of metrics and detailed health; 0 = any free one; absent = none. Callers must not reach it. */
+  CONTINUO_METRICS_PORT: whole(0, 65_535).optional(),
   /** Model directory: config.json or genai_config.json, tokenizer.json, the graph. */
   CONTINUO_MODEL_DIR: z.string().min(1).default(BUILT_IN_MODEL),
   /** Precision to load if the directory has several; absent = the first present. */
@@ -73,7 +78,9 @@ export const variables = z.object({
 export interface OriginConfig {
   readonly host: string;
   readonly port: number;
-  readonly secret: string;
+  /** Accepted secrets: one or two. */
+  readonly secrets: readonly string[];
+  readonly metricsPort: number | null;
   /** The model that the variables declare. */
   readonly model: ModelSettings;
   /** Declares the models instead; null = one model. */
@@ -94,7 +101,10 @@ export function readConfig(environment: Environment): OriginConfig {
   return {
     host: values.CONTINUO_ORIGIN_HOST,
     port: values.CONTINUO_ORIGIN_PORT,
-    secret: values.CONTINUO_ORIGIN_SECRET,
+    secrets: [values.CONTINUO_ORIGIN_SECRET, values.CONTINUO_ORIGIN_SECRET_NEXT].filter(
+      (one) => one !== undefined,
+    ),
+    metricsPort: values.CONTINUO_METRICS_PORT ?? null,
     model: modelOf(values),
     modelsFile: values.CONTINUO_MODELS_FILE ?? null,
     drainMs: values.CONTINUO_DRAIN_SECONDS * 1000,
@@ -103,7 +113,7 @@ export function readConfig(environment: Environment): OriginConfig {
   };
 }
 
-const modelVariables = variables.omit({ CONTINUO_ORIGIN_SECRET: true });
+const modelVariables = variables.omit({ CONTINUO_ORIGIN_SECRET: true, CONTINUO_ORIGIN_SECRET_NEXT: true });
 
 /** Reads the model settings only, so that no secret is needed. @throws as `readConfig` */
 export function readModelSettings(environment: Environment): Pick<OriginConfig, 'model' | 'modelsFile'> {

@@ -1,6 +1,7 @@
 import { toApiError } from '../../shared/errors.ts';
 import type { GenerationEvent } from '../../shared/generation.ts';
 import type { CompiledGrammar } from '../grammar/constraint.ts';
+import type { GrammarWork } from '../grammar/grammar-work.ts';
 import type { EngineReport, Submission } from './messages.ts';
 import { type Preparation, sequenceCount } from './open-request.ts';
 import type { RunningSet } from './running-set.ts';
@@ -22,6 +23,7 @@ export interface AdmissionOptions {
    * @throws ApiError if the grammar is not valid
    */
   readonly compile: (constraint: string, tenantId: string) => CompiledGrammar | Promise<CompiledGrammar>;
+  readonly grammarWork: GrammarWork;
   /** Encodes a submission's images; absent if the model takes none. @throws ApiError if the model fails */
   readonly encodeImages?: (submission: Submission, signal: AbortSignal) => Promise<Preparation['images']>;
   /** Milliseconds, with fractions, of a monotonic clock. */
@@ -101,9 +103,11 @@ export class Admission {
 
   async #compile({ requestId, tenantId, constraint }: Submission): Promise<CompiledGrammar | null> {
     if (constraint === null) return null;
-    const grammar = await this.#options.compile(constraint, tenantId);
+    const { compile, grammarWork } = this.#options;
+    const grammar = await compile(constraint, tenantId);
+    while (grammarWork.isSpent(tenantId)) await grammarWork.nextStep();
     // Refuses a grammar whose first mask exceeds the work budget.
-    if (this.#preparing.has(requestId)) grammar.start().mask();
+    if (this.#preparing.has(requestId)) grammar.start((units) => grammarWork.spend(tenantId, units)).mask();
     return grammar;
   }
 }

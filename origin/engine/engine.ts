@@ -1,5 +1,6 @@
 import { errorMessage } from '../../shared/error-details.ts';
 import { ApiError } from '../../shared/errors.ts';
+import { GrammarWork } from '../grammar/grammar-work.ts';
 import { faultKind, type ModelRunner, RunTerminated, RuntimeFault } from '../model/model-runner.ts';
 import type { SimdKernel } from '../sampling/kernel/simd-kernel.ts';
 import type { SamplerPool } from '../sampling/pool/sampler-pool.ts';
@@ -46,6 +47,7 @@ export class Engine {
   readonly #running: RunningSet;
   readonly #requests: Requests;
   readonly #runs: ModelRuns;
+  readonly #grammarWork: GrammarWork;
   /** Failed runs since the last successful one. */
   #failures = 0;
 
@@ -56,11 +58,13 @@ export class Engine {
     this.#now = now;
     this.#report = options.report;
     this.#running = new RunningSet(shape, maxWaiting);
+    this.#grammarWork = new GrammarWork(options.onWork);
     const context = {
       vocabulary,
       workspace: new SamplerWorkspace(shape.vocabularySize, options.kernel),
       pool,
       mask: new Uint32Array((shape.vocabularySize + 31) >>> 5),
+      grammarWork: this.#grammarWork,
     };
     const running = this.#running;
     this.#requests = new Requests({ ...options, running, context });
@@ -69,7 +73,7 @@ export class Engine {
 
   /** True if there is nothing to compute until the next submission. */
   get idle(): boolean {
-    return this.#running.requests.size === 0;
+    return this.#running.requests.size === 0 && !this.#grammarWork.awaited;
   }
 
   /** True while a grammar or an image is being prepared: the event loop must turn for its result to arrive. */
@@ -106,6 +110,7 @@ export class Engine {
    */
   async step(): Promise<void> {
     let startedAt = this.#now();
+    this.#grammarWork.beginStep();
     this.#requests.expire(startedAt);
     this.#running.admit();
     for (const run of this.#runs.schedule()) {

@@ -85,9 +85,14 @@ export class ModelRuns {
       postprocess: (logits, now) => {
         this.#drawInPool(sequences, logits);
         let tokens = 0;
-        for (const [row, sequence] of sequences.entries()) {
-          if (!sequence || sequence.request.closed) continue;
-          this.#requests.advance(sequence, this.#row(logits, row), now);
+        for (const sequence of inTurn(sequences)) {
+          if (sequence.request.closed) continue;
+          if (sequence.mustWait) {
+            // The next step computes the same logits again.
+            sequence.skippedSteps++;
+            continue;
+          }
+          this.#requests.advance(sequence, this.#row(logits, sequences.indexOf(sequence)), now);
           tokens++;
         }
         this.#pool?.end();
@@ -122,6 +127,7 @@ export class ModelRuns {
         let tokens = 0;
         let matches = true;
         while (matches && tokens <= drafted.length && !request.closed && !sequence.finished) {
+          if (sequence.mustWait) break;
           this.#requests.advance(sequence, this.#row(logits, tokens), now);
           matches = sequence.lastToken === drafted[tokens];
           tokens++;
@@ -165,4 +171,9 @@ export class ModelRuns {
     const { vocabularySize } = this.#runner.shape;
     return logits.subarray(row * vocabularySize, (row + 1) * vocabularySize);
   }
+}
+
+/** Returns the sequences in slot order, except that those that have waited longest come first. */
+function inTurn(sequences: readonly (Sequence | null)[]): Sequence[] {
+  return sequences.filter((sequence) => sequence !== null).sort((a, b) => b.skippedSteps - a.skippedSteps);
 }

@@ -49,6 +49,7 @@ export class Requests {
     this.#options = options;
     this.#admission = new Admission({
       ...options,
+      grammarWork: options.context.grammarWork,
       open: (submission, preparation, submittedAt) => {
         const { eosIds } = options;
         const deadline = options.now() + submission.deadline - options.unixNow();

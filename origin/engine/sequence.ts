@@ -1,5 +1,6 @@
 import type { EventOf, FinishReason, GenerationEvent } from '../../shared/generation.ts';
 import type { Constraint } from '../grammar/constraint.ts';
+import type { GrammarWork } from '../grammar/grammar-work.ts';
 import { type TokenLogprobs, tokenLogprob } from '../sampling/logprobs.ts';
 import type { SamplerPool } from '../sampling/pool/sampler-pool.ts';
 import { Sampler } from '../sampling/sampler.ts';
@@ -19,6 +20,7 @@ export interface SamplingContext {
   readonly pool: SamplerPool | null;
   /** Scratch for a grammar's mask with the end tokens added; ⌈vocabulary ÷ 32⌉ words. */
   readonly mask: Uint32Array;
+  readonly grammarWork: GrammarWork;
 }
 
 /** A sampled token, with its logprobs if they are wanted. */
@@ -39,6 +41,8 @@ export class Sequence implements DecodeRow {
   readonly request: OpenRequest;
   readonly queued: QueuedSequence;
   slot = -1;
+  /** Steps in a row that it has waited because its tenant had no grammar work left. */
+  skippedSteps = 0;
 
   readonly #context: SamplingContext;
   /** Index of its first choice, as in events. */
@@ -68,7 +72,8 @@ export class Sequence implements DecodeRow {
     this.#history = new TokenHistory(tokens, tokens.length + maxTokens);
     const identity = { seed: submission.sampling.seed, prompt: promptIndex, choice: firstChoice };
     this.#sampler = new Sampler(submission.sampling, identity, context.vocabulary, context.workspace);
-    this.#constraint = request.grammar?.start() ?? null;
+    const onWork = (units: number) => context.grammarWork.spend(request.tenantId, units);
+    this.#constraint = request.grammar?.start(onWork) ?? null;
     this.#output = new SequenceOutput({
       tokenBytes: context.vocabulary.tokenBytes,
       stops: request.stops,
@@ -106,6 +111,11 @@ export class Sequence implements DecodeRow {
     return this.#finish !== null;
   }
 
+  /** True if its next token has to wait for a later step. */
+  get mustWait(): boolean {
+    return this.#constraint !== null && this.#context.grammarWork.isSpent(this.request.tenantId);
+  }
+
   /**
    * Adds the draw of the next token to the pool, unless a grammar or allowed ids mask the row.
    * @param logits the row that `advance` will get
@@ -125,6 +135,7 @@ export class Sequence implements DecodeRow {
    * @throws NoCandidatesError, InvalidLogitsError
    */
   advance(logits: Float32Array, now: number): void {
+    this.skippedSteps = 0;
     const token = this.#takeFromPool() ?? this.#sample(logits);
     if (token === null) {
       this.#end('stop', null);

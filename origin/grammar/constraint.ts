@@ -16,5 +16,6 @@ export interface Constraint {
 
 /** A compiled grammar. All sequences that use it share it. */
 export interface CompiledGrammar {
-  start(): Constraint;
+  /** @param onWork called after each operation of the constraint with the units of work that it took */
+  start(onWork?: (units: number) => void): Constraint;
 }

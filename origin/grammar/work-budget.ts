@@ -56,9 +56,11 @@ const MAX_SAVED_CALLS = 10;
  */
 export class StepBudget {
   readonly #perCall: number;
+  readonly #onWork: (units: number) => void;
   #savings: number;
 
-  constructor(vocabularySize: number) {
+  constructor(vocabularySize: number, onWork: (units: number) => void) {
+    this.#onWork = onWork;
     this.#perCall = UNITS_PER_CALL + UNITS_PER_TOKEN * vocabularySize;
     this.#savings = MAX_SAVED_CALLS * this.#perCall;
   }
@@ -80,7 +82,9 @@ export class StepBudget {
         'The grammar is too ambiguous or too large to follow at this point of the text. Simplify it.',
       );
     } finally {
-      this.#savings -= allowed - Math.max(0, budget.left);
+      const units = allowed - Math.max(0, budget.left);
+      this.#savings -= units;
+      this.#onWork(units);
     }
   }
 }

@@ -1,5 +1,13 @@
 import { ApiError } from '../../shared/errors.ts';
-import { type SignedParts, type SigningKey, verify } from '../../shared/signing.ts';
+import {
+  importSigningKey,
+  type SignatureClaims,
+  type SignedParts,
+  type SigningKey,
+  secretId,
+  verify,
+} from '../../shared/signing.ts';
+import type { Logger } from '../log.ts';
 
 /** Maximum difference between a signature's timestamp and the local clock, in milliseconds. */
 export const SIGNATURE_WINDOW_MS = 60_000;
@@ -29,28 +37,64 @@ export class ReplayGuard {
   }
 }
 
+/** Returns the signing keys of the secrets, by their ids. */
+export async function importSecrets(secrets: readonly string[]): Promise<ReadonlyMap<string, SigningKey>> {
+  const entries = secrets.map(
+    async (secret) => [await secretId(secret), await importSigningKey(secret)] as const,
+  );
+  return new Map(await Promise.all(entries));
+}
+
 /** Authenticates the Worker by its signature. */
 export class Authenticator {
-  readonly #key: SigningKey;
+  readonly #keys: ReadonlyMap<string, SigningKey>;
   readonly #now: () => number;
+  readonly #log: Pick<Logger, 'warn'>;
   readonly #seen: ReplayGuard;
 
-  constructor(key: SigningKey, now: () => number, seen: ReplayGuard = new ReplayGuard()) {
-    this.#key = key;
+  /** @param keys signing keys by the ids of their secrets */
+  constructor(
+    keys: ReadonlyMap<string, SigningKey>,
+    now: () => number,
+    log: Pick<Logger, 'warn'>,
+    seen: ReplayGuard = new ReplayGuard(),
+  ) {
+    this.#keys = keys;
     this.#now = now;
+    this.#log = log;
     this.#seen = seen;
   }
 
   /**
    * Returns the hash that the body must have. The body has not been read yet.
+   * @param id id of the secret; absent = any of them
    * @throws ApiError 401 whose message does not say which check failed
    */
-  async check(signature: string | undefined, parts: SignedParts): Promise<string> {
-    const claims = await verify(this.#key, signature, parts);
+  async check(
+    signature: string | undefined,
+    id: string | readonly string[] | undefined,
+    parts: SignedParts,
+  ): Promise<string> {
+    const named = [...this.#keys].filter(([known]) => id === undefined || id === known);
+    if (named.length === 0) this.#log.warn({ secret: String(id).slice(0, 8) }, 'unknown secret');
+    for (const [secret, key] of named) {
+      const claims = await verify(key, signature, parts);
+      if (claims === null) continue;
+      this.#requireFresh(claims, secret);
+      return claims.bodyHash;
+    }
+    throw notSigned();
+  }
+
+  /** @throws ApiError 401 */
+  #requireFresh({ timestamp, nonce }: SignatureClaims, secret: string): void {
     const now = this.#now();
-    const fresh = claims !== null && Math.abs(now - claims.timestamp) <= SIGNATURE_WINDOW_MS;
-    if (!fresh || !this.#seen.accept(claims.nonce, now)) throw notSigned();
-    return claims.bodyHash;
+    const skewMs = timestamp - now;
+    if (Math.abs(skewMs) > SIGNATURE_WINDOW_MS) {
+      this.#log.warn({ secret, skewMs }, 'clock skew');
+      throw notSigned();
+    }
+    if (!this.#seen.accept(nonce, now)) throw notSigned();
   }
 }
 

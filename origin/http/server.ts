@@ -1,9 +1,9 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
-import type { Socket } from 'node:net';
+import type { Duplex } from 'node:stream';
 import { bugTrace } from '../../shared/bug-trace.ts';
 import { CAPABILITIES } from '../../shared/capabilities.ts';
 import { ApiError, toApiError } from '../../shared/errors.ts';
-import { SIGNATURE_HEADER, sha256Hex } from '../../shared/signing.ts';
+import { SECRET_ID_HEADER, SIGNATURE_HEADER, sha256Hex } from '../../shared/signing.ts';
 import { notSigned } from './authentication.ts';
 import { readBody } from './body.ts';
 import { handleGenerate } from './generation-route.ts';
@@ -23,6 +23,11 @@ const ROUTES: Readonly<Record<string, Route>> = {
   '/tokenizer_info': { method: 'GET', signed: true, handle: handleTokenizerInfo },
   '/usage': { method: 'GET', signed: true, handle: getUsage },
   '/models': { method: 'GET', signed: true, handle: listModels },
+  '/health': { method: 'GET', signed: false, handle: getStatus },
+};
+
+/** Routes of the port for operators, which callers cannot reach. */
+const METRICS_ROUTES: typeof ROUTES = {
   '/health': { method: 'GET', signed: false, handle: getHealth },
   '/metrics': { method: 'GET', signed: false, handle: getMetrics },
 };
@@ -36,7 +41,13 @@ function getUsage({ query, response }: RouteCall, { usageAccounts }: ServerConte
   sendJson(response, 200, usageAccounts.find(query.get('account') ?? ''));
 }
 
-/** Answers 200 only while requests are accepted, for load balancers; the body has the reason. */
+/** Answers 200 only while requests are accepted, for load balancers. */
+function getStatus({ response }: RouteCall, { service }: ServerContext): void {
+  const { status } = service.health;
+  sendJson(response, status === 'ready' ? 200 : 503, { status });
+}
+
+/** Answers like `getStatus`, with models, their faults, and the numbers of running and waiting sequences. */
 function getHealth({ response }: RouteCall, { service }: ServerContext): void {
   const { health } = service;
   sendJson(response, health.status === 'ready' ? 200 : 503, health);
@@ -59,14 +70,25 @@ const TIMEOUTS = {
 };
 
 /** Creates the origin's HTTP server, which does not listen yet. */
-export function createOriginServer(context: ServerContext, timeouts: typeof TIMEOUTS = TIMEOUTS): Server {
+export const createOriginServer = (context: ServerContext, timeouts = TIMEOUTS): Server =>
+  createHttpServer(ROUTES, context, timeouts);
+
+/** Creates the server of metrics and detailed health, which does not listen yet. */
+export const createMetricsServer = (context: ServerContext): Server =>
+  createHttpServer(METRICS_ROUTES, context, TIMEOUTS);
+
+function createHttpServer(routes: typeof ROUTES, context: ServerContext, timeouts: typeof TIMEOUTS): Server {
   const server = createServer(timeouts);
-  server.on('request', (request, response) => void answer(request, response, context));
+  server.on('request', (request, response) => void answer(routes, request, response, context));
   server.on('clientError', refuseUnreadable);
+  server.on('connect', (_, socket) =>
+    endWith(new ApiError('invalid_value', 'CONNECT is not supported.'), socket),
+  );
   return server;
 }
 
 async function answer(
+  routes: typeof ROUTES,
   request: IncomingMessage,
   response: ServerResponse,
   context: ServerContext,
@@ -74,7 +96,7 @@ async function answer(
   const receivedAt = context.now();
   const url = URL.parse(request.url ?? '', 'http://origin');
   const path = url?.pathname ?? '';
-  const route = ROUTES[path];
+  const route = Object.hasOwn(routes, path) ? routes[path] : undefined;
   response.once('close', () => {
     const status = response.headersSent ? String(response.statusCode) : 'none';
     context.metrics.requests.inc({ route: route ? path : 'unknown', status });
@@ -101,7 +123,8 @@ async function signedBody(request: IncomingMessage, { authenticator }: ServerCon
   if (typeof signature !== 'string') throw notSigned();
   const { method = '', url: path = '' } = request;
   // Checked before the body is read, so that unsigned requests cost nothing.
-  const hash = await authenticator.check(signature, { method, path });
+  const keyId = request.headers[SECRET_ID_HEADER];
+  const hash = await authenticator.check(signature, keyId, { method, path });
   const body = await readBody(request);
   if ((await sha256Hex(body)) !== hash) throw notSigned();
   return body;
@@ -129,8 +152,8 @@ function refuse(
 }
 
 /** Answers a request that Node's parser rejected. */
-function refuseUnreadable(error: NodeJS.ErrnoException, socket: Socket): void {
-  if (!socket.writable || error.code === 'ECONNRESET') {
+function refuseUnreadable(error: NodeJS.ErrnoException, socket: Duplex): void {
+  if (error.code === 'ECONNRESET') {
     socket.destroy();
     return;
   }
@@ -140,6 +163,16 @@ function refuseUnreadable(error: NodeJS.ErrnoException, socket: Socket): void {
       : error.code === 'HPE_HEADER_OVERFLOW'
         ? new ApiError('headers_too_large', 'The request headers are too large.')
         : new ApiError('invalid_value', 'The request is not valid HTTP.');
+  endWith(refusal, socket);
+}
+
+/** Writes an error answer without Node's response, which does not exist for such a request. */
+function endWith(refusal: ApiError, socket: Duplex): void {
+  if (!socket.writable) {
+    socket.destroy();
+    return;
+  }
+  socket.on('error', () => socket.destroy());
   const body = JSON.stringify(refusal.envelope());
   socket.end(
     `HTTP/1.1 ${refusal.status} \r\ncontent-type: application/json\r\n` +

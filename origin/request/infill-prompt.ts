@@ -15,7 +15,7 @@ export async function infillPrompt(
   const { tokenizer, encoder } = model;
   const before = await encodePrompt(prompt, context, PLAIN);
   const after = await encodeSuffix(encoder, tokenizer, boundedText(suffix, 'start', context), caller);
-  const whole = { start: request.addSpecialTokens ? tokenizer.prefixIds : [], before, after };
+  const whole = { start: tokenizer.addedIds(request.addSpecialTokens), before, after };
   const parts = budget === null ? whole : cutToFit(infill, whole, budget);
   const ids = Array.from(parts.before);
   const isWholeText = typeof prompt === 'string' && ids.length === before.length;

@@ -28,7 +28,7 @@ function echoOf(prompt: WirePrompt, ids: readonly number[], { request, model }: 
   return {
     kind: 'tokens',
     text: isText && request.skipSpecialTokens ? prompt : null,
-    addedTokens: isText && request.addSpecialTokens ? addedTokenCount(prompt, ids, tokenizer) : 0,
+    addedTokens: isText ? addedTokenCount(prompt, ids, tokenizer, request.addSpecialTokens) : 0,
     leadingSpaces: tokenizer.addsLeadingSpace ? spaces : Number.POSITIVE_INFINITY,
   };
 }

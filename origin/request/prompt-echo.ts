@@ -1,5 +1,5 @@
 import type { EventOf, TokenLogprob, TopLogprob } from '../../shared/generation.ts';
-import type { Tokenizer } from '../tokenizer/tokenizer.ts';
+import type { EncodeOptions, Tokenizer } from '../tokenizer/tokenizer.ts';
 
 /**
  * How echo reports a prompt.
@@ -32,12 +32,19 @@ export const ECHO_TOKENS: PromptEcho = {
 /** Counts the spaces at the start of a text; U+2581 is SentencePiece's form of a space. */
 export const leadingSpaces = (text: string): number => /^[ \u2581]*/.exec(text)?.[0].length ?? 0;
 
-/** Counts the ids that the tokenizer added before a text: none if the text begins with BOS itself. */
-export function addedTokenCount(text: string, ids: readonly number[], tokenizer: Tokenizer): number {
-  const { prefixIds, bosId } = tokenizer;
-  const isPrefixed = prefixIds.every((id, index) => ids[index] === id);
+/** Counts the ids that the tokenizer added before a text: none if the text begins with BOS itself, unless `always`. */
+export function addedTokenCount(
+  text: string,
+  ids: readonly number[],
+  tokenizer: Tokenizer,
+  add: EncodeOptions['addSpecialTokens'],
+): number {
+  const { bosId } = tokenizer;
+  const added = tokenizer.addedIds(add);
+  if (add === 'always') return added.length;
+  const isPrefixed = added.every((id, index) => ids[index] === id);
   const isSpelled = bosId !== null && text.startsWith(tokenizer.spelling(bosId));
-  return isPrefixed && !isSpelled ? prefixIds.length : 0;
+  return isPrefixed && !isSpelled ? added.length : 0;
 }
 
 /** Corrects the engine's `prompt` event to the prompt as the client wrote it. */

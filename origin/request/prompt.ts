@@ -45,7 +45,7 @@ export async function encodePrompt(
     }
     const text = boundedText(part, 'end', context);
     const marked = model.images && options.parseSpecial ? withImageTokens(text, model.images) : text;
-    const addSpecialTokens = options.addSpecialTokens && index === 0;
+    const addSpecialTokens = index === 0 && options.addSpecialTokens;
     const encoded = await model.encoder.encode(marked, { ...options, addSpecialTokens }, caller);
     for (const id of Array.from(encoded)) ids.push(id);
   }

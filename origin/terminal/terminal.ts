@@ -39,6 +39,11 @@ export class Terminal {
     return this.isInteractive && this.#stdout.hasColors?.() !== false;
   }
 
+  /** True if a person sees progress bars, which go to stderr. */
+  get showsProgress(): boolean {
+    return this.stderr.isTTY === true;
+  }
+
   /** Writes a result as it is. */
   write(text: string): void {
     this.#stdout.write(text);

@@ -7,8 +7,11 @@ import { bytesOf, type TokenBytes } from './token-bytes.ts';
 import { readTokenizerFiles, type TokenizerFiles, type TokenizerJson } from './tokenizer-files.ts';
 
 export interface EncodeOptions {
-  /** Put the tokenizer's own special tokens (BOS) before the text, unless the text already starts with BOS. */
-  readonly addSpecialTokens: boolean;
+  /**
+   * Put the tokenizer's own special tokens (BOS) before the text, unless the text already starts with BOS. `always`: put
+   * them before every text, and BOS if the tokenizer adds none.
+   */
+  readonly addSpecialTokens: boolean | 'always';
   /** True: parse the text of a special token as that token. False: as ordinary text. */
   readonly parseSpecial: boolean;
 }
@@ -82,8 +85,16 @@ export class Tokenizer {
   encode(text: string, { addSpecialTokens, parseSpecial }: EncodeOptions): number[] {
     const pipeline = parseSpecial ? this.#special : this.#withoutControl();
     const ids = text === '' ? [] : pipeline.encode(text.toWellFormed(), { add_special_tokens: false }).ids;
-    if (!addSpecialTokens || (this.bosId !== null && ids[0] === this.bosId)) return ids;
-    return [...this.prefixIds, ...ids];
+    const startsWithBos = this.bosId !== null && ids[0] === this.bosId;
+    if (startsWithBos && addSpecialTokens !== 'always') return ids;
+    return [...this.addedIds(addSpecialTokens), ...ids];
+  }
+
+  /** Returns the special tokens to put before a text that does not start with BOS. */
+  addedIds(add: EncodeOptions['addSpecialTokens']): readonly number[] {
+    if (!add) return [];
+    const isMissing = add === 'always' && this.prefixIds.length === 0 && this.bosId !== null;
+    return isMissing ? [this.bosId] : this.prefixIds;
   }
 
   /** Returns the text of the ids. Broken characters become U+FFFD; ids outside the vocabulary have no text. */

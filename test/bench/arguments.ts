@@ -1,16 +1,10 @@
 import { existsSync } from 'node:fs';
 import { InvalidArgumentError } from 'commander';
+import { whole } from '../../origin/terminal/program.ts';
 
 /** Parsers of the benchmarks' options. They reject a wrong value before anything runs. */
 
-/** Parses an integer of at least `least`. */
-export const whole =
-  (least: number) =>
-  (text: string): number => {
-    const value = /^\d+$/.test(text) ? Number(text) : Number.NaN;
-    if (Number.isSafeInteger(value) && value >= least) return value;
-    throw new InvalidArgumentError(`Expected a whole number of at least ${least}.`);
-  };
+export { whole };
 
 export function aboveZero(text: string): number {
   const value = Number(text);

@@ -91,15 +91,15 @@ export async function hostileFigures(target: Target, plan: Plan, progress: Progr
   ];
 }
 
-async function residentBytes(originUrl: string): Promise<number> {
-  const text = await (await fetch(new URL('/metrics', originUrl))).text();
+async function residentBytes(metricsUrl: string): Promise<number> {
+  const text = await (await fetch(new URL('/metrics', metricsUrl))).text();
   return Number(/^continuo_origin_resident_bytes (\S+)/m.exec(text)?.[1]);
 }
 
 /** Measures an overload by 200 clients of two tenants, one with ten times as many clients as the other. */
 export async function overloadFigures(
   target: Target,
-  originUrl: string,
+  metricsUrl: string,
   seconds: number,
   progress: Progress,
 ): Promise<Figures> {
@@ -110,7 +110,7 @@ export async function overloadFigures(
     prompt: tokenIds(index, 64),
     maxTokens: 48,
   });
-  const memory = () => residentBytes(originUrl);
+  const memory = () => residentBytes(metricsUrl);
   const result = await soak(target, { seconds, clients, job, refusedPauseMs: 1000, memory });
   progress(1, target.name);
   const { small = 0, large = 0 } = result.tokensByTenant;

@@ -118,7 +118,7 @@ async function measureSystem(
     figures.push(...(await constraintFigures(origin, plan, progress)));
   }
   if (plan.soakSeconds > 0) {
-    figures.push(...(await overloadFigures(origin, system.origin.url, plan.soakSeconds, progress)));
+    figures.push(...(await overloadFigures(origin, system.metricsUrl, plan.soakSeconds, progress)));
   }
   if (plan.via.includes('worker')) {
     const baseUrl = `${system.url}/v1`;

@@ -73,6 +73,6 @@ export async function limitedKey(tenant: string, limits: Readonly<Record<string,
 
 /** Returns the number of requests that the origin is working on. */
 export async function running(): Promise<number> {
-  const response = await fetch(`${inject('served').originUrl}/health`);
+  const response = await fetch(`${inject('served').metricsUrl}/health`);
   return ((await response.json()) as { running: number }).running;
 }

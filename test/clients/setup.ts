@@ -5,7 +5,7 @@ import { preparePython } from './python.ts';
 declare module 'vitest' {
   interface ProvidedContext {
     /** The running system that every client calls. */
-    served: { readonly url: string; readonly apiKey: string; readonly originUrl: string };
+    served: { readonly url: string; readonly apiKey: string; readonly metricsUrl: string };
     /** An interpreter with the packages of requirements.txt; null = Python clients are skipped. */
     python: string | null;
   }
@@ -17,7 +17,7 @@ export async function setup(project: TestProject): Promise<() => Promise<void>> 
   if ('missing' in prepared) console.log(`Python clients are skipped: ${prepared.missing}`);
   project.provide('python', 'python' in prepared ? prepared.python : null);
   const system = await startSystem();
-  project.provide('served', { url: system.url, apiKey: system.apiKey, originUrl: system.origin.url });
+  project.provide('served', { url: system.url, apiKey: system.apiKey, metricsUrl: system.metricsUrl });
   return async () => {
     await system.stop();
   };

@@ -179,7 +179,7 @@ describe('raw HTTP', () => {
 
   test('a disconnected client frees its slot', async () => {
     const generated = async () => {
-      const metrics = await (await fetch(`${system.origin.url}/metrics`)).text();
+      const metrics = await (await fetch(`${system.metricsUrl}/metrics`)).text();
       return Number(/^continuo_origin_completion_tokens_total\S* (\d+)$/m.exec(metrics)?.[1]);
     };
     const before = await generated();
@@ -197,7 +197,7 @@ describe('raw HTTP', () => {
     });
     await Promise.all(leaving);
     const running = async () =>
-      ((await (await fetch(`${system.origin.url}/health`)).json()) as { running: number }).running;
+      ((await (await fetch(`${system.metricsUrl}/health`)).json()) as { running: number }).running;
     await expect.poll(running).toBe(0);
     // They did not end on their own.
     expect((await generated()) - before).toBeLessThan(clients * tokens);

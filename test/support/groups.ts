@@ -20,6 +20,7 @@ const FOLDERS: Readonly<Record<string, Group>> = {
   'test/origin': 'origin',
   'test/gpu': 'origin',
   'test/e2e': 'e2e',
+  'test/fuzz': 'e2e',
 };
 
 const IMPORT =

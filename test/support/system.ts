@@ -3,7 +3,6 @@ import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { fileURLToPath } from 'node:url';
 import { portFault } from '../../origin/start/port.ts';
 
 /** The whole product as `npm start` runs it: launcher, origin with the built-in model, Worker in workerd. */
@@ -12,6 +11,8 @@ export interface System {
   readonly apiKey: string;
   /** The origin behind the Worker, with the secret that signs requests. */
   readonly origin: { readonly url: string; readonly secret: string };
+  /** Address of the origin's metrics and detailed health. */
+  readonly metricsUrl: string;
   readonly banner: string;
   readonly stateDirectory: string;
   /** The launcher's own output so far. */
@@ -38,7 +39,7 @@ export async function freePort(): Promise<number> {
   }
 }
 
-const MAIN = fileURLToPath(new URL('../../origin/start/main.ts', import.meta.url));
+const MAIN = path.resolve(import.meta.dirname, '../../origin/start/main.ts');
 
 export function launch(environment: Readonly<Record<string, string>>): {
   child: ChildProcess;
@@ -80,9 +81,11 @@ export async function startSystem(
 ): Promise<System> {
   const directory = stateDirectory ?? mkdtempSync(path.join(tmpdir(), 'continuo-'));
   const originPort = await freePort();
+  const metricsPort = await freePort();
   const { child, output } = launch({
     CONTINUO_PORT: String(await freePort()),
     CONTINUO_ORIGIN_PORT: String(originPort),
+    CONTINUO_METRICS_PORT: String(metricsPort),
     CONTINUO_STATE_DIR: directory,
     ...environment,
   });
@@ -98,6 +101,7 @@ export async function startSystem(
     url: /endpoint {2}(\S+)\/v1/.exec(banner)?.[1] ?? '',
     apiKey: /key {7}(\S+)/.exec(banner)?.[1] ?? '',
     origin: { url: `http://127.0.0.1:${originPort}`, secret: originSecret },
+    metricsUrl: `http://127.0.0.1:${metricsPort}`,
     banner,
     stateDirectory: directory,
     output,

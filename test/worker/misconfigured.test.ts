@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import { startWorker } from './support/worker.ts';
 import { WorkerdLog } from './support/workerd-log.ts';
 
-const NOBODY = { url: 'http://127.0.0.1:9', secret: 'not asked' };
+const NOBODY = { url: 'http://127.0.0.1:9', secret: 'not asked, at least 32 characters' };
 const origin = { kind: 'origin', name: 'far', url: 'http://127.0.0.1:9' };
 const server = {
   kind: 'openai',
@@ -20,6 +20,7 @@ test.each([
     'CORS_ORIGINS.1 is invalid',
   ],
   ['an empty secret', { ORIGIN_SECRET: '' }, 'ORIGIN_SECRET is not set'],
+  ['a short secret', { ORIGIN_SECRET: 'short' }, 'ORIGIN_SECRET has 5 characters; it must have at least 32'],
   ['the list of upstreams', { UPSTREAMS: '[' }, 'UPSTREAMS is not JSON'],
   ['an origin without its secret', upstreams({ ...origin, secret: 'FAR_SECRET' }), 'FAR_SECRET is not set'],
   ['a server without its key', upstreams({ ...server, apiKey: 'NEAR_KEY' }), 'NEAR_KEY is not set'],

@@ -61,7 +61,7 @@ const alreadyExpired = (): ApiError =>
 
 /** Blocks a key at once, in spite of the Workers' caches. */
 const block = ({ id, tenantId }: KeyRecord, context: RequestContext): Promise<void> =>
-  retry(() => limiterOf(context, tenantId).block(id, true));
+  retry(() => limiterOf(context, tenantId).block(id, true), context.backoff);
 
 export const KEY_OPERATIONS: readonly AdminOperation[] = [
   operation({

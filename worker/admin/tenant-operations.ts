@@ -35,7 +35,7 @@ export const PLAN_OPERATIONS = recordOperations({
  * first may reach the limiter last.
  */
 async function sendSuspension(id: string, suspended: boolean, context: RequestContext): Promise<void> {
-  await retry(() => limiterOf(context, id).block(null, suspended));
+  await retry(() => limiterOf(context, id).block(null, suspended), context.backoff);
   const tenant = await readTenant(context.env.DB, id);
   if (tenant && tenant.suspended !== suspended) await sendSuspension(id, tenant.suspended, context);
 }

@@ -94,9 +94,9 @@ function keyReader({ env, timers, requestId }: RequestContext) {
 }
 
 /** @throws ApiError 401 if the limiter has blocked the key; 403 if it has blocked the tenant; 503 if it is unreachable */
-async function checkRevocation({ tenant, key }: Principal, { env }: RequestContext): Promise<void> {
+async function checkRevocation({ tenant, key }: Principal, { env, backoff }: RequestContext): Promise<void> {
   const ask = async () => await env.LIMITER.get(env.LIMITER.idFromName(tenant.id)).blockOf(key.id);
-  const block = await retry(ask).catch(unavailable);
+  const block = await retry(ask, backoff).catch(unavailable);
   if (block === 'revoked') throw invalidKey();
   if (block === 'suspended') throw suspended();
 }

@@ -1,6 +1,7 @@
 import type { Command } from 'commander';
 import { addModelCommands } from '../../origin/hub/model-commands.ts';
 import { createProgram, withExamples } from '../../origin/terminal/program.ts';
+import { addBenchCommand } from './bench.ts';
 import { addKeyCommands, addPlanCommands, addTenantCommands, addUsageCommand } from './commands.ts';
 import { addCompleteCommand } from './complete.ts';
 import { addDoctorCommand } from './doctor.ts';
@@ -27,6 +28,7 @@ export function createContinuo(context: CliContext): Command {
   addUsageCommand(program, asAdmin);
   const model = program.command('model').description('fetch, list and check models on this machine');
   addModelCommands(model, program, terminal, environment);
+  addBenchCommand(program, asCaller, () => performance.now());
   addDoctorCommand(program, context);
   addCompletionCommands(program, terminal);
   return program;

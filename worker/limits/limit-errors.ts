@@ -36,6 +36,17 @@ export const unchecked = (): ApiError =>
     'The limits of this tenant cannot be checked right now. Retry the request.',
   );
 
+const OVERLOADED_WAIT_MS = 1_000;
+
+/** The limiter has more calls than it can take. Clients wait 1 to 3 s, so that they do not return together. */
+export function limiterOverloaded(random: number): ApiError {
+  const wait = OVERLOADED_WAIT_MS * (1 + 2 * random);
+  const message = `Too many requests of this tenant arrive at the same time. Please try again in ${goDuration(wait)}.`;
+  return new ApiError('rate_limit_exceeded', message, {
+    headers: { ...retryAfter(wait), 'x-should-retry': 'true' },
+  });
+}
+
 /**
  * Maps a refused reservation to the error the caller sees. If waiting helps, the error says how long. Otherwise it tells
  * clients not to retry.

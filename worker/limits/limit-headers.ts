@@ -16,8 +16,8 @@ const isLimited = ({ tenant, key }: Principal): boolean =>
 async function readLimits(context: RequestContext): Promise<void> {
   const { caller, answer, timings } = context;
   const { principal } = caller;
-  const known = Object.keys(answer.limits).length > 0;
-  if (known || principal === null || !isLimited(principal)) return;
+  const unknown = answer.limits !== null && Object.keys(answer.limits).length === 0;
+  if (!unknown || principal === null || !isLimited(principal)) return;
   const { tenant, key } = principal;
   const holder = { tenantId: tenant.id, keyId: key.id, tenantLimits: tenant.limits, keyLimits: key.limits };
   answer.limits = await timings

@@ -1,9 +1,9 @@
 import type { FinishReason, Usage } from '../../shared/generation.ts';
 import type { Principal } from '../../shared/tenant.ts';
 import type { RequestContext } from '../context.ts';
-import { retry } from '../retry.ts';
+import { isOverloaded } from '../retry.ts';
 import { NO_USAGE } from '../usage/usage-record.ts';
-import { limitError, unchecked } from './limit-errors.ts';
+import { limitError, limiterOverloaded, unchecked } from './limit-errors.ts';
 import type {
   Limiter,
   Renewal,
@@ -73,7 +73,8 @@ const RENEWALS = 3;
 /**
  * Reserves requests, tokens and concurrency together, for the tenant and for the key. Also sets the response's
  * `x-ratelimit-*` headers.
- * @throws ApiError 429; 401 or 403 if the key or tenant was blocked recently; 503 if no limiter can be reached
+ * @throws ApiError 429, also if the limiter is overloaded; 401 or 403 if the key or tenant was blocked recently; 503 if the
+ * limiter fails
  */
 export async function admit(
   principal: Principal,
@@ -96,24 +97,40 @@ export async function admit(
   };
   const limiterName = nearestName(context, tenant.id);
   const reserve = async (wanted: ReservationRequest): Promise<void> => {
-    // Idempotent: the limiter knows requests by their id.
-    const call = () =>
-      context.settlements.withWaiting(
-        limiterName,
-        async (settlements) => await limiter().reserve(wanted, settlements),
-      );
-    const result = await retry(call).catch(() => {
-      throw unchecked();
-    });
+    const result = await context.settlements
+      .withWaiting(limiterName, async (settlements) => await limiter().reserve(wanted, settlements))
+      .catch((thrown: unknown) => {
+        // The limiter is not called again for this request, because a limiter that fails may have too many calls already.
+        context.answer.limits = null;
+        throw isOverloaded(thrown) ? limiterOverloaded(context.backoff.random()) : unchecked();
+      });
     context.answer.limits = result.headers;
     if (!result.admitted) throw limitError(result.refusal, principal, { ...cost, tokens: wanted.tokens });
   };
-  await context.timings.measure('limit', () => reserve(request));
+  try {
+    await context.timings.measure('limit', () => reserve(request));
+  } catch (thrown) {
+    // Only the limiter's answer may have been lost. The next request then frees the reservation, otherwise it expires.
+    if (context.answer.limits === null)
+      context.settlements.leave(limiterName, { requestId, settlement: UNHEARD });
+    throw thrown;
+  }
   const raise = async (tokens: number): Promise<void> => {
     if (tokens > cost.tokens && limitsTokens(principal)) await reserve({ ...request, tokens, raise: true });
   };
   return { ...hold(limiter, limiterName, requestId, context), raise };
 }
+
+/** Settles a reservation whose answer was lost. */
+const UNHEARD: Settlement = {
+  status: 'failed',
+  usage: NO_USAGE,
+  errorCode: 'server_is_overloaded',
+  finishReasons: [],
+  upstream: null,
+  latencyMs: 0,
+  firstTokenMs: null,
+};
 
 const limitsTokens = ({ tenant, key }: Principal): boolean =>
   [tenant.limits, key.limits].some((limits) =>

@@ -1,3 +1,4 @@
+import { type Backoff, backoffMs } from '../retry.ts';
 import type { SettlementRequest } from './limiter-protocol.ts';
 
 /** A settlement waits this long for a reservation to travel with, or for other settlements. */
@@ -5,7 +6,10 @@ const GATHER_MS = 10;
 /** If the call that carries a settlement has not returned by then, its request counts as dead. */
 const CARRIER_TIMEOUT_MS = 1000;
 const ATTEMPTS = 3;
+/** Longest pause before the second attempt. Doubles with every further attempt. */
 const RETRY_MS = 250;
+/** A limiter that fails gets no more settlements than this that nothing but the next reservation delivers. */
+const MAX_LEFT = 20;
 
 type Call<T> = (settlements: readonly SettlementRequest[]) => Promise<T>;
 
@@ -24,10 +28,10 @@ interface Entry {
  */
 export class SettlementQueue {
   readonly #waiting = new Map<string, Set<Entry>>();
-  readonly #pause: (ms: number) => Promise<unknown>;
+  readonly #backoff: Backoff;
 
-  constructor(pause: (ms: number) => Promise<unknown>) {
-    this.#pause = pause;
+  constructor(backoff: Backoff) {
+    this.#backoff = backoff;
   }
 
   /** Passes all settlements that wait for this limiter to `call`. If the call fails, they wait again. */
@@ -51,10 +55,11 @@ export class SettlementQueue {
   async deliver(limiter: string, settlement: SettlementRequest, call: Call<unknown>): Promise<void> {
     const entry: Entry = { settlement, delivered: null, over: false };
     this.#wait(limiter, entry);
-    await this.#pause(GATHER_MS);
-    for (let attempt = 0; attempt < ATTEMPTS; attempt += 1) {
+    const { pause, random } = this.#backoff;
+    await pause(GATHER_MS);
+    for (let attempt = 1; attempt <= ATTEMPTS; attempt += 1) {
       const delivered = await (entry.delivered
-        ? Promise.race([entry.delivered, this.#pause(CARRIER_TIMEOUT_MS)])
+        ? Promise.race([entry.delivered, pause(CARRIER_TIMEOUT_MS)])
         : this.withWaiting(limiter, call).then(
             () => true,
             () => false,
@@ -62,12 +67,18 @@ export class SettlementQueue {
       if (delivered) break;
       this.#wait(limiter, entry);
       // A restarting limiter may need a moment. Meanwhile, a reservation may carry the settlement.
-      await this.#pause(RETRY_MS);
+      await pause(backoffMs(RETRY_MS, attempt, random()));
     }
     entry.over = true;
     const others = this.#waiting.get(limiter);
     others?.delete(entry);
     if (others?.size === 0) this.#waiting.delete(limiter);
+  }
+
+  /** Leaves a settlement for the next reservation, without a call of its own. It may be lost. */
+  leave(limiter: string, settlement: SettlementRequest): void {
+    if ((this.#waiting.get(limiter)?.size ?? 0) >= MAX_LEFT) return;
+    this.#wait(limiter, { settlement, delivered: null, over: false });
   }
 
   #wait(limiter: string, entry: Entry): void {

@@ -43,6 +43,7 @@ export function idempotent(handler: RouteHandler): RouteHandler {
     const lifetime = context.settings.REQUEST_TIMEOUT_MS + GRACE_MS;
     const claim = await retry<IdempotencyClaim>(
       async () => await object().claim(claimant, requestHash, lifetime),
+      context.backoff,
     ).catch(unavailable);
     if (claim.turn === 'replay') return replayed(claim.answer);
     if (claim.turn === 'mismatch') throw mismatch();
@@ -54,8 +55,8 @@ export function idempotent(handler: RouteHandler): RouteHandler {
       signal: request.signal,
     });
     const claimed: ClaimedKey = {
-      keep: (answer) => retry(() => object().keep(claimant, answer)),
-      release: () => retry(() => object().release(claimant)),
+      keep: (answer) => retry(() => object().keep(claimant, answer), context.backoff),
+      release: () => retry(() => object().release(claimant), context.backoff),
     };
     return runOnce(claimed, () => Promise.resolve(handler(inner, context, argument)), context);
   };

@@ -65,9 +65,10 @@ export async function resumeStream(request: Request, context: RequestContext, id
   const stream: Resumed =
     completion === undefined
       ? null
-      : await retry<Resumed>(async () => await tailOf(context, completion).resume(from, tenant.id)).catch(
-          unavailable,
-        );
+      : await retry<Resumed>(
+          async () => await tailOf(context, completion).resume(from, tenant.id),
+          context.backoff,
+        ).catch(unavailable);
   if (stream === null) {
     const message =
       'This stream does not exist: it was not resumable, or it ended more than one minute ago. Send a new request.';

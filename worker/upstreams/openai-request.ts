@@ -99,6 +99,9 @@ const unsupported = (param: string, what: string): ApiError =>
 function checkSupported(request: GenerationRequest, { tokensAsIds }: BodyOptions): void {
   if (request.promptTopLogprobs !== null)
     throw unsupported('logprobs', 'score a prompt (echo with logprobs)');
+  if (request.addSpecialTokens === 'always') {
+    throw unsupported('add_special_tokens', 'add special tokens always; use true or false');
+  }
   if (request.tokenIds) throw unsupported('return_token_ids', 'show token ids');
   if (tokensAsIds && request.topLogprobs !== null) {
     throw unsupported('return_tokens_as_token_ids', 'name tokens by their ids');

@@ -8,7 +8,14 @@ import {
   type UsageAccount,
   usageAccount,
 } from '../../shared/generation.ts';
-import { importSigningKey, SIGNATURE_HEADER, type SigningKey, sign } from '../../shared/signing.ts';
+import {
+  importSigningKey,
+  SECRET_ID_HEADER,
+  SIGNATURE_HEADER,
+  type SigningKey,
+  secretId,
+  sign,
+} from '../../shared/signing.ts';
 import {
   type DetokenizeRequest,
   detokenizeResult,
@@ -59,7 +66,7 @@ export class OriginUpstream implements Upstream {
   readonly #options: OriginOptions;
   /** Base address without a trailing slash. */
   readonly #base: string;
-  #key: SigningKey | null = null;
+  #key: { readonly id: string; readonly key: SigningKey } | null = null;
   /** What the origin announced; null = nothing, because it is older or has not been asked. */
   #capabilities: ReadonlySet<string> | null = null;
 
@@ -157,7 +164,7 @@ export class OriginUpstream implements Upstream {
     const headers = {
       ...call.headers,
       'content-type': 'application/json',
-      [SIGNATURE_HEADER]: await this.#signature(call, body),
+      ...(await this.#signature(call, body)),
     };
     const { fetch, acceptTimeoutMs } = this.#options;
     const response = await fetchUpstream(
@@ -169,11 +176,13 @@ export class OriginUpstream implements Upstream {
     return response;
   }
 
-  async #signature(call: OriginCall, body: string): Promise<string> {
+  async #signature(call: OriginCall, body: string): Promise<Record<string, string>> {
+    const { secret, now } = this.#options;
     // workerd lets requests share the key, but not a promise of it.
-    this.#key ??= await importSigningKey(this.#options.secret);
-    const claims = { timestamp: this.#options.now(), nonce: crypto.randomUUID() };
-    return sign(this.#key, { method: call.method, path: call.path, body }, claims);
+    this.#key ??= { id: await secretId(secret), key: await importSigningKey(secret) };
+    const claims = { timestamp: now(), nonce: crypto.randomUUID() };
+    const signature = await sign(this.#key.key, { method: call.method, path: call.path, body }, claims);
+    return { [SIGNATURE_HEADER]: signature, [SECRET_ID_HEADER]: this.#key.id };
   }
 }
 

@@ -1,5 +1,6 @@
 import type { ApiError } from '../../shared/errors.ts';
 import type { OriginModel, UsageAccount, WirePrompt } from '../../shared/generation.ts';
+import { MIN_SECRET_LENGTH } from '../../shared/signing.ts';
 import { type Env, fetcherOf, type Settings, secretOf } from '../env.ts';
 import { afterAlone } from '../timers/request-timers.ts';
 import type { Fetch } from './fetch-upstream.ts';
@@ -52,6 +53,11 @@ function createUpstream(config: UpstreamConfig, settings: Settings, env: Env, no
     return new OpenAiUpstream({ ...shared, apiKey, models, cacheSalt, flavor, user, now });
   }
   const secret = secretOf(env, config.secret);
+  if (secret.length < MIN_SECRET_LENGTH) {
+    throw new Error(
+      `The secret ${config.secret} has ${secret.length} characters; it must have at least ${MIN_SECRET_LENGTH}.`,
+    );
+  }
   const validation = settings.ENVIRONMENT === 'development' ? 'every' : 'first';
   return new OriginUpstream({ ...shared, secret, models: config.models ?? null, validation, now });
 }

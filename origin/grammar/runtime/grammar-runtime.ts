@@ -48,8 +48,8 @@ export class GrammarRuntime implements CompiledGrammar {
     return this.#programBytes + this.#table.bytes;
   }
 
-  start(): Constraint {
-    return new SequenceConstraint(this, { table: this.#table, state: this.#table.initial });
+  start(onWork: (units: number) => void = () => {}): Constraint {
+    return new SequenceConstraint(this, { table: this.#table, state: this.#table.initial }, onWork);
   }
 
   /** Moves a position to the current table, and replaces a table that is too large. Call it before each operation. */
@@ -90,9 +90,9 @@ class SequenceConstraint implements Constraint {
   readonly #budget: StepBudget;
   #position: ParserPosition;
 
-  constructor(grammar: GrammarRuntime, start: ParserPosition) {
+  constructor(grammar: GrammarRuntime, start: ParserPosition, onWork: (units: number) => void) {
     this.#grammar = grammar;
-    this.#budget = new StepBudget(grammar.vocabulary.tokens.vocabularySize);
+    this.#budget = new StepBudget(grammar.vocabulary.tokens.vocabularySize, onWork);
     this.#position = start;
   }
 

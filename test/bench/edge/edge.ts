@@ -19,7 +19,7 @@ import { workerdCpuMs } from './workerd-cpu.ts';
  * - through the Worker with its database and Durable Objects
  */
 
-const SECRET = 'secret of the benchmark';
+const SECRET = 'secret of the benchmark, 32 bytes long';
 const ADMIN_KEY = 'admin-key-of-the-benchmark';
 
 async function startOrigin(): Promise<{ url: string; child: ChildProcess }> {

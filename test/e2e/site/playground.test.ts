@@ -148,12 +148,8 @@ describe('the playground', () => {
   });
 });
 
-interface Running {
-  readonly url: string;
-}
-
 /** Returns how many sequences the origin generates, by its metrics. */
-async function runningSequences({ origin }: { readonly origin: Running }): Promise<number> {
-  const text = await (await fetch(`${origin.url}/metrics`)).text();
+async function runningSequences({ metricsUrl }: { readonly metricsUrl: string }): Promise<number> {
+  const text = await (await fetch(`${metricsUrl}/metrics`)).text();
   return Number(/^continuo_origin_running_sequences\S* (\d+)/m.exec(text)?.[1]);
 }

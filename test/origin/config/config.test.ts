@@ -21,7 +21,7 @@ const sourceTexts = (folder: string): string[] =>
     .filter((name) => /\.(ts|py|yaml)$|Dockerfile/.test(name) && !name.includes('node_modules'))
     .map((name) => readFileSync(join(folder, name), 'utf8'));
 
-const SECRET = { CONTINUO_ORIGIN_SECRET: 'not to be told' };
+const SECRET = { CONTINUO_ORIGIN_SECRET: 'not to be told, at least 32 bytes' };
 
 describe('configuration', () => {
   test('requires only the secret', () => {
@@ -74,8 +74,8 @@ describe('configuration', () => {
   });
 
   test.each([
-    ['CONTINUO_ORIGIN_SECRET', undefined, /must be set: expected at least 8 characters/],
-    ['CONTINUO_ORIGIN_SECRET', 'short', /received 5 characters; expected at least 8 characters/],
+    ['CONTINUO_ORIGIN_SECRET', undefined, /must be set: expected at least 32 characters/],
+    ['CONTINUO_ORIGIN_SECRET', 'short', /received 5 characters; expected at least 32 characters/],
     ['CONTINUO_ORIGIN_PORT', 'http', /received "http"; expected a whole number from 0 to 65535/],
     ['CONTINUO_ORIGIN_PORT', '70000', /received "70000"; expected a whole number from 0 to 65535/],
     ['CONTINUO_SLOTS', 'abc', /received "abc"; expected a whole number from 1 to 1024/],

@@ -76,11 +76,11 @@ describe.each(['Dockerfile', 'Dockerfile.cuda'])('%s', (name) => {
     expect(existsSync(at('origin/main.ts'))).toBe(true);
   });
 
-  test('the health check is a program in the image, and the port is the default of the origin', () => {
+  test('the health check is a program in the image, and the ports are those of the origin', () => {
     expect(execForm(wordsOf('HEALTHCHECK', last)[0]!)).toEqual(['node', 'origin/deploy/health-check.ts']);
     expect(existsSync(at('origin/deploy/health-check.ts'))).toBe(true);
     const port = variables.shape.CONTINUO_ORIGIN_PORT.parse(undefined);
-    expect(wordsOf('EXPOSE', last)).toEqual([[String(port)]]);
+    expect(wordsOf('EXPOSE', last)).toEqual([[String(port), '9101']]);
   });
 
   test('the environment has known variables, no secrets, and the provider of the image', () => {

@@ -78,15 +78,22 @@ describe.each(renderer === null ? [] : OVERLAYS)('overlay %s', (name) => {
         expect(container.ports.map((port) => port.name)).toContain(httpGet.port);
     expect(probesOf(origin).map(({ httpGet }) => httpGet.path)).toEqual(['/health', '/health', '/health']);
     expect(readFileSync(path.join(ROOT, 'origin/http/server.ts'), 'utf8')).toContain("'/health'");
-    const { port } = readConfig({ CONTINUO_ORIGIN_SECRET: 'only for the port' });
-    expect(origin.ports).toEqual([{ name: 'http', containerPort: port }]);
+    const { port } = readConfig({ CONTINUO_ORIGIN_SECRET: 'only for the port, at least 32 bytes' });
+    const metricsPort = Number(origin.env.find(({ name }) => name === 'CONTINUO_METRICS_PORT')?.value);
+    expect(origin.ports).toEqual([
+      { name: 'http', containerPort: port },
+      { name: 'metrics', containerPort: metricsPort },
+    ]);
     expect(find<IService>('Service')!.spec.ports.map(({ targetPort }) => targetPort)).toEqual(['http']);
-    expect(deployment.spec.template.metadata.annotations['prometheus.io/port']).toBe(String(port));
+    expect(deployment.spec.template.metadata.annotations['prometheus.io/port']).toBe(String(metricsPort));
   });
 
   test('the origin accepts its variables, and the grace period outlasts its drain', () => {
     expect(namesOf(origin).filter((variable) => !(variable in variables.shape))).toEqual([]);
-    const values = origin.env.map(({ name, value }) => [name, value ?? 'from a secret']);
+    const values = origin.env.map(({ name, value }) => [
+      name,
+      value ?? 'from a secret of 32 characters or more',
+    ]);
     const { drainMs } = readConfig(Object.fromEntries(values));
     expect(pod.terminationGracePeriodSeconds).toBeGreaterThan(drainMs / 1000 + 5);
   });

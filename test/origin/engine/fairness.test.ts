@@ -1,9 +1,11 @@
 import { describe, expect, it } from 'vitest';
+import type { CompiledGrammar } from '../../../origin/grammar/constraint.ts';
 import { Driver } from './support/engine-driver.ts';
 import { CHUNK, endless, longPrompt, shape, tokensSoFar } from './support/long-requests.ts';
 import { ScriptedRunner } from './support/scripted-runner.ts';
 import { NEUTRAL } from './support/submissions.ts';
-import { EOS } from './support/vocabulary.ts';
+import { transcribe } from './support/transcript.ts';
+import { EOS, VOCABULARY } from './support/vocabulary.ts';
 
 const doneBy = (driver: Driver, tenant: string) =>
   [...driver.events].filter(([id, events]) => id.startsWith(tenant) && events.at(-1)?.type === 'done').length;
@@ -58,5 +60,90 @@ describe('fairness between tenants', () => {
     if (abortAfter !== null) driver.engine.abort('first');
     while (doneBy(driver, 'b') < 5) await driver.step();
     expect(doneBy(driver, 'a')).toBeGreaterThanOrEqual(3);
+  });
+});
+
+describe('grammar work', () => {
+  /** About 5 ms, the most that one operation of a grammar may take. */
+  const UNITS = 500_000;
+  /** About 2 ms. */
+  const PER_STEP = 200_000;
+
+  /** Allows every token; each mask costs `UNITS` and is counted. */
+  const hostile = (count: () => void): CompiledGrammar => ({
+    start: (onWork) => ({
+      accepting: false,
+      mask: () => {
+        count();
+        onWork?.(UNITS);
+        return new Uint32Array((VOCABULARY + 31) >>> 5).fill(2 ** 32 - 1);
+      },
+      accept: () => undefined,
+    }),
+  });
+
+  const start = () => {
+    let masks = 0;
+    let woken = 0;
+    const driver = new Driver(new ScriptedRunner(shape(8)), {
+      compile: () => hostile(() => masks++),
+      onWork: () => woken++,
+    });
+    /** Makes one step; returns the masks computed in it. */
+    const step = async () => {
+      masks = 0;
+      await driver.step();
+      await new Promise((resolve) => setImmediate(resolve));
+      return masks;
+    };
+    return { driver, step, woken: () => woken };
+  };
+
+  it('of a tenant is limited per step, however many sequences and requests it has', async () => {
+    const { driver, step } = start();
+    driver.submit(endless('plain', 200, 'other'));
+    for (let serial = 0; serial < 4; serial++) {
+      driver.submit({ ...endless(`hostile ${serial}`, 30, 'hostile'), constraint: '{}' });
+    }
+    let work = 0;
+    for (let steps = 1; steps <= 150; steps++) {
+      const before = tokensSoFar(driver, 'plain');
+      const masks = await step();
+      // One operation more than the tenant has left, and the first token of a prompt.
+      expect(masks).toBeLessThanOrEqual(2);
+      work += masks * UNITS;
+      expect(work).toBeLessThanOrEqual(steps * PER_STEP + 8 * UNITS);
+      if (steps > 1) expect(tokensSoFar(driver, 'plain')).toBe(before + 1);
+    }
+    const served = [0, 1, 2, 3].map((serial) => tokensSoFar(driver, `hostile ${serial}`));
+    expect(Math.min(...served)).toBeGreaterThan(8);
+    expect(Math.max(...served) - Math.min(...served)).toBeLessThanOrEqual(4);
+  });
+
+  it('that waits changes no token', async () => {
+    const { driver, step } = start();
+    for (const id of ['first', 'second']) {
+      driver.submit({ ...endless(id, 30, 'hostile'), constraint: '{}' });
+    }
+    while (!driver.engine.idle || driver.engine.awaitsPreparation) await step();
+    const plain = new Driver(new ScriptedRunner(shape(8)));
+    plain.submit(endless('first', 30, 'hostile'));
+    await plain.finish();
+    const ids = (of: Driver, id: string) => transcribe(of.eventsOf(id), 1).choices.get(0)?.ids;
+    expect(ids(driver, 'first')).toEqual(ids(plain, 'first'));
+    expect(ids(driver, 'second')).toEqual(ids(plain, 'first'));
+  });
+
+  it('that waits for a step wakes an idle engine', async () => {
+    const { driver, step, woken } = start();
+    for (let serial = 0; serial < 4; serial++) {
+      driver.submit({ ...endless(`hostile ${serial}`, 1, 'hostile'), constraint: '{}' });
+    }
+    driver.engine.abort('hostile 0');
+    await new Promise((resolve) => setImmediate(resolve));
+    expect(woken()).toBeGreaterThan(0);
+    expect(driver.engine.idle).toBe(false);
+    for (let steps = 0; steps < 40; steps++) await step();
+    expect(doneBy(driver, 'hostile')).toBe(3);
   });
 });

@@ -27,7 +27,7 @@ async function originWithFaults() {
     heal: () => rmSync(file),
     lastEvent: async () => (await eventsOf(await origin.generate({}))).at(-1),
     faultInHealth: async () => {
-      const health = originHealth.parse(await (await origin.call('/health')).json());
+      const health = originHealth.parse(await (await origin.operator('/health')).json());
       return health.models[0]?.reason;
     },
   };

@@ -8,14 +8,17 @@ const origin = originForEachTest();
 
 describe('GET /health', () => {
   const health = async () => {
-    const response = await origin.call('/health', { signature: null });
-    return [response.status, originHealth.parse(await response.json()).status];
+    const bare = await origin.call('/health', { signature: null });
+    const detailed = await origin.operator('/health');
+    const { status } = originHealth.parse(await detailed.json());
+    expect([bare.status, await bare.json()]).toEqual([detailed.status, { status }]);
+    return [bare.status, status];
   };
 
-  test('reports every state, with 200 only while requests are accepted', async () => {
+  test('reports every state, with 200 only while requests are accepted, and details only to operators', async () => {
     const fresh = await RunningOrigin.start();
     const loading = await fresh.call('/health', { signature: null });
-    expect([loading.status, await loading.json()]).toMatchObject([503, { status: 'loading', models: [] }]);
+    expect([loading.status, await loading.json()]).toEqual([503, { status: 'loading' }]);
     const refusal = await fresh.error('/generate', { body: request() });
     expect(refusal).toMatchObject({ status: 503, code: 'model_loading' });
     expect(refusal.headers.get('retry-after')).toBe('5');

@@ -8,7 +8,7 @@ test('GET /metrics counts requests, tokens, times and aborts', async () => {
   origin.engine.status = { running: 3, waiting: 2, healthy: true };
   await (await origin.call('/generate', { body: request() })).text();
   await origin.error('/generate', { body: '{' });
-  const response = await origin.call('/metrics', { signature: null });
+  const response = await origin.operator('/metrics');
   expect(response.headers.get('content-type')).toMatch(/^text\/plain/);
   const text = await response.text();
   for (const line of [
@@ -48,4 +48,10 @@ test('an error sent as the HTTP status does not count as a stream error', async 
   };
   await (await origin.call('/generate', { body: request() })).text();
   await expect.poll(errors).toEqual([expect.stringMatching(/code="invalid_grammar"\} 1$/)]);
+});
+
+test('callers cannot reach the metrics, signed or not', async () => {
+  for (const call of [{}, { signature: null }]) {
+    expect(await origin.error('/metrics', call)).toMatchObject({ status: 404, code: 'unknown_url' });
+  }
 });

@@ -4,7 +4,7 @@ import type { GenerationRequest, OriginModel } from '../../../shared/generation.
 import { importSigningKey, SIGNATURE_HEADER, sign } from '../../../shared/signing.ts';
 import { request } from '../../support/generation-request.ts';
 
-export const SECRET = 'a secret of the tests';
+export const SECRET = 'a secret of the tests, 32 bytes long';
 
 type Line = Readonly<Record<string, unknown>>;
 
@@ -21,6 +21,7 @@ export class OriginProcess {
       PATH: process.env.PATH,
       CONTINUO_ORIGIN_SECRET: SECRET,
       CONTINUO_ORIGIN_PORT: '0',
+      CONTINUO_METRICS_PORT: '0',
       ...environment,
     };
     this.child = spawn(process.execPath, ['origin/main.ts'], { env, stdio: ['ignore', 'pipe', 'pipe'] });
@@ -66,6 +67,12 @@ export class OriginProcess {
       ...(body === undefined ? {} : { body: text }),
       ...(signal ? { signal } : {}),
     });
+  }
+
+  /** Calls the port of metrics and detailed health. */
+  async operator(path: string): Promise<Response> {
+    const { port } = await this.line('metrics');
+    return fetch(`http://127.0.0.1:${port}${path}`);
   }
 
   generate(changes: Partial<GenerationRequest>, signal?: AbortSignal): Promise<Response> {

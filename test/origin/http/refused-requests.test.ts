@@ -104,4 +104,14 @@ describe('refusals', () => {
     });
     expect(answer).toMatch(/^HTTP\/1\.1 400 [\s\S]*"code":"invalid_value"/);
   });
+
+  test('CONNECT gets a 400 in the error shape', async () => {
+    const answer = await new Promise<string>((resolve) => {
+      const socket = connect(Number(new URL(origin.url).port), '127.0.0.1', () =>
+        socket.write('CONNECT x:443 HTTP/1.1\r\nhost: x:443\r\n\r\n'),
+      );
+      socket.once('data', (data) => resolve(data.toString()));
+    });
+    expect(answer).toMatch(/^HTTP\/1\.1 400 [\s\S]*"code":"invalid_value"/);
+  });
 });

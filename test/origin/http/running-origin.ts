@@ -1,11 +1,11 @@
 import { randomUUID } from 'node:crypto';
 import { once } from 'node:events';
 import type { AddressInfo } from 'node:net';
-import { Authenticator } from '../../../origin/http/authentication.ts';
+import { Authenticator, importSecrets } from '../../../origin/http/authentication.ts';
 import { READER_LIMITS, type ReaderLimits } from '../../../origin/http/event-stream.ts';
 import { HEARTBEAT_MS } from '../../../origin/http/heartbeat.ts';
 import { createMetrics } from '../../../origin/http/metrics.ts';
-import { createOriginServer } from '../../../origin/http/server.ts';
+import { createMetricsServer, createOriginServer } from '../../../origin/http/server.ts';
 import type { ImageInput } from '../../../origin/images/prompt-images.ts';
 import { createLog } from '../../../origin/log.ts';
 import type { ServedModel } from '../../../origin/request/served-model.ts';
@@ -13,13 +13,13 @@ import { UsageAccounts } from '../../../origin/request/usage-accounts.ts';
 import { Fleet } from '../../../origin/serving/fleet.ts';
 import { NO_MEMORY_LIMITS } from '../../../origin/serving/memory-budget.ts';
 import { Service } from '../../../origin/serving/service.ts';
-import { importSigningKey, SIGNATURE_HEADER, sign } from '../../../shared/signing.ts';
+import { importSigningKey, SECRET_ID_HEADER, SIGNATURE_HEADER, sign } from '../../../shared/signing.ts';
 import { forEachTest } from '../../support/for-tests.ts';
 import { inspected, servedModel } from '../request/served-models.ts';
 import { byteLevelDirectory } from '../tokenizer/fixtures.ts';
 import { ScriptedEngine } from './scripted-engine.ts';
 
-const SECRET = 'a secret of the tests';
+export const SECRET = 'a secret of the tests, 32 bytes long';
 
 export interface Call {
   readonly method?: string;
@@ -27,6 +27,8 @@ export interface Call {
   readonly signal?: AbortSignal;
   /** Replaces the valid signature. */
   readonly signature?: string | null;
+  /** Names the secret of the signature. */
+  readonly secretId?: string;
 }
 
 export interface StartOptions {
@@ -37,6 +39,8 @@ export interface StartOptions {
   readonly readImage?: ImageInput['read'];
   /** Unix milliseconds. */
   readonly now?: () => number;
+  /** Accepted secrets; the first one signs the calls of the tests. */
+  readonly secrets?: readonly string[];
 }
 
 /** The origin's HTTP server on a real port, with a scripted engine and a tiny tokenizer. */
@@ -53,6 +57,7 @@ export class RunningOrigin {
   readonly service = new Service(this.fleet);
   readonly metrics = createMetrics({ health: () => this.service.health, engines: () => this.fleet.engines });
   #url = '';
+  #metricsUrl = '';
   #close: () => void = () => undefined;
 
   private constructor(readImage: ImageInput['read'] | undefined) {
@@ -68,13 +73,14 @@ export class RunningOrigin {
     timeouts,
     readImage,
     now = Date.now,
+    secrets = [SECRET],
   }: StartOptions = {}): Promise<RunningOrigin> {
     const origin = new RunningOrigin(readImage);
     const context = {
       service: origin.service,
       metrics: origin.metrics,
       log: origin.#log,
-      authenticator: new Authenticator(await importSigningKey(SECRET), now),
+      authenticator: new Authenticator(await importSecrets(secrets), now, origin.#log),
       readerLimits,
       heartbeatMs,
       usageAccounts: new UsageAccounts(now),
@@ -83,12 +89,18 @@ export class RunningOrigin {
       drawSeed: () => 1,
     };
     const server = timeouts ? createOriginServer(context, timeouts) : createOriginServer(context);
-    server.listen(0, '127.0.0.1');
-    await once(server, 'listening');
+    const metricsServer = createMetricsServer(context);
+    for (const one of [server, metricsServer]) {
+      one.listen(0, '127.0.0.1');
+      await once(one, 'listening');
+    }
     origin.#url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+    origin.#metricsUrl = `http://127.0.0.1:${(metricsServer.address() as AddressInfo).port}`;
     origin.#close = () => {
-      server.closeAllConnections();
-      server.close();
+      for (const one of [server, metricsServer]) {
+        one.closeAllConnections();
+        one.close();
+      }
     };
     return origin;
   }
@@ -108,20 +120,35 @@ export class RunningOrigin {
     this.#close();
   }
 
-  async signature(method: string, path: string, body: string, timestamp = Date.now(), nonce = randomUUID()) {
-    return sign(await importSigningKey(SECRET), { method, path, body }, { timestamp, nonce });
+  async signature(
+    method: string,
+    path: string,
+    body: string,
+    timestamp = Date.now(),
+    nonce = randomUUID(),
+    secret = SECRET,
+  ) {
+    return sign(await importSigningKey(secret), { method, path, body }, { timestamp, nonce });
   }
 
-  async call(path: string, { method, body, signal, signature }: Call = {}): Promise<Response> {
+  async call(path: string, { method, body, signal, signature, secretId }: Call = {}): Promise<Response> {
     const text = body === undefined ? '' : typeof body === 'string' ? body : JSON.stringify(body);
     const verb = method ?? (body === undefined ? 'GET' : 'POST');
     const header = signature === undefined ? await this.signature(verb, path, text) : signature;
     return fetch(this.#url + path, {
       method: verb,
-      headers: header === null ? {} : { [SIGNATURE_HEADER]: header },
+      headers: {
+        ...(header === null ? {} : { [SIGNATURE_HEADER]: header }),
+        ...(secretId === undefined ? {} : { [SECRET_ID_HEADER]: secretId }),
+      },
       ...(verb === 'GET' ? {} : { body: text }),
       ...(signal ? { signal } : {}),
     });
+  }
+
+  /** Calls the port of metrics and detailed health. */
+  operator(path: string): Promise<Response> {
+    return fetch(this.#metricsUrl + path);
   }
 
   async error(path: string, call?: Call) {

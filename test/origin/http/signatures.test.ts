@@ -1,9 +1,10 @@
+import { randomUUID } from 'node:crypto';
 import { once } from 'node:events';
 import { connect } from 'node:net';
 import { describe, expect, onTestFinished, test } from 'vitest';
-import { SIGNATURE_HEADER } from '../../../shared/signing.ts';
+import { SIGNATURE_HEADER, secretId } from '../../../shared/signing.ts';
 import { request } from '../../support/generation-request.ts';
-import { originForEachTest, RunningOrigin } from './running-origin.ts';
+import { originForEachTest, RunningOrigin, SECRET } from './running-origin.ts';
 
 const origin = originForEachTest();
 
@@ -45,6 +46,27 @@ describe('signatures', () => {
     expect(answer.toString()).toMatch(/^HTTP\/1\.1 401 /);
   });
 
+  test('two secrets are accepted, by their ids or without one, and no third one', async () => {
+    const next = 'the next secret of the tests, 32 bytes';
+    const rotating = await RunningOrigin.start({ secrets: [SECRET, next] });
+    onTestFinished(() => rotating.stop());
+    await rotating.ready();
+    const statusOf = async (secret: string, id?: string) => {
+      const signature = await rotating.signature('GET', '/models', '', Date.now(), randomUUID(), secret);
+      const named = id === undefined ? {} : { secretId: id };
+      return (await rotating.call('/models', { signature, ...named })).status;
+    };
+    for (const secret of [SECRET, next]) {
+      expect([await statusOf(secret), await statusOf(secret, await secretId(secret))]).toEqual([200, 200]);
+    }
+    expect(await statusOf(SECRET, await secretId(next))).toBe(401);
+    const third = 'a third secret of the tests, 32 bytes';
+    expect([await statusOf(third), await statusOf(third, await secretId(third))]).toEqual([401, 401]);
+    expect(rotating.logLines.join('')).toContain(
+      `"secret":"${await secretId(third)}","msg":"unknown secret"`,
+    );
+  });
+
   test('a timestamp more than 60 s in the past or future is refused', async () => {
     const now = Date.UTC(2100, 0, 31);
     const standing = await RunningOrigin.start({ now: () => now });
@@ -59,6 +81,12 @@ describe('signatures', () => {
       const signature = await standing.signature('GET', '/models', '', now + age);
       expect([age, (await standing.call('/models', { signature })).status]).toEqual([age, status]);
     }
+    const skews = standing.logLines.filter((line) => line.includes('"msg":"clock skew"'));
+    const secret = await secretId(SECRET);
+    expect(skews.map((line) => JSON.parse(line) as unknown)).toMatchObject([
+      { level: 'warn', secret, skewMs: -60_001 },
+      { level: 'warn', secret, skewMs: 60_001 },
+    ]);
   });
 
   test('a replay is refused', async () => {

@@ -63,6 +63,15 @@ describe('prompts', () => {
     expect(await promptOf({ prompts: ['hello'], addSpecialTokens: false }, withBos)).not.toContain(1);
   });
 
+  test("BOS is added always if asked, and counts for the echo's tokens", async () => {
+    const always = { addSpecialTokens: 'always' } as const;
+    const hello = withBos.tokenizer.encode('hello', { addSpecialTokens: false, parseSpecial: true });
+    expect(await promptOf({ ...always, prompts: ['<s>hello'] }, withBos)).toEqual([1, 1, ...hello]);
+    expect(await promptOf({ ...always, prompts: [['hello', 9]] }, withBos)).toEqual([1, ...hello, 9]);
+    const { preamble } = await prepare({ ...always, prompts: ['<s>hello'] }, withBos);
+    expect(preamble[0]).toMatchObject({ promptTokens: [2 + hello.length] });
+  });
+
   test('an empty text is valid only if BOS is added', async () => {
     expect(await promptOf({ prompts: [''] }, withBos)).toEqual([1]);
     await expect(prepare({ prompts: [''] })).rejects.toMatchObject({ status: 400, param: 'prompt' });

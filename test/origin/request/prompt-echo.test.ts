@@ -91,16 +91,17 @@ test.each(['hello', ' hello', '  w', 'é'])(
 describe('special tokens', () => {
   const sentencePiece = models['a prepended ▁'];
   const byteLevel = servedModel(byteLevelDirectory());
-  const hello = { model: sentencePiece, prompt: 'hello' };
-  const ownBos = { model: sentencePiece, prompt: '<s>hello' };
-  const turns = { model: byteLevel, prompt: '<|endoftext|>hello<|endoftext|> world' };
+  const hello = { model: sentencePiece, prompt: 'hello', addSpecialTokens: true };
+  const ownBos = { ...hello, prompt: '<s>hello' };
+  const twoBos = { ...ownBos, addSpecialTokens: 'always' } as const;
+  const turns = { ...hello, model: byteLevel, prompt: '<|endoftext|>hello<|endoftext|> world' };
 
-  const engineEvent = async ({ model, prompt }: typeof hello) => {
-    const { submission, restore } = await prepare({ prompts: [prompt] }, model);
+  const engineEvent = async ({ model, prompt, addSpecialTokens }: typeof hello | typeof twoBos) => {
+    const { submission, restore } = await prepare({ prompts: [prompt], addSpecialTokens }, model);
     return { restore, event: eventOf([...(submission.prompts[0]?.tokens ?? [])], model) };
   };
 
-  test.each([hello, ownBos, turns])('in a text are echoed: $prompt', async (sent) => {
+  test.each([hello, ownBos, twoBos, turns])('in a text are echoed: $prompt', async (sent) => {
     const { restore, event } = await engineEvent(sent);
     const { logprobs: _, ...unscored } = event;
     expect(restore(unscored)).toMatchObject({ text: sent.prompt });
@@ -110,6 +111,7 @@ describe('special tokens', () => {
   test.each([
     { ...hello, hidden: ['<s>'] },
     { ...ownBos, hidden: [] },
+    { ...twoBos, hidden: ['<s>'] },
     { ...turns, hidden: [] },
   ])('are hidden only if the tokenizer added them: $prompt', async ({ hidden, ...sent }) => {
     const { restore, event } = await engineEvent(sent);

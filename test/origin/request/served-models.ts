@@ -49,7 +49,10 @@ export function inspected(
   { id, created, contextLength, vocabularySize, infill }: ServedModel,
   settings: Partial<ModelSettings> = {},
 ): InspectedModel {
-  const { model } = readConfig({ CONTINUO_ORIGIN_SECRET: 'for the defaults', CONTINUO_MODEL_NAME: id });
+  const { model } = readConfig({
+    CONTINUO_ORIGIN_SECRET: 'for the defaults, at least 32 bytes',
+    CONTINUO_MODEL_NAME: id,
+  });
   return {
     settings: { ...model, ...settings },
     key: id,

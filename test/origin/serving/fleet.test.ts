@@ -10,7 +10,7 @@ import type { LoadedModel } from '../../../origin/serving/loaded-model.ts';
 import { NO_MEMORY_LIMITS } from '../../../origin/serving/memory-budget.ts';
 import { ScriptedEngine } from '../http/scripted-engine.ts';
 
-const BASE = readConfig({ CONTINUO_ORIGIN_SECRET: 'not to be told' }).model;
+const BASE = readConfig({ CONTINUO_ORIGIN_SECRET: 'not to be told, at least 32 bytes' }).model;
 
 type Choices = Partial<Pick<ModelSettings, 'load' | 'idleMs'>> & {
   readonly key?: string;

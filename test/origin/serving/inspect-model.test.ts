@@ -10,7 +10,10 @@ import { writeSyntheticModel } from '../../support/synthetic/synthetic-model.ts'
 test('ignores broken links, and a changed file changes the key', () => {
   const directory = mkdtempSync(join(tmpdir(), 'continuo-model-'));
   writeByteTokenizer(directory, writeSyntheticModel(directory, { vocabulary: 320 }).vocabulary);
-  const environment = { CONTINUO_ORIGIN_SECRET: 'not to be told', CONTINUO_MODEL_DIR: directory };
+  const environment = {
+    CONTINUO_ORIGIN_SECRET: 'not to be told, at least 32 bytes',
+    CONTINUO_MODEL_DIR: directory,
+  };
   const keyOf = () => inspectModel(readConfig(environment).model).key;
   utimesSync(directory, 1, 1);
   const key = keyOf();
@@ -23,7 +26,10 @@ test('ignores broken links, and a changed file changes the key', () => {
 test('refuses device options that the provider ignores before loading anything', () => {
   const directory = mkdtempSync(join(tmpdir(), 'continuo-model-'));
   writeByteTokenizer(directory, writeSyntheticModel(directory, { vocabulary: 320 }).vocabulary);
-  const environment = { CONTINUO_ORIGIN_SECRET: 'not to be told', CONTINUO_MODEL_DIR: directory };
+  const environment = {
+    CONTINUO_ORIGIN_SECRET: 'not to be told, at least 32 bytes',
+    CONTINUO_MODEL_DIR: directory,
+  };
   const { model } = readConfig({ ...environment, CONTINUO_DEVICE_ID: '1' });
   expect(() => inspectModel(model)).toThrow(
     /a device id is set, but the provider cpu ignores it; remove it or choose cuda$/,

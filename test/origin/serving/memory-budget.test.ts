@@ -4,7 +4,7 @@ import type { DeviceSettings } from '../../../origin/model/config/device.ts';
 import type { InspectedModel } from '../../../origin/serving/inspect-model.ts';
 import { type MemoryLimits, NO_MEMORY_LIMITS, requireBudget } from '../../../origin/serving/memory-budget.ts';
 
-const BASE = readConfig({ CONTINUO_ORIGIN_SECRET: 'not to be told' }).model;
+const BASE = readConfig({ CONTINUO_ORIGIN_SECRET: 'not to be told, at least 32 bytes' }).model;
 const MIB = 2 ** 20;
 
 const model = (name: string, device: Partial<DeviceSettings>): InspectedModel => ({

@@ -5,7 +5,7 @@ import { expect, it, onTestFinished } from 'vitest';
 import { readConfig } from '../../../origin/config/config.ts';
 import { readModelsFile } from '../../../origin/serving/models-file.ts';
 
-const BASE = readConfig({ CONTINUO_ORIGIN_SECRET: 'not to be told' }).model;
+const BASE = readConfig({ CONTINUO_ORIGIN_SECRET: 'not to be told, at least 32 bytes' }).model;
 
 function modelsFile(text: string): string {
   const folder = mkdtempSync(join(tmpdir(), 'continuo-models-'));
@@ -37,7 +37,7 @@ it('accepts one model on WebGPU beside others and refuses two, which would crash
 
 it('a model with a provider without device options inherits none from the environment', () => {
   const base = readConfig({
-    CONTINUO_ORIGIN_SECRET: 'not to be told',
+    CONTINUO_ORIGIN_SECRET: 'not to be told, at least 32 bytes',
     CONTINUO_PROVIDER: 'cuda',
     CONTINUO_DEVICE_ID: '1',
     CONTINUO_DEVICE_MEMORY_MIB: '2',

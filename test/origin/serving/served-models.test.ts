@@ -103,9 +103,9 @@ describe('several models in one origin', () => {
       alpha: { aliases: [], contextLength: 512, vocabularySize: 320, state: 'unloaded', infill: false },
       beta: { state: 'loaded', defaults: { temperature: 0.4, topK: 5, maxTokens: 9 } },
     });
-    const health = await origin.call('/health');
+    const health = await origin.operator('/health');
     expect([health.status, await health.json()]).toMatchObject([200, { status: 'ready' }]);
-    const metrics = await (await origin.call('/metrics')).text();
+    const metrics = await (await origin.operator('/metrics')).text();
     expect(metrics).toContain('continuo_origin_model_state{model="alpha",state="unloaded"} 1');
     expect(metrics).toMatch(/continuo_origin_completion_tokens_total\{model="beta"\} [1-9]/);
   });

@@ -98,6 +98,21 @@ describe('begin-of-text', () => {
     expect(bos.encode('hello', { addSpecialTokens: false, parseSpecial: true })).toEqual(hello);
   });
 
+  test("'always' adds it to every text, also for a tokenizer that adds none by itself", () => {
+    const always = { addSpecialTokens: 'always', parseSpecial: true } as const;
+    const hello = bos.encode('hello', AS_TEXT);
+    expect(bos.encode('hello', always)).toEqual([1, ...hello]);
+    expect(bos.encode('<s>hello', always)).toEqual([1, 1, ...hello]);
+    const silent = Tokenizer.fromDirectory(
+      byteLevelDirectory({ bos_token: '<|endoftext|>', add_bos_token: false }),
+    );
+    expect(silent.encode('h', AS_PROMPT)[0]).not.toBe(0);
+    expect(silent.encode('h', always)).toEqual([0, ...silent.encode('h', AS_TEXT)]);
+    const without = Tokenizer.fromDirectory(byteLevelDirectory());
+    expect(without.bosId).toBeNull();
+    expect(without.encode('h', always)).toEqual(without.encode('h', AS_TEXT));
+  });
+
   test('makes an empty text valid', () => {
     expect(bos.encode('', AS_PROMPT)).toEqual([1]);
     expect(Tokenizer.fromDirectory(byteLevelDirectory()).encode('', AS_PROMPT)).toEqual([]);

@@ -1,4 +1,5 @@
 import { spawn, spawnSync } from 'node:child_process';
+import { once } from 'node:events';
 import { mkdtempSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
@@ -255,6 +256,26 @@ test('as a process in a pipe, writes no escape codes and leaves quietly when its
   };
   const cut = await shell('"$NODE" "$MAIN" complete Hi --max-tokens 99 | head -1');
   expect(cut).toMatchObject({ code: 0, stdout: 'line\n', stderr: '' });
+});
+
+const hasPseudoTerminal = spawnSync('script', ['--version']).status === 0;
+
+test.skipIf(!hasPseudoTerminal)('on a real terminal, colors tokens unless NO_COLOR is set', async () => {
+  const shown = async (more: Readonly<Record<string, string>>) => {
+    const command = `"${process.execPath}" "${MAIN}" complete Hi --logprobs --max-tokens 2`;
+    const env = { ...processEnvironment(), TERM: 'xterm', ...more };
+    const child = spawn('script', ['-qec', command, '/dev/null'], { env });
+    let text = '';
+    child.stdout.setEncoding('utf8').on('data', (part: string) => {
+      text += part;
+    });
+    await once(child, 'close');
+    return text;
+  };
+  expect(await shown({})).toContain(paint(32, ' two'));
+  const plain = await shown({ NO_COLOR: '1' });
+  expect(plain).toContain('" two"');
+  expect(plain).not.toContain(ESCAPE);
 });
 
 test('the bin starts the installed Node if its own cannot run TypeScript', () => {

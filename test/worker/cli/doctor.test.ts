@@ -3,13 +3,20 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { expect, test } from 'vitest';
 import type { Finding } from '../../../origin/doctor/finding.ts';
+import { freePort } from '../../support/system.ts';
 import { KEY } from '../support/worker.ts';
 import { workerForTests } from '../support/worker-for-tests.ts';
 import { type CliRun, runCli } from './run-cli.ts';
 
 const { worker } = workerForTests();
 
-const environment = () => ({ CONTINUO_URL: worker.url, CONTINUO_API_KEY: KEY });
+/** Another program may use the default ports. */
+const PORTS = {
+  CONTINUO_PORT: String(await freePort()),
+  CONTINUO_ORIGIN_PORT: String(await freePort()),
+};
+
+const environment = () => ({ ...PORTS, CONTINUO_URL: worker.url, CONTINUO_API_KEY: KEY });
 
 async function findingsOf(words: readonly string[], run: CliRun) {
   const { code, stdout } = await runCli(['doctor', '--json', ...words], run);
@@ -103,7 +110,7 @@ test('a deployment without placeholders lists the secrets that it needs', async 
 });
 
 test('a missing configuration file and a server that does not answer fail', async () => {
-  const run = { environment: { CONTINUO_URL: 'http://127.0.0.1:1' } };
+  const run = { environment: { ...PORTS, CONTINUO_URL: 'http://127.0.0.1:1' } };
   const { code, findings } = await findingsOf(['--config', '/no/wrangler.toml'], run);
   expect(code).toBe(1);
   const failed = findings.filter(({ status }) => status === 'fail').map(({ name }) => name);
@@ -111,12 +118,12 @@ test('a missing configuration file and a server that does not answer fail', asyn
 });
 
 test('a port that is used twice fails', async () => {
-  const run = { environment: { ...environment(), CONTINUO_PORT: '9100' } };
+  const run = { environment: { ...environment(), CONTINUO_PORT: PORTS.CONTINUO_ORIGIN_PORT } };
   const { findings } = await findingsOf([], run);
   expect(findings).toContainEqual(
     expect.objectContaining({
       status: 'fail',
-      text: expect.stringContaining('9100 is already CONTINUO_PORT'),
+      text: expect.stringContaining('is already CONTINUO_PORT'),
     }),
   );
 });

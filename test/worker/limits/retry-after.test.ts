@@ -15,7 +15,7 @@ const { worker, origin } = workerForTests(
 /** Sends one request at this time of the Worker's clock. */
 async function ask(key: string, at: number, maxTokens: number) {
   const response = await worker.post(
-    { model: 'org/tiny', prompt: 'Hi', max_tokens: maxTokens },
+    { model: 'org/tiny', prompt: [1], max_tokens: maxTokens },
     { headers: { authorization: `Bearer ${key}`, 'x-now': String(at) } },
   );
   const body = (await response.json()) as AnswerBody;

@@ -45,7 +45,7 @@ const ids = (settlements: readonly SettlementRequest[]) => settlements.map(({ re
 describe('the settlement queue', () => {
   test('sends settlements with the next reservation of the same tenant only', async () => {
     const clock = new Clock();
-    const queue = new SettlementQueue(clock.pause);
+    const queue = new SettlementQueue({ pause: clock.pause, random: () => 0.5 });
     const alone: string[][] = [];
     const told = queue.deliver('acme', settlement('a'), async (all) => alone.push(ids(all)));
     expect(await queue.withWaiting('other', async (all) => ids(all))).toEqual([]);
@@ -57,7 +57,7 @@ describe('the settlement queue', () => {
 
   test('sends settlements together without a reservation', async () => {
     const clock = new Clock();
-    const queue = new SettlementQueue(clock.pause);
+    const queue = new SettlementQueue({ pause: clock.pause, random: () => 0.5 });
     const calls: string[][] = [];
     const send = async (all: readonly SettlementRequest[]) => calls.push(ids(all));
     const told = ['a', 'b', 'c'].map((id) => queue.deliver('acme', settlement(id), send));
@@ -68,7 +68,7 @@ describe('the settlement queue', () => {
 
   test('sends settlements again when the carrying call dies', async () => {
     const clock = new Clock();
-    const queue = new SettlementQueue(clock.pause);
+    const queue = new SettlementQueue({ pause: clock.pause, random: () => 0.5 });
     const calls: string[][] = [];
     const told = queue.deliver('acme', settlement('a'), async (all) => calls.push(ids(all)));
     void queue.withWaiting('acme', () => new Promise(() => {}));
@@ -77,9 +77,19 @@ describe('the settlement queue', () => {
     expect(calls).toEqual([['a']]);
   });
 
+  test('carries a settlement that was left, with the next reservations until one succeeds, and keeps at most 20', async () => {
+    const clock = new Clock();
+    const queue = new SettlementQueue({ pause: clock.pause, random: () => 0.5 });
+    for (let index = 0; index < 30; index += 1) queue.leave('acme', settlement(`r${index}`));
+    const lost = queue.withWaiting('acme', async () => Promise.reject(new Error('lost')));
+    await expect(lost).rejects.toThrow('lost');
+    expect(await queue.withWaiting('acme', async (all) => all.length)).toBe(20);
+    expect(await queue.withWaiting('acme', async (all) => all.length)).toBe(0);
+  });
+
   test('retries while a limiter restarts', async () => {
     const clock = new Clock();
-    const queue = new SettlementQueue(clock.pause);
+    const queue = new SettlementQueue({ pause: clock.pause, random: () => 0.5 });
     const calls: string[][] = [];
     const told = queue.deliver('acme', settlement('a'), async (all) => {
       if (clock.now < 200) throw new Error('The limiter restarts.');
@@ -102,7 +112,7 @@ describe('the settlement queue', () => {
     await fc.assert(
       fc.asyncProperty(fc.array(anyStep, { maxLength: 40 }), async (steps) => {
         const clock = new Clock();
-        const queue = new SettlementQueue(clock.pause);
+        const queue = new SettlementQueue({ pause: clock.pause, random: () => 0.5 });
         const heard = new Set<string>();
         const hear = (all: readonly SettlementRequest[]) => {
           for (const { requestId } of all) heard.add(requestId);

@@ -58,7 +58,7 @@ export interface FakeOrigin {
   stop(): Promise<void>;
 }
 
-export const SECRET = 'shared secret of the tests';
+export const SECRET = 'shared secret of the tests, 32 bytes';
 
 export const MODEL: OriginModel = {
   id: 'org/tiny',

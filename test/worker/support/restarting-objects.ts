@@ -10,8 +10,23 @@ export class TenantLimiter extends Limiter {
   /** Runs before the next call of `block`. */
   #fate: () => Promise<unknown> = async () => {};
 
+  #losesReply = false;
+
   async restart(): Promise<void> {
     this.ctx.abort('restarted');
+  }
+
+  /** Loses the answer to the next reservation after it was stored. */
+  async loseReply(): Promise<void> {
+    this.#losesReply = true;
+  }
+
+  override async reserve(...values: Parameters<Limiter['reserve']>): ReturnType<Limiter['reserve']> {
+    const result = await super.reserve(...values);
+    if (!this.#losesReply) return result;
+    this.#losesReply = false;
+    await this.ctx.storage.sync();
+    throw new Error('lost');
   }
 
   async deafen(): Promise<void> {

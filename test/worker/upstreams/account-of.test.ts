@@ -24,7 +24,12 @@ test('asks only the upstream that served the request, because the others may be 
   }));
   const near = { fetch: async () => Response.json(account(7, true)) };
   const far = { fetch: () => Promise.reject(new Error('away')) };
-  const env = { UPSTREAMS: JSON.stringify(upstreams), ORIGIN_SECRET: 'secret', near, far } as unknown as Env;
+  const env = {
+    UPSTREAMS: JSON.stringify(upstreams),
+    ORIGIN_SECRET: 'a secret of at least 32 characters',
+    near,
+    far,
+  } as unknown as Env;
   const catalogue = createCatalogue(env, parseSettings({ UPSTREAMS: env.UPSTREAMS } as Env), Date.now);
   const { signal } = new AbortController();
   expect(await catalogue.usageOf('a', 'near', signal)).toEqual({ account: account(7, true), complete: true });

@@ -273,6 +273,7 @@ describe('an OpenAI-compatible server', () => {
     ['token ids as names', { logprobs: 1, return_tokens_as_token_ids: true }, 'return_tokens_as_token_ids'],
     ['the rest of a prompt that it cuts', { echo: true, truncate_prompt_tokens: 1 }, 'echo'],
     ['the rest of a prompt that it may cut', { echo: true, truncate_sequence: true }, 'echo'],
+    ['special tokens that it adds by itself', { add_special_tokens: 'always' }, 'add_special_tokens'],
   ])('does not get requests for %s, which the Worker would have to guess', async (_, fields, param) => {
     const { status, body } = await foreign(fields);
     expect([status, body.error.code, body.error.param]).toEqual([400, 'unsupported_parameter', param]);

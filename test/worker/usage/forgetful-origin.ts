@@ -20,7 +20,7 @@ export async function startForgetfulOrigin(): Promise<ForgetfulOrigin> {
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
   const origin: ForgetfulOrigin = {
-    bindings: { ORIGIN_URL: url, ORIGIN_SECRET: 'not checked here' },
+    bindings: { ORIGIN_URL: url, ORIGIN_SECRET: 'not checked here, at least 32 bytes' },
     answers: [],
     stop: () => new Promise((resolve) => server.close(() => resolve())),
   };

@@ -34,7 +34,7 @@ const log = new WorkerdLog(/"event":"usage_flush_failed"/);
 
 const start = async (): Promise<void> => {
   const objects = { LIMITER: 'TenantLimiter' };
-  const bindings = { ORIGIN_URL: accounts.url, ORIGIN_SECRET: 'not checked here' };
+  const bindings = { ORIGIN_URL: accounts.url, ORIGIN_SECRET: 'not checked here, at least 32 bytes' };
   ({ workerd, db } = await startWorkerd(LIMITER_WORKER, objects, state, bindings, log));
 };
 

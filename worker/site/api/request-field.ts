@@ -2,9 +2,13 @@
 export interface RequestField {
   /** One line. */
   readonly description: string;
-  readonly kind: 'number' | 'integer' | 'flag' | 'choice' | 'text' | 'json';
+  /** Kind of the control: `texts` and `ids` are lists. */
+  readonly kind: 'number' | 'integer' | 'flag' | 'choice' | 'text' | 'texts' | 'ids' | 'json';
   readonly minimum?: number;
   readonly maximum?: number;
   /** Values of a choice. */
   readonly values?: readonly string[];
 }
+
+/** Request fields by name, as the visitor set them. Absent = the dialect's default. */
+export type Parameters = Readonly<Record<string, unknown>>;

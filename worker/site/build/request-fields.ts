@@ -5,43 +5,46 @@ import { DOCUMENTED_AS } from '../../../shared/json-fields.ts';
 import type { RequestField } from '../api/request-field.ts';
 
 interface JsonSchema {
-  readonly type?: string;
+  readonly type?: string | readonly string[];
   readonly description?: string;
   readonly minimum?: number;
   readonly maximum?: number;
   readonly exclusiveMinimum?: number;
   readonly enum?: readonly string[];
   readonly anyOf?: readonly JsonSchema[];
+  readonly items?: JsonSchema;
 }
 
-const KINDS: Readonly<Record<string, RequestField['kind']>> = {
-  number: 'number',
-  integer: 'integer',
-  boolean: 'flag',
-  string: 'text',
-};
-
-/** Returns the one member of `anyOf` besides null; otherwise the schema itself. */
-function withoutNull(schema: JsonSchema): JsonSchema {
-  const members = schema.anyOf?.filter(({ type }) => type !== 'null') ?? [];
-  return members.length === 1 ? { ...members[0], ...describedBy(schema) } : schema;
+/** Returns a schema, or its members if it is a union of several or has several types. */
+function membersOf(schema: JsonSchema): readonly JsonSchema[] {
+  const { anyOf, type } = schema;
+  if (anyOf) return anyOf.flatMap(membersOf);
+  return Array.isArray(type) ? type.map((one: string) => ({ ...schema, type: one })) : [schema];
 }
 
-const describedBy = ({ description }: JsonSchema) => (description === undefined ? {} : { description });
+/** The kind that can express most: a list before its item, a number before a word that stands for one. */
+const KINDS: readonly (readonly [RequestField['kind'], (schema: JsonSchema) => boolean])[] = [
+  ['texts', ({ type, items }) => type === 'array' && items?.type === 'string'],
+  ['ids', ({ type, items }) => type === 'array' && items?.type === 'integer'],
+  ['number', ({ type }) => type === 'number'],
+  ['integer', ({ type }) => type === 'integer'],
+  ['choice', ({ enum: values }) => values !== undefined],
+  ['text', ({ type }) => type === 'string'],
+  ['flag', ({ type }) => type === 'boolean'],
+];
 
 function fieldOf(schema: JsonSchema): RequestField {
-  const {
-    type = '',
-    description = '',
-    minimum,
-    exclusiveMinimum,
-    maximum,
-    enum: values,
-  } = withoutNull(schema);
+  const members = membersOf(schema);
+  const known = KINDS.flatMap(([kind, matches]) => {
+    const found = members.find(matches);
+    return found ? [{ kind, found }] : [];
+  });
+  const { kind, found } = known[0] ?? { kind: 'json', found: schema };
+  const { minimum, exclusiveMinimum, maximum, enum: values } = found;
   const least = minimum ?? exclusiveMinimum;
   return {
-    description,
-    kind: values ? 'choice' : (KINDS[type] ?? 'json'),
+    description: schema.description ?? '',
+    kind,
     ...(least !== undefined && { minimum: least }),
     ...(maximum !== undefined && { maximum }),
     ...(values && { values }),

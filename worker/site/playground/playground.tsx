@@ -1,16 +1,22 @@
+import { useSignal } from '@preact/signals';
 import { useEffect } from 'preact/hooks';
 import { ActionBar } from './action-bar.tsx';
 import { FailureNotice } from './failure-notice.tsx';
-import { complete, type PlaygroundState, usePlayground } from './playground-state.ts';
+import { KeysDialog } from './keys-dialog.tsx';
+import { ParametersPanel } from './parameters-panel.tsx';
+import { complete, type PlaygroundState, toggleUnderline, usePlayground } from './playground-state.ts';
 import { TextPanel } from './text-panel.tsx';
 import { type TokenInspector, useTokenInspector } from './token-inspector.tsx';
 
 export function Playground() {
   const state = usePlayground();
+  const keysOpen = useSignal(false);
   const inspector = useTokenInspector();
   useEffect(() => {
     const listen = (event: KeyboardEvent) => {
-      if (!event.defaultPrevented && pressed(event, state, inspector)) event.preventDefault();
+      if (event.defaultPrevented || document.querySelector('dialog[open]')) return;
+      if (event.key === '?' && !isTyping(event)) keysOpen.value = true;
+      else if (pressed(event, state, inspector)) event.preventDefault();
     };
     addEventListener('keydown', listen);
     return () => removeEventListener('keydown', listen);
@@ -25,6 +31,10 @@ export function Playground() {
         )}
         <ActionBar />
       </div>
+      <aside class="side" aria-label="Parameters">
+        <ParametersPanel />
+      </aside>
+      {keysOpen.value && <KeysDialog onClose={() => (keysOpen.value = false)} />}
     </div>
   );
 }
@@ -50,6 +60,8 @@ function pressed(event: KeyboardEvent, state: PlaygroundState, inspector: TokenI
   }
   if (isTyping(event) || event.altKey || event.ctrlKey || event.metaKey) return false;
   switch (event.key) {
+    case 'u':
+      return toggleUnderline(state);
     case ']':
       return inspector.walk(1)();
     case '[':

@@ -1,4 +1,4 @@
-import type { Parameters } from './request-body.ts';
+import type { Parameters } from '../api/request-field.ts';
 
 /** Parameters and, for examples, a text to start from. */
 export interface Preset {

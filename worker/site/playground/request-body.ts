@@ -1,7 +1,5 @@
+import type { Parameters } from '../api/request-field.ts';
 import type { EditorContent } from '../editor/text-editor.ts';
-
-/** Request fields by name, as the visitor set them. Absent = the dialect's default. */
-export type Parameters = Readonly<Record<string, unknown>>;
 
 /** Alternatives per token that the page asks for: the maximum of all dialects. */
 export const LOGPROBS = 5;

@@ -1,6 +1,6 @@
 import type { Usage } from '../api/completion-stream.ts';
 import type { Figures, Phase } from './generation.ts';
-import { usePlayground } from './playground-state.ts';
+import { type Score, usePlayground } from './playground-state.ts';
 
 function phaseText(phase: Phase): string {
   switch (phase.name) {
@@ -30,16 +30,19 @@ function figuresOf({ firstTokenMs, tokensPerSecond, tokens, usage, limits }: Fig
   const requests = limits?.requests;
   return [
     firstTokenMs === null ? '' : `TTFT ${Math.round(firstTokenMs)} ms`,
-    tokensPerSecond === null ? '' : `${Math.round(tokensPerSecond)} tokens/s`,
+    tokensPerSecond === null || tokens < 2 ? '' : `${Math.round(tokensPerSecond)} tokens/s`,
     tokens === 0 && usage === null ? '' : tokensText(usage, tokens),
     requests ? `limit ${requests.left}/${requests.of}` : '',
   ].filter((figure) => figure !== '');
 }
 
+const scoreOf = (score: Score | null): string[] =>
+  score === null ? [] : [`Perplexity ${score.perplexity.toFixed(2)} over ${score.tokens} tokens`];
+
 /** What the last completion did, and what it cost. */
 export function StatusLine() {
-  const { generation } = usePlayground();
-  const figures = figuresOf(generation.figures.value);
+  const { generation, score } = usePlayground();
+  const figures = [...scoreOf(score.value), ...figuresOf(generation.figures.value)];
   return (
     <p class="status-line figures quiet">
       <span role="status">{phaseText(generation.phase.value)}</span>

@@ -1,7 +1,8 @@
 import { useSignal, useSignalEffect } from '@preact/signals';
 import { useEffect, useRef } from 'preact/hooks';
 import type { TextEditor } from '../editor/text-editor.ts';
-import { complete, usePlayground } from './playground-state.ts';
+import { DisplayBar } from './display-bar.tsx';
+import { complete, toggleMark, toggleUnderline, usePlayground } from './playground-state.ts';
 import { EXAMPLES, PRESETS } from './presets.ts';
 import { InspectorPopover, type TokenInspector } from './token-inspector.tsx';
 
@@ -23,7 +24,6 @@ export function TextPanel({ inspector }: { readonly inspector: TokenInspector })
           if (editor === null) return;
           state.content.value = editor.content;
           state.canUndo.value = editor.canUndo;
-          if (!inspector.inspected.peek()) return;
         },
       });
       state.editor.value = editor;
@@ -40,6 +40,7 @@ export function TextPanel({ inspector }: { readonly inspector: TokenInspector })
   return (
     <section class="text-panel" aria-label="Text">
       <div ref={host} class="text-editor" />
+      <DisplayBar />
       {!isLoaded.value && <p class="text-stored">{state.content.peek().text}</p>}
       {isLoaded.value && state.content.value.text === '' && <Examples />}
       <InspectorPopover inspector={inspector} />
@@ -52,6 +53,8 @@ const keysOf = (state: ReturnType<typeof usePlayground>, inspector: TokenInspect
   { key: 'Ctrl-Enter', run: () => start(state) },
   { key: 'Alt-]', run: inspector.walk(1) },
   { key: 'Alt-[', run: inspector.walk(-1) },
+  { key: 'Alt-m', run: () => toggleMark(state) },
+  { key: 'Alt-u', run: () => toggleUnderline(state) },
   { key: 'ArrowDown', run: inspector.moveRow(1) },
   { key: 'ArrowUp', run: inspector.moveRow(-1) },
   { key: 'Enter', run: inspector.accept },

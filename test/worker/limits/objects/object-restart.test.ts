@@ -33,6 +33,19 @@ test('delivers a settlement to a restarted limiter before the reservation expire
   expect((await completion(worker, key)).status).toBe(200);
 });
 
+test('the next request frees the slot of a reservation whose answer was lost', async () => {
+  const { key } = await tenantWithKey(worker, 'unheard', { concurrent_requests: 1 });
+  expect((await completion(worker, key)).status).toBe(200);
+  await tell('limiter', 'loseReply', 'unheard');
+  expect((await completion(worker, key)).status).toBe(503);
+  expect((await completion(worker, key)).status).toBe(200);
+  const { body } = await eventually(
+    () => admin(worker, 'GET', '/usage?tenant=unheard'),
+    (answer) => answer.body.total.requests === 3,
+  );
+  expect(body.total).toMatchObject({ completed: 2, failed: 1, completion_tokens: 8 });
+});
+
 test('shows a rotated key although the limiter restarts', async () => {
   const { key, keyId } = await tenantWithKey(worker, 'rotating');
   await tell('limiter', 'deafen', 'rotating');

@@ -1,0 +1,126 @@
+import type { Page } from 'playwright-core';
+import { describe, expect } from 'vitest';
+import { siteTest as test } from '../../support/browser/site-test.ts';
+import type { System } from '../../support/system.ts';
+
+const PROMPT = 'Once upon a time';
+const textOf = (page: Page) => page.getByRole('textbox', { name: 'Text' });
+const status = (page: Page) => page.getByRole('status');
+const notice = (page: Page) => page.getByRole('alert');
+
+async function startCompletion(page: Page): Promise<void> {
+  await textOf(page).fill(PROMPT);
+  await page.getByRole('button', { name: 'Complete' }).click();
+}
+
+/** Returns a key of a tenant with this limit of requests per minute. */
+async function limitedKey({ url, apiKey }: System, requestsPerMinute: number): Promise<string> {
+  const headers = { authorization: `Bearer ${apiKey}`, 'content-type': 'application/json' };
+  const post = async (path: string, body: unknown) => {
+    const response = await fetch(`${url}/admin/v1/${path}`, {
+      method: 'POST',
+      headers,
+      body: JSON.stringify(body),
+    });
+    expect(response.ok, await response.clone().text()).toBe(true);
+    return (await response.json()) as { key: string };
+  };
+  await post('tenants', {
+    id: 'visitor',
+    name: 'Visitor',
+    limits: { requests_per_minute: requestsPerMinute },
+  });
+  const made = await post('keys', { tenant: 'visitor', name: 'page', scopes: ['completions', 'models'] });
+  return made.key;
+}
+
+describe('a failure says what happened and what to do', () => {
+  test('a refused key: another key works, and the text is kept', async ({ visit, system }) => {
+    const { page } = await visit('/', { key: 'sk-wrong' });
+    await startCompletion(page);
+    await notice(page).getByText('The server refused the key').waitFor();
+    await notice(page).getByRole('button', { name: 'Enter a key' }).click();
+    await page.getByLabel('Key', { exact: true }).fill(system.apiKey);
+    await page.getByRole('button', { name: 'Use this key' }).click();
+    await page.getByRole('button', { name: 'Complete' }).click();
+    await status(page).getByText('Finished').waitFor();
+    await notice(page).waitFor({ state: 'detached' });
+    expect(await textOf(page).textContent()).toContain(PROMPT);
+  });
+
+  test('a rate limit: the retry counts down', async ({ visit, system }) => {
+    const { page } = await visit('/', { key: await limitedKey(system, 1) });
+    await startCompletion(page);
+    await status(page).getByText('Finished').waitFor();
+    await page.getByText('limit 0/1').waitFor();
+    await page.getByRole('button', { name: 'Complete' }).click();
+    await notice(page).getByText('Too many requests').waitFor();
+    const retry = notice(page).getByRole('button', { name: /Retry in \d+ s/ });
+    expect(await retry.isDisabled()).toBe(true);
+    const before = await retry.textContent();
+    await expect.poll(() => retry.textContent()).not.toBe(before);
+  });
+
+  test('an origin that dies in mid-stream: what came is kept, and a retry continues', async ({
+    visit,
+    system,
+  }) => {
+    const { page } = await visit('/');
+    await textOf(page).waitFor();
+    await page.getByLabel('max_tokens', { exact: true }).fill('1900');
+    await startCompletion(page);
+    await status(page).getByText('Streaming').waitFor();
+    process.kill(system.originPid(), 'SIGKILL');
+    await notice(page).getByText('The model server does not answer').waitFor();
+    const kept = await textOf(page).textContent();
+    expect(kept!.length).toBeGreaterThan(PROMPT.length);
+    await page.getByLabel('max_tokens', { exact: true }).fill('20');
+    await expect
+      .poll(async () => {
+        const retry = notice(page).getByRole('button', { name: 'Retry', exact: true });
+        if (await retry.isVisible()) await retry.click();
+        return status(page).textContent();
+      })
+      .toContain('Finished');
+    expect(await textOf(page).textContent()).toContain(kept!.slice(0, -1));
+  });
+
+  test('the key is in no address, no storage and no log, unless the visitor keeps it', async ({
+    visit,
+    system,
+  }) => {
+    const site = await visit('/');
+    await startCompletion(site.page);
+    await status(site.page).getByText('Finished').waitFor();
+    expect(site.page.url()).not.toContain(system.apiKey);
+    expect(site.requestedUrls.filter((url) => url.includes(system.apiKey))).toEqual([]);
+    expect(await storedText(site.page)).not.toContain(system.apiKey);
+    expect(system.log('worker') + system.log('origin')).not.toContain(system.apiKey);
+
+    await site.page.getByRole('button', { name: /^Key/ }).click();
+    await site.page.getByLabel('Keep the key on this device').check();
+    await expect.poll(() => storedText(site.page)).toContain(system.apiKey);
+    await site.page.getByLabel('Keep the key on this device').uncheck();
+    await expect.poll(() => storedText(site.page)).not.toContain(system.apiKey);
+  });
+});
+
+/** Everything that the page stored, as JSON. */
+const storedText = (page: Page): Promise<string> =>
+  page.evaluate(
+    () =>
+      new Promise<string>((resolve, reject) => {
+        const opening = indexedDB.open('continuo');
+        opening.onerror = () => reject(opening.error);
+        opening.onsuccess = () => {
+          const database = opening.result;
+          const all = database.transaction('values').objectStore('values').getAll();
+          all.onsuccess = () => {
+            database.close();
+            resolve(
+              JSON.stringify([all.result, { ...localStorage }, { ...sessionStorage }, document.cookie]),
+            );
+          };
+        };
+      }),
+  );

@@ -1,0 +1,84 @@
+import type { Page } from 'playwright-core';
+import { describe, expect } from 'vitest';
+import { siteTest as test } from '../../support/browser/site-test.ts';
+
+const textOf = (page: Page) => page.getByRole('textbox', { name: 'Text' });
+const status = (page: Page) => page.getByRole('status');
+const shown = async (page: Page) =>
+  (await textOf(page).locator('.cm-line').allTextContents()).join('\n').replace('insert here', '');
+
+describe('the playground', () => {
+  test('an infill goes between the text before and after the mark', async ({ visit }) => {
+    const { page } = await visit('/');
+    const [before, after] = ['def double(n):\n    ', '\n    return result'];
+    await textOf(page).fill(before + after);
+    await textOf(page).press('Control+Home');
+    for (let index = 0; index < before.length; index += 1) await page.keyboard.press('ArrowRight');
+    await page.getByRole('button', { name: 'Insert at cursor' }).click();
+    const sent = page.waitForRequest((request) => request.url().endsWith('/v1/completions'));
+    await textOf(page).press('Control+Enter');
+    expect((await sent).postDataJSON()).toMatchObject({ prompt: before, suffix: after });
+    await status(page).getByText('Finished').waitFor();
+    const text = await shown(page);
+    expect(text.startsWith(before)).toBe(true);
+    expect(text.endsWith(after)).toBe(true);
+    expect(text.length).toBeGreaterThan(before.length + after.length);
+  });
+
+  test('scoring shows the probabilities and the perplexity of the text that the API returns', async ({
+    visit,
+    system,
+  }) => {
+    const { page } = await visit('/');
+    const text = 'The king had three daughters.';
+    await textOf(page).fill(text);
+    await page.getByRole('button', { name: 'Score text' }).click();
+    const line = await page.getByText('Perplexity').textContent();
+    const response = await fetch(`${system.url}/v1/completions`, {
+      method: 'POST',
+      headers: { authorization: `Bearer ${system.apiKey}`, 'content-type': 'application/json' },
+      body: JSON.stringify({ model: 'default', prompt: text, max_tokens: 0, echo: true, logprobs: 1 }),
+    });
+    const { choices } = (await response.json()) as {
+      choices: { logprobs: { tokens: string[]; token_logprobs: (number | null)[] } }[];
+    };
+    const { tokens, token_logprobs } = choices[0]!.logprobs;
+    const known = token_logprobs.filter((logprob) => logprob !== null);
+    const perplexity = Math.exp(-known.reduce((sum, one) => sum + one, 0) / known.length);
+    expect(line).toBe(`Perplexity ${perplexity.toFixed(2)} over ${tokens.length} tokens`);
+    expect(await textOf(page).locator('.token').allTextContents()).toEqual(tokens);
+    expect(await shown(page)).toBe(text);
+  });
+
+  test('a wrong schema is marked at its place, and a right one constrains the text', async ({ visit }) => {
+    const { page } = await visit('/');
+    await textOf(page).fill('A king as JSON:');
+    await page.locator('summary', { hasText: 'Constraint' }).click();
+    await page.getByRole('button', { name: 'Edit schema' }).click();
+    const dialog = page.getByRole('dialog');
+    const editor = dialog.getByRole('textbox', { name: 'Constraint' });
+    await editor.fill('{"type": "object", "properties": {"a": {"type": "strin"}}}');
+    await dialog.getByText('#/properties/a/type').waitFor();
+    expect(await editor.locator('.cm-lintRange-error').textContent()).toBe('"strin"');
+    await editor.fill('{"enum": ["Arthur", ]}');
+    await dialog.getByText('at line 1').waitFor();
+    await editor.fill('{"enum": ["Arthur"]}');
+    await dialog.getByText('Valid').waitFor();
+    await dialog.getByRole('button', { name: 'Use this constraint' }).click();
+    await page.getByRole('button', { name: 'Complete' }).click();
+    await status(page).getByText('Finished: stop').waitFor();
+    expect(await shown(page)).toMatch(/^A king as JSON:\s*"Arthur"$/);
+  });
+
+  test('the regex tester tells which texts match as a whole', async ({ visit }) => {
+    const { page } = await visit('/');
+    await textOf(page).waitFor();
+    await page.locator('summary', { hasText: 'Constraint' }).click();
+    await page.getByRole('button', { name: 'Edit schema' }).click();
+    await page.getByText('Regular expression', { exact: true }).click();
+    await page.getByRole('textbox', { name: 'Constraint' }).fill('[0-9]{2}');
+    await page.getByLabel('Texts to test').fill('12\n123');
+    const results = page.locator('.regex-results li');
+    expect(await results.allTextContents()).toEqual(['12matches', '123does not match']);
+  });
+});

@@ -1,0 +1,71 @@
+import { Segments } from '../controls/segments.tsx';
+import { type TokenDisplay, useSession } from '../store/session.ts';
+import { score, toggleMark, usePlayground } from './playground-state.ts';
+
+const TINTS = [
+  ['background', 'Colour'],
+  ['underline', 'Underline'],
+  ['none', 'Off'],
+] as const;
+
+/** How the text shows probabilities, with the scale. */
+export function DisplayBar() {
+  const state = usePlayground();
+  const { editor, isRunning, content } = state;
+  const { display } = useSession();
+  const set = (change: Partial<TokenDisplay>) => {
+    display.value = { ...display.value, ...change };
+  };
+  const { tint, whiteSpace } = display.value;
+  return (
+    <div class="display-bar">
+      <Segments
+        label="Probabilities"
+        value={tint}
+        options={TINTS}
+        onChange={(value) => set({ tint: value })}
+      />
+      <label class="switch">
+        <input
+          type="checkbox"
+          checked={whiteSpace}
+          onChange={(event) => set({ whiteSpace: event.currentTarget.checked })}
+        />
+        White space
+      </label>
+      <div class="row">
+        <button
+          type="button"
+          class="button plain"
+          title="Alt-M. Complete inserts there; the text after the mark is the suffix."
+          disabled={editor.value === null || isRunning.value}
+          onClick={() => toggleMark(state)}
+        >
+          {content.value.mark === null ? 'Insert at cursor' : 'Remove mark'}
+        </button>
+        <button
+          type="button"
+          class="button plain"
+          title="Shows the probabilities of the text itself, and its perplexity"
+          disabled={editor.value === null || isRunning.value || content.value.text === ''}
+          onClick={() => void score(state)}
+        >
+          Score text
+        </button>
+      </div>
+      {tint !== 'none' && <Legend underlined={tint === 'underline'} />}
+    </div>
+  );
+}
+
+const Legend = ({ underlined }: { readonly underlined: boolean }) => (
+  <p class={`legend quiet ${underlined ? 'underlined' : ''}`}>
+    0 %
+    <span class="legend-scale" aria-hidden="true">
+      {Array.from({ length: 10 }, (_, decile) => (
+        <span key={`p${decile}`} class={`token p${decile}`} />
+      ))}
+    </span>
+    100 %<span class="visually-hidden"> probability of a token</span>
+  </p>
+);

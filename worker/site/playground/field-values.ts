@@ -1,0 +1,72 @@
+import type { RequestField } from '../api/request-field.ts';
+
+/** Converts between what a visitor writes and the value of a request field. */
+
+export type ReadValue = { readonly value: unknown } | { readonly fault: string };
+
+/** Lines hold texts, so a line break within one is written `\n`. */
+const ESCAPES: readonly (readonly [RegExp, string])[] = [
+  [/\\/g, '\\\\'],
+  [/\n/g, '\\n'],
+  [/\t/g, '\\t'],
+  [/\r/g, '\\r'],
+];
+const escaped = (text: string): string =>
+  ESCAPES.reduce((result, [sign, written]) => result.replace(sign, () => written), text);
+const SIGNS: Readonly<Record<string, string>> = { '\\n': '\n', '\\t': '\t', '\\r': '\r', '\\\\': '\\' };
+const unescaped = (line: string): string => line.replace(/\\[ntr\\]/g, (sign) => SIGNS[sign]!);
+
+/** Returns a value as the visitor writes it; '' for an absent value. */
+export function writeValue(kind: RequestField['kind'], value: unknown): string {
+  if (value === undefined || value === null) return '';
+  if (kind === 'texts') return [value].flat().map(String).map(escaped).join('\n');
+  if (kind === 'ids') return [value].flat().join(', ');
+  return kind === 'json' || typeof value === 'object' ? JSON.stringify(value, null, 2) : String(value);
+}
+
+/** Reads a value; undefined if nothing is written, so that the field is not sent. */
+export function readValue(field: RequestField, written: string): ReadValue {
+  if (field.kind === 'text') return { value: written === '' ? undefined : written };
+  if (written.trim() === '') return { value: undefined };
+  switch (field.kind) {
+    case 'number':
+    case 'integer':
+      return readNumber(field, written);
+    case 'texts':
+      return {
+        value: written
+          .split('\n')
+          .filter((line) => line !== '')
+          .map(unescaped),
+      };
+    case 'ids':
+      return readIds(written);
+    case 'json':
+      return readJson(written);
+    default:
+      return { value: written };
+  }
+}
+
+function readNumber({ kind, minimum, maximum }: RequestField, written: string): ReadValue {
+  const value = Number(written);
+  if (!Number.isFinite(value)) return { fault: `${written.trim()} is not a number.` };
+  if (kind === 'integer' && !Number.isInteger(value)) return { fault: 'A whole number is needed.' };
+  if (minimum !== undefined && value < minimum) return { fault: `At least ${minimum}.` };
+  if (maximum !== undefined && value > maximum) return { fault: `At most ${maximum}.` };
+  return { value };
+}
+
+function readIds(written: string): ReadValue {
+  const parts = written.split(/[\s,]+/).filter((part) => part !== '');
+  const wrong = parts.find((part) => !/^\d+$/.test(part));
+  return wrong === undefined ? { value: parts.map(Number) } : { fault: `${wrong} is not a token id.` };
+}
+
+function readJson(written: string): ReadValue {
+  try {
+    return { value: JSON.parse(written) };
+  } catch (thrown) {
+    return { fault: thrown instanceof Error ? thrown.message : String(thrown) };
+  }
+}
