@@ -32,12 +32,13 @@ async function main(): Promise<void> {
   const config = readConfig(process.env);
   const log = createLog(config.logLevel);
   const now = () => performance.now();
+  const runLock = new SharedArrayBuffer(4);
   const deviceLost = Promise.withResolvers<string>();
   const onDeviceLost = deviceLost.resolve;
   const fleet = new Fleet({
     load: (model) => {
       const onSteps: LoadHooks['onSteps'] = (reports) => recordSteps(metrics, model.settings.name, reports);
-      return loadModel(model, { log, stallMs: config.stallMs, now, onSteps, onDeviceLost });
+      return loadModel(model, { log, stallMs: config.stallMs, now, onSteps, runLock, onDeviceLost });
     },
     now,
     log,

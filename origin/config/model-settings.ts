@@ -54,10 +54,6 @@ export interface EngineSettings {
   readonly infill: InfillSetting;
 }
 
-/** Reports whether a model runs on WebGPU, or may choose it. */
-export const mayUseWebGpu = ({ provider }: DeviceSettings): boolean =>
-  provider === 'webgpu' || provider === 'auto';
-
 /** One configured model. */
 export interface ModelSettings {
   /** Name under which it is served. */

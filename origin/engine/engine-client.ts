@@ -22,7 +22,7 @@ export interface EngineClientOptions {
   readonly stall?: { readonly afterMs: number; readonly now: () => number };
   /** Called when the thread has died; `reason` is one line for the log. */
   readonly onDeath?: (reason: string) => void;
-  /** Called at the first failed run of each cause; `message` is one line for the log. */
+  /** Called at each failed run; `message` is one line for the log. */
   readonly onFault?: (message: string) => void;
   /** Called after `onDeath` instead of a restart if the process can no longer use the device. */
   readonly onDeviceLost?: (reason: string) => void;
@@ -65,8 +65,6 @@ const MAX_RESTART_MS = 30_000;
 /** Default time for a thread to stop before it is ended. */
 const MAX_STOP_MS = 30_000;
 const LOADING_RETRY_MS = 2_000;
-/** Causes that are logged; further ones are only shown. */
-const MAX_LOGGED_FAULTS = 32;
 const DOWN: EngineStatus = { running: 0, waiting: 0, healthy: false };
 const IDLE: EngineStatus = { running: 0, waiting: 0, healthy: true };
 
@@ -86,8 +84,6 @@ export class EngineClient {
   #deaths = 0;
   #restart: NodeJS.Timeout | null = null;
   #lastFault: string | null = null;
-  /** Messages of logged faults without their numbers, which differ between runs of one cause. */
-  readonly #loggedFaults = new Set<string>();
 
   constructor(options: EngineClientOptions) {
     this.#options = options;
@@ -228,7 +224,8 @@ export class EngineClient {
         return;
       }
       case 'fault':
-        this.#noteFault(report.message);
+        this.#lastFault = report.message;
+        this.#options.onFault?.(report.message);
         return;
       case 'step':
         this.#deaths = 0;
@@ -250,14 +247,6 @@ export class EngineClient {
     const last = events.at(-1)?.type;
     if (last === 'done' || last === 'error') this.#open.delete(requestId);
     open.onEvents(events);
-  }
-
-  #noteFault(message: string): void {
-    this.#lastFault = message;
-    const cause = message.replaceAll(/\d+/g, '#');
-    if (this.#loggedFaults.has(cause) || this.#loggedFaults.size === MAX_LOGGED_FAULTS) return;
-    this.#loggedFaults.add(cause);
-    this.#options.onFault?.(message);
   }
 
   #died(error: EngineStartError): void {
@@ -292,5 +281,16 @@ export class EngineClient {
 
 /** Starts the real engine thread. */
 export function spawnEngineThread(data: EngineThreadData): EngineWorker {
-  return new Worker(new URL('./engine-thread.ts', import.meta.url), { workerData: data });
+  const worker = new Worker(new URL('./engine-thread.ts', import.meta.url), { workerData: data });
+  const { threadId } = worker;
+  const { runLock } = data.model;
+  if (runLock !== undefined) worker.on('exit', () => releaseRunLock(runLock, threadId));
+  return worker;
+}
+
+/** A thread that is terminated while it holds the lock (run-lock.ts) cannot release it. */
+function releaseRunLock(memory: SharedArrayBuffer, threadId: number): void {
+  const cell = new Int32Array(memory);
+  Atomics.compareExchange(cell, 0, threadId + 1, 0);
+  Atomics.notify(cell, 0);
 }

@@ -1,5 +1,4 @@
 import { errorMessage } from '../../shared/error-details.ts';
-import { mayUseWebGpu } from '../config/model-settings.ts';
 import { EngineStartError } from '../engine/engine-client.ts';
 import type { EngineStatus } from '../engine/messages.ts';
 import type { Logger } from '../log.ts';
@@ -47,8 +46,6 @@ export class Fleet {
   readonly #loaded = new Map<number, LoadedModel>();
   #models: ReadonlyMap<string, InspectedModel> = new Map();
   #faulty: readonly FaultyModel[] = [];
-  /** The model that has used, or may have used, WebGPU in this process. */
-  #onWebGpu: InspectedModel | null = null;
   #idleTimer: NodeJS.Timeout | null = null;
   /** Models whose first load the origin waits for before it is ready; null = not configured yet. */
   #starting: Set<string> | null = null;
@@ -68,10 +65,8 @@ export class Fleet {
 
   /**
    * Applies a configuration whose models fit together. A faulty model is listed, and every request for it is refused.
-   * @throws Error one line, without any change, if a second engine would use WebGPU
    */
   configure({ models, faulty }: Inspection, limits: MemoryLimits): void {
-    this.#requireSameOnWebGpu(models);
     this.#faults.clear();
     for (const fault of faulty) this.#reportFault(fault, true);
     this.#faulty = faulty;
@@ -167,7 +162,6 @@ export class Fleet {
     const { name } = engine;
     const startedAt = now();
     const model = this.#models.get(name)!;
-    if (mayUseWebGpu(model.settings.engine.device)) this.#onWebGpu = model;
     try {
       const loaded = await this.#options.load(model);
       this.#loaded.set(id, loaded);
@@ -193,19 +187,6 @@ export class Fleet {
     await Promise.allSettled([engine.stop(), model.encoder.close(), model.tokenizerThread.close()]);
     this.#options.log.info({ model: model.id }, 'unloaded');
     this.#life.unloaded(id, this.#options.now());
-  }
-
-  /** Two engines on WebGPU crash the process. */
-  #requireSameOnWebGpu(models: readonly InspectedModel[]): void {
-    const on = this.#onWebGpu;
-    const other = models.find(
-      (model) => mayUseWebGpu(model.settings.engine.device) && on !== null && !isSameEngine(model, on),
-    );
-    if (other === undefined) return;
-    const { name, engine } = other.settings;
-    throw new Error(
-      `${name}: a model on ${engine.device.provider} cannot be added or changed while the origin runs; restart the origin`,
-    );
   }
 
   #reportFault(fault: FaultyModel, permanent: boolean): void {
@@ -234,9 +215,6 @@ export class Fleet {
     this.#idleTimer = setTimeout(expire, Math.min(Math.max(1, Math.ceil(delay)), MAX_TIMER_MS)).unref();
   }
 }
-
-const isSameEngine = (one: InspectedModel, other: InspectedModel): boolean =>
-  one.settings.name === other.settings.name && one.key === other.key;
 
 const FIXED_LOAD_MS = 2_000;
 const BYTES_PER_MS = (200 * 2 ** 20) / 1000;

@@ -10,6 +10,7 @@ import type { ServedModel } from '../request/served-model.ts';
 import { Encoder } from '../tokenizer/encoder.ts';
 import { Tokenizer } from '../tokenizer/tokenizer.ts';
 import { TokenizerThread } from '../tokenizer/tokenizer-thread.ts';
+import { oncePerCause } from './fault-log.ts';
 import type { InspectedModel } from './inspect-model.ts';
 
 export interface LoadHooks {
@@ -19,6 +20,8 @@ export interface LoadHooks {
   /** Milliseconds. */
   readonly now: () => number;
   onSteps(reports: readonly StepReport[]): void;
+  /** Four zeros, shared by the threads of all engines; see run-lock.ts. */
+  readonly runLock: SharedArrayBuffer;
   /** Called when this process can no longer use the device of a loaded model. */
   onDeviceLost(reason: string): void;
 }
@@ -29,7 +32,7 @@ export interface LoadHooks {
  */
 export async function loadModel(
   { settings: { name, engine: settings }, created }: InspectedModel,
-  { log, stallMs, now, onSteps, onDeviceLost }: LoadHooks,
+  { log, stallMs, now, onSteps, runLock, onDeviceLost }: LoadHooks,
 ): Promise<{ readonly model: ServedModel; readonly engine: EngineClient }> {
   const { directory } = settings;
   const tokenizer = Tokenizer.fromDirectory(directory, MARKERS);
@@ -43,6 +46,7 @@ export async function loadModel(
       threads: settings.threads,
       device: settings.device,
       kvLimitBytes: settings.kvMemoryBytes,
+      runLock,
     },
     tokenBytes: tokenizer.tokenBytes,
     eosIds: tokenizer.eosIds,
@@ -54,7 +58,7 @@ export async function loadModel(
     onSteps,
     stall: { afterMs: stallMs, now },
     onDeath: (reason) => log.error({ model: name, reason }, 'engine died'),
-    onFault: (reason) => log.error({ model: name, reason }, 'run failed'),
+    onFault: oncePerCause((reason) => log.error({ model: name, reason }, 'run failed')),
     onDeviceLost,
   });
   const { slots, contextLength, vocabularySize, imagePositions, summary, warning } = await engine.start();

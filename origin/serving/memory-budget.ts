@@ -26,7 +26,7 @@ export function memoryOf({ settings }: InspectedModel): string {
 export const modelBytes = ({ weightBytes, kvBytes, runBytes }: InspectedModel): number =>
   weightBytes + kvBytes + runBytes;
 
-/** WebGPU has at most one model and no limit. */
+/** WebGPU has no limit. */
 export const limitOf =
   ({ mainBytes, cardBytes }: MemoryLimits): LimitOf =>
   (memory) =>

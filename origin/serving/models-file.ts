@@ -3,13 +3,7 @@ import { dirname, resolve } from 'node:path';
 import * as z from 'zod';
 import { errorCode, errorMessage } from '../../shared/error-details.ts';
 import { generationDefaults } from '../../shared/sampling.ts';
-import {
-  type ModelSettings,
-  mayUseWebGpu,
-  mebibytesToBytes,
-  modelFields,
-  modelName,
-} from '../config/model-settings.ts';
+import { type ModelSettings, mebibytesToBytes, modelFields, modelName } from '../config/model-settings.ts';
 import { infillTemplate } from '../infill/template.ts';
 import { CPU, type DeviceSettings, hasDeviceOptions } from '../model/config/device.ts';
 import { type MemoryLimits, NO_MEMORY_LIMITS } from './memory-budget.ts';
@@ -70,7 +64,6 @@ export function readModelsFile(file: string, base: ModelSettings): ModelSet {
   }
   const { memoryMiB, deviceMemoryMiB, models } = parsed.data;
   const settings = models.map((entry) => settingsOf(entry, dirname(file), base));
-  requireOneOnWebGpu(settings, file);
   const limits = {
     mainBytes: mebibytesToBytes(memoryMiB) ?? NO_MEMORY_LIMITS.mainBytes,
     cardBytes: mebibytesToBytes(deviceMemoryMiB) ?? NO_MEMORY_LIMITS.cardBytes,
@@ -87,14 +80,6 @@ function describe(issue: z.core.$ZodIssue, outer: readonly PropertyKey[] = []): 
       : undefined;
   if (meant !== undefined) return describe(meant[0]!, path);
   return `${path.join('.') || 'the file'}: ${issue.message}`;
-}
-
-/** ONNX Runtime's WebGPU provider has one command queue per process. Two threads on it crash the process. */
-function requireOneOnWebGpu(models: readonly ModelSettings[], file: string): void {
-  const isOnWebGpu = ({ engine }: ModelSettings) => mayUseWebGpu(engine.device);
-  if (models.filter(isOnWebGpu).length < 2) return;
-  const last = models.findLastIndex(isOnWebGpu);
-  throw new Error(`${file}: models.${last}.provider: only one model of an origin can use webgpu or auto`);
 }
 
 function readJson(file: string): unknown {

@@ -31,6 +31,8 @@ export interface ModelOptions {
   readonly threads: number;
   /** Absent = the CPU. */
   readonly device?: DeviceSettings | undefined;
+  /** Lets several threads use WebGPU; see run-lock.ts. Absent = no other thread uses it. */
+  readonly runLock?: SharedArrayBuffer | undefined;
   /** Maximum memory of the KV cache; null = the free memory on the CPU, or what the device allocates. */
   readonly kvLimitBytes: number | null;
 }
@@ -141,7 +143,7 @@ async function open(
       deviceFor(patched.graph, device, machine),
       copierBytes(layout),
     );
-    const session = loadSession(plan, patched.model, { threads, device: modelDevice });
+    const session = loadSession(plan, patched.model, { threads, device: modelDevice }, options.runLock);
     const { logits } = patched;
     const runnerOptions = { decoder, logits, layout, prefillChunk, embedder, allocateLogits, copierDevice };
     const runner = await startRunner(session, runnerOptions, { file, graph: patched.graph });

@@ -1,11 +1,13 @@
 import { readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
+import { threadId } from 'node:worker_threads';
 import { errorMessage } from '../../../shared/error-details.ts';
 import { ModelError } from '../config/model-json.ts';
 import { requireExternalWeights } from '../onnx/external-weights.ts';
 import { type OnnxGraph, readGraph } from '../onnx/onnx-graph.ts';
 import { openOrtApi } from './ort-capi.ts';
 import { OrtSession, type SessionOptions } from './ort-session.ts';
+import { lockedApi } from './run-lock.ts';
 
 /** A graph of a model directory, read but not loaded into ONNX Runtime. */
 export interface GraphFile {
@@ -45,14 +47,21 @@ export function inFile<T>(file: string, read: () => T): T {
   }
 }
 
-/** @param model the file's content, patched or not */
+/**
+ * @param model the file's content, patched or not
+ * @param runLock shared by all threads that use WebGPU
+ */
 export function loadSession(
   { file, folder }: GraphFile,
   model: Uint8Array,
   options: Omit<SessionOptions, 'directory'>,
+  runLock?: SharedArrayBuffer,
 ): OrtSession {
+  const api = openOrtApi();
+  const needsLock = runLock !== undefined && options.device?.provider === 'webgpu';
+  const used = needsLock ? lockedApi(api, runLock, threadId) : api;
   try {
-    return new OrtSession(openOrtApi(), model, { ...options, directory: folder });
+    return new OrtSession(used, model, { ...options, directory: folder });
   } catch (error) {
     throw new ModelError(`ONNX Runtime cannot load ${file}: ${oneLine(error)}`, { cause: error });
   }

@@ -1,3 +1,4 @@
+import { setImmediate } from 'node:timers/promises';
 import { RunTerminated } from '../model-runner.ts';
 import { OrtBinding } from './ort-binding.ts';
 import type { OrtApi, Pointer } from './ort-capi.ts';
@@ -109,11 +110,19 @@ export class OrtSession {
   }
 
   /**
-   * Runs on a pool thread and stops within one operator when `signal` is aborted. Only one such run at a time.
+   * Runs on a pool thread and stops within one operator when `signal` is aborted. Only one such run at a time. On devices it
+   * runs on the calling thread: ONNX Runtime keeps handles and workspaces per thread there, and a chunk takes milliseconds.
    * @throws RunTerminated if the signal was aborted before or during the run, even if the run completed
    */
   async runAsync(binding: OrtBinding, signal: AbortSignal): Promise<void> {
     if (signal.aborted) throw new RunTerminated('the run was cancelled before it started');
+    if (this.copiesInputs) {
+      this.run(binding);
+      // Aborts that arrived meanwhile take effect.
+      await setImmediate();
+      if (signal.aborted) throw new RunTerminated('the run was cancelled');
+      return;
+    }
     this.api.RunOptionsUnsetTerminate(this.#runOptions);
     const terminate = () => this.api.RunOptionsSetTerminate(this.#runOptions);
     signal.addEventListener('abort', terminate);

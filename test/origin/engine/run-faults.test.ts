@@ -1,11 +1,12 @@
 import { Worker } from 'node:worker_threads';
 import { describe, expect, it } from 'vitest';
 import { EngineFailure } from '../../../origin/engine/engine.ts';
-import { EngineClient } from '../../../origin/engine/engine-client.ts';
+import { EngineClient, spawnEngineThread } from '../../../origin/engine/engine-client.ts';
 import { RuntimeFault } from '../../../origin/model/model-runner.ts';
 import { Driver } from './support/engine-driver.ts';
 import { ScriptedRunner } from './support/scripted-runner.ts';
 import { submission } from './support/submissions.ts';
+import { syntheticEngine } from './support/synthetic-engine.ts';
 import { VOCABULARY } from './support/vocabulary.ts';
 
 /** What becomes known of a failed run, and which failures the engine survives. */
@@ -108,19 +109,17 @@ async function clientOf(reports: readonly unknown[]) {
 const fault = (message: string) => ({ type: 'fault', message });
 const status = { running: 0, waiting: 0, healthy: true };
 
-it('faults are told once per cause, whatever numbers they contain, and the last one stays known', async () => {
+it('failed runs are told, and the last one stays known', async () => {
   const { client, told, event } = await clientOf([
     fault('FAIL: MatMul of {3,1}'),
-    fault('FAIL: MatMul of {4,17}'),
     fault('EP_FAIL: CUDA failure 2: out of memory'),
-    fault('FAIL: MatMul of {5,1}'),
     { type: 'step', events: [], reports: [], status },
   ]);
   expect(client.lastFault).toBeNull();
   await client.submit(submission({ requestId: 'r' }), () => undefined);
   await event;
   expect(told.faults).toEqual(['FAIL: MatMul of {3,1}', 'EP_FAIL: CUDA failure 2: out of memory']);
-  expect(client.lastFault).toBe('FAIL: MatMul of {5,1}');
+  expect(client.lastFault).toBe('EP_FAIL: CUDA failure 2: out of memory');
   expect(client.status.healthy).toBe(true);
   await client.stop();
 });
@@ -137,4 +136,17 @@ it('a thread that has lost its device is not replaced, and its requests get an e
   expect(told).toEqual({ faults: [], deaths: [message], lost: [message], spawned: 1 });
   expect(client.lastFault).toBe(message);
   await client.stop();
+});
+
+it('a thread that ends while it holds the lock of the device frees it', async () => {
+  const { data, remove } = syntheticEngine();
+  const runLock = new SharedArrayBuffer(4);
+  const cell = new Int32Array(runLock);
+  const worker = spawnEngineThread({ ...data, model: { ...data.model, runLock } });
+  const exited = new Promise<void>((resolve) => worker.on('exit', () => resolve()));
+  cell[0] = (worker as Worker).threadId + 1;
+  await worker.terminate();
+  await exited;
+  expect(cell[0]).toBe(0);
+  remove();
 });

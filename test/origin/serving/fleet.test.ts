@@ -145,22 +145,4 @@ describe('a reload', () => {
     vi.advanceTimersByTime(2);
     expect(fleet.models[0]!.phase).toBe('unloading');
   });
-
-  it('that would need a second engine on WebGPU in the process is refused and changes nothing', async () => {
-    const { fleet, loaded } = fleetOfLoads();
-    const onGpu = model('gpu', { provider: 'webgpu' });
-    fleet.configure(sound(onGpu, model('a')), NO_MEMORY_LIMITS);
-    await loaded('gpu first');
-    const changed = model('gpu', { provider: 'webgpu', key: 'second' });
-    const other = model('other', { provider: 'auto' });
-    for (const models of [[changed], [other]]) {
-      expect(() => fleet.configure(sound(...models), NO_MEMORY_LIMITS)).toThrow(
-        /on (webgpu|auto) cannot be added or changed/,
-      );
-    }
-    expect(fleet.models.map(({ model: { settings } }) => settings.name)).toEqual(['gpu', 'a']);
-    fleet.configure(sound(onGpu, model('a', { key: 'second' })), NO_MEMORY_LIMITS);
-    fleet.configure(sound(model('a')), NO_MEMORY_LIMITS);
-    expect(() => fleet.configure(sound(other), NO_MEMORY_LIMITS)).toThrow(/restart the origin/);
-  });
 });
