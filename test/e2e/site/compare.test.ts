@@ -131,13 +131,12 @@ describe('the compare view', () => {
     expect(dialects).toHaveLength(3);
   });
 
-  test('a reload keeps the prompt and both sides', async ({ visit, system }) => {
+  test('a reload keeps the prompt and both sides', async ({ visit }) => {
     const { page } = await visit('/');
     await openComparison(page);
     await page.getByRole('textbox', { name: 'Prompt' }).fill('kept prompt');
     await setSide(page, 'B', { top_k: 7 });
-    await page.goto('about:blank');
-    await page.goto(`${system.url}/#/compare`);
+    await page.reload();
     const side = page.getByRole('region', { name: 'Settings of B' });
     await side.waitFor();
     expect(await page.getByRole('textbox', { name: 'Prompt' }).inputValue()).toBe('kept prompt');

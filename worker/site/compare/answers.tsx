@@ -53,7 +53,7 @@ function Verdict({ state, left, right, differences: { equal, first } }: VerdictP
       ? 'Both answers have the same tokens.'
       : `${equal} tokens in common, of ${totals.join(' and ')}. The first difference is token ${first + 1}. Underlined tokens are in one answer only.`;
   return (
-    <div class="verdict">
+    <div class="compare-verdict">
       <p role="status" class="figures">
         {left && right ? verdict : 'Waiting for both answers …'}
       </p>

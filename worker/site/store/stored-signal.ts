@@ -1,18 +1,17 @@
 import { effect, type Signal, signal } from '@preact/signals';
 import { openDatabase } from './database.ts';
 
-/** Time between a change and its writing. Leaving the page writes at once. */
+/** Time between a change and its writing. */
 const WRITE_DELAY_MS = 250;
 
 const pending = new Map<string, { readonly value: unknown; readonly timer: number }>();
 
+const leftName = (name: string) => `continuo-left-${name}`;
+
 async function write(name: string, value: unknown): Promise<void> {
   pending.delete(name);
-  const writing = (await openDatabase()).transaction('values', 'readwrite');
-  const written = writing.store.put(value, name);
-  // Otherwise a page that is left would abort the transaction.
-  writing.commit();
-  await Promise.all([written, writing.done]);
+  localStorage.removeItem(leftName(name));
+  await (await openDatabase()).put('values', value, name);
 }
 
 function writeSoon(name: string, value: unknown): void {
@@ -20,16 +19,19 @@ function writeSoon(name: string, value: unknown): void {
   pending.set(name, { value, timer: window.setTimeout(() => void write(name, value), WRITE_DELAY_MS) });
 }
 
-/** Writes all changes that wait. */
-function flush(): void {
-  for (const [name, { value, timer }] of pending) {
-    window.clearTimeout(timer);
-    void write(name, value);
-  }
+/** Keeps the changes that wait. Browsers may drop what a page that is left writes to IndexedDB. */
+function keepPending(): void {
+  for (const [name, { value }] of pending) localStorage.setItem(leftName(name), JSON.stringify(value));
 }
 
-addEventListener('pagehide', flush);
-document.addEventListener('visibilitychange', () => document.hidden && flush());
+/** Takes the change that the last page left behind; undefined = none. */
+function takeLeft(name: string): unknown {
+  const left = localStorage.getItem(leftName(name));
+  localStorage.removeItem(leftName(name));
+  return left === null ? undefined : JSON.parse(left);
+}
+
+addEventListener('pagehide', keepPending);
 
 /**
  * Returns a signal that survives a reload, once its stored value is read. Changes are written shortly after.
@@ -39,7 +41,9 @@ export async function storedSignal<T>(name: string, initial: T): Promise<Signal<
   const stored = await openDatabase()
     .then((database) => database.get('values', name))
     .catch(() => undefined);
-  const value = signal((stored as T | undefined) ?? initial);
+  const left = takeLeft(name);
+  if (left !== undefined) writeSoon(name, left);
+  const value = signal((left as T | undefined) ?? (stored as T | undefined) ?? initial);
   let first = true;
   effect(() => {
     const current = value.value;
@@ -53,5 +57,6 @@ export async function storedSignal<T>(name: string, initial: T): Promise<Signal<
 export async function forget(name: string): Promise<void> {
   window.clearTimeout(pending.get(name)?.timer);
   pending.delete(name);
+  localStorage.removeItem(leftName(name));
   await (await openDatabase()).delete('values', name);
 }

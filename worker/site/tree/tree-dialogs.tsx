@@ -119,7 +119,7 @@ function TextDialog({ title, action, start, multiline = false, onSave, onClose }
     },
   };
   return (
-    <Dialog title={title} onClose={onClose} class={multiline ? 'wide' : ''}>
+    <Dialog title={title} onClose={onClose} class={multiline ? 'tree-dialog' : ''}>
       <form
         class="stack"
         onSubmit={save}
@@ -154,8 +154,8 @@ const SHOWN_KEYS: Readonly<Record<string, string>> = {
 };
 
 const KeyList = ({ onClose }: { readonly onClose: () => void }) => (
-  <Dialog title="Keys" onClose={onClose} class="wide">
-    <dl class="keys">
+  <Dialog title="Keys" onClose={onClose} class="tree-dialog">
+    <dl class="tree-keys">
       {KEY_BINDINGS.map((binding) => (
         <KeyRow key={binding.does} binding={binding} />
       ))}
