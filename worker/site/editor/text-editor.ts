@@ -203,6 +203,9 @@ function pointing(onPoint: TextEditorOptions['onPoint']) {
     pointerleave: () => {
       onPoint(null);
     },
+    wheel: () => {
+      onPoint(null);
+    },
   });
 }
 

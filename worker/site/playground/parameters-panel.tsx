@@ -62,7 +62,7 @@ function Group({ group: { title, fields, section } }: { readonly group: FieldGro
           onChange={(value) => change(name, value)}
         />
       ))}
-      <a class="group-link" href={`/docs/api#${section}`}>
+      <a class="group-link" href={`/docs/guides/api#${section}`}>
         {title} in the documentation
       </a>
     </details>

@@ -24,6 +24,7 @@ export function Playground() {
   const phase = state.generation.phase.value;
   return (
     <div class="playground">
+      <h1 class="visually-hidden">Playground</h1>
       <div class="text-column">
         <TextPanel inspector={inspector} />
         {phase.name === 'failed' && (

@@ -76,7 +76,7 @@ function Examples() {
   };
   return (
     <div class="examples">
-      <h1>Write the beginning of a text</h1>
+      <h2>Write the beginning of a text</h2>
       <p class="quiet">The model continues it, token by token. Or start from one of these:</p>
       <ul>
         {EXAMPLES.map((example) => (
