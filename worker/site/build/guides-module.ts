@@ -25,6 +25,7 @@ export function searchIndexOf(guides: readonly Guide[]): string {
         id: toGuide(name) + (section.id === '' ? '' : `#${section.id}`),
         title: section.title,
         place: section.id === '' ? 'Guide' : title,
+        names: '',
         text: section.text,
       })),
     );

@@ -2,6 +2,7 @@ import { GROUPS } from 'virtual:guides';
 import type { Signal } from '@preact/signals';
 import type { DocsState } from './docs-state.ts';
 import { type ListedOperation, operationsOf } from './documents.ts';
+import { Method } from './method.tsx';
 import { ADMIN, type ApiName, OVERVIEW, toGuide } from './routes.ts';
 import { DocsSearch } from './search/docs-search.tsx';
 
@@ -111,8 +112,4 @@ const OperationLink = ({ docs, listed }: { readonly docs: DocsState; readonly li
       <span>{listed.path}</span>
     </a>
   </li>
-);
-
-export const Method = ({ name }: { readonly name: string }) => (
-  <span class={`method method-${name.toLowerCase()}`}>{name}</span>
 );

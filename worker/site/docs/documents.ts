@@ -51,3 +51,7 @@ export const operationsOf = (document: OpenApiDocument, api: ApiName): ListedOpe
       operation,
     })),
   );
+
+/** Returns the component that a schema refers to, or the schema itself. */
+export const resolved = (schema: Schema, schemas: OpenApiDocument['components']['schemas']): Schema =>
+  schema.$ref === undefined ? schema : (schemas[schema.$ref.split('/').at(-1)!] ?? schema);

@@ -1,8 +1,8 @@
 import { GROUPS } from 'virtual:guides';
 import { useEffect } from 'preact/hooks';
-import { Method } from './docs-navigation.tsx';
 import type { DocsState, Loaded } from './docs-state.ts';
 import { operationsOf } from './documents.ts';
+import { Method } from './method.tsx';
 import { type ApiName, toGuide } from './routes.ts';
 
 /** The first page: how to send a request, all operations, all guides. */

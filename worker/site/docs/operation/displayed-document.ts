@@ -1,4 +1,10 @@
-import type { ListedOperation, OpenApiDocument, Operation, Schema } from '../documents.ts';
+import {
+  type ListedOperation,
+  type OpenApiDocument,
+  type Operation,
+  resolved,
+  type Schema,
+} from '../documents.ts';
 
 /**
  * Returns the document of one operation, shorter than the server's: types of request fields do not repeat that null means
@@ -31,10 +37,6 @@ export function displayedDocument(document: OpenApiDocument, listed: ListedOpera
   };
   return { ...document, tags: [], paths: { [path]: { [method.toLowerCase()]: shown } } };
 }
-
-/** Returns the component that a schema refers to, or the schema itself. */
-export const resolved = (schema: Schema, schemas: OpenApiDocument['components']['schemas']): Schema =>
-  schema.$ref === undefined ? schema : (schemas[schema.$ref.split('/').at(-1)!] ?? schema);
 
 /** Removes null from the types of all fields. */
 function withoutNull(value: unknown): unknown {

@@ -1,8 +1,8 @@
 import { useEffect, useRef } from 'preact/hooks';
 import { useSession } from '../../store/session.ts';
-import { Method } from '../docs-navigation.tsx';
 import type { DocsState } from '../docs-state.ts';
 import { type ListedOperation, type OpenApiDocument, operationsOf } from '../documents.ts';
+import { Method } from '../method.tsx';
 import { NotFound } from '../not-found.tsx';
 import { DocumentFailure } from '../overview.tsx';
 import { type ApiName, toOperation } from '../routes.ts';

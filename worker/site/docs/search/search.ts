@@ -1,7 +1,6 @@
 import MiniSearch from 'minisearch';
 import type { DocsState } from '../docs-state.ts';
-import { type ListedOperation, type OpenApiDocument, operationsOf, type Schema } from '../documents.ts';
-import { resolved } from '../operation/displayed-document.ts';
+import { type OpenApiDocument, type Operation, operationsOf, resolved, type Schema } from '../documents.ts';
 import type { ApiName } from '../routes.ts';
 import { type Found, SEARCH_OPTIONS } from './search-options.ts';
 
@@ -28,28 +27,33 @@ export async function openSearch(docs: DocsState): Promise<Search> {
   return {
     find(query) {
       addDocuments();
-      return index.search(query).map(({ id, title, place }) => ({ id, title, place }));
+      const all = index.search(query);
+      const some = all.length > 0 ? all : index.search(query, { combineWith: 'OR' });
+      return some.map(({ id, title, place }) => ({ id, title, place }));
     },
   };
 }
 
 const placesOf = (document: OpenApiDocument, api: ApiName): Found[] =>
-  operationsOf(document, api).map((listed) => ({
-    id: listed.address,
-    title: listed.operation.summary,
-    place: `${listed.method} ${listed.path}`,
-    text: textOf(listed, document),
-  }));
+  operationsOf(document, api).map(({ address, method, path, operation }) => {
+    const fields = fieldsOf(operation, document);
+    return {
+      id: address,
+      title: operation.summary,
+      place: `${method} ${path}`,
+      names: [operation.operationId, ...fields.map(([name]) => name)].join(' '),
+      text: fields.map(([, { description }]) => description).join(' '),
+    };
+  });
 
-/** Returns names and descriptions of all parameters and body fields. */
-function textOf({ operation }: ListedOperation, { components }: OpenApiDocument): string {
-  const bodies = Object.values(operation.requestBody?.content ?? {});
-  const fields = bodies.flatMap(({ schema }) =>
-    Object.entries(resolved(schema, components.schemas).properties ?? {}),
-  );
-  const described: [string, Schema][] = (operation.parameters ?? []).map((one) => [one.name, one]);
+/** Returns all parameters and body fields. */
+function fieldsOf(
+  { parameters = [], requestBody }: Operation,
+  { components }: OpenApiDocument,
+): [string, Schema][] {
+  const bodies = Object.values(requestBody?.content ?? {});
   return [
-    operation.operationId,
-    ...[...described, ...fields].map(([name, { description }]) => `${name} ${description}`),
-  ].join(' ');
+    ...parameters.map((one): [string, Schema] => [one.name, one]),
+    ...bodies.flatMap(({ schema }) => Object.entries(resolved(schema, components.schemas).properties ?? {})),
+  ];
 }
