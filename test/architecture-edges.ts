@@ -218,7 +218,7 @@ export const ALLOWED_EDGES: Readonly<Record<string, readonly string[]>> = {
     'worker/tokenize.ts',
   ],
   'worker/site/api': ['shared'],
-  'worker/site/build': ['shared', 'worker/site/api'],
+  'worker/site/build': ['shared', 'worker/site/api', 'worker/site/docs'],
   'worker/site/compare': [
     'worker/site/api',
     'worker/site/controls',
@@ -234,6 +234,7 @@ export const ALLOWED_EDGES: Readonly<Record<string, readonly string[]>> = {
   ],
   'worker/site/copy': ['worker/site/controls', 'worker/site/store'],
   'worker/site/editor': ['worker/site/store', 'worker/site/tokens'],
+  'worker/site/docs': ['worker/site/api', 'worker/site/controls', 'worker/site/shell', 'worker/site/store'],
   'worker/site/main.tsx': ['worker/site/playground', 'worker/site/shell', 'worker/site/store'],
   'worker/site/playground': [
     'worker/site/api',

@@ -38,8 +38,13 @@ const SITE_PACKAGES = [
   '@preact/signals',
   'diff',
   'idb',
+  'minisearch',
   'preact',
+  'swagger-ui-dist',
   'uplot',
+  'virtual:guide',
+  'virtual:guide-index',
+  'virtual:guides',
   'virtual:request-fields',
 ];
 

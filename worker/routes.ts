@@ -2,7 +2,7 @@ import { ADMIN_ROUTES } from './admin/admin-routes.ts';
 import { complete } from './completions.ts';
 import { jsonResponse } from './http/responses.ts';
 import type { Route } from './http/router.ts';
-import { siteFile, startPage } from './http/site.ts';
+import { docsPage, siteFile, startPage } from './http/site.ts';
 import { withLimitHeaders } from './limits/limit-headers.ts';
 import { health, listModels, showModel } from './models.ts';
 import { idempotent } from './replay/idempotent.ts';
@@ -19,6 +19,8 @@ export const ROUTES: readonly Route[] = [
   { method: 'GET', path: '/v1/models', handler: listModels },
   { method: 'GET', path: '/v1/models/:rest+', handler: showModel },
   { method: 'GET', path: '/', handler: startPage },
+  { method: 'GET', path: '/docs', handler: docsPage },
+  { method: 'GET', path: '/docs/:rest+', handler: docsPage },
   { method: 'GET', path: '/assets/:rest', handler: siteFile },
   { method: 'GET', path: '/health', handler: health },
   { method: 'POST', path: '/tokenize', handler: withLimitHeaders(tokenize) },

@@ -7,7 +7,8 @@ import type { RouteHandler } from './router.ts';
 const LINKS = {
   completions: '/v1/completions',
   models: '/v1/models',
-  documentation: '/openapi.json',
+  documentation: '/docs',
+  openapi: '/openapi.json',
   health: '/health',
 } as const;
 
@@ -41,6 +42,12 @@ function links({ origin }: URL): Response {
     links: Object.fromEntries(Object.entries(LINKS).map(([name, path]) => [name, origin + path])),
   });
 }
+
+/** GET /docs and the addresses below it: one document, which reads its own address. */
+export const docsPage: RouteHandler = async (request, { env }) => {
+  const page = await env.ASSETS.fetch(new Request(new URL('/docs/', request.url), request));
+  return withHeaders(page, { 'content-security-policy': PAGE_POLICY });
+};
 
 /** GET /assets/{name}: a file of the page. */
 export const siteFile: RouteHandler = async (request, { env }) => {

@@ -140,9 +140,9 @@ const MODEL = {
 
 const EVENTS = { name: 'CompletionChunk', schema: answers.completionChunk };
 
-const completions = (id: string): DocumentedOperation => ({
+const completions = (id: string, summary: string): DocumentedOperation => ({
   id,
-  summary: 'Complete a text.',
+  summary,
   tag: 'Completions',
   secured: true,
   body: {
@@ -165,9 +165,12 @@ const completions = (id: string): DocumentedOperation => ({
 
 /** Operations by method and router path. */
 export const OPERATIONS: Readonly<Record<string, DocumentedOperation>> = {
-  'POST /v1/completions': completions('createCompletion'),
-  'POST /api/v1/completions': completions('createCompletionAlias'),
-  'POST /v1/fim/completions': completions('createInfill'),
+  'POST /v1/completions': completions('createCompletion', 'Complete a text.'),
+  'POST /api/v1/completions': completions('createCompletionAlias', 'The same as POST /v1/completions.'),
+  'POST /v1/fim/completions': completions(
+    'createInfill',
+    'Fill in a text; the same as POST /v1/completions.',
+  ),
   'GET /v1/completions/:rest/stream': {
     id: 'resumeCompletion',
     summary: 'Resume a stream.',

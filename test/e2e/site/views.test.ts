@@ -2,7 +2,14 @@ import { describe, expect } from 'vitest';
 import { siteTest as test } from '../../support/browser/site-test.ts';
 
 /** Views by name: the address of each. */
-const VIEWS = { start: '/' };
+const VIEWS = {
+  start: '/',
+  docs: '/docs',
+  operation: '/docs/api/createCompletion',
+  guide: '/docs/guides/constraints',
+  admin: '/docs/admin',
+  'admin-operation': '/docs/admin/createKey',
+};
 
 const APPEARANCES = (['light', 'dark'] as const).flatMap((scheme) =>
   [1280, 390].map((width) => ({ scheme, width })),

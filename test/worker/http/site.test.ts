@@ -34,6 +34,19 @@ test('the page runs no inline script, no eval, and nothing of another host', asy
   expect(await answer.text()).not.toMatch(/<script(?![^>]*\bsrc=)|<style|\son\w+=|https?:/);
 });
 
+test('serves the documentation at each of its addresses, under the same policy', async () => {
+  const [start, ...others] = await Promise.all(
+    ['/', '/docs', '/docs/guides/models', '/docs/api/createCompletion'].map((path) =>
+      fetch(worker.url + path, { headers: { accept: 'text/html' } }),
+    ),
+  );
+  for (const answer of others) {
+    expect([answer.status, answer.headers.get('content-type')]).toEqual([200, 'text/html; charset=utf-8']);
+    expect(answer.headers.get('content-security-policy')).toBe(start!.headers.get('content-security-policy'));
+    expect(await answer.text()).toContain('Guides and API reference');
+  }
+});
+
 test('an unknown file of the page is a 404', async () => {
   const answer = await fetch(`${worker.url}/assets/none.js`);
   expect([answer.status, await answer.json()]).toMatchObject([404, { error: { code: 'not_found' } }]);

@@ -13,7 +13,7 @@ const PUBLIC = path.join(OUT, 'public');
 const STAMP = path.join(OUT, 'sources');
 
 /** What the result depends on. */
-const SOURCES = ['worker/site/**', 'shared/**', 'package-lock.json'];
+const SOURCES = ['worker/site/**', 'shared/**', 'docs/**', 'package-lock.json'];
 
 function sourcesHash(): string {
   const hash = createHash('sha256');

@@ -1,11 +1,12 @@
 import { Icon } from '../controls/icon.tsx';
+import { followWithKey } from '../store/api-key.ts';
 import { useSession } from '../store/session.ts';
 import { DialectSelect, ModelSelect } from './connection-settings.tsx';
 import { KeyDialog } from './key-dialog.tsx';
 import { addressOf, VIEWS, type ViewName } from './routes.ts';
 import { switchTheme } from './theme.ts';
 
-const Mark = () => (
+export const Mark = () => (
   <svg viewBox="0 0 32 32" aria-hidden="true">
     <rect width="32" height="32" rx="7" fill="var(--accent)" />
     <path d="M7 16h7M20 16h1M26 16h.01" stroke="var(--on-accent)" stroke-width="4" stroke-linecap="round" />
@@ -13,7 +14,7 @@ const Mark = () => (
 );
 
 export function Header({ view }: { readonly view: ViewName }) {
-  const { access, askForKey } = useSession();
+  const { access, askForKey, key } = useSession();
   const { state } = access.value;
   return (
     <header class="header">
@@ -27,7 +28,9 @@ export function Header({ view }: { readonly view: ViewName }) {
             {VIEWS[name].title}
           </a>
         ))}
-        <a href="/docs">Docs</a>
+        <a href="/docs" onClick={(event) => followWithKey(event, key.value)}>
+          Docs
+        </a>
       </nav>
       <div class="header-settings">
         <ModelSelect />

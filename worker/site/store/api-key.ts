@@ -14,3 +14,12 @@ export function takeKeyFromAddress(): string | null {
   if (key !== null) history.replaceState(null, '', location.hash.replace(IN_FRAGMENT, '') || '#/');
   return key;
 }
+
+/** Follows a plain click on a link to another document of this site with the key in the fragment, so that it needs no storage. */
+export function followWithKey(event: MouseEvent, key: string | null): void {
+  if (key === null || event.ctrlKey || event.metaKey || event.shiftKey) return;
+  const address = new URL((event.currentTarget as HTMLAnchorElement).href);
+  address.hash = `${address.hash}#key=${encodeURIComponent(key)}`.slice(1);
+  event.preventDefault();
+  location.assign(address);
+}

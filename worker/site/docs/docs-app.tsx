@@ -1,0 +1,62 @@
+import { useSignal } from '@preact/signals';
+import { useEffect } from 'preact/hooks';
+import { DocsHeader } from './docs-header.tsx';
+import { DocsNavigation } from './docs-navigation.tsx';
+import type { DocsState } from './docs-state.ts';
+import { GuideView } from './guide-view.tsx';
+import { NotFound } from './not-found.tsx';
+import { OperationView } from './operation/operation-view.tsx';
+import { AdminOverview, Overview } from './overview.tsx';
+import { OVERVIEW } from './routes.ts';
+
+/** Returns the address of a plain click on a link inside the documentation; null for all other clicks. */
+function addressOfClick(event: MouseEvent): string | null {
+  const link = (event.target as Element).closest('a');
+  if (link === null || event.button !== 0 || event.ctrlKey || event.metaKey || event.shiftKey) return null;
+  const { origin, pathname, hash } = new URL(link.href);
+  if (origin !== location.origin || link.target !== '') return null;
+  const inside = pathname === OVERVIEW || pathname.startsWith(`${OVERVIEW}/`);
+  return inside && pathname !== location.pathname ? pathname + hash : null;
+}
+
+export function DocsApp({ docs }: { readonly docs: DocsState }) {
+  const menuOpen = useSignal(false);
+  useEffect(() => {
+    const follow = (event: MouseEvent) => {
+      const address = addressOfClick(event);
+      if (address === null) return;
+      event.preventDefault();
+      menuOpen.value = false;
+      docs.go(address);
+    };
+    document.addEventListener('click', follow);
+    return () => document.removeEventListener('click', follow);
+  }, []);
+  return (
+    <>
+      <DocsHeader />
+      <div class="docs">
+        <DocsNavigation docs={docs} menuOpen={menuOpen} />
+        <main class="docs-content" id="content">
+          <View docs={docs} key={docs.pathname.value} />
+        </main>
+      </div>
+    </>
+  );
+}
+
+function View({ docs }: { readonly docs: DocsState }) {
+  const route = docs.route.value;
+  switch (route.kind) {
+    case 'overview':
+      return <Overview docs={docs} />;
+    case 'admin':
+      return <AdminOverview docs={docs} />;
+    case 'guide':
+      return <GuideView name={route.name} />;
+    case 'operation':
+      return <OperationView api={route.api} id={route.id} docs={docs} />;
+    default:
+      return <NotFound />;
+  }
+}

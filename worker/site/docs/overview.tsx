@@ -1,0 +1,89 @@
+import { GROUPS } from 'virtual:guides';
+import { useEffect } from 'preact/hooks';
+import type { DocsState, Loaded } from './docs-state.ts';
+import { operationsOf } from './documents.ts';
+import { Method } from './method.tsx';
+import { type ApiName, toGuide } from './routes.ts';
+
+/** The first page: how to send a request, all operations, all guides. */
+export function Overview({ docs }: { readonly docs: DocsState }) {
+  useEffect(() => {
+    document.title = 'Documentation · Continuo';
+  }, []);
+  const base = `${location.origin}/v1`;
+  return (
+    <article class="guide overview">
+      <h1>Documentation</h1>
+      <p>
+        Continuo completes texts. Clients of the OpenAI API work with the base URL <code>{base}</code> and an
+        API key in the header <code>Authorization</code>.
+      </p>
+      <pre>
+        <code>{`curl ${base}/completions \\
+  -H "Authorization: Bearer $KEY" \\
+  -H "Content-Type: application/json" \\
+  -d '{"model": "default", "prompt": "Once upon a time", "max_tokens": 30}'`}</code>
+      </pre>
+      <h2>Operations</h2>
+      <OperationList loaded={docs.documents.api.value} api="api" />
+      {GROUPS.map(({ title, guides }) => (
+        <section key={title}>
+          <h2>{title}</h2>
+          <ul class="cards">
+            {guides.map((guide) => (
+              <li key={guide.name}>
+                <a href={toGuide(guide.name)}>{guide.title}</a>
+                <span class="quiet">{guide.summary}</span>
+              </li>
+            ))}
+          </ul>
+        </section>
+      ))}
+    </article>
+  );
+}
+
+/** The list of the admin operations. The server shows it only to admin keys. */
+export function AdminOverview({ docs }: { readonly docs: DocsState }) {
+  useEffect(() => {
+    document.title = 'Admin API · Continuo';
+  }, []);
+  return (
+    <article class="guide overview">
+      <h1>Admin API</h1>
+      <p>
+        Plans, tenants, API keys and usage. Every request needs a key with the scope <code>admin</code>; the
+        development key of <code>npm start</code> has it.{' '}
+        <a href={toGuide('tenants-and-limits')}>Tenants and limits</a> explains the records.
+      </p>
+      <OperationList loaded={docs.documents.admin.value} api="admin" />
+    </article>
+  );
+}
+
+function OperationList({ loaded, api }: { readonly loaded: Loaded; readonly api: ApiName }) {
+  if (loaded.state === 'loading') return <p class="quiet">Loading…</p>;
+  if (loaded.state === 'failed') return <DocumentFailure message={loaded.failure.message} api={api} />;
+  return (
+    <ul class="operations">
+      {operationsOf(loaded.document, api).map(({ address, method, path, operation }) => (
+        <li key={address}>
+          <a href={address}>
+            <Method name={method} />
+            <code>{path}</code>
+          </a>
+          <span class="quiet">{operation.summary}</span>
+        </li>
+      ))}
+    </ul>
+  );
+}
+
+export const DocumentFailure = ({ message, api }: { readonly message: string; readonly api: ApiName }) => (
+  <div class="docs-failure" role="alert">
+    <p class="error-text">The reference could not be loaded. {message}</p>
+    <p>
+      {api === 'admin' ? 'Enter an admin key with the button “Key” above.' : 'Reload the page to try again.'}
+    </p>
+  </div>
+);

@@ -1,0 +1,92 @@
+import { useSignal } from '@preact/signals';
+import type { ComponentChildren } from 'preact';
+import { useEffect, useRef } from 'preact/hooks';
+import type { DocsState } from '../docs-state.ts';
+import { type FoundPlace, openSearch, type Search } from './search.ts';
+
+const MAX_RESULTS = 20;
+
+interface SearchProps {
+  readonly docs: DocsState;
+  /** Shown while nothing is searched. */
+  readonly children: ComponentChildren;
+}
+
+/** Searches guides and operations. The results replace the navigation. The slash key focuses the field. */
+export function DocsSearch({ docs, children }: SearchProps) {
+  const field = useRef<HTMLInputElement>(null);
+  const query = useSignal('');
+  const search = useSignal<Search | null>(null);
+  useEffect(() => {
+    const focus = (event: KeyboardEvent) => {
+      if (event.key !== '/' || (event.target as Element).matches('input, textarea, select')) return;
+      event.preventDefault();
+      field.current?.focus();
+    };
+    document.addEventListener('keydown', focus);
+    return () => document.removeEventListener('keydown', focus);
+  }, []);
+  const load = () => {
+    if (search.value === null) void openSearch(docs).then((opened) => (search.value = opened));
+  };
+  const found = search.value?.find(query.value).slice(0, MAX_RESULTS) ?? [];
+  return (
+    <search>
+      <label class="field docs-search">
+        <span class="visually-hidden">Search guides and operations</span>
+        <input
+          ref={field}
+          type="search"
+          placeholder="Search  /"
+          autocomplete="off"
+          spellcheck={false}
+          value={query.value}
+          onFocus={load}
+          onInput={(event) => {
+            load();
+            query.value = event.currentTarget.value;
+          }}
+          onKeyDown={(event) => {
+            if (event.key === 'Enter' && found[0]) docs.go(found[0].id);
+            if (event.key === 'ArrowDown') moveFocus(event, 1);
+          }}
+        />
+      </label>
+      <p class="visually-hidden" role="status">
+        {query.value.trim() !== '' && `${found.length} results`}
+      </p>
+      {query.value.trim() === '' ? children : <Results found={found} />}
+    </search>
+  );
+}
+
+function Results({ found }: { readonly found: readonly FoundPlace[] }) {
+  if (found.length === 0) return <p class="quiet docs-none">Nothing found. Try fewer or other words.</p>;
+  return (
+    <ul class="docs-results" aria-label="Results">
+      {found.map(({ id, title, place }) => (
+        <li key={id}>
+          <a
+            class="docs-link"
+            href={id}
+            onKeyDown={(event) => {
+              if (event.key === 'ArrowDown') moveFocus(event, 1);
+              if (event.key === 'ArrowUp') moveFocus(event, -1);
+            }}
+          >
+            <span>{title}</span>
+            <span class="quiet">{place}</span>
+          </a>
+        </li>
+      ))}
+    </ul>
+  );
+}
+
+/** Moves the focus between the field and the results. */
+function moveFocus(event: KeyboardEvent, step: 1 | -1): void {
+  const within = (event.currentTarget as Element).closest('search')!;
+  const places = [...within.querySelectorAll<HTMLElement>('input, .docs-results a')];
+  event.preventDefault();
+  places[places.indexOf(event.currentTarget as HTMLElement) + step]?.focus();
+}

@@ -1,0 +1,59 @@
+import MiniSearch from 'minisearch';
+import type { DocsState } from '../docs-state.ts';
+import { type OpenApiDocument, type Operation, operationsOf, resolved, type Schema } from '../documents.ts';
+import type { ApiName } from '../routes.ts';
+import { type Found, SEARCH_OPTIONS } from './search-options.ts';
+
+export type FoundPlace = Pick<Found, 'id' | 'title' | 'place'>;
+
+export interface Search {
+  /** Returns the matching places, best first. */
+  find(query: string): FoundPlace[];
+}
+
+/** Loads the index of the guides and adds the operations of the documents that the page has loaded. */
+export async function openSearch(docs: DocsState): Promise<Search> {
+  const { INDEX } = await import('virtual:guide-index');
+  const index = MiniSearch.loadJSON<Found>(INDEX, SEARCH_OPTIONS);
+  const added = new Set<OpenApiDocument>();
+  const addDocuments = () => {
+    for (const api of ['api', 'admin'] as const) {
+      const loaded = docs.documents[api].value;
+      if (loaded.state !== 'loaded' || added.has(loaded.document)) continue;
+      added.add(loaded.document);
+      for (const place of placesOf(loaded.document, api)) if (!index.has(place.id)) index.add(place);
+    }
+  };
+  return {
+    find(query) {
+      addDocuments();
+      const all = index.search(query);
+      const some = all.length > 0 ? all : index.search(query, { combineWith: 'OR' });
+      return some.map(({ id, title, place }) => ({ id, title, place }));
+    },
+  };
+}
+
+const placesOf = (document: OpenApiDocument, api: ApiName): Found[] =>
+  operationsOf(document, api).map(({ address, method, path, operation }) => {
+    const fields = fieldsOf(operation, document);
+    return {
+      id: address,
+      title: operation.summary,
+      place: `${method} ${path}`,
+      names: [operation.operationId, ...fields.map(([name]) => name)].join(' '),
+      text: fields.map(([, { description }]) => description).join(' '),
+    };
+  });
+
+/** Returns all parameters and body fields. */
+function fieldsOf(
+  { parameters = [], requestBody }: Operation,
+  { components }: OpenApiDocument,
+): [string, Schema][] {
+  const bodies = Object.values(requestBody?.content ?? {});
+  return [
+    ...parameters.map((one): [string, Schema] => [one.name, one]),
+    ...bodies.flatMap(({ schema }) => Object.entries(resolved(schema, components.schemas).properties ?? {})),
+  ];
+}
