@@ -11,6 +11,7 @@ import { aboveZero, list, modelOrDirectory, whole } from '../bench/arguments.ts'
 import { benchModels } from '../bench/models.ts';
 import { measureBandwidth } from './bandwidth.ts';
 import { type DecodeRate, decodeRates } from './decode-rate.ts';
+import { type Answers, runExperiments } from './experiments.ts';
 import { compareStarts, greedyStart } from './greedy-start.ts';
 import { type ProviderAtHand, providersAtHand } from './providers.ts';
 import { type TransformersRates, transformersRates } from './transformers.ts';
@@ -56,6 +57,8 @@ interface Report {
   /** Whether rows of a batch have the bits of a single row; if not, the largest difference of a logit. */
   readonly batchInvariance: string;
   readonly greedy: readonly number[];
+  /** Null on WebGPU. */
+  readonly experiments: Answers | null;
 }
 
 const now = () => performance.now();
@@ -73,6 +76,7 @@ async function measure({ device, provider }: ProviderAtHand, options: Options): 
     provider === 'cuda' ? { provider, deviceId: 0, memoryBytes: null } : { provider };
   const stated = options.bandwidth;
   const bandwidth = stated === undefined ? measureBandwidth(ortDevice, now) : stated * 1e9;
+  let report: Omit<Report, 'experiments'>;
   const { runner, summary } = await openModel({ ...size, threads: 2, device });
   try {
     const { positionBytes } = layout;
@@ -84,10 +88,14 @@ async function measure({ device, provider }: ProviderAtHand, options: Options): 
     const batchInvariance = identical
       ? 'rows of a batch are bit-identical to single rows'
       : `rows differ by up to ${maxDifference}`;
-    return { provider, summary, bandwidth, rates, batchInvariance, greedy };
+    report = { provider, summary, bandwidth, rates, batchInvariance, greedy };
   } finally {
     runner.dispose();
   }
+  const maxRows = slots;
+  const experiments =
+    provider === 'webgpu' ? null : await runExperiments({ provider, directory, maxRows, now });
+  return { ...report, experiments };
 }
 
 function print(report: Report, transformers: TransformersRates | null): void {
@@ -103,6 +111,10 @@ function print(report: Report, transformers: TransformersRates | null): void {
   console.log(shown.toString());
   if (transformers !== null)
     console.log(`${transformers.device}: ${compareStarts(greedy, transformers.greedy)}`);
+  for (const [question, answer] of Object.entries(report.experiments ?? {})) {
+    const answers = Object.entries(answer).map(([name, value]) => `${name}: ${value}`);
+    console.log(`\n${question}\n  ${answers.join('\n  ')}`);
+  }
 }
 
 /** Measures transformers. If that is not possible, adds the reason to `notRun` and returns null. */

@@ -1,9 +1,11 @@
 import { readModelConfig } from '../../origin/model/config/model-config.ts';
+import { findDecoder } from '../../origin/model/config/model-files.ts';
 import type { ModelRunner } from '../../origin/model/model-runner.ts';
 import { openModel } from '../../origin/model/open/open-model.ts';
 import { patchDecoder } from '../../origin/model/open/patch-decoder.ts';
 import { readGraphFile } from '../../origin/model/ort/graph-file.ts';
-import { openOrtApi } from '../../origin/model/ort/ort-capi.ts';
+import { type OrtApi, openOrtApi } from '../../origin/model/ort/ort-capi.ts';
+import type { OrtDevice } from '../../origin/model/ort/ort-device.ts';
 import { OrtSession } from '../../origin/model/ort/ort-session.ts';
 import { describeDecoder } from '../../origin/model/runner/decoder-interface.ts';
 import { deviceRunner } from '../../origin/model/runner/device-runner.ts';
@@ -56,16 +58,27 @@ export function runnerCases(): RunnerCase[] {
 }
 
 /** @param api counts native objects in some tests */
-export function cpuDeviceRunner(
+export const cpuDeviceRunner = (
   directory: string,
-  { slots, prefillChunk }: RunnerOptions,
+  options: RunnerOptions,
   staged: boolean,
   api = openOrtApi(),
+): ModelRunner => deviceRunnerOn({ provider: 'cpu' }, directory, options, api, staged);
+
+/** Opens a model as the origin does on a device, but with this API and without probes. */
+export function deviceRunnerOn(
+  device: OrtDevice,
+  directory: string,
+  { slots, prefillChunk }: RunnerOptions,
+  api: OrtApi,
+  staged = false,
+  maxContext = Infinity,
 ): ModelRunner {
-  const file = readGraphFile(directory, 'model.onnx');
-  const decoder = describeDecoder(file.graph, readModelConfig(directory));
+  const { file: name, names } = findDecoder(directory);
+  const file = readGraphFile(directory, name);
+  const decoder = describeDecoder(file.graph, readModelConfig(directory), names);
   const { model, logits } = patchDecoder(file, decoder, 'cuda');
-  const session = new OrtSession(api, model, { threads: 1, directory });
-  const layout = kvLayout(decoder, slots, decoder.maxPositions);
+  const session = new OrtSession(api, model, { threads: 1, directory: file.folder, device });
+  const layout = kvLayout(decoder, slots, Math.min(decoder.maxPositions, maxContext));
   return deviceRunner(session, { decoder, logits, layout, prefillChunk }, staged);
 }
