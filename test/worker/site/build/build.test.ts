@@ -31,7 +31,7 @@ const buildWithBudget = (limit: number) => {
   return build({
     configFile: false,
     logLevel: 'silent',
-    plugins: [entry, sizeBudget(limit)],
+    plugins: [entry, sizeBudget(limit, 1_000_000)],
     build: { write: false, rolldownOptions: { input: 'entry' } },
   });
 };
