@@ -86,7 +86,7 @@ describe('the tree view', () => {
     expect(nodes.slice(1).every(({ logprobs }) => logprobs !== undefined && logprobs.tokens.length > 0)).toBe(
       true,
     );
-    await page.getByRole('button', { name: 'New' }).click();
+    await page.getByRole('button', { name: 'New', exact: true }).click();
     await importFile(page, first);
     await rows(page).first().waitFor();
     expect(await exported(page, 'JSON')).toBe(first);
@@ -198,7 +198,7 @@ describe('the tree view', () => {
   test('several trees are kept side by side, and one can be deleted', async ({ visit }) => {
     const { page } = await visit('/');
     await startTree(page, PROMPT, 4);
-    await page.getByRole('button', { name: 'New' }).click();
+    await page.getByRole('button', { name: 'New', exact: true }).click();
     await importFile(page, bigTree(10));
     await rows(page).nth(9).waitFor();
     const trees = page.getByRole('combobox', { name: 'Tree' });

@@ -32,7 +32,7 @@ export class CodeEditor {
           lintGutter(),
           bracketMatching(),
           EditorView.lineWrapping,
-          EditorView.contentAttributes.of({ 'aria-label': 'Constraint', spellcheck: 'false' }),
+          EditorView.contentAttributes.of({ 'aria-label': 'Constraint', spellcheck: 'false', tabindex: '0' }),
           ...(isJson ? [json()] : []),
           editorTheme,
           theme,

@@ -48,7 +48,7 @@ export class TextEditor {
           keymap.of([...historyKeymap, ...defaultKeymap]),
           drawSelection(),
           EditorView.lineWrapping,
-          EditorView.contentAttributes.of({ 'aria-label': 'Text', spellcheck: 'false' }),
+          EditorView.contentAttributes.of({ 'aria-label': 'Text', spellcheck: 'false', tabindex: '0' }),
           tokenTints,
           insertionMark,
           editorTheme,

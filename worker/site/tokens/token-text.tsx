@@ -17,6 +17,9 @@ export function TokenText({ tokens, onChoose }: TokenTextProps) {
   const open = useSignal<{ readonly index: number; readonly anchor: HTMLElement } | null>(null);
   const { tint, whiteSpace } = display.value;
   const selected = open.value === null ? undefined : tokens[open.value.index];
+  const show = (index: number, anchor: HTMLElement) => {
+    if (open.peek()?.index !== index) open.value = { index, anchor };
+  };
   const close = () => {
     open.value = null;
   };
@@ -28,8 +31,9 @@ export function TokenText({ tokens, onChoose }: TokenTextProps) {
           type="button"
           class={`${tint === 'none' ? 'token' : tintClass(token.logprob)} ${open.value?.index === index ? 'selected' : ''}`}
           aria-label={token.logprob === null ? token.name : `${token.name}, ${percent(token.logprob)}`}
-          onPointerEnter={(event) => (open.value = { index, anchor: event.currentTarget })}
-          onFocus={(event) => (open.value = { index, anchor: event.currentTarget })}
+          // Unlike pointerenter, it is not sent for text that moves under a resting pointer.
+          onPointerMove={(event) => show(index, event.currentTarget)}
+          onFocus={(event) => show(index, event.currentTarget)}
           onBlur={close}
         >
           <TokenName name={token.name} whiteSpace={whiteSpace} />
