@@ -22,8 +22,12 @@ export interface Scenario {
 export const holds = ({ value, atMost = Infinity, atLeast = -Infinity }: Measurement): boolean =>
   value <= atMost && value >= atLeast;
 
-/** Creates a tenant without limits and returns a key of it. */
-export async function newTenant({ url, apiKey }: System, id: string): Promise<string> {
+/** Creates a tenant, by default without limits, and returns a key of it. */
+export async function newTenant(
+  { url, apiKey }: System,
+  id: string,
+  limits: Readonly<Record<string, number>> = {},
+): Promise<string> {
   const create = async (path: string, body: unknown): Promise<Record<string, unknown>> => {
     const response = await fetch(`${url}/admin/v1${path}`, {
       method: 'POST',
@@ -33,7 +37,7 @@ export async function newTenant({ url, apiKey }: System, id: string): Promise<st
     if (!response.ok) throw new Error(`${path}: ${response.status} ${await response.text()}`);
     return (await response.json()) as Record<string, unknown>;
   };
-  await create('/tenants', { id, name: id });
+  await create('/tenants', { id, name: id, limits });
   const { key } = await create('/keys', { tenant: id, name: id });
   return String(key);
 }

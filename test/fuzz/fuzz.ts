@@ -7,8 +7,10 @@ import { PROMPT } from './bodies.ts';
 import { sendAndCheck, type Target } from './check-answer.ts';
 import { requests } from './requests.ts';
 
-/** Requests at the same time. The tenant may have no more, so that a leaked place is noticed at the end. */
+/** Requests at the same time. */
 const AT_ONCE = 16;
+/** Concurrent requests of the tenant, so that a leaked place is noticed at the end. Those who leave free theirs later. */
+const PLACES = 2 * AT_ONCE;
 
 export interface FuzzReport {
   /** Answers by status; 0 = the client left, or sent no whole request. */
@@ -26,7 +28,10 @@ export interface FuzzOptions {
 
 /** Sends random and mutated requests to a running system, and checks every answer and the system afterwards. */
 export async function fuzz(system: System, { count, seed, onProgress }: FuzzOptions): Promise<FuzzReport> {
-  const target = { url: system.url, apiKey: await newTenant(system, 'fuzz') };
+  const target = {
+    url: system.url,
+    apiKey: await newTenant(system, 'fuzz', { concurrent_requests: PLACES }),
+  };
   const origin = system.originPid();
   const statuses: Record<string, number> = {};
   const violations: string[] = [];
@@ -56,10 +61,10 @@ async function violationsAtTheEnd(
   const body = { model: 'default', prompt: 'Hi', max_tokens: 4 };
   const violations: string[] = [];
   if (!(await untilIdle(system))) violations.push('the origin still has running or waiting sequences');
-  const all = Array.from({ length: AT_ONCE }, () => post(`${url}/v1/completions`, apiKey, body, 60_000));
+  const all = Array.from({ length: PLACES }, () => post(`${url}/v1/completions`, apiKey, body, 60_000));
   const answers = (await Promise.all(all)).map(({ status }) => status);
   if (answers.some((status) => status !== 200))
-    violations.push(`${AT_ONCE} requests at once: ${answers.join(' ')}`);
+    violations.push(`${PLACES} requests at once: ${answers.join(' ')}`);
   if (system.originPid() !== originPid) violations.push('the origin was restarted');
   for (const name of ['origin', 'worker'] as const) {
     const log = readFileSync(`${system.stateDirectory}/${name}.log`, 'utf8');
