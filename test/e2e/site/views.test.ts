@@ -1,26 +1,27 @@
 import { describe, expect } from 'vitest';
 import { siteTest as test } from '../../support/browser/site-test.ts';
 
-/** Views by name: the address of each. */
+/** Views by name: the address of each, and what is visible once it is complete. */
 const VIEWS = {
-  start: '/',
-  docs: '/docs',
-  operation: '/docs/api/createCompletion',
-  guide: '/docs/guides/constraints',
-  admin: '/docs/admin',
-  'admin-operation': '/docs/admin/createKey',
-};
+  start: ['/', 'h1'],
+  docs: ['/docs', '.operations'],
+  operation: ['/docs/api/createCompletion', '.execute'],
+  guide: ['/docs/guides/constraints', '.guide table'],
+  admin: ['/docs/admin', '.operations'],
+  'admin-operation': ['/docs/admin/createKey', '.execute'],
+} as const;
 
 const APPEARANCES = (['light', 'dark'] as const).flatMap((scheme) =>
   [1280, 390].map((width) => ({ scheme, width })),
 );
 
-describe.each(Object.entries(VIEWS))('the view "%s"', (name, location) => {
+describe.each(Object.entries(VIEWS))('the view "%s"', (name, [location, complete]) => {
   test.for(APPEARANCES)(
     'loads without an error, from this host only, and is accessible: $scheme, $width pixels',
     async (appearance, { visit, system }) => {
       const site = await visit(location, appearance);
       await site.page.getByRole('heading', { level: 1 }).waitFor();
+      await site.page.locator(complete).first().waitFor();
       await site.screenshot(name);
       expect(await site.violations()).toEqual([]);
       expect(site.consoleErrors).toEqual([]);
