@@ -53,7 +53,9 @@ function fleetOfLoads() {
     log: createLog('silent'),
   });
   const loaded = async (load: string) => {
-    const model = { id: load, encoder: { close: async () => undefined } } as unknown as LoadedModel['model'];
+    const closing = { close: async () => undefined };
+    const parts = { id: load, encoder: closing, tokenizerThread: closing };
+    const model = parts as unknown as LoadedModel['model'];
     loads.get(load)!.resolve({ model, engine: new ScriptedEngine() });
     await setImmediate();
   };
