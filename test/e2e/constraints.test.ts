@@ -97,14 +97,31 @@ describe('hostile constraints', () => {
   const every = Number(process.env.CONTINUO_HOSTILE ?? 12);
   const sent = HOSTILE_CASES.filter((_, index) => index % every === 0);
 
-  test('get a text or a clear 400 while other requests are served', async () => {
+  interface Refusal {
+    readonly error?: { readonly message: string; readonly type: string };
+  }
+
+  /** The error of a stream: its status, or its last event if it began while the constraint was being compiled. */
+  async function refusalOf(answer: Response): Promise<Refusal['error']> {
+    const text = await answer.text();
+    if (answer.status !== 200) return (JSON.parse(text) as Refusal).error;
+    expect(text).toMatch(/data: \[DONE\]\n\n$/);
+    const [, last = '{}'] = [...text.matchAll(/^data: (\{.*\})$/gm)].at(-1) ?? [];
+    return (JSON.parse(last) as Refusal).error;
+  }
+
+  // Streamed, because a plain answer that has begun can only be broken off.
+  test('get a text or a clear refusal while other requests are served', async () => {
     for (const { name, wire } of sent) {
-      const hostile = post({ prompt: 'x', max_tokens: 16, ...constraintField(wire()) });
+      const hostile = post({ prompt: 'x', max_tokens: 16, stream: true, ...constraintField(wire()) });
       const usual = complete({});
       const answer = await hostile;
-      const body = (await answer.json()) as Answer & { error?: { message: string } };
-      expect([200, 400], `${name}: ${body.error?.message}`).toContain(answer.status);
-      if (answer.status === 400) expect(body.error?.message, name).toMatch(/\w{3}/);
+      expect([200, 400], name).toContain(answer.status);
+      const refusal = await refusalOf(answer);
+      if (refusal !== undefined) {
+        expect(refusal, name).toMatchObject({ type: 'invalid_request_error' });
+        expect(refusal.message, name).toMatch(/\w{3}/);
+      }
       expect((await usual).choices[0]?.text).toMatch(WHOLE);
     }
   });
