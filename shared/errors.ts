@@ -108,6 +108,13 @@ export class ApiError extends Error {
     return ERROR_TABLE[this.code].status;
   }
 
+  /** Returns the same error about a field that the caller knows by another name. */
+  renamed(param: string, message: string): ApiError {
+    const { headers } = this;
+    const shown = this.#shownCode === null ? {} : { shownCode: this.#shownCode };
+    return new ApiError(this.code, message, { param, headers, ...shown });
+  }
+
   envelope(): ErrorEnvelope {
     return {
       error: {

@@ -206,8 +206,8 @@ export type EventOf<T extends GenerationEvent['type']> = Extract<GenerationEvent
 export const isTerminal = ({ type }: GenerationEvent): boolean => type === 'done' || type === 'error';
 
 /**
- * A request for a model that is not `loaded` gets 503; it starts the load of an `unloaded` model. `failed`: the last load
- * failed. `unavailable`: the model's files cannot be read, so that its numbers are 0.
+ * A request for a model that is not `loaded` gets 503. It starts the load of an `unloaded` model. After a load that did
+ * not succeed, a model is `failed`. If its files cannot be read, it is `unavailable`, and its numbers are 0.
  */
 export const modelState = z.enum(['unloaded', 'loading', 'loaded', 'failed', 'unavailable']);
 export type ModelState = z.infer<typeof modelState>;

@@ -3,7 +3,7 @@ import { isTokenId } from './token-id.ts';
 
 /** The origin's tokenizer endpoints: POST /tokenize, POST /detokenize, GET /tokenizer_info?model=… */
 
-/** The tenant whose turn the request takes; all requests of a Worker that sends none share one turn. */
+/** Tenants take turns. Requests without a tenant, from an older Worker, count as those of one tenant. */
 const tenantId = z.string().default('');
 
 export const tokenizeRequest = z.object({

@@ -15,6 +15,7 @@ export const ALLOWED_EDGES: Readonly<Record<string, readonly string[]>> = {
   ],
   'origin/engine': [
     'origin/fair-mutex.ts',
+    'origin/thread-lock.ts',
     'origin/grammar',
     'origin/model/config',
     'origin/model/model-runner.ts',
@@ -62,7 +63,13 @@ export const ALLOWED_EDGES: Readonly<Record<string, readonly string[]>> = {
     'origin/model/runner',
     'origin/model/vision',
   ],
-  'origin/model/ort': ['origin/model/config', 'origin/model/model-runner.ts', 'origin/model/onnx', 'shared'],
+  'origin/model/ort': [
+    'origin/model/config',
+    'origin/model/model-runner.ts',
+    'origin/model/onnx',
+    'origin/thread-lock.ts',
+    'shared',
+  ],
   'origin/model/runner': [
     'origin/model/config',
     'origin/model/model-runner.ts',
@@ -118,6 +125,7 @@ export const ALLOWED_EDGES: Readonly<Record<string, readonly string[]>> = {
     'worker/http',
     'worker/retry.ts',
     'worker/tenants',
+    'worker/timers',
   ],
   'worker/cli': [
     'origin/doctor',

@@ -1,5 +1,6 @@
 import { Worker } from 'node:worker_threads';
 import type { GenerationEvent } from '../../shared/generation.ts';
+import { freeAfterThread } from '../thread-lock.ts';
 import type { EngineThreadData } from './engine-thread.ts';
 import type { EngineCommand, EngineReport, EngineStatus, StepReport, Submission } from './messages.ts';
 import { Watchdog } from './watchdog.ts';
@@ -284,13 +285,6 @@ export function spawnEngineThread(data: EngineThreadData): EngineWorker {
   const worker = new Worker(new URL('./engine-thread.ts', import.meta.url), { workerData: data });
   const { threadId } = worker;
   const { runLock } = data.model;
-  if (runLock !== undefined) worker.on('exit', () => releaseRunLock(runLock, threadId));
+  if (runLock !== undefined) worker.on('exit', () => freeAfterThread(new Int32Array(runLock), threadId));
   return worker;
-}
-
-/** A thread that is terminated while it holds the lock (run-lock.ts) cannot release it. */
-function releaseRunLock(memory: SharedArrayBuffer, threadId: number): void {
-  const cell = new Int32Array(memory);
-  Atomics.compareExchange(cell, 0, threadId + 1, 0);
-  Atomics.notify(cell, 0);
 }

@@ -104,8 +104,8 @@ export type EngineReport =
       readonly warning: string | null;
     }
   /**
-   * The engine cannot start or continue; the thread ends after this. `permanent` if the model is the cause; `deviceLost`
-   * if no thread of this process can use the device any more.
+   * The engine cannot start or continue, and the thread ends after this. If `permanent`, the model is the cause. If
+   * `deviceLost`, no thread of this process can use the device any more.
    */
   | {
       readonly type: 'failed';

@@ -85,14 +85,14 @@ export class ModelRuns {
       postprocess: (logits, now) => {
         this.#drawInPool(sequences, logits);
         let tokens = 0;
-        for (const sequence of inTurn(sequences)) {
+        for (const { sequence, row } of inTurn(sequences)) {
           if (sequence.request.closed) continue;
           if (sequence.mustWait) {
             // The next step computes the same logits again.
             sequence.skippedSteps++;
             continue;
           }
-          this.#requests.advance(sequence, this.#row(logits, sequences.indexOf(sequence)), now);
+          this.#requests.advance(sequence, this.#row(logits, row), now);
           tokens++;
         }
         this.#pool?.end();
@@ -173,7 +173,9 @@ export class ModelRuns {
   }
 }
 
-/** Returns the sequences in slot order, except that those that have waited longest come first. */
-function inTurn(sequences: readonly (Sequence | null)[]): Sequence[] {
-  return sequences.filter((sequence) => sequence !== null).sort((a, b) => b.skippedSteps - a.skippedSteps);
+/** Returns the sequences with their rows in slot order, except that those that have waited longest come first. */
+function inTurn(sequences: readonly (Sequence | null)[]) {
+  const rows = sequences.flatMap((sequence, row) => (sequence === null ? [] : [{ sequence, row }]));
+  const hasSkipped = rows.some(({ sequence }) => sequence.skippedSteps > 0);
+  return hasSkipped ? rows.sort((a, b) => b.sequence.skippedSteps - a.sequence.skippedSteps) : rows;
 }

@@ -56,8 +56,8 @@ export class WaitingQueue<
   }
 
   /**
-   * Returns whether one more request of a tenant fits. By a dynamic threshold (Choudhury and Hahne 1998), each of n
-   * tenants can fill 3 ÷ (3n + 1) of the queue, so a part stays free for tenants that have nothing in it.
+   * Returns whether one more request of a tenant fits. The threshold is dynamic (Choudhury and Hahne 1998): each of n
+   * tenants can fill 3 ÷ (3n + 1) of the queue. A part stays free for tenants that have nothing in it.
    * @param free slots that are free; so many requests of `preparing` need no place
    * @param preparing by tenant, requests that have been admitted and are not in the queue yet
    */

@@ -20,7 +20,7 @@ export interface LoadHooks {
   /** Milliseconds. */
   readonly now: () => number;
   onSteps(reports: readonly StepReport[]): void;
-  /** Four zeros, shared by the threads of all engines; see run-lock.ts. */
+  /** Four zeros, shared by the threads of all engines; see thread-lock.ts. */
   readonly runLock: SharedArrayBuffer;
   /** Called when this process can no longer use the device of a loaded model. */
   onDeviceLost(reason: string): void;

@@ -8,6 +8,7 @@ import { networkOf } from '../http/client-network.ts';
 import { retry } from '../retry.ts';
 import { BOOTSTRAP_ADMIN, DEVELOPMENT } from '../tenants/built-in.ts';
 import { readKey, type StoredKey } from '../tenants/stored-key.ts';
+import { inTime } from '../timers/time-limit.ts';
 import { flooded, insufficientScope, invalidKey, missingKey, suspended } from './auth-errors.ts';
 
 /**
@@ -80,15 +81,14 @@ const READ_WITHIN_MS = 5_000;
 /** Returns the function that reads the key store. It logs a failed read: an outdated key may hide it from callers. */
 function keyReader({ env, timers, requestId }: RequestContext) {
   return async (id: string): Promise<StoredKey | null> => {
-    const late = Promise.withResolvers<never>();
-    const cancel = timers.after(READ_WITHIN_MS, () => late.reject(new Error('late')));
     try {
-      return await Promise.race([readKey(env.DB, id), late.promise]);
+      const reading = readKey(env.DB, id).then((key) => ({ key }));
+      const read = await inTime(reading, { after: timers.after, ms: READ_WITHIN_MS });
+      if (read === null) throw new Error('late');
+      return read.key;
     } catch (thrown) {
       console.error(JSON.stringify({ event: 'key_store_failed', requestId }));
       throw thrown;
-    } finally {
-      cancel();
     }
   };
 }

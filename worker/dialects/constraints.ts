@@ -13,7 +13,7 @@ export interface NamedConstraint {
 /** JSON that nests deeper would overflow the stack when it is serialized again. */
 const MAX_DEPTH = 256;
 
-export function nestsTooDeep(value: unknown, limit = MAX_DEPTH): boolean {
+function nestsTooDeep(value: unknown, limit = MAX_DEPTH): boolean {
   if (typeof value !== 'object' || value === null) return false;
   return limit === 0 || Object.values(value).some((child) => nestsTooDeep(child, limit - 1));
 }

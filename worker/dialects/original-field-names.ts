@@ -1,4 +1,4 @@
-import { ApiError } from '../../shared/errors.ts';
+import type { ApiError } from '../../shared/errors.ts';
 import type { CompletionCall } from './completion-call.ts';
 
 /** What upstreams call a constraint that they cannot follow. */
@@ -16,15 +16,11 @@ export function withOriginalFieldNames(
 ): ApiError {
   if (promptIsListed && error.param !== null && /^prompt\[\d+\]$/.test(error.param)) {
     const inList = (text: string) => text.replace('prompt[', 'prompt[0][');
-    return new ApiError(error.code, inList(error.message), {
-      param: inList(error.param),
-      headers: error.headers,
-    });
+    return error.renamed(inList(error.param), inList(error.message));
   }
   if (constraintField !== null && error.code === 'unsupported_parameter' && error.param === ANY_CONSTRAINT) {
-    return new ApiError(error.code, error.message, { param: constraintField, headers: error.headers });
+    return error.renamed(constraintField, error.message);
   }
   if (constraintField === null || !CONSTRAINT_ERRORS.has(error.code)) return error;
-  const message = `Invalid '${constraintField}': ${error.message}`;
-  return new ApiError(error.code, message, { param: constraintField, headers: error.headers });
+  return error.renamed(constraintField, `Invalid '${constraintField}': ${error.message}`);
 }

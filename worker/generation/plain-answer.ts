@@ -12,8 +12,8 @@ import { doneOf, type StartedGeneration, type StartingGeneration } from './gener
 const SPACE = new Uint8Array([0x20]);
 
 /**
- * Returns one JSON body when the generation has ended. If that takes longer than EARLY_ANSWER_MS, the response begins with
- * white space, because the platform notices a disconnected client only when it writes.
+ * Returns one JSON body when the generation has ended. After EARLY_ANSWER_MS, the response begins with white space. The
+ * platform notices a disconnected client only when it writes.
  * @throws ApiError if the generation failed before the response began
  */
 export async function answerPlain(starting: StartingGeneration, context: RequestContext): Promise<Response> {

@@ -137,7 +137,7 @@ const SYNONYMS: readonly (readonly string[])[] = [['repetition_penalty', 'repeat
 
 /**
  * Leaves out the fields that the server's flavor does not allow.
- * @param needed fields without which the server would generate something else than the client asked for
+ * @param needed fields that change what is generated
  * @throws ApiError 400 if a needed field is not allowed, under none of its names
  */
 function withAllowedFields(body: Fields, needed: readonly string[], flavor: Flavor): Fields {

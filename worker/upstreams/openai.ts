@@ -82,7 +82,7 @@ export class OpenAiUpstream implements Upstream {
       const names = { model: request.model, upstreamModel: body.model as string };
       const { error, fault } = await errorOfOpenAiAnswer(response, names, now());
       const { type = null, code = null } = fault ?? {};
-      // What the caller did wrong is told to the caller.
+      // The caller's own mistakes are not failures of the server.
       if (error.status !== 400) context.report({ upstream: this.name, status: response.status, type, code });
       throw error;
     }

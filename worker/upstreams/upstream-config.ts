@@ -79,8 +79,6 @@ const openAi = z.strictObject({
   models: z.array(openAiModel).min(1),
 });
 
-export type OpenAiConfig = z.infer<typeof openAi>;
-
 const upstreams = z
   .array(z.discriminatedUnion('kind', [origin, openAi]))
   .min(1)

@@ -45,7 +45,7 @@ const int32 = (name: string, dimensions: readonly string[]) => ({
   dimensions,
 });
 
-/** Removes the nodes whose results nobody reads. Nodes are in topological order, as ONNX requires. */
+/** Removes the nodes whose results no other node reads and the graph does not return. Nodes are in topological order, as ONNX requires. */
 function withoutUnread(fields: readonly WireField[]) {
   const read = new Set<string>();
   for (const field of fields) if (field.field === GraphField.output) read.add(readTensor(field).name);

@@ -1,7 +1,7 @@
 import type { Adapter } from '../ort/ort-adapters.ts';
 import type { OrtDevice } from '../ort/ort-device.ts';
 import type { DecoderInterface } from '../runner/decoder-interface.ts';
-import { describeLayout, type KvLayout, OutOfMemoryError } from '../runner/kv-cache.ts';
+import { describeLayout, inMiB, type KvLayout, OutOfMemoryError } from '../runner/kv-cache.ts';
 
 /** How large the runs on a device are, and the memory that they need. */
 
@@ -59,14 +59,13 @@ export function requireDeviceMemory(
   const free = card.freeBytes - CONTEXT_BYTES;
   const available = Math.min(free, limitBytes ?? Infinity);
   if (needed <= available) return;
-  const mib = (bytes: number) => `${Math.ceil(bytes / 2 ** 20)} MiB`;
   const why =
     available === free
-      ? `${mib(card.freeBytes)} are free, ${mib(CONTEXT_BYTES)} of them for CUDA`
-      : `the limit is ${mib(available)}`;
+      ? `${inMiB(card.freeBytes)} are free, ${inMiB(CONTEXT_BYTES)} of them for CUDA`
+      : `the limit is ${inMiB(available)}`;
   throw new OutOfMemoryError(
-    `the model needs ${mib(needed)} on ${card.name}, but ${why}: ${mib(weightBytes)} of weights, ` +
-      `${mib(runBytes)} for runs, KV cache ${describeLayout(layout)}; set fewer slots or a smaller context`,
+    `the model needs ${inMiB(needed)} on ${card.name}, but ${why}: ${inMiB(weightBytes)} of weights, ` +
+      `${inMiB(runBytes)} for runs, KV cache ${describeLayout(layout)}; set fewer slots or a smaller context`,
   );
 }
 

@@ -16,6 +16,8 @@ export interface KvLayout {
 
 const MIB = 2 ** 20;
 
+export const inMiB = (bytes: number): string => `${Math.ceil(bytes / MIB)} MiB`;
+
 export function kvLayout(decoder: DecoderInterface, slots: number, contextLength: number): KvLayout {
   const positionBytes = decoder.kv.length * decoder.kvHeads * decoder.headSize * elementBytes(decoder);
   const spareSlots = decoder.cache === 'concatenated' ? 1 : 0;
@@ -27,7 +29,7 @@ export function kvLayout(decoder: DecoderInterface, slots: number, contextLength
 export function describeLayout(layout: KvLayout): string {
   const { slots, spareSlots, contextLength, positionBytes, totalBytes } = layout;
   const rows = spareSlots === 0 ? `${slots} slots` : `(${slots} slots + ${spareSlots} spare)`;
-  return `${rows} × ${contextLength} positions × ${positionBytes} bytes = ${Math.ceil(totalBytes / MIB)} MiB`;
+  return `${rows} × ${contextLength} positions × ${positionBytes} bytes = ${inMiB(totalBytes)}`;
 }
 
 /** The KV cache does not fit into the available memory. */
@@ -40,7 +42,7 @@ export class OutOfMemoryError extends ModelError {}
 export function requireFit(layout: KvLayout, limitBytes: number, weightBytes = 0): void {
   if (layout.totalBytes <= limitBytes) return;
   const limit = Math.max(0, Math.floor(limitBytes / MIB));
-  const beside = weightBytes === 0 ? '' : ` beside ${Math.ceil(weightBytes / MIB)} MiB of weights`;
+  const beside = weightBytes === 0 ? '' : ` beside ${inMiB(weightBytes)} of weights`;
   throw new OutOfMemoryError(
     `KV cache does not fit: ${describeLayout(layout)}, but ${limit} MiB are available${beside}; set fewer slots or a smaller context`,
   );

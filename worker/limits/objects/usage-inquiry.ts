@@ -51,7 +51,7 @@ export function recordAfter(
   const late = now >= reservation.expiresAt + ACCOUNT_LIFETIMES * ttlMs;
   const isRunning = account?.ended === false;
   const isFinal = !isRunning && (complete || late);
-  // If the Worker vanished, its stream may go on. Otherwise the upstream will notice soon that nobody reads.
+  // If the Worker vanished, its stream may go on. Otherwise the upstream will soon notice that its reader has disconnected.
   const delay = isRunning && status !== 'abandoned' ? Math.min(STILL_RUNNING_MS, ttlMs) : ttlMs;
   const updated = { ...record, usage, finishReasons, latencyMs, firstTokenMs };
   return { record: updated, askAt: isFinal ? null : now + delay };

@@ -12,8 +12,8 @@ const MIN_SLOT_WAIT_MS = 1_000;
 const MAX_SLOT_WAIT_MS = 30_000;
 
 /**
- * Estimates when the next of a subject's running requests ends. The ages of requests that are running at a random moment
- * have the same mean as the times that they still need, and the first of n ends after about the n-th part.
+ * Estimates when the next of a subject's running requests ends. Requests that run at a random moment still need as long
+ * as their age, on average. The first of n ends after about the n-th part of that.
  */
 function slotWaitMs(state: QuotaState, { id }: Subject, now: number): number {
   const running = [...state.reservations.values()].filter(({ subjects }) => subjects.includes(id));
@@ -55,10 +55,11 @@ function exceededForLong(
   return null;
 }
 
-/** Returns the limits of a subject that have no room now but will have later. */
-function exceededForNow(state: QuotaState, claim: Claim, subject: Subject, now: number): ExceededLimit[] {
-  const { limits } = subject;
-  const held = subjectState(state, subject.id);
+type Check = (state: QuotaState, claim: Claim, subject: Subject, now: number) => ExceededLimit[];
+
+/** Returns the limits per minute of a subject that have no room now but will have later. */
+const exceededPerMinute: Check = (state, claim, { id, limits }, now) => {
+  const held = subjectState(state, id);
   const found: ExceededLimit[] = [];
   for (const [kind, limit, amount] of [
     ['requests', limits.requestsPerMinute, 1],
@@ -66,36 +67,38 @@ function exceededForNow(state: QuotaState, claim: Claim, subject: Subject, now: 
   ] as const) {
     if (limit === null) continue;
     const wait = waitFor(held[kind], limit, amount, now);
-    if (wait > 0) found.push(exceeded(subject, kind, limit, used(held[kind], now), amount, wait));
-  }
-  const slots = limits.concurrentRequests;
-  if (slots !== null && held.running >= slots) {
-    found.push(exceeded(subject, 'concurrency', slots, held.running, 1, slotWaitMs(state, subject, now)));
+    if (wait > 0) found.push(exceeded({ id, limits }, kind, limit, used(held[kind], now), amount, wait));
   }
   return found;
-}
+};
+
+/** Also returns the concurrency limit. */
+const exceededForNow: Check = (state, claim, subject, now) => {
+  const found = exceededPerMinute(state, claim, subject, now);
+  const { running } = subjectState(state, subject.id);
+  const slots = subject.limits.concurrentRequests;
+  if (slots === null || running < slots) return found;
+  return [...found, exceeded(subject, 'concurrency', slots, running, 1, slotWaitMs(state, subject, now))];
+};
 
 /** Returns the limit that a claim exceeds: one that waiting does not help with first, then the one with the longest wait. */
 export const exceededLimit = (state: QuotaState, claim: Claim, now: number): ExceededLimit | null =>
-  firstExceeded(state, claim, now, () => true);
+  firstExceeded(state, claim, now, exceededForNow);
 
 /** Like `exceededLimit`, for the tokens of a request that already has its slot. */
 export const exceededTokens = (state: QuotaState, claim: Claim, now: number): ExceededLimit | null =>
-  firstExceeded(state, claim, now, ({ kind }) => kind === 'tokens');
+  firstExceeded(state, claim, now, (...check) =>
+    exceededPerMinute(...check).filter(({ kind }) => kind === 'tokens'),
+  );
 
-function firstExceeded(
-  state: QuotaState,
-  claim: Claim,
-  now: number,
-  counts: (limit: ExceededLimit) => boolean,
-): ExceededLimit | null {
+function firstExceeded(state: QuotaState, claim: Claim, now: number, check: Check): ExceededLimit | null {
   for (const subject of claim.subjects) {
     const limit = exceededForLong(state, claim, subject, now);
     if (limit) return limit;
   }
   let worst: ExceededLimit | null = null;
   for (const subject of claim.subjects) {
-    for (const limit of exceededForNow(state, claim, subject, now).filter(counts)) {
+    for (const limit of check(state, claim, subject, now)) {
       if ((limit.retryAfterMs ?? 0) > (worst?.retryAfterMs ?? 0)) worst = limit;
     }
   }
