@@ -242,7 +242,7 @@ export const ALLOWED_EDGES: Readonly<Record<string, readonly string[]>> = {
   ],
   'worker/site/copy': ['worker/site/controls', 'worker/site/store'],
   'worker/site/editor': ['worker/site/store', 'worker/site/tokens'],
-  'worker/site/docs': ['worker/site/api', 'worker/site/controls', 'worker/site/shell', 'worker/site/store'],
+  'worker/site/docs': ['worker/site/api', 'worker/site/shell', 'worker/site/store'],
   'worker/site/main.tsx': ['worker/site/playground', 'worker/site/shell', 'worker/site/store'],
   'worker/site/playground': [
     'worker/site/api',
@@ -254,7 +254,6 @@ export const ALLOWED_EDGES: Readonly<Record<string, readonly string[]>> = {
     'worker/site/tokens',
   ],
   'worker/site/shell': [
-    'worker/site/api',
     'worker/site/compare',
     'worker/site/controls',
     'worker/site/playground',

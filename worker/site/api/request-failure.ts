@@ -46,7 +46,7 @@ const BY_CODE: Readonly<Record<string, FailureKind>> = {
   internal_error: 'server-error',
 };
 
-/** The type tells what a numeric code does not: some dialects send the HTTP status as the code. */
+/** Reads the type too, because some dialects send the HTTP status as the code. */
 function kindOf(status: number | null, code: string | number, type: string): FailureKind {
   const known = BY_CODE[code] ?? BY_CODE[type];
   if (known) return known;
@@ -66,7 +66,7 @@ export function errorOf(value: unknown): ErrorEnvelope['error'] | null {
 }
 
 /** Returns milliseconds from `retry-after-ms` or `retry-after`; null if both are absent. */
-export function retryAfterOf(headers: Headers): number | null {
+function retryAfterOf(headers: Headers): number | null {
   const read = (name: string, unit: number) => {
     const value = Number.parseFloat(headers.get(name) ?? '');
     return Number.isFinite(value) ? value * unit : null;

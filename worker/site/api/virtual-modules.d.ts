@@ -3,4 +3,7 @@ declare module 'virtual:request-fields' {
 
   /** Fields of POST /v1/completions by name, generated from the zod schemas at build time. */
   export const REQUEST_FIELDS: Readonly<Record<string, RequestField>>;
+
+  /** Names of the dialects, from the same schemas. */
+  export const DIALECT_NAMES: readonly string[];
 }

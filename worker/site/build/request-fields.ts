@@ -2,6 +2,7 @@ import type { Plugin } from 'vite';
 import * as z from 'zod';
 import { completionRequest } from '../../../shared/completion.ts';
 import { DOCUMENTED_AS } from '../../../shared/json-fields.ts';
+import { dialectName } from '../../../shared/tenant.ts';
 import type { RequestField } from '../api/request-field.ts';
 
 interface JsonSchema {
@@ -69,10 +70,13 @@ export function requestFields(): Readonly<Record<string, RequestField>> {
 
 const ID = 'virtual:request-fields';
 
-/** Serves the fields as a module, so that the page loads no zod. */
+const source = (): string =>
+  `export const REQUEST_FIELDS = ${JSON.stringify(requestFields())};
+   export const DIALECT_NAMES = ${JSON.stringify(dialectName.options)};`;
+
+/** Serves the fields and the dialects as a module, so that the page loads no zod. */
 export const requestFieldsModule = (): Plugin => ({
   name: 'request-fields',
   resolveId: (id) => (id === ID ? `\0${ID}` : null),
-  load: (id) =>
-    id === `\0${ID}` ? `export const REQUEST_FIELDS = ${JSON.stringify(requestFields())};` : null,
+  load: (id) => (id === `\0${ID}` ? source() : null),
 });

@@ -108,7 +108,7 @@ function Examples({ state }: { readonly state: CompareState }) {
           <li key={title}>
             <button
               type="button"
-              class="compare-example"
+              class="card compare-example"
               onClick={() => {
                 state.settings.value = settings;
                 compare(state);

@@ -1,13 +1,12 @@
-import { dialectNames } from '../api/dialects.ts';
+import { DialectSelect, ModelSelect } from '../controls/connection-selects.tsx';
 import { NumberField } from '../controls/number-field.tsx';
-import { Select } from '../controls/select.tsx';
+import { offeredModels } from '../store/session.ts';
 import type { CompareState } from './compare-state.ts';
 import type { SideSettings } from './comparison.ts';
 
 export const SIDE_NAMES = ['A', 'B'] as const;
 
 const FIELDS = ['max_tokens', 'temperature', 'top_p', 'top_k', 'min_p', 'repetition_penalty', 'seed'];
-const OWN = '';
 
 interface SideFormProps {
   readonly state: CompareState;
@@ -23,10 +22,6 @@ export function SideForm({ state: { session, settings }, index }: SideFormProps)
     const changed = { ...sides[index], ...change };
     settings.value = { ...settings.value, sides: index === 0 ? [changed, right] : [left, changed] };
   };
-  const access = session.access.value;
-  const known = access.state === 'accepted' ? access.models.map(({ id }) => id) : [];
-  const models = [...new Set([...known, model])].map((id) => [id, id] as const);
-  const dialects = [[OWN, 'own dialect'] as const, ...dialectNames.map((name) => [name, name] as const)];
   const name = SIDE_NAMES[index];
   return (
     <section class="side-form" aria-label={`Settings of ${name}`}>
@@ -34,17 +29,16 @@ export function SideForm({ state: { session, settings }, index }: SideFormProps)
         <span class={`side-mark ${name}`} aria-hidden="true">
           {name}
         </span>
-        <Select
+        <ModelSelect
           label={`Model of ${name}`}
-          value={model}
-          options={models}
+          offered={offeredModels(session.access.value)}
+          model={model}
           onChange={(id) => set({ model: id })}
         />
-        <Select
+        <DialectSelect
           label={`Dialect of ${name}`}
-          value={dialect ?? OWN}
-          options={dialects}
-          onChange={(chosen) => set({ dialect: chosen === OWN ? null : chosen })}
+          dialect={dialect}
+          onChange={(chosen) => set({ dialect: chosen })}
         />
       </div>
       <div class="side-fields">

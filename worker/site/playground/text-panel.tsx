@@ -81,7 +81,7 @@ function Examples() {
       <ul>
         {EXAMPLES.map((example) => (
           <li key={example.title}>
-            <button type="button" class="example" onClick={() => open(example)}>
+            <button type="button" class="card example" onClick={() => open(example)}>
               <strong>{example.title}</strong>
               <code>{example.text}</code>
             </button>

@@ -1,8 +1,16 @@
 import { useSignal, useSignalEffect } from '@preact/signals';
 import type { ComponentType } from 'preact';
 import { useEffect } from 'preact/hooks';
+import { Playground } from '../playground/playground.tsx';
 import { Header } from './header.tsx';
-import { VIEWS, type ViewName, viewOf } from './routes.ts';
+import { VIEW_TITLES, type ViewName, viewOf } from './routes.ts';
+
+/** All views but the first are loaded when they are shown. */
+const LOADERS: Readonly<Record<ViewName, () => Promise<ComponentType>>> = {
+  '': async () => Playground,
+  tree: async () => (await import('../tree/tree-view.tsx')).TreeView,
+  compare: async () => (await import('../compare/compare-view.tsx')).CompareView,
+};
 
 type Loaded = { readonly name: ViewName; readonly View: ComponentType } | { readonly failed: string };
 
@@ -18,8 +26,8 @@ export function App() {
   }, []);
   useSignalEffect(() => {
     const name = view.value;
-    document.title = `${VIEWS[name].title} · Continuo`;
-    VIEWS[name].load().then(
+    document.title = `${VIEW_TITLES[name]} · Continuo`;
+    LOADERS[name]().then(
       (View) => {
         if (view.value === name) loaded.value = { name, View };
       },

@@ -1,7 +1,7 @@
 import { useSignal } from '@preact/signals';
 import { Dialog } from '../controls/dialog.tsx';
 import { type Access, useSession } from '../store/session.ts';
-import { DialectSelect } from './connection-settings.tsx';
+import { SharedDialect } from './connection-settings.tsx';
 
 const WHAT: Readonly<Record<Access['state'], string>> = {
   'no-key': 'Requests need an API key. npm start prints one for development.',
@@ -46,7 +46,7 @@ export function KeyDialog({ onClose }: { readonly onClose: () => void }) {
         </label>
         <div class="stack">
           <span>Dialect</span>
-          <DialectSelect />
+          <SharedDialect />
         </div>
         <p class="quiet">
           The key goes only to this server. Without the switch, it is forgotten at a reload.

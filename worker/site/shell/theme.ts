@@ -11,7 +11,7 @@ export function applyStoredTheme(): void {
   if (isTheme(stored)) document.documentElement.dataset.theme = stored;
 }
 
-export function currentTheme(): Theme {
+function currentTheme(): Theme {
   const chosen = document.documentElement.dataset.theme;
   if (isTheme(chosen)) return chosen;
   return matchMedia('(prefers-color-scheme: dark)').matches ? 'dark' : 'light';

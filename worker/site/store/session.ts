@@ -12,6 +12,10 @@ export type Access =
   | { readonly state: 'accepted'; readonly models: readonly Model[] }
   | { readonly state: 'refused' | 'unknown'; readonly failure: RequestFailure };
 
+/** Returns the ids of the models that the key may use, as far as they are known. */
+export const offeredModels = (access: Access): readonly string[] =>
+  access.state === 'accepted' ? access.models.map(({ id }) => id) : [];
+
 /** What all views share: the key, the model, the dialect and the display of tokens. */
 export interface Session {
   readonly key: Signal<string | null>;

@@ -58,7 +58,7 @@ function BranchCard({ node, number, growing, onSelect }: BranchCardProps) {
   const { text, tokens, name, bookmarked, children, generation } = node;
   const mean = meanLogprob(tokens);
   return (
-    <button type="button" class="branch-card" onClick={onSelect}>
+    <button type="button" class="card branch-card" onClick={onSelect}>
       <span class="branch-head quiet figures">
         {number <= 9 && <kbd>{number}</kbd>}
         {bookmarked && <span class="star">★</span>}

@@ -8,7 +8,7 @@ interface NodeActionsProps {
   readonly editor: TreeEditor;
 }
 
-/** What can be done with the selected node, besides branching. */
+/** Actions on the selected node, apart from branching. */
 export function NodeActions({ state, editor }: NodeActionsProps) {
   const { bookmarked, parent, name } = editor.node.value;
   const { dialog } = state;

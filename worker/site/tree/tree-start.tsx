@@ -56,7 +56,7 @@ export function TreeStart({ state }: { readonly state: TreeState }) {
       <ul class="tree-examples">
         {EXAMPLES.map((example) => (
           <li key={example}>
-            <button type="button" class="branch-card tree-example" onClick={() => start(example)}>
+            <button type="button" class="card branch-card tree-example" onClick={() => start(example)}>
               <span class="branch-text">{example}</span>
             </button>
           </li>

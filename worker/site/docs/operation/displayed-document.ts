@@ -7,8 +7,8 @@ import {
 } from '../documents.ts';
 
 /**
- * Returns the document of one operation, shorter than the server's: types of request fields do not repeat that null means
- * absent, and an error status shows its codes only, because all errors have one form and the same headers.
+ * Returns the document of one operation, shorter than the server's. Types of request fields do not repeat that null means
+ * absent. An error status shows only its codes, because all errors have one form and the same headers.
  */
 export function displayedDocument(document: OpenApiDocument, listed: ListedOperation): unknown {
   const { method, path, operation } = listed;
