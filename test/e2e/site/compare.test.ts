@@ -99,7 +99,9 @@ describe('the compare view', () => {
     }
   });
 
-  test('each side has its own dialect, and a failed side can be retried alone', async ({ visit }) => {
+  test('each side has its own dialect, and a retry of a failed side leaves the other one as it is', async ({
+    visit,
+  }) => {
     const { page } = await visit('/');
     const dialects: (string | undefined)[] = [];
     page.on('request', (request) => {

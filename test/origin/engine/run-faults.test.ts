@@ -74,7 +74,7 @@ describe('a failed run', () => {
   });
 });
 
-/** A client of a thread that sends these reports once it is told to abort something. */
+/** A client of a thread that sends these reports after its first abort command. */
 async function clientOf(reports: readonly unknown[]) {
   const script = `
     const { parentPort } = require('node:worker_threads');

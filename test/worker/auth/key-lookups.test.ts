@@ -81,7 +81,7 @@ const present = async (key: string, scope: Scope = 'completions', world: World =
   return (await response.json()) as Work;
 };
 
-/** An id with a right check, which nobody has stored. */
+/** An id with a right check that is not stored. */
 let checkedId: string;
 
 async function store(id: string, expiresAt: number | null, revokedAt: number | null): Promise<void> {

@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest';
 import { ADMIN_KEY_SHA256, admin, completion, tenantWithKey } from '../admin/admin-client.ts';
 import { eventually } from '../support/eventually.ts';
 import { reset, sendRaw } from '../support/raw-request.ts';
-import { acceptedFor, defaultScript, doneFor, finishOf } from '../support/scripts.ts';
+import { acceptedFor, defaultScript, doneFor, finishOf, holdRequests } from '../support/scripts.ts';
 import { withinOne } from '../support/within-one.ts';
 import { workerForTests } from '../support/worker-for-tests.ts';
 
@@ -177,20 +177,14 @@ describe('limits over HTTP', () => {
   test('frees slot and idempotency key at once when a client disconnects before the origin accepts', async () => {
     const { key } = await tenantWithKey(worker, 'left-early', { concurrent_requests: 1 });
     for (const stream of [true, false]) {
-      const arrived = Promise.withResolvers<void>();
-      const left = Promise.withResolvers<void>();
-      origin.script = async (_, wire) => {
-        arrived.resolve();
-        await wire.closed;
-        left.resolve();
-      };
+      const { begun, left } = holdRequests(origin);
       const body = { model: 'org/tiny', stream };
       // Streams accept no idempotency key.
       const headers = { authorization: `Bearer ${key}`, ...(stream ? {} : { 'idempotency-key': 'early' }) };
       const request = sendRaw(worker, body, headers);
-      await arrived.promise;
+      await begun;
       reset(request);
-      await left.promise;
+      await left;
       origin.reset();
       const again = async () => {
         const answer = await worker.post({ ...body, prompt: 'Hi', max_tokens: 4 }, { headers });

@@ -5,7 +5,7 @@ import type {
   TokenLogprob,
   WirePrompt,
 } from '../../../shared/generation.ts';
-import type { Script } from './fake-origin.ts';
+import type { FakeOrigin, Script } from './fake-origin.ts';
 
 /** The output of the scripted model: the choice's number, then the same words for every choice. */
 const WORDS = [' one', ' two', ' three', ' four', ' five', ' six', ' seven', ' eight'];
@@ -123,3 +123,16 @@ export const defaultScript: Script = (request, wire) => {
   for (const events of stepsFor(request)) wire.send(...events);
   wire.end();
 };
+
+/** Makes the origin begin each request with `begin`, and then wait until the Worker has disconnected. */
+export function holdRequests(origin: FakeOrigin, begin: Script = () => {}) {
+  const begun = Promise.withResolvers<void>();
+  const left = Promise.withResolvers<void>();
+  origin.script = async (request, wire) => {
+    await begin(request, wire);
+    begun.resolve();
+    await wire.closed;
+    left.resolve();
+  };
+  return { begun: begun.promise, left: left.promise };
+}

@@ -16,8 +16,8 @@ interface Patience {
   readonly foreign?: Timeouts;
 }
 
-/** Two origins, one of them once more under other names and once more behind a binding, and an OpenAI-compatible server, once more as a strict one,
- * as a local one, and as one that gets pseudonyms. */
+/** Two origins and an OpenAI-compatible server. One origin is also configured under other names and behind a binding, the
+ * server also as a strict one, as a local one and as one that gets pseudonyms. */
 const configured = (first: FakeOrigin, second: FakeOrigin, openAi: FakeOpenAi, patience: Patience) => [
   { kind: 'origin', name: 'first', url: first.url, timeouts: patience.first },
   { kind: 'origin', name: 'second', url: second.url, timeouts: patience.second },

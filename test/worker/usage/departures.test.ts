@@ -5,7 +5,7 @@ import { describe, expect, test } from 'vitest';
 import { ADMIN_KEY_SHA256, admin, completion, tenantWithKey } from '../admin/admin-client.ts';
 import { eventually } from '../support/eventually.ts';
 import { close, reset, sendRaw } from '../support/raw-request.ts';
-import { acceptedFor, tokenEvent } from '../support/scripts.ts';
+import { acceptedFor, holdRequests, tokenEvent } from '../support/scripts.ts';
 import { workerForTests } from '../support/worker-for-tests.ts';
 
 const { worker, origin } = workerForTests({
@@ -17,19 +17,12 @@ const { worker, origin } = workerForTests({
 });
 
 /** Plays a request that waits in the queue, or generates 5 tokens without an end. */
-function play(phase: string): { readonly begun: Promise<void>; readonly left: Promise<void> } {
-  const begun = Promise.withResolvers<void>();
-  const left = Promise.withResolvers<void>();
-  origin.script = async (request, wire) => {
+const play = (phase: string) =>
+  holdRequests(origin, (request, wire) => {
     const [accepted, ...started] = acceptedFor(request);
     wire.send(accepted!);
     if (phase === 'running') wire.send(...started, tokenEvent(5));
-    begun.resolve();
-    await wire.closed;
-    left.resolve();
-  };
-  return { begun: begun.promise, left: left.promise };
-}
+  });
 
 describe('a client that disconnects frees its slot and is billed', () => {
   const cases = ['FIN', 'RST'].flatMap((how) =>
@@ -60,18 +53,12 @@ describe('a client that disconnects frees its slot and is billed', () => {
 
   test('FIN before an upstream has answered, during a stream and a plain request', async () => {
     for (const stream of [true, false]) {
-      const arrived = Promise.withResolvers<void>();
-      const left = Promise.withResolvers<void>();
-      origin.script = async (_, wire) => {
-        arrived.resolve();
-        await wire.closed;
-        left.resolve();
-      };
+      const { begun, left } = holdRequests(origin);
       const request = sendRaw(worker, { stream });
-      await arrived.promise;
+      await begun;
       await sleep(20);
       close(request);
-      await left.promise;
+      await left;
     }
   });
 });
