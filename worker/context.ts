@@ -1,6 +1,7 @@
 import type { Principal } from '../shared/tenant.ts';
 import type { Dialect } from './dialects/dialect.ts';
 import type { Env, Settings } from './env.ts';
+import type { HeldBody } from './limits/body-budget.ts';
 import type { SettlementQueue } from './limits/settlement-queue.ts';
 import type { Backoff } from './retry.ts';
 import type { KeyDirectory } from './tenants/key-directory.ts';
@@ -37,6 +38,8 @@ export interface RequestContext {
   readonly backoff: Backoff;
   readonly answer: ResponseState;
   readonly caller: CallerState;
+  /** The bytes of its body, until its response starts. */
+  readonly heldBody: HeldBody;
   /** Region whose limiter admits this request; null = the tenant's home region. */
   readonly region: string | null;
   readonly timings: Timings;

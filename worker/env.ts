@@ -69,6 +69,12 @@ const settings = z.object({
     .int()
     .min(1)
     .default(2 * 1024 * 1024),
+  /** Bytes of all request bodies that an isolate holds at the same time; more fail with 503. */
+  MAX_HELD_BODY_BYTES: z.coerce
+    .number()
+    .int()
+    .min(1)
+    .default(16 * 1024 * 1024),
   /** Request bodies that take longer to arrive fail with 408. */
   BODY_TIMEOUT_MS: milliseconds(30_000),
   /** A response that is not complete by then begins with 200. Later failures are an error event or a broken connection. */

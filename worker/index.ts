@@ -12,6 +12,7 @@ import { incomingRequestId, traceparentOf } from './http/request-ids.ts';
 import { addCommonHeaders } from './http/response-headers.ts';
 import { errorResponse, misconfiguredResponse } from './http/responses.ts';
 import { createRouter } from './http/router.ts';
+import { BodyBudget, HeldBody } from './limits/body-budget.ts';
 import { SettlementQueue } from './limits/settlement-queue.ts';
 import { openApiDocument } from './openapi/document.ts';
 import type { InnerRequestProps } from './replay/replay-protocol.ts';
@@ -30,6 +31,7 @@ interface Isolate {
   readonly keys: KeyDirectory;
   readonly settlements: SettlementQueue;
   readonly backoff: Backoff;
+  readonly bodies: BodyBudget;
   readonly openApi: () => unknown;
 }
 
@@ -50,6 +52,8 @@ function createIsolate(env: Env): Isolate {
     }),
     settlements: new SettlementQueue(backoff),
     backoff,
+    // A single body of the largest size must fit.
+    bodies: new BodyBudget(Math.max(settings.MAX_HELD_BODY_BYTES, settings.MAX_BODY_BYTES)),
     openApi: once(() => openApiDocument(ROUTES)),
   };
 }
@@ -82,6 +86,7 @@ function createContext(
     ...isolate,
     answer,
     caller: { principal: null, endUser: null },
+    heldBody: new HeldBody(isolate.bodies),
     region,
     timings: new Timings(now),
     timers: new RequestTimers(now),
@@ -118,6 +123,8 @@ async function serve(
     if (error !== thrown) reportBug(thrown, context);
     await drain(request, context.settings);
     return finish(errorResponse(error, context), request, context);
+  } finally {
+    context.heldBody.release();
   }
 }
 

@@ -5,7 +5,7 @@ import { complexityFault } from './json-limits.ts';
 import { describeSyntaxError } from './json-syntax.ts';
 
 /** The limits on reading a body. */
-type ReadLimits = Pick<RequestContext, 'settings' | 'timers'>;
+type ReadLimits = Pick<RequestContext, 'settings' | 'timers' | 'caller' | 'heldBody'>;
 
 type JsonObject = Readonly<Record<string, unknown>>;
 
@@ -34,21 +34,26 @@ const tooLarge = (limit: number): ApiError =>
 
 /**
  * Reads the body as text, and stops as soon as it exceeds a limit.
- * @throws ApiError 415 if the body is compressed, 413 above the size limit, 408 if it arrives too slowly, 400 if it is not
- *   UTF-8 or is incomplete
+ * @throws ApiError 415 if the body is compressed, 413 above the size limit, 503 if the isolate holds too many bytes, 408 if
+ *   it arrives too slowly, 400 if it is not UTF-8 or is incomplete
  */
-export async function readText(request: Request, { settings, timers }: ReadLimits): Promise<string> {
+export async function readText(
+  request: Request,
+  { settings, timers, caller, heldBody }: ReadLimits,
+): Promise<string> {
   checkEncoding(request);
   const { MAX_BODY_BYTES, BODY_TIMEOUT_MS } = settings;
   const claimed = lengthOf(request);
   if (claimed !== null && claimed > MAX_BODY_BYTES) throw tooLarge(MAX_BODY_BYTES);
   if (request.body === null) return '';
+  const hold = (bytes: number) => heldBody.take(caller.principal?.tenant.id ?? '', bytes);
   const late = Promise.withResolvers<never>();
   const arrived = timers.after(BODY_TIMEOUT_MS, () =>
     late.reject(new ApiError('request_timeout', 'The request body did not arrive in time.')),
   );
   try {
-    if (claimed === null) return await readPieces(request.body, MAX_BODY_BYTES, late.promise);
+    if (claimed === null) return await readPieces(request.body, MAX_BODY_BYTES, late.promise, hold);
+    hold(claimed);
     return new BodyDecoder().last(await Promise.race([request.arrayBuffer(), late.promise]));
   } catch (thrown) {
     throw thrown instanceof ApiError ? thrown : unreadable('the body is incomplete');
@@ -91,6 +96,7 @@ async function readPieces(
   body: ReadableStream<Uint8Array>,
   limit: number,
   late: Promise<never>,
+  hold: (bytes: number) => void,
 ): Promise<string> {
   const reader = body.getReader();
   const decoder = new BodyDecoder();
@@ -104,6 +110,7 @@ async function readPieces(
       if (done) return text + decoder.last();
       size += value.byteLength;
       if (size > limit) throw tooLarge(limit);
+      hold(value.byteLength);
       text += decoder.next(value);
       reading = true;
     }

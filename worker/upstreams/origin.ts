@@ -223,6 +223,8 @@ async function errorOf(response: Response, upstream: string): Promise<ApiError> 
     reportMismatch(upstream, message);
     return malformed();
   }
+  // The origin waited for the Worker's request, which says nothing about the caller's.
+  if (code === 'request_timeout') return unreachable('timeout');
   if (!isErrorCode(code)) return malformed();
   return new ApiError(code, message, { param: param ?? null, headers: retryHeaders(response) });
 }

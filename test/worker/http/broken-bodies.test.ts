@@ -2,7 +2,9 @@ import { once } from 'node:events';
 import { connect } from 'node:net';
 import { text } from 'node:stream/consumers';
 import { gzipSync } from 'node:zlib';
-import { expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
+import { ADMIN_KEY_SHA256, tenantWithKey } from '../admin/admin-client.ts';
+import { eventually } from '../support/eventually.ts';
 import { KEY } from '../support/worker.ts';
 import { workerForTests } from '../support/worker-for-tests.ts';
 
@@ -41,4 +43,38 @@ test.each([{}, { 'idempotency-key': 'a' }])('rejects a compressed body with 415 
   const { error } = (await answer.json()) as { error: { code: string; message: string } };
   expect(error).toMatchObject({ code: 'unsupported_media_type' });
   expect(error.message).toContain("Unsupported Content-Encoding: 'gzip'");
+});
+
+describe('bodies that an isolate holds at the same time', () => {
+  const { worker: small } = workerForTests({
+    MAX_BODY_BYTES: '2000',
+    MAX_HELD_BODY_BYTES: '3000',
+    ADMIN_KEY_SHA256,
+  });
+
+  test('are refused with 503 beyond their limit, until the others have gone', async () => {
+    const { key: other } = await tenantWithKey(small, 'other');
+    const { hostname, port } = new URL(small.url);
+    const slow = connect(Number(port), hostname);
+    await once(slow, 'connect');
+    slow.write(
+      `POST /v1/completions HTTP/1.1\r\nHost: ${hostname}\r\nAuthorization: Bearer ${KEY}\r\n` +
+        'Content-Type: application/json\r\nContent-Length: 1900\r\n\r\n{',
+    );
+    const send = (key: string, prompt: string) =>
+      small.post({ model: 'org/tiny', prompt }, { headers: { authorization: `Bearer ${key}` } });
+    const large = 'x'.repeat(1000);
+    const refused = await eventually(
+      () => send(KEY, large),
+      ({ status }) => status !== 200,
+    );
+    expect(refused.status).toBe(503);
+    expect(refused.headers.get('retry-after')).toBe('1');
+    expect((await send(other, large)).status).toBe(200);
+    slow.destroy();
+    await eventually(
+      () => send(KEY, large),
+      ({ status }) => status === 200,
+    );
+  });
 });

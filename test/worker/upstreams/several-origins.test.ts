@@ -106,6 +106,14 @@ describe('several origins', () => {
     expect(origins[0].requests.length + origins[1].requests.length).toBe(1);
   });
 
+  test('a 408 of the origin is a failure of the origin, and not of the caller', async () => {
+    const error = { message: 'slow', type: 'x', param: null, code: 'request_timeout' };
+    origins[0].script = origins[1].script = (_, wire) => wire.refuse(408, { error });
+    const answer = await completion(worker, KEY);
+    expect([answer.status, answer.body.error.code]).toEqual([504, 'upstream_timeout']);
+    expect(origins[0].requests.length + origins[1].requests.length).toBe(2);
+  });
+
   test('a request is not retried after its first event', async () => {
     for (const origin of origins) {
       origin.script = async (request, wire) => {
