@@ -39,18 +39,32 @@ interface PendingJob {
 
 const ended = () => new Error('the tokenizer thread ended');
 
+/** Bytes of a token id in JSON, about. */
+const BYTES_PER_ID = 6;
+
+/** Returns the bytes of a job's request and answer, about: all other work on a request grows with them. */
+function bytesOf(job: TokenizerJob, result: Results[keyof Results]): number {
+  const received = job.kind === 'detokenize' ? BYTES_PER_ID * job.tokens.length : job.text.length;
+  return received + (typeof result === 'number' ? 0 : result.byteLength);
+}
+
 /** Runs a tokenizer in a thread of its own. Tenants alternate. The thread starts with the first job. */
 export class TokenizerThread {
   readonly #data: TokenizerThreadData;
   readonly #mutex = new FairMutex();
+  readonly #rest: (bytes: number) => Promise<unknown>;
+  /** Resolves when the next job may start. */
+  #rested: Promise<unknown> = Promise.resolve();
   #thread: Worker | null = null;
   /** The job in the thread, at most one. */
   #pending: PendingJob | null = null;
   /** Aborted on `close`, for callers that still wait. */
   #closing = new AbortController();
 
-  constructor(data: TokenizerThreadData) {
+  /** @param rest returns the pause after a job, given the bytes of its request and answer */
+  constructor(data: TokenizerThreadData, rest: (bytes: number) => Promise<unknown> = async () => {}) {
     this.#data = data;
+    this.#rest = rest;
   }
 
   /** @throws the signal's reason if the client disconnects before its turn */
@@ -59,7 +73,13 @@ export class TokenizerThread {
     caller: LockCaller,
   ): Promise<Results[Kind]> {
     const signal = AbortSignal.any([caller.signal, this.#closing.signal]);
-    return (await this.#mutex.run({ ...caller, signal }, () => this.#send(job))) as Results[Kind];
+    return this.#mutex.run({ ...caller, signal }, async () => {
+      await this.#rested;
+      signal.throwIfAborted();
+      const result = await this.#send(job);
+      this.#rested = this.#rest(bytesOf(job, result));
+      return result as Results[Kind];
+    });
   }
 
   /** Fails the waiting jobs. A later job starts the thread again. */

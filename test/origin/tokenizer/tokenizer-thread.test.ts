@@ -38,6 +38,26 @@ describe('the tokenizer thread', () => {
     expect(done.indexOf('other')).toBe(1);
   });
 
+  test('rests after a job as long as its request and answer are, but not before its answer', async () => {
+    const rests: number[] = [];
+    const rested = Promise.withResolvers<void>();
+    const paced = new TokenizerThread({ parts: tokenizer.parts, background: true }, (bytes) => {
+      rests.push(bytes);
+      return rested.promise;
+    });
+    const first = await paced.run({ kind: 'detokenize', tokens: [1, 2, 3] }, callerOf('a'));
+    expect(rests).toEqual([3 * 6 + first.length]);
+    let done = false;
+    const second = paced.run({ kind: 'detokenize', tokens: [1] }, callerOf('b')).finally(() => {
+      done = true;
+    });
+    await thread.run({ kind: 'detokenize', tokens: [1] }, callerOf('a'));
+    expect(done).toBe(false);
+    rested.resolve();
+    await second;
+    await paced.close();
+  });
+
   test('lets this thread go on while it decodes', async () => {
     const tokens = Array<number>(300_000).fill(5);
     let turns = 0;
