@@ -35,6 +35,7 @@ export function idempotent(handler: RouteHandler): RouteHandler {
     const key = keyOf(request);
     const dialect = chooseDialect(request, tenant);
     const body = await readText(request, context);
+    context.heldBody.release(); // The handler reads it again.
     // The same body is another request in another dialect, or with a key that may use other models.
     const requestHash = await sha256Hex(`${dialect.name}\n${JSON.stringify(caller.models)}\n${body}`);
     const { ANSWERS } = context.env;

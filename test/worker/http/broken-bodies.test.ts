@@ -77,4 +77,13 @@ describe('bodies that an isolate holds at the same time', () => {
       ({ status }) => status === 200,
     );
   });
+
+  test.each([
+    ['an idempotency key', { 'idempotency-key': 'large' }, false],
+    ['a resumable stream', { 'x-resumable': 'true' }, true],
+  ])('count once with %s', async (_, headers, stream) => {
+    const prompt = 'x'.repeat(1700);
+    const { status } = await small.post({ model: 'org/tiny', prompt, stream }, { headers });
+    expect(status).toBe(200);
+  });
 });
