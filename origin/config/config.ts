@@ -55,6 +55,8 @@ export const variables = z.object({
   CONTINUO_DEVICE_MEMORY_MIB: number(modelFields.deviceMemoryMiB).optional(),
   /** Maximum memory of the KV cache in MiB; if slots × context need more, the start fails. Absent = the free memory. */
   CONTINUO_KV_MEMORY_MIB: number(modelFields.kvMemoryMiB).optional(),
+  /** Memory in MiB for prefixes of prompts that no slot holds any more; 0 = none. Absent = a quarter of the free memory. */
+  CONTINUO_PREFIX_CACHE_MIB: number(modelFields.prefixCacheMiB).optional(),
   /** Requests that may wait for a slot; beyond that the answer is 503. */
   CONTINUO_QUEUE_LIMIT: number(modelFields.queueLimit).default(256),
   /**
@@ -137,6 +139,7 @@ function modelOf(values: z.infer<typeof modelVariables>): ModelSettings {
         memoryBytes: mebibytesToBytes(values.CONTINUO_DEVICE_MEMORY_MIB),
       },
       kvMemoryBytes: mebibytesToBytes(values.CONTINUO_KV_MEMORY_MIB),
+      prefixCacheBytes: mebibytesToBytes(values.CONTINUO_PREFIX_CACHE_MIB),
       queueLimit: values.CONTINUO_QUEUE_LIMIT,
       speculation: {
         maxTokens: values.CONTINUO_SPECULATION,

@@ -25,6 +25,7 @@ export const modelFields = {
   deviceId: whole(0, 1023),
   deviceMemoryMiB: whole(1, 100_000_000),
   kvMemoryMiB: whole(1, 100_000_000),
+  prefixCacheMiB: whole(0, 100_000_000),
   queueLimit: whole(0, 1_000_000),
   speculation: whole(0, 64),
   speculationRows: whole(1, 1024),
@@ -49,6 +50,8 @@ export interface EngineSettings {
   readonly device: DeviceSettings;
   /** Null = the free memory. */
   readonly kvMemoryBytes: number | null;
+  /** Null = a quarter of the memory that is free when the engine starts, at most 8 GiB. */
+  readonly prefixCacheBytes: number | null;
   readonly queueLimit: number;
   readonly speculation: SpeculationSettings;
   readonly infill: InfillSetting;

@@ -33,11 +33,17 @@ export interface EngineThreadData {
   readonly maxWaiting: number;
   /** Default: none. */
   readonly speculation?: SpeculationSettings | undefined;
+  /** Memory of the prefix store; null or absent = by the free memory. */
+  readonly prefixCacheBytes?: number | null;
 }
+
+/** A quarter of the free memory, at most 8 GiB. The limit of a container counts. */
+const defaultPrefixStoreBytes = (): number => Math.min(8 * 2 ** 30, process.availableMemory() / 4);
 
 const port = parentPort;
 if (port === null) throw new Error('engine-thread.ts is the entry of a worker thread');
-const { model, tokenBytes, eosIds, maxWaiting, speculation } = workerData as EngineThreadData;
+const { model, tokenBytes, eosIds, maxWaiting, speculation, prefixCacheBytes } =
+  workerData as EngineThreadData;
 const report = (message: EngineReport): void => port.postMessage(message);
 
 // Started before the model is opened, because forking a small process is faster.
@@ -73,6 +79,7 @@ try {
     eosIds,
     maxWaiting,
     speculation,
+    prefixStoreBytes: prefixCacheBytes ?? defaultPrefixStoreBytes(),
     vocabulary: samplerVocabulary(model.directory, tokenBytes),
     compile: (constraint: string, tenantId: string) => grammars.get(constraint, tenantId),
     encodeImages: (submission: Submission, signal: AbortSignal) => features.of(submission, signal),

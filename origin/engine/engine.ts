@@ -7,10 +7,11 @@ import type { SamplerPool } from '../sampling/pool/sampler-pool.ts';
 import type { SamplerVocabulary } from '../sampling/vocabulary.ts';
 import { SamplerWorkspace } from '../sampling/workspace.ts';
 import { violations } from './invariants.ts';
-import type { KvCopy } from './kv-slots.ts';
+import type { KvCopy, KvRestore } from './kv-slots.ts';
 import type { EngineStatus, StepReport, Submission } from './messages.ts';
 import { type ModelRun, ModelRuns } from './model-runs.ts';
 import type { OpenRequest } from './open-request.ts';
+import { PrefixStore } from './prefix-store.ts';
 import { Requests, type RequestsOptions } from './requests.ts';
 import { RunningSet } from './running-set.ts';
 import { NO_SPECULATION, type SpeculationSettings } from './speculation.ts';
@@ -31,6 +32,8 @@ export interface EngineOptions extends Omit<RequestsOptions, 'running' | 'contex
   readonly pool?: SamplerPool | null;
   /** Default: none. */
   readonly speculation?: SpeculationSettings | undefined;
+  /** Memory of the prefix store; default 0 = none. */
+  readonly prefixStoreBytes?: number | undefined;
 }
 
 /** Failed runs in a row that the engine tolerates. */
@@ -48,17 +51,20 @@ export class Engine {
   readonly #requests: Requests;
   readonly #runs: ModelRuns;
   readonly #grammarWork: GrammarWork;
+  readonly #store: PrefixStore | null;
   /** Failed runs since the last successful one. */
   #failures = 0;
 
   constructor(options: EngineOptions) {
     const { runner, vocabulary, now, maxWaiting, speculation = NO_SPECULATION, pool = null } = options;
     const { shape } = runner;
+    const store = prefixStore(runner, options.prefixStoreBytes ?? 0);
+    this.#store = store;
     this.#runner = runner;
     this.#now = now;
     this.#report = options.report;
-    this.#running = new RunningSet(shape, maxWaiting);
     this.#grammarWork = new GrammarWork(options.onWork);
+    this.#running = new RunningSet(shape, maxWaiting, store);
     const context = {
       vocabulary,
       workspace: new SamplerWorkspace(shape.vocabularySize, options.kernel),
@@ -68,7 +74,7 @@ export class Engine {
     };
     const running = this.#running;
     this.#requests = new Requests({ ...options, running, context });
-    this.#runs = new ModelRuns({ runner, running, requests: this.#requests, speculation, pool, now });
+    this.#runs = new ModelRuns({ runner, running, requests: this.#requests, speculation, store, pool, now });
   }
 
   /** True if there is nothing to compute until the next submission. */
@@ -86,6 +92,7 @@ export class Engine {
       running: this.#running.running,
       waiting: this.#running.waiting + this.#requests.preparing,
       healthy: this.#failures <= MAX_FAILURES,
+      ...(this.#store && { prefixStore: this.#store.status }),
     };
   }
 
@@ -115,6 +122,7 @@ export class Engine {
     this.#running.admit();
     for (const run of this.#runs.schedule()) {
       this.#copy(run.copies);
+      this.#restore(run.restores);
       const scheduledAt = this.#now();
       const logits = await this.#compute(run);
       if (logits === null) continue;
@@ -179,6 +187,16 @@ export class Engine {
     }
   }
 
+  #restore(restores: readonly KvRestore[]): void {
+    const { kvBytes, shape } = this.#runner;
+    for (const { slot, start, chunks } of restores) {
+      for (const [index, bytes] of chunks.entries()) {
+        const first = start + index * shape.prefillChunk;
+        kvBytes!.write(slot, first, first + shape.prefillChunk, bytes);
+      }
+    }
+  }
+
   #check(): void {
     const broken = this.violations();
     if (broken.length > 0) throw new EngineFailure(broken.join('; '));
@@ -187,6 +205,13 @@ export class Engine {
   #flush(urgent: boolean, report?: StepReport): void {
     this.#requests.flush(this.status, urgent, report);
   }
+}
+
+/** Returns null without memory for a single chunk, or if the KV cannot be read. */
+function prefixStore({ shape, kvBytes }: ModelRunner, budgetBytes: number): PrefixStore | null {
+  const chunkBytes = (kvBytes?.positionBytes ?? 0) * shape.prefillChunk;
+  if (chunkBytes === 0 || budgetBytes < chunkBytes) return null;
+  return new PrefixStore({ chunk: shape.prefillChunk, chunkBytes, budgetBytes });
 }
 
 /** Messages of native code can be very long. */

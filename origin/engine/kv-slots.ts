@@ -5,6 +5,14 @@ export interface KvCopy {
   readonly length: number;
 }
 
+/** Put stored KV into positions [start, start + chunks · chunk) of a slot, after the copies. */
+export interface KvRestore {
+  readonly slot: number;
+  readonly start: number;
+  /** The KV of each chunk. */
+  readonly chunks: readonly Uint8Array[];
+}
+
 /** An image in a prompt. Equal keys mean equal content. */
 export interface PromptSpan {
   /** Position of its first token. */
@@ -15,8 +23,10 @@ export interface PromptSpan {
 
 export interface SlotAssignment {
   readonly slot: number;
-  /** Positions whose KV is in the slot once `copies` are made; a multiple of the chunk. */
+  /** Positions whose KV is in the slot once `copies` are made and the rest is restored; a multiple of the chunk. */
   readonly cached: number;
+  /** From here on, the cached positions come from the prefix store. */
+  readonly restoredFrom: number;
   /** To be made in this order. */
   readonly copies: readonly KvCopy[];
 }
@@ -84,24 +94,27 @@ export class KvSlots {
    * computed, because its logits are needed.
    * @param useCache false = start without a prefix
    * @param images of the prompt, in order
+   * @param stored positions of the prompt that the prefix store can restore
    */
   assign(
     prompt: Int32Array,
     namespace: string,
     useCache: boolean,
     images: readonly PromptSpan[] = [],
+    stored = 0,
   ): SlotAssignment {
     const donor = useCache ? this.#longestPrefix(prompt, namespace, images) : null;
     const slot = this.#chooseSlot(donor?.slot ?? null);
     const copies: KvCopy[] = [];
-    const cached = donor?.length ?? 0;
-    if (donor?.slot !== slot || this.kept(slot) > cached) this.#saveKept(slot, donor?.slot ?? null, copies);
+    const found = donor?.length ?? 0;
+    const cached = Math.max(found, stored);
+    if (donor?.slot !== slot || this.kept(slot) > found) this.#saveKept(slot, donor?.slot ?? null, copies);
     if (donor !== null && donor.slot !== slot) {
-      copies.push({ from: donor.slot, to: slot, length: cached });
-      this.#dropCovered(donor.slot, cached);
+      copies.push({ from: donor.slot, to: slot, length: found });
+      this.#dropCovered(donor.slot, found);
     }
     this.#hold(slot, { tokens: prompt, images, namespace }, cached);
-    return { slot, cached, copies };
+    return { slot, cached, copies, restoredFrom: found };
   }
 
   /** Assigns a slot to another sequence of the prompt that the slot `from` has computed up to `length`. */
@@ -112,7 +125,7 @@ export class KvSlots {
     this.#saveKept(slot, null, copies);
     copies.push({ from, to: slot, length });
     this.#hold(slot, source, source.kept);
-    return { slot, cached: source.kept, copies };
+    return { slot, cached: source.kept, copies, restoredFrom: source.kept };
   }
 
   /** Moves a sequence with `length` positions to a free slot. */

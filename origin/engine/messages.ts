@@ -1,6 +1,7 @@
 import type { GenerationEvent } from '../../shared/generation.ts';
 import type { SamplingParameters } from '../../shared/sampling.ts';
 import type { PromptSpan } from './kv-slots.ts';
+import type { PrefixStoreStatus } from './prefix-store.ts';
 
 /** Messages between the origin and its engine thread: structured clones over a MessagePort, both ways. */
 
@@ -89,6 +90,8 @@ export interface EngineStatus {
   readonly running: number;
   readonly waiting: number;
   readonly healthy: boolean;
+  /** Absent if the engine keeps no prefixes beyond its slots. */
+  readonly prefixStore?: PrefixStoreStatus;
 }
 
 export type EngineReport =

@@ -1,8 +1,10 @@
 import type { ModelRunner } from '../model/model-runner.ts';
 import type { SamplerPool } from '../sampling/pool/sampler-pool.ts';
-import type { KvCopy } from './kv-slots.ts';
+import type { KvCopy, KvRestore } from './kv-slots.ts';
 import type { StepReport } from './messages.ts';
 import type { OpenRequest } from './open-request.ts';
+import type { PrefixStore } from './prefix-store.ts';
+import type { PromptPrefill } from './prompt-prefill.ts';
 import type { Requests } from './requests.ts';
 import type { RunningSet } from './running-set.ts';
 import { DecodeBatchBuilder, prefillChunk } from './scheduler.ts';
@@ -13,6 +15,8 @@ import { type Draft, draftRun, Speculation, type SpeculationSettings } from './s
 export interface ModelRun extends Pick<StepReport, 'kind'> {
   /** To be made before the run. */
   readonly copies: readonly KvCopy[];
+  /** To be made after the copies. */
+  readonly restores: readonly KvRestore[];
   /** The requests that fail if the run fails. */
   readonly requests: readonly OpenRequest[];
   start(): Float32Array | Promise<Float32Array>;
@@ -31,6 +35,7 @@ export interface ModelRunsOptions {
   readonly running: RunningSet;
   readonly requests: Requests;
   readonly speculation: SpeculationSettings;
+  readonly store: PrefixStore | null;
   readonly pool: SamplerPool | null;
   readonly now: () => number;
 }
@@ -40,16 +45,18 @@ export class ModelRuns {
   readonly #runner: ModelRunner;
   readonly #running: RunningSet;
   readonly #requests: Requests;
+  readonly #store: PrefixStore | null;
   readonly #pool: SamplerPool | null;
   readonly #now: () => number;
   readonly #batch: DecodeBatchBuilder;
   readonly #speculation: Speculation;
 
-  constructor({ runner, running, requests, speculation, pool, now }: ModelRunsOptions) {
+  constructor({ runner, running, requests, speculation, store, pool, now }: ModelRunsOptions) {
     const { slots, minRows, prefillChunk } = runner.shape;
     this.#runner = runner;
     this.#running = running;
     this.#requests = requests;
+    this.#store = store;
     this.#pool = pool;
     this.#now = now;
     this.#batch = new DecodeBatchBuilder(slots, minRows);
@@ -80,6 +87,7 @@ export class ModelRuns {
     return {
       kind: 'decode',
       copies: [],
+      restores: [],
       requests: sequences.flatMap((sequence) => sequence?.request ?? []),
       start: () => this.#runner.decode(batch),
       postprocess: (logits, now) => {
@@ -121,6 +129,7 @@ export class ModelRuns {
     return {
       kind: 'decode',
       copies: [],
+      restores: [],
       requests: [request],
       start: () => this.#runner.prefill(draftRun(draft), request.signal),
       postprocess: (logits, now) => {
@@ -144,9 +153,10 @@ export class ModelRuns {
     const prefill = this.#running.nextPrefill();
     if (prefill === null) return null;
     let copies: readonly KvCopy[] = [];
+    let restores: readonly KvRestore[] = [];
     if (prefill.slot < 0) {
       const assignment = this.#running.assignSlot(prefill);
-      copies = assignment.copies;
+      ({ copies, restores } = assignment);
       this.#requests.start(prefill, assignment.cached, this.#now());
     }
     const { request, slot, tokens, computed, wantedLogits, images } = prefill;
@@ -154,6 +164,7 @@ export class ModelRuns {
     return {
       kind: 'prefill',
       copies,
+      restores,
       requests: [request],
       start: () => this.#runner.prefill(chunk, request.signal),
       postprocess: (logits, now) => {
@@ -162,9 +173,18 @@ export class ModelRuns {
         const rows = chunk.logitsAt.length;
         const row = (index: number) => this.#row(logits, index < 0 ? rows + index : index);
         const end = computed + chunk.tokens.length;
+        this.#keep(prefill, end);
         return { ...result, copies: this.#requests.advancePrefill(prefill, end, row, now) };
       },
     };
+  }
+
+  /** Puts the chunk that was just computed into the prefix store, if it is whole. */
+  #keep({ slot, tokens, request, storable }: PromptPrefill, end: number): void {
+    const { prefillChunk } = this.#runner.shape;
+    if (this.#store === null || end % prefillChunk !== 0 || end > storable) return;
+    const bytes = this.#store.add(request.cacheNamespace, tokens, end);
+    if (bytes !== null) this.#runner.kvBytes?.read(slot, end - prefillChunk, end, bytes);
   }
 
   #row(logits: Float32Array, row: number): Float32Array {

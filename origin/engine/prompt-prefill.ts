@@ -55,6 +55,12 @@ export class PromptPrefill implements PrefillCandidate {
     return this.#logprobs === null;
   }
 
+  /** Positions at the prompt's start whose KV may be kept in the prefix store: those before the first image. */
+  get storable(): number {
+    if (!this.request.submission.cachePrompt) return 0;
+    return this.request.prompt(this.promptIndex).images?.[0]?.at ?? this.tokens.length;
+  }
+
   /**
    * Takes the results of positions computed … end − 1.
    * @param row logits of the chunk's wanted positions; row i predicts the token at position computed + i + 1

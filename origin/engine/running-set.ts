@@ -1,5 +1,6 @@
-import { type KvCopy, KvSlots, type KvSlotsShape, type SlotAssignment } from './kv-slots.ts';
+import { type KvCopy, type KvRestore, KvSlots, type KvSlotsShape, type SlotAssignment } from './kv-slots.ts';
 import type { OpenRequest, QueuedSequence } from './open-request.ts';
+import type { PrefixStore } from './prefix-store.ts';
 import { PromptPrefill } from './prompt-prefill.ts';
 import { Compaction, PrefillTurns } from './scheduler.ts';
 import type { Sequence } from './sequence.ts';
@@ -17,11 +18,14 @@ export class RunningSet {
   /** The sequence decoding in each slot. */
   readonly decoding: (Sequence | null)[];
   readonly #queue: WaitingQueue<QueuedSequence, OpenRequest>;
+  readonly #store: PrefixStore | null;
   readonly #turns = new PrefillTurns();
   readonly #compaction = new Compaction();
   #prefills: PromptPrefill[] = [];
 
-  constructor(shape: KvSlotsShape, maxWaiting: number) {
+  /** @param store keeps prefixes beyond the slots; null = nothing does */
+  constructor(shape: KvSlotsShape, maxWaiting: number, store: PrefixStore | null = null) {
+    this.#store = store;
     this.kv = new KvSlots(shape);
     this.#queue = new WaitingQueue(maxWaiting);
     this.decoding = Array.from({ length: shape.slots }, () => null);
@@ -112,15 +116,23 @@ export class RunningSet {
     return this.#turns.next(this.#prefills);
   }
 
-  assignSlot(prefill: PromptPrefill): SlotAssignment {
-    const { request, promptIndex, tokens, mayUseCache } = prefill;
+  /** Gives a prompt its slot, with the longest prefix that a slot or the store has. */
+  assignSlot(prefill: PromptPrefill): SlotAssignment & { readonly restores: readonly KvRestore[] } {
+    const { request, promptIndex, tokens, mayUseCache, storable } = prefill;
+    const { cacheNamespace } = request;
     const { images = [] } = request.prompt(promptIndex);
     // Without their pixels, because a cached prefix may outlive the request by days.
     const spans = images.map(({ at, count, key }) => ({ at, count, key }));
-    const assignment = this.kv.assign(tokens, request.cacheNamespace, mayUseCache, spans);
-    prefill.slot = assignment.slot;
-    prefill.computed = assignment.cached;
-    return assignment;
+    // The last token is always computed, because its logits are needed.
+    const limit = mayUseCache ? Math.min(storable, tokens.length - 1) : 0;
+    const stored = this.#store?.lengthOf(cacheNamespace, tokens, limit) ?? 0;
+    const assignment = this.kv.assign(tokens, cacheNamespace, mayUseCache, spans, stored);
+    const { slot, cached, restoredFrom: start } = assignment;
+    prefill.slot = slot;
+    prefill.computed = cached;
+    if (this.#store === null || cached === start) return { ...assignment, restores: [] };
+    const chunks = this.#store.take(cacheNamespace, tokens, start, cached);
+    return { ...assignment, restores: [{ slot, start, chunks }] };
   }
 
   /** Gives slots to the sequences of a computed prompt that continue; the first takes the prompt's slot. */

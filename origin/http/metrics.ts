@@ -1,6 +1,7 @@
 import { Counter, Gauge, Histogram, Registry } from 'prom-client';
 import { modelState, type OriginHealth } from '../../shared/generation.ts';
 import type { EngineStatus, StepReport } from '../engine/messages.ts';
+import type { PrefixStoreStatus } from '../engine/prefix-store.ts';
 
 /** The metrics of GET /metrics; one registry per origin. */
 
@@ -13,8 +14,10 @@ export type Metrics = ReturnType<typeof createMetrics>;
 export interface Measured {
   health(): OriginHealth;
   /** Counts of every engine. An engine and its replacement have the same model name. */
-  engines(): readonly (Pick<EngineStatus, 'running' | 'waiting'> & { readonly model: string })[];
+  engines(): readonly MeasuredEngine[];
 }
+
+type MeasuredEngine = Pick<EngineStatus, 'running' | 'waiting' | 'prefixStore'> & { readonly model: string };
 
 export function createMetrics(measured: Measured) {
   const registry = new Registry();
@@ -34,18 +37,24 @@ export function createMetrics(measured: Measured) {
         read(this);
       },
     });
-  const perModel = (name: string, help: string, count: 'running' | 'waiting') =>
+  const perModel = (name: string, help: string, count: (engine: MeasuredEngine) => number) =>
     gauge(
       name,
       help,
-      (sequences) => {
-        for (const { id } of measured.health().models) sequences.set({ model: id }, 0);
-        for (const engine of measured.engines()) sequences.inc({ model: engine.model }, engine[count]);
+      (values) => {
+        for (const { id } of measured.health().models) values.set({ model: id }, 0);
+        for (const engine of measured.engines()) values.inc({ model: engine.model }, count(engine));
       },
       ['model'],
     );
-  perModel('running_sequences', 'Sequences that hold a slot.', 'running');
-  perModel('waiting_sequences', 'Sequences in the queue.', 'waiting');
+  perModel('running_sequences', 'Sequences that hold a slot.', ({ running }) => running);
+  perModel('waiting_sequences', 'Sequences in the queue.', ({ waiting }) => waiting);
+  const store = (name: string, help: string, count: keyof PrefixStoreStatus) =>
+    perModel(`prefix_store_${name}`, help, ({ prefixStore }) => prefixStore?.[count] ?? 0);
+  store('bytes', 'Memory of stored prefixes.', 'bytes');
+  store('stored_chunks', 'Chunks stored since the engine started.', 'storedChunks');
+  store('evicted_chunks', 'Chunks evicted since the engine started.', 'evictedChunks');
+  store('restored_tokens', 'Prompt tokens restored since the engine started.', 'restoredTokens');
   gauge('ready', '1 while requests are taken.', (ready) =>
     ready.set(Number(measured.health().status === 'ready')),
   );

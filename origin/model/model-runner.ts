@@ -88,8 +88,20 @@ export function faultKind(thrown: unknown): FaultKind {
   return thrown instanceof Error ? faultKind(thrown.cause) : 'other';
 }
 
+/** The KV of a slot as bytes, so that it can be kept outside the cache. Not to be used during a run. */
+export interface KvBytes {
+  /** Bytes of one position: all layers, keys and values. */
+  readonly positionBytes: number;
+  /** Fills `bytes` with positions [start, end) of a slot; its length is (end − start) · positionBytes. */
+  read(slot: number, start: number, end: number, bytes: Uint8Array): void;
+  /** Puts back what `read` returned for the same positions of any slot. Positions before `start` must be in the slot. */
+  write(slot: number, start: number, end: number, bytes: Uint8Array): void;
+}
+
 export interface ModelRunner {
   readonly shape: ModelShape;
+  /** Null if the KV is in the memory of a device. */
+  readonly kvBytes: KvBytes | null;
   /**
    * Returns raw float32 logits: row r at [r · vocabularySize, (r + 1) · vocabularySize), valid until the next call. In runs
    * of `minRows` or more, the bits of a row do not depend on the other rows.

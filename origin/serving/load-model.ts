@@ -64,6 +64,7 @@ export async function loadModel(
     tokenBytes: tokenizer.tokenBytes,
     eosIds: tokenizer.eosIds,
     maxWaiting: settings.queueLimit,
+    prefixCacheBytes: settings.prefixCacheBytes,
     speculation: settings.speculation,
   };
   const engine = new EngineClient({

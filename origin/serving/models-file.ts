@@ -121,6 +121,7 @@ function settingsOf(entry: z.infer<typeof model>, folder: string, base: ModelSet
       threads: entry.threads ?? engine.threads,
       device: deviceOf(entry, engine.device),
       kvMemoryBytes: mebibytesToBytes(entry.kvMemoryMiB) ?? engine.kvMemoryBytes,
+      prefixCacheBytes: mebibytesToBytes(entry.prefixCacheMiB) ?? engine.prefixCacheBytes,
       queueLimit: entry.queueLimit ?? engine.queueLimit,
       speculation: {
         maxTokens: entry.speculation ?? engine.speculation.maxTokens,

@@ -1,3 +1,4 @@
+import type { KvBytes } from '../model-runner.ts';
 import { ElementType } from '../onnx/onnx-graph.ts';
 import type { OrtBinding } from '../ort/ort-binding.ts';
 import type { OrtApi, Pointer } from '../ort/ort-capi.ts';
@@ -17,12 +18,14 @@ interface Slot {
  * Keys and values of every slot for graphs whose present is a new tensor. A run reads the slot's buffers and writes the spare
  * ones; after success the two are swapped. Nothing is copied, and a failed run changes nothing.
  */
-export class ConcatenatedCache {
+export class ConcatenatedCache implements KvBytes {
+  readonly positionBytes: number;
   readonly #decoder: DecoderInterface;
   readonly #slots: readonly Slot[];
   #spare: Buffers;
 
-  constructor(api: OrtApi, decoder: DecoderInterface, { slots, contextLength }: KvLayout) {
+  constructor(api: OrtApi, decoder: DecoderInterface, { slots, contextLength, positionBytes }: KvLayout) {
+    this.positionBytes = positionBytes;
     this.#decoder = decoder;
     const size = contextLength * decoder.kvHeads * decoder.headSize * elementBytes(decoder);
     const allocate = () =>
@@ -67,6 +70,35 @@ export class ConcatenatedCache {
       }
     }
     target.length = length;
+  }
+
+  read(slot: number, start: number, end: number, bytes: Uint8Array): void {
+    const { buffers, length } = this.#require(slot, end);
+    const each = this.#headBytes;
+    let at = 0;
+    for (const buffer of buffers) {
+      for (let head = 0; head < this.#decoder.kvHeads; head++) {
+        const first = head * length;
+        bytes.set(buffer.bytes.subarray((first + start) * each, (first + end) * each), at);
+        at += (end - start) * each;
+      }
+    }
+  }
+
+  write(slot: number, start: number, end: number, bytes: Uint8Array): void {
+    const one = this.#keepFirst(slot, start);
+    const each = this.#headBytes;
+    const size = (end - start) * each;
+    let at = bytes.length;
+    for (const buffer of one.buffers.toReversed()) {
+      // From the last head on, because heads move to higher positions.
+      for (let head = this.#decoder.kvHeads - 1; head >= 0; head--) {
+        at -= size;
+        buffer.bytes.copyWithin(head * end * each, head * start * each, (head + 1) * start * each);
+        buffer.bytes.set(bytes.subarray(at, at + size), (head * end + start) * each);
+      }
+    }
+    one.length = end;
   }
 
   #keepFirst(slot: number, length: number): Slot {

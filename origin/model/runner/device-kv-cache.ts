@@ -18,6 +18,7 @@ export interface SlotRange {
  * starts as zeros, because attention multiplies positions after a row's length by zero and must not read NaN there.
  */
 export class DeviceKvCache implements KvStore {
+  readonly kvBytes = null;
   readonly #memory: OrtDeviceMemory;
   readonly #copier: OrtRowCopier;
   readonly #decoder: DecoderInterface;

@@ -1,4 +1,5 @@
 import { ModelError } from '../config/model-json.ts';
+import type { KvBytes } from '../model-runner.ts';
 import { ElementType } from '../onnx/onnx-graph.ts';
 import type { OrtBinding } from '../ort/ort-binding.ts';
 import type { OrtApi, Pointer } from '../ort/ort-capi.ts';
@@ -54,13 +55,15 @@ export interface KvStore {
   bind(binding: OrtBinding, firstSlot: number, rows: number): void;
   /** Copies positions [0, length) of a slot. */
   copy(from: number, to: number, length: number): void;
+  /** Null if the memory is a device's. */
+  readonly kvBytes: KvBytes | null;
 }
 
 /**
  * Keys and values of every slot in CPU memory: one buffer [slots, kvHeads, contextLength, headSize] per layer and kind.
  * GroupQueryAttention reads it as past and extends it in place as present.
  */
-export class KvCache implements KvStore {
+export class KvCache implements KvStore, KvBytes {
   readonly #decoder: DecoderInterface;
   readonly #layout: KvLayout;
   readonly #buffers: readonly { readonly bytes: Uint8Array; readonly address: Pointer }[];
@@ -95,6 +98,38 @@ export class KvCache implements KvStore {
       for (let head = 0; head < kvHeads; head++) {
         const source = from * this.#slotBytes + head * headBytes;
         bytes.copyWithin(to * this.#slotBytes + head * headBytes, source, source + copied);
+      }
+    }
+  }
+
+  get kvBytes(): KvBytes {
+    return this;
+  }
+
+  get positionBytes(): number {
+    return this.#layout.positionBytes;
+  }
+
+  read(slot: number, start: number, end: number, bytes: Uint8Array): void {
+    this.#eachRun(slot, start, end, (run, at) => bytes.set(run, at));
+  }
+
+  write(slot: number, start: number, end: number, bytes: Uint8Array): void {
+    this.#eachRun(slot, start, end, (run, at) => run.set(bytes.subarray(at, at + run.length)));
+  }
+
+  /** Visits positions [start, end) of a slot, one contiguous run per buffer and head, with its place among all runs. */
+  #eachRun(slot: number, start: number, end: number, visit: (run: Uint8Array, at: number) => void): void {
+    const { kvHeads } = this.#decoder;
+    const headBytes = this.#slotBytes / kvHeads;
+    const each = headBytes / this.#layout.contextLength;
+    let at = 0;
+    for (const { bytes } of this.#buffers) {
+      for (let head = 0; head < kvHeads; head++) {
+        const first = slot * this.#slotBytes + head * headBytes;
+        const run = bytes.subarray(first + start * each, first + end * each);
+        visit(run, at);
+        at += run.length;
       }
     }
   }

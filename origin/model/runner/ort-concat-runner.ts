@@ -1,6 +1,7 @@
 import {
   type DecodeBatch,
   imagesWithin,
+  type KvBytes,
   type ModelRunner,
   type ModelShape,
   type PrefillChunk,
@@ -93,6 +94,10 @@ export class OrtConcatRunner implements ModelRunner {
       for (const piece of this.#piecesOf(chunk)) await this.#runPiece(piece, signal);
       return this.#logits.subarray(0, chunk.logitsAt.length * this.shape.vocabularySize);
     });
+  }
+
+  get kvBytes(): KvBytes {
+    return this.#cache;
   }
 
   copy(from: number, to: number, length: number): void {

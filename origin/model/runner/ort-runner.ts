@@ -1,4 +1,4 @@
-import type { DecodeBatch, ModelRunner, ModelShape, PrefillChunk } from '../model-runner.ts';
+import type { DecodeBatch, KvBytes, ModelRunner, ModelShape, PrefillChunk } from '../model-runner.ts';
 import { LAST_POSITIONS, TOTAL_LENGTH } from '../onnx/attention-lengths.ts';
 import { LOGITS_INDEX } from '../onnx/onnx-patch.ts';
 import { arrayTensor, type Elements } from '../ort/array-tensor.ts';
@@ -64,6 +64,10 @@ export class OrtRunner implements ModelRunner {
 
   get shape(): ModelShape {
     return this.#shape;
+  }
+
+  get kvBytes(): KvBytes | null {
+    return this.#cache.kvBytes;
   }
 
   /** Set after the runner was probed. */

@@ -1,4 +1,4 @@
-import type { DecodeBatch, ModelRunner, ModelShape, PrefillChunk } from '../model-runner.ts';
+import type { DecodeBatch, KvBytes, ModelRunner, ModelShape, PrefillChunk } from '../model-runner.ts';
 import { type AllocateLogits, inOrdinaryMemory } from './runner-options.ts';
 
 /**
@@ -16,6 +16,10 @@ export class SingleRowRunner implements ModelRunner {
 
   get shape(): ModelShape {
     return this.#inner.shape;
+  }
+
+  get kvBytes(): KvBytes | null {
+    return this.#inner.kvBytes;
   }
 
   async decode({ firstSlot, rows, tokens, positions }: DecodeBatch): Promise<Float32Array> {

@@ -21,6 +21,7 @@ export interface StagedParts {
  */
 export class StagedRunner implements ModelRunner {
   readonly shape: ModelShape;
+  readonly kvBytes = null;
   readonly #parts: StagedParts;
   readonly #tokens: Int32Array;
   readonly #positions: Int32Array;

@@ -9,15 +9,20 @@ import { arrivals, expectBeginning, play, shape } from './support/workload.ts';
 describe('batch invariance', () => {
   it('gives every request the tokens, text, logprobs and finish of the plain reference in every batch', async () => {
     let requests = 0;
+    let restored = 0;
     await fc.assert(
       fc.asyncProperty(
         arrivals,
         fc.integer({ min: 1, max: 9 }),
         fc.boolean(),
-        async (workload, slots, slow) => {
+        // Chunks in the prefix store: none, so few that they are evicted all the time, or all.
+        fc.constantFrom(0, 2, 5, 1000),
+        async (workload, slots, slow, stored) => {
           const runner = new ScriptedRunner(shape(slots), slow ? { prefillTurns: 1, asyncDecode: true } : {});
-          const driver = new Driver(runner);
+          const prefixStoreBytes = stored * runner.shape.prefillChunk * runner.kvBytes.positionBytes;
+          const driver = new Driver(runner, { prefixStoreBytes });
           await play(driver, workload);
+          restored += driver.engine.status.prefixStore?.restoredTokens ?? 0;
           for (const { submission, abortAfter } of workload) {
             const transcript = transcribe(driver.eventsOf(submission.requestId), submission.choices);
             if (abortAfter !== null && transcript.end === null) {
@@ -32,5 +37,6 @@ describe('batch invariance', () => {
       { numRuns: 160 },
     );
     expect(requests).toBeGreaterThan(1000);
+    expect(restored).toBeGreaterThan(1000);
   });
 });

@@ -155,7 +155,7 @@ describe('KV slots', () => {
     const { slot } = kv.assign(first, 'x', true);
     kv.record(slot, 9);
     kv.release(slot, true);
-    expect(kv.assign(first, 'x', true)).toEqual({ slot, cached: 8, copies: [] });
+    expect(kv.assign(first, 'x', true)).toEqual({ slot, cached: 8, copies: [], restoredFrom: 8 });
   });
 
   it('save the rest of a prefix that is reused in part, while another slot is empty', () => {
@@ -177,7 +177,12 @@ describe('KV slots', () => {
     kv.record(far, 9);
     for (const slot of [far, 1, 2]) kv.release(slot, true);
     const branch = kv.assign(Int32Array.of(0, 1, 2, 3, 9, 9), 'x', true);
-    expect(branch).toEqual({ slot: 1, cached: CHUNK, copies: [{ from: far, to: 1, length: CHUNK }] });
+    expect(branch).toEqual({
+      slot: 1,
+      cached: CHUNK,
+      copies: [{ from: far, to: 1, length: CHUNK }],
+      restoredFrom: CHUNK,
+    });
     expect(kv.assign(whole, 'x', true).cached).toBe(2 * CHUNK);
   });
 

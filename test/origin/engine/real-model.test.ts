@@ -43,8 +43,9 @@ describe.each([
     model.remove();
   });
 
-  const driver = () =>
+  const driver = (prefixStoreBytes = 0) =>
     new Driver(runner, {
+      prefixStoreBytes,
       kernel,
       pool,
       vocabulary: { tokenBytes: model.data.tokenBytes, encode: () => [] },
@@ -66,8 +67,8 @@ describe.each([
       size: 'max',
     });
     await fc.assert(
-      fc.asyncProperty(workload, async (arrivals) => {
-        const engine = driver();
+      fc.asyncProperty(workload, fc.constantFrom(0, 3, 1000), async (arrivals, stored) => {
+        const engine = driver(stored * 16 * runner.kvBytes!.positionBytes);
         const named = arrivals.map(({ submission, at }, index) => ({
           submission: { ...submission, requestId: `${index}` },
           at,

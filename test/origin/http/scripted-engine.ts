@@ -1,5 +1,5 @@
 import type { SubmissionAnswer } from '../../../origin/engine/engine-client.ts';
-import type { Submission } from '../../../origin/engine/messages.ts';
+import type { EngineStatus, Submission } from '../../../origin/engine/messages.ts';
 import type { EngineAccess } from '../../../origin/serving/loaded-model.ts';
 import type { GenerationEvent } from '../../../shared/generation.ts';
 
@@ -7,7 +7,7 @@ import type { GenerationEvent } from '../../../shared/generation.ts';
 export class ScriptedEngine implements EngineAccess {
   readonly submissions: Submission[] = [];
   readonly aborted: string[] = [];
-  status = { running: 0, waiting: 0, healthy: true };
+  status: EngineStatus = { running: 0, waiting: 0, healthy: true };
   lastFault: string | null = null;
   admission: SubmissionAnswer | Promise<SubmissionAnswer> = { admitted: true };
   /** Runs right after each admission. */

@@ -11,6 +11,7 @@ function runnerOf(slots: number, error: (row: number, rows: number) => number): 
   };
   return {
     shape: { ...shape, slots },
+    kvBytes: null,
     decode: ({ rows, tokens }) => {
       const logits = new Float32Array(rows * shape.vocabularySize);
       for (let row = 0; row < rows; row++) {

@@ -1,6 +1,7 @@
 import { setImmediate } from 'node:timers/promises';
 import {
   type DecodeBatch,
+  type KvBytes,
   type ModelRunner,
   type ModelShape,
   type PrefillChunk,
@@ -69,6 +70,8 @@ export class ScriptedRunner implements ModelRunner {
   readonly #options: ScriptedOptions;
   readonly #model: ScriptedModel;
   readonly #cache: Entry[][];
+  /** All entries that `kvBytes` has read. */
+  readonly #entries: Entry[] = [];
   #busy = false;
 
   constructor(shape: ModelShape, options: ScriptedOptions = {}) {
@@ -123,10 +126,37 @@ export class ScriptedRunner implements ModelRunner {
     for (let at = 0; at < length; at++) this.#cache[to]![at] = this.#cache[from]![at] ?? 'never written';
   }
 
+  /** Positions as the numbers of their entries. */
+  readonly kvBytes: KvBytes = {
+    positionBytes: 4,
+    read: (slot, start, end, bytes) => {
+      this.#requireIdle();
+      const numbers = this.#cache[slot]!.slice(start, end).map((entry) => this.#numberOf(entry));
+      bytes.set(new Uint8Array(Int32Array.from(numbers).buffer));
+    },
+    write: (slot, start, end, bytes) => {
+      this.#requireIdle();
+      const numbers = new Int32Array(bytes.slice().buffer);
+      if (numbers.length !== end - start) throw new Error('bad size');
+      for (const [index, number] of numbers.entries()) {
+        this.#write(slot, start + index, this.#entries[number] ?? 'never read');
+      }
+    },
+  };
+
   dispose(): void {}
 
-  #begin(kind: 'decode' | 'prefill' | 'copy'): void {
+  #numberOf(entry: Entry): number {
+    const known = this.#entries.indexOf(entry);
+    return known >= 0 ? known : this.#entries.push(entry) - 1;
+  }
+
+  #requireIdle(): void {
     if (this.#busy) throw new Error('two runs at once');
+  }
+
+  #begin(kind: 'decode' | 'prefill' | 'copy'): void {
+    this.#requireIdle();
     this.#options.beforeRun?.(kind);
   }
 
