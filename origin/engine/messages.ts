@@ -1,7 +1,7 @@
 import type { GenerationEvent } from '../../shared/generation.ts';
 import type { SamplingParameters } from '../../shared/sampling.ts';
-import type { PromptSpan } from './kv-slots.ts';
-import type { PrefixStoreStatus } from './prefix-store.ts';
+import type { PromptSpan } from './kv/kv-slots.ts';
+import type { PrefixStoreStatus } from './kv/prefix-store.ts';
 
 /** Messages between the origin and its engine thread: structured clones over a MessagePort, both ways. */
 

@@ -1,9 +1,9 @@
 import type { ModelRunner } from '../model/model-runner.ts';
 import type { SamplerPool } from '../sampling/pool/sampler-pool.ts';
-import type { KvCopy, KvRestore } from './kv-slots.ts';
+import type { KvCopy, KvRestore } from './kv/kv-slots.ts';
+import type { PrefixStore } from './kv/prefix-store.ts';
 import type { StepReport } from './messages.ts';
 import type { OpenRequest } from './open-request.ts';
-import type { PrefixStore } from './prefix-store.ts';
 import type { PromptPrefill } from './prompt-prefill.ts';
 import type { Requests } from './requests.ts';
 import type { RunningSet } from './running-set.ts';

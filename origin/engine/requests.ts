@@ -1,7 +1,7 @@
 import { ApiError, toApiError } from '../../shared/errors.ts';
 import { InvalidLogitsError, NoCandidatesError } from '../sampling/sampling-errors.ts';
 import { Admission, type AdmissionOptions } from './admission.ts';
-import type { KvCopy } from './kv-slots.ts';
+import type { KvCopy } from './kv/kv-slots.ts';
 import type { EngineStatus, StepReport, Submission } from './messages.ts';
 import { OpenRequest } from './open-request.ts';
 import { Outbox } from './outbox.ts';

@@ -1,6 +1,12 @@
-import { type KvCopy, type KvRestore, KvSlots, type KvSlotsShape, type SlotAssignment } from './kv-slots.ts';
+import {
+  type KvCopy,
+  type KvRestore,
+  KvSlots,
+  type KvSlotsShape,
+  type SlotAssignment,
+} from './kv/kv-slots.ts';
+import type { PrefixStore } from './kv/prefix-store.ts';
 import type { OpenRequest, QueuedSequence } from './open-request.ts';
-import type { PrefixStore } from './prefix-store.ts';
 import { PromptPrefill } from './prompt-prefill.ts';
 import { Compaction, PrefillTurns } from './scheduler.ts';
 import type { Sequence } from './sequence.ts';

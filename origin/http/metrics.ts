@@ -1,7 +1,7 @@
 import { Counter, Gauge, Histogram, Registry } from 'prom-client';
 import { modelState, type OriginHealth } from '../../shared/generation.ts';
+import type { PrefixStoreStatus } from '../engine/kv/prefix-store.ts';
 import type { EngineStatus, StepReport } from '../engine/messages.ts';
-import type { PrefixStoreStatus } from '../engine/prefix-store.ts';
 
 /** The metrics of GET /metrics; one registry per origin. */
 

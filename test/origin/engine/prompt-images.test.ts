@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { expect, it } from 'vitest';
-import { KvSlots, type PromptSpan } from '../../../origin/engine/kv-slots.ts';
+import { KvSlots, type PromptSpan } from '../../../origin/engine/kv/kv-slots.ts';
 
 const CHUNK = 4;
 

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { type KvCopy, KvSlots } from '../../../origin/engine/kv-slots.ts';
+import { type KvCopy, KvSlots } from '../../../../origin/engine/kv/kv-slots.ts';
 
 const CHUNK = 4;
 const CONTEXT = 20;

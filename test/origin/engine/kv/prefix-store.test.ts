@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { PrefixStore } from '../../../origin/engine/prefix-store.ts';
+import { PrefixStore } from '../../../../origin/engine/kv/prefix-store.ts';
 
 const CHUNK = 2;
 const CHUNK_BYTES = 8;
