@@ -7,7 +7,7 @@ import type { SamplerPool } from '../sampling/pool/sampler-pool.ts';
 import type { SamplerVocabulary } from '../sampling/vocabulary.ts';
 import { SamplerWorkspace } from '../sampling/workspace.ts';
 import { violations } from './invariants.ts';
-import type { KvCopy, KvRestore } from './kv/kv-slots.ts';
+import type { KvCopy } from './kv/kv-slots.ts';
 import { PrefixStore } from './kv/prefix-store.ts';
 import type { EngineStatus, StepReport, Submission } from './messages.ts';
 import { type ModelRun, ModelRuns } from './model-runs.ts';
@@ -122,7 +122,6 @@ export class Engine {
     this.#running.admit();
     for (const run of this.#runs.schedule()) {
       this.#copy(run.copies);
-      this.#restore(run.restores);
       const scheduledAt = this.#now();
       const logits = await this.#compute(run);
       if (logits === null) continue;
@@ -184,16 +183,6 @@ export class Engine {
       for (const { from, to, length } of copies) this.#runner.copy(from, to, length);
     } catch (cause) {
       throw new EngineFailure(`a KV copy failed: ${describeFault(cause)}`, { cause });
-    }
-  }
-
-  #restore(restores: readonly KvRestore[]): void {
-    const { kvBytes, shape } = this.#runner;
-    for (const { slot, start, chunks } of restores) {
-      for (const [index, bytes] of chunks.entries()) {
-        const first = start + index * shape.prefillChunk;
-        kvBytes!.write(slot, first, first + shape.prefillChunk, bytes);
-      }
     }
   }
 

@@ -1,6 +1,6 @@
 import type { ModelRunner } from '../model/model-runner.ts';
 import type { SamplerPool } from '../sampling/pool/sampler-pool.ts';
-import type { KvCopy, KvRestore } from './kv/kv-slots.ts';
+import type { KvCopy } from './kv/kv-slots.ts';
 import type { PrefixStore } from './kv/prefix-store.ts';
 import type { StepReport } from './messages.ts';
 import type { OpenRequest } from './open-request.ts';
@@ -15,8 +15,6 @@ import { type Draft, draftRun, Speculation, type SpeculationSettings } from './s
 export interface ModelRun extends Pick<StepReport, 'kind'> {
   /** To be made before the run. */
   readonly copies: readonly KvCopy[];
-  /** To be made after the copies. */
-  readonly restores: readonly KvRestore[];
   /** The requests that fail if the run fails. */
   readonly requests: readonly OpenRequest[];
   start(): Float32Array | Promise<Float32Array>;
@@ -87,7 +85,6 @@ export class ModelRuns {
     return {
       kind: 'decode',
       copies: [],
-      restores: [],
       requests: sequences.flatMap((sequence) => sequence?.request ?? []),
       start: () => this.#runner.decode(batch),
       postprocess: (logits, now) => {
@@ -129,7 +126,6 @@ export class ModelRuns {
     return {
       kind: 'decode',
       copies: [],
-      restores: [],
       requests: [request],
       start: () => this.#runner.prefill(draftRun(draft), request.signal),
       postprocess: (logits, now) => {
@@ -153,10 +149,14 @@ export class ModelRuns {
     const prefill = this.#running.nextPrefill();
     if (prefill === null) return null;
     let copies: readonly KvCopy[] = [];
-    let restores: readonly KvRestore[] = [];
+    let restore = (): void => undefined;
     if (prefill.slot < 0) {
       const assignment = this.#running.assignSlot(prefill);
-      ({ copies, restores } = assignment);
+      const { restored, restoredFrom } = assignment;
+      ({ copies } = assignment);
+      if (restored.length > 0) {
+        restore = () => this.#runner.kvBytes?.write(assignment.slot, restoredFrom, restored);
+      }
       this.#requests.start(prefill, assignment.cached, this.#now());
     }
     const { request, slot, tokens, computed, wantedLogits, images } = prefill;
@@ -164,9 +164,11 @@ export class ModelRuns {
     return {
       kind: 'prefill',
       copies,
-      restores,
       requests: [request],
-      start: () => this.#runner.prefill(chunk, request.signal),
+      start: () => {
+        restore();
+        return this.#runner.prefill(chunk, request.signal);
+      },
       postprocess: (logits, now) => {
         const result = { ...NO_DRAFT, rows: 1, tokens: chunk.tokens.length, copies: [] };
         if (request.closed) return result;

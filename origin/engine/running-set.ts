@@ -1,10 +1,4 @@
-import {
-  type KvCopy,
-  type KvRestore,
-  KvSlots,
-  type KvSlotsShape,
-  type SlotAssignment,
-} from './kv/kv-slots.ts';
+import { type KvCopy, KvSlots, type KvSlotsShape, type SlotAssignment } from './kv/kv-slots.ts';
 import type { PrefixStore } from './kv/prefix-store.ts';
 import type { OpenRequest, QueuedSequence } from './open-request.ts';
 import { PromptPrefill } from './prompt-prefill.ts';
@@ -122,8 +116,11 @@ export class RunningSet {
     return this.#turns.next(this.#prefills);
   }
 
-  /** Gives a prompt its slot, with the longest prefix that a slot or the store has. */
-  assignSlot(prefill: PromptPrefill): SlotAssignment & { readonly restores: readonly KvRestore[] } {
+  /**
+   * Gives a prompt its slot, with the longest prefix that a slot or the store has. `restored` is the KV to write from
+   * `restoredFrom` on after the copies, chunk by chunk; it is valid until the run ends.
+   */
+  assignSlot(prefill: PromptPrefill): SlotAssignment & { readonly restored: readonly Uint8Array[] } {
     const { request, promptIndex, tokens, mayUseCache, storable } = prefill;
     const { cacheNamespace } = request;
     const { images = [] } = request.prompt(promptIndex);
@@ -133,12 +130,12 @@ export class RunningSet {
     const limit = mayUseCache ? Math.min(storable, tokens.length - 1) : 0;
     const stored = this.#store?.lengthOf(cacheNamespace, tokens, limit) ?? 0;
     const assignment = this.kv.assign(tokens, cacheNamespace, mayUseCache, spans, stored);
-    const { slot, cached, restoredFrom: start } = assignment;
+    const { slot, cached, restoredFrom } = assignment;
     prefill.slot = slot;
     prefill.computed = cached;
-    if (this.#store === null || cached === start) return { ...assignment, restores: [] };
-    const chunks = this.#store.take(cacheNamespace, tokens, start, cached);
-    return { ...assignment, restores: [{ slot, start, chunks }] };
+    // Prefixes that a slot has count as used, too.
+    const restored = this.#store?.take(cacheNamespace, tokens, restoredFrom, cached) ?? [];
+    return { ...assignment, restored };
   }
 
   /** Gives slots to the sequences of a computed prompt that continue; the first takes the prompt's slot. */

@@ -94,8 +94,11 @@ export interface KvBytes {
   readonly positionBytes: number;
   /** Fills `bytes` with positions [start, end) of a slot; its length is (end − start) · positionBytes. */
   read(slot: number, start: number, end: number, bytes: Uint8Array): void;
-  /** Puts back what `read` returned for the same positions of any slot. Positions before `start` must be in the slot. */
-  write(slot: number, start: number, end: number, bytes: Uint8Array): void;
+  /**
+   * Puts back what `read` returned for the same positions of any slot, from `start` on, in consecutive parts. Positions
+   * before `start` must be in the slot.
+   */
+  write(slot: number, start: number, parts: readonly Uint8Array[]): void;
 }
 
 export interface ModelRunner {

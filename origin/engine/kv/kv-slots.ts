@@ -5,14 +5,6 @@ export interface KvCopy {
   readonly length: number;
 }
 
-/** Put stored KV into positions [start, start + chunks · chunk) of a slot, after the copies. */
-export interface KvRestore {
-  readonly slot: number;
-  readonly start: number;
-  /** The KV of each chunk. */
-  readonly chunks: readonly Uint8Array[];
-}
-
 /** An image in a prompt. Equal keys mean equal content. */
 export interface PromptSpan {
   /** Position of its first token. */

@@ -85,17 +85,22 @@ export class ConcatenatedCache implements KvBytes {
     }
   }
 
-  write(slot: number, start: number, end: number, bytes: Uint8Array): void {
+  write(slot: number, start: number, parts: readonly Uint8Array[]): void {
     const one = this.#keepFirst(slot, start);
     const each = this.#headBytes;
-    const size = (end - start) * each;
-    let at = bytes.length;
-    for (const buffer of one.buffers.toReversed()) {
+    const { kvHeads } = this.#decoder;
+    const end = start + parts.reduce((sum, { length }) => sum + length / this.positionBytes, 0);
+    for (const [index, { bytes }] of one.buffers.entries()) {
       // From the last head on, because heads move to higher positions.
-      for (let head = this.#decoder.kvHeads - 1; head >= 0; head--) {
-        at -= size;
-        buffer.bytes.copyWithin(head * end * each, head * start * each, (head + 1) * start * each);
-        buffer.bytes.set(bytes.subarray(at, at + size), (head * end + start) * each);
+      for (let head = kvHeads - 1; head >= 0; head--) {
+        bytes.copyWithin(head * end * each, head * start * each, (head + 1) * start * each);
+        let at = (head * end + start) * each;
+        for (const part of parts) {
+          const size = part.length / (one.buffers.length * kvHeads);
+          const first = (index * kvHeads + head) * size;
+          bytes.set(part.subarray(first, first + size), at);
+          at += size;
+        }
       }
     }
     one.length = end;

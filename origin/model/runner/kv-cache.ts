@@ -114,8 +114,13 @@ export class KvCache implements KvStore, KvBytes {
     this.#eachRun(slot, start, end, (run, at) => bytes.set(run, at));
   }
 
-  write(slot: number, start: number, end: number, bytes: Uint8Array): void {
-    this.#eachRun(slot, start, end, (run, at) => run.set(bytes.subarray(at, at + run.length)));
+  write(slot: number, start: number, parts: readonly Uint8Array[]): void {
+    let first = start;
+    for (const bytes of parts) {
+      const end = first + bytes.length / this.positionBytes;
+      this.#eachRun(slot, first, end, (run, at) => run.set(bytes.subarray(at, at + run.length)));
+      first = end;
+    }
   }
 
   /** Visits positions [start, end) of a slot, one contiguous run per buffer and head, with its place among all runs. */

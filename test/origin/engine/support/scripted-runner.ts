@@ -134,10 +134,9 @@ export class ScriptedRunner implements ModelRunner {
       const numbers = this.#cache[slot]!.slice(start, end).map((entry) => this.#numberOf(entry));
       bytes.set(new Uint8Array(Int32Array.from(numbers).buffer));
     },
-    write: (slot, start, end, bytes) => {
+    write: (slot, start, parts) => {
       this.#requireIdle();
-      const numbers = new Int32Array(bytes.slice().buffer);
-      if (numbers.length !== end - start) throw new Error('bad size');
+      const numbers = parts.flatMap((bytes) => [...new Int32Array(bytes.slice().buffer)]);
       for (const [index, number] of numbers.entries()) {
         this.#write(slot, start + index, this.#entries[number] ?? 'never read');
       }
