@@ -28,7 +28,9 @@ export const outputFields = {
     .nullish()
     .describe('Number of alternatives per prompt token. Not available with stream.'),
   return_tokens_as_token_ids: flag("Writes tokens as 'token_id:N' in the logprobs."),
-  return_token_ids: flag('Adds the token ids of prompt and completion to each choice.'),
+  return_token_ids: flag(
+    'Adds the token ids of prompt and completion to each choice, and those of top_logprobs.',
+  ),
   return_tokens: flag('Alias of return_token_ids.'),
   logprob_token_ids: list(integer(0), { max: 128 })
     .nullish()

@@ -11,6 +11,10 @@ const logprobs = z.object({
   top_logprobs: z
     .array(z.record(z.string(), z.number()).nullable())
     .describe('For each token, a map from token to logprob, best first; null for the first prompt token.'),
+  top_token_ids: z
+    .array(z.record(z.string(), z.int().min(0)).nullable())
+    .optional()
+    .describe('The token ids of top_logprobs, if return_token_ids is set.'),
   text_offset: z.array(z.int().min(0)).describe('Position of each token in the text, in code points.'),
 });
 

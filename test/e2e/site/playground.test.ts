@@ -1,5 +1,6 @@
 import type { Page } from 'playwright-core';
 import { describe, expect } from 'vitest';
+import * as z from 'zod';
 import { siteTest as test } from '../../support/browser/site-test.ts';
 
 const PROMPT = 'Once upon a time there was a king';
@@ -99,7 +100,10 @@ describe('the playground', () => {
     expect(tinted).toEqual(expected.filter(([name]) => name !== ''));
   });
 
-  test('a click on an alternative replaces the token and continues from it', async ({ visit, system }) => {
+  test('an alternative shows its token id; a click puts it in place of the token and continues', async ({
+    visit,
+    system,
+  }) => {
     const { page } = await visit('/');
     await visitWith(page, { max_tokens: 20, temperature: 0 }, `${system.url}/#key=${system.apiKey}`);
     await textOf(page).fill(PROMPT);
@@ -110,6 +114,8 @@ describe('the playground', () => {
     const before = (await textOf(page).locator('.token').allTextContents()).slice(0, 5).join('');
     const other = alternatives.getByRole('button').first();
     const name = (await other.locator('code').textContent())!.replaceAll('·', ' ');
+    const id = Number((await other.locator('.id').textContent())!.replace('id ', ''));
+    expect(await detokenized(system, id)).toBe(name);
     await other.click();
     await expect.poll(() => shown(page)).toContain(PROMPT + before + name);
     await status(page).getByText('Finished').waitFor();
@@ -127,6 +133,7 @@ describe('the playground', () => {
     await page
       .getByRole('region', { name: 'Alternatives' })
       .getByText(/id \d+/)
+      .first()
       .waitFor();
     await textOf(page).press('ArrowDown');
     await textOf(page).press('Tab');
@@ -147,6 +154,16 @@ describe('the playground', () => {
     await page.getByText('This page has no API key').waitFor();
   });
 });
+
+async function detokenized({ url, apiKey }: { url: string; apiKey: string }, id: number): Promise<string> {
+  const headers = { authorization: `Bearer ${apiKey}`, 'content-type': 'application/json' };
+  const response = await fetch(`${url}/detokenize`, {
+    method: 'POST',
+    headers,
+    body: JSON.stringify({ tokens: [id] }),
+  });
+  return z.object({ prompt: z.string() }).parse(await response.json()).prompt;
+}
 
 /** Returns how many sequences the origin generates, by its metrics. */
 async function runningSequences({ metricsUrl }: { readonly metricsUrl: string }): Promise<number> {

@@ -4,17 +4,24 @@ import type { TokenLogprob } from '../../../shared/generation.ts';
 import { shortestFloat32, shownLogprob } from '../../../worker/generation/format/float32.ts';
 import {
   LogprobsFormatter,
+  type LogprobsOptions,
   logprobsJson,
   promptLogprobs,
 } from '../../../worker/generation/format/openai-logprobs.ts';
 import { CodePointCounter, codePointLength } from '../../../worker/generation/format/text-offsets.ts';
 import { lossyText, tokenText } from '../../../worker/generation/format/token-text.ts';
-import { type PlainLogprobs, slowLogprobs, slowShortest } from './slow-logprobs.ts';
+import { type PlainLogprobs, slowLogprobs, slowShortest, slowTopIds } from './slow-logprobs.ts';
 
 const units = (text: string): string => Buffer.from(text, 'utf8').toString('latin1');
 
-const format = (tokens: readonly TokenLogprob[], topLogprobs: number, tokensAsIds = false): PlainLogprobs =>
-  JSON.parse(logprobsJson(new LogprobsFormatter({ topLogprobs, tokensAsIds }).format(tokens)));
+const options = { tokensAsIds: false, topTokenIds: false };
+
+const format = (
+  tokens: readonly TokenLogprob[],
+  topLogprobs: number,
+  more: Partial<LogprobsOptions> = {},
+): PlainLogprobs =>
+  JSON.parse(logprobsJson(new LogprobsFormatter({ ...options, topLogprobs, ...more }).format(tokens)));
 
 const float32 = fc.float({ max: 0, noNaN: true, min: Math.fround(-60) });
 
@@ -54,11 +61,13 @@ const tokenArbitrary: fc.Arbitrary<TokenLogprob> = fc
     return { id, bytes: own, logprob, topLogprobs: unique, ...(hidden ? { hidden } : {}) };
   });
 
-test('the four arrays equal those of a reference formatter for any bytes', () => {
+test('the arrays equal those of a reference formatter for any bytes', () => {
   fc.assert(
     fc.property(fc.array(tokenArbitrary, { maxLength: 12 }), fc.nat(5), (tokens, topLogprobs) => {
       const slow = slowLogprobs(tokens, topLogprobs);
       expect(format(tokens, topLogprobs)).toEqual(slow);
+      const ids = tokens.map((token) => slowTopIds(token, topLogprobs));
+      expect(format(tokens, topLogprobs, { topTokenIds: true })).toEqual({ ...slow, top_token_ids: ids });
     }),
     { numRuns: 500 },
   );
@@ -67,7 +76,7 @@ test('the four arrays equal those of a reference formatter for any bytes', () =>
 test('formatting in parts equals formatting at once', () => {
   fc.assert(
     fc.property(fc.array(tokenArbitrary, { maxLength: 12 }), fc.nat(12), (tokens, cut) => {
-      const formatter = new LogprobsFormatter({ topLogprobs: 3, tokensAsIds: false });
+      const formatter = new LogprobsFormatter({ ...options, topLogprobs: 3 });
       const [left, right] = [formatter.format(tokens.slice(0, cut)), formatter.format(tokens.slice(cut))];
       expect([...left.textOffset, ...right.textOffset]).toEqual(format(tokens, 3).text_offset);
     }),
@@ -133,15 +142,13 @@ describe('top logprobs', () => {
         [2, '1', -1],
       ],
     };
-    const json = logprobsJson(
-      new LogprobsFormatter({ topLogprobs: 2, tokensAsIds: false }).format([numbers]),
-    );
+    const json = logprobsJson(new LogprobsFormatter({ ...options, topLogprobs: 2 }).format([numbers]));
     expect(json).toContain('{"9":-0.5,"1":-1," a":-2.5}');
   });
 
   test('accept a token named __proto__', () => {
     const odd: TokenLogprob = { id: 1, bytes: '__proto__', logprob: -1, topLogprobs: [] };
-    const json = logprobsJson(new LogprobsFormatter({ topLogprobs: 0, tokensAsIds: false }).format([odd]));
+    const json = logprobsJson(new LogprobsFormatter({ ...options, topLogprobs: 0 }).format([odd]));
     expect(json).toContain('"top_logprobs":[{"__proto__":-1}]');
   });
 
@@ -150,7 +157,9 @@ describe('top logprobs', () => {
     const { token_logprobs, top_logprobs } = format([collision], 1);
     expect(token_logprobs).toEqual([-2.5]);
     expect(top_logprobs).toEqual([{ ' b': -0.5 }]);
-    expect(format([collision], 1, true).top_logprobs).toEqual([{ 'token_id:1': -0.5, 'token_id:7': -2.5 }]);
+    expect(format([collision], 1, { tokensAsIds: true }).top_logprobs).toEqual([
+      { 'token_id:1': -0.5, 'token_id:7': -2.5 },
+    ]);
   });
 
   test('are null for the first prompt token; −∞ is -9999', () => {

@@ -35,13 +35,34 @@ export interface PlainLogprobs {
   readonly tokens: string[];
   readonly token_logprobs: (number | null)[];
   readonly top_logprobs: (Record<string, number> | null)[];
+  readonly top_token_ids?: (Record<string, number> | null)[];
   readonly text_offset: number[];
+}
+
+/** The best tokens, then the token itself. */
+function candidates(
+  token: TokenLogprob,
+  topLogprobs: number,
+): readonly (readonly [number, string, number])[] {
+  const listed = (token.topLogprobs ?? []).filter((_, rank) => rank < topLogprobs);
+  return [...listed, [token.id, token.bytes, token.logprob ?? 0]];
+}
+
+/** The first id of each name. */
+export function slowTopIds(token: TokenLogprob, topLogprobs: number): Record<string, number> | null {
+  if (token.logprob === null) return null;
+  const all = candidates(token, topLogprobs);
+  return Object.fromEntries(
+    all.map(([, bytes]) => {
+      const name = slowName(bytes);
+      return [name, all.find(([, other]) => slowName(other) === name)?.[0] ?? -1];
+    }),
+  );
 }
 
 function slowTop(token: TokenLogprob, topLogprobs: number): Record<string, number> | null {
   if (token.logprob === null) return null;
-  const listed = (token.topLogprobs ?? []).filter((_, rank) => rank < topLogprobs);
-  const all = [...listed, [token.id, token.bytes, token.logprob] as const];
+  const all = candidates(token, topLogprobs);
   const names = new Set(all.map(([, bytes]) => slowName(bytes)));
   return Object.fromEntries(
     [...names].map((name) => {

@@ -4,7 +4,13 @@ import { appendLogprobs, type Logprobs } from './openai-logprobs.ts';
 
 type Whole = { -readonly [K in keyof ChoiceDelta]: ChoiceDelta[K] };
 
-const emptyLogprobs = (): Logprobs => ({ tokens: [], tokenLogprobs: [], topLogprobs: [], textOffset: [] });
+const emptyLogprobs = (withIds: boolean): Logprobs => ({
+  tokens: [],
+  tokenLogprobs: [],
+  topLogprobs: [],
+  topTokenIds: withIds ? [] : null,
+  textOffset: [],
+});
 
 /** Sums deltas to whole choices. */
 export class ChoiceCollector {
@@ -24,7 +30,7 @@ export class ChoiceCollector {
     this.#choices = Array.from({ length }, (_, choice) => ({
       choice,
       text: '',
-      logprobs: answer.logprobs === null ? null : emptyLogprobs(),
+      logprobs: answer.logprobs === null ? null : emptyLogprobs(answer.tokenIds),
       tokenIds: null,
       promptTokenIds: null,
       promptLogprobs: null,

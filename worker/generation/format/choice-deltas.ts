@@ -65,8 +65,9 @@ export class ChoiceDeltas {
   }
 
   #formatter(start: number): LogprobsFormatter | null {
-    const { logprobs, tokensAsIds } = this.#answer;
-    return logprobs === null ? null : new LogprobsFormatter({ topLogprobs: logprobs, tokensAsIds }, start);
+    const { logprobs, tokensAsIds, tokenIds } = this.#answer;
+    if (logprobs === null) return null;
+    return new LogprobsFormatter({ topLogprobs: logprobs, tokensAsIds, topTokenIds: tokenIds }, start);
   }
 
   #pendingOf(choice: number): Pending {

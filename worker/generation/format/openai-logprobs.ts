@@ -3,12 +3,14 @@ import { shownLogprob } from './float32.ts';
 import { CodePointCounter } from './text-offsets.ts';
 import { tokenText } from './token-text.ts';
 
-/** The `logprobs` object of legacy completions: four arrays of equal length, one entry per token. */
+/** The `logprobs` object of legacy completions: arrays of equal length, one entry per token. */
 export interface Logprobs {
   readonly tokens: string[];
   readonly tokenLogprobs: (number | null)[];
   /** Best first. Maps, because objects reorder keys that look like numbers. */
   readonly topLogprobs: (ReadonlyMap<string, number> | null)[];
+  /** The ids of the names in topLogprobs; null unless token ids are requested. */
+  readonly topTokenIds: (ReadonlyMap<string, number> | null)[] | null;
   /** Code points from the start of the choice's text. */
   readonly textOffset: number[];
 }
@@ -18,6 +20,8 @@ export interface LogprobsOptions {
   readonly topLogprobs: number;
   /** Name tokens `token_id:N`, because two ids may have the same text. */
   readonly tokensAsIds: boolean;
+  /** Add the ids of the top logprobs. */
+  readonly topTokenIds: boolean;
 }
 
 /**
@@ -39,6 +43,7 @@ export class LogprobsFormatter {
       tokens: tokens.map((token) => this.#name(token.id, token.bytes)),
       tokenLogprobs: tokens.map(({ logprob }) => (logprob === null ? null : shownLogprob(logprob))),
       topLogprobs: tokens.map((token) => this.#top(token)),
+      topTokenIds: this.#options.topTokenIds ? tokens.map((token) => this.#topIds(token)) : null,
       textOffset: tokens.map((token) => this.#offset(token)),
     };
   }
@@ -50,15 +55,25 @@ export class LogprobsFormatter {
   /** If two ids have the same name, the higher value is kept. */
   #top(token: TokenLogprob): ReadonlyMap<string, number> | null {
     if (token.logprob === null) return null;
-    const best = bestOf(token, this.#options.topLogprobs);
-    const own = includes(best, token) ? [] : [[token.id, token.bytes, token.logprob] as const];
     const map = new Map<string, number>();
-    for (const [id, bytes, logprob] of [...best, ...own]) {
+    for (const [id, bytes, logprob] of this.#bestAndOwn(token)) {
       const name = this.#name(id, bytes);
       const value = shownLogprob(logprob);
       map.set(name, Math.max(map.get(name) ?? value, value));
     }
     return map;
+  }
+
+  /** If two ids have the same name, the first one is kept. */
+  #topIds(token: TokenLogprob): ReadonlyMap<string, number> | null {
+    if (token.logprob === null) return null;
+    const worstFirst = this.#bestAndOwn(token).toReversed();
+    return new Map(worstFirst.map(([id, bytes]) => [this.#name(id, bytes), id]));
+  }
+
+  #bestAndOwn(token: TokenLogprob): readonly TopLogprob[] {
+    const best = bestOf(token, this.#options.topLogprobs);
+    return includes(best, token) ? best : [...best, [token.id, token.bytes, token.logprob ?? 0]];
   }
 
   #offset({ bytes, hidden }: TokenLogprob): number {
@@ -80,19 +95,24 @@ export function appendLogprobs(whole: Logprobs, next: Logprobs): void {
   for (const token of next.tokens) whole.tokens.push(token);
   for (const logprob of next.tokenLogprobs) whole.tokenLogprobs.push(logprob);
   for (const top of next.topLogprobs) whole.topLogprobs.push(top);
+  for (const ids of next.topTokenIds ?? []) whole.topTokenIds?.push(ids);
   for (const offset of next.textOffset) whole.textOffset.push(offset);
 }
 
 const mapJson = (map: ReadonlyMap<string, number>): string =>
   `{${Array.from(map, ([name, value]) => `${JSON.stringify(name)}:${value}`).join(',')}}`;
 
+const mapsJson = (maps: Logprobs['topLogprobs']): string =>
+  `[${maps.map((map) => (map === null ? 'null' : mapJson(map))).join(',')}]`;
+
 /** Returns JSON text that keeps the order of the top logprobs. */
 export function logprobsJson(logprobs: Logprobs | null): string {
   if (logprobs === null) return 'null';
-  const top = logprobs.topLogprobs.map((map) => (map === null ? 'null' : mapJson(map)));
+  const { tokens, tokenLogprobs, topLogprobs, topTokenIds, textOffset } = logprobs;
+  const ids = topTokenIds === null ? '' : `"top_token_ids":${mapsJson(topTokenIds)},`;
   return (
-    `{"tokens":${JSON.stringify(logprobs.tokens)},"token_logprobs":${JSON.stringify(logprobs.tokenLogprobs)},` +
-    `"top_logprobs":[${top.join(',')}],"text_offset":${JSON.stringify(logprobs.textOffset)}}`
+    `{"tokens":${JSON.stringify(tokens)},"token_logprobs":${JSON.stringify(tokenLogprobs)},` +
+    `"top_logprobs":${mapsJson(topLogprobs)},${ids}"text_offset":${JSON.stringify(textOffset)}}`
   );
 }
 

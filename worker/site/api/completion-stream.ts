@@ -7,11 +7,12 @@ export interface Alternative {
   /** As the API names it; see token-bytes.ts. */
   readonly name: string;
   readonly logprob: number;
+  /** Null if it is not known. */
+  readonly id: number | null;
 }
 
 /** One token with its probability. */
 export interface Token extends Alternative {
-  readonly id: number | null;
   /** Best first; includes the token itself. */
   readonly alternatives: readonly Alternative[];
 }
@@ -72,11 +73,12 @@ export interface Logprobs {
   readonly tokens: readonly string[];
   readonly token_logprobs: readonly (number | null)[];
   readonly top_logprobs: readonly (Readonly<Record<string, number>> | null)[];
+  readonly top_token_ids?: readonly (Readonly<Record<string, number>> | null)[] | undefined;
 }
 
 /** Returns the tokens of a `logprobs` object. Objects reorder keys that look like numbers, so alternatives are sorted. */
 export function tokensOf(
-  { tokens, token_logprobs, top_logprobs }: Logprobs,
+  { tokens, token_logprobs, top_logprobs, top_token_ids }: Logprobs,
   ids: readonly number[] = [],
 ): PromptToken[] {
   return tokens.map((name, index) => ({
@@ -84,7 +86,7 @@ export function tokensOf(
     logprob: token_logprobs[index] ?? null,
     id: ids[index] ?? null,
     alternatives: Object.entries(top_logprobs[index] ?? {})
-      .map(([other, logprob]) => ({ name: other, logprob }))
+      .map(([other, logprob]) => ({ name: other, logprob, id: top_token_ids?.[index]?.[other] ?? null }))
       .sort((a, b) => b.logprob - a.logprob),
   }));
 }

@@ -14,7 +14,7 @@ interface AlternativesProps {
   readonly active?: number | undefined;
 }
 
-/** Lists a token's alternatives with probability and bytes, the chosen one marked. */
+/** Lists a token's alternatives with probability, bytes and id, the chosen one marked. */
 export function Alternatives({ token, onChoose, active }: AlternativesProps) {
   return (
     <>
@@ -54,7 +54,7 @@ interface RowProps {
 }
 
 function AlternativeRow({ alternative, number, chosen, active, onChoose }: RowProps) {
-  const { name, logprob } = alternative;
+  const { name, logprob, id } = alternative;
   const content = (
     <>
       <meter min={0} max={1} value={probabilityOf(logprob)} aria-hidden="true" class={tintClass(logprob)} />
@@ -63,6 +63,7 @@ function AlternativeRow({ alternative, number, chosen, active, onChoose }: RowPr
       </code>
       <span>{percent(logprob)}</span>
       <span class="quiet bytes">{hexBytes(tokenBytes(name))}</span>
+      <span class="quiet id">{id !== null && `id ${id}`}</span>
     </>
   );
   const state = `${chosen ? 'chosen' : ''} ${active ? 'active' : ''}`;

@@ -31,6 +31,9 @@ const nodeJson = ({ text, tokens, name, bookmarked, generation }: TreeNode) => (
       top_logprobs: tokens.map(({ alternatives }) =>
         Object.fromEntries(alternatives.map((other) => [other.name, other.logprob])),
       ),
+      top_token_ids: tokens.map(({ alternatives }) =>
+        Object.fromEntries(alternatives.flatMap(({ name, id }) => (id === null ? [] : [[name, id]]))),
+      ),
       text_offset: tokens.map(({ offset }) => offset),
     },
     token_ids: tokens.map(({ id }) => id),
@@ -86,6 +89,9 @@ function readNode(node: JsonReader): UnlinkedNode {
     top_logprobs: read
       .field('top_logprobs')
       .list((top) => top.nullable((known) => known.record((value) => value.number()))),
+    top_token_ids: read
+      .field('top_token_ids')
+      .optional((ids) => ids.list((top) => top.nullable((known) => known.record((id) => id.count())))),
     text_offset: read.field('text_offset').list((offset) => offset.count()),
   }));
   const ids = node

@@ -35,6 +35,7 @@ test('yields the tokens of each chunk with sorted alternatives, however the byte
     tokens: [' 1'],
     token_logprobs: [-0.5],
     top_logprobs: [{ 2: -2, ' 1': -0.5, 1: -1 }],
+    top_token_ids: [{ 2: 12, ' 1': 42, 1: 11 }],
     text_offset: [7],
   };
   const text = chunk({ text: ' 1', logprobs, token_ids: [42] });
@@ -53,7 +54,11 @@ test('yields the tokens of each chunk with sorted alternatives, however the byte
         name: ' 1',
         id: 42,
         logprob: -0.5,
-        alternatives: [{ name: ' 1' }, { name: '1' }, { name: '2' }],
+        alternatives: [
+          { name: ' 1', id: 42 },
+          { name: '1', id: 11 },
+          { name: '2', id: 12 },
+        ],
       },
     ],
   });

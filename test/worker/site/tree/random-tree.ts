@@ -45,6 +45,9 @@ const generated = fc
       {
         token_logprobs: tokens.map(([, value]) => value),
         top_logprobs: tokens.map(([, , top]) => top),
+        top_token_ids: tokens.map(([, , top, id]) =>
+          Object.fromEntries(Object.keys(top).map((name) => [name, id])),
+        ),
       },
       tokens.map(([, , , id]) => id),
     ),
