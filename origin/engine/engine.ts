@@ -8,7 +8,7 @@ import type { SamplerVocabulary } from '../sampling/vocabulary.ts';
 import { SamplerWorkspace } from '../sampling/workspace.ts';
 import { violations } from './invariants.ts';
 import type { KvCopy } from './kv/kv-slots.ts';
-import { PrefixStore } from './kv/prefix-store.ts';
+import { PrefixStore, storedChunkBytes } from './kv/prefix-store.ts';
 import type { EngineStatus, StepReport, Submission } from './messages.ts';
 import { type ModelRun, ModelRuns } from './model-runs.ts';
 import type { OpenRequest } from './open-request.ts';
@@ -74,7 +74,7 @@ export class Engine {
     };
     const running = this.#running;
     this.#requests = new Requests({ ...options, running, context });
-    this.#runs = new ModelRuns({ runner, running, requests: this.#requests, speculation, store, pool, now });
+    this.#runs = new ModelRuns({ runner, running, requests: this.#requests, speculation, pool, now });
   }
 
   /** True if there is nothing to compute until the next submission. */
@@ -198,9 +198,8 @@ export class Engine {
 
 /** Returns null without memory for a single chunk, or if the KV cannot be read. */
 function prefixStore({ shape, kvBytes }: ModelRunner, budgetBytes: number): PrefixStore | null {
-  const chunkBytes = (kvBytes?.positionBytes ?? 0) * shape.prefillChunk;
-  if (chunkBytes === 0 || budgetBytes < chunkBytes) return null;
-  return new PrefixStore({ chunk: shape.prefillChunk, chunkBytes, budgetBytes });
+  if (kvBytes === null || budgetBytes < storedChunkBytes({ chunk: shape.prefillChunk, kvBytes })) return null;
+  return new PrefixStore({ chunk: shape.prefillChunk, kvBytes, budgetBytes });
 }
 
 /** Messages of native code can be very long. */

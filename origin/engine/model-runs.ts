@@ -1,10 +1,8 @@
 import type { ModelRunner } from '../model/model-runner.ts';
 import type { SamplerPool } from '../sampling/pool/sampler-pool.ts';
 import type { KvCopy } from './kv/kv-slots.ts';
-import type { PrefixStore } from './kv/prefix-store.ts';
 import type { StepReport } from './messages.ts';
 import type { OpenRequest } from './open-request.ts';
-import type { PromptPrefill } from './prompt-prefill.ts';
 import type { Requests } from './requests.ts';
 import type { RunningSet } from './running-set.ts';
 import { DecodeBatchBuilder, prefillChunk } from './scheduler.ts';
@@ -33,7 +31,6 @@ export interface ModelRunsOptions {
   readonly running: RunningSet;
   readonly requests: Requests;
   readonly speculation: SpeculationSettings;
-  readonly store: PrefixStore | null;
   readonly pool: SamplerPool | null;
   readonly now: () => number;
 }
@@ -43,18 +40,16 @@ export class ModelRuns {
   readonly #runner: ModelRunner;
   readonly #running: RunningSet;
   readonly #requests: Requests;
-  readonly #store: PrefixStore | null;
   readonly #pool: SamplerPool | null;
   readonly #now: () => number;
   readonly #batch: DecodeBatchBuilder;
   readonly #speculation: Speculation;
 
-  constructor({ runner, running, requests, speculation, store, pool, now }: ModelRunsOptions) {
+  constructor({ runner, running, requests, speculation, pool, now }: ModelRunsOptions) {
     const { slots, minRows, prefillChunk } = runner.shape;
     this.#runner = runner;
     this.#running = running;
     this.#requests = requests;
-    this.#store = store;
     this.#pool = pool;
     this.#now = now;
     this.#batch = new DecodeBatchBuilder(slots, minRows);
@@ -152,11 +147,7 @@ export class ModelRuns {
     let restore = (): void => undefined;
     if (prefill.slot < 0) {
       const assignment = this.#running.assignSlot(prefill);
-      const { restored, restoredFrom } = assignment;
-      ({ copies } = assignment);
-      if (restored.length > 0) {
-        restore = () => this.#runner.kvBytes?.write(assignment.slot, restoredFrom, restored);
-      }
+      ({ copies, restore } = assignment);
       this.#requests.start(prefill, assignment.cached, this.#now());
     }
     const { request, slot, tokens, computed, wantedLogits, images } = prefill;
@@ -175,18 +166,9 @@ export class ModelRuns {
         const rows = chunk.logitsAt.length;
         const row = (index: number) => this.#row(logits, index < 0 ? rows + index : index);
         const end = computed + chunk.tokens.length;
-        this.#keep(prefill, end);
         return { ...result, copies: this.#requests.advancePrefill(prefill, end, row, now) };
       },
     };
-  }
-
-  /** Puts the chunk that was just computed into the prefix store, if it is whole. */
-  #keep({ slot, tokens, request, storable }: PromptPrefill, end: number): void {
-    const { prefillChunk } = this.#runner.shape;
-    if (this.#store === null || end % prefillChunk !== 0 || end > storable) return;
-    const bytes = this.#store.add(request.cacheNamespace, tokens, end);
-    if (bytes !== null) this.#runner.kvBytes?.read(slot, end - prefillChunk, end, bytes);
   }
 
   #row(logits: Float32Array, row: number): Float32Array {

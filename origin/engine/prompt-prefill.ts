@@ -1,8 +1,10 @@
 import type { EventOf, TokenLogprob } from '../../shared/generation.ts';
+import { MAX_TOP_LOGPROBS } from '../../shared/logprob.ts';
 import type { EmbeddedImage } from '../model/model-runner.ts';
 import { tokenLogprob } from '../sampling/logprobs.ts';
 import { Utf8Assembler } from '../tokenizer/detokenizer.ts';
 import { bytesOf, type TokenBytes } from '../tokenizer/token-bytes.ts';
+import { TokenScores } from './kv/token-scores.ts';
 import type { OpenRequest, QueuedSequence } from './open-request.ts';
 import type { PrefillCandidate, WantedLogits } from './scheduler.ts';
 import type { SamplingContext } from './sequence.ts';
@@ -24,13 +26,16 @@ export class PromptPrefill implements PrefillCandidate {
 
   /** The request wants the `prompt` event, and no earlier choice has sent it. */
   readonly sendsEvent: boolean;
-  /** Logprobs of the prompt tokens so far; null if not wanted. */
-  readonly #logprobs: TokenLogprob[] | null;
+  /** Logprobs of the prompt's tokens; null if not wanted. */
+  readonly scores: TokenScores | null;
+  /** The wire form of those known so far. */
+  readonly #logprobs: TokenLogprob[] = [];
 
-  constructor(first: QueuedSequence) {
+  /** @param storesScores whether the prefix store keeps logprobs of prompts */
+  constructor(first: QueuedSequence, storesScores: boolean) {
     const { request, promptIndex } = first;
     const { tokens, maxTokens } = request.prompt(promptIndex);
-    const { echo, promptTopLogprobs } = request.submission;
+    const { cachePrompt, echo, promptTopLogprobs } = request.submission;
     const wantsLogprobs = promptTopLogprobs !== null;
     this.request = request;
     this.promptIndex = promptIndex;
@@ -39,7 +44,8 @@ export class PromptPrefill implements PrefillCandidate {
     this.sequences = [first];
     this.wantedLogits = wantsLogprobs ? 'all' : maxTokens === 0 ? 'none' : 'last';
     this.sendsEvent = (echo || wantsLogprobs) && !request.hasStarted(promptIndex);
-    this.#logprobs = wantsLogprobs && this.sendsEvent ? [] : null;
+    const top = storesScores && cachePrompt ? MAX_TOP_LOGPROBS : (promptTopLogprobs ?? 0);
+    this.scores = wantsLogprobs && this.sendsEvent ? new TokenScores(tokens.length, top) : null;
   }
 
   get tenantId(): string {
@@ -48,11 +54,6 @@ export class PromptPrefill implements PrefillCandidate {
 
   get done(): boolean {
     return this.computed === this.tokens.length;
-  }
-
-  /** Cached positions have no logits, so a prompt with logprobs is computed from its start. */
-  get mayUseCache(): boolean {
-    return this.#logprobs === null;
   }
 
   /** Positions at the prompt's start whose KV may be kept in the prefix store: those before the first image. */
@@ -66,26 +67,27 @@ export class PromptPrefill implements PrefillCandidate {
    * @param row logits of the chunk's wanted positions; row i predicts the token at position computed + i + 1
    */
   advance(end: number, row: (index: number) => Float32Array, context: SamplingContext): void {
-    if (this.#logprobs !== null) this.#computeLogprobs(this.#logprobs, end, row, context);
+    if (this.scores !== null) this.#score(this.scores, end, row, context);
     this.computed = end;
   }
 
-  #computeLogprobs(
-    logprobs: TokenLogprob[],
+  #score(
+    scores: TokenScores,
     end: number,
     row: (index: number) => Float32Array,
     { vocabulary: { tokenBytes }, workspace }: SamplingContext,
   ): void {
     const { skipSpecialTokens, promptTopLogprobs } = this.request.submission;
-    const isHidden = (id: number): boolean => skipSpecialTokens && tokenBytes.special[id] === 1;
-    if (this.computed === 0) {
-      const first = this.tokens[0]!;
-      logprobs.push(wireTokenLogprob(tokenBytes, first, null, isHidden(first)));
-    }
-    for (let at = this.computed; at < Math.min(end, this.tokens.length - 1); at++) {
+    const last = Math.min(end, this.tokens.length - 1);
+    for (let at = this.computed; at < last; at++) {
       const id = this.tokens[at + 1]!;
-      const computed = tokenLogprob(row(at - this.computed), id, promptTopLogprobs ?? 0, workspace);
-      logprobs.push(wireTokenLogprob(tokenBytes, id, computed, isHidden(id)));
+      scores.set(at + 1, tokenLogprob(row(at - this.computed), id, scores.top, workspace));
+    }
+    for (let at = this.#logprobs.length; at <= last; at++) {
+      const id = this.tokens[at]!;
+      const hidden = skipSpecialTokens && tokenBytes.special[id] === 1;
+      const score = at === 0 ? null : scores.get(at, promptTopLogprobs ?? 0);
+      this.#logprobs.push(wireTokenLogprob(tokenBytes, id, score, hidden));
     }
   }
 
@@ -97,7 +99,7 @@ export class PromptPrefill implements PrefillCandidate {
       text: promptText(this.tokens, tokenBytes, this.request.submission.skipSpecialTokens),
       ids: [...this.tokens],
     };
-    if (this.#logprobs !== null) event.logprobs = this.#logprobs;
+    if (this.scores !== null) event.logprobs = this.#logprobs;
     return event;
   }
 }

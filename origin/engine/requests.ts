@@ -128,7 +128,7 @@ export class Requests {
     const { request } = prefill;
     const { running, context } = this.#options;
     if (!this.#attempt(request, () => prefill.advance(end, row, context))) return [];
-    running.kv.record(prefill.slot, end);
+    running.record(prefill, end);
     if (!prefill.done) return [];
     if (prefill.sendsEvent) {
       this.#outbox.add(request.submission.requestId, prefill.event(context.vocabulary.tokenBytes));

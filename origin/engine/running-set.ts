@@ -1,5 +1,6 @@
 import { type KvCopy, KvSlots, type KvSlotsShape, type SlotAssignment } from './kv/kv-slots.ts';
-import type { PrefixStore } from './kv/prefix-store.ts';
+import type { PrefixStore, StoredChunk } from './kv/prefix-store.ts';
+import type { TokenScores } from './kv/token-scores.ts';
 import type { OpenRequest, QueuedSequence } from './open-request.ts';
 import { PromptPrefill } from './prompt-prefill.ts';
 import { Compaction, PrefillTurns } from './scheduler.ts';
@@ -19,6 +20,7 @@ export class RunningSet {
   readonly decoding: (Sequence | null)[];
   readonly #queue: WaitingQueue<QueuedSequence, OpenRequest>;
   readonly #store: PrefixStore | null;
+  readonly #chunk: number;
   readonly #turns = new PrefillTurns();
   readonly #compaction = new Compaction();
   #prefills: PromptPrefill[] = [];
@@ -26,6 +28,7 @@ export class RunningSet {
   /** @param store keeps prefixes beyond the slots; null = nothing does */
   constructor(shape: KvSlotsShape, maxWaiting: number, store: PrefixStore | null = null) {
     this.#store = store;
+    this.#chunk = shape.prefillChunk;
     this.kv = new KvSlots(shape);
     this.#queue = new WaitingQueue(maxWaiting);
     this.decoding = Array.from({ length: shape.slots }, () => null);
@@ -96,7 +99,7 @@ export class RunningSet {
       const same = this.#prefills.find(
         (prefill) => prefill.request === request && prefill.promptIndex === promptIndex,
       );
-      if (same === undefined) this.#prefills.push(new PromptPrefill(next));
+      if (same === undefined) this.#prefills.push(new PromptPrefill(next, this.#store !== null));
       else same.sequences.push(next);
     }
   }
@@ -117,25 +120,32 @@ export class RunningSet {
   }
 
   /**
-   * Gives a prompt its slot, with the longest prefix that a slot or the store has. `restored` is the KV to write from
-   * `restoredFrom` on after the copies, chunk by chunk; it is valid until the run ends.
+   * Gives a prompt its slot, with the longest prefix that a slot or the store has. `restore` writes what the store has; call
+   * it after the copies and before the next prefill ends.
    */
-  assignSlot(prefill: PromptPrefill): SlotAssignment & { readonly restored: readonly Uint8Array[] } {
-    const { request, promptIndex, tokens, mayUseCache, storable } = prefill;
+  assignSlot(prefill: PromptPrefill): SlotAssignment & { readonly restore: () => void } {
+    const { request, promptIndex, tokens, scores, storable } = prefill;
     const { cacheNamespace } = request;
     const { images = [] } = request.prompt(promptIndex);
     // Without their pixels, because a cached prefix may outlive the request by days.
     const spans = images.map(({ at, count, key }) => ({ at, count, key }));
     // The last token is always computed, because its logits are needed.
-    const limit = mayUseCache ? Math.min(storable, tokens.length - 1) : 0;
-    const stored = this.#store?.lengthOf(cacheNamespace, tokens, limit) ?? 0;
-    const assignment = this.kv.assign(tokens, cacheNamespace, mayUseCache, spans, stored);
+    const found = this.#store?.find(cacheNamespace, tokens, Math.min(storable, tokens.length - 1)) ?? [];
+    const usable = scores === null ? found : takeScores(scores, found, this.#chunk);
+    const stored = usable.length * this.#chunk;
+    const assignment = this.kv.assign(tokens, cacheNamespace, scores === null, spans, stored);
     const { slot, cached, restoredFrom } = assignment;
     prefill.slot = slot;
     prefill.computed = cached;
-    // Prefixes that a slot has count as used, too.
-    const restored = this.#store?.take(cacheNamespace, tokens, restoredFrom, cached) ?? [];
-    return { ...assignment, restored };
+    const restored = usable.slice(restoredFrom / this.#chunk);
+    return { ...assignment, restore: () => this.#store?.restore(slot, restoredFrom, restored) };
+  }
+
+  /** Notes that a prompt's positions up to `end` have been computed, and stores their last chunk if it is whole. */
+  record({ slot, tokens, request, scores, storable }: PromptPrefill, end: number): void {
+    this.kv.record(slot, end);
+    if (end % this.#chunk !== 0 || end > storable) return;
+    this.#store?.add(slot, request.cacheNamespace, tokens, end, scores);
   }
 
   /** Gives slots to the sequences of a computed prompt that continue; the first takes the prompt's slot. */
@@ -172,6 +182,9 @@ export class RunningSet {
   close(request: OpenRequest, reusable: boolean): void {
     request.close();
     this.requests.delete(request.submission.requestId);
+    if (!reusable) {
+      for (const { tokens } of request.submission.prompts) this.#store?.drop(request.cacheNamespace, tokens);
+    }
     this.#queue.remove(request);
     for (const prefill of this.#prefills) {
       if (prefill.request !== request) continue;
@@ -205,4 +218,21 @@ export class RunningSet {
   #release(slot: number, request: OpenRequest, reusable = true): void {
     this.kv.release(slot, reusable && request.submission.cachePrompt);
   }
+}
+
+/**
+ * Takes the stored logprobs of a prompt's tokens. Returns the chunks that need not be computed: the last one with logprobs
+ * is computed again, because the logprob of the next token comes from its logits.
+ */
+function takeScores(
+  scores: TokenScores,
+  chunks: readonly StoredChunk[],
+  chunkLength: number,
+): readonly StoredChunk[] {
+  const unscored = chunks.findIndex(({ scored }) => !scored);
+  const scored = unscored < 0 ? chunks : chunks.slice(0, unscored);
+  for (const [index, chunk] of scored.entries()) {
+    scores.copy(chunk.scores, 0, chunkLength, index * chunkLength);
+  }
+  return scored.slice(0, -1);
 }

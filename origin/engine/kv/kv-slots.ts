@@ -84,7 +84,7 @@ export class KvSlots {
   /**
    * Assigns a slot to a prompt, with the longest cached prefix of its namespace. The last prompt token is always
    * computed, because its logits are needed.
-   * @param useCache false = start without a prefix
+   * @param useCache false = take no prefix that is longer than `stored`
    * @param images of the prompt, in order
    * @param stored positions of the prompt that the prefix store can restore
    */
@@ -95,7 +95,8 @@ export class KvSlots {
     images: readonly PromptSpan[] = [],
     stored = 0,
   ): SlotAssignment {
-    const donor = useCache ? this.#longestPrefix(prompt, namespace, images) : null;
+    const limit = useCache ? prompt.length - 1 : stored;
+    const donor = this.#longestPrefix(prompt, limit, namespace, images);
     const slot = this.#chooseSlot(donor?.slot ?? null);
     const copies: KvCopy[] = [];
     const found = donor?.length ?? 0;
@@ -154,6 +155,7 @@ export class KvSlots {
 
   #longestPrefix(
     prompt: Int32Array,
+    limit: number,
     namespace: string,
     images: readonly PromptSpan[],
   ): { slot: number; length: number } | null {
@@ -162,8 +164,8 @@ export class KvSlots {
     for (let at = 0; at < this.#slots.length; at++) {
       const candidate = this.#slots[at]!;
       if (candidate.namespace !== namespace || candidate.kept <= length) continue;
-      const limit = Math.min(candidate.kept, prompt.length - 1, firstDifference(candidate.images, images));
-      const common = this.#wholeChunks(commonPrefix(candidate.tokens, prompt, limit));
+      const end = Math.min(candidate.kept, limit, firstDifference(candidate.images, images));
+      const common = this.#wholeChunks(commonPrefix(candidate.tokens, prompt, end));
       if (common > length) {
         slot = at;
         length = common;

@@ -1,8 +1,11 @@
+import { MAX_TOP_LOGPROBS } from '../../../shared/logprob.ts';
+import type { KvBytes } from '../../model/model-runner.ts';
+import { scoreBytes, TokenScores } from './token-scores.ts';
+
 export interface PrefixStoreShape {
   /** Positions of a chunk. */
   readonly chunk: number;
-  /** Bytes of the KV of one chunk. */
-  readonly chunkBytes: number;
+  readonly kvBytes: KvBytes;
   readonly budgetBytes: number;
 }
 
@@ -14,27 +17,38 @@ export interface PrefixStoreStatus {
   readonly evictedChunks: number;
 }
 
-/** One chunk of a prompt, after the chunks on the way from the root. */
-interface Node {
-  /** Null for a namespace's root. */
-  readonly parent: Node | null;
-  readonly key: string;
-  readonly children: Map<string, Node>;
-  readonly bytes: Uint8Array;
+/** What is stored of one chunk of a prompt. */
+export interface StoredChunk {
+  readonly kv: Uint8Array;
+  readonly scores: TokenScores;
+  /** Whether `scores` has the chunk's logprobs. */
+  readonly scored: boolean;
 }
 
-const NO_BYTES = new Uint8Array(0);
+/** One chunk of a prompt, after the chunks on the way from the root. */
+interface Node extends StoredChunk {
+  readonly parent: Node | Root;
+  readonly key: string;
+  readonly children: Map<string, Node>;
+  scored: boolean;
+}
+
+/** The beginning of every prompt in a namespace. */
+interface Root extends Pick<Node, 'key' | 'children'> {
+  readonly parent: null;
+}
 
 /**
  * Keeps the KV of prompt chunks beyond the slots: a radix tree per namespace over the fixed grid of prefill chunks. The
- * bytes are those of the original prefill, so a restored prefix gives the same bits.
+ * bytes are those of the original prefill, so a restored prefix gives the same bits. If the logprobs of the prompt were
+ * computed, the chunks keep them.
  *
  * The least recently used chunk is evicted first. A use counts for the chunks before it, too, so the oldest chunk never has
- * a successor. Memory never exceeds the budget, because the bytes of an evicted chunk are used again.
+ * a successor. Memory never exceeds the budget, because the memory of an evicted chunk is used again.
  */
 export class PrefixStore {
   readonly #shape: PrefixStoreShape;
-  readonly #roots = new Map<string, Node>();
+  readonly #roots = new Map<string, Root>();
   /** All chunks, least recently used first. */
   readonly #used = new Set<Node>();
   readonly #counts = { storedChunks: 0, restoredTokens: 0, evictedChunks: 0 };
@@ -44,57 +58,74 @@ export class PrefixStore {
   }
 
   get status(): PrefixStoreStatus {
-    return { bytes: this.#used.size * this.#shape.chunkBytes, ...this.#counts };
+    return { bytes: this.#used.size * storedChunkBytes(this.#shape), ...this.#counts };
   }
 
-  /** Returns how many positions at the start of a prompt are stored: whole chunks within the first `limit` positions. */
-  lengthOf(namespace: string, prompt: Int32Array, limit: number): number {
-    return this.#path(namespace, prompt, limit).length * this.#shape.chunk;
+  /** Returns the stored chunks at the start of a prompt, within its first `limit` positions. Valid until the next `add`. */
+  find(namespace: string, prompt: Int32Array, limit: number): readonly StoredChunk[] {
+    return this.#find(namespace, prompt, limit);
   }
 
-  /** Returns the KV of positions [start, end), chunk by chunk. They are valid until the next `add`. */
-  take(namespace: string, prompt: Int32Array, start: number, end: number): readonly Uint8Array[] {
-    const path = this.#path(namespace, prompt, end);
-    this.#use(path);
-    this.#counts.restoredTokens += end - start;
-    return path.slice(start / this.#shape.chunk).map(({ bytes }) => bytes);
+  /** Writes stored chunks to a slot, from position `start` on. */
+  restore(slot: number, start: number, chunks: readonly StoredChunk[]): void {
+    const { chunk, kvBytes } = this.#shape;
+    kvBytes.write(
+      slot,
+      start,
+      chunks.map(({ kv }) => kv),
+    );
+    this.#counts.restoredTokens += chunks.length * chunk;
   }
 
   /**
-   * Adds the chunk that ends at `end`. Returns its bytes for the caller to fill; null if it is stored already, if a chunk
-   * before it is not, or if there is no room beside the prompt's own chunks.
+   * Stores the chunk of a prompt that ends at `end` in a slot. Does nothing if a chunk before it is not stored, or if there
+   * is no room beside the prompt's own chunks.
+   * @param scores of the prompt's positions up to `end`; null if they were not computed
    */
-  add(namespace: string, prompt: Int32Array, end: number): Uint8Array | null {
-    const start = end - this.#shape.chunk;
-    const path = this.#path(namespace, prompt, end);
-    this.#use(path);
-    if (path.length * this.#shape.chunk !== start) return null;
-    const bytes = this.#freeBytes(new Set(path));
-    if (bytes === null) return null;
-    const parent = path.at(-1) ?? this.#root(namespace);
-    const node: Node = { parent, key: keyOf(prompt, start, end), children: new Map(), bytes };
-    parent.children.set(node.key, node);
-    this.#counts.storedChunks++;
-    this.#use([...path, node]);
-    return bytes;
+  add(slot: number, namespace: string, prompt: Int32Array, end: number, scores: TokenScores | null): void {
+    const { chunk, kvBytes } = this.#shape;
+    const start = end - chunk;
+    const path = this.#find(namespace, prompt, end);
+    let node = path[start / chunk];
+    if (node === undefined) {
+      const memory = path.length * chunk === start ? this.#freeMemory(new Set(path)) : null;
+      if (memory === null) return;
+      kvBytes.read(slot, start, end, memory.kv);
+      const parent = path.at(-1) ?? this.#root(namespace);
+      node = { ...memory, parent, key: keyOf(prompt, start, end), children: new Map(), scored: false };
+      parent.children.set(node.key, node);
+      this.#counts.storedChunks++;
+      this.#use([...path, node]);
+    }
+    if (scores === null || node.scored) return;
+    node.scores.copy(scores, start, end, 0);
+    node.scored = true;
   }
 
-  /** The stored chunks at the start of a prompt. */
-  #path(namespace: string, prompt: Int32Array, limit: number): Node[] {
+  /** Removes a prompt whose KV cannot be trusted, and all prompts with the same first chunk. */
+  drop(namespace: string, prompt: Int32Array): void {
+    const [first] = this.#find(namespace, prompt, this.#shape.chunk);
+    if (first !== undefined) this.#remove(first);
+  }
+
+  /** Returns the stored chunks at the start of a prompt and counts them as used. */
+  #find(namespace: string, prompt: Int32Array, limit: number): Node[] {
     const { chunk } = this.#shape;
     const path: Node[] = [];
-    let node = this.#roots.get(namespace);
-    for (let end = chunk; node !== undefined && end <= limit; end += chunk) {
-      node = node.children.get(keyOf(prompt, end - chunk, end));
+    let children = this.#roots.get(namespace)?.children;
+    for (let end = chunk; children !== undefined && end <= limit; end += chunk) {
+      const node = children.get(keyOf(prompt, end - chunk, end));
       if (node !== undefined) path.push(node);
+      children = node?.children;
     }
+    this.#use(path);
     return path;
   }
 
-  #root(namespace: string): Node {
+  #root(namespace: string): Root {
     const known = this.#roots.get(namespace);
     if (known !== undefined) return known;
-    const root: Node = { parent: null, key: namespace, children: new Map(), bytes: NO_BYTES };
+    const root: Root = { parent: null, key: namespace, children: new Map() };
     this.#roots.set(namespace, root);
     return root;
   }
@@ -107,36 +138,43 @@ export class PrefixStore {
     }
   }
 
-  /** Returns new bytes, or those of the oldest chunk if that is not one of `kept`. Null without room or memory. */
-  #freeBytes(kept: ReadonlySet<Node>): Uint8Array | null {
-    const { chunkBytes, budgetBytes } = this.#shape;
-    if ((this.#used.size + 1) * chunkBytes <= budgetBytes) {
-      const bytes = allocate(chunkBytes);
-      if (bytes !== null) return bytes;
+  /** Returns new memory, or that of the oldest chunk if that is not one of `kept`. Null without room or memory. */
+  #freeMemory(kept: ReadonlySet<Node>): Pick<StoredChunk, 'kv' | 'scores'> | null {
+    const needed = (this.#used.size + 1) * storedChunkBytes(this.#shape);
+    if (needed <= this.#shape.budgetBytes) {
+      const memory = allocate(this.#shape);
+      if (memory !== null) return memory;
     }
     const [oldest] = this.#used;
     if (oldest === undefined || kept.has(oldest)) return null;
-    this.#evict(oldest);
-    return oldest.bytes;
+    this.#remove(oldest);
+    this.#counts.evictedChunks++;
+    return { kv: oldest.kv, scores: oldest.scores };
   }
 
-  #evict(node: Node): void {
+  /** Removes a chunk with its successors. */
+  #remove(node: Node): void {
+    for (const successor of node.children.values()) this.#remove(successor);
     this.#used.delete(node);
-    this.#counts.evictedChunks++;
     const { parent, key } = node;
-    parent?.children.delete(key);
-    if (parent?.parent === null && parent.children.size === 0) this.#roots.delete(parent.key);
+    parent.children.delete(key);
+    if (parent.parent === null && parent.children.size === 0) this.#roots.delete(parent.key);
   }
 }
+
+/** Returns the bytes that a chunk takes, with room for its scores. */
+export const storedChunkBytes = ({ chunk, kvBytes }: Omit<PrefixStoreShape, 'budgetBytes'>): number =>
+  chunk * (kvBytes.positionBytes + scoreBytes(MAX_TOP_LOGPROBS));
 
 /** The ids as text: equal chunks have equal keys. */
 const keyOf = (prompt: Int32Array, start: number, end: number): string =>
   String.fromCharCode(...new Uint16Array(prompt.slice(start, end).buffer));
 
 /** Returns null if the system has no memory left. */
-function allocate(bytes: number): Uint8Array | null {
+function allocate({ chunk, kvBytes }: PrefixStoreShape): Pick<StoredChunk, 'kv' | 'scores'> | null {
   try {
-    return new Uint8Array(bytes);
+    const kv = new Uint8Array(chunk * kvBytes.positionBytes);
+    return { kv, scores: new TokenScores(chunk, MAX_TOP_LOGPROBS) };
   } catch {
     return null;
   }

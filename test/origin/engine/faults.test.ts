@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { EngineFailure } from '../../../origin/engine/engine.ts';
 import type { CompiledGrammar } from '../../../origin/grammar/constraint.ts';
 import { ApiError } from '../../../shared/errors.ts';
-import { Driver } from './support/engine-driver.ts';
+import { chunkBytes, Driver } from './support/engine-driver.ts';
 import { grammarOf } from './support/positional-grammar.ts';
 import { EXACT, type ScriptedOptions, ScriptedRunner } from './support/scripted-runner.ts';
 import { anySubmission, NEUTRAL, submission } from './support/submissions.ts';
@@ -172,6 +172,26 @@ describe('logits that are not numbers', () => {
     await driver.finish();
     expect(lastOf(driver, 'bad')).toMatchObject({ type: 'error', code: 'upstream_error', retryable: true });
     expect(lastOf(driver, 'good')).toMatchObject({ type: 'done' });
+  });
+
+  it('remove their prompt from the prefix store', async () => {
+    const runner = new ScriptedRunner(shape);
+    const prefill = runner.prefill.bind(runner);
+    let spoil = true;
+    runner.prefill = async (chunk, signal) => {
+      const logits = await prefill(chunk, signal);
+      return spoil ? logits.fill(Number.NaN) : logits;
+    };
+    const driver = new Driver(runner, { prefixStoreBytes: 10 * chunkBytes(runner) });
+    const prompts = [{ tokens: Int32Array.from({ length: 20 }, (_, at) => at % 7), maxTokens: 1 }];
+    for (const requestId of ['bad', 'good', 'cached']) {
+      driver.submit({ ...plain(requestId), prompts });
+      await driver.finish();
+      spoil = false;
+    }
+    expect(lastOf(driver, 'bad')).toMatchObject({ type: 'error' });
+    expect(lastOf(driver, 'good')).toMatchObject({ usage: { cachedTokens: 0 } });
+    expect(lastOf(driver, 'cached')).toMatchObject({ usage: { cachedTokens: 16 } });
   });
 });
 

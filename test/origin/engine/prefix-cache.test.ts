@@ -2,7 +2,7 @@ import { setImmediate } from 'node:timers/promises';
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import { describe, expect, it } from 'vitest';
-import { Driver } from './support/engine-driver.ts';
+import { chunkBytes, Driver } from './support/engine-driver.ts';
 import { CHUNK, longPrompt, shape } from './support/long-requests.ts';
 import { plainTranscript } from './support/reference-generation.ts';
 import { ScriptedRunner } from './support/scripted-runner.ts';
@@ -96,6 +96,79 @@ describe('the prefix cache', () => {
     expect(cached(driver, 'second')).toBe(CHUNK);
     const transcript = transcribe(driver.eventsOf('second'), 1);
     expect(ordered(transcript)).toEqual(ordered(plainTranscript(second, shape(2))));
+  });
+
+  describe('beyond the slots', () => {
+    /** An engine with a prefix store for some chunks. */
+    const small = (chunks: number, slots = 1) => {
+      const runner = new ScriptedRunner(shape(slots));
+      return { runner, driver: new Driver(runner, { prefixStoreBytes: chunks * chunkBytes(runner) }) };
+    };
+    const other = (requestId: string) =>
+      again(requestId, {
+        prompts: [{ tokens: Int32Array.from({ length: 2 * CHUNK }, () => 3), maxTokens: 1 }],
+      });
+
+    it('serves a prompt that no slot holds any more', async () => {
+      const { driver, runner } = small(10);
+      for (const one of [again('first'), other('other')]) {
+        driver.submit(one);
+        await driver.finish();
+      }
+      runner.prefills.length = 0;
+      driver.submit(again('second'));
+      await driver.finish();
+      expect(cached(driver, 'second')).toBe(3 * CHUNK);
+      expect(runner.prefills).toEqual([2]);
+    });
+
+    it('keeps longest what was used last, also if a slot had it', async () => {
+      const { driver } = small(5, 2);
+      const short = (requestId: string, id: number) =>
+        again(requestId, {
+          prompts: [{ tokens: Int32Array.of(...prefix(CHUNK).fill(id), 1), maxTokens: 1 }],
+        });
+      for (const one of [
+        again('first'),
+        other('oldest'),
+        again('second'),
+        short('one', 1),
+        short('two', 2),
+      ]) {
+        driver.submit(one);
+        await driver.finish();
+      }
+      driver.submit(again('third'));
+      await driver.finish();
+      expect(cached(driver, 'third')).toBe(3 * CHUNK);
+    });
+
+    it('gives a scored prompt its logprobs up to the last whole chunk but one', async () => {
+      const { driver, runner } = small(10);
+      const scored = (requestId: string) => again(requestId, { promptTopLogprobs: 3 });
+      for (const one of [again('unscored'), scored('first'), scored('second')]) {
+        runner.prefills.length = 0;
+        driver.submit(one);
+        await driver.finish();
+      }
+      expect(cached(driver, 'first')).toBe(0);
+      expect(cached(driver, 'second')).toBe(2 * CHUNK);
+      expect(runner.prefills).toEqual([CHUNK, 2]);
+      const transcript = transcribe(driver.eventsOf('second'), 1);
+      expect(ordered(transcript)).toEqual(ordered(plainTranscript(scored('second'), shape(1))));
+    });
+
+    it.each([
+      ['reads', again('first'), again('second', { cachePrompt: false })],
+      ['fills', again('first', { cachePrompt: false }), again('second')],
+    ])('is not what a request that opts out %s', async (_, first, second) => {
+      const { driver } = small(10);
+      for (const one of [first, other('other'), second]) {
+        driver.submit({ ...one, promptTopLogprobs: 1 });
+        await driver.finish();
+      }
+      expect(cached(driver, 'second')).toBe(0);
+    });
   });
 
   it('keeps only the position and key of an image, not its pixels', async () => {

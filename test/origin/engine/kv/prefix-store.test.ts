@@ -1,14 +1,31 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { PrefixStore } from '../../../../origin/engine/kv/prefix-store.ts';
+import { PrefixStore, storedChunkBytes } from '../../../../origin/engine/kv/prefix-store.ts';
+import { TokenScores } from '../../../../origin/engine/kv/token-scores.ts';
+import type { KvBytes } from '../../../../origin/model/model-runner.ts';
+import { MAX_TOP_LOGPROBS } from '../../../../shared/logprob.ts';
 
 const CHUNK = 2;
-const CHUNK_BYTES = 8;
+/** Every byte of a slot's KV is the slot's number. */
+const kvBytes: KvBytes = {
+  positionBytes: 1,
+  read: (slot, _, __, bytes) => bytes.fill(slot),
+  write: () => {},
+};
+const CHUNK_BYTES = storedChunkBytes({ chunk: CHUNK, kvBytes });
+const storeOf = (budgetBytes: number) => new PrefixStore({ chunk: CHUNK, kvBytes, budgetBytes });
+
+/** Scores of a whole prompt, told apart by one number. */
+function scoresOf(prompt: Int32Array, number: number): TokenScores {
+  const scores = new TokenScores(prompt.length, MAX_TOP_LOGPROBS);
+  for (let at = 0; at < prompt.length; at++) scores.set(at, { logprob: number + at, top: [[at, number]] });
+  return scores;
+}
 
 /** The same rules with a list of whole prefixes, searched from its start. */
 class PlainStore {
   /** Least recently used first. */
-  #prefixes: { readonly name: string; readonly number: number }[] = [];
+  #prefixes: { readonly name: string; readonly kv: number; score: number | null }[] = [];
   readonly #room: number;
 
   constructor(room: number) {
@@ -21,24 +38,36 @@ class PlainStore {
     return length;
   }
 
-  numbers(namespace: string, prompt: readonly number[], start: number, end: number): number[] {
+  find(namespace: string, prompt: readonly number[], limit: number): (readonly [number, number | null])[] {
+    const end = this.lengthOf(namespace, prompt, limit);
     this.#use(namespace, prompt, end);
-    const names = this.#names(namespace, prompt, end).slice(start / CHUNK);
-    return names.map((name) => this.#prefixes.find((one) => one.name === name)!.number);
+    return this.#names(namespace, prompt, end).map((name) => {
+      const { kv, score } = this.#prefixes.find((one) => one.name === name)!;
+      return [kv, score];
+    });
   }
 
-  add(namespace: string, prompt: readonly number[], end: number, number: number): boolean {
-    const before = this.lengthOf(namespace, prompt, end);
-    this.#use(namespace, prompt, before);
-    if (before !== end - CHUNK) return false;
+  add(namespace: string, prompt: readonly number[], end: number, kv: number, score: number | null): void {
+    const before = this.find(namespace, prompt, end).length * CHUNK;
+    const name = this.#names(namespace, prompt, end).at(-1)!;
+    if (before === end) {
+      this.#prefixes.find((one) => one.name === name)!.score ??= score;
+      return;
+    }
+    if (before !== end - CHUNK) return;
     if (this.#prefixes.length === this.#room) {
       const kept = this.#names(namespace, prompt, before);
-      if (this.#prefixes.length === 0 || kept.includes(this.#prefixes[0]!.name)) return false;
+      if (this.#prefixes.length === 0 || kept.includes(this.#prefixes[0]!.name)) return;
       this.#prefixes.shift();
     }
-    this.#prefixes.push({ name: this.#names(namespace, prompt, end).at(-1)!, number });
+    this.#prefixes.push({ name, kv, score });
     this.#use(namespace, prompt, end);
-    return true;
+  }
+
+  drop(namespace: string, prompt: readonly number[]): void {
+    if (prompt.length < CHUNK) return;
+    const [name] = this.#names(namespace, prompt, CHUNK);
+    this.#prefixes = this.#prefixes.filter((one) => one.name !== name && !one.name.startsWith(`${name} `));
   }
 
   #names(namespace: string, prompt: readonly number[], end: number): string[] {
@@ -66,7 +95,7 @@ const someSteps = fc.array(
     // Few different ids, so that prompts share prefixes; 65,536 differs from 0 in its upper half only.
     prompt: fc.array(fc.constantFrom(0, 1, 65_536), { minLength: CHUNK, maxLength: 5 * CHUNK }),
     share: fc.nat(100),
-    adds: fc.boolean(),
+    action: fc.constantFrom('find', 'add', 'add', 'score', 'score', 'drop'),
   }),
   { minLength: 20, maxLength: 200, size: 'max' },
 );
@@ -77,22 +106,30 @@ describe('the prefix store', () => {
     fc.assert(
       fc.property(someSteps, fc.nat(12), (steps, room) => {
         const budgetBytes = room * CHUNK_BYTES + (CHUNK_BYTES - 1);
-        const store = new PrefixStore({ chunk: CHUNK, chunkBytes: CHUNK_BYTES, budgetBytes });
+        const store = storeOf(budgetBytes);
         const plain = new PlainStore(room);
-        for (const [number, { namespace, prompt, share, adds }] of steps.entries()) {
+        for (const [number, { namespace, prompt, share, action }] of steps.entries()) {
           const ids = Int32Array.from(prompt);
-          const whole = Math.floor(prompt.length / CHUNK);
-          const length = store.lengthOf(namespace, ids, prompt.length);
-          expect(length).toBe(plain.lengthOf(namespace, prompt, prompt.length));
-          if (adds) {
-            const end = Math.min(whole, 1 + Math.floor((share / 101) * (length / CHUNK + 2))) * CHUNK;
-            const bytes = store.add(namespace, ids, end);
-            expect(bytes !== null).toBe(plain.add(namespace, prompt, end, number));
-            bytes?.fill(number);
+          const length = plain.lengthOf(namespace, prompt, prompt.length);
+          if (action === 'drop') {
+            if (share >= 20) continue;
+            store.drop(namespace, ids);
+            plain.drop(namespace, prompt);
+          } else if (action === 'find') {
+            const limit = Math.floor((share / 100) * prompt.length);
+            const found = store.find(namespace, ids, limit).map(({ kv, scores, scored }, index) => {
+              const { logprob, top } = scores.get(0, MAX_TOP_LOGPROBS);
+              const score = scored ? logprob - index * CHUNK : null;
+              if (scored) expect(top).toEqual([[index * CHUNK, score]]);
+              return [kv[0], score];
+            });
+            expect(found).toEqual(plain.find(namespace, prompt, limit));
           } else {
-            const start = Math.floor((share / 101) * (length / CHUNK + 1)) * CHUNK;
-            const chunks = store.take(namespace, ids, start, length);
-            expect(chunks.map((bytes) => bytes[0])).toEqual(plain.numbers(namespace, prompt, start, length));
+            const whole = Math.floor(prompt.length / CHUNK);
+            const end = Math.min(whole, 1 + Math.floor((share / 101) * (length / CHUNK + 2))) * CHUNK;
+            const score = action === 'score' ? number : null;
+            store.add(number, namespace, ids, end, score === null ? null : scoresOf(ids, score));
+            plain.add(namespace, prompt, end, number, score);
           }
           expect(store.status.bytes).toBeLessThanOrEqual(budgetBytes);
         }
@@ -104,9 +141,10 @@ describe('the prefix store', () => {
   });
 
   it('stores no more of a prompt than fits, and keeps its beginning', () => {
-    const store = new PrefixStore({ chunk: 2, chunkBytes: 8, budgetBytes: 16 });
+    const store = storeOf(2 * CHUNK_BYTES);
     const prompt = Int32Array.of(1, 2, 3, 4, 5, 6);
-    expect([2, 4, 6].map((end) => store.add('', prompt, end) !== null)).toEqual([true, true, false]);
-    expect(store.lengthOf('', prompt, 6)).toBe(4);
+    for (const end of [2, 4, 6]) store.add(0, '', prompt, end, null);
+    expect(store.find('', prompt, 6)).toHaveLength(2);
+    expect(store.status).toMatchObject({ storedChunks: 2, evictedChunks: 0 });
   });
 });

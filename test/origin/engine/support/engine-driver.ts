@@ -1,4 +1,5 @@
 import { Engine, type EngineOptions } from '../../../../origin/engine/engine.ts';
+import { storedChunkBytes } from '../../../../origin/engine/kv/prefix-store.ts';
 import type { EngineReport, Submission } from '../../../../origin/engine/messages.ts';
 import type { ModelRunner } from '../../../../origin/model/model-runner.ts';
 import { SimdKernel } from '../../../../origin/sampling/kernel/simd-kernel.ts';
@@ -75,3 +76,7 @@ export class Driver {
     }
   }
 }
+
+/** Bytes that the prefix store takes for a chunk of a model whose KV can be read. */
+export const chunkBytes = ({ shape, kvBytes }: ModelRunner): number =>
+  storedChunkBytes({ chunk: shape.prefillChunk, kvBytes: kvBytes! });

@@ -1,5 +1,6 @@
 import fc from 'fast-check';
 import type { SeededSampling, Submission } from '../../../../origin/engine/messages.ts';
+import { MAX_TOP_LOGPROBS } from '../../../../shared/logprob.ts';
 import { NEUTRAL_SAMPLING } from '../../../../shared/sampling.ts';
 import { BOS, EOS, VOCABULARY } from './vocabulary.ts';
 
@@ -84,7 +85,7 @@ export const anySubmission = (maxTokens: number): fc.Arbitrary<Omit<Submission, 
       ignoreEos: fc.boolean(),
       sampling,
       topLogprobs: often<number | null>(null, fc.integer({ min: 0, max: 4 })),
-      promptTopLogprobs: often<number | null>(null, fc.integer({ min: 0, max: 2 })),
+      promptTopLogprobs: often<number | null>(null, fc.integer({ min: 0, max: MAX_TOP_LOGPROBS })),
       echo: fc.boolean(),
       scores: fc.boolean(),
       tokenIds: fc.boolean(),
