@@ -14,10 +14,12 @@ import { createMetricsServer, createOriginServer } from './http/server.ts';
 import { createLog, type Logger } from './log.ts';
 import { UsageAccounts } from './request/usage-accounts.ts';
 import { Fleet } from './serving/fleet.ts';
-import { faultError, inspectModels } from './serving/inspect-model.ts';
+import { faultError } from './serving/inspect-model.ts';
+import { inspectModels } from './serving/inspect-models.ts';
 import { type LoadHooks, loadModel } from './serving/load-model.ts';
 import { requireBudget } from './serving/memory-budget.ts';
-import { readModels, reloadOnSignal } from './serving/reload.ts';
+import { readModels } from './serving/models-file.ts';
+import { reloadOnSignal } from './serving/reload.ts';
 import { Service } from './serving/service.ts';
 
 /** Time for the engines to stop and for the last events to reach their readers. */
@@ -71,7 +73,7 @@ async function main(): Promise<void> {
     log.info(addressOf(metricsServer), 'metrics');
   }
   const { models, limits } = readModels(config);
-  const inspection = inspectModels(models);
+  const inspection = inspectModels(models, limits);
   if (inspection.models.length === 0) throw faultError(inspection.faulty[0]!);
   requireBudget(inspection.models, limits);
   fleet.configure(inspection, limits);

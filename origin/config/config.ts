@@ -41,8 +41,10 @@ export const variables = z.object({
   CONTINUO_MODEL_NAME: modelName.optional(),
   /** JSON file that declares several models. Their absent fields come from the other variables. SIGHUP reads it again. */
   CONTINUO_MODELS_FILE: z.string().min(1).optional(),
-  /** Sequences that generate at the same time. */
-  CONTINUO_SLOTS: number(modelFields.slots).default(8),
+  /** Sequences that generate at the same time. `auto`: as many as the memory holds, at most 64. */
+  CONTINUO_SLOTS: z
+    .preprocess((text) => (text === 'auto' ? text : Number(text)), modelFields.slots)
+    .default('auto'),
   /** Positions per slot; absent = the model's maximum. */
   CONTINUO_CONTEXT: number(modelFields.context).optional(),
   /** Threads of one forward pass. */

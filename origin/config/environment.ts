@@ -31,13 +31,23 @@ function shown(name: string, value: string): string {
 
 /** Describes what a schema accepts; null if JSON Schema cannot express it. */
 function allowedBy(schema: z.ZodType): string | null {
-  const rule = z.toJSONSchema(schema, { unrepresentable: 'any' });
-  if (rule.enum !== undefined) return `expected one of ${rule.enum.join(', ')}`;
-  if (rule.type === 'integer') return `expected a whole number from ${rule.minimum} to ${rule.maximum}`;
-  if (rule.type === 'boolean') return 'expected true or false';
+  const rule = describeRule(z.toJSONSchema(schema, { unrepresentable: 'any' }));
+  return rule === null ? null : `expected ${rule}`;
+}
+
+function describeRule(rule: z.core.JSONSchema._JSONSchema): string | null {
+  if (typeof rule === 'boolean') return null;
+  if (rule.anyOf !== undefined) {
+    const rules = rule.anyOf.map(describeRule);
+    return rules.includes(null) ? null : rules.join(' or ');
+  }
+  if (rule.const !== undefined) return String(rule.const);
+  if (rule.enum !== undefined) return `one of ${rule.enum.join(', ')}`;
+  if (rule.type === 'integer') return `a whole number from ${rule.minimum} to ${rule.maximum}`;
+  if (rule.type === 'boolean') return 'true or false';
   if (rule.type !== 'string') return null;
   const most = rule.maxLength === undefined ? '' : ` and at most ${rule.maxLength}`;
-  return `expected at least ${rule.minLength} characters${most}`;
+  return `at least ${rule.minLength} characters${most}`;
 }
 
 /** Variables of the launcher, its children, the command line and the tests. They may be set where the origin starts. */

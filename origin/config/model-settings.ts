@@ -18,7 +18,7 @@ export const modelName = z.string().min(1).max(128);
 
 export const modelFields = {
   variant: z.enum(PRECISIONS),
-  slots: whole(1, 1024),
+  slots: z.union([z.literal('auto'), whole(1, 1024)]),
   context: whole(16, 10_000_000),
   threads: whole(1, 1024),
   provider: z.enum(PROVIDERS),
@@ -43,7 +43,8 @@ export interface EngineSettings {
   readonly directory: string;
   /** Null = the first precision present. */
   readonly variant: Precision | null;
-  readonly slots: number;
+  /** `auto` = as many as the memory holds. */
+  readonly slots: number | 'auto';
   /** Null = the model's own maximum. */
   readonly contextLength: number | null;
   readonly threads: number;

@@ -4,8 +4,9 @@ import type { Environment } from '../config/environment.ts';
 import type { ModelSettings } from '../config/model-settings.ts';
 import { missingCudaLibraries } from '../model/device/cuda-libraries.ts';
 import { type Machine, onDevice } from '../model/device/device-choice.ts';
-import { inspectModel } from '../serving/inspect-model.ts';
-import { readModelsFile } from '../serving/models-file.ts';
+import type { FaultyModel, InspectedModel } from '../serving/inspect-model.ts';
+import { inspectModels } from '../serving/inspect-models.ts';
+import { type ModelSet, readModels } from '../serving/models-file.ts';
 import { type Finding, fail, ok, warn } from './finding.ts';
 
 /** Checks of the models and the devices that the environment configures. */
@@ -16,16 +17,18 @@ export async function checkModels(
   machine: Machine,
   hasCard: boolean,
 ): Promise<Finding[]> {
-  let models: readonly ModelSettings[];
+  let configured: ModelSet;
   try {
-    const { model, modelsFile } = readModelSettings(environment);
-    models = modelsFile === null ? [model] : readModelsFile(modelsFile, model).models;
+    configured = readModels(readModelSettings(environment));
   } catch (error) {
     return [fail('Models', errorMessage(error), 'Correct it; docs/configuration.md lists all variables.')];
   }
+  const { models, limits } = configured;
+  const inspection = inspectModels(models, limits);
   const devices = new Map(models.map(({ engine }) => [JSON.stringify(engine.device), engine.device]));
   return [
-    ...models.map(checkDirectory),
+    ...inspection.models.map(describe),
+    ...inspection.faulty.map(describeFault),
     ...(await Promise.all([...devices.values()].map((device) => checkProvider(device, machine)))),
     checkCuda(
       [...devices.values()].map(({ provider }) => provider),
@@ -35,17 +38,13 @@ export async function checkModels(
   ];
 }
 
-function checkDirectory(settings: ModelSettings): Finding {
-  const name = `Model ${settings.name}`;
-  const { directory } = settings.engine;
-  try {
-    const { contextLength } = inspectModel(settings);
-    return ok(name, `${directory}, ${settings.engine.slots} slots of ${contextLength} positions`);
-  } catch (error) {
-    const text = errorMessage(error).replace(`${settings.name}: `, '');
-    return fail(name, text, 'Correct it, or fetch a model with continuo model pull.');
-  }
-}
+const nameOf = ({ name }: ModelSettings): string => `Model ${name}`;
+
+const describe = ({ settings, slots, contextLength }: InspectedModel): Finding =>
+  ok(nameOf(settings), `${settings.engine.directory}, ${slots} slots of ${contextLength} positions`);
+
+const describeFault = ({ settings, reason }: FaultyModel): Finding =>
+  fail(nameOf(settings), reason, 'Correct it, or fetch a model with continuo model pull.');
 
 type Device = ModelSettings['engine']['device'];
 

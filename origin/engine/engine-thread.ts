@@ -5,7 +5,7 @@ import { CompilerClient } from '../grammar/process/compiler-client.ts';
 import { GrammarCache } from '../grammar/process/grammar-cache.ts';
 import { GrammarVocabulary } from '../grammar/runtime/grammar-vocabulary.ts';
 import { ModelError } from '../model/config/model-json.ts';
-import { faultKind } from '../model/model-runner.ts';
+import { faultKind, type ModelRunner } from '../model/model-runner.ts';
 import { type ModelOptions, openModel } from '../model/open/open-model.ts';
 import { ordinaryBuffer } from '../model/ort/ort-ordinary-buffer.ts';
 import { OutOfMemoryError } from '../model/runner/kv-cache.ts';
@@ -37,8 +37,11 @@ export interface EngineThreadData {
   readonly prefixCacheBytes?: number | null;
 }
 
-/** A quarter of the free memory, at most 8 GiB. The limit of a container counts. */
-const defaultPrefixStoreBytes = (): number => Math.min(8 * 2 ** 30, process.availableMemory() / 4);
+/** Returns a quarter of the free memory, at most 8 GiB. The limit of a container counts, and KV slots not yet used do. */
+function defaultPrefixStoreBytes({ shape, kvBytes }: ModelRunner): number {
+  const slotBytes = shape.contextLength * (kvBytes?.positionBytes ?? 0);
+  return Math.min(8 * 2 ** 30, (process.availableMemory() - shape.slots * slotBytes) / 4);
+}
 
 const port = parentPort;
 if (port === null) throw new Error('engine-thread.ts is the entry of a worker thread');
@@ -79,7 +82,7 @@ try {
     eosIds,
     maxWaiting,
     speculation,
-    prefixStoreBytes: prefixCacheBytes ?? defaultPrefixStoreBytes(),
+    prefixStoreBytes: prefixCacheBytes ?? defaultPrefixStoreBytes(runner),
     vocabulary: samplerVocabulary(model.directory, tokenBytes),
     compile: (constraint: string, tenantId: string) => grammars.get(constraint, tenantId),
     encodeImages: (submission: Submission, signal: AbortSignal) => features.of(submission, signal),

@@ -2,9 +2,11 @@ import { existsSync } from 'node:fs';
 import path from 'node:path';
 import { readModelSettings } from '../config/config.ts';
 import type { Environment } from '../config/environment.ts';
-import type { EngineSettings } from '../config/model-settings.ts';
+import type { EngineSettings, ModelSettings } from '../config/model-settings.ts';
 import { PRECISIONS, type Precision } from '../model/config/model-files.ts';
-import { readModelsFile } from '../serving/models-file.ts';
+import { inspectModels } from '../serving/inspect-models.ts';
+import { type MemoryLimits, NO_MEMORY_LIMITS } from '../serving/memory-budget.ts';
+import { readModels } from '../serving/models-file.ts';
 import { findCached } from './cache.ts';
 import { HubError } from './hub-error.ts';
 import { requireRepository, requireRevision } from './names.ts';
@@ -23,7 +25,7 @@ export interface TargetOptions {
 /** A model to check, with the settings that the origin would use in this environment. */
 export interface CheckTarget {
   readonly name: string;
-  readonly engine: EngineSettings;
+  readonly engine: EngineSettings & { readonly slots: number };
 }
 
 /** @throws Error one line if the configuration is wrong or the model does not exist */
@@ -32,19 +34,42 @@ export async function findCheckTargets(
   environment: Environment,
 ): Promise<CheckTarget[]> {
   const variant = given === undefined ? null : requirePrecision(given);
-  const { model: base, modelsFile } = readModelSettings(environment);
-  const configured = modelsFile === null ? [base] : readModelsFile(modelsFile, base).models;
-  const withVariant = ({ name, engine }: CheckTarget) => ({
-    name,
-    engine: { ...engine, variant: variant ?? engine.variant },
-  });
-  if (model === undefined) return configured.map(withVariant);
-  const named = configured.filter(({ name, aliases }) => [name, ...aliases].includes(model));
-  if (modelsFile !== null && named.length > 0) return named.map(withVariant);
+  const read = readModelSettings(environment);
+  const { models, limits } = readModels(read);
+  const configured = models.map((one) => withEngine(one, { variant: variant ?? one.engine.variant }));
+  const named = configured.filter(
+    ({ name, aliases }) => model !== undefined && [name, ...aliases].includes(model),
+  );
+  if (model === undefined) return withSlots(configured, configured, limits);
+  if (read.modelsFile !== null && named.length > 0) return withSlots(named, configured, limits);
   const found = isPath(model)
     ? { directory: requireDirectory(model), variant }
     : await findInCache({ model, variant, revision, cache });
-  return [{ name: model, engine: { ...base.engine, ...found } }];
+  const one = { ...withEngine(read.model, found), name: model };
+  return withSlots([one], [one], NO_MEMORY_LIMITS);
+}
+
+const withEngine = (model: ModelSettings, engine: Partial<EngineSettings>): ModelSettings => ({
+  ...model,
+  engine: { ...model.engine, ...engine },
+});
+
+/**
+ * Returns targets with their number of slots, beside all models that share the memory.
+ * @throws Error one line if a target cannot be read
+ */
+function withSlots(
+  targets: readonly ModelSettings[],
+  models: readonly ModelSettings[],
+  limits: MemoryLimits,
+): CheckTarget[] {
+  const inspection = inspectModels(models, limits);
+  return targets.map(({ name, engine }) => {
+    const fault = inspection.faulty.find(({ settings }) => settings.name === name);
+    if (fault !== undefined) throw new Error(fault.reason);
+    const { slots } = inspection.models.find(({ settings }) => settings.name === name)!;
+    return { name, engine: { ...engine, slots } };
+  });
 }
 
 const isPath = (text: string): boolean =>

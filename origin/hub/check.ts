@@ -1,15 +1,15 @@
-import type { EngineSettings } from '../config/model-settings.ts';
 import { MARKERS } from '../infill/families.ts';
 import type { ModelRunner } from '../model/model-runner.ts';
 import { openModel } from '../model/open/open-model.ts';
 import { Tokenizer } from '../tokenizer/tokenizer.ts';
 import { type BatchInvariance, measureBatchInvariance } from './batch-invariance.ts';
 import { bytesBelow } from './cache.ts';
+import type { CheckTarget } from './check-targets.ts';
 import { continueGreedily, decode, prefill } from './greedy.ts';
 import { HubError } from './hub-error.ts';
 
 export interface ModelCheckRequest {
-  readonly engine: EngineSettings;
+  readonly engine: CheckTarget['engine'];
   readonly prompt: string;
   /** Milliseconds, monotonic. */
   readonly now: () => number;

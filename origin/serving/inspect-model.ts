@@ -1,6 +1,5 @@
 import { existsSync, readdirSync, statSync } from 'node:fs';
 import { join } from 'node:path';
-import { errorMessage } from '../../shared/error-details.ts';
 import type { GenerationDefaults } from '../../shared/sampling.ts';
 import type { ModelSettings } from '../config/model-settings.ts';
 import { MARKERS } from '../infill/families.ts';
@@ -23,6 +22,11 @@ export interface InspectedModel {
   readonly infill: boolean;
   readonly defaults: GenerationDefaults;
   readonly weightBytes: number;
+  readonly slots: number;
+  /** Most slots that the model may get; equal to `slots` unless their number is automatic. */
+  readonly maxSlots: number;
+  /** KV cache of one slot. */
+  readonly slotBytes: number;
   readonly kvBytes: number;
   /** Memory of runs on a CUDA card; 0 on the CPU. */
   readonly runBytes: number;
@@ -40,25 +44,11 @@ export interface Inspection {
   readonly faulty: readonly FaultyModel[];
 }
 
-/** Reads everything in the models' directories except the weights. */
-export function inspectModels(configured: readonly ModelSettings[]): Inspection {
-  const models: InspectedModel[] = [];
-  const faulty: FaultyModel[] = [];
-  for (const settings of configured) {
-    try {
-      models.push(inspectModel(settings));
-    } catch (error) {
-      faulty.push({ settings, reason: errorMessage(error) });
-    }
-  }
-  return { models, faulty };
-}
-
 /** Names the model at fault, as an error of the origin's start or of a reload. */
 export const faultError = ({ settings: { name }, reason }: FaultyModel): Error =>
   new Error(`${name}: ${reason}`);
 
-/** @throws Error one clear line */
+/** @returns with the least slots if their number is automatic @throws Error one clear line */
 export function inspectModel(settings: ModelSettings): InspectedModel {
   const { directory, variant, slots, contextLength, device, kvMemoryBytes, infill } = settings.engine;
   if (!existsSync(directory)) {
@@ -66,25 +56,34 @@ export function inspectModel(settings: ModelSettings): InspectedModel {
     throw new Error(`the model directory ${directory} is missing; correct ${where}`);
   }
   const tokenizer = Tokenizer.fromDirectory(directory, MARKERS);
+  const isAutomatic = slots === 'auto';
   const plan = planModel({
     directory,
     variant: variant ?? undefined,
-    slots,
+    slots: isAutomatic ? 1 : slots,
     contextLength: contextLength ?? undefined,
     device,
     kvLimitBytes: kvMemoryBytes ?? Infinity,
   });
+  const { spareSlots, contextLength: positions, positionBytes } = plan.layout;
+  const slotBytes = positions * positionBytes;
+  const fitting = kvMemoryBytes === null ? Infinity : Math.floor(kvMemoryBytes / slotBytes) - spareSlots;
+  const maxSlots = isAutomatic ? Math.min(plan.maxSlots, fitting) : slots;
+  const first = isAutomatic && kvMemoryBytes === null ? 1 : maxSlots;
   const recommended = settings.generationConfig ? readGenerationDefaults(directory) : {};
   return {
     settings,
     key: JSON.stringify([settings.engine, filesOf(directory)]),
     created: Math.floor(statSync(join(directory, plan.file)).mtimeMs / 1000),
-    contextLength: plan.layout.contextLength,
+    contextLength: positions,
     vocabularySize: plan.decoder.vocabularySize,
     infill: findInfill(tokenizer, infill) !== null,
     defaults: { ...recommended, ...settings.defaults },
     weightBytes: plan.weightBytes,
-    kvBytes: plan.layout.totalBytes,
+    slots: first,
+    maxSlots,
+    slotBytes,
+    kvBytes: (first + spareSlots) * slotBytes,
     runBytes: plan.runBytes,
   };
 }

@@ -1,7 +1,8 @@
 import { parentPort, workerData } from 'node:worker_threads';
-import type { ModelSettings } from '../config/model-settings.ts';
-import { inspectModels } from './inspect-model.ts';
+import { inspectModels } from './inspect-models.ts';
+import type { ModelSet } from './models-file.ts';
 
 /** Entry of the thread that inspects models while others are served. */
 
-parentPort?.postMessage(inspectModels(workerData as readonly ModelSettings[]));
+const { models, limits } = workerData as ModelSet;
+parentPort?.postMessage(inspectModels(models, limits));

@@ -44,7 +44,7 @@ const rest = (bytes: number) =>
  * @throws Error one clear line
  */
 export async function loadModel(
-  { settings: { name, engine: settings }, created }: InspectedModel,
+  { settings: { name, engine: settings }, slots, created }: InspectedModel,
   { log, stallMs, now, onSteps, runLock, onDeviceLost }: LoadHooks,
 ): Promise<{ readonly model: ServedModel; readonly engine: EngineClient }> {
   const { directory } = settings;
@@ -54,7 +54,7 @@ export async function loadModel(
     model: {
       directory,
       variant: settings.variant ?? undefined,
-      slots: settings.slots,
+      slots,
       contextLength: settings.contextLength ?? undefined,
       threads: settings.threads,
       device: settings.device,
@@ -75,7 +75,7 @@ export async function loadModel(
     onFault: oncePerCause((reason) => log.error({ model: name, reason }, 'run failed')),
     onDeviceLost,
   });
-  const { slots, contextLength, vocabularySize, imagePositions, summary, warning } = await engine.start();
+  const { contextLength, vocabularySize, imagePositions, summary, warning } = await engine.start();
   if (warning !== null) log.warn({ model: name }, warning);
   log.info({ model: name, slots, contextLength, infill: infill !== null }, summary);
   const images = imagePositions === null ? null : imageInput(directory, tokenizer, imagePositions);

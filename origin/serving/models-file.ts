@@ -3,6 +3,7 @@ import { dirname, resolve } from 'node:path';
 import * as z from 'zod';
 import { errorCode, errorMessage } from '../../shared/error-details.ts';
 import { generationDefaults } from '../../shared/sampling.ts';
+import type { OriginConfig } from '../config/config.ts';
 import { type ModelSettings, mebibytesToBytes, modelFields, modelName } from '../config/model-settings.ts';
 import { infillTemplate } from '../infill/template.ts';
 import { CPU, type DeviceSettings, hasDeviceOptions } from '../model/config/device.ts';
@@ -14,6 +15,10 @@ export interface ModelSet {
   readonly models: readonly ModelSettings[];
   readonly limits: MemoryLimits;
 }
+
+/** Returns the configured models: those of the file, or the one of the variables. @throws Error one line */
+export const readModels = ({ modelsFile, model }: Pick<OriginConfig, 'model' | 'modelsFile'>): ModelSet =>
+  modelsFile === null ? { models: [model], limits: NO_MEMORY_LIMITS } : readModelsFile(modelsFile, model);
 
 /** Absent fields are taken from the environment variables. */
 const model = z.strictObject({
@@ -57,7 +62,7 @@ const modelsFile = z
  * @param base settings for absent fields
  * @throws Error one line that names the file and the field
  */
-export function readModelsFile(file: string, base: ModelSettings): ModelSet {
+function readModelsFile(file: string, base: ModelSettings): ModelSet {
   const parsed = modelsFile.safeParse(readJson(file));
   if (!parsed.success) {
     throw new Error(`${file}: ${describe(parsed.error.issues[0]!)}`);

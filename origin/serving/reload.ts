@@ -4,12 +4,8 @@ import type { Logger } from '../log.ts';
 import type { Fleet } from './fleet.ts';
 import { inspectInThread } from './inspect-in-thread.ts';
 import { faultError } from './inspect-model.ts';
-import { NO_MEMORY_LIMITS, requireBudget } from './memory-budget.ts';
-import { type ModelSet, readModelsFile } from './models-file.ts';
-
-/** Returns the configured models: those of the file, or the one of the variables. @throws Error one line */
-export const readModels = ({ modelsFile, model }: OriginConfig): ModelSet =>
-  modelsFile === null ? { models: [model], limits: NO_MEMORY_LIMITS } : readModelsFile(modelsFile, model);
+import { requireBudget } from './memory-budget.ts';
+import { readModels } from './models-file.ts';
 
 /**
  * Installs a SIGHUP handler that reads the models file again. New models appear, removed ones finish their streams, and
@@ -25,7 +21,7 @@ export function reloadOnSignal(config: OriginConfig, fleet: Fleet, log: Logger):
 async function reload(config: OriginConfig, fleet: Fleet, log: Logger): Promise<void> {
   try {
     const { models, limits } = readModels(config);
-    const inspection = await inspectInThread(models);
+    const inspection = await inspectInThread({ models, limits });
     const served = inspection.faulty.find(({ settings }) => fleet.serves(settings.name));
     if (served !== undefined) throw faultError(served);
     requireBudget(inspection.models, limits);

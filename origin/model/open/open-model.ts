@@ -7,7 +7,13 @@ import type { ModelRunner, ModelShape } from '../model-runner.ts';
 import { type GraphFile, inFile, loadSession, readGraphFile } from '../ort/graph-file.ts';
 import type { OrtDevice } from '../ort/ort-device.ts';
 import { type DecoderInterface, describeDecoder } from '../runner/decoder-interface.ts';
-import { describeLayout, type KvLayout, kvLayout, requireFit } from '../runner/kv-cache.ts';
+import {
+  describeLayout,
+  type KvLayout,
+  kvLayout,
+  maxAutomaticSlots,
+  requireFit,
+} from '../runner/kv-cache.ts';
 import type { AllocateLogits } from '../runner/runner-options.ts';
 import type { ImageEncoder } from '../vision/image-encoder.ts';
 import { openVision, planVision, type VisionPlan } from '../vision/vision.ts';
@@ -55,6 +61,8 @@ export interface ModelPlan extends GraphFile {
   readonly config: ModelConfig;
   readonly decoder: DecoderInterface;
   readonly layout: KvLayout;
+  /** Most slots that are chosen automatically. */
+  readonly maxSlots: number;
   /** Memory of runs on a CUDA card, apart from weights and KV cache; 0 for other providers. */
   readonly runBytes: number;
   /** Null if the model does not accept images. */
@@ -82,7 +90,8 @@ export function planModel(options: Omit<ModelOptions, 'threads'>): ModelPlan {
   const weightBytes = graphFile.weightBytes + (vision?.weightBytes ?? 0);
   const chunk = options.prefillChunk ?? prefillChunkOf('cuda', () => []);
   const runs = hasDeviceOptions(device.provider) ? runBytes(decoder, layout, chunk) : 0;
-  return { ...graphFile, config, decoder, layout, runBytes: runs, vision, weightBytes };
+  const maxSlots = maxAutomaticSlots(decoder);
+  return { ...graphFile, config, decoder, layout, maxSlots, runBytes: runs, vision, weightBytes };
 }
 
 const defaultContext = ({ maxPositions }: DecoderInterface): number =>

@@ -1,3 +1,5 @@
+import type { DeviceSettings } from '../config/device.ts';
+import { cardOf, type Machine, thisMachine } from '../device/device-choice.ts';
 import type { Adapter } from '../ort/ort-adapters.ts';
 import type { OrtDevice } from '../ort/ort-device.ts';
 import type { DecoderInterface } from '../runner/decoder-interface.ts';
@@ -34,6 +36,24 @@ export interface DeviceNeed {
 
 /** CUDA context, kernels and workspaces of cuBLAS, outside of ONNX Runtime's limit. An estimate: no card has run it yet. */
 const CONTEXT_BYTES = 512 * 2 ** 20;
+
+/**
+ * Returns the free memory of a device. `auto` means the CUDA card if there is one.
+ * @returns null if the device does not report it
+ */
+export function freeBytes(
+  { provider, deviceId, memoryBytes }: DeviceSettings,
+  machine: Pick<Machine, 'driver'> = thisMachine(),
+): number | null {
+  if (provider === 'webgpu') return null;
+  if (provider === 'cpu') return process.availableMemory();
+  try {
+    const card = cardOf({ deviceId: deviceId ?? 0 }, machine);
+    return Math.min(memoryBytes ?? Infinity, card.freeBytes - CONTEXT_BYTES);
+  } catch {
+    return provider === 'auto' ? process.availableMemory() : null;
+  }
+}
 
 /** The row copier holds at most the positions of one slot and their indices. */
 export const copierBytes = ({ contextLength, positionBytes }: KvLayout): number =>

@@ -26,6 +26,15 @@ export function kvLayout(decoder: DecoderInterface, slots: number, contextLength
   return { slots, spareSlots, contextLength, positionBytes, totalBytes };
 }
 
+/**
+ * Most slots that are chosen automatically. Rows of one run share the time to read the weights. Graphs that run row by row
+ * gain nothing from more, and each step takes longer.
+ */
+const MAX_SLOTS = { together: 64, rowByRow: 8 } as const;
+
+export const maxAutomaticSlots = ({ cache, couplesRows }: DecoderInterface): number =>
+  cache === 'concatenated' || couplesRows ? MAX_SLOTS.rowByRow : MAX_SLOTS.together;
+
 /** "32 slots × 2048 positions × 8192 bytes = 512 MiB" */
 export function describeLayout(layout: KvLayout): string {
   const { slots, spareSlots, contextLength, positionBytes, totalBytes } = layout;

@@ -68,7 +68,7 @@ describe('configuration', () => {
   test('an empty variable counts as absent', () => {
     const { engine } = readConfig({ ...SECRET, CONTINUO_SLOTS: '', CONTINUO_CONTEXT: '' }).model;
     expect(engine).toMatchObject({
-      slots: 8,
+      slots: 'auto',
       contextLength: null,
     });
   });
@@ -78,9 +78,9 @@ describe('configuration', () => {
     ['CONTINUO_ORIGIN_SECRET', 'short', /received 5 characters; expected at least 32 characters/],
     ['CONTINUO_ORIGIN_PORT', 'http', /received "http"; expected a whole number from 0 to 65535/],
     ['CONTINUO_ORIGIN_PORT', '70000', /received "70000"; expected a whole number from 0 to 65535/],
-    ['CONTINUO_SLOTS', 'abc', /received "abc"; expected a whole number from 1 to 1024/],
-    ['CONTINUO_SLOTS', '0', /received "0"; expected a whole number from 1 to 1024/],
-    ['CONTINUO_SLOTS', '2.5', /received "2.5"; expected a whole number from 1 to 1024/],
+    ['CONTINUO_SLOTS', 'abc', /received "abc"; expected auto or a whole number from 1 to 1024/],
+    ['CONTINUO_SLOTS', '0', /received "0"; expected auto or a whole number from 1 to 1024/],
+    ['CONTINUO_SLOTS', '2.5', /received "2.5"; expected auto or a whole number from 1 to 1024/],
     ['CONTINUO_THREADS', '-1', /received "-1"; expected a whole number from 1 to 1024/],
     ['CONTINUO_SPECULATION', '65', /received "65"; expected a whole number from 0 to 64/],
     ['CONTINUO_GENERATION_CONFIG', 'yes', /received "yes"; expected true or false/],

@@ -1,6 +1,11 @@
 import { expect, it } from 'vitest';
 import type { DecoderInterface } from '../../../origin/model/runner/decoder-interface.ts';
-import { describeLayout, kvLayout, requireFit } from '../../../origin/model/runner/kv-cache.ts';
+import {
+  describeLayout,
+  kvLayout,
+  maxAutomaticSlots,
+  requireFit,
+} from '../../../origin/model/runner/kv-cache.ts';
 
 const decoder: DecoderInterface = {
   layers: 8,
@@ -25,6 +30,12 @@ it('the cache needs slots × context × layers × 2 × KV heads × head size × 
   expect(layout.totalBytes).toBe(32 * 2048 * 8 * 2 * 4 * 64 * 4);
   expect(describeLayout(layout)).toBe('32 slots × 2048 positions × 16384 bytes = 1024 MiB');
   expect(kvLayout({ ...decoder, kvType: 'float16' }, 32, 2048).totalBytes).toBe(layout.totalBytes / 2);
+});
+
+it('chooses at most 64 slots by itself, and 8 if the graph computes row by row', () => {
+  expect(maxAutomaticSlots(decoder)).toBe(64);
+  expect(maxAutomaticSlots({ ...decoder, cache: 'concatenated' })).toBe(8);
+  expect(maxAutomaticSlots({ ...decoder, couplesRows: true })).toBe(8);
 });
 
 it('refuses a cache above its limit with the sizes and accepts one of exactly the limit', () => {

@@ -60,6 +60,9 @@ export function inspected(
     infill: infill !== null,
     defaults: {},
     weightBytes: 0,
+    slots: 1,
+    maxSlots: 1,
+    slotBytes: 0,
     kvBytes: 0,
     runBytes: 0,
   };

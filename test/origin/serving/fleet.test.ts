@@ -34,6 +34,9 @@ const model = (
   infill: false,
   defaults: {},
   weightBytes: 1,
+  slots: 1,
+  maxSlots: 1,
+  slotBytes: 1,
   kvBytes: 1,
   runBytes: 0,
 });

@@ -20,6 +20,9 @@ const model = (name: string, device: Partial<DeviceSettings>): InspectedModel =>
   infill: false,
   defaults: {},
   weightBytes: 60 * MIB,
+  slots: 1,
+  maxSlots: 1,
+  slotBytes: 30 * MIB,
   kvBytes: 30 * MIB,
   runBytes: 0,
 });

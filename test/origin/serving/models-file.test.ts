@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, it, onTestFinished } from 'vitest';
 import { readConfig } from '../../../origin/config/config.ts';
-import { readModelsFile } from '../../../origin/serving/models-file.ts';
+import { readModels } from '../../../origin/serving/models-file.ts';
 
 const BASE = readConfig({ CONTINUO_ORIGIN_SECRET: 'not to be told, at least 32 bytes' }).model;
 
@@ -17,7 +17,7 @@ function modelsFile(text: string): string {
 
 function read(models: readonly object[], base = BASE) {
   const named = models.map((model, index) => ({ name: `m${index}`, directory: '.', ...model }));
-  return readModelsFile(modelsFile(JSON.stringify({ models: named })), base).models.map(
+  return readModels({ modelsFile: modelsFile(JSON.stringify({ models: named })), model: base }).models.map(
     ({ engine }) => engine.device,
   );
 }
@@ -58,7 +58,7 @@ it.each([
     /models\.0\.infill\.layout: needs prefix, P, suffix and S once each$/,
   ],
 ])('a fault in %s is one line with its place', (text, message) => {
-  const reading = () => readModelsFile(modelsFile(text), BASE);
+  const reading = () => readModels({ modelsFile: modelsFile(text), model: BASE });
   expect(reading).toThrow(message);
   expect(reading).not.toThrow(/\n/);
 });

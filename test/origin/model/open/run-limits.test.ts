@@ -3,6 +3,7 @@ import { readModelConfig } from '../../../../origin/model/config/model-config.ts
 import { faultKind } from '../../../../origin/model/model-runner.ts';
 import {
   copierBytes,
+  freeBytes,
   prefillChunkOf,
   requireDeviceMemory,
   runBytes,
@@ -55,6 +56,25 @@ describe('memory of a card', () => {
     expect(runBytes(decoder, layout, 512)).toBe(512 * perRow + copierBytes(layout));
     expect(runBytes(decoder, { ...layout, slots: 1000 }, 512)).toBe(1000 * perRow + copierBytes(layout));
     expect(copierBytes(layout)).toBe((128 + 16) * MIB);
+  });
+
+  it('is free up to the operator’s limit; auto without a driver counts main memory, WebGPU reports none', () => {
+    const card = {
+      driver: () => ({ version: 13_000, cards: ['A', 'B'], freeBytes: (id: number) => (8 + id) * GIB }),
+    };
+    const none = {
+      driver: (): never => {
+        throw new Error('is missing');
+      },
+    };
+    const cuda = { provider: 'cuda', deviceId: 1, memoryBytes: null } as const;
+    expect(freeBytes(cuda, card)).toBe(8.5 * GIB);
+    expect(freeBytes({ ...cuda, deviceId: null, memoryBytes: GIB }, card)).toBe(GIB);
+    expect(freeBytes(cuda, none)).toBeNull();
+    const main = freeBytes({ ...cuda, provider: 'auto' }, none);
+    expect(main).toBeGreaterThan(0);
+    expect(freeBytes({ ...cuda, provider: 'cpu' }, none)).toBeGreaterThan(0);
+    expect(freeBytes({ ...cuda, provider: 'webgpu' }, card)).toBeNull();
   });
 
   it('must hold everything before anything is loaded; the error names each part', () => {

@@ -1,0 +1,103 @@
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, expect, it } from 'vitest';
+import { readConfig } from '../../../origin/config/config.ts';
+import type { ProviderChoice } from '../../../origin/model/config/device.ts';
+import type { InspectedModel } from '../../../origin/serving/inspect-model.ts';
+import { inspectModels, withAutomaticSlots } from '../../../origin/serving/inspect-models.ts';
+import { NO_MEMORY_LIMITS } from '../../../origin/serving/memory-budget.ts';
+import { writeByteTokenizer } from '../../support/synthetic/byte-tokenizer.ts';
+import { type SyntheticModel, writeSyntheticModel } from '../../support/synthetic/synthetic-model.ts';
+
+const BASE = readConfig({ CONTINUO_ORIGIN_SECRET: 'not to be told, at least 32 bytes' }).model;
+const MIB = 2 ** 20;
+const SLOT = 12 * MIB;
+
+/** A model with 16 MiB of weights, as inspected before it gets its slots. */
+function model(
+  name: string,
+  { slots = 1, maxSlots = 64, provider = 'cpu' as ProviderChoice } = {},
+): InspectedModel {
+  const engine = { ...BASE.engine, device: { ...BASE.engine.device, provider } };
+  return {
+    settings: { ...BASE, name, engine },
+    key: name,
+    ...{ created: 0, contextLength: 2048, vocabularySize: 256, infill: false, defaults: {} },
+    ...{ weightBytes: 16 * MIB, slots, maxSlots, slotBytes: SLOT, kvBytes: slots * SLOT, runBytes: 0 },
+  };
+}
+
+const slotsOf = (models: readonly InspectedModel[], freeMiB: number | null, mainMiB = Infinity) =>
+  withAutomaticSlots(
+    models,
+    { ...NO_MEMORY_LIMITS, mainBytes: mainMiB * MIB },
+    () => freeMiB && freeMiB * MIB,
+  ).map(({ slots }) => slots);
+
+it('fills half of the free memory with slots, at least 1 and at most 64', () => {
+  expect(slotsOf([model('a')], 3072)).toEqual([64]);
+  // Half of 400 − 16 of weights − 12 of the first slot holds 15.5 more.
+  expect(slotsOf([model('a')], 400)).toEqual([16]);
+  expect(slotsOf([model('a')], 20)).toEqual([1]);
+  expect(slotsOf([model('a', { maxSlots: 8 })], 3072)).toEqual([8]);
+});
+
+it('shares the memory equally between models, after the fixed numbers of the others', () => {
+  // 1,000 − 3 · 16 of weights − 22 slots of 12 leaves 688; each gets a quarter of it, 14 slots.
+  expect(slotsOf([model('a'), model('b', { slots: 20, maxSlots: 20 }), model('c')], 1000)).toEqual([
+    15, 20, 15,
+  ]);
+});
+
+it('fills the limit of the models file, however much is free', () => {
+  expect(slotsOf([model('a'), model('b')], 100_000, 500)).toEqual([19, 19]);
+  expect(slotsOf([model('a'), model('b')], 0, 500)).toEqual([19, 19]);
+});
+
+it('takes 8 slots if the device does not report its memory', () => {
+  expect(slotsOf([model('a', { provider: 'webgpu' }), model('b', { provider: 'webgpu' })], null)).toEqual([
+    8, 8,
+  ]);
+});
+
+it('restarts no engine because the free memory changed, but if its share of the limit changed', () => {
+  const keys = (models: readonly InspectedModel[], freeMiB: number, mainMiB = Infinity) =>
+    withAutomaticSlots(models, { ...NO_MEMORY_LIMITS, mainBytes: mainMiB * MIB }, () => freeMiB * MIB).map(
+      ({ key }) => key,
+    );
+  expect(keys([model('a')], 400)).toEqual(keys([model('a')], 300));
+  expect(keys([model('a')], 400, 500)).toEqual(keys([model('a')], 300, 500));
+  expect(keys([model('a')], 400, 500)[0]).not.toBe(keys([model('a'), model('b')], 400, 500)[0]);
+});
+
+const directory = mkdtempSync(join(tmpdir(), 'continuo-slots-'));
+afterAll(() => rmSync(directory, { recursive: true }));
+
+function inspected(name: string, environment: Record<string, string>, options: Partial<SyntheticModel> = {}) {
+  const home = join(directory, name);
+  writeByteTokenizer(home, writeSyntheticModel(home, { vocabulary: 320, ...options }).vocabulary);
+  const { model: one } = readConfig({
+    CONTINUO_ORIGIN_SECRET: 'not to be told, at least 32 bytes',
+    CONTINUO_MODEL_DIR: home,
+    ...environment,
+  });
+  const { models, faulty } = inspectModels([one], NO_MEMORY_LIMITS);
+  expect(faulty).toEqual([]);
+  return models[0]!;
+}
+
+it('fills the operator’s KV memory, and a given number of slots stays', () => {
+  const { slotBytes, ...free } = inspected('free', {});
+  expect(free).toMatchObject({ slots: 64, kvBytes: 64 * slotBytes });
+  const perMiB = MIB / slotBytes;
+  expect(inspected('limited', { CONTINUO_KV_MEMORY_MIB: '1' })).toMatchObject({
+    slots: perMiB,
+    kvBytes: MIB,
+  });
+  expect(inspected('given', { CONTINUO_SLOTS: '3' })).toMatchObject({
+    slots: 3,
+    maxSlots: 3,
+    kvBytes: 3 * slotBytes,
+  });
+});
