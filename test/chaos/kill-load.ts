@@ -34,7 +34,7 @@ const LOAD: readonly Fields[] = [1, 1, 1, 2, 1, 2].map((n, index) => ({
   stream: index < 4,
 }));
 
-/** Requests of one load. */
+/** Requests that run at the same time. */
 export const LOAD_REQUESTS = LOAD.length;
 
 const NOTHING: Received = { tokens: 0, falseEnds: 0, complete: 0 };
@@ -104,12 +104,19 @@ async function send(client: WorkerClient, key: string, fields: Fields): Promise<
   return fields.stream ? readStream(response, fields) : readPlain(response, fields);
 }
 
-/** Sends all requests at once and reads their answers to the end, however they end. */
-export async function sendLoad(client: WorkerClient, key: string): Promise<Received> {
-  const all = await Promise.all(LOAD.map((fields) => send(client, key, fields)));
-  return all.reduce((sum, one) => ({
-    tokens: sum.tokens + one.tokens,
-    falseEnds: sum.falseEnds + one.falseEnds,
-    complete: sum.complete + one.complete,
-  }));
+const add = (one: Received, other: Received): Received => ({
+  tokens: one.tokens + other.tokens,
+  falseEnds: one.falseEnds + other.falseEnds,
+  complete: one.complete + other.complete,
+});
+
+/** Keeps all requests running until `isOver`, and reads their answers to the end, however they end. */
+export async function sendLoad(client: WorkerClient, key: string, isOver: () => boolean): Promise<Received> {
+  const repeat = async (fields: Fields): Promise<Received> => {
+    let received = NOTHING;
+    do received = add(received, await send(client, key, fields));
+    while (!isOver());
+    return received;
+  };
+  return (await Promise.all(LOAD.map(repeat))).reduce(add);
 }

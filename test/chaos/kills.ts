@@ -7,7 +7,7 @@ import type { Measurement, Scenario } from './scenario.ts';
 
 /** Kills of each process in the scenarios. */
 const KILLS = 100;
-/** The kill comes at a random moment within this time after the load: during admission, prefill, decode or settlement. */
+/** The kill comes at a random moment within this time of the load: during admission, prefill, decode or settlement. */
 const WITHIN_MS = 1_500;
 /** A slot that is not free, or a bill that is not final, after this time is lost. */
 const PATIENCE_MS = 60_000;
@@ -63,8 +63,10 @@ async function killOnce(
   const { key, keyId } = await tenantWithKey(system.client, tenant, limits);
   // The ledger counts by key, so these requests do not hide what the others were billed.
   const other = await admin(system.client, 'POST', '/keys', { tenant, name: 'slots' });
-  const load = sendLoad(system.client, key);
+  let isOver = false;
+  const load = sendLoad(system.client, key, () => isOver);
   await sleep(afterMs);
+  isOver = true;
   await system.kill(victim);
   const received = await load;
   await system.restart(victim);
@@ -98,11 +100,13 @@ export async function killRepeatedly(
       done.push(await killOnce(system, victim, `${victim}-${count}`, random() * WITHIN_MS));
     }
     const billed = await Promise.all(done.map((kill) => billedTokens(system, kill)));
+    const underbilled = done.filter(({ received }, index) => billed[index]! < received.tokens);
+    for (const kill of underbilled) console.error(`billed less than received: ${JSON.stringify(kill)}`);
     const sum = (of: (kill: Kill) => number) => done.reduce((total, kill) => total + of(kill), 0);
     return {
       received: sum(({ received }) => received.tokens),
       billed: billed.reduce((total, tokens) => total + tokens, 0),
-      underbilled: done.filter(({ received }, index) => billed[index]! < received.tokens).length,
+      underbilled: underbilled.length,
       leakedSlots: sum(({ leakedSlots }) => leakedSlots),
       falseEnds: sum(({ received }) => received.falseEnds),
       complete: sum(({ received }) => received.complete),
