@@ -103,11 +103,14 @@ export class Admission {
 
   async #compile({ requestId, tenantId, constraint }: Submission): Promise<CompiledGrammar | null> {
     if (constraint === null) return null;
-    const { compile, grammarWork } = this.#options;
+    const { compile, grammarWork, report } = this.#options;
     const grammar = await compile(constraint, tenantId);
     while (grammarWork.isSpent(tenantId)) await grammarWork.nextStep();
     // Refuses a grammar whose first mask exceeds the work budget.
-    if (this.#preparing.has(requestId)) grammar.start((units) => grammarWork.spend(tenantId, units)).mask();
+    if (this.#preparing.has(requestId)) {
+      grammar.start((units) => grammarWork.spend(tenantId, units)).mask();
+      report({ type: 'compiled', requestId });
+    }
     return grammar;
   }
 }

@@ -110,8 +110,8 @@ export class EngineClient {
   }
 
   /**
-   * Resolves when the engine has admitted or refused the request. `onEvents` is called only after that. Unless the
-   * request is aborted, its last event is `done` or `error`.
+   * Resolves when the engine has admitted or refused the request. `onEvents` is called only after that, without an event
+   * when the request's constraint has been compiled. Unless the request is aborted, its last event is `done` or `error`.
    * @throws Error if a request with this id is open; ids must be unique
    */
   submit(submission: Submission, onEvents: EventListener): Promise<SubmissionAnswer> {
@@ -224,6 +224,9 @@ export class EngineClient {
         this.#open.delete(requestId);
         return;
       }
+      case 'compiled':
+        this.#deliver(report.requestId, []);
+        return;
       case 'fault':
         this.#lastFault = report.message;
         this.#options.onFault?.(report.message);

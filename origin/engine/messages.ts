@@ -122,6 +122,8 @@ export type EngineReport =
   /** Answers to `submit`; refused if the waiting queue is full. */
   | { readonly type: 'admitted'; readonly requestId: string }
   | { readonly type: 'refused'; readonly requestId: string; readonly retryAfterMs: number }
+  /** The constraint of an admitted request is valid. */
+  | { readonly type: 'compiled'; readonly requestId: string }
   /** Events of one or more steps, for all requests: [requestId, events in order]. */
   | {
       readonly type: 'step';

@@ -40,7 +40,7 @@ export class EventStream {
     return first?.type === 'error' ? first : null;
   }
 
-  /** Resolves at the first event that comes before the head is written. */
+  /** Resolves at the first write before the head is written, also of no events. */
   get first(): Promise<void> {
     return this.#first.promise;
   }
@@ -57,7 +57,7 @@ export class EventStream {
   /** Writes all events at once. Ends the response after the terminal event. */
   write(events: readonly GenerationEvent[]): void {
     if (this.#early) {
-      if (events.length > 0) this.#first.resolve();
+      this.#first.resolve();
       this.#early.push(...events);
       return;
     }

@@ -77,7 +77,7 @@ async function generate(
 /** Milliseconds; more than the compilation of a grammar may take. Later the request is accepted and waits for a slot. */
 const COMPILED_WITHIN_MS = 5000;
 
-/** Waits until the grammar is compiled, so that an invalid one is a 400. It is compiled after the admission. */
+/** Waits until the grammar is compiled or refused, so that an invalid one is a 400. It is compiled after the admission. */
 async function untilCompiled(stream: EventStream, closed: Promise<unknown>): Promise<void> {
   const timer = new AbortController();
   const timeout = sleep(COMPILED_WITHIN_MS, null, { signal: timer.signal }).catch(() => null);

@@ -2,13 +2,24 @@ import Table from 'cli-table3';
 import { Argument, Command } from 'commander';
 import { rounded } from '../bench/report.ts';
 import { bodyFlood } from './body-flood.ts';
+import { dense } from './dense.ts';
+import { departures } from './departures.ts';
+import { killOrigin, killWorkerd } from './kills.ts';
 import { holds, type Measurement, type Scenario } from './scenario.ts';
 import { starve } from './starve.ts';
 import { tokenizerFlood } from './tokenizer-flood.ts';
 
 /** `npm run chaos`: repeats the attacks and faults of docs/reliability.md and shows what other callers notice. */
 
-const SCENARIOS: readonly Scenario[] = [starve, tokenizerFlood, bodyFlood];
+const SCENARIOS: readonly Scenario[] = [
+  starve,
+  tokenizerFlood,
+  bodyFlood,
+  dense,
+  departures,
+  killOrigin,
+  killWorkerd,
+];
 
 const names = SCENARIOS.map(({ name }) => name);
 

@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import type { System } from '../support/system.ts';
 
 /** One figure of a scenario. */
@@ -22,24 +23,51 @@ export interface Scenario {
 export const holds = ({ value, atMost = Infinity, atLeast = -Infinity }: Measurement): boolean =>
   value <= atMost && value >= atLeast;
 
-/** Creates a tenant, by default without limits, and returns a key of it. */
+/** Calls the admin API: a POST with a body, otherwise a GET. @throws if it refuses */
+async function admin({ url, apiKey }: System, path: string, body?: unknown): Promise<unknown> {
+  const response = await fetch(`${url}/admin/v1${path}`, {
+    method: body === undefined ? 'GET' : 'POST',
+    headers: { authorization: `Bearer ${apiKey}`, 'content-type': 'application/json' },
+    ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+  });
+  if (!response.ok) throw new Error(`${path}: ${response.status} ${await response.text()}`);
+  return response.json();
+}
+
+/** Creates a tenant, without limits unless some are given, and returns a key of it. */
 export async function newTenant(
-  { url, apiKey }: System,
+  system: System,
   id: string,
   limits: Readonly<Record<string, number>> = {},
 ): Promise<string> {
-  const create = async (path: string, body: unknown): Promise<Record<string, unknown>> => {
-    const response = await fetch(`${url}/admin/v1${path}`, {
-      method: 'POST',
-      headers: { authorization: `Bearer ${apiKey}`, 'content-type': 'application/json' },
-      body: JSON.stringify(body),
-    });
-    if (!response.ok) throw new Error(`${path}: ${response.status} ${await response.text()}`);
-    return (await response.json()) as Record<string, unknown>;
-  };
-  await create('/tenants', { id, name: id, limits });
-  const { key } = await create('/keys', { tenant: id, name: id });
-  return String(key);
+  await admin(system, '/tenants', { id, name: id, limits });
+  return newKey(system, id);
+}
+
+/** Creates another key of a tenant. */
+export async function newKey(system: System, tenant: string): Promise<string> {
+  const { key } = (await admin(system, '/keys', { tenant, name: tenant })) as { readonly key: string };
+  return key;
+}
+
+interface Usage {
+  readonly completed: number;
+  readonly cancelled: number;
+  readonly prompt_tokens: number;
+  readonly completion_tokens: number;
+}
+
+/** Returns the sums of a usage query as soon as they are as expected. */
+export async function usageOf(
+  system: System,
+  query: string,
+  isExpected: (usage: Usage) => boolean,
+): Promise<Usage> {
+  for (;;) {
+    const { total } = (await admin(system, `/usage?${query}`)) as { readonly total: Usage };
+    if (isExpected(total)) return total;
+    await sleep(20);
+  }
 }
 
 export interface Answer {

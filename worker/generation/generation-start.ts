@@ -32,6 +32,8 @@ export interface StartedGeneration {
 export interface StartingGeneration {
   /** @throws ApiError if it fails before its first events */
   readonly started: Promise<StartedGeneration>;
+  /** Resolves when the upstream has checked what takes long to check. @throws ApiError if it has refused the request */
+  checked(): Promise<unknown>;
   /** The client has disconnected: ends the upstream's work and settles what was generated. */
   cancel(): void;
 }
@@ -76,6 +78,7 @@ export function startGeneration({
   });
   let departed = false;
   let acceptedTokens = 0;
+  const accepted = Promise.withResolvers<void>();
   const cancel = (): void => {
     departed = true;
     if (generation) generation.cancel();
@@ -105,6 +108,7 @@ export function startGeneration({
       endUser: call.endUser,
       onAccepted: (promptTokens) => {
         acceptedTokens = promptTokens;
+        accepted.resolve();
       },
       report: (failure) => logUpstreamFailure(failure, context),
     });
@@ -131,8 +135,14 @@ export function startGeneration({
       context.waitUntil(settle({ ...NOT_STARTED, errorCode: error.code, upstream: upstream?.name ?? null }));
     throw cause instanceof ApiError ? withOriginalFieldNames(cause, call) : cause;
   };
-  return { started: start().catch(refuse), cancel };
+  const started = start().catch(refuse);
+  const checked = async () => isCheckedLate(call) && Promise.race([started, accepted.promise]);
+  return { started, checked, cancel };
 }
+
+/** The origin checks constraints and images before its first event, and may take seconds. It checks all else at once. */
+const isCheckedLate = ({ generation: { constraint, images = [] } }: CompletionCall): boolean =>
+  constraint !== null || images.length > 0;
 
 const NOT_STARTED: Outcome = {
   status: 'failed',

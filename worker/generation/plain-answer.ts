@@ -13,7 +13,9 @@ const SPACE = new Uint8Array([0x20]);
 
 /**
  * Returns one JSON body when the generation has ended. After EARLY_ANSWER_MS, the response begins with white space. The
- * platform notices a disconnected client only when it writes.
+ * platform notices a client that closed its connection only when it writes; a reset connection aborts the request's signal
+ * at any time. A request with a constraint or images begins only when the upstream has checked them, so that an invalid
+ * one gets its 400. A client that closes its connection before that is noticed afterwards; nothing is generated until then.
  * @throws ApiError if the generation failed before the response began
  */
 export async function answerPlain(starting: StartingGeneration, context: RequestContext): Promise<Response> {
@@ -21,6 +23,7 @@ export async function answerPlain(starting: StartingGeneration, context: Request
   const { settings, timers, waitUntil } = context;
   const early = await inTime(body, { after: timers.after, ms: settings.EARLY_ANSWER_MS });
   if (early !== null) return jsonText(early);
+  await starting.checked();
   const { readable, writable } = new IdentityTransformStream();
   waitUntil(writeLate(body, writable.getWriter(), starting.cancel, context));
   return jsonText(readable);
@@ -67,8 +70,8 @@ async function writeLate(
   } catch (thrown) {
     const error = toApiError(thrown);
     if (error !== thrown) reportBug(thrown, context);
-    // workerd logs this error, so it does not quote the upstream.
-    const broken = new Error(`The completion failed after its response had begun: ${error.code}`);
+    // workerd takes a retryable error for a lost connection, and logs every other one as an uncaught exception.
+    const broken = Object.assign(new Error('The completion has failed.'), { retryable: true });
     await client.abort(broken).catch(() => {});
     return;
   } finally {

@@ -166,6 +166,18 @@ describe('the engine thread', () => {
   });
 });
 
+it('reports a compiled constraint while its request still waits for a slot', async () => {
+  const client = new EngineClient({ spawn: () => spawnEngineThread(model.data) });
+  await client.start();
+  const busy = open(client, endless('busy'));
+  await busy.begun;
+  const compiled = Promise.withResolvers<readonly GenerationEvent[]>();
+  const constraint = JSON.stringify({ type: 'regex', value: '[ab]{3}' });
+  await client.submit(request('waiting', 3, { constraint }), compiled.resolve);
+  expect(await compiled.promise).toEqual([]);
+  await client.stop();
+});
+
 /** Admits every submission except `silent`, then spins forever. */
 const SPINNING = `
   const { parentPort } = require('node:worker_threads');

@@ -53,3 +53,12 @@ test('a heartbeat is an empty line, and is not sent before the last event has be
     '',
   ]);
 });
+
+test('a write without events before the head shows that the constraint is compiled, and is no event', async () => {
+  const response = new Unread();
+  const stream = new EventStream(response as unknown as ServerResponse, READER_LIMITS);
+  stream.write([]);
+  await stream.first;
+  stream.open([]);
+  expect(response.written).toBe('');
+});

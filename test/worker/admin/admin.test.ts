@@ -3,6 +3,7 @@ import { describe, expect, test } from 'vitest';
 import { readKeyRecord, replaceKey, revokeKey } from '../../../worker/tenants/key-store.ts';
 import { KEY } from '../support/worker.ts';
 import { workerForTests } from '../support/worker-for-tests.ts';
+import { WorkerdLog } from '../support/workerd-log.ts';
 import {
   ADMIN_KEY,
   ADMIN_KEY_SHA256,
@@ -14,7 +15,8 @@ import {
 
 const sha256 = (text: string) => createHash('sha256').update(text).digest('hex');
 
-const { worker } = workerForTests({ ADMIN_KEY_SHA256 });
+const log = new WorkerdLog(/"event":"key_store_failed"/);
+const { worker } = workerForTests({ ADMIN_KEY_SHA256 }, { log });
 
 describe('keys', () => {
   test('creates a key that works at once, and stores only its hash', async () => {
@@ -98,6 +100,7 @@ describe('keys', () => {
         expect((await completion(worker, wrong)).status).toBe(401);
       }
       expect((await completion(worker, other)).status).toBe(503);
+      await expect.poll(() => log.lines.length).toBe(1);
     } finally {
       await worker.database.prepare('ALTER TABLE hidden_keys RENAME TO keys').run();
     }

@@ -7,6 +7,7 @@ import type { Scope } from '../../../shared/tenant.ts';
 import type { Block } from '../../../worker/limits/limiter-protocol.ts';
 import { type Database, migrate } from '../support/database.ts';
 import { startWorkerd } from '../support/workerd.ts';
+import { WorkerdLog } from '../support/workerd-log.ts';
 import { keyOf } from './forged-key.ts';
 
 const ID_SECRET = 'a secret of the tests, 32 bytes at least';
@@ -64,6 +65,13 @@ interface Work {
 
 let workerd: Miniflare;
 let db: Database;
+const log = new WorkerdLog(/"event":"key_store_failed"/);
+
+/** Each look-up that fails is logged. Returns what is to be called after `failures` of them. */
+function expectLoggedFailures(): (failures: number) => Promise<void> {
+  const before = log.lines.length;
+  return (failures) => expect.poll(() => log.lines.length - before).toBe(failures);
+}
 
 /** `minutes` = the time; `db` = how the database fails; `block` = what the limiter knows about the key. */
 interface World {
@@ -94,7 +102,7 @@ async function store(id: string, expiresAt: number | null, revokedAt: number | n
 }
 
 beforeAll(async () => {
-  ({ workerd, db } = await startWorkerd(AUTHENTICATION));
+  ({ workerd, db } = await startWorkerd(AUTHENTICATION, {}, undefined, {}, log));
   checkedId = await newCheckedId(randomBytes, await importSigningKey(ID_SECRET));
   await migrate(db);
   await db
@@ -167,6 +175,7 @@ test('accepts a cached key for 30 minutes if the store fails, unless the limiter
   await store('outage000000', null, null);
   const key = keyOf('outage000000', 1);
   await present(key);
+  const logged = expectLoggedFailures();
   const at = (minutes: number, more: World = {}) =>
     present(key, 'completions', { minutes: String(minutes), db: 'fails', ...more });
   expect((await at(2)).answer).toBe('outage000000');
@@ -174,13 +183,16 @@ test('accepts a cached key for 30 minutes if the store fails, unless the limiter
   expect((await at(29, { block: 'revoked' })).answer).toEqual(expect.arrayContaining([401]));
   expect((await at(29, { block: 'suspended' })).answer).toEqual(expect.arrayContaining([403]));
   expect((await at(31)).answer).toEqual(expect.arrayContaining([503]));
+  await logged(3);
 });
 
 test('accepts a cached key if the store does not answer', async () => {
   await store('silence00000', null, null);
   const key = keyOf('silence00000', 1);
   await present(key);
+  const logged = expectLoggedFailures();
   expect((await present(key, 'completions', { minutes: '2', db: 'hangs' })).answer).toBe('silence00000');
+  await logged(1);
 }, 10_000);
 
 test('rejects an admin call at once if the limiter knows that the key is revoked', async () => {

@@ -1,13 +1,19 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, test } from 'vitest';
 import { completionResponse } from '../../../shared/completion-response.ts';
 import type { Wire } from '../support/fake-origin.ts';
 import { acceptedFor, defaultScript, stepsFor } from '../support/scripts.ts';
 import { payloadsOf } from '../support/sse.ts';
 import { workerForTests } from '../support/worker-for-tests.ts';
+import { WorkerdLog } from '../support/workerd-log.ts';
 
 /** Answers that take longer than EARLY_ANSWER_MS. */
 
-const { worker, origin } = workerForTests({ EARLY_ANSWER_MS: '100', KEEP_ALIVE_MS: '50' });
+const log = new WorkerdLog(/Uncaught exception|"event":"request"/);
+const { worker, origin } = workerForTests(
+  { EARLY_ANSWER_MS: '100', KEEP_ALIVE_MS: '50', LOG_REQUESTS: 'true' },
+  { log },
+);
 
 type Fields = Readonly<Record<string, unknown>>;
 
@@ -22,6 +28,7 @@ async function lateAnswer(
 ): Promise<{ readonly response: Response; readonly text: Promise<string> }> {
   const begun = Promise.withResolvers<void>();
   origin.script = async (request, wire) => {
+    if (request.constraint !== null) wire.send(...acceptedFor(request));
     await begun.promise;
     await then(wire, request);
   };
@@ -35,6 +42,14 @@ async function lateAnswer(
     return text;
   };
   return { response, text: rest() };
+}
+
+/** Waits for the log line of a later request, so that all earlier lines have arrived. */
+async function expectNoUncaughtException(): Promise<void> {
+  origin.reset();
+  const id = (await post({})).headers.get('x-request-id')!;
+  await expect.poll(() => log.lines.some((line) => line.includes(id))).toBe(true);
+  expect(log.lines.filter((line) => line.includes('Uncaught exception'))).toEqual([]);
 }
 
 describe('a plain answer that takes long', () => {
@@ -66,9 +81,33 @@ describe('a plain answer that takes long', () => {
         wire.end();
       },
     ],
-  ])('breaks the connection if the origin %s', async (_, fail) => {
+  ])('breaks the connection if the origin %s, which is no uncaught exception', async (_, fail) => {
     const { text } = await lateAnswer({}, fail);
     await expect(text).rejects.toThrow();
+    await expectNoUncaughtException();
+  });
+
+  describe('with a constraint', () => {
+    const grammar = { grammar: 'root ::= "a"' };
+
+    test('keeps the status of a refusal, however long the origin compiles', async () => {
+      origin.script = async (_, wire) => {
+        await sleep(400);
+        const error = { message: 'No such rule.', type: 'x', param: 'grammar', code: 'invalid_grammar' };
+        wire.refuse(400, { error });
+      };
+      const response = await post(grammar);
+      expect(response.status).toBe(400);
+      expect(await response.json()).toMatchObject({ error: { code: 'invalid_grammar', param: 'grammar' } });
+    });
+
+    test('begins when the origin has accepted the request', async () => {
+      const { text } = await lateAnswer(grammar, (wire, request) => {
+        for (const events of stepsFor(request).slice(1)) wire.send(...events);
+        wire.end();
+      });
+      expect(await text).toMatch(/^ +\{/);
+    });
   });
 
   test('is stored for its idempotency key without the white space', async () => {
@@ -85,7 +124,7 @@ describe('a plain answer that takes long', () => {
     const headers = { 'idempotency-key': 'late-failure' };
     const { text } = await lateAnswer({}, (wire) => wire.refuse(500, {}), headers);
     await expect(text).rejects.toThrow();
-    origin.reset();
+    await expectNoUncaughtException();
     await expect.poll(async () => (await post({}, headers)).status).toBe(200);
   });
 

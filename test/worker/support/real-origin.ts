@@ -52,16 +52,23 @@ async function listening(child: ChildProcess): Promise<number> {
   }
 }
 
-/** @param prepare changes the model directory before it is loaded */
-export async function startRealSystem(prepare: (directory: string) => void = () => {}): Promise<RealSystem> {
+/** Writes the synthetic model into a new directory. */
+export function writeRealModel(): string {
   const modelDirectory = mkdtempSync(path.join(tmpdir(), 'continuo-acceptance-'));
   writeSyntheticModel(modelDirectory, { vocabulary: VOCABULARY, contextLength: CONTEXT });
   writeByteTokenizer(modelDirectory, VOCABULARY);
-  prepare(modelDirectory);
+  return modelDirectory;
+}
+
+/** Starts an origin process. Resolves once its model is loaded. @param port 0 = any free port */
+export async function spawnOrigin(
+  modelDirectory: string,
+  port = 0,
+): Promise<{ readonly child: ChildProcess; readonly url: string }> {
   const env = {
     PATH: process.env.PATH,
     CONTINUO_ORIGIN_SECRET: SECRET,
-    CONTINUO_ORIGIN_PORT: '0',
+    CONTINUO_ORIGIN_PORT: String(port),
     CONTINUO_MODEL_DIR: modelDirectory,
     CONTINUO_THREADS: '1',
   };
@@ -70,7 +77,14 @@ export async function startRealSystem(prepare: (directory: string) => void = () 
     env,
     stdio: ['ignore', 'pipe', 'pipe'],
   });
-  const origin = `http://127.0.0.1:${await listening(child)}`;
+  return { child, url: `http://127.0.0.1:${await listening(child)}` };
+}
+
+/** @param prepare changes the model directory before it is loaded */
+export async function startRealSystem(prepare: (directory: string) => void = () => {}): Promise<RealSystem> {
+  const modelDirectory = writeRealModel();
+  prepare(modelDirectory);
+  const { child, url: origin } = await spawnOrigin(modelDirectory);
   const worker = await startWorker({ url: origin, secret: SECRET }, { MODELS_TTL_MS: '60000' });
   const post = async (fields: Fields): Promise<Response> => {
     for (let attempt = 1; ; attempt += 1) {
