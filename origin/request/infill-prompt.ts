@@ -1,6 +1,6 @@
 import type { WirePrompt } from '../../shared/generation.ts';
 import { assemble, cutToFit, type Infill } from '../infill/infill.ts';
-import { encodeSuffix } from '../infill/suffix.ts';
+import { encodeAfterMark } from '../infill/text-after-mark.ts';
 import { PLAIN } from '../tokenizer/tokenizer.ts';
 import { boundedText, encodePrompt, type PromptContext, type TokenizedPrompt } from './prompt.ts';
 
@@ -14,7 +14,7 @@ export async function infillPrompt(
   const { request, model, budget, caller } = context;
   const { tokenizer, encoder } = model;
   const before = await encodePrompt(prompt, context, PLAIN);
-  const after = await encodeSuffix(encoder, tokenizer, boundedText(suffix, 'start', context), caller);
+  const after = await encodeAfterMark(encoder, tokenizer, boundedText(suffix, 'start', context), caller);
   const whole = { start: tokenizer.addedIds(request.addSpecialTokens), before, after };
   const parts = budget === null ? whole : cutToFit(infill, whole, budget);
   const ids = Array.from(parts.before);
