@@ -4,7 +4,7 @@ import { afterGuard, GUARD } from '../tokenizer/guard.ts';
 import { PLAIN, type Tokenizer } from '../tokenizer/tokenizer.ts';
 
 /** Returns the tokens of a text that follows a marker. It may continue a line, so the tokenizer must not add a space. */
-export async function encodeAfterMark(
+export async function encodeAfterMarker(
   encoder: Encoder,
   tokenizer: Tokenizer,
   text: string,
