@@ -26,7 +26,7 @@ const template = (
 export const FAMILIES: readonly Family[] = [
   {
     // One template for all: the vocabularies differ only in end tokens and file markers, and missing ones are skipped.
-    models: 'Qwen2.5-Coder, Qwen3-Coder, CodeGemma, Granite 4, the built-in model',
+    models: 'Qwen2.5-Coder, Qwen3-Coder, CodeGemma, Granite 4',
     template: template(PSM, ['<|fim_prefix|>', '<|fim_suffix|>', '<|fim_middle|>'], BARRED_STOPS, {
       name: '<|repo_name|>',
       file: '<|file_sep|>',
@@ -73,6 +73,15 @@ export const FAMILIES: readonly Family[] = [
       ['<|endoftext|>', '<|user|>'],
     ),
     requires: ['<think>'],
+  },
+  {
+    // The prefix follows its own marker `middle`: the text of the gap continues it.
+    models: 'the built-in model',
+    template: template(
+      ['prefix', 'suffix', 'S', 'middle', 'P'],
+      ['<|gap_prefix|>', '<|gap_suffix|>', '<|gap_middle|>'],
+      ['<|endoftext|>'],
+    ),
   },
   {
     models: 'CodeGeeX4',

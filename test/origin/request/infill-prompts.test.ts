@@ -23,6 +23,7 @@ const PUBLISHED = {
   Codestral: ['[SUFFIX]', 'S', '[PREFIX]', 'P'],
   'Seed-Coder': ['<[fim-suffix]>', 'S', '<[fim-prefix]>', 'P', '<[fim-middle]>'],
   CodeGeeX4: ['<|code_suffix|>', 'S', '<|code_prefix|>', 'P', '<|code_middle|>'],
+  'Continuo Mini': ['<|gap_prefix|>', '<|gap_suffix|>', 'S', '<|gap_middle|>', 'P'],
   'GLM-4.5': ['<|code_prefix|>', 'P', '<|code_suffix|>', 'S', '<|code_middle|>', '<think>'],
 } as const;
 
