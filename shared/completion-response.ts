@@ -43,7 +43,7 @@ const choice = z.object({
     .describe('For each prompt token, a map from token id to candidate; null for the first token.'),
 });
 
-const completionUsage = z.object({
+export const completionUsage = z.object({
   prompt_tokens: z.int().min(0).describe('Tokens of all prompts.'),
   completion_tokens: z.int().min(0).describe('Generated tokens of all choices.'),
   total_tokens: z.int().min(0).describe('Sum of prompt and completion tokens.'),

@@ -45,14 +45,20 @@ function maxTokensOf(request: CompletionRequest, defaults: Defaults, bound: numb
   throw aboveAccountMaximum(name ?? 'max_tokens', bound, given);
 }
 
+const allowedSequences = (bound: number): string =>
+  `This endpoint allows you at most ${counted(bound, 'sequence')} per request`;
+
+/** @throws ApiError 400 if a field has more texts than one request may have sequences */
+export function checkCount(field: string, count: number, bound: number): void {
+  if (count <= bound) return;
+  const message = `Invalid '${field}': array too long. ${allowedSequences(bound)}, but it has ${count} elements.`;
+  throw new ApiError('array_above_max_length', message, { param: field });
+}
+
 function checkSequences(prompts: number, choices: number, param: string, bound: number): void {
-  const allowed = `This endpoint allows you at most ${counted(bound, 'sequence')} per request`;
-  if (prompts > bound) {
-    const message = `Invalid 'prompt': array too long. ${allowed}, but the request has ${prompts} prompts.`;
-    throw new ApiError('array_above_max_length', message, { param: 'prompt' });
-  }
+  checkCount('prompt', prompts, bound);
   if (prompts * choices <= bound) return;
-  const message = `Invalid '${param}': integer above maximum value. ${allowed}, but ${counted(prompts, 'prompt')} with ${counted(choices, 'choice')} each would need ${prompts * choices}.`;
+  const message = `Invalid '${param}': integer above maximum value. ${allowedSequences(bound)}, but ${counted(prompts, 'prompt')} with ${counted(choices, 'choice')} each would need ${prompts * choices}.`;
   throw new ApiError('integer_above_max_value', message, { param });
 }
 
