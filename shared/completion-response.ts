@@ -7,7 +7,9 @@ const logprobs = z.object({
   tokens: z.array(z.string()).describe('The tokens as texts.'),
   token_logprobs: z
     .array(z.number().nullable())
-    .describe('Natural logarithm of the probability of each token; null for the first prompt token.'),
+    .describe(
+      'Natural logarithm of the probability of each token; null for the first prompt token, and up to prompt_logprob_start.',
+    ),
   top_logprobs: z
     .array(z.record(z.string(), z.number()).nullable())
     .describe('For each token, a map from token to logprob, best first; null for the first prompt token.'),

@@ -78,6 +78,15 @@ function promptTopLogprobsOf({ echo, echoLast, logprobs, promptLogprobs }: Answe
   return wanted.length === 0 ? null : Math.max(...wanted);
 }
 
+/** Without logprobs of the prompt, the field has no effect. */
+function promptLogprobStart(
+  request: CompletionRequest,
+  isScored: boolean,
+): Pick<GenerationFields, 'promptLogprobStart'> {
+  const start = either(request, 'prompt_logprob_start', 'logprob_start_len') ?? 0;
+  return isScored && start !== 0 ? { promptLogprobStart: start } : {};
+}
+
 function generationOf(
   request: CompletionRequest,
   resolved: Resolved,
@@ -102,6 +111,7 @@ function generationOf(
     constraint: resolved.constraint?.constraint ?? null,
     topLogprobs: resolved.logprobs,
     promptTopLogprobs,
+    ...promptLogprobStart(request, promptTopLogprobs !== null),
     echo: answer.echo || answer.tokenIds || promptTopLogprobs !== null,
     scores: answer.rank,
     tokenIds: answer.tokenIds,

@@ -105,6 +105,46 @@ describe('the scores of token ids', () => {
   });
 });
 
+describe('prompt_logprob_start', () => {
+  const scoring = { prompt, max_tokens: 2, temperature: 0, ignore_eos: true, echo: true, logprobs: 3 };
+
+  test.each([1, 31, 32, 100, prompt.length - 2, prompt.length - 1, -1])(
+    '%i leaves the logprobs after it as they are, and those before it out',
+    async (start) => {
+      const whole = (await system.complete(scoring)).choices[0];
+      const [part] = (await system.complete({ ...scoring, prompt_logprob_start: start })).choices;
+      const from = (start === -1 ? prompt.length - 1 : start) + 1;
+      const without = <T>(values: readonly T[] = []) => values.map((value, at) => (at < from ? null : value));
+      expect(part).toEqual({
+        ...whole,
+        logprobs: {
+          ...whole?.logprobs,
+          token_logprobs: without(whole?.logprobs?.token_logprobs),
+          top_logprobs: without(whole?.logprobs?.top_logprobs),
+        },
+      });
+    },
+  );
+
+  test('applies to prompt_logprobs, and reuses what is before it', async () => {
+    const fields = { prompt: [...prompt, 7], max_tokens: 1, prompt_logprobs: 2, logprob_start_len: 130 };
+    const { choices, usage } = await system.complete(fields);
+    const scored = choices[0]?.prompt_logprobs ?? [];
+    expect(scored.map((one) => one === null)).toEqual(scored.map((_, at) => at <= 130));
+    expect(scored).toHaveLength(prompt.length + 1);
+    expect(usage.prompt_tokens_details?.cached_tokens).toBe(128);
+  });
+
+  test('beyond the prompt is a 400 that names the field', async () => {
+    const fields = { prompt: [1, 2], max_tokens: 1, prompt_logprobs: 0, prompt_logprob_start: 2 };
+    const response = await post('/v1/completions', fields);
+    expect([response.status, await response.json()]).toMatchObject([
+      400,
+      { error: { param: 'prompt_logprob_start', code: 'invalid_value' } },
+    ]);
+  });
+});
+
 describe('the scores of texts', () => {
   test('are those of the whole text after the tokens of the prompt alone', async () => {
     const start = 'once upon a time ';

@@ -225,7 +225,10 @@ describe('KV slots', () => {
 
   it('are assigned next to each other, so that one contiguous range covers the held ones', () => {
     const kv = new KvSlots({ slots: 8, contextLength: CONTEXT, prefillChunk: CHUNK });
-    const slots = Array.from({ length: 5 }, (_, serial) => kv.assign(Int32Array.of(serial), 'x', Infinity).slot);
+    const slots = Array.from(
+      { length: 5 },
+      (_, serial) => kv.assign(Int32Array.of(serial), 'x', Infinity).slot,
+    );
     expect(Math.max(...slots) - Math.min(...slots)).toBe(4);
     kv.release(slots[2]!, true);
     expect(kv.assign(Int32Array.of(9), 'x', Infinity).slot).toBe(slots[2]);
