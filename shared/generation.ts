@@ -37,6 +37,14 @@ export const wireConstraint = z.discriminatedUnion('type', [
 ]);
 export type WireConstraint = z.infer<typeof wireConstraint>;
 
+const infillParts = z.object({
+  /** Start of the text to generate, behind the middle marker. */
+  middle: z.string(),
+  /** Other files of the project, in the order of the prompt. */
+  files: z.array(z.object({ name: z.string(), text: z.string() })),
+});
+export type InfillFile = z.infer<typeof infillParts>['files'][number];
+
 export const generationRequest = z.object({
   version: z.literal(PROTOCOL_VERSION),
   requestId: z.string().min(1).max(128),
@@ -57,6 +65,11 @@ export const generationRequest = z.object({
   images: z.array(z.string()).min(1).max(MAX_IMAGES).optional(),
   /** Text after the insertion point (fill-in-the-middle); null = plain completion. */
   suffix: z.string().nullable(),
+  /**
+   * Further parts of an infill. If present, the model's template is used even if `suffix` is empty, and the parts are cut
+   * to fit the context.
+   */
+  infill: infillParts.optional(),
   /** Sequences per prompt. For best_of the Worker requests more choices and ranks them. */
   choices: z.int().min(1),
   /** Tokens to generate per choice; −1 = until the context ends. */
@@ -64,6 +77,10 @@ export const generationRequest = z.object({
   minTokens: z.int().min(0),
   stop: z.array(z.string().min(1)),
   stopTokenIds: z.array(z.int().min(0)),
+  /** Milliseconds of prefill, after which the request ends without text; absent = no limit. Not for prompts only evaluated. */
+  maxPromptMs: z.int().min(1).optional(),
+  /** Milliseconds from a sequence's first token, after which it ends; absent = no limit. */
+  maxGenerationMs: z.int().min(1).optional(),
   includeStop: z.boolean(),
   ignoreEos: z.boolean(),
   sampling: samplingParameters,

@@ -28,6 +28,10 @@ export interface Submission {
   readonly stopTokenIds: readonly number[];
   /** Ids that end a sequence as the model's end tokens do, but also with `ignoreEos`. */
   readonly endTokenIds: readonly number[];
+  /** Milliseconds of prefill, after which the choices of a prompt end without text; null = no limit. */
+  readonly maxPromptMs: number | null;
+  /** Milliseconds from a sequence's first token, after which it ends; null = no limit. */
+  readonly maxGenerationMs: number | null;
   readonly includeStop: boolean;
   readonly ignoreEos: boolean;
   readonly sampling: SeededSampling;

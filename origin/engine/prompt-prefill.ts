@@ -25,6 +25,8 @@ export class PromptPrefill implements PrefillCandidate {
   slot = -1;
   /** Positions whose KV is in the slot. */
   computed = 0;
+  /** Time of its first chunk. */
+  startedAt = Number.POSITIVE_INFINITY;
 
   /** The request wants the `prompt` event, and no earlier choice has sent it. */
   readonly sendsEvent: boolean;
@@ -57,6 +59,12 @@ export class PromptPrefill implements PrefillCandidate {
 
   get done(): boolean {
     return this.computed === this.tokens.length;
+  }
+
+  /** True if the request's time for its prompt is over. A prompt that is only evaluated has no limit. */
+  isLate(now: number): boolean {
+    const { maxPromptMs } = this.request.submission;
+    return maxPromptMs !== null && this.wantedLogits === 'last' && now - this.startedAt >= maxPromptMs;
   }
 
   /** Positions at the prompt's start whose KV may be kept in the prefix store: those before the first image. */

@@ -95,7 +95,9 @@ export class Requests {
   }
 
   /** Notes that a prompt has entered its slot. */
-  start({ request, promptIndex }: PromptPrefill, cachedTokens: number, now: number): void {
+  start(prefill: PromptPrefill, cachedTokens: number, now: number): void {
+    const { request, promptIndex } = prefill;
+    prefill.startedAt = now;
     if (request.hasStarted(promptIndex)) return;
     this.#outbox.add(request.submission.requestId, request.start(promptIndex, cachedTokens, now));
   }
@@ -115,7 +117,7 @@ export class Requests {
 
   /**
    * Takes the results of a chunk. After the last chunk, every sequence samples its first token from the same logits and
-   * starts decoding in its own slot.
+   * starts decoding in its own slot. If the prompt is late, its sequences end; the KV so far stays in the prefix cache.
    * @param end position after the chunk
    * @param row logits of the chunk's wanted positions; the last of them is row −1
    */
@@ -129,7 +131,8 @@ export class Requests {
     const { running, context } = this.#options;
     if (!this.#attempt(request, () => prefill.advance(end, row, context))) return [];
     running.record(prefill, end);
-    if (!prefill.done) return [];
+    const isCut = !prefill.done && prefill.isLate(now);
+    if (!prefill.done && !isCut) return [];
     if (prefill.sendsEvent) {
       this.#outbox.add(request.submission.requestId, prefill.event(context.vocabulary.tokenBytes));
     }
@@ -137,7 +140,8 @@ export class Requests {
     const started = this.#attempt(request, () => {
       for (const queued of prefill.sequences) {
         const sequence = new Sequence(queued, context);
-        if (!sequence.finished) sequence.advance(row(-1), now);
+        if (isCut) sequence.endWithoutText();
+        else if (!sequence.finished) sequence.advance(row(-1), now);
         sequences.push(sequence);
       }
     });

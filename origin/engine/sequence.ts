@@ -57,6 +57,8 @@ export class Sequence implements DecodeRow {
   /** Sum of the tokens' raw logprobs. */
   #score = 0;
   #finish: Finish | null = null;
+  /** Time of the first token. */
+  #startedAt: number | null = null;
   /** Time of the last event. */
   #publishedAt = Number.NEGATIVE_INFINITY;
 
@@ -143,8 +145,16 @@ export class Sequence implements DecodeRow {
     }
     this.#history.push(token.id);
     this.#append(token);
-    if (this.#finish === null && this.remaining === 0) this.#end('length', null);
+    this.#startedAt ??= now;
+    const { maxGenerationMs } = this.request.submission;
+    const isLate = maxGenerationMs !== null && now - this.#startedAt >= maxGenerationMs;
+    if (this.#finish === null && (this.remaining === 0 || isLate)) this.#end('length', null);
     this.request.countToken(this.queued.choices, now);
+  }
+
+  /** Ends the sequence before its first token. */
+  endWithoutText(): void {
+    this.#end('length', null);
   }
 
   #takeFromPool(): SampledToken | null {

@@ -20,13 +20,17 @@ const template = (
   layout: InfillTemplate['layout'],
   [prefix, suffix, middle]: readonly [string, string, string | null],
   stops: readonly string[],
-): InfillTemplate => ({ layout, prefix, suffix, middle, stops });
+  repository: InfillTemplate['repository'] = null,
+): InfillTemplate => ({ layout, prefix, suffix, middle, stops, repository });
 
 export const FAMILIES: readonly Family[] = [
   {
-    // One template for all: the vocabularies differ only in end tokens, and missing ones are skipped.
-    models: 'Qwen2.5-Coder, Qwen3-Coder, CodeGemma, Granite 4, the built-in model',
-    template: template(PSM, ['<|fim_prefix|>', '<|fim_suffix|>', '<|fim_middle|>'], BARRED_STOPS),
+    // One template for all: the vocabularies differ only in end tokens and file markers, and missing ones are skipped.
+    models: 'Qwen2.5-Coder, Qwen3-Coder, CodeGemma, Granite 4',
+    template: template(PSM, ['<|fim_prefix|>', '<|fim_suffix|>', '<|fim_middle|>'], BARRED_STOPS, {
+      name: '<|repo_name|>',
+      file: '<|file_sep|>',
+    }),
   },
   {
     models: 'StarCoder, StarCoder2, Granite code',
@@ -34,6 +38,7 @@ export const FAMILIES: readonly Family[] = [
       PSM,
       ['<fim_prefix>', '<fim_suffix>', '<fim_middle>'],
       ['<|endoftext|>', '<fim_pad>', '<file_sep>', '<repo_name>'],
+      { name: '<repo_name>', file: '<file_sep>' },
     ),
   },
   {
@@ -70,6 +75,15 @@ export const FAMILIES: readonly Family[] = [
     requires: ['<think>'],
   },
   {
+    // The prefix follows its own marker `middle`: the text of the gap continues it.
+    models: 'the built-in model',
+    template: template(
+      ['prefix', 'suffix', 'S', 'middle', 'P'],
+      ['<|gap_prefix|>', '<|gap_suffix|>', '<|gap_middle|>'],
+      ['<|endoftext|>'],
+    ),
+  },
+  {
     models: 'CodeGeeX4',
     template: template(
       SPM,
@@ -81,5 +95,7 @@ export const FAMILIES: readonly Family[] = [
 
 /** The markers of all families: control tokens even if a vocabulary does not flag them as special. */
 export const MARKERS: ReadonlySet<string> = new Set(
-  FAMILIES.flatMap(({ template: t }) => [t.prefix, t.suffix, ...(t.middle === null ? [] : [t.middle])]),
+  FAMILIES.flatMap(({ template: { prefix, suffix, middle, repository } }) =>
+    [prefix, suffix, middle, repository?.name, repository?.file].filter((text) => typeof text === 'string'),
+  ),
 );

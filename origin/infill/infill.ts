@@ -8,6 +8,8 @@ export interface Infill {
   readonly markers: Readonly<Record<'prefix' | 'suffix' | 'middle', number | null>>;
   /** Markers and end tokens. Each of them ends an infill. */
   readonly stopIds: readonly number[];
+  /** Markers for the files of a repository; null if the vocabulary lacks them. */
+  readonly repository: Readonly<Record<'name' | 'file', number>> | null;
 }
 
 /**
@@ -36,26 +38,37 @@ function bind(tokenizer: Tokenizer, template: InfillTemplate): Infill | null {
     layout: template.layout,
     markers: { prefix, suffix, middle: middle ?? null },
     stopIds: [...new Set([...(ids as number[]), ...ends])],
+    repository: bindRepository(tokenizer, template.repository),
   };
+}
+
+function bindRepository(tokenizer: Tokenizer, names: InfillTemplate['repository']): Infill['repository'] {
+  const name = tokenizer.idOf(names?.name ?? '');
+  const file = tokenizer.idOf(names?.file ?? '');
+  return name === undefined || file === undefined ? null : { name, file };
 }
 
 export interface InfillParts {
   /** Tokens that the tokenizer puts before a text (BOS), or none. */
   readonly start: readonly number[];
+  /** Other files, with their markers. */
+  readonly files: readonly number[];
   /** The text before the gap. */
   readonly before: ArrayLike<number>;
   /** The text after the gap. */
   readonly after: ArrayLike<number>;
+  /** The start of the text to generate. */
+  readonly middle: ArrayLike<number>;
 }
 
 /** Returns the prompt's ids in the template's order. */
-export function assemble({ layout, markers }: Infill, { start, before, after }: InfillParts): number[] {
-  const texts = { P: Array.from(before), S: Array.from(after) };
+export function assemble({ layout, markers }: Infill, parts: InfillParts): number[] {
+  const texts = { P: Array.from(parts.before), S: Array.from(parts.after) };
   const ids = layout.flatMap((part) => {
     if (part === 'P' || part === 'S') return texts[part];
     return markers[part] ?? [];
   });
-  return [...start, ...ids];
+  return [...parts.start, ...parts.files, ...ids, ...Array.from(parts.middle)];
 }
 
 /**

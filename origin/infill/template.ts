@@ -21,6 +21,11 @@ export const infillTemplate = z.strictObject({
   suffix: z.string().min(1),
   /** Null for families that mark only prefix and suffix. */
   middle: z.string().min(1).nullable(),
+  /** Markers of a repository's name and of a file's name; null = other files precede the template as plain text. */
+  repository: z
+    .strictObject({ name: z.string().min(1), file: z.string().min(1) })
+    .nullable()
+    .default(null),
   /** Further tokens that end the infill, if the vocabulary has them; markers always do. */
   stops: z.array(z.string().min(1)).readonly().default([]),
 });

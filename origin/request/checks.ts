@@ -26,8 +26,13 @@ export function checkPrompt({ tokens }: TokenizedPrompt, param: string, model: S
   if (unknown !== undefined) throw unknownToken(unknown, param, model);
 }
 
-function checkInfill({ suffix, promptTopLogprobs }: GenerationRequest, { infill }: ServedModel): void {
-  if (!suffix) return;
+/** True if the prompt takes the model's fill-in-the-middle template. */
+export const fillsGap = ({ suffix, infill }: GenerationRequest): boolean =>
+  Boolean(suffix) || infill !== undefined;
+
+function checkInfill(request: GenerationRequest, { infill }: ServedModel): void {
+  const { promptTopLogprobs } = request;
+  if (!fillsGap(request)) return;
   if (!infill)
     throw unsupported(
       'suffix',
@@ -37,10 +42,11 @@ function checkInfill({ suffix, promptTopLogprobs }: GenerationRequest, { infill 
     throw unsupported('suffix', "'suffix' cannot be combined with 'echo' and 'logprobs'");
 }
 
-function checkImages({ images, suffix, promptTopLogprobs }: GenerationRequest, model: ServedModel): void {
+function checkImages(request: GenerationRequest, model: ServedModel): void {
+  const { images, promptTopLogprobs } = request;
   if (images === undefined) return;
   if (model.images === null) throw unsupported('images', "this model does not accept 'images'");
-  if (suffix) throw unsupported('images', "'images' cannot be combined with 'suffix'");
+  if (fillsGap(request)) throw unsupported('images', "'images' cannot be combined with 'suffix'");
   if (promptTopLogprobs !== null)
     throw unsupported('images', "'images' cannot be combined with logprobs of the prompt");
 }

@@ -3,13 +3,23 @@ import type { GenerationRequest } from '../../shared/generation.ts';
 
 /** How prompt and completion share the context. Pure. */
 
-type LengthFields = Pick<GenerationRequest, 'maxTokens' | 'contextOverflow' | 'truncatePromptTokens'>;
+type LengthFields = Pick<
+  GenerationRequest,
+  'maxTokens' | 'contextOverflow' | 'truncatePromptTokens' | 'infill'
+>;
+
+/** At most this part of the context is kept free for the text of an infill that cuts its own prompt. */
+const MAX_INFILL_SHARE = 4;
 
 /** Returns the most tokens that a cut prompt keeps; null = the prompt is never cut. */
 export function promptBudget(
-  { maxTokens, truncatePromptTokens }: LengthFields,
+  { maxTokens, truncatePromptTokens, infill }: LengthFields,
   contextLength: number,
 ): number | null {
+  if (truncatePromptTokens === null && infill !== undefined) {
+    const most = Math.floor(contextLength / MAX_INFILL_SHARE);
+    return contextLength - (maxTokens < 0 ? most : Math.min(maxTokens, most));
+  }
   if (truncatePromptTokens === null || truncatePromptTokens >= 0) return truncatePromptTokens;
   return contextLength - Math.min(requiredTokens(maxTokens), contextLength - 1);
 }

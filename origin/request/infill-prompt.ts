@@ -1,28 +1,71 @@
-import type { WirePrompt } from '../../shared/generation.ts';
+import type { InfillFile, WirePrompt } from '../../shared/generation.ts';
 import { assemble, cutToFit, type Infill } from '../infill/infill.ts';
-import { encodeSuffix } from '../infill/suffix.ts';
+import { encodeAfterMarker } from '../infill/text-after-marker.ts';
 import { PLAIN } from '../tokenizer/tokenizer.ts';
 import { boundedText, encodePrompt, type PromptContext, type TokenizedPrompt } from './prompt.ts';
 
-/** Assembles prefix and suffix by the model's fill-in-the-middle template. Echo shows the prefix only. */
+/**
+ * Assembles an infill by the model's fill-in-the-middle template. If it exceeds the budget, other files go first, the
+ * first of them first. Echo shows the prefix only.
+ */
 export async function infillPrompt(
   prompt: WirePrompt,
-  suffix: string,
   infill: Infill,
   context: PromptContext,
 ): Promise<TokenizedPrompt> {
-  const { request, model, budget, caller } = context;
-  const { tokenizer, encoder } = model;
+  const { request, model, budget } = context;
+  const { tokenizer } = model;
   const before = await encodePrompt(prompt, context, PLAIN);
-  const after = await encodeSuffix(encoder, tokenizer, boundedText(suffix, 'start', context), caller);
-  const whole = { start: tokenizer.addedIds(request.addSpecialTokens), before, after };
+  const whole = {
+    start: tokenizer.addedIds(request.addSpecialTokens),
+    files: [],
+    before,
+    after: await encodeText(request.suffix ?? '', 'start', context),
+    middle: await encodeText(request.infill?.middle ?? '', 'end', context),
+  };
   const parts = budget === null ? whole : cutToFit(infill, whole, budget);
+  const room = (budget ?? Number.POSITIVE_INFINITY) - assemble(infill, parts).length;
+  const files = await encodeFiles(request.infill?.files ?? [], infill, room, context);
   const ids = Array.from(parts.before);
   const isWholeText = typeof prompt === 'string' && ids.length === before.length;
   const text = isWholeText ? prompt : tokenizer.decode(ids, request);
   return {
-    tokens: Int32Array.from(assemble(infill, parts)),
+    tokens: Int32Array.from(assemble(infill, { ...parts, files })),
     echo: { kind: 'fixed', text, ids },
     images: [],
   };
+}
+
+/** @param kept the end of a text that is too long which matters */
+function encodeText(text: string, kept: 'start' | 'end', context: PromptContext): Promise<ArrayLike<number>> {
+  const { encoder, tokenizer } = context.model;
+  return encodeAfterMarker(encoder, tokenizer, boundedText(text, kept, context), context.caller);
+}
+
+/** llama.cpp's server documents these names in its pattern. Requests name neither the repository nor the current file. */
+const REPOSITORY = 'myproject';
+const CURRENT_FILE = 'filename';
+
+/** Returns the tokens of the last files that fit, in order: nothing, or the whole pattern of a repository. */
+async function encodeFiles(
+  files: readonly InfillFile[],
+  { repository }: Infill,
+  room: number,
+  context: PromptContext,
+): Promise<number[]> {
+  if (files.length === 0) return [];
+  const encode = async (text: string) => Array.from(await encodeText(text, 'end', context));
+  const head = repository === null ? [] : [repository.name, ...(await encode(`${REPOSITORY}\n`))];
+  const tail = repository === null ? [] : [repository.file, ...(await encode(`${CURRENT_FILE}\n`))];
+  let left = room - head.length - tail.length;
+  const kept: number[][] = [];
+  for (const { name, text } of files.toReversed()) {
+    const lines = text.endsWith('\n') ? text : `${text}\n`;
+    const tokens =
+      repository === null ? await encode(lines) : [repository.file, ...(await encode(`${name}\n${lines}`))];
+    left -= tokens.length;
+    if (left < 0) break;
+    kept.unshift(tokens);
+  }
+  return kept.length === 0 ? [] : [...head, ...kept.flat(), ...tail];
 }

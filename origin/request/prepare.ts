@@ -3,7 +3,7 @@ import type { GenerationEvent, GenerationRequest, WireConstraint } from '../../s
 import type { Submission, SubmittedPrompt } from '../engine/messages.ts';
 import type { LockCaller } from '../fair-mutex.ts';
 import { checkImageCount, readImages } from '../images/prompt-images.ts';
-import { checkPrompt, checkRequest } from './checks.ts';
+import { checkPrompt, checkRequest, fillsGap } from './checks.ts';
 import { completionBudget, promptBudget } from './context-budget.ts';
 import { continuationPrompt, encodeContext } from './continuation-prompt.ts';
 import { imagePrompt } from './image-prompt.ts';
@@ -113,8 +113,8 @@ async function tokenizePrompts(
     const context: PromptContext = { ...common, param };
     const result = before
       ? await continuationPrompt(prompt, before, context)
-      : model.infill && request.suffix
-        ? await infillPrompt(prompt, request.suffix, model.infill, context)
+      : model.infill && fillsGap(request)
+        ? await infillPrompt(prompt, model.infill, context)
         : model.images && request.images
           ? await imagePrompt(prompt, model.images, context)
           : await plainPrompt(prompt, context);
@@ -160,6 +160,8 @@ function submission(
     stop: request.stop,
     stopTokenIds: [...new Set([...request.stopTokenIds, ...stopTokens(request, model).keys()])],
     endTokenIds: infillEndTokens(request, model),
+    maxPromptMs: request.maxPromptMs ?? null,
+    maxGenerationMs: request.maxGenerationMs ?? null,
     includeStop: request.includeStop,
     ignoreEos: request.ignoreEos,
     sampling: { ...request.sampling, seed: request.sampling.seed ?? drawSeed() },
@@ -194,8 +196,8 @@ function stopTokens({ stop }: GenerationRequest, { tokenizer }: ServedModel): Re
 }
 
 /** Tokens that end an infill in addition to the end tokens of every text. */
-function infillEndTokens({ suffix }: GenerationRequest, { infill, tokenizer }: ServedModel): number[] {
-  return infill && suffix ? infill.stopIds.filter((id) => !tokenizer.eosIds.includes(id)) : [];
+function infillEndTokens(request: GenerationRequest, { infill, tokenizer }: ServedModel): number[] {
+  return infill && fillsGap(request) ? infill.stopIds.filter((id) => !tokenizer.eosIds.includes(id)) : [];
 }
 
 function fixedEchoes(prompts: readonly TokenizedPrompt[]): GenerationEvent[] {

@@ -113,16 +113,15 @@ describe('the built-in model', () => {
   test('continues a Python function and an English story', async () => {
     const python = await client.completions.create({
       model,
-      prompt: 'def fibonacci(n):',
+      prompt: 'def is_prime(n):\n    """Return True if n is a prime number."""\n',
       max_tokens: 80,
       temperature: 0,
+      stop: '\n\n\n',
     });
-    // Expects an indented body with a closed docstring; the last line may be incomplete.
-    const lines = (python.choices[0]?.text ?? '').split('\n').slice(0, -1);
-    expect(lines[0]).toBe('');
-    expect(lines.length).toBeGreaterThan(3);
+    expect(python.choices[0]?.finish_reason).toBe('stop');
+    const lines = (python.choices[0]?.text ?? '').split('\n');
     for (const line of lines) expect(line).toMatch(/^( {4}.*|)$/);
-    expect((lines.join('\n').match(/"""/g) ?? []).length % 2).toBe(0);
+    expect(lines.at(-1)).toMatch(/^ +return .*n/);
     const story = await client.completions.create({
       model,
       prompt: 'Once upon a time',
@@ -250,8 +249,8 @@ describe('raw HTTP', () => {
     };
     const [prompt, suffix] = ['def add(a, b):\n    return ', '\n\nprint(add(1, 2))\n'];
     const [before, after] = [await tokenize(prompt), await tokenize(suffix)];
-    const markers = await tokenize('<|fim_prefix|><|fim_suffix|><|fim_middle|>');
-    const template = [markers[0], ...before, markers[1], ...after, markers[2]] as number[];
+    const markers = await tokenize('<|gap_prefix|><|gap_suffix|><|gap_middle|>');
+    const template = [markers[0], markers[1], ...after, markers[2], ...before] as number[];
     const infill = { prompt, suffix, max_tokens: 8, echo: true, return_token_ids: true };
     const { choices, usage } = await complete(infill);
     expect(choices[0]?.prompt_token_ids).toEqual(before);

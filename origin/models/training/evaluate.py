@@ -34,7 +34,7 @@ def ten_prompts(model: Exported) -> dict[str, str]:
     before, after = INFILL
     found = {prompt: model.complete(prompt, 80, STORY_SAMPLING) for prompt in STORIES}
     found |= {prompt: model.complete(prompt, 80, Sampling(temperature=0.2)) for prompt in PYTHON}
-    found[f"{before}⟦…⟧{after}"] = model.complete(f"{PREFIX}{before}{SUFFIX}{after}{MIDDLE}", 80, Sampling())
+    found[f"{before}⟦…⟧{after}"] = model.complete(f"{PREFIX}{SUFFIX}{after}{MIDDLE}{before}", 80, Sampling())
     return {prompt: model.decode(ids) for prompt, ids in found.items()}
 
 
@@ -75,7 +75,6 @@ def main() -> None:
         for source, documents in held_out.items()
     }
     result["infill_exact"] = infill_share(model, held_out["python"], 200)
-    result["infill_exact_suffix_first"] = infill_share(model, held_out["python"], 200, suffix_first=True)
     result |= story_measures(model, held_out["stories"], dictionary, arguments.rounds)
     result["completions"] = ten_prompts(model)
     print(json.dumps(result, indent=2, ensure_ascii=False))

@@ -46,12 +46,11 @@ def gaps(documents: list[str], count: int) -> Iterator[tuple[str, str, str]]:
         yield before, document[start:end], after[: after.find("\n", 500) + 1 or None]
 
 
-def infill_share(model: Exported, documents: list[str], count: int, suffix_first: bool = False) -> float:
+def infill_share(model: Exported, documents: list[str], count: int) -> float:
     """Share of ``count`` missing lines that greedy decoding restores exactly, trailing space aside."""
     exact = 0
     for before, line, after in gaps(documents, count):
-        text = f"{SUFFIX}{after}{MIDDLE}{before}" if suffix_first else f"{before}{SUFFIX}{after}{MIDDLE}"
-        ids = model.complete(PREFIX + text, 80, Sampling(), stop="\n")
+        ids = model.complete(f"{PREFIX}{SUFFIX}{after}{MIDDLE}{before}", 80, Sampling(), stop="\n")
         exact += model.decode(ids).split("\n")[0].rstrip() == line.rstrip()
     return exact / count
 

@@ -29,6 +29,7 @@ def svg(curves: dict[str, list[tuple[float, float]]]) -> Iterator[str]:
         return MARGIN + x / right * (WIDTH - 2 * MARGIN), MARGIN + (top - y) / (top - bottom) * (HEIGHT - 2 * MARGIN)
 
     yield f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" font-family="sans-serif" font-size="11">'
+    yield "<title>Training loss of each source against the tokens seen</title>"
     yield f'<rect width="{WIDTH}" height="{HEIGHT}" fill="white"/>'
     for part in range(5):
         x, y = place(right * part / 4, bottom + (top - bottom) * part / 4)

@@ -22,9 +22,9 @@ from tokenizers import Regex, Tokenizer, decoders, models, pre_tokenizers, train
 
 END, PREFIX, SUFFIX, MIDDLE = SPECIAL = (
     "<|endoftext|>",
-    "<|fim_prefix|>",
-    "<|fim_suffix|>",
-    "<|fim_middle|>",
+    "<|gap_prefix|>",
+    "<|gap_suffix|>",
+    "<|gap_middle|>",
 )
 
 # The usual split into words, single digits, punctuation and white space. White space is spelled out instead of
@@ -208,12 +208,10 @@ def middle_range(text: str, rng: random.Random) -> tuple[int, int]:
 
 
 def fill_in_the_middle(text: str, rng: random.Random) -> str:
-    """Prefix-suffix-middle order, in one case of ten suffix-prefix-middle."""
+    """The text after the gap first, so that the missing text follows the text before it directly."""
     start, end = middle_range(text, rng)
     prefix, middle, suffix = text[:start], text[start:end], text[end:]
-    if rng.random() < 0.1:
-        return f"{PREFIX}{SUFFIX}{suffix}{MIDDLE}{prefix}{middle}{END}"
-    return f"{PREFIX}{prefix}{SUFFIX}{suffix}{MIDDLE}{middle}{END}"
+    return f"{PREFIX}{SUFFIX}{suffix}{MIDDLE}{prefix}{middle}{END}"
 
 
 def one_pass(documents: list[str], rng: random.Random, fim_share: float) -> Iterator[str]:

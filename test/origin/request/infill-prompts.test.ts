@@ -23,6 +23,7 @@ const PUBLISHED = {
   Codestral: ['[SUFFIX]', 'S', '[PREFIX]', 'P'],
   'Seed-Coder': ['<[fim-suffix]>', 'S', '<[fim-prefix]>', 'P', '<[fim-middle]>'],
   CodeGeeX4: ['<|code_suffix|>', 'S', '<|code_prefix|>', 'P', '<|code_middle|>'],
+  'Continuo Mini': ['<|gap_prefix|>', '<|gap_suffix|>', 'S', '<|gap_middle|>', 'P'],
   'GLM-4.5': ['<|code_prefix|>', 'P', '<|code_suffix|>', 'S', '<|code_middle|>', '<think>'],
 } as const;
 
@@ -136,6 +137,107 @@ describe('an infill', () => {
   });
 });
 
+describe('an infill with further parts', () => {
+  const FILES = [
+    { name: 'a.py', text: 'first\n' },
+    { name: 'b.py', text: 'second' },
+  ];
+  const marked = (texts: readonly string[], contextLength?: number) =>
+    servedModel(directoryWith(texts), contextLength);
+  const BARRED = ['<|fim_prefix|>', '<|fim_suffix|>', '<|fim_middle|>'];
+  const QWEN = [...BARRED, '<|repo_name|>', '<|file_sep|>'];
+  const infillOf = async (
+    changes: Partial<GenerationRequest>,
+    served: ReturnType<typeof servedModel>,
+  ): Promise<string> => {
+    const tokens = await tokensOf({ suffix: 'S', prompts: ['P'], ...changes }, served);
+    return served.tokenizer.decode(tokens, { skipSpecialTokens: false });
+  };
+
+  test('follows the documented pattern of a repository if the vocabulary has its markers', async () => {
+    expect(await infillOf({ infill: { middle: 'M', files: FILES } }, marked(QWEN, 256))).toBe(
+      '<|repo_name|>myproject\n<|file_sep|>a.py\nfirst\n<|file_sep|>b.py\nsecond\n<|file_sep|>filename\n' +
+        '<|fim_prefix|>P<|fim_suffix|>S<|fim_middle|>M',
+    );
+  });
+
+  test('puts plain files first if it lacks one of the markers', async () => {
+    expect(await infillOf({ infill: { middle: 'M', files: FILES } }, marked(QWEN.slice(0, 4), 256))).toBe(
+      'first\nsecond\n<|fim_prefix|>P<|fim_suffix|>S<|fim_middle|>M',
+    );
+  });
+
+  test('without files is the plain template with the middle behind it', async () => {
+    expect(await infillOf({ infill: { middle: 'M', files: [] } }, marked(QWEN))).toBe(
+      '<|fim_prefix|>P<|fim_suffix|>S<|fim_middle|>M',
+    );
+  });
+
+  test('keeps its template and stops if all texts are empty', async () => {
+    const empty = { prompts: [''], suffix: '', infill: { middle: '', files: [] } };
+    const served = marked(BARRED);
+    expect(await infillOf(empty, served)).toBe(BARRED.join(''));
+    expect((await prepare(empty, served)).submission.endTokenIds).toHaveLength(3);
+  });
+
+  test('puts the middle after the prefix in templates without a middle marker', async () => {
+    expect(await infillOf({ infill: { middle: 'M', files: [] } }, marked(['[PREFIX]', '[SUFFIX]']))).toBe(
+      '[SUFFIX]S[PREFIX]PM',
+    );
+  });
+
+  test('treats markers inside files and names as text', async () => {
+    const files = [{ name: '<|file_sep|>', text: '<|fim_middle|>' }];
+    const served = marked(QWEN, 256);
+    const tokens = await tokensOf({ suffix: 'S', infill: { middle: '<|fim_prefix|>', files } }, served);
+    const count = (text: string) => tokens.filter((id) => id === served.tokenizer.idOf(text)).length;
+    expect(QWEN.map(count)).toEqual([1, 1, 1, 1, 2]);
+  });
+
+  test('drops the first files if not all fit, and keeps room for the text', async () => {
+    const files = Array.from({ length: 9 }, (_, index) => ({ name: `${index}`, text: `${'x'.repeat(9)}` }));
+    const served = marked(QWEN, 96);
+    const changes = { maxTokens: 20, infill: { middle: '', files } };
+    const text = await infillOf(changes, served);
+    const names = [...text.matchAll(/<\|file_sep\|>(\d)/g)].map(([, name]) => name);
+    expect(names.length).toBeGreaterThan(1);
+    expect(names).toEqual(files.slice(-names.length).map(({ name }) => name));
+    const tokens = await tokensOf({ suffix: 'S', prompts: ['P'], ...changes }, served);
+    // One more file, of 13 tokens, would not have fitted.
+    expect(tokens.length).toBeLessThanOrEqual(76);
+    expect(tokens.length + 13).toBeGreaterThan(76);
+  });
+
+  test('cuts texts that are too long, and keeps at most a quarter of the context free', async () => {
+    const served = marked(QWEN, 64);
+    for (const [maxTokens, length] of [
+      [5, 59],
+      [-1, 48],
+      [1_000, 48],
+    ] as const) {
+      const { submission } = await prepare(
+        {
+          prompts: ['p'.repeat(500)],
+          suffix: 's'.repeat(500),
+          maxTokens,
+          infill: { middle: 'm', files: FILES },
+        },
+        served,
+      );
+      const [prompt] = submission.prompts;
+      expect(prompt?.tokens.length).toBe(length);
+      expect(prompt?.maxTokens).toBe(64 - length);
+    }
+  });
+
+  test('needs a model with a template', async () => {
+    const without = { ...marked(BARRED), infill: null };
+    const refused = { status: 400, code: 'unsupported_parameter', param: 'suffix' };
+    const infill = { middle: '', files: [] };
+    await expect(prepare({ suffix: '', infill }, without)).rejects.toMatchObject(refused);
+  });
+});
+
 test('a SentencePiece suffix gains no leading space, and BOS comes first', async () => {
   const markers = ['▁<PRE>', '▁<SUF>', '▁<MID>'].map((content, i) => ({
     id: 600 + i,
@@ -153,6 +255,7 @@ describe('cutToFit', () => {
     layout: ['suffix', 'S', 'prefix', 'P'],
     markers: { prefix: 1, suffix: 2, middle: null },
     stopIds: [],
+    repository: null,
   } as const;
 
   test('fills the budget exactly, keeps the end of P and the start of S', () => {
@@ -160,7 +263,7 @@ describe('cutToFit', () => {
       fc.property(fc.nat(40), fc.nat(40), fc.integer({ min: 2, max: 60 }), (p, s, budget) => {
         const before = Array.from({ length: p }, (_, i) => 100 + i);
         const after = Array.from({ length: s }, (_, i) => 200 + i);
-        const parts = cutToFit(infill, { start: [], before, after }, budget);
+        const parts = cutToFit(infill, { start: [], files: [], before, after, middle: [] }, budget);
         expect(assemble(infill, parts).length).toBe(Math.min(budget, p + s + 2));
         const kept = Array.from(parts.before);
         expect(kept).toEqual(kept.length === 0 ? [] : before.slice(-kept.length));

@@ -21,6 +21,8 @@ export function submission(fields: Partial<Submission> & { readonly requestId: s
     stop: [],
     stopTokenIds: [],
     endTokenIds: [],
+    maxPromptMs: null,
+    maxGenerationMs: null,
     includeStop: false,
     ignoreEos: false,
     sampling: NEUTRAL,

@@ -1,12 +1,12 @@
 import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import type { Submission } from '../../../origin/engine/messages.ts';
-import type { ModelRunner } from '../../../origin/model/model-runner.ts';
-import { openModel } from '../../../origin/model/open/open-model.ts';
-import { chunkBytes, Driver } from './support/engine-driver.ts';
-import { submission } from './support/submissions.ts';
-import { type SyntheticEngine, syntheticEngine } from './support/synthetic-engine.ts';
-import { ordered, transcribe } from './support/transcript.ts';
+import type { Submission } from '../../../../origin/engine/messages.ts';
+import type { ModelRunner } from '../../../../origin/model/model-runner.ts';
+import { openModel } from '../../../../origin/model/open/open-model.ts';
+import { chunkBytes, Driver } from '../support/engine-driver.ts';
+import { submission } from '../support/submissions.ts';
+import { type SyntheticEngine, syntheticEngine } from '../support/synthetic-engine.ts';
+import { ordered, transcribe } from '../support/transcript.ts';
 
 const CHUNK = 16;
 const ALL_TOPS = Array.from({ length: 21 }, (_, top) => top);

@@ -3,8 +3,8 @@ import type { Encoder } from '../tokenizer/encoder.ts';
 import { afterGuard, GUARD } from '../tokenizer/guard.ts';
 import { PLAIN, type Tokenizer } from '../tokenizer/tokenizer.ts';
 
-/** Returns the tokens of the text after the gap. It continues a line, so the tokenizer must not add a space before it. */
-export async function encodeSuffix(
+/** Returns the tokens of a text that follows a marker. It may continue a line, so the tokenizer must not add a space. */
+export async function encodeAfterMarker(
   encoder: Encoder,
   tokenizer: Tokenizer,
   text: string,

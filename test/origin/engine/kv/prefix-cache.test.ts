@@ -2,11 +2,11 @@ import { setImmediate } from 'node:timers/promises';
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import { describe, expect, it } from 'vitest';
-import { chunkBytes, Driver } from './support/engine-driver.ts';
-import { CHUNK, longPrompt, shape } from './support/long-requests.ts';
-import { plainTranscript } from './support/reference-generation.ts';
-import { ScriptedRunner } from './support/scripted-runner.ts';
-import { ordered, transcribe } from './support/transcript.ts';
+import { chunkBytes, Driver } from '../support/engine-driver.ts';
+import { CHUNK, longPrompt, shape } from '../support/long-requests.ts';
+import { plainTranscript } from '../support/reference-generation.ts';
+import { ScriptedRunner } from '../support/scripted-runner.ts';
+import { ordered, transcribe } from '../support/transcript.ts';
 
 describe('the prefix cache', () => {
   const cached = (driver: Driver, requestId: string) => {
