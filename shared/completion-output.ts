@@ -27,6 +27,12 @@ export const outputFields = {
   prompt_logprobs: integer(0)
     .nullish()
     .describe('Number of alternatives per prompt token. Not available with stream.'),
+  prompt_logprob_start: integer(-1)
+    .nullish()
+    .describe(
+      'Position of the prompt after which its tokens have logprobs; they are null before. -1 means the last. Default: 0.',
+    ),
+  logprob_start_len: integer(-1).nullish().describe('Alias of prompt_logprob_start.'),
   return_tokens_as_token_ids: flag("Writes tokens as 'token_id:N' in the logprobs."),
   return_token_ids: flag(
     'Adds the token ids of prompt and completion to each choice, and those of top_logprobs.',

@@ -6,11 +6,14 @@ import { DOCUMENTED_AS, type Fault, integer, kindOf, MAX_INT32, report } from '.
 const parts = z.array(z.union([integer(0), z.string()])).min(1);
 const documented = z.union([z.string(), parts, z.array(z.union([z.string(), parts])).min(1)]);
 
-type ReadResult<T> = { readonly value: T } | { readonly fault: Fault };
+export type ReadResult<T> = { readonly value: T } | { readonly fault: Fault };
 
-function tokenFault(value: unknown, path: readonly number[]): Fault | null {
+const nameOf = (field: string, path: readonly number[]): string =>
+  `${field}${path.map((index) => `[${index}]`).join('')}`;
+
+function tokenFault(value: unknown, path: readonly number[], field = 'prompt'): Fault | null {
   if (typeof value === 'string') return null;
-  const name = `'prompt${path.map((index) => `[${index}]`).join('')}'`;
+  const name = `'${nameOf(field, path)}'`;
   if (typeof value !== 'number') {
     return {
       code: 'invalid_type',
@@ -34,19 +37,17 @@ function tokenFault(value: unknown, path: readonly number[]): Fault | null {
 }
 
 /** Reads one prompt of ids, strings or both. */
-function readParts(parts: readonly unknown[], path: readonly number[]): ReadResult<WirePrompt> {
+function readParts(
+  parts: readonly unknown[],
+  path: readonly number[],
+  field = 'prompt',
+): ReadResult<WirePrompt> {
   if (parts.length === 0) {
-    const name = `prompt${path.map((index) => `[${index}]`).join('')}`;
-    return {
-      fault: {
-        code: 'empty_array',
-        message: `Invalid '${name}': empty array. Expected at least one token.`,
-        path,
-      },
-    };
+    const message = `Invalid '${nameOf(field, path)}': empty array. Expected at least one token.`;
+    return { fault: { code: 'empty_array', message, path } };
   }
   for (const [index, part] of parts.entries()) {
-    const fault = tokenFault(part, [...path, index]);
+    const fault = tokenFault(part, [...path, index], field);
     if (fault) return { fault };
   }
   return { value: parts as (string | number)[] };
@@ -102,3 +103,26 @@ export const promptField = z
     return z.NEVER;
   })
   .meta({ [DOCUMENTED_AS]: documented });
+
+/**
+ * Reads a text, or a list of token ids. Unlike a schema, it checks a million ids in milliseconds.
+ * @param path of the value below `field`, for messages
+ */
+export function readTextOrIds(
+  value: unknown,
+  field: string,
+  path: readonly number[] = [],
+): ReadResult<string | number[]> {
+  if (typeof value === 'string') return { value };
+  const expected = (got: string) =>
+    `Invalid type for '${nameOf(field, path)}': expected a string or an array of token ids, but got ${got} instead.`;
+  if (!Array.isArray(value)) {
+    return { fault: { code: 'invalid_type', message: expected(kindOf(value)), path } };
+  }
+  const text = value.findIndex((part) => typeof part === 'string');
+  if (text >= 0) {
+    const message = expected(`a string at '${nameOf(field, [...path, text])}'`);
+    return { fault: { code: 'invalid_type', message, path: [...path, text] } };
+  }
+  return readParts(value, path, field) as ReadResult<number[]>;
+}

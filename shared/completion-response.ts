@@ -7,7 +7,9 @@ const logprobs = z.object({
   tokens: z.array(z.string()).describe('The tokens as texts.'),
   token_logprobs: z
     .array(z.number().nullable())
-    .describe('Natural logarithm of the probability of each token; null for the first prompt token.'),
+    .describe(
+      'Natural logarithm of the probability of each token; null for the first prompt token, and up to prompt_logprob_start.',
+    ),
   top_logprobs: z
     .array(z.record(z.string(), z.number()).nullable())
     .describe('For each token, a map from token to logprob, best first; null for the first prompt token.'),
@@ -43,7 +45,7 @@ const choice = z.object({
     .describe('For each prompt token, a map from token id to candidate; null for the first token.'),
 });
 
-const completionUsage = z.object({
+export const completionUsage = z.object({
   prompt_tokens: z.int().min(0).describe('Tokens of all prompts.'),
   completion_tokens: z.int().min(0).describe('Generated tokens of all choices.'),
   total_tokens: z.int().min(0).describe('Sum of prompt and completion tokens.'),

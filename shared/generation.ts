@@ -56,6 +56,11 @@ export const generationRequest = z.object({
   weight,
   model: z.string(),
   prompts: z.array(wirePrompt).min(1),
+  /**
+   * What precedes every prompt, to score the prompts as its continuations. The `prompt` events then have the tokens after
+   * the context only. `joint`: a text is encoded together with the context, if both are texts; `separate`: alone.
+   */
+  context: z.object({ prompt: wirePrompt, tokenization: z.enum(['joint', 'separate']) }).optional(),
   /** Images for the `<image>` marks of the prompts, in order, encoded as in shared/image-data.ts; absent = none. */
   images: z.array(z.string()).min(1).max(MAX_IMAGES).optional(),
   /** Text after the insertion point (fill-in-the-middle); null = plain completion. */
@@ -84,6 +89,8 @@ export const generationRequest = z.object({
   topLogprobs: z.int().min(0).max(MAX_TOP_LOGPROBS).nullable(),
   /** Top logprobs per prompt token, 0..20; null = no logprobs. Set for echo with logprobs. */
   promptTopLogprobs: z.int().min(0).max(MAX_TOP_LOGPROBS).nullable(),
+  /** Position of each prompt after which its tokens have logprobs; −1 = none have; absent = 0. */
+  promptLogprobStart: z.int().min(-1).optional(),
   /** Send the `prompt` event (text and ids of each prompt). */
   echo: z.boolean(),
   /** Keep a running sum of raw logprobs, sent in `finish` (for best_of). */

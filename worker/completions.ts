@@ -1,12 +1,13 @@
 import { ApiError } from '../shared/errors.ts';
+import type { OriginModel } from '../shared/generation.ts';
 import { sha256Hex } from '../shared/signing.ts';
 import type { Tenant } from '../shared/tenant.ts';
 import { authenticate } from './auth/auth.ts';
 import type { RequestContext } from './context.ts';
 import type { CompletionCall } from './dialects/completion-call.ts';
 import { chooseDialect, type Dialect } from './dialects/dialect.ts';
-import { parseCompletion } from './dialects/request.ts';
-import { startGeneration } from './generation/generation-start.ts';
+import { parseCompletion, type RequestBounds } from './dialects/request.ts';
+import { type StartingGeneration, startGeneration } from './generation/generation-start.ts';
 import { answerPlain } from './generation/plain-answer.ts';
 import { answerStream } from './generation/relay.ts';
 import { checkCapabilities, DEFAULT_NAME, resolveModel } from './generation/resolve-model.ts';
@@ -15,21 +16,49 @@ import { readJsonObject } from './http/request-body.ts';
 import { boundsOf, costOf } from './limits/request-cost.ts';
 import { admit } from './limits/reservation.ts';
 
-/** POST /v1/completions: authenticate → parse → admit → generate → relay. */
-export async function complete(request: Request, context: RequestContext): Promise<Response> {
+/** What a body is read with. */
+interface Reading {
+  readonly dialect: Dialect;
+  readonly bounds: RequestBounds;
+  readonly model: OriginModel;
+}
+
+/** A parsed body, and how its generation is answered. */
+interface ReadCall {
+  readonly call: CompletionCall;
+  readonly answer: (starting: StartingGeneration, context: RequestContext) => Promise<Response>;
+}
+
+/** POST /v1/completions */
+export function complete(request: Request, context: RequestContext): Promise<Response> {
+  return generate(request, context, (body, { dialect, bounds, model }) => {
+    const call = parseCompletion(body, dialect, bounds, model.defaults);
+    refuseKeyForStream(request, call);
+    return { call, answer: call.answer.stream ? answerStream : answerPlain };
+  });
+}
+
+/**
+ * Serves one generation: authenticate → parse → admit → generate → relay.
+ * @param read parses the body. @throws ApiError 400 for the first invalid field
+ */
+export async function generate(
+  request: Request,
+  context: RequestContext,
+  read: (body: JsonBody, reading: Reading) => ReadCall,
+): Promise<Response> {
   const principal = await authenticate(request, context, 'completions');
-  context.answer.dialect = chooseDialect(request, principal.tenant);
-  const body = withModel(await readJsonObject(request, context), context.answer.dialect);
+  const dialect = chooseDialect(request, principal.tenant);
+  context.answer.dialect = dialect;
+  const body = withModel(await readJsonObject(request, context), dialect);
   const model = await resolveModel(body.model, principal, context, request.signal);
-  const bounds = boundsOf(principal, context.settings);
-  const call = parseCompletion(body, context.answer.dialect, bounds, model.defaults);
+  const { call, answer } = read(body, { dialect, bounds: boundsOf(principal, context.settings), model });
   context.caller.endUser = await endUserHash(call.endUser, principal.tenant);
-  refuseKeyForStream(request, call);
   checkCapabilities(call, model);
   const reservation = await admit(principal, costOf(call, model), context);
   try {
     const starting = startGeneration({ request, context, principal, model, call, reservation });
-    return await (call.answer.stream ? answerStream(starting, context) : answerPlain(starting, context));
+    return await answer(starting, context);
   } catch (thrown) {
     throw finalAfterTimeLimit(thrown, context);
   }

@@ -66,6 +66,8 @@ export interface SubmittedPrompt {
   readonly images?: readonly SubmittedImage[];
   /** Tokens to generate per choice; prompt + maxTokens fits the context. 0 = evaluate only. */
   readonly maxTokens: number;
+  /** Position whose logits give the first logprob of the prompt, that of the token after it; absent = 0. */
+  readonly scoredFrom?: number;
 }
 
 export type EngineCommand =

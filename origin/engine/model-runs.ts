@@ -150,8 +150,9 @@ export class ModelRuns {
       ({ copies, restore } = assignment);
       this.#requests.start(prefill, assignment.cached, this.#now());
     }
-    const { request, slot, tokens, computed, wantedLogits, images } = prefill;
-    const chunk = prefillChunk(slot, tokens, computed, this.#runner.shape.prefillChunk, wantedLogits, images);
+    const { request, slot, tokens, computed, wantedLogits, images, scoredFrom } = prefill;
+    const { prefillChunk: length } = this.#runner.shape;
+    const chunk = prefillChunk(slot, tokens, computed, length, wantedLogits, images, scoredFrom);
     return {
       kind: 'prefill',
       copies,

@@ -18,6 +18,8 @@ export class PromptPrefill implements PrefillCandidate {
   readonly images: readonly EmbeddedImage[];
   /** Depends on the request only, so that later choices of the prompt get the same bits. */
   readonly wantedLogits: WantedLogits;
+  /** First position whose logits count for the logprobs of the prompt. */
+  readonly scoredFrom: number;
   readonly sequences: QueuedSequence[];
   /** −1 until its first chunk is scheduled: a later assignment can find more in the prefix cache. */
   slot = -1;
@@ -28,7 +30,7 @@ export class PromptPrefill implements PrefillCandidate {
 
   /** The request wants the `prompt` event, and no earlier choice has sent it. */
   readonly sendsEvent: boolean;
-  /** Logprobs of the prompt's tokens; null if not wanted. */
+  /** Logprobs of the prompt's tokens after `scoredFrom`; null if not wanted. */
   readonly scores: TokenScores | null;
   /** The wire form of those known so far. */
   readonly #logprobs: TokenLogprob[] = [];
@@ -36,7 +38,7 @@ export class PromptPrefill implements PrefillCandidate {
   /** @param storesScores whether the prefix store keeps logprobs of prompts */
   constructor(first: QueuedSequence, storesScores: boolean) {
     const { request, promptIndex } = first;
-    const { tokens, maxTokens } = request.prompt(promptIndex);
+    const { tokens, maxTokens, scoredFrom = 0 } = request.prompt(promptIndex);
     const { cachePrompt, echo, promptTopLogprobs } = request.submission;
     const wantsLogprobs = promptTopLogprobs !== null;
     this.request = request;
@@ -45,6 +47,7 @@ export class PromptPrefill implements PrefillCandidate {
     this.images = request.images(promptIndex);
     this.sequences = [first];
     this.wantedLogits = wantsLogprobs ? 'all' : maxTokens === 0 ? 'none' : 'last';
+    this.scoredFrom = scoredFrom;
     this.sendsEvent = (echo || wantsLogprobs) && !request.hasStarted(promptIndex);
     const top = storesScores && cachePrompt ? MAX_TOP_LOGPROBS : (promptTopLogprobs ?? 0);
     this.scores = wantsLogprobs && this.sendsEvent ? new TokenScores(tokens.length, top) : null;
@@ -87,14 +90,14 @@ export class PromptPrefill implements PrefillCandidate {
   ): void {
     const { skipSpecialTokens, promptTopLogprobs } = this.request.submission;
     const last = Math.min(end, this.tokens.length - 1);
-    for (let at = this.computed; at < last; at++) {
+    for (let at = Math.max(this.computed, this.scoredFrom); at < last; at++) {
       const id = this.tokens[at + 1]!;
       scores.set(at + 1, tokenLogprob(row(at - this.computed), id, scores.top, workspace));
     }
     for (let at = this.#logprobs.length; at <= last; at++) {
       const id = this.tokens[at]!;
       const hidden = skipSpecialTokens && tokenBytes.special[id] === 1;
-      const score = at === 0 ? null : scores.get(at, promptTopLogprobs ?? 0);
+      const score = at <= this.scoredFrom ? null : scores.get(at, promptTopLogprobs ?? 0);
       this.#logprobs.push(wireTokenLogprob(tokenBytes, id, score, hidden));
     }
   }

@@ -124,16 +124,18 @@ export class RunningSet {
    * it after the copies and before the next prefill ends.
    */
   assignSlot(prefill: PromptPrefill): SlotAssignment & { readonly restore: () => void } {
-    const { request, promptIndex, tokens, scores, storable } = prefill;
+    const { request, promptIndex, tokens, scores, scoredFrom, storable } = prefill;
     const { cacheNamespace } = request;
     const { images = [] } = request.prompt(promptIndex);
     // Without their pixels, because a cached prefix may outlive the request by days.
     const spans = images.map(({ at, count, key }) => ({ at, count, key }));
     // The last token is always computed, because its logits are needed.
     const found = this.#store?.find(cacheNamespace, tokens, Math.min(storable, tokens.length - 1)) ?? [];
-    const usable = scores === null ? found : takeScores(scores, found, this.#chunk);
+    const usable = scores === null ? found : takeScores(scores, found, this.#chunk, scoredFrom);
     const stored = usable.length * this.#chunk;
-    const assignment = this.kv.assign(tokens, cacheNamespace, scores === null, spans, stored);
+    // Positions of slots and chunks without scores have no logits.
+    const limit = scores === null ? tokens.length - 1 : Math.max(stored, scoredFrom);
+    const assignment = this.kv.assign(tokens, cacheNamespace, limit, spans, stored);
     const { slot, cached, restoredFrom } = assignment;
     prefill.slot = slot;
     prefill.computed = cached;
@@ -142,10 +144,12 @@ export class RunningSet {
   }
 
   /** Notes that a prompt's positions up to `end` have been computed, and stores their last chunk if it is whole. */
-  record({ slot, tokens, request, scores, storable }: PromptPrefill, end: number): void {
+  record(prefill: PromptPrefill, end: number): void {
+    const { slot, tokens, request, scores, scoredFrom, storable } = prefill;
     this.kv.record(slot, end);
     if (end % this.#chunk !== 0 || end > storable) return;
-    this.#store?.add(slot, request.cacheNamespace, tokens, end, scores);
+    const isScored = scoredFrom === 0 || end - this.#chunk > scoredFrom;
+    this.#store?.add(slot, request.cacheNamespace, tokens, end, isScored ? scores : null);
   }
 
   /** Gives slots to the sequences of a computed prompt that continue; the first takes the prompt's slot. */
@@ -221,18 +225,21 @@ export class RunningSet {
 }
 
 /**
- * Takes the stored logprobs of a prompt's tokens. Returns the chunks that need not be computed: the last one with logprobs
- * is computed again, because the logprob of the next token comes from its logits.
+ * Takes the stored logprobs of a prompt's tokens after `scoredFrom`. Returns the chunks that need not be computed: those
+ * before it, and those with logprobs. The last one with logprobs is computed again, because the logprob of the next token
+ * comes from its logits.
  */
 function takeScores(
   scores: TokenScores,
   chunks: readonly StoredChunk[],
   chunkLength: number,
+  scoredFrom: number,
 ): readonly StoredChunk[] {
-  const unscored = chunks.findIndex(({ scored }) => !scored);
-  const scored = unscored < 0 ? chunks : chunks.slice(0, unscored);
-  for (const [index, chunk] of scored.entries()) {
-    scores.copy(chunk.scores, 0, chunkLength, index * chunkLength);
+  const first = Math.floor(scoredFrom / chunkLength);
+  const unscored = chunks.findIndex(({ scored }, index) => index >= first && !scored);
+  const end = unscored < 0 ? chunks.length : unscored;
+  for (let index = first; index < end; index++) {
+    scores.copy(chunks[index]!.scores, 0, chunkLength, index * chunkLength);
   }
-  return scored.slice(0, -1);
+  return chunks.slice(0, Math.max(Math.min(first, end), end - 1));
 }

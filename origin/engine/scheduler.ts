@@ -56,6 +56,7 @@ export type WantedLogits = 'none' | 'last' | 'all';
  * @param computed positions whose KV is in the slot
  * @param chunk length of a chunk
  * @param images vectors that take the place of image tokens in the prompt
+ * @param from first position whose logits `all` wants; its whole chunk gets logits, so that their bits do not depend on it
  */
 export function prefillChunk(
   slot: number,
@@ -64,12 +65,13 @@ export function prefillChunk(
   chunk: number,
   wanted: WantedLogits,
   images: readonly EmbeddedImage[] = [],
+  from = 0,
 ): PrefillChunk {
   const end = chunkEnd(computed, prompt.length, chunk);
   const count = end - computed;
   let logitsAt = new Int32Array(0);
-  if (wanted === 'all') logitsAt = Int32Array.from({ length: count }, (_, index) => index);
-  else if (wanted === 'last' && end === prompt.length) logitsAt = Int32Array.of(count - 1);
+  if (wanted === 'all' && end > from) logitsAt = Int32Array.from({ length: count }, (_, index) => index);
+  if (wanted === 'last' && end === prompt.length) logitsAt = Int32Array.of(count - 1);
   const run = { slot, start: computed, tokens: prompt.subarray(computed, end), logitsAt };
   return images.length === 0 ? run : { ...run, images: imagesWithin(images, computed, end) };
 }

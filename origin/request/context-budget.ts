@@ -29,31 +29,46 @@ const requiredTokens = (maxTokens: number): number => (maxTokens === -1 ? 1 : ma
 
 /**
  * Returns the number of tokens to generate after a prompt of `promptTokens`.
+ * @param param the prompt's name in the error
  * @throws ApiError context_length_exceeded if nothing fits, or if less than asked fits and `contextOverflow` is `error`
  */
 export function completionBudget(
   { maxTokens, contextOverflow }: LengthFields,
   promptTokens: number,
   contextLength: number,
+  param = 'prompt',
 ): number {
   const room = contextLength - promptTokens;
   if (maxTokens === 0 && room >= 0) return 0;
-  if (room < 1) throw contextExceeded(contextLength, promptTokens, maxTokens);
+  if (room < 1) throw contextExceeded(contextLength, promptTokens, maxTokens, param);
   if (maxTokens === -1) return room;
   if (maxTokens > room && contextOverflow === 'error')
-    throw contextExceeded(contextLength, promptTokens, maxTokens);
+    throw contextExceeded(contextLength, promptTokens, maxTokens, param);
   return Math.min(maxTokens, room);
 }
 
+/**
+ * Refuses a context that leaves no room for a continuation.
+ * @throws ApiError context_length_exceeded
+ */
+export function refuseFullContext(contextTokens: number, contextLength: number): void {
+  if (contextTokens >= contextLength) throw contextExceeded(contextLength, contextTokens, 1, 'prompt');
+}
+
 /** Clients search for the words "maximum context length is X tokens". */
-function contextExceeded(contextLength: number, promptTokens: number, maxTokens: number): ApiError {
+function contextExceeded(
+  contextLength: number,
+  promptTokens: number,
+  maxTokens: number,
+  param: string,
+): ApiError {
   const completion = requiredTokens(maxTokens);
   return new ApiError(
     'context_length_exceeded',
     `This model's maximum context length is ${contextLength} tokens, however you requested ` +
       `${promptTokens + completion} tokens (${promptTokens} in your prompt; ${completion} for the completion). ` +
       'Please reduce your prompt or the completion length.',
-    { param: 'prompt' },
+    { param },
   );
 }
 
@@ -81,7 +96,8 @@ export function refuseHopelessText(
   longestSpan: number,
   contextLength: number,
   maxTokens: number,
+  param = 'prompt',
 ): void {
   const minTokens = Math.ceil(text.length / longestSpan);
-  if (minTokens > contextLength) throw contextExceeded(contextLength, minTokens, maxTokens);
+  if (minTokens > contextLength) throw contextExceeded(contextLength, minTokens, maxTokens, param);
 }

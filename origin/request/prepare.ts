@@ -5,6 +5,7 @@ import type { LockCaller } from '../fair-mutex.ts';
 import { checkImageCount, readImages } from '../images/prompt-images.ts';
 import { checkPrompt, checkRequest, fillsGap } from './checks.ts';
 import { completionBudget, promptBudget } from './context-budget.ts';
+import { continuationPrompt, encodeContext } from './continuation-prompt.ts';
 import { imagePrompt } from './image-prompt.ts';
 import { infillPrompt } from './infill-prompt.ts';
 import { plainPrompt } from './plain-prompt.ts';
@@ -53,9 +54,15 @@ export async function prepareGeneration(
   checkRequest(request, model);
   const caller = { tenantId: request.tenantId, signal };
   const prompts = await tokenizePrompts(request, model, caller);
-  const submitted = prompts.map(({ tokens }) => ({
-    tokens,
-    maxTokens: completionBudget(request, tokens.length, model.contextLength),
+  const submitted = prompts.map((prompt, index) => ({
+    tokens: prompt.tokens,
+    maxTokens: completionBudget(
+      request,
+      prompt.tokens.length,
+      model.contextLength,
+      request.context ? paramOf(request, index) : 'prompt',
+    ),
+    scoredFrom: scoredFrom(request, prompt),
   }));
   const promptTokens = prompts.map(({ tokens }) => tokens.length);
   return {
@@ -74,6 +81,24 @@ export async function prepareGeneration(
   };
 }
 
+/** Returns the name of a prompt in error messages. */
+function paramOf({ prompts, context }: GenerationRequest, index: number): string {
+  if (context !== undefined) return `continuations[${index}]`;
+  return prompts.length === 1 ? 'prompt' : `prompt[${index}]`;
+}
+
+/** Returns the position whose logits give the first logprob of a prompt, if its logprobs are wanted. */
+function scoredFrom(
+  { promptLogprobStart = 0 }: GenerationRequest,
+  { tokens, echo }: TokenizedPrompt,
+): number {
+  if (echo.kind === 'continuation') return echo.contextTokens - 1;
+  if (promptLogprobStart === -1) return tokens.length - 1;
+  if (promptLogprobStart < tokens.length) return promptLogprobStart;
+  const message = `Invalid 'prompt_logprob_start': expected a position of the prompt (0 to ${tokens.length - 1}), or -1 to score none of it, but got ${promptLogprobStart} instead.`;
+  throw new ApiError('invalid_value', message, { param: 'prompt_logprob_start' });
+}
+
 async function tokenizePrompts(
   request: GenerationRequest,
   model: ServedModel,
@@ -81,11 +106,14 @@ async function tokenizePrompts(
 ): Promise<TokenizedPrompt[]> {
   const budget = promptBudget(request, model.contextLength);
   const tokenized: TokenizedPrompt[] = [];
+  const common = { request, model, caller, budget };
+  const before = request.context && (await encodeContext(request.context, { ...common, param: 'prompt' }));
   for (const [index, prompt] of request.prompts.entries()) {
-    const param = request.prompts.length === 1 ? 'prompt' : `prompt[${index}]`;
-    const context: PromptContext = { request, model, caller, param, budget };
-    const result =
-      model.infill && fillsGap(request)
+    const param = paramOf(request, index);
+    const context: PromptContext = { ...common, param };
+    const result = before
+      ? await continuationPrompt(prompt, before, context)
+      : model.infill && fillsGap(request)
         ? await infillPrompt(prompt, model.infill, context)
         : model.images && request.images
           ? await imagePrompt(prompt, model.images, context)

@@ -19,7 +19,7 @@ export interface PromptContext {
   readonly request: GenerationRequest;
   readonly model: ServedModel;
   readonly caller: LockCaller;
-  /** The prompt's name in error messages: `prompt`, or `prompt[2]` if the request has several. */
+  /** The prompt's name in error messages: `prompt`, `prompt[2]` if the request has several, or `continuations[2]`. */
   readonly param: string;
   /** Maximum number of tokens to keep; null = the prompt is never cut. */
   readonly budget: number | null;
@@ -59,12 +59,13 @@ export async function encodePrompt(
 export function boundedText(
   text: string,
   kept: 'start' | 'end',
-  { request, model, budget }: PromptContext,
+  { request, model, budget, param }: PromptContext,
 ): string {
   const { tokenizer, contextLength } = model;
   if (budget !== null)
     return reachableText(text, kept, tokenizer.longestSpan, Math.min(budget, contextLength + 1));
-  refuseHopelessText(text, tokenizer.longestSpan, contextLength, request.maxTokens);
+  const named = request.context === undefined ? 'prompt' : param;
+  refuseHopelessText(text, tokenizer.longestSpan, contextLength, request.maxTokens, named);
   return text;
 }
 

@@ -45,14 +45,20 @@ function maxTokensOf(request: CompletionRequest, defaults: Defaults, bound: numb
   throw aboveAccountMaximum(name ?? 'max_tokens', bound, given);
 }
 
+const allowedSequences = (bound: number): string =>
+  `This endpoint allows you at most ${counted(bound, 'sequence')} per request`;
+
+/** @throws ApiError 400 if a field has more texts than one request may have sequences */
+export function checkCount(field: string, count: number, bound: number): void {
+  if (count <= bound) return;
+  const message = `Invalid '${field}': array too long. ${allowedSequences(bound)}, but it has ${count} elements.`;
+  throw new ApiError('array_above_max_length', message, { param: field });
+}
+
 function checkSequences(prompts: number, choices: number, param: string, bound: number): void {
-  const allowed = `This endpoint allows you at most ${counted(bound, 'sequence')} per request`;
-  if (prompts > bound) {
-    const message = `Invalid 'prompt': array too long. ${allowed}, but the request has ${prompts} prompts.`;
-    throw new ApiError('array_above_max_length', message, { param: 'prompt' });
-  }
+  checkCount('prompt', prompts, bound);
   if (prompts * choices <= bound) return;
-  const message = `Invalid '${param}': integer above maximum value. ${allowed}, but ${counted(prompts, 'prompt')} with ${counted(choices, 'choice')} each would need ${prompts * choices}.`;
+  const message = `Invalid '${param}': integer above maximum value. ${allowedSequences(bound)}, but ${counted(prompts, 'prompt')} with ${counted(choices, 'choice')} each would need ${prompts * choices}.`;
   throw new ApiError('integer_above_max_value', message, { param });
 }
 
@@ -70,6 +76,15 @@ function promptTopLogprobsOf({ echo, echoLast, logprobs, promptLogprobs }: Answe
     ...(echo && echoLast !== null ? [0] : []),
   ];
   return wanted.length === 0 ? null : Math.max(...wanted);
+}
+
+/** Without logprobs of the prompt, the field has no effect. */
+function promptLogprobStart(
+  request: CompletionRequest,
+  isScored: boolean,
+): Pick<GenerationFields, 'promptLogprobStart'> {
+  const start = either(request, 'prompt_logprob_start', 'logprob_start_len') ?? 0;
+  return isScored && start !== 0 ? { promptLogprobStart: start } : {};
 }
 
 function generationOf(
@@ -96,6 +111,7 @@ function generationOf(
     constraint: resolved.constraint?.constraint ?? null,
     topLogprobs: resolved.logprobs,
     promptTopLogprobs,
+    ...promptLogprobStart(request, promptTopLogprobs !== null),
     echo: answer.echo || answer.tokenIds || promptTopLogprobs !== null,
     scores: answer.rank,
     tokenIds: answer.tokenIds,

@@ -97,7 +97,7 @@ export function startGeneration({
   const start = async (): Promise<StartedGeneration> => {
     upstream = context.catalogue.upstreamFor(model, {
       tenantId: principal.tenant.id,
-      prompt: call.generation.prompts[0] ?? null,
+      prompt: call.generation.context?.prompt ?? call.generation.prompts[0] ?? null,
     });
     const batches = await upstream.generate(generationRequest(call, model, principal, context, reservation), {
       signal: abort.signal,

@@ -1,15 +1,26 @@
 import { toApiError } from '../../shared/errors.ts';
+import type { EventOf, GenerationEvent } from '../../shared/generation.ts';
 import type { RequestContext } from '../context.ts';
+import type { AnswerOptions, CompletionCall } from '../dialects/completion-call.ts';
 import { reportBug } from '../http/bug-report.ts';
 import { jsonText } from '../http/responses.ts';
 import { inTime } from '../timers/time-limit.ts';
 import { ChoiceCollector } from './format/choice-collector.ts';
 import { ChoiceDeltas } from './format/choice-deltas.ts';
-import { completionJson } from './format/completion-json.ts';
+import { completionJson, type Envelope } from './format/completion-json.ts';
 import { doneOf, type StartedGeneration, type StartingGeneration } from './generation-start.ts';
 
 /** JSON allows white space before a value. */
 const SPACE = new Uint8Array([0x20]);
+
+/** Turns the events of one generation into a JSON body. */
+export interface PlainFormat {
+  add(event: GenerationEvent): void;
+  /** Returns the body. @throws ApiError if the events are incomplete */
+  end(done: EventOf<'done'>): string;
+}
+
+type ChooseFormat = (started: StartedGeneration) => PlainFormat;
 
 /**
  * Returns one JSON body when the generation has ended. After EARLY_ANSWER_MS, the response begins with white space. The
@@ -18,8 +29,12 @@ const SPACE = new Uint8Array([0x20]);
  * one gets its 400. A client that closes its connection before that is noticed afterwards; nothing is generated until then.
  * @throws ApiError if the generation failed before the response began
  */
-export async function answerPlain(starting: StartingGeneration, context: RequestContext): Promise<Response> {
-  const body = starting.started.then(collect);
+export async function answerPlain(
+  starting: StartingGeneration,
+  context: RequestContext,
+  chooseFormat: ChooseFormat = ({ call, envelope }) => new CompletionFormat(call, envelope),
+): Promise<Response> {
+  const body = starting.started.then((started) => collect(started, chooseFormat(started)));
   const { settings, timers, waitUntil } = context;
   const early = await inTime(body, { after: timers.after, ms: settings.EARLY_ANSWER_MS });
   if (early !== null) return jsonText(early);
@@ -29,18 +44,35 @@ export async function answerPlain(starting: StartingGeneration, context: Request
   return jsonText(readable);
 }
 
-async function collect({ generation, first, call, envelope }: StartedGeneration): Promise<string> {
-  const { answer } = call;
-  const { prompts, choices } = call.generation;
-  const deltas = new ChoiceDeltas(answer, choices);
-  const collector = new ChoiceCollector(answer, prompts.length, choices);
+class CompletionFormat implements PlainFormat {
+  readonly #answer: AnswerOptions;
+  readonly #envelope: Envelope;
+  readonly #deltas: ChoiceDeltas;
+  readonly #collector: ChoiceCollector;
+
+  constructor({ answer, generation: { prompts, choices } }: CompletionCall, envelope: Envelope) {
+    this.#answer = answer;
+    this.#envelope = envelope;
+    this.#deltas = new ChoiceDeltas(answer, choices);
+    this.#collector = new ChoiceCollector(answer, prompts.length, choices);
+  }
+
+  add(event: GenerationEvent): void {
+    for (const delta of this.#deltas.of(event)) this.#collector.add(delta);
+  }
+
+  end(done: EventOf<'done'>): string {
+    const trailer = { usage: done.usage, ...(this.#answer.timings ? { timings: done } : {}) };
+    return completionJson(this.#envelope, this.#collector.chosen(), trailer);
+  }
+}
+
+async function collect({ generation, first }: StartedGeneration, format: PlainFormat): Promise<string> {
   try {
     for (let events = first; ; events = await generation.next()) {
-      for (const event of events) for (const delta of deltas.of(event)) collector.add(delta);
+      for (const event of events) format.add(event);
       const done = doneOf(events);
-      if (!done) continue;
-      const trailer = { usage: done.usage, ...(answer.timings ? { timings: done } : {}) };
-      return completionJson(envelope, collector.chosen(), trailer);
+      if (done) return format.end(done);
     }
   } catch (thrown) {
     generation.fail(toApiError(thrown));

@@ -28,12 +28,14 @@ export function boundsOf({ tenant, key }: Principal, settings: Settings): Reques
 
 /** Returns the maximum cost of a call. A call without max_tokens costs the whole context. */
 export function costOf({ generation }: CompletionCall, model: OriginModel): RequestCost {
-  const imageTokens = (generation.images?.length ?? 0) * (model.imageTokens ?? 0);
-  const promptTokens = generation.prompts.reduce<number>(
+  const { prompts, context, images = [] } = generation;
+  const imageTokens = images.length * (model.imageTokens ?? 0);
+  const contextTokens = context === undefined ? 0 : prompts.length * estimateTokens(context.prompt);
+  const promptTokens = prompts.reduce<number>(
     (sum, prompt) => sum + estimateTokens(prompt),
-    imageTokens,
+    imageTokens + contextTokens,
   );
-  const sequences = generation.prompts.length * generation.choices;
+  const sequences = prompts.length * generation.choices;
   return {
     tokens: promptTokens + sequences * maxGenerated(generation, model.contextLength),
     model: model.id,

@@ -10,7 +10,8 @@ import {
   REQUEST_ID_HEADER,
   RETRY_HEADERS,
 } from '../http/headers.ts';
-import { type DocumentedOperation, OPERATIONS, TAGS } from './operations.ts';
+import { type DocumentedOperation, TAGS } from './documented-operation.ts';
+import { OPERATIONS } from './operations.ts';
 import { type Json, jsonSchema } from './schema-output.ts';
 
 interface DocumentedRoute {

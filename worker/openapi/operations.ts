@@ -1,96 +1,19 @@
-import type * as z from 'zod';
 import { completionRequest } from '../../shared/completion.ts';
 import * as answers from '../../shared/completion-response.ts';
-import { ERROR_TABLE, type ErrorCode, isErrorCode } from '../../shared/errors.ts';
 import { publicDetokenizeRequest, publicTokenizeRequest } from '../../shared/tokenizer-requests.ts';
+import { IDEMPOTENCY_HEADER, LAST_EVENT_HEADER, REPLAY_HEADERS, RESUMABLE_HEADER } from '../http/headers.ts';
 import {
-  type HeaderDescriptions,
-  IDEMPOTENCY_HEADER,
-  LAST_EVENT_HEADER,
-  REPLAY_HEADERS,
-  RESUMABLE_HEADER,
-} from '../http/headers.ts';
-
-type Codes = readonly ErrorCode[];
-
-/** Errors of every operation. 404 and 405 of the router belong to no operation. */
-const ANY: Codes = ['internal_error'];
-
-/** Errors of authentication and of the dialect header. */
-const CALLER: Codes = [
-  ...ANY,
-  'missing_api_key',
-  'invalid_api_key',
-  'insufficient_scope',
-  'tenant_suspended',
-  'rate_limit_exceeded',
-  'server_is_overloaded',
-  'invalid_value',
-];
-
-/** Errors of listing the served models. */
-const MODELS: Codes = [...CALLER, 'model_loading', 'upstream_error', 'upstream_timeout'];
-
-const ONE_MODEL: Codes = [...MODELS, 'model_not_found'];
-
-/** Errors of a model's tokenizer, which not every upstream offers. */
-const TOKENIZER: Codes = [...ONE_MODEL, 'model_unavailable', 'unsupported_endpoint'];
-
-/** Errors of reading a JSON body. */
-const BODY: Codes = [
-  'unsupported_media_type',
-  'request_too_large',
-  'request_timeout',
-  'invalid_json',
-  'invalid_type',
-  'missing_required_parameter',
-];
-
-const NOT_FOR_COMPLETIONS: readonly string[] = [
-  'unknown_url',
-  'method_not_supported',
-  'not_found',
-  'headers_too_large',
-  'protocol_mismatch',
-];
-
-const COMPLETION: Codes = Object.keys(ERROR_TABLE)
-  .filter(isErrorCode)
-  .filter((code) => !NOT_FOR_COMPLETIONS.includes(code));
-
-/** Groups of operations. */
-export const TAGS = {
-  Completions: 'Continue texts, plain or streamed.',
-  Models: 'The models that a key may use.',
-  Tokenizer: 'Convert texts to tokens and back.',
-  Service: 'State and addresses of the endpoint.',
-} as const;
-
-/** A public operation as the OpenAPI document describes it. */
-export interface DocumentedOperation {
-  readonly id: string;
-  readonly summary: string;
-  readonly tag: keyof typeof TAGS;
-  /** False if the operation needs no API key. */
-  readonly secured: boolean;
-  readonly body?: { readonly name: string; readonly schema: z.ZodType; readonly examples: Examples };
-  /** Codes of the possible errors. */
-  readonly errors: readonly ErrorCode[];
-  /** Responses have `x-ratelimit-*` headers. */
-  readonly limited?: boolean;
-  /** Headers of a successful response, in addition to the common ones. */
-  readonly answerHeaders?: HeaderDescriptions;
-  /** Absent if all responses are streams. */
-  readonly answer?: { readonly name: string; readonly schema: z.ZodType; readonly example: unknown };
-  /** Name and schema of the stream events, if the response can be a stream. */
-  readonly events?: { readonly name: string; readonly schema: z.ZodType };
-  /** Query parameters; all are optional strings. */
-  readonly query?: HeaderDescriptions;
-  /** Header parameters, in addition to those of every operation; all are optional strings. */
-  readonly headers?: HeaderDescriptions;
-}
-
-type Examples = Readonly<Record<string, unknown>>;
+  ANY,
+  BODY,
+  CALLER,
+  COMPLETION,
+  type DocumentedOperation,
+  type Examples,
+  MODELS,
+  ONE_MODEL,
+  TOKENIZER,
+} from './documented-operation.ts';
+import { SCORING_OPERATIONS } from './scoring-operations.ts';
 
 const COMPLETION_EXAMPLES: Examples = {
   plain: { model: 'default', prompt: 'Once upon a time', max_tokens: 30, temperature: 0.7 },
@@ -184,6 +107,7 @@ export const OPERATIONS: Readonly<Record<string, DocumentedOperation>> = {
         'The id of the last received event. If absent, the stream starts from the beginning.',
     },
   },
+  ...SCORING_OPERATIONS,
   'GET /v1/models': {
     id: 'listModels',
     summary: 'List the models that the key may use.',

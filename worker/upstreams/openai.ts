@@ -7,6 +7,14 @@ import type { Flavor } from './flavors.ts';
 import { errorOfOpenAiAnswer, noRawCompletions } from './openai-errors.ts';
 import { OpenAiEvents } from './openai-events.ts';
 import { openAiBody } from './openai-request.ts';
+import {
+  cannotScore,
+  echoRequest,
+  isScoring,
+  refusesEcho,
+  type ScoringRequest,
+  scoredEvents,
+} from './openai-scoring.ts';
 import { estimateTokens } from './token-estimate.ts';
 import type { EventBatches, Upstream, UpstreamContext } from './upstream.ts';
 import type { OpenAiModel } from './upstream-config.ts';
@@ -61,11 +69,12 @@ export class OpenAiUpstream implements Upstream {
     return null;
   }
 
-  async generate(request: GenerationRequest, context: UpstreamContext): Promise<EventBatches> {
-    const model = this.#options.models.find(({ id }) => id === request.model);
-    if (!model?.rawCompletions) throw noRawCompletions(request.model);
+  async generate(wanted: GenerationRequest, context: UpstreamContext): Promise<EventBatches> {
+    const model = this.#options.models.find(({ id }) => id === wanted.model);
+    if (!model?.rawCompletions) throw noRawCompletions(wanted.model);
     const { now, flavor } = this.#options;
-    const body = openAiBody(request, {
+    const request = isScoring(wanted) ? echoRequest(wanted, flavor) : wanted;
+    const fields = openAiBody(request, {
       ...context,
       model: model.upstreamId ?? model.id,
       contextLength: model.contextLength,
@@ -73,6 +82,7 @@ export class OpenAiUpstream implements Upstream {
       cacheSalt: await this.#saltOf(request),
       user: await this.#userOf(request, context),
     });
+    const body = isScoring(wanted) ? { ...fields, echo: true } : fields;
     const accept = (): void =>
       context.onAccepted(request.prompts.reduce((sum: number, prompt) => sum + estimateTokens(prompt), 0));
     // A plain answer has its status only when it is finished.
@@ -84,11 +94,12 @@ export class OpenAiUpstream implements Upstream {
       const { type = null, code = null } = fault ?? {};
       // The caller's own mistakes are not failures of the server.
       if (error.status !== 400) context.report({ upstream: this.name, status: response.status, type, code });
-      throw error;
+      throw isScoring(wanted) && refusesEcho(error) ? cannotScore(request.model) : error;
     }
     if (response.body === null) throw malformed();
     if (request.stream) accept();
     const events = new OpenAiEvents(request);
+    if (isScoring(wanted)) return readScores(response, events, wanted);
     return request.stream ? readChunks(response.body, events) : readAnswer(response, events);
   }
 
@@ -133,6 +144,15 @@ async function* readAnswer(
 ): AsyncGenerator<readonly GenerationEvent[]> {
   const answer = await readJsonBody(response);
   yield [...events.opening(), ...events.whole(answer)];
+}
+
+async function* readScores(
+  response: Response,
+  events: OpenAiEvents,
+  request: ScoringRequest,
+): AsyncGenerator<readonly GenerationEvent[]> {
+  const answer = await readJsonBody(response);
+  yield [...events.opening(), ...scoredEvents(events.whole(answer), request)];
 }
 
 async function* readChunks(

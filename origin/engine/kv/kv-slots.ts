@@ -84,19 +84,18 @@ export class KvSlots {
   /**
    * Assigns a slot to a prompt, with the longest cached prefix of its namespace. The last prompt token is always
    * computed, because its logits are needed.
-   * @param useCache false = take no prefix that is longer than `stored`
+   * @param limit most positions to take from the prefix that a slot holds
    * @param images of the prompt, in order
    * @param stored positions of the prompt that the prefix store can restore
    */
   assign(
     prompt: Int32Array,
     namespace: string,
-    useCache: boolean,
+    limit: number,
     images: readonly PromptSpan[] = [],
     stored = 0,
   ): SlotAssignment {
-    const limit = useCache ? prompt.length - 1 : stored;
-    const donor = this.#longestPrefix(prompt, limit, namespace, images);
+    const donor = this.#longestPrefix(prompt, Math.min(limit, prompt.length - 1), namespace, images);
     const slot = this.#chooseSlot(donor?.slot ?? null);
     const copies: KvCopy[] = [];
     const found = donor?.length ?? 0;

@@ -29,7 +29,7 @@ describe('the invariants', () => {
     [
       'a slot that is held but not used',
       /2 slots are held, 1 are used/,
-      ({ kv }) => kv.assign(Int32Array.of(1), 'x', true),
+      ({ kv }) => kv.assign(Int32Array.of(1), 'x', Infinity),
     ],
     ['a closed request that still has a slot', /not open/, (_, request) => request.close()],
     ['a request that is missing from the open ones', /not open/, ({ requests }) => requests.clear()],

@@ -31,12 +31,12 @@ it('the prefix cache shares exactly the whole chunks in which tokens and images 
       const one = laidOut(first);
       const other = laidOut([...first.slice(0, common), ...second]);
       const kv = new KvSlots({ slots: 2, contextLength: 64, prefillChunk: CHUNK });
-      const { slot } = kv.assign(one.tokens, 'x', true, one.images);
+      const { slot } = kv.assign(one.tokens, 'x', Infinity, one.images);
       kv.record(slot, one.tokens.length);
       const same = other.contents.findIndex((content, at) => content !== one.contents[at]);
       const length = Math.min(same < 0 ? Infinity : same, one.tokens.length, other.tokens.length - 1);
       const whole = (positions: number) => positions - (positions % CHUNK);
-      const { cached } = kv.assign(other.tokens, 'x', true, other.images);
+      const { cached } = kv.assign(other.tokens, 'x', Infinity, other.images);
       const inImage = one.images.some(({ at, count }) => at < length && length < at + count);
       // If the prompts differ within an image, the whole image counts as different.
       if (inImage && same >= 0 && same === length) expect(cached).toBeLessThanOrEqual(whole(length));

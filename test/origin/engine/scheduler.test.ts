@@ -15,7 +15,8 @@ describe('prefill chunks', () => {
         fc.integer({ min: 1, max: 16 }),
         fc.nat(10),
         fc.constantFrom('none' as const, 'last' as const, 'all' as const),
-        (length, chunk, cachedChunks, wanted) => {
+        fc.nat(120),
+        (length, chunk, cachedChunks, wanted, from) => {
           const prompt = Int32Array.from({ length }, (_, at) => at);
           let computed = Math.min(cachedChunks * chunk, length - 1);
           computed -= computed % chunk;
@@ -23,7 +24,7 @@ describe('prefill chunks', () => {
           const seen: number[] = [];
           const logits: number[] = [];
           while (computed < length) {
-            const run = prefillChunk(3, prompt, computed, chunk, wanted);
+            const run = prefillChunk(3, prompt, computed, chunk, wanted, [], from);
             expect(run.start).toBe(computed);
             expect(Math.floor(run.start / chunk)).toBe(
               Math.floor((run.start + run.tokens.length - 1) / chunk),
@@ -34,7 +35,9 @@ describe('prefill chunks', () => {
           }
           const expected = [...prompt.subarray(first)];
           expect(seen).toEqual(expected);
-          expect(logits).toEqual(wanted === 'all' ? expected : wanted === 'last' ? [length - 1] : []);
+          // Of the chunk with the first wanted position, all logits are computed.
+          const scored = expected.filter((at) => at >= from - (from % chunk) && from < length);
+          expect(logits).toEqual(wanted === 'all' ? scored : wanted === 'last' ? [length - 1] : []);
         },
       ),
     );

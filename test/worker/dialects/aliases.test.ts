@@ -10,6 +10,7 @@ describe('aliases', () => {
     ['mirostat_eta', 'mirostat_lr', 0.5, 0.25],
     ['logprobs', 'n_probs', 2, 3],
     ['logprobs', 'top_logprobs', 2, 3],
+    ['prompt_logprob_start', 'logprob_start_len', 2, -1],
     ['typical_p', 'typ_p', 0.5, 0.25],
     ['n', 'n_cmpl', 2, 3],
     ['include_stop_str_in_output', 'no_stop_trim', true, false],

@@ -234,6 +234,8 @@ export const FIELD_TABLE: Readonly<Record<string, FieldRow>> = {
   top_logprobs: alternatives,
   n_probs: alternatives,
   prompt_logprobs: alternatives,
+  prompt_logprob_start: integer(-1, INT32, { prompt_logprobs: 1 }),
+  logprob_start_len: integer(-1, INT32),
   return_tokens_as_token_ids: flag,
   return_token_ids: flag,
   return_tokens: flag,

@@ -16,6 +16,8 @@ describe('logprobs', () => {
     expect(parse({ prompt_logprobs: 1 }).generation).toMatchObject({ echo: true, promptTopLogprobs: 1 });
     expect(parse({ echo: true, logprobs: 1, prompt_logprobs: 4 }).generation.promptTopLogprobs).toBe(4);
     expect(parse({ echo_last: 3 }).generation).toMatchObject({ echo: true, promptTopLogprobs: 0 });
+    expect(parse({ prompt_logprobs: 1, logprob_start_len: 7 }).generation.promptLogprobStart).toBe(7);
+    expect(parse({ prompt_logprob_start: 7 }).generation).not.toHaveProperty('promptLogprobStart');
     expect(parse({ echo_last: 0, echo: true }).answer.echo).toBe(false);
   });
 });

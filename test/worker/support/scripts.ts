@@ -41,8 +41,14 @@ export const tokenEvent = (step: number, text = ` t${step}`): GenerationEvent =>
 export const logprobOf = (choice: number, step: number): number =>
   Math.fround(-0.1 * (step + 1) - 0.01 * choice);
 
+/** Returns the tokens of each prompt, those of the context included. */
+function tokenCounts({ prompts, context }: GenerationRequest): number[] {
+  const before = context === undefined ? 0 : idsOf(context.prompt).length;
+  return prompts.map((prompt) => before + idsOf(prompt).length);
+}
+
 export function acceptedFor(request: GenerationRequest, queueMs = 1): GenerationEvent[] {
-  const promptTokens = request.prompts.map((prompt) => idsOf(prompt).length);
+  const promptTokens = tokenCounts(request);
   const accepted: EventOf<'accepted'> = { type: 'accepted', model: request.model, promptTokens };
   return [
     accepted,
@@ -59,7 +65,7 @@ export function promptEvents(request: GenerationRequest): GenerationEvent[] {
     if (topLogprobs === null) return plain;
     const texts = typeof prompt === 'string' ? Array.from(prompt) : ids.map((id) => `<${id}>`);
     const tokens = texts.map((text, step) =>
-      token(ids[step] ?? 0, text, step === 0 ? null : -1.5, topLogprobs),
+      token(ids[step] ?? 0, text, step === 0 && !request.context ? null : -1.5, topLogprobs),
     );
     return { ...plain, logprobs: tokens };
   });
@@ -72,9 +78,13 @@ export const finishOf = (
 ): EventOf<'finish'> => ({ type: 'finish', choice, reason, stopReason: null, completionTokens });
 
 /** Returns the `done` event of a request with so many completion tokens. */
-export const doneFor = ({ prompts }: GenerationRequest, completionTokens: number): EventOf<'done'> => ({
+export const doneFor = (request: GenerationRequest, completionTokens: number): EventOf<'done'> => ({
   type: 'done',
-  usage: { promptTokens: prompts.flatMap(idsOf).length, cachedTokens: 0, completionTokens },
+  usage: {
+    promptTokens: tokenCounts(request).reduce((sum, count) => sum + count, 0),
+    cachedTokens: 0,
+    completionTokens,
+  },
   timings: { queueMs: 1, promptMs: 2, generationMs: 4 },
 });
 

@@ -23,7 +23,12 @@ export interface Trailer {
   readonly timings?: EventOf<'done'>;
 }
 
-function usageObject({ promptTokens, cachedTokens, completionTokens }: Usage): Record<string, unknown> {
+/** Returns `usage` as the public API names its parts. */
+export function usageObject({
+  promptTokens,
+  cachedTokens,
+  completionTokens,
+}: Usage): Record<string, unknown> {
   return {
     prompt_tokens: promptTokens,
     completion_tokens: completionTokens,

@@ -73,7 +73,7 @@ describe('KV slots', () => {
         for (const step of commands) {
           const holder = 'pick' in step ? holders[step.pick % Math.max(1, holders.length)] : undefined;
           if (step.type === 'assign' && holders.length < slots) {
-            const assignment = kv.assign(step.prompt, step.namespace, true);
+            const assignment = kv.assign(step.prompt, step.namespace, Infinity);
             memory.copy(assignment.copies);
             expect(assignment.cached % CHUNK).toBe(0);
             expect(assignment.cached).toBeLessThan(step.prompt.length);
@@ -135,7 +135,7 @@ describe('KV slots', () => {
         };
         steps.forEach(({ hold, drop }, serial) => {
           if (held.length === slots) release(drop % held.length);
-          const { slot } = kv.assign(own(serial), 'x', true);
+          const { slot } = kv.assign(own(serial), 'x', Infinity);
           kv.record(slot, CHUNK + 1);
           held.push({ slot, serial });
           if (!hold) release(drop % held.length);
@@ -143,7 +143,7 @@ describe('KV slots', () => {
         if (held.length === slots) release(0);
         const recent = released.slice(0, slots - held.length);
         if (recent.length === 0) return;
-        expect(kv.assign(own(recent[pick % recent.length]!), 'x', true).cached).toBe(CHUNK);
+        expect(kv.assign(own(recent[pick % recent.length]!), 'x', Infinity).cached).toBe(CHUNK);
       }),
       { numRuns: 1000 },
     );
@@ -152,64 +152,64 @@ describe('KV slots', () => {
   it('reuse the prefix of a free slot in place, without a copy', () => {
     const kv = new KvSlots({ slots: 4, contextLength: CONTEXT, prefillChunk: CHUNK });
     const first = Int32Array.from({ length: 9 }, (_, at) => at);
-    const { slot } = kv.assign(first, 'x', true);
+    const { slot } = kv.assign(first, 'x', Infinity);
     kv.record(slot, 9);
     kv.release(slot, true);
-    expect(kv.assign(first, 'x', true)).toEqual({ slot, cached: 8, copies: [], restoredFrom: 8 });
+    expect(kv.assign(first, 'x', Infinity)).toEqual({ slot, cached: 8, copies: [], restoredFrom: 8 });
   });
 
   it('save the rest of a prefix that is reused in part, while another slot is empty', () => {
     const kv = new KvSlots({ slots: 2, contextLength: CONTEXT, prefillChunk: CHUNK });
     const whole = Int32Array.from({ length: 9 }, (_, at) => at);
-    const { slot } = kv.assign(whole, 'x', true);
+    const { slot } = kv.assign(whole, 'x', Infinity);
     kv.record(slot, 9);
     kv.release(slot, true);
-    const branch = kv.assign(Int32Array.of(0, 1, 2, 3, 9, 9), 'x', true);
+    const branch = kv.assign(Int32Array.of(0, 1, 2, 3, 9, 9), 'x', Infinity);
     expect(branch).toMatchObject({ slot, cached: CHUNK });
-    expect(kv.assign(whole, 'x', true).cached).toBe(2 * CHUNK);
+    expect(kv.assign(whole, 'x', Infinity).cached).toBe(2 * CHUNK);
   });
 
   it('copy from a free slot that is far from the held ones, which keeps the rest of its prefix', () => {
     const kv = new KvSlots({ slots: 6, contextLength: CONTEXT, prefillChunk: CHUNK });
-    for (let serial = 0; serial < 3; serial++) kv.assign(Int32Array.of(serial), 'x', true);
+    for (let serial = 0; serial < 3; serial++) kv.assign(Int32Array.of(serial), 'x', Infinity);
     const whole = Int32Array.from({ length: 9 }, (_, at) => at);
-    const far = kv.assign(whole, 'x', true).slot;
+    const far = kv.assign(whole, 'x', Infinity).slot;
     kv.record(far, 9);
     for (const slot of [far, 1, 2]) kv.release(slot, true);
-    const branch = kv.assign(Int32Array.of(0, 1, 2, 3, 9, 9), 'x', true);
+    const branch = kv.assign(Int32Array.of(0, 1, 2, 3, 9, 9), 'x', Infinity);
     expect(branch).toEqual({
       slot: 1,
       cached: CHUNK,
       copies: [{ from: far, to: 1, length: CHUNK }],
       restoredFrom: CHUNK,
     });
-    expect(kv.assign(whole, 'x', true).cached).toBe(2 * CHUNK);
+    expect(kv.assign(whole, 'x', Infinity).cached).toBe(2 * CHUNK);
   });
 
   it('drop first a prefix that was copied to another slot', () => {
     const kv = new KvSlots({ slots: 4, contextLength: CONTEXT, prefillChunk: CHUNK });
     const long = (serial: number) => Int32Array.from({ length: 9 }, (_, at) => serial * 10 + at);
     for (const prompt of [Int32Array.of(0), Int32Array.of(1), long(2), long(3)]) {
-      kv.record(kv.assign(prompt, 'x', true).slot, prompt.length);
+      kv.record(kv.assign(prompt, 'x', Infinity).slot, prompt.length);
     }
     for (const slot of [2, 3, 1]) kv.release(slot, true);
-    expect(kv.assign(long(3), 'x', true)).toMatchObject({ slot: 1, copies: [{ from: 3 }] });
-    expect(kv.assign(Int32Array.of(4), 'x', true).slot).toBe(2);
-    expect(kv.assign(long(2), 'x', true).cached).toBe(2 * CHUNK);
+    expect(kv.assign(long(3), 'x', Infinity)).toMatchObject({ slot: 1, copies: [{ from: 3 }] });
+    expect(kv.assign(Int32Array.of(4), 'x', Infinity).slot).toBe(2);
+    expect(kv.assign(long(2), 'x', Infinity).cached).toBe(2 * CHUNK);
   });
 
   it('leave one position of a full slot for idle rows', () => {
     const kv = new KvSlots({ slots: 1, contextLength: CONTEXT, prefillChunk: CHUNK });
-    kv.record(kv.assign(new Int32Array(CONTEXT), 'x', true).slot, CONTEXT);
+    kv.record(kv.assign(new Int32Array(CONTEXT), 'x', Infinity).slot, CONTEXT);
     expect(kv.kept(0)).toBe(CONTEXT - CHUNK);
   });
 
   it('copy from a held slot', () => {
     const kv = new KvSlots({ slots: 4, contextLength: CONTEXT, prefillChunk: CHUNK });
     const tokens = Int32Array.from({ length: 9 }, (_, at) => at);
-    const { slot } = kv.assign(tokens, 'x', true);
+    const { slot } = kv.assign(tokens, 'x', Infinity);
     kv.record(slot, 9);
-    const second = kv.assign(tokens.slice(0, 6), 'x', true);
+    const second = kv.assign(tokens.slice(0, 6), 'x', Infinity);
     expect(second.cached).toBe(4);
     expect(second.copies).toEqual([{ from: slot, to: second.slot, length: 4 }]);
   });
@@ -217,17 +217,20 @@ describe('KV slots', () => {
   it('never share a prefix across namespaces, or if the cache is off', () => {
     const kv = new KvSlots({ slots: 4, contextLength: CONTEXT, prefillChunk: CHUNK });
     const tokens = Int32Array.from({ length: 9 }, (_, at) => at);
-    const { slot } = kv.assign(tokens, 'x', true);
+    const { slot } = kv.assign(tokens, 'x', Infinity);
     kv.record(slot, 9);
-    expect(kv.assign(tokens, 'y', true).cached).toBe(0);
-    expect(kv.assign(tokens, 'x', false).cached).toBe(0);
+    expect(kv.assign(tokens, 'y', Infinity).cached).toBe(0);
+    expect(kv.assign(tokens, 'x', 0).cached).toBe(0);
   });
 
   it('are assigned next to each other, so that one contiguous range covers the held ones', () => {
     const kv = new KvSlots({ slots: 8, contextLength: CONTEXT, prefillChunk: CHUNK });
-    const slots = Array.from({ length: 5 }, (_, serial) => kv.assign(Int32Array.of(serial), 'x', true).slot);
+    const slots = Array.from(
+      { length: 5 },
+      (_, serial) => kv.assign(Int32Array.of(serial), 'x', Infinity).slot,
+    );
     expect(Math.max(...slots) - Math.min(...slots)).toBe(4);
     kv.release(slots[2]!, true);
-    expect(kv.assign(Int32Array.of(9), 'x', true).slot).toBe(slots[2]);
+    expect(kv.assign(Int32Array.of(9), 'x', Infinity).slot).toBe(slots[2]);
   });
 });

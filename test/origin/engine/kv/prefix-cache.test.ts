@@ -63,6 +63,20 @@ describe('the prefix cache', () => {
     expect(cached(driver, 'second')).toBe(0);
   });
 
+  it('is used up to the chunk of the first position whose logprob is wanted', async () => {
+    const runner = new ScriptedRunner(shape(2));
+    const driver = new Driver(runner);
+    driver.submit(again('first'));
+    await driver.finish();
+    runner.prefills.length = 0;
+    const { prompts } = again('');
+    const scored = prompts.map((prompt) => ({ ...prompt, scoredFrom: 2 * CHUNK + 1 }));
+    driver.submit(again('second', { prompts: scored, promptTopLogprobs: 0 }));
+    await driver.finish();
+    expect(cached(driver, 'second')).toBe(2 * CHUNK);
+    expect(runner.prefills).toEqual([CHUNK, 2]);
+  });
+
   it.each([
     ['another that opts out', { cachePrompt: false }],
     ['one whose cache key looks like its namespace', { cacheKey: 'request first' }],

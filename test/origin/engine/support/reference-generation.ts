@@ -132,7 +132,7 @@ export function plainPrompt(
   chunk: number,
   model = ROUNDING,
 ): EventOf<'prompt'> {
-  const { tokens } = submission.prompts[promptIndex]!;
+  const { tokens, scoredFrom = 0 } = submission.prompts[promptIndex]!;
   const hides = (id: number) => submission.skipSpecialTokens && isSpecial(id);
   const visible = [...tokens].filter((id) => !hides(id));
   const event: EventOf<'prompt'> = {
@@ -146,7 +146,7 @@ export function plainPrompt(
   const entries = promptEntries(tokens, chunk, model);
   const scored = [...tokens].map((id, at) => {
     const hidden = hides(id) ? { hidden: true } : {};
-    if (at === 0) return { id, bytes: latin1(id), logprob: null, topLogprobs: null, ...hidden };
+    if (at <= scoredFrom) return { id, bytes: latin1(id), logprob: null, topLogprobs: null, ...hidden };
     return entry(model.logits(entries.slice(0, at), TOKEN_BYTES.vocabularySize), id, top, hides(id));
   });
   return { ...event, logprobs: scored };

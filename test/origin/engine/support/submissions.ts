@@ -1,5 +1,5 @@
 import fc from 'fast-check';
-import type { SeededSampling, Submission } from '../../../../origin/engine/messages.ts';
+import type { SeededSampling, Submission, SubmittedPrompt } from '../../../../origin/engine/messages.ts';
 import { MAX_TOP_LOGPROBS } from '../../../../shared/logprob.ts';
 import { NEUTRAL_SAMPLING } from '../../../../shared/sampling.ts';
 import { BOS, EOS, VOCABULARY } from './vocabulary.ts';
@@ -61,6 +61,19 @@ const promptTokens = fc
     Int32Array.from([BOS, ...Array.from({ length: shared }, (_, at) => (at * 7) % 10), ...rest]),
   );
 
+/** A prompt that is scored from any of its tokens on, if the submission asks for logprobs of the prompt. */
+const prompt = (maxTokens: number): fc.Arbitrary<SubmittedPrompt> =>
+  fc
+    .record({
+      tokens: promptTokens,
+      maxTokens: fc.integer({ min: 0, max: maxTokens }),
+      scoredFrom: often(0, fc.nat(40)),
+    })
+    .map(({ scoredFrom, ...fields }) => ({
+      ...fields,
+      scoredFrom: Math.min(scoredFrom, fields.tokens.length - 1),
+    }));
+
 /**
  * Submissions of every kind that fit the context.
  * @param maxTokens tokens to generate per choice, at most
@@ -71,10 +84,7 @@ export const anySubmission = (maxTokens: number): fc.Arbitrary<Omit<Submission, 
       tenantId: fc.constantFrom('a', 'b', 'c'),
       weight: often(1, fc.constantFrom(0.3, 4)),
       cachePrompt: often(true, fc.constant(false)),
-      prompts: fc.array(
-        fc.record({ tokens: promptTokens, maxTokens: fc.integer({ min: 0, max: maxTokens }) }),
-        { minLength: 1, maxLength: 3 },
-      ),
+      prompts: fc.array(prompt(maxTokens), { minLength: 1, maxLength: 3 }),
       choices: often(1, fc.integer({ min: 2, max: 6 })),
       minTokens: often(0, fc.integer({ min: 1, max: 6 })),
       stop: often<readonly string[]>(

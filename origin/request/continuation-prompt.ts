@@ -1,0 +1,75 @@
+import { ApiError } from '../../shared/errors.ts';
+import type { GenerationRequest, WirePrompt } from '../../shared/generation.ts';
+import { withoutTrailingSpace } from '../../shared/trailing-space.ts';
+import { refuseFullContext } from './context-budget.ts';
+import { encodePrompt, type PromptContext, type TokenizedPrompt } from './prompt.ts';
+
+type WireContext = NonNullable<GenerationRequest['context']>;
+
+/** The context of a request's continuations, encoded once for all of them. */
+export interface EncodedContext {
+  readonly ids: readonly number[];
+  /** The text that precedes each continuation when both are encoded together; null = they are encoded separately. */
+  readonly joint: string | null;
+}
+
+/**
+ * Encodes the context. Encoded jointly, its trailing white space belongs to the continuations, as in
+ * lm-evaluation-harness: most tokenizers join a space to the word after it.
+ * @throws ApiError 400 that names `prompt`
+ */
+export async function encodeContext(
+  { prompt, tokenization }: WireContext,
+  context: PromptContext,
+): Promise<EncodedContext> {
+  const { request, model } = context;
+  const isJoint =
+    tokenization === 'joint' &&
+    typeof prompt === 'string' &&
+    request.prompts.every((continuation) => typeof continuation === 'string');
+  const before = isJoint ? withoutTrailingSpace(prompt) : prompt;
+  const ids = await encodePrompt(before, context, {
+    addSpecialTokens: request.addSpecialTokens,
+    parseSpecial: true,
+  });
+  if (ids.length === 0) throw emptyContext();
+  refuseFullContext(ids.length, model.contextLength);
+  return { ids, joint: isJoint ? prompt : null };
+}
+
+/**
+ * Encodes one continuation. Encoded jointly, its tokens are those of the whole text after as many as the context has
+ * alone (`_encode_pair` of lm-evaluation-harness).
+ * @throws ApiError 400 that names the continuation
+ */
+export async function continuationPrompt(
+  continuation: WirePrompt,
+  { ids, joint }: EncodedContext,
+  context: PromptContext,
+): Promise<TokenizedPrompt> {
+  const options = { addSpecialTokens: context.request.addSpecialTokens, parseSpecial: true };
+  const after =
+    joint !== null && typeof continuation === 'string'
+      ? (await encodePrompt(joint + continuation, context, options)).slice(ids.length)
+      : await encodePrompt(continuation, context, { ...options, addSpecialTokens: false });
+  if (after.length === 0) throw emptyContinuation(context.param);
+  return {
+    tokens: Int32Array.from([...ids, ...after]),
+    echo: { kind: 'continuation', contextTokens: ids.length },
+    images: [],
+  };
+}
+
+const emptyContext = () =>
+  new ApiError(
+    'invalid_value',
+    "Invalid 'prompt': it has no tokens. A continuation needs at least one token before it; send for example the token id that begins a text.",
+    { param: 'prompt' },
+  );
+
+const emptyContinuation = (param: string) =>
+  new ApiError(
+    'invalid_value',
+    `Invalid '${param}': together with the prompt it has no more tokens than the prompt alone. Use the tokenization 'separate'.`,
+    { param },
+  );

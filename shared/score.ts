@@ -1,0 +1,133 @@
+import * as z from 'zod';
+import { type ReadResult, readTextOrIds } from './completion-prompt.ts';
+import { completionUsage } from './completion-response.ts';
+import { DOCUMENTED_AS, integer, kindOf, report } from './json-fields.ts';
+
+/** The bodies of POST /v1/score: the likelihoods of continuations of a prompt. */
+
+/** Maximum number of continuations in one request. */
+export const MAX_CONTINUATIONS = 256;
+
+type TextOrIds = string | number[];
+
+const ids = z.array(integer(0)).min(1);
+
+/** A required field with checks of its own. @param documented the plain schema that documents it */
+const required = <T>(field: string, documented: z.ZodType, read: (value: unknown) => ReadResult<T>) =>
+  z
+    .unknown()
+    .transform((value, context): T => {
+      const message = `Missing required parameter: '${field}'.`;
+      const missing = { fault: { code: 'missing_required_parameter', message } };
+      const result = value === undefined || value === null ? missing : read(value);
+      if ('value' in result) return result.value;
+      report(context, result.fault);
+      return z.NEVER;
+    })
+    .meta({ [DOCUMENTED_AS]: documented });
+
+/** A text or a list of token ids. */
+const textOrIds = (field: string) =>
+  required(field, z.union([z.string(), ids]), (value) => readTextOrIds(value, field));
+
+/** Reads a list of texts, or of lists of token ids. Checks it in one pass, up to the first fault. */
+function readTextsOrIds(value: unknown, field: string): ReadResult<TextOrIds[]> {
+  if (!Array.isArray(value)) {
+    const message = `Invalid type for '${field}': expected an array of strings or of arrays of token ids, but got ${kindOf(value)} instead.`;
+    return { fault: { code: 'invalid_type', message } };
+  }
+  if (value.length === 0) {
+    const message = `Invalid '${field}': empty array. Expected at least one element.`;
+    return { fault: { code: 'empty_array', message } };
+  }
+  if (value.length > MAX_CONTINUATIONS) {
+    const message = `Invalid '${field}': array too long. Expected an array with maximum length ${MAX_CONTINUATIONS}, but got an array with length ${value.length} instead.`;
+    return { fault: { code: 'array_above_max_length', message } };
+  }
+  const read: TextOrIds[] = [];
+  for (const [index, element] of value.entries()) {
+    const one = readTextOrIds(element, field, [index]);
+    if ('fault' in one) return one;
+    if (typeof one.value !== typeof (read[0] ?? one.value)) {
+      const message = `Invalid type for '${field}[${index}]': expected the type of '${field}[0]', because all are texts or all are lists of token ids.`;
+      return { fault: { code: 'invalid_type', message, path: [index] } };
+    }
+    read.push(one.value);
+  }
+  return { value: read };
+}
+
+function readContinuations(value: unknown): ReadResult<TextOrIds[]> {
+  const result = readTextsOrIds(value, 'continuations');
+  const empty = 'value' in result ? result.value.indexOf('') : -1;
+  if (empty < 0) return result;
+  const message = `Invalid 'continuations[${empty}]': empty string. Expected a string with minimum length 1.`;
+  return { fault: { code: 'empty_string', message, path: [empty] } };
+}
+
+const continuations = z
+  .array(z.union([z.string().min(1), ids]))
+  .min(1)
+  .max(MAX_CONTINUATIONS);
+
+const model = z
+  .string()
+  .min(1)
+  .max(256)
+  .describe("Model id. 'default' selects the only served model. Some dialects do not require it.");
+
+export const scoreRequest = z.object({
+  model,
+  prompt: textOrIds('prompt').describe('The text before the continuations, as a string or as token ids.'),
+  continuations: required('continuations', continuations, readContinuations).describe(
+    'The texts to score, all as strings or all as lists of token ids.',
+  ),
+  tokenization: z
+    .enum(['joint', 'separate'])
+    .nullish()
+    .describe(
+      'joint, the default: each continuation is encoded together with the prompt, and split where the tokens of the prompt alone end. separate: alone.',
+    ),
+  token_logprobs: z.boolean().nullish().describe('Adds the tokens and their logprobs. Default: false.'),
+  add_special_tokens: z
+    .boolean()
+    .nullish()
+    .describe("Adds the tokenizer's own special tokens to a text prompt. Default: true."),
+  cache_prompt: z.boolean().nullish().describe('Allows reuse of the prefix cache of earlier prompts.'),
+  prompt_cache_key: z
+    .string()
+    .max(256)
+    .nullish()
+    .describe('Prompts with different keys share no prefix cache.'),
+  user: z.string().max(256).nullish().describe('Name of the end user. Only a hash of it is logged.'),
+});
+export type ScoreRequest = z.output<typeof scoreRequest>;
+
+const score = z.object({
+  index: z.int().min(0).describe('Number of the continuation in the request.'),
+  object: z.literal('score').describe("Always 'score'."),
+  logprob: z
+    .number()
+    .describe('Sum of the logprobs of its tokens: the natural logarithm of its probability.'),
+  is_greedy: z.boolean().describe('Whether temperature 0 would generate exactly these tokens.'),
+  token_count: z.int().min(1).describe('Number of its tokens.'),
+  byte_count: z.int().min(0).describe('Length of the continuation in UTF-8 bytes.'),
+  tokens: z.array(z.string()).optional().describe('Its tokens as texts, if requested.'),
+  token_logprobs: z.array(z.number()).optional().describe('The logprob of each token, if requested.'),
+});
+
+const envelope = {
+  id: z
+    .string()
+    .regex(/^score-[0-9a-f]{32}$/)
+    .describe('Id of the answer.'),
+  created: z.int().describe('Start of the request in Unix seconds.'),
+  model: z.string().describe('The model as the request names it.'),
+  usage: completionUsage.describe('Token usage. The prompt counts once per continuation.'),
+};
+
+export const scoreResponse = z.object({
+  ...envelope,
+  object: z.literal('list').describe("Always 'list'."),
+  data: z.array(score).describe('One score per continuation, in their order.'),
+});

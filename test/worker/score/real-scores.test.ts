@@ -1,0 +1,193 @@
+import path from 'node:path';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { scoreResponse } from '../../../shared/score.ts';
+import { float64Llama } from '../../support/float64-llama.ts';
+import { randomFrom } from '../../support/random.ts';
+import { type RealSystem, startRealSystem, VOCABULARY } from '../support/real-origin.ts';
+
+/** Scores by the whole product, against echo answers and against a forward pass in doubles that shares no code with it. */
+
+const TOLERANCE = 1e-3;
+
+let system: RealSystem;
+beforeAll(async () => {
+  system = await startRealSystem();
+});
+afterAll(async () => {
+  await system?.stop();
+});
+
+const post = (route: string, fields: object): Promise<Response> =>
+  system.worker.request(route, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json' },
+    body: JSON.stringify({ model: 'default', ...fields }),
+  });
+
+async function score(fields: object) {
+  const response = await post('/v1/score', { token_logprobs: true, ...fields });
+  const text = await response.text();
+  expect(response.status, text).toBe(200);
+  return scoreResponse.parse(JSON.parse(text));
+}
+
+const random = randomFrom(2_400);
+const ids = (length: number) => Array.from({ length }, () => Math.floor(random() * (VOCABULARY - 2)));
+/** Beyond several prefill chunks, so that parts of it are reused. */
+const prompt = ids(150);
+const continuations = [...Array.from({ length: 11 }, (_, index) => ids(1 + 3 * index)), ids(1)];
+
+describe('the scores of token ids', () => {
+  let scored: Awaited<ReturnType<typeof score>>;
+  beforeAll(async () => {
+    // The greedy continuation of two tokens is among them.
+    const { choices } = await system.complete({
+      ...{ prompt, max_tokens: 2, temperature: 0, return_token_ids: true, ignore_eos: true },
+    });
+    continuations.push(choices[0]?.token_ids ?? []);
+    scored = await score({ prompt, continuations });
+  });
+
+  test('are bit for bit those of the echoed prompts, one by one', async () => {
+    for (const [index, continuation] of continuations.entries()) {
+      const echoed = await system.complete({
+        ...{
+          prompt: [...prompt, ...continuation],
+          max_tokens: 0,
+          echo: true,
+          logprobs: 1,
+          cache_prompt: false,
+        },
+      });
+      const all = echoed.choices[0]?.logprobs;
+      const logprobs = all?.token_logprobs.slice(prompt.length) as number[];
+      const tops = all?.top_logprobs.slice(prompt.length) ?? [];
+      expect(scored.data[index]).toMatchObject({
+        index,
+        tokens: all?.tokens.slice(prompt.length),
+        token_logprobs: logprobs,
+        token_count: continuation.length,
+        logprob: logprobs.reduce((sum, value) => sum + value, 0),
+        is_greedy: tops.every((top, at) => logprobs[at] === Math.max(...Object.values(top ?? {}))),
+      });
+    }
+  });
+
+  test('equal a forward pass in doubles, and tell which continuation is greedy', () => {
+    const reference = float64Llama.load(path.join(system.modelDirectory, 'model.onnx'));
+    for (const [index, continuation] of continuations.entries()) {
+      const rows = reference.forward([...prompt, ...continuation]).slice(prompt.length - 1, -1);
+      const logprobs = rows.map((row, at) => {
+        const top = Math.max(...row);
+        return (
+          row[continuation[at]!]! - top - Math.log(row.reduce((sum, value) => sum + Math.exp(value - top), 0))
+        );
+      });
+      const { logprob, is_greedy } = scored.data[index]!;
+      const sum = logprobs.reduce((total, value) => total + value, 0);
+      expect(Math.abs(logprob - sum)).toBeLessThan(TOLERANCE * continuation.length);
+      const isGreedy = rows.every((row, at) => row.indexOf(Math.max(...row)) === continuation[at]);
+      expect(is_greedy).toBe(isGreedy);
+    }
+    expect(scored.data.at(-1)?.is_greedy).toBe(true);
+    expect(scored.data.filter(({ is_greedy }) => !is_greedy).length).toBeGreaterThan(8);
+  });
+
+  test('reuse the prompt: only its first copy is computed', () => {
+    const { usage } = scored;
+    const tokens = continuations.reduce((sum, { length }) => sum + prompt.length + length, 0);
+    expect(usage).toMatchObject({ prompt_tokens: tokens, completion_tokens: 0, total_tokens: tokens });
+    const chunk = 32;
+    const reusable = prompt.length - 1 - ((prompt.length - 1) % chunk);
+    const cached = usage.prompt_tokens_details?.cached_tokens ?? 0;
+    expect(cached).toBeGreaterThanOrEqual((continuations.length - 1) * reusable);
+    expect(cached).toBeLessThanOrEqual(continuations.length * reusable);
+  });
+});
+
+describe('prompt_logprob_start', () => {
+  const scoring = { prompt, max_tokens: 2, temperature: 0, ignore_eos: true, echo: true, logprobs: 3 };
+
+  test.each([1, 31, 32, 100, prompt.length - 2, prompt.length - 1, -1])(
+    '%i leaves the logprobs after it as they are, and those before it out',
+    async (start) => {
+      const whole = (await system.complete(scoring)).choices[0];
+      const [part] = (await system.complete({ ...scoring, prompt_logprob_start: start })).choices;
+      const from = (start === -1 ? prompt.length - 1 : start) + 1;
+      const without = <T>(values: readonly T[] = []) => values.map((value, at) => (at < from ? null : value));
+      expect(part).toEqual({
+        ...whole,
+        logprobs: {
+          ...whole?.logprobs,
+          token_logprobs: without(whole?.logprobs?.token_logprobs),
+          top_logprobs: without(whole?.logprobs?.top_logprobs),
+        },
+      });
+    },
+  );
+
+  test('applies to prompt_logprobs, and reuses what is before it', async () => {
+    const fields = { prompt: [...prompt, 7], max_tokens: 1, prompt_logprobs: 2, logprob_start_len: 130 };
+    const { choices, usage } = await system.complete(fields);
+    const scored = choices[0]?.prompt_logprobs ?? [];
+    expect(scored.map((one) => one === null)).toEqual(scored.map((_, at) => at <= 130));
+    expect(scored).toHaveLength(prompt.length + 1);
+    expect(usage.prompt_tokens_details?.cached_tokens).toBe(128);
+  });
+
+  test('beyond the prompt is a 400 that names the field', async () => {
+    const fields = { prompt: [1, 2], max_tokens: 1, prompt_logprobs: 0, prompt_logprob_start: 2 };
+    const response = await post('/v1/completions', fields);
+    expect([response.status, await response.json()]).toMatchObject([
+      400,
+      { error: { param: 'prompt_logprob_start', code: 'invalid_value' } },
+    ]);
+  });
+});
+
+describe('the scores of texts', () => {
+  test('are those of the whole text after the tokens of the prompt alone', async () => {
+    const start = 'once upon a time ';
+    const texts = ['there was', 'a b', 'x'];
+    const { data } = await score({ prompt: start, continuations: texts });
+    for (const [index, continuation] of texts.entries()) {
+      const echo = async (text: string) =>
+        (await system.complete({ prompt: text, max_tokens: 0, echo: true, logprobs: 0 })).choices[0]
+          ?.logprobs;
+      const before = await echo(start.trimEnd());
+      const whole = await echo(start + continuation);
+      const from = before?.tokens.length ?? 0;
+      expect(whole?.tokens.slice(0, from)).toEqual(before?.tokens);
+      expect(data[index]).toMatchObject({
+        tokens: whole?.tokens.slice(from),
+        token_logprobs: whole?.token_logprobs.slice(from),
+        byte_count: continuation.length,
+      });
+      expect(data[index]?.tokens?.[0]).toBe(' ');
+    }
+  });
+
+  test('of the tokenization separate are those of the joined tokens', async () => {
+    const tokens = async (text: string) =>
+      ((await (await post('/tokenize', { prompt: text })).json()) as { tokens: number[] }).tokens;
+    const [before, after] = [await tokens('ab '), await tokens('cd')];
+    const texts = await score({ prompt: 'ab ', continuations: ['cd'], tokenization: 'separate' });
+    const joined = await score({ prompt: before, continuations: [after] });
+    expect(texts.data).toEqual(joined.data);
+  });
+});
+
+test('ids beyond the vocabulary and prompts beyond the context are a 400 that names the field', async () => {
+  const refusal = async (fields: object) => {
+    const response = await post('/v1/score', fields);
+    return ((await response.json()) as { error: unknown }).error;
+  };
+  expect(await refusal({ prompt: [1], continuations: [[1, VOCABULARY]] })).toMatchObject({
+    param: 'continuations[0][1]',
+    code: 'invalid_value',
+  });
+  expect(await refusal({ prompt: ids(500), continuations: [ids(2), ids(50)] })).toMatchObject({
+    param: 'continuations[1]',
+    code: 'context_length_exceeded',
+  });
+});

@@ -1,0 +1,87 @@
+import type * as z from 'zod';
+import { ERROR_TABLE, type ErrorCode, isErrorCode } from '../../shared/errors.ts';
+import type { HeaderDescriptions } from '../http/headers.ts';
+
+/** What the OpenAPI document says of an operation, and the errors that several operations share. */
+
+type Codes = readonly ErrorCode[];
+
+/** Errors of every operation. 404 and 405 of the router belong to no operation. */
+export const ANY: Codes = ['internal_error'];
+
+/** Errors of authentication and of the dialect header. */
+export const CALLER: Codes = [
+  ...ANY,
+  'missing_api_key',
+  'invalid_api_key',
+  'insufficient_scope',
+  'tenant_suspended',
+  'rate_limit_exceeded',
+  'server_is_overloaded',
+  'invalid_value',
+];
+
+/** Errors of listing the served models. */
+export const MODELS: Codes = [...CALLER, 'model_loading', 'upstream_error', 'upstream_timeout'];
+
+export const ONE_MODEL: Codes = [...MODELS, 'model_not_found'];
+
+/** Errors of a model's tokenizer, which not every upstream offers. */
+export const TOKENIZER: Codes = [...ONE_MODEL, 'model_unavailable', 'unsupported_endpoint'];
+
+/** Errors of reading a JSON body. */
+export const BODY: Codes = [
+  'unsupported_media_type',
+  'request_too_large',
+  'request_timeout',
+  'invalid_json',
+  'invalid_type',
+  'missing_required_parameter',
+];
+
+const NOT_FOR_COMPLETIONS: readonly string[] = [
+  'unknown_url',
+  'method_not_supported',
+  'not_found',
+  'headers_too_large',
+  'protocol_mismatch',
+];
+
+export const COMPLETION: Codes = Object.keys(ERROR_TABLE)
+  .filter(isErrorCode)
+  .filter((code) => !NOT_FOR_COMPLETIONS.includes(code));
+
+/** Groups of operations. */
+export const TAGS = {
+  Completions: 'Continue texts, plain or streamed.',
+  Scoring: 'Probabilities of given texts.',
+  Models: 'The models that a key may use.',
+  Tokenizer: 'Convert texts to tokens and back.',
+  Service: 'State and addresses of the endpoint.',
+} as const;
+
+/** A public operation as the OpenAPI document describes it. */
+export interface DocumentedOperation {
+  readonly id: string;
+  readonly summary: string;
+  readonly tag: keyof typeof TAGS;
+  /** False if the operation needs no API key. */
+  readonly secured: boolean;
+  readonly body?: { readonly name: string; readonly schema: z.ZodType; readonly examples: Examples };
+  /** Codes of the possible errors. */
+  readonly errors: readonly ErrorCode[];
+  /** Responses have `x-ratelimit-*` headers. */
+  readonly limited?: boolean;
+  /** Headers of a successful response, in addition to the common ones. */
+  readonly answerHeaders?: HeaderDescriptions;
+  /** Absent if all responses are streams. */
+  readonly answer?: { readonly name: string; readonly schema: z.ZodType; readonly example: unknown };
+  /** Name and schema of the stream events, if the response can be a stream. */
+  readonly events?: { readonly name: string; readonly schema: z.ZodType };
+  /** Query parameters; all are optional strings. */
+  readonly query?: HeaderDescriptions;
+  /** Header parameters, in addition to those of every operation; all are optional strings. */
+  readonly headers?: HeaderDescriptions;
+}
+
+export type Examples = Readonly<Record<string, unknown>>;

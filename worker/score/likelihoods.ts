@@ -1,0 +1,64 @@
+import { ApiError } from '../../shared/errors.ts';
+import type { EventOf, GenerationEvent, TokenLogprob, WirePrompt } from '../../shared/generation.ts';
+import { type Envelope, usageObject } from '../generation/format/completion-json.ts';
+import { shownLogprob } from '../generation/format/float32.ts';
+import { tokenText } from '../generation/format/token-text.ts';
+import type { PlainFormat } from '../generation/plain-answer.ts';
+import type { LikelihoodCall } from './score-call.ts';
+
+/** Writes the scores of continuations from the `prompt` events of a generation. */
+export class LikelihoodFormat implements PlainFormat {
+  readonly #envelope: Envelope;
+  readonly #continuations: readonly WirePrompt[];
+  readonly #tokenLogprobs: boolean;
+  readonly #tokens: (readonly TokenLogprob[] | undefined)[] = [];
+
+  constructor({ call, tokenLogprobs }: LikelihoodCall, envelope: Envelope) {
+    this.#envelope = envelope;
+    this.#continuations = call.generation.prompts;
+    this.#tokenLogprobs = tokenLogprobs;
+  }
+
+  add(event: GenerationEvent): void {
+    if (event.type === 'prompt') this.#tokens[event.prompt] = event.logprobs;
+  }
+
+  end({ usage }: EventOf<'done'>): string {
+    return JSON.stringify({
+      ...headOf(this.#envelope),
+      object: 'list',
+      data: this.#continuations.map((continuation, index) => this.#score(continuation, index)),
+      usage: usageObject(usage),
+    });
+  }
+
+  #score(continuation: WirePrompt, index: number): object {
+    const tokens = this.#tokens[index] ?? [];
+    const logprobs = tokens.map(({ logprob }) => (logprob === null ? null : shownLogprob(logprob)));
+    if (logprobs.length === 0 || logprobs.includes(null)) throw unscored(index);
+    return {
+      index,
+      object: 'score',
+      logprob: logprobs.reduce<number>((sum, logprob) => sum + (logprob ?? 0), 0),
+      is_greedy: tokens.every(({ id, topLogprobs }) => topLogprobs?.[0]?.[0] === id),
+      token_count: tokens.length,
+      byte_count: byteCount(continuation, tokens),
+      ...(this.#tokenLogprobs && {
+        tokens: tokens.map(({ bytes }) => tokenText(bytes)),
+        token_logprobs: logprobs,
+      }),
+    };
+  }
+}
+
+/** Returns the members that all answers share. */
+const headOf = ({ id, created, model }: Envelope) => ({ id: id.replace(/^cmpl/, 'score'), created, model });
+
+/** Returns the bytes of a text as it was sent, or those that its token ids stand for. */
+const byteCount = (continuation: WirePrompt, tokens: readonly TokenLogprob[]): number =>
+  typeof continuation === 'string'
+    ? new TextEncoder().encode(continuation).length
+    : tokens.reduce((sum, { bytes, hidden }) => sum + (hidden ? 0 : bytes.length), 0);
+
+const unscored = (index: number): ApiError =>
+  new ApiError('upstream_error', `The model server returned no logprobs for 'continuations[${index}]'.`);

@@ -1,0 +1,94 @@
+import { NEUTRAL_SAMPLING } from '../../shared/sampling.ts';
+import { type ScoreRequest, scoreRequest } from '../../shared/score.ts';
+import type { AnswerOptions, CompletionCall, GenerationFields } from '../dialects/completion-call.ts';
+import { parseRequest } from '../dialects/parse-request.ts';
+import { checkCount, type RequestBounds } from '../dialects/request.ts';
+
+const ANSWER: Omit<AnswerOptions, 'model'> = {
+  echo: false,
+  echoLast: null,
+  logprobs: null,
+  tokensAsIds: false,
+  tokenIds: false,
+  promptLogprobs: null,
+  timings: false,
+  streamUsage: 'none',
+  stream: false,
+  n: 1,
+  rank: false,
+};
+
+/** A generation that generates nothing. */
+const NOTHING: Omit<GenerationFields, 'prompts'> = {
+  suffix: null,
+  choices: 1,
+  maxTokens: 0,
+  minTokens: 0,
+  stop: [],
+  stopTokenIds: [],
+  includeStop: false,
+  ignoreEos: false,
+  sampling: { ...NEUTRAL_SAMPLING, temperature: 0 },
+  constraint: null,
+  topLogprobs: null,
+  promptTopLogprobs: null,
+  echo: false,
+  scores: false,
+  tokenIds: false,
+  skipSpecialTokens: true,
+  addSpecialTokens: true,
+  contextOverflow: 'error',
+  truncatePromptTokens: null,
+  cachePrompt: true,
+  cacheSalt: '',
+  stream: false,
+};
+
+/** The fields that all scoring requests share. */
+type CommonFields = Pick<
+  ScoreRequest,
+  'model' | 'add_special_tokens' | 'cache_prompt' | 'prompt_cache_key' | 'user'
+>;
+
+/** Returns the generation whose events contain the scores. */
+function scoringCall(
+  { model, user, ...request }: CommonFields,
+  fields: Partial<GenerationFields> & Pick<GenerationFields, 'prompts'>,
+): CompletionCall {
+  return {
+    answer: { ...ANSWER, model },
+    generation: {
+      ...NOTHING,
+      addSpecialTokens: request.add_special_tokens ?? true,
+      cachePrompt: request.cache_prompt ?? true,
+      cacheSalt: request.prompt_cache_key ?? '',
+      ...fields,
+    },
+    constraintField: null,
+    endUser: user ?? null,
+    promptIsListed: false,
+    extra: {},
+  };
+}
+
+export interface LikelihoodCall {
+  readonly call: CompletionCall;
+  readonly tokenLogprobs: boolean;
+}
+
+/**
+ * Parses a request for the likelihoods of continuations. The most likely token of each position tells whether the
+ * continuation is the greedy one.
+ * @throws ApiError 400 for the first invalid field
+ */
+export function parseLikelihoods(
+  body: Readonly<Record<string, unknown>>,
+  { sequences }: RequestBounds,
+): LikelihoodCall {
+  const request = parseRequest(scoreRequest, body);
+  const { prompt, continuations, tokenization } = request;
+  checkCount('continuations', continuations.length, sequences);
+  const context = { prompt, tokenization: tokenization ?? 'joint' };
+  const call = scoringCall(request, { prompts: continuations, context, promptTopLogprobs: 1, echo: true });
+  return { call, tokenLogprobs: request.token_logprobs ?? false };
+}

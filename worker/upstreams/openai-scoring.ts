@@ -1,0 +1,118 @@
+import { ApiError } from '../../shared/errors.ts';
+import type {
+  EventOf,
+  GenerationEvent,
+  GenerationRequest,
+  TokenLogprob,
+  WirePrompt,
+} from '../../shared/generation.ts';
+import { withoutTrailingSpace } from '../../shared/trailing-space.ts';
+import type { Flavor } from './flavors.ts';
+
+/** Scores continuations at an OpenAI-compatible server, which echoes prompts with their logprobs. */
+
+/** A request for the likelihoods of continuations. */
+export interface ScoringRequest extends GenerationRequest {
+  readonly context: NonNullable<GenerationRequest['context']>;
+}
+
+export const isScoring = (request: GenerationRequest): request is ScoringRequest =>
+  request.context !== undefined;
+
+export const cannotScore = (model: string): ApiError =>
+  new ApiError(
+    'unsupported_endpoint',
+    `The server behind the model '${model}' cannot score a prompt. Use a model of another server, for example of vLLM.`,
+    { param: 'model' },
+  );
+
+/** True if a server refuses a request because it cannot echo a prompt with logprobs. */
+export const refusesEcho = ({ status, message }: ApiError): boolean =>
+  status === 400 && /\b(echo|logprobs)\b/i.test(message);
+
+const unsupported = (param: string, what: string): ApiError =>
+  new ApiError('unsupported_parameter', `Unsupported parameter: this model's server cannot ${what}.`, {
+    param,
+  });
+
+/**
+ * Returns the request whose prompts are the context and a continuation each, to be sent with `echo`.
+ * @throws ApiError 400 for what needs the server's tokenizer; 415 for a server that cannot echo
+ */
+export function echoRequest(
+  { context, ...request }: ScoringRequest,
+  flavor: Flavor,
+): Omit<GenerationRequest, 'context'> {
+  if (flavor === 'llamacpp') throw cannotScore(request.model);
+  const prompts = request.prompts.map((continuation): WirePrompt => {
+    if (typeof context.prompt === 'string' && typeof continuation === 'string') {
+      if (context.tokenization === 'joint') return context.prompt + continuation;
+      throw unsupported('tokenization', "encode texts separately; use 'joint' or token ids");
+    }
+    if (typeof context.prompt !== 'string' && typeof continuation !== 'string') {
+      return [...context.prompt, ...continuation];
+    }
+    throw unsupported('continuations', 'join texts and token ids; send only texts or only token ids');
+  });
+  return { ...request, prompts, topLogprobs: 1, promptTopLogprobs: null, echo: false };
+}
+
+/**
+ * Returns the events of the answer to an echo request as those of the scoring request.
+ * @throws ApiError 415 if the server has not echoed all prompts with logprobs
+ */
+export function scoredEvents(
+  events: readonly GenerationEvent[],
+  request: ScoringRequest,
+): readonly GenerationEvent[] {
+  return events.map((event) => {
+    if (event.type === 'token') return scoredPrompt(event, request);
+    if (event.type === 'finish') return { ...event, completionTokens: 0 };
+    return event.type === 'done' ? { ...event, usage: { ...event.usage, completionTokens: 0 } } : event;
+  });
+}
+
+function scoredPrompt(
+  { choice, text, logprobs = [] }: EventOf<'token'>,
+  { context, prompts, model }: ScoringRequest,
+): EventOf<'prompt'> {
+  const continuation = prompts[choice] ?? '';
+  const isText = typeof continuation === 'string';
+  const tokens = isText
+    ? tokensOfText(logprobs, scoredText(context.prompt, continuation))
+    : logprobs.slice(context.prompt.length);
+  const isEchoed = isText
+    ? logprobs.length > 0 && text === `${context.prompt}${continuation}`
+    : tokens.length === continuation.length;
+  if (!isEchoed || !tokens.every(isScored)) throw cannotScore(model);
+  if (tokens.length === 0) throw emptyContinuation(choice);
+  return { type: 'prompt', prompt: choice, text: '', ids: tokens.map(({ id }) => id), logprobs: [...tokens] };
+}
+
+const isScored = ({ logprob, topLogprobs }: TokenLogprob): boolean =>
+  logprob !== null && topLogprobs !== null && topLogprobs.length > 0;
+
+/** Encoded jointly, the white space at the end of the context belongs to the continuation. */
+const scoredText = (context: WirePrompt, continuation: string): string =>
+  typeof context === 'string'
+    ? context.slice(withoutTrailingSpace(context).length) + continuation
+    : continuation;
+
+/** Returns the tokens that begin in the text at the end. A token that begins before it belongs to the context. */
+function tokensOfText(tokens: readonly TokenLogprob[], text: string): readonly TokenLogprob[] {
+  let bytes = new TextEncoder().encode(text).length;
+  let from = tokens.length;
+  while (from > 0) {
+    bytes -= tokens[from - 1]?.bytes.length ?? 0;
+    if (bytes < 0) break;
+    from -= 1;
+  }
+  return tokens.slice(from);
+}
+
+const emptyContinuation = (index: number): ApiError =>
+  new ApiError(
+    'invalid_value',
+    `Invalid 'continuations[${index}]': none of its tokens begins after the prompt. Send token ids.`,
+    { param: `continuations[${index}]` },
+  );
