@@ -114,6 +114,8 @@ async function run(): Promise<void> {
     }
   } finally {
     stopping.abort();
+    // The Worker ends the running streams with an error event once the origin has ended them.
+    await originProcess.stop(STOP_GRACE_MS);
     await Promise.all(children.map((child) => child.stop(STOP_GRACE_MS)));
   }
 }
