@@ -1,6 +1,7 @@
 import * as z from 'zod';
 import { MAX_IMAGES } from './generation.ts';
 import { integer, list } from './json-fields.ts';
+import { MAX_LISTED_LOGPROBS } from './logprob.ts';
 
 /** The public fields for the response, the treatment of the prompt, and caches. */
 
@@ -38,9 +39,11 @@ export const outputFields = {
     'Adds the token ids of prompt and completion to each choice, and those of top_logprobs.',
   ),
   return_tokens: flag('Alias of return_token_ids.'),
-  logprob_token_ids: list(integer(0), { max: 128 })
+  logprob_token_ids: list(integer(0), { max: MAX_LISTED_LOGPROBS })
     .nullish()
-    .describe('Not supported: a non-empty list is rejected.'),
+    .describe(
+      'Ids whose logprobs are returned at each generated position, in place of the most likely tokens. Needs logprobs.',
+    ),
   timings_per_token: flag('Adds timings to the end of the response.'),
   include_stop_str_in_output: flag('Keeps the stop text at the end of the completion.'),
   no_stop_trim: flag('Alias of include_stop_str_in_output.'),

@@ -1,5 +1,5 @@
 import * as z from 'zod';
-import { MAX_TOP_LOGPROBS } from './logprob.ts';
+import { MAX_LISTED_LOGPROBS, MAX_TOP_LOGPROBS } from './logprob.ts';
 import { generationDefaults, samplingParameters } from './sampling.ts';
 import { weight } from './tenant.ts';
 import { isTokenId } from './token-id.ts';
@@ -87,6 +87,8 @@ export const generationRequest = z.object({
   constraint: wireConstraint.nullable(),
   /** Top logprobs per generated token, 0..20; null = no logprobs. */
   topLogprobs: z.int().min(0).max(MAX_TOP_LOGPROBS).nullable(),
+  /** Ids whose logprobs replace the top logprobs of generated tokens; absent = none. Needs `topLogprobs`. */
+  logprobTokenIds: z.array(z.int().min(0)).min(1).max(MAX_LISTED_LOGPROBS).optional(),
   /** Top logprobs per prompt token, 0..20; null = no logprobs. Set for echo with logprobs. */
   promptTopLogprobs: z.int().min(0).max(MAX_TOP_LOGPROBS).nullable(),
   /** Position of each prompt after which its tokens have logprobs; −1 = none have; absent = 0. */

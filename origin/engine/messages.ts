@@ -39,6 +39,8 @@ export interface Submission {
   readonly constraint: string | null;
   /** Most likely tokens reported with each generated token; null = no logprobs. */
   readonly topLogprobs: number | null;
+  /** Ids reported with each generated token in place of the most likely ones, if there are logprobs; absent = none. */
+  readonly logprobTokenIds?: readonly number[];
   /** Most likely tokens reported with each prompt token; null = no logprobs of the prompt. */
   readonly promptTopLogprobs: number | null;
   readonly echo: boolean;

@@ -119,15 +119,16 @@ export class Sequence implements DecodeRow {
   }
 
   /**
-   * Adds the draw of the next token to the pool, unless a grammar or allowed ids mask the row.
+   * Adds the draw of the next token to the pool, unless a grammar or allowed ids mask the row, or its logprobs are listed.
    * @param logits the row that `advance` will get
    */
   submitDraw(logits: Float32Array): void {
     const sampler = this.#sampler;
     const { pool } = this.#context;
-    if (pool === null || this.#constraint !== null || sampler.allowed !== null) return;
+    const { logprobTokenIds } = this.request.submission;
+    if (pool === null || this.#constraint !== null || sampler.allowed !== null || logprobTokenIds) return;
     const edits = sampler.edit(logits, this.#history, this.#forbidden);
-    const topLogprobs = this.#wantsLogprobs ? this.#topLogprobs : null;
+    const topLogprobs = this.#wantsLogprobs ? (this.request.submission.topLogprobs ?? 0) : null;
     this.#draw = pool.add(sampler.draw, logits, edits, this.completionTokens, topLogprobs);
   }
 
@@ -175,16 +176,13 @@ export class Sequence implements DecodeRow {
     const id = sampler.sample(logits, this.#history, this.completionTokens, mask, this.#forbidden);
     if (!this.#wantsLogprobs) return { id, logprobs: null };
     const { workspace } = this.#context;
-    return { id, logprobs: tokenLogprob(logits, id, this.#topLogprobs, workspace, sampler.sampledRaw) };
+    const { topLogprobs, logprobTokenIds = topLogprobs ?? 0 } = this.request.submission;
+    return { id, logprobs: tokenLogprob(logits, id, logprobTokenIds, workspace, sampler.sampledRaw) };
   }
 
   get #wantsLogprobs(): boolean {
     const { topLogprobs, scores } = this.request.submission;
     return topLogprobs !== null || scores;
-  }
-
-  get #topLogprobs(): number {
-    return this.request.submission.topLogprobs ?? 0;
   }
 
   /** Ids that may not come next, whatever the grammar allows. */

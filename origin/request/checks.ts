@@ -51,11 +51,15 @@ function checkImages(request: GenerationRequest, model: ServedModel): void {
     throw unsupported('images', "'images' cannot be combined with logprobs of the prompt");
 }
 
-function checkTokenIds({ sampling, stopTokenIds }: GenerationRequest, model: ServedModel): void {
+function checkTokenIds(
+  { sampling, stopTokenIds, logprobTokenIds = [] }: GenerationRequest,
+  model: ServedModel,
+): void {
   const fields = {
     logit_bias: sampling.logitBias.map(([id]) => id),
     allowed_token_ids: sampling.allowedTokenIds ?? [],
     stop_token_ids: stopTokenIds,
+    logprob_token_ids: logprobTokenIds,
   };
   for (const [param, ids] of Object.entries(fields)) {
     const unknown = ids.find((id) => id >= model.vocabularySize);

@@ -4,12 +4,12 @@ import type { SamplerWorkspace } from './workspace.ts';
 
 export interface TokenLogprobs {
   readonly logprob: number;
-  /** [id, logprob] of the most likely tokens, best first, lower id first among equal logits. */
+  /** [id, logprob] of the most likely tokens or of listed ones, best first, lower id first among equal logits. */
   readonly top: readonly (readonly [number, number])[];
 }
 
 /**
- * Returns the logprobs of a token and of the `topLogprobs` most likely ones: the log-softmax of the raw row,
+ * Returns the logprobs of a token and of the `top` most likely ones, or of the ids in `top`: the log-softmax of the raw row,
  * z − ln Σ e^z, rounded to float32. `Row.weigh` computes the sum. A token has the same bits in `logprob` and in `top`.
  * @param logits one raw row, one float32 per token id; not modified
  * @param isCurrent whether the workspace's row is this one already
@@ -18,7 +18,7 @@ export interface TokenLogprobs {
 export function tokenLogprob(
   logits: Float32Array,
   id: number,
-  topLogprobs: number,
+  top: number | readonly number[],
   workspace: SamplerWorkspace,
   isCurrent = false,
 ): TokenLogprobs {
@@ -28,9 +28,15 @@ export function tokenLogprob(
   const normalizer = row.highest + Math.log(row.weigh());
   const logprobOf = (token: number): number =>
     Math.max(LOWEST_LOGPROB, Math.fround(logits[token]! - normalizer));
-  const top = Array.from(topIds(topLogprobs, workspace), (best) => [best, logprobOf(best)] as const);
-  return { logprob: logprobOf(id), top };
+  const ids = typeof top === 'number' ? topIds(top, workspace) : sorted(top, logits);
+  return {
+    logprob: logprobOf(id),
+    top: Array.from(ids, (other) => [other, logprobOf(other)] as const),
+  };
 }
+
+const sorted = (ids: readonly number[], logits: Float32Array): readonly number[] =>
+  ids.toSorted((one, other) => logits[other]! - logits[one]! || one - other);
 
 /** Ids of the largest logits, best first; valid until the workspace is used again. */
 function topIds(count: number, { row, ids }: SamplerWorkspace): Int32Array {

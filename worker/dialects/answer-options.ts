@@ -20,6 +20,7 @@ export function answerOptions(
     echo: resolved.echo,
     echoLast: request.echo_last ?? null,
     logprobs: resolved.logprobs,
+    listedLogprobs: (request.logprob_token_ids ?? []).length > 0,
     tokensAsIds: request.return_tokens_as_token_ids ?? false,
     tokenIds: either(request, 'return_token_ids', 'return_tokens') ?? false,
     promptLogprobs: promptLogprobsOf(request, dialect),

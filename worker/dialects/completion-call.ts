@@ -8,6 +8,8 @@ export interface AnswerOptions {
   readonly echoLast: number | null;
   /** Top logprobs per token; null = no `logprobs` object. */
   readonly logprobs: number | null;
+  /** The logprobs of generated tokens are those of ids that the request lists. */
+  readonly listedLogprobs: boolean;
   /** Name tokens `token_id:N` instead of by their text. */
   readonly tokensAsIds: boolean;
   readonly tokenIds: boolean;

@@ -47,6 +47,18 @@ const RULES: readonly Rule[] = [
     message: "Conflicting parameters: 'prompt_logprobs' cannot be used with 'stream'.",
   },
   {
+    param: 'logprob_token_ids',
+    broken: (request, { logprobs }) => (request.logprob_token_ids ?? []).length > 0 && logprobs === null,
+    message: "Conflicting parameters: 'logprob_token_ids' needs 'logprobs'.",
+  },
+  {
+    param: 'logprob_token_ids',
+    broken: (request, { echo, maxTokens }) =>
+      (request.logprob_token_ids ?? []).length > 0 && echo && maxTokens === 0,
+    message:
+      "Conflicting parameters: 'logprob_token_ids' is for generated tokens, and 'max_tokens' 0 generates none.",
+  },
+  {
     param: 'truncate_sequence',
     broken: (request) => request.truncate_sequence === true && (request.truncate_prompt_tokens ?? -1) !== -1,
     message:

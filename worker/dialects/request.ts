@@ -25,9 +25,6 @@ function refuseUnsupported(request: CompletionRequest): void {
   if ((request.prompt_embeds ?? null) !== null) {
     throw unsupportedParameter('prompt_embeds', 'is not supported');
   }
-  if ((request.logprob_token_ids ?? []).length > 0) {
-    throw unsupportedParameter('logprob_token_ids', 'is not supported');
-  }
   if (request.truncation_side === 'right') {
     throw unsupportedParameter('truncation_side', "is supported only as 'left'");
   }
@@ -110,6 +107,7 @@ function generationOf(
     sampling: samplingOf(request, defaults),
     constraint: resolved.constraint?.constraint ?? null,
     topLogprobs: resolved.logprobs,
+    ...(answer.listedLogprobs && { logprobTokenIds: [...new Set(request.logprob_token_ids)] }),
     promptTopLogprobs,
     ...promptLogprobStart(request, promptTopLogprobs !== null),
     echo: answer.echo || answer.tokenIds || promptTopLogprobs !== null,

@@ -8,6 +8,7 @@ const ANSWER: Omit<AnswerOptions, 'model'> = {
   echo: false,
   echoLast: null,
   logprobs: null,
+  listedLogprobs: false,
   tokensAsIds: false,
   tokenIds: false,
   promptLogprobs: null,

@@ -16,7 +16,7 @@ const VLLM = [
   ...['stop_token_ids', 'include_stop_str_in_output', 'allowed_token_ids', 'truncate_prompt_tokens'],
   ...['skip_special_tokens', 'spaces_between_special_tokens', 'add_special_tokens', 'cache_salt'],
   ...['response_format', 'structured_outputs', 'guided_json', 'guided_regex', 'guided_choice'],
-  ...['guided_grammar', 'guided_whitespace_pattern', 'prompt_logprobs'],
+  ...['guided_grammar', 'guided_whitespace_pattern', 'prompt_logprobs', 'logprob_token_ids'],
 ];
 
 /** Source: the field list of llama.cpp's server for completions, without slots, adapters and response filters. */

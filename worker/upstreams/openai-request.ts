@@ -175,6 +175,7 @@ export function openAiBody(request: GenerationRequest, options: BodyOptions): Fi
     ...(!request.skipSpecialTokens && { skip_special_tokens: false }),
     ...(!request.addSpecialTokens && { add_special_tokens: false }),
     ...(request.truncatePromptTokens !== null && { truncate_prompt_tokens: request.truncatePromptTokens }),
+    ...(request.logprobTokenIds && { logprob_token_ids: request.logprobTokenIds }),
     ...(!request.cachePrompt && { cache_prompt: false }),
     ...(options.cacheSalt !== null && { cache_salt: options.cacheSalt }),
   };

@@ -98,6 +98,7 @@ describe('token ids outside the vocabulary', () => {
     ['logit_bias', sampling({ logitBias: [[VOCABULARY, 1]] })],
     ['allowed_token_ids', sampling({ allowedTokenIds: [0, VOCABULARY + 5] })],
     ['stop_token_ids', { stopTokenIds: [VOCABULARY] }],
+    ['logprob_token_ids', { topLogprobs: 0, logprobTokenIds: [1, VOCABULARY] }],
   ] as const)('in %s are a 400 that names it', async (param, changes) => {
     const failing = prepare(changes as Partial<GenerationRequest>);
     await expect(failing).rejects.toMatchObject({ status: 400, code: 'invalid_value', param });

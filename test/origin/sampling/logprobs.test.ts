@@ -40,7 +40,11 @@ describe('logprobs', () => {
           .map((z, token) => ({ z, token }))
           .sort((a, b) => b.z - a.z || a.token - b.token);
         expect(top.map(([token]) => token)).toEqual(ordered.slice(0, topLogprobs).map(({ token }) => token));
-        for (const [token, value] of top) {
+        const listed = ordered.filter(({ token }) => token % 3 === id % 3).map(({ token }) => token);
+        const ascending = listed.toSorted((a, b) => a - b);
+        const ofListed = tokenLogprob(row, id, ascending, workspace);
+        expect([ofListed.logprob, ofListed.top.map(([token]) => token)]).toEqual([logprob, listed]);
+        for (const [token, value] of [...top, ...ofListed.top]) {
           expect(value).toBe(tokenLogprob(row, token, 0, workspace).logprob);
         }
         const inFloat32 = tokenLogprob(row, id, topLogprobs, workspaceOf(row.length, true));

@@ -14,6 +14,12 @@ describe('conflicting fields', () => {
     ['images with echoed logprobs', { images: ['data:,'], echo: true, logprobs: 1 }, 'images'],
     ['images with echo_last', { images: ['data:,'], echo_last: 2 }, 'images'],
     ['images with prompt_logprobs', { images: ['data:,'], prompt_logprobs: 0 }, 'images'],
+    ['listed logprobs without logprobs', { logprob_token_ids: [1] }, 'logprob_token_ids'],
+    [
+      'listed logprobs of a prompt',
+      { logprob_token_ids: [1], logprobs: 1, echo: true, max_tokens: 0 },
+      'logprob_token_ids',
+    ],
     ['two truncations', { truncate_sequence: true, truncate_prompt_tokens: 5 }, 'truncate_sequence'],
     ['suffix with a grammar', { suffix: 'b', grammar: 'root ::= "a"' }, 'suffix'],
     ['suffix with echoed logprobs', { suffix: 'b', echo: true, logprobs: 1 }, 'echo'],

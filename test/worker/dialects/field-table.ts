@@ -239,14 +239,7 @@ export const FIELD_TABLE: Readonly<Record<string, FieldRow>> = {
   return_tokens_as_token_ids: flag,
   return_token_ids: flag,
   return_tokens: flag,
-  logprob_token_ids: {
-    good: [[]],
-    bad: [
-      [[1], 'unsupported_parameter'],
-      [Array.from({ length: 129 }, () => 1), 'array_above_max_length'],
-      ...wrong(1, 'a'),
-    ],
-  },
+  logprob_token_ids: { ...ids('logprob_token_ids', 0, 128), beside: { logprobs: 0 } },
   timings_per_token: flag,
   include_stop_str_in_output: flag,
   no_stop_trim: flag,

@@ -10,6 +10,13 @@ describe('logprobs', () => {
     expect(parse({ logprobs: 0 }).generation.topLogprobs).toBe(0);
   });
 
+  test('of listed ids replace the most likely ones; an empty list does not', () => {
+    const listed = { logprobs: 1, logprob_token_ids: [7, 3, 7] };
+    expect(parse(listed).generation).toMatchObject({ topLogprobs: 1, logprobTokenIds: [7, 3] });
+    expect(parse({ ...listed, logprob_token_ids: [] }).generation).not.toHaveProperty('logprobTokenIds');
+    expect(refusal({ ...listed, use_beam_search: true })).toMatchObject({ param: 'use_beam_search' });
+  });
+
   test('score prompt tokens for echo with logprobs, for prompt_logprobs and for echo_last', () => {
     expect(parse({ echo: true, logprobs: 2 }).generation).toMatchObject({ echo: true, promptTopLogprobs: 2 });
     expect(parse({ echo: true }).generation).toMatchObject({ echo: true, promptTopLogprobs: null });

@@ -145,6 +145,34 @@ describe('prompt_logprob_start', () => {
   });
 });
 
+test('logprob_token_ids returns the logprobs of these ids, whatever their rank, and of the sampled token', async () => {
+  const listed = ids(40);
+  const fields = { prompt, max_tokens: 3, seed: 1, ignore_eos: true, echo: true, logprobs: 2 };
+  const body = { ...fields, return_tokens_as_token_ids: true, return_token_ids: true };
+  const { choices } = await system.complete({ ...body, logprob_token_ids: listed });
+  const natural = (await system.complete(body)).choices[0]?.logprobs;
+  const [{ logprobs, token_ids = [] } = { logprobs: null }] = choices;
+  expect(logprobs?.token_logprobs).toEqual(natural?.token_logprobs);
+  expect(logprobs?.top_logprobs.slice(0, prompt.length)).toEqual(
+    natural?.top_logprobs.slice(0, prompt.length),
+  );
+  const reference = float64Llama.load(path.join(system.modelDirectory, 'model.onnx'));
+  const rows = reference.forward([...prompt, ...token_ids]).slice(prompt.length - 1, -1);
+  for (const [step, row] of rows.entries()) {
+    const shown = logprobs?.top_logprobs[prompt.length + step] ?? {};
+    const expected = new Set([...listed, token_ids[step]]);
+    expect(new Set(Object.keys(shown).map((name) => Number(name.replace('token_id:', ''))))).toEqual(
+      expected,
+    );
+    const top = Math.max(...row);
+    const normalizer = top + Math.log(row.reduce((sum, value) => sum + Math.exp(value - top), 0));
+    for (const [name, value] of Object.entries(shown)) {
+      const logit = row[Number(name.replace('token_id:', ''))] ?? Number.NaN;
+      expect(Math.abs(value - (logit - normalizer))).toBeLessThan(TOLERANCE);
+    }
+  }
+});
+
 describe('the scores of texts', () => {
   test('are those of the whole text after the tokens of the prompt alone', async () => {
     const start = 'once upon a time ';

@@ -116,3 +116,22 @@ describe('415 unsupported_endpoint', () => {
     expect(openAi.bodies).toEqual([]);
   });
 });
+
+describe('logprob_token_ids', () => {
+  const complete = (fields: Body) =>
+    worker.post({ prompt: 'Hi', max_tokens: 1, logprobs: 1, logprob_token_ids: [5, 6], ...fields });
+
+  test('reaches a server that may know it', async () => {
+    expect((await complete({ model: 'foreign' })).status).toBe(200);
+    expect(openAi.bodies[0]).toMatchObject({ logprobs: 1, logprob_token_ids: [5, 6] });
+  });
+
+  test('is refused for a server without it', async () => {
+    const response = await complete({ model: 'strict' });
+    expect([response.status, await response.json()]).toMatchObject([
+      400,
+      { error: { code: 'unsupported_parameter', param: 'logprob_token_ids' } },
+    ]);
+    expect(openAi.bodies).toEqual([]);
+  });
+});

@@ -1,4 +1,5 @@
 import type { EventOf, FinishReason, GenerationEvent, TokenLogprob } from '../../../shared/generation.ts';
+import { MAX_LISTED_LOGPROBS } from '../../../shared/logprob.ts';
 import type { AnswerOptions } from '../../dialects/completion-call.ts';
 import { type Logprobs, LogprobsFormatter, type PromptLogprobs, promptLogprobs } from './openai-logprobs.ts';
 import { codePointLength } from './text-offsets.ts';
@@ -64,10 +65,12 @@ export class ChoiceDeltas {
     }
   }
 
-  #formatter(start: number): LogprobsFormatter | null {
-    const { logprobs, tokensAsIds, tokenIds } = this.#answer;
+  /** @param of listed ids are for generated tokens only */
+  #formatter(start: number, of: 'prompt' | 'completion' = 'completion'): LogprobsFormatter | null {
+    const { logprobs, listedLogprobs, tokensAsIds, tokenIds } = this.#answer;
     if (logprobs === null) return null;
-    return new LogprobsFormatter({ topLogprobs: logprobs, tokensAsIds, topTokenIds: tokenIds }, start);
+    const topLogprobs = listedLogprobs && of === 'completion' ? MAX_LISTED_LOGPROBS : logprobs;
+    return new LogprobsFormatter({ topLogprobs, tokensAsIds, topTokenIds: tokenIds }, start);
   }
 
   #pendingOf(choice: number): Pending {
@@ -88,7 +91,7 @@ export class ChoiceDeltas {
     const delta = {
       ...NOTHING,
       text,
-      logprobs: echo ? (this.#formatter(0)?.format(tokens) ?? null) : null,
+      logprobs: echo ? (this.#formatter(0, 'prompt')?.format(tokens) ?? null) : null,
       promptTokenIds: tokenIds ? event.ids : null,
       promptLogprobs: topLogprobs === null ? null : promptLogprobs(all, topLogprobs),
     };

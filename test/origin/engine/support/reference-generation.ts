@@ -45,7 +45,12 @@ function promptEntries(tokens: Int32Array, chunk: number, model: ScriptedModel):
 
 const latin1 = (id: number) => String.fromCharCode(...bytesOfToken(id));
 
-function entry(logits: Float32Array, id: number, top: number, hidden: boolean): TokenLogprob {
+function entry(
+  logits: Float32Array,
+  id: number,
+  top: number | readonly number[],
+  hidden: boolean,
+): TokenLogprob {
   const scored = tokenLogprob(logits, id, top, new SamplerWorkspace(logits.length, KERNEL));
   return {
     id,
@@ -95,7 +100,7 @@ function plainChoice(
     result.completionTokens++;
     if (submission.tokenIds) result.ids.push(id);
     if (submission.topLogprobs !== null)
-      result.tokens.push(entry(logits, id, submission.topLogprobs, hidden));
+      result.tokens.push(entry(logits, id, submission.logprobTokenIds ?? submission.topLogprobs, hidden));
     score += entry(logits, id, 0, false).logprob ?? 0;
     const before = certainText(bytes).length;
     if (!hidden) bytes.push(...bytesOfToken(id));

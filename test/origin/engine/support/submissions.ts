@@ -98,10 +98,21 @@ export const anySubmission = (maxTokens: number): fc.Arbitrary<Omit<Submission, 
       sampling,
       topLogprobs: often<number | null>(null, fc.integer({ min: 0, max: 4 })),
       promptTopLogprobs: often<number | null>(null, fc.integer({ min: 0, max: MAX_TOP_LOGPROBS })),
+      logprobTokenIds: often<readonly number[] | null>(
+        null,
+        fc.uniqueArray(fc.nat(VOCABULARY - 1), { minLength: 1, maxLength: 30 }),
+      ),
       echo: fc.boolean(),
       scores: fc.boolean(),
       tokenIds: fc.boolean(),
       skipSpecialTokens: fc.boolean(),
       eventIntervalMs: fc.constantFrom(0, 10, 250),
     })
-    .map((fields) => submission({ requestId: '', ...fields, cacheKey: fields.tenantId }));
+    .map(({ logprobTokenIds, ...fields }) =>
+      submission({
+        requestId: '',
+        ...fields,
+        ...(logprobTokenIds && { logprobTokenIds }),
+        cacheKey: fields.tenantId,
+      }),
+    );
