@@ -22,7 +22,7 @@ export const FIELD_GROUPS: readonly FieldGroup[] = [
         'xtc_probability',
         'xtc_threshold',
       ],
-      ...['dynatemp_range', 'dynatemp_exponent', 'mirostat', 'mirostat_tau', 'mirostat_eta'],
+      ...['dynatemp_range', 'dynatemp_exponent', 'mirostat', 'mirostat_tau', 'mirostat_eta', 'samplers'],
     ],
   },
   {
@@ -62,7 +62,7 @@ export const FIELD_GROUPS: readonly FieldGroup[] = [
         'truncate_prompt_tokens',
         'truncation_side',
       ],
-      ...['cache_prompt', 'cache_salt', 'images'],
+      ...['cache_prompt', 'cache_salt', 'images', 't_max_prompt_ms', 't_max_predict_ms'],
     ],
   },
 ];
