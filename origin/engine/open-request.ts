@@ -4,7 +4,7 @@ import type { EmbeddedImage } from '../model/model-runner.ts';
 import { isGreedy } from '../sampling/parameters.ts';
 import type { Submission, SubmittedPrompt } from './messages.ts';
 import { StopStrings } from './stop-checker.ts';
-import type { ChargedSequence, WaitingRequest } from './waiting-queue.ts';
+import type { ChargedSequence, WaitingRequest } from './scheduling/waiting-queue.ts';
 
 /** The parts of a request that are computed after its admission. */
 export interface Preparation {

@@ -5,7 +5,7 @@ import type { OpenRequest, QueuedSequence } from './open-request.ts';
 import { PromptPrefill } from './prompt-prefill.ts';
 import { Compaction, PrefillTurns } from './scheduler.ts';
 import type { Sequence } from './sequence.ts';
-import { WaitingQueue } from './waiting-queue.ts';
+import { WaitingQueue } from './scheduling/waiting-queue.ts';
 
 /**
  * Tracks each sequence's state: waiting, prefilling or decoding. A sequence that leaves the waiting queue has a slot

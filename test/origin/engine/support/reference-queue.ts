@@ -1,4 +1,4 @@
-import type { WaitingRequest } from '../../../../origin/engine/waiting-queue.ts';
+import type { WaitingRequest } from '../../../../origin/engine/scheduling/waiting-queue.ts';
 
 /** A sequence of a request without content. */
 export interface Item {

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { WaitingQueue } from '../../../origin/engine/waiting-queue.ts';
-import { type Item, ReferenceQueue, WaitingItems } from './support/reference-queue.ts';
+import { WaitingQueue } from '../../../../origin/engine/scheduling/waiting-queue.ts';
+import { type Item, ReferenceQueue, WaitingItems } from '../support/reference-queue.ts';
 
 const NONE: ReadonlyMap<string, number> = new Map();
 
