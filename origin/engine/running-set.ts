@@ -1,6 +1,6 @@
 import { type KvCopy, KvSlots, type KvSlotsShape, type SlotAssignment } from './kv/kv-slots.ts';
-import type { PrefixStore, StoredChunk } from './kv/prefix-store.ts';
-import type { TokenScores } from './kv/token-scores.ts';
+import type { PrefixStore } from './kv/prefix-store.ts';
+import { takeScores } from './kv/token-scores.ts';
 import type { Submission } from './messages.ts';
 import { type OpenRequest, type QueuedSequence, sequenceCount } from './open-request.ts';
 import { PromptPrefill } from './prompt-prefill.ts';
@@ -280,24 +280,4 @@ export class RunningSet {
   #release(slot: number, request: OpenRequest, reusable = true): void {
     this.kv.release(slot, reusable && request.submission.cachePrompt);
   }
-}
-
-/**
- * Takes the stored logprobs of a prompt's tokens after `scoredFrom`. Returns the chunks that need not be computed: those
- * before it, and those with logprobs. The last one with logprobs is computed again, because the logprob of the next token
- * comes from its logits.
- */
-function takeScores(
-  scores: TokenScores,
-  chunks: readonly StoredChunk[],
-  chunkLength: number,
-  scoredFrom: number,
-): readonly StoredChunk[] {
-  const first = Math.floor(scoredFrom / chunkLength);
-  const unscored = chunks.findIndex(({ scored }, index) => index >= first && !scored);
-  const end = unscored < 0 ? chunks.length : unscored;
-  for (let index = first; index < end; index++) {
-    scores.copy(chunks[index]!.scores, 0, chunkLength, index * chunkLength);
-  }
-  return chunks.slice(0, Math.max(Math.min(first, end), end - 1));
 }
