@@ -132,6 +132,7 @@ function generationOf(
     addSpecialTokens: request.add_special_tokens ?? true,
     contextOverflow: request.context_length_exceeded_behavior ?? dialect.contextOverflow,
     truncatePromptTokens: request.truncate_sequence ? -1 : (request.truncate_prompt_tokens ?? null),
+    ...(request.service_tier === 'flex' && { flex: true }),
     cachePrompt: request.cache_prompt ?? true,
     cacheSalt: either(request, 'cache_salt', 'prompt_cache_isolation_key', 'prompt_cache_key') ?? '',
     stream: answer.stream,

@@ -277,6 +277,10 @@ export const FIELD_TABLE: Readonly<Record<string, FieldRow>> = {
     good: ['left'],
     bad: [['right', 'unsupported_parameter'], ['up', 'invalid_value'], ...wrong(1, true)],
   },
+  service_tier: {
+    good: ['auto', 'default', 'flex', 'priority', 'scale'],
+    bad: [['cheap', 'invalid_value'], ...wrong(1, true)],
+  },
   cache_prompt: flag,
   cache_salt: text(256),
   prompt_cache_isolation_key: text(256),

@@ -50,7 +50,13 @@ export const FIELD_GROUPS: readonly FieldGroup[] = [
   {
     title: 'Output',
     section: 'fields',
-    fields: ['include_stop_str_in_output', 'skip_special_tokens', 'add_special_tokens', 'user'],
+    fields: [
+      'include_stop_str_in_output',
+      'skip_special_tokens',
+      'add_special_tokens',
+      'service_tier',
+      'user',
+    ],
   },
   {
     title: 'Context and cache',
