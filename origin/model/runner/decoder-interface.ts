@@ -51,7 +51,9 @@ export interface DecoderInterface {
 
 /** Inputs of convolution, state-space and recurrent layers, as Optimum, transformers.js and onnxruntime-genai name them. */
 const STATE_INPUT =
-  /(^|[._])(past_conv|past_ssm|past_recurrent|conv_states?|ssm_states?|recurrent_states?)([._]|$)/;
+  /(^|[._])(past_(conv|ssm|recurrent)|past\.\d+\.(conv|ssm|recurrent)|(conv|ssm|recurrent)_states?)([._]|$)/;
+/** Scales of an 8-bit or 4-bit KV cache, as onnxruntime-genai's builder names them. */
+const SCALE_INPUT = /\.(key|value)_scale$/;
 
 const RMS_NORMALIZATION = /^(Skip)?SimplifiedLayerNormalization$/;
 
@@ -133,6 +135,10 @@ function requireKnownInputs(
     throw new Error(
       `belongs to a hybrid model: ${states.slice(0, 3).join(', ')} hold the state of layers without attention, which cannot be cut at a position; choose a model with attention only`,
     );
+  }
+  const scale = unknown.find((name) => SCALE_INPUT.test(name));
+  if (scale !== undefined) {
+    throw new Error(`has a quantized KV cache (${scale}), which is not supported; export it without`);
   }
   if (unknown.length > 0) throw new Error(`has unsupported inputs: ${unknown.join(', ')}`);
   const missing = [tokenInput, names.attentionMask].filter((name) => !inputs.has(name));
