@@ -7,7 +7,7 @@ import { withLimitHeaders } from './limits/limit-headers.ts';
 import { health, listModels, showModel } from './models.ts';
 import { idempotent } from './replay/idempotent.ts';
 import { resumable, resumeStream } from './replay/resumable.ts';
-import { score } from './score/score.ts';
+import { score, scoreLabels } from './score/score.ts';
 import { detokenize, showTokenizer, tokenize } from './tokenize.ts';
 
 const completions = withLimitHeaders(resumable(idempotent(complete)));
@@ -17,6 +17,7 @@ export const ROUTES: readonly Route[] = [
   { method: 'POST', path: '/api/v1/completions', handler: completions },
   { method: 'POST', path: '/v1/fim/completions', handler: completions },
   { method: 'POST', path: '/v1/score', handler: withLimitHeaders(idempotent(score)) },
+  { method: 'POST', path: '/generative_scoring', handler: withLimitHeaders(idempotent(scoreLabels)) },
   { method: 'GET', path: '/v1/completions/:rest/stream', handler: withLimitHeaders(resumeStream) },
   { method: 'GET', path: '/v1/models', handler: listModels },
   { method: 'GET', path: '/v1/models/:rest+', handler: showModel },

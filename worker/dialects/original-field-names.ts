@@ -12,8 +12,9 @@ const CONSTRAINT_ERRORS: ReadonlySet<string> = new Set(['invalid_grammar', 'inva
  */
 export function withOriginalFieldNames(
   error: ApiError,
-  { constraintField, promptIsListed }: CompletionCall,
+  { constraintField, promptIsListed, rename }: CompletionCall,
 ): ApiError {
+  if (rename) return rename(error);
   if (promptIsListed && error.param !== null && /^prompt\[\d+\]$/.test(error.param)) {
     const inList = (text: string) => text.replace('prompt[', 'prompt[0][');
     return error.renamed(inList(error.param), inList(error.message));
