@@ -4,10 +4,12 @@
  */
 export const ALLOWED_EDGES: Readonly<Record<string, readonly string[]>> = {
   'origin/config': ['origin/engine', 'origin/infill', 'origin/model/config', 'shared'],
+  'origin/cuda': ['origin/hub', 'origin/model/device', 'origin/model/ort', 'origin/terminal'],
   'origin/deploy': ['origin/config'],
   'origin/doctor': [
     'origin/config',
     'origin/http',
+    'origin/model/config',
     'origin/model/device',
     'origin/serving',
     'origin/start',

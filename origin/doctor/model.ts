@@ -2,8 +2,8 @@ import { errorMessage } from '../../shared/error-details.ts';
 import { readModelSettings } from '../config/config.ts';
 import type { Environment } from '../config/environment.ts';
 import type { ModelSettings } from '../config/model-settings.ts';
-import { missingCudaLibraries } from '../model/device/cuda-libraries.ts';
-import { type Machine, onDevice } from '../model/device/device-choice.ts';
+import { hasDeviceOptions } from '../model/config/device.ts';
+import { type Machine, onDevice, requireCuda } from '../model/device/device-choice.ts';
 import type { FaultyModel, InspectedModel } from '../serving/inspect-model.ts';
 import { inspectModels } from '../serving/inspect-models.ts';
 import { type ModelSet, readModels } from '../serving/models-file.ts';
@@ -30,11 +30,7 @@ export async function checkModels(
     ...inspection.models.map(describe),
     ...inspection.faulty.map(describeFault),
     ...(await Promise.all([...devices.values()].map((device) => checkProvider(device, machine)))),
-    checkCuda(
-      [...devices.values()].map(({ provider }) => provider),
-      machine,
-      hasCard,
-    ),
+    checkCuda([...devices.values()], machine, hasCard),
   ];
 }
 
@@ -60,18 +56,20 @@ async function checkProvider(device: Device, machine: Machine): Promise<Finding>
   return warn(name, `${provider}: ${warning}`, 'Set CONTINUO_PROVIDER=cpu if the CPU is what you want.');
 }
 
-/** Missing libraries are a failure only if a model needs them. */
-function checkCuda(providers: readonly Device['provider'][], { cuda }: Machine, hasCard: boolean): Finding {
-  const name = 'CUDA libraries';
-  const isNeeded = providers.includes('cuda');
+/** What CUDA lacks is a failure only if a model needs it. */
+function checkCuda(devices: readonly Device[], machine: Machine, hasCard: boolean): Finding {
+  const name = 'CUDA';
+  const isNeeded = devices.some(({ provider }) => provider === 'cuda');
   if (!isNeeded && !hasCard) return ok(name, 'not needed: no model uses cuda, and there is no NVIDIA card');
-  const missing = missingCudaLibraries(cuda);
-  const advice = 'Run npm run cuda:install and install what it still names; see docs/devices.md.';
-  if (missing.length === 0) {
-    return isNeeded || providers.includes('auto')
-      ? ok(name, 'complete')
-      : warn(name, 'complete, but no model uses them', 'Set CONTINUO_PROVIDER=cuda to use the NVIDIA card.');
+  const users = devices.filter(({ provider }) => hasDeviceOptions(provider));
+  try {
+    for (const { deviceId } of users.length === 0 ? [{ deviceId: 0 }] : users)
+      requireCuda(deviceId ?? 0, machine);
+  } catch (error) {
+    const advice = 'Do this, then run npx continuo doctor again; see docs/devices.md.';
+    return (isNeeded ? fail : warn)(name, errorMessage(error), advice);
   }
-  const text = `missing: ${missing.join(', ')}`;
-  return isNeeded ? fail(name, text, advice) : warn(name, text, advice);
+  return users.length > 0
+    ? ok(name, 'complete')
+    : warn(name, 'complete, but no model uses it', 'Set CONTINUO_PROVIDER=cuda to use the NVIDIA card.');
 }

@@ -96,7 +96,10 @@ try {
   } catch (error) {
     deviceLost = faultKind(error) === 'device-lost';
     if (!deviceLost) throw error;
-    throw new Error(`${deviceName} is lost to this process: ${errorMessage(error)}`, { cause: error });
+    const next = 'check it (nvidia-smi lists the cards), then start the origin again';
+    throw new Error(`${deviceName} is lost to this process: ${errorMessage(error)}; ${next}`, {
+      cause: error,
+    });
   } finally {
     // Native code that frees memory of a lost device may hang or abort the process before the streams have ended.
     if (!deviceLost) runner.dispose();

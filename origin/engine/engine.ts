@@ -1,7 +1,13 @@
 import { errorMessage } from '../../shared/error-details.ts';
 import { ApiError } from '../../shared/errors.ts';
 import { GrammarWork } from '../grammar/grammar-work.ts';
-import { faultKind, type ModelRunner, RunTerminated, RuntimeFault } from '../model/model-runner.ts';
+import {
+  faultKind,
+  MEMORY_ADVICE,
+  type ModelRunner,
+  RunTerminated,
+  RuntimeFault,
+} from '../model/model-runner.ts';
 import type { SimdKernel } from '../sampling/kernel/simd-kernel.ts';
 import type { SamplerPool } from '../sampling/pool/sampler-pool.ts';
 import type { SamplerVocabulary } from '../sampling/vocabulary.ts';
@@ -205,8 +211,9 @@ function prefixStore({ shape, kvBytes }: ModelRunner, budgetBytes: number): Pref
 /** Messages of native code can be very long. */
 const MAX_FAULT_LENGTH = 1000;
 
-/** Returns one line: the runtime's code, if there is one, and the message. */
+/** Returns one line: the runtime's code, if there is one, the message, and what the operator can do. */
 function describeFault(thrown: unknown): string {
   const code = thrown instanceof RuntimeFault ? `${thrown.code}: ` : '';
-  return `${code}${errorMessage(thrown).replaceAll(/\s+/g, ' ').trim()}`.slice(0, MAX_FAULT_LENGTH);
+  const line = `${code}${errorMessage(thrown).replaceAll(/\s+/g, ' ').trim()}`.slice(0, MAX_FAULT_LENGTH);
+  return faultKind(thrown) === 'out-of-memory' ? `${line}; ${MEMORY_ADVICE}` : line;
 }

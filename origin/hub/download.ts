@@ -1,14 +1,22 @@
 import { createHash, type Hash } from 'node:crypto';
 import { createReadStream } from 'node:fs';
 import { open, rename, rm } from 'node:fs/promises';
-import type { HubClient, HubFile, HubResponse } from './hub-client.ts';
+import type { HttpResponse } from './http.ts';
 import { HubError, TransientHubError } from './hub-error.ts';
 import type { FileIdentity } from './listing.ts';
-import { withRetries } from './retries.ts';
+import { type RetryOptions, withRetries } from './retries.ts';
+
+/** A file on a server. */
+export interface BlobSource {
+  /** Names the file in messages. */
+  readonly name: string;
+  readonly retries: RetryOptions;
+  /** Requests the file from a byte on, once. Resolves with status 206, 200 (the whole file) or 416. */
+  readonly open: (from: number) => Promise<HttpResponse>;
+}
 
 export interface BlobDownload {
-  readonly client: HubClient;
-  readonly file: HubFile;
+  readonly source: BlobSource;
   readonly identity: FileIdentity;
   /** Path of the complete blob. */
   readonly blob: string;
@@ -25,20 +33,20 @@ export const partialFile = (blob: string): string => `${blob}.incomplete`;
  * @throws HubError; errors of the file system
  */
 export async function downloadBlob(download: BlobDownload): Promise<void> {
-  const { file, identity, blob } = download;
+  const { source, identity, blob } = download;
   const partial = partialFile(blob);
   for (;;) {
     const { resumedAt, checksum } = await receiveAll(download, partial);
     if (checksum === identity.checksum) break;
     await rm(partial);
     // Bytes of an earlier run may be damaged, so they get a second chance from byte 0.
-    if (resumedAt === 0) throw new HubError(`${file.path}: wrong checksum; the download was deleted`);
+    if (resumedAt === 0) throw new HubError(`${source.name}: wrong checksum; the download was deleted`);
   }
   await rename(partial, blob);
 }
 
 /** Appends to the partial file until it has the announced size. */
-async function receiveAll({ client, file, identity, onBytes }: BlobDownload, partial: string) {
+async function receiveAll({ source, identity, onBytes }: BlobDownload, partial: string) {
   const handle = await open(partial, 'a');
   let received = 0;
   let hash = contentHash(identity);
@@ -55,15 +63,17 @@ async function receiveAll({ client, file, identity, onBytes }: BlobDownload, par
     // Bytes that a server sends again from byte 0 are not progress.
     let furthest = received;
     onBytes(received);
-    await withRetries(client.retries, async (onProgress) => {
+    await withRetries(source.retries, async (onProgress) => {
       if (received === identity.size) return;
-      const response = await client.open(file, received);
+      const response = await source.open(received);
       if (!resumesAt(received, response)) await restart();
-      if (response.status === 416) throw new TransientHubError(`${file.path} cannot be resumed`);
+      if (response.status === 416) throw new TransientHubError(`${source.name} cannot be resumed`);
       for await (const chunk of response.chunks) {
         if (received + chunk.length > identity.size) {
           await restart();
-          throw new HubError(`${file.path}: the server sends more than the announced ${identity.size} bytes`);
+          throw new HubError(
+            `${source.name}: the server sends more than the announced ${identity.size} bytes`,
+          );
         }
         await handle.appendFile(chunk);
         hash.update(chunk);
@@ -72,7 +82,7 @@ async function receiveAll({ client, file, identity, onBytes }: BlobDownload, par
         if (received > furthest) onProgress();
         furthest = Math.max(furthest, received);
       }
-      if (received < identity.size) throw new TransientHubError(`${file.path} ended early`);
+      if (received < identity.size) throw new TransientHubError(`${source.name} ended early`);
     });
     await handle.sync();
     return { resumedAt, checksum: hash.digest('hex') };
@@ -81,7 +91,7 @@ async function receiveAll({ client, file, identity, onBytes }: BlobDownload, par
   }
 }
 
-function resumesAt(byte: number, { status, headers }: HubResponse): boolean {
+function resumesAt(byte: number, { status, headers }: HttpResponse): boolean {
   if (byte === 0) return true;
   return status === 206 && headers.get('content-range')?.startsWith(`bytes ${byte}-`) === true;
 }

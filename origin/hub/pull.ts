@@ -88,11 +88,14 @@ function filesOf(variant: Variant, listing: Listing): ListedFile[] {
 }
 
 async function fetchFile({ file, identity, blob }: WantedFile, snapshot: string, context: PullContext) {
+  const { client } = context;
   if ((await sizeOf(blob)) !== identity.size) {
     const display = context.progress.start(file.path, identity.size);
     try {
       const onBytes = (bytes: number) => display.update(bytes);
-      await downloadBlob({ client: context.client, file, identity, blob, onBytes });
+      const open = (from: number) => client.open(file, from);
+      const source = { name: file.path, retries: client.retries, open };
+      await downloadBlob({ source, identity, blob, onBytes });
     } finally {
       display.stop();
     }

@@ -79,6 +79,9 @@ export class RuntimeFault extends Error {
   }
 }
 
+/** What the operator can do after `out-of-memory`. */
+export const MEMORY_ADVICE = 'set CONTINUO_SLOTS or CONTINUO_CONTEXT lower';
+
 /** After `device-lost`, no call on the device can succeed until the process has been started again. */
 export type FaultKind = 'device-lost' | 'out-of-memory' | 'other';
 

@@ -32,6 +32,8 @@ export const originCommand = (context: CommandContext): Command => ({
     CONTINUO_ORIGIN_HOST: '127.0.0.1',
     CONTINUO_ORIGIN_PORT: String(context.settings.originPort),
     CONTINUO_ORIGIN_SECRET: context.state.originSecret,
+    // Ctrl-C does not wait for running streams: they get their error event.
+    CONTINUO_DRAIN_SECONDS: '0',
   },
   logFile: path.join(context.stateDirectory, 'origin.log'),
 });

@@ -41,10 +41,10 @@ async function refuseUnusablePorts({ host, port, originPort }: StartSettings): P
 /** Returns the last lines of a child's log, without workerd's stack addresses. */
 function lastLogLines(logFile: string): string {
   const lines = readFileSync(logFile, 'utf8').trim().split('\n');
-  return lines
-    .filter((line) => !line.startsWith('stack: '))
-    .slice(-5)
-    .join('\n');
+  const told = lines.filter((line) => !line.startsWith('stack: '));
+  // The origin's last line repeats what its structured log says.
+  const plain = told.filter((line) => !line.startsWith('{'));
+  return (plain.length > 0 ? plain : told).slice(-5).join('\n');
 }
 
 /** A child failed to start. Its log has the reason once everything has stopped. */
@@ -114,6 +114,8 @@ async function run(): Promise<void> {
     }
   } finally {
     stopping.abort();
+    // The Worker ends the running streams with an error event once the origin has ended them.
+    await originProcess.stop(STOP_GRACE_MS);
     await Promise.all(children.map((child) => child.stop(STOP_GRACE_MS)));
   }
 }

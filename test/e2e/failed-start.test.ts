@@ -27,6 +27,12 @@ describe('npm start', () => {
     expect(output()).toMatch(/^The origin stopped:\n.*CONTINUO_SLOTS: /);
   });
 
+  test('reports once why no model can be loaded', async () => {
+    const { child, output } = await launchOnFreePorts({ CONTINUO_CONTEXT: '1000000' });
+    expect(await exitOf(child)).toBe(1);
+    expect(output()).toMatch(/^The origin stopped:\ncontinuo origin: [^\n]*context of 1000000[^\n]*\n$/);
+  });
+
   test('refuses a misspelled variable before it starts anything', async () => {
     const { child, output } = launch({ CONTINUO_PROT: '80' });
     expect(await exitOf(child)).toBe(1);

@@ -110,21 +110,25 @@ describe('npm start', () => {
     await expect.poll(generated).toSatisfy(([characters, tokens]) => characters > 20 && tokens > 8);
   });
 
-  test('an origin killed during a stream gives an error event and [DONE], and requests work again after its restart', async () => {
-    // More tokens than it generates before it is killed.
+  /** Reads a long stream to its end, and calls `interrupt` at its first bytes. */
+  async function expectErrorEvent(interrupt: () => void): Promise<void> {
+    // More tokens than it generates before it is interrupted.
     const endless = { max_tokens: 1900, n: 8, ignore_eos: true };
     const response = await complete({ prompt: 'Once upon a time', ...endless, stream: true });
     expect(response.status).toBe(200);
     let text = '';
     const decoder = new TextDecoder();
     for await (const bytes of response.body as ReadableStream<Uint8Array>) {
-      if (text === '') process.kill(system.originPid(), 'SIGKILL');
+      if (text === '') interrupt();
       text += decoder.decode(bytes, { stream: true });
     }
     const events = text.trim().split('\n\n');
     expect(events.at(-1)).toBe('data: [DONE]');
     expect(JSON.parse(events.at(-2)?.slice(6) ?? '')).toMatchObject({ error: { code: 'upstream_error' } });
+  }
 
+  test('an origin killed during a stream gives an error event and [DONE], and requests work again after its restart', async () => {
+    await expectErrorEvent(() => process.kill(system.originPid(), 'SIGKILL'));
     const again = async () => (await complete({ prompt: 'Once upon a time', max_tokens: 4 })).status;
     await expect.poll(again).toBe(200);
   });
@@ -227,10 +231,14 @@ describe('npm start', () => {
     expect(output().trim()).toMatch(/^CONTINUO_PORT: [^\n]+$/);
   });
 
-  test('Ctrl-C ends every process and frees the ports, and the key survives a restart', async () => {
+  test('Ctrl-C ends streams with an error event and [DONE], ends every process and frees the ports, and the key survives a restart', async () => {
     const before = system;
     expect(processesNaming(directory).length).toBeGreaterThanOrEqual(3);
-    expect(await before.stop()).toBe(0);
+    let stopped: Promise<number | null> | null = null;
+    await expectErrorEvent(() => {
+      stopped = before.stop();
+    });
+    expect(await stopped).toBe(0);
     // Killed processes may take a moment to disappear.
     await expect.poll(() => processesNaming(directory)).toEqual([]);
     const port = Number(new URL(before.url).port);

@@ -1,10 +1,14 @@
 import { spawnSync } from 'node:child_process';
 import { decode, prefill } from '../../origin/hub/greedy.ts';
+import { missingCudnn } from '../../origin/model/device/cuda-libraries.ts';
+import { requireCuda, thisMachine } from '../../origin/model/device/device-choice.ts';
 import type { ModelRunner } from '../../origin/model/model-runner.ts';
+import { sameBits } from '../../origin/model/open/row-probe.ts';
 import { openCudaDriver } from '../../origin/model/ort/cuda-driver.ts';
 import { type OrtApi, openOrtApi } from '../../origin/model/ort/ort-capi.ts';
 import type { OrtDevice } from '../../origin/model/ort/ort-device.ts';
 import { median } from '../bench/statistics.ts';
+import { hostCopyTimes } from './host-copies.ts';
 import { deviceRunnerOn } from './runners.ts';
 
 /** Questions that only a card can answer. Each gives numbers by name, or the error that it ended with. */
@@ -32,6 +36,9 @@ export async function runExperiments(setting: Setting): Promise<Answers> {
     'device memory in MiB by batch, up and down': () => arenaGrowth(setting),
     'first and second prefill of 1 to 32 tokens in ms, by sdpa_kernel': () => planTimes(setting),
     'decode ms with enable_cuda_graph': () => graphCapture(setting),
+    'rows of a batch against the row alone': () => rowsInBatches(setting),
+    'copy of logits to the host in ms': async () => hostCopies(setting),
+    'stack of native calls, with cuDNN attention': async () => stackSizes(setting),
     'attention kernels': async () => attentionKernels(setting),
   };
   const answers: Record<string, Answer> = {};
@@ -45,11 +52,19 @@ export async function runExperiments(setting: Setting): Promise<Answers> {
   return answers;
 }
 
-const device = ({ provider }: Setting): OrtDevice =>
+const device = ({ provider }: Pick<Setting, 'provider'>): OrtDevice =>
   provider === 'cuda' ? { provider, deviceId: 0, memoryBytes: null } : { provider };
 
+/** Maps the libraries, which ONNX Runtime then finds by name. */
+function requireLibraries({ enable_cudnn }: Changes): void {
+  const machine = thisMachine();
+  requireCuda(0, machine);
+  const missing = enable_cudnn === '1' ? missingCudnn(machine.cuda) : null;
+  if (missing !== null) throw new Error(`${missing}; run npm run cuda:install -- --cudnn`);
+}
+
 /** Returns the API with other options of the CUDA provider. */
-function withCudaOptions(api: OrtApi, changes: Readonly<Record<string, string>>): OrtApi {
+function withCudaOptions(api: OrtApi, changes: Changes): OrtApi {
   const update: OrtApi['UpdateCudaOptions'] = (options, keys, values) => {
     const merged = { ...Object.fromEntries(keys.map((key, at) => [key, values[at]!])), ...changes };
     const names = Object.keys(merged);
@@ -58,17 +73,20 @@ function withCudaOptions(api: OrtApi, changes: Readonly<Record<string, string>>)
   return { ...api, UpdateCudaOptions: update };
 }
 
+export type Changes = Readonly<Record<string, string>>;
+
 interface Opened {
   readonly slots: number;
   readonly prefillChunk: number;
-  readonly changes?: Readonly<Record<string, string>>;
+  readonly changes?: Changes;
 }
 
-async function opened<T>(
-  setting: Setting,
+export async function opened<T>(
+  setting: Pick<Setting, 'provider' | 'directory'>,
   { slots, prefillChunk, changes = {} }: Opened,
   use: (runner: ModelRunner) => Promise<T>,
 ): Promise<T> {
+  if (setting.provider === 'cuda') requireLibraries(changes);
   const api = withCudaOptions(openOrtApi(), changes);
   const options = { slots, prefillChunk };
   const runner = deviceRunnerOn(device(setting), setting.directory, options, api, false, CONTEXT);
@@ -79,7 +97,7 @@ async function opened<T>(
   }
 }
 
-const promptOf = (length: number, { shape }: ModelRunner) =>
+export const promptOf = (length: number, { shape }: ModelRunner) =>
   Array.from({ length }, (_, at) => (at * 31 + 7) % shape.vocabularySize);
 
 async function timed({ now }: Setting, run: () => Promise<unknown>): Promise<number> {
@@ -102,7 +120,7 @@ async function prefillRates(setting: Setting): Promise<Answer> {
   return rates;
 }
 
-const decodeRows = (runner: ModelRunner, rows: number, position: number) => {
+export const decodeRows = (runner: ModelRunner, rows: number, position: number) => {
   const row = { token: 5, position };
   return decode(runner, 0, Array<typeof row>(rows).fill(row), () => position);
 };
@@ -160,28 +178,62 @@ async function graphCapture(setting: Setting): Promise<Answer> {
   return times;
 }
 
-/** Runs this file in a process whose ONNX Runtime prints the kernel of each attention. */
-function attentionKernels({ provider, directory }: Setting): Answer {
-  const env = { ...process.env, ORT_ENABLE_ATTENTION_KERNEL_DEBUG_INFO: '1' };
-  const args = [import.meta.filename, provider, directory];
-  const { stdout, stderr, status } = spawnSync(process.execPath, args, { env, encoding: 'utf8' });
-  if (status !== 0) throw new Error(stderr.trim().split('\n').at(-1) ?? `exit code ${status}`);
-  const lines = stdout.split('\n').filter((line) => line.trim() !== '');
-  return Object.fromEntries(
-    [...new Set(lines)].slice(0, 20).map((line, at) => [`${at}`, line.slice(0, 300)]),
-  );
+/** Runs a prompt of 33 tokens and two rows in a process of its own. Returns what it printed. @throws Error how it ended */
+function oneRun(
+  { provider, directory }: Setting,
+  choices: { readonly stackBytes?: number; readonly changes?: Changes },
+  variables: Readonly<Record<string, string>> = {},
+): string {
+  const program = new URL('./one-run.ts', import.meta.url).pathname;
+  const args = [program, JSON.stringify({ provider, directory, ...choices })];
+  const env = { ...process.env, ...variables };
+  const { stdout, stderr, status, signal } = spawnSync(process.execPath, args, { env, encoding: 'utf8' });
+  if (status === 0) return stdout;
+  throw new Error(signal ?? stderr.trim().split('\n').at(-1) ?? `exit code ${status}`);
 }
 
-if (process.argv[1] === import.meta.filename) {
-  const [provider, directory] = process.argv.slice(2);
-  const setting = {
-    provider: provider === 'cuda' ? 'cuda' : 'cpu',
-    directory: directory ?? '',
-    maxRows: 2,
-    now: () => 0,
-  } as const;
-  await opened(setting, { slots: 2, prefillChunk: 33 }, async (runner) => {
-    await prefill(runner, 0, promptOf(33, runner));
-    await decodeRows(runner, 2, 8);
+function attentionKernels(setting: Setting): Answer {
+  const lines = oneRun(setting, {}, { ORT_ENABLE_ATTENTION_KERNEL_DEBUG_INFO: '1' }).split('\n');
+  const kinds = [...new Set(lines.filter((line) => line.trim() !== ''))];
+  return Object.fromEntries(kinds.slice(0, 20).map((line, at) => [`${at}`, line.slice(0, 300)]));
+}
+
+/** cuDNN builds its attention plans with a deep stack. */
+function stackSizes(setting: Setting): Answer {
+  const changes = { sdpa_kernel: '8', enable_cudnn: '1' };
+  const ends = [2, 8].map((mib) => {
+    try {
+      oneRun(setting, { stackBytes: mib * MIB, changes });
+      return [`${mib} MiB`, 'runs'];
+    } catch (error) {
+      return [`${mib} MiB`, (error as Error).message];
+    }
   });
+  return Object.fromEntries(ends);
+}
+
+/** Compares a row of batches with the same row computed alone. */
+async function rowsInBatches(setting: Setting): Promise<Answer> {
+  const { maxRows } = setting;
+  return await opened(setting, { slots: maxRows, prefillChunk: 512 }, async (runner) => {
+    const prompt = promptOf(100, runner);
+    await prefill(runner, 0, prompt);
+    for (let slot = 1; slot < maxRows; slot++) runner.copy(0, slot, prompt.length);
+    const [alone] = await decodeRows(runner, 1, prompt.length);
+    const answer: Record<string, string> = {};
+    for (const rows of [1, 8, 32, 128].filter((count) => count <= maxRows)) {
+      const batch = await decodeRows(runner, rows, prompt.length);
+      const worst = Math.max(...batch.map((logits) => largestDifference(logits, alone!)));
+      answer[rows] = batch.every((logits) => sameBits(logits, alone!)) ? 'same bits' : `differs by ${worst}`;
+    }
+    return answer;
+  });
+}
+
+const largestDifference = (one: Float32Array, other: Float32Array): number =>
+  one.reduce((most, value, at) => Math.max(most, Math.abs(value - other[at]!)), 0);
+
+/** Logits of a full batch of Qwen's vocabulary. */
+function hostCopies({ maxRows, now }: Setting): Answer {
+  return hostCopyTimes({ folder: thisMachine().cuda.folder, bytes: 4 * 151_936 * maxRows, now });
 }

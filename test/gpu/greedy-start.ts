@@ -4,6 +4,8 @@ import type { ModelRunner } from '../../origin/model/model-runner.ts';
 /** As in transformers_rate.py. */
 const PROMPT = 32;
 const GENERATED = 16;
+/** Positions that `greedyStart` needs. */
+export const GREEDY_LENGTH = PROMPT + GENERATED;
 
 /** Returns the greedy continuation of a fixed prompt. It depends on the weights only, up to rounding. */
 export function greedyStart(runner: ModelRunner): Promise<number[]> {

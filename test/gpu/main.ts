@@ -12,7 +12,7 @@ import { benchModels } from '../bench/models.ts';
 import { measureBandwidth } from './bandwidth.ts';
 import { type DecodeRate, decodeRates } from './decode-rate.ts';
 import { type Answers, runExperiments } from './experiments.ts';
-import { compareStarts, greedyStart } from './greedy-start.ts';
+import { compareStarts, GREEDY_LENGTH, greedyStart } from './greedy-start.ts';
 import { type ProviderAtHand, providersAtHand } from './providers.ts';
 import { type TransformersRates, transformersRates } from './transformers.ts';
 import { writeTransformersModel } from './transformers-model.ts';
@@ -69,7 +69,7 @@ async function measure({ device, provider }: ProviderAtHand, options: Options): 
   const { batches, context, steps } = options;
   const directory = directoryOf(options);
   const slots = Math.max(...batches);
-  const contextLength = Math.max(context + steps, slots) + 16;
+  const contextLength = Math.max(context + steps, slots, GREEDY_LENGTH) + 16;
   const size = { directory, slots, contextLength, kvLimitBytes: null };
   const { weightBytes, layout } = planModel(size);
   const ortDevice: OrtDevice =

@@ -1,9 +1,14 @@
-import { missingCudaLibraries } from './cuda-libraries.ts';
-import { thisMachine } from './device-choice.ts';
+import { type Machine, requireCuda, versionText } from './device-choice.ts';
 
-/** Last part of `npm run cuda:install`: prints what the CUDA provider still needs. Exit code 1 if anything is missing. */
-
-const missing = missingCudaLibraries(thisMachine().cuda);
-for (const line of missing) console.error(`still missing: ${line}`);
-if (missing.length === 0) console.log('CUDA can be used: CONTINUO_PROVIDER=cuda');
-else process.exitCode = 1;
+/**
+ * Returns what CUDA runs on: the provider with the version that it needs, and the driver with the version that it has.
+ * @throws ModelError one line with the next step
+ */
+export function checkCuda(machine: Machine): string[] {
+  const { needed, version, cards } = requireCuda(0, machine);
+  return [
+    `CUDA provider in ${machine.cuda.folder}, for CUDA ${needed ?? 'of any version'}`,
+    `NVIDIA driver for CUDA ${versionText(version)} with ${cards.map((name, id) => `card ${id} (${name})`).join(', ')}`,
+    'CUDA can be used: CONTINUO_PROVIDER=cuda',
+  ];
+}

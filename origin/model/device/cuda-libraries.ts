@@ -2,19 +2,17 @@ import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { errorMessage } from '../../../shared/error-details.ts';
 import { type OnnxGraph, withBranches } from '../onnx/onnx-graph.ts';
-import { neededLibraries } from './elf-needed.ts';
+import { CUDA_PROVIDER, ONNX_RUNTIME_VERSION } from '../ort/cuda-folder.ts';
+import { neededLibraries, readOnlyData } from './elf-file.ts';
 
 /** Checks the libraries of the CUDA provider before ONNX Runtime loads it, so that all missing ones are named at once. */
 
-const PROVIDER = 'libonnxruntime_providers_cuda.so';
-const PROVIDER_FILES = ['libonnxruntime_providers_shared.so', PROVIDER];
-const PROVIDER_SOURCE = 'npm run cuda:install, or ORT_CUDA_PATH';
-
-const DRIVER = 'the NVIDIA driver';
+const PROVIDER_FILES = ['libonnxruntime_providers_shared.so', CUDA_PROVIDER];
+/** cuda-driver.ts checks it. */
+const DRIVER = 'libcuda.so';
 
 /** The package of a library, by the prefix of its name. */
 const SOURCES: readonly (readonly [prefix: string, source: string])[] = [
-  ['libcuda.so', DRIVER],
   ['libcudart.so', 'the CUDA runtime'],
   ['libcublas', 'cuBLAS'],
   ['libcudnn', 'cuDNN'],
@@ -23,6 +21,8 @@ const SOURCES: readonly (readonly [prefix: string, source: string])[] = [
   ['libnvrtc', 'NVRTC'],
   ['libnvJitLink', 'nvJitLink'],
 ];
+
+const SYSTEM = 'the system';
 
 export interface CudaFiles {
   /** Folder of the provider. */
@@ -46,37 +46,58 @@ export function cudnnOperator(graph: OnnxGraph): string | undefined {
 export const missingCudnn = (files: CudaFiles): string | null => problemOf(CUDNN, files);
 
 /**
- * Returns one line per library that is missing or does not load, with its package; empty if the provider can be loaded.
- * Libraries in the provider's folder take precedence over the system's.
+ * Returns one line per library that is missing, of another version or does not load, with its package; empty if the
+ * provider can be loaded with a driver. Libraries in the provider's folder take precedence over the system's.
  */
 export function missingCudaLibraries(files: CudaFiles): string[] {
   const { folder } = files;
   const missing = PROVIDER_FILES.filter((file) => !existsSync(join(folder, file)));
-  if (missing.length > 0) return missing.map((file) => `${file} (${PROVIDER_SOURCE}): not in ${folder}`);
-  let needed: string[];
+  if (missing.length > 0) return missing.map((file) => `${file}: not in ${folder}`);
   try {
-    needed = neededLibraries(join(folder, PROVIDER));
+    const provider = join(folder, CUDA_PROVIDER);
+    const version = otherVersion(provider);
+    if (version !== null) return [`${provider} of ONNX Runtime ${ONNX_RUNTIME_VERSION}: it is of ${version}`];
+    const needed = neededLibraries(provider).filter((name) => !name.startsWith(DRIVER));
+    return needed.flatMap((name) => problemOf(name, files) ?? []);
   } catch (error) {
-    return [`${PROVIDER} (${PROVIDER_SOURCE}): ${errorMessage(error)}`];
+    return [`${CUDA_PROVIDER}: ${errorMessage(error)}`];
   }
-  return needed.flatMap((name) => problemOf(name, files) ?? []);
 }
 
 /** Returns the major version of CUDA that the provider was built for; null if it does not say. */
 export function cudaVersion({ folder }: Pick<CudaFiles, 'folder'>): number | null {
-  const runtime = neededLibraries(join(folder, PROVIDER)).find((name) => name.startsWith('libcudart.so.'));
+  const runtime = neededLibraries(join(folder, CUDA_PROVIDER)).find((name) =>
+    name.startsWith('libcudart.so.'),
+  );
   return runtime === undefined ? null : Number(/\d+$/.exec(runtime)?.[0]);
+}
+
+/** Returns the version of a provider that is not of this ONNX Runtime; else null. Providers contain it as a C string. */
+function otherVersion(provider: string): string | null {
+  const constants = readOnlyData(provider);
+  if (constants.includes(`\0${ONNX_RUNTIME_VERSION}\0`)) return null;
+  return /\0(\d+\.\d+\.\d+)\0/.exec(constants.toString('latin1'))?.[1] ?? 'an unknown version';
 }
 
 function problemOf(name: string, { folder, map }: CudaFiles): string | null {
   const beside = join(folder, name);
   const problem = map(existsSync(beside) ? beside : name);
-  return problem === null ? null : `${name} (${sourceOf(name)}): ${problem.replace(`${name}: `, '')}`;
+  if (problem === null) return null;
+  const other = otherMajors(name).find((one) => map(one) === null);
+  const found = other === undefined ? '' : `; ${other} is there`;
+  return `${name} (${sourceOf(name)}): ${problem.replace(`${name}: `, '')}${found}`;
+}
+
+/** Returns the names of the library's two previous and two next versions. */
+function otherMajors(name: string): string[] {
+  const [, stem, major] = /^(.*\.so\.)(\d+)$/.exec(name) ?? [];
+  if (stem === undefined || sourceOf(name) === SYSTEM) return [];
+  return [-1, 1, -2, 2].map((step) => `${stem}${Number(major) + step}`);
 }
 
 function sourceOf(name: string): string {
   const source = SOURCES.find(([prefix]) => name.startsWith(prefix))?.[1];
-  if (source === undefined) return 'the system';
+  if (source === undefined) return SYSTEM;
   const version = /\.so\.(\d+)/.exec(name)?.[1] ?? '';
-  return source === DRIVER ? source : `${source} ${version}`.trim();
+  return `${source} ${version}`.trim();
 }

@@ -3,6 +3,7 @@ import type { DeviceSettings } from '../config/device.ts';
 import { ModelError } from '../config/model-json.ts';
 import type { OnnxGraph } from '../onnx/onnx-graph.ts';
 import { type CudaDriver, openCudaDriver } from '../ort/cuda-driver.ts';
+import { cudaFolder } from '../ort/cuda-folder.ts';
 import { type Adapter, vulkanAdapters } from '../ort/ort-adapters.ts';
 import type { OrtDevice } from '../ort/ort-device.ts';
 import { bundledFolder, mapPermanently } from '../ort/ort-library.ts';
@@ -27,7 +28,7 @@ export interface Machine {
 }
 
 export function thisMachine(): Machine {
-  const folder = process.env.ORT_CUDA_PATH || bundledFolder();
+  const folder = cudaFolder(process.env) ?? bundledFolder();
   const { platform, arch } = process;
   const adapters = platform === 'linux' ? vulkanAdapters : () => [];
   return { platform, arch, cuda: { folder, map: mapPermanently }, adapters, driver: openCudaDriver };
@@ -78,32 +79,42 @@ const cudaDevice = ({ deviceId, memoryBytes }: DeviceSettings) =>
   ({ provider: 'cuda', deviceId: deviceId ?? 0, memoryBytes }) as const;
 
 function requireDevice(device: OrtDevice, machine: Machine): void {
-  const { platform, arch, cuda } = machine;
-  if (device.provider !== 'cuda') return;
+  if (device.provider === 'cuda') requireCuda(device.deviceId, machine);
+}
+
+/**
+ * Requires the CUDA provider, its libraries, a driver that is new enough, and the card.
+ * @returns the driver and the version of CUDA that the provider was built for
+ * @throws ModelError one line with the next step
+ */
+export function requireCuda(
+  deviceId: number,
+  { platform, arch, cuda, driver }: Machine,
+): CudaDriver & { readonly needed: number | null } {
   if (platform !== 'linux' || arch !== 'x64') {
     throw new ModelError(`the CUDA provider is for Linux on x64, not for ${platform} on ${arch}`);
   }
   const missing = missingCudaLibraries(cuda);
-  if (missing.length > 0) throw new ModelError(`the CUDA provider lacks ${missing.join(', ')}`);
-  requireCard(device.deviceId, machine);
-}
-
-function requireCard(deviceId: number, { cuda, driver }: Machine): void {
-  const { version, cards } = ask(driver);
+  if (missing.length > 0) throw new ModelError(`CUDA lacks ${missing.join(', ')}; run npm run cuda:install`);
+  const found = ask(driver);
+  const { version, cards } = found;
   const needed = cudaVersion(cuda);
   if (needed !== null && Math.floor(version / 1000) < needed) {
     throw new ModelError(
-      `the NVIDIA driver supports CUDA ${versionText(version)}, but the CUDA provider needs ${needed}; update the driver`,
+      `the NVIDIA driver supports CUDA ${versionText(version)}, but the CUDA provider needs ${needed}; update the driver, then check it with nvidia-smi`,
     );
   }
-  if (deviceId < cards.length) return;
-  const found = cards.map((name, id) => `${id} (${name})`).join(', ');
+  if (deviceId < cards.length) return { ...found, needed };
+  const names = cards.map((name, id) => `${id} (${name})`).join(', ');
   throw new ModelError(
-    `CUDA card ${deviceId} does not exist; set CONTINUO_DEVICE_ID to one of: ${found || 'none is visible'}`,
+    cards.length === 0
+      ? 'the NVIDIA driver finds no CUDA card; check it with nvidia-smi -L and CUDA_VISIBLE_DEVICES'
+      : `CUDA card ${deviceId} does not exist; set CONTINUO_DEVICE_ID to one of: ${names}`,
   );
 }
 
-const versionText = (version: number): string =>
+/** 13020 = "13.2". */
+export const versionText = (version: number): string =>
   `${Math.floor(version / 1000)}.${Math.floor((version % 1000) / 10)}`;
 
 function ask<T>(driver: () => T): T {
@@ -132,7 +143,9 @@ export function deviceFor(graph: OnnxGraph, device: OrtDevice, { cuda }: Machine
   if (operator === undefined) return device;
   const missing = missingCudnn(cuda);
   if (missing === null) return { ...device, cudnn: true };
-  throw new ModelError(`the operator ${operator} needs cuDNN on CUDA: ${missing}`);
+  throw new ModelError(
+    `the operator ${operator} needs cuDNN on CUDA: ${missing}; run npm run cuda:install -- --cudnn`,
+  );
 }
 
 /** Outside Linux, WebGPU adapters are normally GPUs, and Vulkan is not there for the check. */

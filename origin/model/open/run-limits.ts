@@ -1,5 +1,6 @@
 import type { DeviceSettings } from '../config/device.ts';
 import { cardOf, type Machine, thisMachine } from '../device/device-choice.ts';
+import { MEMORY_ADVICE } from '../model-runner.ts';
 import type { Adapter } from '../ort/ort-adapters.ts';
 import type { OrtDevice } from '../ort/ort-device.ts';
 import type { DecoderInterface } from '../runner/decoder-interface.ts';
@@ -85,7 +86,7 @@ export function requireDeviceMemory(
       : `the limit is ${inMiB(available)}`;
   throw new OutOfMemoryError(
     `the model needs ${inMiB(needed)} on ${card.name}, but ${why}: ${inMiB(weightBytes)} of weights, ` +
-      `${inMiB(runBytes)} for runs, KV cache ${describeLayout(layout)}; set fewer slots or a smaller context`,
+      `${inMiB(runBytes)} for runs, KV cache ${describeLayout(layout)}; ${MEMORY_ADVICE}`,
   );
 }
 

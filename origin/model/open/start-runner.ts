@@ -1,5 +1,5 @@
 import { ModelError } from '../config/model-json.ts';
-import type { ModelRunner } from '../model-runner.ts';
+import { faultKind, MEMORY_ADVICE, type ModelRunner } from '../model-runner.ts';
 import type { OnnxGraph } from '../onnx/onnx-graph.ts';
 import { oneLine } from '../ort/graph-file.ts';
 import type { OrtDevice } from '../ort/ort-device.ts';
@@ -107,6 +107,7 @@ function startOnDevice(
   } catch (error) {
     const cache = describeLayout(options.layout);
     const message = `${provider} cannot start ${file} with a KV cache of ${cache}: ${oneLine(error)}`;
-    throw new ModelError(message, { cause: error });
+    const advice = faultKind(error) === 'out-of-memory' ? `; ${MEMORY_ADVICE}` : '';
+    throw new ModelError(`${message}${advice}`, { cause: error });
   }
 }

@@ -1,4 +1,5 @@
 import koffi, { type LibraryHandle, type TypeObject } from 'koffi';
+import { cudaFolder } from './cuda-folder.ts';
 import { ortFault } from './ort-fault.ts';
 import { loadPermanently, onnxRuntimeLibrary } from './ort-library.ts';
 
@@ -112,10 +113,10 @@ type InType = keyof typeof NATIVE_TYPES;
 
 /**
  * Loads the library. Each call returns a new table; the library is loaded once per process.
- * @param cudaFolder folder of the CUDA provider, if not beside the library
+ * @param cudaProvider folder of the CUDA provider, if not beside the library
  */
-export function openOrtApi(cudaFolder = process.env.ORT_CUDA_PATH || undefined): OrtApi {
-  const library = loadPermanently(onnxRuntimeLibrary(cudaFolder));
+export function openOrtApi(cudaProvider = cudaFolder(process.env)): OrtApi {
+  const library = loadPermanently(onnxRuntimeLibrary(cudaProvider));
   const base: Pointer = library.func('OrtGetApiBase', 'void *', [])();
   const getApi = functionAt(base, 0, 'void *', ['uint32_t']);
   const version: string = functionAt(base, 1, 'const char *', [])();

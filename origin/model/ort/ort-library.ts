@@ -5,6 +5,7 @@ import { tmpdir } from 'node:os';
 import { dirname, join, resolve } from 'node:path';
 import koffi, { type LibraryHandle } from 'koffi';
 import { errorCode } from '../../../shared/error-details.ts';
+import { ONNX_RUNTIME_VERSION } from './cuda-folder.ts';
 
 /** Finds and loads the native libraries. */
 
@@ -15,7 +16,7 @@ const NOW = 2;
 const NO_DELETE: Partial<Record<NodeJS.Platform, number>> = { linux: 0x1000, darwin: 0x80 };
 const LIBRARY_NAMES: Partial<Record<NodeJS.Platform, string>> = {
   win32: 'onnxruntime.dll',
-  darwin: 'libonnxruntime.1.30.0.dylib',
+  darwin: `libonnxruntime.${ONNX_RUNTIME_VERSION}.dylib`,
 };
 const LINUX_LIBRARY = 'libonnxruntime.so.1';
 

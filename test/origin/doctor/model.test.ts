@@ -32,7 +32,7 @@ test('the built-in model on the CPU is ok', async () => {
   expect(findings.map(({ status, name }) => [status, name])).toEqual([
     ['ok', 'Model continuo-mini'],
     ['ok', 'Provider'],
-    ['ok', 'CUDA libraries'],
+    ['ok', 'CUDA'],
   ]);
   expect(findings[0]?.text).toMatch(/continuo-mini, \d+ slots of 2048 positions$/);
 });
@@ -70,14 +70,24 @@ const cudaOf = async (provider: string, machine: Machine, hasCard: boolean) => {
 };
 
 test('missing CUDA libraries fail if a model needs them, and warn if there is a card', async () => {
-  const missing = { text: expect.stringMatching(/^missing: libonnxruntime_providers_shared\.so/) };
-  const advice = { advice: expect.stringContaining('npm run cuda:install') };
-  expect(await cudaOf('cuda', BARE, false)).toMatchObject({ status: 'fail', ...missing, ...advice });
+  const text = expect.stringMatching(
+    /^CUDA lacks libonnxruntime_providers_shared\.so.*; run npm run cuda:install$/,
+  );
+  const missing = { text };
+  expect(await cudaOf('cuda', BARE, false)).toMatchObject({ status: 'fail', ...missing });
   expect(await cudaOf('cpu', BARE, true)).toMatchObject({ status: 'warn', ...missing });
   expect(await cudaOf('cuda', equipped(), true)).toMatchObject({ status: 'ok', text: 'complete' });
   expect(await cudaOf('cpu', equipped(), true)).toMatchObject({
     status: 'warn',
     advice: expect.stringContaining('CONTINUO_PROVIDER=cuda'),
+  });
+});
+
+test('a driver that finds no card fails if a model needs CUDA', async () => {
+  const driver = () => ({ version: 13_000, cards: [], freeBytes: () => 0 });
+  expect(await cudaOf('cuda', { ...equipped(), driver }, true)).toMatchObject({
+    status: 'fail',
+    text: expect.stringContaining('finds no CUDA card'),
   });
 });
 

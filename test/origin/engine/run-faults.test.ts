@@ -33,7 +33,7 @@ const faultsOf = ({ reports }: Driver) =>
 const plain = (requestId: string) => submission({ requestId, ignoreEos: true });
 
 describe('a failed run', () => {
-  it('is reported with the runtime’s code and message in one line', async () => {
+  it('is reported in one line with the runtime’s code, its message and the next step', async () => {
     let fault: Error | null = outOfMemory;
     const driver = driverOf(() => fault);
     driver.submit(plain('first'));
@@ -41,7 +41,9 @@ describe('a failed run', () => {
     fault = null;
     driver.submit(plain('second'));
     await driver.finish();
-    expect(faultsOf(driver)).toEqual(['EP_FAIL: CUDA failure 2: out of memory']);
+    expect(faultsOf(driver)).toEqual([
+      'EP_FAIL: CUDA failure 2: out of memory; set CONTINUO_SLOTS or CONTINUO_CONTEXT lower',
+    ]);
     expect(driver.eventsOf('first').at(-1)).toMatchObject({ type: 'error', retryable: true });
     expect(driver.eventsOf('second').at(-1)).toMatchObject({ type: 'done' });
   });
@@ -69,7 +71,7 @@ describe('a failed run', () => {
     }
     driver.submit(plain('c'));
     await expect(driver.step()).rejects.toThrow(
-      /^3 runs .* in a row: EP_FAIL: CUDA failure 2: out of memory$/,
+      /^3 runs .* in a row: EP_FAIL: CUDA failure 2: out of memory; set CONTINUO_SLOTS or/,
     );
   });
 });

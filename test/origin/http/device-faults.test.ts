@@ -40,9 +40,10 @@ it('a run without memory fails its request with a retryable error, and the engin
   for (const _ of [1, 2]) expect(await lastEvent()).toMatchObject({ type: 'error', retryable: true });
   heal();
   expect(await lastEvent()).toMatchObject({ type: 'done' });
-  expect(await faultInHealth()).toBe(`EP_FAIL: ${OUT_OF_MEMORY}`);
+  const reason = `EP_FAIL: ${OUT_OF_MEMORY}; set CONTINUO_SLOTS or CONTINUO_CONTEXT lower`;
+  expect(await faultInHealth()).toBe(reason);
   expect(origin.lines.filter(({ msg }) => msg === 'run failed')).toMatchObject([
-    { level: 'error', model: 'continuo-mini', reason: `EP_FAIL: ${OUT_OF_MEMORY}` },
+    { level: 'error', model: 'continuo-mini', reason },
   ]);
 });
 
@@ -51,5 +52,8 @@ it('a lost device ends the process with its name and error in the last line, aft
   fail(ILLEGAL_ADDRESS);
   expect(await lastEvent()).toMatchObject({ type: 'error', code: 'upstream_error', retryable: true });
   expect(await origin.exit).toBe(1);
-  expect(origin.stderr).toBe(`continuo origin: cpu is lost to this process: EP_FAIL: ${ILLEGAL_ADDRESS}\n`);
+  expect(origin.stderr).toBe(
+    `continuo origin: cpu is lost to this process: EP_FAIL: ${ILLEGAL_ADDRESS}; ` +
+      'check it (nvidia-smi lists the cards), then start the origin again\n',
+  );
 });

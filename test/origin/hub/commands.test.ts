@@ -135,7 +135,7 @@ describe('continuo model', () => {
     hub.repositories.set(NAME, { files: runnableFiles() });
     await model('pull', NAME);
     variables = { CONTINUO_PROVIDER: 'cuda', ORT_CUDA_PATH: home };
-    expect((await model('check', NAME)).stderr).toMatch(/^continuo: the CUDA provider lacks libonnx/);
+    expect((await model('check', NAME)).stderr).toMatch(/^continuo: CUDA lacks libonnx/);
     variables = { CONTINUO_DEVICE_ID: '1' };
     expect((await model('check', NAME)).stderr).toMatch(
       /a device id is set, but the provider cpu ignores it/,

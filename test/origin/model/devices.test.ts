@@ -5,9 +5,10 @@ import koffi from 'koffi';
 import { describe, expect, it, onTestFinished, test } from 'vitest';
 import { type DeviceSettings, requireUsedOptions } from '../../../origin/model/config/device.ts';
 import { readModelConfig } from '../../../origin/model/config/model-config.ts';
+import { checkCuda } from '../../../origin/model/device/cuda-check.ts';
 import { missingCudaLibraries } from '../../../origin/model/device/cuda-libraries.ts';
 import { deviceFor, type Machine, onDevice } from '../../../origin/model/device/device-choice.ts';
-import { neededLibraries } from '../../../origin/model/device/elf-needed.ts';
+import { neededLibraries } from '../../../origin/model/device/elf-file.ts';
 import { openModel } from '../../../origin/model/open/open-model.ts';
 import { patchDecoder } from '../../../origin/model/open/patch-decoder.ts';
 import type { CudaDriver } from '../../../origin/model/ort/cuda-driver.ts';
@@ -37,6 +38,17 @@ function installedFolder(): string {
   for (const name of ['shared', 'cuda']) {
     symlinkSync(ONNX_RUNTIME, join(made, `libonnxruntime_providers_${name}.so`));
   }
+  return made;
+}
+
+/** A provider that needs a library of CUDA, played by a copy of ONNX Runtime's library with names replaced in it. */
+function cudaFolder(needed: string, version = '1.30.0'): string {
+  const made = folder();
+  const library = Buffer.from(readFileSync(ONNX_RUNTIME));
+  library.write(needed, library.indexOf('libpthread.so.0\0'), 'latin1');
+  library.write(version, library.indexOf('\x001.30.0\0') + 1, 'latin1');
+  for (const name of ['shared', 'cuda'])
+    writeFileSync(join(made, `libonnxruntime_providers_${name}.so`), library);
   return made;
 }
 
@@ -124,7 +136,7 @@ describe('auto', () => {
     const { opened, warning } = await onDevice(AUTO, machine({ adapters: () => adapters }), opener().open);
     expect(opened).toBe('cpu');
     expect(warning).toMatch(
-      /^using the CPU; cuda: the CUDA provider lacks libonnxruntime_providers_shared\.so .*; webgpu: /,
+      /^using the CPU; cuda: CUDA lacks libonnxruntime_providers_shared\.so: .*; webgpu: /,
     );
     expect(warning?.endsWith(reason)).toBe(true);
   });
@@ -162,8 +174,8 @@ describe.runIf(isLinux)('missing CUDA libraries are named one by one, each with 
   it('the provider’s own files', () => {
     const made = folder();
     expect(missingCudaLibraries({ folder: made, map: () => null })).toEqual([
-      `libonnxruntime_providers_shared.so (npm run cuda:install, or ORT_CUDA_PATH): not in ${made}`,
-      `libonnxruntime_providers_cuda.so (npm run cuda:install, or ORT_CUDA_PATH): not in ${made}`,
+      `libonnxruntime_providers_shared.so: not in ${made}`,
+      `libonnxruntime_providers_cuda.so: not in ${made}`,
     ]);
   });
 
@@ -181,8 +193,27 @@ describe.runIf(isLinux)('missing CUDA libraries are named one by one, each with 
       writeFileSync(join(made, `libonnxruntime_providers_${name}.so`), 'not found\n'.repeat(20));
     }
     expect(missingCudaLibraries({ folder: made, map: () => null })).toEqual([
-      'libonnxruntime_providers_cuda.so (npm run cuda:install, or ORT_CUDA_PATH): is not a shared library of this platform',
+      'libonnxruntime_providers_cuda.so: is not a shared library of this platform',
     ]);
+  });
+
+  it('a provider of another ONNX Runtime, with both versions', () => {
+    const made = cudaFolder('libcudart.so.13', '1.29.0');
+    expect(missingCudaLibraries({ folder: made, map: () => null })).toEqual([
+      `${join(made, 'libonnxruntime_providers_cuda.so')} of ONNX Runtime 1.30.0: it is of 1.29.0`,
+    ]);
+  });
+
+  it('a library of another major version, with the version that is there', () => {
+    const map = (file: string) => (file === 'libcudart.so.13' ? `${file}: cannot open` : null);
+    expect(missingCudaLibraries({ folder: cudaFolder('libcudart.so.13'), map })).toEqual([
+      'libcudart.so.13 (the CUDA runtime 13): cannot open; libcudart.so.12 is there',
+    ]);
+  });
+
+  it('but not the driver, which is asked itself', () => {
+    const map = (file: string) => (file.startsWith('libcuda.so') ? `${file}: cannot open` : null);
+    expect(missingCudaLibraries({ folder: cudaFolder('libcuda.so.1\0\0'), map })).toEqual([]);
   });
 
   it('libraries beside the provider take precedence', () => {
@@ -206,19 +237,9 @@ describe.runIf(isLinux)('missing CUDA libraries are named one by one, each with 
 describe.runIf(isLinux)('a CUDA card that cannot be used is refused in one line with the next step', () => {
   const settings = { provider: 'cuda', deviceId: 2, memoryBytes: null } as const;
   const opened = (driver: Machine['driver'], deviceId: number) => {
-    const here = machine({ cuda: { folder: cudaFolder(), map: () => null }, driver });
+    const here = machine({ cuda: { folder: cudaFolder('libcudart.so.13'), map: () => null }, driver });
     return onDevice({ ...settings, deviceId }, here, opener().open);
   };
-  /** A provider that needs libcudart.so.13, played by a copy of ONNX Runtime's library with one name replaced. */
-  function cudaFolder(): string {
-    const made = folder();
-    const library = Buffer.from(readFileSync(ONNX_RUNTIME));
-    library.write('libcudart.so.13', library.indexOf('libpthread.so.0\0'), 'latin1');
-    for (const name of ['shared', 'cuda'])
-      writeFileSync(join(made, `libonnxruntime_providers_${name}.so`), library);
-    return made;
-  }
-
   it('a device id that does not exist', async () => {
     await expect(opened(() => DRIVER, 2)).rejects.toThrow(
       'CUDA card 2 does not exist; set CONTINUO_DEVICE_ID to one of: 0 (Card A), 1 (Card B)',
@@ -228,8 +249,31 @@ describe.runIf(isLinux)('a CUDA card that cannot be used is refused in one line 
 
   it('a driver that is too old for the provider', async () => {
     await expect(opened(() => ({ ...DRIVER, version: 12_040 }), 0)).rejects.toThrow(
-      'the NVIDIA driver supports CUDA 12.4, but the CUDA provider needs 13; update the driver',
+      'the NVIDIA driver supports CUDA 12.4, but the CUDA provider needs 13; update the driver, then check it with nvidia-smi',
     );
+  });
+
+  it('a machine without a card', async () => {
+    await expect(opened(() => ({ ...DRIVER, cards: [] }), 0)).rejects.toThrow(
+      'the NVIDIA driver finds no CUDA card; check it with nvidia-smi -L and CUDA_VISIBLE_DEVICES',
+    );
+  });
+
+  it('missing libraries', async () => {
+    const here = machine({});
+    await expect(onDevice({ ...settings, deviceId: 0 }, here, opener().open)).rejects.toThrow(
+      /^CUDA lacks libonnxruntime_providers_shared\.so: not in \/nowhere, .*; run npm run cuda:install$/,
+    );
+  });
+
+  it('and a card that can be used is described with its driver and provider', () => {
+    const made = cudaFolder('libcudart.so.13');
+    const here = machine({ cuda: { folder: made, map: () => null }, driver: () => DRIVER });
+    expect(checkCuda(here)).toEqual([
+      `CUDA provider in ${made}, for CUDA 13`,
+      'NVIDIA driver for CUDA 13.0 with card 0 (Card A), card 1 (Card B)',
+      'CUDA can be used: CONTINUO_PROVIDER=cuda',
+    ]);
   });
 
   it('a missing driver', async () => {
@@ -266,7 +310,7 @@ describe('cuDNN', () => {
   it('is checked by name if an operator of the graph needs it', () => {
     const graph = graphOf({}, false);
     expect(() => deviceFor(graph, cuda, absent)).toThrow(
-      'the operator ReduceSum needs cuDNN on CUDA: libcudnn.so.9 (cuDNN 9): cannot open shared object file',
+      'the operator ReduceSum needs cuDNN on CUDA: libcudnn.so.9 (cuDNN 9): cannot open shared object file; run npm run cuda:install -- --cudnn',
     );
     expect(
       deviceFor(

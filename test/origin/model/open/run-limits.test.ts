@@ -86,7 +86,7 @@ describe('memory of a card', () => {
       new OutOfMemoryError(
         'the model needs 4096 MiB on Card A (CUDA card 0), but 4096 MiB are free, 512 MiB of them for CUDA: ' +
           '2048 MiB of weights, 1024 MiB for runs, KV cache 8 slots × 2048 positions × 65536 bytes = 1024 MiB; ' +
-          'set fewer slots or a smaller context',
+          'set CONTINUO_SLOTS or CONTINUO_CONTEXT lower',
       ),
     );
     expect(() => requireDeviceMemory(need, card(9 * GIB), 3 * GIB)).toThrow('but the limit is 3072 MiB');
@@ -115,16 +115,16 @@ function failingSession(message: string): OrtSession {
 }
 
 it.each([
-  ['CUDA failure 2: out of memory', 'out-of-memory'],
-  ['CUBLAS failure 1: CUBLAS_STATUS_NOT_INITIALIZED', 'other'],
-])('a failure while loading is reported as what it is: %s', async (message, kind) => {
+  ['CUDA failure 2: out of memory', 'out-of-memory', '; set CONTINUO_SLOTS or CONTINUO_CONTEXT lower'],
+  ['CUBLAS failure 1: CUBLAS_STATUS_NOT_INITIALIZED', 'other', ''],
+])('a failure while loading is reported as what it is: %s', async (message, kind, advice) => {
   const { decoder } = decoderOf();
   const options = { decoder, logits: 'logits', layout: kvLayout(decoder, 2, 64), prefillChunk: 8 };
   const graph = { inputs: [], outputs: [], nodes: [], initializers: new Map(), scalars: new Map() };
   const started = startRunner(failingSession(message), options, { file: 'model.onnx', graph });
   const error = await started.catch((thrown: unknown) => thrown);
   expect(error).toMatchObject({
-    message: `cuda cannot start model.onnx with a KV cache of 2 slots × 64 positions × 512 bytes = 1 MiB: ${message}`,
+    message: `cuda cannot start model.onnx with a KV cache of 2 slots × 64 positions × 512 bytes = 1 MiB: ${message}${advice}`,
   });
   expect(faultKind(error)).toBe(kind);
 });

@@ -1,6 +1,6 @@
 import { closeSync, openSync, readSync } from 'node:fs';
 
-/** Reads the NEEDED entries of an ELF file (System V ABI: ELF header, section headers, dynamic section). */
+/** Reads parts of an ELF file (System V ABI: ELF header, section headers, dynamic section). */
 
 const DYNAMIC_SECTION = 6;
 const NEEDED = 1n;
@@ -8,11 +8,32 @@ const HEADER_BYTES = 64;
 const SECTION_BYTES = 64;
 const ENTRY_BYTES = 16;
 
+type Read = (position: number, length: number) => Buffer;
+
+interface Section {
+  readonly nameOffset: number;
+  readonly type: number;
+  readonly offset: number;
+  readonly size: number;
+  readonly link: number;
+}
+
 /** Returns the needed libraries in file order. @throws Error that completes "libx.so …" if it is not 64-bit little-endian ELF */
-export function neededLibraries(path: string): string[] {
+export const neededLibraries = (path: string): string[] => withFile(path, readNeeded);
+
+/** Returns the section of constants, empty if there is none. @throws as `neededLibraries` */
+export const readOnlyData = (path: string): Buffer =>
+  withFile(path, (read) => {
+    const { sections, names } = readSections(read);
+    const isConstants = ({ nameOffset }: Section) => nameAt(names, nameOffset) === '.rodata';
+    const found = sections.find(isConstants);
+    return found === undefined ? Buffer.alloc(0) : read(found.offset, found.size);
+  });
+
+function withFile<T>(path: string, use: (read: Read) => T): T {
   const file = openSync(path, 'r');
   try {
-    return readNeeded((position, length) => {
+    return use((position, length) => {
       const bytes = Buffer.alloc(length);
       if (readSync(file, bytes, 0, length, position) < length) throw new Error('is truncated');
       return bytes;
@@ -22,7 +43,7 @@ export function neededLibraries(path: string): string[] {
   }
 }
 
-function readNeeded(read: (position: number, length: number) => Buffer): string[] {
+function readSections(read: Read): { sections: Section[]; names: Buffer } {
   const header = read(0, HEADER_BYTES);
   const isElf64 = header.readUInt32BE(0) === 0x7f454c46 && header[4] === 2 && header[5] === 1;
   if (!isElf64) throw new Error('is not a shared library of this platform');
@@ -30,12 +51,19 @@ function readNeeded(read: (position: number, length: number) => Buffer): string[
   const sections = Array.from({ length: header.readUInt16LE(0x3c) }, (_, index) => {
     const section = read(sectionTable + index * SECTION_BYTES, SECTION_BYTES);
     return {
+      nameOffset: section.readUInt32LE(0),
       type: section.readUInt32LE(4),
       offset: Number(section.readBigUInt64LE(0x18)),
       size: Number(section.readBigUInt64LE(0x20)),
       link: section.readUInt32LE(0x28),
     };
   });
+  const names = sections[header.readUInt16LE(0x3e)];
+  return { sections, names: names === undefined ? Buffer.alloc(0) : read(names.offset, names.size) };
+}
+
+function readNeeded(read: Read): string[] {
+  const { sections } = readSections(read);
   const dynamic = sections.find(({ type }) => type === DYNAMIC_SECTION);
   const strings = sections[dynamic?.link ?? 0];
   if (dynamic === undefined || strings === undefined) return [];
@@ -44,8 +72,10 @@ function readNeeded(read: (position: number, length: number) => Buffer): string[
   const needed: string[] = [];
   for (let at = 0; at + ENTRY_BYTES <= entries.length; at += ENTRY_BYTES) {
     if (entries.readBigUInt64LE(at) !== NEEDED) continue;
-    const start = Number(entries.readBigUInt64LE(at + 8));
-    needed.push(names.toString('latin1', start, names.indexOf(0, start)));
+    needed.push(nameAt(names, Number(entries.readBigUInt64LE(at + 8))));
   }
   return needed;
 }
+
+const nameAt = (strings: Buffer, start: number): string =>
+  strings.toString('latin1', start, strings.indexOf(0, start));

@@ -1,0 +1,68 @@
+import { existsSync } from 'node:fs';
+import { mkdir, readFile, rm, writeFile } from 'node:fs/promises';
+import path from 'node:path';
+import { downloadBlob } from '../hub/download.ts';
+import { withFileLock } from '../hub/file-lock.ts';
+import { withDiskErrors } from '../hub/hub-error.ts';
+import type { ProgressDisplay } from '../terminal/progress.ts';
+import type { PackageIndex } from './package-index.ts';
+import type { Wheel } from './wheels.ts';
+import { extractFiles } from './zip-file.ts';
+
+export interface InstallContext {
+  readonly index: PackageIndex;
+  readonly folder: string;
+  readonly progress: ProgressDisplay;
+  readonly sleep: (ms: number) => Promise<void>;
+}
+
+/** Files of the folder besides the libraries. */
+const INSTALLED = 'installed.json';
+const LOCK = '.install.lock';
+
+/**
+ * Downloads the wheels that are not installed yet and puts their libraries into the folder. A download resumes where an
+ * earlier one stopped.
+ * @throws HubError
+ */
+export async function installWheels(wheels: readonly Wheel[], context: InstallContext): Promise<void> {
+  const { folder, progress, sleep } = context;
+  const lock = path.join(folder, LOCK);
+  await withDiskErrors(folder, () => mkdir(folder, { recursive: true }));
+  const onWait = () => progress.note('waiting for another installation');
+  const install = async () => {
+    const installed = new Set(await readInstalled(folder));
+    for (const wheel of wheels) {
+      const isThere = wheel.libraries.every((name) => existsSync(path.join(folder, name)));
+      if (isThere && installed.has(wheel.file)) continue;
+      await installWheel(wheel, context);
+      installed.add(wheel.file);
+      await writeFile(path.join(folder, INSTALLED), JSON.stringify([...installed]));
+    }
+  };
+  await withFileLock(lock, { onWait, sleep }, () => withDiskErrors(folder, install));
+}
+
+async function installWheel(wheel: Wheel, { index, folder, progress }: InstallContext): Promise<void> {
+  const { file, identity, libraries } = wheel;
+  const blob = path.join(folder, file);
+  if (!existsSync(blob)) {
+    const source = await index.source(wheel);
+    const display = progress.start(wheel.project, identity.size);
+    try {
+      await downloadBlob({ source, identity, blob, onBytes: (bytes) => display.update(bytes) });
+    } finally {
+      display.stop();
+    }
+  }
+  await extractFiles(blob, libraries, folder);
+  await rm(blob);
+}
+
+async function readInstalled(folder: string): Promise<string[]> {
+  try {
+    return JSON.parse(await readFile(path.join(folder, INSTALLED), 'utf8')) as string[];
+  } catch {
+    return [];
+  }
+}

@@ -1,0 +1,44 @@
+import http from 'node:http';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { installedCudaFolder } from '../model/ort/cuda-folder.ts';
+import { CommandError, createProgram, runProgram } from '../terminal/program.ts';
+import { byteSize, createProgress } from '../terminal/progress.ts';
+import { processTerminal } from '../terminal/terminal.ts';
+import { installWheels } from './install.ts';
+import { PackageIndex } from './package-index.ts';
+import { CUDA_WHEELS, CUDNN_WHEELS } from './wheels.ts';
+
+/** `npm run cuda:install`: everything that CUDA needs except the driver. */
+
+const MAX_ATTEMPTS = 6;
+const STALL_MS = 30_000;
+
+const terminal = processTerminal();
+const progress = createProgress(terminal.stderr);
+const onRetry = (reason: string, delayMs: number) =>
+  progress.note(`${reason}; next attempt in ${(delayMs / 1000).toFixed(1)} s`);
+const retries = { maxAttempts: MAX_ATTEMPTS, sleep, random: Math.random, onRetry };
+
+const program = createProgram(
+  'cuda:install',
+  "Installs ONNX Runtime's CUDA provider and NVIDIA's libraries from PyPI, then checks driver and cards.",
+  terminal,
+)
+  .argument('[folder]', 'where to; then checks nothing')
+  .option('--cudnn', 'also install cuDNN, which few models need', false)
+  .addHelpText('after', '\nReads PIP_INDEX_URL, XDG_CACHE_HOME and HTTPS_PROXY.')
+  .action(async (named: string | undefined, { cudnn }: { cudnn: boolean }) => {
+    http.setGlobalProxyFromEnv?.();
+    const folder = named ?? installedCudaFolder(process.env);
+    if (folder === null) throw new CommandError('set HOME, or name a folder to install into');
+    const wheels = [...(cudnn ? CUDNN_WHEELS : []), ...CUDA_WHEELS];
+    const bytes = wheels.reduce((sum, { identity }) => sum + identity.size, 0);
+    progress.note(`installing into ${folder}; up to ${byteSize(bytes)} to download`);
+    const index = new PackageIndex({ url: process.env.PIP_INDEX_URL, fetch, retries, stallMs: STALL_MS });
+    await installWheels(wheels, { index, folder, progress, sleep });
+    if (named !== undefined) return;
+    const { checkCuda } = await import('../model/device/cuda-check.ts');
+    const { thisMachine } = await import('../model/device/device-choice.ts');
+    for (const line of checkCuda(thisMachine())) terminal.print(line);
+  });
+process.exitCode = await runProgram(program, process.argv.slice(2), terminal);
