@@ -140,3 +140,19 @@ export const scoreResponse = z.object({
   object: z.literal('list').describe("Always 'list'."),
   data: z.array(score).describe('One score per continuation, in their order.'),
 });
+
+/** White space as Python's `str.rstrip` removes it. `\s` lacks some of it, and has U+FEFF in addition. */
+const isSpace = (unit: number): boolean =>
+  (unit >= 0x1c && unit <= 0x1f) ||
+  unit === 0x85 ||
+  (unit !== 0xfeff && /\s/.test(String.fromCharCode(unit)));
+
+/**
+ * Returns a text without the white space at its end. With joint tokenization, that space belongs to the continuation:
+ * most tokenizers join a space to the word after it.
+ */
+export function withoutTrailingSpace(text: string): string {
+  let end = text.length;
+  while (end > 0 && isSpace(text.charCodeAt(end - 1))) end -= 1;
+  return text.slice(0, end);
+}
