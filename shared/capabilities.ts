@@ -19,9 +19,12 @@ export const CAPABILITIES: readonly string[] = [
 const isNeutral = (value: unknown): boolean =>
   [undefined, null, false, ''].includes(value as null) || (Array.isArray(value) && value.length === 0);
 
+/** Fields that change no answer. An origin that does not know them may serve the request. */
+const HINTS: ReadonlySet<string> = new Set(['flex']);
+
 /** Returns the capabilities that an origin must have for this request. */
 export function neededCapabilities({ sampling, constraint, ...fields }: GenerationRequest): string[] {
-  const named = Object.entries(fields).filter(([, value]) => !isNeutral(value));
+  const named = Object.entries(fields).filter(([name, value]) => !isNeutral(value) && !HINTS.has(name));
   const sampled = samplingNames.filter(
     (name) => JSON.stringify(sampling[name]) !== JSON.stringify(NEUTRAL_SAMPLING[name]),
   );

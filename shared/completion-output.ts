@@ -66,6 +66,12 @@ export const outputFields = {
     .enum(['left', 'right'])
     .nullish()
     .describe("Where a prompt is truncated. Only 'left' is supported."),
+  service_tier: z
+    .enum(['auto', 'default', 'flex', 'priority', 'scale'])
+    .nullish()
+    .describe(
+      "'flex' runs the request in capacity that other requests leave: it may wait and pause, and its output is the same. The other values have no effect.",
+    ),
   cache_prompt: flag('Allows reuse of the prefix cache of earlier prompts.'),
   cache_salt: salt('Prompts with different salts share no prefix cache.'),
   prompt_cache_isolation_key: salt('Alias of cache_salt.'),

@@ -110,6 +110,8 @@ export const generationRequest = z.object({
   contextOverflow: z.enum(['truncate', 'error']),
   /** Keep only the last k prompt tokens; −1 = as many as fit beside maxTokens; null = never cut the prompt. */
   truncatePromptTokens: z.int().min(-1).nullable(),
+  /** Runs in slots that no interactive request needs, and may be suspended; absent = interactive. */
+  flex: z.boolean().optional(),
   /** May take cached KV of this tenant's earlier prompts. */
   cachePrompt: z.boolean(),
   /** Separates prefix caches inside one tenant; '' = the tenant's own. */

@@ -68,7 +68,7 @@ const LAUNCHER_PACKAGES = ['esbuild', 'miniflare', 'wrangler'];
 const PURE = [
   /^worker\/dialects\//,
   /^worker\/limits\/quota\//,
-  /^origin\/engine\/(kv\/[a-z-]+|scheduler|sequence|running-set|stop-checker|invariants|waiting-queue)\.ts$/,
+  /^origin\/engine\/(kv\/[a-z-]+|scheduling\/[a-z-]+|scheduler|sequence|running-set|stop-checker|invariants)\.ts$/,
   /^origin\/sampling\//,
   /^origin\/model\/runner\/batch-inputs\.ts$/,
   /^origin\/tokenizer\/detokenizer\.ts$/,

@@ -3,7 +3,7 @@ import type { GenerationEvent } from '../../shared/generation.ts';
 import type { CompiledGrammar } from '../grammar/constraint.ts';
 import type { GrammarWork } from '../grammar/grammar-work.ts';
 import type { EngineReport, Submission } from './messages.ts';
-import { type Preparation, sequenceCount } from './open-request.ts';
+import type { Preparation } from './open-request.ts';
 import type { RunningSet } from './running-set.ts';
 
 /** Finished requests that retry-after is computed from. */
@@ -11,9 +11,8 @@ const THROUGHPUT_WINDOW = 64;
 
 const NOTHING_PREPARED: Preparation = { grammar: null, images: [] };
 
-interface Preparing {
+interface Preparing extends Pick<Submission, 'tenantId' | 'flex'> {
   readonly controller: AbortController;
-  readonly tenantId: string;
 }
 
 export interface AdmissionOptions {
@@ -54,10 +53,10 @@ export class Admission {
   /** Reports `admitted` or `refused` before any event of the request. */
   submit(submission: Submission): void {
     const { running, now, report, open } = this.#options;
-    const { requestId, tenantId, constraint, prompts } = submission;
+    const { requestId, constraint, prompts } = submission;
     const submittedAt = now();
     if (running.hasFreeSlot) this.#throughput.resume(submittedAt);
-    if (!running.hasRoom(tenantId, sequenceCount(submission), this.#preparingByTenant())) {
+    if (!running.hasRoom(submission, this.#preparingByTenant(submission.flex))) {
       report({ type: 'refused', requestId, retryAfterMs: this.#throughput.waitForNext(submittedAt) });
       return;
     }
@@ -78,18 +77,19 @@ export class Admission {
     this.#throughput.recordFinish(now);
   }
 
-  #preparingByTenant(): ReadonlyMap<string, number> {
+  #preparingByTenant(flex: boolean): ReadonlyMap<string, number> {
     const counts = new Map<string, number>();
-    for (const { tenantId } of this.#preparing.values())
-      counts.set(tenantId, (counts.get(tenantId) ?? 0) + 1);
+    for (const { tenantId, flex: isFlex } of this.#preparing.values()) {
+      if (isFlex === flex) counts.set(tenantId, (counts.get(tenantId) ?? 0) + 1);
+    }
     return counts;
   }
 
   async #prepare(submission: Submission, submittedAt: number): Promise<void> {
     const { encodeImages, open, fail } = this.#options;
-    const { requestId, tenantId } = submission;
+    const { requestId, tenantId, flex } = submission;
     const controller = new AbortController();
-    this.#preparing.set(requestId, { controller, tenantId });
+    this.#preparing.set(requestId, { controller, tenantId, flex });
     try {
       const grammar = await this.#compile(submission);
       const images = (await encodeImages?.(submission, controller.signal)) ?? [];

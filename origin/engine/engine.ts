@@ -97,6 +97,8 @@ export class Engine {
     return {
       running: this.#running.running,
       waiting: this.#running.waiting + this.#requests.preparing,
+      suspended: this.#running.suspended.size,
+      suspensions: this.#running.suspended.suspensions,
       healthy: this.#failures <= MAX_FAILURES,
       ...(this.#store && { prefixStore: this.#store.status }),
     };
@@ -125,7 +127,7 @@ export class Engine {
     let startedAt = this.#now();
     this.#grammarWork.beginStep();
     this.#requests.expire(startedAt);
-    this.#running.admit();
+    this.#admit();
     for (const run of this.#runs.schedule()) {
       this.#copy(run.copies);
       const scheduledAt = this.#now();
@@ -144,6 +146,17 @@ export class Engine {
       this.#flush(false, { kind: run.kind, ...times, ...result });
       startedAt = endedAt;
     }
+  }
+
+  /** Gives slots to waiting sequences. If the KV of a suspended one is lost, only its request fails. */
+  #admit(): void {
+    this.#running.admit(
+      (copies) => this.#copy(copies),
+      (cause, lost) => {
+        this.#report({ type: 'fault', message: `a sequence could not be moved: ${describeFault(cause)}` });
+        if (lost !== null) this.#requests.fail(lost, modelFailure(), true);
+      },
+    );
   }
 
   /** Runs the model. Returns null if the run failed or was aborted. */
@@ -173,8 +186,7 @@ export class Engine {
     this.#failures++;
     const message = describeFault(cause);
     this.#report({ type: 'fault', message });
-    const error = new ApiError('upstream_error', 'The model failed while computing this request.');
-    for (const request of requests) this.#requests.fail(request, error, true);
+    for (const request of requests) this.#requests.fail(request, modelFailure(), true);
     this.#flush(true);
     this.#check();
     if (faultKind(cause) === 'device-lost') throw new EngineFailure(message, { cause });
@@ -207,6 +219,9 @@ function prefixStore({ shape, kvBytes }: ModelRunner, budgetBytes: number): Pref
   if (kvBytes === null || budgetBytes < storedChunkBytes({ chunk: shape.prefillChunk, kvBytes })) return null;
   return new PrefixStore({ chunk: shape.prefillChunk, kvBytes, budgetBytes });
 }
+
+const modelFailure = (): ApiError =>
+  new ApiError('upstream_error', 'The model failed while computing this request.');
 
 /** Messages of native code can be very long. */
 const MAX_FAULT_LENGTH = 1000;

@@ -42,6 +42,12 @@ export function violations(running: RunningSet): string[] {
     expect(kv.kept(prefill.slot) <= prefill.computed, `slot ${prefill.slot} keeps more than is computed`);
   }
 
+  for (const { request } of running.suspended.sequences) count(request, 1);
+  expect(running.suspended.holdsItsMemory, 'main memory holds other KV than that of the suspended sequences');
+  expect(
+    running.suspended.size === running.returned,
+    `${running.suspended.size} sequences are suspended, ${running.returned} wait to continue`,
+  );
   expect(kv.held === used.size, `${kv.held} slots are held, ${used.size} are used`);
   expect(running.running <= kv.slots, `${running.running} sequences run in ${kv.slots} slots`);
   let queued = 0;

@@ -15,6 +15,8 @@ export interface Submission {
   readonly tenantId: string;
   /** The tenant's share of the engine, relative to other waiting tenants. */
   readonly weight: number;
+  /** True = runs in slots that no interactive request needs, and may be suspended. */
+  readonly flex: boolean;
   /** Namespace of the prefix cache: tenant and salt. */
   readonly cacheKey: string;
   readonly cachePrompt: boolean;
@@ -97,6 +99,10 @@ export interface StepReport {
 export interface EngineStatus {
   readonly running: number;
   readonly waiting: number;
+  /** Sequences that gave up their slot and wait to continue. */
+  readonly suspended?: number;
+  /** How often sequences have been suspended since the engine started. */
+  readonly suspensions?: number;
   readonly healthy: boolean;
   /** Absent if the engine keeps no prefixes beyond its slots. */
   readonly prefixStore?: PrefixStoreStatus;

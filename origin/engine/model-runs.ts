@@ -5,7 +5,7 @@ import type { StepReport } from './messages.ts';
 import type { OpenRequest } from './open-request.ts';
 import type { Requests } from './requests.ts';
 import type { RunningSet } from './running-set.ts';
-import { DecodeBatchBuilder, prefillChunk } from './scheduler.ts';
+import { DecodeBatchBuilder, FlexPause, prefillChunk } from './scheduler.ts';
 import type { Sequence } from './sequence.ts';
 import { type Draft, draftRun, Speculation, type SpeculationSettings } from './speculation.ts';
 
@@ -44,6 +44,7 @@ export class ModelRuns {
   readonly #now: () => number;
   readonly #batch: DecodeBatchBuilder;
   readonly #speculation: Speculation;
+  readonly #flexPause = new FlexPause();
 
   constructor({ runner, running, requests, speculation, pool, now }: ModelRunsOptions) {
     const { slots, minRows, prefillChunk } = runner.shape;
@@ -61,19 +62,23 @@ export class ModelRuns {
    * run before it has ended.
    */
   *schedule(): Generator<ModelRun> {
-    const drafts = this.#speculation.drafts(this.#running.decoding);
+    const { prefills, decoding } = this.#running;
+    const classes = this.#flexPause.next(prefills.some(({ request }) => !request.flex));
+    const mayDecode = (sequence: Sequence): boolean => classes !== 'interactive' || !sequence.request.flex;
+    const candidates = decoding.map((sequence) => (sequence && mayDecode(sequence) ? sequence : null));
+    const drafts = this.#speculation.drafts(candidates);
     for (const draft of drafts) if (!draft.sequence.request.closed) yield this.#scheduleDraft(draft);
-    const decode = this.#scheduleDecode(drafts);
+    const drafted = new Set(drafts.map(({ sequence }) => sequence));
+    const decode = this.#scheduleDecode((sequence) => mayDecode(sequence) && !drafted.has(sequence));
     if (decode !== null) yield decode;
-    const prefill = this.#schedulePrefill();
+    const prefill = this.#schedulePrefill(classes === 'flex-first');
     if (prefill !== null) yield prefill;
   }
 
-  /** Schedules all decoding sequences except those with a draft. */
-  #scheduleDecode(drafts: readonly Draft[]): ModelRun | null {
+  /** Schedules the decoding sequences that match. */
+  #scheduleDecode(matches: (sequence: Sequence) => boolean): ModelRun | null {
     const { decoding, kv } = this.#running;
-    const drafted = new Set(drafts.map(({ sequence }) => sequence));
-    const bySlot = decoding.map((sequence) => (sequence && drafted.has(sequence) ? null : sequence));
+    const bySlot = decoding.map((sequence) => (sequence && matches(sequence) ? sequence : null));
     const batch = this.#batch.build(bySlot, (slot) => decoding[slot]?.computed ?? kv.kept(slot));
     if (batch === null) return null;
     const sequences = bySlot.slice(batch.firstSlot, batch.firstSlot + batch.rows);
@@ -140,8 +145,8 @@ export class ModelRuns {
   }
 
   /** Schedules the next chunk of one prompt; before its first chunk the prompt gets its slot. */
-  #schedulePrefill(): ModelRun | null {
-    const prefill = this.#running.nextPrefill();
+  #schedulePrefill(flexFirst: boolean): ModelRun | null {
+    const prefill = this.#running.nextPrefill(flexFirst);
     if (prefill === null) return null;
     let copies: readonly KvCopy[] = [];
     let restore = (): void => undefined;

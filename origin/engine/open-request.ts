@@ -3,8 +3,9 @@ import type { CompiledGrammar } from '../grammar/constraint.ts';
 import type { EmbeddedImage } from '../model/model-runner.ts';
 import { isGreedy } from '../sampling/parameters.ts';
 import type { Submission, SubmittedPrompt } from './messages.ts';
+import type { PriorityRequest, PrioritySequence } from './scheduling/priority-queues.ts';
+import type { WaitingRequest } from './scheduling/waiting-queue.ts';
 import { StopStrings } from './stop-checker.ts';
-import type { ChargedSequence, WaitingRequest } from './waiting-queue.ts';
 
 /** The parts of a request that are computed after its admission. */
 export interface Preparation {
@@ -17,7 +18,7 @@ export interface Preparation {
  * A sequence before its first token: one choice of a prompt, or all choices of a greedy request, which are equal. Holds
  * no token history, so that waiting sequences need little memory.
  */
-export interface QueuedSequence extends ChargedSequence {
+export interface QueuedSequence extends PrioritySequence {
   readonly request: OpenRequest;
   readonly promptIndex: number;
   /** Index of its first choice within the prompt. */
@@ -40,7 +41,7 @@ export interface OpeningContext extends Preparation {
 }
 
 /** A request from its admission to its terminal event: the state that its sequences share. */
-export class OpenRequest implements WaitingRequest<QueuedSequence> {
+export class OpenRequest implements WaitingRequest<QueuedSequence>, PriorityRequest {
   readonly submission: Submission;
   readonly grammar: CompiledGrammar | null;
   readonly stops: StopStrings;
@@ -118,6 +119,10 @@ export class OpenRequest implements WaitingRequest<QueuedSequence> {
     return this.submission.weight;
   }
 
+  get flex(): boolean {
+    return this.submission.flex;
+  }
+
   get waiting(): number {
     return sequenceCount(this.submission) - this.#taken;
   }
@@ -131,7 +136,7 @@ export class OpenRequest implements WaitingRequest<QueuedSequence> {
     const { tokens, maxTokens } = this.prompt(promptIndex);
     this.#taken++;
     const cost = tokens.length + maxTokens;
-    return { request: this, promptIndex, firstChoice, choices: choices / perPrompt, cost };
+    return { request: this, promptIndex, firstChoice, choices: choices / perPrompt, cost, order: 0 };
   }
 
   hasStarted(promptIndex: number): boolean {

@@ -1,15 +1,17 @@
 import { type KvCopy, KvSlots, type KvSlotsShape, type SlotAssignment } from './kv/kv-slots.ts';
-import type { PrefixStore, StoredChunk } from './kv/prefix-store.ts';
-import type { TokenScores } from './kv/token-scores.ts';
-import type { OpenRequest, QueuedSequence } from './open-request.ts';
+import type { PrefixStore } from './kv/prefix-store.ts';
+import { takeScores } from './kv/token-scores.ts';
+import type { Submission } from './messages.ts';
+import { type OpenRequest, type QueuedSequence, sequenceCount } from './open-request.ts';
 import { PromptPrefill } from './prompt-prefill.ts';
 import { Compaction, PrefillTurns } from './scheduler.ts';
+import { PriorityQueues } from './scheduling/priority-queues.ts';
 import type { Sequence } from './sequence.ts';
-import { WaitingQueue } from './waiting-queue.ts';
+import { KvMoveFailure, SuspendedSet, type SuspendedState } from './suspended-set.ts';
 
 /**
- * Tracks each sequence's state: waiting, prefilling or decoding. A sequence that leaves the waiting queue has a slot
- * reserved until it ends, so a running sequence is never preempted. The caller makes the KV copies that the methods
+ * Tracks each sequence's state: waiting, prefilling, decoding or suspended. A sequence that leaves the waiting queue has a
+ * slot reserved until it ends or is suspended. The caller makes the KV copies that the methods
  * return, in order and before the next run.
  */
 export class RunningSet {
@@ -18,7 +20,8 @@ export class RunningSet {
   readonly requests = new Map<string, OpenRequest>();
   /** The sequence decoding in each slot. */
   readonly decoding: (Sequence | null)[];
-  readonly #queue: WaitingQueue<QueuedSequence, OpenRequest>;
+  readonly suspended: SuspendedSet;
+  readonly #queues: PriorityQueues<QueuedSequence, OpenRequest>;
   readonly #store: PrefixStore | null;
   readonly #chunk: number;
   readonly #turns = new PrefillTurns();
@@ -30,18 +33,24 @@ export class RunningSet {
     this.#store = store;
     this.#chunk = shape.prefillChunk;
     this.kv = new KvSlots(shape);
-    this.#queue = new WaitingQueue(maxWaiting);
+    this.#queues = new PriorityQueues(shape.slots, maxWaiting);
+    this.suspended = new SuspendedSet(this.kv, store);
     this.decoding = Array.from({ length: shape.slots }, () => null);
   }
 
-  /** Prompts in prefill, in the order of admission. */
+  /** In the order of admission. */
   get prefills(): readonly PromptPrefill[] {
     return this.#prefills;
   }
 
   /** Requests in the waiting queue. */
   get queued(): number {
-    return this.#queue.length;
+    return this.#queues.length;
+  }
+
+  /** Suspended sequences in the waiting queue. */
+  get returned(): number {
+    return this.#queues.returned;
   }
 
   /** Sequences of these requests that wait for a slot. */
@@ -53,70 +62,118 @@ export class RunningSet {
 
   /** Sequences in prefill or decoding. */
   get running(): number {
-    let count = 0;
-    for (const sequence of this.decoding) if (sequence !== null) count++;
-    for (const prefill of this.#prefills) count += prefill.sequences.length;
-    return count;
+    return this.#holders().length;
   }
 
   /** Choices of the running sequences; greedy choices share a sequence but have separate events. */
   get runningChoices(): number {
-    let count = 0;
-    for (const sequence of this.decoding) count += sequence?.queued.choices ?? 0;
-    for (const { sequences } of this.#prefills) for (const { choices } of sequences) count += choices;
-    return count;
+    return this.#holders().reduce((sum, { choices }) => sum + choices, 0);
   }
 
   get hasFreeSlot(): boolean {
-    return this.queued === 0 && this.running < this.kv.slots;
+    return this.#queues.isEmpty && this.running < this.kv.slots;
   }
 
-  /** @param preparing by tenant, requests that have been admitted and not opened */
-  hasRoom(tenantId: string, sequences: number, preparing: ReadonlyMap<string, number>): boolean {
-    const free = this.kv.slots - this.running;
-    const reserved = [...preparing.values()].reduce((sum, count) => sum + count, 0);
-    const startsAtOnce = this.queued === 0 && sequences <= free - reserved;
-    return startsAtOnce || this.#queue.hasRoom(tenantId, free, preparing);
+  /** @param preparing by tenant, requests of the same class that have been admitted and not opened */
+  hasRoom(submission: Submission, preparing: ReadonlyMap<string, number>): boolean {
+    const holders = this.#holders();
+    const flex = holders.filter(({ request }) => request.flex).length;
+    const suspendable = submission.flex || this.#store === null ? 0 : Math.max(0, flex - 1);
+    const free = this.kv.slots - holders.length + suspendable;
+    return this.#queues.hasRoom(submission, sequenceCount(submission), free, preparing);
   }
 
   /** Adds a request and queues it. */
   open(request: OpenRequest): void {
     this.requests.set(request.submission.requestId, request);
-    this.#queue.push(request);
-    this.admit();
-  }
-
-  /** Reserves every free slot for the next waiting sequence. Sequences of a prompt in prefill join it. */
-  admit(): void {
-    let free = this.kv.slots - this.running;
-    if (free === 0 || this.queued === 0) return;
-    const held = this.#heldByTenant();
-    for (; free > 0; free--) {
-      const next = this.#queue.take(this.kv.slots, held);
+    this.#queues.push(request);
+    // Suspended sequences come first, and their KV must not be moved during a run.
+    while (this.suspended.size === 0 && this.running < this.kv.slots) {
+      const next = this.#queues.take(this.#holders());
       if (next === null) return;
-      const { request, promptIndex } = next;
-      held.set(request.tenantId, (held.get(request.tenantId) ?? 0) + 1);
-      const same = this.#prefills.find(
-        (prefill) => prefill.request === request && prefill.promptIndex === promptIndex,
-      );
-      if (same === undefined) this.#prefills.push(new PromptPrefill(next, this.#store !== null));
-      else same.sequences.push(next);
+      this.#join(next);
     }
   }
 
-  /** Slots in use or reserved, by tenant. */
-  #heldByTenant(): Map<string, number> {
-    const held = new Map<string, number>();
-    const add = ({ tenantId }: OpenRequest, count: number) =>
-      held.set(tenantId, (held.get(tenantId) ?? 0) + count);
-    for (const sequence of this.decoding) if (sequence !== null) add(sequence.request, 1);
-    for (const { request, sequences } of this.#prefills) add(request, sequences.length);
-    return held;
+  /**
+   * Gives slots to waiting sequences, and suspends running ones for those that come first. Not during a run.
+   * @param copy makes KV copies at once
+   * @param onFault called if the KV of a sequence could not be moved; its request is lost, unless null
+   */
+  admit(
+    copy: (copies: readonly KvCopy[]) => void,
+    onFault: (cause: unknown, lost: OpenRequest | null) => void,
+  ): void {
+    // A tenant whose requests differ in weight could otherwise take a slot from itself for ever.
+    for (let moves = 0; moves < 2 * this.kv.slots && !this.#queues.isEmpty; moves++) {
+      let next: QueuedSequence | null = null;
+      try {
+        if (this.running === this.kv.slots && !this.#suspendOne()) return;
+        next = this.#queues.take(this.#holders());
+        if (next === null) return;
+        this.#start(next, this.suspended.take(next, copy) ?? null);
+      } catch (error) {
+        if (!(error instanceof KvMoveFailure)) throw error;
+        onFault(error.cause, next?.request ?? null);
+        if (next === null) return;
+      }
+    }
   }
 
-  /** Returns the prompt that computes its next chunk, or null. */
-  nextPrefill(): PromptPrefill | null {
-    return this.#turns.next(this.#prefills);
+  #start(next: QueuedSequence, state: SuspendedState): void {
+    if (state === null) this.#join(next);
+    else if (state instanceof PromptPrefill) this.#prefills.push(state);
+    else this.#place(state, state.slot);
+  }
+
+  /** Adds a sequence to its prompt's prefill, or begins one. */
+  #join(next: QueuedSequence): void {
+    const { request, promptIndex } = next;
+    const same = this.#prefills.find(
+      (prefill) => prefill.request === request && prefill.promptIndex === promptIndex,
+    );
+    if (same === undefined) this.#prefills.push(new PromptPrefill(next, this.#store !== null));
+    else same.sequences.push(next);
+  }
+
+  /** Suspends the sequence that should give up its slot. Returns false if there is none, or no memory for it. */
+  #suspendOne(): boolean {
+    const victim = this.#queues.victim(this.#holders());
+    if (victim === null) return false;
+    const sequence = this.decoding.find((other) => other?.queued === victim);
+    if (!sequence)
+      return this.#suspendPrefill(this.#prefills.find(({ sequences }) => sequences.includes(victim))!);
+    const { slot } = sequence;
+    if (!this.suspended.add(victim, sequence)) return false;
+    this.decoding[slot] = null;
+    this.#queues.putBack(victim, sequence.remaining);
+    return true;
+  }
+
+  /** Suspends the last sequence of a prefill. The prefill goes on with the others, if there are any. */
+  #suspendPrefill(prefill: PromptPrefill): boolean {
+    const { sequences } = prefill;
+    const last = sequences.at(-1)!;
+    if (!this.suspended.add(last, sequences.length === 1 ? prefill : null)) return false;
+    if (sequences.length > 1) sequences.pop();
+    else this.#prefills = this.#prefills.filter((other) => other !== prefill);
+    this.#queues.putBack(last, last.cost);
+    return true;
+  }
+
+  /** The sequences that hold a slot or have one reserved. */
+  #holders(): QueuedSequence[] {
+    const decoding = this.decoding.flatMap((sequence) => sequence?.queued ?? []);
+    return [...decoding, ...this.#prefills.flatMap(({ sequences }) => sequences)];
+  }
+
+  /**
+   * Returns the prompt that computes its next chunk, or null.
+   * @param flexFirst whether flex prompts come before interactive ones
+   */
+  nextPrefill(flexFirst: boolean): PromptPrefill | null {
+    const preferred = this.#prefills.filter(({ request }) => request.flex === flexFirst);
+    return this.#turns.next(preferred.length > 0 ? preferred : this.#prefills);
   }
 
   /**
@@ -176,7 +233,7 @@ export class RunningSet {
   /** Refunds the tokens that a sequence was charged for and did not generate. */
   refund({ queued, completionTokens }: Sequence): void {
     const { maxTokens } = queued.request.prompt(queued.promptIndex);
-    this.#queue.refund(queued, maxTokens - completionTokens);
+    this.#queues.refund(queued, maxTokens - completionTokens);
   }
 
   /**
@@ -189,11 +246,12 @@ export class RunningSet {
     if (!reusable) {
       for (const { tokens } of request.submission.prompts) this.#store?.drop(request.cacheNamespace, tokens);
     }
-    this.#queue.remove(request);
+    this.#queues.remove(request);
+    for (const queued of this.suspended.remove(request)) this.#queues.withdraw(queued);
     for (const prefill of this.#prefills) {
       if (prefill.request !== request) continue;
       if (prefill.slot >= 0) this.#release(prefill.slot, request, reusable);
-      for (const queued of prefill.sequences) this.#queue.refund(queued, queued.cost);
+      for (const queued of prefill.sequences) this.#queues.refund(queued, queued.cost);
     }
     this.#prefills = this.#prefills.filter((prefill) => prefill.request !== request);
     this.decoding.forEach((sequence, slot) => {
@@ -222,24 +280,4 @@ export class RunningSet {
   #release(slot: number, request: OpenRequest, reusable = true): void {
     this.kv.release(slot, reusable && request.submission.cachePrompt);
   }
-}
-
-/**
- * Takes the stored logprobs of a prompt's tokens after `scoredFrom`. Returns the chunks that need not be computed: those
- * before it, and those with logprobs. The last one with logprobs is computed again, because the logprob of the next token
- * comes from its logits.
- */
-function takeScores(
-  scores: TokenScores,
-  chunks: readonly StoredChunk[],
-  chunkLength: number,
-  scoredFrom: number,
-): readonly StoredChunk[] {
-  const first = Math.floor(scoredFrom / chunkLength);
-  const unscored = chunks.findIndex(({ scored }, index) => index >= first && !scored);
-  const end = unscored < 0 ? chunks.length : unscored;
-  for (let index = first; index < end; index++) {
-    scores.copy(chunks[index]!.scores, 0, chunkLength, index * chunkLength);
-  }
-  return chunks.slice(0, Math.max(Math.min(first, end), end - 1));
 }

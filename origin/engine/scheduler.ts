@@ -43,6 +43,24 @@ export class PrefillTurns {
   }
 }
 
+/** Flex sequences are computed in one of so many steps at least. */
+const MAX_FLEX_PAUSE = 32;
+
+/** What a step computes: all sequences, only interactive ones, or all with flex prompts first. */
+export type StepClasses = 'all' | 'interactive' | 'flex-first';
+
+/** Pauses flex sequences while an interactive prompt is in prefill, so that its first token waits for nothing else. */
+export class FlexPause {
+  #paused = 0;
+
+  /** Called once per step. */
+  next(hasInteractivePrompt: boolean): StepClasses {
+    this.#paused = hasInteractivePrompt ? (this.#paused + 1) % MAX_FLEX_PAUSE : 0;
+    if (!hasInteractivePrompt) return 'all';
+    return this.#paused === 0 ? 'flex-first' : 'interactive';
+  }
+}
+
 /** Returns the end of the prompt's next run. Chunks keep to a grid, so that cached prefixes do not change the split. */
 function chunkEnd(computed: number, promptLength: number, chunk: number): number {
   return Math.min(promptLength, computed - (computed % chunk) + chunk);

@@ -17,7 +17,10 @@ export interface Measured {
   engines(): readonly MeasuredEngine[];
 }
 
-type MeasuredEngine = Pick<EngineStatus, 'running' | 'waiting' | 'prefixStore'> & { readonly model: string };
+type MeasuredEngine = Pick<
+  EngineStatus,
+  'running' | 'waiting' | 'suspended' | 'suspensions' | 'prefixStore'
+> & { readonly model: string };
 
 export function createMetrics(measured: Measured) {
   const registry = new Registry();
@@ -49,6 +52,8 @@ export function createMetrics(measured: Measured) {
     );
   perModel('running_sequences', 'Sequences that hold a slot.', ({ running }) => running);
   perModel('waiting_sequences', 'Sequences in the queue.', ({ waiting }) => waiting);
+  perModel('suspended_sequences', 'Sequences that wait to continue.', ({ suspended }) => suspended ?? 0);
+  perModel('suspensions', 'Suspensions since the engine started.', ({ suspensions }) => suspensions ?? 0);
   const store = (name: string, help: string, count: keyof PrefixStoreStatus) =>
     perModel(`prefix_store_${name}`, help, ({ prefixStore }) => prefixStore?.[count] ?? 0);
   store('bytes', 'Memory of stored prefixes.', 'bytes');

@@ -147,6 +147,7 @@ function submission(
     requestId: engineId,
     tenantId: request.tenantId,
     weight: request.weight,
+    flex: request.flex ?? false,
     cacheKey: JSON.stringify([request.tenantId, request.cacheSalt]),
     cachePrompt: request.cachePrompt,
     prompts: submitted,

@@ -23,13 +23,17 @@ export interface SlotAssignment {
   readonly copies: readonly KvCopy[];
 }
 
-interface Slot {
+/** The prompt whose first `kept` positions are in a slot. */
+export interface SlotPrompt {
+  readonly tokens: Int32Array;
+  /** In order. */
+  readonly images: readonly PromptSpan[];
+  readonly namespace: string;
+  readonly kept: number;
+}
+
+interface Slot extends SlotPrompt {
   held: boolean;
-  /** The prompt whose first `kept` positions are in the slot. */
-  tokens: Int32Array;
-  /** Images of that prompt, in order. */
-  images: readonly PromptSpan[];
-  namespace: string;
   kept: number;
   /** Tick of the last use; 0 = never. */
   used: number;
@@ -131,6 +135,22 @@ export class KvSlots {
     return copies;
   }
 
+  /** Frees the slot of a sequence that `resume` will continue. Its prefix stays in the cache if it is reusable. */
+  suspend(slot: number, reusable: boolean): SlotPrompt {
+    const { tokens, images, namespace, kept } = this.#slot(slot);
+    this.release(slot, reusable);
+    return { tokens, images, namespace, kept };
+  }
+
+  /** Assigns a slot to a suspended sequence, whose KV the caller writes after the copies. */
+  resume(prompt: SlotPrompt): { readonly slot: number; readonly copies: readonly KvCopy[] } {
+    const slot = this.#chooseSlot(null);
+    const copies: KvCopy[] = [];
+    this.#saveKept(slot, null, copies);
+    this.#hold(slot, prompt, prompt.kept);
+    return { slot, copies };
+  }
+
   /** Notes that the KV of the prompt's first `computed` positions is in the slot. */
   record(slot: number, computed: number): void {
     const target = this.#slot(slot);
@@ -219,11 +239,7 @@ export class KvSlots {
     else source.used = source.held ? source.used : ++this.#tick;
   }
 
-  #hold(
-    slot: number,
-    { tokens, images, namespace }: Pick<Slot, 'tokens' | 'images' | 'namespace'>,
-    kept: number,
-  ): void {
+  #hold(slot: number, { tokens, images, namespace }: Omit<SlotPrompt, 'kept'>, kept: number): void {
     const target = this.#slot(slot);
     if (target.held) throw new Error(`KV slot ${slot} is in use`);
     Object.assign(target, { held: true, tokens, images, namespace, kept, used: ++this.#tick });

@@ -25,6 +25,9 @@ export interface StoredChunk {
   readonly scored: boolean;
 }
 
+/** Memory for one chunk. */
+export type ChunkMemory = Pick<StoredChunk, 'kv' | 'scores'>;
+
 /** One chunk of a prompt, after the chunks on the way from the root. */
 interface Node extends StoredChunk {
   readonly parent: Node | Root;
@@ -38,10 +41,14 @@ interface Root extends Pick<Node, 'key' | 'children'> {
   readonly parent: null;
 }
 
+const NO_NODES: ReadonlySet<Node> = new Set();
+
 /**
  * Keeps the KV of prompt chunks beyond the slots: a radix tree per namespace over the fixed grid of prefill chunks. The
  * bytes are those of the original prefill, so a restored prefix gives the same bits. If the logprobs of the prompt were
  * computed, the chunks keep them.
+ *
+ * The KV of suspended sequences is kept in the same memory, and evicts chunks.
  *
  * The least recently used chunk is evicted first. A use counts for the chunks before it, too, so the oldest chunk never has
  * a successor. Memory never exceeds the budget, because the memory of an evicted chunk is used again.
@@ -51,6 +58,9 @@ export class PrefixStore {
   readonly #roots = new Map<string, Root>();
   /** All chunks, least recently used first. */
   readonly #used = new Set<Node>();
+  /** Memory that was given back. */
+  readonly #unused: ChunkMemory[] = [];
+  #lent = 0;
   readonly #counts = { storedChunks: 0, restoredTokens: 0, evictedChunks: 0 };
 
   constructor(shape: PrefixStoreShape) {
@@ -58,7 +68,7 @@ export class PrefixStore {
   }
 
   get status(): PrefixStoreStatus {
-    return { bytes: this.#used.size * storedChunkBytes(this.#shape), ...this.#counts };
+    return { bytes: (this.#used.size + this.#lent) * storedChunkBytes(this.#shape), ...this.#counts };
   }
 
   /** Returns the stored chunks at the start of a prompt, within its first `limit` positions. Valid until the next `add`. */
@@ -102,6 +112,68 @@ export class PrefixStore {
     node.scored = true;
   }
 
+  /** Chunks of memory that hold the KV of suspended sequences. */
+  get lent(): number {
+    return this.#lent;
+  }
+
+  /**
+   * Copies positions [0, length) of a slot to memory that is not evicted.
+   * @returns null if there is no room or memory
+   * @throws if the KV cannot be read
+   */
+  save(slot: number, length: number): readonly ChunkMemory[] | null {
+    const { chunk, kvBytes } = this.#shape;
+    const lent = this.#lend(Math.ceil(length / chunk));
+    if (lent === null) return null;
+    try {
+      for (const [index, { kv }] of lent.entries()) {
+        const start = index * chunk;
+        const end = Math.min(length, start + chunk);
+        kvBytes.read(slot, start, end, kv.subarray(0, (end - start) * kvBytes.positionBytes));
+      }
+    } catch (error) {
+      this.free(lent);
+      throw error;
+    }
+    return lent;
+  }
+
+  /** Writes saved KV to a slot and gives the memory back. @throws if the KV cannot be written */
+  writeBack(slot: number, saved: readonly ChunkMemory[], length: number): void {
+    const { chunk, kvBytes } = this.#shape;
+    const bytesAfter = (index: number) => (length - index * chunk) * kvBytes.positionBytes;
+    try {
+      kvBytes.write(
+        slot,
+        0,
+        saved.map(({ kv }, index) => kv.subarray(0, bytesAfter(index))),
+      );
+    } finally {
+      this.free(saved);
+    }
+  }
+
+  /** Gives saved memory back. */
+  free(saved: readonly ChunkMemory[]): void {
+    this.#lent -= saved.length;
+    this.#unused.push(...saved);
+  }
+
+  #lend(count: number): ChunkMemory[] | null {
+    if ((this.#lent + count) * storedChunkBytes(this.#shape) > this.#shape.budgetBytes) return null;
+    const lent: ChunkMemory[] = [];
+    while (lent.length < count) {
+      const memory = this.#freeMemory(NO_NODES);
+      if (memory === null) break;
+      lent.push(memory);
+      this.#lent++;
+    }
+    if (lent.length === count) return lent;
+    this.free(lent);
+    return null;
+  }
+
   /** Removes a prompt whose KV cannot be trusted, and all prompts with the same first chunk. */
   drop(namespace: string, prompt: Int32Array): void {
     const [first] = this.#find(namespace, prompt, this.#shape.chunk);
@@ -139,8 +211,10 @@ export class PrefixStore {
   }
 
   /** Returns new memory, or that of the oldest chunk if that is not one of `kept`. Null without room or memory. */
-  #freeMemory(kept: ReadonlySet<Node>): Pick<StoredChunk, 'kv' | 'scores'> | null {
-    const needed = (this.#used.size + 1) * storedChunkBytes(this.#shape);
+  #freeMemory(kept: ReadonlySet<Node>): ChunkMemory | null {
+    const unused = this.#unused.pop();
+    if (unused !== undefined) return unused;
+    const needed = (this.#used.size + this.#lent + 1) * storedChunkBytes(this.#shape);
     if (needed <= this.#shape.budgetBytes) {
       const memory = allocate(this.#shape);
       if (memory !== null) return memory;
@@ -171,7 +245,7 @@ const keyOf = (prompt: Int32Array, start: number, end: number): string =>
   String.fromCharCode(...new Uint16Array(prompt.slice(start, end).buffer));
 
 /** Returns null if the system has no memory left. */
-function allocate({ chunk, kvBytes }: PrefixStoreShape): Pick<StoredChunk, 'kv' | 'scores'> | null {
+function allocate({ chunk, kvBytes }: PrefixStoreShape): ChunkMemory | null {
   try {
     const kv = new Uint8Array(chunk * kvBytes.positionBytes);
     return { kv, scores: new TokenScores(chunk, MAX_TOP_LOGPROBS) };

@@ -47,3 +47,23 @@ export class TokenScores {
 
 /** Returns the bytes of one position. */
 export const scoreBytes = (top: number): number => 4 + 8 * top;
+
+/**
+ * Takes the stored logprobs of a prompt's tokens after `scoredFrom`. Returns the chunks that need not be computed: those
+ * before it, and those with logprobs. The last one with logprobs is computed again, because the logprob of the next token
+ * comes from its logits.
+ */
+export function takeScores<Chunk extends { readonly scores: TokenScores; readonly scored: boolean }>(
+  scores: TokenScores,
+  chunks: readonly Chunk[],
+  chunkLength: number,
+  scoredFrom: number,
+): readonly Chunk[] {
+  const first = Math.floor(scoredFrom / chunkLength);
+  const unscored = chunks.findIndex(({ scored }, index) => index >= first && !scored);
+  const end = unscored < 0 ? chunks.length : unscored;
+  for (let index = first; index < end; index++) {
+    scores.copy(chunks[index]!.scores, 0, chunkLength, index * chunkLength);
+  }
+  return chunks.slice(0, Math.max(Math.min(first, end), end - 1));
+}

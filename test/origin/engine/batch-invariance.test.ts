@@ -10,6 +10,7 @@ describe('batch invariance', () => {
   it('gives every request the tokens, text, logprobs and finish of the plain reference in every batch', async () => {
     let requests = 0;
     let restored = 0;
+    let suspensions = 0;
     await fc.assert(
       fc.asyncProperty(
         arrivals,
@@ -22,6 +23,7 @@ describe('batch invariance', () => {
           const driver = new Driver(runner, { prefixStoreBytes: stored * chunkBytes(runner) });
           await play(driver, workload);
           restored += driver.engine.status.prefixStore?.restoredTokens ?? 0;
+          suspensions += driver.engine.status.suspensions ?? 0;
           for (const { submission, abortAfter } of workload) {
             const transcript = transcribe(driver.eventsOf(submission.requestId), submission.choices);
             if (abortAfter !== null && transcript.end === null) {
@@ -37,5 +39,6 @@ describe('batch invariance', () => {
     );
     expect(requests).toBeGreaterThan(1000);
     expect(restored).toBeGreaterThan(1000);
+    expect(suspensions).toBeGreaterThan(300);
   });
 });

@@ -6,7 +6,7 @@ const origin = originForEachTest();
 
 test('GET /metrics counts requests, tokens, times and aborts', async () => {
   const prefixStore = { bytes: 64, storedChunks: 5, evictedChunks: 1, restoredTokens: 96 };
-  origin.engine.status = { running: 3, waiting: 2, healthy: true, prefixStore };
+  origin.engine.status = { running: 3, waiting: 2, suspended: 1, suspensions: 7, healthy: true, prefixStore };
   await (await origin.call('/generate', { body: request() })).text();
   await origin.error('/generate', { body: '{' });
   const response = await origin.operator('/metrics');
@@ -15,6 +15,8 @@ test('GET /metrics counts requests, tokens, times and aborts', async () => {
   for (const line of [
     'continuo_origin_running_sequences{model="tiny"} 3',
     'continuo_origin_waiting_sequences{model="tiny"} 2',
+    'continuo_origin_suspended_sequences{model="tiny"} 1',
+    'continuo_origin_suspensions{model="tiny"} 7',
     'continuo_origin_prefix_store_bytes{model="tiny"} 64',
     'continuo_origin_prefix_store_restored_tokens{model="tiny"} 96',
     'continuo_origin_requests_total{route="/generate",status="200"} 1',

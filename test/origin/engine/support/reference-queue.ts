@@ -1,4 +1,4 @@
-import type { WaitingRequest } from '../../../../origin/engine/waiting-queue.ts';
+import type { WaitingRequest } from '../../../../origin/engine/scheduling/waiting-queue.ts';
 
 /** A sequence of a request without content. */
 export interface Item {
@@ -48,12 +48,14 @@ type Entry =
  */
 export class ReferenceQueue {
   #rows: Item[] = [];
+  /** Rows that were put back, with the cost to charge. */
+  #costs = new Map<Item, number>();
   #history = new Map<string, Entry[]>();
   #historyOf = new Map<Item, Entry[]>();
   #lastServed = 0;
 
   get length(): number {
-    return new Set(this.#rows.map(({ request }) => request)).size;
+    return new Set(this.#rows.filter((row) => !this.#costs.has(row)).map(({ request }) => request)).size;
   }
 
   waitingTenants(): { id: string; weight: number }[] {
@@ -62,14 +64,32 @@ export class ReferenceQueue {
   }
 
   push(request: WaitingItems): void {
-    const { tenantId } = request;
+    this.#begin(request.tenantId);
+    this.#rows.push(...request.all);
+  }
+
+  /** Puts back a sequence after those of its tenant that were put back before. */
+  putBack(sequence: Item, cost: number): void {
+    this.refund(sequence, cost);
+    const { tenantId } = sequence.request;
+    this.#begin(tenantId);
+    const isFirst = (row: Item) => row.request.tenantId === tenantId && !this.#costs.has(row);
+    const at = this.#rows.findIndex(isFirst);
+    this.#rows.splice(at < 0 ? this.#rows.length : at, 0, sequence);
+    this.#costs.set(sequence, cost);
+  }
+
+  withdraw(sequence: Item): void {
+    if (this.#costs.delete(sequence)) this.#drop((row) => row === sequence);
+  }
+
+  #begin(tenantId: string): void {
     const waits = this.#rows.some((row) => row.request.tenantId === tenantId);
     if (!waits) {
       const times = this.waitingTenants().map(({ id }) => this.#time(id));
       const time = Math.min(this.#lastServed, ...(times.length > 0 ? times : [0]));
       this.#note(tenantId, { type: 'begin', time });
     }
-    this.#rows.push(...request.all);
   }
 
   take(slots: number, held: ReadonlyMap<string, number>): Item | null {
@@ -86,7 +106,8 @@ export class ReferenceQueue {
     for (const { id } of waiting) {
       if (!below.some((tenant) => tenant.id === id)) this.#note(id, { type: 'lift', time: this.#lastServed });
     }
-    this.#note(next.id, { type: 'charge', amount: row.cost / next.weight });
+    this.#note(next.id, { type: 'charge', amount: (this.#costs.get(row) ?? row.cost) / next.weight });
+    this.#costs.delete(row);
     this.#historyOf.set(row, this.#history.get(next.id)!);
     this.#drop((other) => other === row);
     return row;
@@ -97,7 +118,7 @@ export class ReferenceQueue {
   }
 
   remove(request: WaitingItems): void {
-    this.#drop((row) => row.request === request);
+    this.#drop((row) => row.request === request && !this.#costs.has(row));
   }
 
   #drop(matches: (row: Item) => boolean): void {

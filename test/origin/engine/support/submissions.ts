@@ -13,6 +13,7 @@ export function submission(fields: Partial<Submission> & { readonly requestId: s
   return {
     tenantId,
     weight: 1,
+    flex: false,
     cacheKey: tenantId,
     cachePrompt: true,
     prompts: [{ tokens: Int32Array.of(BOS, 0, 1, 2), maxTokens: 8 }],
@@ -83,6 +84,7 @@ export const anySubmission = (maxTokens: number): fc.Arbitrary<Omit<Submission, 
     .record({
       tenantId: fc.constantFrom('a', 'b', 'c'),
       weight: often(1, fc.constantFrom(0.3, 4)),
+      flex: fc.boolean(),
       cachePrompt: often(true, fc.constant(false)),
       prompts: fc.array(prompt(maxTokens), { minLength: 1, maxLength: 3 }),
       choices: often(1, fc.integer({ min: 2, max: 6 })),

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { WaitingQueue } from '../../../origin/engine/waiting-queue.ts';
-import { type Item, ReferenceQueue, WaitingItems } from './support/reference-queue.ts';
+import { WaitingQueue } from '../../../../origin/engine/scheduling/waiting-queue.ts';
+import { type Item, ReferenceQueue, WaitingItems } from '../support/reference-queue.ts';
 
 const NONE: ReadonlyMap<string, number> = new Map();
 
@@ -202,6 +202,10 @@ describe('the waiting queue, against a plain reference', () => {
       arbitrary: fc.record({ type: fc.constant('finish' as const), at: fc.nat(), used: fc.nat(50) }),
     },
     { weight: 1, arbitrary: fc.record({ type: fc.constant('abort' as const), at: fc.nat() }) },
+    {
+      weight: 1,
+      arbitrary: fc.record({ type: fc.constant('put back' as const), at: fc.nat(), used: fc.nat(50) }),
+    },
   );
 
   it('takes the same sequences, starves nobody, keeps to the shares and loses nothing on abort', () => {
@@ -216,6 +220,7 @@ describe('the waiting queue, against a plain reference', () => {
         const arrived: WaitingItems[] = [];
         const left: Item[] = [];
         let running: Item[] = [];
+        const suspended = new Set<Item>();
         const held = () => {
           const counts = new Map<string, number>();
           for (const { request } of running)
@@ -232,7 +237,21 @@ describe('the waiting queue, against a plain reference', () => {
           queue.remove(request);
           reference.remove(request);
           for (const sequence of running) if (sequence.request === request) end(sequence, 0);
+          for (const sequence of suspended) {
+            if (sequence.request !== request) continue;
+            queue.withdraw(sequence);
+            reference.withdraw(sequence);
+            suspended.delete(sequence);
+          }
           arrived.splice(arrived.indexOf(request), 1);
+        };
+        const putBack = (sequence: Item, used: number) => {
+          const unused = Math.max(0, sequence.cost - used);
+          running = running.filter((other) => other !== sequence);
+          left.splice(left.indexOf(sequence), 1);
+          suspended.add(sequence);
+          queue.putBack(sequence, unused, () => false);
+          reference.putBack(sequence, unused);
         };
         const fill = () => {
           while (running.length < slots) {
@@ -250,6 +269,7 @@ describe('the waiting queue, against a plain reference', () => {
             expect(own).toBeLessThanOrEqual(Math.ceil(share * (1 + 1e-12)));
             if (waiting.some(({ id, weight }) => (counts.get(id) ?? 0) >= (slots * weight) / sum))
               passedOver++;
+            suspended.delete(taken);
             running.push(taken);
             left.push(taken);
           }
@@ -264,16 +284,19 @@ describe('the waiting queue, against a plain reference', () => {
             end(running[step.at % running.length]!, step.used);
           } else if (step.type === 'abort' && arrived.length > 0) {
             abort(arrived[step.at % arrived.length]!);
+          } else if (step.type === 'put back' && running.length > 0) {
+            putBack(running[step.at % running.length]!, step.used);
           }
           fill();
+          expect(queue.returned).toBe(suspended.size);
           expect(queue.length).toBe(reference.length);
         });
-        // Everything that was not aborted leaves the queue once, in order within its request.
+        // Everything that was not aborted leaves the queue for good once.
         for (; running.length > 0; fill()) end(running[0]!, 1);
         expect(queue.length).toBe(0);
         for (const request of arrived) {
           const own = left.filter((sequence) => sequence.request === request);
-          expect(own.map(({ index }) => index)).toEqual([...request.costs.keys()]);
+          expect(own.map(({ index }) => index).toSorted((a, b) => a - b)).toEqual([...request.costs.keys()]);
         }
       },
     );

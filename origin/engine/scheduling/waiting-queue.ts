@@ -15,9 +15,18 @@ export interface WaitingRequest<Sequence extends ChargedSequence> {
   takeSequence(): Sequence;
 }
 
-interface Tenant<Request> {
+/** A sequence that has left the queue, and the cost that it is charged when it leaves it again. */
+interface Returned<Sequence> {
+  readonly sequence: Sequence;
+  readonly cost: number;
+  readonly weight: number;
+}
+
+interface Tenant<Sequence, Request> {
   readonly id: string;
   readonly requests: Request[];
+  /** Leave before the requests. */
+  returned: Returned<Sequence>[];
   /** Virtual time: cost ÷ weight of the sequences taken so far. */
   time: number;
   /** Virtual time at which it last began to wait; refunds never go back further. */
@@ -31,28 +40,46 @@ const PLACES_PER_FREE_PLACE = 3;
  * Holds requests whose sequences wait for a slot. It is bounded, and fair between tenants by weighted virtual time
  * (start-time fair queueing, Goyal et al. 1996). Each sequence taken advances its tenant's time by cost ÷ weight. The
  * tenant with the earliest time is served next, unless it holds its share of the slots. Within a tenant the order is
- * first in, first out.
+ * first in, first out, and sequences that have been put back come first.
  */
 export class WaitingQueue<
   Sequence extends ChargedSequence,
   Request extends WaitingRequest<Sequence> = WaitingRequest<Sequence>,
 > {
   readonly #limit: number;
-  readonly #tenants = new Map<string, Tenant<Request>>();
+  readonly #tenants = new Map<string, Tenant<Sequence, Request>>();
   /** The tenant charged for each taken sequence and its weight, for `refund`. */
-  readonly #charged = new WeakMap<Sequence, { readonly tenant: Tenant<Request>; readonly weight: number }>();
+  readonly #charged = new WeakMap<
+    Sequence,
+    { readonly tenant: Tenant<Sequence, Request>; readonly weight: number }
+  >();
   /** Virtual time of the last served tenant when it was served. */
   #time = 0;
   #length = 0;
+  #returned = 0;
 
   /** @param limit requests that may wait, in addition to those that can leave at once */
   constructor(limit: number) {
     this.#limit = limit;
   }
 
-  /** Waiting requests. */
+  /** Waiting requests; sequences that have been put back do not count. */
   get length(): number {
     return this.#length;
+  }
+
+  /** Sequences that have been put back. */
+  get returned(): number {
+    return this.#returned;
+  }
+
+  get isEmpty(): boolean {
+    return this.#length + this.#returned === 0;
+  }
+
+  /** Tenants that wait, with the weight of their next request. */
+  get tenants(): readonly { readonly tenantId: string; readonly weight: number }[] {
+    return this.#waitingTenants().map((tenant) => ({ tenantId: tenant.id, weight: weightOf(tenant) }));
   }
 
   /**
@@ -70,41 +97,89 @@ export class WaitingQueue<
   }
 
   push(request: Request): void {
-    const id = request.tenantId;
+    this.#waitingTenant(request.tenantId).requests.push(request);
+    this.#length++;
+  }
+
+  /**
+   * Puts back a sequence that has been taken, in the order of `isBefore` among those put back.
+   * @param cost the part of its cost that it has not used: credited now, charged when it is taken again
+   */
+  putBack(sequence: Sequence, cost: number, isBefore: (other: Sequence) => boolean): void {
+    const charged = this.#charged.get(sequence);
+    if (charged === undefined) throw new Error('a sequence was put back that had not been taken');
+    const { weight } = charged;
+    this.refund(sequence, cost);
+    const tenant = this.#waitingTenant(charged.tenant.id);
+    const after = tenant.returned.findIndex((other) => isBefore(other.sequence));
+    tenant.returned.splice(after < 0 ? tenant.returned.length : after, 0, { sequence, cost, weight });
+    this.#returned++;
+  }
+
+  /** Removes a sequence that has been put back. */
+  withdraw(sequence: Sequence): void {
+    const { returned } = this.#tenants.get(this.#charged.get(sequence)?.tenant.id ?? '') ?? {};
+    const at = returned?.findIndex((other) => other.sequence === sequence) ?? -1;
+    if (at < 0) return;
+    returned!.splice(at, 1);
+    this.#returned--;
+    this.#resetIfEmpty();
+  }
+
+  /** Returns the tenant, which waits from now on. */
+  #waitingTenant(id: string): Tenant<Sequence, Request> {
     let tenant = this.#tenants.get(id);
     if (tenant === undefined) {
-      tenant = { id, requests: [], time: 0, since: 0 };
+      tenant = { id, requests: [], returned: [], time: 0, since: 0 };
       this.#tenants.set(id, tenant);
     }
-    if (tenant.requests.length === 0) {
+    if (!isWaiting(tenant)) {
       tenant.since = this.#startTime();
       tenant.time = Math.max(tenant.time, tenant.since);
     }
-    tenant.requests.push(request);
-    this.#length++;
+    return tenant;
   }
 
   /**
    * Removes and returns the next sequence; null if the queue is empty. While others wait, a tenant gets no more than its
    * share of the slots, rounded up. So if a slot is free, a waiting tenant holds less than its share.
    * @param held by tenant, slots in use
+   * @param mayTake false for tenants to pass over, as if they held their share
    */
-  take(slots: number, held: ReadonlyMap<string, number>): Sequence | null {
+  take(
+    slots: number,
+    held: ReadonlyMap<string, number>,
+    mayTake: (tenantId: string) => boolean = () => true,
+  ): Sequence | null {
     const waiting = this.#waitingTenants();
     const weights = waiting.reduce((sum, tenant) => sum + weightOf(tenant), 0);
-    const hasShare = (tenant: Tenant<Request>) =>
-      (held.get(tenant.id) ?? 0) >= (slots * weightOf(tenant)) / weights;
+    const hasShare = (tenant: Tenant<Sequence, Request>) =>
+      !mayTake(tenant.id) || (held.get(tenant.id) ?? 0) >= (slots * weightOf(tenant)) / weights;
     const tenant = earliest(waiting.filter((candidate) => !hasShare(candidate)));
-    const request = tenant?.requests[0];
-    if (tenant === undefined || request === undefined) return null;
-    const sequence = request.takeSequence();
+    if (tenant === undefined) return null;
     this.#time = tenant.time;
     // A tenant that holds its share collects no credit while it is passed over.
     for (const other of waiting) if (hasShare(other)) other.time = Math.max(other.time, this.#time);
-    tenant.time += sequence.cost / request.weight;
-    this.#charged.set(sequence, { tenant, weight: request.weight });
-    if (request.waiting === 0) this.remove(request);
+    const { sequence, cost, weight } = this.#takeFrom(tenant);
+    tenant.time += cost / weight;
+    this.#charged.set(sequence, { tenant, weight });
+    this.#resetIfEmpty();
     return sequence;
+  }
+
+  #takeFrom({ requests, returned }: Tenant<Sequence, Request>): Returned<Sequence> {
+    const first = returned.shift();
+    if (first !== undefined) {
+      this.#returned--;
+      return first;
+    }
+    const request = requests[0]!;
+    const sequence = request.takeSequence();
+    if (request.waiting === 0) {
+      requests.shift();
+      this.#length--;
+    }
+    return { sequence, cost: sequence.cost, weight: request.weight };
   }
 
   /** Credits the part of a taken sequence's cost that it did not use. */
@@ -133,25 +208,27 @@ export class WaitingQueue<
     return Math.min(this.#time, earliest(this.#waitingTenants())?.time ?? 0);
   }
 
-  #waitingTenants(): Tenant<Request>[] {
-    return [...this.#tenants.values()].filter(({ requests }) => requests.length > 0);
+  #waitingTenants(): Tenant<Sequence, Request>[] {
+    return [...this.#tenants.values()].filter(isWaiting);
   }
 
   /** An empty queue has nothing to share: all tenants start anew, and the table does not grow. */
   #resetIfEmpty(): void {
-    if (this.#length > 0) return;
+    if (!this.isEmpty) return;
     this.#tenants.clear();
     this.#time = 0;
   }
 }
 
-function weightOf({ requests }: Tenant<{ readonly weight: number }>): number {
-  return requests[0]?.weight ?? 0;
-}
+type AnyTenant = Tenant<unknown, { readonly weight: number }>;
+
+const isWaiting = ({ requests, returned }: AnyTenant): boolean => requests.length + returned.length > 0;
+
+const weightOf = ({ requests, returned }: AnyTenant): number => (returned[0] ?? requests[0])?.weight ?? 0;
 
 /** Returns the tenant with the earliest time; of equal ones the first. */
-function earliest<Request>(tenants: readonly Tenant<Request>[]): Tenant<Request> | undefined {
-  return tenants.reduce<Tenant<Request> | undefined>(
+function earliest<T extends { readonly time: number }>(tenants: readonly T[]): T | undefined {
+  return tenants.reduce<T | undefined>(
     (best, tenant) => (best === undefined || tenant.time < best.time ? tenant : best),
     undefined,
   );

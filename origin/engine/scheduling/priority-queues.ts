@@ -1,0 +1,154 @@
+import { FairShares } from './fair-shares.ts';
+import { type ChargedSequence, WaitingQueue, type WaitingRequest } from './waiting-queue.ts';
+
+/** A sequence that waits for a slot or holds one. */
+export interface PrioritySequence extends ChargedSequence {
+  readonly request: PriorityRequest;
+  /** Place in the order of first starts; 0 = never started. */
+  order: number;
+}
+
+export interface PriorityRequest {
+  readonly tenantId: string;
+  readonly weight: number;
+  /** Runs in slots that no interactive request needs. */
+  readonly flex: boolean;
+}
+
+/**
+ * The waiting queues of the interactive and the flex class, and the choice of who gets a slot and who gives one up. Pure:
+ * the caller tells which sequences hold a slot.
+ *
+ * While flex sequences exist, the class gets at least one slot: the next free one, unless it had the last. The others go to
+ * interactive sequences first. In each class, tenants share the slots of the class.
+ */
+export class PriorityQueues<
+  Sequence extends PrioritySequence,
+  Request extends WaitingRequest<Sequence> & PriorityRequest,
+> {
+  readonly #slots: number;
+  readonly #interactive: WaitingQueue<Sequence, Request>;
+  readonly #flex: WaitingQueue<Sequence, Request>;
+  #lastOrder = 0;
+  #lastWasFlex = false;
+
+  /** @param limit requests that may wait in each class */
+  constructor(slots: number, limit: number) {
+    this.#slots = slots;
+    this.#interactive = new WaitingQueue(limit);
+    this.#flex = new WaitingQueue(limit);
+  }
+
+  /** Waiting requests of both classes. */
+  get length(): number {
+    return this.#interactive.length + this.#flex.length;
+  }
+
+  get isEmpty(): boolean {
+    return this.#interactive.isEmpty && this.#flex.isEmpty;
+  }
+
+  /** Sequences that have been put back. */
+  get returned(): number {
+    return this.#interactive.returned + this.#flex.returned;
+  }
+
+  /**
+   * Returns whether a request can start at once or wait.
+   * @param sequences of the request
+   * @param free slots that its class can take now
+   * @param preparing by tenant, requests of its class that have been admitted and are not in the queue yet
+   */
+  hasRoom(
+    { tenantId, flex }: Pick<PriorityRequest, 'tenantId' | 'flex'>,
+    sequences: number,
+    free: number,
+    preparing: ReadonlyMap<string, number>,
+  ): boolean {
+    const ahead = flex ? this.length : this.#interactive.length;
+    const reserved = [...preparing.values()].reduce((sum, count) => sum + count, 0);
+    return (
+      (ahead === 0 && sequences <= free - reserved) || this.#queueOf(flex).hasRoom(tenantId, free, preparing)
+    );
+  }
+
+  push(request: Request): void {
+    this.#queueOf(request.flex).push(request);
+  }
+
+  /** Puts back a sequence that gave up its slot. Within its tenant, the one that started first comes first. */
+  putBack(sequence: Sequence, cost: number): void {
+    this.#queueOf(sequence.request.flex).putBack(sequence, cost, ({ order }) => sequence.order < order);
+  }
+
+  refund(sequence: Sequence, cost: number): void {
+    this.#queueOf(sequence.request.flex).refund(sequence, cost);
+  }
+
+  remove(request: Request): void {
+    this.#queueOf(request.flex).remove(request);
+  }
+
+  withdraw(sequence: Sequence): void {
+    this.#queueOf(sequence.request.flex).withdraw(sequence);
+  }
+
+  /** Returns the sequence for a free slot; null if none waits. */
+  take(holders: readonly Sequence[]): Sequence | null {
+    const flexIsDue = !this.#lastWasFlex && !holders.some(({ request }) => request.flex);
+    for (const flex of flexIsDue ? [true, false] : [false, true]) {
+      const next = this.#takeFrom(flex, holders);
+      if (next === null) continue;
+      this.#lastWasFlex = flex;
+      if (next.order === 0) next.order = ++this.#lastOrder;
+      return next;
+    }
+    return null;
+  }
+
+  /**
+   * Returns the sequence that should give up its slot for a waiting one, if all slots are held; null if none should.
+   * Interactive sequences take the slots of the youngest flex sequences, except the last. A tenant below its share takes
+   * those of the sequences that have run longest, of tenants above theirs.
+   */
+  victim(holders: readonly Sequence[]): Sequence | null {
+    const flexHolders = holders.filter(({ request }) => request.flex);
+    if (!this.#interactive.isEmpty && flexHolders.length > 1) return youngest(flexHolders);
+    for (const flex of [false, true]) {
+      const queue = this.#queueOf(flex);
+      if (queue.isEmpty) continue;
+      const own = holders.filter(({ request }) => request.flex === flex);
+      const shares = this.#sharesOf(flex, own);
+      if (!queue.tenants.some(({ tenantId }) => shares.isBelow(tenantId))) continue;
+      const above = own.filter(({ request }) => shares.isAbove(request.tenantId));
+      if (above.length > 0) return oldest(above);
+    }
+    return null;
+  }
+
+  #takeFrom(flex: boolean, holders: readonly Sequence[]): Sequence | null {
+    const queue = this.#queueOf(flex);
+    if (queue.isEmpty) return null;
+    const shares = this.#sharesOf(
+      flex,
+      holders.filter(({ request }) => request.flex === flex),
+    );
+    const belowShare = queue.take(this.#slots, shares.held, (tenantId) => shares.isBelow(tenantId));
+    return belowShare ?? queue.take(this.#slots, shares.held);
+  }
+
+  #sharesOf(flex: boolean, holders: readonly Sequence[]): FairShares {
+    const tenants = holders.map(({ request }) => request);
+    return new FairShares(this.#slots, tenants, this.#queueOf(flex).tenants);
+  }
+
+  #queueOf(flex: boolean): WaitingQueue<Sequence, Request> {
+    return flex ? this.#flex : this.#interactive;
+  }
+}
+
+const oldest = <S extends PrioritySequence>(sequences: readonly S[]): S =>
+  sequences.reduce((best, one) => (one.order < best.order ? one : best));
+
+const youngest = <S extends PrioritySequence>(sequences: readonly S[]): S =>
+  sequences.reduce((best, one) => (one.order > best.order ? one : best));
