@@ -8,12 +8,12 @@ import { DOCUMENTED_AS, integer, kindOf, report } from './json-fields.ts';
 /** Maximum number of continuations in one request. */
 export const MAX_CONTINUATIONS = 256;
 
-type TextOrIds = string | number[];
+export type TextOrIds = string | number[];
 
-const ids = z.array(integer(0)).min(1);
+export const ids = z.array(integer(0)).min(1);
 
 /** A required field with checks of its own. @param documented the plain schema that documents it */
-const required = <T>(field: string, documented: z.ZodType, read: (value: unknown) => ReadResult<T>) =>
+export const required = <T>(field: string, documented: z.ZodType, read: (value: unknown) => ReadResult<T>) =>
   z
     .unknown()
     .transform((value, context): T => {
@@ -27,11 +27,11 @@ const required = <T>(field: string, documented: z.ZodType, read: (value: unknown
     .meta({ [DOCUMENTED_AS]: documented });
 
 /** A text or a list of token ids. */
-const textOrIds = (field: string) =>
+export const textOrIds = (field: string) =>
   required(field, z.union([z.string(), ids]), (value) => readTextOrIds(value, field));
 
 /** Reads a list of texts, or of lists of token ids. Checks it in one pass, up to the first fault. */
-function readTextsOrIds(value: unknown, field: string): ReadResult<TextOrIds[]> {
+export function readTextsOrIds(value: unknown, field: string): ReadResult<TextOrIds[]> {
   if (!Array.isArray(value)) {
     const message = `Invalid type for '${field}': expected an array of strings or of arrays of token ids, but got ${kindOf(value)} instead.`;
     return { fault: { code: 'invalid_type', message } };
@@ -76,8 +76,24 @@ const model = z
   .max(256)
   .describe("Model id. 'default' selects the only served model. Some dialects do not require it.");
 
-export const scoreRequest = z.object({
+/** Fields of all scoring requests. */
+export const commonFields = {
   model,
+  add_special_tokens: z
+    .boolean()
+    .nullish()
+    .describe("Adds the tokenizer's own special tokens to a text that begins a prompt. Default: true."),
+  cache_prompt: z.boolean().nullish().describe('Allows reuse of the prefix cache of earlier prompts.'),
+  prompt_cache_key: z
+    .string()
+    .max(256)
+    .nullish()
+    .describe('Prompts with different keys share no prefix cache.'),
+  user: z.string().max(256).nullish().describe('Name of the end user. Only a hash of it is logged.'),
+} as const;
+
+export const scoreRequest = z.object({
+  ...commonFields,
   prompt: textOrIds('prompt').describe('The text before the continuations, as a string or as token ids.'),
   continuations: required('continuations', continuations, readContinuations).describe(
     'The texts to score, all as strings or all as lists of token ids.',
@@ -89,17 +105,6 @@ export const scoreRequest = z.object({
       'joint, the default: each continuation is encoded together with the prompt, and split where the tokens of the prompt alone end. separate: alone.',
     ),
   token_logprobs: z.boolean().nullish().describe('Adds the tokens and their logprobs. Default: false.'),
-  add_special_tokens: z
-    .boolean()
-    .nullish()
-    .describe("Adds the tokenizer's own special tokens to a text prompt. Default: true."),
-  cache_prompt: z.boolean().nullish().describe('Allows reuse of the prefix cache of earlier prompts.'),
-  prompt_cache_key: z
-    .string()
-    .max(256)
-    .nullish()
-    .describe('Prompts with different keys share no prefix cache.'),
-  user: z.string().max(256).nullish().describe('Name of the end user. Only a hash of it is logged.'),
 });
 export type ScoreRequest = z.output<typeof scoreRequest>;
 
@@ -116,18 +121,38 @@ const score = z.object({
   token_logprobs: z.array(z.number()).optional().describe('The logprob of each token, if requested.'),
 });
 
-const envelope = {
-  id: z
-    .string()
-    .regex(/^score-[0-9a-f]{32}$/)
-    .describe('Id of the answer.'),
+export const scoreEnvelope = {
   created: z.int().describe('Start of the request in Unix seconds.'),
   model: z.string().describe('The model as the request names it.'),
-  usage: completionUsage.describe('Token usage. The prompt counts once per continuation.'),
+  usage: completionUsage.describe('Token usage. The shared text counts once per scored one.'),
 };
 
+/** Ids of scores begin with `prefix`. */
+export const scoreId = (prefix: string) =>
+  z
+    .string()
+    .regex(new RegExp(`^${prefix}-[0-9a-f]{32}$`))
+    .describe('Id of the answer.');
+
 export const scoreResponse = z.object({
-  ...envelope,
+  id: scoreId('score'),
+  ...scoreEnvelope,
   object: z.literal('list').describe("Always 'list'."),
   data: z.array(score).describe('One score per continuation, in their order.'),
 });
+
+/** White space as Python's `str.rstrip` removes it. `\s` lacks some of it, and has U+FEFF in addition. */
+const isSpace = (unit: number): boolean =>
+  (unit >= 0x1c && unit <= 0x1f) ||
+  unit === 0x85 ||
+  (unit !== 0xfeff && /\s/.test(String.fromCharCode(unit)));
+
+/**
+ * Returns a text without the white space at its end. With joint tokenization, that space belongs to the continuation:
+ * most tokenizers join a space to the word after it.
+ */
+export function withoutTrailingSpace(text: string): string {
+  let end = text.length;
+  while (end > 0 && isSpace(text.charCodeAt(end - 1))) end -= 1;
+  return text.slice(0, end);
+}

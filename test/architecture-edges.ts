@@ -228,13 +228,7 @@ export const ALLOWED_EDGES: Readonly<Record<string, readonly string[]>> = {
     'worker/score',
     'worker/tokenize.ts',
   ],
-  'worker/score': [
-    'shared',
-    'worker/completions.ts',
-    'worker/context.ts',
-    'worker/dialects',
-    'worker/generation',
-  ],
+  'worker/score': ['shared', 'worker/completions.ts', 'worker/dialects', 'worker/generation', 'worker/http'],
   'worker/site/api': ['shared'],
   'worker/site/build': ['shared', 'worker/site/api', 'worker/site/docs'],
   'worker/site/compare': [

@@ -27,7 +27,7 @@ interface Reading {
 }
 
 /** A parsed body, and how its generation is answered. */
-interface ReadCall {
+export interface ReadCall {
   readonly call: CompletionCall;
   readonly answer: (starting: StartingGeneration, context: RequestContext) => Promise<Response>;
 }

@@ -7,7 +7,7 @@ import { withLimitHeaders } from './limits/limit-headers.ts';
 import { health, listModels, showModel, showProps } from './models.ts';
 import { idempotent } from './replay/idempotent.ts';
 import { resumable, resumeStream } from './replay/resumable.ts';
-import { score } from './score/score.ts';
+import { score, scoreLabels } from './score/score.ts';
 import { detokenize, showTokenizer, tokenize } from './tokenize.ts';
 
 const completions = withLimitHeaders(resumable(idempotent(complete)));
@@ -17,6 +17,7 @@ export const ROUTES: readonly Route[] = [
   { method: 'POST', path: '/api/v1/completions', handler: completions },
   { method: 'POST', path: '/v1/fim/completions', handler: completions },
   { method: 'POST', path: '/v1/score', handler: withLimitHeaders(idempotent(score)) },
+  { method: 'POST', path: '/generative_scoring', handler: withLimitHeaders(idempotent(scoreLabels)) },
   { method: 'GET', path: '/v1/completions/:rest/stream', handler: withLimitHeaders(resumeStream) },
   // llama.cpp's own API. Its alias /completions is the address of OpenAI clients with a wrong base URL.
   { method: 'POST', path: '/completion', handler: withLimitHeaders(idempotent(completeNative)) },

@@ -36,7 +36,7 @@ export function completionBudget(
   { maxTokens, contextOverflow }: LengthFields,
   promptTokens: number,
   contextLength: number,
-  param = 'prompt',
+  param: string,
 ): number {
   const room = contextLength - promptTokens;
   if (maxTokens === 0 && room >= 0) return 0;
@@ -96,7 +96,7 @@ export function refuseHopelessText(
   longestSpan: number,
   contextLength: number,
   maxTokens: number,
-  param = 'prompt',
+  param: string,
 ): void {
   const minTokens = Math.ceil(text.length / longestSpan);
   if (minTokens > contextLength) throw contextExceeded(contextLength, minTokens, maxTokens, param);

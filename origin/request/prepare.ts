@@ -56,12 +56,7 @@ export async function prepareGeneration(
   const prompts = await tokenizePrompts(request, model, caller);
   const submitted = prompts.map((prompt, index) => ({
     tokens: prompt.tokens,
-    maxTokens: completionBudget(
-      request,
-      prompt.tokens.length,
-      model.contextLength,
-      request.context ? paramOf(request, index) : 'prompt',
-    ),
+    maxTokens: completionBudget(request, prompt.tokens.length, model.contextLength, paramOf(request, index)),
     scoredFrom: scoredFrom(request, prompt),
   }));
   const promptTokens = prompts.map(({ tokens }) => tokens.length);

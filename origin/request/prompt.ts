@@ -64,8 +64,7 @@ export function boundedText(
   const { tokenizer, contextLength } = model;
   if (budget !== null)
     return reachableText(text, kept, tokenizer.longestSpan, Math.min(budget, contextLength + 1));
-  const named = request.context === undefined ? 'prompt' : param;
-  refuseHopelessText(text, tokenizer.longestSpan, contextLength, request.maxTokens, named);
+  refuseHopelessText(text, tokenizer.longestSpan, contextLength, request.maxTokens, param);
   return text;
 }
 

@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
+import { scoringResponse } from '../../shared/label-scores.ts';
 import { scoreResponse } from '../../shared/score.ts';
 import { type System, startSystem } from '../support/system.ts';
 
@@ -66,4 +67,20 @@ test('the greedy continuation is recognised', async () => {
   const continuations = [choices[0]!.text, ' zebra zebra'];
   const { data } = scoreResponse.parse(await post('/v1/score', { prompt, continuations }));
   expect(data.map(({ is_greedy }) => is_greedy)).toEqual([true, false]);
+});
+
+test('label scores are the listed logprobs of a completion', async () => {
+  const labels = ((await post('/tokenize', { prompt: ' time' })) as { tokens: number[] }).tokens;
+  const label_token_ids = [...labels, 5, 300];
+  const fields = { model: 'default', query: 'Once upon', items: [' a', ' the'], label_token_ids };
+  const { scores } = scoringResponse.parse(await post('/v1/score', fields));
+  for (const [index, item] of fields.items.entries()) {
+    const { choices } = (await post('/v1/completions', {
+      prompt: fields.query + item,
+      ...{ max_tokens: 1, logprobs: 0, logprob_token_ids: label_token_ids, return_tokens_as_token_ids: true },
+    })) as { choices: { logprobs: { top_logprobs: Record<string, number>[] } }[] };
+    const listed = choices[0]?.logprobs.top_logprobs[0] ?? {};
+    const expected = label_token_ids.map((id) => Math.exp(listed[`token_id:${id}`] ?? 1));
+    for (const [label, value] of expected.entries()) expect(scores[index]?.[label]).toBeCloseTo(value, 6);
+  }
 });

@@ -1,3 +1,4 @@
+import type { ApiError } from '../../shared/errors.ts';
 import type { GenerationRequest } from '../../shared/generation.ts';
 
 /** The form of the response. */
@@ -39,6 +40,8 @@ export interface CompletionCall {
   readonly generation: GenerationFields;
   /** The field of the constraint, for the errors of its compilation. */
   readonly constraintField: string | null;
+  /** Converts an error of the upstream to the fields of a body that is not a completion's. */
+  readonly rename?: (error: ApiError) => ApiError;
   /** The field `user`; null = absent. */
   readonly endUser: string | null;
   /** The only prompt is in a list, so error messages need two indices for its tokens. */

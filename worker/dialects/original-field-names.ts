@@ -23,8 +23,9 @@ export function withInfillNames(error: ApiError): ApiError {
  */
 export function withOriginalFieldNames(
   error: ApiError,
-  { constraintField, promptIsListed, generation }: CompletionCall,
+  { constraintField, promptIsListed, generation, rename }: CompletionCall,
 ): ApiError {
+  if (rename) return rename(error);
   if (generation.infill !== undefined) return withInfillNames(error);
   if (promptIsListed && error.param !== null && /^prompt\[\d+\]$/.test(error.param)) {
     const inList = (text: string) => text.replace('prompt[', 'prompt[0][');

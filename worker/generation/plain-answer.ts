@@ -20,7 +20,7 @@ export interface PlainFormat {
   end(done: EventOf<'done'>): string;
 }
 
-type ChooseFormat = (started: StartedGeneration) => PlainFormat;
+export type ChooseFormat = (started: StartedGeneration) => PlainFormat;
 
 /**
  * Returns one JSON body when the generation has ended. After EARLY_ANSWER_MS, the response begins with white space. The

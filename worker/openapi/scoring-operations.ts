@@ -1,56 +1,91 @@
+import * as z from 'zod';
+import { generativeScoringResponse, labelScoreRequest, scoringResponse } from '../../shared/label-scores.ts';
 import { scoreRequest, scoreResponse } from '../../shared/score.ts';
 import { IDEMPOTENCY_HEADER, REPLAY_HEADERS } from '../http/headers.ts';
 import { COMPLETION, type DocumentedOperation } from './documented-operation.ts';
 
-const USAGE = {
-  prompt_tokens: 12,
-  completion_tokens: 0,
-  total_tokens: 12,
-  prompt_tokens_details: { cached_tokens: 0 },
-};
+const ID = '0f3a9c1d5b7e2846a0c4d8e2f6b1a395';
 
-const score = (index: number, logprob: number) => ({
-  index,
-  object: 'score',
-  logprob,
-  is_greedy: index === 0,
-  token_count: 1,
-  byte_count: 5,
+const usage = (completionTokens: number) => ({
+  prompt_tokens: 12,
+  completion_tokens: completionTokens,
+  total_tokens: 12 + completionTokens,
+  prompt_tokens_details: { cached_tokens: 0 },
 });
+
+const common = {
+  tag: 'Scoring',
+  secured: true,
+  errors: COMPLETION,
+  limited: true,
+  answerHeaders: REPLAY_HEADERS,
+  headers: {
+    [IDEMPOTENCY_HEADER]:
+      'Runs a request once: repeated with the same key within one hour, it gets the first response.',
+  },
+} as const;
+
+const likelihoods = scoreRequest.partial({ model: true });
+const labels = labelScoreRequest.partial({ model: true });
+
+const CITIES = {
+  model: 'default',
+  query: 'Is this city the capital of France? ',
+  items: ['Paris', 'London'],
+  label_token_ids: [311, 1_204],
+};
 
 /** Operations that score given texts. */
 export const SCORING_OPERATIONS: Readonly<Record<string, DocumentedOperation>> = {
   'POST /v1/score': {
     id: 'createScore',
-    summary: 'Score continuations of a prompt.',
-    tag: 'Scoring',
-    secured: true,
+    summary:
+      "Score continuations of a prompt. A body with query is SGLang's and gets the probabilities of labels.",
+    ...common,
     body: {
       name: 'ScoreRequest',
-      schema: scoreRequest.partial({ model: true }),
+      schema: z.union([likelihoods, labels]),
       examples: {
         texts: { model: 'default', prompt: 'The sky is', continuations: [' blue', ' green'] },
-        ids: { model: 'default', prompt: [464, 6766], continuations: [[318], [373]], token_logprobs: true },
+        ids: { model: 'default', prompt: [464, 3_766], continuations: [[318], [373]], token_logprobs: true },
+        labels: CITIES,
       },
     },
     answer: {
       name: 'Scores',
-      schema: scoreResponse,
+      schema: z.union([scoreResponse, scoringResponse]),
       example: {
-        id: 'score-0f3a9c1d5b7e2846a0c4d8e2f6b1a395',
+        id: `score-${ID}`,
         object: 'list',
         created: 1_795_000_000,
         model: 'default',
-        data: [score(0, -0.75), score(1, -4.5)],
-        usage: USAGE,
+        data: [
+          { index: 0, object: 'score', logprob: -0.75, is_greedy: true, token_count: 1, byte_count: 5 },
+          { index: 1, object: 'score', logprob: -4.5, is_greedy: false, token_count: 1, byte_count: 6 },
+        ],
+        usage: usage(0),
       },
     },
-    errors: COMPLETION,
-    limited: true,
-    answerHeaders: REPLAY_HEADERS,
-    headers: {
-      [IDEMPOTENCY_HEADER]:
-        'Runs a request once: repeated with the same key within one hour, it gets the first response.',
+  },
+  'POST /generative_scoring': {
+    id: 'createLabelScores',
+    summary: "Compare the probabilities of labels after a query and each item, in vLLM's form.",
+    ...common,
+    body: { name: 'LabelScoreRequest', schema: labels, examples: { texts: CITIES } },
+    answer: {
+      name: 'LabelScores',
+      schema: generativeScoringResponse,
+      example: {
+        id: `generative-scoring-${ID}`,
+        object: 'list',
+        created: 1_795_000_000,
+        model: 'default',
+        data: [
+          { index: 0, object: 'score', score: 0.95 },
+          { index: 1, object: 'score', score: 0.12 },
+        ],
+        usage: usage(2),
+      },
     },
   },
 };

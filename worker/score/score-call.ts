@@ -45,14 +45,14 @@ const NOTHING: Omit<GenerationFields, 'prompts'> = {
   stream: false,
 };
 
-/** The fields that all scoring requests share. */
+/** The values of `commonFields`. */
 type CommonFields = Pick<
   ScoreRequest,
   'model' | 'add_special_tokens' | 'cache_prompt' | 'prompt_cache_key' | 'user'
 >;
 
 /** Returns the generation whose events contain the scores. */
-function scoringCall(
+export function scoringCall(
   { model, user, ...request }: CommonFields,
   fields: Partial<GenerationFields> & Pick<GenerationFields, 'prompts'>,
 ): CompletionCall {

@@ -6,7 +6,7 @@ import type {
   TokenLogprob,
   WirePrompt,
 } from '../../shared/generation.ts';
-import { withoutTrailingSpace } from '../../shared/trailing-space.ts';
+import { withoutTrailingSpace } from '../../shared/score.ts';
 import type { Flavor } from './flavors.ts';
 
 /** Scores continuations at an OpenAI-compatible server, which echoes prompts with their logprobs. */

@@ -1,5 +1,6 @@
 import path from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { generativeScoringResponse, scoringResponse } from '../../../shared/label-scores.ts';
 import { scoreResponse } from '../../../shared/score.ts';
 import { float64Llama } from '../../support/float64-llama.ts';
 import { randomFrom } from '../../support/random.ts';
@@ -202,6 +203,60 @@ describe('the scores of texts', () => {
     const texts = await score({ prompt: 'ab ', continuations: ['cd'], tokenization: 'separate' });
     const joined = await score({ prompt: before, continuations: [after] });
     expect(texts.data).toEqual(joined.data);
+  });
+});
+
+describe('the probabilities of labels', () => {
+  const items = [ids(3), ids(40), ids(1)];
+  const some = ids(11);
+  // vLLM counts a label once, SGLang as often as it is listed.
+  const label_token_ids = [...some, some[3]!];
+
+  test('equal a forward pass in doubles, with and without softmax, in the forms of vLLM and SGLang', async () => {
+    const reference = float64Llama.load(path.join(system.modelDirectory, 'model.onnx'));
+    const answer = async (route: string, fields: object) =>
+      (await post(route, { query: prompt, items, label_token_ids, ...fields })).json();
+    const [sglang, normalized, vllm] = [
+      scoringResponse.parse(await answer('/v1/score', {})).scores,
+      scoringResponse.parse(await answer('/v1/score', { apply_softmax: true })).scores,
+      generativeScoringResponse.parse(await answer('/generative_scoring', { item_first: true })).data,
+    ];
+    const weightsAfter = (tokens: readonly number[], labels: readonly number[]): number[] => {
+      const row = reference.forward(tokens).at(-1)!;
+      const top = Math.max(...row);
+      const total = row.reduce((sum, value) => sum + Math.exp(value - top), 0);
+      return labels.map((id) => Math.exp(row[id]! - top) / total);
+    };
+    const share = (weights: readonly number[]) => weights.reduce((sum, weight) => sum + weight, 0);
+    for (const [index, item] of items.entries()) {
+      const weights = weightsAfter([...prompt, ...item], label_token_ids);
+      for (const [label, weight] of weights.entries()) {
+        expect(Math.abs((sglang[index]?.[label] ?? 2) - weight)).toBeLessThan(TOLERANCE);
+        expect(Math.abs((normalized[index]?.[label] ?? 2) - weight / share(weights))).toBeLessThan(TOLERANCE);
+      }
+      const reversed = weightsAfter([...item, ...prompt], [...new Set(label_token_ids)]);
+      expect(Math.abs((vllm[index]?.score ?? 2) - reversed[0]! / share(reversed))).toBeLessThan(TOLERANCE);
+    }
+  });
+
+  test('reuse the query; what cannot be scored is a 400 that names the field', async () => {
+    const { usage } = generativeScoringResponse.parse(
+      await (await post('/generative_scoring', { query: prompt, items, label_token_ids: [1] })).json(),
+    );
+    expect(usage.prompt_tokens_details?.cached_tokens).toBeGreaterThanOrEqual(128 * items.length);
+    expect(usage.completion_tokens).toBe(items.length);
+    const fields = { query: prompt, items, label_token_ids: [1] };
+    const refusal = async (changes: object) =>
+      (await post('/generative_scoring', { ...fields, ...changes })).json();
+    expect(await refusal({ label_token_ids: [1, VOCABULARY] })).toMatchObject({
+      error: { param: 'label_token_ids', code: 'invalid_value' },
+    });
+    expect(await refusal({ items: [[1], [2, VOCABULARY]] })).toMatchObject({
+      error: { param: 'items[1][1]', code: 'invalid_value' },
+    });
+    expect(await refusal({ items: [[1], ids(500)] })).toMatchObject({
+      error: { param: 'items[1]', code: 'context_length_exceeded' },
+    });
   });
 });
 

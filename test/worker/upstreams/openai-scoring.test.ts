@@ -111,6 +111,16 @@ describe('415 unsupported_endpoint', () => {
     expect(await refusal()).toMatchObject(refused);
   });
 
+  test('for the probabilities of labels, whose ids no server names', async () => {
+    for (const route of ['/generative_scoring', '/v1/score']) {
+      const body = { model: 'foreign', query: 'a', items: ['b', 'c'], label_token_ids: [1] };
+      const headers = { 'content-type': 'application/json' };
+      const response = await worker.request(route, { method: 'POST', headers, body: JSON.stringify(body) });
+      expect([response.status, ((await response.json()) as { error: unknown }).error]).toMatchObject(refused);
+    }
+    expect(openAi.bodies).toEqual([]);
+  });
+
   test('for llama.cpp, whose server has no echo, without a request to it', async () => {
     expect(await refusal({ model: 'local' })).toMatchObject(refused);
     expect(openAi.bodies).toEqual([]);

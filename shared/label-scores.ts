@@ -1,0 +1,73 @@
+import * as z from 'zod';
+import type { ReadResult } from './completion-prompt.ts';
+import { integer, list } from './json-fields.ts';
+import { MAX_LISTED_LOGPROBS } from './logprob.ts';
+import {
+  commonFields,
+  ids,
+  MAX_CONTINUATIONS,
+  readTextsOrIds,
+  required,
+  scoreEnvelope,
+  scoreId,
+  type TextOrIds,
+  textOrIds,
+} from './score.ts';
+
+/**
+ * The bodies of POST /generative_scoring, vLLM's endpoint for the probabilities of label tokens after a query and an item.
+ * SGLang's POST /v1/score takes the same fields.
+ */
+
+const items = z.union([
+  z.string(),
+  z
+    .array(z.union([z.string(), ids]))
+    .min(1)
+    .max(MAX_CONTINUATIONS),
+]);
+
+const readItems = (value: unknown): ReadResult<TextOrIds[]> =>
+  readTextsOrIds(typeof value === 'string' ? [value] : value, 'items');
+
+export const labelScoreRequest = z.object({
+  ...commonFields,
+  query: textOrIds('query').describe('The text that all items share, as a string or as token ids.'),
+  items: required('items', items, readItems).describe(
+    'The texts to score, as strings or as lists of token ids. A single string is one item.',
+  ),
+  label_token_ids: list(integer(0), { min: 1, max: MAX_LISTED_LOGPROBS }).describe(
+    'The token ids whose probabilities after query and item are compared.',
+  ),
+  apply_softmax: z
+    .boolean()
+    .nullish()
+    .describe(
+      'Divides the probabilities by their sum. Default: true at /generative_scoring, false at /v1/score.',
+    ),
+  item_first: z.boolean().nullish().describe('Puts each item before the query. Default: false.'),
+});
+export type LabelScoreRequest = z.output<typeof labelScoreRequest>;
+
+const itemScore = z.object({
+  index: z.int().min(0).describe('Number of the item in the request.'),
+  object: z.literal('score').describe("Always 'score'."),
+  score: z.number().min(0).max(1).describe('Probability of the first label.'),
+});
+
+/** vLLM's form. */
+export const generativeScoringResponse = z.object({
+  id: scoreId('generative-scoring'),
+  ...scoreEnvelope,
+  object: z.literal('list').describe("Always 'list'."),
+  data: z.array(itemScore).describe('One score per item, in their order.'),
+});
+
+/** SGLang's form. */
+export const scoringResponse = z.object({
+  ...scoreEnvelope,
+  object: z.literal('scoring').describe("Always 'scoring'."),
+  scores: z
+    .array(z.array(z.number().min(0).max(1)))
+    .describe('For each item, the probabilities of the labels in their order.'),
+});
