@@ -55,7 +55,7 @@ export const completionUsage = z.object({
     .describe('Parts of prompt_tokens.'),
 });
 
-const timings = z.object({
+export const timings = z.object({
   cache_n: z.int().describe('Prompt tokens found in the prefix cache.'),
   prompt_n: z.int().describe('Prompt tokens that were computed.'),
   prompt_ms: z.number().describe('Time of the prompt in milliseconds.'),

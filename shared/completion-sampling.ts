@@ -153,5 +153,11 @@ export const samplingFields = {
   allowed_token_ids: list(integer(0), { min: 1, max: 524_288 })
     .nullish()
     .describe('The only token ids that may be generated.'),
+  samplers: z
+    .union([z.string().max(64), list(z.string().max(64), { max: 64 })])
+    .nullish()
+    .describe(
+      "The samplers to use, by llama.cpp's names or letters. The settings of the others have no effect. The order is fixed.",
+    ),
   use_beam_search: z.boolean().nullish().describe('Not supported: true is rejected.'),
 } as const;

@@ -39,6 +39,16 @@ export const completionRequest = z.object({
     .describe('Maximum number of tokens to generate per choice. -1 generates until the context is full.'),
   max_completion_tokens: integer(-1).nullish().describe('Alias of max_tokens.'),
   n_predict: integer(-1).nullish().describe('Alias of max_tokens.'),
+  t_max_prompt_ms: integer(-1)
+    .nullish()
+    .describe(
+      'Maximum milliseconds of prompt computation, after which the completion ends without text. 0 or less = no limit. Without effect if no token is to be generated.',
+    ),
+  t_max_predict_ms: integer(-1)
+    .nullish()
+    .describe(
+      'Maximum milliseconds from the first token of a choice, after which it ends. 0 or less = no limit.',
+    ),
   min_tokens: integer(0).nullish().describe('A choice does not end before this number of tokens.'),
   n: integer(1, 128).nullish().describe('Number of choices per prompt.'),
   n_cmpl: integer(1, 128).nullish().describe('Alias of n.'),

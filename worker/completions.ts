@@ -5,14 +5,17 @@ import type { Tenant } from '../shared/tenant.ts';
 import { authenticate } from './auth/auth.ts';
 import type { RequestContext } from './context.ts';
 import type { CompletionCall } from './dialects/completion-call.ts';
-import { chooseDialect, type Dialect } from './dialects/dialect.ts';
+import { chooseDialect, DIALECTS, type Dialect } from './dialects/dialect.ts';
+import { parseInfill, parseNative } from './dialects/native-request.ts';
 import { parseCompletion, type RequestBounds } from './dialects/request.ts';
+import { NativeAnswer } from './generation/format/native-answer.ts';
 import { type StartingGeneration, startGeneration } from './generation/generation-start.ts';
 import { answerPlain } from './generation/plain-answer.ts';
 import { answerStream } from './generation/relay.ts';
 import { checkCapabilities, DEFAULT_NAME, resolveModel } from './generation/resolve-model.ts';
 import { IDEMPOTENCY_HEADER, RESUMABLE_HEADER } from './http/headers.ts';
 import { readJsonObject } from './http/request-body.ts';
+import type { RouteHandler } from './http/router.ts';
 import { boundsOf, costOf } from './limits/request-cost.ts';
 import { admit } from './limits/reservation.ts';
 
@@ -38,17 +41,43 @@ export function complete(request: Request, context: RequestContext): Promise<Res
   });
 }
 
+/** POST /completion of llama.cpp's server. */
+export const completeNative: RouteHandler = (request, context) =>
+  generateNative(request, context, parseNative);
+
+/** POST /infill of llama.cpp's server. */
+export const infill: RouteHandler = (request, context) => generateNative(request, context, parseInfill);
+
+function generateNative(
+  request: Request,
+  context: RequestContext,
+  parse: typeof parseNative,
+): Promise<Response> {
+  const read = (body: JsonBody, { bounds, model }: Reading): ReadCall => {
+    const { call, options } = parse(body, bounds, model.defaults);
+    refuseKeyForStream(request, call);
+    const format = () => new NativeAnswer(call, model, options);
+    const answer: ReadCall['answer'] = call.answer.stream
+      ? (starting, to) => answerStream(starting, to, { writerOf: format, end: '' })
+      : (starting, to) => answerPlain(starting, to, format);
+    return { call, answer };
+  };
+  return generate(request, context, read, () => DIALECTS.llamacpp);
+}
+
 /**
  * Serves one generation: authenticate → parse → admit → generate → relay.
  * @param read parses the body. @throws ApiError 400 for the first invalid field
+ * @param dialectOf chooses the dialect; an address of another API has its own
  */
 export async function generate(
   request: Request,
   context: RequestContext,
   read: (body: JsonBody, reading: Reading) => ReadCall,
+  dialectOf = chooseDialect,
 ): Promise<Response> {
   const principal = await authenticate(request, context, 'completions');
-  const dialect = chooseDialect(request, principal.tenant);
+  const dialect = dialectOf(request, principal.tenant);
   context.answer.dialect = dialect;
   const body = withModel(await readJsonObject(request, context), dialect);
   const model = await resolveModel(body.model, principal, context, request.signal);

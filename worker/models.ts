@@ -2,7 +2,9 @@ import type { OriginModel } from '../shared/generation.ts';
 import type { Principal } from '../shared/tenant.ts';
 import { authenticate } from './auth/auth.ts';
 import type { RequestContext } from './context.ts';
-import { chooseDialect } from './dialects/dialect.ts';
+import { chooseDialect, DIALECTS } from './dialects/dialect.ts';
+import { parseNative } from './dialects/native-request.ts';
+import { nativeSettings } from './generation/format/native-settings.ts';
 import { DEFAULT_NAME, mayUse, named, resolveModel } from './generation/resolve-model.ts';
 import { jsonResponse } from './http/responses.ts';
 
@@ -49,6 +51,27 @@ export async function listModels(request: Request, context: RequestContext): Pro
 export async function showModel(request: Request, context: RequestContext, name: string): Promise<Response> {
   const principal = await identify(request, context);
   return jsonResponse(modelObject(await resolveModel(name, principal, context, request.signal), name));
+}
+
+/** The bounds of a request do not change the defaults. */
+const NO_BOUNDS = { maxTokens: null, sequences: 1 };
+
+/** GET /props?model=…: the properties of a model as llama.cpp's server reports them. Editors read the context length. */
+export async function showProps(request: Request, context: RequestContext): Promise<Response> {
+  const principal = await authenticate(request, context, 'models');
+  context.answer.dialect = DIALECTS.llamacpp;
+  const name = new URL(request.url).searchParams.get('model') ?? DEFAULT_NAME;
+  const model = await resolveModel(name, principal, context, request.signal);
+  const { call } = parseNative({ model: name, prompt: '' }, NO_BOUNDS, model.defaults);
+  const params = nativeSettings(call, model);
+  return jsonResponse({
+    default_generation_settings: { n_ctx: model.contextLength, params },
+    model_alias: name,
+    model_path: model.id,
+    modalities: { vision: model.imageTokens !== undefined, audio: false },
+    chat_template: '',
+    build_info: 'continuo',
+  });
 }
 
 /** GET /health: reports that the Worker runs. It does not reveal the state of the upstreams. */

@@ -1,10 +1,10 @@
 import { ADMIN_ROUTES } from './admin/admin-routes.ts';
-import { complete } from './completions.ts';
+import { complete, completeNative, infill } from './completions.ts';
 import { jsonResponse } from './http/responses.ts';
 import type { Route } from './http/router.ts';
 import { docsPage, siteFile, startPage } from './http/site.ts';
 import { withLimitHeaders } from './limits/limit-headers.ts';
-import { health, listModels, showModel } from './models.ts';
+import { health, listModels, showModel, showProps } from './models.ts';
 import { idempotent } from './replay/idempotent.ts';
 import { resumable, resumeStream } from './replay/resumable.ts';
 import { score } from './score/score.ts';
@@ -18,6 +18,10 @@ export const ROUTES: readonly Route[] = [
   { method: 'POST', path: '/v1/fim/completions', handler: completions },
   { method: 'POST', path: '/v1/score', handler: withLimitHeaders(idempotent(score)) },
   { method: 'GET', path: '/v1/completions/:rest/stream', handler: withLimitHeaders(resumeStream) },
+  // llama.cpp's own API. Its alias /completions is the address of OpenAI clients with a wrong base URL.
+  { method: 'POST', path: '/completion', handler: withLimitHeaders(idempotent(completeNative)) },
+  { method: 'POST', path: '/infill', handler: withLimitHeaders(idempotent(infill)) },
+  { method: 'GET', path: '/props', handler: showProps },
   { method: 'GET', path: '/v1/models', handler: listModels },
   { method: 'GET', path: '/v1/models/:rest+', handler: showModel },
   { method: 'GET', path: '/', handler: startPage },

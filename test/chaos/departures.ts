@@ -30,7 +30,8 @@ async function slotIsFree(system: System, key: string): Promise<void> {
   for (;;) {
     const request = open(system, key, { ...LONG, stream: true });
     const [response] = (await once(request, 'response')) as [IncomingMessage];
-    request.socket?.resetAndDestroy();
+    // Not a reset: if the answer has ended, Node would never exit after it.
+    request.destroy();
     if (response.statusCode === 200) return;
     await sleep(20);
   }

@@ -3,7 +3,8 @@
     python export.py OUTPUT ARCHITECTURE EXPORTER PRECISION
     python export.py OUTPUT ARCHITECTURE reference
 
-EXPORTER is `builder` (onnxruntime-genai's model builder) or `optimum` (optimum-onnx).
+EXPORTER is `builder` (onnxruntime-genai's model builder) or `optimum` (optimum-onnx). PRECISION is fp32, fp16 or int4;
+for the builder, `fp16-cuda` and `fp16-cpu` name the execution provider that the graph is for.
 """
 
 import json
@@ -31,7 +32,8 @@ ARCHITECTURES = {
     "gemma2": MODERN | dict(head_dim=16, sliding_window=WINDOW, query_pre_attn_scalar=16),
     "gemma3_text": MODERN | dict(head_dim=16, sliding_window=WINDOW, query_pre_attn_scalar=16, num_hidden_layers=6),
     "phi": MODERN | dict(num_attention_heads=2, num_key_value_heads=2),
-    "phi3": MODERN | dict(pad_token_id=0, original_max_position_embeddings=POSITIONS),
+    # The builder takes every projection onto as many values as the vocabulary has tokens for the logits' one.
+    "phi3": MODERN | dict(intermediate_size=160, pad_token_id=0, original_max_position_embeddings=POSITIONS),
     "gpt2": dict(n_embd=64, n_layer=2, n_head=4, n_positions=POSITIONS),
     "gpt_neo": dict(
         hidden_size=64, num_layers=2, num_heads=4, max_position_embeddings=POSITIONS,
@@ -48,7 +50,35 @@ ARCHITECTURES = {
     "opt": dict(hidden_size=64, ffn_dim=128, num_hidden_layers=2, num_attention_heads=4,
                 max_position_embeddings=POSITIONS, word_embed_proj_dim=64),
     "olmo": MODERN,
+    "olmo2": MODERN,
     "granite": MODERN,
+    "arcee": MODERN | dict(head_dim=16),
+    "cohere": MODERN,
+    "ernie4_5": MODERN | dict(head_dim=16),
+    "glm": MODERN | dict(head_dim=16, pad_token_id=0),
+    "gpt_oss": MODERN | dict(head_dim=16, num_local_experts=4, num_experts_per_tok=2, sliding_window=WINDOW),
+    "helium": MODERN | dict(head_dim=16),
+    "hunyuan_v1_dense": MODERN | dict(head_dim=16),
+    "nemotron": MODERN | dict(head_dim=32),
+    "qwen3_moe": MODERN | dict(head_dim=16, num_experts=4, num_experts_per_tok=2, moe_intermediate_size=96),
+    "smollm3": MODERN | dict(pad_token_id=0),
+    "stablelm": MODERN,
+    "deepseek_v3": MODERN | dict(
+        num_key_value_heads=4, q_lora_rank=32, kv_lora_rank=32, qk_rope_head_dim=8, qk_nope_head_dim=16, v_head_dim=16,
+        n_routed_experts=4, num_experts_per_tok=2, n_group=1, topk_group=1, first_k_dense_replace=1,
+        moe_intermediate_size=96,
+    ),
+    # Its text model is nested in `text_config`.
+    "gemma3": dict(
+        image_token_index=VOCABULARY - 1, boi_token_index=VOCABULARY - 2, eoi_token_index=VOCABULARY - 3,
+        text_config=MODERN | dict(vocab_size=VOCABULARY, head_dim=16, sliding_window=WINDOW, query_pre_attn_scalar=16),
+        vision_config=dict(hidden_size=32, intermediate_size=64, num_hidden_layers=1, num_attention_heads=2,
+                           image_size=28, patch_size=14),
+    ),
+    "phi3-longrope": MODERN | dict(
+        intermediate_size=160, pad_token_id=0, original_max_position_embeddings=WINDOW,
+        rope_scaling=dict(type="longrope", short_factor=[1.0] * 8, long_factor=[1 + i / 2 for i in range(8)]),
+    ),
 }
 
 
@@ -63,7 +93,7 @@ def write_source(directory, architecture):
 
     torch.manual_seed(0)
     fields = dict(vocab_size=VOCABULARY, bos_token_id=1, eos_token_id=2, initializer_range=0.2)
-    config = AutoConfig.for_model(architecture, **(fields | ARCHITECTURES[architecture]))
+    config = AutoConfig.for_model(architecture.split("-")[0], **(fields | ARCHITECTURES[architecture]))
     model = AutoModelForCausalLM.from_config(config, attn_implementation="eager").eval()
     model.save_pretrained(directory)
     vocabulary = {f"t{i}": i for i in range(VOCABULARY)}
@@ -95,9 +125,8 @@ def write_reference(source, file):
 def export(source, directory, exporter, precision):
     if exporter == "builder":
         command = [sys.executable, "-m", "onnxruntime_genai.models.builder", "-i", str(source), "-o", str(directory)]
-        # For the CPU the builder writes fp16 graphs that ONNX Runtime itself refuses to run.
-        provider = "cuda" if precision == "fp16" else "cpu"
-        subprocess.run([*command, "-p", precision, "-e", provider, "-c", str(directory / "cache")], check=True)
+        number, _, provider = precision.partition("-")
+        subprocess.run([*command, "-p", number, "-e", provider or "cpu", "-c", str(directory / "cache")], check=True)
         return
     from optimum.exporters.onnx import main_export
 
@@ -121,7 +150,8 @@ def write_graph_reference(directory, file):
     config = json.loads((directory / "genai_config.json").read_text())["model"]["decoder"]
     types = {"tensor(float)": numpy.float32, "tensor(float16)": numpy.float16}
     # Windowed caches must not be shorter than the window. A prompt from position 0 does not read them.
-    unread = (1, config["num_key_value_heads"], POSITIONS, config["head_size"])
+    positions = POSITIONS if b"GroupQueryAttention" in graph.read_bytes() else 0
+    unread = (1, config["num_key_value_heads"], positions, config["head_size"])
     cases = []
     for length in PROMPT_LENGTHS:
         tokens, margin = prompt(length), float("inf")

@@ -83,7 +83,7 @@ export function addCompleteCommand(program: Command, open: OpenSession): void {
   }
   complete
     .option('--stop <text>', 'text that ends a completion; repeatable', collect)
-    .option('--logprobs', 'color each token by its probability; without colors, print one line per token')
+    .option('--logprobs', 'colour each token by its probability; without colours, print one line per token')
     .addOption(
       new Option('--schema <file>', 'JSON Schema that the text matches').conflicts(['grammar', 'regex']),
     )

@@ -84,12 +84,25 @@ function promptLogprobStart(
   return isScored && start !== 0 ? { promptLogprobStart: start } : {};
 }
 
+type TimeLimits = Pick<GenerationFields, 'maxPromptMs' | 'maxGenerationMs'>;
+
+function timeLimits({ t_max_prompt_ms: prompt, t_max_predict_ms: predict }: CompletionRequest): TimeLimits {
+  return {
+    ...(prompt && prompt > 0 && { maxPromptMs: prompt }),
+    ...(predict && predict > 0 && { maxGenerationMs: predict }),
+  };
+}
+
+/** The parts of an infill that OpenAI's request has no field for. */
+type InfillParts = GenerationFields['infill'];
+
 function generationOf(
   request: CompletionRequest,
   resolved: Resolved,
   answer: AnswerOptions,
   dialect: Dialect,
   defaults: Defaults,
+  infill: InfillParts,
 ): GenerationFields {
   const promptTopLogprobs = promptTopLogprobsOf(answer);
   const stop = request.stop ?? [];
@@ -97,11 +110,13 @@ function generationOf(
     prompts: request.prompt,
     ...((request.images ?? []).length > 0 && { images: request.images ?? [] }),
     suffix: resolved.suffix,
+    ...(infill !== undefined && { infill }),
     choices: resolved.bestOf,
     maxTokens: resolved.maxTokens,
     minTokens: request.min_tokens ?? 0,
     stop: typeof stop === 'string' ? [stop] : stop,
     stopTokenIds: request.stop_token_ids ?? [],
+    ...timeLimits(request),
     includeStop: either(request, 'include_stop_str_in_output', 'no_stop_trim') ?? dialect.includeStop,
     ignoreEos: request.ignore_eos ?? false,
     sampling: samplingOf(request, defaults),
@@ -133,6 +148,7 @@ export function parseCompletion(
   dialect: Dialect,
   bounds: RequestBounds,
   modelDefaults: GenerationDefaults = {},
+  infill?: InfillParts,
 ): CompletionCall {
   const request = parseRequest(completionRequest, body);
   refuseUnsupported(request);
@@ -144,11 +160,11 @@ export function parseCompletion(
     bestOf: request.best_of || n,
     echo: typeof request.echo_last === 'number' ? request.echo_last > 0 : (request.echo ?? false),
     logprobs: logprobsOf(request, dialect),
-    suffix: request.suffix || null,
+    suffix: infill === undefined ? request.suffix || null : (request.suffix ?? ''),
     constraint: constraintOf(request),
   };
   const answer = answerOptions(request, resolved, dialect);
-  const generation = generationOf(request, resolved, answer, dialect, defaults);
+  const generation = generationOf(request, resolved, answer, dialect, defaults, infill);
   checkTogether(request, resolved);
   checkSequences(request.prompt.length, resolved.bestOf, choicesField(request, n), bounds.sequences);
   return {

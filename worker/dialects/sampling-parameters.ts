@@ -19,6 +19,37 @@ function mirostat(request: CompletionRequest): Mirostat {
   };
 }
 
+type SamplingField = keyof SamplingParameters;
+
+/** The settings of llama.cpp's samplers, by name and by letter. */
+const SAMPLERS: readonly (readonly [names: readonly string[], fields: readonly SamplingField[]])[] = [
+  [
+    ['penalties', 'e'],
+    ['repetitionPenalty', 'frequencyPenalty', 'presencePenalty'],
+  ],
+  [['dry', 'd'], ['dryMultiplier']],
+  [['top_n_sigma', 's'], ['topNSigma']],
+  [['top_k', 'k'], ['topK']],
+  [['typ_p', 'typical_p', 'typical', 'y'], ['typicalP']],
+  [['top_p', 'p'], ['topP']],
+  [['min_p', 'm'], ['minP']],
+  [['xtc', 'x'], ['xtcProbability']],
+  [
+    ['temperature', 'temp', 't'],
+    ['temperature', 'dynatempRange'],
+  ],
+];
+
+/** Returns neutral values for the settings of all samplers that the request does not name. Mirostat replaces the list. */
+function unnamed({ samplers, mirostat }: CompletionRequest): Partial<SamplingParameters> {
+  if (samplers === undefined || samplers === null || (mirostat ?? 0) > 0) return {};
+  const named = new Set<string>(samplers);
+  const unused = SAMPLERS.filter(([names]) => !names.some((name) => named.has(name)));
+  return Object.fromEntries(
+    unused.flatMap(([, fields]) => fields).map((field) => [field, NEUTRAL_SAMPLING[field]]),
+  );
+}
+
 /** Returns the sampling parameters for the wire: from the request, otherwise the default, otherwise neutral. */
 export function samplingOf(request: CompletionRequest, defaults: Defaults): SamplingParameters {
   const neutral = NEUTRAL_SAMPLING;
@@ -50,5 +81,6 @@ export function samplingOf(request: CompletionRequest, defaults: Defaults): Samp
     allowedTokenIds: request.allowed_token_ids ?? neutral.allowedTokenIds,
     badWords: request.bad_words ?? neutral.badWords,
     seed: seed === -1 ? null : seed,
+    ...unnamed(request),
   };
 }

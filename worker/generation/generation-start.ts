@@ -5,6 +5,7 @@ import {
   type GenerationRequest,
   type OriginModel,
   PROTOCOL_VERSION,
+  type WirePrompt,
 } from '../../shared/generation.ts';
 import type { Principal } from '../../shared/tenant.ts';
 import type { RequestContext } from '../context.ts';
@@ -97,7 +98,7 @@ export function startGeneration({
   const start = async (): Promise<StartedGeneration> => {
     upstream = context.catalogue.upstreamFor(model, {
       tenantId: principal.tenant.id,
-      prompt: call.generation.context?.prompt ?? call.generation.prompts[0] ?? null,
+      prompt: promptStart(call.generation),
     });
     const batches = await upstream.generate(generationRequest(call, model, principal, context, reservation), {
       signal: abort.signal,
@@ -143,6 +144,10 @@ export function startGeneration({
 /** The origin checks constraints and images before its first event, and may take seconds. It checks all else at once. */
 const isCheckedLate = ({ generation: { constraint, images = [] } }: CompletionCall): boolean =>
   constraint !== null || images.length > 0;
+
+/** Returns what begins the prompt, for the choice of an upstream that has it in its cache. Files precede an infill. */
+const promptStart = ({ prompts, context, infill }: CompletionCall['generation']): WirePrompt | null =>
+  context?.prompt ?? infill?.files[0]?.text ?? prompts[0] ?? null;
 
 const NOT_STARTED: Outcome = {
   status: 'failed',

@@ -7,43 +7,70 @@ import { errorBody, eventStreamResponse } from '../http/responses.ts';
 import { SilenceTimer } from '../timers/silence-timer.ts';
 import { inTime } from '../timers/time-limit.ts';
 import { StreamWriter } from './format/stream-writer.ts';
-import { doneOf, type StartingGeneration } from './generation-start.ts';
+import { doneOf, type StartedGeneration, type StartingGeneration } from './generation-start.ts';
 import type { RunningGeneration } from './running-generation.ts';
 
 /**
  * Returns the generation as server-sent events. The response begins with the first events, or after EARLY_ANSWER_MS.
  * @throws ApiError if the generation failed before
  */
-export async function answerStream(starting: StartingGeneration, context: RequestContext): Promise<Response> {
+export async function answerStream(
+  starting: StartingGeneration,
+  context: RequestContext,
+  format: StreamFormat = OPENAI_FORMAT,
+): Promise<Response> {
   const { settings, timers, waitUntil } = context;
   await inTime(starting.started, { after: timers.after, ms: settings.EARLY_ANSWER_MS });
   const { readable, writable } = new IdentityTransformStream();
-  const relay = new StreamRelay(starting, context, writable.getWriter());
+  const relay = new StreamRelay(starting, context, writable.getWriter(), format);
   waitUntil(relay.run());
   return eventStreamResponse(readable);
 }
 
+/** Turns events that arrived together into SSE text; '' if they add nothing to the stream. */
+interface EventWriter {
+  write(events: readonly GenerationEvent[]): string;
+}
+
+/** The events of a stream. */
+export interface StreamFormat {
+  writerOf(started: StartedGeneration): EventWriter;
+  /** Follows the event of a failure. */
+  readonly end: string;
+}
+
+const OPENAI_FORMAT: StreamFormat = {
+  writerOf({ generation, call: { answer, generation: asked }, envelope }) {
+    const parts = { answer, envelope, prompts: asked.prompts.length, choices: asked.choices };
+    return new StreamWriter(parts, () => generation.tally.usage);
+  },
+  end: SSE_DONE,
+};
+
 /**
  * Relays one stream: one write to the client per read from the upstream. Nothing is read before the client has taken
- * the last write, so a slow client slows the upstream. A failure is one error event, then [DONE].
+ * the last write, so a slow client slows the upstream. A failure is one error event, then the format's end.
  */
 class StreamRelay {
   readonly #starting: StartingGeneration;
   readonly #context: RequestContext;
   readonly #client: WritableStreamDefaultWriter<Uint8Array>;
+  readonly #format: StreamFormat;
   readonly #silence: SilenceTimer;
   readonly #encoder = new TextEncoder();
   /** Null until the first events have arrived. */
-  #running: { readonly generation: RunningGeneration; readonly writer: StreamWriter } | null = null;
+  #running: { readonly generation: RunningGeneration; readonly writer: EventWriter } | null = null;
 
   constructor(
     starting: StartingGeneration,
     context: RequestContext,
     client: WritableStreamDefaultWriter<Uint8Array>,
+    format: StreamFormat,
   ) {
     this.#starting = starting;
     this.#context = context;
     this.#client = client;
+    this.#format = format;
     this.#silence = new SilenceTimer(context.now, context.timers.after, () => this.#keepAlive());
   }
 
@@ -78,19 +105,18 @@ class StreamRelay {
       if (error !== thrown) reportBug(thrown, this.#context);
       this.#running?.generation.fail(error);
       const body = errorBody(error, this.#context.answer.dialect.errorCode);
-      return { text: sseData(body) + SSE_DONE, last: true };
+      return { text: sseData(body) + this.#format.end, last: true };
     }
   }
 
-  async #read(): Promise<{ readonly events: readonly GenerationEvent[]; readonly writer: StreamWriter }> {
+  async #read(): Promise<{ readonly events: readonly GenerationEvent[]; readonly writer: EventWriter }> {
     if (this.#running) {
       const { generation, writer } = this.#running;
       return { events: await generation.next(), writer };
     }
-    const { generation, first, call, envelope } = await this.#starting.started;
-    const { prompts, choices } = call.generation;
-    const parts = { answer: call.answer, envelope, prompts: prompts.length, choices };
-    const writer = new StreamWriter(parts, () => generation.tally.usage);
+    const started = await this.#starting.started;
+    const { generation, first } = started;
+    const writer = this.#format.writerOf(started);
     this.#running = { generation, writer };
     return { events: first, writer };
   }

@@ -91,9 +91,11 @@ function checkImages({ prompts, images }: CompletionCall['generation'], model: O
 
 /** @throws ApiError 400 if the model lacks a feature of the request */
 export function checkCapabilities(call: CompletionCall, model: OriginModel): void {
-  if (call.generation.suffix !== null && !model.infill) {
-    const message = `Unsupported parameter: the model '${model.id}' cannot fill in the middle, so 'suffix' is not available.`;
-    throw new ApiError('unsupported_parameter', message, { param: 'suffix' });
+  const { suffix, infill } = call.generation;
+  if (suffix !== null && !model.infill) {
+    const param = infill === undefined ? 'suffix' : 'input_suffix';
+    const message = `Unsupported parameter: the model '${model.id}' cannot fill in the middle, so '${param}' is not available.`;
+    throw new ApiError('unsupported_parameter', message, { param });
   }
   checkImages(call.generation, model);
 }

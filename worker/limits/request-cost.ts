@@ -36,11 +36,19 @@ export function costOf({ generation }: CompletionCall, model: OriginModel): Requ
     imageTokens + contextTokens,
   );
   const sequences = prompts.length * generation.choices;
+  const infillTokens = infillTexts(generation).reduce((sum, text) => sum + estimateTokens(text), 0);
   return {
-    tokens: promptTokens + sequences * maxGenerated(generation, model.contextLength),
+    tokens:
+      promptTokens +
+      Math.min(infillTokens, model.contextLength) +
+      sequences * maxGenerated(generation, model.contextLength),
     model: model.id,
   };
 }
+
+/** Returns the texts of an infill besides its prompt. The origin cuts them to the context. */
+const infillTexts = ({ suffix, infill }: CompletionCall['generation']): string[] =>
+  infill === undefined ? [] : [suffix ?? '', infill.middle, ...infill.files.map(({ text }) => text)];
 
 /** Returns the maximum tokens of a call whose prompts have been tokenized. A sequence ends with its context. */
 export function tokensWith(

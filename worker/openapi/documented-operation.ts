@@ -1,6 +1,6 @@
 import type * as z from 'zod';
 import { ERROR_TABLE, type ErrorCode, isErrorCode } from '../../shared/errors.ts';
-import type { HeaderDescriptions } from '../http/headers.ts';
+import { type HeaderDescriptions, IDEMPOTENCY_HEADER } from '../http/headers.ts';
 
 /** What the OpenAPI document says of an operation, and the errors that several operations share. */
 
@@ -83,5 +83,11 @@ export interface DocumentedOperation {
   /** Header parameters, in addition to those of every operation; all are optional strings. */
   readonly headers?: HeaderDescriptions;
 }
+
+/** The header of requests that can be repeated. */
+export const REPEATABLE: HeaderDescriptions = {
+  [IDEMPOTENCY_HEADER]:
+    'Runs a plain request once: repeated with the same key within one hour, it gets the first response.',
+};
 
 export type Examples = Readonly<Record<string, unknown>>;

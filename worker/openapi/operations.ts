@@ -1,7 +1,7 @@
 import { completionRequest } from '../../shared/completion.ts';
 import * as answers from '../../shared/completion-response.ts';
 import { publicDetokenizeRequest, publicTokenizeRequest } from '../../shared/tokenizer-requests.ts';
-import { IDEMPOTENCY_HEADER, LAST_EVENT_HEADER, REPLAY_HEADERS, RESUMABLE_HEADER } from '../http/headers.ts';
+import { LAST_EVENT_HEADER, REPLAY_HEADERS, RESUMABLE_HEADER } from '../http/headers.ts';
 import {
   ANY,
   BODY,
@@ -11,8 +11,10 @@ import {
   type Examples,
   MODELS,
   ONE_MODEL,
+  REPEATABLE,
   TOKENIZER,
 } from './documented-operation.ts';
+import { NATIVE_OPERATIONS } from './native-operations.ts';
 import { SCORING_OPERATIONS } from './scoring-operations.ts';
 
 const COMPLETION_EXAMPLES: Examples = {
@@ -79,8 +81,7 @@ const completions = (id: string, summary: string): DocumentedOperation => ({
   limited: true,
   answerHeaders: REPLAY_HEADERS,
   headers: {
-    [IDEMPOTENCY_HEADER]:
-      'Runs a plain request once: repeated with the same key within one hour, it gets the first response.',
+    ...REPEATABLE,
     [RESUMABLE_HEADER]:
       '`true` makes a stream resumable after a lost connection, until one minute after its end.',
   },
@@ -107,6 +108,7 @@ export const OPERATIONS: Readonly<Record<string, DocumentedOperation>> = {
         'The id of the last received event. If absent, the stream starts from the beginning.',
     },
   },
+  ...NATIVE_OPERATIONS,
   ...SCORING_OPERATIONS,
   'GET /v1/models': {
     id: 'listModels',

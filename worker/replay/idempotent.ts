@@ -36,8 +36,11 @@ export function idempotent(handler: RouteHandler): RouteHandler {
     const dialect = chooseDialect(request, tenant);
     const body = await readText(request, context);
     context.heldBody.release(); // The handler reads it again.
-    // The same body is another request in another dialect, or with a key that may use other models.
-    const requestHash = await sha256Hex(`${dialect.name}\n${JSON.stringify(caller.models)}\n${body}`);
+    // The same body is another request at another address, in another dialect, or with a key that may use other models.
+    const { pathname } = new URL(request.url);
+    const requestHash = await sha256Hex(
+      `${pathname}\n${dialect.name}\n${JSON.stringify(caller.models)}\n${body}`,
+    );
     const { ANSWERS } = context.env;
     const object = () => ANSWERS.get(ANSWERS.idFromName(`${tenant.id}\n${key}`));
     const claimant = context.randomHex(16);

@@ -1,5 +1,5 @@
 import { ApiError } from '../../shared/errors.ts';
-import type { GenerationRequest, WireConstraint } from '../../shared/generation.ts';
+import type { GenerationRequest, WireConstraint, WirePrompt } from '../../shared/generation.ts';
 import { NEUTRAL_SAMPLING, type SamplingParameters } from '../../shared/sampling.ts';
 import { ALLOWED_FIELDS, type Flavor } from './flavors.ts';
 import { estimateTokens } from './token-estimate.ts';
@@ -127,8 +127,11 @@ function maxTokensOf(
   return contextOverflow === 'truncate' ? Math.min(maxTokens, room) : maxTokens;
 }
 
-/** Fields that change no token, so a server without them gets none. */
-const DISPENSABLE: ReadonlySet<string> = new Set(['stream_options', 'cache_prompt', 'cache_salt']);
+/** Fields that change no token, or only how many there are in time, so a server without them gets none. */
+const DISPENSABLE: ReadonlySet<string> = new Set([
+  ...['stream_options', 'cache_prompt', 'cache_salt'],
+  ...['t_max_prompt_ms', 't_max_predict_ms'],
+]);
 
 const CONSTRAINTS = ['structured_outputs', 'response_format', 'grammar', 'json_schema'];
 
@@ -158,10 +161,23 @@ function withAllowedFields(body: Fields, needed: readonly string[], flavor: Flav
 }
 
 /**
+ * Returns the prompts of a completion with a suffix: the other files of an infill, the prompt, and the start of the text
+ * to generate. The server's own template marks no files, and nothing behind the middle marker.
+ */
+function promptsOf({ prompts, infill }: GenerationRequest): WirePrompt[] {
+  if (infill === undefined) return prompts;
+  const files = infill.files.map(({ text }) => (text.endsWith('\n') ? text : `${text}\n`)).join('');
+  return prompts.map((prompt) =>
+    typeof prompt === 'string' ? files + prompt + infill.middle : [files, ...prompt, infill.middle],
+  );
+}
+
+/**
  * @param options its extra fields are sent as they are, unless the request sets the same field
  * @throws ApiError 400 for what such a server cannot do
  */
-export function openAiBody(request: GenerationRequest, options: BodyOptions): Fields {
+export function openAiBody(generation: GenerationRequest, options: BodyOptions): Fields {
+  const request = { ...generation, prompts: promptsOf(generation) };
   checkSupported(request, options);
   const [only] = request.prompts;
   const logprobs = request.topLogprobs ?? (request.scores ? 0 : null);
@@ -178,12 +194,14 @@ export function openAiBody(request: GenerationRequest, options: BodyOptions): Fi
     ...(request.logprobTokenIds && { logprob_token_ids: request.logprobTokenIds }),
     ...(!request.cachePrompt && { cache_prompt: false }),
     ...(options.cacheSalt !== null && { cache_salt: options.cacheSalt }),
+    ...(request.maxPromptMs && { t_max_prompt_ms: request.maxPromptMs }),
+    ...(request.maxGenerationMs && { t_max_predict_ms: request.maxGenerationMs }),
   };
   const body = {
     ...options.extra,
     model: options.model,
     prompt: request.prompts.length === 1 ? only : request.prompts,
-    ...(request.suffix !== null && { suffix: request.suffix }),
+    ...(request.suffix && { suffix: request.suffix }),
     max_tokens: maxTokensOf(request, options),
     n: request.choices,
     stream: request.stream,

@@ -41,6 +41,8 @@ const generationConfigSchema = z.object({
 export interface ModelConfig {
   /** The file that the sizes come from. */
   readonly source: string;
+  /** Its name of the architecture; null if it has none. */
+  readonly architecture: string | null;
   /** Names of the sizes in that file, where they are not the common ones. */
   readonly fieldNames: FieldNames;
   readonly vocabularySize: number;
@@ -89,6 +91,7 @@ function huggingFaceSizes(config: z.infer<typeof modelConfigSchema>): Sizes {
   const heads = config.num_attention_heads;
   return {
     source: CONFIG,
+    architecture: config.model_type ?? null,
     fieldNames: config.field_names,
     vocabularySize: config.vocab_size,
     layers: config.num_hidden_layers,
@@ -111,9 +114,10 @@ function maxPositions({
   throw new ModelError(`${CONFIG}: max_position_embeddings: ${missingSize('max_position_embeddings')}`);
 }
 
-function genaiSizes({ vocab_size, context_length, decoder }: GenaiModel): Sizes {
+function genaiSizes({ type, vocab_size, context_length, decoder }: GenaiModel): Sizes {
   return {
     source: GENAI_CONFIG,
+    architecture: type ?? null,
     fieldNames: {},
     vocabularySize: vocab_size,
     layers: decoder.num_hidden_layers,

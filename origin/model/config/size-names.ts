@@ -5,10 +5,10 @@ const OTHER_NAMES = {
   hidden_size: ['n_embd', 'd_model'],
   num_hidden_layers: ['n_layer', 'n_layers', 'num_layers'],
   num_attention_heads: ['n_head', 'n_heads', 'num_heads'],
-  num_key_value_heads: [],
-  head_dim: [],
+  num_key_value_heads: ['multi_query_group_num'],
+  head_dim: ['kv_channels'],
   max_position_embeddings: ['n_positions', 'max_seq_len', 'seq_length'],
-  vocab_size: [],
+  vocab_size: ['padded_vocab_size'],
 } as const;
 
 export type SizeName = keyof typeof OTHER_NAMES;
@@ -52,7 +52,5 @@ function oldKvHeads(config: z.infer<typeof kvHeadFields>): { value: unknown; fie
 }
 
 /** Describes a required size that the file lacks under each of its names. */
-export function missingSize(name: SizeName): string {
-  const others = OTHER_NAMES[name];
-  return others.length === 0 ? 'missing' : `missing, as are its other names ${others.join(', ')}`;
-}
+export const missingSize = (name: SizeName): string =>
+  `missing, as are its other names ${OTHER_NAMES[name].join(', ')}`;

@@ -24,11 +24,18 @@ export const neededLibraries = (path: string): string[] => withFile(path, readNe
 /** Returns the section of constants, empty if there is none. @throws as `neededLibraries` */
 export const readOnlyData = (path: string): Buffer =>
   withFile(path, (read) => {
-    const { sections, names } = readSections(read);
-    const isConstants = ({ nameOffset }: Section) => nameAt(names, nameOffset) === '.rodata';
-    const found = sections.find(isConstants);
+    const found = findSection(read, '.rodata');
     return found === undefined ? Buffer.alloc(0) : read(found.offset, found.size);
   });
+
+/** Returns where a section is in the file, in bytes. @throws as `neededLibraries` */
+export const sectionOf = (path: string, name: string): { offset: number; size: number } | undefined =>
+  withFile(path, (read) => findSection(read, name));
+
+function findSection(read: Read, name: string): Section | undefined {
+  const { sections, names } = readSections(read);
+  return sections.find(({ nameOffset }) => nameAt(names, nameOffset) === name);
+}
 
 function withFile<T>(path: string, use: (read: Read) => T): T {
   const file = openSync(path, 'r');

@@ -35,7 +35,7 @@ const PREFIX = 'continuo';
 /**
  * Adds the input `logits_index` to a decoder. Hidden states are flattened to [batch · sequence, hidden], and only the
  * selected rows enter the output projection, so an empty index skips it. Half-precision logits are cast to float32. Only
- * the node that reads the hidden state changes; the shapes noted for what follows it are dropped; weights are copied as bytes.
+ * the node that reads the hidden state changes; noted shapes are dropped; weights are copied as bytes.
  *
  * With `after-projection` the rows are selected from the logits instead. This is for decoders whose projection is inside a
  * branch, or scales its input by the largest of the selected rows.
@@ -48,7 +48,6 @@ export function insertLogitsIndex(
 ): PatchedGraph {
   const after = selection === 'after-projection';
   const found = after ? null : findReader(fields, logits);
-  const reshaped = found === null ? new Set<string>() : namesAfter(fields, found.reader);
   const selected = `${PREFIX}/selected`;
   const runs: Uint8Array[] = [];
   let output = logits;
@@ -60,8 +59,9 @@ export function insertLogitsIndex(
       );
       continue;
     }
-    // Some exporters write down the ranks of inner tensors. ONNX Runtime refuses a graph that contradicts them.
-    if (field.field === GraphField.valueInfo && reshaped.has(readTensor(field).name)) continue;
+    // Some exporters note the shapes of inner tensors. After the selection they are wrong, and in half-precision graphs of
+    // onnxruntime-genai's builder for the CPU they always are. ONNX Runtime infers shapes itself.
+    if (field.field === GraphField.valueInfo) continue;
     const tensor = field.field === GraphField.output ? readTensor(field) : undefined;
     if (tensor?.name === logits) {
       if (after) {
@@ -149,19 +149,6 @@ function findReader(fields: readonly WireField[], logits: string): { reader: Wir
     names.push(...node.inputs.filter((input) => producers.has(input)));
   }
   throw new Error(`has no output projection before ${logits}`);
-}
-
-/** Returns the names of all tensors that a node leads to. Nodes are in topological order, as ONNX requires. */
-function namesAfter(fields: readonly WireField[], start: WireField): ReadonlySet<string> {
-  const names = new Set<string>();
-  for (const field of fields) {
-    if (field.field !== GraphField.node) continue;
-    const { inputs, outputs } = readNode(field);
-    if (field === start || inputs.some((name) => names.has(name)))
-      for (const name of outputs) names.add(name);
-  }
-  names.delete('');
-  return names;
 }
 
 function renameInput(node: WireField, from: string, to: string): Uint8Array[] {

@@ -53,6 +53,8 @@ export interface DecoderInterface {
 const STATE_INPUT =
   /(^|[._])(past_conv|past_ssm|past_recurrent|conv_states?|ssm_states?|recurrent_states?)([._]|$)/;
 
+const RMS_NORMALIZATION = /^(Skip)?SimplifiedLayerNormalization$/;
+
 const COUPLING_OPERATORS = new Set(['DynamicQuantizeLinear', 'DynamicQuantizeMatMul']);
 
 /** @throws Error that completes "model.onnx …" and names what is missing, unknown or contradictory */
@@ -65,6 +67,7 @@ export function describeDecoder(
   const outputs = new Map(graph.outputs.map((tensor) => [tensor.name, tensor]));
   const tokenInput = tokenInputOf(inputs, names);
   requireKnownInputs(inputs, tokenInput, names);
+  requireLayerNorm(graph, config);
   const attentions = graph.nodes.filter(({ operator }) => operator === 'GroupQueryAttention');
   const pastKeys = [...inputs.keys()].filter((name) => isLayerName(names.pastKey, name));
   const layers = attentions.length > 0 ? attentions.length : pastKeys.length;
@@ -142,6 +145,16 @@ function requireKnownInputs(
   if (branch !== ElementType.bool) throw new Error(`has an input ${USE_CACHE_BRANCH} that is not bool`);
 }
 
+/** onnxruntime-genai's builder 0.18 exports OLMo 1 with RMS normalization, so its logits are those of another model. */
+function requireLayerNorm({ nodes }: OnnxGraph, { architecture }: ModelConfig): void {
+  if (architecture !== 'olmo') return;
+  const rms = nodes.find(({ operator }) => RMS_NORMALIZATION.test(operator));
+  if (rms === undefined) return;
+  throw new Error(
+    `normalizes by ${rms.operator}, but OLMo by LayerNormalization: a fault of its exporter, which gives other tokens; take an export by Optimum`,
+  );
+}
+
 const isPast = (name: string, { pastKey, pastValue }: DecoderNames): boolean =>
   isLayerName(pastKey, name) || isLayerName(pastValue, name);
 
@@ -202,9 +215,13 @@ function kvShape(
     (shape) =>
       shape.kvHeads !== first.kvHeads || shape.headSize !== first.headSize || shape.kvType !== first.kvType,
   );
-  if (other > 0)
-    throw new Error(`has KV inputs of different shapes or types: ${kv[0]!.past}, ${kv[other]!.past}`);
-  return first;
+  if (other < 0) return first;
+  const [one, two] = [first.headSize, shapes[other]!.headSize];
+  const why =
+    one === two
+      ? ''
+      : `; head sizes ${one} and ${two} in one model, as in multi-head latent attention (DeepSeek) or Gemma 4, are not supported`;
+  throw new Error(`has KV inputs of different shapes or types: ${kv[0]!.past}, ${kv[other]!.past}${why}`);
 }
 
 function configuredHeadSize(past: string, { headSize, source }: ModelConfig): number {

@@ -10,15 +10,18 @@ const plain = { attention: 'concatenated', positionIds: true } as const;
 const merged = { attention: 'merged' } as const;
 const mergedFile = { file: 'onnx/decoder_model_merged.onnx', dataFile: 'decoder_model_merged.onnx_data' };
 
-/** Changes fields of model.decoder. */
-function editDecoder(changes: Record<string, unknown>) {
+/** Changes fields of model. */
+function editGenai({ decoder, ...changes }: Record<string, unknown>) {
   return (directory: string) => {
     const path = join(directory, GENAI);
     const config = JSON.parse(readFileSync(path, 'utf8'));
-    Object.assign(config.model.decoder, changes);
+    Object.assign(config.model, changes);
+    Object.assign(config.model.decoder, decoder);
     writeFileSync(path, JSON.stringify(config));
   };
 }
+
+const editDecoder = (decoder: Record<string, unknown>) => editGenai({ decoder });
 
 const fillWeights = (file: string) => (directory: string) => {
   const path = join(directory, file);
@@ -176,6 +179,15 @@ export const LAYOUT_FAULTS: readonly Fault[] = [
     message:
       /^model\.onnx belongs to a hybrid model: past_conv\.01 hold the state of layers without attention, which cannot be cut at a position; choose a model with attention only$/,
   },
+  ...[
+    { place: builder, damage: editGenai({ type: 'olmo' }) },
+    { place: {}, damage: editConfig({ model_type: 'olmo' }) },
+  ].map(({ place, damage }) => ({
+    fault: 'OLMo as a builder exports it, without its normalization',
+    place,
+    damage,
+    message: /^model\.onnx normalizes by SimplifiedLayerNormalization, but OLMo by LayerNormalization: /,
+  })),
   {
     fault: 'an unknown input of a concatenated model',
     model: plain,

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import fc from 'fast-check';
 import { expect, it } from 'vitest';
 import { packAttention } from '../../../origin/model/onnx/attention-packing.ts';
-import { ElementType, readGraph } from '../../../origin/model/onnx/onnx-graph.ts';
+import { ElementType, GraphField, readGraph } from '../../../origin/model/onnx/onnx-graph.ts';
 import {
   graphFields,
   insertLogitsIndex,
@@ -71,7 +71,24 @@ it.each(['float32', 'float16'] as const)(
   },
 );
 
-it('drops the shapes that were noted for tensors after the selection', async () => {
+it('drops the shapes that exporters note for inner tensors, which may be wrong', async () => {
+  const noted = (model: Uint8Array) =>
+    graphFields(model).filter(({ field }) => field === GraphField.valueInfo).length;
+  const writer = new OnnxWriter();
+  writer.input('hidden', 'float32', ['batch', 'sequence', 4]);
+  writer.output('logits', 'float32', ['batch', 'sequence', 4]);
+  writer.inner('negative', 'float32', ['batch', 'total', 4]);
+  writer.node('Neg', ['hidden'], ['negative']);
+  writer.node('MatMul', ['negative', 'projection'], ['logits']);
+  const directory = temporaryDirectory();
+  writer.write(directory, 'noted.onnx');
+  const model = readFileSync(join(directory, 'noted.onnx'));
+  expect(noted(model)).toBe(1);
+  const { fields } = insertLogitsIndex(graphFields(model), 'logits');
+  expect(noted(withGraph(model, fields))).toBe(0);
+});
+
+it('gives a graph whose noted shapes contradict the selection the right logits', async () => {
   const [softCap, token] = [2, Int32Array.of(7)];
   const { runner: plain } = await syntheticRunner();
   const { runner: capped } = await syntheticRunner({ softCap });

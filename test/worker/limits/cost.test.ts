@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import type { OriginModel } from '../../../shared/generation.ts';
 import { type Limits, type Principal, UNLIMITED } from '../../../shared/tenant.ts';
+import { parseInfill } from '../../../worker/dialects/native-request.ts';
 import type { Settings } from '../../../worker/env.ts';
 import { boundsOf, costOf, tokensWith } from '../../../worker/limits/request-cost.ts';
 import { parse } from '../dialects/parsing.ts';
@@ -20,9 +21,26 @@ describe('the estimated cost of a request', () => {
     ['an id for a token', { prompt: [1, 2, 3], max_tokens: 0 }, 3],
     ['ids and texts of a mixture', { prompt: [[1, 2], 'abcde'], max_tokens: 1 }, 2 + 2 + 2],
     ['a text to the end of the context with all of it', { prompt: 'abcd', max_tokens: -1 }, 1 + 4096],
+    ['only the prompt of a completion with a suffix', { prompt: 'abcd', suffix: 'abcd', max_tokens: 0 }, 1],
     ['never more than the context', { prompt: 'abcd', max_tokens: 1_000_000 }, 1 + 4096],
   ])('counts %s', (_, body, tokens) => {
     expect(cost(body)).toBe(tokens);
+  });
+});
+
+describe('the estimated cost of an infill', () => {
+  const infillCost = (fields: Readonly<Record<string, unknown>>) => {
+    const body = { model: 'm', input_prefix: 'abcd', input_suffix: 'abcd', prompt: 'a', n_predict: 10 };
+    const { call } = parseInfill({ ...body, ...fields }, { maxTokens: null, sequences: 1 });
+    return costOf(call, model).tokens;
+  };
+  const files = (count: number) =>
+    Array.from({ length: count }, () => ({ filename: 'f', text: 'x'.repeat(4_000) }));
+
+  test('counts all of its texts, and the rest never more than the context, to which it is cut', () => {
+    expect(infillCost({})).toBe(1 + 1 + 1 + 10);
+    expect(infillCost({ input_extra: files(1) })).toBe(1 + 1 + 1 + 1_000 + 10);
+    expect(infillCost({ input_extra: files(9) })).toBe(1 + 4_096 + 10);
   });
 });
 

@@ -114,15 +114,22 @@ test('has examples that match their schemas', () => {
   expect(checked).toBeGreaterThan(12);
 });
 
-test('has examples that the Worker answers with documented responses', async () => {
-  const post = api.paths['/v1/completions']?.post;
-  for (const { value } of Object.values(post?.requestBody?.content['application/json']?.examples ?? {})) {
-    const response = await worker.post(value);
+test.each([
+  ['/v1/completions', 'Completion'],
+  ['/completion', 'NativeCompletion'],
+  ['/infill', 'NativeCompletion'],
+])('has examples that the Worker answers with documented responses: %s', async (path, schema) => {
+  const post = api.paths[path]?.post;
+  const examples = Object.values(post?.requestBody?.content['application/json']?.examples ?? {});
+  expect(examples.length).toBeGreaterThan(0);
+  for (const { value } of examples) {
+    const init = { method: 'POST', headers: { 'content-type': 'application/json' } };
+    const response = await worker.request(path, { ...init, body: JSON.stringify(value) });
     const text = await response.text();
     expect(response.status, text).toBe(200);
     expect(undocumented(post?.responses ?? {}, response)).toEqual([]);
     if (response.headers.get('content-type') === 'application/json')
-      expect(validate('Completion', JSON.parse(text))).toBeNull();
+      expect(validate(schema, JSON.parse(text))).toBeNull();
     else for (const chunk of chunksOf(text)) expect(validate('CompletionChunk', chunk)).toBeNull();
   }
 });

@@ -14,6 +14,24 @@ describe('several origins', () => {
     expect(origins.every(({ requests }) => requests.length > 0)).toBe(true);
   });
 
+  test('an infill goes to the origin that was warmed with its files', async () => {
+    const infill = (fields: Readonly<Record<string, unknown>>) =>
+      worker.request('/infill', {
+        method: 'POST',
+        headers: { 'content-type': 'application/json' },
+        body: JSON.stringify({ model: MODEL.id, input_prefix: '', input_suffix: '', ...fields }),
+      });
+    for (let count = 0; count < 12; count += 1) {
+      const before = origins.map(({ requests }) => requests.length);
+      const input_extra = [{ text: `file ${count}` }, { text: 'another' }];
+      await infill({ input_extra, n_predict: 0 });
+      await infill({ input_extra, input_prefix: `line ${count}`, n_predict: 1 });
+      const grown = origins.map(({ requests }, index) => requests.length - (before[index] ?? 0));
+      expect(grown.toSorted()).toEqual([0, 2]);
+    }
+    expect(origins.every(({ requests }) => requests.length > 0)).toBe(true);
+  });
+
   test.each([
     ['an error status', 'status'],
     ['a cut connection', 'cut'],

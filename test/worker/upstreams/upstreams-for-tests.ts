@@ -52,14 +52,20 @@ const configured = (first: FakeOrigin, second: FakeOrigin, openAi: FakeOpenAi, p
     url: openAi.url,
     flavor: 'openai',
     user: 'omit',
-    models: [{ id: 'strict', contextLength: 2048 }],
+    models: [
+      { id: 'strict', contextLength: 2048 },
+      { id: 'strict-coder', contextLength: 2048, infill: true },
+    ],
   },
   {
     kind: 'openai',
     name: 'local',
     url: openAi.url,
     flavor: 'llamacpp',
-    models: [{ id: 'local', contextLength: 2048 }],
+    models: [
+      { id: 'local', contextLength: 2048 },
+      { id: 'local-coder', contextLength: 2048, infill: true },
+    ],
   },
   {
     kind: 'openai',

@@ -31,6 +31,7 @@ export class ChoiceCollector {
       choice,
       text: '',
       logprobs: answer.logprobs === null ? null : emptyLogprobs(answer.tokenIds),
+      tokens: [],
       tokenIds: null,
       promptTokenIds: null,
       promptLogprobs: null,

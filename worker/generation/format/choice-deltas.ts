@@ -11,6 +11,8 @@ export interface ChoiceDelta {
   readonly choice: number;
   readonly text: string;
   readonly logprobs: Logprobs | null;
+  /** The tokens of `text` with their logprobs, not formatted; empty if not requested. */
+  readonly tokens: readonly TokenLogprob[];
   readonly tokenIds: readonly number[] | null;
   readonly promptTokenIds: readonly number[] | null;
   readonly promptLogprobs: PromptLogprobs | null;
@@ -34,6 +36,7 @@ interface Pending {
 const NOTHING = {
   text: '',
   logprobs: null,
+  tokens: [],
   tokenIds: null,
   promptTokenIds: null,
   promptLogprobs: null,
@@ -123,12 +126,13 @@ export class ChoiceDeltas {
   }
 
   /** Returns the held-back tokens, formatted; null for what was not requested or is empty. */
-  #release(pending: Pending): Pick<ChoiceDelta, 'logprobs' | 'tokenIds'> {
+  #release(pending: Pending): Pick<ChoiceDelta, 'logprobs' | 'tokens' | 'tokenIds'> {
     const { formatter, logprobs, ids } = pending;
     pending.logprobs = [];
     pending.ids = [];
     return {
       logprobs: formatter !== null && logprobs.length > 0 ? formatter.format(logprobs) : null,
+      tokens: logprobs,
       tokenIds: this.#answer.tokenIds && ids.length > 0 ? ids : null,
     };
   }

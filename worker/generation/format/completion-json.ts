@@ -40,7 +40,11 @@ export function usageObject({
 const perSecond = (count: number, ms: number): number => (ms > 0 ? (count * 1_000) / ms : 0);
 const msPerItem = (count: number, ms: number): number => (count > 0 ? ms / count : 0);
 
-function timingsObject({ usage, timings }: EventOf<'done'>): Record<string, number> {
+/** Returns `timings` as llama.cpp's server names them, for one choice or for all together. */
+export function timingsObject({
+  usage,
+  timings,
+}: Pick<EventOf<'done'>, 'usage' | 'timings'>): Record<string, number> {
   const evaluated = usage.promptTokens - usage.cachedTokens;
   return {
     cache_n: usage.cachedTokens,

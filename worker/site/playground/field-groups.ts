@@ -22,7 +22,7 @@ export const FIELD_GROUPS: readonly FieldGroup[] = [
         'xtc_probability',
         'xtc_threshold',
       ],
-      ...['dynatemp_range', 'dynatemp_exponent', 'mirostat', 'mirostat_tau', 'mirostat_eta'],
+      ...['dynatemp_range', 'dynatemp_exponent', 'mirostat', 'mirostat_tau', 'mirostat_eta', 'samplers'],
     ],
   },
   {
@@ -68,7 +68,7 @@ export const FIELD_GROUPS: readonly FieldGroup[] = [
         'truncate_prompt_tokens',
         'truncation_side',
       ],
-      ...['cache_prompt', 'cache_salt', 'images'],
+      ...['cache_prompt', 'cache_salt', 'images', 't_max_prompt_ms', 't_max_predict_ms'],
     ],
   },
 ];
@@ -83,6 +83,8 @@ export const FIELDS_ELSEWHERE: Readonly<Record<string, string>> = {
   n: 'the tree shows several choices',
   best_of: 'not available with streams',
   prompt_logprobs: 'not available with streams; echo shows the same',
+  prompt_logprob_start: 'echo shows the logprobs of the whole prompt',
+  logprob_token_ids: 'the page shows the most likely tokens',
   return_token_ids: 'always sent with logprobs',
   return_tokens_as_token_ids: 'the page needs the bytes of tokens',
   timings_per_token: 'the page measures by itself',

@@ -9,8 +9,8 @@ export interface ErrorCase {
   readonly code: string;
   readonly param: string | null;
   readonly message: RegExp;
-  /** Expected headers; null = absent. */
-  readonly headers?: Readonly<Record<string, string | null>>;
+  /** Expected headers; null = absent. An expression fits what depends on the clock. */
+  readonly headers?: Readonly<Record<string, string | RegExp | null>>;
 }
 
 /** Sends a valid body with these fields changed. */

@@ -1,0 +1,158 @@
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { completionChunk, completionResponse } from '../../shared/completion-response.ts';
+import { nativeResult } from '../../worker/openapi/native-answers.ts';
+import { type System, startSystem } from '../support/system.ts';
+import * as editors from './editor-requests.ts';
+
+/** Replays the requests of editors against the whole product, and reads the answers as the editors do. */
+
+/** Tokens in a chunk of prefill on the CPU. */
+const CHUNK = 32;
+
+let system: System;
+
+beforeAll(async () => {
+  system = await startSystem();
+});
+afterAll(async () => {
+  await system.stop();
+});
+
+type Fields = Readonly<Record<string, unknown>>;
+
+async function send(path: string, body?: Fields, headers: Fields = {}): Promise<string> {
+  const response = await fetch(system.url + path, {
+    method: body === undefined ? 'GET' : 'POST',
+    headers: {
+      authorization: `Bearer ${system.apiKey}`,
+      ...(body === undefined ? {} : { 'content-type': 'application/json' }),
+      ...(headers as Record<string, string>),
+    },
+    body: body === undefined ? null : JSON.stringify(body),
+  });
+  const text = await response.text();
+  expect([response.status, text]).toEqual([200, expect.any(String)]);
+  return text;
+}
+
+const native = async (path: string, body: Fields) => nativeResult.parse(JSON.parse(await send(path, body)));
+
+/** Returns the data events of a stream. */
+const eventsOf = (text: string): unknown[] =>
+  text
+    .split('\n\n')
+    .filter((block) => block.startsWith('data: {'))
+    .map((block) => JSON.parse(block.slice('data: '.length)) as unknown);
+
+const tokenCount = async (prompt: string): Promise<number> =>
+  (JSON.parse(await send('/tokenize', { prompt })) as { count: number }).count;
+
+describe('llama.vim', () => {
+  test('warms the cache with its files, and then computes only the rest', async () => {
+    expect(JSON.parse(await send('/infill', editors.LLAMA_VIM_WARM))).toEqual({});
+    const answer = JSON.parse(await send('/infill', editors.LLAMA_VIM_FIM)) as Record<string, unknown>;
+    expect(Object.keys(answer).toSorted()).toEqual([...editors.LLAMA_VIM_FIM.response_fields].toSorted());
+    expect(answer).toMatchObject({ content: expect.any(String), truncated: false });
+    const files = await tokenCount(editors.LLAMA_VIM_FIM.input_extra.map(({ text }) => text).join(''));
+    // Prefixes are cached in chunks.
+    expect(answer.tokens_cached).toBeGreaterThan(files - CHUNK);
+  });
+});
+
+describe('llama.vscode', () => {
+  test('reads the context length, warms the cache and gets a completion', async () => {
+    const props = JSON.parse(await send(editors.LLAMA_VSCODE_PROPS)) as {
+      default_generation_settings: { n_ctx: number };
+    };
+    expect(props.default_generation_settings.n_ctx).toBe(2_048);
+    expect(await native('/infill', editors.LLAMA_VSCODE_WARM)).toMatchObject({
+      content: '',
+      tokens_predicted: 0,
+    });
+    const answer = await native('/infill', editors.LLAMA_VSCODE_FIM);
+    expect(answer.tokens_cached).toBeGreaterThan(0);
+    expect(answer.timings?.predicted_n).toBe(answer.tokens_predicted);
+    expect(answer.generation_settings).toMatchObject({ top_p: 0.99, temperature: 1, repeat_penalty: 1 });
+  });
+});
+
+describe('Continue', () => {
+  test('reads the text from the parts of a stream', async () => {
+    const body = { ...editors.CONTINUE, temperature: 0 };
+    const events = eventsOf(await send('/completion', body)).map((event) => nativeResult.parse(event));
+    const text = events.map(({ content }) => content ?? '').join('');
+    expect(text).not.toBe('');
+    expect(text).toBe((await native('/completion', { ...body, stream: false })).content);
+    expect(events.filter(({ stop }) => stop)).toEqual([events.at(-1)]);
+  });
+});
+
+describe('minuet', () => {
+  test('gets the same text with markers in the prompt and with a suffix', async () => {
+    const textOf = async (body: Fields, headers: Fields) =>
+      eventsOf(await send('/v1/completions', { ...body, temperature: 0 }, headers))
+        .flatMap((event) => completionChunk.parse(event).choices)
+        .map(({ text }) => text)
+        .join('');
+    const marked = await textOf(editors.MINUET_MARKED, { 'x-dialect': 'llamacpp' });
+    expect(marked).not.toBe('');
+    expect(await textOf(editors.MINUET_SUFFIX, { 'x-dialect': 'llamacpp' })).toBe(marked);
+  });
+});
+
+describe('Zed', () => {
+  test('gets an answer with text, although the model has other markers', async () => {
+    const { choices } = completionResponse.parse(JSON.parse(await send('/v1/completions', editors.ZED)));
+    expect(choices.map(({ index }) => index)).toEqual([0]);
+  });
+});
+
+describe('the built-in model', () => {
+  const body = {
+    ...{ input_prefix: 'def add(a, b):\n    return ', input_suffix: '\n\nprint(add(1, 2))\n' },
+    ...{ n_predict: 12, temperature: 0, samplers: ['temperature'] },
+  };
+
+  test('fills a gap as with a suffix, and continues the start of the text', async () => {
+    const whole = await native('/infill', { ...body, n_probs: 1 });
+    const request = { prompt: body.input_prefix, suffix: body.input_suffix, max_tokens: 12, temperature: 0 };
+    const completion = JSON.parse(await send('/v1/completions', { model: 'default', ...request }));
+    expect(whole.content).toBe(completionResponse.parse(completion).choices[0]?.text);
+    const start = whole.completion_probabilities?.[0]?.token ?? '';
+    const { content = '' } = await native('/infill', { ...body, prompt: start, n_predict: 11 });
+    expect(start).not.toBe('');
+    expect(start + content).toBe(whole.content);
+  });
+
+  test('counts every part of the prompt', async () => {
+    const text = 'x = 1\n';
+    const { tokens_evaluated } = await native('/infill', { ...body, input_extra: [{ text }] });
+    const parts = [text, body.input_prefix, body.input_suffix];
+    const counts = await Promise.all(parts.map(tokenCount));
+    expect(tokens_evaluated).toBe(counts.reduce((sum, count) => sum + count, 3));
+  });
+});
+
+describe('a time limit', () => {
+  test('of the generation ends it with what there is', async () => {
+    const body = { prompt: 'Once upon a time', n_predict: 1_500, ignore_eos: true, t_max_predict_ms: 20 };
+    const { content, tokens_predicted = 0, stop_type } = await native('/completion', body);
+    expect(tokens_predicted).toBeGreaterThan(0);
+    expect(tokens_predicted).toBeLessThan(1_500);
+    expect([stop_type, content]).toEqual(['limit', expect.stringMatching(/./)]);
+  });
+
+  test('of the prompt ends without text, and the next request goes on from there', async () => {
+    const prompt = Array.from({ length: 400 }, (_, index) => `Line ${index}.\n`)
+      .join('')
+      .slice(0, 2_000);
+    const limited = { prompt, n_predict: 4, ignore_eos: true, t_max_prompt_ms: 1 };
+    const first = await native('/completion', limited);
+    expect(first).toMatchObject({ content: '', tokens_predicted: 0, stop_type: 'limit' });
+    expect((await native('/completion', limited)).tokens_cached).toBeGreaterThan(0);
+    // A request that only warms the cache computes all of it.
+    await send('/completion', { ...limited, n_predict: 0 });
+    const last = await native('/completion', limited);
+    expect(last).toMatchObject({ tokens_predicted: 4, tokens_evaluated: first.tokens_evaluated });
+  });
+});

@@ -1,0 +1,260 @@
+import { describe, expect, test } from 'vitest';
+import type * as z from 'zod';
+import { nativeResult } from '../../../worker/openapi/native-answers.ts';
+import { ADMIN_KEY_SHA256, tenantWithKey } from '../admin/admin-client.ts';
+import { acceptedFor, doneFor, finishOf, tokenEvent } from '../support/scripts.ts';
+import { workerForTests } from '../support/worker-for-tests.ts';
+import { WorkerdLog } from '../support/workerd-log.ts';
+
+const { worker, origin } = workerForTests(
+  { ADMIN_KEY_SHA256 },
+  { log: new WorkerdLog(/"protocol_mismatch"/) },
+);
+
+type Fields = Readonly<Record<string, unknown>>;
+type Result = z.infer<typeof nativeResult>;
+
+const post = (path: string, body: Fields, headers: Readonly<Record<string, string>> = {}) =>
+  worker.request(path, {
+    method: 'POST',
+    body: JSON.stringify(body),
+    headers: { 'content-type': 'application/json', ...headers },
+  });
+
+async function completion(fields: Fields): Promise<Result> {
+  const response = await post('/completion', { prompt: 'Hi', n_predict: 3, ...fields });
+  const body: unknown = await response.json();
+  expect([response.status, body]).toEqual([200, expect.anything()]);
+  return nativeResult.parse(body);
+}
+
+/** Returns the events of a stream, which has nothing else. */
+async function stream(fields: Fields): Promise<Result[]> {
+  const response = await post('/completion', { prompt: 'Hi', n_predict: 3, stream: true, ...fields });
+  expect(response.headers.get('content-type')).toBe('text/event-stream; charset=utf-8');
+  const text = await response.text();
+  expect(text).not.toContain('[DONE]');
+  const blocks = text.split('\n\n').filter((block) => block !== '');
+  return blocks.map((block) => {
+    expect(block).toMatch(/^data: [^\n]+$/);
+    return nativeResult.parse(JSON.parse(block.slice('data: '.length)));
+  });
+}
+
+describe('a plain native answer', () => {
+  test('has all members', async () => {
+    expect(await completion({})).toEqual({
+      index: 0,
+      content: ' 0 two three',
+      tokens: [],
+      stop: true,
+      model: 'default',
+      tokens_predicted: 3,
+      tokens_evaluated: 2,
+      generation_settings: expect.objectContaining({
+        ...{ model: 'default', n_ctx: 2_048, n_predict: 3, temperature: 0.8, top_k: 40, stop: [] },
+      }),
+      has_new_line: false,
+      truncated: false,
+      stop_type: 'limit',
+      stopping_word: '',
+      tokens_cached: 0,
+      timings: expect.objectContaining({ prompt_n: 2, predicted_n: 3, prompt_ms: 2, predicted_ms: 4 }),
+    });
+  });
+
+  test('needs no model, and shows the name of the request', async () => {
+    expect((await completion({ model: 'whatever' })).model).toBe('whatever');
+  });
+
+  test('shows why it ended', async () => {
+    const endings = [
+      { finish: { reason: 'stop', stopReason: null }, shown: ['eos', ''] },
+      { finish: { reason: 'stop', stopReason: 'END' }, shown: ['word', 'END'] },
+      { finish: { reason: 'stop', stopReason: 7 }, shown: ['eos', ''] },
+      { finish: { reason: 'length', stopReason: null }, shown: ['limit', ''] },
+    ] as const;
+    for (const { finish, shown } of endings) {
+      origin.script = (request, wire) => {
+        wire.send(...acceptedFor(request), tokenEvent(1, 'a\n'));
+        wire.send({ ...finishOf(0, 'stop', 1), ...finish }, doneFor(request, 1));
+        wire.end();
+      };
+      const result = await completion({});
+      expect([result.stop_type, result.stopping_word, result.has_new_line]).toEqual([...shown, true]);
+    }
+  });
+
+  test('is truncated if the context is full', async () => {
+    origin.script = (request, wire) => {
+      wire.send({ type: 'accepted', model: request.model, promptTokens: [2_047] }, tokenEvent(1));
+      const usage = { promptTokens: 2_047, cachedTokens: 2_000, completionTokens: 1 };
+      wire.send(finishOf(0, 'length', 1), { ...doneFor(request, 1), usage });
+      wire.end();
+    };
+    const { truncated, tokens_cached, timings } = await completion({ n_predict: -1 });
+    expect([truncated, tokens_cached, timings?.cache_n, timings?.prompt_n]).toEqual([true, 2_000, 2_000, 47]);
+  });
+
+  test('has ids and probabilities if requested', async () => {
+    const { tokens, completion_probabilities: all } = await completion({ n_probs: 2, return_tokens: true });
+    expect(tokens).toEqual([200, 201, 202]);
+    expect(all).toHaveLength(3);
+    expect(all?.[1]).toEqual({
+      id: 201,
+      token: ' two',
+      bytes: [32, 116, 119, 111],
+      logprob: -0.2,
+      top_logprobs: [
+        { id: 201, token: ' two', bytes: [32, 116, 119, 111], logprob: -0.2 },
+        { id: 1_001, token: ' alt1', bytes: expect.any(Array), logprob: -1.2 },
+      ],
+    });
+    expect(await completion({ n_probs: 0 })).not.toHaveProperty('completion_probabilities');
+  });
+
+  test('is a list if there are several choices', async () => {
+    const response = await post('/completion', { prompt: ['a', 'bcd'], n_cmpl: 2, n_predict: 2 });
+    const results = nativeResult.array().parse(await response.json());
+    expect(results.map(({ index, content, tokens_evaluated }) => [index, content, tokens_evaluated])).toEqual(
+      [
+        [0, ' 0 two', 1],
+        [1, ' 1 two', 1],
+        [2, ' 2 two', 3],
+        [3, ' 3 two', 3],
+      ],
+    );
+  });
+
+  test('has only the members that response_fields names, under their paths', async () => {
+    const response_fields = ['content', 'timings/predicted_n', 'generation_settings/n_ctx', '', 'no/such'];
+    expect(await completion({ response_fields })).toEqual({
+      content: ' 0 two three',
+      'timings/predicted_n': 3,
+      'generation_settings/n_ctx': 2_048,
+    });
+    expect(await completion({ response_fields: [''] })).toEqual({});
+    expect(await completion({ response_fields: ['toString', '__proto__/x'] })).toEqual({});
+  });
+});
+
+describe('a native stream', () => {
+  test('sends parts, then one object without text, and no [DONE]', async () => {
+    const events = await stream({});
+    expect(events.slice(0, -1)).toEqual(
+      [' 0', ' two', ' three'].map((content, step) => ({
+        ...{ index: 0, content, tokens: [], stop: false },
+        ...{ tokens_predicted: step + 1, tokens_evaluated: 2 },
+      })),
+    );
+    const { content, ...rest } = await completion({});
+    expect(content).toBe(' 0 two three');
+    expect(events.at(-1)).toEqual({
+      ...rest,
+      content: '',
+      generation_settings: { ...rest.generation_settings, stream: true },
+    });
+  });
+
+  test('sends ids and probabilities with their text', async () => {
+    const events = await stream({ n_probs: 1, return_tokens: true });
+    expect(events.map(({ tokens }) => tokens)).toEqual([[200], [201], [202], []]);
+    expect(events.map((event) => event.completion_probabilities?.[0]?.token)).toEqual([
+      ...[' 0', ' two', ' three', undefined],
+    ]);
+  });
+
+  test('ends every choice', async () => {
+    const events = await stream({ n_cmpl: 2, response_fields: ['index', 'stop', 'tokens_predicted'] });
+    expect(events.slice(-2)).toEqual([
+      { index: 0, stop: true, tokens_predicted: 3 },
+      { index: 1, stop: true, tokens_predicted: 3 },
+    ]);
+  });
+
+  test('that fails ends with one error event', async () => {
+    origin.script = (request, wire) => {
+      wire.send(...acceptedFor(request), tokenEvent(1));
+      wire.end();
+    };
+    const response = await post('/completion', { prompt: 'Hi', stream: true });
+    const blocks = (await response.text()).split('\n\n').filter((block) => block !== '');
+    expect(blocks).toHaveLength(2);
+    expect(JSON.parse(blocks[1]!.slice('data: '.length))).toMatchObject({ error: { code: 502 } });
+  });
+});
+
+describe('POST /infill', () => {
+  const body = {
+    input_prefix: 'before',
+    input_suffix: '',
+    input_extra: [{ filename: 'a.py', text: 'x = 1\n' }],
+    prompt: 'mid',
+    n_predict: 2,
+  };
+
+  test('sends all parts to the origin, and answers in the native shape', async () => {
+    const response = await post('/infill', body);
+    expect(nativeResult.parse(await response.json())).toMatchObject({ content: ' 0 two', stop: true });
+    expect(origin.requests[0]).toMatchObject({
+      prompts: ['before'],
+      suffix: '',
+      infill: { middle: 'mid', files: [{ name: 'a.py', text: 'x = 1\n' }] },
+    });
+  });
+
+  test('names its own fields in the errors of model and origin', async () => {
+    origin.models = origin.models.map((model) => ({ ...model, infill: false }));
+    const refused = await (await post('/infill', body)).json();
+    expect(refused).toMatchObject({ error: { code: 400, param: 'input_suffix' } });
+    origin.reset();
+    origin.script = (_, wire) => {
+      const message = "Invalid 'prompt': it has no tokens.";
+      wire.refuse(400, {
+        error: { message, type: 'invalid_request_error', param: 'prompt', code: 'invalid_value' },
+      });
+    };
+    expect(await (await post('/infill', body)).json()).toMatchObject({
+      error: { message: "Invalid 'input_prefix': it has no tokens.", param: 'input_prefix' },
+    });
+  });
+
+  test('is refused by an origin that does not know its fields', async () => {
+    origin.capabilities = (origin.capabilities ?? []).filter((name) => name !== 'infill');
+    await worker.request('/v1/models');
+    const response = await post('/infill', body);
+    expect(response.status).toBeGreaterThanOrEqual(400);
+    expect(origin.requests).toEqual([]);
+  });
+});
+
+test('native requests need a key, count as other completions, and can be repeated', async () => {
+  const unauthorized = await post('/completion', { prompt: 'Hi' }, { authorization: 'Bearer sk-none' });
+  expect(unauthorized.status).toBe(401);
+  const { key } = await tenantWithKey(worker, 'editors', { requests_per_minute: 2 });
+  const headers = { authorization: `Bearer ${key}`, 'idempotency-key': 'once' };
+  const first = await post('/completion', { prompt: 'Hi', n_predict: 1 }, headers);
+  expect(first.headers.get('x-ratelimit-remaining-requests')).toBe('1');
+  const again = await post('/completion', { prompt: 'Hi', n_predict: 1 }, headers);
+  expect(again.headers.get('idempotent-replayed')).toBe('true');
+  expect(await again.text()).toBe(await first.text());
+  const elsewhere = await worker.post({ prompt: 'Hi', n_predict: 1 }, { headers: { ...headers } });
+  expect(elsewhere.status).toBe(409);
+});
+
+test('GET /props shows the context length and the default settings of a model', async () => {
+  const props = async (query = '') => (await worker.request(`/props${query}`)).json();
+  const expected = {
+    default_generation_settings: {
+      n_ctx: 2_048,
+      params: { n_ctx: 2_048, n_predict: -1, temperature: 0.8, repeat_penalty: 1.1, stream: false },
+    },
+    model_path: 'org/tiny',
+    modalities: { vision: false, audio: false },
+  };
+  expect(await props()).toMatchObject({ ...expected, model_alias: 'default' });
+  // As llama.vscode asks.
+  expect(await props('?model=any&autoload=false')).toMatchObject({ ...expected, model_alias: 'any' });
+  const stranger = await worker.request('/props', { headers: { authorization: 'Bearer sk-none' } });
+  expect(stranger.status).toBe(401);
+});

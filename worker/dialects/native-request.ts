@@ -1,0 +1,103 @@
+import * as z from 'zod';
+import { completionRequest } from '../../shared/completion.ts';
+import { ApiError } from '../../shared/errors.ts';
+import { list } from '../../shared/json-fields.ts';
+import type { GenerationDefaults } from '../../shared/sampling.ts';
+import type { CompletionCall } from './completion-call.ts';
+import { DIALECTS } from './dialect.ts';
+import { withInfillNames } from './original-field-names.ts';
+import { parseRequest } from './parse-request.ts';
+import { parseCompletion, type RequestBounds } from './request.ts';
+
+/** The requests of llama.cpp's own API. They have the fields of the dialect `llamacpp`, and those below. */
+
+type Body = Readonly<Record<string, unknown>>;
+
+/** Fields without a place in the native response. llama.cpp ignores them. */
+const WITHOUT_EFFECT = ['echo', 'echo_last', 'prompt_logprobs', 'best_of', 'stream_options'] as const;
+
+const omitted = Object.fromEntries(WITHOUT_EFFECT.map((name) => [name, true])) as Record<
+  (typeof WITHOUT_EFFECT)[number],
+  true
+>;
+
+const responseFields = list(z.string().max(256), { max: 256 })
+  .nullish()
+  .describe("Members of the response to return, such as 'content' and 'timings/prompt_n'. If absent, all.");
+
+/** The body of POST /completion. */
+export const nativeRequest = completionRequest
+  .partial({ model: true })
+  .omit(omitted)
+  .extend({ response_fields: responseFields });
+
+const file = z.object({
+  filename: z.string().max(4_096).nullish().describe('Path of the file.'),
+  text: z.string().describe('Text of the file, or a part of it.'),
+});
+
+const infillFields = {
+  input_prefix: z.string().describe('Text before the gap.'),
+  input_suffix: z.string().describe('Text after the gap.'),
+  input_extra: list(file, { max: 1_024 })
+    .nullish()
+    .describe('Other files of the project. If not all fit in the context, the first ones are left out.'),
+  prompt: z.string().nullish().describe('Start of the text to generate. It is not repeated in the response.'),
+};
+
+/** The body of POST /infill. */
+export const infillRequest = nativeRequest.omit({ prompt: true, suffix: true }).extend(infillFields);
+
+const infillParts = z.object(infillFields);
+
+/** The name of a file without one, as in llama.cpp. */
+const UNNAMED = 'tmp';
+
+const without = (body: Body, names: readonly string[]): Body =>
+  Object.fromEntries(Object.entries(body).filter(([name]) => !names.includes(name)));
+
+/** The form of a native response. */
+export interface NativeOptions {
+  /** Number of tokens in `completion_probabilities` at each position; null = absent. */
+  readonly probabilities: number | null;
+  /** Paths of the members to return, such as `timings/prompt_n`; empty = all. */
+  readonly responseFields: readonly string[];
+}
+
+export interface NativeCall {
+  readonly call: CompletionCall;
+  readonly options: NativeOptions;
+}
+
+function asNative(call: CompletionCall, body: Body): NativeCall {
+  const fields = parseRequest(z.object({ response_fields: responseFields }), body).response_fields ?? [];
+  const options = { probabilities: call.answer.logprobs, responseFields: fields };
+  return { call: { ...call, answer: { ...call.answer, logprobs: null } }, options };
+}
+
+/**
+ * Parses the body of POST /completion.
+ * @throws ApiError 400 for the first invalid field
+ */
+export function parseNative(body: Body, bounds: RequestBounds, defaults?: GenerationDefaults): NativeCall {
+  const rest = without(body, [...WITHOUT_EFFECT, 'response_fields']);
+  return asNative(parseCompletion(rest, DIALECTS.llamacpp, bounds, defaults), body);
+}
+
+/**
+ * Parses the body of POST /infill.
+ * @throws ApiError 400 for the first invalid field
+ */
+export function parseInfill(body: Body, bounds: RequestBounds, defaults?: GenerationDefaults): NativeCall {
+  const given = Object.keys(infillFields).map((name) => [name, body[name] ?? undefined]);
+  const parts = parseRequest(infillParts, Object.fromEntries(given));
+  const files = (parts.input_extra ?? []).map(({ filename, text }) => ({ name: filename ?? UNNAMED, text }));
+  const rest = without(body, [...WITHOUT_EFFECT, 'response_fields', ...Object.keys(infillFields)]);
+  const plain = { ...rest, prompt: parts.input_prefix, suffix: parts.input_suffix };
+  const infill = { middle: parts.prompt ?? '', files };
+  try {
+    return asNative(parseCompletion(plain, DIALECTS.llamacpp, bounds, defaults, infill), body);
+  } catch (thrown) {
+    throw thrown instanceof ApiError ? withInfillNames(thrown) : thrown;
+  }
+}
