@@ -32,7 +32,7 @@ export class RunningSet {
   constructor(shape: KvSlotsShape, maxWaiting: number, store: PrefixStore | null = null) {
     this.#store = store;
     this.#chunk = shape.prefillChunk;
-    this.kv = new KvSlots(shape);
+    this.kv = new KvSlots(shape, store !== null);
     this.#queues = new PriorityQueues(shape.slots, maxWaiting);
     this.suspended = new SuspendedSet(this.kv, store);
     this.decoding = Array.from({ length: shape.slots }, () => null);
@@ -188,7 +188,7 @@ export class RunningSet {
     const spans = images.map(({ at, count, key }) => ({ at, count, key }));
     // The last token is always computed, because its logits are needed.
     const found = this.#store?.find(cacheNamespace, tokens, Math.min(storable, tokens.length - 1)) ?? [];
-    const usable = scores === null ? found : takeScores(scores, found, this.#chunk, scoredFrom);
+    const usable = scores === null ? found : takeScores(scores, tokens, found, this.#chunk, scoredFrom);
     const stored = usable.length * this.#chunk;
     // Positions of slots and chunks without scores have no logits.
     const limit = scores === null ? tokens.length - 1 : Math.max(stored, scoredFrom);

@@ -29,10 +29,9 @@ export function tokenLogprob(
   const logprobOf = (token: number): number =>
     Math.max(LOWEST_LOGPROB, Math.fround(logits[token]! - normalizer));
   const ids = typeof top === 'number' ? topIds(top, workspace) : sorted(top, logits);
-  return {
-    logprob: logprobOf(id),
-    top: Array.from(ids, (other) => [other, logprobOf(other)] as const),
-  };
+  const listed: [number, number][] = [];
+  for (const other of ids) listed.push([other, logprobOf(other)]);
+  return { logprob: logprobOf(id), top: listed };
 }
 
 const sorted = (ids: readonly number[], logits: Float32Array): readonly number[] =>
@@ -53,7 +52,8 @@ function topIds(count: number, { row, ids }: SamplerWorkspace): Int32Array {
   for (let block = 0; block < maxima.length; block++) {
     if (maxima[block]! < cut) continue;
     const start = block * BLOCK_SIZE;
-    listed = insertLargest(logits, start, Math.min(start + BLOCK_SIZE, logits.length), ids, listed, limit);
+    const end = Math.min(start + BLOCK_SIZE, logits.length);
+    listed = insertLargest(logits, start, end, ids, listed, limit, cut);
   }
   return ids.subarray(0, listed);
 }
@@ -61,6 +61,7 @@ function topIds(count: number, { row, ids }: SamplerWorkspace): Int32Array {
 /**
  * Inserts the indices of the values from `start` to `end` into a list of the `limit` largest, best first.
  * @param listed length of the list so far
+ * @param cut smaller values are left out
  * @returns its new length
  */
 function insertLargest(
@@ -70,11 +71,12 @@ function insertLargest(
   best: Int32Array,
   listed: number,
   limit: number,
+  cut = Number.NEGATIVE_INFINITY,
 ): number {
   let threshold = listed === limit ? values[best[limit - 1]!]! : Number.NEGATIVE_INFINITY;
   for (let i = start; i < end; i++) {
     const value = values[i]!;
-    if (listed === limit && value <= threshold) continue;
+    if (value < cut || (listed === limit && value <= threshold)) continue;
     let rank = listed < limit ? listed++ : limit - 1;
     for (; rank > 0 && values[best[rank - 1]!]! < value; rank--) best[rank] = best[rank - 1]!;
     best[rank] = i;

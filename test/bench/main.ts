@@ -10,6 +10,7 @@ import { LAYERS, type Plan } from './plan.ts';
 import { linePlot } from './plot.ts';
 import { edgeTables, failures, figureTable, loadTable, rounded } from './report.ts';
 import { type ModelReport, measureModel } from './run.ts';
+import { measureSharedPrefix, sharedPrefixTable } from './shared-prefix.ts';
 import { openAiTarget } from './target.ts';
 
 /** `npm run bench`: measures each layer against the bare decode loop. Run it on an idle machine. */
@@ -38,6 +39,11 @@ const program = new Command('bench')
   .option('--soak <seconds>', 'seconds of overload by 200 clients of two tenants', whole(0), 0)
   .option('--constraints', 'also measure constrained streams, and streams during hostile grammars', false)
   .option('--edge', 'measure only what the Worker adds to an origin without a model', false)
+  .option(
+    '--shared-prefix',
+    'measure only prompts with shared prefixes, with the prefix store and without',
+    false,
+  )
   .option('--url <base>', 'also measure an OpenAI-compatible server, e.g. http://127.0.0.1:8080/v1', address)
   .option('--url-model <name>', 'its model name', 'default')
   .option('--url-key <key>', 'its API key', 'none')
@@ -55,6 +61,7 @@ interface Options {
   readonly soak: number;
   readonly constraints: boolean;
   readonly edge: boolean;
+  readonly sharedPrefix: boolean;
   readonly url?: string;
   readonly urlModel: string;
   readonly urlKey: string;
@@ -103,6 +110,14 @@ async function edge(directory: string): Promise<void> {
   console.log(`\n${edgeTables(report)}\n${save(directory, 'edge.json', report)}`);
 }
 
+async function sharedPrefix(model: BenchModel, plan: Plan, directory: string): Promise<void> {
+  const { bar, progress } = startBar(model.name);
+  const report = await measureSharedPrefix(model, plan, progress);
+  bar.stop();
+  console.log(`\n${model.name}\n${sharedPrefixTable(report)}`);
+  console.log(save(directory, `${model.name}-shared-prefix.json`, report));
+}
+
 async function main(): Promise<void> {
   const options = program.parse().opts<Options>();
   mkdirSync(options.out, { recursive: true });
@@ -121,6 +136,10 @@ async function main(): Promise<void> {
       ? openAiTarget(options.url, { baseUrl: options.url, apiKey: options.urlKey, model: options.urlModel })
       : null,
   };
+  if (options.sharedPrefix) {
+    for (const model of options.models.map(modelNamed)) await sharedPrefix(model, plan, options.out);
+    return plan.foreign?.close();
+  }
   const reports: ModelReport[] = [];
   for (const model of options.models.map(modelNamed)) {
     const { bar, progress } = startBar(model.name);

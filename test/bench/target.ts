@@ -13,6 +13,10 @@ export interface Job {
   readonly tenant?: string;
   readonly cachePrompt?: boolean;
   readonly constraint?: WireConstraint;
+  /** Whether the trace of an OpenAI-compatible server has the generated text. */
+  readonly keepsText?: boolean;
+  /** More fields for an OpenAI-compatible server. */
+  readonly fields?: Readonly<Record<string, unknown>>;
 }
 
 /** Times of one request, in milliseconds of `performance.now()`. */
@@ -27,6 +31,7 @@ export interface Trace {
   /** HTTP status, or 0 when the connection broke; 200 with `error` when the stream ended in an error event. */
   readonly status: number;
   readonly error: string | null;
+  readonly text?: string;
 }
 
 /** A server to measure: the origin with its own protocol, or any OpenAI-compatible URL. */
@@ -123,6 +128,12 @@ function readSse(line: string): ReturnType<LineReader> {
   return chunk.usage ? { tokens: chunk.usage.completion_tokens, text } : { text };
 }
 
+function textOf(line: string): string {
+  if (!line.startsWith('data: {')) return '';
+  const { choices } = JSON.parse(line.slice(6)) as { choices?: readonly { text?: string }[] };
+  return choices?.[0]?.text ?? '';
+}
+
 /** The request field of a constraint. */
 export function constraintField(constraint?: WireConstraint): Readonly<Record<string, unknown>> {
   switch (constraint?.type) {
@@ -154,12 +165,16 @@ export function openAiTarget(name: string, options: OpenAiOptions): Target {
   const url = new URL(`${options.baseUrl}/completions`);
   return {
     name,
-    run: (job, signal) =>
-      exchange({
+    run: async (job, signal) => {
+      let text = '';
+      const trace = await exchange({
         url,
         agent,
         signal,
-        read: readSse,
+        read: (line) => {
+          if (job.keepsText) text += textOf(line);
+          return readSse(line);
+        },
         headers: { 'content-type': 'application/json', authorization: `Bearer ${options.apiKey}` },
         body: JSON.stringify({
           model: options.model,
@@ -171,9 +186,12 @@ export function openAiTarget(name: string, options: OpenAiOptions): Target {
           stream: true,
           stream_options: { include_usage: true, continuous_usage_stats: true },
           ...constraintField(job.constraint),
+          ...job.fields,
           ...options.extra,
         }),
-      }),
+      });
+      return job.keepsText ? { ...trace, text } : trace;
+    },
     close: () => agent.destroy(),
   };
 }

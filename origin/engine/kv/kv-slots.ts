@@ -57,13 +57,16 @@ export interface KvSlotsShape {
 export class KvSlots {
   readonly #slots: readonly Slot[];
   readonly #chunk: number;
+  readonly #hasStore: boolean;
   /** Leaves one position of every slot free, where an idle row of a decode batch may write. */
   readonly #maxKept: number;
   #held = 0;
   #tick = 0;
 
-  constructor(shape: KvSlotsShape) {
+  /** @param hasStore whether a prefix store keeps prompts beyond the slots, but without their images */
+  constructor(shape: KvSlotsShape, hasStore = false) {
     this.#chunk = shape.prefillChunk;
+    this.#hasStore = hasStore;
     this.#maxKept = this.#wholeChunks(shape.contextLength - 1);
     this.#slots = Array.from({ length: shape.slots }, () => emptySlot());
   }
@@ -218,7 +221,7 @@ export class KvSlots {
   /** Moves a prefix that is about to be overwritten to the free slot with the least recently used one. */
   #saveKept(slot: number, donor: number | null, copies: KvCopy[]): void {
     const saved = this.#slot(slot);
-    if (saved.kept === 0) return;
+    if (saved.kept === 0 || (this.#hasStore && saved.images.length === 0)) return;
     let victim = -1;
     let oldest = saved.used;
     for (let at = 0; at < this.#slots.length; at++) {

@@ -1,6 +1,6 @@
 import { MAX_TOP_LOGPROBS } from '../../../shared/logprob.ts';
 import type { KvBytes } from '../../model/model-runner.ts';
-import { scoreBytes, TokenScores } from './token-scores.ts';
+import { type ChunkScores, scoreBytes, TokenScores } from './token-scores.ts';
 
 export interface PrefixStoreShape {
   /** Positions of a chunk. */
@@ -18,11 +18,8 @@ export interface PrefixStoreStatus {
 }
 
 /** What is stored of one chunk of a prompt. */
-export interface StoredChunk {
+export interface StoredChunk extends ChunkScores {
   readonly kv: Uint8Array;
-  readonly scores: TokenScores;
-  /** Whether `scores` has the chunk's logprobs. */
-  readonly scored: boolean;
 }
 
 /** Memory for one chunk. */
@@ -34,6 +31,7 @@ interface Node extends StoredChunk {
   readonly key: string;
   readonly children: Map<string, Node>;
   scored: boolean;
+  next: number;
 }
 
 /** The beginning of every prompt in a namespace. */
@@ -90,7 +88,7 @@ export class PrefixStore {
   /**
    * Stores the chunk of a prompt that ends at `end` in a slot. Does nothing if a chunk before it is not stored, or if there
    * is no room beside the prompt's own chunks.
-   * @param scores of the prompt's positions up to `end`; null if they were not computed
+   * @param scores of the prompt's positions up to and including `end`; null if they were not computed
    */
   add(slot: number, namespace: string, prompt: Int32Array, end: number, scores: TokenScores | null): void {
     const { chunk, kvBytes } = this.#shape;
@@ -102,14 +100,18 @@ export class PrefixStore {
       if (memory === null) return;
       kvBytes.read(slot, start, end, memory.kv);
       const parent = path.at(-1) ?? this.#root(namespace);
-      node = { ...memory, parent, key: keyOf(prompt, start, end), children: new Map(), scored: false };
+      const key = keyOf(prompt, start, end);
+      node = { ...memory, parent, key, children: new Map(), scored: false, next: -1 };
       parent.children.set(node.key, node);
       this.#counts.storedChunks++;
       this.#use([...path, node]);
     }
-    if (scores === null || node.scored) return;
-    node.scores.copy(scores, start, end, 0);
+    if (scores === null) return;
+    const next = prompt[end] ?? -1;
+    if (node.scored && next < 0) return;
+    node.scores.copy(scores, start, next < 0 ? end : end + 1, 0);
     node.scored = true;
+    node.next = next;
   }
 
   /** Chunks of memory that hold the KV of suspended sequences. */
@@ -238,17 +240,19 @@ export class PrefixStore {
 
 /** Returns the bytes that a chunk takes, with room for its scores. */
 export const storedChunkBytes = ({ chunk, kvBytes }: Omit<PrefixStoreShape, 'budgetBytes'>): number =>
-  chunk * (kvBytes.positionBytes + scoreBytes(MAX_TOP_LOGPROBS));
+  chunk * kvBytes.positionBytes + (chunk + 1) * scoreBytes(MAX_TOP_LOGPROBS);
 
 /** The ids as text: equal chunks have equal keys. */
 const keyOf = (prompt: Int32Array, start: number, end: number): string =>
-  String.fromCharCode(...new Uint16Array(prompt.slice(start, end).buffer));
+  Buffer.from(prompt.buffer, prompt.byteOffset + 4 * start, 4 * (end - start)).toString('latin1');
 
 /** Returns null if the system has no memory left. */
 function allocate({ chunk, kvBytes }: PrefixStoreShape): ChunkMemory | null {
   try {
-    const kv = new Uint8Array(chunk * kvBytes.positionBytes);
-    return { kv, scores: new TokenScores(chunk, MAX_TOP_LOGPROBS) };
+    // The collector of V8 runs after every few MiB of other memory, which takes a tenth of a prefill.
+    const memory = new SharedArrayBuffer(storedChunkBytes({ chunk, kvBytes }));
+    const scores = new TokenScores(chunk + 1, MAX_TOP_LOGPROBS, memory);
+    return { scores, kv: new Uint8Array(memory, (chunk + 1) * scoreBytes(MAX_TOP_LOGPROBS)) };
   } catch {
     return null;
   }

@@ -169,6 +169,20 @@ describe('KV slots', () => {
     expect(kv.assign(whole, 'x', Infinity).cached).toBe(2 * CHUNK);
   });
 
+  it('leave prompts without images to the prefix store, if there is one', () => {
+    const kv = new KvSlots({ slots: 2, contextLength: CONTEXT, prefillChunk: CHUNK }, true);
+    const whole = Int32Array.from({ length: 2 * CHUNK + 1 }, (_, at) => at);
+    const image = { at: 1, count: 1, key: 'picture' };
+    for (const images of [[], [image]]) {
+      const { slot } = kv.assign(whole, 'x', Infinity, images);
+      kv.record(slot, whole.length);
+      kv.release(slot, true);
+      const { copies } = kv.assign(whole.subarray(0, CHUNK + 1), 'x', Infinity, images);
+      expect(copies).toHaveLength(images.length);
+      kv.release(slot, false);
+    }
+  });
+
   it('copy from a free slot that is far from the held ones, which keeps the rest of its prefix', () => {
     const kv = new KvSlots({ slots: 6, contextLength: CONTEXT, prefillChunk: CHUNK });
     for (let serial = 0; serial < 3; serial++) kv.assign(Int32Array.of(serial), 'x', Infinity);

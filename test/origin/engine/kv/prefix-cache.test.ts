@@ -7,6 +7,7 @@ import { CHUNK, longPrompt, shape } from '../support/long-requests.ts';
 import { plainTranscript } from '../support/reference-generation.ts';
 import { ScriptedRunner } from '../support/scripted-runner.ts';
 import { ordered, transcribe } from '../support/transcript.ts';
+import { VOCABULARY } from '../support/vocabulary.ts';
 
 describe('the prefix cache', () => {
   const cached = (driver: Driver, requestId: string) => {
@@ -157,7 +158,7 @@ describe('the prefix cache', () => {
       expect(cached(driver, 'third')).toBe(3 * CHUNK);
     });
 
-    it('gives a scored prompt its logprobs up to the last whole chunk but one', async () => {
+    it('gives a scored prompt its logprobs up to the last whole chunk', async () => {
       const { driver, runner } = small(10);
       const scored = (requestId: string) => again(requestId, { promptTopLogprobs: 3 });
       for (const one of [again('unscored'), scored('first'), scored('second')]) {
@@ -166,10 +167,30 @@ describe('the prefix cache', () => {
         await driver.finish();
       }
       expect(cached(driver, 'first')).toBe(0);
-      expect(cached(driver, 'second')).toBe(2 * CHUNK);
-      expect(runner.prefills).toEqual([CHUNK, 2]);
+      expect(cached(driver, 'second')).toBe(3 * CHUNK);
+      expect(runner.prefills).toEqual([2]);
       const transcript = transcribe(driver.eventsOf('second'), 1);
       expect(ordered(transcript)).toEqual(ordered(plainTranscript(scored('second'), shape(1))));
+    });
+
+    it('computes the last chunk again if the token after it was not likely', async () => {
+      const found = new Set<number | null>();
+      for (let id = 0; id < VOCABULARY; id++) {
+        const { driver } = small(10);
+        const scored = (requestId: string, next: number) =>
+          again(requestId, {
+            prompts: [{ tokens: Int32Array.of(...prefix(2 * CHUNK), next, 1), maxTokens: 1 }],
+            promptTopLogprobs: 3,
+          });
+        for (const one of [scored('first', 0), scored('second', id)]) {
+          driver.submit(one);
+          await driver.finish();
+        }
+        const transcript = transcribe(driver.eventsOf('second'), 1);
+        expect(ordered(transcript)).toEqual(ordered(plainTranscript(scored('second', id), shape(1))));
+        found.add(cached(driver, 'second'));
+      }
+      expect(found).toEqual(new Set([CHUNK, 2 * CHUNK]));
     });
 
     it.each([

@@ -25,7 +25,7 @@ function scoresOf(prompt: Int32Array, number: number): TokenScores {
 /** The same rules with a list of whole prefixes, searched from its start. */
 class PlainStore {
   /** Least recently used first. */
-  #prefixes: { readonly name: string; readonly kv: number; score: number | null }[] = [];
+  #prefixes: { readonly name: string; readonly kv: number; score: number | null; next: number }[] = [];
   readonly #room: number;
 
   constructor(room: number) {
@@ -38,20 +38,26 @@ class PlainStore {
     return length;
   }
 
-  find(namespace: string, prompt: readonly number[], limit: number): (readonly [number, number | null])[] {
+  find(
+    namespace: string,
+    prompt: readonly number[],
+    limit: number,
+  ): (readonly [number, number | null, number])[] {
     const end = this.lengthOf(namespace, prompt, limit);
     this.#use(namespace, prompt, end);
     return this.#names(namespace, prompt, end).map((name) => {
-      const { kv, score } = this.#prefixes.find((one) => one.name === name)!;
-      return [kv, score];
+      const { kv, score, next } = this.#prefixes.find((one) => one.name === name)!;
+      return [kv, score, next];
     });
   }
 
   add(namespace: string, prompt: readonly number[], end: number, kv: number, score: number | null): void {
     const before = this.find(namespace, prompt, end).length * CHUNK;
     const name = this.#names(namespace, prompt, end).at(-1)!;
+    const next = score === null ? -1 : (prompt[end] ?? -1);
     if (before === end) {
-      this.#prefixes.find((one) => one.name === name)!.score ??= score;
+      const known = this.#prefixes.find((one) => one.name === name)!;
+      if (score !== null && (known.score === null || next >= 0)) Object.assign(known, { score, next });
       return;
     }
     if (before !== end - CHUNK) return;
@@ -60,7 +66,7 @@ class PlainStore {
       if (this.#prefixes.length === 0 || kept.includes(this.#prefixes[0]!.name)) return;
       this.#prefixes.shift();
     }
-    this.#prefixes.push({ name, kv, score });
+    this.#prefixes.push({ name, kv, score, next });
     this.#use(namespace, prompt, end);
   }
 
@@ -117,11 +123,12 @@ describe('the prefix store', () => {
             plain.drop(namespace, prompt);
           } else if (action === 'find') {
             const limit = Math.floor((share / 100) * prompt.length);
-            const found = store.find(namespace, ids, limit).map(({ kv, scores, scored }, index) => {
+            const found = store.find(namespace, ids, limit).map(({ kv, scores, scored, next }, index) => {
               const { logprob, top } = scores.get(0, MAX_TOP_LOGPROBS);
               const score = scored ? logprob - index * CHUNK : null;
               if (scored) expect(top).toEqual([[index * CHUNK, score]]);
-              return [kv[0], score];
+              if (next >= 0) expect(scores.get(CHUNK, 0).logprob).toBe(logprob + CHUNK);
+              return [kv[0], score, next];
             });
             expect(found).toEqual(plain.find(namespace, prompt, limit));
           } else {

@@ -62,7 +62,7 @@ describe.each([
     return last?.type === 'done' ? last.usage.cachedTokens : null;
   };
 
-  it('computes the last stored chunk and the rest only, at every boundary and for every top count', async () => {
+  it('computes what is not stored only, at every boundary and for every top count', async () => {
     const engine = driver(1000);
     const tokens = Int32Array.from({ length: 3 * CHUNK + 3 }, (_, at) => (at * 37) % 320);
     engine.submit(scored('first', tokens, 0));
@@ -77,10 +77,30 @@ describe.each([
         engine.submit(one);
         await engine.finish();
         expect(output(engine, one)).toEqual(await uncached(one));
-        const stored = Math.floor((length - 1) / CHUNK);
-        expect(cachedTokens(engine, one.requestId)).toBe(Math.max(0, stored - 1) * CHUNK);
+        const stored = length - 1 - ((length - 1) % CHUNK);
+        expect(cachedTokens(engine, one.requestId)).toBe(stored);
       }
     }
+  });
+
+  it('has the same bits whichever token follows a stored chunk', async () => {
+    const cached = new Set<number | null>();
+    for (const top of ALL_TOPS) {
+      const engine = driver(1000);
+      const tokens = Int32Array.from({ length: 2 * CHUNK + 2 }, (_, at) => (at * 41) % 320);
+      engine.submit(scored('first', tokens, 20));
+      await engine.finish();
+      const prompts = engine.eventsOf('first').find(({ type }) => type === 'prompt');
+      const likely = prompts?.type === 'prompt' ? prompts.logprobs?.[2 * CHUNK]?.topLogprobs : null;
+      for (const next of [likely![top % 20]![0], (top * 15) % 320]) {
+        const one = scored(`${top} ${next}`, Int32Array.of(...tokens.subarray(0, 2 * CHUNK), next), top);
+        engine.submit(one);
+        await engine.finish();
+        expect(output(engine, one)).toEqual(await uncached(one));
+        cached.add(cachedTokens(engine, one.requestId));
+      }
+    }
+    expect(cached).toEqual(new Set([CHUNK, 2 * CHUNK]));
   });
 
   it('has the same bits whichever chunks are stored, scored or evicted', async () => {
