@@ -6,15 +6,19 @@ import { argmax } from '../sampling/argmax.ts';
 
 const NEVER = new AbortController().signal;
 
-/** Prefills a slot from position 0 in the runner's chunks. Returns the logits of the last token. */
+/**
+ * Prefills a slot in the runner's chunks. Returns the logits of the last token.
+ * @param from first position that the slot does not hold yet; a multiple of the chunk
+ */
 export async function prefill(
   runner: ModelRunner,
   slot: number,
   tokens: readonly number[],
+  from = 0,
 ): Promise<Float32Array> {
   const { prefillChunk } = runner.shape;
   let logits = new Float32Array();
-  for (let start = 0; start < tokens.length; start += prefillChunk) {
+  for (let start = from; start < tokens.length; start += prefillChunk) {
     const chunk = Int32Array.from(tokens.slice(start, start + prefillChunk));
     const isLast = start + chunk.length === tokens.length;
     const logitsAt = isLast ? Int32Array.of(chunk.length - 1) : new Int32Array();

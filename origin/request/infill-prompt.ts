@@ -24,7 +24,8 @@ export async function infillPrompt(
     middle: await encodeText(request.infill?.middle ?? '', 'end', context),
   };
   const parts = budget === null ? whole : cutToFit(infill, whole, budget);
-  const room = (budget ?? Number.POSITIVE_INFINITY) - assemble(infill, parts).length;
+  const left = (budget ?? Number.POSITIVE_INFINITY) - assemble(infill, parts).length;
+  const room = Math.min(left, Math.floor(model.contextLength * FILES_SHARE));
   const files = await encodeFiles(request.infill?.files ?? [], infill, room, context);
   const ids = Array.from(parts.before);
   const isWholeText = typeof prompt === 'string' && ids.length === before.length;
@@ -41,6 +42,12 @@ function encodeText(text: string, kept: 'start' | 'end', context: PromptContext)
   const { encoder, tokenizer } = context.model;
   return encodeAfterMarker(encoder, tokenizer, boundedText(text, kept, context), context.caller);
 }
+
+/**
+ * Largest part of the context for other files. If their room depended on the other texts, each key press could drop a
+ * file and make the cached prefix useless, as could the first infill after a request that warms the cache.
+ */
+const FILES_SHARE = 0.5;
 
 /** llama.cpp's server documents these names in its pattern. Requests name neither the repository nor the current file. */
 const REPOSITORY = 'myproject';

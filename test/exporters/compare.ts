@@ -1,9 +1,12 @@
 import { readFileSync } from 'node:fs';
 import * as z from 'zod';
-import { continueGreedily } from '../../origin/hub/greedy.ts';
+import { measureBatchInvariance } from '../../origin/hub/batch-invariance.ts';
+import { continueGreedily, prefill } from '../../origin/hub/greedy.ts';
+import type { ModelRunner } from '../../origin/model/model-runner.ts';
 import { openModel } from '../../origin/model/open/open-model.ts';
+import { sameBits } from '../../origin/model/open/row-probe.ts';
 
-/** Compares the greedy tokens of this origin with those of a reference. */
+/** Compares the greedy tokens of this origin with those of a reference, and its bits with each other. */
 
 const cases = z.array(
   z.object({
@@ -20,9 +23,14 @@ export interface Comparison {
   readonly prompts: number;
   /** Lengths of the prompts whose tokens differ although every margin is above `rounding`. */
   readonly wrong: readonly number[];
+  /** What changes the bits of the logits: a batch of eight, or a cached prefix. */
+  readonly inexact: readonly string[];
   /** Positions of a slot. */
   readonly context: number;
 }
+
+const SLOTS = 8;
+const STEPS = 2;
 
 /**
  * @param file JSON that export.py wrote
@@ -30,7 +38,7 @@ export interface Comparison {
  * @throws Error if the origin cannot open the model
  */
 export async function compareTokens(directory: string, file: string, rounding: number): Promise<Comparison> {
-  const { runner } = await openModel({ directory, slots: 2, threads: 1, kvLimitBytes: 2 ** 30 });
+  const { runner } = await openModel({ directory, slots: SLOTS, threads: 1, kvLimitBytes: 2 ** 30 });
   try {
     const context = runner.shape.contextLength;
     const fitting = cases
@@ -43,8 +51,19 @@ export async function compareTokens(directory: string, file: string, rounding: n
       if (tokens.every((token, index) => token === generated[index])) equal += 1;
       else if (margin > rounding) wrong.push(prompt.length);
     }
-    return { equal, prompts: fitting.length, wrong, context };
+    const inexact = await changesOfBits(runner, fitting.at(-1)?.prompt ?? []);
+    return { equal, prompts: fitting.length, wrong, inexact, context };
   } finally {
     runner.dispose();
   }
+}
+
+async function changesOfBits(runner: ModelRunner, prompt: readonly number[]): Promise<string[]> {
+  const { identical } = await measureBatchInvariance(runner, prompt, STEPS);
+  const cold = await prefill(runner, 0, prompt);
+  const { prefillChunk } = runner.shape;
+  const cached = Math.floor((prompt.length - 1) / prefillChunk) * prefillChunk;
+  runner.copy(0, 1, cached);
+  const warm = await prefill(runner, 1, prompt, cached);
+  return [identical ? [] : 'a batch of 8', sameBits(cold, warm) ? [] : 'a cached prefix'].flat();
 }

@@ -10,10 +10,11 @@ import { type Comparison, compareTokens } from './compare.ts';
 
 /**
  * `npm run test:exporters`: exports small random models with Optimum and onnxruntime-genai's builder, and compares greedy
- * tokens with transformers and, for the builder, with ONNX Runtime's own run of the exported graph. Needs Python 3.11 and
- * installs the exporters into a temporary folder (about 6 GB). `-- --architecture llama --exporter builder --precision int4`
- * runs the rows that match. Existing environments and models can be used instead: `--optimum-python PATH
- * --builder-python PATH --models FOLDER`. Exits with code 1 if a model differs, or does not start although it should.
+ * tokens with transformers and, for the builder, with ONNX Runtime's own run of the exported graph. Also compares the bits
+ * of a row alone, in a batch of eight and after a cached prefix. Needs Python 3.11 and installs the exporters into a
+ * temporary folder (about 10 GB). `-- --architecture llama --exporter builder --precision int4` runs the rows that match.
+ * Existing environments and models can be used instead: `--optimum-python PATH --builder-python PATH --models FOLDER`.
+ * Exits with code 1 if a model differs, or does not start although it should.
  */
 
 type Exporter = 'optimum' | 'builder';
@@ -117,12 +118,22 @@ async function rowOf(one: Case, models: string, python: Pythons) {
     ];
     const done = found.filter((comparison) => comparison !== null);
     const wrong = [...new Set(done.flatMap((comparison) => comparison.wrong))];
+    const inexact = [...new Set(done.flatMap((comparison) => comparison.inexact))];
     const near = done.map(({ prompts, equal }) => prompts - equal);
-    const note =
-      wrong.length > 0 ? `prompts of ${wrong.join(', ')} tokens differ` : rounded(Math.max(...near));
+    const notes = [
+      wrong.length > 0 ? `prompts of ${wrong.join(', ')} tokens differ` : rounded(Math.max(...near)),
+      inexact.length > 0 ? `${inexact.join(' and ')} changes bits` : '',
+    ];
     return {
-      cells: [...found.map(equalPrompts), `${done[0]!.context}`, note],
-      failed: wrong.length > 0 || done.some(({ prompts }) => prompts === 0) || one.refusal !== undefined,
+      cells: [
+        ...found.map(equalPrompts),
+        `${done[0]!.context}`,
+        notes.filter((note) => note !== '').join('; '),
+      ],
+      failed:
+        wrong.length + inexact.length > 0 ||
+        done.some(({ prompts }) => prompts === 0) ||
+        one.refusal !== undefined,
     };
   } catch (error) {
     const reason = errorMessage(error);

@@ -203,9 +203,25 @@ describe('an infill with further parts', () => {
     expect(names.length).toBeGreaterThan(1);
     expect(names).toEqual(files.slice(-names.length).map(({ name }) => name));
     const tokens = await tokensOf({ suffix: 'S', prompts: ['P'], ...changes }, served);
-    // One more file, of 13 tokens, would not have fitted.
-    expect(tokens.length).toBeLessThanOrEqual(76);
-    expect(tokens.length + 13).toBeGreaterThan(76);
+    // Half of the context is for files; one more, of 13 tokens, would not have fitted.
+    const ofFiles = tokens.length - 'PS'.length - BARRED.length;
+    expect(ofFiles).toBeLessThanOrEqual(48);
+    expect(ofFiles + 13).toBeGreaterThan(48);
+  });
+
+  test('keeps the same files whatever the other texts are, as long as these need a quarter of the context', async () => {
+    const files = Array.from({ length: 9 }, (_, index) => ({ name: `${index}`, text: 'x'.repeat(9) }));
+    const served = marked(QWEN, 96);
+    const filesOf = async (changes: Partial<GenerationRequest>, middle = '') => {
+      const text = await infillOf({ ...changes, infill: { middle, files } }, served);
+      return text.slice(0, text.indexOf('<|fim_prefix|>'));
+    };
+    const warm = await filesOf({ prompts: [''], suffix: '', maxTokens: 0 });
+    expect(warm).not.toBe('');
+    expect(await filesOf({ prompts: ['p'.repeat(12)], suffix: 's'.repeat(5), maxTokens: 24 }, 'mid')).toBe(
+      warm,
+    );
+    expect(await filesOf({ prompts: ['p'.repeat(60)], suffix: '', maxTokens: 24 })).toBe('');
   });
 
   test('cuts texts that are too long, and keeps at most a quarter of the context free', async () => {

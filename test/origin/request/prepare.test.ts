@@ -235,6 +235,11 @@ describe('the submission', () => {
     expect(new Set(keys).size).toBe(4);
   });
 
+  test('is interactive unless the Worker marks it as flex', async () => {
+    expect((await prepare({})).submission.flex).toBe(false);
+    expect((await prepare({ flex: true })).submission.flex).toBe(true);
+  });
+
   test('has its own name in the engine and a deadline counted from the arrival', async () => {
     const { submission } = await prepare({ requestId: 'chosen by the caller', deadlineMs: 500 });
     expect(submission).toMatchObject({ requestId: 'engine-1', deadline: 1500 });

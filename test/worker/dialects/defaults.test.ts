@@ -34,6 +34,13 @@ describe('defaults', () => {
     expect(extra).toEqual({});
   });
 
+  test('marks requests of service_tier flex only', () => {
+    expect(parse({ service_tier: 'flex' }).generation.flex).toBe(true);
+    for (const tier of ['auto', 'default', 'priority', 'scale', null]) {
+      expect(parse({ service_tier: tier }).generation).toEqual(parse({}).generation);
+    }
+  });
+
   test.each([
     [{ include_usage: false }, 'none'],
     [{ include_usage: true }, 'final'],

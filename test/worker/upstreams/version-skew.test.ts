@@ -70,6 +70,15 @@ test('a request goes to an origin that supports its fields', async () => {
   expect([status, body.error.code]).toEqual([502, 'upstream_error']);
 });
 
+test('an origin that does not know service_tier gets flex requests', async () => {
+  const prompt = await promptFor(origins[0], worker);
+  origins[0].capabilities = CAPABILITIES.filter((name) => name !== 'flex');
+  await worker.request('/v1/models');
+  for (const origin of origins) origin.requests.length = 0;
+  expect((await completion(worker, KEY, { prompt, service_tier: 'flex' })).status).toBe(200);
+  expect(origins[0].requests).toMatchObject([{ flex: true }]);
+});
+
 test('fields, events and states of a newer origin are ignored', async () => {
   const script: Script = async (request, wire) => {
     for (const event of stepsFor(request).flat()) {

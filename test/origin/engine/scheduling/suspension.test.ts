@@ -57,6 +57,15 @@ describe('a flex sequence', () => {
     expect(driver.engine.status.suspensions).toBe(0);
   });
 
+  it('takes no place in the waiting queue from interactive requests, whose slots it holds', () => {
+    const driver = new Driver(new ScriptedRunner(shape(2)), { prefixStoreBytes: ROOM, maxWaiting: 1 });
+    for (const name of ['0', '1', '2', '3']) driver.submit(flex(endless(`flex ${name}`, 40)));
+    expect([...driver.refused.keys()]).toEqual(['flex 3']);
+    for (const name of ['a', 'b', 'c']) driver.submit(endless(name, 40));
+    // One takes the slot of a flex sequence, one waits.
+    expect([...driver.refused.keys()]).toEqual(['flex 3', 'c']);
+  });
+
   it('keeps one slot under an endless load of interactive requests, one sequence after the other', async () => {
     const slots = 3;
     const driver = start(slots);
