@@ -10,7 +10,8 @@ const shown = async (page: Page) =>
 describe('the playground', () => {
   test('an infill goes between the text before and after the mark', async ({ visit }) => {
     const { page } = await visit('/');
-    const [before, after] = ['def double(n):\n    ', '\n    return result'];
+    const [before, after] = ['def double(n):\n    result = ', '\n    return result'];
+    await page.getByLabel('Preset').selectOption('Most likely');
     await textOf(page).fill(before + after);
     await textOf(page).press('Control+Home');
     for (let index = 0; index < before.length; index += 1) await page.keyboard.press('ArrowRight');
