@@ -9,8 +9,8 @@ import { type BenchModel, benchModels } from './models.ts';
 import { LAYERS, type Plan } from './plan.ts';
 import { linePlot } from './plot.ts';
 import { edgeTables, failures, figureTable, loadTable, rounded } from './report.ts';
-import { type ModelReport, measureModel } from './run.ts';
-import { measureSharedPrefix, sharedPrefixTable } from './shared-prefix.ts';
+import { type ModelReport, measureModel, measureStore } from './run.ts';
+import { sharedPrefixTable } from './shared-prefix.ts';
 import { openAiTarget } from './target.ts';
 
 /** `npm run bench`: measures each layer against the bare decode loop. Run it on an idle machine. */
@@ -112,7 +112,7 @@ async function edge(directory: string): Promise<void> {
 
 async function sharedPrefix(model: BenchModel, plan: Plan, directory: string): Promise<void> {
   const { bar, progress } = startBar(model.name);
-  const report = await measureSharedPrefix(model, plan, progress);
+  const report = await measureStore(model, plan, progress);
   bar.stop();
   console.log(`\n${model.name}\n${sharedPrefixTable(report)}`);
   console.log(save(directory, `${model.name}-shared-prefix.json`, report));

@@ -3,6 +3,7 @@ import { expect, test } from 'vitest';
 import { commonSpan, measureLoad, shareOfBare } from './load.ts';
 import { linePlot } from './plot.ts';
 import { failures } from './report.ts';
+import { summary } from './shared-prefix.ts';
 import { quantile } from './statistics.ts';
 import type { Target, Trace } from './target.ts';
 
@@ -99,4 +100,19 @@ test('the share of the bare loop is the median over waves, each relative to the 
   expect(shareOfBare([90, 10, 95], [100, 100, 100, 100])).toBe(0.9);
   // In the second wave, no two streams overlapped.
   expect(shareOfBare([90, Number.NaN, 80], [100, 100, 100, 100])).toBeCloseTo(0.85);
+});
+
+test('compares runs with and without the prefix store round by round', () => {
+  const round = (withStore: number, without: number, firstTokenMs: number) =>
+    [withStore, without].map((tokensPerSecond) => [{ name: 'chat', tokensPerSecond, firstTokenMs }]);
+  // The machine slows down by half in the second round.
+  const { targets, gains } = summary(
+    ['with', 'without'],
+    [round(20, 10, 1), round(9, 5, 2), round(30, 10, 6)],
+  );
+  expect(gains).toEqual([2]);
+  expect(targets[0]).toEqual({
+    name: 'with',
+    measured: [{ name: 'chat', tokensPerSecond: 20, firstTokenMs: 2 }],
+  });
 });

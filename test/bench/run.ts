@@ -13,6 +13,7 @@ import { type LoadResult, measureLoad, shareOfBare } from './load.ts';
 import type { BenchModel } from './models.ts';
 import { CONTEXT, jobOf, type Plan, type Progress } from './plan.ts';
 import type { TargetReport } from './report.ts';
+import { measureSharedPrefix, type SharedPrefixReport } from './shared-prefix.ts';
 import { mean } from './statistics.ts';
 import { type Job, openAiTarget, originTarget, type Target } from './target.ts';
 
@@ -102,13 +103,7 @@ async function measureSystem(
   plan: Plan,
   progress: Progress,
 ): Promise<Layer> {
-  const system = await startSystem({
-    CONTINUO_MODEL_DIR: directory,
-    CONTINUO_MODEL_NAME: 'bench',
-    CONTINUO_SLOTS: String(slots),
-    CONTINUO_CONTEXT: String(CONTEXT),
-    CONTINUO_THREADS: String(plan.threads),
-  });
+  const system = await startSystem(systemOf(directory, slots, plan));
   const targets: TargetReport[] = [];
   const figures: Figures[number][] = [];
   const origin = await originTarget('origin, HTTP', { ...system.origin, model: 'bench' });
@@ -146,3 +141,34 @@ export async function measureModel(model: BenchModel, plan: Plan, progress: Prog
   }
   return { model: model.name, ...together(layers) };
 }
+
+/** Measures two systems that differ in the prefix store only, and the other server of the plan. */
+export async function measureStore(
+  model: BenchModel,
+  plan: Plan,
+  progress: Progress,
+): Promise<SharedPrefixReport> {
+  const start = (environment: Readonly<Record<string, string>>) =>
+    startSystem({
+      ...systemOf(model.directory(), Math.max(...plan.concurrency), plan),
+      ...environment,
+    });
+  const systems = [await start({}), await start({ CONTINUO_PREFIX_CACHE_MIB: '0' })];
+  const own = systems.map(({ url, apiKey }, index) => {
+    const name = index === 0 ? 'with the store' : 'without';
+    return openAiTarget(name, { baseUrl: `${url}/v1`, apiKey, model: 'bench' });
+  });
+  const targets = plan.foreign === null ? own : [...own, plan.foreign];
+  const report = await measureSharedPrefix(targets, plan, progress);
+  for (const target of own) await target.close();
+  for (const system of systems) await system.stop();
+  return report;
+}
+
+const systemOf = (directory: string, slots: number, plan: Plan): Readonly<Record<string, string>> => ({
+  CONTINUO_MODEL_DIR: directory,
+  CONTINUO_MODEL_NAME: 'bench',
+  CONTINUO_SLOTS: String(slots),
+  CONTINUO_CONTEXT: String(CONTEXT),
+  CONTINUO_THREADS: String(plan.threads),
+});

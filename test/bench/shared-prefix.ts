@@ -1,11 +1,9 @@
 import Table from 'cli-table3';
 import { mulberry32 } from '../support/random.ts';
-import { startSystem } from '../support/system.ts';
-import type { BenchModel } from './models.ts';
-import { CONTEXT, type Plan, type Progress, tokenIds } from './plan.ts';
+import { type Plan, type Progress, tokenIds } from './plan.ts';
 import { rounded } from './report.ts';
 import { median } from './statistics.ts';
-import { type Job, openAiTarget, type Target, type Trace } from './target.ts';
+import type { Job, Target, Trace } from './target.ts';
 
 /** Measures prompts that begin as earlier ones did, with the prefix store and without it. */
 
@@ -115,30 +113,12 @@ const workloads = (streams: readonly number[]): Workload[] => [
   evaluation,
 ];
 
-/** Two systems that differ in the prefix store only, and the other server of the plan, take turns. */
+/** @param targets take turns; the first has a prefix store, the second has none */
 export async function measureSharedPrefix(
-  model: BenchModel,
+  targets: readonly Target[],
   plan: Plan,
   progress: Progress,
 ): Promise<SharedPrefixReport> {
-  const start = (environment: Readonly<Record<string, string>>) =>
-    startSystem({
-      CONTINUO_MODEL_DIR: model.directory(),
-      CONTINUO_MODEL_NAME: 'bench',
-      CONTINUO_SLOTS: String(Math.max(...plan.concurrency)),
-      CONTINUO_CONTEXT: String(CONTEXT),
-      CONTINUO_THREADS: String(plan.threads),
-      ...environment,
-    });
-  const systems = [await start({}), await start({ CONTINUO_PREFIX_CACHE_MIB: '0' })];
-  const own = systems.map(({ url, apiKey }, index) =>
-    openAiTarget(index === 0 ? 'with the store' : 'without', {
-      baseUrl: `${url}/v1`,
-      apiKey,
-      model: 'bench',
-    }),
-  );
-  const targets = plan.foreign === null ? own : [...own, plan.foreign];
   const parts = workloads(plan.concurrency);
   const rounds: Measured[][][] = [];
   // The first round warms up.
@@ -156,15 +136,11 @@ export async function measureSharedPrefix(
     }
     if (round > 0) rounds.push(results);
   }
-  for (const target of own) await target.close();
-  for (const system of systems) await system.stop();
-  return summary(
-    targets.map(({ name }) => name),
-    rounds,
-  );
+  const names = targets.map(({ name }) => name);
+  return summary(names, rounds);
 }
 
-/** @param rounds by round, target and measurement; the first target has the store, the second has none */
+/** @param rounds by round, target and measurement */
 export function summary(names: readonly string[], rounds: readonly Measured[][][]): SharedPrefixReport {
   const [first] = rounds;
   const medianOf = (target: number, at: number, value: keyof Omit<Measured, 'name'>) =>
