@@ -57,6 +57,8 @@ export function createMetrics(measured: Measured) {
   const store = (name: string, help: string, count: keyof PrefixStoreStatus) =>
     perModel(`prefix_store_${name}`, help, ({ prefixStore }) => prefixStore?.[count] ?? 0);
   store('bytes', 'Memory of stored prefixes.', 'bytes');
+  store('hits', 'Prompts of which a stored prefix was found since the engine started.', 'hits');
+  store('misses', 'Prompts of which none was found since the engine started.', 'misses');
   store('stored_chunks', 'Chunks stored since the engine started.', 'storedChunks');
   store('evicted_chunks', 'Chunks evicted since the engine started.', 'evictedChunks');
   store('restored_tokens', 'Prompt tokens restored since the engine started.', 'restoredTokens');

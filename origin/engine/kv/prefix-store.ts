@@ -12,6 +12,10 @@ export interface PrefixStoreShape {
 /** Counters since the start; `bytes` is the present size. */
 export interface PrefixStoreStatus {
   readonly bytes: number;
+  /** Prompts of at least one chunk of which a prefix was found. */
+  readonly hits: number;
+  /** Those of which none was. */
+  readonly misses: number;
   readonly storedChunks: number;
   readonly restoredTokens: number;
   readonly evictedChunks: number;
@@ -59,7 +63,7 @@ export class PrefixStore {
   /** Memory that was given back. */
   readonly #unused: ChunkMemory[] = [];
   #lent = 0;
-  readonly #counts = { storedChunks: 0, restoredTokens: 0, evictedChunks: 0 };
+  readonly #counts = { hits: 0, misses: 0, storedChunks: 0, restoredTokens: 0, evictedChunks: 0 };
 
   constructor(shape: PrefixStoreShape) {
     this.#shape = shape;
@@ -71,7 +75,9 @@ export class PrefixStore {
 
   /** Returns the stored chunks at the start of a prompt, within its first `limit` positions. Valid until the next `add`. */
   find(namespace: string, prompt: Int32Array, limit: number): readonly StoredChunk[] {
-    return this.#find(namespace, prompt, limit);
+    const found = this.#find(namespace, prompt, limit);
+    if (limit >= this.#shape.chunk) this.#counts[found.length > 0 ? 'hits' : 'misses']++;
+    return found;
   }
 
   /** Writes stored chunks to a slot, from position `start` on. */

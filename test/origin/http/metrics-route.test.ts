@@ -5,7 +5,14 @@ import { originForEachTest } from './running-origin.ts';
 const origin = originForEachTest();
 
 test('GET /metrics counts requests, tokens, times and aborts', async () => {
-  const prefixStore = { bytes: 64, storedChunks: 5, evictedChunks: 1, restoredTokens: 96 };
+  const prefixStore = {
+    bytes: 64,
+    hits: 8,
+    misses: 2,
+    storedChunks: 5,
+    evictedChunks: 1,
+    restoredTokens: 96,
+  };
   origin.engine.status = { running: 3, waiting: 2, suspended: 1, suspensions: 7, healthy: true, prefixStore };
   await (await origin.call('/generate', { body: request() })).text();
   await origin.error('/generate', { body: '{' });
@@ -18,6 +25,8 @@ test('GET /metrics counts requests, tokens, times and aborts', async () => {
     'continuo_origin_suspended_sequences{model="tiny"} 1',
     'continuo_origin_suspensions{model="tiny"} 7',
     'continuo_origin_prefix_store_bytes{model="tiny"} 64',
+    'continuo_origin_prefix_store_hits{model="tiny"} 8',
+    'continuo_origin_prefix_store_misses{model="tiny"} 2',
     'continuo_origin_prefix_store_restored_tokens{model="tiny"} 96',
     'continuo_origin_requests_total{route="/generate",status="200"} 1',
     'continuo_origin_requests_total{route="/generate",status="502"} 1',

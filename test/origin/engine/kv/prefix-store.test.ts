@@ -152,6 +152,10 @@ describe('the prefix store', () => {
     const prompt = Int32Array.of(1, 2, 3, 4, 5, 6);
     for (const end of [2, 4, 6]) store.add(0, '', prompt, end, null);
     expect(store.find('', prompt, 6)).toHaveLength(2);
+    expect(store.find('other', prompt, 6)).toHaveLength(0);
+    // Shorter than a chunk, which cannot be found.
+    expect(store.find('', prompt, 1)).toHaveLength(0);
+    expect(store.status).toMatchObject({ hits: 1, misses: 1 });
     expect(store.status).toMatchObject({ storedChunks: 2, evictedChunks: 0 });
   });
 });
