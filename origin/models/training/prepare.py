@@ -207,26 +207,37 @@ def middle_range(text: str, rng: random.Random) -> tuple[int, int]:
     return tuple(sorted((start, rng.randrange(len(text) + 1))))  # type: ignore[return-value]
 
 
-def fill_in_the_middle(text: str, rng: random.Random) -> str:
-    """The text after the gap first, so that the missing text follows the text before it directly."""
+def fill_in_the_middle(text: str, rng: random.Random) -> tuple[str, str]:
+    """
+    The prompt of an infill, and the missing text. The text after the gap comes first, so that the missing text follows
+    the text before it directly.
+    """
     start, end = middle_range(text, rng)
+    # Otherwise the end is often the most likely token of a gap, and greedy infills are empty.
+    for _ in range(20):
+        if text[start:end].strip():
+            break
+        start, end = middle_range(text, rng)
     prefix, middle, suffix = text[:start], text[start:end], text[end:]
-    return f"{PREFIX}{SUFFIX}{suffix}{MIDDLE}{prefix}{middle}{END}"
+    return f"{PREFIX}{SUFFIX}{suffix}{MIDDLE}{prefix}", middle + END
 
 
-def one_pass(documents: list[str], rng: random.Random, fim_share: float) -> Iterator[str]:
+def one_pass(documents: list[str], rng: random.Random, fim_share: float) -> Iterator[tuple[str, ...]]:
     """All documents once, in a new order, a share of them as fill-in-the-middle examples."""
     for document in rng.sample(documents, len(documents)):
         if rng.random() < fim_share:
             for piece in pieces(document, rng):
                 yield fill_in_the_middle(piece, rng)
         else:
-            yield document + END
+            yield (document + END,)
 
 
-def encode(tokenizer: Tokenizer, texts: list[str]) -> np.ndarray:
-    """Token ids of all texts in a row, uint16 [tokens]."""
-    encoded = tokenizer.encode_batch_fast(texts, add_special_tokens=False)
+def encode(tokenizer: Tokenizer, texts: list[tuple[str, ...]]) -> np.ndarray:
+    """
+    Token ids of all texts in a row, uint16 [tokens]. The parts of a text are encoded separately, as a server does: no
+    token joins the end of a prompt and the start of its completion.
+    """
+    encoded = tokenizer.encode_batch_fast([part for text in texts for part in text], add_special_tokens=False)
     return np.concatenate([np.array(e.ids, dtype=np.uint16) for e in encoded])
 
 
@@ -265,13 +276,13 @@ def main() -> None:
         (arguments.out / f"{name}-held-out.json").write_text(json.dumps(held_out))
         print(f"{name}: {len(held_out)} documents held out ({sum(map(len, held_out)) / 1e3:.0f} k characters)")
 
-    def write(name: str, documents: list[str], texts: Callable[[], list[str]]) -> None:
+    def write(name: str, documents: list[str], texts: Callable[[], list[tuple[str, ...]]]) -> None:
         for index in range(arguments.passes):
             stream = encode(tokenizer, texts())
             np.save(arguments.out / f"{name}-{index}.npy", stream)
         print(f"{name}: {len(documents)} documents, {len(stream) / 1e6:.2f} M tokens a pass", flush=True)
 
-    def short_examples() -> list[str]:
+    def short_examples() -> list[tuple[str, ...]]:
         texts = [fill_in_the_middle(piece, rng) for d in split["python"][0] for piece in short_pieces(d, rng)]
         return rng.sample(texts, len(texts))
 
