@@ -119,7 +119,7 @@ describe('the built-in model', () => {
       stop: '\n\n\n',
     });
     expect(python.choices[0]?.finish_reason).toBe('stop');
-    const lines = (python.choices[0]?.text ?? '').split('\n');
+    const lines = (python.choices[0]?.text ?? '').trimEnd().split('\n');
     for (const line of lines) expect(line).toMatch(/^( {4}.*|)$/);
     expect(lines.at(-1)).toMatch(/^ +return .*n/);
     const story = await client.completions.create({

@@ -12,7 +12,9 @@ const search = async (page: Page, query: string): Promise<string[]> => {
 
 test('search finds an operation by one of its fields, and a guide by its words', async ({ visit }) => {
   const { page, violations } = await visit('/docs');
-  expect((await search(page, 'repetition_penalty'))[0]).toContain('POST /v1/completions');
+  // Several operations have the field.
+  const places = (await search(page, 'repetition_penalty')).slice(0, 3).join();
+  expect(places).toContain('POST /v1/completions');
   expect(await violations()).toEqual([]);
   expect((await search(page, 'rate limits')).join()).toContain('Tenants, API keys and limits');
   await search(page, 'glossary');
