@@ -15,8 +15,9 @@ export function TextPanel({ inspector }: { readonly inspector: TokenInspector })
     let editor: TextEditor | null = null;
     let closed = false;
     void import('../editor/text-editor.ts').then((module) => {
-      if (closed) return;
-      editor = new module.TextEditor(host.current!, {
+      // The visitor may have left the view while the editor was loading.
+      if (closed || host.current === null) return;
+      editor = new module.TextEditor(host.current, {
         content: state.content.peek(),
         keys: keysOf(state, inspector),
         onPoint: inspector.point,
