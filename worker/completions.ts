@@ -36,7 +36,6 @@ export interface ReadCall {
 export function complete(request: Request, context: RequestContext): Promise<Response> {
   return generate(request, context, (body, { dialect, bounds, model }) => {
     const call = parseCompletion(body, dialect, bounds, model.defaults);
-    refuseKeyForStream(request, call);
     return { call, answer: call.answer.stream ? answerStream : answerPlain };
   });
 }
@@ -55,7 +54,6 @@ function generateNative(
 ): Promise<Response> {
   const read = (body: JsonBody, { bounds, model }: Reading): ReadCall => {
     const { call, options } = parse(body, bounds, model.defaults);
-    refuseKeyForStream(request, call);
     const format = () => new NativeAnswer(call, model, options);
     const answer: ReadCall['answer'] = call.answer.stream
       ? (starting, to) => answerStream(starting, to, { writerOf: format, end: '' })
@@ -82,6 +80,7 @@ export async function generate(
   const body = withModel(await readJsonObject(request, context), dialect);
   const model = await resolveModel(body.model, principal, context, request.signal);
   const { call, answer } = read(body, { dialect, bounds: boundsOf(principal, context.settings), model });
+  refuseKeyForStream(request, call);
   context.caller.endUser = await endUserHash(call.endUser, principal.tenant);
   checkCapabilities(call, model);
   const reservation = await admit(principal, costOf(call, model), context);

@@ -40,7 +40,7 @@ export interface CompletionCall {
   readonly generation: GenerationFields;
   /** The field of the constraint, for the errors of its compilation. */
   readonly constraintField: string | null;
-  /** Converts an error of the upstream to the fields of a body that is not a completion's. */
+  /** Converts an error to the fields of a body that is not a completion's. */
   readonly rename?: (error: ApiError) => ApiError;
   /** The field `user`; null = absent. */
   readonly endUser: string | null;

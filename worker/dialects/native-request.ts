@@ -5,7 +5,6 @@ import { list } from '../../shared/json-fields.ts';
 import type { GenerationDefaults } from '../../shared/sampling.ts';
 import type { CompletionCall } from './completion-call.ts';
 import { DIALECTS } from './dialect.ts';
-import { withInfillNames } from './original-field-names.ts';
 import { parseRequest } from './parse-request.ts';
 import { parseCompletion, type RequestBounds } from './request.ts';
 
@@ -84,6 +83,17 @@ export function parseNative(body: Body, bounds: RequestBounds, defaults?: Genera
   return asNative(parseCompletion(rest, DIALECTS.llamacpp, bounds, defaults), body);
 }
 
+/** What POST /infill calls the fields `prompt` and `suffix`. */
+const INFILL_NAMES: Readonly<Record<string, string>> = { prompt: 'input_prefix', suffix: 'input_suffix' };
+
+/** Converts an error about a completion with a suffix to the field names of POST /infill. */
+function withInfillNames(error: ApiError): ApiError {
+  const { param } = error;
+  const name = INFILL_NAMES[param ?? ''] ?? param;
+  const message = error.message.replace(/'(prompt|suffix)'/g, (_, field) => `'${INFILL_NAMES[field]}'`);
+  return name === null ? error : error.renamed(name, message);
+}
+
 /**
  * Parses the body of POST /infill.
  * @throws ApiError 400 for the first invalid field
@@ -96,7 +106,11 @@ export function parseInfill(body: Body, bounds: RequestBounds, defaults?: Genera
   const plain = { ...rest, prompt: parts.input_prefix, suffix: parts.input_suffix };
   const infill = { middle: parts.prompt ?? '', files };
   try {
-    return asNative(parseCompletion(plain, DIALECTS.llamacpp, bounds, defaults, infill), body);
+    const { call, options } = asNative(
+      parseCompletion(plain, DIALECTS.llamacpp, bounds, defaults, infill),
+      body,
+    );
+    return { call: { ...call, rename: withInfillNames }, options };
   } catch (thrown) {
     throw thrown instanceof ApiError ? withInfillNames(thrown) : thrown;
   }

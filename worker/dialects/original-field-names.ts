@@ -6,27 +6,15 @@ const ANY_CONSTRAINT = 'structured_outputs';
 
 const CONSTRAINT_ERRORS: ReadonlySet<string> = new Set(['invalid_grammar', 'invalid_json_schema']);
 
-/** What POST /infill calls the fields `prompt` and `suffix`. */
-const INFILL_NAMES: Readonly<Record<string, string>> = { prompt: 'input_prefix', suffix: 'input_suffix' };
-
-/** Converts an error about a completion with a suffix to the field names of POST /infill. */
-export function withInfillNames(error: ApiError): ApiError {
-  const { param } = error;
-  const name = INFILL_NAMES[param ?? ''] ?? param;
-  const message = error.message.replace(/'(prompt|suffix)'/g, (_, field) => `'${INFILL_NAMES[field]}'`);
-  return name === null ? error : error.renamed(name, message);
-}
-
 /**
  * Converts an error of the upstream to the request's field names. The wire has one field for all constraints, and does
  * not distinguish a prompt from a list of one prompt.
  */
 export function withOriginalFieldNames(
   error: ApiError,
-  { constraintField, promptIsListed, generation, rename }: CompletionCall,
+  { constraintField, promptIsListed, rename }: CompletionCall,
 ): ApiError {
   if (rename) return rename(error);
-  if (generation.infill !== undefined) return withInfillNames(error);
   if (promptIsListed && error.param !== null && /^prompt\[\d+\]$/.test(error.param)) {
     const inList = (text: string) => text.replace('prompt[', 'prompt[0][');
     return error.renamed(inList(error.param), inList(error.message));

@@ -91,11 +91,10 @@ function checkImages({ prompts, images }: CompletionCall['generation'], model: O
 
 /** @throws ApiError 400 if the model lacks a feature of the request */
 export function checkCapabilities(call: CompletionCall, model: OriginModel): void {
-  const { suffix, infill } = call.generation;
-  if (suffix !== null && !model.infill) {
-    const param = infill === undefined ? 'suffix' : 'input_suffix';
-    const message = `Unsupported parameter: the model '${model.id}' cannot fill in the middle, so '${param}' is not available.`;
-    throw new ApiError('unsupported_parameter', message, { param });
+  if (call.generation.suffix !== null && !model.infill) {
+    const message = `Unsupported parameter: the model '${model.id}' cannot fill in the middle, so 'suffix' is not available.`;
+    const error = new ApiError('unsupported_parameter', message, { param: 'suffix' });
+    throw call.rename?.(error) ?? error;
   }
   checkImages(call.generation, model);
 }

@@ -46,7 +46,7 @@ export function costOf({ generation }: CompletionCall, model: OriginModel): Requ
   };
 }
 
-/** Returns the texts of an infill besides its prompt. The origin cuts them to the context. */
+/** Returns the other texts of an infill than its prompt. The origin cuts them to the context. */
 const infillTexts = ({ suffix, infill }: CompletionCall['generation']): string[] =>
   infill === undefined ? [] : [suffix ?? '', infill.middle, ...infill.files.map(({ text }) => text)];
 

@@ -1,8 +1,8 @@
 import * as z from 'zod';
 import { generativeScoringResponse, labelScoreRequest, scoringResponse } from '../../shared/label-scores.ts';
 import { scoreRequest, scoreResponse } from '../../shared/score.ts';
-import { IDEMPOTENCY_HEADER, REPLAY_HEADERS } from '../http/headers.ts';
-import { COMPLETION, type DocumentedOperation } from './documented-operation.ts';
+import { REPLAY_HEADERS } from '../http/headers.ts';
+import { COMPLETION, type DocumentedOperation, REPEATABLE } from './documented-operation.ts';
 
 const ID = '0f3a9c1d5b7e2846a0c4d8e2f6b1a395';
 
@@ -19,10 +19,7 @@ const common = {
   errors: COMPLETION,
   limited: true,
   answerHeaders: REPLAY_HEADERS,
-  headers: {
-    [IDEMPOTENCY_HEADER]:
-      'Runs a request once: repeated with the same key within one hour, it gets the first response.',
-  },
+  headers: REPEATABLE,
 } as const;
 
 const likelihoods = scoreRequest.partial({ model: true });

@@ -24,8 +24,11 @@ export class LikelihoodFormat implements PlainFormat {
   }
 
   end({ usage }: EventOf<'done'>): string {
+    const { id, created, model } = this.#envelope;
     return JSON.stringify({
-      ...headOf(this.#envelope),
+      id: id.replace(/^cmpl/, 'score'),
+      created,
+      model,
       object: 'list',
       data: this.#continuations.map((continuation, index) => this.#score(continuation, index)),
       usage: usageObject(usage),
@@ -50,9 +53,6 @@ export class LikelihoodFormat implements PlainFormat {
     };
   }
 }
-
-/** Returns the members that all answers share. */
-const headOf = ({ id, created, model }: Envelope) => ({ id: id.replace(/^cmpl/, 'score'), created, model });
 
 /** Returns the bytes of a text as it was sent, or those that its token ids stand for. */
 const byteCount = (continuation: WirePrompt, tokens: readonly TokenLogprob[]): number =>

@@ -78,8 +78,8 @@ export interface LikelihoodCall {
 }
 
 /**
- * Parses a request for the likelihoods of continuations. The most likely token of each position tells whether the
- * continuation is the greedy one.
+ * Parses a request for the likelihoods of continuations. The most likely token of each position
+ * shows whether the continuation is the greedy one.
  * @throws ApiError 400 for the first invalid field
  */
 export function parseLikelihoods(

@@ -90,7 +90,7 @@ function constraintFields(constraint: WireConstraint | null, flavor: Flavor): Fi
   }
 }
 
-const unsupported = (param: string, what: string): ApiError =>
+export const unsupported = (param: string, what: string): ApiError =>
   new ApiError('unsupported_parameter', `Unsupported parameter: this model's server cannot ${what}.`, {
     param,
   });

@@ -8,6 +8,7 @@ import type {
 } from '../../shared/generation.ts';
 import { withoutTrailingSpace } from '../../shared/score.ts';
 import type { Flavor } from './flavors.ts';
+import { unsupported } from './openai-request.ts';
 
 /** Scores continuations at an OpenAI-compatible server, which echoes prompts with their logprobs. */
 
@@ -29,11 +30,6 @@ export const cannotScore = (model: string): ApiError =>
 /** True if a server refuses a request because it cannot echo a prompt with logprobs. */
 export const refusesEcho = ({ status, message }: ApiError): boolean =>
   status === 400 && /\b(echo|logprobs)\b/i.test(message);
-
-const unsupported = (param: string, what: string): ApiError =>
-  new ApiError('unsupported_parameter', `Unsupported parameter: this model's server cannot ${what}.`, {
-    param,
-  });
 
 /**
  * Returns the request whose prompts are the context and a continuation each, to be sent with `echo`.
