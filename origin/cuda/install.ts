@@ -16,7 +16,7 @@ export interface InstallContext {
   readonly sleep: (ms: number) => Promise<void>;
 }
 
-/** Files of the folder besides the libraries. */
+/** The other files of the folder. */
 const INSTALLED = 'installed.json';
 const LOCK = '.install.lock';
 

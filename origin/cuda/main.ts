@@ -1,5 +1,6 @@
 import http from 'node:http';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { commandConnection } from '../hub/command-connection.ts';
 import { installedCudaFolder } from '../model/ort/cuda-folder.ts';
 import { CommandError, createProgram, runProgram } from '../terminal/program.ts';
 import { byteSize, createProgress } from '../terminal/progress.ts';
@@ -10,14 +11,8 @@ import { CUDA_WHEELS, CUDNN_WHEELS } from './wheels.ts';
 
 /** `npm run cuda:install`: everything that CUDA needs except the driver. */
 
-const MAX_ATTEMPTS = 6;
-const STALL_MS = 30_000;
-
 const terminal = processTerminal();
 const progress = createProgress(terminal.stderr);
-const onRetry = (reason: string, delayMs: number) =>
-  progress.note(`${reason}; next attempt in ${(delayMs / 1000).toFixed(1)} s`);
-const retries = { maxAttempts: MAX_ATTEMPTS, sleep, random: Math.random, onRetry };
 
 const program = createProgram(
   'cuda:install',
@@ -34,7 +29,7 @@ const program = createProgram(
     const wheels = [...(cudnn ? CUDNN_WHEELS : []), ...CUDA_WHEELS];
     const bytes = wheels.reduce((sum, { identity }) => sum + identity.size, 0);
     progress.note(`installing into ${folder}; up to ${byteSize(bytes)} to download`);
-    const index = new PackageIndex({ url: process.env.PIP_INDEX_URL, fetch, retries, stallMs: STALL_MS });
+    const index = new PackageIndex({ url: process.env.PIP_INDEX_URL, ...commandConnection(progress) });
     await installWheels(wheels, { index, folder, progress, sleep });
     if (named !== undefined) return;
     const { checkCuda } = await import('../model/device/cuda-check.ts');

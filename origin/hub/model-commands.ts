@@ -10,6 +10,7 @@ import { createResults, type Results } from '../terminal/tables.ts';
 import type { Terminal } from '../terminal/terminal.ts';
 import { cachedModels, removeCached } from './cache.ts';
 import type { ModelCheck } from './check.ts';
+import { commandConnection } from './command-connection.ts';
 import { HubClient } from './hub-client.ts';
 import { type HubSettings, readHubSettings } from './hub-settings.ts';
 import { requireRepository, requireRevision } from './names.ts';
@@ -29,8 +30,6 @@ interface CheckOptions extends VariantOptions {
   readonly prompt: string;
 }
 
-const MAX_ATTEMPTS = 6;
-const STALL_MS = 30_000;
 const PROMPT = 'Once upon a time there was a little girl who';
 
 /** Adds pull, list, check and remove. The root of the tree has the option `--json`. */
@@ -107,10 +106,7 @@ async function pulled(
   progress: ProgressDisplay,
 ): Promise<string[]> {
   const repository = requireRepository(name);
-  const onRetry = (reason: string, delayMs: number) =>
-    progress.note(`${reason}; next attempt in ${(delayMs / 1000).toFixed(1)} s`);
-  const retries = { maxAttempts: MAX_ATTEMPTS, sleep, random: Math.random, onRetry };
-  const client = new HubClient({ settings, fetch, retries, stallMs: STALL_MS });
+  const client = new HubClient({ settings, ...commandConnection(progress) });
   const model = await pull(
     { repository, revision: requireRevision(revision), variant },
     { client, cache: settings.cache, progress },
