@@ -1,5 +1,5 @@
 import { useSignal, useSignalEffect } from '@preact/signals';
-import { useEffect, useRef } from 'preact/hooks';
+import { useLayoutEffect, useRef } from 'preact/hooks';
 import type { TextEditor } from '../editor/text-editor.ts';
 import { DisplayBar } from './display-bar.tsx';
 import { complete, toggleMark, toggleUnderline, usePlayground } from './playground-state.ts';
@@ -11,13 +11,13 @@ export function TextPanel({ inspector }: { readonly inspector: TokenInspector })
   const state = usePlayground();
   const host = useRef<HTMLDivElement>(null);
   const isLoaded = useSignal(false);
-  useEffect(() => {
+  // Its cleanup runs with the removal of the view; that of useEffect later, when the editor may have no place any more.
+  useLayoutEffect(() => {
     let editor: TextEditor | null = null;
     let closed = false;
     void import('../editor/text-editor.ts').then((module) => {
-      // The visitor may have left the view while the editor was loading.
-      if (closed || host.current === null) return;
-      editor = new module.TextEditor(host.current, {
+      if (closed) return;
+      editor = new module.TextEditor(host.current!, {
         content: state.content.peek(),
         keys: keysOf(state, inspector),
         onPoint: inspector.point,
