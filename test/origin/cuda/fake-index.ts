@@ -38,7 +38,7 @@ export function zip(files: Readonly<Record<string, Buffer>>): Buffer {
   return Buffer.concat([...parts, ...directory, end]);
 }
 
-/** Returns a wheel of a project with libraries beside a file that nobody wants. */
+/** Returns a wheel of a project with libraries beside a file that is not wanted. */
 export function wheelOf(project: string, libraries: Readonly<Record<string, Buffer>>) {
   const inside = Object.entries(libraries).map(
     ([name, bytes]) => [`nvidia/cu13/lib/${name}`, bytes] as const,

@@ -220,17 +220,23 @@ function expected(
   return steps;
 }
 
+/** Opens the synthetic model of a layout, or skips the test where it cannot be computed. */
+async function openLayout(
+  { model = {}, place = {}, prefillChunk = 8, needsVnni = false }: Layout,
+  skip: (condition: boolean, note: string) => void,
+): Promise<ModelRunner> {
+  skip(needsVnni && !hasVnni(), 'without VNNI, ONNX Runtime overflows in 8-bit products inside of branches');
+  const directory = temporaryDirectory();
+  writeSyntheticModel(directory, model, place);
+  const { runner } = await openModel(modelOptions(directory, { prefillChunk }));
+  return runner;
+}
+
 it.for(LAYOUTS)(
   '$layout: greedy tokens and logprobs match a float64 forward pass',
   async (layout, { skip }) => {
-    const { model = {}, place = {}, variation, prefillChunk = 8, tolerance, needsVnni = false } = layout;
-    skip(
-      needsVnni && !hasVnni(),
-      'without VNNI, ONNX Runtime overflows in 8-bit products inside of branches',
-    );
-    const directory = temporaryDirectory();
-    writeSyntheticModel(directory, model, place);
-    const { runner } = await openModel(modelOptions(directory, { prefillChunk }));
+    const { model = {}, variation, tolerance } = layout;
+    const runner = await openLayout(layout, skip);
     const prompt = promptOf(layout.seed);
     const steps = await continued(runner, 2, prompt);
     runner.dispose();
@@ -248,16 +254,10 @@ it.for(LAYOUTS)(
 
 it.for(LAYOUTS)(
   '$layout: KV that was read and written to another slot gives the same bits',
-  async ({ model = {}, place = {}, prefillChunk = 8, seed, needsVnni = false }, { skip }) => {
-    skip(
-      needsVnni && !hasVnni(),
-      'without VNNI, ONNX Runtime overflows in 8-bit products inside of branches',
-    );
-    const directory = temporaryDirectory();
-    writeSyntheticModel(directory, model, place);
-    const { runner } = await openModel(modelOptions(directory, { prefillChunk }));
+  async (layout, { skip }) => {
+    const runner = await openLayout(layout, skip);
     const { kvBytes, shape } = runner;
-    const prompt = promptOf(seed);
+    const prompt = promptOf(layout.seed);
     const logits = await prefillPrompt(runner, 2, prompt);
     // The other slot has the KV of a longer prompt.
     await prefillPrompt(runner, 1, randomTokens(prompt.length + 9, 5));

@@ -15,7 +15,7 @@ const kvBytes: KvBytes = {
 const CHUNK_BYTES = storedChunkBytes({ chunk: CHUNK, kvBytes });
 const storeOf = (budgetBytes: number) => new PrefixStore({ chunk: CHUNK, kvBytes, budgetBytes });
 
-/** Scores of a whole prompt, told apart by one number. */
+/** Scores of a whole prompt, which one number identifies. */
 function scoresOf(prompt: Int32Array, number: number): TokenScores {
   const scores = new TokenScores(prompt.length, MAX_TOP_LOGPROBS);
   for (let at = 0; at < prompt.length; at++) scores.set(at, { logprob: number + at, top: [[at, number]] });

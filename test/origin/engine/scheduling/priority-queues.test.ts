@@ -72,7 +72,7 @@ class Machine {
     this.holders = this.holders.filter(({ done, length }) => done < length);
   }
 
-  /** Requires that nobody waits who has a better right to a slot than its holder. */
+  /** Requires that no waiting tenant has a better right to a slot than its holder. */
   #expectPolicy(): void {
     const waiting = this.requests.flatMap(({ all }) =>
       all.filter((run) => run.done < run.length && !this.holders.includes(run)),
