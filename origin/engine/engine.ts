@@ -14,7 +14,8 @@ import type { SamplerVocabulary } from '../sampling/vocabulary.ts';
 import { SamplerWorkspace } from '../sampling/workspace.ts';
 import { violations } from './invariants.ts';
 import type { KvCopy } from './kv/kv-slots.ts';
-import { PrefixStore, storedChunkBytes } from './kv/prefix-store.ts';
+import { prefixStoreRoom } from './kv/prefix-memory.ts';
+import { PrefixStore } from './kv/prefix-store.ts';
 import type { EngineStatus, StepReport, Submission } from './messages.ts';
 import { type ModelRun, ModelRuns } from './model-runs.ts';
 import type { OpenRequest } from './open-request.ts';
@@ -216,8 +217,10 @@ export class Engine {
 
 /** Returns null without memory for a single chunk, or if the KV cannot be read. */
 function prefixStore({ shape, kvBytes }: ModelRunner, budgetBytes: number): PrefixStore | null {
-  if (kvBytes === null || budgetBytes < storedChunkBytes({ chunk: shape.prefillChunk, kvBytes })) return null;
-  return new PrefixStore({ chunk: shape.prefillChunk, kvBytes, budgetBytes });
+  if (kvBytes === null) return null;
+  const { prefillChunk: chunk, vocabularySize } = shape;
+  const storeShape = { chunk, kvBytes, vocabularySize, budgetBytes };
+  return prefixStoreRoom(storeShape).chunks > 0 ? new PrefixStore(storeShape) : null;
 }
 
 const modelFailure = (): ApiError =>

@@ -3,6 +3,7 @@ import type { SamplerPool } from '../sampling/pool/sampler-pool.ts';
 import type { KvCopy } from './kv/kv-slots.ts';
 import type { StepReport } from './messages.ts';
 import type { OpenRequest } from './open-request.ts';
+import type { PromptPrefill } from './prompt-prefill.ts';
 import type { Requests } from './requests.ts';
 import type { RunningSet } from './running-set.ts';
 import { DecodeBatchBuilder, FlexPause, prefillChunk } from './scheduler.ts';
@@ -24,7 +25,11 @@ export interface RunResult extends Pick<StepReport, 'rows' | 'tokens' | 'drafted
   readonly copies: readonly KvCopy[];
 }
 
+/** Prompts of so many chunks in total are restored per step. To copy them takes a fraction of the time to compute one. */
+const MAX_RESTORED_CHUNKS = 32;
+
 const NO_DRAFT = { drafted: 0, accepted: 0 };
+const NO_LOGITS = new Float32Array(0);
 
 export interface ModelRunsOptions {
   readonly runner: ModelRunner;
@@ -58,12 +63,13 @@ export class ModelRuns {
   }
 
   /**
-   * Yields a run per draft, the decode batch of all other sequences, then one prefill chunk. Each run is built when the
-   * run before it has ended.
+   * Yields one prefill chunk, then a run per draft, then the decode batch of all other sequences. A prompt whose last chunk
+   * was computed thus decodes in the same step. Each run is built when the run before it has ended.
    */
   *schedule(): Generator<ModelRun> {
     const { prefills, decoding } = this.#running;
     const classes = this.#flexPause.next(prefills.some(({ request }) => !request.flex));
+    yield* this.#schedulePrefills(classes === 'flex-first');
     const mayDecode = (sequence: Sequence): boolean => classes !== 'interactive' || !sequence.request.flex;
     const candidates = decoding.map((sequence) => (sequence && mayDecode(sequence) ? sequence : null));
     const drafts = this.#speculation.drafts(candidates);
@@ -71,8 +77,20 @@ export class ModelRuns {
     const drafted = new Set(drafts.map(({ sequence }) => sequence));
     const decode = this.#scheduleDecode((sequence) => mayDecode(sequence) && !drafted.has(sequence));
     if (decode !== null) yield decode;
-    const prefill = this.#schedulePrefill(classes === 'flex-first');
-    if (prefill !== null) yield prefill;
+  }
+
+  /** Yields runs until one computes a chunk. Prompts that are stored as a whole come on top, as far as copying is cheap. */
+  *#schedulePrefills(flexFirst: boolean): Generator<ModelRun> {
+    let restored = 0;
+    while (restored < MAX_RESTORED_CHUNKS * this.#runner.shape.prefillChunk) {
+      const prefill = this.#running.nextPrefill(flexFirst);
+      if (prefill === null) return;
+      const run = this.#schedulePrefill(prefill);
+      const computes = !prefill.done;
+      yield run;
+      if (computes) return;
+      restored += prefill.tokens.length;
+    }
   }
 
   /** Schedules the decoding sequences that match. */
@@ -144,17 +162,34 @@ export class ModelRuns {
     };
   }
 
-  /** Schedules the next chunk of one prompt; before its first chunk the prompt gets its slot. */
-  #schedulePrefill(flexFirst: boolean): ModelRun | null {
-    const prefill = this.#running.nextPrefill(flexFirst);
-    if (prefill === null) return null;
-    let copies: readonly KvCopy[] = [];
-    let restore = (): void => undefined;
-    if (prefill.slot < 0) {
-      const assignment = this.#running.assignSlot(prefill);
-      ({ copies, restore } = assignment);
-      this.#requests.start(prefill, assignment.cached, this.#now());
-    }
+  /**
+   * Schedules the next chunk of one prompt. Before its first chunk the prompt gets its slot. If everything of it is stored,
+   * the run computes nothing.
+   */
+  #schedulePrefill(prefill: PromptPrefill): ModelRun {
+    if (prefill.slot >= 0) return this.#scheduleChunk(prefill, [], () => undefined);
+    const { copies, restore, logits } = this.#running.prefixes.assign(prefill);
+    this.#requests.start(prefill, prefill.computed, this.#now());
+    if (!prefill.done) return this.#scheduleChunk(prefill, copies, restore);
+    const { request, tokens } = prefill;
+    return {
+      kind: 'prefill',
+      copies,
+      requests: [request],
+      start: () => {
+        restore();
+        return logits ?? NO_LOGITS;
+      },
+      postprocess: (row, now) => ({
+        ...NO_DRAFT,
+        rows: 1,
+        tokens: 0,
+        copies: request.closed ? [] : this.#requests.advancePrefill(prefill, tokens.length, () => row, now),
+      }),
+    };
+  }
+
+  #scheduleChunk(prefill: PromptPrefill, copies: readonly KvCopy[], restore: () => void): ModelRun {
     const { request, slot, tokens, computed, wantedLogits, images, scoredFrom } = prefill;
     const { prefillChunk: length } = this.#runner.shape;
     const chunk = prefillChunk(slot, tokens, computed, length, wantedLogits, images, scoredFrom);

@@ -4,6 +4,7 @@ import type { EmbeddedImage } from '../model/model-runner.ts';
 import { tokenLogprob } from '../sampling/logprobs.ts';
 import { Utf8Assembler } from '../tokenizer/detokenizer.ts';
 import { bytesOf, type TokenBytes } from '../tokenizer/token-bytes.ts';
+import type { StoredPrompt } from './kv/prefix-store.ts';
 import { TokenScores } from './kv/token-scores.ts';
 import type { OpenRequest, QueuedSequence } from './open-request.ts';
 import type { PrefillCandidate, WantedLogits } from './scheduler.ts';
@@ -25,6 +26,8 @@ export class PromptPrefill implements PrefillCandidate {
   slot = -1;
   /** Positions whose KV is in the slot. */
   computed = 0;
+  /** Its runs in the prefix store; null until it has a slot, or without a store. */
+  stored: StoredPrompt | null = null;
   /** Time of its first chunk. */
   startedAt = Number.POSITIVE_INFINITY;
 
@@ -59,6 +62,11 @@ export class PromptPrefill implements PrefillCandidate {
 
   get done(): boolean {
     return this.computed === this.tokens.length;
+  }
+
+  /** False if the prompt is only evaluated. */
+  get generates(): boolean {
+    return this.request.prompt(this.promptIndex).maxTokens > 0;
   }
 
   /** True if the request's time for its prompt is over. A prompt that is only evaluated has no limit. */

@@ -130,7 +130,7 @@ export class Requests {
     const { request } = prefill;
     const { running, context } = this.#options;
     if (!this.#attempt(request, () => prefill.advance(end, row, context))) return [];
-    running.record(prefill, end);
+    running.prefixes.record(prefill, end, prefill.done && prefill.wantedLogits === 'last' ? row(-1) : null);
     const isCut = !prefill.done && prefill.isLate(now);
     if (!prefill.done && !isCut) return [];
     if (prefill.sendsEvent) {

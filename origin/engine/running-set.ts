@@ -1,8 +1,8 @@
-import { type KvCopy, KvSlots, type KvSlotsShape, type SlotAssignment } from './kv/kv-slots.ts';
+import { type KvCopy, KvSlots, type KvSlotsShape } from './kv/kv-slots.ts';
 import type { PrefixStore } from './kv/prefix-store.ts';
-import { takeScores } from './kv/token-scores.ts';
 import type { Submission } from './messages.ts';
 import { type OpenRequest, type QueuedSequence, sequenceCount } from './open-request.ts';
+import { PrefixCache } from './prefix-cache.ts';
 import { PromptPrefill } from './prompt-prefill.ts';
 import { Compaction, PrefillTurns } from './scheduler.ts';
 import { PriorityQueues } from './scheduling/priority-queues.ts';
@@ -16,6 +16,7 @@ import { KvMoveFailure, SuspendedSet, type SuspendedState } from './suspended-se
  */
 export class RunningSet {
   readonly kv: KvSlots;
+  readonly prefixes: PrefixCache;
   /** Open requests by id. */
   readonly requests = new Map<string, OpenRequest>();
   /** The sequence decoding in each slot. */
@@ -23,7 +24,6 @@ export class RunningSet {
   readonly suspended: SuspendedSet;
   readonly #queues: PriorityQueues<QueuedSequence, OpenRequest>;
   readonly #store: PrefixStore | null;
-  readonly #chunk: number;
   readonly #turns = new PrefillTurns();
   readonly #compaction = new Compaction();
   #prefills: PromptPrefill[] = [];
@@ -31,8 +31,8 @@ export class RunningSet {
   /** @param store keeps prefixes beyond the slots; null = nothing does */
   constructor(shape: KvSlotsShape, maxWaiting: number, store: PrefixStore | null = null) {
     this.#store = store;
-    this.#chunk = shape.prefillChunk;
     this.kv = new KvSlots(shape, store !== null);
+    this.prefixes = new PrefixCache(this.kv, store, shape.prefillChunk);
     this.#queues = new PriorityQueues(shape.slots, maxWaiting);
     this.suspended = new SuspendedSet(this.kv, store);
     this.decoding = Array.from({ length: shape.slots }, () => null);
@@ -174,39 +174,6 @@ export class RunningSet {
   nextPrefill(flexFirst: boolean): PromptPrefill | null {
     const preferred = this.#prefills.filter(({ request }) => request.flex === flexFirst);
     return this.#turns.next(preferred.length > 0 ? preferred : this.#prefills);
-  }
-
-  /**
-   * Gives a prompt its slot, with the longest prefix that a slot or the store has. `restore` writes what the store has; call
-   * it after the copies and before the next prefill ends.
-   */
-  assignSlot(prefill: PromptPrefill): SlotAssignment & { readonly restore: () => void } {
-    const { request, promptIndex, tokens, scores, scoredFrom, storable } = prefill;
-    const { cacheNamespace } = request;
-    const { images = [] } = request.prompt(promptIndex);
-    // Without their pixels, because a cached prefix may outlive the request by days.
-    const spans = images.map(({ at, count, key }) => ({ at, count, key }));
-    // The last token is always computed, because its logits are needed.
-    const found = this.#store?.find(cacheNamespace, tokens, Math.min(storable, tokens.length - 1)) ?? [];
-    const usable = scores === null ? found : takeScores(scores, tokens, found, this.#chunk, scoredFrom);
-    const stored = usable.length * this.#chunk;
-    // Positions of slots and chunks without scores have no logits.
-    const limit = scores === null ? tokens.length - 1 : Math.max(stored, scoredFrom);
-    const assignment = this.kv.assign(tokens, cacheNamespace, limit, spans, stored);
-    const { slot, cached, restoredFrom } = assignment;
-    prefill.slot = slot;
-    prefill.computed = cached;
-    const restored = usable.slice(restoredFrom / this.#chunk);
-    return { ...assignment, restore: () => this.#store?.restore(slot, restoredFrom, restored) };
-  }
-
-  /** Notes that a prompt's positions up to `end` have been computed, and stores their last chunk if it is whole. */
-  record(prefill: PromptPrefill, end: number): void {
-    const { slot, tokens, request, scores, scoredFrom, storable } = prefill;
-    this.kv.record(slot, end);
-    if (end % this.#chunk !== 0 || end > storable) return;
-    const isScored = scoredFrom === 0 || end - this.#chunk > scoredFrom;
-    this.#store?.add(slot, request.cacheNamespace, tokens, end, isScored ? scores : null);
   }
 
   /** Gives slots to the sequences of a computed prompt that continue; the first takes the prompt's slot. */

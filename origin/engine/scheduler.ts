@@ -6,7 +6,7 @@ import {
 } from '../model/model-runner.ts';
 
 /**
- * What one step computes. There are no phases: each step runs the decode batch first, then one prefill chunk. A running
+ * What one step computes. There are no phases: each step runs one prefill chunk first, then the decode batch. A running
  * stream therefore waits for at most one chunk between two of its tokens.
  */
 

@@ -1,5 +1,6 @@
 import type { KvCopy, KvSlots, SlotPrompt } from './kv/kv-slots.ts';
-import type { ChunkMemory, PrefixStore } from './kv/prefix-store.ts';
+import type { ChunkMemory } from './kv/prefix-memory.ts';
+import type { PrefixStore } from './kv/prefix-store.ts';
 import type { OpenRequest, QueuedSequence } from './open-request.ts';
 import type { PromptPrefill } from './prompt-prefill.ts';
 import type { Sequence } from './sequence.ts';
@@ -52,7 +53,7 @@ export class SuspendedSet {
   get holdsItsMemory(): boolean {
     let chunks = 0;
     for (const { kv } of this.#sequences.values()) chunks += kv?.memory.length ?? 0;
-    return chunks === (this.#store?.lent ?? 0);
+    return chunks === (this.#store?.saved.chunks ?? 0);
   }
 
   /**
@@ -63,7 +64,7 @@ export class SuspendedSet {
   add(queued: QueuedSequence, state: SuspendedState): boolean {
     if (state === null || state.slot < 0) this.#sequences.set(queued, { state, kv: null });
     else {
-      const memory = moved(() => this.#store?.save(state.slot, state.computed) ?? null);
+      const memory = moved(() => this.#store?.saved.save(state.slot, state.computed) ?? null);
       if (memory === null) return false;
       const prompt = this.#kv.suspend(state.slot, queued.request.submission.cachePrompt);
       state.slot = -1;
@@ -88,7 +89,7 @@ export class SuspendedSet {
     const { slot, copies } = this.#kv.resume(kv.prompt);
     copy(copies);
     try {
-      moved(() => this.#store!.writeBack(slot, kv.memory, state.computed));
+      moved(() => this.#store!.saved.writeBack(slot, kv.memory, state.computed));
     } catch (error) {
       this.#kv.release(slot, false);
       throw error;
@@ -101,7 +102,7 @@ export class SuspendedSet {
   remove(request: OpenRequest): readonly QueuedSequence[] {
     const removed = this.sequences.filter((queued) => queued.request === request);
     for (const queued of removed) {
-      this.#store?.free(this.#sequences.get(queued)!.kv?.memory ?? []);
+      this.#store?.saved.free(this.#sequences.get(queued)!.kv?.memory ?? []);
       this.#sequences.delete(queued);
     }
     return removed;

@@ -1,18 +1,20 @@
-import { MAX_TOP_LOGPROBS } from '../../../shared/logprob.ts';
 import type { KvBytes } from '../../model/model-runner.ts';
-import { type ChunkScores, scoreBytes, TokenScores } from './token-scores.ts';
-
-export interface PrefixStoreShape {
-  /** Positions of a chunk. */
-  readonly chunk: number;
-  readonly kvBytes: KvBytes;
-  readonly budgetBytes: number;
-}
+import {
+  allocateChunk,
+  allocateLogits,
+  type ChunkMemory,
+  MemoryPool,
+  type PrefixStoreShape,
+  prefixStoreRoom,
+} from './prefix-memory.ts';
+import { type Linked, RecencyList } from './recency-list.ts';
+import { SavedKv } from './saved-kv.ts';
+import type { RunScores, TokenScores } from './token-scores.ts';
 
 /** Counters since the start; `bytes` is the present size. */
 export interface PrefixStoreStatus {
   readonly bytes: number;
-  /** Prompts of at least one chunk of which a prefix was found. */
+  /** Prompts of which a prefix was found. */
   readonly hits: number;
   /** Those of which none was. */
   readonly misses: number;
@@ -21,21 +23,29 @@ export interface PrefixStoreStatus {
   readonly evictedChunks: number;
 }
 
-/** What is stored of one chunk of a prompt. */
-export interface StoredChunk extends ChunkScores {
+/** What is stored of one run of a prompt's prefill: of a whole chunk, or of the positions left at the prompt's end. */
+export interface StoredRun extends RunScores {
+  /** Its positions. */
+  readonly length: number;
   readonly kv: Uint8Array;
+  /**
+   * Of its last position, computed without those of other positions, because some models round differently with them; null
+   * if they are not stored.
+   */
+  readonly logits: Float32Array | null;
 }
 
-/** Memory for one chunk. */
-export type ChunkMemory = Pick<StoredChunk, 'kv' | 'scores'>;
-
-/** One chunk of a prompt, after the chunks on the way from the root. */
-interface Node extends StoredChunk {
+/** A stored run of a prompt, after the runs on the way from the root. Only whole chunks have children. */
+interface Node extends StoredRun, Linked<Node> {
   readonly parent: Node | Root;
   readonly key: string;
   readonly children: Map<string, Node>;
+  readonly memory: ChunkMemory;
+  logits: Float32Array | null;
   scored: boolean;
   next: number;
+  /** False once it was evicted. */
+  stored: boolean;
 }
 
 /** The beginning of every prompt in a namespace. */
@@ -43,223 +53,204 @@ interface Root extends Pick<Node, 'key' | 'children'> {
   readonly parent: null;
 }
 
-const NO_NODES: ReadonlySet<Node> = new Set();
+/** A prompt and its stored runs, in order. The runs are valid until the next `add`. */
+export interface StoredPrompt {
+  readonly namespace: string;
+  readonly tokens: Int32Array;
+  readonly runs: Node[];
+}
 
 /**
- * Keeps the KV of prompt chunks beyond the slots: a radix tree per namespace over the fixed grid of prefill chunks. The
- * bytes are those of the original prefill, so a restored prefix gives the same bits. If the logprobs of the prompt were
- * computed, the chunks keep them.
+ * Keeps the KV of prompts beyond the slots: a radix tree per namespace over the runs of a prefill, which are whole chunks
+ * but for the last one. The bytes are those of the original prefill, so a restored prefix gives the same bits. A prompt's
+ * last run is stored with its logits, so an equal prompt needs no run of the model. If the logprobs of the prompt were
+ * computed, the runs keep them.
  *
- * The KV of suspended sequences is kept in the same memory, and evicts chunks.
- *
- * The least recently used chunk is evicted first. A use counts for the chunks before it, too, so the oldest chunk never has
- * a successor. Memory never exceeds the budget, because the memory of an evicted chunk is used again.
+ * The least recently used run is evicted first. A use counts when a prompt begins, and for all its runs. A run is always
+ * older than the one before it, so the oldest has no successor. Memory never exceeds the budget.
  */
 export class PrefixStore {
-  readonly #shape: PrefixStoreShape;
+  readonly #chunk: number;
+  readonly #kvBytes: KvBytes;
+  readonly #room: ReturnType<typeof prefixStoreRoom>;
+  readonly #chunks: MemoryPool<ChunkMemory>;
+  readonly #logits: MemoryPool<Float32Array>;
+  /** KV of suspended sequences, in the same memory; it evicts runs. */
+  readonly saved: SavedKv;
   readonly #roots = new Map<string, Root>();
-  /** All chunks, least recently used first. */
-  readonly #used = new Set<Node>();
-  /** Memory that was given back. */
-  readonly #unused: ChunkMemory[] = [];
-  #lent = 0;
+  readonly #runs = new RecencyList<Node>();
+  /** Runs with logits, least recently used first. */
+  readonly #withLogits = new Set<Node>();
   readonly #counts = { hits: 0, misses: 0, storedChunks: 0, restoredTokens: 0, evictedChunks: 0 };
 
   constructor(shape: PrefixStoreShape) {
-    this.#shape = shape;
+    this.#chunk = shape.chunk;
+    this.#kvBytes = shape.kvBytes;
+    this.#room = prefixStoreRoom(shape);
+    this.#chunks = new MemoryPool(this.#room.chunks, () => allocateChunk(shape));
+    this.#logits = new MemoryPool(this.#room.logits, () => allocateLogits(shape));
+    this.saved = new SavedKv(shape, this.#room.chunks, {
+      take: () => this.#takeChunk(null),
+      give: (memory) => this.#chunks.give(memory),
+    });
   }
 
   get status(): PrefixStoreStatus {
-    return { bytes: (this.#used.size + this.#lent) * storedChunkBytes(this.#shape), ...this.#counts };
+    const { chunkBytes, logitsBytes } = this.#room;
+    return { bytes: this.#chunks.used * chunkBytes + this.#logits.used * logitsBytes, ...this.#counts };
   }
 
-  /** Returns the stored chunks at the start of a prompt, within its first `limit` positions. Valid until the next `add`. */
-  find(namespace: string, prompt: Int32Array, limit: number): readonly StoredChunk[] {
-    const found = this.#find(namespace, prompt, limit);
-    if (limit >= this.#shape.chunk) this.#counts[found.length > 0 ? 'hits' : 'misses']++;
-    return found;
+  /** Finds the stored runs at the start of a prompt, within its first `limit` positions, and counts them as used. */
+  open(namespace: string, tokens: Int32Array, limit: number): StoredPrompt {
+    const runs = this.#find(namespace, tokens, limit);
+    for (const run of runs.toReversed()) this.#runs.use(run);
+    const last = runs.at(-1);
+    if (last !== undefined && this.#withLogits.delete(last)) this.#withLogits.add(last);
+    if (limit > 0) this.#counts[runs.length > 0 ? 'hits' : 'misses']++;
+    return { namespace, tokens, runs };
   }
 
-  /** Writes stored chunks to a slot, from position `start` on. */
-  restore(slot: number, start: number, chunks: readonly StoredChunk[]): void {
-    const { chunk, kvBytes } = this.#shape;
-    kvBytes.write(
-      slot,
-      start,
-      chunks.map(({ kv }) => kv),
-    );
-    this.#counts.restoredTokens += chunks.length * chunk;
+  /** Writes stored runs to a slot, from position `start` on. */
+  restore(slot: number, start: number, runs: readonly StoredRun[]): void {
+    const parts = runs.map(({ kv }) => kv);
+    this.#kvBytes.write(slot, start, parts);
+    this.#counts.restoredTokens += runs.reduce((sum, { length }) => sum + length, 0);
   }
 
   /**
-   * Stores the chunk of a prompt that ends at `end` in a slot. Does nothing if a chunk before it is not stored, or if there
-   * is no room beside the prompt's own chunks.
+   * Stores the run of a prompt that ends at `end` in a slot. Does nothing if a run before it is not stored, or if there is no
+   * room beside the prompt's own runs.
    * @param scores of the prompt's positions up to and including `end`; null if they were not computed
+   * @param logits of the run's last position; null if they were not computed
    */
-  add(slot: number, namespace: string, prompt: Int32Array, end: number, scores: TokenScores | null): void {
-    const { chunk, kvBytes } = this.#shape;
-    const start = end - chunk;
-    const path = this.#find(namespace, prompt, end);
-    let node = path[start / chunk];
-    if (node === undefined) {
-      const memory = path.length * chunk === start ? this.#freeMemory(new Set(path)) : null;
-      if (memory === null) return;
-      kvBytes.read(slot, start, end, memory.kv);
-      const parent = path.at(-1) ?? this.#root(namespace);
-      const key = keyOf(prompt, start, end);
-      node = { ...memory, parent, key, children: new Map(), scored: false, next: -1 };
-      parent.children.set(node.key, node);
-      this.#counts.storedChunks++;
-      this.#use([...path, node]);
-    }
+  add(
+    prompt: StoredPrompt,
+    slot: number,
+    end: number,
+    scores: TokenScores | null,
+    logits: Float32Array | null,
+  ): void {
+    const index = Math.ceil(end / this.#chunk) - 1;
+    const run = prompt.runs[index] ?? this.#append(prompt, slot, index * this.#chunk, end);
+    if (!run?.stored) return;
+    if (logits !== null && run.logits === null) this.#keepLogits(run, logits);
     if (scores === null) return;
-    const next = prompt[end] ?? -1;
-    if (node.scored && next < 0) return;
-    node.scores.copy(scores, start, next < 0 ? end : end + 1, 0);
-    node.scored = true;
-    node.next = next;
+    const next = prompt.tokens[end] ?? -1;
+    if (run.scored && next < 0) return;
+    run.scores.copy(scores, end - run.length, next < 0 ? end : end + 1, 0);
+    run.scored = true;
+    run.next = next;
   }
 
-  /** Chunks of memory that hold the KV of suspended sequences. */
-  get lent(): number {
-    return this.#lent;
-  }
-
-  /**
-   * Copies positions [0, length) of a slot to memory that is not evicted.
-   * @returns null if there is no room or memory
-   * @throws if the KV cannot be read
-   */
-  save(slot: number, length: number): readonly ChunkMemory[] | null {
-    const { chunk, kvBytes } = this.#shape;
-    const lent = this.#lend(Math.ceil(length / chunk));
-    if (lent === null) return null;
-    try {
-      for (const [index, { kv }] of lent.entries()) {
-        const start = index * chunk;
-        const end = Math.min(length, start + chunk);
-        kvBytes.read(slot, start, end, kv.subarray(0, (end - start) * kvBytes.positionBytes));
-      }
-    } catch (error) {
-      this.free(lent);
-      throw error;
-    }
-    return lent;
-  }
-
-  /** Writes saved KV to a slot and gives the memory back. @throws if the KV cannot be written */
-  writeBack(slot: number, saved: readonly ChunkMemory[], length: number): void {
-    const { chunk, kvBytes } = this.#shape;
-    const bytesAfter = (index: number) => (length - index * chunk) * kvBytes.positionBytes;
-    try {
-      kvBytes.write(
-        slot,
-        0,
-        saved.map(({ kv }, index) => kv.subarray(0, bytesAfter(index))),
-      );
-    } finally {
-      this.free(saved);
-    }
-  }
-
-  /** Gives saved memory back. */
-  free(saved: readonly ChunkMemory[]): void {
-    this.#lent -= saved.length;
-    this.#unused.push(...saved);
-  }
-
-  #lend(count: number): ChunkMemory[] | null {
-    if ((this.#lent + count) * storedChunkBytes(this.#shape) > this.#shape.budgetBytes) return null;
-    const lent: ChunkMemory[] = [];
-    while (lent.length < count) {
-      const memory = this.#freeMemory(NO_NODES);
-      if (memory === null) break;
-      lent.push(memory);
-      this.#lent++;
-    }
-    if (lent.length === count) return lent;
-    this.free(lent);
-    return null;
-  }
-
-  /** Removes a prompt whose KV cannot be trusted, and all prompts with the same first chunk. */
-  drop(namespace: string, prompt: Int32Array): void {
-    const [first] = this.#find(namespace, prompt, this.#shape.chunk);
+  /** Removes a prompt whose KV cannot be trusted, and all prompts with the same first run. */
+  drop(namespace: string, tokens: Int32Array): void {
+    const [first] = this.#find(namespace, tokens, Math.min(this.#chunk, tokens.length));
     if (first !== undefined) this.#remove(first);
   }
 
-  /** Returns the stored chunks at the start of a prompt and counts them as used. */
-  #find(namespace: string, prompt: Int32Array, limit: number): Node[] {
-    const { chunk } = this.#shape;
-    const path: Node[] = [];
+  #find(namespace: string, tokens: Int32Array, limit: number): Node[] {
+    const runs: Node[] = [];
     let children = this.#roots.get(namespace)?.children;
-    for (let end = chunk; children !== undefined && end <= limit; end += chunk) {
-      const node = children.get(keyOf(prompt, end - chunk, end));
-      if (node !== undefined) path.push(node);
-      children = node?.children;
+    for (let start = 0; children !== undefined && start < limit; start += this.#chunk) {
+      const end = Math.min(start + this.#chunk, tokens.length);
+      const run = end <= limit ? children.get(keyOf(tokens, start, end)) : undefined;
+      if (run !== undefined) runs.push(run);
+      children = run?.children;
     }
-    this.#use(path);
-    return path;
+    return runs;
   }
 
-  #root(namespace: string): Root {
-    const known = this.#roots.get(namespace);
-    if (known !== undefined) return known;
-    const root: Root = { parent: null, key: namespace, children: new Map() };
-    this.#roots.set(namespace, root);
-    return root;
+  /** Adds a run to the stored ones of a prompt. Returns null if it cannot be stored. */
+  #append({ namespace, tokens, runs }: StoredPrompt, slot: number, start: number, end: number): Node | null {
+    const before = runs.at(-1) ?? null;
+    if (runs.length * this.#chunk !== start || before?.stored === false) return null;
+    const parent = before ?? this.#roots.get(namespace) ?? newRoot(namespace);
+    const key = keyOf(tokens, start, end);
+    const run = parent.children.get(key) ?? this.#store(parent, key, slot, start, end);
+    if (run !== null) runs.push(run);
+    return run;
   }
 
-  /** Each chunk becomes more recent than its successors. */
-  #use(path: readonly Node[]): void {
-    for (const node of path.toReversed()) {
-      this.#used.delete(node);
-      this.#used.add(node);
+  #store(parent: Node | Root, key: string, slot: number, start: number, end: number): Node | null {
+    const memory = this.#takeChunk(parent);
+    if (memory === null) return null;
+    const length = end - start;
+    const kv = memory.kv.subarray(0, length * this.#kvBytes.positionBytes);
+    try {
+      this.#kvBytes.read(slot, start, end, kv);
+    } catch (error) {
+      this.#chunks.give(memory);
+      throw error;
     }
+    const { scores } = memory;
+    const place = { parent, key, children: new Map(), older: null, newer: null };
+    const run: Node = {
+      ...place,
+      length,
+      memory,
+      kv,
+      scores,
+      scored: false,
+      next: -1,
+      logits: null,
+      stored: true,
+    };
+    if (parent.parent === null) this.#roots.set(parent.key, parent);
+    parent.children.set(key, run);
+    this.#runs.add(run, parent.parent === null ? null : parent);
+    this.#counts.storedChunks++;
+    return run;
   }
 
-  /** Returns new memory, or that of the oldest chunk if that is not one of `kept`. Null without room or memory. */
-  #freeMemory(kept: ReadonlySet<Node>): ChunkMemory | null {
-    const unused = this.#unused.pop();
-    if (unused !== undefined) return unused;
-    const needed = (this.#used.size + this.#lent + 1) * storedChunkBytes(this.#shape);
-    if (needed <= this.#shape.budgetBytes) {
-      const memory = allocate(this.#shape);
-      if (memory !== null) return memory;
+  #keepLogits(run: Node, logits: Float32Array): void {
+    let memory = this.#logits.take();
+    if (memory === null) {
+      const [oldest] = this.#withLogits;
+      if (oldest === undefined) return;
+      this.#dropLogits(oldest);
+      memory = this.#logits.take();
     }
-    const [oldest] = this.#used;
-    if (oldest === undefined || kept.has(oldest)) return null;
+    if (memory === null) return;
+    memory.set(logits);
+    run.logits = memory;
+    this.#withLogits.add(run);
+  }
+
+  #dropLogits(run: Node): void {
+    if (run.logits === null) return;
+    this.#logits.give(run.logits);
+    this.#withLogits.delete(run);
+    run.logits = null;
+  }
+
+  /** Returns new memory, or that of the oldest run if it is not `kept`. Null without room or memory. */
+  #takeChunk(kept: Node | Root | null): ChunkMemory | null {
+    const memory = this.#chunks.take();
+    const { oldest } = this.#runs;
+    if (memory !== null || oldest === null || oldest === kept) return memory;
     this.#remove(oldest);
     this.#counts.evictedChunks++;
-    return { kv: oldest.kv, scores: oldest.scores };
+    return this.#chunks.take();
   }
 
-  /** Removes a chunk with its successors. */
-  #remove(node: Node): void {
-    for (const successor of node.children.values()) this.#remove(successor);
-    this.#used.delete(node);
-    const { parent, key } = node;
+  /** Removes a run with its successors. */
+  #remove(run: Node): void {
+    const { parent, key } = run;
     parent.children.delete(key);
     if (parent.parent === null && parent.children.size === 0) this.#roots.delete(parent.key);
+    const removed = [run];
+    for (const one of removed) {
+      removed.push(...one.children.values());
+      this.#dropLogits(one);
+      this.#runs.remove(one);
+      this.#chunks.give(one.memory);
+      one.stored = false;
+    }
   }
 }
 
-/** Returns the bytes that a chunk takes, with room for its scores. */
-export const storedChunkBytes = ({ chunk, kvBytes }: Omit<PrefixStoreShape, 'budgetBytes'>): number =>
-  chunk * kvBytes.positionBytes + (chunk + 1) * scoreBytes(MAX_TOP_LOGPROBS);
+const newRoot = (key: string): Root => ({ parent: null, key, children: new Map() });
 
-/** The ids as text: equal chunks have equal keys. */
-const keyOf = (prompt: Int32Array, start: number, end: number): string =>
-  Buffer.from(prompt.buffer, prompt.byteOffset + 4 * start, 4 * (end - start)).toString('latin1');
-
-/** Returns null if the system has no memory left. */
-function allocate({ chunk, kvBytes }: PrefixStoreShape): ChunkMemory | null {
-  try {
-    // The collector of V8 runs after every few MiB of other memory, which takes a tenth of a prefill.
-    const memory = new SharedArrayBuffer(storedChunkBytes({ chunk, kvBytes }));
-    const scores = new TokenScores(chunk + 1, MAX_TOP_LOGPROBS, memory);
-    return { scores, kv: new Uint8Array(memory, (chunk + 1) * scoreBytes(MAX_TOP_LOGPROBS)) };
-  } catch {
-    return null;
-  }
-}
+/** The ids as text: equal runs have equal keys. */
+const keyOf = (tokens: Int32Array, start: number, end: number): string =>
+  Buffer.from(tokens.buffer, tokens.byteOffset + 4 * start, 4 * (end - start)).toString('latin1');

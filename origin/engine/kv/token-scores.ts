@@ -50,45 +50,50 @@ export class TokenScores {
 /** Returns the bytes of one position. */
 export const scoreBytes = (top: number): number => 4 + 8 * top;
 
-export interface ChunkScores {
-  /** Of the chunk's positions and of the one after it; valid if `scored`. */
+/** Logprobs of the positions of a run of a prefill, and of the token after it. */
+export interface RunScores {
+  readonly length: number;
+  /** Valid if `scored`. */
   readonly scores: TokenScores;
   readonly scored: boolean;
-  /** The token after the chunk whose score is the last one; −1 if that one is not valid. */
+  /** The token after the run whose score is the last one; −1 if that one is not valid. */
   readonly next: number;
 }
 
 /**
- * Takes the stored logprobs of a prompt's tokens after `scoredFrom`. Returns the chunks that need not be computed: those
+ * Takes the stored logprobs of a prompt's tokens after `scoredFrom`. Returns the runs that need not be computed: those
  * before it, and those with logprobs. The logprob of the token after them comes from the logits of their last position. If
- * it is not known, that chunk is computed again.
+ * it is not known, that run is computed again.
  */
-export function takeScores<Chunk extends ChunkScores>(
+export function takeScores<Run extends RunScores>(
   scores: TokenScores,
   tokens: Int32Array,
-  chunks: readonly Chunk[],
+  runs: readonly Run[],
   chunkLength: number,
   scoredFrom: number,
-): readonly Chunk[] {
+): readonly Run[] {
   const first = Math.floor(scoredFrom / chunkLength);
-  const unscored = chunks.findIndex(({ scored }, index) => index >= first && !scored);
-  const usable = unscored < 0 ? chunks : chunks.slice(0, unscored);
+  const unscored = runs.findIndex(({ scored }, index) => index >= first && !scored);
+  const usable = unscored < 0 ? runs : runs.slice(0, unscored);
   for (let index = first; index < usable.length; index++) {
-    scores.copy(usable[index]!.scores, 0, chunkLength, index * chunkLength);
+    const { scores: stored, length } = usable[index]!;
+    scores.copy(stored, 0, length, index * chunkLength);
   }
-  if (usable.length <= first) return usable;
-  const after = usable.length * chunkLength;
-  const score = scoreAfter(usable.at(-1)!, tokens[after]!, chunkLength);
+  const last = usable.at(-1);
+  if (last === undefined || usable.length <= first) return usable;
+  const next = tokens[(usable.length - 1) * chunkLength + last.length];
+  if (next === undefined) return usable;
+  const score = scoreAfter(last, next);
   if (score === null) return usable.slice(0, -1);
-  scores.set(after, score);
+  scores.set(usable.length * chunkLength, score);
   return usable;
 }
 
-/** Returns the score of a token after a chunk, if the chunk's own next token or its most likely ones include it. */
-function scoreAfter(chunk: ChunkScores, id: number, chunkLength: number): TokenLogprobs | null {
-  if (chunk.next < 0) return null;
-  const known = chunk.scores.get(chunkLength, chunk.scores.top);
-  if (chunk.next === id) return known;
+/** Returns the score of a token after a run, if the run's own next token or its most likely ones include it. */
+function scoreAfter({ scores, next, length }: RunScores, id: number): TokenLogprobs | null {
+  if (next < 0) return null;
+  const known = scores.get(length, scores.top);
+  if (next === id) return known;
   const likely = known.top.find(([other]) => other === id);
   return likely === undefined ? null : { logprob: likely[1], top: known.top };
 }

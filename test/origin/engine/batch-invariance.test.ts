@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { chunkBytes, Driver } from './support/engine-driver.ts';
+import { Driver, storeBytes } from './support/engine-driver.ts';
 import { plainTranscript } from './support/reference-generation.ts';
 import { ScriptedRunner } from './support/scripted-runner.ts';
 import { ordered, transcribe } from './support/transcript.ts';
@@ -20,7 +20,7 @@ describe('batch invariance', () => {
         fc.constantFrom(0, 2, 5, 1000),
         async (workload, slots, slow, stored) => {
           const runner = new ScriptedRunner(shape(slots), slow ? { prefillTurns: 1, asyncDecode: true } : {});
-          const driver = new Driver(runner, { prefixStoreBytes: stored * chunkBytes(runner) });
+          const driver = new Driver(runner, { prefixStoreBytes: storeBytes(runner, stored) });
           await play(driver, workload);
           restored += driver.engine.status.prefixStore?.restoredTokens ?? 0;
           suspensions += driver.engine.status.suspensions ?? 0;

@@ -7,7 +7,7 @@ import { openModel } from '../../../origin/model/open/open-model.ts';
 import { SimdKernel } from '../../../origin/sampling/kernel/simd-kernel.ts';
 import { SamplerPool } from '../../../origin/sampling/pool/sampler-pool.ts';
 import { isLargeVocabulary } from '../../../origin/sampling/row.ts';
-import { chunkBytes, Driver } from './support/engine-driver.ts';
+import { Driver, storeBytes } from './support/engine-driver.ts';
 import { anySubmission } from './support/submissions.ts';
 import { type SyntheticEngine, syntheticEngine } from './support/synthetic-engine.ts';
 import { ordered, transcribe } from './support/transcript.ts';
@@ -68,7 +68,7 @@ describe.each([
     });
     await fc.assert(
       fc.asyncProperty(workload, fc.constantFrom(0, 3, 1000), async (arrivals, stored) => {
-        const engine = driver(stored * chunkBytes(runner));
+        const engine = driver(storeBytes(runner, stored));
         const named = arrivals.map(({ submission, at }, index) => ({
           submission: { ...submission, requestId: `${index}` },
           at,

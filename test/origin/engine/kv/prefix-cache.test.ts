@@ -2,8 +2,8 @@ import { setImmediate } from 'node:timers/promises';
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import { describe, expect, it } from 'vitest';
-import { chunkBytes, Driver } from '../support/engine-driver.ts';
-import { CHUNK, longPrompt, shape } from '../support/long-requests.ts';
+import { Driver, storeBytes } from '../support/engine-driver.ts';
+import { CHUNK, longPrompt, shape, tokensSoFar } from '../support/long-requests.ts';
 import { plainTranscript } from '../support/reference-generation.ts';
 import { ScriptedRunner } from '../support/scripted-runner.ts';
 import { ordered, transcribe } from '../support/transcript.ts';
@@ -117,7 +117,7 @@ describe('the prefix cache', () => {
     /** An engine with a prefix store for some chunks. */
     const small = (chunks: number, slots = 1) => {
       const runner = new ScriptedRunner(shape(slots));
-      return { runner, driver: new Driver(runner, { prefixStoreBytes: chunks * chunkBytes(runner) }) };
+      return { runner, driver: new Driver(runner, { prefixStoreBytes: storeBytes(runner, chunks) }) };
     };
     const other = (requestId: string) =>
       again(requestId, {
@@ -131,14 +131,53 @@ describe('the prefix cache', () => {
         await driver.finish();
       }
       runner.prefills.length = 0;
-      driver.submit(again('second'));
+      const longer = again('longer', { prompts: [{ tokens: prefix(3 * CHUNK + 4), maxTokens: 1 }] });
+      driver.submit(longer);
       await driver.finish();
-      expect(cached(driver, 'second')).toBe(3 * CHUNK);
-      expect(runner.prefills).toEqual([2]);
+      expect(cached(driver, 'longer')).toBe(3 * CHUNK);
+      expect(runner.prefills).toEqual([4]);
+    });
+
+    it.each([1, CHUNK, 3 * CHUNK, 3 * CHUNK + 2])(
+      'serves an equal prompt of %i tokens without a run of its own',
+      async (length) => {
+        const { driver, runner } = small(20);
+        const equal = (requestId: string) =>
+          again(requestId, { prompts: [{ tokens: prefix(length), maxTokens: 6 }], choices: 2 });
+        for (const one of [equal('first'), other('other'), equal('second')]) {
+          runner.prefills.length = 0;
+          driver.submit(one);
+          await driver.finish();
+        }
+        expect(cached(driver, 'second')).toBe(length);
+        expect(runner.prefills).toEqual([]);
+        const transcript = transcribe(driver.eventsOf('second'), 2);
+        expect(ordered(transcript)).toEqual(ordered(plainTranscript(equal('second'), shape(1))));
+      },
+    );
+
+    it('serves several equal prompts in one step', async () => {
+      const { driver } = small(40, 8);
+      driver.submit(again('first'));
+      await driver.finish();
+      for (let index = 0; index < 7; index++) driver.submit(again(`${index}`));
+      await driver.step();
+      for (let index = 0; index < 7; index++) expect(tokensSoFar(driver, `${index}`)).toBeGreaterThan(0);
+    });
+
+    it('restores so few prompts per step that running streams do not notice', async () => {
+      const { driver } = small(200, 8);
+      const long = (requestId: string) =>
+        again(requestId, { prompts: [{ tokens: prefix(20 * CHUNK), maxTokens: 1 }] });
+      driver.submit(long('first'));
+      await driver.finish();
+      for (const name of ['a', 'b', 'c']) driver.submit(long(name));
+      await driver.step();
+      expect(['a', 'b', 'c'].map((name) => cached(driver, name))).toEqual([20 * CHUNK, 20 * CHUNK, null]);
     });
 
     it('keeps longest what was used last, also if a slot had it', async () => {
-      const { driver } = small(5, 2);
+      const { driver } = small(8, 2);
       const short = (requestId: string, id: number) =>
         again(requestId, {
           prompts: [{ tokens: Int32Array.of(...prefix(CHUNK).fill(id), 1), maxTokens: 1 }],
@@ -155,7 +194,7 @@ describe('the prefix cache', () => {
       }
       driver.submit(again('third'));
       await driver.finish();
-      expect(cached(driver, 'third')).toBe(3 * CHUNK);
+      expect(cached(driver, 'third')).toBe(3 * CHUNK + 2);
     });
 
     it('gives a scored prompt its logprobs up to the last whole chunk', async () => {

@@ -3,7 +3,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { Submission } from '../../../../origin/engine/messages.ts';
 import type { ModelRunner } from '../../../../origin/model/model-runner.ts';
 import { openModel } from '../../../../origin/model/open/open-model.ts';
-import { chunkBytes, Driver } from '../support/engine-driver.ts';
+import { Driver, storeBytes } from '../support/engine-driver.ts';
 import { submission } from '../support/submissions.ts';
 import { type SyntheticEngine, syntheticEngine } from '../support/synthetic-engine.ts';
 import { ordered, transcribe } from '../support/transcript.ts';
@@ -34,7 +34,7 @@ describe.each([
   /** @param chunks that fit into the prefix store */
   const driver = (chunks: number) =>
     new Driver(runner, {
-      prefixStoreBytes: chunks * chunkBytes(runner),
+      prefixStoreBytes: storeBytes(runner, chunks),
       vocabulary: { tokenBytes: model.data.tokenBytes, encode: () => [] },
       eosIds: model.data.eosIds,
     });
@@ -82,6 +82,22 @@ describe.each([
       }
     }
   });
+
+  it.each([1, CHUNK, 2 * CHUNK + 3])(
+    'computes nothing of %i tokens that were scored before',
+    async (length) => {
+      const engine = driver(1000);
+      const tokens = Int32Array.from({ length }, (_, at) => (at * 43) % 320);
+      const only = (requestId: string, top: number) =>
+        scored(requestId, tokens, top, { prompts: [{ tokens, maxTokens: 0 }] });
+      for (const one of [only('first', 3), ...ALL_TOPS.map((top) => only(`top ${top}`, top))]) {
+        engine.submit(one);
+        await engine.finish();
+        expect(output(engine, one)).toEqual(await uncached(one));
+        expect(cachedTokens(engine, one.requestId)).toBe(one.requestId === 'first' ? 0 : length);
+      }
+    },
+  );
 
   it('has the same bits whichever token follows a stored chunk', async () => {
     const cached = new Set<number | null>();

@@ -1,5 +1,5 @@
 import { Engine, type EngineOptions } from '../../../../origin/engine/engine.ts';
-import { storedChunkBytes } from '../../../../origin/engine/kv/prefix-store.ts';
+import { prefixStoreRoom } from '../../../../origin/engine/kv/prefix-memory.ts';
 import type { EngineReport, Submission } from '../../../../origin/engine/messages.ts';
 import type { ModelRunner } from '../../../../origin/model/model-runner.ts';
 import { SimdKernel } from '../../../../origin/sampling/kernel/simd-kernel.ts';
@@ -77,6 +77,13 @@ export class Driver {
   }
 }
 
-/** Bytes that the prefix store takes for a chunk of a model whose KV can be read. */
-export const chunkBytes = ({ shape, kvBytes }: ModelRunner): number =>
-  storedChunkBytes({ chunk: shape.prefillChunk, kvBytes: kvBytes! });
+/** Returns a budget of the prefix store for so many chunks, and for at least one row of logits for each eight of them. */
+export function storeBytes({ shape, kvBytes }: ModelRunner, chunks: number): number {
+  const { prefillChunk: chunk, vocabularySize } = shape;
+  const roomOf = (budgetBytes: number) =>
+    prefixStoreRoom({ chunk, kvBytes: kvBytes!, vocabularySize, budgetBytes });
+  const { chunkBytes, logitsBytes } = roomOf(0);
+  let budgetBytes = chunks * chunkBytes;
+  while (roomOf(budgetBytes).chunks < chunks) budgetBytes += Math.min(chunkBytes, logitsBytes);
+  return budgetBytes;
+}

@@ -1,0 +1,78 @@
+import { MAX_TOP_LOGPROBS } from '../../../shared/logprob.ts';
+import type { KvBytes } from '../../model/model-runner.ts';
+import { scoreBytes, TokenScores } from './token-scores.ts';
+
+export interface PrefixStoreShape {
+  /** Positions of a chunk. */
+  readonly chunk: number;
+  readonly kvBytes: KvBytes;
+  readonly vocabularySize: number;
+  readonly budgetBytes: number;
+}
+
+/** Memory for one chunk. */
+export interface ChunkMemory {
+  readonly kv: Uint8Array;
+  /** Of the chunk's positions and of the one after it. */
+  readonly scores: TokenScores;
+}
+
+/** The part of the budget that logits may take. */
+const LOGITS_SHARE = 1 / 8;
+
+/** Returns the bytes of a chunk with its scores, those of one row of logits, and how many of each fit into the budget. */
+export function prefixStoreRoom({ chunk, kvBytes, vocabularySize, budgetBytes }: PrefixStoreShape) {
+  const chunkBytes = chunk * kvBytes.positionBytes + (chunk + 1) * scoreBytes(MAX_TOP_LOGPROBS);
+  const logitsBytes = 4 * vocabularySize;
+  const logits = Math.floor((budgetBytes * LOGITS_SHARE) / logitsBytes);
+  const chunks = Math.floor((budgetBytes - logits * logitsBytes) / chunkBytes);
+  return { chunkBytes, logitsBytes, chunks, logits };
+}
+
+/** Memory of equal size that is allocated up to a limit and then used again, so that no garbage exceeds the limit. */
+export class MemoryPool<T> {
+  readonly #allocate: () => T;
+  readonly #room: number;
+  #allocated = 0;
+  readonly #unused: T[] = [];
+
+  /** @param room how many there may be */
+  constructor(room: number, allocate: () => T) {
+    this.#room = room;
+    this.#allocate = allocate;
+  }
+
+  /** How many are in use. */
+  get used(): number {
+    return this.#allocated - this.#unused.length;
+  }
+
+  /** Returns null without room, or if the system has no memory left. */
+  take(): T | null {
+    const unused = this.#unused.pop();
+    if (unused !== undefined || this.#allocated >= this.#room) return unused ?? null;
+    try {
+      const memory = this.#allocate();
+      this.#allocated++;
+      return memory;
+    } catch {
+      return null;
+    }
+  }
+
+  give(memory: T): void {
+    this.#unused.push(memory);
+  }
+}
+
+// The collector of V8 runs after every few MiB of memory that is not shared, which takes a tenth of a prefill.
+
+export function allocateChunk({ chunk, kvBytes }: PrefixStoreShape): ChunkMemory {
+  const scoresBytes = (chunk + 1) * scoreBytes(MAX_TOP_LOGPROBS);
+  const memory = new SharedArrayBuffer(scoresBytes + chunk * kvBytes.positionBytes);
+  const scores = new TokenScores(chunk + 1, MAX_TOP_LOGPROBS, memory);
+  return { scores, kv: new Uint8Array(memory, scoresBytes) };
+}
+
+export const allocateLogits = ({ vocabularySize }: PrefixStoreShape): Float32Array =>
+  new Float32Array(new SharedArrayBuffer(4 * vocabularySize));
