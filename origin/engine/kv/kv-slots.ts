@@ -112,7 +112,7 @@ export class KvSlots {
       copies.push({ from: donor.slot, to: slot, length: found });
       this.#dropCovered(donor.slot, found);
     }
-    this.#hold(slot, { tokens: prompt, images, namespace }, cached);
+    this.#hold(slot, { tokens: prompt, images, namespace }, Math.min(cached, this.#maxKept));
     return { slot, cached, copies, restoredFrom: found };
   }
 

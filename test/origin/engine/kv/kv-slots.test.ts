@@ -218,6 +218,13 @@ describe('KV slots', () => {
     expect(kv.kept(0)).toBe(CONTEXT - CHUNK);
   });
 
+  it('leave it also if the whole context is restored', () => {
+    const kv = new KvSlots({ slots: 1, contextLength: CONTEXT, prefillChunk: CHUNK }, true);
+    const { slot, cached } = kv.assign(new Int32Array(CONTEXT), '', CONTEXT, [], CONTEXT);
+    expect(cached).toBe(CONTEXT);
+    expect(kv.kept(slot)).toBe(CONTEXT - CHUNK);
+  });
+
   it('copy from a held slot', () => {
     const kv = new KvSlots({ slots: 4, contextLength: CONTEXT, prefillChunk: CHUNK });
     const tokens = Int32Array.from({ length: 9 }, (_, at) => at);
