@@ -5,7 +5,7 @@ import { CompilerClient } from '../grammar/process/compiler-client.ts';
 import { GrammarCache } from '../grammar/process/grammar-cache.ts';
 import { GrammarVocabulary } from '../grammar/runtime/grammar-vocabulary.ts';
 import { ModelError } from '../model/config/model-json.ts';
-import { faultKind, type ModelRunner } from '../model/model-runner.ts';
+import { faultKind } from '../model/model-runner.ts';
 import { type ModelOptions, openModel } from '../model/open/open-model.ts';
 import { ordinaryBuffer } from '../model/ort/ort-ordinary-buffer.ts';
 import { OutOfMemoryError } from '../model/runner/kv-cache.ts';
@@ -33,19 +33,13 @@ export interface EngineThreadData {
   readonly maxWaiting: number;
   /** Default: none. */
   readonly speculation?: SpeculationSettings | undefined;
-  /** Memory of the prefix store; null or absent = by the free memory. */
-  readonly prefixCacheBytes?: number | null;
-}
-
-/** Returns a quarter of the free memory, at most 8 GiB. The limit of a container counts, and KV slots not yet used do. */
-function defaultPrefixStoreBytes({ shape, kvBytes }: ModelRunner): number {
-  const slotBytes = shape.contextLength * (kvBytes?.positionBytes ?? 0);
-  return Math.min(8 * 2 ** 30, (process.availableMemory() - shape.slots * slotBytes) / 4);
+  /** Memory of the prefix store; default 0 = none. */
+  readonly prefixStoreBytes?: number;
 }
 
 const port = parentPort;
 if (port === null) throw new Error('engine-thread.ts is the entry of a worker thread');
-const { model, tokenBytes, eosIds, maxWaiting, speculation, prefixCacheBytes } =
+const { model, tokenBytes, eosIds, maxWaiting, speculation, prefixStoreBytes } =
   workerData as EngineThreadData;
 const report = (message: EngineReport): void => port.postMessage(message);
 
@@ -82,7 +76,7 @@ try {
     eosIds,
     maxWaiting,
     speculation,
-    prefixStoreBytes: prefixCacheBytes ?? defaultPrefixStoreBytes(runner),
+    prefixStoreBytes,
     vocabulary: samplerVocabulary(model.directory, tokenBytes),
     compile: (constraint: string, tenantId: string) => grammars.get(constraint, tenantId),
     encodeImages: (submission: Submission, signal: AbortSignal) => features.of(submission, signal),

@@ -30,6 +30,8 @@ export interface InspectedModel {
   readonly kvBytes: number;
   /** Memory of runs on a CUDA card; 0 on the CPU. */
   readonly runBytes: number;
+  /** Main memory for prefixes; 0 = none, or not decided yet. */
+  readonly storeBytes: number;
 }
 
 /** A configured model whose directory cannot be served. */
@@ -85,8 +87,13 @@ export function inspectModel(settings: ModelSettings): InspectedModel {
     slotBytes,
     kvBytes: (first + spareSlots) * slotBytes,
     runBytes: plan.runBytes,
+    storeBytes: hasPrefixStore(settings) ? (settings.engine.prefixCacheBytes ?? 0) : 0,
   };
 }
+
+/** False if the KV is certainly in the memory of a device. */
+export const hasPrefixStore = ({ engine: { device } }: ModelSettings): boolean =>
+  device.provider === 'cpu' || device.provider === 'auto';
 
 /** Returns name, size and time of every file, skipping broken links and files that were just removed. */
 function filesOf(directory: string): (readonly [string, number, number])[] {

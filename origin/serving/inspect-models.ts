@@ -1,8 +1,14 @@
 import { errorMessage } from '../../shared/error-details.ts';
 import type { ModelSettings } from '../config/model-settings.ts';
 import { freeBytes } from '../model/open/run-limits.ts';
-import { type FaultyModel, type InspectedModel, type Inspection, inspectModel } from './inspect-model.ts';
-import { limitOf, type MemoryLimits, memoryOf, modelBytes } from './memory-budget.ts';
+import {
+  type FaultyModel,
+  hasPrefixStore,
+  type InspectedModel,
+  type Inspection,
+  inspectModel,
+} from './inspect-model.ts';
+import { isInMainMemory, limitOf, type MemoryLimits, memoryOf, modelBytes } from './memory-budget.ts';
 
 /** Reads everything in the models' directories except the weights. */
 export function inspectModels(configured: readonly ModelSettings[], limits: MemoryLimits): Inspection {
@@ -15,15 +21,15 @@ export function inspectModels(configured: readonly ModelSettings[], limits: Memo
       faulty.push({ settings, reason: errorMessage(error) });
     }
   }
-  return { models: withAutomaticSlots(models, limits), faulty };
+  return { models: withAutomaticStores(withAutomaticSlots(models, limits), limits), faulty };
 }
 
 /** Used where the device does not report its free memory. */
 const DEFAULT_SLOTS = 8;
 
 /**
- * Gives more slots to the models whose number is automatic. They share equally what all models leave of the operator's
- * limit, or half of what they leave of the free memory: prefixes, runs and other programs need the rest.
+ * Gives more slots to the models whose number is automatic. They share equally half of what all models leave of the
+ * operator's limit, or of the free memory: prefixes, runs and other programs need the rest.
  * @param free returns the free memory of a device
  */
 export function withAutomaticSlots(
@@ -37,7 +43,7 @@ export function withAutomaticSlots(
     const used = sharing.reduce((sum, other) => sum + modelBytes(other), 0);
     const growing = sharing.filter(({ slots, maxSlots }) => slots < maxSlots).length;
     const limit = limitOf(limits)(memory);
-    if (limit < Infinity) return { left: (limit - used) / growing, isLimited: true };
+    if (limit < Infinity) return { left: (limit - used) / 2 / growing, isLimited: true };
     const available = free(model.settings.engine.device);
     if (available === null) return { left: (DEFAULT_SLOTS - 1) * model.slotBytes, isLimited: false };
     return { left: (available - used) / 2 / growing, isLimited: false };
@@ -51,4 +57,29 @@ export function withAutomaticSlots(
     const key = isLimited ? JSON.stringify([model.key, slots]) : model.key;
     return { ...model, key, slots, kvBytes: model.kvBytes + more * model.slotBytes };
   });
+}
+
+/** Most memory that a prefix store takes if its size is automatic. */
+const MAX_STORE_BYTES = 8 * 2 ** 30;
+
+/** Returns what this process can use of the main memory, whatever it uses now. */
+const mainMemory = (): number => process.availableMemory() + process.memoryUsage.rss();
+
+/**
+ * Gives memory to the prefix stores whose size is automatic. They share equally what all models leave of the operator's
+ * limit, or a quarter of what they leave of the main memory.
+ * @param main returns the bytes of main memory
+ */
+export function withAutomaticStores(
+  models: readonly InspectedModel[],
+  { mainBytes }: MemoryLimits,
+  main: () => number = mainMemory,
+): InspectedModel[] {
+  const isAutomatic = ({ settings }: InspectedModel) =>
+    hasPrefixStore(settings) && settings.engine.prefixCacheBytes === null;
+  const used = models.filter(isInMainMemory).reduce((sum, model) => sum + modelBytes(model), 0);
+  const left = mainBytes < Infinity ? mainBytes - used : (main() - used) / 4;
+  const share = Math.floor(Math.max(0, left) / models.filter(isAutomatic).length);
+  const storeBytes = Math.min(MAX_STORE_BYTES, share);
+  return models.map((model) => (isAutomatic(model) ? { ...model, storeBytes } : model));
 }

@@ -44,7 +44,7 @@ const rest = (bytes: number) =>
  * @throws Error one clear line
  */
 export async function loadModel(
-  { settings: { name, engine: settings }, slots, created }: InspectedModel,
+  { settings: { name, engine: settings }, slots, storeBytes, created }: InspectedModel,
   { log, stallMs, now, onSteps, runLock, onDeviceLost }: LoadHooks,
 ): Promise<{ readonly model: ServedModel; readonly engine: EngineClient }> {
   const { directory } = settings;
@@ -64,7 +64,7 @@ export async function loadModel(
     tokenBytes: tokenizer.tokenBytes,
     eosIds: tokenizer.eosIds,
     maxWaiting: settings.queueLimit,
-    prefixCacheBytes: settings.prefixCacheBytes,
+    prefixStoreBytes: storeBytes,
     speculation: settings.speculation,
   };
   const engine = new EngineClient({

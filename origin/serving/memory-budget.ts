@@ -2,7 +2,7 @@ import { hasDeviceOptions } from '../model/config/device.ts';
 import type { LimitOf } from './engine-state.ts';
 import type { InspectedModel } from './inspect-model.ts';
 
-/** Maximum memory of weights and KV caches of all models together, loaded or not; Infinity = no limit. */
+/** Maximum memory of weights, KV caches and prefix stores of all models together, loaded or not; Infinity = no limit. */
 export interface MemoryLimits {
   readonly mainBytes: number;
   /** Per CUDA card. */
@@ -23,8 +23,13 @@ export function memoryOf({ settings }: InspectedModel): string {
   return hasDeviceOptions(provider) ? `${CARD}${deviceId ?? 0}` : provider;
 }
 
-export const modelBytes = ({ weightBytes, kvBytes, runBytes }: InspectedModel): number =>
-  weightBytes + kvBytes + runBytes;
+export const isInMainMemory = (model: InspectedModel): boolean => memoryOf(model) === MAIN;
+
+/** Returns the bytes in the model's own memory. The prefix store is in main memory. */
+export function modelBytes(model: InspectedModel): number {
+  const { weightBytes, kvBytes, runBytes, storeBytes } = model;
+  return weightBytes + kvBytes + runBytes + (isInMainMemory(model) ? storeBytes : 0);
+}
 
 /** WebGPU has no limit. */
 export const limitOf =
@@ -43,9 +48,10 @@ export function requireBudget(models: readonly InspectedModel[], limits: MemoryL
     if (needed <= limit) continue;
     const [where, field] = memory === MAIN ? ['', 'memoryMiB'] : [` on ${memory}`, 'deviceMemoryMiB'];
     const parts = sharing.map(
-      ({ settings: { name }, weightBytes, kvBytes, runBytes }) =>
+      ({ settings: { name }, weightBytes, kvBytes, runBytes, storeBytes }) =>
         `${name} ${inMiB(weightBytes)} of weights and ${inMiB(kvBytes)} of KV cache` +
-        (runBytes === 0 ? '' : `, ${inMiB(runBytes)} for runs`),
+        (runBytes === 0 ? '' : `, ${inMiB(runBytes)} for runs`) +
+        (storeBytes === 0 || memory !== MAIN ? '' : `, ${inMiB(storeBytes)} for prefixes`),
     );
     throw new Error(
       `the models${where} need ${inMiB(needed)}, but ${field} is ${limit / MIB}: ${parts.join(', ')}`,

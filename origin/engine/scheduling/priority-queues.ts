@@ -15,12 +15,16 @@ export interface PriorityRequest {
   readonly flex: boolean;
 }
 
+/** Steps that a flex sequence keeps the only slot while an interactive one waits. */
+const FLEX_TURN_STEPS = 32;
+
 /**
  * The waiting queues of the interactive and the flex class, and the choice of who gets a slot and who gives one up. Pure:
  * the caller tells which sequences hold a slot.
  *
  * While flex sequences exist, the class gets at least one slot: the next free one, unless it had the last. The others go to
- * interactive sequences first. In each class, tenants share the slots of the class.
+ * interactive sequences first. A single slot changes hands after some steps. In each class, tenants share the slots of the
+ * class.
  */
 export class PriorityQueues<
   Sequence extends PrioritySequence,
@@ -31,6 +35,8 @@ export class PriorityQueues<
   readonly #flex: WaitingQueue<Sequence, Request>;
   #lastOrder = 0;
   #lastWasFlex = false;
+  /** Steps of the flex sequence in the only slot in which an interactive one waited. */
+  #turnSteps = 0;
 
   /** @param limit requests that may wait in each class */
   constructor(slots: number, limit: number) {
@@ -100,6 +106,7 @@ export class PriorityQueues<
       const next = this.#takeFrom(flex, holders);
       if (next === null) continue;
       this.#lastWasFlex = flex;
+      this.#turnSteps = 0;
       if (next.order === 0) next.order = ++this.#lastOrder;
       return next;
     }
@@ -107,13 +114,14 @@ export class PriorityQueues<
   }
 
   /**
-   * Returns the sequence that should give up its slot for a waiting one, if all slots are held; null if none should.
+   * Returns the sequence that should give up its slot for a waiting one, if all slots are held; null if none should. Called
+   * until it returns null, in every step.
    * Interactive sequences take the slots of the youngest flex sequences, except the last. A tenant below its share takes
    * those of the sequences that have run longest, of tenants above theirs.
    */
   victim(holders: readonly Sequence[]): Sequence | null {
     const flexHolders = holders.filter(({ request }) => request.flex);
-    if (!this.#interactive.isEmpty && flexHolders.length > 1) return youngest(flexHolders);
+    if (!this.#interactive.isEmpty && this.#giveUp(flexHolders.length)) return youngest(flexHolders);
     for (const flex of [false, true]) {
       const queue = this.#queueOf(flex);
       if (queue.isEmpty) continue;
@@ -124,6 +132,11 @@ export class PriorityQueues<
       if (above.length > 0) return oldest(above);
     }
     return null;
+  }
+
+  #giveUp(flexSlots: number): boolean {
+    if (flexSlots === 1 && this.#slots === 1) return ++this.#turnSteps > FLEX_TURN_STEPS;
+    return flexSlots > 1;
   }
 
   #takeFrom(flex: boolean, holders: readonly Sequence[]): Sequence | null {

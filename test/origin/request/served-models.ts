@@ -65,5 +65,6 @@ export function inspected(
     slotBytes: 0,
     kvBytes: 0,
     runBytes: 0,
+    storeBytes: 0,
   };
 }

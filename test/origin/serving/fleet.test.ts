@@ -39,6 +39,7 @@ const model = (
   slotBytes: 1,
   kvBytes: 1,
   runBytes: 0,
+  storeBytes: 0,
 });
 
 const sound = (...models: readonly InspectedModel[]): Inspection => ({ models, faulty: [] });

@@ -5,7 +5,11 @@ import { afterAll, expect, it } from 'vitest';
 import { readConfig } from '../../../origin/config/config.ts';
 import type { ProviderChoice } from '../../../origin/model/config/device.ts';
 import type { InspectedModel } from '../../../origin/serving/inspect-model.ts';
-import { inspectModels, withAutomaticSlots } from '../../../origin/serving/inspect-models.ts';
+import {
+  inspectModels,
+  withAutomaticSlots,
+  withAutomaticStores,
+} from '../../../origin/serving/inspect-models.ts';
 import { NO_MEMORY_LIMITS } from '../../../origin/serving/memory-budget.ts';
 import { writeByteTokenizer } from '../../support/synthetic/byte-tokenizer.ts';
 import { type SyntheticModel, writeSyntheticModel } from '../../support/synthetic/synthetic-model.ts';
@@ -25,6 +29,7 @@ function model(
     key: name,
     ...{ created: 0, contextLength: 2048, vocabularySize: 256, infill: false, defaults: {} },
     ...{ weightBytes: 16 * MIB, slots, maxSlots, slotBytes: SLOT, kvBytes: slots * SLOT, runBytes: 0 },
+    storeBytes: 0,
   };
 }
 
@@ -50,9 +55,32 @@ it('shares the memory equally between models, after the fixed numbers of the oth
   ]);
 });
 
-it('fills the limit of the models file, however much is free', () => {
-  expect(slotsOf([model('a'), model('b')], 100_000, 500)).toEqual([19, 19]);
-  expect(slotsOf([model('a'), model('b')], 0, 500)).toEqual([19, 19]);
+it('fills half of the limit of the models file, however much is free', () => {
+  // Half of 500 − 2 · 28 holds 9 more of each.
+  expect(slotsOf([model('a'), model('b')], 100_000, 500)).toEqual([10, 10]);
+  expect(slotsOf([model('a'), model('b')], 0, 500)).toEqual([10, 10]);
+});
+
+const storesOf = (models: readonly InspectedModel[], freeMiB: number, mainMiB = Infinity) =>
+  withAutomaticStores(models, { ...NO_MEMORY_LIMITS, mainBytes: mainMiB * MIB }, () => freeMiB * MIB).map(
+    ({ storeBytes }) => storeBytes / MIB,
+  );
+
+it('shares a quarter of the main memory that is left between the prefix stores, at most 8 GiB each', () => {
+  expect(storesOf([model('a')], 428)).toEqual([100]);
+  expect(storesOf([model('a'), model('b')], 456)).toEqual([50, 50]);
+  expect(storesOf([model('a'), model('b', { provider: 'cuda' })], 428)).toEqual([100, 0]);
+  expect(storesOf([model('a')], 1_000_000)).toEqual([8192]);
+  expect(storesOf([model('a')], 10)).toEqual([0]);
+});
+
+it('leaves a given size of a prefix store, and keeps all stores within the limit of the models file', () => {
+  const given = model('given');
+  const engine = { ...given.settings.engine, prefixCacheBytes: 30 * MIB };
+  const fixed = { ...given, storeBytes: 30 * MIB, settings: { ...given.settings, engine } };
+  // 186 − 3 · 28 of weights and slots − 30 leaves 72 for two.
+  expect(storesOf([fixed, model('a'), model('b')], 1_000_000, 186)).toEqual([30, 36, 36]);
+  expect(storesOf([fixed, model('a')], 1_000_000, 80)).toEqual([30, 0]);
 });
 
 it('takes 8 slots if the device does not report its memory', () => {

@@ -25,6 +25,7 @@ const model = (name: string, device: Partial<DeviceSettings>): InspectedModel =>
   slotBytes: 30 * MIB,
   kvBytes: 30 * MIB,
   runBytes: 0,
+  storeBytes: 0,
 });
 
 const FIRST = model('first', { provider: 'cuda' });

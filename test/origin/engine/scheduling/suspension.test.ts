@@ -80,6 +80,25 @@ describe('a flex sequence', () => {
     for (const one of work) expectWhole(driver, one, slots);
   });
 
+  it('gives up a single slot after 32 steps, and continues in it later', async () => {
+    const driver = start(1);
+    const work = flex(endless('flex', 200));
+    driver.submit(work);
+    await steps(driver, 5);
+    driver.submit(endless('a', 3));
+    await steps(driver, 31);
+    expect(tokensSoFar(driver, 'a')).toBe(0);
+    await steps(driver, 3);
+    expect(tokensSoFar(driver, 'a')).toBeGreaterThan(0);
+    let sent = 0;
+    while (ends(driver, 'flex') === null && sent < 100) {
+      if (driver.engine.status.waiting < 3) driver.submit(endless(`${sent++}`, 5));
+      await driver.step();
+    }
+    expect(sent).toBeGreaterThan(5);
+    expectWhole(driver, work, 1);
+  });
+
   it('alternates with interactive ones in a single slot', async () => {
     const driver = start(1);
     for (let index = 0; index < 20; index++) {
