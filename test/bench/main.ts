@@ -9,7 +9,7 @@ import { type BenchModel, benchModels } from './models.ts';
 import { LAYERS, type Plan } from './plan.ts';
 import { linePlot } from './plot.ts';
 import { edgeTables, failures, figureTable, loadTable, rounded } from './report.ts';
-import { type ModelReport, measureModel, measureStore } from './run.ts';
+import { type ModelReport, measureModel, measureStore, measureStoreMemory } from './run.ts';
 import { sharedPrefixTable } from './shared-prefix.ts';
 import { openAiTarget } from './target.ts';
 
@@ -116,6 +116,7 @@ async function sharedPrefix(model: BenchModel, plan: Plan, directory: string): P
   bar.stop();
   console.log(`\n${model.name}\n${sharedPrefixTable(report)}`);
   console.log(save(directory, `${model.name}-shared-prefix.json`, report));
+  if (plan.soakSeconds > 0) console.log(figureTable(await measureStoreMemory(model, plan, () => undefined)));
 }
 
 async function main(): Promise<void> {

@@ -1,4 +1,4 @@
-import { startSystem } from '../support/system.ts';
+import { type System, startSystem } from '../support/system.ts';
 import { measureCeiling } from './ceiling.ts';
 import { engineTarget } from './engine-target.ts';
 import {
@@ -8,6 +8,7 @@ import {
   overloadFigures,
   promptFigures,
   STREAMS,
+  storeMemoryFigures,
 } from './figures.ts';
 import { type LoadResult, measureLoad, shareOfBare } from './load.ts';
 import type { BenchModel } from './models.ts';
@@ -142,7 +143,10 @@ export async function measureModel(model: BenchModel, plan: Plan, progress: Prog
   return { model: model.name, ...together(layers) };
 }
 
-/** Measures two systems that differ in the prefix store only, and the other server of the plan. */
+/**
+ * Measures two systems that differ in the prefix store only, and the other server of the plan. If the plan has the layer
+ * `origin` only, it measures there what the origin's own protocol can ask for.
+ */
 export async function measureStore(
   model: BenchModel,
   plan: Plan,
@@ -153,16 +157,37 @@ export async function measureStore(
       ...systemOf(model.directory(), Math.max(...plan.concurrency), plan),
       ...environment,
     });
-  const systems = [await start({}), await start({ CONTINUO_PREFIX_CACHE_MIB: '0' })];
-  const own = systems.map(({ url, apiKey }, index) => {
-    const name = index === 0 ? 'with the store' : 'without';
-    return openAiTarget(name, { baseUrl: `${url}/v1`, apiKey, model: 'bench' });
-  });
+  const systems = [await start({}), await start({ CONTINUO_PREFIX_CACHE_MIB: '0' })] as const;
+  const atOrigin = plan.via.length === 1 && plan.via[0] === 'origin';
+  const targetOf = ({ url, apiKey, origin }: System, name: string) =>
+    atOrigin
+      ? originTarget(name, { ...origin, model: 'bench' })
+      : openAiTarget(name, { baseUrl: `${url}/v1`, apiKey, model: 'bench', scores: true });
+  const [withStore, without] = systems;
+  const own = [await targetOf(withStore, 'with the store'), await targetOf(without, 'without')];
   const targets = plan.foreign === null ? own : [...own, plan.foreign];
-  const report = await measureSharedPrefix(targets, plan, progress);
+  const report = await measureSharedPrefix(targets, plan, progress, atOrigin);
   for (const target of own) await target.close();
   for (const system of systems) await system.stop();
   return report;
+}
+
+/** Keeps a small prefix store under a random load. */
+export async function measureStoreMemory(
+  model: BenchModel,
+  plan: Plan,
+  progress: Progress,
+): Promise<Figures> {
+  const budgetMiB = 64;
+  const system = await startSystem({
+    ...systemOf(model.directory(), 8, plan),
+    CONTINUO_PREFIX_CACHE_MIB: String(budgetMiB),
+  });
+  const origin = await originTarget('origin, HTTP', { ...system.origin, model: 'bench' });
+  const figures = await storeMemoryFigures(origin, system.metricsUrl, plan.soakSeconds, progress);
+  await origin.close();
+  await system.stop();
+  return [['budget of the prefix store', `${budgetMiB} MiB`], ...figures];
 }
 
 const systemOf = (directory: string, slots: number, plan: Plan): Readonly<Record<string, string>> => ({

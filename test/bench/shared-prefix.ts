@@ -34,13 +34,21 @@ export interface SharedPrefixReport {
   readonly gains: readonly number[];
 }
 
+const inStreams = (target: Target, streams: number, jobs: readonly Job[]): Promise<Trace[]> =>
+  together(target, streams, jobs, (job) => target.run({ ...job, cachePrompt: true }));
+
 /** Runs the jobs in order, `streams` at once. */
-async function inStreams(target: Target, streams: number, jobs: readonly Job[]): Promise<Trace[]> {
+async function together<T>(
+  target: Target,
+  streams: number,
+  jobs: readonly T[],
+  run: (job: T) => Promise<Trace>,
+): Promise<Trace[]> {
   const traces: Trace[] = [];
   let next = 0;
   const stream = async (): Promise<void> => {
     for (let index = next++; index < jobs.length; index = next++) {
-      const trace = await target.run({ ...(jobs[index] as Job), cachePrompt: true });
+      const trace = await run(jobs[index] as T);
       if (trace.status !== 200 || trace.error !== null) {
         throw new Error(`${target.name}: status ${trace.status}, ${trace.error ?? 'no error'}`);
       }
@@ -102,7 +110,23 @@ async function evaluation(target: Target, seed: number): Promise<Measured[]> {
   return [measure(`evaluation, ${EVALUATION_STREAMS} streams`, traces)];
 }
 
+/** The same texts and continuations, in one request per text. */
+async function scoring(target: Target, seed: number): Promise<Measured[]> {
+  if (target.score === undefined) return [];
+  const seeds = Array.from({ length: CONTEXTS }, (_, index) => seed + index);
+  const traces = await together(target, EVALUATION_STREAMS, seeds, (one) => {
+    const continuations = Array.from({ length: CONTINUATIONS }, (_, index) =>
+      tokenIds(1000 + CONTINUATIONS * one + index, CONTINUATION_TOKENS),
+    );
+    return target.score!(tokenIds(one, CONTEXT_TOKENS), continuations);
+  });
+  return [measure(`evaluation by /v1/score, ${EVALUATION_STREAMS} streams`, traces)];
+}
+
 type Workload = (target: Target, seed: number) => Promise<readonly Measured[]>;
+
+const repeatedAt = (streams: readonly number[]): Workload[] =>
+  streams.map((count) => (target, seed) => repeated(target, count, seed));
 
 /** The workloads for each number of streams. The seed differs per round, so that every round has new prompts. */
 const workloads = (streams: readonly number[]): Workload[] => [
@@ -111,15 +135,20 @@ const workloads = (streams: readonly number[]): Workload[] => [
     (target, seed) => chat(target, count, seed),
   ]),
   evaluation,
+  scoring,
 ];
 
-/** @param targets take turns; the first has a prefix store, the second has none */
+/**
+ * @param targets take turns; the first has a prefix store, the second has none
+ * @param repeatedOnly whether the targets can only repeat prompts
+ */
 export async function measureSharedPrefix(
   targets: readonly Target[],
   plan: Plan,
   progress: Progress,
+  repeatedOnly: boolean,
 ): Promise<SharedPrefixReport> {
-  const parts = workloads(plan.concurrency);
+  const parts = repeatedOnly ? repeatedAt(plan.concurrency) : workloads(plan.concurrency);
   const rounds: Measured[][][] = [];
   // The first round warms up.
   for (let round = 0; round <= plan.waves; round++) {

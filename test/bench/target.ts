@@ -38,6 +38,8 @@ export interface Trace {
 export interface Target {
   readonly name: string;
   run(job: Job, signal?: AbortSignal): Promise<Trace>;
+  /** Scores continuations of a prompt in one request. Absent if the target has no endpoint for that. */
+  score?(prompt: readonly number[], continuations: readonly (readonly number[])[]): Promise<Trace>;
   close(): void | Promise<void>;
 }
 
@@ -158,13 +160,32 @@ export interface OpenAiOptions {
   readonly model: string;
   /** Fields that make generation run to max_tokens. Servers without these fields ignore them. */
   readonly extra?: Readonly<Record<string, unknown>>;
+  /** Whether the server has `/score`. */
+  readonly scores?: boolean;
 }
 
 export function openAiTarget(name: string, options: OpenAiOptions): Target {
   const agent = newAgent();
   const url = new URL(`${options.baseUrl}/completions`);
+  const headers = { 'content-type': 'application/json', authorization: `Bearer ${options.apiKey}` };
+  const score: Target['score'] = async (prompt, continuations) => {
+    const body = JSON.stringify({ model: options.model, prompt, continuations });
+    const sent = performance.now();
+    const response = await fetch(`${options.baseUrl}/score`, { method: 'POST', headers, body });
+    await response.arrayBuffer();
+    const ended = performance.now();
+    return {
+      sent,
+      events: [ended],
+      ended,
+      tokens: continuations.length,
+      status: response.status,
+      error: null,
+    };
+  };
   return {
     name,
+    ...(options.scores && { score }),
     run: async (job, signal) => {
       let text = '';
       const trace = await exchange({
@@ -175,7 +196,7 @@ export function openAiTarget(name: string, options: OpenAiOptions): Target {
           if (job.keepsText) text += textOf(line);
           return readSse(line);
         },
-        headers: { 'content-type': 'application/json', authorization: `Bearer ${options.apiKey}` },
+        headers,
         body: JSON.stringify({
           model: options.model,
           prompt: job.prompt,

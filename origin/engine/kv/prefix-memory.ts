@@ -17,14 +17,21 @@ export interface ChunkMemory {
   readonly scores: TokenScores;
 }
 
-/** The part of the budget that logits may take. */
-const LOGITS_SHARE = 1 / 8;
+/** Most of the budget that logits take. */
+const MAX_LOGITS_SHARE = 1 / 8;
+/** A prompt has one row of logits and one chunk at least, mostly more. */
+const CHUNKS_PER_LOGITS = 2;
 
 /** Returns the bytes of a chunk with its scores, those of one row of logits, and how many of each fit into the budget. */
 export function prefixStoreRoom({ chunk, kvBytes, vocabularySize, budgetBytes }: PrefixStoreShape) {
   const chunkBytes = chunk * kvBytes.positionBytes + (chunk + 1) * scoreBytes(MAX_TOP_LOGPROBS);
   const logitsBytes = 4 * vocabularySize;
-  const logits = Math.floor((budgetBytes * LOGITS_SHARE) / logitsBytes);
+  const logits = Math.floor(
+    Math.min(
+      (budgetBytes * MAX_LOGITS_SHARE) / logitsBytes,
+      budgetBytes / (CHUNKS_PER_LOGITS * chunkBytes + logitsBytes),
+    ),
+  );
   const chunks = Math.floor((budgetBytes - logits * logitsBytes) / chunkBytes);
   return { chunkBytes, logitsBytes, chunks, logits };
 }
