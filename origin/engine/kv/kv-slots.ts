@@ -51,8 +51,9 @@ export interface KvSlotsShape {
  * Assigns the slots of the KV cache and finds the prompt prefixes that they still hold (the prefix cache).
  *
  * Only whole prefill chunks of prompts are kept, because their bits do not depend on which request computed them. A free
- * slot keeps its prefix until the slot is needed; the least recently used prefix is dropped first. Held slots stay close
- * together, so that one contiguous decode batch covers them.
+ * slot keeps its prefix until the slot is needed. Then the prefix store has it; without a store, or with images, it moves to
+ * the slot whose prefix was least recently used. Held slots stay close together, so that one contiguous decode batch covers
+ * them.
  */
 export class KvSlots {
   readonly #slots: readonly Slot[];

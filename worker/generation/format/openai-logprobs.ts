@@ -31,6 +31,8 @@ export interface LogprobsOptions {
 export class LogprobsFormatter {
   readonly #options: LogprobsOptions;
   readonly #position: CodePointCounter;
+  /** By bytes. The same tokens come again and again, and decoding other bytes than ASCII is slow. */
+  readonly #names = new Map<string, string>();
 
   /** @param start code points of the text before the first token */
   constructor(options: LogprobsOptions, start = 0) {
@@ -49,7 +51,12 @@ export class LogprobsFormatter {
   }
 
   #name(id: number, bytes: string): string {
-    return this.#options.tokensAsIds ? `token_id:${id}` : tokenText(bytes);
+    if (this.#options.tokensAsIds) return `token_id:${id}`;
+    const known = this.#names.get(bytes);
+    if (known !== undefined) return known;
+    const name = tokenText(bytes);
+    this.#names.set(bytes, name);
+    return name;
   }
 
   /** If two ids have the same name, the higher value is kept. */
