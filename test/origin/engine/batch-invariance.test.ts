@@ -10,6 +10,7 @@ describe('batch invariance', () => {
   it('gives every request the tokens, text, logprobs and finish of the plain reference in every batch', async () => {
     let requests = 0;
     let restored = 0;
+    let wholePrompts = 0;
     let suspensions = 0;
     await fc.assert(
       fc.asyncProperty(
@@ -31,6 +32,10 @@ describe('batch invariance', () => {
               continue;
             }
             requests++;
+            for (const event of driver.eventsOf(submission.requestId)) {
+              if (event.type !== 'started') continue;
+              if (event.cachedTokens === submission.prompts[event.prompt]?.tokens.length) wholePrompts++;
+            }
             expect(ordered(transcript)).toEqual(ordered(plainTranscript(submission, shape(slots))));
           }
         },
@@ -39,6 +44,7 @@ describe('batch invariance', () => {
     );
     expect(requests).toBeGreaterThan(1000);
     expect(restored).toBeGreaterThan(1000);
+    expect(wholePrompts).toBeGreaterThan(50);
     expect(suspensions).toBeGreaterThan(300);
   });
 });

@@ -8,7 +8,7 @@ import { SimdKernel } from '../../../origin/sampling/kernel/simd-kernel.ts';
 import { SamplerPool } from '../../../origin/sampling/pool/sampler-pool.ts';
 import { isLargeVocabulary } from '../../../origin/sampling/row.ts';
 import { Driver, storeBytes } from './support/engine-driver.ts';
-import { anySubmission } from './support/submissions.ts';
+import { anySubmission, submission } from './support/submissions.ts';
 import { type SyntheticEngine, syntheticEngine } from './support/synthetic-engine.ts';
 import { ordered, transcribe } from './support/transcript.ts';
 
@@ -58,6 +58,29 @@ describe.each([
     await engine.finish();
     return ordered(transcribe(engine.eventsOf(submission.requestId), submission.choices));
   }
+
+  it.each([1, 16, 41])(
+    'has the same output if its prompt of %i tokens was computed before',
+    async (length) => {
+      const tokens = Int32Array.from({ length }, (_, at) => (at * 29) % 320);
+      const one = submission({
+        requestId: '',
+        prompts: [{ tokens, maxTokens: 8 }],
+        choices: 2,
+        topLogprobs: 5,
+      });
+      const engine = driver(storeBytes(runner, 100));
+      for (const requestId of ['first', 'second', 'third']) engine.submit({ ...one, requestId });
+      await engine.finish();
+      engine.submit({ ...one, requestId: 'last' });
+      await engine.finish();
+      for (const requestId of ['second', 'third', 'last']) {
+        const events = engine.eventsOf(requestId);
+        expect(events.at(-1)).toMatchObject({ usage: { cachedTokens: length } });
+        expect(ordered(transcribe(events, 2))).toEqual(await alone({ ...one, requestId }));
+      }
+    },
+  );
 
   it('has the same output in any slot, in any batch, with a warm or cold cache', async () => {
     let requests = 0;

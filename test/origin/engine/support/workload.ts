@@ -31,14 +31,17 @@ export const arrivals: fc.Arbitrary<Arrival[]> = fc
       submission: anySubmission(MAX_TOKENS),
       at: fc.nat(60),
       abortAfter: fc.oneof({ weight: 4, arbitrary: fc.constant(null) }, { weight: 1, arbitrary: fc.nat(30) }),
+      /** Has the prompts of the first arrival. */
+      repeats: fc.boolean(),
     }),
     { minLength: 1, maxLength: 24, size: 'max' },
   )
   .map((list): Arrival[] =>
-    list.map((arrival, index) => ({
-      ...arrival,
-      submission: { ...arrival.submission, requestId: `request ${index}` },
-    })),
+    list.map(({ submission, repeats, ...arrival }, index) => {
+      const { prompts, tenantId, cacheKey } = (repeats && list[0]?.submission) || submission;
+      const repeated = { ...submission, prompts, tenantId, cacheKey };
+      return { ...arrival, submission: { ...repeated, requestId: `request ${index}` } };
+    }),
   );
 
 export async function play(driver: Driver, workload: readonly Arrival[]): Promise<void> {
