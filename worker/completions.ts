@@ -75,6 +75,7 @@ export async function generate(
   dialectOf = chooseDialect,
 ): Promise<Response> {
   const principal = await authenticate(request, context, 'completions');
+  refuseResumable(request);
   const dialect = dialectOf(request, principal.tenant);
   context.answer.dialect = dialect;
   const body = withModel(await readJsonObject(request, context), dialect);
@@ -106,10 +107,17 @@ function finalAfterTimeLimit(thrown: unknown, { settings, timings }: RequestCont
   return new ApiError(thrown.code, thrown.message, { param: thrown.param, headers });
 }
 
+/** Completions lose this header before they get here. The streams of other APIs have no ids and another end. */
+function refuseResumable(request: Request): void {
+  if (!request.headers.has(RESUMABLE_HEADER)) return;
+  const message = `Invalid header '${RESUMABLE_HEADER}': only a stream of '/v1/completions' can be resumed. Remove the header.`;
+  throw new ApiError('unsupported_parameter', message, { param: RESUMABLE_HEADER });
+}
+
 /** A stream is not stored, so a repeated request would run again. */
 function refuseKeyForStream(request: Request, { answer }: CompletionCall): void {
   if (!answer.stream || !request.headers.has(IDEMPOTENCY_HEADER)) return;
-  const message = `Invalid header '${IDEMPOTENCY_HEADER}': it cannot be used with 'stream'. Remove it, or send '${RESUMABLE_HEADER}: true' instead to continue a broken stream.`;
+  const message = `Invalid header '${IDEMPOTENCY_HEADER}': it cannot be used with 'stream'. Remove the header. At '/v1/completions', '${RESUMABLE_HEADER}: true' lets a client continue a broken stream.`;
   throw new ApiError('conflicting_parameters', message, { param: IDEMPOTENCY_HEADER });
 }
 

@@ -29,10 +29,15 @@ const RETRYABLE: ReadonlySet<number> = new Set([408, 429, 502, 503, 504]);
 /** Upstream failures are usually short, so clients may retry after one second. */
 const RETRY_SOON: ReadonlySet<number> = new Set([502, 503, 504]);
 
+/** llama.cpp's type of a loading model. The status as the code does not tell it from overload. */
+const LOADING_TYPE = 'unavailable_error';
+
 /** Returns an error's JSON body, with the code as the dialect has it. */
 export function errorBody(error: ApiError, code: 'string' | 'status'): unknown {
   const envelope = error.envelope();
-  return code === 'string' ? envelope : { error: { ...envelope.error, code: error.status } };
+  if (code === 'string') return envelope;
+  const type = error.code === 'model_loading' ? LOADING_TYPE : envelope.error.type;
+  return { error: { ...envelope.error, type, code: error.status } };
 }
 
 export function errorResponse(error: ApiError, context: RequestContext): Response {

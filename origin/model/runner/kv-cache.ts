@@ -1,5 +1,5 @@
 import { ModelError } from '../config/model-json.ts';
-import type { KvBytes } from '../model-runner.ts';
+import { type KvBytes, MEMORY_ADVICE } from '../model-runner.ts';
 import { ElementType } from '../onnx/onnx-graph.ts';
 import type { OrtBinding } from '../ort/ort-binding.ts';
 import type { OrtApi, Pointer } from '../ort/ort-capi.ts';
@@ -54,7 +54,7 @@ export function requireFit(layout: KvLayout, limitBytes: number, weightBytes = 0
   const limit = Math.max(0, Math.floor(limitBytes / MIB));
   const beside = weightBytes === 0 ? '' : ` beside ${inMiB(weightBytes)} of weights`;
   throw new OutOfMemoryError(
-    `KV cache does not fit: ${describeLayout(layout)}, but ${limit} MiB are available${beside}; set fewer slots or a smaller context`,
+    `KV cache does not fit: ${describeLayout(layout)}, but ${limit} MiB are available${beside}; ${MEMORY_ADVICE}`,
   );
 }
 

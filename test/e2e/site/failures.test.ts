@@ -104,6 +104,27 @@ describe('a failure says what happened and what to do', () => {
     await notice(page).waitFor({ state: 'detached' });
   });
 
+  test('a model that loads after the stream has begun, in a dialect without names: the page waits, then retries', async ({
+    visit,
+  }) => {
+    const { page } = await visit('/');
+    const error = { message: 'The model is loading.', type: 'unavailable_error', param: null, code: 503 };
+    await page.route(
+      '**/v1/completions',
+      (route) =>
+        route.fulfill({
+          contentType: 'text/event-stream',
+          body: `data: ${JSON.stringify({ error })}\n\ndata: [DONE]\n\n`,
+        }),
+      { times: 1 },
+    );
+    await startCompletion(page);
+    await notice(page).getByText('The model is loading', { exact: true }).waitFor();
+    await notice(page).getByRole('button', { name: 'Retry in 2 s' }).waitFor();
+    await status(page).getByText('Finished').waitFor();
+    await notice(page).waitFor({ state: 'detached' });
+  });
+
   test('a stream that breaks off keeps its text, and a retry continues from its end', async ({ visit }) => {
     const { page } = await visit('/');
     const choice = { index: 0, text: ' there was a', logprobs: null, finish_reason: null };

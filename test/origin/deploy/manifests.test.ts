@@ -88,13 +88,14 @@ describe.each(renderer === null ? [] : OVERLAYS)('overlay %s', (name) => {
     expect(deployment.spec.template.metadata.annotations['prometheus.io/port']).toBe(String(metricsPort));
   });
 
-  test('the origin accepts its variables, and the grace period outlasts its drain', () => {
+  test('the origin accepts its variables, takes the slots that fit, and drains within the grace period', () => {
     expect(namesOf(origin).filter((variable) => !(variable in variables.shape))).toEqual([]);
     const values = origin.env.map(({ name, value }) => [
       name,
       value ?? 'from a secret of 32 characters or more',
     ]);
-    const { drainMs } = readConfig(Object.fromEntries(values));
+    const { drainMs, model } = readConfig(Object.fromEntries(values));
+    expect(model.engine.slots).toBe('auto');
     expect(pod.terminationGracePeriodSeconds).toBeGreaterThan(drainMs / 1000 + 5);
   });
 

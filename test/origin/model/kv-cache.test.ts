@@ -42,7 +42,7 @@ it('refuses a cache above its limit with the sizes and accepts one of exactly th
   const layout = kvLayout(decoder, 32, 2048);
   requireFit(layout, 2 ** 30);
   expect(() => requireFit(layout, 2 ** 30 - 1)).toThrow(
-    'KV cache does not fit: 32 slots × 2048 positions × 16384 bytes = 1024 MiB, but 1023 MiB are available; set fewer slots or a smaller context',
+    'KV cache does not fit: 32 slots × 2048 positions × 16384 bytes = 1024 MiB, but 1023 MiB are available; set CONTINUO_SLOTS or CONTINUO_CONTEXT lower',
   );
 });
 

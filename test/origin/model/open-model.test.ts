@@ -134,7 +134,7 @@ const FAULTS: readonly Fault[] = [
     fault: 'a KV cache larger than allowed',
     options: { slots: 64, kvLimitBytes: 2 ** 24 - 1 },
     message:
-      /^KV cache does not fit: 64 slots × 512 positions × 512 bytes = 16 MiB, but 15 MiB are available; set fewer slots or a smaller context$/,
+      /^KV cache does not fit: 64 slots × 512 positions × 512 bytes = 16 MiB, but 15 MiB are available; set CONTINUO_SLOTS or CONTINUO_CONTEXT lower$/,
   },
   ...LAYOUT_FAULTS,
 ];

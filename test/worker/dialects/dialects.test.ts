@@ -84,6 +84,22 @@ describe.each(Object.entries(BEHAVIOURS))('%s', (dialect, behaviour) => {
     expect(origin.requests[0]?.sampling).toEqual({ ...NEUTRAL_SAMPLING, ...behaviour.sampling });
   });
 
+  test('tells a model that is loading from an overloaded server, also where the code is the status', async () => {
+    const errorFor = async (code: string) => {
+      const error = { message: 'Wait.', type: 'server_error', param: null, code };
+      origin.script = (_, wire) => wire.refuse(503, { error });
+      return ((await (await speaking(dialect)).json()) as { error: unknown }).error;
+    };
+    const named = behaviour.codeOf400 !== 400;
+    expect(await errorFor('model_loading')).toMatchObject(
+      named ? { code: 'model_loading', type: 'server_error' } : { code: 503, type: 'unavailable_error' },
+    );
+    expect(await errorFor('server_is_overloaded')).toMatchObject({
+      code: named ? 'server_is_overloaded' : 503,
+      type: 'server_error',
+    });
+  });
+
   test('lets request fields override its defaults', async () => {
     await accepted(dialect, {
       max_tokens: 3,

@@ -242,6 +242,17 @@ test('native requests need a key, count as other completions, and can be repeate
   expect(elsewhere.status).toBe(409);
 });
 
+test.each(['/completion', '/infill', '/v1/score'])(
+  '%s refuses to make its stream resumable',
+  async (path) => {
+    const resumed = await post(path, { stream: true, continuations: ['a'] }, { 'x-resumable': 'true' });
+    expect([resumed.status, await resumed.json()]).toMatchObject([
+      400,
+      { error: { code: 'unsupported_parameter', param: 'x-resumable' } },
+    ]);
+  },
+);
+
 test('GET /props shows the context length and the default settings of a model', async () => {
   const props = async (query = '') => (await worker.request(`/props${query}`)).json();
   const expected = {

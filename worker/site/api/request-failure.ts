@@ -42,6 +42,7 @@ const BY_CODE: Readonly<Record<string, FailureKind>> = {
   missing_api_key: 'no-key',
   insufficient_quota: 'quota-exhausted',
   model_loading: 'model-loading',
+  unavailable_error: 'model-loading',
   server_is_overloaded: 'overloaded',
   internal_error: 'server-error',
 };

@@ -1,4 +1,4 @@
-import type { FailureKind } from '../api/request-failure.ts';
+import type { FailureKind, RequestFailure } from '../api/request-failure.ts';
 
 /** What to tell about a failure: what happened, and what to do. The server's message says why. */
 export interface Advice {
@@ -36,7 +36,7 @@ const ADVICE: Readonly<Record<FailureKind, Advice>> = {
     action: 'retry',
   },
   overloaded: {
-    what: 'The server has too much to do',
+    what: 'The server is overloaded',
     todo: 'Nothing is lost. Retry in a moment.',
     action: 'retry',
   },
@@ -68,3 +68,10 @@ const ADVICE: Readonly<Record<FailureKind, Advice>> = {
 };
 
 export const adviceFor = (kind: FailureKind): Advice => ADVICE[kind];
+
+/** Used for a loading model if the stream had begun before the server knew the time. */
+const LOADING_WAIT_MS = 2_000;
+
+/** Returns the milliseconds before a retry. */
+export const waitBeforeRetry = ({ kind, retryAfterMs }: RequestFailure): number =>
+  retryAfterMs ?? (kind === 'model-loading' ? LOADING_WAIT_MS : 0);

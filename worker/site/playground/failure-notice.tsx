@@ -3,14 +3,14 @@ import { useEffect } from 'preact/hooks';
 import type { RequestFailure } from '../api/request-failure.ts';
 import { Icon } from '../controls/icon.tsx';
 import { useSession } from '../store/session.ts';
-import { adviceFor } from './failure-advice.ts';
+import { adviceFor, waitBeforeRetry } from './failure-advice.ts';
 
 interface FailureNoticeProps {
   readonly failure: RequestFailure;
   readonly onRetry: () => void;
 }
 
-/** Says what happened, why, and what to do. Counts down the server's retry-after. */
+/** Says what happened, why, and what to do. Counts down the time before a retry. */
 export function FailureNotice({ failure, onRetry }: FailureNoticeProps) {
   const { askForKey } = useSession();
   const { what, todo, action } = adviceFor(failure.kind);
@@ -44,9 +44,10 @@ export function FailureNotice({ failure, onRetry }: FailureNoticeProps) {
 
 /** Seconds until a retry can succeed. */
 function useCountdown(failure: RequestFailure): number {
-  const left = useSignal(Math.ceil((failure.retryAfterMs ?? 0) / 1000));
+  const wait = waitBeforeRetry(failure);
+  const left = useSignal(Math.ceil(wait / 1000));
   useEffect(() => {
-    const end = performance.now() + (failure.retryAfterMs ?? 0);
+    const end = performance.now() + wait;
     const update = () => {
       left.value = Math.max(0, Math.ceil((end - performance.now()) / 1000));
     };

@@ -2,16 +2,22 @@
 
 const IN_FRAGMENT = /[#?&]\/?key=([^#?&]+)/;
 
-/** Returns the key of a fragment; null if it has none. */
+/** Returns the key of a fragment; null if it has none, or one with faulty percent signs. */
 export function keyFromFragment(hash: string): string | null {
   const value = IN_FRAGMENT.exec(hash)?.[1];
-  return value === undefined ? null : decodeURIComponent(value);
+  if (value === undefined) return null;
+  try {
+    return decodeURIComponent(value);
+  } catch {
+    return null;
+  }
 }
 
 /** Takes the key out of the address, so that history, bookmarks and copied links do not have it. */
 export function takeKeyFromAddress(): string | null {
   const key = keyFromFragment(location.hash);
-  if (key !== null) history.replaceState(null, '', location.hash.replace(IN_FRAGMENT, '') || '#/');
+  if (IN_FRAGMENT.test(location.hash))
+    history.replaceState(null, '', location.hash.replace(IN_FRAGMENT, '') || '#/');
   return key;
 }
 

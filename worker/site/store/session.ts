@@ -3,7 +3,7 @@ import { createContext } from 'preact';
 import { useContext } from 'preact/hooks';
 import { type Connection, listModels, type Model } from '../api/client.ts';
 import { RequestFailure } from '../api/request-failure.ts';
-import { keyFromFragment, takeKeyFromAddress } from './api-key.ts';
+import { takeKeyFromAddress } from './api-key.ts';
 import { forget, storedSignal } from './stored-signal.ts';
 
 /** Whether the server accepts the key, and which models it offers. */
@@ -55,7 +55,8 @@ async function keySignals() {
     }
   });
   addEventListener('hashchange', () => {
-    if (keyFromFragment(location.hash) !== null) key.value = takeKeyFromAddress();
+    const replacement = takeKeyFromAddress();
+    if (replacement !== null) key.value = replacement;
   });
   return { key, rememberKey };
 }

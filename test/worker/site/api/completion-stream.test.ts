@@ -83,6 +83,7 @@ test.each([
   [429, 'rate_limit_exceeded', 'requests', 'rate-limited'],
   [429, 429, 'insufficient_quota', 'quota-exhausted'],
   [503, 'model_loading', 'server_error', 'model-loading'],
+  [503, 503, 'unavailable_error', 'model-loading'],
   [503, 'server_is_overloaded', 'server_error', 'overloaded'],
   [502, 502, 'server_error', 'origin-down'],
   [400, 'invalid_type', 'invalid_request_error', 'invalid-request'],
