@@ -34,7 +34,7 @@ export interface ChunkDirectoryStatus {
 
 interface Write {
   readonly name: string;
-  readonly rank: number;
+  readonly contents: number;
   readonly file: Buffer;
   canceled: boolean;
 }
@@ -102,20 +102,26 @@ export class ChunkDirectory {
   }
 
   /**
-   * Copies a chunk and writes it later. Does nothing if it is stored with at least that rank.
-   * @param rank how much is known of the chunk
+   * Copies a chunk and writes it later, unless it is stored with at least the same contents.
+   * @param contents what the chunk has beside its KV, as bits
+   * @param parts of the payload, in order
    */
-  write(name: string, rank: number, parts: readonly Uint8Array[]): void {
-    if ((this.#index.get(name)?.rank ?? -1) >= rank) return;
-    for (const other of this.#writes) {
-      if (other.name === name && other.rank >= rank && !other.canceled) return;
-    }
+  write(name: string, contents: number, parts: readonly Uint8Array[]): void {
+    const covers = (stored: Pick<ChunkFile, 'contents'>) => (contents & ~stored.contents) === 0;
+    const stored = this.#index.get(name);
+    if (stored !== undefined && covers(stored)) return;
+    for (const write of this.#writes) if (write.name === name && !write.canceled && covers(write)) return;
     const memory = this.#memory.take();
     if (memory === null) {
       this.#fail('a chunk was not stored, because the disk is slower than the model');
       return;
     }
-    const write: Write = { name, rank, file: encodeChunk(memory, name, rank, parts), canceled: false };
+    const write: Write = {
+      name,
+      contents,
+      file: encodeChunk(memory, name, contents, parts),
+      canceled: false,
+    };
     this.#writes.add(write);
     this.#run('a chunk could not be stored', async () => {
       try {
@@ -142,7 +148,7 @@ export class ChunkDirectory {
         this.#fail('a damaged or foreign chunk was removed');
         return null;
       }
-      known.rank = chunk.rank;
+      known.contents = chunk.contents;
       this.#counts.readChunks++;
       return chunk;
     } catch (error) {
@@ -167,7 +173,7 @@ export class ChunkDirectory {
 
   async #write(write: Write): Promise<void> {
     const { fs, id } = this.#options;
-    const { name, rank, file } = write;
+    const { name, contents, file } = write;
     await this.#makeRoom(file.length);
     const path = this.#path(name);
     const temporary = `${path}.${id}.tmp`;
@@ -183,7 +189,7 @@ export class ChunkDirectory {
       for (const file of [temporary, path]) await this.#unlink(file);
       return;
     }
-    this.#index.set(name, { bytes: file.length, rank, savedAt: this.#useTime() });
+    this.#index.set(name, { bytes: file.length, contents, savedAt: this.#useTime() });
     this.#counts.writtenChunks++;
   }
 
@@ -243,6 +249,6 @@ export class ChunkDirectory {
     const now = this.#options.now();
     if (now - (this.#warnedAt.get(fault) ?? Number.NEGATIVE_INFINITY) < WARNING_INTERVAL_MS) return;
     this.#warnedAt.set(fault, now);
-    this.#options.warn(`prefix cache on disk: ${fault}${details}`);
+    this.#options.warn(`${fault}${details}`);
   }
 }

@@ -10,7 +10,7 @@ export type FileSystem = Pick<
 export interface KnownFile {
   readonly bytes: number;
   /** As in the file; 0 until it has been read. */
-  rank: number;
+  contents: number;
   /** Unix milliseconds of the modification time, which tells the next start when the chunk was used. */
   savedAt: number;
 }
@@ -97,7 +97,7 @@ export async function scanDirectory(
   }
   await Promise.all(batch);
   for (const { name, ...file } of found.sort((a, b) => a.savedAt - b.savedAt)) {
-    index.set(name, { ...file, rank: 0 });
+    index.set(name, { ...file, contents: 0 });
   }
   return foreign;
 }

@@ -13,10 +13,10 @@ export const FILE = HEADER_BYTES + PAYLOAD;
 export const nameOf = (family: number, serial: number): string =>
   `${family}`.repeat(16) + createHash('sha256').update(`${serial}`).digest('hex').slice(16);
 
-/** The only right content of a chunk of that rank, in two parts. */
-export function contentOf(name: string, rank: number): Uint8Array[] {
+/** The only right content of a chunk of that contents, in two parts. */
+export function contentOf(name: string, contents: number): Uint8Array[] {
   const length = PAYLOAD - (Number.parseInt(name.slice(20, 24), 16) % 100);
-  const bytes = Buffer.alloc(length, createHash('sha256').update(`${name} ${rank}`).digest());
+  const bytes = Buffer.alloc(length, createHash('sha256').update(`${name} ${contents}`).digest());
   return [bytes.subarray(0, 7), bytes.subarray(7)];
 }
 
@@ -34,11 +34,11 @@ export function open(directory: string, options: Partial<ChunkDirectoryOptions> 
   });
 }
 
-/** Returns a chunk's rank; null if it cannot be read. @throws Error if it has another content */
-export async function rankOf(chunks: ChunkDirectory, name: string): Promise<number | null> {
+/** Returns what a chunk has; null if it cannot be read. @throws Error if it has another content */
+export async function contentsOf(chunks: ChunkDirectory, name: string): Promise<number | null> {
   const chunk = await chunks.read(name, Buffer.alloc(FILE));
   if (chunk === null) return null;
-  const isRight = Buffer.concat(contentOf(name, chunk.rank)).equals(chunk.payload);
+  const isRight = Buffer.concat(contentOf(name, chunk.contents)).equals(chunk.payload);
   if (!isRight) throw new Error(`${name} has another content`);
-  return chunk.rank;
+  return chunk.contents;
 }

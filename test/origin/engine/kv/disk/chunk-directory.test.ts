@@ -5,37 +5,20 @@ import { join } from 'node:path';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import type { ChunkDirectory } from '../../../../../origin/engine/kv/disk/chunk-directory.ts';
-import type { FileSystem } from '../../../../../origin/engine/kv/disk/chunk-index.ts';
-import { contentOf, FILE, nameOf, open, rankOf } from './chunk-content.ts';
+import { contentOf, contentsOf, FILE, nameOf, open } from './chunk-content.ts';
+import { faultyFileSystem as faulty } from './faulty-file-system.ts';
 
 const newDirectory = () => mkdtempSync(join(tmpdir(), 'continuo-chunks-'));
 const fileOf = (directory: string, name: string) => join(directory, `${name}.kv`);
 const bytesOf = (directory: string) =>
   readdirSync(directory).reduce((sum, file) => sum + statSync(join(directory, file)).size, 0);
 
-async function store(chunks: ChunkDirectory, names: readonly string[], rank = 0): Promise<void> {
-  for (const name of names) chunks.write(name, rank, contentOf(name, rank));
+async function store(chunks: ChunkDirectory, names: readonly string[], contents = 0): Promise<void> {
+  for (const name of names) chunks.write(name, contents, contentOf(name, contents));
   await chunks.settled();
 }
 
 const serials = (count: number, family = 1) => Array.from({ length: count }, (_, at) => nameOf(family, at));
-
-/** A file system whose calls fail with a code when `fails` says so. */
-function faulty(code: string, fails: (call: keyof FileSystem) => boolean): FileSystem {
-  const call = (name: keyof FileSystem) =>
-    (async (...args: never[]) => {
-      if (fails(name)) throw Object.assign(new Error('injected'), { code });
-      return await (fs[name] as (...args: never[]) => Promise<unknown>)(...args);
-    }) as never;
-  return {
-    open: call('open'),
-    opendir: call('opendir'),
-    rename: call('rename'),
-    stat: call('stat'),
-    unlink: call('unlink'),
-    utimes: call('utimes'),
-  };
-}
 
 describe('a directory of chunks', () => {
   it('keeps chunks over a restart, readable by their owner only', async () => {
@@ -45,17 +28,17 @@ describe('a directory of chunks', () => {
     await again.settled();
     expect(again.status).toMatchObject({ files: 5, bytes: bytesOf(directory), failedChunks: 0 });
     for (const name of serials(5)) {
-      expect(await rankOf(again, name)).toBe(2);
+      expect(await contentsOf(again, name)).toBe(2);
       expect(statSync(fileOf(directory, name)).mode & 0o777).toBe(0o600);
     }
     expect(again.status.readChunks).toBe(5);
   });
 
-  it('replaces a chunk by one of a higher rank only', async () => {
+  it('replaces a chunk only by one that has more', async () => {
     const chunks = open(newDirectory());
     const [name] = serials(1);
-    for (const rank of [1, 0, 1, 2, 0]) await store(chunks, [name!], rank);
-    expect(await rankOf(chunks, name!)).toBe(2);
+    for (const contents of [1, 0, 1, 2, 0]) await store(chunks, [name!], contents);
+    expect(await contentsOf(chunks, name!)).toBe(2);
     expect(chunks.status).toMatchObject({ files: 1, writtenChunks: 2 });
   });
 
@@ -75,14 +58,14 @@ describe('a directory of chunks', () => {
     const lines: string[] = [];
     const chunks = open(directory, { warn: (line) => lines.push(line) });
     await chunks.settled();
-    for (const one of [name, third]) expect(await rankOf(chunks, one)).toBeNull();
+    for (const one of [name, third]) expect(await contentsOf(chunks, one)).toBeNull();
     await chunks.settled();
     expect(chunks.has(name)).toBe(false);
     expect(readdirSync(directory)).toEqual([`${other}.kv`]);
-    expect(lines).toEqual(['prefix cache on disk: a damaged or foreign chunk was removed']);
+    expect(lines).toEqual(['a damaged or foreign chunk was removed']);
     expect(chunks.status).toMatchObject({ failedChunks: 2, readChunks: 0 });
     await store(chunks, [name]);
-    expect(await rankOf(chunks, name)).toBe(0);
+    expect(await contentsOf(chunks, name)).toBe(0);
   });
 
   it('ignores a file with any flipped bit', async () => {
@@ -97,7 +80,7 @@ describe('a directory of chunks', () => {
       writeFileSync(path, bad);
       const chunks = open(directory);
       await chunks.settled();
-      expect(await rankOf(chunks, name)).toBeNull();
+      expect(await contentsOf(chunks, name)).toBeNull();
     }
   });
 
@@ -110,7 +93,7 @@ describe('a directory of chunks', () => {
     await chunks.settled();
     expect(chunks.status).toMatchObject({ files: 0, bytes: 0 });
     expect(readdirSync(directory).sort()).toEqual(['folder', 'notes.txt']);
-    expect(lines).toEqual(['prefix cache on disk: 2 other files are ignored']);
+    expect(lines).toEqual(['2 other files are ignored']);
   });
 
   it('removes the least recently used chunks first, also those used before a restart', async () => {
@@ -144,7 +127,7 @@ describe('a directory of chunks', () => {
     await store(chunks, serials(4));
     full = false;
     await store(chunks, serials(5));
-    expect(lines).toEqual(Array(2).fill('prefix cache on disk: a chunk could not be stored: ENOSPC'));
+    expect(lines).toEqual(Array(2).fill('a chunk could not be stored: ENOSPC'));
     expect(chunks.status).toMatchObject({ files: 5, writtenChunks: 5, failedChunks: 7 });
   });
 
@@ -183,7 +166,7 @@ describe('a directory of chunks', () => {
     const directory = join(newDirectory(), 'missing');
     const chunks = open(directory, options);
     await store(chunks, serials(2));
-    expect(await rankOf(chunks, nameOf(1, 0))).toBeNull();
+    expect(await contentsOf(chunks, nameOf(1, 0))).toBeNull();
     expect(chunks.status).toMatchObject({ files: 0, writtenChunks: 0, failedChunks: 3 });
   });
 
@@ -210,7 +193,7 @@ describe('a directory of chunks', () => {
         ...['remove', 'restart', 'damage'],
       ),
       name: fc.record({ family: fc.constantFrom(0, 0, 0, 1), serial: fc.nat(5) }),
-      rank: fc.nat(2),
+      contents: fc.nat(2),
       waits: fc.constantFrom(true, true, false),
     });
     let read = 0;
@@ -229,10 +212,10 @@ describe('a directory of chunks', () => {
             fs: faulty('EIO', () => random.next().value === 0),
           };
           let chunks = open(directory, options);
-          for (const { action, name: parts, rank, waits } of steps) {
+          for (const { action, name: parts, contents, waits } of steps) {
             const name = nameOf(parts.family, parts.serial);
-            if (action === 'write') chunks.write(name, rank, contentOf(name, rank));
-            else if (action === 'read') read += (await rankOf(chunks, name)) === null ? 0 : 1;
+            if (action === 'write') chunks.write(name, contents, contentOf(name, contents));
+            else if (action === 'read') read += (await contentsOf(chunks, name)) === null ? 0 : 1;
             else if (action === 'use') chunks.use([name, nameOf(parts.family, parts.serial + 1)]);
             else if (action === 'remove') chunks.removeFamily(name);
             else if (action === 'restart') {
@@ -240,7 +223,7 @@ describe('a directory of chunks', () => {
               await chunks.settled();
               chunks = open(directory, options);
             } else if (chunks.has(name)) {
-              writeFileSync(fileOf(directory, name), Buffer.alloc(1 + (rank * FILE) / 2, 1));
+              writeFileSync(fileOf(directory, name), Buffer.alloc(1 + (contents * FILE) / 2, 1));
             }
             if (waits) await chunks.settled();
             expect(chunks.status.bytes).toBeLessThanOrEqual(options.limitBytes);

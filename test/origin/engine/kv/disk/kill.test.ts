@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, it } from 'vitest';
 import { randomFrom } from '../../../../support/random.ts';
-import { nameOf, open, rankOf } from './chunk-content.ts';
+import { contentsOf, nameOf, open } from './chunk-content.ts';
 
 const KILLS = 12;
 
@@ -30,7 +30,7 @@ it('a process that is killed while it writes leaves right chunks only', async ()
     const chunks = open(directory, { warn: (line) => faults.push(line) });
     await chunks.settled();
     for (let serial = 0; serial < 500; serial++) {
-      if ((await rankOf(chunks, nameOf(serial % 3, serial))) !== null) read++;
+      if ((await contentsOf(chunks, nameOf(serial % 3, serial))) !== null) read++;
     }
     expect(faults).toEqual([]);
     expect(leftovers()).toEqual([]);

@@ -7,8 +7,8 @@ import { contentOf, nameOf, open } from './chunk-content.ts';
 const chunks = open(argv[2]!, { id: `${process.pid}`, queueBytes: 4000 });
 for (let serial = 0; ; serial++) {
   const name = nameOf(serial % 3, serial % 500);
-  const rank = Math.floor(serial / 500);
-  chunks.write(name, rank, contentOf(name, rank));
+  const contents = Math.floor(serial / 500);
+  chunks.write(name, contents, contentOf(name, contents));
   if (serial % 4 === 0) await setImmediate();
   if (serial === 40) process.stdout.write('writing\n');
 }
