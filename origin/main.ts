@@ -4,7 +4,7 @@ import type { Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { errorCode, errorMessage } from '../shared/error-details.ts';
-import { type OriginConfig, readConfig } from './config/config.ts';
+import { type OriginConfig, readConfig, requirePrefixDirectory } from './config/config.ts';
 import { Authenticator, importSecrets } from './http/authentication.ts';
 import { READER_LIMITS } from './http/event-stream.ts';
 import { HEARTBEAT_MS } from './http/heartbeat.ts';
@@ -32,6 +32,7 @@ const STOP_MS = 2000;
  */
 async function main(): Promise<void> {
   const config = readConfig(process.env);
+  requirePrefixDirectory(config);
   const log = createLog(config.logLevel);
   const now = () => performance.now();
   const runLock = new SharedArrayBuffer(4);

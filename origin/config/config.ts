@@ -1,5 +1,7 @@
+import { accessSync, constants, mkdirSync } from 'node:fs';
 import { basename, resolve } from 'node:path';
 import * as z from 'zod';
+import { errorCode } from '../../shared/error-details.ts';
 import { MIN_SECRET_LENGTH } from '../../shared/signing.ts';
 import { infillSetting } from '../infill/template.ts';
 import { type Environment, parseVariables, requireKnown } from './environment.ts';
@@ -59,6 +61,10 @@ export const variables = z.object({
   CONTINUO_KV_MEMORY_MIB: number(modelFields.kvMemoryMiB).optional(),
   /** Memory in MiB for prefixes of prompts that no slot holds any more; 0 = none. Absent = a quarter of the free memory. */
   CONTINUO_PREFIX_CACHE_MIB: number(modelFields.prefixCacheMiB).optional(),
+  /** Directory for prefixes that outlive memory and process; absent = none. */
+  CONTINUO_PREFIX_CACHE_DIR: z.string().min(1).optional(),
+  /** Maximum disk space in MiB of each model in that directory. */
+  CONTINUO_PREFIX_CACHE_DISK_MIB: number(modelFields.prefixCacheDiskMiB).default(16_384),
   /** Requests that may wait for a slot; beyond that the answer is 503. */
   CONTINUO_QUEUE_LIMIT: number(modelFields.queueLimit).default(256),
   /**
@@ -117,6 +123,19 @@ export function readConfig(environment: Environment): OriginConfig {
   };
 }
 
+/** Creates the directory of the prefix cache, if one is set. @throws Error one line that names the variable */
+export function requirePrefixDirectory({ model }: Pick<OriginConfig, 'model'>): void {
+  const { directory } = model.engine.prefixDisk;
+  if (directory === null) return;
+  try {
+    mkdirSync(directory, { recursive: true, mode: 0o700 });
+    accessSync(directory, constants.R_OK | constants.W_OK | constants.X_OK);
+  } catch (error) {
+    const fault = `${directory} cannot be used (${errorCode(error)})`;
+    throw new Error(`CONTINUO_PREFIX_CACHE_DIR: ${fault}; name a directory that the origin may write to`);
+  }
+}
+
 const modelVariables = variables.omit({ CONTINUO_ORIGIN_SECRET: true, CONTINUO_ORIGIN_SECRET_NEXT: true });
 
 /** Reads the model settings only, so that no secret is needed. @throws as `readConfig` */
@@ -126,6 +145,7 @@ export function readModelSettings(environment: Environment): Pick<OriginConfig, 
 }
 
 function modelOf(values: z.infer<typeof modelVariables>): ModelSettings {
+  const directory = values.CONTINUO_PREFIX_CACHE_DIR;
   return {
     name: values.CONTINUO_MODEL_NAME ?? basename(values.CONTINUO_MODEL_DIR),
     aliases: [],
@@ -142,6 +162,10 @@ function modelOf(values: z.infer<typeof modelVariables>): ModelSettings {
       },
       kvMemoryBytes: mebibytesToBytes(values.CONTINUO_KV_MEMORY_MIB),
       prefixCacheBytes: mebibytesToBytes(values.CONTINUO_PREFIX_CACHE_MIB),
+      prefixDisk: {
+        directory: directory === undefined ? null : resolve(directory),
+        limitBytes: values.CONTINUO_PREFIX_CACHE_DISK_MIB * 2 ** 20,
+      },
       queueLimit: values.CONTINUO_QUEUE_LIMIT,
       speculation: {
         maxTokens: values.CONTINUO_SPECULATION,

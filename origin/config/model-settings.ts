@@ -26,6 +26,7 @@ export const modelFields = {
   deviceMemoryMiB: whole(1, 100_000_000),
   kvMemoryMiB: whole(1, 100_000_000),
   prefixCacheMiB: whole(0, 100_000_000),
+  prefixCacheDiskMiB: whole(1, 100_000_000),
   queueLimit: whole(0, 1_000_000),
   speculation: whole(0, 64),
   speculationRows: whole(1, 1024),
@@ -37,6 +38,14 @@ export const mebibytesToBytes = (mebibytes: number | undefined): number | null =
   mebibytes === undefined ? null : mebibytes * 2 ** 20;
 
 export const defaultThreads = (): number => Math.min(availableParallelism(), MAX_DEFAULT_THREADS);
+
+/** The second tier of the prefix store. */
+export interface PrefixDiskSettings {
+  /** Absolute; null = there is no second tier. */
+  readonly directory: string | null;
+  /** Most bytes of a model's files. */
+  readonly limitBytes: number;
+}
 
 /** Settings that an engine is started with. A change of any of them means a new engine. */
 export interface EngineSettings {
@@ -53,6 +62,7 @@ export interface EngineSettings {
   readonly kvMemoryBytes: number | null;
   /** Null = a quarter of the memory that is free when the engine starts, at most 8 GiB. */
   readonly prefixCacheBytes: number | null;
+  readonly prefixDisk: PrefixDiskSettings;
   readonly queueLimit: number;
   readonly speculation: SpeculationSettings;
   readonly infill: InfillSetting;

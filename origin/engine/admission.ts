@@ -25,6 +25,8 @@ export interface AdmissionOptions {
   readonly grammarWork: GrammarWork;
   /** Encodes a submission's images; absent if the model takes none. @throws ApiError if the model fails */
   readonly encodeImages?: (submission: Submission, signal: AbortSignal) => Promise<Preparation['images']>;
+  /** Reads stored prefixes of the prompts from the disk; null or absent if there are none. Never rejects. */
+  readonly loadPrefixes?: (submission: Submission, signal: AbortSignal) => Promise<void> | null;
   /** Milliseconds, with fractions, of a monotonic clock. */
   readonly now: () => number;
   readonly report: (report: EngineReport) => void;
@@ -34,7 +36,7 @@ export interface AdmissionOptions {
   readonly fail: (requestId: string, error: GenerationEvent) => void;
 }
 
-/** Admits or refuses submissions, then prepares the grammars and images of those it admits. */
+/** Admits or refuses submissions, then prepares the grammars, images and stored prefixes of those it admits. */
 export class Admission {
   readonly #options: AdmissionOptions;
   readonly #throughput = new Throughput(THROUGHPUT_WINDOW);
@@ -45,14 +47,14 @@ export class Admission {
     this.#options = options;
   }
 
-  /** Requests whose grammar is being compiled or whose images are being encoded. */
+  /** Requests whose grammar, images or stored prefixes are being prepared. */
   get preparing(): number {
     return this.#preparing.size;
   }
 
   /** Reports `admitted` or `refused` before any event of the request. */
   submit(submission: Submission): void {
-    const { running, now, report, open } = this.#options;
+    const { running, now, report, open, loadPrefixes } = this.#options;
     const { requestId, constraint, prompts } = submission;
     const submittedAt = now();
     if (running.hasFreeSlot) this.#throughput.resume(submittedAt);
@@ -61,9 +63,12 @@ export class Admission {
       return;
     }
     report({ type: 'admitted', requestId });
-    const isReady = constraint === null && prompts.every(({ images }) => images === undefined);
-    if (isReady) open(submission, NOTHING_PREPARED, submittedAt);
-    else void this.#prepare(submission, submittedAt);
+    const controller = new AbortController();
+    const prefixes = loadPrefixes?.(submission, controller.signal) ?? null;
+    const hasImages = prompts.some(({ images }) => images !== undefined);
+    if (constraint !== null || hasImages || prefixes !== null) {
+      void this.#prepare(submission, submittedAt, controller, prefixes);
+    } else open(submission, NOTHING_PREPARED, submittedAt);
   }
 
   /** Stops preparing a submission. */
@@ -85,14 +90,19 @@ export class Admission {
     return counts;
   }
 
-  async #prepare(submission: Submission, submittedAt: number): Promise<void> {
+  async #prepare(
+    submission: Submission,
+    submittedAt: number,
+    controller: AbortController,
+    prefixes: Promise<void> | null,
+  ): Promise<void> {
     const { encodeImages, open, fail } = this.#options;
     const { requestId, tenantId, flex } = submission;
-    const controller = new AbortController();
     this.#preparing.set(requestId, { controller, tenantId, flex });
     try {
       const grammar = await this.#compile(submission);
       const images = (await encodeImages?.(submission, controller.signal)) ?? [];
+      await prefixes;
       if (this.#preparing.delete(requestId)) open(submission, { grammar, images }, submittedAt);
     } catch (thrown) {
       const { code, message, param } = toApiError(thrown);

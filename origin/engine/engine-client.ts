@@ -25,6 +25,8 @@ export interface EngineClientOptions {
   readonly onDeath?: (reason: string) => void;
   /** Called at each failed run; `message` is one line for the log. */
   readonly onFault?: (message: string) => void;
+  /** Called with one line for the log about something that costs speed only. */
+  readonly onWarning?: (message: string) => void;
   /** Called after `onDeath` instead of a restart if the process can no longer use the device. */
   readonly onDeviceLost?: (reason: string) => void;
   /** Wait before the first restart; doubles with each restart in a row, up to 30 s. */
@@ -230,6 +232,9 @@ export class EngineClient {
       case 'fault':
         this.#lastFault = report.message;
         this.#options.onFault?.(report.message);
+        return;
+      case 'warning':
+        this.#options.onWarning?.(report.message);
         return;
       case 'step':
         this.#deaths = 0;

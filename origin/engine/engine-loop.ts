@@ -34,6 +34,8 @@ export async function serveEngine(
         engine.settle();
         await new Promise<void>((resolve) => {
           wake = resolve;
+          // Then the status reports what was written.
+          void engine.writing?.then(resolve);
         });
       } else {
         await engine.step();

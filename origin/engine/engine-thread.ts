@@ -5,7 +5,8 @@ import { CompilerClient } from '../grammar/process/compiler-client.ts';
 import { GrammarCache } from '../grammar/process/grammar-cache.ts';
 import { GrammarVocabulary } from '../grammar/runtime/grammar-vocabulary.ts';
 import { ModelError } from '../model/config/model-json.ts';
-import { faultKind } from '../model/model-runner.ts';
+import { faultKind, type ModelRunner } from '../model/model-runner.ts';
+import { modelIdentity } from '../model/open/model-identity.ts';
 import { type ModelOptions, openModel } from '../model/open/open-model.ts';
 import { ordinaryBuffer } from '../model/ort/ort-ordinary-buffer.ts';
 import { OutOfMemoryError } from '../model/runner/kv-cache.ts';
@@ -16,6 +17,8 @@ import { firstTokens, type TokenBytes } from '../tokenizer/token-bytes.ts';
 import { Engine } from './engine.ts';
 import { serveEngine } from './engine-loop.ts';
 import { ImageFeatures } from './image-features.ts';
+import type { DiskTier } from './kv/disk/disk-tier.ts';
+import { openDiskTier, type PrefixDisk } from './kv/disk/open-disk-tier.ts';
 import type { EngineReport, Submission } from './messages.ts';
 import { samplerThreads } from './sampler-threads.ts';
 import { samplerVocabulary } from './sampler-vocabulary.ts';
@@ -35,12 +38,38 @@ export interface EngineThreadData {
   readonly speculation?: SpeculationSettings | undefined;
   /** Memory of the prefix store; default 0 = none. */
   readonly prefixStoreBytes?: number;
+  /** Keeps what the prefix store evicts; null or absent = nothing does. */
+  readonly prefixDisk?: PrefixDisk | null;
+}
+
+/** Returns null, with a warning, if the disk cannot be used: requests are then only slower. */
+async function openPrefixDisk(runner: ModelRunner): Promise<DiskTier | null> {
+  if (!prefixDisk) return null;
+  const warn = (message: string) => report({ type: 'warning', message: `prefix cache on disk: ${message}` });
+  if (runner.kvBytes === null || prefixStoreBytes <= 0) {
+    warn('not used, because this model keeps no prefixes in main memory');
+    return null;
+  }
+  try {
+    const identity = await modelIdentity(model, runner);
+    return await openDiskTier(prefixDisk, identity, runner.shape, runner.kvBytes, warn);
+  } catch (error) {
+    warn(`not used: ${errorMessage(error)}`);
+    return null;
+  }
 }
 
 const port = parentPort;
 if (port === null) throw new Error('engine-thread.ts is the entry of a worker thread');
-const { model, tokenBytes, eosIds, maxWaiting, speculation, prefixStoreBytes } =
-  workerData as EngineThreadData;
+const {
+  model,
+  tokenBytes,
+  eosIds,
+  maxWaiting,
+  speculation,
+  prefixStoreBytes = 0,
+  prefixDisk,
+} = workerData as EngineThreadData;
 const report = (message: EngineReport): void => port.postMessage(message);
 
 // Started before the model is opened, because forking a small process is faster.
@@ -67,6 +96,7 @@ try {
   // Rows of small vocabularies are sampled faster than other threads wake.
   const usesPool = threads !== null && isLargeVocabulary(vocabularySize);
   const pool = usesPool ? new SamplerPool(kernel, vocabularySize, threads) : null;
+  const disk = await openPrefixDisk(runner);
   const imagePositions = images?.positions ?? null;
   report({ type: 'ready', slots, contextLength, vocabularySize, imagePositions, summary, warning });
   const options = {
@@ -77,6 +107,7 @@ try {
     maxWaiting,
     speculation,
     prefixStoreBytes,
+    disk,
     vocabulary: samplerVocabulary(model.directory, tokenBytes),
     compile: (constraint: string, tenantId: string) => grammars.get(constraint, tenantId),
     encodeImages: (submission: Submission, signal: AbortSignal) => features.of(submission, signal),

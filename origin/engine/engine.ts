@@ -5,6 +5,7 @@ import {
   faultKind,
   MEMORY_ADVICE,
   type ModelRunner,
+  type ModelShape,
   RunTerminated,
   RuntimeFault,
 } from '../model/model-runner.ts';
@@ -13,12 +14,14 @@ import type { SamplerPool } from '../sampling/pool/sampler-pool.ts';
 import type { SamplerVocabulary } from '../sampling/vocabulary.ts';
 import { SamplerWorkspace } from '../sampling/workspace.ts';
 import { violations } from './invariants.ts';
+import type { DiskTier } from './kv/disk/disk-tier.ts';
 import type { KvCopy } from './kv/kv-slots.ts';
 import { prefixStoreRoom } from './kv/prefix-memory.ts';
 import { PrefixStore } from './kv/prefix-store.ts';
+import { TimedKvBytes } from './kv/timed-kv-bytes.ts';
 import type { EngineStatus, StepReport, Submission } from './messages.ts';
 import { type ModelRun, ModelRuns } from './model-runs.ts';
-import type { OpenRequest } from './open-request.ts';
+import { cacheNamespace, type OpenRequest, storablePositions } from './open-request.ts';
 import { Requests, type RequestsOptions } from './requests.ts';
 import { RunningSet } from './running-set.ts';
 import { NO_SPECULATION, type SpeculationSettings } from './speculation.ts';
@@ -28,7 +31,7 @@ export class EngineFailure extends Error {
   override readonly name = 'EngineFailure';
 }
 
-export interface EngineOptions extends Omit<RequestsOptions, 'running' | 'context'> {
+export interface EngineOptions extends Omit<RequestsOptions, 'running' | 'context' | 'loadPrefixes'> {
   readonly runner: ModelRunner;
   readonly vocabulary: SamplerVocabulary;
   /** Requests that may wait for a slot. */
@@ -41,6 +44,8 @@ export interface EngineOptions extends Omit<RequestsOptions, 'running' | 'contex
   readonly speculation?: SpeculationSettings | undefined;
   /** Memory of the prefix store; default 0 = none. */
   readonly prefixStoreBytes?: number | undefined;
+  /** Keeps what the prefix store evicts; null or absent = nothing does. */
+  readonly disk?: DiskTier | null;
 }
 
 /** Failed runs in a row that the engine tolerates. */
@@ -59,19 +64,22 @@ export class Engine {
   readonly #runs: ModelRuns;
   readonly #grammarWork: GrammarWork;
   readonly #store: PrefixStore | null;
+  readonly #disk: DiskTier | null;
+  readonly #kvBytes: TimedKvBytes | null;
   /** Failed runs since the last successful one. */
   #failures = 0;
 
   constructor(options: EngineOptions) {
     const { runner, vocabulary, now, maxWaiting, speculation = NO_SPECULATION, pool = null } = options;
     const { shape } = runner;
-    const store = prefixStore(runner, options.prefixStoreBytes ?? 0);
-    this.#store = store;
+    this.#kvBytes = runner.kvBytes === null ? null : new TimedKvBytes(runner.kvBytes, now);
+    this.#disk = options.disk ?? null;
+    this.#store = this.#newStore(shape, options.prefixStoreBytes ?? 0);
     this.#runner = runner;
     this.#now = now;
     this.#report = options.report;
     this.#grammarWork = new GrammarWork(options.onWork);
-    this.#running = new RunningSet(shape, maxWaiting, store);
+    this.#running = new RunningSet(shape, maxWaiting, this.#store);
     const context = {
       vocabulary,
       workspace: new SamplerWorkspace(shape.vocabularySize, options.kernel),
@@ -80,7 +88,12 @@ export class Engine {
       grammarWork: this.#grammarWork,
     };
     const running = this.#running;
-    this.#requests = new Requests({ ...options, running, context });
+    this.#requests = new Requests({
+      ...options,
+      running,
+      context,
+      loadPrefixes: (submission, signal) => this.#loadPrefixes(submission, signal),
+    });
     this.#runs = new ModelRuns({ runner, running, requests: this.#requests, speculation, pool, now });
   }
 
@@ -89,9 +102,14 @@ export class Engine {
     return this.#running.requests.size === 0 && !this.#grammarWork.awaited;
   }
 
-  /** True while a grammar or an image is being prepared: the event loop must turn for its result to arrive. */
+  /** True while a request is being prepared or prefixes are being written, which go on when the event loop turns. */
   get awaitsPreparation(): boolean {
-    return this.#requests.preparing > 0;
+    return this.#requests.preparing > 0 || this.#disk?.busy === true;
+  }
+
+  /** Resolves when all prefixes are written to the disk; null if they are. */
+  get writing(): Promise<void> | null {
+    return this.#disk?.busy ? this.#disk.settled() : null;
   }
 
   get status(): EngineStatus {
@@ -101,7 +119,10 @@ export class Engine {
       suspended: this.#running.suspended.size,
       suspensions: this.#running.suspended.suspensions,
       healthy: this.#failures <= MAX_FAILURES,
-      ...(this.#store && { prefixStore: this.#store.status }),
+      ...(this.#store && {
+        prefixStore: { ...this.#store.status, copySeconds: this.#kvBytes?.seconds ?? 0 },
+      }),
+      ...(this.#disk && { prefixDisk: this.#disk.status }),
     };
   }
 
@@ -147,6 +168,25 @@ export class Engine {
       this.#flush(false, { kind: run.kind, ...times, ...result });
       startedAt = endedAt;
     }
+  }
+
+  /** Returns null without memory for a single chunk, or if the KV cannot be read. */
+  #newStore({ prefillChunk, vocabularySize }: ModelShape, budgetBytes: number): PrefixStore | null {
+    const kvBytes = this.#kvBytes;
+    if (kvBytes === null) return null;
+    const shape = { chunk: prefillChunk, kvBytes, vocabularySize, budgetBytes };
+    return prefixStoreRoom(shape).chunks > 0 ? new PrefixStore(shape, this.#disk) : null;
+  }
+
+  #loadPrefixes(submission: Submission, signal: AbortSignal): Promise<void> | null {
+    if (this.#store === null || this.#disk === null || !submission.cachePrompt) return null;
+    const namespace = cacheNamespace(submission);
+    const prompts = submission.prompts.map((prompt) => ({
+      namespace,
+      tokens: prompt.tokens,
+      limit: storablePositions(submission, prompt),
+    }));
+    return this.#disk.load(this.#store, prompts, signal);
   }
 
   /** Gives slots to waiting sequences. If the KV of a suspended one is lost, only its request fails. */
@@ -213,14 +253,6 @@ export class Engine {
   #flush(urgent: boolean, report?: StepReport): void {
     this.#requests.flush(this.status, urgent, report);
   }
-}
-
-/** Returns null without memory for a single chunk, or if the KV cannot be read. */
-function prefixStore({ shape, kvBytes }: ModelRunner, budgetBytes: number): PrefixStore | null {
-  if (kvBytes === null) return null;
-  const { prefillChunk: chunk, vocabularySize } = shape;
-  const storeShape = { chunk, kvBytes, vocabularySize, budgetBytes };
-  return prefixStoreRoom(storeShape).chunks > 0 ? new PrefixStore(storeShape) : null;
 }
 
 const modelFailure = (): ApiError =>

@@ -1,5 +1,6 @@
 import type { GenerationEvent } from '../../shared/generation.ts';
 import type { SamplingParameters } from '../../shared/sampling.ts';
+import type { ChunkDirectoryStatus } from './kv/disk/chunk-directory.ts';
 import type { PromptSpan } from './kv/kv-slots.ts';
 import type { PrefixStoreStatus } from './kv/prefix-store.ts';
 
@@ -105,7 +106,14 @@ export interface EngineStatus {
   readonly suspensions?: number;
   readonly healthy: boolean;
   /** Absent if the engine keeps no prefixes beyond its slots. */
-  readonly prefixStore?: PrefixStoreStatus;
+  readonly prefixStore?: PrefixMemoryStatus;
+  /** Absent if the engine keeps no prefixes on disk. */
+  readonly prefixDisk?: ChunkDirectoryStatus;
+}
+
+export interface PrefixMemoryStatus extends PrefixStoreStatus {
+  /** Time to copy KV out of slots and back. */
+  readonly copySeconds: number;
 }
 
 export type EngineReport =
@@ -132,6 +140,8 @@ export type EngineReport =
     }
   /** A run failed: the runtime's code and message. The engine goes on, unless `failed` follows. */
   | { readonly type: 'fault'; readonly message: string }
+  /** One line for the log about something that costs speed only. */
+  | { readonly type: 'warning'; readonly message: string }
   | { readonly type: 'alive' }
   /** Answers to `submit`; refused if the waiting queue is full. */
   | { readonly type: 'admitted'; readonly requestId: string }

@@ -32,6 +32,18 @@ export function sequenceCount({ prompts, choices, sampling }: Submission): numbe
   return prompts.length * (isGreedy(sampling) ? 1 : choices);
 }
 
+/** Returns the namespace of a submission's prompts in the prefix cache. */
+export function cacheNamespace({ cachePrompt, cacheKey, requestId }: Submission): string {
+  // With cachePrompt off, the request's own choices still share their prompt.
+  return cachePrompt ? `cache ${cacheKey}` : `request ${requestId}`;
+}
+
+/** Returns how many positions at a prompt's start the prefix store may keep: those before the first image. */
+export const storablePositions = (
+  { cachePrompt }: Submission,
+  { images, tokens }: SubmittedPrompt,
+): number => (cachePrompt ? (images?.[0]?.at ?? tokens.length) : 0);
+
 export interface OpeningContext extends Preparation {
   /** The model's end tokens. */
   readonly eosIds: readonly number[];
@@ -76,10 +88,7 @@ export class OpenRequest implements WaitingRequest<QueuedSequence>, PriorityRequ
     this.stopIds = new Set(submission.stopTokenIds);
     this.eosIds = new Set([...submission.endTokenIds, ...(submission.ignoreEos ? [] : eosIds)]);
     this.endIds = [...new Set([...this.stopIds, ...this.eosIds])];
-    // With cachePrompt off, the request's own choices still share their prompt.
-    this.cacheNamespace = submission.cachePrompt
-      ? `cache ${submission.cacheKey}`
-      : `request ${submission.requestId}`;
+    this.cacheNamespace = cacheNamespace(submission);
     this.unfinished = sequenceCount(submission);
     this.deadline = deadline;
     this.#submittedAt = submittedAt;

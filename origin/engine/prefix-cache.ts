@@ -1,5 +1,6 @@
 import type { KvCopy, KvSlots } from './kv/kv-slots.ts';
-import type { PrefixStore, StoredRun } from './kv/prefix-store.ts';
+import type { PrefixStore } from './kv/prefix-store.ts';
+import type { StoredRun } from './kv/stored-run.ts';
 import { takeScores } from './kv/token-scores.ts';
 import type { PromptPrefill } from './prompt-prefill.ts';
 

@@ -6,7 +6,7 @@ import { Utf8Assembler } from '../tokenizer/detokenizer.ts';
 import { bytesOf, type TokenBytes } from '../tokenizer/token-bytes.ts';
 import type { StoredPrompt } from './kv/prefix-store.ts';
 import { TokenScores } from './kv/token-scores.ts';
-import type { OpenRequest, QueuedSequence } from './open-request.ts';
+import { type OpenRequest, type QueuedSequence, storablePositions } from './open-request.ts';
 import type { PrefillCandidate, WantedLogits } from './scheduler.ts';
 import type { SamplingContext } from './sequence.ts';
 import { wireTokenLogprob } from './token-logprob.ts';
@@ -77,8 +77,7 @@ export class PromptPrefill implements PrefillCandidate {
 
   /** Positions at the prompt's start whose KV may be kept in the prefix store: those before the first image. */
   get storable(): number {
-    if (!this.request.submission.cachePrompt) return 0;
-    return this.request.prompt(this.promptIndex).images?.[0]?.at ?? this.tokens.length;
+    return storablePositions(this.request.submission, this.request.prompt(this.promptIndex));
   }
 
   /**

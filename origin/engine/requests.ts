@@ -19,7 +19,7 @@ const MAX_EVENTS_PER_SECOND_AND_CORE = 150;
 const MAX_EVENT_INTERVAL_MS = 100;
 
 export interface RequestsOptions
-  extends Pick<AdmissionOptions, 'compile' | 'encodeImages' | 'now' | 'report'> {
+  extends Pick<AdmissionOptions, 'compile' | 'encodeImages' | 'loadPrefixes' | 'now' | 'report'> {
   readonly running: RunningSet;
   readonly context: SamplingContext;
   /** The model's end tokens. */
@@ -65,7 +65,7 @@ export class Requests {
     });
   }
 
-  /** Requests whose grammar is being compiled or whose images are being encoded. */
+  /** Requests whose grammar, images or stored prefixes are being prepared. */
   get preparing(): number {
     return this.#admission.preparing;
   }

@@ -1,7 +1,7 @@
 import { Counter, Gauge, Histogram, Registry } from 'prom-client';
 import { modelState, type OriginHealth } from '../../shared/generation.ts';
-import type { PrefixStoreStatus } from '../engine/kv/prefix-store.ts';
-import type { EngineStatus, StepReport } from '../engine/messages.ts';
+import type { ChunkDirectoryStatus } from '../engine/kv/disk/chunk-directory.ts';
+import type { EngineStatus, PrefixMemoryStatus, StepReport } from '../engine/messages.ts';
 
 /** The metrics of GET /metrics; one registry per origin. */
 
@@ -19,7 +19,7 @@ export interface Measured {
 
 type MeasuredEngine = Pick<
   EngineStatus,
-  'running' | 'waiting' | 'suspended' | 'suspensions' | 'prefixStore'
+  'running' | 'waiting' | 'suspended' | 'suspensions' | 'prefixStore' | 'prefixDisk'
 > & { readonly model: string };
 
 export function createMetrics(measured: Measured) {
@@ -54,7 +54,7 @@ export function createMetrics(measured: Measured) {
   perModel('waiting_sequences', 'Sequences in the queue.', ({ waiting }) => waiting);
   perModel('suspended_sequences', 'Sequences that wait to continue.', ({ suspended }) => suspended ?? 0);
   perModel('suspensions', 'Suspensions since the engine started.', ({ suspensions }) => suspensions ?? 0);
-  const store = (name: string, help: string, count: keyof PrefixStoreStatus) =>
+  const store = (name: string, help: string, count: keyof PrefixMemoryStatus) =>
     perModel(`prefix_store_${name}`, help, ({ prefixStore }) => prefixStore?.[count] ?? 0);
   store('bytes', 'Memory of stored prefixes.', 'bytes');
   store('hits', 'Prompts of which a stored prefix was found since the engine started.', 'hits');
@@ -62,6 +62,14 @@ export function createMetrics(measured: Measured) {
   store('stored_chunks', 'Chunks stored since the engine started.', 'storedChunks');
   store('evicted_chunks', 'Chunks evicted since the engine started.', 'evictedChunks');
   store('restored_tokens', 'Prompt tokens restored since the engine started.', 'restoredTokens');
+  store('copy_seconds', 'Time to copy KV out of slots and back since the engine started.', 'copySeconds');
+  const disk = (name: string, help: string, count: keyof ChunkDirectoryStatus) =>
+    perModel(`prefix_disk_${name}`, help, ({ prefixDisk }) => prefixDisk?.[count] ?? 0);
+  disk('bytes', 'Disk space of stored prefixes.', 'bytes');
+  disk('files', 'Files of stored prefixes.', 'files');
+  disk('read_chunks', 'Chunks read since the engine started.', 'readChunks');
+  disk('written_chunks', 'Chunks written since the engine started.', 'writtenChunks');
+  disk('failed_chunks', 'Chunks not written or read, or damaged, since the engine started.', 'failedChunks');
   gauge('ready', '1 while requests are taken.', (ready) =>
     ready.set(Number(measured.health().status === 'ready')),
   );

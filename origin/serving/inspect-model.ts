@@ -1,10 +1,11 @@
-import { existsSync, readdirSync, statSync } from 'node:fs';
+import { existsSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import type { GenerationDefaults } from '../../shared/sampling.ts';
 import type { ModelSettings } from '../config/model-settings.ts';
 import { MARKERS } from '../infill/families.ts';
 import { findInfill } from '../infill/infill.ts';
 import { readGenerationDefaults } from '../model/config/generation-config.ts';
+import { filesOf } from '../model/config/model-files.ts';
 import { planModel } from '../model/open/open-model.ts';
 import { Tokenizer } from '../tokenizer/tokenizer.ts';
 
@@ -94,12 +95,3 @@ export function inspectModel(settings: ModelSettings): InspectedModel {
 /** False if the KV is certainly in the memory of a device. */
 export const hasPrefixStore = ({ engine: { device } }: ModelSettings): boolean =>
   device.provider === 'cpu' || device.provider === 'auto';
-
-/** Returns name, size and time of every file, skipping broken links and files that were just removed. */
-function filesOf(directory: string): (readonly [string, number, number])[] {
-  const names = readdirSync(directory, { recursive: true, encoding: 'utf8' }).toSorted();
-  return names.flatMap((name) => {
-    const found = statSync(join(directory, name), { throwIfNoEntry: false });
-    return found === undefined ? [] : [[name, found.size, found.mtimeMs] as const];
-  });
-}

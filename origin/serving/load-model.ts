@@ -1,6 +1,10 @@
+import { hash } from 'node:crypto';
 import { availableParallelism } from 'node:os';
+import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
+import type { PrefixDiskSettings } from '../config/model-settings.ts';
 import { EngineClient, spawnEngineThread } from '../engine/engine-client.ts';
+import type { PrefixDisk } from '../engine/kv/disk/open-disk-tier.ts';
 import type { StepReport } from '../engine/messages.ts';
 import type { ImageInput } from '../images/prompt-images.ts';
 import { MARKERS } from '../infill/families.ts';
@@ -65,6 +69,7 @@ export async function loadModel(
     eosIds: tokenizer.eosIds,
     maxWaiting: settings.queueLimit,
     prefixStoreBytes: storeBytes,
+    prefixDisk: prefixDiskOf(name, settings.prefixDisk),
     speculation: settings.speculation,
   };
   const engine = new EngineClient({
@@ -73,6 +78,7 @@ export async function loadModel(
     stall: { afterMs: stallMs, now },
     onDeath: (reason) => log.error({ model: name, reason }, 'engine died'),
     onFault: oncePerCause((reason) => log.error({ model: name, reason }, 'run failed')),
+    onWarning: (message) => log.warn({ model: name }, message),
     onDeviceLost,
   });
   const { contextLength, vocabularySize, imagePositions, summary, warning } = await engine.start();
@@ -92,6 +98,13 @@ export async function loadModel(
     images: await images,
   };
   return { model, engine };
+}
+
+/** Gives each model a directory of its own: its name as far as a path may have it, and a hash. */
+function prefixDiskOf(name: string, { directory, limitBytes }: PrefixDiskSettings): PrefixDisk | null {
+  if (directory === null) return null;
+  const folder = `${name.replaceAll(/[^\w-]+/g, '-').slice(0, 40)}-${hash('sha256', name).slice(0, 12)}`;
+  return { directory: join(directory, folder), limitBytes };
 }
 
 async function imageInput(directory: string, tokenizer: Tokenizer, positions: number): Promise<ImageInput> {

@@ -127,6 +127,10 @@ function settingsOf(entry: z.infer<typeof model>, folder: string, base: ModelSet
       device: deviceOf(entry, engine.device),
       kvMemoryBytes: mebibytesToBytes(entry.kvMemoryMiB) ?? engine.kvMemoryBytes,
       prefixCacheBytes: mebibytesToBytes(entry.prefixCacheMiB) ?? engine.prefixCacheBytes,
+      prefixDisk: {
+        directory: engine.prefixDisk.directory,
+        limitBytes: mebibytesToBytes(entry.prefixCacheDiskMiB) ?? engine.prefixDisk.limitBytes,
+      },
       queueLimit: entry.queueLimit ?? engine.queueLimit,
       speculation: {
         maxTokens: entry.speculation ?? engine.speculation.maxTokens,

@@ -35,6 +35,11 @@ describe.concurrent('a start that cannot succeed is exit code 1 and one line on 
       { CONTINUO_MODEL_DIR: '/nowhere' },
       /model directory \/nowhere is missing.*CONTINUO_MODEL_DIR/,
     ],
+    [
+      'a file in the place of the directory for prefixes',
+      { CONTINUO_PREFIX_CACHE_DIR: import.meta.filename },
+      /^continuo origin: CONTINUO_PREFIX_CACHE_DIR: .*main\.test\.ts cannot be used \(EEXIST\); name a directory/,
+    ],
     ['a misspelled variable', { CONTINUO_SLOT: '2' }, /CONTINUO_SLOT: .*CONTINUO_SLOTS/],
     ['a model without weights', { CONTINUO_MODEL_DIR: WITHOUT_WEIGHTS }, /model\.onnx|config\.json/],
     ['a context the model was not made for', { CONTINUO_CONTEXT: '1000000' }, /context of 1000000/],

@@ -9,7 +9,8 @@ import {
 } from './prefix-memory.ts';
 import { type Linked, RecencyList } from './recency-list.ts';
 import { SavedKv } from './saved-kv.ts';
-import type { RunScores, TokenScores } from './token-scores.ts';
+import type { RunBackup, RunContent, StoredRun } from './stored-run.ts';
+import type { TokenScores } from './token-scores.ts';
 
 /** Counters since the start; `bytes` is the present size. */
 export interface PrefixStoreStatus {
@@ -23,22 +24,12 @@ export interface PrefixStoreStatus {
   readonly evictedChunks: number;
 }
 
-/** What is stored of one run of a prompt's prefill: of a whole chunk, or of the positions left at the prompt's end. */
-export interface StoredRun extends RunScores {
-  /** Its positions. */
-  readonly length: number;
-  readonly kv: Uint8Array;
-  /**
-   * Of its last position, computed without those of other positions, because some models round differently with them; null
-   * if they are not stored.
-   */
-  readonly logits: Float32Array | null;
-}
-
 /** A stored run of a prompt, after the runs on the way from the root. Only whole chunks have children. */
 interface Node extends StoredRun, Linked<Node> {
   readonly parent: Node | Root;
   readonly key: string;
+  /** In the second tier; empty if there is none. */
+  readonly name: string;
   readonly children: Map<string, Node>;
   readonly memory: ChunkMemory;
   logits: Float32Array | null;
@@ -49,7 +40,7 @@ interface Node extends StoredRun, Linked<Node> {
 }
 
 /** The beginning of every prompt in a namespace. */
-interface Root extends Pick<Node, 'key' | 'children'> {
+interface Root extends Pick<Node, 'key' | 'name' | 'children'> {
   readonly parent: null;
 }
 
@@ -81,9 +72,11 @@ export class PrefixStore {
   readonly #runs = new RecencyList<Node>();
   /** Runs with logits, least recently used first. */
   readonly #withLogits = new Set<Node>();
+  readonly #backup: RunBackup | null;
   readonly #counts = { hits: 0, misses: 0, storedChunks: 0, restoredTokens: 0, evictedChunks: 0 };
 
-  constructor(shape: PrefixStoreShape) {
+  constructor(shape: PrefixStoreShape, backup: RunBackup | null = null) {
+    this.#backup = backup;
     this.#chunk = shape.chunk;
     this.#kvBytes = shape.kvBytes;
     this.#room = prefixStoreRoom(shape);
@@ -100,14 +93,43 @@ export class PrefixStore {
     return { bytes: this.#chunks.used * chunkBytes + this.#logits.used * logitsBytes, ...this.#counts };
   }
 
+  /** Chunks that fit into the budget. */
+  get room(): number {
+    return this.#room.chunks;
+  }
+
   /** Finds the stored runs at the start of a prompt, within its first `limit` positions, and counts them as used. */
   open(namespace: string, tokens: Int32Array, limit: number): StoredPrompt {
-    const runs = this.#find(namespace, tokens, limit);
-    for (const run of runs.toReversed()) this.#runs.use(run);
+    const prompt = this.use(namespace, tokens, limit);
+    const { runs } = prompt;
     const last = runs.at(-1);
     if (last !== undefined && this.#withLogits.delete(last)) this.#withLogits.add(last);
     if (limit > 0) this.#counts[runs.length > 0 ? 'hits' : 'misses']++;
+    return prompt;
+  }
+
+  /** As `open`, before the prompt begins. */
+  use(namespace: string, tokens: Int32Array, limit: number): StoredPrompt {
+    const runs = this.#find(namespace, tokens, limit);
+    for (const run of runs.toReversed()) this.#runs.use(run);
     return { namespace, tokens, runs };
+  }
+
+  /**
+   * Adds a run of the second tier after the stored ones of a prompt.
+   * @returns false if there is no room, or if a run before it is not stored any more
+   */
+  insert(prompt: StoredPrompt, content: RunContent): boolean {
+    const start = prompt.runs.length * this.#chunk;
+    const end = Math.min(start + this.#chunk, prompt.tokens.length);
+    const run = this.#append(prompt, start, end, (kv) => kv.set(content.kv));
+    if (run === null) return false;
+    if (content.scores !== null && !run.scored) {
+      run.scores.bytes.set(content.scores);
+      run.scored = true;
+    }
+    if (content.logits !== null && run.logits === null) this.#keepLogits(run, content.logits);
+    return true;
   }
 
   /** Writes stored runs to a slot, from position `start` on. */
@@ -131,21 +153,21 @@ export class PrefixStore {
     logits: Float32Array | null,
   ): void {
     const index = Math.ceil(end / this.#chunk) - 1;
-    const run = prompt.runs[index] ?? this.#append(prompt, slot, index * this.#chunk, end);
+    const start = index * this.#chunk;
+    const readKv = (kv: Uint8Array) => this.#kvBytes.read(slot, start, end, kv);
+    const run = prompt.runs[index] ?? this.#append(prompt, start, end, readKv);
     if (!run?.stored) return;
     if (logits !== null && run.logits === null) this.#keepLogits(run, logits);
-    if (scores === null) return;
-    const next = prompt.tokens[end] ?? -1;
-    if (run.scored && next < 0) return;
-    run.scores.copy(scores, end - run.length, next < 0 ? end : end + 1, 0);
-    run.scored = true;
-    run.next = next;
+    if (scores !== null) keepScores(run, scores, end, prompt.tokens[end] ?? -1);
+    this.#backup?.keep(run);
   }
 
   /** Removes a prompt whose KV cannot be trusted, and all prompts with the same first run. */
   drop(namespace: string, tokens: Int32Array): void {
-    const [first] = this.#find(namespace, tokens, Math.min(this.#chunk, tokens.length));
+    const end = Math.min(this.#chunk, tokens.length);
+    const [first] = this.#find(namespace, tokens, end);
     if (first !== undefined) this.#remove(first);
+    this.#backup?.drop(this.#backup.name(this.#backup.name(null, namespace), keyOf(tokens, 0, end)));
   }
 
   #find(namespace: string, tokens: Int32Array, limit: number): Node[] {
@@ -161,29 +183,33 @@ export class PrefixStore {
   }
 
   /** Adds a run to the stored ones of a prompt. Returns null if it cannot be stored. */
-  #append({ namespace, tokens, runs }: StoredPrompt, slot: number, start: number, end: number): Node | null {
+  #append({ namespace, tokens, runs }: StoredPrompt, start: number, end: number, fill: Fill): Node | null {
     const before = runs.at(-1) ?? null;
     if (runs.length * this.#chunk !== start || before?.stored === false) return null;
-    const parent = before ?? this.#roots.get(namespace) ?? newRoot(namespace);
+    const parent = before ?? this.#roots.get(namespace) ?? this.#newRoot(namespace);
     const key = keyOf(tokens, start, end);
-    const run = parent.children.get(key) ?? this.#store(parent, key, slot, start, end);
+    const run = parent.children.get(key) ?? this.#store(parent, key, end - start, fill);
     if (run !== null) runs.push(run);
     return run;
   }
 
-  #store(parent: Node | Root, key: string, slot: number, start: number, end: number): Node | null {
+  #newRoot(key: string): Root {
+    return { parent: null, key, name: this.#backup?.name(null, key) ?? '', children: new Map() };
+  }
+
+  #store(parent: Node | Root, key: string, length: number, fill: Fill): Node | null {
     const memory = this.#takeChunk(parent);
     if (memory === null) return null;
-    const length = end - start;
     const kv = memory.kv.subarray(0, length * this.#kvBytes.positionBytes);
     try {
-      this.#kvBytes.read(slot, start, end, kv);
+      fill(kv);
     } catch (error) {
       this.#chunks.give(memory);
       throw error;
     }
     const { scores } = memory;
-    const place = { parent, key, children: new Map(), older: null, newer: null };
+    const name = this.#backup?.name(parent.name, key) ?? '';
+    const place = { parent, key, name, children: new Map(), older: null, newer: null };
     const run: Node = {
       ...place,
       length,
@@ -249,8 +275,16 @@ export class PrefixStore {
   }
 }
 
-const newRoot = (key: string): Root => ({ parent: null, key, children: new Map() });
+type Fill = (kv: Uint8Array) => void;
+
+/** Adds the scores of a run that ends at `end`, and that of the token after it, unless they are known. */
+function keepScores(run: Node, scores: TokenScores, end: number, next: number): void {
+  if (run.scored && next < 0) return;
+  run.scores.copy(scores, end - run.length, next < 0 ? end : end + 1, 0);
+  run.scored = true;
+  run.next = next;
+}
 
 /** The ids as text: equal runs have equal keys. */
-const keyOf = (tokens: Int32Array, start: number, end: number): string =>
+export const keyOf = (tokens: Int32Array, start: number, end: number): string =>
   Buffer.from(tokens.buffer, tokens.byteOffset + 4 * start, 4 * (end - start)).toString('latin1');

@@ -4,6 +4,8 @@ import type { TokenLogprobs } from '../../sampling/logprobs.ts';
 export class TokenScores {
   /** Most likely tokens kept per position. */
   readonly top: number;
+  /** All of them, as one block of memory. */
+  readonly bytes: Uint8Array;
   readonly #logprobs: Float32Array;
   /** [positions, top], best first. */
   readonly #topLogprobs: Float32Array;
@@ -14,6 +16,7 @@ export class TokenScores {
   constructor(positions: number, top: number, memory?: ArrayBufferLike) {
     const buffer = memory ?? new ArrayBuffer(positions * scoreBytes(top));
     this.top = top;
+    this.bytes = new Uint8Array(buffer, 0, positions * scoreBytes(top));
     this.#logprobs = new Float32Array(buffer, 0, positions);
     this.#topLogprobs = new Float32Array(buffer, 4 * positions, positions * top);
     this.#topIds = new Int32Array(buffer, 4 * positions * (1 + top), positions * top);

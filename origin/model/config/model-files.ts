@@ -1,4 +1,4 @@
-import { existsSync, readdirSync } from 'node:fs';
+import { existsSync, readdirSync, statSync } from 'node:fs';
 import { join, posix } from 'node:path';
 import { DEFAULT_NAMES, type DecoderNames } from './decoder-names.ts';
 import { GENAI_CONFIG, genaiNames, readGenaiConfig } from './genai-config.ts';
@@ -75,4 +75,13 @@ function others(directory: string): string {
     .flatMap((folder) => readdirSync(join(directory, folder)).map((name) => posix.join(folder, name)))
     .filter((name) => name.endsWith('.onnx'));
   return graphs.length === 0 ? '' : `; found: ${graphs.join(', ')}`;
+}
+
+/** Returns name, size and modification time of every file of a model, skipping broken links and files that were just removed. */
+export function filesOf(directory: string): (readonly [string, number, number])[] {
+  const names = readdirSync(directory, { recursive: true, encoding: 'utf8' }).toSorted();
+  return names.flatMap((name) => {
+    const found = statSync(join(directory, name), { throwIfNoEntry: false });
+    return found === undefined ? [] : [[name, found.size, found.mtimeMs] as const];
+  });
 }

@@ -1,7 +1,8 @@
-import { readdirSync, readFileSync } from 'node:fs';
+import { mkdtempSync, readdirSync, readFileSync, statSync } from 'node:fs';
+import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
-import { readConfig, requireKnownVariables } from '../../../origin/config/config.ts';
+import { readConfig, requireKnownVariables, requirePrefixDirectory } from '../../../origin/config/config.ts';
 
 const NAME = /CONTINUO_[A-Z_]*[A-Z]/g;
 
@@ -65,6 +66,24 @@ describe('configuration', () => {
     expect(() => readConfig({ ...SECRET, CONTINUO_PROVIDER: 'gpu' })).toThrow(/^CONTINUO_PROVIDER: .*webgpu/);
   });
 
+  test('keeps prefixes on disk only if CONTINUO_PREFIX_CACHE_DIR is set', () => {
+    const limitBytes = 16 * 2 ** 30;
+    expect(readConfig(SECRET).model.engine.prefixDisk).toEqual({ directory: null, limitBytes });
+    const set = { CONTINUO_PREFIX_CACHE_DIR: 'cache', CONTINUO_PREFIX_CACHE_DISK_MIB: '3' };
+    expect(readConfig({ ...SECRET, ...set }).model.engine.prefixDisk).toEqual({
+      directory: join(process.cwd(), 'cache'),
+      limitBytes: 3 * 2 ** 20,
+    });
+  });
+
+  test('creates the directory of prefixes, which only its owner can read', () => {
+    const parent = mkdtempSync(join(tmpdir(), 'continuo-config-'));
+    const directory = join(parent, 'one', 'two');
+    requirePrefixDirectory(readConfig({ ...SECRET, CONTINUO_PREFIX_CACHE_DIR: directory }));
+    expect(statSync(directory).mode & 0o777).toBe(0o700);
+    requirePrefixDirectory(readConfig(SECRET));
+  });
+
   test('an empty variable counts as absent', () => {
     const { engine } = readConfig({ ...SECRET, CONTINUO_SLOTS: '', CONTINUO_CONTEXT: '' }).model;
     expect(engine).toMatchObject({
@@ -83,6 +102,7 @@ describe('configuration', () => {
     ['CONTINUO_SLOTS', '2.5', /received "2.5"; expected auto or a whole number from 1 to 1024/],
     ['CONTINUO_THREADS', '-1', /received "-1"; expected a whole number from 1 to 1024/],
     ['CONTINUO_SPECULATION', '65', /received "65"; expected a whole number from 0 to 64/],
+    ['CONTINUO_PREFIX_CACHE_DISK_MIB', '0', /received "0"; expected a whole number from 1 to 100000000/],
     ['CONTINUO_GENERATION_CONFIG', 'yes', /received "yes"; expected true or false/],
     ['CONTINUO_LOG_LEVEL', 'loud', /received "loud"; expected one of fatal, error, warn, info, .*/],
     [

@@ -12,8 +12,11 @@ test('GET /metrics counts requests, tokens, times and aborts', async () => {
     storedChunks: 5,
     evictedChunks: 1,
     restoredTokens: 96,
+    copySeconds: 0.25,
   };
-  origin.engine.status = { running: 3, waiting: 2, suspended: 1, suspensions: 7, healthy: true, prefixStore };
+  const prefixDisk = { bytes: 512, files: 2, readChunks: 4, writtenChunks: 6, failedChunks: 1 };
+  const stores = { prefixStore, prefixDisk };
+  origin.engine.status = { running: 3, waiting: 2, suspended: 1, suspensions: 7, healthy: true, ...stores };
   await (await origin.call('/generate', { body: request() })).text();
   await origin.error('/generate', { body: '{' });
   const response = await origin.operator('/metrics');
@@ -28,6 +31,12 @@ test('GET /metrics counts requests, tokens, times and aborts', async () => {
     'continuo_origin_prefix_store_hits{model="tiny"} 8',
     'continuo_origin_prefix_store_misses{model="tiny"} 2',
     'continuo_origin_prefix_store_restored_tokens{model="tiny"} 96',
+    'continuo_origin_prefix_store_copy_seconds{model="tiny"} 0.25',
+    'continuo_origin_prefix_disk_bytes{model="tiny"} 512',
+    'continuo_origin_prefix_disk_files{model="tiny"} 2',
+    'continuo_origin_prefix_disk_read_chunks{model="tiny"} 4',
+    'continuo_origin_prefix_disk_written_chunks{model="tiny"} 6',
+    'continuo_origin_prefix_disk_failed_chunks{model="tiny"} 1',
     'continuo_origin_requests_total{route="/generate",status="200"} 1',
     'continuo_origin_requests_total{route="/generate",status="502"} 1',
     'continuo_origin_prompt_tokens_total{model="tiny"} 3',

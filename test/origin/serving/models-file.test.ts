@@ -47,6 +47,24 @@ it('a model with a provider without device options inherits none from the enviro
   expect(read([{ provider: 'webgpu' }], base)).toEqual([{ provider: 'webgpu', ...none }]);
 });
 
+it('a model may have its own limit of prefixes on disk', () => {
+  const base = readConfig({
+    CONTINUO_ORIGIN_SECRET: 'not to be told, at least 32 bytes',
+    CONTINUO_PREFIX_CACHE_DIR: '/cache',
+    CONTINUO_PREFIX_CACHE_DISK_MIB: '5',
+  }).model;
+  const models = [{}, { prefixCacheDiskMiB: 2 }].map((fields) => ({ name: 'm', directory: '.', ...fields }));
+  const disks = models.map(
+    (model) =>
+      readModels({ modelsFile: modelsFile(JSON.stringify({ models: [model] })), model: base }).models[0]
+        ?.engine.prefixDisk,
+  );
+  expect(disks).toEqual([
+    { directory: '/cache', limitBytes: 5 * 2 ** 20 },
+    { directory: '/cache', limitBytes: 2 * 2 ** 20 },
+  ]);
+});
+
 it.each([
   ['{"models": [\n  {"name": "a",}\n]}', /models\.json: not valid JSON: .*line 2 column 16/],
   [

@@ -223,4 +223,16 @@ describe('the prefix store', () => {
     expect(store.status.bytes).toBeLessThanOrEqual(1000 * chunkBytes);
     expect(store.status.bytes).toBeGreaterThan(990 * chunkBytes);
   });
+
+  it('keeps the scores that it has when a second tier adds the same run', () => {
+    const store = new PrefixStore(shapeOf(100 * chunkBytes));
+    const tokens = Int32Array.of(1, 2, 3);
+    const late = store.open('', tokens, 3);
+    store.add(store.open('', tokens, 3), 0, CHUNK, scoresOf(tokens, 5), null);
+    const stale = new TokenScores(CHUNK + 1, MAX_TOP_LOGPROBS);
+    expect(store.insert(late, { kv: new Uint8Array(CHUNK), scores: stale.bytes, logits: null })).toBe(true);
+    const [run] = store.open('', tokens, 3).runs;
+    expect(run).toMatchObject({ scored: true, next: 3 });
+    expect(run?.scores.get(CHUNK, 0).logprob).toBe(5 + CHUNK);
+  });
 });

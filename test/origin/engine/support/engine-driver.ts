@@ -1,3 +1,4 @@
+import { setImmediate } from 'node:timers/promises';
 import { Engine, type EngineOptions } from '../../../../origin/engine/engine.ts';
 import { prefixStoreRoom } from '../../../../origin/engine/kv/prefix-memory.ts';
 import type { EngineReport, Submission } from '../../../../origin/engine/messages.ts';
@@ -22,8 +23,10 @@ export class Driver {
   /** Retry-after of the refused requests, in milliseconds. */
   readonly refused = new Map<string, number>();
   now = 1_000_000;
+  readonly #hasDisk: boolean;
 
   constructor(runner: ModelRunner, options: Partial<EngineOptions> = {}) {
+    this.#hasDisk = Boolean(options.disk);
     this.engine = new Engine({
       runner,
       kernel: KERNEL,
@@ -48,13 +51,14 @@ export class Driver {
   /** Makes one step. @throws Error if an invariant is broken after it */
   async step(): Promise<void> {
     await this.engine.step();
+    if (this.#awaitsDisk) await setImmediate();
     this.now += STEP_MS;
     const broken = this.engine.violations();
     if (broken.length > 0) throw new Error(broken.join('; '));
   }
 
   async finish(maxSteps = 100_000): Promise<void> {
-    for (let step = 0; !this.engine.idle; step++) {
+    for (let step = 0; !this.engine.idle || this.#awaitsDisk; step++) {
       if (step === maxSteps) throw new Error(`the engine is not idle after ${maxSteps} steps`);
       await this.step();
     }
@@ -63,6 +67,10 @@ export class Driver {
 
   eventsOf(requestId: string): readonly GenerationEvent[] {
     return this.events.get(requestId) ?? [];
+  }
+
+  get #awaitsDisk(): boolean {
+    return this.#hasDisk && this.engine.awaitsPreparation;
   }
 
   #take(report: EngineReport): void {

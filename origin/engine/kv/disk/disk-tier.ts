@@ -1,0 +1,179 @@
+import { hash } from 'node:crypto';
+import { MAX_TOP_LOGPROBS } from '../../../../shared/logprob.ts';
+import { keyOf, type PrefixStore, type StoredPrompt } from '../prefix-store.ts';
+import type { RunBackup, RunContent, StoredRun } from '../stored-run.ts';
+import { scoreBytes } from '../token-scores.ts';
+import { BufferPool } from './buffer-pool.ts';
+import { ChunkDirectory, type ChunkDirectoryOptions, type ChunkDirectoryStatus } from './chunk-directory.ts';
+import { type ChunkFile, HEADER_BYTES } from './chunk-file.ts';
+import { FAMILY_DIGITS } from './chunk-index.ts';
+
+export interface DiskTierOptions extends Omit<ChunkDirectoryOptions, 'payloadBytes'> {
+  /** Positions of a chunk. */
+  readonly chunk: number;
+  readonly positionBytes: number;
+  readonly vocabularySize: number;
+  /** Changes with everything that the bits of a run depend on. */
+  readonly identity: string;
+  /** A request waits no longer for the disk, in milliseconds. What was not read by then is computed. */
+  readonly maxReadMs: number;
+}
+
+/** A prompt that the disk may have. */
+export interface CachedPrompt {
+  readonly namespace: string;
+  readonly tokens: Int32Array;
+  /** Positions that may be stored. */
+  readonly limit: number;
+}
+
+/** The runs of a prompt that are in memory, and the names of those that the disk has after them. */
+interface Found {
+  readonly prompt: StoredPrompt;
+  readonly names: readonly string[];
+}
+
+/** Contents of a file. */
+const SCORES = 1;
+const LOGITS = 2;
+
+const NAMESPACE_MARK = '/';
+
+/**
+ * The second tier of the prefix store: keeps runs as files, and reads those that are not in memory. A run is named by a
+ * hash of the identity, the namespace, and all tokens up to its end, so no file has a token of a prompt.
+ */
+export class DiskTier implements RunBackup {
+  readonly #options: DiskTierOptions;
+  readonly #scoresBytes: number;
+  readonly #files: ChunkDirectory;
+  readonly #memory: BufferPool;
+  /** How often runs were dropped. What is being read at that time is not used. */
+  #drops = 0;
+  /** Requests that have stopped waiting for what the disk still reads. */
+  #hanging = 0;
+
+  constructor(options: DiskTierOptions) {
+    const { chunk, positionBytes, vocabularySize, queueBytes } = options;
+    this.#options = options;
+    this.#scoresBytes = (chunk + 1) * scoreBytes(MAX_TOP_LOGPROBS);
+    const payloadBytes = 4 * vocabularySize + chunk * positionBytes + this.#scoresBytes;
+    this.#files = new ChunkDirectory({ ...options, payloadBytes });
+    // One byte more, so that a longer file is not taken for a whole one.
+    this.#memory = new BufferPool(HEADER_BYTES + payloadBytes + 1, queueBytes);
+  }
+
+  get status(): ChunkDirectoryStatus {
+    return this.#files.status;
+  }
+
+  /** True while there is work on the disk, which goes on when the event loop turns. */
+  get busy(): boolean {
+    return this.#files.busy;
+  }
+
+  /** Resolves when everything is written. */
+  settled(): Promise<void> {
+    return this.#files.settled();
+  }
+
+  name(before: string | null, key: string): string {
+    if (before === null) return NAMESPACE_MARK + hash('sha256', `${this.#options.identity} ${key}`);
+    const own = hash('sha256', `${before} ${key}`);
+    const isFirst = before.startsWith(NAMESPACE_MARK);
+    return isFirst ? own : before.slice(0, FAMILY_DIGITS) + own.slice(FAMILY_DIGITS);
+  }
+
+  keep({ name, kv, scored, scores, logits }: StoredRun & { readonly name: string }): void {
+    const parts = [kv];
+    if (logits !== null) parts.unshift(new Uint8Array(logits.buffer, logits.byteOffset, logits.byteLength));
+    if (scored) parts.push(scores.bytes);
+    this.#files.write(name, (scored ? SCORES : 0) | (logits === null ? 0 : LOGITS), parts);
+  }
+
+  drop(name: string): void {
+    this.#drops++;
+    this.#files.removeFamily(name);
+  }
+
+  /**
+   * Reads the runs of prompts that are not in memory into the store. Resolves when they are there, or too late.
+   * @returns null if there is nothing to read, or if the disk does not answer
+   */
+  load(store: PrefixStore, prompts: readonly CachedPrompt[], signal: AbortSignal): Promise<void> | null {
+    if (this.#hanging > 0 || prompts.every((one) => this.#find(store, one).names.length === 0)) return null;
+    return this.#loadInTime(store, prompts, signal);
+  }
+
+  async #loadInTime(
+    store: PrefixStore,
+    prompts: readonly CachedPrompt[],
+    signal: AbortSignal,
+  ): Promise<void> {
+    const stop = AbortSignal.any([signal, AbortSignal.timeout(this.#options.maxReadMs)]);
+    const stopped = new Promise<void>((resolve) => stop.addEventListener('abort', () => resolve()));
+    const loaded = this.#load(store, prompts, stop);
+    const isLate = await Promise.race([loaded.then(() => false), stopped.then(() => true)]);
+    if (!isLate || signal.aborted) return;
+    this.#hanging++;
+    void loaded.then(() => this.#hanging--);
+  }
+
+  async #load(store: PrefixStore, prompts: readonly CachedPrompt[], stop: AbortSignal): Promise<void> {
+    // One by one, because prompts of one request often begin alike.
+    for (const prompt of prompts) await this.#loadPrompt(store, this.#find(store, prompt), stop);
+  }
+
+  /** Reads several files at once. Adds them in order, up to the first that is missing. */
+  async #loadPrompt(store: PrefixStore, { prompt, names }: Found, stop: AbortSignal): Promise<void> {
+    const drops = this.#drops;
+    let isWhole = true;
+    let last = Promise.resolve();
+    const insert = async (name: string, memory: Buffer, before: Promise<void>): Promise<void> => {
+      const file = await this.#files.read(name, memory);
+      await before;
+      const content = file === null ? null : this.#contentOf(file, prompt);
+      isWhole &&= content !== null && drops === this.#drops && store.insert(prompt, content);
+      this.#memory.release(memory);
+    };
+    for (const name of names) {
+      const memory = await this.#memory.wait();
+      if (memory === null) break;
+      last = insert(name, memory, last);
+      if (!isWhole || stop.aborted) break;
+    }
+    await last;
+  }
+
+  /** Finds what memory and disk have of a prompt, and counts it as used. */
+  #find(store: PrefixStore, { namespace, tokens, limit }: CachedPrompt): Found {
+    const { chunk } = this.#options;
+    const prompt = store.use(namespace, tokens, limit);
+    const { runs } = prompt;
+    const names: string[] = [];
+    let name = runs.at(-1)?.name ?? this.name(null, namespace);
+    for (let start = runs.length * chunk; runs.length + names.length < store.room; start += chunk) {
+      const end = Math.min(start + chunk, tokens.length);
+      if (start >= end || end > limit) break;
+      name = this.name(name, keyOf(tokens, start, end));
+      if (!this.#files.has(name)) break;
+      names.push(name);
+    }
+    this.#files.use([...runs.map((run) => run.name), ...names]);
+    return { prompt, names };
+  }
+
+  /** Returns the content of a prompt's next run, as views; null if the file has another length. */
+  #contentOf({ contents, payload }: ChunkFile, { tokens, runs }: StoredPrompt): RunContent | null {
+    const { chunk, positionBytes, vocabularySize } = this.#options;
+    const length = Math.min(chunk, tokens.length - runs.length * chunk);
+    const logitsBytes = (contents & LOGITS) === 0 ? 0 : 4 * vocabularySize;
+    const scoresAt = logitsBytes + length * positionBytes;
+    if (payload.length !== scoresAt + ((contents & SCORES) === 0 ? 0 : this.#scoresBytes)) return null;
+    return {
+      kv: payload.subarray(logitsBytes, scoresAt),
+      logits: logitsBytes === 0 ? null : new Float32Array(payload.buffer, payload.byteOffset, vocabularySize),
+      scores: scoresAt === payload.length ? null : payload.subarray(scoresAt),
+    };
+  }
+}
