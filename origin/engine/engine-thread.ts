@@ -38,7 +38,7 @@ export interface EngineThreadData {
   readonly speculation?: SpeculationSettings | undefined;
   /** Memory of the prefix store; default 0 = none. */
   readonly prefixStoreBytes?: number;
-  /** Keeps what the prefix store evicts; null or absent = nothing does. */
+  /** The second tier of the prefix store; null or absent = none. */
   readonly prefixDisk?: PrefixDisk | null;
 }
 

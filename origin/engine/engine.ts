@@ -44,7 +44,7 @@ export interface EngineOptions extends Omit<RequestsOptions, 'running' | 'contex
   readonly speculation?: SpeculationSettings | undefined;
   /** Memory of the prefix store; default 0 = none. */
   readonly prefixStoreBytes?: number | undefined;
-  /** Keeps what the prefix store evicts; null or absent = nothing does. */
+  /** The second tier of the prefix store; null or absent = none. */
   readonly disk?: DiskTier | null;
 }
 

@@ -18,7 +18,7 @@ export interface RunContent extends Pick<StoredRun, 'kv' | 'logits'> {
   readonly scores: Uint8Array | null;
 }
 
-/** A second tier: keeps runs that the store has evicted, and finds them by their names. */
+/** A second tier: keeps runs beyond memory and process, and finds them by their names. */
 export interface RunBackup {
   /**
    * Names a run by its ids and the name of the run before it, or a namespace by its key.
