@@ -92,8 +92,11 @@ export class ChunkDirectory {
       const file = this.#index.get(name);
       if (file === undefined) continue;
       this.#index.set(name, file);
-      const usedAt = this.#useTime();
-      if (usedAt - file.savedAt < SAVE_INTERVAL_MS) continue;
+      const now = this.#options.now();
+      if (now - file.savedAt < SAVE_INTERVAL_MS) continue;
+      // Uses at the same time get different times, so that the next start finds their order.
+      this.#lastUse = Math.max(now, this.#lastUse + 1);
+      const usedAt = this.#lastUse;
       file.savedAt = usedAt;
       this.#run('the time of a chunk could not be saved', () =>
         this.#options.fs.utimes(this.#path(name), usedAt / 1000, usedAt / 1000),
@@ -189,7 +192,7 @@ export class ChunkDirectory {
       for (const file of [temporary, path]) await this.#unlink(file);
       return;
     }
-    this.#index.set(name, { bytes: file.length, contents, savedAt: this.#useTime() });
+    this.#index.set(name, { bytes: file.length, contents, savedAt: this.#options.now() });
     this.#counts.writtenChunks++;
   }
 
@@ -220,12 +223,6 @@ export class ChunkDirectory {
 
   #path(name: string): string {
     return join(this.#options.directory, fileOf(name));
-  }
-
-  /** Uses at the same time get different times, so that the next start finds their order. */
-  #useTime(): number {
-    this.#lastUse = Math.max(this.#options.now(), this.#lastUse + 1);
-    return this.#lastUse;
   }
 
   /** Does work on the disk after all that was begun before it. */

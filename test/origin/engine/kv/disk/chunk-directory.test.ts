@@ -116,6 +116,26 @@ describe('a directory of chunks', () => {
     expect(await keepAllButOne()).toEqual(names.slice(0, 1));
   });
 
+  it('saves the time of a chunk that is used all the time once in ten minutes', async () => {
+    let [now, saved] = [Date.now(), 0];
+    const utimes: typeof fs.utimes = async (...args) => {
+      saved++;
+      await fs.utimes(...args);
+    };
+    const chunks = open(newDirectory(), { now: () => now, fs: { ...fs, utimes } });
+    const names = serials(10);
+    await store(chunks, names);
+    const useOften = async () => {
+      for (let use = 0; use < 70_000; use++) chunks.use(names);
+      await chunks.settled();
+    };
+    await useOften();
+    expect(saved).toBe(0);
+    now += 600_000;
+    await useOften();
+    expect(saved).toBe(names.length);
+  });
+
   it('counts a file that cannot be written, logs it once a minute, and goes on', async () => {
     const directory = newDirectory();
     let [now, full] = [0, true];
