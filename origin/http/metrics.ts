@@ -70,7 +70,7 @@ export function createMetrics(measured: Measured) {
   disk('read_chunks', 'Chunks read since the engine started.', 'readChunks');
   disk('written_chunks', 'Chunks written since the engine started.', 'writtenChunks');
   disk('failed_chunks', 'Chunks not written or read, or damaged, since the engine started.', 'failedChunks');
-  gauge('ready', '1 while requests are taken.', (ready) =>
+  gauge('ready', '1 while requests are accepted.', (ready) =>
     ready.set(Number(measured.health().status === 'ready')),
   );
   gauge('resident_bytes', 'Memory of the process, all threads together.', (resident) =>
@@ -89,7 +89,7 @@ export function createMetrics(measured: Measured) {
   return {
     registry,
     requests: counter('requests_total', 'Answers by route and HTTP status.', ['route', 'status']),
-    aborts: counter('aborts_total', 'Generations given up because the caller went away.', ['model']),
+    aborts: counter('aborts_total', 'Generations cancelled because the client disconnected.', ['model']),
     failures: counter('stream_errors_total', 'Streams that ended with an error event, by code.', [
       'model',
       'code',

@@ -138,7 +138,7 @@ describe('a failure says what happened and what to do', () => {
       { times: 1 },
     );
     await startCompletion(page);
-    await notice(page).getByText('The stream broke off').waitFor();
+    await notice(page).getByText('The stream was interrupted').waitFor();
     expect(await textOf(page).textContent()).toBe(`${PROMPT} there was a`);
     const sent = page.waitForRequest('**/v1/completions');
     await notice(page).getByRole('button', { name: 'Retry' }).click();

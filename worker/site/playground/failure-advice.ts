@@ -61,7 +61,7 @@ const ADVICE: Readonly<Record<FailureKind, Advice>> = {
     action: 'retry',
   },
   'cut-stream': {
-    what: 'The stream broke off',
+    what: 'The stream was interrupted',
     todo: 'The text so far is kept. A retry continues from its end.',
     action: 'retry',
   },

@@ -5,7 +5,7 @@ import { SharedDialect } from './connection-settings.tsx';
 
 const WHAT: Readonly<Record<Access['state'], string>> = {
   'no-key': 'Requests need an API key. npm start prints one for development.',
-  checking: 'The server is being asked whether it accepts the key.',
+  checking: 'The server is checking the key.',
   accepted: 'The server accepts this key.',
   refused: 'The server refused this key.',
   unknown: 'The key could not be checked.',
