@@ -195,6 +195,30 @@ describe('the tree view', () => {
     expect({ rows: await rows(page).allTextContents(), text: await reading(page) }).toEqual(before);
   });
 
+  test('a tree is open in one tab at a time, so that no change is overwritten', async ({ visit, system }) => {
+    const { page, context } = await visit('/');
+    await startTree(page, PROMPT, 4);
+    const other = await context.newPage();
+    await other.goto(`${system.url}/#/tree#key=${system.apiKey}`);
+    await other.getByRole('alert').getByText('is open in another tab').waitFor();
+    expect(await rows(other).count()).toBe(0);
+    await branch(page);
+    await untilGrown(page);
+    const grown = await rows(page).allTextContents();
+    expect(grown.length).toBeGreaterThan(5);
+    await page.close({ runBeforeUnload: true });
+    const [, stored] = await other.getByRole('combobox', { name: 'Tree' }).locator('option').all();
+    await other.getByRole('combobox', { name: 'Tree' }).selectOption(await stored!.getAttribute('value'));
+    await expect.poll(() => rows(other).allTextContents()).toEqual(grown);
+    await other.getByRole('alert').waitFor({ state: 'detached' });
+    await branch(other);
+    await untilGrown(other);
+    const last = await rows(other).allTextContents();
+    expect(last.length).toBeGreaterThan(grown.length);
+    await other.reload();
+    await expect.poll(() => rows(other).allTextContents()).toEqual(last);
+  });
+
   test('several trees are kept side by side, and one can be deleted', async ({ visit }) => {
     const { page } = await visit('/');
     await startTree(page, PROMPT, 4);

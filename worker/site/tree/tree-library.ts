@@ -1,5 +1,6 @@
 import { effect, type Signal, signal } from '@preact/signals';
 import type { Database } from '../store/database.ts';
+import { lockForPage } from '../store/page-lock.ts';
 import { ROOT, type Tree } from './tree.ts';
 import { createEditor, type StoredPosition, type TreeEditor } from './tree-editor.ts';
 import { deleteTree, listTrees, loadTree, saveTree, type TreeRecord } from './tree-store.ts';
@@ -11,6 +12,9 @@ export interface TreeLibrary {
   readonly editor: Signal<TreeEditor | null>;
   /** Why changes are not kept; null = they are. */
   readonly storageFault: Signal<string | null>;
+  /** Name of the tree that was not opened because another tab has it; null = none. */
+  readonly inOtherTab: Signal<string | null>;
+  /** Opens a tree, unless another tab has it: two tabs would overwrite each other's changes. */
   open(id: string): Promise<void>;
   /** Adds a tree and opens it. */
   add(tree: Tree): void;
@@ -34,6 +38,8 @@ export async function openLibrary(
   const records = signal(await listTrees(database));
   const editor = signal<TreeEditor | null>(null);
   const storageFault = signal<string | null>(null);
+  const inOtherTab = signal<string | null>(null);
+  let lock: ReturnType<typeof lockForPage> = Promise.resolve(null);
   let saved: Partial<StoredPosition> = {};
   let timer: ReturnType<typeof setTimeout> | undefined;
 
@@ -67,11 +73,25 @@ export async function openLibrary(
     saved = position;
   }
 
+  const lockOf = (id: string) => lockForPage(`continuo-tree-${id}`);
+
+  function replaceLock(next: typeof lock): void {
+    void lock.then((unlock) => unlock?.());
+    lock = next;
+  }
+
   const open = async (id: string): Promise<void> => {
     flush();
+    const next = lockOf(id);
+    const unlock = await next;
+    // Other tabs may have changed the trees.
+    records.value = await listTrees(database);
     const record = records.peek().find((other) => other.id === id);
+    inOtherTab.value = unlock === null ? (record?.name ?? null) : null;
+    if (unlock === null) return;
     const tree = record && (await loadTree(database, record));
-    if (!record || !tree) return;
+    if (!record || !tree) return unlock();
+    replaceLock(next);
     const selected = tree.nodes.has(record.selected) ? record.selected : ROOT;
     saved = { tree, selected, collapsed: record.collapsed };
     editor.value = createEditor(id, { tree, selected, collapsed: record.collapsed });
@@ -85,15 +105,18 @@ export async function openLibrary(
   if (latest) await open(latest.id);
 
   return {
-    ...{ records, editor, storageFault, open, flush },
+    ...{ records, editor, storageFault, inOtherTab, open, flush },
     close: () => {
       flush();
+      replaceLock(Promise.resolve(null));
       editor.value = null;
     },
     add: (tree) => {
       flush();
       saved = {};
-      editor.value = createEditor(newId(), { tree, selected: ROOT, collapsed: new Set() });
+      const id = newId();
+      replaceLock(lockOf(id));
+      editor.value = createEditor(id, { tree, selected: ROOT, collapsed: new Set() });
       flush();
     },
     remove: async () => {
@@ -104,6 +127,7 @@ export async function openLibrary(
       editor.value = null;
       records.value = records.peek().filter(({ id }) => id !== removed.id);
       await deleteTree(database, removed.id);
+      replaceLock(Promise.resolve(null));
       const [next] = records.peek();
       if (next) await open(next.id);
     },

@@ -45,13 +45,18 @@ export function TreeView() {
 function OpenedTrees({ state }: { readonly state: TreeState }) {
   const editor = state.library.editor.value;
   const { refused } = state;
-  const { storageFault } = state.library;
+  const { storageFault, inOtherTab } = state.library;
   return (
     <div class="tree-view">
       <TreeToolbar state={state} editor={editor} />
       {storageFault.value !== null && (
         <p class="notice" role="alert">
           This browser does not keep the tree ({storageFault.value}). Export it before you leave.
+        </p>
+      )}
+      {inOtherTab.value !== null && (
+        <p class="notice" role="alert">
+          The tree “{inOtherTab.value}” is open in another tab. Close that tab, then choose the tree again.
         </p>
       )}
       {refused.value !== null && (
