@@ -93,3 +93,19 @@ test('an OpenAI-compatible server that accepts a request and sends nothing gives
   };
   expect((await completion(impatient, KEY, { model: 'foreign', stream: true })).status).toBe(504);
 });
+
+test('a 400 of an OpenAI-compatible server after the answer has begun breaks a plain answer and ends a stream as an event', async () => {
+  const begun = Promise.withResolvers<void>();
+  openAi.script = async (_, response) => {
+    await begun.promise;
+    const error = { message: 'Too many stops.', type: 'invalid_request_error', param: 'stop', code: null };
+    response.writeHead(400, { 'content-type': 'application/json' }).end(JSON.stringify({ error }));
+  };
+  const ask = (stream: boolean) => worker.post({ model: 'foreign', prompt: 'Hi', stream });
+  // Both begin after EARLY_ANSWER_MS.
+  const [plain, streamed] = await Promise.all([ask(false), ask(true)]);
+  begun.resolve();
+  expect([plain.status, streamed.status]).toEqual([200, 200]);
+  await expect(plain.text()).rejects.toThrow();
+  expect(payloadsOf(await streamed.text())).toMatchObject([{ error: { param: 'stop' } }]);
+});
