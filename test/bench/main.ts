@@ -44,6 +44,12 @@ const program = new Command('bench')
     'measure only prompts with shared prefixes, with the prefix store and without',
     false,
   )
+  .option(
+    '--store <mebibytes>',
+    'prefix store of --shared-prefix; the default is full after the first round of the built-in model',
+    whole(1),
+    128,
+  )
   .option('--url <base>', 'also measure an OpenAI-compatible server, e.g. http://127.0.0.1:8080/v1', address)
   .option('--url-model <name>', 'its model name', 'default')
   .option('--url-key <key>', 'its API key', 'none')
@@ -62,6 +68,7 @@ interface Options {
   readonly constraints: boolean;
   readonly edge: boolean;
   readonly sharedPrefix: boolean;
+  readonly store: number;
   readonly url?: string;
   readonly urlModel: string;
   readonly urlKey: string;
@@ -132,6 +139,7 @@ async function main(): Promise<void> {
     figures: !options.quick,
     soakSeconds: options.soak,
     constraints: options.constraints,
+    storeMiB: options.store,
     threads: options.threads,
     foreign: options.url
       ? openAiTarget(options.url, { baseUrl: options.url, apiKey: options.urlKey, model: options.urlModel })

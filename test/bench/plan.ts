@@ -16,6 +16,8 @@ export interface Plan {
   readonly soakSeconds: number;
   /** Whether to measure constrained streams, and other streams during hostile constraints. */
   readonly constraints: boolean;
+  /** Memory of the prefix store where it is measured, in MiB. New memory is slower than memory that is used again. */
+  readonly storeMiB: number;
   readonly threads: number;
   /** Another server to measure with the same client; null = none. */
   readonly foreign: Target | null;

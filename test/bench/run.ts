@@ -152,12 +152,12 @@ export async function measureStore(
   plan: Plan,
   progress: Progress,
 ): Promise<SharedPrefixReport> {
-  const start = (environment: Readonly<Record<string, string>>) =>
+  const start = (mebibytes: number) =>
     startSystem({
       ...systemOf(model.directory(), Math.max(...plan.concurrency), plan),
-      ...environment,
+      CONTINUO_PREFIX_CACHE_MIB: String(mebibytes),
     });
-  const systems = [await start({}), await start({ CONTINUO_PREFIX_CACHE_MIB: '0' })] as const;
+  const systems = [await start(plan.storeMiB), await start(0)] as const;
   const atOrigin = plan.via.length === 1 && plan.via[0] === 'origin';
   const targetOf = ({ url, apiKey, origin }: System, name: string) =>
     atOrigin
@@ -178,16 +178,15 @@ export async function measureStoreMemory(
   plan: Plan,
   progress: Progress,
 ): Promise<Figures> {
-  const budgetMiB = 64;
   const system = await startSystem({
     ...systemOf(model.directory(), 8, plan),
-    CONTINUO_PREFIX_CACHE_MIB: String(budgetMiB),
+    CONTINUO_PREFIX_CACHE_MIB: String(plan.storeMiB),
   });
   const origin = await originTarget('origin, HTTP', { ...system.origin, model: 'bench' });
   const figures = await storeMemoryFigures(origin, system.metricsUrl, plan.soakSeconds, progress);
   await origin.close();
   await system.stop();
-  return [['budget of the prefix store', `${budgetMiB} MiB`], ...figures];
+  return [['budget of the prefix store', `${plan.storeMiB} MiB`], ...figures];
 }
 
 const systemOf = (directory: string, slots: number, plan: Plan): Readonly<Record<string, string>> => ({
