@@ -52,10 +52,10 @@ export interface StoredPrompt {
 }
 
 /**
- * Keeps the KV of prompts beyond the slots: a radix tree per namespace over the runs of a prefill, which are whole chunks
- * but for the last one. The bytes are those of the original prefill, so a restored prefix gives the same bits. A prompt's
- * last run is stored with its logits, so an equal prompt needs no run of the model. If the logprobs of the prompt were
- * computed, the runs keep them.
+ * Keeps the KV of prompts beyond the slots: a radix tree per namespace over the runs of a prefill. All of them are whole
+ * chunks, except the last one of a prompt. The bytes are those of the original prefill, so a restored prefix gives the same
+ * bits. A prompt's last run is stored with its logits, so an equal prompt needs no run of the model. If the logprobs of the
+ * prompt were computed, the runs keep them.
  *
  * The least recently used run is evicted first. A use counts when a prompt begins, and for all its runs. A run is always
  * older than the one before it, so the oldest has no successor. Memory never exceeds the budget.

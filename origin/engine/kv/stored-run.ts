@@ -14,7 +14,7 @@ export interface StoredRun extends RunScores {
 
 /** What a second tier has of a run. */
 export interface RunContent extends Pick<StoredRun, 'kv' | 'logits'> {
-  /** The bytes of its scores, but for the one of the token after it; null if there are none. */
+  /** The bytes of its scores, without that of the token after it; null if there are none. */
   readonly scores: Uint8Array | null;
 }
 

@@ -120,7 +120,7 @@ export class DiskTier implements RunBackup {
   }
 
   async #load(store: PrefixStore, prompts: readonly CachedPrompt[], stop: AbortSignal): Promise<void> {
-    // One by one, because prompts of one request often begin alike.
+    // One by one, because prompts of one request often share a prefix.
     for (const prompt of prompts) await this.#loadPrompt(store, this.#find(store, prompt), stop);
   }
 

@@ -65,7 +65,7 @@ const arrival = fc.record({
   cachePrompt: fc.constantFrom(true, true, true, false),
 });
 
-/** Random requests whose prompts begin alike, as a restart would see them again. */
+/** Random requests whose prompts share prefixes, as a restart would see them again. */
 const requests = fc.array(arrival, { minLength: 12, maxLength: 12 }).map((list) =>
   list.map(({ length, maxTokens, ...fields }, index) =>
     submission({
