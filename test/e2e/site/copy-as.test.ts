@@ -3,6 +3,7 @@ import { rmSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { promisify } from 'node:util';
 import { expect, onTestFinished } from 'vitest';
+import { OTHER_HOST } from '../../support/browser/site-page.ts';
 import { siteTest as test } from '../../support/browser/site-test.ts';
 
 const run = promisify(execFile);
@@ -48,3 +49,13 @@ test.for(Object.keys(RUNNERS))(
     expect(printed).toBe(completion);
   },
 );
+
+test('the code is selected where the browser has no clipboard', async ({ visit }) => {
+  const { page, consoleErrors } = await visit('/', { host: OTHER_HOST });
+  await page.getByRole('textbox', { name: 'Text' }).fill(PROMPT);
+  await page.getByRole('button', { name: 'Copy as code' }).click();
+  await page.getByRole('button', { name: 'Copy', exact: true }).click();
+  const code = await page.locator('pre.code').textContent();
+  expect(await page.evaluate('getSelection().toString()')).toBe(code);
+  expect(consoleErrors).toEqual([]);
+});

@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import type { Page } from 'playwright-core';
 import { describe, expect } from 'vitest';
+import { OTHER_HOST } from '../../support/browser/site-page.ts';
 import { siteTest as test } from '../../support/browser/site-test.ts';
 
 const PROMPT = 'Once upon a time there was a king';
@@ -166,6 +167,14 @@ describe('the tree view', () => {
     await untilGrown(page);
     expect(await reading(page)).toBe(prompt);
     await page.getByRole('heading', { name: '4 branches' }).waitFor();
+  });
+
+  test('grows over plain HTTP from another host', async ({ visit }) => {
+    const { page, consoleErrors } = await visit('/', { host: OTHER_HOST });
+    expect(await page.evaluate('isSecureContext')).toBe(false);
+    await startTree(page, PROMPT, 1);
+    expect(await reading(page)).toContain(PROMPT);
+    expect(consoleErrors).toEqual([]);
   });
 
   test('a branch reuses the prefix of its parent, and shows how much of it', async ({ visit }) => {

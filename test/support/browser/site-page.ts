@@ -7,8 +7,12 @@ import { type Browser, type BrowserContext, chromium, type Page } from 'playwrig
 
 const AXE = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
 
+/** Browsers do not trust its pages over plain HTTP, as they do those of this machine. */
+export const OTHER_HOST = 'other-host.test';
+
 const ARGUMENTS = [
   ...['--no-sandbox', '--disable-gpu', '--disable-quic', '--no-first-run'],
+  `--host-resolver-rules=MAP ${OTHER_HOST} 127.0.0.1`,
   ...['--disable-background-networking', '--disable-component-update', '--disable-sync'],
 ];
 
@@ -27,6 +31,8 @@ export interface PageOptions {
   readonly width?: number;
   /** Key in the link's fragment. If absent, the development key; null = none. */
   readonly key?: string | null;
+  /** Host name in the address. Default: that of the site. */
+  readonly host?: string;
 }
 
 /** One page of the site in a browser profile of its own, with everything that went wrong in it. */
@@ -51,7 +57,7 @@ export async function openPage(
   browser: Browser,
   site: SiteAddress,
   location: string,
-  { scheme = 'light', width = 1280, key = site.apiKey }: PageOptions = {},
+  { scheme = 'light', width = 1280, key = site.apiKey, host }: PageOptions = {},
 ): Promise<SitePage> {
   const context = await browser.newContext({
     colorScheme: scheme,
@@ -70,7 +76,10 @@ export async function openPage(
     failedRequests.push(`${request.url()}: ${request.failure()?.errorText}`),
   );
   page.on('request', (request) => requestedUrls.push(request.url().split('#', 1)[0]!));
-  await page.goto(`${site.url}${location}${key === null ? '' : `#key=${key}`}`);
+  const address = new URL(location, site.url);
+  if (host !== undefined) address.hostname = host;
+  if (key !== null) address.hash = `key=${key}`;
+  await page.goto(address.href);
   return {
     ...{ page, context, consoleErrors, failedRequests, requestedUrls },
     violations: () => violationsOf(page),

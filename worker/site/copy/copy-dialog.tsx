@@ -1,4 +1,5 @@
 import { useSignal } from '@preact/signals';
+import { useRef } from 'preact/hooks';
 import { Dialog } from '../controls/dialog.tsx';
 import { Icon } from '../controls/icon.tsx';
 import { Segments } from '../controls/segments.tsx';
@@ -16,16 +17,23 @@ export function CopyDialog({ body, onClose }: CopyDialogProps) {
   const { key, dialect } = useSession();
   const form = useSignal<CodeForm>('curl');
   const withKey = useSignal(false);
-  const copied = useSignal(false);
+  const done = useSignal<string | null>(null);
   const code = requestCode(form.value, {
     url: location.origin,
     key: withKey.value ? key.value : null,
     dialect: dialect.value,
     body,
   });
+  const place = useRef<HTMLElement>(null);
   const copy = async () => {
-    await navigator.clipboard.writeText(code);
-    copied.value = true;
+    // Browsers have no clipboard on pages from another host over plain HTTP.
+    if ('clipboard' in navigator) {
+      await navigator.clipboard.writeText(code);
+      done.value = 'Copied';
+    } else {
+      getSelection()?.selectAllChildren(place.current!);
+      done.value = 'Selected: press Ctrl-C';
+    }
   };
   return (
     <Dialog title="Copy the request as code" class="wide" onClose={onClose}>
@@ -36,12 +44,12 @@ export function CopyDialog({ body, onClose }: CopyDialogProps) {
           options={CODE_FORMS}
           onChange={(chosen) => {
             form.value = chosen;
-            copied.value = false;
+            done.value = null;
           }}
         />
         {/* biome-ignore lint/a11y/noNoninteractiveTabindex: the keyboard scrolls it */}
         <pre class="code" tabIndex={0}>
-          <code>{code}</code>
+          <code ref={place}>{code}</code>
         </pre>
         <label class="switch">
           <input
@@ -54,7 +62,7 @@ export function CopyDialog({ body, onClose }: CopyDialogProps) {
         <div class="row">
           <button type="button" class="button primary" onClick={() => void copy()}>
             <Icon name="copy" />
-            {copied.value ? 'Copied' : 'Copy'}
+            {done.value ?? 'Copy'}
           </button>
         </div>
       </div>

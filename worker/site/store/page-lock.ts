@@ -2,10 +2,12 @@
 const PREDECESSOR_MS = 1_000;
 
 /**
- * Locks a name against all other pages of this site in this browser. The lock ends with the page.
+ * Locks a name against all other pages of this site in this browser, if the browser can. The lock ends with the page.
  * @returns what unlocks the name; null if another page has the lock
  */
 export async function lockForPage(name: string): Promise<(() => void) | null> {
+  // Browsers have no locks on pages from another host over plain HTTP.
+  if (!('locks' in navigator)) return () => undefined;
   const ended = Promise.withResolvers<void>();
   const locked = Promise.withResolvers<boolean>();
   const hold = () => {

@@ -26,6 +26,9 @@ export interface TreeLibrary {
   readonly flush: () => void;
 }
 
+/** Browsers have no `crypto.randomUUID` on pages from another host over plain HTTP. */
+const randomId = (): string => crypto.getRandomValues(new BigUint64Array(2)).join('-');
+
 /** Longest time between a change and its writing. */
 const WRITE_DELAY_MS = 200;
 
@@ -33,7 +36,7 @@ const WRITE_DELAY_MS = 200;
 export async function openLibrary(
   database: Database,
   now: () => number = Date.now,
-  newId: () => string = () => crypto.randomUUID(),
+  newId: () => string = randomId,
 ): Promise<TreeLibrary> {
   const records = signal(await listTrees(database));
   const editor = signal<TreeEditor | null>(null);
