@@ -117,7 +117,9 @@ describe('openai-node: prompts as token ids', () => {
     const byText = await complete({ prompt: prompts, ...fields });
     const byIds = await client.completions.create({ model, prompt: ids, ...fields });
     expect(byIds.choices.map(({ text }) => text)).toEqual(byText.choices.map(({ text }) => text));
-    expect(byIds.usage).toMatchObject(byText.usage);
+    // The second request finds its prompts in the prefix cache.
+    const { prompt_tokens, completion_tokens, total_tokens } = byText.usage;
+    expect(byIds.usage).toMatchObject({ prompt_tokens, completion_tokens, total_tokens });
     expect(byIds.usage?.prompt_tokens).toBe(ids.flat().length);
     const alone = await client.completions.create({ model, prompt: ids[1] as number[], ...fields });
     expect(alone.choices[0]?.text).toBe(byText.choices[1]?.text);
