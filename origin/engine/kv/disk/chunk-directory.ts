@@ -155,7 +155,8 @@ export class ChunkDirectory {
       this.#counts.readChunks++;
       return chunk;
     } catch (error) {
-      this.#index.delete(name);
+      // A file that exists takes its bytes of the limit.
+      if (errorCode(error) === 'ENOENT') this.#index.delete(name);
       this.#fail('a chunk could not be read', error);
       return null;
     }

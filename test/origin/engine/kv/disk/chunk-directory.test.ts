@@ -206,7 +206,7 @@ describe('a directory of chunks', () => {
     }
   });
 
-  it('gives right chunks only and keeps its limit, whatever fails', async () => {
+  it('gives right chunks only, and is within its limit after each write, whatever fails', async () => {
     const step = fc.record({
       action: fc.constantFrom(
         ...['write', 'write', 'write', 'read', 'read', 'read', 'use'],
@@ -232,6 +232,7 @@ describe('a directory of chunks', () => {
             fs: faulty('EIO', () => random.next().value === 0),
           };
           let chunks = open(directory, options);
+          let written = 0;
           for (const { action, name: parts, contents, waits } of steps) {
             const name = nameOf(parts.family, parts.serial);
             if (action === 'write') chunks.write(name, contents, contentOf(name, contents));
@@ -246,7 +247,10 @@ describe('a directory of chunks', () => {
               writeFileSync(fileOf(directory, name), Buffer.alloc(1 + (contents * FILE) / 2, 1));
             }
             if (waits) await chunks.settled();
-            expect(chunks.status.bytes).toBeLessThanOrEqual(options.limitBytes);
+            // A start may find more than the limit, after files could not be listed or removed.
+            const { writtenChunks, bytes } = chunks.status;
+            if (writtenChunks > written) expect(bytes).toBeLessThanOrEqual(options.limitBytes);
+            written = writtenChunks;
           }
           await chunks.settled();
         },

@@ -35,5 +35,5 @@ it('a process that is killed while it writes leaves right chunks only', async ()
     expect(faults).toEqual([]);
     expect(leftovers()).toEqual([]);
   }
-  expect(read).toBeGreaterThan(KILLS * 5);
+  expect(read).toBeGreaterThanOrEqual(KILLS * 10);
 });
