@@ -60,7 +60,7 @@ export interface EngineSettings {
   readonly device: DeviceSettings;
   /** Null = the free memory. */
   readonly kvMemoryBytes: number | null;
-  /** Null = a quarter of the memory that is free when the engine starts, at most 8 GiB. */
+  /** Null = a share of the memory that all models leave. */
   readonly prefixCacheBytes: number | null;
   readonly prefixDisk: PrefixDiskSettings;
   readonly queueLimit: number;

@@ -1,8 +1,9 @@
-import type { ModelRunner } from '../model/model-runner.ts';
+import type { ModelRunner, PrefillChunk } from '../model/model-runner.ts';
 import type { SamplerPool } from '../sampling/pool/sampler-pool.ts';
 import type { KvCopy } from './kv/kv-slots.ts';
 import type { StepReport } from './messages.ts';
 import type { OpenRequest } from './open-request.ts';
+import type { PrefillSlot } from './prefix-cache.ts';
 import type { PromptPrefill } from './prompt-prefill.ts';
 import type { Requests } from './requests.ts';
 import type { RunningSet } from './running-set.ts';
@@ -30,6 +31,8 @@ const MAX_RESTORED_CHUNKS = 32;
 
 const NO_DRAFT = { drafted: 0, accepted: 0 };
 const NO_LOGITS = new Float32Array(0);
+/** Of a prompt that has its slot already. */
+const IN_SLOT: PrefillSlot = { copies: [], restore: () => undefined, logits: null };
 
 export interface ModelRunsOptions {
   readonly runner: ModelRunner;
@@ -167,49 +170,37 @@ export class ModelRuns {
    * the run computes nothing.
    */
   #schedulePrefill(prefill: PromptPrefill): ModelRun {
-    if (prefill.slot >= 0) return this.#scheduleChunk(prefill, [], () => undefined);
-    const { copies, restore, logits } = this.#running.prefixes.assign(prefill);
-    this.#requests.start(prefill, prefill.computed, this.#now());
-    if (!prefill.done) return this.#scheduleChunk(prefill, copies, restore);
-    const { request, tokens } = prefill;
+    const { copies, restore, logits: stored } = prefill.slot < 0 ? this.#enter(prefill) : IN_SLOT;
+    const { request, computed } = prefill;
+    const chunk = prefill.done ? null : this.#nextChunk(prefill);
     return {
       kind: 'prefill',
       copies,
       requests: [request],
       start: () => {
         restore();
-        return logits ?? NO_LOGITS;
+        return chunk === null ? (stored ?? NO_LOGITS) : this.#runner.prefill(chunk, request.signal);
       },
-      postprocess: (row, now) => ({
-        ...NO_DRAFT,
-        rows: 1,
-        tokens: 0,
-        copies: request.closed ? [] : this.#requests.advancePrefill(prefill, tokens.length, () => row, now),
-      }),
+      postprocess: (logits, now) => {
+        const tokens = chunk?.tokens.length ?? 0;
+        const result = { ...NO_DRAFT, rows: 1, tokens, copies: [] };
+        if (request.closed) return result;
+        const rows = chunk?.logitsAt.length ?? 1;
+        const row = (index: number) => this.#row(logits, index < 0 ? rows + index : index);
+        return { ...result, copies: this.#requests.advancePrefill(prefill, computed + tokens, row, now) };
+      },
     };
   }
 
-  #scheduleChunk(prefill: PromptPrefill, copies: readonly KvCopy[], restore: () => void): ModelRun {
-    const { request, slot, tokens, computed, wantedLogits, images, scoredFrom } = prefill;
+  #enter(prefill: PromptPrefill): PrefillSlot {
+    const entered = this.#running.prefixes.assign(prefill);
+    this.#requests.start(prefill, prefill.computed, this.#now());
+    return entered;
+  }
+
+  #nextChunk({ slot, tokens, computed, wantedLogits, images, scoredFrom }: PromptPrefill): PrefillChunk {
     const { prefillChunk: length } = this.#runner.shape;
-    const chunk = prefillChunk(slot, tokens, computed, length, wantedLogits, images, scoredFrom);
-    return {
-      kind: 'prefill',
-      copies,
-      requests: [request],
-      start: () => {
-        restore();
-        return this.#runner.prefill(chunk, request.signal);
-      },
-      postprocess: (logits, now) => {
-        const result = { ...NO_DRAFT, rows: 1, tokens: chunk.tokens.length, copies: [] };
-        if (request.closed) return result;
-        const rows = chunk.logitsAt.length;
-        const row = (index: number) => this.#row(logits, index < 0 ? rows + index : index);
-        const end = computed + chunk.tokens.length;
-        return { ...result, copies: this.#requests.advancePrefill(prefill, end, row, now) };
-      },
-    };
+    return prefillChunk(slot, tokens, computed, length, wantedLogits, images, scoredFrom);
   }
 
   #row(logits: Float32Array, row: number): Float32Array {
